@@ -1,0 +1,108 @@
+package abi
+
+// Op is the number of one host operation.
+type Op int32
+
+// Ops by number. Numbers are never reused.
+const (
+	OpLastError    Op = 0
+	OpLog          Op = 1
+	OpClockNow     Op = 2
+	OpRandom       Op = 3
+	OpHistory      Op = 4
+	OpMail         Op = 10
+	OpAction       Op = 11
+	OpEmit         Op = 12
+	OpKVGet        Op = 20
+	OpKVPut        Op = 21
+	OpKVDelete     Op = 22
+	OpKVList       Op = 23
+	OpKVCas        Op = 24
+	OpHTTPFetch    Op = 30
+	OpLLMChat      Op = 40
+	OpSecretExists Op = 50
+	OpTimerSet     Op = 60
+	OpTimerCancel  Op = 61
+	OpMetric       Op = 70
+	OpSpan         Op = 71
+	OpBlobGet      Op = 80
+	OpBlobPut      Op = 81
+)
+
+// Class says how an op is recorded and when its effect becomes visible.
+type Class int
+
+// The classes of op.
+const (
+	// ClassPure reads only; its answer is recorded in memory.
+	ClassPure Class = iota + 1
+	// ClassStaged is applied by the turn's commit, or not at all.
+	ClassStaged
+	// ClassImmediate is applied at once and survives a discarded turn.
+	ClassImmediate
+	// ClassEffect leaves the host: one durable write before it, one after.
+	ClassEffect
+	// ClassByTool is decided by the tool the call names (op mail).
+	ClassByTool
+	// ClassNone has no journal class of its own (action, emit).
+	ClassNone
+)
+
+// OpInfo is one row of the op table.
+type OpInfo struct {
+	Op    Op
+	Name  string
+	Class Class
+	// Built is false for a number that is reserved: a call answers
+	// UNSUPPORTED.
+	Built bool
+}
+
+// Ops returns the op table in number order.
+func Ops() []OpInfo {
+	return []OpInfo{
+		{OpLastError, "last_error", ClassPure, true},
+		{OpLog, "log", ClassPure, true},
+		{OpClockNow, "clock.now", ClassPure, true},
+		{OpRandom, "random", ClassPure, true},
+		{OpHistory, "history", ClassPure, true},
+		{OpMail, "mail", ClassByTool, true},
+		{OpAction, "action", ClassNone, false},
+		{OpEmit, "emit", ClassNone, false},
+		{OpKVGet, "kv.get", ClassPure, false},
+		{OpKVPut, "kv.put", ClassStaged, false},
+		{OpKVDelete, "kv.delete", ClassStaged, false},
+		{OpKVList, "kv.list", ClassPure, false},
+		{OpKVCas, "kv.cas", ClassImmediate, false},
+		{OpHTTPFetch, "http.fetch", ClassEffect, false},
+		{OpLLMChat, "llm.chat", ClassEffect, false},
+		{OpSecretExists, "secret.exists", ClassPure, false},
+		{OpTimerSet, "timer.set", ClassStaged, false},
+		{OpTimerCancel, "timer.cancel", ClassStaged, false},
+		{OpMetric, "metric", ClassPure, false},
+		{OpSpan, "span", ClassPure, false},
+		{OpBlobGet, "blob.get", ClassPure, false},
+		{OpBlobPut, "blob.put", ClassStaged, false},
+	}
+}
+
+// Lookup returns the table row of an op number; ok is false for a number the
+// table does not have.
+func Lookup(op Op) (info OpInfo, ok bool) {
+	for _, row := range Ops() {
+		if row.Op == op {
+			return row, true
+		}
+	}
+	return OpInfo{}, false
+}
+
+// LookupName returns the table row of an op name.
+func LookupName(name string) (info OpInfo, ok bool) {
+	for _, row := range Ops() {
+		if row.Name == name {
+			return row, true
+		}
+	}
+	return OpInfo{}, false
+}

@@ -1,0 +1,110 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+)
+
+func inst(id string) InstanceKey { return InstanceKey{"default", "hive", "user:" + id} }
+
+// An instance with many waiters gets no more turns than one with a single one.
+func TestCPUIsSharedByInstance(t *testing.T) {
+	c := newCPU(1)
+	ctx := context.Background()
+	if err := c.acquire(ctx, inst("a")); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var order []string
+	var wg sync.WaitGroup
+	wait := func(id string) {
+		c.mu.Lock()
+		n := len(c.waiting[inst(id)])
+		c.mu.Unlock()
+		wg.Go(func() {
+			if err := c.acquire(ctx, inst(id)); err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, id)
+			mu.Unlock()
+			c.release()
+		})
+		for {
+			c.mu.Lock()
+			now := len(c.waiting[inst(id)])
+			c.mu.Unlock()
+			if now > n {
+				return
+			}
+		}
+	}
+	for range 5 {
+		wait("a")
+	}
+	wait("b")
+	c.release()
+	wg.Wait()
+	if order[1] != "b" {
+		t.Errorf("order %q: b waited behind all of a", order)
+	}
+	if c.free != 1 || len(c.ring) != 0 || len(c.waiting) != 0 {
+		t.Errorf("left over: %+v", c)
+	}
+}
+
+// A waiter that gives up loses no token.
+func TestCPUAbandon(t *testing.T) {
+	c := newCPU(1)
+	if err := c.acquire(context.Background(), inst("a")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("why")
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if err := c.acquire(ctx, inst("b")); err == nil {
+				c.release()
+			} else if !errors.Is(err, why) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Go(c.release)
+	wg.Go(func() { cancel(why) })
+	wg.Wait()
+	if c.free != 1 || len(c.ring) != 0 {
+		t.Errorf("left over: %+v", c)
+	}
+}
+
+// Instances take turns for slots, and the higher tier goes first.
+func TestScheduleOrder(t *testing.T) {
+	s := newSchedule(1)
+	task := func(id, name string) *live { return newLive(TaskKey{inst(id), name}, nil) }
+	s.push(task("a", "a1"), "x", 5)
+	s.push(task("a", "a2"), "x", 5)
+	s.push(task("a", "a3"), "x", 1)
+	s.push(task("b", "b1"), "x", 5)
+	var got []string
+	for range 4 {
+		r, ok := s.next(t.Context())
+		if !ok {
+			t.Fatal("no claim")
+		}
+		got = append(got, r.task.key.Task)
+		if _, ok := s.take(); ok {
+			t.Error("a second slot was given")
+		}
+		s.done()
+	}
+	for i, want := range []string{"a3", "b1", "a1", "a2"} {
+		if got[i] != want {
+			t.Fatalf("order %q", got)
+		}
+	}
+}

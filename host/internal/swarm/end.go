@@ -1,0 +1,118 @@
+package swarm
+
+import (
+	"errors"
+	"fmt"
+
+	"skep/spec/mail"
+)
+
+// errTaskEnded is the cause with which the turns of an ended task are stopped.
+var errTaskEnded = errors.New("the task ended under the turn")
+
+// Answer is what a post comes back with: the first completion logged after its
+// message was handled, or the end of the task.
+type Answer struct {
+	State   State
+	Subject string
+	Body    string
+	// Caller is the completing agent, empty for the system.
+	Caller string
+	// Cursor is the event that carries it.
+	Cursor int64
+}
+
+// endBySystem ends a running task with a system completion (R-079 case 3). It
+// answers every post.
+func (s *step) endBySystem(state State, subject, body string) {
+	m := s.systemMessage(mail.BroadcastComplete, "", subject, body)
+	for _, a := range s.def.Agents {
+		s.rememberMessage(a.Name, 0, m)
+	}
+	name := "task_complete"
+	if state == StateTimedOut {
+		name = "task_error"
+	}
+	s.Task.State, s.Task.Grace = state, false
+	s.Task.Requests = nil
+	s.stashRest()
+	s.kill = true
+	s.answer(name, Answer{State: state, Subject: subject, Body: body}, true)
+}
+
+// complete ends a running task with an agent's completion. A user's message
+// that still waits keeps the task running: the completion answers only the
+// posts whose message was handled.
+func (s *step) complete(agent string, m mail.Message) {
+	s.event("new_message", "", map[string]any{"full_message": m, "caller": agent, "completion": true})
+	for _, a := range s.def.Agents {
+		s.rememberMessage(a.Name, 0, m)
+	}
+	body := m.Payload.Body
+	s.Task.Requests, s.Task.Grace = nil, false
+	if s.userLeft() {
+		s.Task.Steps = 0
+		s.Unstash = true
+	} else {
+		s.Task.State = StateCompleted
+		s.stashRest()
+	}
+	s.answer("task_complete", Answer{
+		State: s.Task.State, Subject: mail.SubjectTaskComplete, Body: body, Caller: agent,
+	}, false)
+}
+
+// stashRest takes every row that is left out of the queue, also those this
+// step has inserted.
+func (s *step) stashRest() {
+	s.Stash, s.Unstash, s.ended = true, false, true
+	for i := range s.Insert {
+		s.Insert[i].Stash = true
+	}
+}
+
+// userLeft reports whether a post's message is still to be handled.
+func (s *step) userLeft() bool {
+	for _, p := range s.Task.Posts {
+		if !p.Consumed {
+			return true
+		}
+	}
+	return false
+}
+
+// answer logs the event that carries an answer and gives it to the posts it
+// is for: those whose message was handled, or all.
+func (s *step) answer(event string, a Answer, all bool) {
+	extra := map[string]any{"response": a.Body, "subject": a.Subject, "state": a.State}
+	if a.Caller != "" {
+		extra["caller"] = a.Caller
+	}
+	a.Cursor = s.event(event, "", extra)
+	s.Task.Finish = Finish{a.Cursor, a.Subject}
+	if s.resolved == nil {
+		s.resolved = map[int64]Answer{}
+	}
+	kept := s.Task.Posts[:0]
+	for _, p := range s.Task.Posts {
+		if !all && !p.Consumed {
+			kept = append(kept, p)
+			continue
+		}
+		s.Answers = append(s.Answers, Answered{p.Door, p.Key, a.Cursor})
+		s.resolved[p.Row] = a
+	}
+	s.Task.Posts = kept
+}
+
+// reopen makes an ended task run again with its stash, for a new post.
+func (s *step) reopen() {
+	s.Task.State, s.Task.Steps, s.Task.Grace = StateRunning, 0, false
+	s.Unstash = true
+	s.left += len(s.live.stash)
+}
+
+func (s *step) graceText() string {
+	return fmt.Sprintf("the task reached its limit of %d messages and the entrypoint %q did not complete it in the turn it had left; raise [limits] task_messages or send max_steps",
+		s.Task.MaxSteps, s.Task.Entrypoint)
+}

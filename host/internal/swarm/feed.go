@@ -1,0 +1,60 @@
+package swarm
+
+import (
+	"context"
+	"io"
+)
+
+// Feed reads a task's log from a position, and goes on as it grows. It is used
+// by one goroutine at a time and must be closed.
+type Feed struct {
+	rt    *Runtime
+	task  *live
+	after int64
+}
+
+// feedBatch bounds what one Next reads.
+const feedBatch = 256
+
+// Follow returns a feed of the events after a cursor, 0 for all. The task must
+// exist.
+func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, error) {
+	t, err := r.existing(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &Feed{r, t, after}, nil
+}
+
+// Next returns the next events, waiting for them. It ends with io.EOF when the
+// task has ended and all its events were read, with ErrDraining when the host
+// stops, and with ctx's cause.
+func (f *Feed) Next(ctx context.Context) ([]Event, error) {
+	for {
+		f.task.mu.Lock()
+		changed, rec := f.task.changed, f.task.rec
+		f.task.mu.Unlock()
+		if rec.Cursor > f.after {
+			events, err := f.rt.store.Events(ctx, f.task.key, f.after, feedBatch)
+			if err != nil {
+				return nil, err
+			}
+			if len(events) > 0 {
+				f.after = events[len(events)-1].Seq
+				return events, nil
+			}
+		} else if rec.State != StateRunning {
+			return nil, io.EOF
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-f.rt.stopped:
+			return nil, ErrDraining
+		}
+	}
+}
+
+// Close lets go of the task.
+func (f *Feed) Close() { f.rt.release(f.task) }

@@ -1,0 +1,27 @@
+package swarm
+
+import "strings"
+
+// InstanceKey names one MAIL instance. Clients choose task ids, so nothing
+// below an instance is ever looked up without it.
+type InstanceKey struct {
+	Tenant string `json:"tenant"`
+	Swarm  string `json:"swarm"`
+	// Instance is the principal's role and id, for instance "user:alice".
+	Instance string `json:"instance"`
+}
+
+// TaskKey names one task of one instance.
+type TaskKey struct {
+	InstanceKey
+	Task string `json:"task"`
+}
+
+// String renders the key for logs and as input of keyed hashes; the separator
+// cannot occur in any part.
+func (k TaskKey) String() string {
+	return strings.Join([]string{k.Tenant, k.Swarm, k.Instance, k.Task}, "\x1f")
+}
+
+// DefaultTenant owns everything until a configuration names more tenants.
+const DefaultTenant = "default"

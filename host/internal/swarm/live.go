@@ -1,0 +1,165 @@
+package swarm
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"skep/abi"
+)
+
+// live is a task in memory: its committed record, its queue, and the turns
+// that run. Locks are taken in the order commit, mu; see host/LOCKS.md.
+type live struct {
+	key TaskKey
+	def *Definition
+
+	// commit serialises the steps of the task and is held while one is
+	// written. Only its holder changes what a step changes.
+	commit sync.Mutex
+
+	mu     sync.Mutex
+	loaded bool
+	exists bool
+	rec    Task
+	queue  map[string]*rowHeap
+	stash  []Row
+	// queued is the tier of the claim each agent has in the schedule.
+	queued  map[string]int
+	running map[string]*run
+	states  map[string]json.RawMessage
+	tails   map[string][]abi.HistoryEntry
+	waiters map[int64][]chan Answer
+	// changed is closed and replaced whenever the record changes.
+	changed chan struct{}
+	// spent is what discarded turns cost; the next step settles it.
+	spent Usage
+
+	// counted is what the task adds to its instance's load. A running task
+	// is also one of its own holders.
+	counted load
+	// alarm is the deadline last set; guarded by commit.
+	alarm time.Time
+
+	// refs is guarded by Runtime.mu.
+	refs int
+}
+
+// run is one turn in progress.
+type run struct {
+	row     Row
+	cancel  context.CancelCauseFunc
+	counted bool
+	// killed says that the task ended under the turn: nothing it did
+	// counts, and its row is in the task's stash.
+	killed bool
+}
+
+func newLive(key TaskKey, def *Definition) *live {
+	return &live{
+		key: key, def: def,
+		queue: map[string]*rowHeap{}, queued: map[string]int{}, running: map[string]*run{},
+		states: map[string]json.RawMessage{}, tails: map[string][]abi.HistoryEntry{},
+		waiters: map[int64][]chan Answer{}, changed: make(chan struct{}),
+	}
+}
+
+// adopt fills a task from what the store has.
+func (t *live) adopt(snap Snapshot) {
+	t.exists, t.rec = true, snap.Task
+	if t.rec.History == nil {
+		t.rec.History = map[string]int64{}
+	}
+	for _, row := range snap.Rows {
+		t.enqueue(row)
+	}
+	if snap.States != nil {
+		t.states = snap.States
+	}
+}
+
+func (t *live) enqueue(row Row) {
+	if row.Stash {
+		t.stash = append(t.stash, row)
+		return
+	}
+	q := t.queue[row.Agent]
+	if q == nil {
+		q = &rowHeap{}
+		t.queue[row.Agent] = q
+	}
+	heap.Push(q, row)
+}
+
+// pending counts the rows that still can make the task progress.
+func (t *live) pending() int {
+	n := len(t.running)
+	for _, q := range t.queue {
+		n += q.Len()
+	}
+	return n
+}
+
+// stashAll moves every queued row out of the queue.
+func (t *live) stashAll() {
+	for agent, q := range t.queue {
+		t.stash = append(t.stash, *q...)
+		delete(t.queue, agent)
+	}
+	for i := range t.stash {
+		t.stash[i].Stash = true
+	}
+	slices.SortFunc(t.stash, func(a, b Row) int { return cmp.Compare(a.N, b.N) })
+}
+
+// unstashAll puts every stashed row back with its old tier and number.
+func (t *live) unstashAll() {
+	rows := t.stash
+	t.stash = nil
+	for _, row := range rows {
+		row.Stash = false
+		t.enqueue(row)
+	}
+}
+
+// userWaits reports whether a user's message is queued or running, other than
+// the row given.
+func (t *live) userWaits(except int64) bool {
+	for _, p := range t.rec.Posts {
+		if !p.Consumed && p.Row != except {
+			return true
+		}
+	}
+	return false
+}
+
+// notify wakes everybody who follows the task.
+func (t *live) notify() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// rowHeap orders rows by tier, then by number (S-03, S-04).
+type rowHeap []Row
+
+func (h rowHeap) Len() int      { return len(h) }
+func (h rowHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *rowHeap) Push(x any)   { *h = append(*h, x.(Row)) }
+func (h rowHeap) Less(i, j int) bool {
+	if h[i].Tier != h[j].Tier {
+		return h[i].Tier < h[j].Tier
+	}
+	return h[i].N < h[j].N
+}
+
+func (h *rowHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = Row{}
+	*h = old[:len(old)-1]
+	return last
+}

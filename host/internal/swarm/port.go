@@ -1,0 +1,151 @@
+package swarm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"skep/abi"
+)
+
+// Errors of a [Store].
+var (
+	ErrNotFound = errors.New("not found")
+	// ErrDuplicate says that a submission's key is taken; the earlier
+	// submission comes with it.
+	ErrDuplicate = errors.New("duplicate submission")
+	// ErrFenced says that another host has taken the data over.
+	ErrFenced = errors.New("fenced: another host owns this store")
+)
+
+// Store keeps what the runtime must not forget. All methods are safe for
+// concurrent use. Accept and Commit return after the change is durable; each
+// is one step of one task, all or nothing. Readers see every step that has
+// returned.
+type Store interface {
+	// Accept applies step and records sub. When sub's (instance, door, key)
+	// is taken and not expired at step.Task.Updated it writes nothing and
+	// returns the earlier submission with ErrDuplicate.
+	Accept(ctx context.Context, step Step, sub Submission) (Submission, error)
+	// Commit applies step.
+	Commit(ctx context.Context, step Step) error
+	// Claim lists the tasks in state running that this host must take up.
+	Claim(ctx context.Context) ([]TaskKey, error)
+	// Load returns a task with its rows and agent states, or ErrNotFound.
+	Load(ctx context.Context, key TaskKey) (Snapshot, error)
+	// Tasks lists an instance's task records, newest first, created before
+	// the given time (zero for the start); at most limit.
+	Tasks(ctx context.Context, key InstanceKey, before time.Time, limit int) ([]Task, error)
+	// HistoryTail returns the newest entries of an agent's history, oldest
+	// first: at most entries of them, and fewer when they exceed bytes.
+	HistoryTail(ctx context.Context, key TaskKey, agent string, entries, bytes int) ([]abi.HistoryEntry, error)
+	// History returns entries with Seq > after, oldest first, at most limit.
+	History(ctx context.Context, key TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
+	// Events returns events with Seq > after, oldest first, at most limit.
+	Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error)
+	// Submission returns a submission by its key, or ErrNotFound.
+	Submission(ctx context.Context, key InstanceKey, door, id string) (Submission, error)
+	// Instances lists the instances of one swarm that have tasks.
+	Instances(ctx context.Context, tenant, swarm string) ([]InstanceKey, error)
+	// Purge forgets submissions that are answered and expired.
+	Purge(ctx context.Context, now time.Time) (int64, error)
+	// Secret returns 32 random bytes, made once for this store. Turn seeds
+	// and idempotency keys derive from it.
+	Secret(ctx context.Context) ([]byte, error)
+}
+
+// Step is one atomic change of one task.
+type Step struct {
+	// Task replaces the task's record; Task.Key names the task.
+	Task Task
+	// Consume deletes rows by number.
+	Consume []int64
+	// Insert adds rows.
+	Insert []Row
+	// Stash flags, and Unstash unflags, every row of the task that the step
+	// does not consume or insert. At most one of them is set.
+	Stash, Unstash bool
+	Events         []Event
+	History        []AgentEntry
+	States         []AgentState
+	Answers        []Answered
+}
+
+// AgentEntry is a history entry of one agent.
+type AgentEntry struct {
+	Agent string
+	Entry abi.HistoryEntry
+}
+
+// AgentState is the state one agent keeps in one task; nil clears it.
+type AgentState struct {
+	Agent string
+	State json.RawMessage
+}
+
+// Answered records the event that answers a submission.
+type Answered struct {
+	Door, Key string
+	Cursor    int64
+}
+
+// Submission is one accepted post, findable by its key until it expires.
+type Submission struct {
+	Instance InstanceKey
+	Door     string
+	Key      string
+	// Digest tells a repeat from another body under the same key.
+	Digest  []byte
+	Task    string
+	Row     int64
+	Cursor  int64 // of the post's own new_message event
+	Expires time.Time
+	// Answer is the cursor of the event that answers it, 0 before.
+	Answer int64
+}
+
+// Snapshot is what a host needs to take a task up.
+type Snapshot struct {
+	Task   Task
+	Rows   []Row
+	States map[string]json.RawMessage
+}
+
+// Executor runs turns. Execute is called from many goroutines at once, at most
+// once at a time for one (task, agent). It returns soon after ctx ends;
+// context.Cause(ctx) says why.
+type Executor interface {
+	Execute(ctx context.Context, t *Turn) Outcome
+}
+
+// Outcome is how a turn ended. A nil Failure means ok; only then do the turn's
+// staged effects and Result count. Usage counts always.
+type Outcome struct {
+	Result  abi.TurnResult
+	Usage   Usage
+	Failure *Failure
+}
+
+// Failure is why a turn did not end well, in words for operators and agents.
+type Failure struct {
+	// Cause is a short word: trap, fuel, cpu, deadline, stack, output …
+	Cause string
+	// Limit is the TOML key of the limit that was hit, if one was.
+	Limit   string
+	Message string
+}
+
+// Forwarder takes messages for agents of other swarms.
+type Forwarder interface {
+	// Check says why a message for the swarm cannot be taken, or nil.
+	Check(ctx context.Context, from InstanceKey, swarm string) error
+}
+
+// Closed is the [Forwarder] of a host without peers.
+type Closed struct{}
+
+// Check refuses every swarm.
+func (Closed) Check(_ context.Context, _ InstanceKey, swarm string) error {
+	return errors.New("no peer \"" + swarm + "\": this host has no peers configured")
+}

@@ -1,0 +1,99 @@
+package swarm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"skep/abi"
+)
+
+// Status is what a principal may know of the runtime.
+type Status struct {
+	// Users counts the instances of role user.
+	Users int
+	// Ready says that the principal's instance exists, Running that one of
+	// its tasks runs.
+	Ready, Running bool
+}
+
+// Status looks from one instance.
+func (r *Runtime) Status(key InstanceKey) Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	has, ready := r.instances[key]
+	s := Status{Ready: ready, Running: has.running > 0}
+	for k := range r.instances {
+		if k.Tenant == key.Tenant && k.Swarm == key.Swarm && strings.HasPrefix(k.Instance, "user:") {
+			s.Users++
+		}
+	}
+	return s
+}
+
+// Started is when the runtime was made.
+func (r *Runtime) Started() time.Time { return r.started }
+
+// Definition returns a swarm of a tenant. It must not be changed.
+func (r *Runtime) Definition(tenant, swarm string) (*Definition, bool) {
+	return r.definition(tenant, swarm)
+}
+
+// Task returns a task's record.
+func (r *Runtime) Task(ctx context.Context, key TaskKey) (Snapshot, error) {
+	snap, err := r.store.Load(ctx, key)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("task '%s': %w", key.Task, err)
+	}
+	return snap, nil
+}
+
+// Tasks lists the tasks of an instance, newest first.
+func (r *Runtime) Tasks(ctx context.Context, key InstanceKey, before time.Time, limit int) ([]Task, error) {
+	return r.store.Tasks(ctx, key, before, limit)
+}
+
+// Events returns a page of a task's log.
+func (r *Runtime) Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error) {
+	return r.store.Events(ctx, key, after, limit)
+}
+
+// History returns a page of an agent's history.
+func (r *Runtime) History(ctx context.Context, key TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
+	return r.store.History(ctx, key, agent, after, limit)
+}
+
+// readAnswer reads the event that answers a post.
+func (r *Runtime) readAnswer(ctx context.Context, key TaskKey, cursor int64) (Answer, error) {
+	events, err := r.store.Events(ctx, key, cursor-1, 1)
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(events) == 0 || events[0].Seq != cursor {
+		return Answer{}, fmt.Errorf("task '%s': the event %d that answers it is missing", key.Task, cursor)
+	}
+	a, ok := events[0].Answer()
+	if !ok {
+		return Answer{}, fmt.Errorf("task '%s': event %d is no answer", key.Task, cursor)
+	}
+	return a, nil
+}
+
+// Answer returns what a task_complete or task_error event carries.
+func (e Event) Answer() (Answer, bool) {
+	if e.Name != "task_complete" && e.Name != "task_error" {
+		return Answer{}, false
+	}
+	var extra struct {
+		Response string `json:"response"`
+		Subject  string `json:"subject"`
+		State    State  `json:"state"`
+		Caller   string `json:"caller"`
+	}
+	if json.Unmarshal(e.Extra, &extra) != nil {
+		return Answer{}, false
+	}
+	return Answer{State: extra.State, Subject: extra.Subject, Body: extra.Response, Caller: extra.Caller, Cursor: e.Seq}, true
+}

@@ -1,0 +1,267 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"skep/abi"
+)
+
+// Options of a [Runtime]. Zero values are useful.
+type Options struct {
+	// Turns bounds the turns that run at once, 64 by default.
+	Turns int
+	// Tokens bounds the turns that compute at once, GOMAXPROCS by default.
+	Tokens int
+	Logger *slog.Logger
+	// Now is the host's clock.
+	Now func() time.Time
+}
+
+// Runtime runs the tasks of a set of swarms. It is safe for concurrent use.
+type Runtime struct {
+	store    Store
+	exec     Executor
+	forward  Forwarder
+	tools    Toolbook
+	book     []abi.Tool
+	log      *slog.Logger
+	now      func() time.Time
+	secret   []byte
+	defs     map[swarmKey]*Definition
+	toolsets map[toolsetKey][]abi.Tool
+
+	cpu      *cpu
+	schedule *schedule
+	alarms   *alarms
+	draining atomic.Bool
+	started  time.Time
+	// life ends when turns must stop; stopped is closed when none runs.
+	life    context.Context
+	end     context.CancelCauseFunc
+	stopped chan struct{}
+
+	mu        sync.Mutex
+	tasks     map[TaskKey]*live
+	instances map[InstanceKey]load
+}
+
+// load is what an instance has under way.
+type load struct{ running, waiting int }
+
+type swarmKey struct{ tenant, name string }
+
+// New returns a runtime for the swarms given. It reads the store but starts
+// nothing; see [Runtime.Run].
+func New(ctx context.Context, store Store, exec Executor, forward Forwarder, tools Toolbook, defs []Definition, opt Options) (*Runtime, error) {
+	opt = opt.withDefaults()
+	secret, err := store.Secret(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the store's secret: %w", err)
+	}
+	r := &Runtime{
+		store: store, exec: exec, forward: forward, tools: tools, book: tools.Tools(),
+		log: opt.Logger, now: opt.Now, secret: secret,
+		defs: map[swarmKey]*Definition{}, toolsets: map[toolsetKey][]abi.Tool{},
+		cpu: newCPU(opt.Tokens), schedule: newSchedule(opt.Turns), alarms: newAlarms(),
+		started: opt.Now(), stopped: make(chan struct{}),
+		tasks: map[TaskKey]*live{}, instances: map[InstanceKey]load{},
+	}
+	r.life, r.end = context.WithCancelCause(context.Background())
+	for i := range defs {
+		if err := r.add(&defs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.loadInstances(ctx)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Turns <= 0 {
+		o.Turns = 64
+	}
+	if o.Tokens <= 0 {
+		o.Tokens = runtime.GOMAXPROCS(0)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func (r *Runtime) add(def *Definition) error {
+	if err := def.check(); err != nil {
+		return err
+	}
+	r.defs[swarmKey{def.Tenant, def.Name}] = def
+	for i := range def.Agents {
+		a := &def.Agents[i]
+		r.toolsets[toolsetKey{def.Tenant, def.Name, a.Name}] = buildToolset(r.book, a)
+	}
+	return nil
+}
+
+func (r *Runtime) definition(tenant, name string) (*Definition, bool) {
+	def, ok := r.defs[swarmKey{tenant, name}]
+	return def, ok
+}
+
+func (r *Runtime) loadInstances(ctx context.Context) error {
+	for key := range r.defs {
+		found, err := r.store.Instances(ctx, key.tenant, key.name)
+		if err != nil {
+			return fmt.Errorf("list instances: %w", err)
+		}
+		for _, k := range found {
+			r.instances[k] = load{}
+		}
+	}
+	return nil
+}
+
+// errShutdown is the cause with which turns that outlast the drain are
+// stopped; their rows stay in the store.
+var errShutdown = errors.New("the host is shutting down")
+
+// Run recovers what an earlier host left, then runs turns until ctx ends. It
+// then takes no new turns, gives running ones until grace has passed, and
+// returns when none runs any more.
+func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
+	defer close(r.stopped)
+	defer r.end(errShutdown)
+	if err := r.recover(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	var turns, alarms sync.WaitGroup
+	alarms.Go(func() { r.alarms.run(ctx, r.now, r.expire) })
+	for {
+		claim, ok := r.schedule.next(ctx)
+		if !ok {
+			break
+		}
+		turns.Go(func() {
+			defer r.schedule.done()
+			r.take(claim)
+		})
+	}
+	r.draining.Store(true)
+	stop := time.AfterFunc(grace, func() { r.end(errShutdown) })
+	turns.Wait()
+	stop.Stop()
+	alarms.Wait()
+	return nil
+}
+
+// Drain makes Submit refuse new posts ahead of the end of Run.
+func (r *Runtime) Drain() { r.draining.Store(true) }
+
+// acquire returns a task in memory, loading it if it must. Every acquire is
+// followed by a release.
+func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
+	r.mu.Lock()
+	t := r.tasks[key]
+	if t == nil {
+		t = newLive(key, def)
+		r.tasks[key] = t
+	}
+	t.refs++
+	r.mu.Unlock()
+
+	if err := r.load(ctx, t); err != nil {
+		r.release(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+func (r *Runtime) load(ctx context.Context, t *live) error {
+	t.commit.Lock()
+	defer t.commit.Unlock()
+	if t.loaded {
+		return nil
+	}
+	snap, err := r.store.Load(ctx, t.key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loaded = true
+	if err == nil {
+		t.adopt(snap)
+	}
+	return nil
+}
+
+// release lets go of a task. One that nobody holds is forgotten; the store
+// has it.
+func (r *Runtime) release(t *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.refs--
+	if t.refs == 0 {
+		delete(r.tasks, t.key)
+	}
+}
+
+// applied does what follows from a step outside of its task: a running task is
+// held in memory, has an alarm, and counts for its instance. The caller holds
+// t.commit and has a hold on t.
+func (r *Runtime) applied(t *live) {
+	t.mu.Lock()
+	was, now, deadline := t.counted, load{}, t.rec.Deadline
+	running := t.rec.State == StateRunning
+	if running {
+		now = load{1, t.pending()}
+	}
+	t.counted = now
+	t.mu.Unlock()
+
+	r.mu.Lock()
+	t.refs += now.running - was.running
+	sum := r.instances[t.key.InstanceKey]
+	r.instances[t.key.InstanceKey] = load{sum.running + now.running - was.running, sum.waiting + now.waiting - was.waiting}
+	r.mu.Unlock()
+	if running && !deadline.IsZero() && !deadline.Equal(t.alarm) {
+		t.alarm = deadline
+		r.alarms.set(t.key, deadline)
+	}
+	r.kick(t)
+}
+
+// retain holds a task once more for a claim, which outlives the caller's hold.
+func (r *Runtime) retain(t *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.refs++
+}
+
+// kick asks for a turn for every agent that has mail and is not at work.
+func (r *Runtime) kick(t *live) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rec.State != StateRunning {
+		return
+	}
+	for agent, q := range t.queue {
+		if q.Len() == 0 || t.running[agent] != nil {
+			continue
+		}
+		tier := (*q)[0].Tier
+		if has, ok := t.queued[agent]; ok && has <= tier {
+			continue
+		}
+		t.queued[agent] = tier
+		r.retain(t)
+		r.schedule.push(t, agent, tier)
+	}
+}

@@ -1,0 +1,166 @@
+package swarm
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+// step builds one [Step] of a task from its live state. It changes nothing
+// until the store has it and [live.apply] is called.
+type step struct {
+	Step
+	def  *Definition
+	now  time.Time
+	live *live
+	// left counts the rows that can still make the task progress.
+	left int
+	// ended is set when the step ends the task; kill says that the turns
+	// that run must stop, restore that the stash goes back to the queue.
+	ended, kill, restore bool
+	// resolved are the answers this step gives to waiting posts.
+	resolved map[int64]Answer
+}
+
+// begin starts a step. The caller holds t.commit and t.mu.
+func (t *live) begin(now time.Time) *step {
+	s := &step{def: t.def, now: now, live: t, left: t.pending()}
+	s.Task = t.rec.clone()
+	s.Task.Updated = now
+	s.Task.Usage = s.Task.Usage.Add(t.spent)
+	if s.Task.History == nil {
+		s.Task.History = map[string]int64{}
+	}
+	return s
+}
+
+// consume takes the row of a running turn off the queue.
+func (s *step) consume(row Row) {
+	s.Consume = append(s.Consume, row.N)
+	s.left--
+	for i := range s.Task.Posts {
+		if s.Task.Posts[i].Row == row.N {
+			s.Task.Posts[i].Consumed = true
+		}
+	}
+}
+
+// insert adds a row for one recipient and logs its new_message event. A row
+// for a task that no longer runs joins the stash.
+func (s *step) insert(row Row) int64 {
+	s.Task.Rows++
+	row.N = s.Task.Rows
+	row.Stash = s.Task.State != StateRunning || s.Task.Grace && row.Message.Payload.Subject != mail.SubjectMaximumStepsReached
+	if !row.Stash {
+		s.left++
+	}
+	s.Insert = append(s.Insert, row)
+	s.event("new_message", "", map[string]any{"full_message": row.Message, "recipient": row.Agent})
+	return row.N
+}
+
+// event logs an event. An empty description is rendered when it is read.
+func (s *step) event(name, description string, extra map[string]any) int64 {
+	s.Task.Cursor++
+	var raw json.RawMessage
+	if len(extra) > 0 {
+		// Every value is of our own making and encodes.
+		raw, _ = json.Marshal(extra)
+	}
+	s.Events = append(s.Events, Event{
+		Seq: s.Task.Cursor, Name: name, Time: s.now, Description: description, Extra: raw,
+	})
+	return s.Task.Cursor
+}
+
+// remember appends to one agent's history.
+func (s *step) remember(agent string, turn int64, e abi.HistoryEntry) {
+	s.Task.History[agent]++
+	e.Seq, e.Turn = s.Task.History[agent], turn
+	if e.Time == "" {
+		e.Time = mail.FormatTime(s.now)
+	}
+	s.History = append(s.History, AgentEntry{agent, e})
+}
+
+func (s *step) rememberMessage(agent string, turn int64, m mail.Message) {
+	// A message of the typed model always encodes.
+	raw, _ := json.Marshal(m)
+	s.remember(agent, turn, abi.HistoryEntry{Kind: abi.KindIn, Message: raw})
+}
+
+// settle applies the stall rule: a running task without a row that could make
+// it progress ends in this very step.
+func (s *step) settle() {
+	if s.Task.State != StateRunning || s.left > 0 {
+		return
+	}
+	if s.Task.Grace {
+		s.endBySystem(StateFailed, mail.SubjectRuntimeError, s.graceText())
+		return
+	}
+	s.endBySystem(StateFailed, mail.SubjectRuntimeError,
+		"stalled: no message is waiting and no agent has completed the task, so nothing could happen any more")
+}
+
+// apply makes a durable step visible in memory. The caller holds t.commit and
+// t.mu.
+func (t *live) apply(s *step) {
+	t.exists, t.rec, t.spent = true, s.Task, Usage{}
+	switch {
+	case s.Stash:
+		t.stashRunning(s.kill)
+		t.stashAll()
+	case s.Unstash:
+		t.unstashAll()
+	}
+	for _, row := range s.Insert {
+		t.enqueue(row)
+	}
+	for _, e := range s.History {
+		t.extend(e)
+	}
+	for _, st := range s.States {
+		t.states[st.Agent] = st.State
+	}
+	for row, answer := range s.resolved {
+		for _, ch := range t.waiters[row] {
+			ch <- answer
+		}
+		delete(t.waiters, row)
+	}
+	t.notify()
+}
+
+// stashRunning stops the turns that run, if the task ended under them; their
+// input stays in the stash.
+func (t *live) stashRunning(kill bool) {
+	if !kill {
+		return
+	}
+	for _, r := range t.running {
+		if r.killed {
+			continue
+		}
+		r.killed = true
+		t.stash = append(t.stash, r.row)
+		r.cancel(errTaskEnded)
+	}
+}
+
+// extend keeps the tail of a history in memory within the bounds of a turn's
+// input. A tail that was never loaded stays unloaded.
+func (t *live) extend(e AgentEntry) {
+	tail, ok := t.tails[e.Agent]
+	if !ok && e.Entry.Seq > 1 {
+		return
+	}
+	tail = append(tail, e.Entry)
+	if n := len(tail) - abi.HistoryTailEntries; n > 0 {
+		tail = slices.Clone(tail[n:])
+	}
+	t.tails[e.Agent] = tail
+}

@@ -1,0 +1,170 @@
+package swarm
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+// errTurnTime is the cause with which a turn is stopped that takes too long.
+var errTurnTime = errors.New("the turn took longer than its limit")
+
+// take turns a claim into a turn, if the task still wants one.
+func (r *Runtime) take(claim ready) {
+	t := claim.task
+	defer r.release(t)
+	job, over := t.start(claim.agent)
+	if over {
+		r.limit(r.life, t)
+		return
+	}
+	if job == nil {
+		return
+	}
+	r.runTurn(t, job)
+	r.kick(t)
+}
+
+// job is what a turn begins with.
+type job struct {
+	run   *run
+	agent *Agent
+	rec   Task
+	state json.RawMessage
+	ctx   context.Context
+}
+
+// start takes the next row of an agent. over says that the task has used up
+// its messages instead.
+func (t *live) start(name string) (j *job, over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.queued, name)
+	q := t.queue[name]
+	if t.rec.State != StateRunning || q == nil || q.Len() == 0 || t.running[name] != nil {
+		return nil, false
+	}
+	counted := countsStep((*q)[0])
+	if counted && t.limitReached() {
+		return nil, !t.rec.Grace
+	}
+	agent, ok := t.def.agent(name)
+	if !ok {
+		// An older definition of the swarm had this agent.
+		agent = &Agent{Name: name}
+	}
+	row := heap.Pop(q).(Row)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	rn := &run{row: row, cancel: cancel, counted: counted}
+	t.running[name] = rn
+	return &job{run: rn, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
+}
+
+// countsStep reports whether a row counts towards the message limit: all but
+// system messages that no turn caused.
+func countsStep(row Row) bool {
+	p := row.Message.Payload
+	if p.Subject == mail.SubjectMaximumStepsReached {
+		return false
+	}
+	return p.Sender.Type != mail.System || row.Cause != ""
+}
+
+// runTurn runs one turn to its commit.
+func (r *Runtime) runTurn(t *live, j *job) {
+	defer j.run.cancel(nil)
+	turn, err := r.prepare(t, j)
+	if err != nil {
+		turn = &Turn{rt: r, task: t, agent: j.agent, row: j.run.row, rec: j.rec, start: r.now(), clock: newClock(r.now(), r.now)}
+		r.finish(t, j.run, turn, Outcome{Failure: &Failure{Cause: "host", Message: err.Error()}})
+		return
+	}
+	ctx, done := context.WithTimeoutCause(j.ctx, turn.wall(), errTurnTime)
+	defer done()
+	stop := context.AfterFunc(r.life, func() { j.run.cancel(errShutdown) })
+	defer stop()
+	out := r.execute(ctx, turn)
+	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
+		// The row stays in the store; the next start runs the turn again.
+		t.mu.Lock()
+		t.spent = t.spent.Add(out.Usage)
+		t.mu.Unlock()
+		return
+	}
+	r.finish(t, j.run, turn, out)
+}
+
+// execute is the fence around the executor: whatever a turn makes the host do
+// wrong ends that turn, not the host.
+func (r *Runtime) execute(ctx context.Context, turn *Turn) (out Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("panic in a turn", "agent", turn.agent.Name, "task_id", turn.task.key.Task, "panic", p)
+			out = Outcome{Failure: &Failure{Cause: "host", Message: fmt.Sprint("internal error: ", p)}}
+		}
+	}()
+	return r.exec.Execute(ctx, turn)
+}
+
+func (r *Runtime) prepare(t *live, j *job) (*Turn, error) {
+	if _, ok := t.def.agent(j.agent.Name); !ok {
+		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", j.agent.Name, t.def.Name)
+	}
+	tail, err := r.tail(t, j.agent.Name, j.rec.History[j.agent.Name])
+	if err != nil {
+		return nil, fmt.Errorf("read the history of agent %q: %w", j.agent.Name, err)
+	}
+	return r.newTurn(t, j.agent, j.run.row, j.rec, j.state, tail)
+}
+
+// tail returns the newest entries of an agent's history up to the count-th,
+// from memory when this host has seen all of them.
+func (r *Runtime) tail(t *live, agent string, count int64) ([]abi.HistoryEntry, error) {
+	if count == 0 {
+		return nil, nil
+	}
+	t.mu.Lock()
+	tail, ok := t.tails[agent]
+	t.mu.Unlock()
+	if !ok {
+		var err error
+		tail, err = r.store.HistoryTail(r.life, t.key, agent, abi.HistoryTailEntries, abi.HistoryTailBytes)
+		if err != nil {
+			return nil, err
+		}
+	}
+	// A completion by another agent may have come since the turn began.
+	for len(tail) > 0 && tail[len(tail)-1].Seq > count {
+		tail = tail[:len(tail)-1]
+	}
+	return boundTail(tail), nil
+}
+
+// boundTail drops the oldest entries until the rest fits a turn's input.
+func boundTail(tail []abi.HistoryEntry) []abi.HistoryEntry {
+	size := 0
+	for i := len(tail) - 1; i >= 0; i-- {
+		size += entrySize(tail[i])
+		if size > abi.HistoryTailBytes {
+			return tail[i+1:]
+		}
+	}
+	return tail
+}
+
+// entrySize is about what an entry takes in JSON; the fixed part is rounded up.
+func entrySize(e abi.HistoryEntry) int {
+	n := 160 + len(e.Message) + len(e.Note)
+	if e.Call != nil {
+		n += len(e.Call.Args)
+	}
+	if e.Result != nil {
+		n += len(e.Result.Text)
+	}
+	return n
+}

@@ -1,0 +1,145 @@
+package swarm
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"skep/spec/mail"
+)
+
+// State is where a task stands.
+type State string
+
+// The states of a task. All but StateRunning are reopened by a new post.
+const (
+	StateRunning   State = "running"
+	StatePaused    State = "paused"
+	StateCompleted State = "completed"
+	StateFailed    State = "failed"
+	StateTimedOut  State = "timed_out"
+	StateCancelled State = "cancelled"
+)
+
+// Ended reports whether no turn runs any more until somebody posts again.
+func (s State) Ended() bool { return s != StateRunning && s != StatePaused }
+
+// Task is the record of a task as the store keeps it: everything that is not
+// a list that grows without bound.
+type Task struct {
+	Key          TaskKey   `json:"key"`
+	Owner        string    `json:"owner"`
+	Contributors []string  `json:"contributors"`
+	Entrypoint   string    `json:"entrypoint"`
+	State        State     `json:"state"`
+	Created      time.Time `json:"created"`
+	Updated      time.Time `json:"updated"`
+	// Deadline ends a running task; zero means none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Timeout is what a reopening post sets Deadline from.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// MaxSteps is the message limit of this run of the task, 0 for none.
+	MaxSteps int `json:"max_steps,omitempty"`
+	// Steps counts turns since the task was created or reopened.
+	Steps int `json:"steps"`
+	// Grace is set while the entrypoint has its one turn after the limit.
+	Grace bool `json:"grace,omitempty"`
+	// Rows is the highest row number given, Cursor the highest event.
+	Rows   int64 `json:"rows"`
+	Cursor int64 `json:"cursor"`
+	// Nonce makes turn ids unguessable and the same on every attempt.
+	Nonce []byte `json:"nonce"`
+	// History counts the entries of each agent's history.
+	History map[string]int64 `json:"history,omitempty"`
+	// Posts are submissions that have no answer yet.
+	Posts []Pending `json:"posts,omitempty"`
+	// Requests are agents' requests that have no response yet.
+	Requests []OpenRequest `json:"requests,omitempty"`
+	Usage    Usage         `json:"usage"`
+	// Finish is the event that last ended or paused the task.
+	Finish Finish `json:"finish,omitzero"`
+}
+
+// Pending is one submission that still waits for its answer.
+type Pending struct {
+	Row      int64  `json:"row"`
+	Door     string `json:"door"`
+	Key      string `json:"key"`
+	Consumed bool   `json:"consumed,omitempty"`
+}
+
+// OpenRequest is a request one local agent made of another.
+type OpenRequest struct {
+	ID   string `json:"id"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Finish points at the event that ended or paused a task.
+type Finish struct {
+	Cursor  int64  `json:"cursor"`
+	Subject string `json:"subject"`
+}
+
+// Usage is what turns have cost, also those that were discarded.
+type Usage struct {
+	Turns     int64         `json:"turns"`
+	Fuel      uint64        `json:"fuel"`
+	CPU       time.Duration `json:"cpu"`
+	HostCalls int64         `json:"host_calls"`
+}
+
+// Add returns the sum of two usages.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Turns + v.Turns, u.Fuel + v.Fuel, u.CPU + v.CPU, u.HostCalls + v.HostCalls}
+}
+
+// clone returns a copy that shares nothing a step may change.
+func (t Task) clone() Task {
+	t.Contributors = slices.Clone(t.Contributors)
+	t.History = maps.Clone(t.History)
+	t.Posts = slices.Clone(t.Posts)
+	t.Requests = slices.Clone(t.Requests)
+	return t
+}
+
+// Origin is where a message came from.
+type Origin struct {
+	// Door is "rest", "agent" or "system".
+	Door string `json:"door"`
+	// Realm and Principal name who handed it in, empty for agents.
+	Realm     string `json:"realm,omitempty"`
+	Principal string `json:"principal,omitempty"`
+}
+
+// Row is one message for one recipient, waiting in the queue of a task.
+type Row struct {
+	// N numbers the rows of a task from 1; it is also the turn's number.
+	N       int64        `json:"n"`
+	Agent   string       `json:"agent"`
+	Tier    int          `json:"tier"`
+	Message mail.Message `json:"message"`
+	Origin  Origin       `json:"origin"`
+	// Stash keeps a row of an ended or paused task out of the queue.
+	Stash bool `json:"-"`
+	// Hops counts swarms passed; Trace is a W3C traceparent.
+	Hops  int    `json:"hops,omitempty"`
+	Trace string `json:"trace,omitempty"`
+	// NotBefore and Expires bound when the row may be delivered.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Expires   time.Time `json:"expires,omitzero"`
+	// Cause is the message or turn that made this row, empty for a system
+	// message that no turn caused.
+	Cause string `json:"cause,omitempty"`
+}
+
+// Event is one entry of a task's log. Seq is the cursor that readers resume
+// from.
+type Event struct {
+	Seq         int64           `json:"-"`
+	Name        string          `json:"event"`
+	Time        time.Time       `json:"timestamp"`
+	Description string          `json:"description,omitempty"`
+	Extra       json.RawMessage `json:"extra_data,omitempty"`
+}

@@ -1,0 +1,256 @@
+package swarm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+// Toolbook knows the MAIL tools' published parameter schemas.
+type Toolbook interface {
+	// Tools returns every MAIL tool with its description and schema.
+	Tools() []abi.Tool
+	// ToolArgs says what is wrong with a call's arguments.
+	ToolArgs(tool string, args []byte) error
+}
+
+// toolArgs is the union of all tools' parameters; the schema has seen them.
+type toolArgs struct {
+	Target  string   `json:"target"`
+	Targets []string `json:"targets"`
+	Subject string   `json:"subject"`
+	Body    string   `json:"body"`
+	Note    *string  `json:"note"`
+	Reason  *string  `json:"reason"`
+	Finish  *string  `json:"finish_message"`
+	Summary *bool    `json:"get_summary"`
+	Who     bool     `json:"get_identity"`
+	Tool    []string `json:"get_tool_help"`
+	Full    bool     `json:"get_full_protocol"`
+}
+
+// Mail handles one call of op mail. A refusal changes nothing in the mail
+// world but is kept in the agent's history.
+func (t *Turn) Mail(req abi.MailRequest) (abi.MailResponse, *abi.Error) {
+	if t.over != "" {
+		return abi.MailResponse{}, abi.Errorf(abi.CodeConflict, abi.OpMail, "turn_over",
+			"%s ended the mail calls of this turn", t.over)
+	}
+	if t.stagedN >= maxStaged {
+		return abi.MailResponse{}, abi.Errorf(abi.CodeLimit, abi.OpMail, "staged",
+			"a turn may make %d mail calls", maxStaged)
+	}
+	if len(req.Args) == 0 || string(req.Args) == "null" {
+		req.Args = json.RawMessage("{}")
+	}
+	e := effect{at: t.clock.tick(), call: abi.Call{
+		ID: fmt.Sprintf("t%d.%d", t.row.N, t.stagedN+1), Name: req.Tool, Args: req.Args,
+	}}
+	text, fault := t.callTool(&e)
+	return t.record(e, text, fault)
+}
+
+// record stages an effect with its result.
+func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse, *abi.Error) {
+	size := len(e.call.Args) + len(e.complaint)
+	if e.message != nil {
+		size += len(e.message.Payload.Body) * len(e.recipients)
+	}
+	if fault == nil && t.bytes+size > maxStagedBytes {
+		return abi.MailResponse{}, abi.Errorf(abi.CodeLimit, abi.OpMail, "staged_bytes",
+			"a turn may send %d bytes of mail", maxStagedBytes)
+	}
+	t.bytes += size
+	t.stagedN++
+	if fault != nil {
+		e.result = abi.Result{ID: e.call.ID, Text: "ERROR: " + fault.Message}
+		t.staged = append(t.staged, e)
+		return abi.MailResponse{}, fault
+	}
+	e.result = abi.Result{ID: e.call.ID, OK: true, Text: "SUCCESS: " + text}
+	t.staged = append(t.staged, e)
+	rsp := abi.MailResponse{Text: e.result.Text}
+	if e.message != nil {
+		rsp.ID = e.message.ID
+	}
+	if e.completion != nil {
+		rsp.ID = e.completion.ID
+	}
+	return rsp, nil
+}
+
+// callTool checks a call and fills the effect. It returns the result's text,
+// or the refusal together with the complaint that goes to the agent's mail.
+func (t *Turn) callTool(e *effect) (string, *abi.Error) {
+	if !slices.Contains(mail.Tools(), e.call.Name) {
+		e.call.Args = boundArgs(e.call.Args)
+		return "", t.complain(e, abi.CodeNotFound, "tool", mail.SubjectToolCallError, "there is no MAIL tool %q", e.call.Name)
+	}
+	if !t.granted(e.call.Name) {
+		return "", t.complain(e, abi.CodeDenied, "tool", mail.SubjectToolCallError, "agent %q is not given the tool %s: %s",
+			t.agent.Name, e.call.Name, whyNot(t.agent, e.call.Name))
+	}
+	if err := t.rt.tools.ToolArgs(e.call.Name, e.call.Args); err != nil {
+		return "", t.complain(e, abi.CodeInvalid, "args", mail.SubjectToolCallError, "error in the arguments of %s: %v", e.call.Name, err)
+	}
+	var args toolArgs
+	if err := json.Unmarshal(e.call.Args, &args); err != nil {
+		return "", t.complain(e, abi.CodeInvalid, "args", mail.SubjectToolCallError, "error in the arguments of %s: %v", e.call.Name, err)
+	}
+	switch e.call.Name {
+	case mail.ToolSendRequest, mail.ToolSendResponse, mail.ToolSendInterrupt, mail.ToolSendBroadcast:
+		return t.send(e, args)
+	case mail.ToolTaskComplete:
+		return t.taskComplete(e, args)
+	case mail.ToolAwaitMessage:
+		return t.await(e, args)
+	case mail.ToolAcknowledgeBroadcast:
+		return t.acknowledge(e, args)
+	case mail.ToolIgnoreBroadcast:
+		return t.ignore(e, args)
+	}
+	return t.help(e, args)
+}
+
+// boundArgs keeps the arguments of an unknown tool out of the log when they
+// are large.
+func boundArgs(args json.RawMessage) json.RawMessage {
+	if len(args) > MaxSubject {
+		return json.RawMessage(`{}`)
+	}
+	return args
+}
+
+// complain refuses a call and lets the agent find the reason in its mail as
+// well (R-079 case 1).
+func (t *Turn) complain(e *effect, code abi.Code, reason, subject, format string, args ...any) *abi.Error {
+	fault := abi.Errorf(code, abi.OpMail, reason, format, args...)
+	e.complaintSubject, e.complaint = subject, fault.Message
+	e.event, e.description = "agent_error", "agent "+t.agent.Name+": "+fault.Message
+	e.extra = map[string]any{"caller": t.agent.Name, "tool_name": e.call.Name}
+	return fault
+}
+
+func (t *Turn) acknowledge(e *effect, args toolArgs) (string, *abi.Error) {
+	if t.row.Message.Type != mail.Broadcast {
+		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast", mail.SubjectToolCallError,
+			"improper use of acknowledge_broadcast: the message of this turn is a %s", t.row.Message.Type)
+	}
+	e.note = "broadcast acknowledged"
+	if args.Note != nil && *args.Note != "" {
+		e.note += ": " + *args.Note
+	}
+	return "broadcast acknowledged", nil
+}
+
+func (t *Turn) ignore(e *effect, args toolArgs) (string, *abi.Error) {
+	if t.row.Message.Type != mail.Broadcast {
+		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast", mail.SubjectToolCallError,
+			"improper use of ignore_broadcast: the message of this turn is a %s", t.row.Message.Type)
+	}
+	t.ignored = true
+	e.event, e.description = "broadcast_ignored", "agent "+t.agent.Name+" called ignore_broadcast"
+	e.extra = map[string]any{"caller": t.agent.Name}
+	if args.Reason != nil {
+		e.extra["reason"] = *args.Reason
+	}
+	return "broadcast ignored", nil
+}
+
+// await ends the turn's mail calls; it is refused when nothing could arrive
+// for this task any more.
+func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
+	if !t.moreToCome() {
+		return "", t.complain(e, abi.CodeConflict, "nothing_to_await", mail.SubjectToolCallError,
+			"no outstanding requests and message queue is empty")
+	}
+	t.over = e.call.Name
+	text, suffix := "waiting for a new message", ""
+	e.extra = map[string]any{"caller": t.agent.Name}
+	if args.Reason != nil && *args.Reason != "" {
+		text += fmt.Sprintf(" (reason: '%s')", *args.Reason)
+		suffix = ": " + *args.Reason
+		e.extra["reason"] = *args.Reason
+	}
+	e.event, e.description = "await_message", "agent '"+t.agent.Name+"' is awaiting a new message"+suffix
+	return text, nil
+}
+
+// moreToCome is the stall rule seen from inside the turn: would a row remain
+// after this turn's staged effects?
+func (t *Turn) moreToCome() bool {
+	for _, e := range t.staged {
+		if len(e.recipients) > 0 || e.complaint != "" {
+			return true
+		}
+	}
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	return t.task.pending() > 1
+}
+
+func (t *Turn) taskComplete(e *effect, args toolArgs) (string, *abi.Error) {
+	body := "Task completed."
+	if args.Finish != nil {
+		body = *args.Finish
+	}
+	if fault := checkSize(body); fault != nil {
+		return "", fault
+	}
+	t.over = e.call.Name
+	m := t.compose(mail.BroadcastComplete, "", []mail.Address{{Type: mail.Agent, Name: mail.ReservedAll}},
+		mail.SubjectTaskComplete, body)
+	e.completion = &m
+	e.event = "task_complete_call"
+	e.description = "agent " + t.agent.Name + " called task_complete, full response to follow"
+	e.extra = map[string]any{"caller": t.agent.Name}
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	if t.task.rec.State != StateRunning {
+		return "task already completed", nil
+	}
+	return "task completed", nil
+}
+
+func (t *Turn) compose(kind mail.Type, payloadID string, to []mail.Address, subject, body string) mail.Message {
+	id := t.newID()
+	if payloadID == "" {
+		payloadID = t.newID()
+	}
+	return compose(kind, envelope{
+		task: t.task.key.Task, swarm: t.task.def.Name, id: id, payloadID: payloadID, at: t.clock.Now(),
+		sender: mail.Address{Type: mail.Agent, Name: t.agent.Name}, recipients: to, subject: subject, body: body,
+	})
+}
+
+func checkSize(body string) *abi.Error {
+	if len(body) > MaxBody {
+		return abi.Errorf(abi.CodeLimit, abi.OpMail, "body", "body has %d bytes, at most %d", len(body), MaxBody)
+	}
+	return nil
+}
+
+// id is the printed form of a turn id.
+func (t *Turn) id() string { return fmt.Sprintf("%s/%d", t.task.key.Task, t.row.N) }
+
+func (t *Turn) granted(tool string) bool {
+	return slices.ContainsFunc(t.rt.toolset(t.task.def, t.agent), func(x abi.Tool) bool { return x.Name == tool })
+}
+
+// whyNot names the line of the swarm's file that would give an agent a tool.
+func whyNot(a *Agent, tool string) string {
+	table := "[agents." + a.Name + "]"
+	switch {
+	case slices.Contains(a.Exclude, tool):
+		return table + " exclude_tools names it"
+	case tool == mail.ToolTaskComplete:
+		return "set " + table + " can_complete_tasks = true"
+	case len(a.Targets) == 0:
+		return table + " comm_targets is empty"
+	}
+	return strings.TrimSpace("only supervisors have it; set " + table + " can_complete_tasks = true")
+}

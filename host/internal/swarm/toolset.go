@@ -1,0 +1,70 @@
+package swarm
+
+import (
+	"encoding/json"
+	"slices"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+type toolsetKey struct{ tenant, swarm, agent string }
+
+// toolset returns the tools an agent is given, with the schemas that its
+// calls are checked against. The result is shared and must not be changed.
+func (r *Runtime) toolset(def *Definition, a *Agent) []abi.Tool {
+	return r.toolsets[toolsetKey{def.Tenant, def.Name, a.Name}]
+}
+
+// buildToolset picks an agent's tools out of the book: sending needs somebody
+// to send to, interrupts, broadcasts and completion are for supervisors.
+func buildToolset(book []abi.Tool, a *Agent) []abi.Tool {
+	var tools []abi.Tool
+	for _, tool := range book {
+		if slices.Contains(a.Exclude, tool.Name) {
+			continue
+		}
+		switch tool.Name {
+		case mail.ToolSendRequest, mail.ToolSendResponse:
+			if len(a.Targets) == 0 {
+				continue
+			}
+			tool.Parameters = withTargets(tool.Parameters, a.Targets)
+		case mail.ToolSendInterrupt:
+			if len(a.Targets) == 0 || !a.CanComplete {
+				continue
+			}
+			tool.Parameters = withTargets(tool.Parameters, a.Targets)
+		case mail.ToolSendBroadcast:
+			if len(a.Targets) == 0 || !a.CanComplete {
+				continue
+			}
+		case mail.ToolTaskComplete:
+			if !a.CanComplete {
+				continue
+			}
+		}
+		tools = append(tools, tool)
+	}
+	return tools
+}
+
+// withTargets lists the agent's comm_targets in the schema it is shown, so
+// that a model does not have to guess them.
+func withTargets(schema json.RawMessage, targets []string) json.RawMessage {
+	var doc map[string]any
+	if err := json.Unmarshal(schema, &doc); err != nil {
+		return schema
+	}
+	props, _ := doc["properties"].(map[string]any)
+	target, _ := props["target"].(map[string]any)
+	if target == nil {
+		return schema
+	}
+	target["enum"] = targets
+	out, err := json.Marshal(doc)
+	if err != nil {
+		return schema
+	}
+	return out
+}

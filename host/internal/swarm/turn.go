@@ -1,0 +1,179 @@
+package swarm
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+// Turn is one agent's handling of one message, as the executor sees it. Its
+// mail calls are staged and become visible with the turn's commit. A turn is
+// used by one goroutine at a time.
+type Turn struct {
+	rt    *Runtime
+	task  *live
+	agent *Agent
+	row   Row
+	// rec is the task's record when the turn began.
+	rec   Task
+	start time.Time
+	clock *Clock
+	seed  [32]byte
+	ids   *rand.ChaCha8
+	input []byte
+
+	staged  []effect
+	stagedN int
+	bytes   int
+	// over names the tool that ended the turn's mail calls.
+	over string
+	// ignored says that the incoming broadcast leaves no trace.
+	ignored bool
+	logs    []abi.LogRequest
+}
+
+// Key names the turn's task; Number is its number in the task.
+func (t *Turn) Key() TaskKey { return t.task.key }
+
+// Number is the number of the row the turn handles.
+func (t *Turn) Number() int64 { return t.row.N }
+
+// Agent is the agent whose turn it is. It must not be changed.
+func (t *Turn) Agent() *Agent { return t.agent }
+
+// Input is the turn's input, JSON of [abi.TurnInput].
+func (t *Turn) Input() []byte { return t.input }
+
+// Seed seeds the guest's randomness: the same on every attempt at this turn.
+func (t *Turn) Seed() [32]byte { return t.seed }
+
+// Clock is the turn's clock.
+func (t *Turn) Clock() *Clock { return t.clock }
+
+// CPU is the turn's claim on the processor.
+func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey} }
+
+// Now is the host's real time, for op clock.now.
+func (t *Turn) Now() time.Time { return t.rt.now() }
+
+// Random returns 16 bytes of the turn's own stream, for op random.
+func (t *Turn) Random() (b [16]byte) {
+	binary.LittleEndian.PutUint64(b[:8], t.ids.Uint64())
+	binary.LittleEndian.PutUint64(b[8:], t.ids.Uint64())
+	return b
+}
+
+// Log keeps a line of the agent until the turn's commit, then hands it to the
+// host's log.
+func (t *Turn) Log(line abi.LogRequest) { t.logs = append(t.logs, line) }
+
+// History returns a page of the agent's history as of the turn's start.
+func (t *Turn) History(ctx context.Context, after int64, limit int) ([]abi.HistoryEntry, error) {
+	entries, err := t.rt.store.History(ctx, t.task.key, t.agent.Name, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entries {
+		if e.Seq > t.rec.History[t.agent.Name] {
+			return entries[:i], nil
+		}
+	}
+	return entries, nil
+}
+
+// newTurn prepares a turn. The tail is the agent's history tail.
+func (r *Runtime) newTurn(t *live, agent *Agent, row Row, rec Task, state json.RawMessage, tail []abi.HistoryEntry) (*Turn, error) {
+	start := r.now()
+	turn := &Turn{
+		rt: r, task: t, agent: agent, row: row, rec: rec,
+		start: start, clock: newClock(start, r.now),
+		seed: r.derive(rec, row.N, "guest"),
+		ids:  rand.NewChaCha8(r.derive(rec, row.N, "host")),
+	}
+	input, err := turn.encode(state, tail)
+	turn.input = input
+	return turn, err
+}
+
+// derive makes 32 bytes that only this store can make and that are the same
+// on every attempt at a turn: an HMAC over the turn id and a label.
+func (r *Runtime) derive(rec Task, n int64, label string) (out [32]byte) {
+	mac := hmac.New(sha256.New, r.secret)
+	fmt.Fprintf(mac, "%s\x1f%x\x1f%d\x1f%s", rec.Key, rec.Nonce, n, label)
+	mac.Sum(out[:0])
+	return out
+}
+
+func (t *Turn) encode(state json.RawMessage, tail []abi.HistoryEntry) ([]byte, error) {
+	if tail == nil {
+		tail = []abi.HistoryEntry{}
+	}
+	message, err := json.Marshal(t.row.Message)
+	if err != nil {
+		return nil, fmt.Errorf("encode message %s: %w", t.row.Message.ID, err)
+	}
+	limits := t.agent.Limits
+	return json.Marshal(abi.TurnInput{
+		V: abi.Version, Turn: t.row.N,
+		Task: abi.Task{
+			ID: t.rec.Key.Task, Owner: t.rec.Owner, Contributors: t.rec.Contributors,
+			Completed: t.rec.State != StateRunning,
+		},
+		Agent: abi.Agent{
+			Address: t.agent.Name, Swarm: t.task.def.Name, Instance: t.rec.Key.Instance,
+			CommTargets: orEmpty(t.agent.Targets), CanCompleteTasks: t.agent.CanComplete,
+		},
+		Tools: t.rt.toolset(t.task.def, t.agent), Message: message, Priority: t.row.Tier,
+		History: abi.History{Count: t.rec.History[t.agent.Name], Tail: tail},
+		State:   state, Params: t.agent.Params,
+		DeadlineMS: t.wall().Milliseconds(),
+		Budget:     abi.Budget{Fuel: limits.Fuel, HostCalls: limits.HostCalls, OutputBytes: limits.Output},
+		Trace:      t.row.Trace,
+	})
+}
+
+// wall is the longest the turn may take.
+func (t *Turn) wall() time.Duration {
+	if t.agent.Limits.Wall > 0 {
+		return t.agent.Limits.Wall
+	}
+	return defaultTurn
+}
+
+// newID makes an id from the turn's own stream.
+func (t *Turn) newID() string { return mail.NewUUID(t.Random()) }
+
+// flushLogs hands the turn's lines to the host's log, after the write that
+// covers them.
+func (t *Turn) flushLogs(lg *slog.Logger) {
+	for _, l := range t.logs {
+		level := slog.LevelInfo
+		if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+			level = slog.LevelInfo
+		}
+		attrs := []slog.Attr{
+			slog.String("swarm", t.task.def.Name), slog.String("agent", t.agent.Name),
+			slog.String("task_id", t.task.key.Task), slog.Int64("turn", t.row.N),
+		}
+		if len(l.Fields) > 0 {
+			attrs = append(attrs, slog.Any("fields", l.Fields))
+		}
+		lg.LogAttrs(context.Background(), level, l.Message, attrs...)
+	}
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
