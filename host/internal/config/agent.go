@@ -1,0 +1,171 @@
+package config
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Agent is one [agents.NAME] table.
+type Agent struct {
+	Name             string
+	Source           Source
+	SHA256           string   // of the module, 64 lower-case hex digits, or empty
+	CommTargets      []string // local names, or agent@swarm of another swarm
+	EnableEntrypoint bool
+	CanCompleteTasks bool
+	EnableInterswarm bool
+	Actions          []string
+	Expose           []string // gateways that may show this agent
+	Trusted          bool     // may run outside the sandbox
+	ExcludeTools     []string // those of the swarm included
+	Params           json.RawMessage
+	Allow            Allow
+	Limits           AgentLimits
+	Pos              Pos
+}
+
+// Allow is what an agent is granted beyond mail. Empty means nothing.
+type Allow struct {
+	LLM          []string // names of models
+	HTTP         []string // origins, scheme://host[:port]
+	KV           string   // the widest scope: "task", "agent" or "instance"
+	Secrets      []string // names of secrets
+	RetryInDoubt bool     // send an effect again whose answer was lost
+}
+
+// AgentLimits bounds one turn of an agent. None can be switched off.
+type AgentLimits struct {
+	Memory    Size
+	Turn      time.Duration // wall time, waiting included
+	CPU       time.Duration // computing time
+	Fuel      int64
+	Output    Size
+	Stack     Size
+	HostCalls int
+	HostBytes Size // moved by host calls
+}
+
+func defaultAgentLimits() AgentLimits {
+	return AgentLimits{
+		Memory: 64 * MiB, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 2_000_000_000,
+		Output: MiB, Stack: 8 * MiB, HostCalls: 1000, HostBytes: 16 * MiB,
+	}
+}
+
+// draft is an agent whose references to other parts of the file are not checked
+// yet, with the places of these.
+type draft struct {
+	Agent
+	at      *table
+	targets []value
+}
+
+// known is what an agent may name besides other agents.
+type known struct{ models, secrets, actions []string }
+
+func (d *decoder) agents(t *table, s Swarm, k known) []*draft {
+	var out []*draft
+	names, subs := t.named("agents")
+	for i, sub := range subs {
+		out = append(out, d.agent(names[i], sub, s, k))
+	}
+	return out
+}
+
+func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
+	d.checkName(t.keyAsValue(name), "an agent", false)
+	a := &draft{at: t, targets: t.list("comm_targets")}
+	a.Agent = Agent{
+		Name:             name,
+		CommTargets:      []string{},
+		SHA256:           t.digest("sha256"),
+		EnableEntrypoint: t.boolean("enable_entrypoint", false),
+		CanCompleteTasks: t.boolean("can_complete_tasks", false),
+		EnableInterswarm: t.boolean("enable_interswarm", false),
+		Actions:          t.among("actions", "action", k.actions),
+		Expose:           t.among("expose", "gateway", gatewayNames),
+		Trusted:          t.boolean("trusted", false),
+		ExcludeTools:     union(s.ExcludeTools, t.tools("exclude_tools")),
+		Params:           t.params("params"),
+		Allow:            d.allow(t.table("allow"), k),
+		Limits:           d.agentLimits(t.table("limits")),
+		Pos:              d.pos(t.spot),
+	}
+	a.Source = d.source(t, a.SHA256, a.Trusted)
+	t.needs("interswarm", "enable_interswarm")
+	t.needs("expose", "expose")
+	if a.Trusted && a.Source.Kind != SourceExec && a.Source.Kind != "" {
+		d.atKey(t.child("trusted"), "trusted is only for exec: sources; everything else runs in the sandbox")
+	}
+	t.done()
+	return a
+}
+
+func (d *decoder) allow(t *table, k known) Allow {
+	a := Allow{
+		LLM:          t.among("llm", "model", k.models),
+		HTTP:         t.origins("http"),
+		KV:           t.oneOf("kv", "", "task", "agent", "instance"),
+		Secrets:      t.among("secrets", "secret", k.secrets),
+		RetryInDoubt: t.boolean("retry_in_doubt", true),
+	}
+	t.needs("allow.llm", "llm")
+	t.needs("allow.http", "http")
+	t.needs("allow.secrets", "secrets")
+	if t.has("kv") {
+		d.needs("allow.kv", t.child("kv"))
+	}
+	if t.has("retry_in_doubt") {
+		d.needs("allow.http", t.child("retry_in_doubt"))
+	}
+	t.done()
+	return a
+}
+
+func (d *decoder) agentLimits(t *table) AgentLimits {
+	def := defaultAgentLimits()
+	l := AgentLimits{
+		Memory:    t.size("memory", def.Memory, bounds{min: int64(64 * KiB), max: int64(4 * GiB)}),
+		Turn:      t.duration("turn", def.Turn, within(time.Millisecond, 24*time.Hour)),
+		CPU:       t.duration("cpu", def.CPU, within(time.Millisecond, 24*time.Hour)),
+		Fuel:      t.number("fuel", counts, def.Fuel, bounds{min: 1, max: 1e15}),
+		Output:    t.size("output", def.Output, bounds{min: 1, max: int64(256 * MiB)}),
+		Stack:     t.size("stack", def.Stack, bounds{min: int64(64 * KiB), max: int64(32 * MiB)}),
+		HostCalls: t.count("host_calls", def.HostCalls, bounds{min: 1, max: 1_000_000}),
+		HostBytes: t.size("host_bytes", def.HostBytes, bounds{min: int64(KiB), max: int64(4 * GiB)}),
+	}
+	t.done()
+	return l
+}
+
+// among reads names out of a set that the file or the grammar gives.
+func (t *table) among(key, what string, options []string) []string {
+	items := t.list(key)
+	for _, v := range items {
+		if !slices.Contains(options, v.text) {
+			f := t.d.atValue(v.spot, "unknown "+what+" "+v.shown)
+			f.near(v.text, options)
+		}
+	}
+	return textsOf(items)
+}
+
+// digest reads a sha256.
+func (t *table) digest(key string) string {
+	v, ok := t.value(key)
+	if !ok {
+		return ""
+	}
+	if !sha256Hex.MatchString(v.text) {
+		t.d.atValue(v.spot, v.path+" must be 64 hexadecimal digits")
+	}
+	return strings.ToLower(v.text)
+}
+
+func union(a, b []string) []string {
+	out := append(append([]string{}, a...), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Auth is the [auth] table.
+type Auth struct {
+	Keys      []AuthKey
+	JWT       JWT
+	Endpoints AuthEndpoints
+}
+
+// Roles of an [AuthKey].
+const (
+	RoleOperator = "operator"
+	RoleAdmin    = "admin"
+	RoleUser     = "user"
+	RoleAgent    = "agent"
+)
+
+// AuthKey is one [[auth.keys]] table. The key itself is not kept: whoever
+// presents text with this digest is the principal.
+type AuthKey struct {
+	ID     string
+	Role   string
+	SHA256 [sha256.Size]byte
+	Pos    Pos
+}
+
+// JWT is the [auth.jwt] table; Keys is empty without one.
+type JWT struct {
+	Issuer   string
+	Audience string
+	Keys     string // a JSON Web Key Set
+}
+
+// AuthEndpoints is the [auth.endpoints] table; Login is empty without one.
+type AuthEndpoints struct {
+	Login     string
+	TokenInfo string
+	CacheTTL  time.Duration
+}
+
+// minKey is the shortest key: 16 random characters are beyond guessing.
+const minKey = 16
+
+func (d *decoder) auth(t *table) Auth {
+	a := Auth{
+		Keys:      d.authKeys(t),
+		JWT:       d.jwt(t.table("jwt")),
+		Endpoints: d.endpoints(t.table("endpoints")),
+	}
+	if t.has("jwt") {
+		d.needs("auth.jwt", t.child("jwt"))
+	}
+	if t.has("endpoints") {
+		d.needs("auth.endpoints", t.child("endpoints"))
+	}
+	t.done()
+	return a
+}
+
+func (d *decoder) authKeys(t *table) []AuthKey {
+	var out []AuthKey
+	principals, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
+	for _, sub := range t.tables("keys") {
+		k, complete := d.authKey(sub)
+		if !complete {
+			continue
+		}
+		if principal := k.Role + ":" + k.ID; principals[principal] {
+			d.atKey(sub.spot, fmt.Sprintf("%s has two keys; a role and id may have one", principal))
+		} else {
+			principals[principal] = true
+		}
+		if digests[k.SHA256] {
+			d.atKey(sub.spot, "this key is also that of another principal")
+		}
+		digests[k.SHA256] = true
+		out = append(out, k)
+	}
+	return out
+}
+
+func (d *decoder) authKey(t *table) (k AuthKey, complete bool) {
+	k = AuthKey{Role: t.oneOf("role", "", RoleOperator, RoleAdmin, RoleUser, RoleAgent), Pos: d.pos(t.spot)}
+	id, hasID := t.value("id")
+	k.ID = id.text
+	if hasID && !principalID.MatchString(k.ID) {
+		hasID = false
+		d.atValue(id.spot, fmt.Sprintf(`%s must be 1 to 128 letters, digits, ".", "_", "~" or "-", which %s is not`, id.path, id.shown))
+	}
+	for _, key := range []string{"id", "role"} {
+		if t.values != nil && !t.has(key) {
+			t.missing(key, "")
+		}
+	}
+	hasKey := d.keyDigest(t, &k)
+	t.done()
+	return k, hasID && hasKey && k.Role != ""
+}
+
+func (d *decoder) keyDigest(t *table, k *AuthKey) bool {
+	if t.has("key") == t.has("key_sha256") {
+		d.atKey(t.spot, t.path+" needs exactly one of key and key_sha256")
+		t.value("key")
+		t.value("key_sha256")
+		return false
+	}
+	if key, ok := t.value("key"); ok {
+		if len(key.text) < minKey {
+			d.atValue(key.spot, fmt.Sprintf("%s is too short; a key has at least %d characters", key.path, minKey))
+			return false
+		}
+		k.SHA256 = sha256.Sum256([]byte(key.text))
+		return true
+	}
+	digest, err := hex.DecodeString(t.digest("key_sha256"))
+	return err == nil && copy(k.SHA256[:], digest) == len(digest) && len(digest) == len(k.SHA256)
+}
+
+func (d *decoder) jwt(t *table) JWT {
+	j := JWT{Issuer: t.text("issuer", ""), Audience: t.text("audience", ""), Keys: t.text("keys", "")}
+	if t.values != nil && j.Keys == "" {
+		t.missing("keys", `; it is a key set, as in "file::jwks.json"`)
+	}
+	t.done()
+	return j
+}
+
+func (d *decoder) endpoints(t *table) AuthEndpoints {
+	e := AuthEndpoints{
+		Login:     t.url("login"),
+		TokenInfo: t.url("token_info"),
+		CacheTTL:  t.duration("cache_ttl", 30*time.Second, within(0, time.Hour)),
+	}
+	for _, key := range []string{"login", "token_info"} {
+		if t.values != nil && !t.has(key) {
+			t.missing(key, "")
+		}
+	}
+	t.done()
+	return e
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// decoder turns the values of one text into a Config and collects its faults.
+type decoder struct {
+	src      *source
+	dir      string // what relative paths are relative to
+	opt      Options
+	unbuilt  map[string]string
+	faults   Faults
+	more     bool // than faults holds
+	warnings Faults
+}
+
+// spot is a setting's place: its path as written in messages, and its node. The
+// node of a setting that is absent is that of the table it is missing from.
+type spot struct {
+	path   string
+	node   *node
+	absent bool
+}
+
+func (sp spot) child(name string) spot {
+	path := quoteKey(name)
+	if sp.path != "" {
+		path = sp.path + "." + path
+	}
+	if n := sp.node.child(name); n != nil && !sp.absent {
+		return spot{path: path, node: n}
+	}
+	return spot{path: path, node: sp.node, absent: true}
+}
+
+func (sp spot) elem(i int) spot {
+	path := fmt.Sprintf("%s[%d]", sp.path, i)
+	if n := sp.node.elem(i); n != nil && !sp.absent {
+		return spot{path: path, node: n}
+	}
+	return spot{path: path, node: sp.node, absent: true}
+}
+
+// quoteKey writes one part of a key as TOML needs it.
+func quoteKey(name string) string {
+	for i := 0; i < len(name); i++ {
+		if !isBareKey(name[i]) {
+			return strconv.Quote(name)
+		}
+	}
+	if name == "" {
+		return `""`
+	}
+	return name
+}
+
+// atKey reports a fault of a key, atValue one of its value.
+func (d *decoder) atKey(sp spot, message string) *Fault {
+	return d.report(sp.node.key, sp.path, message)
+}
+
+func (d *decoder) atValue(sp spot, message string) *Fault {
+	return d.report(sp.node.value, sp.path, message)
+}
+
+// maxFaults is how many faults one run collects. Beyond it the work that each
+// of them costs, as the search for a similar name, is not done either.
+const maxFaults = 1000
+
+// report returns nil beyond maxFaults, which the methods of Fault accept.
+func (d *decoder) report(offset int, path, message string) *Fault {
+	if len(d.faults) == maxFaults {
+		d.more = true
+		return nil
+	}
+	d.faults = append(d.faults, d.src.fault(offset, path, message))
+	return &d.faults[len(d.faults)-1]
+}
+
+// result is every fault that was reported, in the order of the file.
+func (d *decoder) result() Faults {
+	faults := d.faults.sorted()
+	if d.more {
+		last := faults[len(faults)-1]
+		last.Path, last.Suggestion = "", ""
+		last.Message = fmt.Sprintf("more than %d faults; the others are not shown", maxFaults)
+		faults = append(faults, last)
+	}
+	return faults
+}
+
+func (d *decoder) warn(sp spot, message string) {
+	d.warnings = append(d.warnings, d.src.fault(sp.node.key, sp.path, message))
+}
+
+func (d *decoder) pos(sp spot) Pos {
+	line, col := d.src.pos(sp.node.key)
+	return Pos{line, col}
+}
+
+// needs refuses a setting whose capability this version does not have. The
+// setting would otherwise be read and have no effect.
+func (d *decoder) needs(capability string, sp spot) {
+	what, missing := d.unbuilt[capability]
+	if missing {
+		d.atKey(sp, what+" not built into this version of skep yet; remove the line")
+	}
+}
+
+// kindOf names a TOML value's type for people.
+func kindOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return "a string"
+	case int64:
+		return "the number " + strconv.FormatInt(v, 10)
+	case float64:
+		return "the number " + strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return "a boolean"
+	case []any:
+		return "an array"
+	case []map[string]any:
+		return "an array of tables"
+	case map[string]any:
+		return "a table"
+	}
+	return "a date or time"
+}
+
+// neutral tells whether a value says no more than its absence would.
+func neutral(v any) bool {
+	switch v := v.(type) {
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// listOf writes alternatives: "a", "b" or "c".
+func listOf(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = strconv.Quote(n)
+	}
+	if len(quoted) < 2 {
+		return strings.Join(quoted, "")
+	}
+	last := len(quoted) - 1
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}

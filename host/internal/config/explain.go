@@ -1,0 +1,105 @@
+package config
+
+import (
+	"strconv"
+	"time"
+)
+
+// Setting is one limit in force.
+type Setting struct {
+	Key   string `json:"key"`   // as in the file: agents.calc.limits.memory
+	Value string `json:"value"` // in the units of the file, or "unlimited"
+	Set   bool   `json:"set"`   // by the file; otherwise it is the default
+}
+
+const unlimited = "unlimited"
+
+// explainer collects settings in the order in which they are asked for.
+type explainer struct {
+	c   *Config
+	out []Setting
+}
+
+// Explain lists every limit that is in force.
+func Explain(c *Config) []Setting {
+	e := &explainer{c: c}
+	e.swarm(c.Limits)
+	e.module(c.Limits.Module)
+	e.server(c.Server)
+	for _, a := range c.Agents {
+		e.agent(a)
+	}
+	return e.out
+}
+
+func (e *explainer) swarm(l Limits) {
+	e.count(int64(l.TaskMessages), "limits", "task_messages")
+	timeout := unlimited
+	if l.TaskTimeout > 0 {
+		timeout = shortDuration(l.TaskTimeout)
+	}
+	e.add(timeout, []string{"limits", "task_timeout"})
+	e.count(int64(l.Instances), "limits", "instances")
+	e.count(int64(l.Queue), "limits", "queue")
+	e.count(int64(l.History), "limits", "history")
+	e.count(int64(l.Turns), "limits", "turns")
+}
+
+func (e *explainer) module(l ModuleLimits) {
+	at := func(key string) []string { return []string{"limits", "module", key} }
+	e.size(l.Size, at("size")...)
+	e.count(int64(l.Functions), at("functions")...)
+	e.size(l.Body, at("body")...)
+	e.count(int64(l.Locals), at("locals")...)
+	e.count(int64(l.Nesting), at("nesting")...)
+	e.count(int64(l.BrTable), at("br_table")...)
+	e.count(int64(l.Types), at("types")...)
+	e.count(int64(l.Imports), at("imports")...)
+	e.count(int64(l.Exports), at("exports")...)
+	e.count(int64(l.Globals), at("globals")...)
+	e.count(int64(l.DataSegments), at("data_segments")...)
+	e.count(int64(l.ElementSegments), at("element_segments")...)
+	e.count(int64(l.Tables), at("tables")...)
+	e.count(int64(l.TableElements), at("table_elements")...)
+}
+
+func (e *explainer) server(s Server) {
+	e.size(s.MaxBody, "server", "max_body")
+	e.count(int64(s.MaxDepth), "server", "max_depth")
+	e.duration(s.ShutdownGrace, "server", "shutdown_grace")
+	e.count(int64(s.RateLimit.Requests), "server", "rate_limit", "requests")
+	e.duration(s.RateLimit.Per, "server", "rate_limit", "per")
+}
+
+func (e *explainer) agent(a Agent) {
+	at := func(key string) []string { return []string{"agents", a.Name, "limits", key} }
+	e.size(a.Limits.Memory, at("memory")...)
+	e.duration(a.Limits.Turn, at("turn")...)
+	e.duration(a.Limits.CPU, at("cpu")...)
+	e.count(a.Limits.Fuel, at("fuel")...)
+	e.size(a.Limits.Output, at("output")...)
+	e.size(a.Limits.Stack, at("stack")...)
+	e.count(int64(a.Limits.HostCalls), at("host_calls")...)
+	e.size(a.Limits.HostBytes, at("host_bytes")...)
+}
+
+// count adds a number; those that may be 0 are unlimited then.
+func (e *explainer) count(n int64, path ...string) {
+	text := strconv.FormatInt(n, 10)
+	if n == 0 {
+		text = unlimited
+	}
+	e.add(text, path)
+}
+
+func (e *explainer) size(n Size, path ...string) { e.add(n.String(), path) }
+
+func (e *explainer) duration(n time.Duration, path ...string) { e.add(shortDuration(n), path) }
+
+func (e *explainer) add(text string, path []string) {
+	at := spot{node: e.c.root}
+	for _, name := range path {
+		at = at.child(name)
+	}
+	e.out = append(e.out, Setting{Key: at.path, Value: text, Set: e.c.root != nil && !at.absent})
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// SourceKind is where code comes from: the scheme of a source.
+type SourceKind string
+
+// The kinds of source.
+const (
+	SourceFile    SourceKind = "file"    // a module beside the file
+	SourceBundled SourceKind = "bundled" // a module that comes with skep
+	SourceExec    SourceKind = "exec"    // a program, run as a subprocess
+	SourceOCI     SourceKind = "oci"     // a module in a registry
+	SourceHuman   SourceKind = "human"   // an action that a person answers
+)
+
+// Source names an agent's or action's code.
+type Source struct {
+	Kind SourceKind
+	Ref  string // what follows the scheme, as written
+	Path string // where it lies on disk; empty for oci: and human
+}
+
+var sourceKinds = []string{"file", "bundled", "exec", "oci"}
+
+// source reads the source of an agent or action. The file has to be there: its
+// content is the loader's business.
+func (d *decoder) source(t *table, sha256 string, trusted bool) Source {
+	v, ok := t.value("source")
+	if !ok {
+		if !t.has("source") {
+			t.missing("source", `; it names the code, as in "file:agents/calc.wasm" or "bundled:script"`)
+		}
+		return Source{}
+	}
+	kind, ref, ok := strings.Cut(v.text, ":")
+	s := Source{Kind: SourceKind(kind), Ref: ref}
+	switch {
+	case ok && s.Kind == SourceFile:
+		s.Path = d.path(ref)
+		d.sourceFile(v, s)
+	case ok && s.Kind == SourceBundled:
+		s.Path = d.bundled(v, ref)
+	case ok && s.Kind == SourceExec:
+		s.Path = d.path(ref)
+		d.sourceExec(v, s, trusted)
+	case ok && s.Kind == SourceOCI:
+		d.sourceOCI(v, s, sha256)
+	default:
+		d.unknownSource(v)
+		return Source{}
+	}
+	return s
+}
+
+func (d *decoder) unknownSource(v value) {
+	f := d.atValue(v.spot, fmt.Sprintf("%s must begin with file:, bundled:, exec: or oci://, which %s does not", v.path, v.shown))
+	kind, ref, ok := strings.Cut(v.text, ":")
+	if near := nearest(kind, sourceKinds); ok && near != "" {
+		f.suggest(v.suggest(near + ":" + ref))
+	} else if !ok && strings.HasSuffix(v.text, ".wasm") {
+		f.suggest(v.suggest("file:" + v.text))
+	}
+}
+
+func (d *decoder) sourceFile(v value, s Source) {
+	if s.Ref == "" {
+		d.atValue(v.spot, `file: needs a path, as in "file:agents/calc.wasm"`)
+		return
+	}
+	if err := isFile(s.Path); err != nil {
+		d.atValue(v.spot, fmt.Sprintf("the module %s %s", v.shown, err))
+	}
+}
+
+func (d *decoder) sourceExec(v value, s Source, trusted bool) {
+	if _, missing := d.unbuilt["exec"]; missing {
+		d.needs("exec", v.spot)
+		return
+	}
+	if s.Ref == "" {
+		d.atValue(v.spot, `exec: needs a path, as in "exec:./agent"`)
+	} else if err := isFile(s.Path); err != nil {
+		d.atValue(v.spot, fmt.Sprintf("the program %s %s", v.shown, err))
+	}
+	if !trusted {
+		d.atValue(v.spot, "exec: runs outside the sandbox and needs trusted = true")
+	}
+}
+
+func (d *decoder) sourceOCI(v value, s Source, sha256 string) {
+	d.needs("oci", v.spot)
+	name, digest, pinned := strings.Cut(strings.TrimPrefix(s.Ref, "//"), "@sha256:")
+	switch {
+	case !strings.HasPrefix(s.Ref, "//") || name == "":
+		d.atValue(v.spot, `oci: needs a reference, as in "oci://registry.example/agent@sha256:…"`)
+	case pinned && !sha256Hex.MatchString(digest):
+		d.atValue(v.spot, "the digest after @sha256: must be 64 hexadecimal digits")
+	case pinned && sha256 != "" && !strings.EqualFold(digest, sha256):
+		d.atValue(v.spot, "the digest differs from that in sha256")
+	case !pinned && sha256 == "":
+		d.atValue(v.spot, "an oci: source needs its digest, as @sha256:… or in sha256")
+	}
+}
+
+// bundled returns the path of a module that comes with skep.
+func (d *decoder) bundled(v value, name string) string {
+	if !bundledName.MatchString(name) {
+		d.atValue(v.spot, v.shown+" does not name a bundled module")
+		return ""
+	}
+	path := filepath.Join(d.opt.BundleDir, name+".wasm")
+	err := isFile(path)
+	if err == nil && d.opt.BundleDir != "" {
+		return path
+	}
+	f := d.atValue(v.spot, "the module "+v.shown+" is not in the directory plugins beside the skep program; run make build")
+	if near := nearest(name, d.bundledNames()); near != "" {
+		f.suggest("bundled:" + near)
+	}
+	return ""
+}
+
+func (d *decoder) bundledNames() []string {
+	if d.opt.BundleDir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(d.opt.BundleDir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".wasm"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

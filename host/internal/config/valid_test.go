@@ -1,0 +1,279 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// revealed compares secrets by their text, which cmp could not print otherwise.
+var revealed = cmp.Options{
+	cmpopts.IgnoreUnexported(Config{}),
+	cmp.Transformer("reveal", Secret.Reveal),
+	cmp.Transformer("text", func(r json.RawMessage) string { return string(r) }),
+}
+
+func mustParse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+	if err != nil {
+		t.Fatalf("Parse:\n%v", err)
+	}
+	return c
+}
+
+func readValid(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/valid", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	want := &Config{
+		File: "swarm.toml",
+		Dir:  "testdata/valid",
+		Swarm: Swarm{
+			Name: "hive", Keywords: []string{}, Entrypoint: "a", BreakpointTools: []string{},
+			ExcludeTools: []string{}, InterruptMode: "queue", Pos: Pos{2, 2},
+		},
+		Agents: []Agent{{
+			Name:        "a",
+			Source:      Source{Kind: SourceBundled, Ref: "script", Path: "testdata/valid/plugins/script.wasm"},
+			CommTargets: []string{}, EnableEntrypoint: true, CanCompleteTasks: true,
+			Actions: []string{}, Expose: []string{}, ExcludeTools: []string{}, Params: json.RawMessage("{}"),
+			Allow: Allow{LLM: []string{}, HTTP: []string{}, Secrets: []string{}, RetryInDoubt: true},
+			Limits: AgentLimits{
+				Memory: 64 << 20, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 2e9,
+				Output: 1 << 20, Stack: 8 << 20, HostCalls: 1000, HostBytes: 16 << 20,
+			},
+			Pos: Pos{5, 9},
+		}},
+		Limits: Limits{
+			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, Queue: 10_000, Turns: 64,
+			Module: ModuleLimits{
+				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
+				Types: 10_000, Imports: 64, Exports: 1024, Globals: 10_000, DataSegments: 10_000,
+				ElementSegments: 10_000, Tables: 4, TableElements: 100_000,
+			},
+		},
+		Server: Server{
+			Listen: "127.0.0.1:8000", AdminListen: "127.0.0.1:8001", Hosts: []string{}, CORSOrigins: []string{},
+			MaxBody: 1 << 20, MaxDepth: 64, ShutdownGrace: 30 * time.Second, RateLimit: RateLimit{Per: time.Minute},
+		},
+		Auth:      Auth{Endpoints: AuthEndpoints{CacheTTL: 30 * time.Second}},
+		Tenants:   []Tenant{{Name: "default", Weight: 1, Pos: Pos{1, 1}}},
+		Store:     Store{Driver: "sqlite"},
+		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto"},
+	}
+	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
+		t.Errorf("mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestForms(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, readValid(t, "forms.toml"))
+	var names []string
+	for _, a := range c.Agents {
+		names = append(names, a.Name)
+	}
+	if diff := cmp.Diff([]string{"zeta", "été", "alpha"}, names); diff != "" {
+		t.Errorf("agents are not in the order of the file (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"alpha", "été"}, c.Agents[0].CommTargets); diff != "" {
+		t.Errorf("comm_targets (-want +got):\n%s", diff)
+	}
+	const params = `{"empty":{},"list":[[1,2],[]],"raw":"a\\b''c","text":"He said \"hi\" to \"\"all\"\""}`
+	if got := string(c.Agents[1].Params); got != params {
+		t.Errorf("params = %s, want %s", got, params)
+	}
+	if got := c.Agents[2]; got.Limits.Turn != 90*time.Second || got.Pos != (Pos{30, 9}) {
+		t.Errorf("alpha: turn %v at %v", got.Limits.Turn, got.Pos)
+	}
+	if c.Limits.Queue != 12 || c.Limits.Turns != 0 || !c.Swarm.Public || c.Server.Listen != "127.0.0.1:9999" {
+		t.Errorf("limits %+v, server %+v", c.Limits, c.Server)
+	}
+	key := AuthKey{ID: "a.b_c~d-e", Role: "operator", SHA256: sha256.Sum256([]byte("0123456789abcdef-ops")), Pos: Pos{10, 15}}
+	if diff := cmp.Diff([]AuthKey{key}, c.Auth.Keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+// The whole grammar is accepted once every capability is built.
+func TestWholeGrammar(t *testing.T) {
+	t.Parallel()
+	env := func(name string) (string, bool) { return "https://" + strings.ToLower(name) + ".example", true }
+	c, err := parse("whole.toml", []byte(readValid(t, "whole.toml")), "testdata/valid", Options{Env: env, BundleDir: "testdata/valid/plugins"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.Agents[0]
+	checks := map[string]struct{ got, want any }{
+		"breakpoints": {c.Swarm.BreakpointTools, []string{"confirm_order"}},
+		"targets":     {a.CommTargets, []string{"calc", "native", "remote", "stats@depot"}},
+		"excluded":    {a.ExcludeTools, []string{"help", "ignore_broadcast"}},
+		"sha256":      {a.SHA256, strings.Repeat("0123456789abcdef", 4)},
+		"params":      {string(a.Params), `{"model":"default","odd key":[1,2.5,{"at":"2026-11-20T10:00:00Z"}],"system":"You run the port.\n"}`},
+		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536}},
+		"allow": {a.Allow, Allow{LLM: []string{"default"}, HTTP: []string{"https://api.example.com", "http://[::1]:8080"},
+			KV: "agent", Secrets: []string{"weather_key"}}},
+		"exec":        {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},
+		"oci":         {c.Agents[3].Source.Kind, SourceOCI},
+		"times":       {string(c.Agents[3].Params), `{"deep":{"date":"2026-11-20","local":"2026-11-20T07:32:00","time":"07:32:00"}}`},
+		"human":       {c.Actions[0].Source, Source{Kind: SourceHuman}},
+		"parameters":  {string(c.Actions[0].Parameters), `{"properties":{"order":{"type":"string"}},"required":["order"],"type":"object"}`},
+		"action":      {c.Actions[1].Timeout, 30 * time.Second},
+		"model":       {c.Models[0].BaseURL, "https://openai_base_url.example"},
+		"secret":      {c.Secrets[0].Value.Reveal(), "https://weather_key.example"},
+		"public_url":  {c.Server.PublicURL, "https://hive.example/mail"},
+		"rate":        {c.Server.RateLimit, RateLimit{120, 10 * time.Second}},
+		"jwt":         {c.Auth.JWT, JWT{"https://id.example", "hive", "You run the port."}},
+		"tenant":      {c.Tenants[0].USDPerDay, 2.5},
+		"tenants":     {len(c.Tenants), 2},
+		"peer":        {string(c.Peers[0].Metadata), `{"region":"north"}`},
+		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
+		"telemetry":   {c.Telemetry, Telemetry{"debug", "json"}},
+		"gateways":    {c.Gateways[1].Name, "a2a"},
+		"instances":   {c.Limits.Instances, 5},
+		"module size": {c.Limits.Module.Size, 32 * MiB},
+	}
+	for name, check := range checks {
+		if diff := cmp.Diff(check.want, check.got); diff != "" {
+			t.Errorf("%s mismatch (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Every row of the table of unbuilt capabilities is what some setting of the
+// whole grammar runs into, and nothing else stops that file.
+func TestUnbuilt(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(readValid(t, "whole.toml"), "env::", "https://")
+	for capability, what := range unbuilt {
+		_, err := parse("whole.toml", []byte(text), "testdata/valid", testOptions, map[string]string{capability: what})
+		if err == nil || !strings.Contains(err.Error(), what+" not built into this version of skep yet") {
+			t.Errorf("%s: error = %v", capability, err)
+		}
+	}
+}
+
+func TestNeutralSettingsOfUnbuiltCapabilities(t *testing.T) {
+	t.Parallel()
+	mustParse(t, readValid(t, "minimal.toml")+`
+enable_interswarm = false
+expose = []
+actions = []
+allow = { llm = [], http = [], secrets = [] }
+[tenants.default]
+[server]
+require_lock = false
+[store]
+driver = "sqlite"
+[actions]
+[peers]
+`)
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "a"
+[server]
+listen = ":8000"
+[agents.a]
+source = "bundled:script"
+enable_entrypoint = true
+comm_targets = ["b"]
+[agents.b]
+source = "bundled:script"
+can_complete_tasks = true
+[agents.c]
+source = "bundled:script"
+comm_targets = ["b", "d"]
+[agents.d]
+source = "bundled:script"
+comm_targets = ["c"]
+[agents.e]
+source = "bundled:script"
+comm_targets = ["b"]
+enable_entrypoint = true
+`)
+	want := `swarm.toml:6:1: without [[auth.keys]] the host listens on loopback only, whatever listen says
+swarm.toml:14:9: no entrypoint reaches the agent "c" through comm_targets
+swarm.toml:17:9: no entrypoint reaches the agent "d" through comm_targets`
+	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
+		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
+	}
+	if c.Server.RateLimit.Requests != 600 {
+		t.Errorf("rate limit of a public listener = %+v, want the default", c.Server.RateLimit)
+	}
+}
+
+func TestConfigFault(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, readValid(t, "minimal.toml"))
+	for _, tt := range []struct{ path, want string }{
+		{"agents a source", `swarm.toml:6:10: why`},
+		{"agents a sha256", `swarm.toml:5:9: why`},
+		{"agents a allow http", `swarm.toml:5:9: why`},
+		{"limits module size", `swarm.toml:1:1: why`},
+		{"", `swarm.toml:1:1: why`},
+	} {
+		if got := c.Fault("why", strings.Fields(tt.path)...).String(); got != tt.want {
+			t.Errorf("Fault(%s) = %s, want %s", tt.path, got, tt.want)
+		}
+	}
+	if got := (&Config{File: "f"}).Fault("why", "a").String(); got != "f:1:1: why" {
+		t.Errorf("Fault of a Config made by hand = %s", got)
+	}
+}
+
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, readValid(t, "minimal.toml"))
+	if a, ok := c.Agent("a"); !ok || a.Name != "a" {
+		t.Errorf("Agent(a) = %v, %v", a.Name, ok)
+	}
+	if _, ok := c.Agent("b"); ok {
+		t.Error("Agent(b) was found")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, readValid(t, "minimal.toml")+"limits = { memory = \"1.5MiB\" }\n[limits]\ntask_timeout = 0\nqueue = 0\n")
+	got := map[string]Setting{}
+	for _, s := range Explain(c) {
+		got[s.Key] = s
+	}
+	for _, want := range []Setting{
+		{"limits.task_messages", "100", false},
+		{"limits.task_timeout", "unlimited", true},
+		{"limits.queue", "unlimited", true},
+		{"limits.module.body", "64KiB", false},
+		{"server.shutdown_grace", "30s", false},
+		{"server.rate_limit.requests", "unlimited", false},
+		{"agents.a.limits.memory", "1536KiB", true},
+		{"agents.a.limits.turn", "10m", false},
+	} {
+		if got[want.Key] != want {
+			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
+		}
+	}
+	if len(got) != 6+14+5+8 {
+		t.Errorf("%d settings", len(got))
+	}
+}
