@@ -1,6 +1,9 @@
 package abi
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Code is one of the closed set of error codes. A guest sees it negated as the
 // result of call, submit, wait and read; the error body is read with op
@@ -63,7 +66,7 @@ func Errorf(code Code, op Op, reason, format string, args ...any) *Error {
 	}
 	msg := fmt.Sprintf(format, args...)
 	if len(msg) > MaxErrorMessage {
-		msg = msg[:MaxErrorMessage]
+		msg = strings.ToValidUTF8(msg[:MaxErrorMessage], "")
 	}
 	return &Error{Code: code, Op: name, Reason: reason, Message: msg}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 )
 
@@ -78,7 +79,7 @@ func ParseDescriptor(raw []byte) (*Descriptor, error) {
 	if err := dec.Decode(&d); err != nil {
 		return nil, fmt.Errorf("descriptor: %w", err)
 	}
-	if dec.More() {
+	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("descriptor: more than one JSON value")
 	}
 	return &d, d.check()

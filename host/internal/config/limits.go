@@ -61,7 +61,7 @@ func (d *decoder) moduleLimits(t *table) ModuleLimits {
 		Imports:         t.count("imports", 64, to(100_000)),
 		Exports:         t.count("exports", 1024, to(100_000)),
 		Globals:         t.count("globals", 10_000, to(1_000_000)),
-		DataSegments:    t.count("data_segments", 10_000, to(100_000)),
+		DataSegments:    t.count("data_segments", 200_000, to(2_000_000)),
 		ElementSegments: t.count("element_segments", 10_000, to(100_000)),
 		Tables:          t.count("tables", 4, to(100)),
 		TableElements:   t.count("table_elements", 100_000, to(10_000_000)),

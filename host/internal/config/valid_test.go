@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, Queue: 10_000, Turns: 64,
 			Module: ModuleLimits{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
-				Types: 10_000, Imports: 64, Exports: 1024, Globals: 10_000, DataSegments: 10_000,
+				Types: 10_000, Imports: 64, Exports: 1024, Globals: 10_000, DataSegments: 200_000,
 				ElementSegments: 10_000, Tables: 4, TableElements: 100_000,
 			},
 		},

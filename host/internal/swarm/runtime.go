@@ -161,9 +161,6 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// Drain makes Submit refuse new posts ahead of the end of Run.
-func (r *Runtime) Drain() { r.draining.Store(true) }
-
 // acquire returns a task in memory, loading it if it must. Every acquire is
 // followed by a release.
 func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {

@@ -1,0 +1,79 @@
+# skep. `make run` shows a task travel through the default swarm; `make test`
+# runs every test. Both need Go 1.26, make and git, nothing else.
+
+GO      ?= go
+MODULES  = . sdk/go plugins examples host/bench
+QUESTION ?= What is (17+4)*3, and how many words and vowels are in "the bees are busy in the skep"?
+
+# The race detector needs a C compiler; a machine without one tests without it.
+CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null)
+ifeq ($(CC_FOUND),)
+RACE =
+else
+RACE = -race
+endif
+TESTFLAGS ?= -shuffle=on -count=1 -timeout 20m
+
+export GOFLAGS := -buildvcs=false
+
+.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak conform-reference clean
+
+build: guests
+
+# One static binary and the bundled modules beside it.
+bin/skep: FORCE
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
+
+FORCE:
+
+# Builds every guest once and fills one compile cache that all tests open.
+guests: bin/skep
+	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build
+
+examples: guests
+
+run: build
+	./bin/skep run '$(QUESTION)'
+
+serve: build
+	./bin/skep serve
+
+test: guests
+	@$(if $(RACE),,echo "no C compiler found: testing without the race detector")
+	@set -e; for m in $(MODULES); do echo "== $$m"; \
+		(cd $$m && CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) $(TESTFLAGS) ./...); done
+
+check: fmt tidy generate
+	@set -e; for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) vet ./...); done
+	$(MAKE) test
+
+fmt:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+
+tidy:
+	@set -e; for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff); done
+
+generate:
+	@set -e; for m in $(MODULES); do (cd $$m && $(GO) generate ./...); done
+	@git diff --exit-code -- . || { echo "generated files were not up to date"; exit 1; }
+
+bench: guests
+	cd host/bench && $(GO) test -run '^$$' -bench . -benchtime $(or $(BENCHTIME),1s) ./...
+
+# Every decoder of outside bytes, FUZZTIME each.
+fuzz:
+	@set -e; for p in $$(grep -rl --include='*_test.go' '^func Fuzz' spec abi host | xargs -n1 dirname | sort -u); do \
+		for f in $$(grep -h '^func Fuzz' $$p/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
+			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m); done; done
+
+# The long form of the crash test; the short one is part of `make test`.
+soak: guests
+	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill' -v ./host/...
+
+# Our model and schemas against the published ones: make conform-reference REF=dir
+conform-reference:
+	@test -n "$(REF)" || { echo "usage: make conform-reference REF=directory-of-the-published-schemas"; exit 2; }
+	SKEP_REFERENCE=$(abspath $(REF)) $(GO) test ./host/internal/schema -run TestReference -count=1 -v
+
+clean:
+	rm -rf bin

@@ -1,0 +1,119 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Pauses between repeats.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 3 * time.Second
+)
+
+// backoff counts the repeats of one call since its last success.
+type backoff struct {
+	next  time.Duration
+	since time.Time // of the first failure
+}
+
+// reset forgets the failures: something has come through.
+func (b *backoff) reset() { *b = backoff{} }
+
+// wait pauses before a repeat. It fails with the reason to give up: the
+// failure itself when patience has run out, or the cause for which ctx ended.
+func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, failure error) error {
+	if b.since.IsZero() {
+		b.since, b.next = time.Now(), firstPause
+	}
+	pause := max(least, b.next+rand.N(b.next/2))
+	b.next = min(2*b.next, lastPause)
+	if time.Since(b.since)+pause > c.opt.Patience {
+		return failure
+	}
+	if c.opt.OnRetry != nil {
+		c.opt.OnRetry(reason(failure), pause)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// retry calls try until it succeeds, fails for good, or patience runs out.
+func (c *Client) retry(ctx context.Context, once bool, try func() error) error {
+	var b backoff
+	for {
+		begun := time.Now()
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if held(err, begun) {
+			b.reset()
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		least, ok := c.passing(err)
+		if !ok || once {
+			return c.final(err)
+		}
+		if err := c.wait(ctx, &b, least, err); err != nil {
+			return c.final(err)
+		}
+	}
+}
+
+// held reports whether a failed call had a working connection for a while, so
+// that its failure is the first of a new series.
+func held(err error, begun time.Time) bool {
+	var conn *lost
+	if errors.As(err, &conn) && conn.dialling() {
+		return false
+	}
+	return time.Since(begun) > lastPause
+}
+
+// final gives a failure the form in which callers see it.
+func (c *Client) final(err error) error {
+	var conn *lost
+	if errors.As(err, &conn) || errors.Is(err, errGoingDown) {
+		return &Unreachable{URL: c.base, Err: reason(err)}
+	}
+	return reason(err)
+}
+
+// reason takes the inner types of this package off an error.
+func reason(err error) error {
+	var conn *lost
+	var refusal *refused
+	switch {
+	case errors.As(err, &conn):
+		var call *url.Error
+		if errors.As(conn.error, &call) {
+			return call.Err // the URL is told by whoever tells the reason
+		}
+		return conn.error
+	case errors.As(err, &refusal):
+		return refusal.cause
+	}
+	return err
+}
+
+// retryAfter reads the header of that name, in seconds, up to a minute.
+func retryAfter(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(n), 60) * time.Second
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Stream follows a task's log after a cursor, 0 for all of it. A connection
+// that breaks is opened again after the last event that came. The sequence ends
+// when the task has ended and all its events were given, and with an error when
+// it cannot go on, which is then its last element.
+func (c *Client) Stream(ctx context.Context, task string, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		s := &stream{c: c, task: task, after: after, yield: yield}
+		if err := s.follow(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(Event{}, c.final(err))
+		}
+	}
+}
+
+// errStopped says that the reader has had enough.
+var errStopped = errors.New("stopped by the reader")
+
+// errClosed says that the host closed a stream in order.
+var errClosed = &lost{errors.New("the host closed the event stream")}
+
+// errSilent says that a stream gave no sign of life.
+var errSilent = &lost{errors.New("the event stream is silent")}
+
+// stream is one reader's way through a task's log.
+type stream struct {
+	c     *Client
+	task  string
+	after int64
+	yield func(Event, error) bool
+	// ended is set while the last event was one that ends a task.
+	ended bool
+	tries backoff
+}
+
+// follow reads until the task has ended.
+func (s *stream) follow(ctx context.Context) error {
+	for {
+		err := s.read(ctx)
+		if errors.Is(err, errClosed) {
+			done, ask := s.over(ctx)
+			if done {
+				return nil
+			}
+			err = errors.Join(err, ask)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		least, ok := s.c.passing(err)
+		if !ok {
+			return err
+		}
+		if err := s.c.wait(ctx, &s.tries, least, err); err != nil {
+			return err
+		}
+	}
+}
+
+// over tells whether a stream that the host closed has come to its end. A host
+// also closes streams when it stops.
+func (s *stream) over(ctx context.Context) (bool, error) {
+	if s.ended {
+		return true, nil
+	}
+	t, err := s.c.Task(ctx, s.task)
+	return err == nil && !t.Running, err
+}
+
+// read reads one connection to its end and says how it ended.
+func (s *stream) read(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(s.c.opt.Idle, func() { cancel(errSilent) })
+	defer idle.Stop()
+
+	rsp, err := s.c.send(ctx, s.request())
+	if err == nil {
+		defer func() { _ = rsp.Body.Close() }()
+		err = s.events(rsp, idle)
+	}
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+func (s *stream) request() call {
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if s.after > 0 {
+		header.Set("Last-Event-ID", strconv.FormatInt(s.after, 10))
+	}
+	return call{method: http.MethodGet, path: taskPath(s.task) + "/events", header: header}
+}
+
+// events hands on the events of one connection.
+func (s *stream) events(rsp *http.Response, idle *time.Timer) error {
+	kind, _, err := mime.ParseMediaType(rsp.Header.Get("Content-Type"))
+	if err != nil || kind != "text/event-stream" {
+		return fmt.Errorf("GET %s/events: %w: its content type is %q", taskPath(s.task), ErrNotMAIL, rsp.Header.Get("Content-Type"))
+	}
+	frames := newFrames(&lively{rsp.Body, idle, s.c.opt.Idle}, s.c.opt.MaxEvent)
+	for {
+		f, err := frames.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errClosed
+		case errors.Is(err, ErrTooLarge):
+			return err
+		case err != nil:
+			return &lost{err}
+		}
+		if err := s.give(f); err != nil {
+			return err
+		}
+	}
+}
+
+// lively puts the alarm off with every byte that comes.
+type lively struct {
+	io.Reader
+	idle *time.Timer
+	span time.Duration
+}
+
+func (l *lively) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if n > 0 {
+		l.idle.Reset(l.span)
+	}
+	return n, err
+}
+
+// give hands one event on, unless it is a ping or was given before.
+func (s *stream) give(f frame) error {
+	s.tries.reset()
+	if f.name == eventPing {
+		return nil
+	}
+	e, err := newEvent(f)
+	if err != nil {
+		return err
+	}
+	if e.Cursor > 0 {
+		if e.Cursor <= s.after {
+			return nil
+		}
+		s.after, s.ended = e.Cursor, e.Ends()
+	}
+	if !s.yield(e, nil) {
+		return errStopped
+	}
+	return nil
+}

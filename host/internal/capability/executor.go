@@ -1,0 +1,91 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"skep/abi"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
+)
+
+// Module runs turns. It is safe for concurrent use.
+type Module interface {
+	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
+}
+
+// Agent names an agent of a tenant's swarm.
+type Agent struct{ Tenant, Swarm, Name string }
+
+// Binding is the module an agent runs on, within its limits.
+type Binding struct {
+	Module Module
+	Limits sandbox.Limits
+}
+
+// Executor runs turns on the modules its agents are bound to.
+type Executor struct{ bindings map[Agent]Binding }
+
+var _ swarm.Executor = (*Executor)(nil)
+
+// NewExecutor returns an executor for the agents given; the map is its own
+// from now on.
+func NewExecutor(bindings map[Agent]Binding) *Executor { return &Executor{bindings} }
+
+// Execute runs one turn.
+func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
+	key := t.Key()
+	b, ok := x.bindings[Agent{key.Tenant, key.Swarm, t.Agent().Name}]
+	if !ok {
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: "the agent has no module"}}
+	}
+	res := b.Module.Turn(ctx, sandbox.Turn{
+		Input: t.Input(), Seed: t.Seed(), Clock: t.Clock(), CPU: t.CPU(),
+		Ops: &ops{turn: t}, Limits: b.Limits,
+	})
+	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}}
+	if res.Exit != nil {
+		out.Failure = &swarm.Failure{Cause: string(res.Exit.Kind), Limit: res.Exit.Limit, Message: res.Exit.Message}
+		return out
+	}
+	result, err := parseResult(res.Output)
+	if err != nil {
+		out.Failure = &swarm.Failure{Cause: "output", Message: err.Error()}
+		return out
+	}
+	out.Result = result
+	return out
+}
+
+// Bounds of a turn result's notes.
+const (
+	maxNotes = 100
+	maxNote  = 16 << 10
+)
+
+// parseResult decodes what a turn has written. Nothing is legal and changes
+// nothing.
+func parseResult(raw []byte) (abi.TurnResult, error) {
+	var r abi.TurnResult
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, fmt.Errorf("the turn's result is not JSON of the right shape: %w", err)
+	}
+	if len(r.State) > abi.MaxState {
+		return r, fmt.Errorf("the turn's state has %d bytes, at most %d", len(r.State), abi.MaxState)
+	}
+	if len(r.Notes) > maxNotes {
+		return r, fmt.Errorf("the turn has %d notes, at most %d", len(r.Notes), maxNotes)
+	}
+	for _, n := range r.Notes {
+		if len(n) > maxNote {
+			return r, fmt.Errorf("a note of %d bytes, at most %d", len(n), maxNote)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,136 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// ops answers the op calls of one turn.
+type ops struct {
+	turn *swarm.Turn
+	logs int
+}
+
+// Bounds of op log (per turn) and of op history (per page).
+const (
+	maxLogLine  = 4 << 10
+	maxLogLines = 1000
+	maxPage     = 200
+	defaultPage = 50
+)
+
+// Call performs one op. It never blocks beyond ctx.
+func (o *ops) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
+	info, ok := abi.Lookup(op)
+	if !ok {
+		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host (ABI %d) has no op %d", abi.Version, op)
+	}
+	if !info.Built {
+		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host does not offer %s", info.Name)
+	}
+	switch op {
+	case abi.OpLog:
+		return o.log(req)
+	case abi.OpClockNow:
+		return o.clockNow()
+	case abi.OpRandom:
+		return o.random()
+	case abi.OpHistory:
+		return o.history(ctx, req)
+	case abi.OpMail:
+		return o.mail(req)
+	}
+	return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host does not offer %s here", info.Name)
+}
+
+// decode reads a request strictly: one JSON value, known members only.
+func decode(op abi.Op, req []byte, into any) *abi.Error {
+	dec := json.NewDecoder(bytes.NewReader(req))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return abi.Errorf(abi.CodeInvalid, op, "json", "request: %v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return abi.Errorf(abi.CodeInvalid, op, "json", "request: more than one JSON value")
+	}
+	return nil
+}
+
+func encode(op abi.Op, v any) ([]byte, *abi.Error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInternal, op, "encode", "answer: %v", err)
+	}
+	return raw, nil
+}
+
+func (o *ops) log(req []byte) ([]byte, *abi.Error) {
+	if len(req) > maxLogLine {
+		return nil, abi.Errorf(abi.CodeLimit, abi.OpLog, "size", "a log line of %d bytes, at most %d", len(req), maxLogLine)
+	}
+	if o.logs >= maxLogLines {
+		return nil, abi.Errorf(abi.CodeLimit, abi.OpLog, "lines", "a turn may log %d lines", maxLogLines)
+	}
+	var line abi.LogRequest
+	if fault := decode(abi.OpLog, req, &line); fault != nil {
+		return nil, fault
+	}
+	o.logs++
+	o.turn.Log(line)
+	return []byte("{}"), nil
+}
+
+func (o *ops) clockNow() ([]byte, *abi.Error) {
+	now := o.turn.Now()
+	o.turn.Clock().Advance(now)
+	return encode(abi.OpClockNow, abi.ClockResponse{Time: abi.FormatTime(now)})
+}
+
+func (o *ops) random() ([]byte, *abi.Error) {
+	b := o.turn.Random()
+	return encode(abi.OpRandom, abi.RandomResponse{Value: hex.EncodeToString(b[:])})
+}
+
+func (o *ops) history(ctx context.Context, req []byte) ([]byte, *abi.Error) {
+	var ask abi.HistoryRequest
+	if fault := decode(abi.OpHistory, req, &ask); fault != nil {
+		return nil, fault
+	}
+	if ask.After < 0 || ask.Limit < 0 {
+		return nil, abi.Errorf(abi.CodeInvalid, abi.OpHistory, "range", "after and limit must not be negative")
+	}
+	if ask.Limit == 0 {
+		ask.Limit = defaultPage
+	}
+	ask.Limit = min(ask.Limit, maxPage)
+	entries, err := o.turn.History(ctx, ask.After, ask.Limit)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInternal, abi.OpHistory, "store", "the history cannot be read")
+	}
+	rsp := abi.HistoryResponse{Entries: entries}
+	if rsp.Entries == nil {
+		rsp.Entries = []abi.HistoryEntry{}
+	}
+	if len(entries) == ask.Limit {
+		rsp.Next = entries[len(entries)-1].Seq
+	}
+	return encode(abi.OpHistory, rsp)
+}
+
+func (o *ops) mail(req []byte) ([]byte, *abi.Error) {
+	var ask abi.MailRequest
+	if fault := decode(abi.OpMail, req, &ask); fault != nil {
+		return nil, fault
+	}
+	rsp, fault := o.turn.Mail(ask)
+	if fault != nil {
+		return nil, fault
+	}
+	return encode(abi.OpMail, rsp)
+}

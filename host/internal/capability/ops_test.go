@@ -1,0 +1,81 @@
+package capability
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"skep/abi"
+)
+
+// What needs no turn: numbers the table does not have or does not offer yet,
+// and requests that are not JSON of the right shape.
+func TestRefusedOps(t *testing.T) {
+	for _, c := range []struct {
+		op   abi.Op
+		req  string
+		want abi.Code
+	}{
+		{abi.OpEmit, `{}`, abi.CodeUnsupported},
+		{abi.OpAction, `{}`, abi.CodeUnsupported},
+		{abi.OpKVGet, `{"key":"a"}`, abi.CodeUnsupported},
+		{abi.OpHTTPFetch, `{}`, abi.CodeUnsupported},
+		{abi.OpLLMChat, `{}`, abi.CodeUnsupported},
+		{999, `{}`, abi.CodeUnsupported},
+		{-1, `{}`, abi.CodeUnsupported},
+		{abi.OpMail, ``, abi.CodeInvalid},
+		{abi.OpMail, `[]`, abi.CodeInvalid},
+		{abi.OpMail, `{"tool":"help"} x`, abi.CodeInvalid},
+		{abi.OpMail, `{"tool":"help"}]`, abi.CodeInvalid},
+		{abi.OpMail, `{"tool":"help","sender":"boss"}`, abi.CodeInvalid},
+		{abi.OpHistory, `{"after":-1}`, abi.CodeInvalid},
+		{abi.OpHistory, `{"limit":"x"}`, abi.CodeInvalid},
+		{abi.OpLog, `{"message":`, abi.CodeInvalid},
+		{abi.OpLog, strings.Repeat("x", maxLogLine+1), abi.CodeLimit},
+	} {
+		_, fault := (&ops{}).Call(context.Background(), c.op, []byte(c.req))
+		if fault == nil || fault.Code != c.want {
+			t.Errorf("op %d %.40q: %v, want %v", c.op, c.req, fault, c.want)
+		}
+		if fault != nil && fault.Op == "" {
+			t.Errorf("op %d: the error names no op", c.op)
+		}
+	}
+}
+
+func TestLogLinesAreCounted(t *testing.T) {
+	o := &ops{logs: maxLogLines}
+	if _, fault := o.Call(context.Background(), abi.OpLog, []byte(`{"message":"x"}`)); fault == nil || fault.Code != abi.CodeLimit {
+		t.Errorf("line %d: %v", maxLogLines+1, fault)
+	}
+}
+
+func TestParseResult(t *testing.T) {
+	for _, c := range []struct {
+		raw   string
+		state string // "" absent
+		ok    bool
+	}{
+		{"", "", true},
+		{" \n", "", true},
+		{"{}", "", true},
+		{`{"state":{"a":1},"notes":["x"]}`, `{"a":1}`, true},
+		{`{"state":null}`, `null`, true},
+		{`{"future":1}`, "", true},
+		{`{"notes":["\"state\""]}`, "", true},
+		{`[]`, "", false},
+		{`{"state":1} {}`, "", false},
+		{`{"state":"` + strings.Repeat("x", abi.MaxState) + `"}`, "", false},
+		{`{"notes":[` + strings.Repeat(`"x",`, maxNotes) + `"x"]}`, "", false},
+		{`{"notes":["` + strings.Repeat("x", maxNote+1) + `"]}`, "", false},
+	} {
+		r, err := parseResult([]byte(c.raw))
+		if (err == nil) != c.ok {
+			t.Errorf("%.60q: %v", c.raw, err)
+			continue
+		}
+		if c.ok && string(r.State) != c.state {
+			t.Errorf("%.60q: state %q, want %q", c.raw, r.State, c.state)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Env is the world a command line runs in.
+type Env struct {
+	Args      []string // without the program's name
+	Stdin     io.Reader
+	Stdout    io.Writer
+	Stderr    io.Writer
+	LookupEnv func(name string) (string, bool)
+	// StdinTerminal and its like tell whether a person is at the other end.
+	StdinTerminal, StdoutTerminal, StderrTerminal bool
+	// Width is that of the terminal in columns, 0 if it is not known.
+	Width int
+	// Signals asks the command to stop: in order the first time, at once the
+	// second. It may be nil.
+	Signals <-chan os.Signal
+	// Plugins holds the bundled modules.
+	Plugins string
+	// Cache keeps compiled modules. Empty means that they are kept with the
+	// data they belong to.
+	Cache string
+}
+
+// OS is the world of this process.
+func OS(signals <-chan os.Signal) Env {
+	e := Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		LookupEnv: os.LookupEnv, Signals: signals,
+	}
+	_, e.StdinTerminal = columns(os.Stdin)
+	_, e.StdoutTerminal = columns(os.Stdout)
+	e.Width, e.StderrTerminal = columns(os.Stderr)
+	if exe, err := os.Executable(); err == nil {
+		e.Plugins = filepath.Join(filepath.Dir(exe), "plugins")
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		if dir = filepath.Join(dir, "skep"); os.MkdirAll(dir, 0o700) == nil {
+			e.Cache = dir
+		}
+	}
+	return e
+}
+
+// columns returns the width of a terminal; ok is false for anything else.
+func columns(f *os.File) (n int, ok bool) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, false
+	}
+	return int(size.Col), true
+}
+
+// get returns a variable, empty if it is not set.
+func (e Env) get(name string) string {
+	if e.LookupEnv == nil {
+		return ""
+	}
+	value, _ := e.LookupEnv(name)
+	return value
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"syscall"
+
+	"skep/host/client"
+	"skep/host/internal/config"
+	"skep/host/internal/sandbox"
+)
+
+// Exit codes. Scripts depend on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConfig      = 3
+	exitNotFound    = 4
+	exitRefused     = 5
+	exitBudget      = 6
+	exitUnreachable = 7
+	exitTimeout     = 124
+	exitInterrupted = 130
+)
+
+// failure is an error that knows its exit code and what to do about it.
+type failure struct {
+	code int
+	err  error
+	hint string
+}
+
+// Error gives the reason, without the hint.
+func (f *failure) Error() string { return f.err.Error() }
+
+// Unwrap returns the reason.
+func (f *failure) Unwrap() error { return f.err }
+
+func failf(code int, format string, args ...any) *failure {
+	return &failure{code: code, err: fmt.Errorf(format, args...)}
+}
+
+func usagef(format string, args ...any) *failure { return failf(exitUsage, format, args...) }
+
+// help adds what to do next.
+func (f *failure) help(format string, args ...any) *failure {
+	f.hint = fmt.Sprintf(format, args...)
+	return f
+}
+
+// errReported ends a command whose failure was already told.
+var errReported = errors.New("reported")
+
+// reported ends a command with a code and no more words.
+func reported(code int) error { return &failure{code: code, err: errReported} }
+
+// errInterrupted is the cause of a context that a signal has ended.
+var errInterrupted = errors.New("interrupted")
+
+// explain gives any error the form of a failure.
+func explain(err error) *failure {
+	var known *failure
+	var faults config.Faults
+	var module *sandbox.LoadError
+	var refusal *client.Error
+	var gone *client.Unreachable
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errInterrupted):
+		return &failure{code: exitInterrupted, err: errInterrupted}
+	case errors.As(err, &faults):
+		return &failure{code: exitConfig, err: err}
+	case errors.As(err, &module):
+		return explainModule(module)
+	case errors.As(err, &refusal):
+		return explainRefusal(refusal)
+	case errors.As(err, &gone):
+		return (&failure{code: exitUnreachable, err: err}).help("is `skep serve` running? --url names another host")
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{code: exitNotFound, err: err}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return (&failure{code: exitFailed, err: err}).help(
+			"something else listens there, maybe another skep; stop it, or change listen and admin_listen in [server]")
+	}
+	return &failure{code: exitFailed, err: err}
+}
+
+func explainModule(e *sandbox.LoadError) *failure {
+	f := &failure{code: exitRefused, err: e}
+	if e.Key != "" {
+		f.hint = fmt.Sprintf("the line to change is that of %s; `skep validate` gives its place", e.Key)
+	}
+	return f
+}
+
+// explainRefusal chooses the code for a host's answer.
+func explainRefusal(e *client.Error) *failure {
+	f := &failure{code: exitFailed, err: e}
+	switch e.Status {
+	case http.StatusBadRequest:
+		f.code = exitUsage
+	case http.StatusUnauthorized, http.StatusForbidden:
+		f.code = exitRefused
+		f.hint = "give a token in SKEP_TOKEN or --token-file; on the host's own machine, run skep beside its swarm.toml"
+	case http.StatusMisdirectedRequest:
+		f.code = exitRefused
+		f.hint = "call the host by an address it knows, or add this one to [server] hosts"
+	case http.StatusNotFound:
+		f.code = exitNotFound
+	case http.StatusTooManyRequests, http.StatusPaymentRequired:
+		f.code = exitBudget
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		f.code = exitUnreachable
+	}
+	return f
+}

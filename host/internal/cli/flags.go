@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// common are the flags every command has.
+type common struct {
+	config    string
+	data      string
+	output    string
+	url       string
+	tokenFile string
+	// given tells which were set by a flag or a variable.
+	given map[string]bool
+	// flagged tells which were set by a flag.
+	flagged map[string]bool
+}
+
+// Values of --output.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+func (c *common) register(fs *pflag.FlagSet) {
+	fs.StringVarP(&c.config, "config", "c", "swarm.toml", "the swarm's `FILE`")
+	fs.StringVar(&c.data, "data", "", "the data `DIR` (default .skep beside the swarm's file)")
+	fs.StringVarP(&c.output, "output", "o", outputText, "`FORMAT` of what is printed: text or json")
+	fs.StringVar(&c.url, "url", "", "`URL` of the host (default from [server] listen)")
+	fs.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default $SKEP_TOKEN, then the host's operator.key)")
+}
+
+// complete fills flags that were not given from SKEP_*, and checks them.
+func (c *common) complete(fs *pflag.FlagSet, env Env) error {
+	c.given, c.flagged = map[string]bool{}, map[string]bool{}
+	for _, name := range []string{"config", "data", "output", "url", "token-file"} {
+		if fs.Changed(name) {
+			c.given[name], c.flagged[name] = true, true
+			continue
+		}
+		value := env.get("SKEP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+		if value == "" {
+			continue
+		}
+		c.given[name] = true
+		if err := fs.Lookup(name).Value.Set(value); err != nil {
+			return usagef("%s: %w", name, err)
+		}
+	}
+	if c.output != outputText && c.output != outputJSON {
+		return usagef("--output is text or json, not %q", c.output)
+	}
+	return nil
+}
+
+// nearestFlag returns the flag whose name differs least from a mistyped one,
+// empty when none is near.
+func nearestFlag(fs *pflag.FlagSet, name string) string {
+	best, least := "", 1+len(name)/3
+	fs.VisitAll(func(f *pflag.Flag) {
+		if d := distance(name, f.Name); d <= least && (best == "" || d < least) {
+			best, least = f.Name, d
+		}
+	})
+	return best
+}
+
+// distance counts the letters to insert, delete or change between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

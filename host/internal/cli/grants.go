@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"skep/abi"
+	"skep/host/internal/config"
+)
+
+// missingGrants lists what a module needs and the file does not grant. What is
+// optional is refused at the call and no fault.
+func missingGrants(cfg *config.Config, agent config.Agent, d *abi.Descriptor) config.Faults {
+	var faults config.Faults
+	for _, r := range d.Requests {
+		if r.Optional || granted(agent.Allow, r) {
+			continue
+		}
+		text := fmt.Sprintf("the module %s %s needs %s (%s) and is not granted it; add to [agents.%s]: allow = { %s = %s }",
+			d.Name, d.Version, wants(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
+		if !grantable(r.Allow) {
+			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
+				d.Name, d.Version, r.Allow, r.Reason)
+		}
+		faults = append(faults, cfg.Fault(text, "agents", agent.Name, "allow", r.Allow))
+	}
+	return faults
+}
+
+// Keys of an agent's allow table.
+const (
+	allowLLM     = "llm"
+	allowHTTP    = "http"
+	allowKV      = "kv"
+	allowSecrets = "secrets"
+)
+
+func grantable(key string) bool {
+	return slices.Contains([]string{allowLLM, allowHTTP, allowKV, allowSecrets}, key)
+}
+
+// kvScopes are the scopes of allow.kv, each within the next.
+var kvScopes = []string{"task", "agent", "instance"}
+
+// granted reports whether a request is met. One that names nothing is met by
+// any grant of its kind.
+func granted(allow config.Allow, r abi.Request) bool {
+	have := map[string][]string{allowLLM: allow.LLM, allowHTTP: allow.HTTP, allowSecrets: allow.Secrets}[r.Allow]
+	asked := values(r)
+	if r.Allow == allowKV {
+		has := slices.Index(kvScopes, allow.KV)
+		return has >= 0 && !slices.ContainsFunc(asked, func(scope string) bool { return slices.Index(kvScopes, scope) > has })
+	}
+	return len(have) > 0 && !slices.ContainsFunc(asked, func(v string) bool { return !slices.Contains(have, v) })
+}
+
+// values are what a request names: one text, a list of them, or nothing.
+func values(r abi.Request) []string {
+	var one string
+	if json.Unmarshal(r.Value, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var many []string
+	if json.Unmarshal(r.Value, &many) != nil {
+		return nil
+	}
+	return many
+}
+
+// wants says in plain words what a request asks for.
+func wants(r abi.Request) string {
+	named := strings.Join(values(r), ", ")
+	with := func(text, preposition string) string {
+		if named == "" {
+			return text
+		}
+		return text + preposition + named
+	}
+	switch r.Allow {
+	case allowLLM:
+		return with("calls to models", ": ")
+	case allowHTTP:
+		return with("HTTP requests", " to ")
+	case allowKV:
+		return with("a key-value store", " per ")
+	case allowSecrets:
+		return with("secrets added to its requests", ": ")
+	}
+	return with(fmt.Sprintf("%q", r.Allow), ": ")
+}
+
+// tomlValue is the value that would grant a request.
+func tomlValue(r abi.Request) string {
+	named := values(r)
+	if r.Allow == allowKV {
+		scope := "agent"
+		if len(named) > 0 {
+			scope = named[0]
+		}
+		return fmt.Sprintf("%q", scope)
+	}
+	if len(named) == 0 {
+		named = map[string][]string{allowLLM: {"default"}, allowHTTP: {"https://…"}}[r.Allow]
+	}
+	quoted := make([]string, len(named))
+	for i, v := range named {
+		quoted[i] = fmt.Sprintf("%q", v)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"skep/host"
+	"skep/host/internal/config"
+)
+
+// errStopped is the cause when a host ends that nobody has told to.
+var errStopped = errors.New("the host has stopped")
+
+// during runs a host while do works with it, and waits until it has drained.
+func during(ctx context.Context, h *host.Host, do func(ctx context.Context) error) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	done := make(chan error, 1)
+	go func() {
+		err := h.Run(serving)
+		lost(errStopped)
+		done <- err
+	}()
+	err := do(ctx)
+	if errors.Is(err, errStopped) {
+		return errors.Join(err, <-done)
+	}
+	stop()
+	return errors.Join(err, <-done)
+}
+
+// ephemeral makes the host of one run: a free port of this machine, no admin
+// listener.
+func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string) (h *host.Host, token string, err error) {
+	cfg, token = a.ownKey(cfg)
+	h, err = host.New(ctx, host.Options{
+		Config: cfg, DataDir: dir, CacheDir: a.env.Cache, Listen: "127.0.0.1:0", AdminListen: "off",
+		Logger: a.noteLogger(slog.LevelWarn), Version: readVersions().Skep,
+	})
+	if err != nil || token != "" {
+		return h, token, err
+	}
+	token, err = readToken(h.OperatorKeyPath())
+	if err != nil {
+		return nil, "", errors.Join(err, h.Close())
+	}
+	return h, token, nil
+}
+
+// ownKey gives a configuration with keys one more, for this run alone. One
+// without gets the operator's key from the host.
+func (a *app) ownKey(cfg *config.Config) (_ *config.Config, token string) {
+	if len(cfg.Auth.Keys) == 0 {
+		return cfg, ""
+	}
+	if token := a.env.get("SKEP_TOKEN"); token != "" {
+		return cfg, token
+	}
+	b := make([]byte, 32)
+	rand.Read(b) // never fails
+	token = "skep_run_" + base64.RawURLEncoding.EncodeToString(b)
+	own := *cfg
+	own.Auth.Keys = append(slices.Clone(cfg.Auth.Keys), config.AuthKey{
+		ID: "skep-run", Role: config.RoleUser, SHA256: sha256.Sum256([]byte(token)),
+	})
+	return &own, token
+}
+
+// workDir is the data directory of a run: the one that was named, or one that
+// is removed afterwards.
+func (a *app) workDir() (dir string, remove func(), err error) {
+	if a.common.data != "" {
+		return a.common.data, func() {}, nil
+	}
+	dir, err = os.MkdirTemp("", "skep-run-")
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func() {
+		if err := os.RemoveAll(dir); err != nil {
+			a.notef("skep: the temporary data directory stays behind: %v", err)
+		}
+	}, nil
+}
+
+// maxToken is the largest file that is taken for a token.
+const maxToken = 64 << 10
+
+func readToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxToken {
+		return "", failf(exitUsage, "%s is not a file that holds a token", path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", failf(exitUsage, "%s does not hold one token", path)
+	}
+	return token, nil
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// noteLog is a log handler for people: time, message, and what belongs to it.
+type noteLog struct {
+	app   *app
+	level slog.Leveler
+	style style
+	attrs string
+	group string
+}
+
+// logger returns the log of a host: one line a record for people, JSON for
+// everything else.
+func (a *app) logger(level slog.Leveler) *slog.Logger {
+	if a.env.StderrTerminal {
+		return a.noteLogger(level)
+	}
+	return slog.New(slog.NewJSONHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+func (a *app) noteLogger(level slog.Leveler) *slog.Logger {
+	return slog.New(noteLog{app: a, level: level, style: a.noteStyle()})
+}
+
+func (h noteLog) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
+
+func (h noteLog) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(h.style.dim(r.Time.Format(time.TimeOnly)) + "  ")
+	switch {
+	case r.Level >= slog.LevelError:
+		b.WriteString(h.style.red("error") + "  ")
+	case r.Level >= slog.LevelWarn:
+		b.WriteString(h.style.yellow("warning") + "  ")
+	}
+	b.WriteString(oneLine(r.Message) + h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(h.attr(a))
+		return true
+	})
+	h.app.notef("%s", b.String())
+	return nil
+}
+
+func (h noteLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.attrs += h.attr(a)
+	}
+	return h
+}
+
+func (h noteLog) WithGroup(name string) slog.Handler {
+	h.group += name + "."
+	return h
+}
+
+func (h noteLog) attr(a slog.Attr) string {
+	value := a.Value.Resolve()
+	if a.Key == "" && value.Kind() != slog.KindGroup {
+		return ""
+	}
+	return "  " + h.style.dim(h.group+a.Key+"=") + printable(value.String())
+}

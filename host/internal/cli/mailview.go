@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"skep/host/client"
+	"skep/spec/mail"
+)
+
+// mailview prints the mail of a task as it flows, one message a line.
+type mailview struct {
+	w     io.Writer
+	style style
+	width int // of a line
+	names int // of the two columns that hold names
+	start time.Time
+	all   bool   // print other events as well
+	last  string // id of the message that was printed last
+	begun bool
+	err   error // of the first line that could not be written
+}
+
+// Bounds of a column that holds names, and of a line.
+const (
+	minNames, maxNames    = 10, 24
+	defaultWidth, minWide = 110, 60
+	timeColumn            = 8
+	typeColumn            = 9
+)
+
+// newMailview prints to w. Names that are known beforehand make the columns
+// fit from the first line on.
+func newMailview(w io.Writer, st style, width int, names ...string) *mailview {
+	v := &mailview{w: w, style: st, width: max(cmp.Or(width, defaultWidth), minWide), names: minNames}
+	for _, name := range names {
+		v.fit(name)
+	}
+	return v
+}
+
+func (v *mailview) fit(name string) {
+	v.names = min(max(v.names, utf8.RuneCountInString(name)), maxNames)
+}
+
+// event prints an event that tells of mail, or of an agent's failure.
+func (v *mailview) event(e client.Event) {
+	at, _ := time.Parse(time.RFC3339Nano, e.Timestamp)
+	if v.start.IsZero() {
+		v.start = at
+	}
+	if m, ok := e.Message(); ok {
+		v.message(at, m)
+		return
+	}
+	switch {
+	case troubles[e.Name]:
+		v.trouble(at, e)
+	case v.all && !e.Ends() && e.Name != "task_complete_call":
+		v.other(at, e)
+	}
+}
+
+// told are the tools whose calls need no line: what comes of them has one.
+var told = map[string]bool{
+	"send_request": true, "send_response": true, "send_broadcast": true, "send_interrupt": true,
+	"task_complete": true, "await_message": true,
+}
+
+// troubles are the events that tell of something wrong.
+var troubles = map[string]bool{"agent_error": true, "run_loop_error": true, "interswarm_error": true, "action_error": true}
+
+// message prints one line for a message, whoever many it is handed to.
+func (v *mailview) message(at time.Time, m mail.Message) {
+	if m.ID == v.last {
+		return
+	}
+	v.last = m.ID
+	from, to := sender(m), recipients(m)
+	v.fit(from)
+	v.fit(to)
+	v.head()
+	left := v.time(at) + v.style.cyan(pad(clip(from, v.names), v.names)) + v.style.dim(" → ") +
+		v.style.cyan(pad(clip(to, v.names), v.names)) + "  " + v.kind(m) + "  " +
+		v.style.dim(fmt.Sprint(mail.Tier(m))) + "  "
+	v.line(left, v.text(m))
+}
+
+// head prints the titles of the columns, once.
+func (v *mailview) head() {
+	if v.begun {
+		return
+	}
+	v.begun = true
+	titles := pad("", timeColumn-4) + "time  " + pad("from", v.names) + "   " + pad("to", v.names) + "  " +
+		pad("type", typeColumn) + "  tier  mail"
+	v.line(v.style.dim(titles), "")
+}
+
+func (v *mailview) line(left, text string) {
+	if _, err := fmt.Fprintln(v.w, strings.TrimRight(left+text, " ")); err != nil && v.err == nil {
+		v.err = err
+	}
+}
+
+func (v *mailview) time(at time.Time) string {
+	return v.style.dim(fmt.Sprintf("%*s  ", timeColumn, since(at.Sub(v.start))))
+}
+
+// kind gives the type of a message in its colour.
+func (v *mailview) kind(m mail.Message) string {
+	text := pad(kindName(m.Type), typeColumn)
+	switch {
+	case m.Payload.Sender.Type == mail.System:
+		return v.style.red(text)
+	case m.Type == mail.Request:
+		return v.style.blue(text)
+	case m.Type == mail.Response:
+		return v.style.green(text)
+	case m.Type == mail.Interrupt:
+		return v.style.magenta(text)
+	case m.Type == mail.BroadcastComplete:
+		return v.style.bold(text)
+	}
+	return v.style.yellow(text)
+}
+
+// text gives the subject and the first line of the body, as far as they fit.
+func (v *mailview) text(m mail.Message) string {
+	room := v.width - (timeColumn + 2 + v.names + 3 + v.names + 2 + typeColumn + 2 + 4)
+	return v.style.mailText(m, room)
+}
+
+// usualSubjects are those that say nothing about their message.
+var usualSubjects = map[string]bool{"": true, "New Message": true, mail.SubjectTaskComplete: true}
+
+func (s style) mailText(m mail.Message, room int) string {
+	subject, body := oneLine(m.Payload.Subject), oneLine(m.Payload.Body)
+	if usualSubjects[subject] {
+		return clip(body, room)
+	}
+	subject = clip(subject, room)
+	room -= utf8.RuneCountInString(subject) + 3
+	if body == "" || room < 4 {
+		return s.bold(subject)
+	}
+	return s.bold(subject) + s.dim(" · ") + clip(body, room)
+}
+
+// trouble prints what went wrong with an agent.
+func (v *mailview) trouble(at time.Time, e client.Event) {
+	v.head()
+	who := cmp.Or(printable(e.Caller()), "host")
+	text := strings.TrimPrefix(oneLine(e.Description), "agent "+who+": ")
+	v.line(v.time(at)+v.style.red(pad(clip(who, v.names), v.names)), v.style.red(" ✗ "+clip(text, v.room())))
+}
+
+// other prints an event that is not mail: what an agent has called, mostly.
+func (v *mailview) other(at time.Time, e client.Event) {
+	who, text := cmp.Or(printable(e.Caller()), "host"), printable(e.Name)
+	if tool, args, ok := toolCall(e); ok {
+		if told[tool] {
+			return
+		}
+		text = oneLine(tool + " " + args)
+	}
+	v.head()
+	v.line(v.time(at)+v.style.dim(pad(clip(who, v.names), v.names)), v.style.dim(" · "+clip(text, v.room())))
+}
+
+// room is what is left of a line after the time and one name.
+func (v *mailview) room() int { return v.width - (timeColumn + 2 + v.names + 3) }
+
+// toolCall reads what an agent has called.
+func toolCall(e client.Event) (tool, args string, ok bool) {
+	var extra struct {
+		Tool string          `json:"tool_name"`
+		Args json.RawMessage `json:"tool_args"`
+	}
+	ok = e.Name == "tool_call" && json.Unmarshal(e.Extra, &extra) == nil
+	return extra.Tool, string(extra.Args), ok
+}
+
+// sender is how a message's writer is called in a line. Persons write in their
+// own tasks only.
+func sender(m mail.Message) string {
+	switch s := m.Payload.Sender; s.Type {
+	case mail.User, mail.Admin:
+		return "you"
+	case mail.System:
+		return "system"
+	default:
+		return printable(s.Name)
+	}
+}
+
+func recipients(m mail.Message) string {
+	names := make([]string, len(m.Payload.Recipients))
+	for i, r := range m.Payload.Recipients {
+		names[i] = printable(r.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func kindName(t mail.Type) string {
+	if t == mail.BroadcastComplete {
+		return "complete"
+	}
+	return string(t)
+}

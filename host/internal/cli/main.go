@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/config"
+)
+
+// Main runs one command line and returns its exit code. A second signal makes
+// it return at once and leave behind what still runs; the process is expected
+// to end then.
+func Main(ctx context.Context, env Env) int {
+	soft, cut, stop := watch(ctx, env.Signals)
+	done := make(chan int, 1)
+	go func() { done <- newApp(env).main(soft) }()
+	select {
+	case code := <-done:
+		stop()
+		return code
+	case <-cut:
+		return exitInterrupted
+	}
+}
+
+// app is one command line on its way.
+type app struct {
+	env    Env
+	common common
+	// ran is set once a command has begun: errors before are the caller's.
+	ran bool
+}
+
+func newApp(env Env) *app {
+	env.Stdout, env.Stderr = &locked{w: env.Stdout}, &locked{w: env.Stderr}
+	return &app{env: env}
+}
+
+func (a *app) main(ctx context.Context) int {
+	root := a.root()
+	root.SetArgs(append([]string{}, a.env.Args...)) // nil would mean those of the process
+	root.SetIn(a.env.Stdin)
+	root.SetOut(a.env.Stdout)
+	root.SetErr(a.env.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var known *failure
+	if !a.ran && !errors.As(err, &known) {
+		err = usageError(cmd, err)
+	}
+	f := explain(err)
+	a.report(cmd, f)
+	return f.code
+}
+
+// report tells the person why a command failed and what to do.
+func (a *app) report(cmd *cobra.Command, f *failure) {
+	if errors.Is(f, errReported) {
+		return
+	}
+	var faults config.Faults
+	if errors.As(f, &faults) {
+		a.notef("%s", faults.Error())
+		return
+	}
+	st := a.noteStyle()
+	a.notef("%s %s", st.red("skep:"), printable(f.Error()))
+	if f.hint != "" {
+		a.notef("      %s", f.hint)
+	}
+	if f.code == exitUsage && !a.ran {
+		a.notef("      `%s --help` tells more", cmd.CommandPath())
+	}
+}
+
+// usageError puts an error of the command parser into our words.
+func usageError(cmd *cobra.Command, err error) *failure {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	f := usagef("%s", text)
+	if name, ok := quoted(text); ok && strings.HasPrefix(text, "unknown command") {
+		suggest(f, cmd, name)
+	}
+	return f
+}
+
+// suggest names the command that was probably meant.
+func suggest(f *failure, cmd *cobra.Command, name string) {
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		f.hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	}
+}
+
+// quoted returns the first quoted word of a text.
+func quoted(text string) (string, bool) {
+	_, rest, ok := strings.Cut(text, `"`)
+	if !ok {
+		return "", false
+	}
+	word, _, ok := strings.Cut(rest, `"`)
+	return word, ok
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"skep/host"
+	"skep/host/internal/config"
+	"skep/host/internal/sandbox"
+)
+
+// moduleFaults are what is wrong with the modules of a file.
+type moduleFaults struct {
+	// refused are modules that cannot be used, grants requests that the file
+	// does not meet.
+	refused, grants config.Faults
+	// modules counts those that are good, each once.
+	modules int
+}
+
+// checkModules loads every module as a host would and compares what it asks
+// for with what the file grants.
+func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found moduleFaults, err error) {
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.env.Cache, Caps: host.Caps(cfg.Limits.Module)})
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
+	good := map[string]bool{}
+	for _, agent := range cfg.Agents {
+		m, err := loadModule(ctx, engine, agent.Source.Path, sourceText(agent.Source), agent.SHA256)
+		if ctx.Err() != nil {
+			return found, context.Cause(ctx)
+		}
+		if err != nil {
+			found.refused = append(found.refused, refusedModule(cfg, agent, err))
+			continue
+		}
+		good[m.Digest()] = true
+		found.grants = append(found.grants, missingGrants(cfg, agent, m.Descriptor())...)
+	}
+	found.modules = len(good)
+	return found, nil
+}
+
+// loadModule loads one file.
+func loadModule(ctx context.Context, engine *sandbox.Engine, path, name, digest string) (*sandbox.Module, error) {
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Load(ctx, sandbox.Source{Name: name, Wasm: wasm, SHA256: digest})
+}
+
+// refusedModule places a refusal at the line that decides.
+func refusedModule(cfg *config.Config, agent config.Agent, err error) config.Fault {
+	var refusal *sandbox.LoadError
+	if !errors.As(err, &refusal) {
+		return cfg.Fault(fmt.Sprintf("the module %s cannot be read: %v", sourceText(agent.Source), err), "agents", agent.Name, "source")
+	}
+	text := "the " + refusal.Error()
+	key := "source"
+	switch {
+	case refusal.Key == "sha256":
+		key = "sha256"
+	case refusal.Key != "" && !strings.Contains(text, "[limits.module]"):
+		text += "; the limit is " + refusal.Key
+	}
+	return cfg.Fault(text, "agents", agent.Name, key)
+}
+
+// inOrder sorts faults by their place in the file.
+func inOrder(faults config.Faults) config.Faults {
+	slices.SortStableFunc(faults, func(a, b config.Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	if faults == nil {
+		return config.Faults{}
+	}
+	return faults
+}
+
+// place gives the position of a fault.
+func place(f config.Fault) string { return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Col) }

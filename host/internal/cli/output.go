@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// locked lets several goroutines write whole lines to one stream.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// json reports whether data is wanted as JSON.
+func (a *app) json() bool { return a.common.output == outputJSON }
+
+// printf writes data.
+func (a *app) printf(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.env.Stdout, format, args...); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// print writes data that somebody else has chosen: to a terminal only what
+// cannot change it, to everything else as it is.
+func (a *app) print(text string) error {
+	if a.env.StdoutTerminal {
+		text = printable(text)
+	}
+	return a.printf("%s\n", text)
+}
+
+// printJSON writes a value as data.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.env.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// notef writes a line for the person at the terminal.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintf(a.env.Stderr, format+"\n", args...) // nobody is left to tell of a failure
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const rootHelp = `skep hosts swarms of agents that work by mailing each other (MAIL 1.3).
+
+A swarm is a file, swarm.toml: its agents, what they may do, and what one turn
+of theirs may cost. Every agent is a WebAssembly module in a sandbox.`
+
+const rootExample = `  skep validate                      check swarm.toml
+  skep run "What is 6 times 7?"      one task, from start to answer
+  skep serve                         stay up and take tasks over HTTP
+  skep send "What is 6 times 7?"     a task for the host that runs`
+
+// Groups of commands in the overview.
+const (
+	groupSwarm = "swarm"
+	groupHost  = "host"
+	groupCheck = "check"
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "skep", Short: "host agent swarms", Long: rootHelp, Example: rootExample,
+		SilenceErrors: true, SilenceUsage: true,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommandGroupID(groupCheck)
+	root.SetCompletionCommandGroupID(groupCheck)
+	root.AddGroup(
+		&cobra.Group{ID: groupSwarm, Title: "Run a swarm:"},
+		&cobra.Group{ID: groupHost, Title: "Talk to a running host:"},
+		&cobra.Group{ID: groupCheck, Title: "Look and check:"},
+	)
+	a.common.register(root.PersistentFlags())
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.taskCommand(),
+		a.validateCommand(), a.agentCommand(), a.versionCommand())
+	return root
+}
+
+// command wraps what a command does: flags are completed from the environment
+// first, and from here on errors are not the fault of the command line.
+func (a *app) command(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := a.common.complete(cmd.Flags(), a.env); err != nil {
+			return err
+		}
+		a.ran = true
+		return do(cmd, args)
+	}
+}
+
+// group makes a command that only has others below it.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(below...)
+	// With flags of a command that is not there, the command is the news.
+	cmd.FParseErrWhitelist = cobra.FParseErrWhitelist{UnknownFlags: true}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("%s needs a command: %s", path(cmd), names(below))
+		}
+		f := usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+		suggest(f, cmd, args[0])
+		return f
+	}
+	return cmd
+}
+
+func names(cmds []*cobra.Command) string {
+	text := ""
+	for i, c := range cmds {
+		switch {
+		case i > 0 && i == len(cmds)-1:
+			text += " or "
+		case i > 0:
+			text += ", "
+		}
+		text += c.Name()
+	}
+	return text
+}
+
+// takes checks the number of arguments and names the one at fault.
+func takes(what ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(what) {
+			return usagef("%s needs %s", path(cmd), what[len(args)])
+		}
+		return atMost(len(what))(cmd, args)
+	}
+}
+
+// path is how a command is called, without the program's name.
+func path(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "skep ") }
+
+// atMost checks that there are no more arguments than n.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		f := usagef("%s takes no argument %q", path(cmd), args[n])
+		if n > 0 {
+			f.hint = "put quotes around an argument that has spaces"
+		}
+		return f
+	}
+}
+
+// flagError puts a fault of a flag into our words, with the flag that was
+// probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	f := &failure{code: exitUsage, err: err}
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return f
+	}
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		f.err = fmt.Errorf("unknown flag -%s for %q", name, cmd.CommandPath())
+		return f
+	}
+	f.err = fmt.Errorf("unknown flag --%s for %q", name, cmd.CommandPath())
+	if near := nearestFlag(cmd.Flags(), name); near != "" {
+		f.hint = "did you mean --" + near + "?"
+	}
+	return f
+}

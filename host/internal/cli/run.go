@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/config"
+)
+
+const runHelp = `Run starts a host for one task, posts BODY to the swarm's entrypoint, prints the
+mail as it flows on stderr and the answer alone on stdout.
+
+The host listens on a free port of this machine and keeps its data in a
+temporary directory, so nothing is left behind. With --data the task is kept: a
+run that was interrupted goes on when the same directory is used again.
+
+Without BODY the text is read from stdin.`
+
+const runExample = `  skep run "What is 6 times 7?"
+  skep run --timeout 30s "Summarise this" -c hive/swarm.toml
+  cat report.txt | skep run > summary.txt
+  skep run -o json "hello" | jq .usage`
+
+func (a *app) runCommand() *cobra.Command {
+	var flags postFlags
+	cmd := &cobra.Command{
+		Use: "run [BODY]", Short: "Run one task and print its answer", GroupID: groupSwarm,
+		Long: runHelp, Example: runExample, Args: atMost(1),
+	}
+	flags.register(cmd)
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error { return a.run(cmd, flags, args) })
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
+	ctx := cmd.Context()
+	body, err := a.body(ctx, cmd, args)
+	if err != nil {
+		return err
+	}
+	post, err := flags.post(cmd, body)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	a.warn(cfg)
+	dir, remove, err := a.workDir()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	h, token, err := a.ephemeral(ctx, cfg, dir)
+	if err != nil {
+		return err
+	}
+	return during(ctx, h, func(ctx context.Context) error {
+		c, err := a.client("http://"+h.Addr(), token)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return a.exchange(ctx, c, post, agentNames(cfg))
+	})
+}
+
+// warn prints what is probably not meant in a file but works.
+func (a *app) warn(cfg *config.Config) {
+	for _, w := range cfg.Warnings {
+		a.notef("%s %s", a.noteStyle().yellow("warning:"), w)
+	}
+}
+
+func agentNames(cfg *config.Config) []string {
+	names := make([]string, len(cfg.Agents))
+	for i, agent := range cfg.Agents {
+		names[i] = agent.Name
+	}
+	return names
+}

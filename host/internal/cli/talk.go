@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"skep/host/client"
+	"skep/spec/mail"
+)
+
+// overtime is how much longer than a task's time its answer is waited for.
+const overtime = 10 * time.Second
+
+var errOvertime = errors.New("the host did not end the task in time")
+
+// exchange posts a message, shows the mail, and prints the answer.
+func (a *app) exchange(ctx context.Context, c *client.Client, post client.Post, names []string) error {
+	if post.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, post.Timeout+overtime, errOvertime)
+		defer cancel()
+	}
+	st := a.noteStyle()
+	view := newMailview(a.env.Stderr, st, a.env.Width, append(names, "you")...)
+	task := ""
+	x := &exchange{
+		client: c, post: post,
+		accepted: func(id string) {
+			task = id
+			if !a.json() {
+				a.notef("%s %s  %s\n", st.dim("task"), st.bold(printable(id)), st.dim(c.URL()))
+			}
+		},
+		event: func(e client.Event) {
+			if !a.json() {
+				view.event(e)
+			}
+		},
+		missed: func(err error) { a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error())) },
+	}
+	begun := time.Now()
+	out, err := x.run(ctx)
+	if err != nil {
+		return a.broken(err, task)
+	}
+	if !a.json() {
+		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
+	}
+	return a.finish(out, x.messages)
+}
+
+// broken explains an exchange that came to no answer.
+func (a *app) broken(err error, task string) error {
+	f := explain(err)
+	if errors.Is(err, errOvertime) {
+		f.code = exitTimeout
+	}
+	if task != "" && f.hint == "" {
+		f.hint = fmt.Sprintf("the host keeps the task: `skep task show %s`", task)
+	}
+	return f
+}
+
+// summary gives what a task has come to in one line.
+func summary(out outcome, messages int, took time.Duration) string {
+	parts := []string{endName(out) + " in " + span(took), plural(int64(messages), "message")}
+	if u := out.record.Usage; u.Turns > 0 {
+		parts = append(parts, usageText(u))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func usageText(u client.Usage) string {
+	return fmt.Sprintf("%s · %s fuel · %s cpu", plural(u.Turns, "turn"), quantity(u.Fuel), span(u.CPU))
+}
+
+// endings tells what a system's completion means.
+var endings = map[string]struct {
+	state string
+	code  int
+}{
+	mail.SubjectTaskComplete:  {"completed", exitOK},
+	mail.SubjectTaskTimeout:   {"timed_out", exitTimeout},
+	mail.SubjectTaskCancelled: {"cancelled", exitFailed},
+}
+
+// end gives the state a post has come to, and the exit code for it.
+func end(out outcome) (state string, code int) {
+	if e, ok := endings[out.answer.Subject]; ok {
+		return e.state, e.code
+	}
+	if out.answer.Subject == "" && out.record.State != "" {
+		// The host names no subject: what the task has come to must do.
+		for _, e := range endings {
+			if e.state == out.record.State {
+				return e.state, e.code
+			}
+		}
+	}
+	return "failed", exitFailed
+}
+
+func endName(out outcome) string {
+	state, _ := end(out)
+	return strings.ReplaceAll(state, "_", " ")
+}
+
+// finish prints the answer and chooses the exit code.
+func (a *app) finish(out outcome, messages []mail.Message) error {
+	state, code := end(out)
+	if a.json() {
+		if messages == nil {
+			messages = []mail.Message{}
+		}
+		err := a.printJSON(struct {
+			Task     string         `json:"task_id"`
+			State    string         `json:"state"`
+			Answer   string         `json:"answer"`
+			Messages []mail.Message `json:"messages"`
+			Usage    client.Usage   `json:"usage"`
+		}{out.answer.Task, state, out.answer.Body, messages, out.record.Usage})
+		if err != nil || code == exitOK {
+			return err
+		}
+		return reported(code)
+	}
+	if code != exitOK {
+		return failf(code, "the task %s: %s", ended(state), out.answer.Body)
+	}
+	if a.env.StderrTerminal && a.env.StdoutTerminal {
+		a.notef("")
+	}
+	return a.print(out.answer.Body)
+}
+
+func ended(state string) string {
+	switch state {
+	case "timed_out":
+		return "timed out"
+	case "cancelled":
+		return "was cancelled"
+	}
+	return "failed"
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"skep/host/client"
+)
+
+func (a *app) taskCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use: "task", Short: "List, show and cancel tasks", GroupID: groupHost,
+		Long: "Task commands look at the caller's tasks on a host that runs.",
+	}, a.taskListCommand(), a.taskShowCommand(), a.taskCancelCommand())
+}
+
+// connected makes a command that talks to a host.
+func (a *app) connected(do func(cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return a.command(func(cmd *cobra.Command, args []string) error {
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return do(cmd, c, args)
+	})
+}
+
+func (a *app) taskCancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel ID", Short: "End a task now", Args: takes("the ID of a task"),
+		Long: `Cancel stops a task's running turns and ends it. Who waits for its answer is told.
+A later message to the task opens it again.`,
+		Example: "  skep task cancel 3b0e4c1a-…",
+		RunE: a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := c.Cancel(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			if a.json() {
+				return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
+			}
+			a.notef("task %s is cancelled", printable(args[0]))
+			return nil
+		}),
+	}
+}

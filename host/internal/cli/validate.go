@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/config"
+)
+
+const validateHelp = `Validate reads swarm.toml as serve would, loads every module it names, and starts
+nothing. Each fault is one line on stderr:
+
+  FILE:LINE:COL: what is wrong (did you mean "…"?)
+
+Exit codes: 3 the file has faults, 4 it is not there, 5 the only faults are
+modules that are refused (digest, structure, ABI).`
+
+const validateExample = `  skep validate
+  skep validate --explain            every limit in force, with its key
+  skep validate -o json | jq -r '.faults[].message'`
+
+func (a *app) validateCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "validate", Short: "Check swarm.toml and its modules", GroupID: groupCheck,
+		Long: validateHelp, Example: validateExample, Args: atMost(0),
+	}
+	cmd.Flags().BoolVar(&all, "explain", false, "list every limit in force with its key")
+	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.validate(cmd.Context(), all) })
+	return cmd
+}
+
+// verdict is what validate has found, and its JSON.
+type verdict struct {
+	Faults   config.Faults    `json:"faults"`
+	Warnings config.Faults    `json:"warnings"`
+	Limits   []config.Setting `json:"limits,omitempty"`
+	Swarm    string           `json:"swarm,omitempty"`
+	Agents   int              `json:"agents,omitempty"`
+
+	code       int
+	modules    int
+	entrypoint string
+}
+
+func (a *app) validate(ctx context.Context, all bool) error {
+	v, err := a.check(ctx, all)
+	if err != nil {
+		return err
+	}
+	if err := a.printVerdict(v); err != nil {
+		return err
+	}
+	if v.code != exitOK {
+		return reported(v.code)
+	}
+	return nil
+}
+
+// check reads the file and loads its modules. Its error is none of the file's.
+func (a *app) check(ctx context.Context, all bool) (verdict, error) {
+	cfg, err := a.loadConfig()
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return verdict{Faults: faults, Warnings: config.Faults{}, code: exitConfig}, nil
+	}
+	if err != nil {
+		return verdict{}, err
+	}
+	v := verdict{
+		Warnings: cfg.Warnings, Swarm: cfg.Swarm.Name, Agents: len(cfg.Agents), entrypoint: cfg.Swarm.Entrypoint,
+	}
+	if all {
+		v.Limits = config.Explain(cfg)
+	}
+	found, err := a.checkModules(ctx, cfg)
+	if err != nil {
+		return verdict{}, err
+	}
+	v.modules = found.modules
+	switch {
+	case len(found.grants) > 0:
+		v.code = exitConfig
+	case len(found.refused) > 0:
+		v.code = exitRefused
+	}
+	v.Faults = inOrder(append(found.grants, found.refused...))
+	return v, nil
+}
+
+func (a *app) printVerdict(v verdict) error {
+	if a.json() {
+		if v.Warnings == nil {
+			v.Warnings = config.Faults{}
+		}
+		return a.printJSON(v)
+	}
+	for _, f := range v.Faults {
+		a.notef("%s", printable(f.String()))
+	}
+	for _, w := range v.Warnings {
+		a.notef("%s: warning: %s", place(w), printable(w.Message))
+	}
+	if err := a.printLimits(v.Limits); err != nil || len(v.Faults) > 0 {
+		return err
+	}
+	return a.printf("%s is good: swarm %q, %s of %s, entrypoint %s\n", a.common.config, v.Swarm,
+		plural(int64(v.Agents), "agent"), plural(int64(v.modules), "module"), v.entrypoint)
+}
+
+// printLimits lists limits; those of the file are marked.
+func (a *app) printLimits(limits []config.Setting) error {
+	st, wide := a.dataStyle(), 0
+	for _, l := range limits {
+		wide = max(wide, len(l.Key))
+	}
+	for _, l := range limits {
+		origin := st.dim("default")
+		if l.Set {
+			origin = "set in the file"
+		}
+		if err := a.printf("%s  %s  %s\n", pad(l.Key, wide), pad(l.Value, 10), origin); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+// Package guests owns the Wasm modules of this repository as files: where their
+// sources lie, whether what was built from them is still good, and how tests get
+// at it. It must not know how a module is run, and no host binary imports it.
+//
+// Modules and their compiled code lie under bin; the command in build makes
+// both. Tests call [Bytes] and [CacheDir], which run that command when something
+// is stale, so that go test needs no make before it: a Go guest takes a second to
+// compile, and ten under the race detector.
+package guests
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Guest is one module of this repository.
+type Guest struct {
+	// Name is its place under bin, without .wasm: plugins/script.
+	Name string
+	// Dir holds its package main.
+	Dir string
+	// Inputs are the directories whose Go files decide what is built.
+	Inputs []string
+}
+
+// Root returns the repository's root, from the place of this source file.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// roots are the directories below which guests lie, and where they go.
+var roots = []struct{ dir, bin string }{
+	{"plugins", "plugins"},
+	{"examples", "examples"},
+	{"host/internal/sandbox/testdata/guests", "testguests"},
+}
+
+// All lists the guests of the repository: every package main below the roots
+// that is written against the SDK.
+func All(root string) ([]Guest, error) {
+	var all []Guest
+	for _, r := range roots {
+		base := filepath.Join(root, filepath.FromSlash(r.dir))
+		err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() || !isGuest(path) {
+				return skipMissing(err)
+			}
+			name, err := filepath.Rel(base, path)
+			if err != nil {
+				return err
+			}
+			all = append(all, Guest{
+				Name: r.bin + "/" + filepath.ToSlash(name), Dir: path,
+				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "wasmbin")},
+			})
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list guests: %w", err)
+		}
+	}
+	return all, nil
+}
+
+func skipMissing(err error) error {
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+// isGuest reports whether a directory holds a main package that imports the SDK
+// or exports the ABI on its own.
+func isGuest(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return false
+	}
+	isMain, isAgent := false, false
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil || strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		isMain = isMain || strings.Contains(string(text), "\npackage main\n") || strings.HasPrefix(string(text), "package main\n")
+		isAgent = isAgent || strings.Contains(string(text), `"skep/sdk/go"`) || strings.Contains(string(text), "//go:wasmexport skep_")
+	}
+	return isMain && isAgent
+}
+
+// File is where the guest's module lies.
+func (g Guest) File(root string) string {
+	return filepath.Join(root, "bin", filepath.FromSlash(g.Name)+".wasm")
+}
+
+// stamp is where the digest of the sources lies that the module was built from.
+func (g Guest) stamp(root string) string {
+	return filepath.Join(root, "bin", "cache", "stamps", strings.ReplaceAll(g.Name, "/", "-"))
+}
+
+// Digest is the digest of everything the module is built from, the rewriter and
+// the Go version included: both decide what lies in the compile cache.
+func (g Guest) Digest() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), buildFlags)
+	for _, dir := range g.Inputs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			if ext := filepath.Ext(path); ext != ".go" && ext != ".mod" && ext != ".s" {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			fmt.Fprintf(h, "%s %d\n%s", filepath.Base(path), len(text), text)
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("digest %s: %w", g.Name, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Fresh reports whether the module and its compiled code are there and good.
+func (g Guest) Fresh(root, digest string) bool {
+	old, err := os.ReadFile(g.stamp(root))
+	if err != nil || string(old) != digest {
+		return false
+	}
+	_, err = os.Stat(g.File(root))
+	return err == nil
+}
+
+// MarkFresh records that the module and its compiled code are good.
+func (g Guest) MarkFresh(root, digest string) error {
+	if err := os.MkdirAll(filepath.Dir(g.stamp(root)), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(g.stamp(root), []byte(digest), 0o600)
+}
+
+var buildFlags = []string{"build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+
+// Build makes the module. It replaces the file in one step.
+func (g Guest) Build(root string) error {
+	out := g.File(root)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	fresh := out + ".new"
+	cmd := exec.Command("go", append(slices.Clone(buildFlags), "-o", fresh, ".")...)
+	cmd.Dir = g.Dir
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", g.Name, err, text)
+	}
+	return os.Rename(fresh, out)
+}
+
+// TB is what the helpers need of a test.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// prepare builds what is stale, once in a process. It returns the digests of
+// all guests by name.
+var prepare = sync.OnceValues(func() (map[string]string, error) {
+	root := Root()
+	all, err := All(root)
+	if err != nil {
+		return nil, err
+	}
+	digests, stale := map[string]string{}, false
+	for _, g := range all {
+		digest, err := g.Digest()
+		if err != nil {
+			return nil, err
+		}
+		digests[g.Name] = digest
+		stale = stale || !g.Fresh(root, digest)
+	}
+	if !stale {
+		return digests, nil
+	}
+	cmd := exec.Command("go", "run", "./host/internal/guests/build")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return digests, fmt.Errorf("build the guests: %w\n%s", err, text)
+	}
+	return digests, nil
+})
+
+// Bytes returns a guest's module by its name, for instance plugins/script. It
+// fails the test when that guest is missing or does not build.
+func Bytes(tb TB, name string) []byte {
+	tb.Helper()
+	root := Root()
+	digests, failed := prepare()
+	if g := (Guest{Name: name}); !g.Fresh(root, digests[name]) {
+		tb.Fatalf("guest %s is not built: %v", name, failed)
+	}
+	wasm, err := os.ReadFile(Guest{Name: name}.File(root))
+	if err != nil {
+		tb.Fatalf("guest %s: %v", name, err)
+	}
+	return wasm
+}
+
+// CacheDir returns the compile cache that holds all guests.
+func CacheDir(tb TB) string {
+	tb.Helper()
+	if digests, err := prepare(); digests == nil {
+		tb.Fatalf("%v", err)
+	}
+	return filepath.Join(Root(), "bin", "cache")
+}

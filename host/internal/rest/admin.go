@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// AdminOptions of [NewAdmin]. The zero value is usable.
+type AdminOptions struct {
+	// Ready says why the host cannot take work, or nil. Without it the host
+	// is always ready.
+	Ready func(context.Context) error
+	// Loopback and Hosts are as in [Options].
+	Loopback bool
+	Hosts    []string
+}
+
+// NewAdmin returns the handler of the operators' listener: whether the host
+// lives and is ready, what it is, and what h has counted. It changes nothing
+// and asks nobody who they are.
+func NewAdmin(h *Handler, opt AdminOptions) http.Handler {
+	a := &admin{h: h, opt: opt, names: newNames(opt.Loopback, opt.Hosts)}
+	pages := map[string]http.HandlerFunc{
+		"/livez": a.live, "/readyz": a.ready, "/version": a.version, "/metrics": a.metrics,
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := &recorder{ResponseWriter: w, stall: h.opt.Stall, id: requestID(r), begun: time.Now()}
+		rec.Header().Set("X-Content-Type-Options", "nosniff")
+		rec.Header().Set("Cache-Control", "no-store")
+		rec.limitReading(r)
+		page, ok := pages[r.URL.Path]
+		switch {
+		case !a.names.take(r.Host):
+			h.refuse(rec, errWrongHost)
+		case !ok:
+			h.refuse(rec, newFault(http.StatusNotFound, "Not Found"))
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			rec.Header().Set("Allow", "GET, HEAD")
+			h.refuse(rec, newFault(http.StatusMethodNotAllowed, "Method Not Allowed"))
+		default:
+			page(rec, r)
+		}
+	})
+}
+
+type admin struct {
+	h     *Handler
+	opt   AdminOptions
+	names names
+}
+
+func (a *admin) live(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
+
+func (a *admin) ready(w http.ResponseWriter, r *http.Request) {
+	if a.opt.Ready != nil {
+		if err := a.opt.Ready(r.Context()); err != nil {
+			plain(w, http.StatusServiceUnavailable, "not ready: "+strings.ReplaceAll(err.Error(), "\n", "; ")+"\n")
+			return
+		}
+	}
+	plain(w, http.StatusOK, "ready\n")
+}
+
+func (a *admin) version(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, newVersion(a.h.opt.Version))
+}
+
+func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
+	var b bytes.Buffer
+	family(&b, "skep_build_info", "gauge", "The program that runs.",
+		fmt.Sprintf("skep_build_info{version=%q,go=%q} 1\n", a.h.opt.Version, runtime.Version()))
+	family(&b, "skep_start_time_seconds", "gauge", "When the host was started, in Unix time.",
+		fmt.Sprintf("skep_start_time_seconds %.3f\n", float64(a.h.rt.Started().UnixMilli())/1e3))
+	family(&b, "skep_goroutines", "gauge", "Goroutines that exist.", sample("skep_goroutines", int64(runtime.NumGoroutine())))
+	a.h.counters.write(&b)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(b.Bytes())
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text))
+}

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// counters count what was asked of the public listener. The zero value is
+// ready.
+type counters struct {
+	streams         atomic.Int64
+	unauthenticated atomic.Int64
+	limited         atomic.Int64
+	requests        sync.Map // answered → *atomic.Int64
+}
+
+// answered is a kind of request; there are only as many as routes and statuses.
+type answered struct {
+	route  string
+	status int
+}
+
+// openStream counts a stream for as long as it is open.
+func (n *counters) openStream() (closed func()) {
+	n.streams.Add(1)
+	return func() { n.streams.Add(-1) }
+}
+
+// count closes the books on a request.
+func (h *Handler) count(w *recorder, r *http.Request) {
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	key := answered{w.route, status}
+	n, ok := h.counters.requests.Load(key)
+	if !ok {
+		n, _ = h.counters.requests.LoadOrStore(key, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
+	h.opt.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request",
+		slog.String("request_id", w.id), slog.String("method", r.Method), slog.String("route", w.route),
+		slog.Int("status", status), slog.String("principal", w.who.String()), slog.String("remote", r.RemoteAddr),
+		slog.Float64("duration_ms", float64(time.Since(w.begun))/float64(time.Millisecond)))
+}
+
+// write renders the counters in the text format that Prometheus reads.
+func (n *counters) write(w io.Writer) {
+	var lines []string
+	n.requests.Range(func(k, v any) bool {
+		key := k.(answered)
+		method, path, _ := strings.Cut(key.route, " ")
+		lines = append(lines, fmt.Sprintf("skep_http_requests_total{method=%q,route=%q,code=\"%d\"} %d\n",
+			method, path, key.status, v.(*atomic.Int64).Load()))
+		return true
+	})
+	slices.Sort(lines)
+	family(w, "skep_http_requests_total", "counter", "Requests answered, by route and status.", lines...)
+	family(w, "skep_http_streams", "gauge", "Event streams that are open.", sample("skep_http_streams", n.streams.Load()))
+	family(w, "skep_auth_failures_total", "counter", "Requests with missing or unknown credentials.",
+		sample("skep_auth_failures_total", n.unauthenticated.Load()))
+	family(w, "skep_ratelimit_rejected_total", "counter", "Requests refused because their caller made too many.",
+		sample("skep_ratelimit_rejected_total", n.limited.Load()))
+}
+
+func sample(name string, n int64) string { return fmt.Sprintf("%s %d\n", name, n) }
+
+// family writes one metric with its samples.
+func family(w io.Writer, name, kind, help string, samples ...string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", name, help, name, kind, strings.Join(samples, ""))
+}

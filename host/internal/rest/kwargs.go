@@ -1,0 +1,99 @@
+package rest
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Names of kwargs that resume a paused task (contract 5.5).
+const (
+	breakpointResult = "breakpoint_tool_call_result"
+	breakpointCaller = "breakpoint_tool_caller"
+)
+
+// reservedKwargs are the fields of the request itself: two values for one thing
+// are none.
+var reservedKwargs = []string{
+	"body", "message", "subject", "msg_type", "entrypoint", "task_id",
+	"show_events", "stream", "resume_from", "kwargs",
+}
+
+// longest is the greatest timeout, ten years.
+const longest = 10 * 365 * 24 * time.Hour
+
+// kwargs reads the options of a post; unknown ones are ignored.
+func (p *post) kwargs(kw object) error {
+	for _, name := range reservedKwargs {
+		if _, ok := kw[name]; ok {
+			return badRequest("kwargs must not contain '%s', which is a field of the request", name)
+		}
+	}
+	if raw, ok := kw.get("timeout"); ok {
+		seconds, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || seconds <= 0 || seconds > longest.Seconds() {
+			return badRequest("kwargs.timeout must be a positive number of seconds, at most %d", int64(longest.Seconds()))
+		}
+		p.Timeout = max(time.Millisecond, time.Duration(seconds*float64(time.Second)))
+	}
+	if raw, ok := kw.get("max_steps"); ok {
+		n, err := strconv.ParseInt(string(raw), 10, 32)
+		if err != nil || n <= 0 {
+			return badRequest("kwargs.max_steps must be a positive integer or null")
+		}
+		p.MaxSteps = int(n)
+	}
+	if _, err := kw.text(breakpointCaller); err != nil {
+		return badRequest("kwargs.%v", err)
+	}
+	if raw, ok := kw.get(breakpointResult); ok {
+		return checkResult(raw)
+	}
+	return nil
+}
+
+// checkResult checks the shape of a breakpoint's results: an object for one
+// call, an array for several, either also as a string, or plain text.
+func checkResult(raw json.RawMessage) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if !json.Valid([]byte(text)) {
+			return nil
+		}
+		if kind := typeName([]byte(text)); kind != "dict" && kind != "list" {
+			return nil
+		}
+		raw = json.RawMessage(text)
+	}
+	switch typeName(raw) {
+	case "dict":
+		return checkContent(raw, false)
+	case "list":
+		var each []json.RawMessage
+		if json.Unmarshal(raw, &each) != nil {
+			break
+		}
+		for _, one := range each {
+			if err := checkContent(one, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return badRequest("kwargs.%s must be a string, an object or an array, got %s", breakpointResult, typeName(raw))
+}
+
+// checkContent checks one result: its text, and in an array the call it is for.
+func checkContent(raw json.RawMessage, several bool) error {
+	var one struct {
+		Call    *string `json:"call_id"`
+		Content *string `json:"content"`
+	}
+	if json.Unmarshal(raw, &one) != nil || one.Content == nil || several && one.Call == nil {
+		if several {
+			return badRequest("kwargs.%s must have objects with the strings call_id and content", breakpointResult)
+		}
+		return badRequest("kwargs.%s must have the string content", breakpointResult)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// goingDown is what a waiting caller reads when the host stops.
+const goingDown = "the host is shutting down; the task goes on at its next start"
+
+// errPatience is the cause with which a post stops being waited for.
+var errPatience = errors.New("the caller prefers not to wait any longer")
+
+// postMessage is POST /message (S-17, R-022, R-025, R-026).
+func (c *call) postMessage() error {
+	p, err := parsePost(c.body, c.h.opt.MaxDepth)
+	if err != nil {
+		return err
+	}
+	if p.breakpoint {
+		return c.resumeBreakpoint(p.Task)
+	}
+	if p.Key, err = idempotencyKey(c.r.Header); err != nil {
+		return err
+	}
+	p.Principal, p.Swarm, p.Door = c.principal(), c.h.opt.Swarm, door
+	p.Digest, p.Trace = p.digest(), trace(c.r.Header)
+	receipt, err := c.h.rt.Submit(c.ctx(), p.Post)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set(taskHeader, headerText(receipt.Task.Task))
+	if p.stream {
+		return c.streamPost(receipt)
+	}
+	wait, preferred := patience(c.r.Header, c.h.opt.MaxWait)
+	if preferred {
+		c.w.Header().Set("Preference-Applied", "respond-async")
+		if wait == 0 {
+			return c.accepted(receipt)
+		}
+	}
+	return c.await(receipt, wait, p.showEvents)
+}
+
+// resumeBreakpoint answers a post with results of breakpoint calls. No agent
+// of this host can make such a call, so no task waits for one.
+func (c *call) resumeBreakpoint(task string) error {
+	if _, err := c.snapshot(task); err != nil {
+		return err
+	}
+	return badRequest("task '%s' has no pending breakpoint tool calls", task)
+}
+
+// await answers with the post's answer (decision 6: 200 also when the system
+// made it).
+func (c *call) await(receipt *swarm.Receipt, wait time.Duration, showEvents bool) error {
+	ctx := c.ctx()
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, errPatience)
+		defer cancel()
+	}
+	answer, err := c.h.rt.Wait(ctx, receipt)
+	switch {
+	case errors.Is(err, errPatience):
+		return c.accepted(receipt)
+	case errors.Is(err, swarm.ErrDraining):
+		return &fault{status: http.StatusServiceUnavailable, detail: goingDown, retry: 5, finish: mail.SubjectShutdownRequested}
+	case err != nil:
+		return err
+	}
+	var events []loggedEvent
+	if showEvents {
+		if events, err = c.log(receipt.Task, false); err != nil {
+			return err
+		}
+	}
+	c.w.Header().Set(finishHeader, answer.Subject)
+	return c.reply(struct {
+		Response string        `json:"response"`
+		Events   []loggedEvent `json:"events"`
+	}{answer.Body, events})
+}
+
+// accepted answers with where the answer will be found. The stream begins
+// where the post does.
+func (c *call) accepted(receipt *swarm.Receipt) error {
+	location := ownPrefix + "tasks/" + url.PathEscape(receipt.Task.Task) + "/events"
+	if receipt.Cursor > 1 {
+		location += "?after=" + strconv.FormatInt(receipt.Cursor-1, 10)
+	}
+	c.w.Header().Set("Location", location)
+	reply(c.w, http.StatusAccepted, struct {
+		Task   string `json:"task_id"`
+		Status string `json:"status"`
+	}{receipt.Task.Task, "accepted"})
+	return nil
+}

@@ -1,0 +1,46 @@
+package rest
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+var errWrongHost = newFault(http.StatusMisdirectedRequest,
+	"this listener serves loopback names only; add the name to [server] hosts or set [server] public_url")
+
+// names are the host names under which a listener takes requests. Names that
+// resolve to loopback are anybody's to make, so a listener that trusts its
+// machine must look at the name it was called by.
+type names struct {
+	check bool
+	known map[string]bool
+}
+
+func newNames(loopback bool, hosts []string) names {
+	n := names{check: loopback, known: map[string]bool{"localhost": true}}
+	for _, h := range hosts {
+		n.known[bare(h)] = true
+	}
+	return n
+}
+
+// take reports whether a request for a Host header is ours.
+func (n names) take(host string) bool {
+	if !n.check {
+		return true
+	}
+	name := bare(host)
+	ip, err := netip.ParseAddr(name)
+	return n.known[name] || err == nil && ip.Unmap().IsLoopback()
+}
+
+// bare is a host without port, brackets and the root's dot, in lower case.
+func bare(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}

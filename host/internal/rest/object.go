@@ -1,0 +1,152 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// object is a JSON object out of a request. Members that nobody asks for are
+// ignored, null means absent, and names are compared exactly.
+type object map[string]json.RawMessage
+
+// parseObject reads a body that is one JSON object. It refuses what two
+// readers could read differently: broken text, bytes after the value, and names
+// that occur twice in one object, at any depth.
+func parseObject(body []byte, depth int) (object, error) {
+	if !utf8.Valid(body) {
+		return nil, badRequest("error parsing request: the body is not UTF-8")
+	}
+	var o object
+	err := json.Unmarshal(body, &o)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong), err == nil && o == nil:
+		return nil, badRequest("error parsing request: must be a JSON object, got %s", typeName(body))
+	case err != nil:
+		return nil, badRequest("error parsing request: %v", err)
+	}
+	s := scan{dec: json.NewDecoder(bytes.NewReader(body)), depth: depth}
+	s.dec.UseNumber()
+	if err := s.value(0); err != nil {
+		return nil, badRequest("error parsing request: %v", err)
+	}
+	return o, nil
+}
+
+// scan walks through a document that is known to be valid.
+type scan struct {
+	dec   *json.Decoder
+	depth int
+}
+
+func (s *scan) value(level int) error {
+	token, err := s.dec.Token()
+	if err != nil {
+		return err
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if level >= s.depth {
+		return fmt.Errorf("nested deeper than %d levels", s.depth)
+	}
+	var seen map[string]bool
+	if open == '{' {
+		seen = map[string]bool{}
+	}
+	for s.dec.More() {
+		if seen != nil {
+			if err := s.name(seen); err != nil {
+				return err
+			}
+		}
+		if err := s.value(level + 1); err != nil {
+			return err
+		}
+	}
+	_, err = s.dec.Token()
+	return err
+}
+
+func (s *scan) name(seen map[string]bool) error {
+	token, err := s.dec.Token()
+	if err != nil {
+		return err
+	}
+	name, _ := token.(string)
+	if seen[name] {
+		return fmt.Errorf("duplicate name %q", name)
+	}
+	seen[name] = true
+	return nil
+}
+
+// get returns a member that is there and not null.
+func (o object) get(name string) (json.RawMessage, bool) {
+	raw, ok := o[name]
+	return raw, ok && string(raw) != "null"
+}
+
+func (o object) text(name string) (string, error) {
+	raw, ok := o.get(name)
+	if !ok {
+		return "", nil
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return "", badRequest("%s must be a string, got %s", name, typeName(raw))
+	}
+	return s, nil
+}
+
+func (o object) flag(name string) (bool, error) {
+	raw, ok := o.get(name)
+	if !ok {
+		return false, nil
+	}
+	var b bool
+	if json.Unmarshal(raw, &b) != nil {
+		return false, badRequest("%s must be a boolean, got %s", name, typeName(raw))
+	}
+	return b, nil
+}
+
+func (o object) object(name string) (object, error) {
+	raw, ok := o.get(name)
+	if !ok {
+		return nil, nil
+	}
+	var inner object
+	if json.Unmarshal(raw, &inner) != nil {
+		return nil, badRequest("%s must be an object, got %s", name, typeName(raw))
+	}
+	return inner, nil
+}
+
+// typeName is a value's type in the words that MAIL's error texts use.
+func typeName(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "dict"
+	case '[':
+		return "list"
+	case '"':
+		return "str"
+	case 't', 'f':
+		return "bool"
+	case 'n':
+		return "NoneType"
+	}
+	if bytes.ContainsAny(raw, ".eE") {
+		return "float"
+	}
+	return "int"
+}

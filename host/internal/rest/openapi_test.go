@@ -1,0 +1,3 @@
+package rest_test
+
+func undocumented() []string { return nil }

@@ -1,0 +1,65 @@
+package rest
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"skep/host/internal/auth"
+	"skep/host/internal/swarm"
+)
+
+// Options of [New]. Only Swarm is required.
+type Options struct {
+	// Tenant owns the swarm as the public routes show it, and the principals
+	// that name no tenant.
+	Tenant string
+	Swarm  string
+	// Version is that of this program.
+	Version string
+	// PublicURL is where others reach this host, without a trailing slash.
+	// Empty means whatever name a request uses.
+	PublicURL string
+
+	// MaxBody bounds a request's body in bytes, 1 MiB by default; MaxDepth
+	// the nesting of its JSON, 64 by default.
+	MaxBody  int64
+	MaxDepth int
+	// MaxWait bounds how long a post that is not streamed is held before it
+	// is answered with 202 as if it had asked to. Zero means until it ends.
+	MaxWait time.Duration
+	// Ping is the longest silence on a stream, 15 s by default.
+	Ping time.Duration
+	// Stall bounds how long a caller may take to send its body, and to take
+	// one write, 30 s by default: a reader that stops reading is cut off.
+	Stall time.Duration
+
+	// Loopback says that the listener is bound to loopback. It then takes
+	// requests only under loopback names and Hosts, so that a web page cannot
+	// reach it under a name of its own.
+	Loopback bool
+	Hosts    []string
+	// Origins are the web origins whose pages may call.
+	Origins []string
+	// Rate bounds the calls of one principal, and the unauthenticated calls
+	// of one address.
+	Rate auth.Rate
+
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	o.Tenant = cmp.Or(o.Tenant, swarm.DefaultTenant)
+	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
+	o.Ping = cmp.Or(o.Ping, 15*time.Second)
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

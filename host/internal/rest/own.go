@@ -1,0 +1,138 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+// summary is a task as skep's own routes show it: all that does not grow with
+// its mail. Events and history have routes of their own.
+type summary struct {
+	ID           string      `json:"task_id"`
+	Owner        string      `json:"task_owner"`
+	Contributors []string    `json:"task_contributors"`
+	Entrypoint   string      `json:"entrypoint"`
+	State        swarm.State `json:"state"`
+	Running      bool        `json:"is_running"`
+	Completed    bool        `json:"completed"`
+	Started      string      `json:"start_time"`
+	Updated      string      `json:"updated"`
+	Deadline     *string     `json:"deadline"`
+	// Steps of MaxSteps are used; null means that there is no limit.
+	Steps    int    `json:"steps"`
+	MaxSteps *int   `json:"max_steps"`
+	Cursor   int64  `json:"cursor"`
+	Finish   *string `json:"finish_subject"`
+	Usage    usage  `json:"usage"`
+}
+
+func newSummary(t swarm.Task) summary {
+	s := summary{
+		ID: t.Key.Task, Owner: t.Owner, Contributors: list(t.Contributors), Entrypoint: t.Entrypoint,
+		State: t.State, Running: t.State == swarm.StateRunning, Completed: t.State != swarm.StateRunning,
+		Started: stamp(t.Created), Updated: stamp(t.Updated), Steps: t.Steps, Cursor: t.Cursor,
+		Usage: newUsage(t.Usage),
+	}
+	if !t.Deadline.IsZero() {
+		deadline := stamp(t.Deadline)
+		s.Deadline = &deadline
+	}
+	if t.MaxSteps > 0 {
+		s.MaxSteps = &t.MaxSteps
+	}
+	if s.Completed {
+		s.Finish = &t.Finish.Subject
+	}
+	return s
+}
+
+// listTasks is GET /skep/v1/tasks, newest first.
+func (c *call) listTasks() error {
+	limit, err := c.number("limit", 50, 1, 500)
+	if err != nil {
+		return err
+	}
+	before := time.Time{}
+	if text := c.r.URL.Query().Get("before"); text != "" {
+		if before, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return badRequest("before must be an RFC 3339 date-time, such as the next of an earlier page")
+		}
+	}
+	tasks, err := c.h.rt.Tasks(c.ctx(), c.instance(), before, int(limit)+1)
+	if err != nil {
+		return err
+	}
+	var next *string
+	if len(tasks) > int(limit) {
+		tasks = tasks[:limit]
+		// Not a MAIL timestamp: that would cut digits off, and tasks out.
+		text := tasks[limit-1].Created.UTC().Format(time.RFC3339Nano)
+		next = &text
+	}
+	page := []summary{}
+	for _, t := range tasks {
+		page = append(page, newSummary(t))
+	}
+	return c.reply(struct {
+		Tasks []summary `json:"tasks"`
+		Next  *string   `json:"next"`
+	}{page, next})
+}
+
+// showTask is GET /skep/v1/tasks/{id}.
+func (c *call) showTask() error {
+	snap, err := c.snapshot(c.r.PathValue("task_id"))
+	if err != nil {
+		return err
+	}
+	answer, err := c.answer(snap.Task)
+	if err != nil {
+		return err
+	}
+	stash := 0
+	for _, row := range snap.Rows {
+		if row.Stash {
+			stash++
+		}
+	}
+	return c.reply(struct {
+		summary
+		Waiting int     `json:"waiting"`
+		Stashed int     `json:"stashed"`
+		Answer  *string `json:"answer"`
+	}{newSummary(snap.Task), len(snap.Rows) - stash, stash, answer})
+}
+
+// answer is what an ended task ended with, nil for a running one.
+func (c *call) answer(t swarm.Task) (*string, error) {
+	if t.State == swarm.StateRunning || t.Finish.Cursor == 0 {
+		return nil, nil
+	}
+	events, err := c.h.rt.Events(c.ctx(), t.Key, t.Finish.Cursor-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 1 {
+		if a, ok := events[0].Answer(); ok {
+			return &a.Body, nil
+		}
+	}
+	return nil, errors.New("the event that ended the task is missing")
+}
+
+// cancelTask is POST /skep/v1/tasks/{id}/cancel.
+func (c *call) cancelTask() error {
+	id := c.r.PathValue("task_id")
+	if err := c.h.rt.Cancel(c.ctx(), c.task(id), string(c.principal().Role)+" "+c.w.who.ID); err != nil {
+		return err
+	}
+	reply(c.w, http.StatusAccepted, struct {
+		Task   string      `json:"task_id"`
+		Status string      `json:"status"`
+		State  swarm.State `json:"state"`
+	}{id, "accepted", swarm.StateCancelled})
+	return nil
+}

@@ -1,0 +1,37 @@
+package rest
+
+import (
+	"context"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// Runtime is what the routes need of the swarm. Its methods are safe for
+// concurrent use; only Wait and a Feed's Next wait for turns. Refusals are
+// *swarm.Refusal, whose text callers are shown.
+type Runtime interface {
+	// Definition returns a swarm, which must not be changed.
+	Definition(tenant, swarm string) (*swarm.Definition, bool)
+	Started() time.Time
+	Status(key swarm.InstanceKey) swarm.Status
+
+	// Submit returns when the post is durable.
+	Submit(ctx context.Context, p swarm.Post) (*swarm.Receipt, error)
+	// Wait returns the post's answer, or swarm.ErrDraining.
+	Wait(ctx context.Context, r *swarm.Receipt) (swarm.Answer, error)
+	// Answered returns the cursor of the event that answers the post, 0
+	// before there is one.
+	Answered(ctx context.Context, r *swarm.Receipt) (int64, error)
+	Cancel(ctx context.Context, key swarm.TaskKey, by string) error
+
+	// Follow returns a feed that the caller closes.
+	Follow(ctx context.Context, key swarm.TaskKey, after int64) (*swarm.Feed, error)
+	Task(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error)
+	Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error)
+	Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error)
+	History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
+}
+
+var _ Runtime = (*swarm.Runtime)(nil)

@@ -1,0 +1,127 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// script plays the bundled script agent's rules in miniature: a body that is an
+// array of [name, args] pairs is a list of calls, any other message gets one
+// plain answer. Its probes are sleep {ms}, gate {name}, which waits until the
+// test opens the gate, and trap {}.
+type script struct {
+	mu    sync.Mutex
+	gates map[string]chan struct{}
+}
+
+type gateArgs struct {
+	Name string `json:"name"`
+	MS   int    `json:"ms"`
+}
+
+func newScript() *script { return &script{gates: map[string]chan struct{}{}} }
+
+// gate returns a gate, which is closed at first.
+func (s *script) gate(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[name] == nil {
+		s.gates[name] = make(chan struct{})
+	}
+	return s.gates[name]
+}
+
+func (s *script) open(name string) { close(s.gate(name)) }
+
+func (s *script) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
+	var in abi.TurnInput
+	if err := json.Unmarshal(t.Input(), &in); err != nil {
+		return failure(err)
+	}
+	m, err := mail.ParseMessage(in.Message)
+	if err != nil {
+		return failure(err)
+	}
+	var calls [][2]json.RawMessage
+	if m.Payload.Sender.Type != mail.System && json.Unmarshal([]byte(m.Payload.Body), &calls) == nil {
+		for _, c := range calls {
+			var name string
+			_ = json.Unmarshal(c[0], &name)
+			if err := s.call(ctx, t, name, c[1]); err != nil {
+				return failure(err)
+			}
+		}
+		return swarm.Outcome{Usage: swarm.Usage{Fuel: 7, CPU: 1500 * time.Microsecond}}
+	}
+	plainTurn(t, m)
+	return swarm.Outcome{Usage: swarm.Usage{Fuel: 7, CPU: 1500 * time.Microsecond}}
+}
+
+func failure(err error) swarm.Outcome {
+	return swarm.Outcome{Failure: &swarm.Failure{Cause: "trap", Message: err.Error()}}
+}
+
+func (s *script) call(ctx context.Context, t *swarm.Turn, name string, args json.RawMessage) error {
+	var a gateArgs
+	switch name {
+	case "sleep":
+		_ = json.Unmarshal(args, &a)
+		return t.Clock().Sleep(ctx, time.Duration(a.MS)*time.Millisecond)
+	case "gate":
+		_ = json.Unmarshal(args, &a)
+		select {
+		case <-s.gate(a.Name):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	case "trap":
+		return fmt.Errorf("unreachable executed")
+	}
+	_, _ = t.Mail(abi.MailRequest{Tool: name, Args: args})
+	return nil
+}
+
+func plainTurn(t *swarm.Turn, m mail.Message) {
+	p := m.Payload
+	tool, args := "", map[string]any{}
+	switch {
+	case p.Sender.Type == mail.System && !t.Agent().CanComplete:
+		return
+	case m.Type == mail.Broadcast && p.Sender.Type != mail.System:
+		tool = mail.ToolAcknowledgeBroadcast
+	case t.Agent().CanComplete:
+		tool, args["finish_message"] = mail.ToolTaskComplete, fmt.Sprintf("%s got [%s] %s", t.Agent().Name, p.Subject, p.Body)
+	case m.Type == mail.Request || m.Type == mail.Interrupt:
+		tool = mail.ToolSendResponse
+		args["target"], args["subject"], args["body"] = p.Sender.Name, "Re: "+p.Subject, "echo: "+p.Body
+	default:
+		return
+	}
+	raw, _ := json.Marshal(args)
+	_, _ = t.Mail(abi.MailRequest{Tool: tool, Args: raw})
+}
+
+// calls writes a script.
+func calls(pairs ...any) string {
+	list := [][2]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, [2]any{pairs[i], pairs[i+1]})
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+type obj = map[string]any
+
+func finish(text string) (string, obj) { return "task_complete", obj{"finish_message": text} }

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"skep/abi"
+	"skep/host/internal/wasmbin"
+)
+
+// checkContract refuses a module that does not keep the ABI, before anything of
+// it is compiled.
+func checkContract(m *wasmbin.Module) error {
+	if err := checkMarker(m); err != nil {
+		return err
+	}
+	if err := checkImports(m); err != nil {
+		return err
+	}
+	return checkExports(m)
+}
+
+// checkMarker wants exactly one marker, of the version this host speaks.
+func checkMarker(m *wasmbin.Module) error {
+	var versions []string
+	for _, e := range m.Exports {
+		if version, ok := strings.CutPrefix(e.Name, abi.MarkerPrefix); ok {
+			versions = append(versions, version)
+		}
+	}
+	want := strconv.Itoa(abi.Version)
+	switch {
+	case len(versions) == 0:
+		return fmt.Errorf("no %s%s export: this is no skep agent; build it with a skep SDK, as a reactor (-buildmode=c-shared in Go)",
+			abi.MarkerPrefix, want)
+	case len(versions) > 1:
+		return fmt.Errorf("several markers, for ABI %s: keep one", strings.Join(versions, " and "))
+	case versions[0] != want:
+		return fmt.Errorf("speaks %w %s, this host %s; rebuild it with an SDK for ABI %s",
+			abi.ErrVersion, versions[0], want, want)
+	}
+	return nil
+}
+
+// checkImports wants every import to be a function the host offers.
+func checkImports(m *wasmbin.Module) error {
+	offered := hostFuncs()
+	for _, imp := range m.Imports {
+		name := imp.Module + "." + imp.Name
+		if imp.Kind != wasmbin.KindFunc {
+			return fmt.Errorf("imports %s, which is no function; a module brings its own memory, tables and globals", name)
+		}
+		has := typeText(m.Types[imp.Type])
+		i := slices.IndexFunc(offered, func(f hostFunc) bool { return f.module == imp.Module && f.name == imp.Name })
+		if i < 0 {
+			return fmt.Errorf("imports %s %s, which this host does not offer; %s", name, has, importAdvice(imp.Module))
+		}
+		if want := signature(offered[i].params, offered[i].results); want != has {
+			return fmt.Errorf("imports %s as %s, but it is %s; rebuild it with an SDK for ABI %d", name, has, want, abi.Version)
+		}
+	}
+	return nil
+}
+
+func importAdvice(module string) string {
+	if module == wasiModule {
+		return "agents have no files, sockets or processes: avoid what needs them"
+	}
+	return "only " + abi.ImportModule + " and a subset of " + wasiModule + " can be imported"
+}
+
+// exports are the functions the host may call, with their types.
+var exports = []struct {
+	name      string
+	params    []wasmbin.ValType
+	results   []wasmbin.ValType
+	mandatory bool
+}{
+	{abi.MarkerPrefix + strconv.Itoa(abi.Version), nil, nil, true},
+	{abi.ExportTurn, []wasmbin.ValType{wasmbin.I32}, []wasmbin.ValType{wasmbin.I32}, true},
+	{abi.ExportAction, []wasmbin.ValType{wasmbin.I32}, []wasmbin.ValType{wasmbin.I32}, false},
+	{abi.ExportDescribe, nil, []wasmbin.ValType{wasmbin.I32}, false},
+	{abi.ExportWarm, nil, []wasmbin.ValType{wasmbin.I32}, false},
+	{abi.ExportInitialize, nil, nil, false},
+}
+
+func checkExports(m *wasmbin.Module) error {
+	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasmbin.KindMemory {
+		return fmt.Errorf("no memory exported as %q; the host reads and writes it", abi.ExportMemory)
+	}
+	for _, want := range exports {
+		e, ok := m.Export(want.name)
+		if !ok {
+			if want.mandatory {
+				return fmt.Errorf("no function exported as %q; an agent must have one", want.name)
+			}
+			continue
+		}
+		wanted := typeText(wasmbin.FuncType{Params: want.params, Results: want.results})
+		if e.Kind != wasmbin.KindFunc {
+			return fmt.Errorf("exports %q, but not as a function %s", want.name, wanted)
+		}
+		t, _ := m.FuncType(e.Index) // admitted, so it is there
+		if has := typeText(t); has != wanted {
+			return fmt.Errorf("exports %s as %s, but it must be %s", want.name, has, wanted)
+		}
+	}
+	_, described := m.Export(abi.ExportDescribe)
+	if !described && len(m.Custom(abi.DescriptorSection)) == 0 {
+		return errors.New("no descriptor: add a custom section " + abi.DescriptorSection + " or export " + abi.ExportDescribe)
+	}
+	return nil
+}
+
+func typeText(t wasmbin.FuncType) string {
+	text := func(list []wasmbin.ValType) string {
+		names := make([]string, len(list))
+		for i, v := range list {
+			names[i] = v.String()
+		}
+		return strings.Join(names, ", ")
+	}
+	return "(" + text(t.Params) + ") -> (" + text(t.Results) + ")"
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"skep/host/internal/wasmbin"
+)
+
+// Options are what an engine may be told; the zero value works.
+type Options struct {
+	// CacheDir keeps compiled modules between runs. It is made with mode 0700
+	// when missing, and refused when others can write to it: what lies there
+	// is executed. Empty keeps nothing.
+	CacheDir string
+	// Caps bound the structure of modules; zero means [wasmbin.DefaultCaps].
+	Caps wasmbin.Caps
+	// Secret seeds the randomness of images together with the module's digest.
+	Secret []byte
+	Logger *slog.Logger
+}
+
+// Engine compiles modules and keeps them. It is safe for concurrent use.
+type Engine struct {
+	caps    wasmbin.Caps
+	secret  []byte
+	log     *slog.Logger
+	cache   wazero.CompilationCache // nil without a directory
+	runtime wazero.Runtime
+
+	running sync.WaitGroup // turns and loads
+
+	mu      sync.Mutex
+	closed  bool
+	modules map[string]*slot // by digest
+}
+
+// slot is the place of one module. Its lock is held while the module is made,
+// so that nothing is compiled twice at once.
+type slot struct {
+	mu     sync.Mutex
+	module *Module
+}
+
+// errClosed is what a closed engine answers.
+var errClosed = errors.New("the sandbox is closed")
+
+// New makes an engine.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{caps: o.Caps, secret: o.Secret, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		modules: map[string]*slot{}}
+	if e.caps == (wasmbin.Caps{}) {
+		e.caps = wasmbin.DefaultCaps()
+	}
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	if o.CacheDir != "" {
+		cache, err := openCache(o.CacheDir)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: compile cache: %w", err)
+		}
+		e.cache = cache
+		config = config.WithCompilationCache(cache)
+	}
+	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	if err := offer(ctx, e.runtime); err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), e.Close(ctx))
+	}
+	return e, nil
+}
+
+// Close waits for running turns and frees all modules. Cancel the turns'
+// contexts first.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	closed := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	if closed {
+		return nil
+	}
+	e.running.Wait()
+	err := e.runtime.Close(ctx)
+	if e.cache != nil {
+		err = errors.Join(err, e.cache.Close(ctx))
+	}
+	return err
+}
+
+// enter counts a turn or load in, unless the engine is closed.
+func (e *Engine) enter() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	e.running.Add(1)
+	return nil
+}
+
+// slot returns the place of a module.
+func (e *Engine) slot(digest string) *slot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.modules[digest]
+	if s == nil {
+		s = &slot{}
+		e.modules[digest] = s
+	}
+	return s
+}
+
+// imageSeed derives the seed of a module's image: one digest, one image.
+func (e *Engine) imageSeed(digest string) (seed [32]byte) {
+	mac := hmac.New(sha256.New, e.secret)
+	mac.Write([]byte("image " + digest))
+	mac.Sum(seed[:0])
+	return seed
+}

@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"skep/abi"
+	"skep/host/internal/wasmbin"
+)
+
+// Source is a module's bytes and what the operator says about them.
+type Source struct {
+	// Name is how messages call the module, for instance file:calc.wasm.
+	Name string
+	Wasm []byte
+	// SHA256 pins the bytes, in hexadecimal; empty accepts any.
+	SHA256 string
+}
+
+// Step is where loading a module stopped.
+type Step string
+
+// The steps, in order.
+const (
+	StepDigest   Step = "digest"
+	StepAdmit    Step = "admit"
+	StepABI      Step = "abi"
+	StepMeter    Step = "meter"
+	StepCompile  Step = "compile"
+	StepDescribe Step = "describe"
+)
+
+// LoadError says why a module is refused, and what to do about it.
+type LoadError struct {
+	Name string
+	Step Step
+	// Key is the key of swarm.toml that decides, if one does: a cap under
+	// limits.module, or sha256 of the agent.
+	Key string
+	Err error
+}
+
+// Error renders the refusal.
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("module %s refused (%s): %v", e.Name, e.Step, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// Load checks, compiles and describes a module, or returns the one it has of
+// the same bytes. A refusal is a *LoadError.
+func (e *Engine) Load(ctx context.Context, src Source) (*Module, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.running.Done()
+	sum := sha256.Sum256(src.Wasm)
+	digest := hex.EncodeToString(sum[:])
+	if src.SHA256 != "" && !strings.EqualFold(src.SHA256, digest) {
+		return nil, &LoadError{Name: src.Name, Step: StepDigest, Key: "sha256", Err: fmt.Errorf(
+			"its sha256 is %s, pinned is %s; if the change is wanted, write the new one into sha256", digest, src.SHA256)}
+	}
+	s := e.slot(digest)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.module != nil {
+		return s.module, nil
+	}
+	m, err := e.make(ctx, src.Wasm, digest)
+	if err != nil {
+		err.Name = src.Name
+		return nil, err
+	}
+	s.module = m
+	return m, nil
+}
+
+// make turns bytes into a module, step by step.
+func (e *Engine) make(ctx context.Context, wasm []byte, digest string) (*Module, *LoadError) {
+	admitted, err := wasmbin.Admit(wasm, e.caps)
+	if err != nil {
+		return nil, refusal(StepAdmit, err)
+	}
+	if err := checkContract(admitted); err != nil {
+		return nil, refusal(StepABI, err)
+	}
+	metered, err := admitted.Meter(wasmbin.Options{})
+	if err != nil {
+		return nil, refusal(StepMeter, err)
+	}
+	compiled, err := e.runtime.CompileModule(ctx, metered)
+	if err != nil {
+		return nil, refusal(StepCompile, fmt.Errorf("%w; the module is not valid WebAssembly", err))
+	}
+	m := &Module{engine: e, digest: digest, size: len(wasm), compiled: compiled,
+		seed: e.imageSeed(digest), minMemory: minMemory(admitted)}
+	m.descriptor, err = m.describe(ctx, admitted)
+	if err != nil {
+		return nil, refusal(StepDescribe, errors.Join(err, compiled.Close(ctx)))
+	}
+	return m, nil
+}
+
+func refusal(step Step, err error) *LoadError {
+	le := &LoadError{Step: step, Err: err}
+	var tooLarge *wasmbin.CapError
+	var exit *Exit
+	switch {
+	case errors.As(err, &tooLarge):
+		le.Key = "limits.module." + tooLarge.Cap
+	case errors.As(err, &exit):
+		le.Key = exit.Limit
+	}
+	return le
+}
+
+// minMemory returns the bytes of memory a module starts with.
+func minMemory(m *wasmbin.Module) int64 {
+	var n int64
+	for _, mem := range m.Memories {
+		n += int64(mem.Min) * page
+	}
+	return n
+}
+
+// describe reads the module's descriptor from its custom section, or runs
+// skep_describe without any grant.
+func (m *Module) describe(ctx context.Context, admitted *wasmbin.Module) (*abi.Descriptor, error) {
+	sections := admitted.Custom(abi.DescriptorSection)
+	if len(sections) > 1 {
+		return nil, fmt.Errorf("%d sections %s; keep one", len(sections), abi.DescriptorSection)
+	}
+	if len(sections) == 1 {
+		return abi.ParseDescriptor(sections[0])
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, describeWall,
+		fmt.Errorf("%s took longer than %v", abi.ExportDescribe, describeWall))
+	defer cancel()
+	raw, exit := m.runDescribe(ctx)
+	if exit != nil {
+		return nil, fmt.Errorf("%s: %w", abi.ExportDescribe, exit)
+	}
+	return abi.ParseDescriptor(raw)
+}
+
+// runDescribe runs skep_describe in an instance of its own.
+func (m *Module) runDescribe(ctx context.Context) ([]byte, *Exit) {
+	r := newRun(ctx, m, Turn{Limits: Limits{Output: abi.MaxDescriptor}})
+	exit := r.fence(func() *Exit {
+		if exit := r.instantiate(); exit != nil {
+			return exit
+		}
+		status, exit := r.callStatus(abi.ExportDescribe)
+		if exit == nil && status != abi.StatusOK {
+			exit = r.failed(abi.ExportDescribe, status)
+		}
+		if exit == nil && r.spoiled {
+			exit = &Exit{Kind: ExitOutput, Message: fmt.Sprintf("a descriptor is at most %d bytes", abi.MaxDescriptor)}
+		}
+		return exit
+	})
+	if exit != nil && exit.Kind == ExitDeadline {
+		exit.Limit = "" // describeWall is fixed
+	}
+	return r.output, exit
+}

@@ -1,0 +1,259 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"skep/abi"
+	"skep/host/internal/wasmbin"
+)
+
+// run is one instance on its way through one call. It serves one goroutine and
+// is never used again.
+type run struct {
+	ctx    context.Context // the caller's, for waiting; a run lives within one call
+	module *Module
+	turn   Turn
+	limits Limits
+	log    *slog.Logger
+
+	// starting is true until skep_turn begins: image clock, no ops.
+	starting bool
+	clock    Clock
+	random   *rand.ChaCha8
+
+	guest  api.Module
+	memory api.Memory
+	slice  api.MutableGlobal
+	linear *linear
+	meter  meter
+	token  token
+	size   int64 // of the memory, at the end
+
+	output  []byte
+	spoiled bool // a write was refused
+	calls   int64
+	moved   int64
+	handles handles
+	last    *abi.Error // what last_error tells
+	lines   lines
+	// inside names the host function that runs, so that its panic is not
+	// taken for the guest's.
+	inside string
+	exit   *Exit
+}
+
+// guestContext is what wazero hands to every host function.
+type guestContext struct {
+	context.Context
+	run *run
+}
+
+func newRun(ctx context.Context, m *Module, t Turn) *run {
+	r := &run{ctx: ctx, module: m, turn: t, limits: t.Limits.withDefaults(), log: m.engine.log, starting: true}
+	r.clock = &imageClock{imageTime}
+	r.random = rand.NewChaCha8(m.seed)
+	r.meter = meter{limit: r.limits.Start, key: keyStart}
+	r.token = token{cpu: t.CPU, limit: startCPU, key: keyStart}
+	r.lines.write = r.logLine
+	return r
+}
+
+// fence runs what happens in or for the guest, and is the one place where a
+// panic is recovered. The guest's memory is given back behind it.
+func (r *run) fence(body func() *Exit) (exit *Exit) {
+	defer r.drop()
+	defer func() {
+		if v := recover(); v != nil {
+			exit = &Exit{Kind: ExitHost, Message: fmt.Sprintf("panic in the host (%s): %v", r.inside, v)}
+		}
+	}()
+	exit = body()
+	r.lines.flush()
+	return exit
+}
+
+// drop reads the counters and closes the instance. wazero does not free the
+// memory of an instance whose start function failed, so it is freed here too.
+func (r *run) drop() {
+	r.token.release()
+	if r.memory != nil {
+		r.size = int64(r.memory.Size())
+		r.meter.settle(r.slice)
+	}
+	if r.guest != nil {
+		_ = r.guest.Close(context.Background()) // nothing to report: no files, no listeners
+	}
+	if r.linear != nil {
+		r.linear.Free()
+	}
+}
+
+// start makes the instance and brings it to the point where an image would be
+// taken.
+func (r *run) start() *Exit {
+	if exit := r.instantiate(); exit != nil {
+		return exit
+	}
+	status, exit := r.callStatus(abi.ExportWarm)
+	if exit == nil && status != abi.StatusOK && status != abi.StatusNotImplemented {
+		exit = r.failed(abi.ExportWarm, status)
+	}
+	return exit
+}
+
+// instantiate makes the instance and runs its start function and _initialize.
+func (r *run) instantiate() *Exit {
+	if exit := r.acquire(); exit != nil {
+		return exit
+	}
+	if r.module.minMemory > r.limits.Memory {
+		return &Exit{Kind: ExitMemory, Limit: keyMemory, Message: fmt.Sprintf(
+			"the module starts with %d bytes of memory, at most %d", r.module.minMemory, r.limits.Memory)}
+	}
+	guest, err := r.module.engine.runtime.InstantiateModule(r.guestContext(), r.module.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return r.failure("start", err)
+	}
+	r.guest = guest
+	r.bind(guest)
+	return r.callVoid(abi.ExportInitialize)
+}
+
+// begin ends the start: from here on the turn's own clock, seed and fuel count.
+func (r *run) begin() {
+	r.starting = false
+	r.output, r.spoiled, r.last = nil, false, nil
+	r.lines.reset()
+	r.clock = r.turn.Clock
+	r.random = rand.NewChaCha8(r.turn.Seed)
+	r.meter = meter{limit: r.limits.Fuel, key: keyFuel}
+	r.slice.Set(0)
+	r.token.limit, r.token.key = r.limits.CPU, keyCPU
+	r.token.restart()
+}
+
+func (r *run) guestContext() context.Context {
+	return &guestContext{experimental.WithMemoryAllocator(context.Background(), r), r}
+}
+
+// bind finds the guest's memory and counters, at its first call of the host or
+// when the instance is there.
+func (r *run) bind(guest api.Module) {
+	if r.memory != nil {
+		return
+	}
+	r.memory = guest.Memory()
+	r.slice = guest.ExportedGlobal(wasmbin.GlobalSlice).(api.MutableGlobal)
+	if extra := r.limits.Stack - wasmbin.DefaultStack; extra != 0 {
+		stack := guest.ExportedGlobal(wasmbin.GlobalStack).(api.MutableGlobal)
+		stack.Set(stack.Get() + uint64(extra)) // two's complement
+	}
+}
+
+// callVoid calls an export without result, if the guest has it.
+func (r *run) callVoid(name string) *Exit {
+	f := r.guest.ExportedFunction(name)
+	if f == nil {
+		return nil
+	}
+	if err := f.CallWithStack(r.guestContext(), nil); err != nil {
+		return r.failure(name, err)
+	}
+	return nil
+}
+
+// callStatus calls an export that returns a status. One the guest lacks is not
+// implemented.
+func (r *run) callStatus(name string, params ...uint64) (abi.Status, *Exit) {
+	f := r.guest.ExportedFunction(name)
+	if f == nil {
+		return abi.StatusNotImplemented, nil
+	}
+	stack := [1]uint64{}
+	copy(stack[:], params)
+	if err := f.CallWithStack(r.guestContext(), stack[:]); err != nil {
+		return 0, r.failure(name, err)
+	}
+	return abi.Status(int32(uint32(stack[0]))), nil
+}
+
+// kill ends the guest from inside a host function.
+func (r *run) kill(exit *Exit) {
+	if r.exit == nil {
+		r.exit = exit
+	}
+	panic(errKilled)
+}
+
+// failure finds out why a call of the guest did not return.
+func (r *run) failure(name string, err error) *Exit {
+	switch {
+	case r.exit != nil:
+		return r.exit
+	case r.inside != "":
+		return &Exit{Kind: ExitHost, Message: fmt.Sprintf("the host function %s failed: %v", r.inside, err), Cause: err}
+	case isStackOverflow(err):
+		return stackExit(r.limits.Stack)
+	}
+	r.lines.flush()
+	return &Exit{Kind: ExitTrap, Message: trapText(name, err, r.lines.words())}
+}
+
+// finish looks at what skep_turn left behind.
+func (r *run) finish(status abi.Status) *Exit {
+	if r.spoiled {
+		return &Exit{Kind: ExitOutput, Limit: keyOutput,
+			Message: fmt.Sprintf("wrote more than %d bytes of output", r.limits.Output)}
+	}
+	if status != abi.StatusOK {
+		return r.failed(abi.ExportTurn, status)
+	}
+	if err := checkOutput(r.output); err != nil {
+		return &Exit{Kind: ExitFailed, Message: err.Error()}
+	}
+	return nil
+}
+
+// failed is the exit of a guest that returned a status other than ok.
+func (r *run) failed(name string, status abi.Status) *Exit {
+	if status == abi.StatusNotImplemented {
+		return &Exit{Kind: ExitFailed, Message: name + " is not implemented by this module"}
+	}
+	return &Exit{Kind: ExitFailed, Message: guestError(r.output)}
+}
+
+// result gathers what the run used.
+func (r *run) result(exit *Exit) Result {
+	res := Result{Exit: exit, HostCalls: r.calls, Memory: r.size}
+	if exit == nil || exit.Kind == ExitFailed {
+		res.Output = r.output
+	}
+	if !r.starting {
+		res.Fuel, res.CPU = r.meter.used, r.token.used
+	}
+	return res
+}
+
+// imageClock is the clock under which every image is made. A sleep moves it and
+// waits for nothing.
+type imageClock struct{ now time.Time }
+
+var imageTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c *imageClock) Now() time.Time { return c.now }
+
+func (c *imageClock) Advance(to time.Time) { c.now = to }
+
+func (c *imageClock) Sleep(_ context.Context, d time.Duration) error {
+	c.now = c.now.Add(d)
+	return nil
+}

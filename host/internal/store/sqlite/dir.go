@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Names inside a data directory.
+const (
+	fileName   = "skep.db"
+	lockName   = "lock"
+	ignoreName = ".gitignore"
+)
+
+// prepareDir makes dir if it is missing and refuses one that others could
+// change under us: whoever can write it can replace the database.
+func prepareDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if perm := info.Mode().Perm(); perm&0o022 != 0 {
+		return fmt.Errorf("%s can be written by others (mode %#o): run chmod go-w on it, or choose another data directory", dir, perm)
+	}
+	return create(dir, ignoreName, []byte("*\n"))
+}
+
+// create makes a file that only its owner can read, unless it exists. The
+// directory is synced, so that the name lasts as well as what is synced into
+// the file later.
+func create(dir, name string, content []byte) error {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

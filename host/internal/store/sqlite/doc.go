@@ -1,0 +1,21 @@
+// Package sqlite is the embedded engine behind [swarm.Store]: one file in one
+// directory of one host. It owns the directory's lock, the database file with
+// its schema and migrations, and the goroutine that writes it. It must not know
+// what a task, a message or a turn means: bodies are opaque bytes to every
+// query, and the few columns beside them exist for the port's own lookups.
+//
+// # Writing
+//
+// Accept and Commit encode on their caller's goroutine and hand the result to
+// one writer, which gathers what is waiting into one transaction and syncs the
+// disk once for all of it. Open starts that goroutine; Close lets it finish what
+// it was handed and waits for it.
+//
+// # Keys
+//
+// Tenant, swarm, instance and task id are spelled out once, in tables instances
+// and tasks. Child tables are keyed by a single integer, the number of the task
+// (or of the agent in its task) and the entry's own number side by side, see
+// [pack]. Measured with 1.5 KiB bodies this makes an insert three times as fast
+// as a compound primary key, whose index pages cannot hold bodies of that size.
+package sqlite

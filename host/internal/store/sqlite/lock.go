@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lock is the exclusive right to a data directory. The kernel takes it back
+// when its process dies, however it dies. The file itself is never removed:
+// whoever waits on a removed file would hold a lock on nothing.
+type lock struct{ f *os.File }
+
+func takeLock(path string) (*lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("data directory is in use by %s: stop it first, or choose another data directory (lock file %s)", holder(f), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l := &lock{f}
+	if err := l.sign(); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return l, nil
+}
+
+// sign leaves our process id for whoever finds the directory locked.
+func (l *lock) sign() error {
+	if err := l.f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// release gives the directory free for the next host. Closing the file is not
+// enough: a process that is just being started has a copy of it until it execs.
+func (l *lock) release() error {
+	return errors.Join(l.f.Truncate(0), syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
+}
+
+func holder(f *os.File) string {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0)
+	if pid := strings.TrimSpace(string(b[:n])); pid != "" {
+		return "process " + pid
+	}
+	return "another process"
+}

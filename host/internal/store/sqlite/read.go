@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// Load implements [swarm.Store].
+func (s *Store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	st, err := s.readers.load(ctx, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = swarm.ErrNotFound
+	}
+	if err != nil {
+		return swarm.Snapshot{}, failed("load task", key.Task, err)
+	}
+	snap, err := st.decode()
+	return snap, failed("load task", key.Task, err)
+}
+
+// stored is a [swarm.Snapshot] as it is kept.
+type stored struct {
+	task   []byte
+	rows   []row
+	states []agentState
+}
+
+// load reads the parts of a snapshot in one transaction, which makes them
+// belong together.
+func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err error) {
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return st, err
+	}
+	defer tx.Rollback() // it only reads
+	var tid int64
+	if err := tx.StmtContext(ctx, r.task).QueryRowContext(ctx, taskArgs(key)...).Scan(&tid, &st.task); err != nil {
+		return st, err
+	}
+	rows, err := tx.StmtContext(ctx, r.rows).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
+	st.rows, err = collect(rows, err, func(rows *sql.Rows) (r row, err error) {
+		err = rows.Scan(&r.seq, &r.stash, &r.body)
+		r.seq = seqOf(r.seq)
+		return r, err
+	})
+	if err != nil {
+		return st, err
+	}
+	rows, err = tx.StmtContext(ctx, r.states).QueryContext(ctx, tid)
+	st.states, err = collect(rows, err, func(rows *sql.Rows) (as agentState, err error) {
+		var agent []byte
+		err = rows.Scan(&agent, &as.body)
+		as.agent = string(agent)
+		return as, err
+	})
+	return st, err
+}
+
+func (st stored) decode() (snap swarm.Snapshot, err error) {
+	if err := decode(st.task, &snap.Task); err != nil {
+		return swarm.Snapshot{}, err
+	}
+	if snap.Rows, err = decodeAll(st.rows, nil, decodeRow); err != nil {
+		return swarm.Snapshot{}, err
+	}
+	snap.States = make(map[string]json.RawMessage, len(st.states))
+	for _, as := range st.states {
+		if snap.States[as.agent], err = unwrap(as.body); err != nil {
+			return swarm.Snapshot{}, err
+		}
+	}
+	return snap, nil
+}
+
+// Claim implements [swarm.Store]. The directory's lock makes every task ours,
+// so nothing needs to be written.
+func (s *Store) Claim(ctx context.Context) ([]swarm.TaskKey, error) {
+	rows, err := s.readers.claim.QueryContext(ctx)
+	keys, err := collect(rows, err, func(rows *sql.Rows) (k swarm.TaskKey, err error) {
+		var tenant, name, instance, task []byte
+		err = rows.Scan(&tenant, &name, &instance, &task)
+		k.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
+		k.Task = string(task)
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim running tasks: %w", explain(err))
+	}
+	return keys, nil
+}
+
+// Tasks implements [swarm.Store].
+func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error) {
+	to := int64(math.MaxInt64)
+	if !before.IsZero() {
+		to = stamp(before)
+	}
+	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), to, max(limit, 0))...)
+	kept, err := collect(rows, err, scanEntry)
+	tasks, err := decodeAll(kept, err, decodeEntry[swarm.Task])
+	return tasks, failed("list tasks of", key.Instance, err)
+}
+
+// Instances implements [swarm.Store].
+func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {
+	rows, err := s.readers.instances.QueryContext(ctx, []byte(tenant), []byte(name))
+	keys, err := collect(rows, err, func(rows *sql.Rows) (swarm.InstanceKey, error) {
+		var instance []byte
+		err := rows.Scan(&instance)
+		return swarm.InstanceKey{Tenant: tenant, Swarm: name, Instance: string(instance)}, err
+	})
+	return keys, failed("list instances of swarm", name, err)
+}
+
+// Events implements [swarm.Store].
+func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error) {
+	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
+	kept, err := collect(rows, err, scanEntry)
+	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
+		ev.Seq = e.seq
+		return ev, decode(e.body, &ev)
+	})
+	return events, failed("read events of task", key.Task, err)
+}
+
+// History implements [swarm.Store].
+func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
+	rows, err := s.readers.history.QueryContext(ctx, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
+	kept, err := collect(rows, err, scanEntry)
+	entries, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
+	return entries, failed("read history of task", key.Task, err)
+}
+
+// HistoryTail implements [swarm.Store]. It reads backwards and stops at either
+// bound, so that its cost does not depend on the length of the history.
+func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string, entries, bytes int) ([]abi.HistoryEntry, error) {
+	rows, err := s.readers.historyTail.QueryContext(ctx, append(taskArgs(key), []byte(agent), 0, max(entries, 0))...)
+	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (e entry, more bool, err error) {
+		e, err = scanEntry(rows)
+		bytes -= len(e.body) - 1
+		return e, bytes >= 0, err
+	})
+	slices.Reverse(kept)
+	tail, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
+	return tail, failed("read history of task", key.Task, err)
+}
+
+// Submission implements [swarm.Store].
+func (s *Store) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
+	row := s.readers.submission.QueryRowContext(ctx, submissionArgs(key, door, id)...)
+	p, err := scanSubmission(row, key, door, id)
+	return p, failed("find submission", id, err)
+}
+
+// failed says what an error kept from being done; nil stays nil.
+func failed(doing, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", doing, name, explain(err))
+}

@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"runtime"
+)
+
+// minReaders is how many connections read at once on a small machine.
+const minReaders = 4
+
+// readers answers questions on connections that cannot write. Every query finds
+// its task by the whole key and reads no more than it returns.
+type readers struct {
+	db *sql.DB
+
+	task, rows, states           *sql.Stmt
+	claim, tasks, instances      *sql.Stmt
+	events, history, historyTail *sql.Stmt
+	submission                   *sql.Stmt
+}
+
+// Parts that queries share. CROSS JOIN keeps the planner to this order, in
+// which each table is found through the one before it.
+const (
+	fromTask     = " FROM instances i CROSS JOIN tasks t ON t.iid = i.iid"
+	whereTask    = " WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ? AND t.task = ?"
+	fromHistory  = fromTask + " CROSS JOIN agents a ON a.tid = t.tid CROSS JOIN history h"
+	whereHistory = whereTask + " AND a.agent = ? AND h.id > (a.aid << 31) + ? AND h.id < (a.aid + 1) << 31"
+)
+
+func (r *readers) texts() map[**sql.Stmt]string {
+	return map[**sql.Stmt]string{
+		&r.task:   "SELECT t.tid, t.body" + fromTask + whereTask,
+		&r.rows:   "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",
+		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
+		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task
+			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
+			WHERE t.state = 'running' ORDER BY t.tid`,
+		&r.tasks: "SELECT t.tid, t.body" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
+			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
+		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
+		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
+			" AND e.id > (t.tid << 31) + ? AND e.id < (t.tid + 1) << 31 ORDER BY e.id LIMIT ?",
+		&r.history:     "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id LIMIT ?",
+		&r.historyTail: "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id DESC LIMIT ?",
+		&r.submission:  findSubmission,
+	}
+}
+
+func openReaders(ctx context.Context, path string) (*readers, error) {
+	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}, "_query_only": {"1"}}))
+	if err != nil {
+		return nil, err
+	}
+	n := max(minReaders, runtime.GOMAXPROCS(0))
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	r := &readers{db: db}
+	if err := prepare(ctx, db, r.texts()); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return r, nil
+}
+
+func (r *readers) close() error { return r.db.Close() }
+
+// collect reads all rows of a query. Bodies are decoded by its callers, when the
+// query is done: a reader that stays keeps the log from starting over.
+func collect[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	return collectUntil(rows, err, func(rows *sql.Rows) (v T, more bool, err error) {
+		v, err = scan(rows)
+		return v, true, err
+	})
+}
+
+// collectUntil reads rows as long as scan wants them.
+func collectUntil[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (v T, more bool, err error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []T
+	for rows.Next() {
+		v, more, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		out = append(out, v)
+	}
+	return out, errors.Join(rows.Err(), rows.Close())
+}
+
+// scanEntry reads an id and a body.
+func scanEntry(rows *sql.Rows) (e entry, err error) {
+	err = rows.Scan(&e.seq, &e.body)
+	e.seq = seqOf(e.seq)
+	return e, err
+}
+
+// decodeAll decodes what collect has read.
+func decodeAll[S, T any](stored []S, err error, decode func(S) (T, error)) ([]T, error) {
+	if err != nil || len(stored) == 0 {
+		return nil, err
+	}
+	out := make([]T, len(stored))
+	for i, s := range stored {
+		if out[i], err = decode(s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

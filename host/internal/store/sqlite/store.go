@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+var _ swarm.Store = (*Store)(nil)
+
+// Options of [Open]. The zero value is usable.
+type Options struct {
+	// Logger tells what was found at open; nothing is logged without one.
+	Logger *slog.Logger
+	// Now dates migrations; nil means [time.Now].
+	Now func() time.Time
+}
+
+// Store is a data directory in use. Its methods are safe for concurrent use.
+type Store struct {
+	path    string
+	lock    *lock
+	writer  *writer
+	readers *readers
+	secret  []byte
+	close   func() error
+}
+
+// Open takes the data directory dir into use, making it if it is missing, and
+// starts its writer. Another open store on the same directory, in this process
+// or any other, makes it fail. The caller closes the store.
+func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s, err := open(ctx, dir, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, explain(err))
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepareDir(dir); err != nil {
+		return nil, err
+	}
+	s := &Store{path: filepath.Join(dir, fileName)}
+	if s.lock, err = takeLock(filepath.Join(dir, lockName)); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	unclean := hasLog(s.path)
+	if err := create(dir, fileName, nil); err != nil {
+		return nil, err
+	}
+	if s.writer, err = openWriter(ctx, s.path, opts.Now()); err != nil {
+		return nil, err
+	}
+	if s.readers, err = openReaders(ctx, s.path); err != nil {
+		return nil, err
+	}
+	if err := s.report(ctx, opts.Logger, unclean); err != nil {
+		return nil, err
+	}
+	s.close = sync.OnceValue(s.release)
+	// From here on nothing but Close stops the writer.
+	s.writer.start(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// Close writes what was accepted before it, waits for that, and gives the
+// directory free. A write that comes later answers [ErrClosed], a read fails.
+func (s *Store) Close() error { return s.close() }
+
+// release undoes as much of Open as was done.
+func (s *Store) release() error {
+	var errs []error
+	if s.readers != nil {
+		errs = append(errs, s.readers.close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	return explain(errors.Join(append(errs, s.lock.release())...))
+}
+
+// Secret implements [swarm.Store].
+func (s *Store) Secret(context.Context) ([]byte, error) {
+	return bytes.Clone(s.writer.secret), nil
+}
+
+// Stats returns how many steps were made durable since Open, and how many
+// groups, each one synced transaction, carried them. A duplicate counts as
+// neither: it writes nothing.
+func (s *Store) Stats() (commits, groups int64) {
+	return s.writer.steps.Load(), s.writer.groups.Load()
+}

@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// change is something to write.
+type change interface {
+	// bytes is about what the change adds to the log.
+	bytes() int
+	// apply writes the change and returns how many steps it made, 0 when it
+	// turned out to change nothing. It is called again when its group has to
+	// be repeated, and a failed call leaves nothing behind.
+	apply(ctx context.Context, t *tables) (steps int, err error)
+}
+
+// job is a change on its way to the writer. done takes exactly one result.
+type job struct {
+	change
+	done chan error
+}
+
+// writer is the only goroutine that changes the database.
+type writer struct {
+	db      *sql.DB
+	conn    *sql.Conn
+	tables  *tables
+	wal     *wal
+	epoch   int64
+	secret  []byte
+	stopped sync.WaitGroup
+
+	steps, groups atomic.Int64
+
+	begin, commit, rollback, fence *sql.Stmt
+	save, undo, forget             *sql.Stmt
+
+	queue chan job
+
+	// mu lets close wait until no caller is about to send.
+	mu     sync.RWMutex
+	closed bool
+}
+
+func openWriter(ctx context.Context, path string, now time.Time) (_ *writer, err error) {
+	w := &writer{queue: make(chan job, groupChanges), wal: &wal{path: path + "-wal"}}
+	if w.db, w.conn, err = openConn(ctx, path); err != nil {
+		return nil, err
+	}
+	if err := w.prepare(ctx, now); err != nil {
+		return nil, errors.Join(err, w.conn.Close(), w.db.Close())
+	}
+	return w, nil
+}
+
+// prepare makes the file ready and takes it over from its last host.
+func (w *writer) prepare(ctx context.Context, now time.Time) (err error) {
+	if err := migrate(ctx, w.conn, migrations, now); err != nil {
+		return err
+	}
+	if w.epoch, w.secret, err = takeOver(ctx, w.conn); err != nil {
+		return err
+	}
+	if w.tables, err = prepareTables(ctx, w.conn); err != nil {
+		return err
+	}
+	return prepare(ctx, w.conn, map[**sql.Stmt]string{
+		&w.begin:    "BEGIN IMMEDIATE",
+		&w.commit:   "COMMIT",
+		&w.rollback: "ROLLBACK",
+		&w.fence:    "SELECT value FROM meta WHERE name = 'epoch'",
+		&w.save:     "SAVEPOINT change",
+		&w.undo:     "ROLLBACK TO change",
+		&w.forget:   "RELEASE change",
+	})
+}
+
+// takeOver raises the epoch, which fences every host that had the file before,
+// and returns it with the store's secret, made the first time.
+func takeOver(ctx context.Context, c *sql.Conn) (epoch int64, secret []byte, err error) {
+	fresh := make([]byte, 32)
+	if _, err := rand.Read(fresh); err != nil {
+		return 0, nil, err
+	}
+	tx, err := c.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer tx.Rollback() // after Commit this does nothing
+	if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO meta VALUES ('secret', ?), ('epoch', 0)", fresh); err != nil {
+		return 0, nil, err
+	}
+	err = tx.QueryRowContext(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value").Scan(&epoch)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'secret'").Scan(&secret); err != nil {
+		return 0, nil, err
+	}
+	return epoch, secret, tx.Commit()
+}
+
+func (w *writer) start(ctx context.Context) {
+	w.stopped.Go(func() {
+		for first := range w.queue {
+			w.write(ctx, w.gather(first))
+		}
+	})
+}
+
+// close writes what is in the queue and stops the writer. The last checkpoint
+// leaves a database without a log; without it the next open would make it.
+func (w *writer) close() error {
+	w.mu.Lock()
+	w.closed = true
+	close(w.queue)
+	w.mu.Unlock()
+	w.stopped.Wait()
+	_, err := w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	return errors.Join(err, w.conn.Close(), w.db.Close())
+}
+
+// do hands a change over and waits until it is durable or refused. Only until
+// it is handed over does the end of ctx count: afterwards the true outcome is
+// on its way, and a caller that left without it would not know it.
+func (w *writer) do(ctx context.Context, c change) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	j := job{c, make(chan error, 1)}
+	if err := w.send(ctx, j); err != nil {
+		return err
+	}
+	return <-j.done
+}
+
+func (w *writer) send(ctx context.Context, j job) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.closed {
+		return ErrClosed
+	}
+	select {
+	case w.queue <- j:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

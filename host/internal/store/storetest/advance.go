@@ -1,0 +1,79 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+// turn makes the n-th step of a task that advances: it consumes row n-1 and
+// brings row, event, history entry and state n. The first is a post.
+func turn(task string, n int64) (swarm.Step, swarm.Submission) {
+	st := newStory(alice, task)
+	st.task.Rows, st.task.Cursor, st.task.History["supervisor"] = n-1, n-1, n-1
+	step, post := st.post("rest", task, fmt.Sprint("turn ", n))
+	note := st.note("supervisor", fmt.Sprint("turn ", n))
+	step.Task.History["supervisor"] = n
+	step.History = []swarm.AgentEntry{note}
+	step.States = []swarm.AgentState{{Agent: "supervisor", State: raw(fmt.Sprint(n))}}
+	if n > 1 {
+		step.Consume = []int64{n - 1}
+		step.Answers = []swarm.Answered{{Door: "rest", Key: task, Cursor: n}}
+	}
+	return step, post
+}
+
+// move takes one turn of a task that advances.
+func move(t *testing.T, s Engine, task string, n int64) error {
+	step, post := turn(task, n)
+	if n == 1 {
+		_, err := s.Accept(t.Context(), step, post)
+		return err
+	}
+	return s.Commit(t.Context(), step)
+}
+
+// advance takes a task to turn n from wherever it is.
+func advance(t *testing.T, s Engine, task string, n int) {
+	for i := position(t, s, task) + 1; i <= int64(n); i++ {
+		if err := move(t, s, task, i); err != nil {
+			t.Errorf("turn %d of %s: %v", i, task, err)
+			return
+		}
+	}
+}
+
+// position returns the turn a task is at, 0 for one that does not exist.
+func position(t *testing.T, s Engine, task string) int64 {
+	snap, err := s.Load(t.Context(), swarm.TaskKey{InstanceKey: alice, Task: task})
+	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("Load(%s) = %v", task, err)
+	}
+	return snap.Task.Cursor
+}
+
+// wantAdvanced asserts that a task has taken a number of turns between two
+// bounds, and each of them whole.
+func wantAdvanced(t *testing.T, s Engine, key swarm.TaskKey, least, most int64) {
+	t.Helper()
+	n := position(t, s, key.Task)
+	if n < least || n > most {
+		t.Errorf("task %s is at turn %d, want %d to %d", key.Task, n, least, most)
+	}
+	if n == 0 {
+		return
+	}
+	step, post := turn(key.Task, n)
+	same(t, "snapshot", mustLoad(t, s, key), swarm.Snapshot{
+		Task: step.Task, Rows: step.Insert, States: states{"supervisor": raw(fmt.Sprint(n))},
+	})
+	same(t, "events", seqs(mustEvents(t, s, key)), upTo(1, n))
+	same(t, "history", entrySeqs(mustHistory(t, s, key, "supervisor")), upTo(1, n))
+	_, post = turn(key.Task, 1)
+	if n > 1 {
+		post.Answer = n
+	}
+	same(t, "submission", mustSubmission(t, s, alice, "rest", key.Task), post)
+}

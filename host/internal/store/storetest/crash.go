@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+// crashDir names, in its environment, the directory that a child process writes
+// until it is killed.
+const crashDir = "SKEP_STORETEST_CRASH_DIR"
+
+const crashTasks = 8
+
+// crash kills a process that writes, at random moments, and opens what it left.
+// Every step it had acknowledged must be there, and each task must be at the
+// end of a step.
+func crash(t *testing.T, open Open) {
+	kills := 10
+	if testing.Short() {
+		kills = 3
+	}
+	dir := t.TempDir()
+	acked := make(map[string]int64)
+	for range kills {
+		acks := 1 + rand.IntN(400)
+		crashRun(t, dir, acks, acked)
+		s := open(t, dir)
+		for i := range crashTasks {
+			// A step may be whole and its acknowledgement lost with the process.
+			wantAdvanced(t, s, swarm.TaskKey{InstanceKey: alice, Task: name(i)}, acked[name(i)], acked[name(i)]+1)
+			acked[name(i)] = position(t, s, name(i))
+		}
+		closeStore(t, s)
+		if t.Failed() {
+			t.Fatalf("after a kill that followed %d acknowledgements", acks)
+		}
+	}
+}
+
+// crashRun starts a child on dir and kills it after a number of
+// acknowledgements; those it sent until it was dead count as well.
+func crashRun(t *testing.T, dir string, acks int, acked map[string]int64) {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/reopen/")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var task string
+		var n int64
+		if _, err := fmt.Sscanf(lines.Text(), "ack %s %d", &task, &n); err != nil {
+			t.Errorf("child says %q", lines.Text())
+			continue
+		}
+		acked[task] = max(acked[task], n)
+		if seen++; seen == acks {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || seen < acks {
+		t.Fatalf("child ended by itself after %d acknowledgements: %v", seen, err)
+	}
+}
+
+// crashChild writes and acknowledges until it is killed, or until its parent is
+// gone and with it the other end of stdin.
+func crashChild(t *testing.T, s Engine) {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	var wg sync.WaitGroup
+	for i := range crashTasks {
+		wg.Go(func() {
+			task := name(i)
+			for n := position(t, s, task) + 1; ; n++ {
+				if err := move(t, s, task, n); err != nil {
+					t.Errorf("turn %d of %s: %v", n, task, err)
+					return
+				}
+				// One write each: lines of several tasks do not mix.
+				fmt.Fprintf(os.Stdout, "ack %s %d\n", task, n)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+var readCases = map[string]func(*testing.T, Engine){
+	"nothing is there":        readNothing,
+	"events come in pages":    readEvents,
+	"history comes in pages":  readHistory,
+	"secret is made once":     readSecret,
+	"claim lists what runs":   readClaim,
+	"gaps do not stop a page": readGaps,
+}
+
+func readNothing(t *testing.T, s Engine) {
+	ctx, key := t.Context(), swarm.TaskKey{InstanceKey: alice, Task: "none"}
+	_, err := s.Load(ctx, key)
+	wantError(t, "Load", err, swarm.ErrNotFound)
+	events, err := s.Events(ctx, key, 0, 10)
+	same(t, "events", []any{len(events), err}, []any{0, nil})
+	entries, err := s.History(ctx, key, "a", 0, 10)
+	same(t, "history", []any{len(entries), err}, []any{0, nil})
+	entries, err = s.HistoryTail(ctx, key, "a", 10, 1000)
+	same(t, "tail", []any{len(entries), err}, []any{0, nil})
+	instances, err := s.Instances(ctx, alice.Tenant, alice.Swarm)
+	same(t, "instances", []any{len(instances), err}, []any{0, nil})
+	keys, err := s.Claim(ctx)
+	same(t, "claim", []any{len(keys), err}, []any{0, nil})
+	n, err := s.Purge(ctx, start)
+	same(t, "purge", []any{n, err}, []any{int64(0), nil})
+}
+
+// pages are positions and what they must give of ten entries.
+var pages = []struct {
+	after int64
+	limit int
+	want  []int64
+}{
+	{0, everything, upTo(1, 10)},
+	{0, 3, upTo(1, 3)},
+	{3, 3, upTo(4, 6)},
+	{9, 3, upTo(10, 10)},
+	{10, 3, nil},
+	{1 << 40, 3, nil},
+	{-5, 2, upTo(1, 2)},
+	{0, 0, nil},
+	{0, -1, nil},
+}
+
+func readEvents(t *testing.T, s Engine) {
+	st, neighbour := newStory(alice, "t1"), newStory(alice, "t2")
+	for range 10 {
+		for _, st := range []*story{st, neighbour} {
+			step := st.step()
+			step.Events = []swarm.Event{st.event("e")}
+			mustCommit(t, s, step)
+		}
+	}
+	for _, p := range pages {
+		got, err := s.Events(t.Context(), st.key(), p.after, p.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprintf("events after %d, at most %d", p.after, p.limit), seqs(got), p.want)
+	}
+}
+
+func readHistory(t *testing.T, s Engine) {
+	st := newStory(alice, "t1")
+	for range 5 {
+		step := st.step()
+		for _, agent := range []string{"a", "b", "a", "b"} {
+			step.History = append(step.History, st.note(agent, "of "+agent))
+		}
+		mustCommit(t, s, step)
+	}
+	for _, p := range pages {
+		got, err := s.History(t.Context(), st.key(), "b", p.after, p.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprintf("history after %d, at most %d", p.after, p.limit), entrySeqs(got), p.want)
+	}
+	for _, e := range mustHistory(t, s, st.key(), "b") {
+		same(t, "note", e.Note, "of b")
+	}
+}
+
+func readGaps(t *testing.T, s Engine) {
+	st := newStory(alice, "t1")
+	step := st.step()
+	for _, seq := range []int64{7, 2, 1 << 20} {
+		e := st.event("e")
+		e.Seq = seq
+		step.Events = append(step.Events, e)
+	}
+	mustCommit(t, s, step)
+	same(t, "events", seqs(mustEvents(t, s, st.key())), []int64{2, 7, 1 << 20})
+}
+
+func readSecret(t *testing.T, s Engine) {
+	first, err := s.Secret(t.Context())
+	if err != nil || len(first) != 32 {
+		t.Fatalf("Secret() = %d bytes, %v, want 32", len(first), err)
+	}
+	want := string(first)
+	clear(first)
+	again, err := s.Secret(t.Context())
+	if err != nil || string(again) != want {
+		t.Errorf("Secret() is another the second time, %v", err)
+	}
+}
+
+func readClaim(t *testing.T, s Engine) {
+	var want []swarm.TaskKey
+	for i, state := range []swarm.State{
+		swarm.StateRunning, swarm.StatePaused, swarm.StateCompleted, swarm.StateFailed,
+		swarm.StateTimedOut, swarm.StateCancelled, swarm.StateRunning,
+	} {
+		st := newStory(alice, name(i))
+		st.task.State = state
+		mustCommit(t, s, st.step())
+		if state == swarm.StateRunning {
+			want = append(want, st.key())
+		}
+	}
+	wantClaim(t, s, want)
+
+	ended, reopened := newStory(alice, name(0)), newStory(alice, name(2))
+	ended.task.State = swarm.StateCompleted
+	mustCommit(t, s, ended.step())
+	mustCommit(t, s, reopened.step())
+	wantClaim(t, s, []swarm.TaskKey{reopened.key(), want[1]})
+}
+
+func wantClaim(t *testing.T, s Engine, want []swarm.TaskKey) {
+	t.Helper()
+	got, err := s.Claim(t.Context())
+	if err != nil {
+		t.Fatalf("Claim() = %v", err)
+	}
+	same(t, "claimed tasks", set(got), set(want))
+	if len(got) != len(want) {
+		t.Errorf("Claim() lists %d tasks, want %d", len(got), len(want))
+	}
+}
+
+func set[K comparable](keys []K) map[K]bool {
+	m := make(map[K]bool, len(keys))
+	for _, k := range keys {
+		m[k] = true
+	}
+	return m
+}

@@ -1,0 +1,92 @@
+package storetest
+
+import (
+	"bytes"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+var reopenCases = map[string]func(*testing.T, Open){
+	"after close":              reopenClosed,
+	"close writes what it has": reopenPending,
+	"a closed store refuses":   reopenRefused,
+	"secrets differ":           reopenSecrets,
+	"after kill":               crash,
+}
+
+func reopenClosed(t *testing.T, open Open) {
+	dir := t.TempDir()
+	var secret []byte
+	st := newStory(alice, "t1")
+	for turns := 1; turns <= 20; turns++ {
+		s := open(t, dir)
+		advance(t, s, "t1", turns)
+		if turns > 1 {
+			wantAdvanced(t, s, st.key(), int64(turns), int64(turns))
+		}
+		again, err := s.Secret(t.Context())
+		if err != nil || turns > 1 && !bytes.Equal(again, secret) {
+			t.Errorf("secret after reopening is another, %v", err)
+		}
+		secret = again
+		closeStore(t, s)
+	}
+	s := openIn(t, open, dir)
+	wantAdvanced(t, s, st.key(), 20, 20)
+	wantClaim(t, s, []swarm.TaskKey{st.key()})
+	_, post := turn("t1", 1)
+	step, _ := turn("t1", 1)
+	_, err := s.Accept(t.Context(), step, post)
+	wantError(t, "Accept of a key taken before", err, swarm.ErrDuplicate)
+}
+
+// Close may come while callers write. Each of them is told the truth.
+func reopenPending(t *testing.T, open Open) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	told := make([]error, 100)
+	started, done := make(chan struct{}, len(told)), make(chan struct{})
+	go func() {
+		defer close(done)
+		hammer(t, len(told), len(told), func(i int) error {
+			started <- struct{}{}
+			told[i] = s.Commit(t.Context(), newStory(alice, name(i)).step())
+			return nil
+		})
+	}()
+	for range len(told) / 2 {
+		<-started
+	}
+	closeStore(t, s)
+	<-done
+
+	s = openIn(t, open, dir)
+	for i, err := range told {
+		_, missing := s.Load(t.Context(), swarm.TaskKey{InstanceKey: alice, Task: name(i)})
+		if (err == nil) != (missing == nil) {
+			t.Errorf("Commit() = %v, Load after reopening = %v", err, missing)
+		}
+	}
+}
+
+func reopenRefused(t *testing.T, open Open) {
+	s := open(t, t.TempDir())
+	closeStore(t, s)
+	closeStore(t, s)
+	st := newStory(alice, "t1")
+	if err := s.Commit(t.Context(), st.step()); err == nil {
+		t.Error("Commit to a closed store succeeded")
+	}
+	if _, err := s.Load(t.Context(), st.key()); err == nil {
+		t.Error("Load from a closed store succeeded")
+	}
+}
+
+func reopenSecrets(t *testing.T, open Open) {
+	one, err := openIn(t, open, t.TempDir()).Secret(t.Context())
+	two, err2 := openIn(t, open, t.TempDir()).Secret(t.Context())
+	if err != nil || err2 != nil || bytes.Equal(one, two) {
+		t.Errorf("two stores have the same secret, or none: %v, %v", err, err2)
+	}
+}

@@ -1,0 +1,74 @@
+// Package wasmbin owns the bytes of a Wasm binary: it reads them, refuses the
+// ones that skep cannot run safely, and rewrites the rest so that they can be
+// stopped. It must not know wazero, the ABI, files, or the clock; the same bytes
+// and the same caps give the same answer everywhere. It starts no goroutines.
+//
+// [Admit] is the first reader of a stranger's module. It accepts the core
+// language up to Wasm 2.0 (multi-value, sign extension, saturating conversion,
+// bulk memory, reference types, 128-bit SIMD) and nothing after it. Each count
+// is compared with its cap and with the bytes that are left before anything is
+// allocated. What Admit does not check is the *types* of operands: the engine
+// does that afterwards; their number it does check, everywhere.
+//
+// [Module.Meter] writes the module again with a fuel counter, a stack counter,
+// capped tables and exported globals.
+//
+// # Fuel
+//
+// Fuel is counted in units. An instruction is one unit, except:
+//
+//   - block, loop, else, end and nop make no machine code and are free;
+//   - call is 4 and call_indirect 6; integer division and remainder 8; float
+//     division and square root 4, of a vector 8; ref.func 64;
+//   - memory.fill, memory.copy, memory.init and the same three for tables are 16
+//     plus a sixteenth of the bytes moved (a table element is 8 bytes);
+//   - memory.grow and table.grow are 64 plus, where they succeed, a sixteenth of
+//     the bytes added.
+//
+// Units are taken in advance, at charge points: the entry of a function, the
+// header of a loop, and points inside longer code. A charge point takes the
+// units of the *longest* path that leads from it to the next charge point or to
+// the end of the function, whichever path the guest then takes. No charge is
+// larger than [MaxCharge], and no path between two charge points is longer than
+// a few hundred units, so a loop of ten instructions inside a function of ten
+// thousand is not charged for the function. The amount depends on the module and
+// on the way through it, never on the machine: the same execution has the same
+// total.
+//
+// A charge subtracts first and asks afterwards: the slice may go below zero, by
+// less than MaxCharge, and then __skep.tick is called. The host must *add* to
+// the global, so that the debt is paid and the total stays exact:
+//
+//	used = granted - __skep_slice
+//
+// and must add at least MaxCharge or kill the guest (by a panic in tick).
+//
+// # Stack
+//
+// A function that contains a call takes its frame from __skep_stack at its entry
+// and gives it back at its end; below zero, __skep.overflow is called, which
+// must not return. See frame.go for the size of a frame. A guest that was killed
+// or has trapped leaves both counters as they were and must not be called again.
+package wasmbin
+
+// Version names the rewriter in cache keys and journals. It changes whenever the
+// output of Meter or the fuel of any execution changes.
+const Version = "1"
+
+// Names that Meter adds. Admit refuses a guest that uses the prefix.
+const (
+	ReservedPrefix = "__skep"
+	HostModule     = "__skep"       // module of the two added imports, both () -> ()
+	HostTick       = "tick"         // called when the slice is below zero
+	HostOverflow   = "overflow"     // called when the stack is below zero; must panic
+	GlobalSlice    = "__skep_slice" // mutable i64: units left in this slice
+	GlobalStack    = "__skep_stack" // mutable i64: bytes of stack left
+	GlobalPrefix   = "__skep_g"     // + decimal: see Module.MutableGlobals
+)
+
+// MaxCharge is the largest number of units that one charge takes, and so the
+// least that tick must add.
+const MaxCharge = 5000
+
+// DefaultStack is the stack budget of a module metered without another one.
+const DefaultStack = 8 << 20

@@ -1,0 +1,111 @@
+package host_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers is what each package may import of this module; tests may import
+// anything. A package that is missing here may import nothing of it.
+var layers = map[string][]string{
+	"spec":                          {},
+	"spec/mail":                     {},
+	"abi":                           {"spec/mail"},
+	"host/client":                   {"spec/mail"},
+	"host/internal/wasmbin":         {},
+	"host/internal/config":          {"spec/mail"},
+	"host/internal/schema":          {"spec", "spec/mail"},
+	"host/internal/swarm":           {"abi", "spec/mail"},
+	"host/internal/store/sqlite":    {"abi", "host/internal/swarm", "spec/mail"},
+	"host/internal/sandbox":         {"abi", "host/internal/wasmbin"},
+	"host/internal/capability":      {"abi", "host/internal/sandbox", "host/internal/swarm"},
+	"host/internal/auth":            {"spec/mail"},
+	"host/internal/rest":            {"abi", "host/internal/auth", "host/internal/swarm", "spec", "spec/mail"},
+	"host/internal/guests":          {},
+	"host/internal/guests/build":    {"host/internal/guests", "host/internal/sandbox"},
+	"host/internal/store/storetest": {"abi", "host/internal/swarm", "spec/mail"},
+	"host": {
+		"abi", "host/internal/auth", "host/internal/capability", "host/internal/config", "host/internal/rest",
+		"host/internal/sandbox", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm",
+		"host/internal/wasmbin",
+	},
+	"host/internal/cli": {
+		"abi", "host", "host/client", "host/internal/config", "host/internal/sandbox", "host/internal/wasmbin", "spec/mail",
+	},
+	"host/cmd/skep": {"host/internal/cli"},
+}
+
+// only names the packages that may import a library.
+var only = map[string]string{
+	"github.com/tetratelabs/wazero":       "host/internal/sandbox",
+	"github.com/BurntSushi/toml":          "host/internal/config",
+	"github.com/xeipuuv/gojsonschema":     "host/internal/schema",
+	"github.com/julienschmidt/httprouter": "host/internal/rest",
+	"modernc.org/sqlite":                  "host/internal/store/sqlite",
+	"github.com/spf13/cobra":              "host/internal/cli",
+}
+
+// TestLayers holds the direction of imports, who owns which library, and that
+// every package says what it is.
+func TestLayers(t *testing.T) {
+	documented := map[string]bool{}
+	eachFile(t, func(pkg, path string) {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented[pkg] = documented[pkg] || f.Doc != nil
+		for _, spec := range f.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value)
+			checkImport(t, pkg, path, target)
+		}
+	})
+	for pkg, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+func checkImport(t *testing.T, pkg, path, target string) {
+	t.Helper()
+	if own, ok := strings.CutPrefix(target, "skep/"); ok && !slices.Contains(layers[pkg], own) {
+		t.Errorf("%s: package %s must not import %s", path, pkg, own)
+	}
+	for lib, owner := range only {
+		if (target == lib || strings.HasPrefix(target, lib+"/")) && pkg != owner {
+			t.Errorf("%s: only %s imports %s", path, owner, lib)
+		}
+	}
+}
+
+// eachFile visits the Go files of the root module that are not tests.
+func eachFile(t *testing.T, visit func(pkg, path string)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != ".." || d.Name() == "testdata" || d.Name() == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			pkg, _ := filepath.Rel("..", filepath.Dir(path))
+			visit(filepath.ToSlash(pkg), path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

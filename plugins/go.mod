@@ -1,0 +1,7 @@
+module skep/plugins
+
+go 1.24
+
+require skep/sdk/go v0.0.0
+
+replace skep/sdk/go => ../sdk/go

@@ -1,0 +1,3 @@
+module skep/sdk/go
+
+go 1.24
