@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"skep/host"
+	"skep/host/internal/config"
+	"skep/host/internal/guests"
+)
+
+const benchKey = "a-key-for-the-benchmark"
+
+const benchSwarm = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "bundled:script"
+enable_entrypoint = true
+can_complete_tasks = true
+[[auth.keys]]
+id = "bench"
+role = "user"
+key = "` + benchKey + `"
+[limits]
+queue = 0
+`
+
+// posts compares POST /message, one trivial durable turn each, with the same
+// recorded steps applied to an empty store without a host, and with an HTTP
+// server that only echoes.
+func posts(b *bench) error {
+	url, stop, err := startHost(b.ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	echo, stopEcho, err := startEcho()
+	if err != nil {
+		return err
+	}
+	defer stopEcho()
+	tape, err := record(b.ctx)
+	if err != nil {
+		return err
+	}
+	for _, clients := range []int{1, 16} {
+		rates, err := b.rates(
+			subject{"POST /message", poster(url+"/message", clients)},
+			subject{"re-applied steps", func(span time.Duration) (int, time.Duration, error) { return tape.replay(b.ctx, clients, span) }},
+			subject{"echo", poster(echo+"/message", clients)},
+		)
+		if err != nil {
+			return err
+		}
+		target := ""
+		if clients == 16 {
+			target = "at least 0.60x"
+		}
+		b.line(fmt.Sprintf("POST /message, %d clients", clients), rates[0], "the rate of its steps re-applied without a host", rates[0]/rates[1], target)
+		b.line(fmt.Sprintf("  its steps re-applied, %d writers", clients), rates[1], "", 0, "")
+		b.line(fmt.Sprintf("  bare httprouter echo, %d clients", clients), rates[2], "POST /message", rates[2]/rates[0], "")
+	}
+	return nil
+}
+
+func startHost(ctx context.Context) (url string, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "skep-bench")
+	if err != nil {
+		return "", nil, err
+	}
+	cfg, err := config.Parse("bench.toml", []byte(benchSwarm), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h, err := host.New(ctx, host.Options{
+		Config: cfg, DataDir: filepath.Join(dir, "data"), CacheDir: filepath.Join(guests.Root(), "bin", "cache"),
+		Listen: "127.0.0.1:0", AdminListen: "off",
+	})
+	if err != nil {
+		cancel()
+		return "", nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := h.Run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: host:", err)
+		}
+	}()
+	return "http://" + h.Addr(), func() { cancel(); <-done; _ = os.RemoveAll(dir) }, nil
+}
+
+// startEcho serves what an HTTP answer costs when nothing is done for it.
+func startEcho() (url string, stop func(), err error) {
+	router := httprouter.New()
+	router.POST("/message", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
+		var in struct {
+			Body string `json:"body"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"response": in.Body, "events": nil})
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	srv := &http.Server{Handler: router}
+	go func() { _ = srv.Serve(l) }()
+	return "http://" + l.Addr().String(), func() { _ = srv.Close() }, nil
+}
+
+// poster posts from a number of clients at once.
+func poster(url string, clients int) func(time.Duration) (int, time.Duration, error) {
+	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	return func(span time.Duration) (int, time.Duration, error) {
+		return parallel(clients, span, func(int) error { return post(cl, url) })
+	}
+}
+
+func post(cl *http.Client, url string) error {
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader([]byte(`{"body":"hello","subject":"q"}`)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+benchKey)
+	rsp, err := cl.Do(req)
+	if err != nil {
+		return err
+	}
+	defer rsp.Body.Close()
+	raw, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		return err
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", rsp.Status, raw)
+	}
+	return nil
+}
+
+// parallel calls f from n goroutines until the span is over.
+func parallel(n int, span time.Duration, f func(worker int) error) (int, time.Duration, error) {
+	var wg sync.WaitGroup
+	var ops atomic.Int64
+	var failed atomic.Value
+	begin := time.Now()
+	for w := range n {
+		wg.Go(func() {
+			for time.Since(begin) < span && failed.Load() == nil {
+				if err := f(w); err != nil {
+					failed.Store(err)
+					return
+				}
+				ops.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(begin)
+	if err, ok := failed.Load().(error); ok {
+		return 0, 0, err
+	}
+	return int(ops.Load()), took, nil
+}

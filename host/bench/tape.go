@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/capability"
+	"skep/host/internal/guests"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/schema"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// tape holds the steps of tasks as the runtime handed them to the store.
+type tape struct{ tasks []recorded }
+
+type recorded struct {
+	accept swarm.Step
+	sub    swarm.Submission
+	commit []swarm.Step
+}
+
+// tasksOnTape is how many tasks are recorded; replays rename them.
+const tasksOnTape = 200
+
+// recorder keeps what passes on its way to the store.
+type recorder struct {
+	*sqlite.Store
+	mu    sync.Mutex
+	tasks map[swarm.TaskKey]*recorded
+}
+
+func (r *recorder) Accept(ctx context.Context, step swarm.Step, sub swarm.Submission) (swarm.Submission, error) {
+	r.mu.Lock()
+	r.tasks[step.Task.Key] = &recorded{accept: step, sub: sub}
+	r.mu.Unlock()
+	return r.Store.Accept(ctx, step, sub)
+}
+
+func (r *recorder) Commit(ctx context.Context, step swarm.Step) error {
+	r.mu.Lock()
+	rec := r.tasks[step.Task.Key]
+	rec.commit = append(rec.commit, step)
+	r.mu.Unlock()
+	return r.Store.Commit(ctx, step)
+}
+
+// record runs tasks through the real runtime and sandbox.
+func record(ctx context.Context) (*tape, error) {
+	dir, err := os.MkdirTemp("", "skep-tape")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	store, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	rec := &recorder{Store: store, tasks: map[swarm.TaskKey]*recorded{}}
+	if err := runTasks(ctx, rec); err != nil {
+		return nil, err
+	}
+	t := &tape{}
+	for _, r := range rec.tasks {
+		t.tasks = append(t.tasks, *r)
+	}
+	return t, nil
+}
+
+func runTasks(ctx context.Context, store swarm.Store) error {
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: filepath.Join(guests.Root(), "bin", "cache")})
+	if err != nil {
+		return err
+	}
+	defer engine.Close(ctx)
+	wasm, err := os.ReadFile(filepath.Join(guests.Root(), "bin", "plugins", "script.wasm"))
+	if err != nil {
+		return err
+	}
+	module, err := engine.Load(ctx, sandbox.Source{Name: "boss", Wasm: wasm})
+	if err != nil {
+		return err
+	}
+	set, err := schema.Load()
+	if err != nil {
+		return err
+	}
+	agent := capability.Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: "boss"}
+	rt, err := swarm.New(ctx, store, capability.NewExecutor(map[capability.Agent]capability.Binding{agent: {Module: module}}),
+		swarm.Closed{}, book{set}, []swarm.Definition{{
+			Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
+			Agents: []swarm.Agent{{Name: "boss", Entrypoint: true, CanComplete: true}},
+		}}, swarm.Options{})
+	if err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(run, time.Second) }()
+	defer func() { cancel(); <-done }()
+	for range tasksOnTape {
+		if err := oneTask(ctx, rt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneTask(ctx context.Context, rt *swarm.Runtime) error {
+	receipt, err := rt.Submit(ctx, swarm.Post{
+		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bench"},
+		Swarm:     "hive", Door: "rest", Type: mail.Request, Subject: "q", Body: "hello",
+	})
+	if err != nil {
+		return err
+	}
+	_, err = rt.Wait(ctx, receipt)
+	return err
+}
+
+// replay applies the steps to an empty store, each writer its own tasks in
+// order, and counts tasks.
+func (t *tape) replay(ctx context.Context, writers int, span time.Duration) (int, time.Duration, error) {
+	dir, err := os.MkdirTemp("", "skep-replay")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	store, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer store.Close()
+	var n atomic.Int64
+	return parallel(writers, span, func(int) error {
+		i := n.Add(1)
+		return t.tasks[int(i)%len(t.tasks)].apply(ctx, store, i)
+	})
+}
+
+// apply writes one task under a name that no other has.
+func (r recorded) apply(ctx context.Context, store swarm.Store, i int64) error {
+	name := fmt.Sprintf("replay-%d", i)
+	accept, sub := r.accept, r.sub
+	accept.Task.Key.Task, sub.Task, sub.Key = name, name, name
+	if _, err := store.Accept(ctx, accept, sub); err != nil {
+		return err
+	}
+	for _, step := range r.commit {
+		step.Task.Key.Task = name
+		answers := make([]swarm.Answered, len(step.Answers))
+		for j, a := range step.Answers {
+			answers[j] = swarm.Answered{Door: a.Door, Key: name, Cursor: a.Cursor}
+		}
+		step.Answers = answers
+		if err := store.Commit(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type book struct{ set *schema.Set }
+
+func (b book) Tools() (tools []abi.Tool) {
+	for _, t := range b.set.Tools() {
+		tools = append(tools, abi.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+	}
+	return tools
+}
+
+func (b book) ToolArgs(tool string, args []byte) error { return b.set.ToolArgs(tool, args) }

@@ -1,0 +1,170 @@
+package host_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host"
+	"skep/host/client"
+	"skep/host/internal/config"
+	"skep/host/internal/guests"
+)
+
+// running is a host in this process.
+type running struct {
+	host *host.Host
+	key  string
+	stop func() error
+}
+
+func startHost(t *testing.T, file, data string) *running {
+	t.Helper()
+	guests.Bytes(t, "plugins/script") // builds all guests if it must
+	cfg, err := config.Load(file, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h, err := host.New(ctx, host.Options{
+		Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0",
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	r := &running{host: h, stop: func() error { cancel(); return <-done }}
+	if path := h.OperatorKeyPath(); path != "" {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.key = strings.TrimSpace(string(raw))
+	}
+	return r
+}
+
+func (r *running) client(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Options{URL: "http://" + r.host.Addr(), Token: r.key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Every example answers as its README says, and so does the default swarm.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../examples/*/swarm.toml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("examples: %q, %v", files, err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			ask, err := os.ReadFile(filepath.Join(dir, "ask"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(filepath.Join(dir, "answer"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkAnswer(t, file, string(ask), string(want))
+		})
+	}
+	t.Run("default", func(t *testing.T) {
+		checkAnswer(t, "../swarm.toml", `What is 6*7, and how many words are in "a straw hive"?`,
+			`6*7 = 42, and "a straw hive" has 3 words.`)
+	})
+}
+
+func checkAnswer(t *testing.T, file, ask, want string) {
+	t.Helper()
+	r := startHost(t, file, t.TempDir())
+	a, err := r.client(t).PostMessage(t.Context(), client.Post{Body: ask})
+	if err != nil {
+		t.Error(err)
+	} else if a.Body != want {
+		t.Errorf("answer %q, want %q", a.Body, want)
+	}
+	if err := r.stop(); err != nil {
+		t.Error("stop:", err)
+	}
+}
+
+// A host that stops tells a waiting caller, and gives the answer after the
+// next start to a repeat under the same key.
+func TestDrain(t *testing.T) {
+	data := t.TempDir()
+	post := func(r *running, sleep string) (*http.Response, string) {
+		body := `{"task_id":"t","body":"[[\"sleep\",{\"ms\":` + sleep + `}],[\"task_complete\",{\"finish_message\":\"woke\"}]]"}`
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.host.Addr()+"/message", strings.NewReader(body))
+		req.Header.Set("Authorization", "Bearer "+r.key)
+		req.Header.Set("Idempotency-Key", "once")
+		rsp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return nil, ""
+		}
+		defer rsp.Body.Close()
+		raw, _ := io.ReadAll(rsp.Body)
+		return rsp, string(raw)
+	}
+	dir := writeSwarm(t, "[server]\nshutdown_grace = \"100ms\"\n")
+	first := startHost(t, filepath.Join(dir, "swarm.toml"), data)
+	told := make(chan *http.Response, 1)
+	go func() {
+		rsp, _ := post(first, "1500")
+		told <- rsp
+	}()
+	c := first.client(t)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if st, err := c.Status(t.Context()); err == nil && st.TaskRunning {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("the task does not start: ", st, err)
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Error("stop:", err)
+	}
+	if rsp := <-told; rsp.StatusCode != http.StatusServiceUnavailable ||
+		rsp.Header.Get("Retry-After") == "" || rsp.Header.Get("X-MAIL-Finish-Subject") != "::shutdown_requested::" {
+		t.Errorf("the waiting caller got %s, %v", rsp.Status, rsp.Header)
+	}
+	second := startHost(t, filepath.Join(dir, "swarm.toml"), data)
+	if rsp, body := post(second, "1500"); rsp.StatusCode != http.StatusOK || !strings.Contains(body, "woke") {
+		t.Errorf("the repeat got %s, %s", rsp.Status, body)
+	}
+	if err := second.stop(); err != nil {
+		t.Error("stop:", err)
+	}
+}
+
+// writeSwarm writes a swarm of one script agent, with more settings.
+func writeSwarm(t *testing.T, more string) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "bundled:script"
+enable_entrypoint = true
+can_complete_tasks = true
+` + more
+	if err := os.WriteFile(filepath.Join(dir, "swarm.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
