@@ -141,8 +141,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	if err := r.recover(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	var turns, alarms sync.WaitGroup
-	alarms.Go(func() { r.alarms.run(ctx, r.now, r.expire) })
+	var turns, others sync.WaitGroup
+	others.Go(func() { r.alarms.run(ctx, r.now, r.expire) })
+	others.Go(func() { r.sweep(ctx) })
 	for {
 		claim, ok := r.schedule.next(ctx)
 		if !ok {
@@ -157,7 +158,7 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	stop := time.AfterFunc(grace, func() { r.end(errShutdown) })
 	turns.Wait()
 	stop.Stop()
-	alarms.Wait()
+	others.Wait()
 	return nil
 }
 

@@ -50,6 +50,22 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+// An idempotency key is forgotten after a day.
+func TestKeysExpire(t *testing.T) {
+	h := newHive(t)
+	h.ask("one", idem("k"))
+	h.stop()
+	h.opt.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	h.start()
+	eventually(t, "the submission is forgotten", func() bool {
+		_, err := h.store.Submission(context.Background(), alice().Instance("hive"), "test", "k")
+		return errors.Is(err, swarm.ErrNotFound)
+	})
+	if a := h.ask("two", idem("k")); a.Body != "boss got [q] two" {
+		t.Errorf("answer = %+v", a)
+	}
+}
+
 func TestRefusedPosts(t *testing.T) {
 	h := newHive(t)
 	for name, c := range map[string]struct {
