@@ -19,10 +19,11 @@ type ops struct {
 
 // Bounds of op log (per turn) and of op history (per page).
 const (
-	maxLogLine  = 4 << 10
-	maxLogLines = 1000
-	maxPage     = 200
-	defaultPage = 50
+	maxLogLine   = 4 << 10
+	maxLogLines  = 1000
+	maxPage      = 200
+	defaultPage  = 50
+	maxPageBytes = 1 << 20
 )
 
 // Call performs one op. It never blocks beyond ctx.
@@ -113,14 +114,32 @@ func (o *ops) history(ctx context.Context, req []byte) ([]byte, *abi.Error) {
 	if err != nil {
 		return nil, abi.Errorf(abi.CodeInternal, abi.OpHistory, "store", "the history cannot be read")
 	}
-	rsp := abi.HistoryResponse{Entries: entries}
-	if rsp.Entries == nil {
-		rsp.Entries = []abi.HistoryEntry{}
-	}
-	if len(entries) == ask.Limit {
-		rsp.Next = entries[len(entries)-1].Seq
+	page, more := fit(entries, maxPageBytes)
+	rsp := abi.HistoryResponse{Entries: page}
+	if more || len(entries) == ask.Limit {
+		rsp.Next = page[len(page)-1].Seq
 	}
 	return encode(abi.OpHistory, rsp)
+}
+
+// fit returns as many entries as stay within bytes, one at least, and whether
+// some are left over.
+func fit(entries []abi.HistoryEntry, bytes int) (page []abi.HistoryEntry, more bool) {
+	page = []abi.HistoryEntry{}
+	for _, e := range entries {
+		size := len(e.Message) + len(e.Note)
+		if e.Call != nil {
+			size += len(e.Call.Args)
+		}
+		if e.Result != nil {
+			size += len(e.Result.Text)
+		}
+		if bytes -= size; bytes < 0 && len(page) > 0 {
+			return page, true
+		}
+		page = append(page, e)
+	}
+	return page, false
 }
 
 func (o *ops) mail(req []byte) ([]byte, *abi.Error) {

@@ -79,3 +79,22 @@ func TestParseResult(t *testing.T) {
 		}
 	}
 }
+
+// A page of history stays within its bytes, but always has an entry.
+func TestFit(t *testing.T) {
+	e := func(n int) abi.HistoryEntry { return abi.HistoryEntry{Note: strings.Repeat("x", n)} }
+	for _, c := range []struct {
+		sizes []int
+		want  int
+		more  bool
+	}{{nil, 0, false}, {[]int{500}, 1, false}, {[]int{40, 40, 40}, 2, true}, {[]int{500, 1}, 1, true}, {[]int{50, 50}, 2, false}} {
+		var entries []abi.HistoryEntry
+		for _, n := range c.sizes {
+			entries = append(entries, e(n))
+		}
+		page, more := fit(entries, 100)
+		if len(page) != c.want || more != c.more {
+			t.Errorf("%v: %d entries, more %v, want %d, %v", c.sizes, len(page), more, c.want, c.more)
+		}
+	}
+}

@@ -7,27 +7,46 @@ import (
 	"time"
 )
 
-// alarms calls back when a task's time is up. An alarm that was set earlier
-// than the task's present deadline does nothing: the callee looks again.
+// alarms calls back when a task's time is up. A task has one alarm at most.
 type alarms struct {
 	mu   sync.Mutex
 	due  alarmHeap
+	by   map[TaskKey]*alarm
 	wake chan struct{}
 }
 
 type alarm struct {
 	at  time.Time
 	key TaskKey
+	// place is where the alarm lies in the heap.
+	place int
 }
 
-func newAlarms() *alarms { return &alarms{wake: make(chan struct{}, 1)} }
+func newAlarms() *alarms {
+	return &alarms{by: map[TaskKey]*alarm{}, wake: make(chan struct{}, 1)}
+}
 
+// set replaces a task's alarm; the zero time takes it away.
 func (a *alarms) set(key TaskKey, at time.Time) {
 	a.mu.Lock()
-	first := len(a.due) == 0 || at.Before(a.due[0].at)
-	heap.Push(&a.due, alarm{at, key})
-	a.mu.Unlock()
-	if !first {
+	defer a.mu.Unlock()
+	has := a.by[key]
+	switch {
+	case at.IsZero():
+		if has != nil {
+			heap.Remove(&a.due, has.place)
+			delete(a.by, key)
+		}
+		return
+	case has == nil:
+		has = &alarm{at: at, key: key}
+		a.by[key] = has
+		heap.Push(&a.due, has)
+	case !has.at.Equal(at):
+		has.at = at
+		heap.Fix(&a.due, has.place)
+	}
+	if a.due[0] != has {
 		return
 	}
 	select {
@@ -60,7 +79,9 @@ func (a *alarms) take(now time.Time) (keys []TaskKey, next time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(a.due) > 0 && !a.due[0].at.After(now) {
-		keys = append(keys, heap.Pop(&a.due).(alarm).key)
+		key := heap.Pop(&a.due).(*alarm).key
+		delete(a.by, key)
+		keys = append(keys, key)
 	}
 	if len(a.due) == 0 {
 		return keys, time.Hour
@@ -68,16 +89,26 @@ func (a *alarms) take(now time.Time) (keys []TaskKey, next time.Duration) {
 	return keys, a.due[0].at.Sub(now)
 }
 
-type alarmHeap []alarm
+type alarmHeap []*alarm
 
 func (h alarmHeap) Len() int           { return len(h) }
 func (h alarmHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h alarmHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *alarmHeap) Push(x any)        { *h = append(*h, x.(alarm)) }
+
+func (h alarmHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *alarmHeap) Push(x any) {
+	a := x.(*alarm)
+	a.place = len(*h)
+	*h = append(*h, a)
+}
 
 func (h *alarmHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
 }

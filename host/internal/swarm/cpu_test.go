@@ -100,11 +100,35 @@ func TestScheduleOrder(t *testing.T) {
 		if _, ok := s.take(); ok {
 			t.Error("a second slot was given")
 		}
-		s.done()
+		s.done(r.task.key.InstanceKey)
 	}
 	for i, want := range []string{"a3", "b1", "a1", "a2"} {
 		if got[i] != want {
 			t.Fatalf("order %q", got)
 		}
+	}
+}
+
+// An instance whose turns only wait leaves slots for others.
+func TestScheduleShare(t *testing.T) {
+	s := newSchedule(8)
+	for i := range 8 {
+		s.push(newLive(TaskKey{inst("a"), string(rune('0' + i))}, nil), "x", 5)
+	}
+	for i := range 2 {
+		if _, ok := s.take(); !ok {
+			t.Fatalf("claim %d of 2 refused", i)
+		}
+	}
+	if _, ok := s.take(); ok {
+		t.Error("one instance has more than a quarter of the slots")
+	}
+	s.push(newLive(TaskKey{inst("b"), "1"}, nil), "x", 5)
+	if r, ok := s.take(); !ok || r.task.key.Instance != "user:b" {
+		t.Errorf("another instance waits: %v, %v", r, ok)
+	}
+	s.done(inst("a"))
+	if r, ok := s.take(); !ok || r.task.key.Instance != "user:a" {
+		t.Errorf("the slot given back is not used: %v, %v", r, ok)
 	}
 }

@@ -13,8 +13,8 @@ type Feed struct {
 	after int64
 }
 
-// feedBatch bounds what one Next reads.
-const feedBatch = 256
+// feedBatch bounds what one Next reads; an event may carry a whole body.
+const feedBatch = 32
 
 // Follow returns a feed of the events after a cursor, 0 for all. The task must
 // exist.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"time"
 
 	"skep/abi"
 )
@@ -42,8 +41,6 @@ type live struct {
 	// counted is what the task adds to its instance's load. A running task
 	// is also one of its own holders.
 	counted load
-	// alarm is the deadline last set; guarded by commit.
-	alarm time.Time
 
 	// refs is guarded by Runtime.mu.
 	refs int

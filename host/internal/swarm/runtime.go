@@ -150,7 +150,7 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 			break
 		}
 		turns.Go(func() {
-			defer r.schedule.done()
+			defer r.schedule.done(claim.task.key.InstanceKey)
 			r.take(claim)
 		})
 	}
@@ -229,10 +229,10 @@ func (r *Runtime) applied(t *live) {
 	sum := r.instances[t.key.InstanceKey]
 	r.instances[t.key.InstanceKey] = load{sum.running + now.running - was.running, sum.waiting + now.waiting - was.waiting}
 	r.mu.Unlock()
-	if running && !deadline.IsZero() && !deadline.Equal(t.alarm) {
-		t.alarm = deadline
-		r.alarms.set(t.key, deadline)
+	if !running {
+		deadline = time.Time{}
 	}
+	r.alarms.set(t.key, deadline)
 	r.kick(t)
 }
 

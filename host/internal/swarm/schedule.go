@@ -3,6 +3,7 @@ package swarm
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -37,18 +38,25 @@ func (h *readyHeap) Pop() any {
 }
 
 // schedule decides who gets the next turn: instances take turns, and within an
-// instance the highest tier comes first. At most slots turns run at once.
+// instance the highest tier comes first. At most slots turns run at once, and
+// at most share of them for one instance, so that turns which only wait cannot
+// keep others from running.
 type schedule struct {
-	mu    sync.Mutex
-	slots int
-	seq   uint64
-	ring  []InstanceKey
-	queue map[InstanceKey]*readyHeap
-	wake  chan struct{}
+	mu      sync.Mutex
+	slots   int
+	share   int
+	seq     uint64
+	ring    []InstanceKey
+	queue   map[InstanceKey]*readyHeap
+	running map[InstanceKey]int
+	wake    chan struct{}
 }
 
 func newSchedule(slots int) *schedule {
-	return &schedule{slots: slots, queue: map[InstanceKey]*readyHeap{}, wake: make(chan struct{}, 1)}
+	return &schedule{
+		slots: slots, share: max(1, slots/4),
+		queue: map[InstanceKey]*readyHeap{}, running: map[InstanceKey]int{}, wake: make(chan struct{}, 1),
+	}
 }
 
 func (s *schedule) push(t *live, agent string, tier int) {
@@ -66,10 +74,13 @@ func (s *schedule) push(t *live, agent string, tier int) {
 	s.poke()
 }
 
-// done gives a slot back.
-func (s *schedule) done() {
+// done gives back the slot of a claim.
+func (s *schedule) done(key InstanceKey) {
 	s.mu.Lock()
 	s.slots++
+	if s.running[key]--; s.running[key] == 0 {
+		delete(s.running, key)
+	}
 	s.mu.Unlock()
 	s.poke()
 }
@@ -98,11 +109,15 @@ func (s *schedule) next(ctx context.Context) (r ready, ok bool) {
 func (s *schedule) take() (ready, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.slots == 0 || len(s.ring) == 0 {
+	if s.slots == 0 {
 		return ready{}, false
 	}
-	key := s.ring[0]
-	s.ring = s.ring[1:]
+	i := slices.IndexFunc(s.ring, func(k InstanceKey) bool { return s.running[k] < s.share })
+	if i < 0 {
+		return ready{}, false
+	}
+	key := s.ring[i]
+	s.ring = slices.Delete(s.ring, i, i+1)
 	q := s.queue[key]
 	r := heap.Pop(q).(ready)
 	if q.Len() > 0 {
@@ -111,5 +126,6 @@ func (s *schedule) take() (ready, bool) {
 		delete(s.queue, key)
 	}
 	s.slots--
+	s.running[key]++
 	return r, true
 }

@@ -42,8 +42,8 @@ type Post struct {
 	Subject    string
 	Body       string
 	Trace      string
-	// Timeout and MaxSteps override the swarm's limits for this task when
-	// they are positive.
+	// Timeout and MaxSteps replace the swarm's limits for this task when they
+	// are positive. Only an admin may raise them.
 	Timeout  time.Duration
 	MaxSteps int
 }
@@ -220,17 +220,27 @@ func (s *step) open(p Post) {
 	} else if s.Task.State != StateRunning {
 		s.reopen()
 	}
+	admin := p.Principal.Role == mail.RoleAdmin
 	if p.MaxSteps > 0 {
-		s.Task.MaxSteps = p.MaxSteps
+		s.Task.MaxSteps = override(p.MaxSteps, s.def.Limits.TaskMessages, admin)
 	}
 	if p.Timeout > 0 {
-		s.Task.Timeout = p.Timeout
+		s.Task.Timeout = override(p.Timeout, s.def.Limits.TaskTimeout, admin)
 	}
 	s.Task.Entrypoint = p.Entrypoint
 	s.Task.Deadline = time.Time{}
 	if s.Task.Timeout > 0 {
 		s.Task.Deadline = s.now.Add(s.Task.Timeout)
 	}
+}
+
+// override is what a caller's limit becomes: the operator's is a ceiling for
+// all but admins. A ceiling of 0 is none.
+func override[T int | time.Duration](want, ceiling T, admin bool) T {
+	if ceiling > 0 && !admin {
+		return min(want, ceiling)
+	}
+	return want
 }
 
 func (s *step) create(p Post) {

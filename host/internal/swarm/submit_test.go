@@ -126,6 +126,29 @@ func TestInstanceLimit(t *testing.T) {
 	h.ask("x")
 }
 
+// The operator's limits are a ceiling for users, not for admins.
+func TestCallersLimits(t *testing.T) {
+	h := newHive(t)
+	post := func(id string, role mail.Role) swarm.Task {
+		h.ask("x", func(p *swarm.Post) {
+			p.Task, p.Principal.Role, p.MaxSteps, p.Timeout = id, role, 1000, 9*time.Hour
+		})
+		p := alice()
+		p.Role = role
+		snap, err := h.rt.Task(context.Background(), swarm.TaskKey{InstanceKey: p.Instance("hive"), Task: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap.Task
+	}
+	if got := post("u", mail.RoleUser); got.MaxSteps != 20 || got.Timeout != time.Hour {
+		t.Errorf("a user raised the limits: %d, %v", got.MaxSteps, got.Timeout)
+	}
+	if got := post("a", mail.RoleAdmin); got.MaxSteps != 1000 || got.Timeout != 9*time.Hour {
+		t.Errorf("an admin did not: %d, %v", got.MaxSteps, got.Timeout)
+	}
+}
+
 // the same task id in two instances is two tasks.
 func TestInstancesAreApart(t *testing.T) {
 	h := newHive(t)
