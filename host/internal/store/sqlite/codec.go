@@ -40,7 +40,7 @@ func wrap(raw json.RawMessage) ([]byte, error) {
 
 func checkBody(body []byte) ([]byte, error) {
 	if len(body) > maxBody {
-		return nil, fmt.Errorf("%w: body of %d bytes, at most %d", errRange, len(body), maxBody)
+		return nil, fmt.Errorf("body of %d bytes, at most %d are kept", len(body), maxBody)
 	}
 	return body, nil
 }
@@ -75,7 +75,8 @@ var unlimited = mail.ParseOptions{Limits: mail.Limits{
 }}
 
 func decodeEntry[T any](e entry) (v T, err error) {
-	return v, decode(e.body, &v)
+	err = decode(e.body, &v)
+	return v, err
 }
 
 // decodeRow reads a queue row, whose message has limits when it reads itself.

@@ -18,17 +18,38 @@ const (
 // prepareDir makes dir if it is missing and refuses one that others could
 // change under us: whoever can write it can replace the database.
 func prepareDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return err
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory: choose another data directory", dir)
+	}
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
 		return fmt.Errorf("%s can be written by others (mode %#o): run chmod go-w on it, or choose another data directory", dir, perm)
 	}
 	return create(dir, ignoreName, []byte("*\n"))
+}
+
+// makeDir is os.MkdirAll that lasts: the parent of each new directory is synced,
+// so that a power cut cannot take the store away with its directory.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case err == nil:
+		return syncDir(filepath.Dir(dir))
+	case errors.Is(err, fs.ErrExist):
+		return nil // prepareDir sees what it is
+	case errors.Is(err, fs.ErrNotExist):
+		if err := makeDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		return makeDir(dir)
+	}
+	return err
 }
 
 // create makes a file that only its owner can read, unless it exists. The

@@ -102,7 +102,7 @@ func (w *writer) applyOne(ctx context.Context, j job, results []error, i int) (s
 	if err != nil {
 		return 0, err
 	}
-	_, err = w.forget.ExecContext(ctx)
+	_, err = w.release.ExecContext(ctx)
 	return steps, err
 }
 

@@ -55,6 +55,16 @@ func TestOpenRefusesSharedDirectory(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesNoDirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, file, "not a directory")
+	refused(t, filepath.Join(file, "sub", "dir"), "not a directory")
+}
+
 func TestOpenRefusesSecondHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

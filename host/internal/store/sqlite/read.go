@@ -126,8 +126,9 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
 	kept, err := collect(rows, err, scanEntry)
 	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
+		err = decode(e.body, &ev)
 		ev.Seq = e.seq
-		return ev, decode(e.body, &ev)
+		return ev, err
 	})
 	return events, failed("read events of task", key.Task, err)
 }

@@ -29,7 +29,6 @@ type Store struct {
 	lock    *lock
 	writer  *writer
 	readers *readers
-	secret  []byte
 	close   func() error
 }
 

@@ -12,28 +12,31 @@ import (
 // never found a moment to start the log over.
 const (
 	trimBytes  = 64 << 20
-	trimEvery  = 64 // groups
+	trimAgain  = trimBytes / 4
 	trimWaitMS = 20 // for each trimBytes of the log
 )
 
 // wal keeps the write-ahead log bounded under load without end.
 type wal struct {
-	path   string
-	groups int
+	path string
+	// next is the size at which something must be done.
+	next int64
 }
 
 // trim makes readers leave the log, which each does within one short query, and
-// waits for them the longer the larger the log is. What it does not reach now it
-// reaches at a later call, so its errors are nobody's concern: a disk that
-// fails also fails the next commit.
+// waits for them the longer the larger the log is. If one stays nevertheless,
+// the log grows by trimAgain before trim tries again. Errors are nobody's
+// concern here: a disk that fails also fails the next commit.
 func (l *wal) trim(ctx context.Context, c *sql.Conn) {
-	if l.groups++; l.groups%trimEvery != 0 {
-		return
-	}
 	info, err := os.Stat(l.path)
 	if err != nil || info.Size() < trimBytes {
+		l.next = trimBytes
 		return
 	}
+	if info.Size() < l.next {
+		return
+	}
+	l.next = info.Size() + trimAgain
 	for _, pragma := range []string{
 		fmt.Sprintf("busy_timeout = %d", trimWaitMS*info.Size()/trimBytes),
 		"wal_checkpoint(RESTART)",

@@ -39,7 +39,7 @@ type writer struct {
 	steps, groups atomic.Int64
 
 	begin, commit, rollback, fence *sql.Stmt
-	save, undo, forget             *sql.Stmt
+	save, undo, release            *sql.Stmt
 
 	queue chan job
 
@@ -77,7 +77,7 @@ func (w *writer) prepare(ctx context.Context, now time.Time) (err error) {
 		&w.fence:    "SELECT value FROM meta WHERE name = 'epoch'",
 		&w.save:     "SAVEPOINT change",
 		&w.undo:     "ROLLBACK TO change",
-		&w.forget:   "RELEASE change",
+		&w.release:  "RELEASE change",
 	})
 }
 

@@ -29,7 +29,7 @@ func rounds() int {
 	if testing.Short() {
 		return 20
 	}
-	return 100
+	return 50
 }
 
 // hammer calls f with 0 to n-1 from many goroutines and wants no error.
