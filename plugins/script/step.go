@@ -50,14 +50,13 @@ func parseStep(pair []json.RawMessage) (step, bool) {
 // run makes the calls in order and keeps their texts for those that follow.
 func run(t *skep.Turn, steps []step) {
 	texts := make([]string, 0, len(steps))
-	for i, s := range steps {
+	for _, s := range steps {
 		raw, err := call(t, s.name, substitute(s.args, texts))
-		text := resultText(raw)
 		if err != nil {
-			text = errorText(err)
-			t.LogAt(skep.LevelWarn, "call refused", "call", i, "name", s.name, "error", text)
+			texts = append(texts, errorText(err))
+			continue
 		}
-		texts = append(texts, text)
+		texts = append(texts, resultText(raw))
 	}
 }
 

@@ -124,7 +124,7 @@ func system(t *skep.Turn, open *work) error {
 			return t.TaskComplete("I ran out of steps before I had an answer.")
 		}
 		return finish(t, open)
-	case "::agent_error::", "::router_error::", "::invalid_recipient::", "::tool_call_error::":
+	case "::agent_error::", "::router_error::", "::invalid_recipient::":
 		open.failed(m.Body)
 		return goOn(t, open)
 	}

@@ -163,6 +163,10 @@ func TestErrorsReachTheUser(t *testing.T) {
 	if got := tools(c.ask(question)); got != "send_request analyst, await_message" {
 		t.Errorf("with one part refused: %s", got)
 	}
+	// The host says it again as mail; the other part is still to come.
+	if got := tools(c.system("::invalid_recipient::", "calculator is no comm target")); got != "await_message" {
+		t.Errorf("after the host's mail about it: %s", got)
+	}
 }
 
 func TestWhatItCannotDo(t *testing.T) {

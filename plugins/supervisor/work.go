@@ -46,14 +46,17 @@ func (w *work) answered(m *skep.Message) bool {
 }
 
 // failed gives up the parts whose agent the host's error names, or all when it
-// names none.
+// names none. An error about a part that is given up already says nothing new.
 func (w *work) failed(reason string) {
 	named := false
 	for i := range w.Parts {
 		p := &w.Parts[i]
-		if !p.Done && strings.Contains(reason, p.Agent) {
+		if !strings.Contains(reason, p.Agent) {
+			continue
+		}
+		named = true
+		if !p.Done {
 			p.Done, p.Answer = true, "error: "+p.Agent+" gave no answer ("+firstLine(reason)+")"
-			named = true
 		}
 	}
 	if !named {

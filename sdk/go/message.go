@@ -99,7 +99,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 		to = append(to, *p.Recipient)
 	}
 	*m = Message{
-		ID: w.ID, Time: at, Type: w.MsgType, Task: p.TaskID,
+		ID: w.ID, Time: at.UTC(), Type: w.MsgType, Task: p.TaskID,
 		RefID:  p.RequestID + p.BroadcastID + p.InterruptID, // exactly one is set
 		Sender: p.Sender, Recipients: to, Subject: p.Subject, Body: p.Body,
 		SenderSwarm: p.SenderSwarm, Routing: p.RoutingInfo,

@@ -1,6 +1,7 @@
 package skep
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"skep/sdk/go/internal/abi"
@@ -134,5 +135,11 @@ func encode(v any) (json.RawMessage, error) {
 	case []byte:
 		return v, nil
 	}
-	return json.Marshal(v)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // people read these in histories
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

@@ -78,7 +78,7 @@ func TestHostileGuests(t *testing.T) {
 			b := newBuilder()
 			b.startFunc = b.fn("", "", "", "", forever())
 			return b.agent("", ok)
-		}, Limits{Start: fuel}, ExitFuel, "limits.start"},
+		}, Limits{Start: fuel}, ExitFuel, "limits.fuel"},
 		{"trap in _initialize", func() []byte {
 			b := newBuilder()
 			b.fn("_initialize", "", "", "", unreachable)
@@ -88,7 +88,7 @@ func TestHostileGuests(t *testing.T) {
 			b := newBuilder()
 			b.fn("_initialize", "", "", "", forever())
 			return b.agent("", ok)
-		}, Limits{Start: fuel}, ExitFuel, "limits.start"},
+		}, Limits{Start: fuel}, ExitFuel, "limits.fuel"},
 		{"skep_warm fails", func() []byte {
 			b := newBuilder()
 			b.fn("skep_warm", "", "i", "", i32c(1))

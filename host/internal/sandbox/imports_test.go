@@ -245,7 +245,7 @@ func TestOutputBecomesLogLines(t *testing.T) {
 
 	ops = &fakeOps{}
 	play(t, load(t, writer(1, 1, strings.Repeat("x", 10_000))), Turn{Ops: ops})
-	if len(ops.logs) != 3 || len(ops.logs[0].Message) != maxLogLine {
+	if len(ops.logs) != 10 || len(ops.logs[0].Message) != maxLogLine {
 		t.Errorf("a line of 10000 bytes became %d lines", len(ops.logs))
 	}
 

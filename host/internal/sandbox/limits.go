@@ -17,7 +17,6 @@ const (
 	keyOutput    = "limits.output"
 	keyHostCalls = "limits.host_calls"
 	keyHostBytes = "limits.host_bytes"
-	keyStart     = "limits.start"
 )
 
 // Limits bound one turn. A zero field means the default. Wall time comes with
@@ -30,7 +29,9 @@ type Limits struct {
 	Output    int64         // bytes written with output_write
 	HostCalls int64         // call and submit
 	HostBytes int64         // requests and answers of call and submit together
-	Start     uint64        // units for _initialize and skep_warm, or skep_describe
+	// Start is what _initialize and skep_warm, or skep_describe, may take: by
+	// default half a billion units, or Fuel where that is more.
+	Start uint64
 }
 
 // DefaultLimits returns what holds where nobody set anything.
@@ -49,6 +50,7 @@ func DefaultLimits() Limits {
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
+	d.Start = max(d.Start, l.Fuel)
 	return Limits{
 		Memory:    cmp.Or(l.Memory, d.Memory),
 		Stack:     cmp.Or(l.Stack, d.Stack),
@@ -67,7 +69,7 @@ const (
 	maxHandles    = 64      // open handles of a turn
 	maxWait       = 64      // handles in one wait
 	maxLogLines   = 1000    // lines a turn writes to its descriptors 1 and 2
-	maxLogLine    = 4 << 10 // bytes of one of them; longer lines are split
+	maxLogLine    = 1 << 10 // bytes of one of them; longer lines are split
 	maxWrite      = 64 << 10
 	maxVectors    = 1024
 	maxSubs       = 16
@@ -75,7 +77,7 @@ const (
 	maxFailure    = 4 << 10 // bytes of a failed turn's message that are kept
 	startCPU      = 5 * time.Second
 	describeWall  = 10 * time.Second
-	sliceUnits    = 20_000 // units between two ticks
+	sliceUnits    = 100_000 // units between two ticks
 	yieldAfter    = time.Millisecond
 	importCost    = 64 // units of one import
 	bytesPerUnit  = 16 // and what one unit moves

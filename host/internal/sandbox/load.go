@@ -164,8 +164,8 @@ func (m *Module) runDescribe(ctx context.Context) ([]byte, *Exit) {
 		}
 		return exit
 	})
-	if exit != nil && exit.Kind == ExitDeadline {
-		exit.Limit = "" // describeWall is fixed
+	if exit != nil {
+		exit.Limit = "" // no agent's limits hold here
 	}
 	return r.output, exit
 }

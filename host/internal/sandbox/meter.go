@@ -85,15 +85,14 @@ func (r *run) tick() {
 // collector does not finish.
 func (r *run) look() {
 	now := time.Now()
-	if deadline, ok := r.ctx.Deadline(); r.ctx.Err() != nil || ok && now.After(deadline) {
+	if r.ctx.Err() != nil || r.timed && now.After(r.deadline) {
 		r.kill(contextExit(r.ctx))
 	}
-	held := now.Sub(r.token.since)
-	if r.token.used+held > r.token.limit {
+	if !r.token.count(now) {
 		r.kill(&Exit{Kind: ExitCPU, Limit: r.token.key,
 			Message: fmt.Sprintf("used up its computing time of %v", r.token.limit)})
 	}
-	if held >= yieldAfter {
+	if now.Sub(r.token.since) >= yieldAfter {
 		r.wait(runtime.Gosched)
 	}
 }

@@ -12,6 +12,9 @@ func u32(v uint64) uint32 { return uint32(v) }
 
 // refuse keeps an error for last_error and returns what the guest gets.
 func (r *run) refuse(err *abi.Error) uint64 {
+	if err.Code <= abi.CodeOK { // a port's slip must not look like an answer
+		err = &abi.Error{Code: abi.CodeInternal, Op: err.Op, Reason: err.Reason, Message: err.Message}
+	}
 	r.last = err
 	return uint64(-int64(err.Code))
 }

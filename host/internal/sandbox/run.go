@@ -23,6 +23,9 @@ type run struct {
 	turn   Turn
 	limits Limits
 	log    *slog.Logger
+	// deadline is ctx's, if it is timed: a timer may fire late beside guests.
+	deadline time.Time
+	timed    bool
 
 	// starting is true until skep_turn begins: image clock, no ops.
 	starting bool
@@ -58,10 +61,11 @@ type guestContext struct {
 
 func newRun(ctx context.Context, m *Module, t Turn) *run {
 	r := &run{ctx: ctx, module: m, turn: t, limits: t.Limits.withDefaults(), log: m.engine.log, starting: true}
+	r.deadline, r.timed = ctx.Deadline()
 	r.clock = &imageClock{imageTime}
 	r.random = rand.NewChaCha8(m.seed)
-	r.meter = meter{limit: r.limits.Start, key: keyStart}
-	r.token = token{cpu: t.CPU, limit: startCPU, key: keyStart}
+	r.meter = meter{limit: r.limits.Start, key: keyFuel}
+	r.token = token{cpu: t.CPU, limit: max(startCPU, r.limits.CPU), key: keyCPU}
 	r.lines.write = r.logLine
 	return r
 }

@@ -18,17 +18,18 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shared is an engine on the repository's compile cache, for the Go guests.
-var shared = sync.OnceValues(func() (*Engine, error) {
-	return New(context.Background(), Options{CacheDir: cacheDir})
-})
-
-var cacheDir string
+var shared struct {
+	once   sync.Once
+	engine *Engine
+	err    error
+}
 
 // goGuest loads a guest of this repository.
 func goGuest(tb testing.TB, name string) *Module {
 	tb.Helper()
-	cacheDir = guests.CacheDir(tb)
-	e, err := shared()
+	dir := guests.CacheDir(tb)
+	shared.once.Do(func() { shared.engine, shared.err = New(context.Background(), Options{CacheDir: dir}) })
+	e, err := shared.engine, shared.err
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,14 +5,21 @@ import (
 	"time"
 )
 
-// token is the run's claim on the processor, and counts how long it was held.
+// longestSlice bounds what one stretch between two looks at the time counts as
+// computing. A slice of fuel never takes that long: when it seems to, the
+// machine gave the processor to somebody else meanwhile.
+const longestSlice = 20 * time.Millisecond
+
+// token is the run's claim on the processor, and counts how long the run
+// computed.
 type token struct {
 	cpu   CPU // nil computes unasked
 	limit time.Duration
 	key   string
 	held  bool
-	since time.Time
-	used  time.Duration // before since
+	since time.Time // when it was taken
+	mark  time.Time // up to when used counts
+	used  time.Duration
 }
 
 func (t *token) acquire(ctx context.Context) error {
@@ -21,7 +28,8 @@ func (t *token) acquire(ctx context.Context) error {
 			return err
 		}
 	}
-	t.held, t.since = true, time.Now()
+	now := time.Now()
+	t.held, t.since, t.mark = true, now, now
 	return nil
 }
 
@@ -30,12 +38,19 @@ func (t *token) release() {
 	if !t.held {
 		return
 	}
+	t.count(time.Now())
 	t.held = false
-	t.used += time.Since(t.since)
 	if t.cpu != nil {
 		t.cpu.Release()
 	}
 }
 
+// count adds the time up to now and reports whether the limit is kept.
+func (t *token) count(now time.Time) bool {
+	t.used += min(now.Sub(t.mark), longestSlice)
+	t.mark = now
+	return t.used <= t.limit
+}
+
 // restart forgets the time used so far.
-func (t *token) restart() { t.used, t.since = 0, time.Now() }
+func (t *token) restart() { t.used, t.mark = 0, time.Now() }

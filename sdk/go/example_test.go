@@ -1,0 +1,57 @@
+package skep_test
+
+import (
+	"fmt"
+	"strings"
+
+	skep "skep/sdk/go"
+	"skep/sdk/go/skeptest"
+)
+
+// Greeter answers every request with a greeting.
+type Greeter struct{}
+
+func (Greeter) Turn(t *skep.Turn) error {
+	if t.Message.Type != skep.TypeRequest {
+		return nil // nothing to say
+	}
+	return t.SendResponse(t.Message.Sender.Name, "Hello", "Hello, "+t.Message.Body+"!")
+}
+
+// An agent is a type with a Turn method. In a module it is registered with Run;
+// in a test it is played with skeptest.
+func Example() {
+	out := skeptest.Run(Greeter{}, skeptest.Input{Message: skep.Message{
+		Sender: skep.Address{Type: skep.AddressAgent, Name: "host"}, Body: "bees",
+	}})
+	fmt.Println(out.Mail[0].Tool, "to", out.Mail[0].Target+":", out.Mail[0].Body)
+	// Output: send_response to host: Hello, bees!
+}
+
+// Counter counts the words of a task.
+type Counter struct{}
+
+func (Counter) Turn(t *skep.Turn) error {
+	var total int
+	if err := t.State(&total); err != nil {
+		return err
+	}
+	total += len(strings.Fields(t.Message.Body))
+	if err := t.SetState(total); err != nil {
+		return err
+	}
+	return t.TaskComplete(fmt.Sprintf("%d words so far", total))
+}
+
+// What must last from turn to turn goes into the state.
+func ExampleTurn_SetState() {
+	in := skeptest.Input{CanComplete: true, Message: skep.Message{Body: "the bees are busy"}}
+	for range 2 {
+		out := skeptest.Run(Counter{}, in)
+		fmt.Println(out.Mail[0].Finish)
+		in.State = out.State
+	}
+	// Output:
+	// 4 words so far
+	// 8 words so far
+}
