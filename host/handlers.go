@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,8 +29,18 @@ func (h *Host) handlers() error {
 	h.public = rest.Server(api)
 	h.public.ErrorLog = errorLog
 	if h.adminAddr != nil {
-		h.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{Loopback: isLoopback(h.adminAddr.Addr()), Hosts: s.Hosts}))
+		h.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
+			Ready: h.ready, Loopback: isLoopback(h.adminAddr.Addr()), Hosts: s.Hosts,
+		}))
 		h.admin.ErrorLog = errorLog
+	}
+	return nil
+}
+
+// ready says why the host takes no work.
+func (h *Host) ready(context.Context) error {
+	if h.swarm.Draining() {
+		return swarm.ErrDraining
 	}
 	return nil
 }

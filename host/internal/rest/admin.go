@@ -24,7 +24,7 @@ type AdminOptions struct {
 // lives and is ready, what it is, and what h has counted. It changes nothing
 // and asks nobody who they are.
 func NewAdmin(h *Handler, opt AdminOptions) http.Handler {
-	a := &admin{h: h, opt: opt, names: newNames(opt.Loopback, opt.Hosts)}
+	a := &admin{h: h, opt: opt, names: newNames(opt.Loopback, opt.Hosts, h.opt.PublicURL)}
 	pages := map[string]http.HandlerFunc{
 		"/livez": a.live, "/readyz": a.ready, "/version": a.version, "/metrics": a.metrics,
 	}

@@ -36,6 +36,7 @@ func (c *call) readBody(rt route) error {
 	return nil
 }
 
-// takesBody reports whether the route looks at its body: that of MAIL's
-// GET /task, and of posts.
-func (rt route) takesBody() bool { return rt.method == http.MethodPost || rt.path == "/task" }
+// takesBody reports whether the route looks at its body. MAIL's GET /task does.
+func (rt route) takesBody() bool {
+	return rt.path == "/message" || rt.path == "/task" || rt.path == "/health" && rt.method == http.MethodPost
+}

@@ -83,8 +83,9 @@ func explain(err error) (f *fault, known bool) {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	rec := w.(*recorder)
 	if gone := r.Context().Err(); gone != nil && errors.Is(err, context.Cause(r.Context())) {
+		// Without this net/http would answer 200 to one who can still read.
 		rec.status = clientGone
-		return
+		panic(http.ErrAbortHandler)
 	}
 	f, known := explain(err)
 	if !known {
@@ -96,6 +97,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuse writes the error envelope.
 func (h *Handler) refuse(w *recorder, f *fault) {
+	w.hurry()
 	head := w.Header()
 	if f.retry > 0 {
 		head.Set("Retry-After", strconv.Itoa(f.retry))

@@ -32,7 +32,7 @@ func New(rt Runtime, keys *auth.Keys, opt Options) *Handler {
 	opt = opt.withDefaults()
 	h := &Handler{
 		rt: rt, keys: keys, opt: opt,
-		names:     newNames(opt.Loopback, opt.Hosts),
+		names:     newNames(opt.Loopback, opt.Hosts, opt.PublicURL),
 		byCaller:  auth.NewLimiter(opt.Rate, opt.Now),
 		byAddress: auth.NewLimiter(opt.Rate, opt.Now),
 		health:    newHealth(rt.Started()),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -102,6 +103,8 @@ type hive struct {
 	def    swarm.Definition
 	opt    rest.Options
 	limits swarm.Options
+	// narrow makes the sockets hold little, so that a slow reader shows.
+	narrow bool
 
 	rt      *swarm.Runtime
 	handler *rest.Handler
@@ -174,8 +177,24 @@ func (h *hive) serve() {
 	h.handler = rest.New(h.rt, newKeys(h.t), h.opt)
 	h.server = httptest.NewUnstartedServer(h.handler)
 	h.server.Config = rest.Server(h.handler)
+	if h.narrow {
+		h.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			_ = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+			return ctx
+		}
+	}
 	h.server.Start()
 	h.client = h.server.Client()
+	if h.narrow {
+		h.client.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err == nil {
+				_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+			}
+			return c, err
+		}}
+		h.t.Cleanup(h.client.CloseIdleConnections)
+	}
 }
 
 type book struct{ set *schema.Set }

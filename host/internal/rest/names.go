@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -18,10 +19,14 @@ type names struct {
 	known map[string]bool
 }
 
-func newNames(loopback bool, hosts []string) names {
+// newNames takes the hosts given and that of the public URL, if there is one.
+func newNames(loopback bool, hosts []string, public string) names {
 	n := names{check: loopback, known: map[string]bool{"localhost": true}}
 	for _, h := range hosts {
 		n.known[bare(h)] = true
+	}
+	if u, err := url.Parse(public); err == nil && u.Host != "" {
+		n.known[bare(u.Host)] = true
 	}
 	return n
 }

@@ -35,8 +35,8 @@ type Options struct {
 	Stall time.Duration
 
 	// Loopback says that the listener is bound to loopback. It then takes
-	// requests only under loopback names and Hosts, so that a web page cannot
-	// reach it under a name of its own.
+	// requests only under loopback names, that of PublicURL and Hosts, so that
+	// a web page cannot reach it under a name of its own.
 	Loopback bool
 	Hosts    []string
 	// Origins are the web origins whose pages may call.

@@ -22,11 +22,11 @@ type summary struct {
 	Updated      string      `json:"updated"`
 	Deadline     *string     `json:"deadline"`
 	// Steps of MaxSteps are used; null means that there is no limit.
-	Steps    int    `json:"steps"`
-	MaxSteps *int   `json:"max_steps"`
-	Cursor   int64  `json:"cursor"`
+	Steps    int     `json:"steps"`
+	MaxSteps *int    `json:"max_steps"`
+	Cursor   int64   `json:"cursor"`
 	Finish   *string `json:"finish_subject"`
-	Usage    usage  `json:"usage"`
+	Usage    usage   `json:"usage"`
 }
 
 func newSummary(t swarm.Task) summary {

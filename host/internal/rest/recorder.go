@@ -17,6 +17,8 @@ type recorder struct {
 	begun time.Time
 
 	status int
+	// unread says that the request has a body which nobody has read.
+	unread bool
 	// route is empty for requests that have none.
 	route string
 	who   auth.Principal
@@ -34,12 +36,21 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *recorder) Write(p []byte) (int, error) {
+// piece is how much of an answer is written under one deadline, so that a long
+// answer to a slow reader who does read gets through.
+const piece = 32 << 10
+
+func (w *recorder) Write(p []byte) (n int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	w.extend()
-	return w.ResponseWriter.Write(p)
+	for {
+		w.extend()
+		m, err := w.ResponseWriter.Write(p[n:min(len(p), n+piece)])
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+	}
 }
 
 // extend gives the next write its time. A writer without deadlines, as some
@@ -48,16 +59,29 @@ func (w *recorder) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.stall))
 }
 
-// limitReading gives the body its time. It also holds while net/http drains
-// the body of a request that was refused unread.
+// limitReading gives the body its time.
 func (w *recorder) limitReading(r *http.Request) {
 	if r.Body != http.NoBody {
-		_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(w.stall))
+		w.unread = true
+		w.readUntil(time.Now().Add(w.stall))
 	}
 }
 
 // unlimitReading takes the limit off: from here on reading only tells whether
 // the caller is still there.
 func (w *recorder) unlimitReading() {
-	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Time{})
+	w.unread = false
+	w.readUntil(time.Time{})
+}
+
+// hurry shortens the time in which net/http drains the body of a request that
+// is refused unread: it does so before it writes the answer.
+func (w *recorder) hurry() {
+	if w.unread {
+		w.readUntil(time.Now().Add(min(time.Second, w.stall/2)))
+	}
+}
+
+func (w *recorder) readUntil(t time.Time) {
+	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(t)
 }

@@ -64,7 +64,10 @@ func (h *Handler) mailRouter() http.Handler {
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = http.HandlerFunc(h.notFound)
 	r.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		h.notAllowed(w, q, w.Header().Get("Allow"))
+		// httprouter adds OPTIONS, which it was told not to answer.
+		methods := strings.Split(w.Header().Get("Allow"), ", ")
+		methods = slices.DeleteFunc(methods, func(m string) bool { return m == http.MethodOptions })
+		h.notAllowed(w, q, strings.Join(methods, ", "))
 	})
 	for _, rt := range mailRoutes() {
 		path := strings.NewReplacer("{", ":", "}", "").Replace(rt.path)

@@ -43,7 +43,26 @@ func (s *stream) add(id int64, name string, data any) {
 	s.buf.WriteString("\r\n\r\n")
 }
 
-func (s *stream) addEvent(e swarm.Event) { s.add(e.Seq, e.Name, streamData(s.task, e)) }
+// maxBuffer is how much of a stream is held before it is sent.
+const maxBuffer = 64 << 10
+
+func (s *stream) addEvent(e swarm.Event) error {
+	s.add(e.Seq, e.Name, streamData(s.task, e))
+	if s.buf.Len() > maxBuffer {
+		return s.flush()
+	}
+	return nil
+}
+
+// send hands on what a feed gave.
+func (s *stream) send(events []swarm.Event) error {
+	for _, e := range events {
+		if err := s.addEvent(e); err != nil {
+			return err
+		}
+	}
+	return s.flush()
+}
 
 // end adds the task_error that tells why a stream stops early.
 func (s *stream) end(text string) {

@@ -41,7 +41,9 @@ var errAnswered = errors.New("answered")
 func (c *call) copyPost(s *stream, receipt *swarm.Receipt, events []swarm.Event) error {
 	for _, e := range events {
 		if _, ends := e.Answer(); !ends {
-			s.addEvent(e)
+			if err := s.addEvent(e); err != nil {
+				return err
+			}
 			continue
 		}
 		mine, err := c.h.rt.Answered(c.ctx(), receipt)
@@ -51,8 +53,7 @@ func (c *call) copyPost(s *stream, receipt *swarm.Receipt, events []swarm.Event)
 		if mine != e.Seq {
 			continue
 		}
-		s.addEvent(e)
-		if err := s.flush(); err != nil {
+		if err := errors.Join(s.addEvent(e), s.flush()); err != nil {
 			return err
 		}
 		return errAnswered
@@ -100,10 +101,7 @@ func (c *call) followTask() error {
 	for err == nil {
 		var events []swarm.Event
 		if events, err = s.next(c.ctx(), feed); err == nil {
-			for _, e := range events {
-				s.addEvent(e)
-			}
-			err = s.flush()
+			err = s.send(events)
 		}
 	}
 	c.closeFollow(err)

@@ -162,6 +162,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
+// Draining reports whether the runtime has stopped taking posts.
+func (r *Runtime) Draining() bool { return r.draining.Load() }
+
 // acquire returns a task in memory, loading it if it must. Every acquire is
 // followed by a release.
 func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {

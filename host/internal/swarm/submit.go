@@ -280,10 +280,20 @@ func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 		case <-ctx.Done():
 			return Answer{}, context.Cause(ctx)
 		case <-r.stopped:
-			return Answer{}, ErrDraining
+			return late(receipt)
 		}
 	}
 	return r.waitStored(ctx, receipt)
+}
+
+// late looks once more for an answer that came with the runtime's last turn.
+func late(receipt *Receipt) (Answer, error) {
+	select {
+	case a := <-receipt.answer:
+		return a, nil
+	default:
+		return Answer{}, ErrDraining
+	}
 }
 
 // waitStored follows a submission that was made by another call, maybe before

@@ -1,0 +1,56 @@
+package rest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"skep/host/internal/rest"
+)
+
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.ask(obj{"body": "b"})
+	h.do(request{path: "/whoami", token: "nobody"})
+	var notReady error
+	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Ready: func(context.Context) error { return notReady }})
+	for path, want := range map[string]string{
+		"/livez": "ok\n", "/readyz": "ready\n", "/version": `{"version":"0.0.0-test","protocol_version":"1.3","abi":1}`,
+	} {
+		if a := serve(t, admin, request{path: path, token: "-"}); a.status != http.StatusOK || a.body != want {
+			t.Errorf("%s: %d %q", path, a.status, a.body)
+		}
+	}
+	a := serve(t, admin, request{path: "/metrics", token: "-"})
+	for _, line := range []string{
+		`skep_http_requests_total{method="POST",route="/message",code="200"} 1`,
+		`skep_http_requests_total{method="GET",route="/whoami",code="401"} 1`,
+		"skep_auth_failures_total 1", "skep_http_streams 0", `skep_build_info{version="0.0.0-test",go="go`,
+		"# TYPE skep_http_requests_total counter",
+	} {
+		if !strings.Contains(a.body, "\n"+line) && !strings.HasPrefix(a.body, line) {
+			t.Errorf("the metrics lack %s:\n%s", line, a.body)
+		}
+	}
+	notReady = errors.New("draining\nnow")
+	if a := serve(t, admin, request{path: "/readyz", token: "-"}); a.status != http.StatusServiceUnavailable || a.body != "not ready: draining; now\n" {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+	for _, c := range []struct {
+		q      request
+		status int
+	}{
+		{request{path: "/livez", host: "evil.example"}, http.StatusMisdirectedRequest},
+		{request{method: "POST", path: "/livez"}, http.StatusMethodNotAllowed},
+		{request{method: "HEAD", path: "/livez"}, http.StatusOK},
+		{request{path: "/message"}, http.StatusNotFound},
+		{request{path: "/livez/"}, http.StatusNotFound},
+	} {
+		if a := serve(t, admin, c.q); a.status != c.status {
+			t.Errorf("%s %s: %d %s, want %d", c.q.method, c.q.path, a.status, a.body, c.status)
+		}
+	}
+}
