@@ -49,7 +49,7 @@ type AgentLimits struct {
 
 func defaultAgentLimits() AgentLimits {
 	return AgentLimits{
-		Memory: 64 * MiB, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 2_000_000_000,
+		Memory: 64 * MiB, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 200_000_000_000,
 		Output: MiB, Stack: 8 * MiB, HostCalls: 1000, HostBytes: 16 * MiB,
 	}
 }

@@ -54,7 +54,7 @@ func TestDefaults(t *testing.T) {
 			Actions: []string{}, Expose: []string{}, ExcludeTools: []string{}, Params: json.RawMessage("{}"),
 			Allow: Allow{LLM: []string{}, HTTP: []string{}, Secrets: []string{}, RetryInDoubt: true},
 			Limits: AgentLimits{
-				Memory: 64 << 20, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 2e9,
+				Memory: 64 << 20, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 200e9,
 				Output: 1 << 20, Stack: 8 << 20, HostCalls: 1000, HostBytes: 16 << 20,
 			},
 			Pos: Pos{5, 9},

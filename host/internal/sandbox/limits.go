@@ -39,7 +39,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Memory:    64 << 20,
 		Stack:     wasmbin.DefaultStack,
-		Fuel:      2_000_000_000,
+		Fuel:      200_000_000_000,
 		CPU:       10 * time.Second,
 		Output:    1 << 20,
 		HostCalls: 1000,

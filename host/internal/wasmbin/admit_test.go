@@ -91,11 +91,7 @@ var bombs = []struct {
 		return b.bytes()
 	}},
 	{"data segments", "data_segments", func() []byte {
-		b := &builder{}
-		for range 200_001 {
-			b.passive(nil)
-		}
-		return b.bytes()
+		return raw(sData, cat(uleb(200_001), repeat(200_001, op(1, 0))))
 	}},
 	{"element segments", "element_segments", func() []byte {
 		b := &builder{}
@@ -103,6 +99,17 @@ var bombs = []struct {
 			b.add(sElem, 1, 0, 0)
 		}
 		return b.bytes()
+	}},
+	{"calls times globals", "", func() []byte {
+		b := &builder{}
+		for range 10_000 {
+			b.global(i32, 0)
+		}
+		b.fn(b.typ(nil, nil), nil, repeat(30_000, call(0)))
+		return b.bytes()
+	}},
+	{"loops", "", func() []byte {
+		return oneFunction(nil, cat([]byte{0}, repeat(9_000, loop(konst(0), brIf(0))), op(end)))
 	}},
 	{"custom sections", "", func() []byte {
 		return cat((&builder{}).bytes(), repeat(100_000, op(0, 1, 0)))
@@ -189,7 +196,7 @@ func TestCapsAreInclusive(t *testing.T) {
 	b.table(funcref, 0)
 	b.table(funcref, 0)
 	for range 10_000 {
-		b.global(i32, 0)
+		b.add(sGlobal, i32, 0, 0x41, 0, end)
 		b.add(sElem, 1, 0, 0)
 	}
 	b.fn(none, []uint64{256, i32})

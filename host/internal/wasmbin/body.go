@@ -6,11 +6,12 @@ import "fmt"
 // nesting of blocks exactly, also in unreachable code, and leaves their types to
 // the engine: a body that passes here has the heights that frame.go relies on.
 type checker struct {
-	fn     uint32 // index in the whole function space, for messages
-	locals uint64 // parameters included
-	height int
-	ctrl   []ctrl
-	frame  frame
+	fn      uint32 // index in the whole function space, for messages
+	mutable int    // mutable globals of the module
+	locals  uint64 // parameters included
+	height  int
+	ctrl    []ctrl
+	frame   frame
 }
 
 // ctrl is an open block. The first one is the function itself.
@@ -37,6 +38,7 @@ func (p *parser) codeSection() {
 	if p.err != nil {
 		return
 	}
+	p.check.mutable = len(p.m.MutableGlobals())
 	p.m.bodies = make([]body, 0, n)
 	for i := uint32(0); i < n && p.err == nil; i++ {
 		p.m.bodies = append(p.m.bodies, p.functionBody(i))
@@ -65,6 +67,9 @@ func (p *parser) functionBody(i uint32) body {
 	b.code = p.pos
 	p.instructions(t)
 	b.frame = p.check.frame.size()
+	if reason := p.check.frame.excess(p.check.mutable); reason != "" {
+		p.fail(off, "%s: %s", p.where(), reason)
+	}
 	p.end = outer
 	return b
 }
@@ -192,7 +197,8 @@ func (p *parser) open(in *instr) {
 	f.base = c.height
 	c.push(f.params)
 	if in.op == opLoop {
-		c.frame.waiting += c.height
+		c.frame.loops++
+		c.frame.wait(c.height)
 	}
 	c.ctrl = append(c.ctrl, f)
 	if depth := int64(len(c.ctrl) - 1); depth > p.caps.Nesting {

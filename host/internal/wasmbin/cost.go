@@ -15,12 +15,13 @@ type join struct {
 	after   uint32 // units from behind the block's end to the next charge
 	alt     uint32 // if: units from the start of its else branch
 	hasElse bool
+	turns   bool // a loop that is branched to
 }
 
 // coster computes the charges of a body by one walk from its end to its start.
 // What it carries is the number of units on the longest path from the place
 // reached so far to the next charge point. Structured control makes this one
-// number a place: every forward branch leads to an end already seen, and every
+// number enough: every forward branch leads to an end already seen, and every
 // backward branch to a loop header, which is a charge point.
 type coster struct {
 	joins []join
@@ -44,24 +45,28 @@ func (c *coster) charge(events []event, targets []uint32) uint32 {
 func (c *coster) step(e *event, targets []uint32) {
 	switch e.kind {
 	case evEnd:
-		if e.n != 0 && c.cur >= chunkBehindLoop {
-			e.cost, c.cur = c.cur, 0
-		}
 		c.split(e)
 		c.end(e)
-		return
 	case evElse:
 		top := &c.joins[len(c.joins)-1]
 		top.alt, top.hasElse = c.cur, true
 		c.cur = top.after
-		return
 	case evBlock:
 		c.leave()
-		return
 	case evLoop:
-		e.cost, c.cur = c.cur, 0
-		c.leave()
-		return
+		if c.leave().turns {
+			e.cost, c.cur = c.cur, 0
+		}
+	default:
+		c.flow(e, targets)
+		c.cur += uint32(e.weight)
+		c.split(e)
+	}
+}
+
+// flow joins the paths that part at e.
+func (c *coster) flow(e *event, targets []uint32) {
+	switch e.kind {
 	case evIf:
 		top := c.leave()
 		if !top.hasElse {
@@ -80,12 +85,14 @@ func (c *coster) step(e *event, targets []uint32) {
 	case evStop, evReturn:
 		c.cur = 0
 	}
-	c.cur += uint32(e.weight)
-	c.split(e)
 }
 
 func (c *coster) split(e *event) {
-	if c.cur >= chunk {
+	limit := uint32(chunk)
+	if e.kind == evEnd && e.n != 0 {
+		limit = chunkBehindLoop
+	}
+	if c.cur >= limit {
 		e.cost, c.cur = c.cur, 0
 	}
 }
@@ -93,7 +100,7 @@ func (c *coster) split(e *event) {
 func (c *coster) end(e *event) {
 	j := join{label: c.cur, after: c.cur}
 	if opcode(e.arg) == opLoop {
-		j.label = 0
+		j.label, j.turns = 0, e.n != 0
 	}
 	c.joins = append(c.joins, j)
 }

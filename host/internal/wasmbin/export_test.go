@@ -38,3 +38,19 @@ func exact(events []event) (out []event, entry uint32) {
 	}
 	return append(out, events[len(events)-1]), units(&events[0])
 }
+
+// LargestCharge returns the most units that any fixed charge of the module takes.
+func LargestCharge(m *Module) uint32 {
+	w := m.newRewriter(Options{Stack: DefaultStack})
+	s := &scanner{m: m, helpers: w.helpers}
+	var c coster
+	var most uint32
+	for i := range m.bodies {
+		s.scan(&m.bodies[i])
+		most = max(most, c.charge(s.events, s.targets))
+		for _, e := range s.events {
+			most = max(most, e.cost)
+		}
+	}
+	return most
+}

@@ -1,5 +1,7 @@
 package wasmbin
 
+import "fmt"
+
 // frame adds up what a function may keep on the machine stack while a callee
 // runs. The size charged is
 //
@@ -12,13 +14,15 @@ package wasmbin
 // where the host or a callee may run, plus a quarter of the assignments to locals
 // (each makes a new value; of real code a tenth to a half live across a call).
 //
-// Real frames are on average five eighths of that (std Go, amd64). Code written to be worse can
-// make them larger without bound; then the engine's own limit ends the guest, the
-// same way and just as repeatably.
+// Real frames are on average five eighths of that (std Go, amd64). Code written to
+// be worse can make them larger without bound; then the engine's own limit ends
+// the guest, the same way and just as repeatably.
 type frame struct {
 	values  int // parameters and locals
 	highest int // greatest height of the operand stack
 	waiting int // heights at the places where something else may run, added up
+	waits   int // number of these places
+	loops   int
 	calls   int
 	sets    int // local.set and local.tee
 	steps   uint
@@ -33,8 +37,14 @@ const stepsPerCharge = 64
 func (f *frame) step(height int) {
 	f.steps++
 	if f.steps%stepsPerCharge == 0 {
-		f.waiting += height
+		f.wait(height)
 	}
+}
+
+// wait counts a place where the host or a callee may run.
+func (f *frame) wait(height int) {
+	f.waits++
+	f.waiting += height
 }
 
 // size returns the bytes charged for a frame, or 0 for a function that calls
@@ -52,3 +62,25 @@ func (f *frame) size() uint32 {
 
 // maxFrame keeps the sum inside 32 bits; it is more than any stack budget.
 const maxFrame = 1 << 31
+
+// Two bounds on a body for the engine's sake; they are no caps, because no real
+// code comes near them. Behind every place where something else may run, the
+// engine loads every mutable global again, used or not (tens of gigabytes within
+// the caps of body and globals). And its analysis of loops is quadratic in their
+// number, of which metering writes a check into each.
+const (
+	maxReloads = 1 << 20
+	maxLoops   = 4096
+)
+
+// excess names the bound that a body breaks, or is empty.
+func (f *frame) excess(mutableGlobals int) string {
+	switch {
+	case f.loops > maxLoops:
+		return fmt.Sprintf("%d loops in one body, at most %d", f.loops, maxLoops)
+	case f.waits*mutableGlobals > maxReloads:
+		return fmt.Sprintf("%d calls and loops in one body for %d mutable globals; their product is at most %d",
+			f.waits, mutableGlobals, maxReloads)
+	}
+	return ""
+}

@@ -28,7 +28,7 @@ func (p *parser) indexed(in *instr) {
 	}
 	p.plain(in)
 	if in.op.bulk() {
-		p.check.frame.waiting += p.check.height
+		p.check.frame.wait(p.check.height)
 	}
 }
 
@@ -46,7 +46,7 @@ func (p *parser) funcOp(in *instr) {
 		return
 	}
 	if in.op == opRefFunc {
-		p.check.frame.waiting += p.check.height
+		p.check.frame.wait(p.check.height)
 		p.check.push(1)
 		return
 	}
@@ -72,7 +72,7 @@ func (p *parser) call(in *instr, t *FuncType) {
 	c := &p.check
 	p.pop(in, len(t.Params))
 	c.frame.calls++
-	c.frame.waiting += c.height
+	c.frame.wait(c.height)
 	c.frame.wide = c.frame.wide || t.wide
 	c.push(len(t.Results))
 }

@@ -1,10 +1,12 @@
 package wasmbin_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	"skep/host/internal/wasmbin"
 )
@@ -229,6 +231,82 @@ func TestStackIsGivenBack(t *testing.T) {
 		}
 		if left := i.mod.ExportedGlobal(wasmbin.GlobalStack).Get(); left != 4096 {
 			t.Errorf("f(%d) leaves %d bytes of stack, want 4096", arg, left)
+		}
+	}
+}
+
+// The counter, not the engine's own limit, ends recursion, also where a frame is
+// much larger than the function looks.
+func TestStackEndsBeforeTheEngine(t *testing.T) {
+	const self = 0
+	locals := func(n int, code func(i int) []byte) (all []byte) {
+		for i := range n {
+			all = append(all, code(i)...)
+		}
+		return all
+	}
+	tests := []struct {
+		name   string
+		params []byte
+		locals []uint64
+		code   []byte
+	}{
+		{"small", nil, nil, call(self)},
+		{"parameters", make32(200), nil, cat(locals(200, get), call(self))},
+		{"assignments between calls", nil, []uint64{250, i32}, cat(
+			repeat(3, locals(250, func(i int) []byte { return cat(gget(0), set(i)) }), gget(0), ifThen(call(self))),
+			locals(250, func(i int) []byte { return cat(get(i), gset(0)) }), konst(1), gset(0), call(self))},
+		{"operands below calls", nil, nil, cat(
+			repeat(200, gget(0)), gget(0), ifThen(call(self)), repeat(200, gset(0)), call(self))},
+		{"vectors", nil, []uint64{100, v128}, cat(
+			locals(100, func(i int) []byte { return cat(gget(0), op(0xfd, 0x11), set(i)) }), call(self),
+			locals(100, func(i int) []byte { return cat(get(i), op(0xfd, 0x1b, 0), gset(0)) }))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &builder{}
+			b.global(i32, 1)
+			b.exportFn("f", b.fn(b.typ(tt.params, nil), tt.locals, tt.code))
+			i := instantiate(t, b.bytes(), &fuelHost{grant: 1 << 40}, wasmbin.Options{})
+			if _, err := i.call(t, "f", make([]uint64, len(tt.params))...); !errors.Is(err, errOutOfStack) {
+				t.Errorf("%v, want %v", err, errOutOfStack)
+			}
+		})
+	}
+}
+
+func TestMutableGlobalsAreExported(t *testing.T) {
+	b := &builder{}
+	b.global(i32, 5)
+	b.add(sGlobal, i32, 0, 0x41, 6, end)
+	b.global(i64, 7)
+	wasm := cat(b.bytes(), op(0), vec(name("skep.descriptor")))
+	i := instantiate(t, wasm, &fuelHost{}, wasmbin.Options{Slice: 10})
+	for name, want := range map[string]uint64{
+		wasmbin.GlobalPrefix + "0": 5, wasmbin.GlobalPrefix + "1": 7,
+		wasmbin.GlobalSlice: 10, wasmbin.GlobalStack: wasmbin.DefaultStack,
+	} {
+		g, ok := i.mod.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok || g.Get() != want {
+			t.Errorf("%s = %v, want a mutable global of %d", name, g, want)
+		}
+	}
+	if i.mod.ExportedGlobal(wasmbin.GlobalPrefix+"2") != nil {
+		t.Error("a constant is exported")
+	}
+	if bytes.Contains(mustMeter(t, wasm, wasmbin.Options{}), []byte("descriptor")) {
+		t.Error("a custom section is left")
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	m, err := wasmbin.Admit((&builder{}).bytes(), wasmbin.DefaultCaps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []wasmbin.Options{{Stack: -1}, {Slice: -1}} {
+		if _, err := m.Meter(o); err == nil {
+			t.Errorf("Meter(%+v) succeeds", o)
 		}
 	}
 }
