@@ -24,8 +24,8 @@ type Env struct {
 	Signals <-chan os.Signal
 	// Plugins holds the bundled modules.
 	Plugins string
-	// Cache keeps compiled modules. Empty means that they are kept with the
-	// data they belong to.
+	// Cache keeps compiled modules. Where it is empty or cannot be made, they
+	// are kept with the data they belong to.
 	Cache string
 }
 
@@ -42,9 +42,7 @@ func OS(signals <-chan os.Signal) Env {
 		e.Plugins = filepath.Join(filepath.Dir(exe), "plugins")
 	}
 	if dir, err := os.UserCacheDir(); err == nil {
-		if dir = filepath.Join(dir, "skep"); os.MkdirAll(dir, 0o700) == nil {
-			e.Cache = dir
-		}
+		e.Cache = filepath.Join(dir, "skep")
 	}
 	return e
 }

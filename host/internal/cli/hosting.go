@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"skep/host"
 	"skep/host/internal/config"
@@ -42,8 +43,14 @@ func during(ctx context.Context, h *host.Host, do func(ctx context.Context) erro
 // listener.
 func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string) (h *host.Host, token string, err error) {
 	cfg, token = a.ownKey(cfg)
+	if a.common.data == "" {
+		// What is drained is thrown away with the directory.
+		brief := *cfg
+		brief.Server.ShutdownGrace = min(brief.Server.ShutdownGrace, time.Second)
+		cfg = &brief
+	}
 	h, err = host.New(ctx, host.Options{
-		Config: cfg, DataDir: dir, CacheDir: a.env.Cache, Listen: "127.0.0.1:0", AdminListen: "off",
+		Config: cfg, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
 		Logger: a.noteLogger(slog.LevelWarn), Version: readVersions().Skep,
 	})
 	if err != nil || token != "" {
@@ -56,13 +63,14 @@ func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string) (h 
 	return h, token, nil
 }
 
-// ownKey gives a configuration with keys one more, for this run alone. One
-// without gets the operator's key from the host.
+// ownKey gives a configuration with keys one more, for this run alone, unless
+// the caller holds one of them. One without keys gets the operator's from the
+// host.
 func (a *app) ownKey(cfg *config.Config) (_ *config.Config, token string) {
 	if len(cfg.Auth.Keys) == 0 {
 		return cfg, ""
 	}
-	if token := a.env.get("SKEP_TOKEN"); token != "" {
+	if token := a.env.get("SKEP_TOKEN"); opens(cfg, token) {
 		return cfg, token
 	}
 	b := make([]byte, 32)
@@ -73,6 +81,20 @@ func (a *app) ownKey(cfg *config.Config) (_ *config.Config, token string) {
 		ID: "skep-run", Role: config.RoleUser, SHA256: sha256.Sum256([]byte(token)),
 	})
 	return &own, token
+}
+
+// opens reports whether a token is one of a configuration's keys.
+func opens(cfg *config.Config, token string) bool {
+	digest := sha256.Sum256([]byte(token))
+	return slices.ContainsFunc(cfg.Auth.Keys, func(k config.AuthKey) bool { return k.SHA256 == digest })
+}
+
+// cacheDir is where compiled modules are kept, empty where there is no place.
+func (a *app) cacheDir() string {
+	if a.env.Cache == "" || os.MkdirAll(a.env.Cache, 0o700) != nil {
+		return ""
+	}
+	return a.env.Cache
 }
 
 // workDir is the data directory of a run: the one that was named, or one that

@@ -64,7 +64,7 @@ func (a *app) inspect(ctx context.Context, name string) (_ inspection, err error
 	if err != nil {
 		return inspection{}, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.env.Cache})
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir()})
 	if err != nil {
 		return inspection{}, err
 	}

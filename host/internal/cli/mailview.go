@@ -157,6 +157,7 @@ func (v *mailview) trouble(at time.Time, e client.Event) {
 	v.head()
 	who := cmp.Or(printable(e.Caller()), "host")
 	text := strings.TrimPrefix(oneLine(e.Description), "agent "+who+": ")
+	text = strings.TrimPrefix(text, fmt.Sprintf("agent %q ", who))
 	v.line(v.time(at)+v.style.red(pad(clip(who, v.names), v.names)), v.style.red(" ✗ "+clip(text, v.room())))
 }
 

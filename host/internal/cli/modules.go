@@ -26,7 +26,7 @@ type moduleFaults struct {
 // checkModules loads every module as a host would and compares what it asks
 // for with what the file grants.
 func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found moduleFaults, err error) {
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.env.Cache, Caps: host.Caps(cfg.Limits.Module)})
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir(), Caps: host.Caps(cfg.Limits.Module)})
 	if err != nil {
 		return found, err
 	}

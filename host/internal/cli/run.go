@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -63,8 +64,20 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 			return err
 		}
 		defer c.Close()
-		return a.exchange(ctx, c, post, agentNames(cfg))
+		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun()})
+		if errors.Is(err, errInterrupted) {
+			a.notef("stopping; a second signal stops at once")
+		}
+		return err
 	})
+}
+
+// keptByRun says what becomes of the task of an interrupted run.
+func (a *app) keptByRun() string {
+	if a.common.data == "" {
+		return ""
+	}
+	return "the task goes on when a host uses " + a.common.data + " again: `" + a.sameSwarm("skep serve") + "`"
 }
 
 // warn prints what is probably not meant in a file but works.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -53,11 +52,7 @@ func (a *app) sendCommand() *cobra.Command {
 		if async {
 			return a.sendAsync(cmd.Context(), c, post)
 		}
-		err = a.exchange(cmd.Context(), c, post, nil)
-		if errors.Is(err, errInterrupted) {
-			a.notef("stopped waiting; the task goes on")
-		}
-		return err
+		return a.exchange(cmd.Context(), talk{client: c, post: post, kept: "the task goes on; `" + a.sameSwarm("skep task show %s") + "` tells how"})
 	})
 	return cmd
 }

@@ -42,12 +42,17 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := a.logger(slog.LevelInfo)
+	// A person gets a summary instead of the steps that lead to it.
+	level := &slog.LevelVar{}
+	if a.env.StderrTerminal {
+		level.Set(slog.LevelWarn)
+	}
+	log := a.logger(level)
 	for _, w := range cfg.Warnings {
 		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
 	}
 	h, err := host.New(ctx, host.Options{
-		Config: cfg, DataDir: a.dataDir(), CacheDir: a.env.Cache, Logger: log, Version: readVersions().Skep,
+		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Version: readVersions().Skep,
 	})
 	if err != nil {
 		return err
@@ -57,6 +62,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	log.Info("serving", "address", "http://"+h.Addr(), "admin", h.AdminAddr(), "swarm", cfg.Swarm.Name,
 		"entrypoint", cfg.Swarm.Entrypoint, "agents", len(cfg.Agents), "data", a.dataDir(), "operator_key", h.OperatorKeyPath())
+	level.Set(slog.LevelInfo)
 	err = during(ctx, h, func(ctx context.Context) error {
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
@@ -73,10 +79,10 @@ func (a *app) serve(ctx context.Context) error {
 
 // banner tells a person where everything is.
 func (a *app) banner(cfg *config.Config, h *host.Host) {
-	st := a.noteStyle()
+	st, titles := a.noteStyle(), 6
 	row := func(name, value string) {
 		if value != "" {
-			a.notef("  %s  %s", st.dim(pad(name, 6)), value)
+			a.notef("  %s  %s", st.dim(pad(name, titles)), value)
 		}
 	}
 	a.notef("%s  %s", st.bold("swarm "+cfg.Swarm.Name), st.dim(plural(int64(len(cfg.Agents)), "agent")+", entrypoint "+cfg.Swarm.Entrypoint))
@@ -86,19 +92,27 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 	}
 	row("data", a.dataDir())
 	row("key", h.OperatorKeyPath())
-	width := minNames
+	title, wide := "agents", minNames
 	for _, agent := range cfg.Agents {
-		width = max(width, len(agent.Name))
+		wide = max(wide, len(agent.Name))
 	}
-	for i, agent := range cfg.Agents {
-		title := ""
-		if i == 0 {
-			title = "agents"
-		}
-		a.notef("  %s  %s  %s  %s", st.dim(pad(title, 6)), st.cyan(pad(agent.Name, width)), sourceText(agent.Source), st.dim(shortDigest(agent.Source.Path)))
+	for _, agent := range cfg.Agents {
+		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path)))
+		title = ""
 	}
-	row("try", `skep send "hello"`)
+	row("try", a.sameSwarm(`skep send "hello"`))
+	row("stop", "Ctrl-C")
 	a.notef("")
+}
+
+// sameSwarm adds to a command what makes it find this swarm.
+func (a *app) sameSwarm(command string) string {
+	for _, f := range [][2]string{{"config", a.common.config}, {"data", a.common.data}, {"url", a.common.url}} {
+		if a.common.flagged[f[0]] {
+			command += " --" + f[0] + " " + f[1]
+		}
+	}
+	return command
 }
 
 func sourceText(s config.Source) string { return string(s.Kind) + ":" + s.Ref }

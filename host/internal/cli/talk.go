@@ -16,15 +16,27 @@ const overtime = 10 * time.Second
 
 var errOvertime = errors.New("the host did not end the task in time")
 
+// talk is a post from the command line.
+type talk struct {
+	client *client.Client
+	post   client.Post
+	// names are the swarm's agents, as far as they are known.
+	names []string
+	// kept says what becomes of a task that nobody waits for any more. Its %s
+	// is the task.
+	kept string
+}
+
 // exchange posts a message, shows the mail, and prints the answer.
-func (a *app) exchange(ctx context.Context, c *client.Client, post client.Post, names []string) error {
+func (a *app) exchange(ctx context.Context, t talk) error {
+	c, post := t.client, t.post
 	if post.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, post.Timeout+overtime, errOvertime)
 		defer cancel()
 	}
 	st := a.noteStyle()
-	view := newMailview(a.env.Stderr, st, a.env.Width, append(names, "you")...)
+	view := newMailview(a.env.Stderr, st, a.env.Width, append(t.names, "you")...)
 	task := ""
 	x := &exchange{
 		client: c, post: post,
@@ -44,7 +56,7 @@ func (a *app) exchange(ctx context.Context, c *client.Client, post client.Post, 
 	begun := time.Now()
 	out, err := x.run(ctx)
 	if err != nil {
-		return a.broken(err, task)
+		return t.broken(err, task)
 	}
 	if !a.json() {
 		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
@@ -53,13 +65,13 @@ func (a *app) exchange(ctx context.Context, c *client.Client, post client.Post, 
 }
 
 // broken explains an exchange that came to no answer.
-func (a *app) broken(err error, task string) error {
+func (t talk) broken(err error, task string) error {
 	f := explain(err)
 	if errors.Is(err, errOvertime) {
 		f.code = exitTimeout
 	}
-	if task != "" && f.hint == "" {
-		f.hint = fmt.Sprintf("the host keeps the task: `skep task show %s`", task)
+	if task != "" && t.kept != "" {
+		f.hint = strings.ReplaceAll(t.kept, "%s", printable(task))
 	}
 	return f
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"skep/host/internal/guests"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
+
+func TestMain(m *testing.M) { testscript.Main(beside{m}, map[string]func(){"skep": main}) }
+
+// beside puts the bundled modules where the program under test looks for them:
+// beside itself.
+type beside struct{ m *testing.M }
+
+func (b beside) Run() int {
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
+	plugins := filepath.Join(guests.Root(), "bin", "plugins")
+	if err := os.Symlink(plugins, filepath.Join(dir, "plugins")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return b.m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	guests.Bytes(t, "plugins/script") // builds it when it is stale
+	cache := guests.CacheDir(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               func(env *testscript.Env) error { return setup(env, cache) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile,
+		},
+	})
+}
+
+// setup gives a script two free ports, the compile cache that all tests share,
+// and a directory for temporary files that it can look into.
+func setup(env *testscript.Env, cache string) error {
+	home := filepath.Join(env.WorkDir, ".home")
+	if err := errors.Join(os.MkdirAll(filepath.Join(home, "tmp"), 0o700), os.Symlink(cache, filepath.Join(home, "skep"))); err != nil {
+		return err
+	}
+	env.Setenv("XDG_CACHE_HOME", home)
+	env.Setenv("TMPDIR", filepath.Join(home, "tmp"))
+	for _, name := range []string{"LISTEN", "ADMIN"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		env.Setenv(name, l.Addr().String())
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// code N PROGRAM ARGS… runs a program that must exit with N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// patience bounds how long a script waits for anything.
+const patience = 30 * time.Second
+
+// waitFor ADDRESS waits until something listens there.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor ADDRESS")
+	}
+	var last error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", args[0], time.Second)
+		if err == nil {
+			ts.Check(conn.Close())
+			return
+		}
+		last = err
+	}
+	ts.Fatalf("nothing listens on %s after %v: %v", args[0], patience, last)
+}
+
+// eventually TEXT PROGRAM ARGS… runs a program until its output has a text.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually TEXT PROGRAM ARGS…")
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+	}
+	ts.Fatalf("no %q after %v\nstdout: %s\nstderr: %s", args[0], patience, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+}
+
+// setenvfile NAME FILE sets a variable to what a file holds.
+func setenvFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: setenvfile NAME FILE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"skep/abi"
+	"skep/host/internal/config"
+)
+
+func TestGranted(t *testing.T) {
+	t.Parallel()
+	allow := config.Allow{LLM: []string{"default"}, HTTP: []string{"https://a.example", "https://b.example"}, KV: "agent"}
+	for _, tc := range []struct {
+		key, value string
+		want       bool
+	}{
+		{"llm", `["default"]`, true}, {"llm", `["large"]`, false}, {"llm", ``, true},
+		{"http", `["https://b.example"]`, true}, {"http", `["https://a.example","https://c.example"]`, false}, {"http", `"https://a.example"`, true},
+		{"kv", `"task"`, true}, {"kv", `"agent"`, true}, {"kv", `"instance"`, false}, {"kv", ``, true},
+		{"secrets", `["key"]`, false}, {"files", `["/"]`, false}, {"files", ``, false},
+	} {
+		r := abi.Request{Allow: tc.key, Value: json.RawMessage(tc.value), Reason: "because"}
+		if got := granted(allow, r); got != tc.want {
+			t.Errorf("%s %s: granted %v, want %v", tc.key, tc.value, got, tc.want)
+		}
+	}
+	if granted(config.Allow{}, abi.Request{Allow: "kv"}) {
+		t.Error("kv is granted by nothing")
+	}
+}
+
+// TestMissingGrants wants every fault to show the line that would help.
+func TestMissingGrants(t *testing.T) {
+	t.Parallel()
+	d := &abi.Descriptor{Name: "fetch", Version: "1.0.0", Requests: []abi.Request{
+		{Allow: "http", Value: json.RawMessage(`["https://a.example"]`), Reason: "to read the weather"},
+		{Allow: "kv", Reason: "to remember"},
+		{Allow: "llm", Reason: "to think", Optional: true},
+		{Allow: "gpu", Reason: "to shine"},
+	}}
+	cfg := &config.Config{File: "swarm.toml"}
+	faults := missingGrants(cfg, config.Agent{Name: "weather"}, d)
+	want := []string{
+		`the module fetch 1.0.0 needs HTTP requests to https://a.example (to read the weather) and is not granted it; add to [agents.weather]: allow = { http = ["https://a.example"] }`,
+		`the module fetch 1.0.0 needs a key-value store (to remember) and is not granted it; add to [agents.weather]: allow = { kv = "agent" }`,
+		`the module fetch 1.0.0 needs "gpu" (to shine), which this version of skep does not know`,
+	}
+	if len(faults) != len(want) {
+		t.Fatalf("%d faults, want %d: %v", len(faults), len(want), faults)
+	}
+	for i, f := range faults {
+		if f.Message != want[i] {
+			t.Errorf("fault %d:\n%s\nwant:\n%s", i, f.Message, want[i])
+		}
+	}
+}
+
+func TestRequestLines(t *testing.T) {
+	t.Parallel()
+	d := &abi.Descriptor{Requests: []abi.Request{
+		{Allow: "llm", Value: json.RawMessage(`["default","large"]`), Reason: "to\nthink", Optional: true},
+		{Allow: "secrets", Value: json.RawMessage(`["key"]`), Reason: "to sign"},
+	}}
+	got := strings.Join(requestLines(d), "\n")
+	want := "would like calls to models: default, large: to (1 more line)\nneeds secrets added to its requests: key: to sign"
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestImportLines(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(importLines([]string{"a.one", "a.two", "b.three"}), "\n")
+	if want := "a: one, two\nb: three"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := importLines(nil); len(got) != 1 || got[0] != "nothing" {
+		t.Errorf("got %q", got)
+	}
+}
