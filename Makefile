@@ -64,7 +64,7 @@ bench: guests
 fuzz:
 	@set -e; for p in $$(grep -rl --include='*_test.go' '^func Fuzz' spec abi host | xargs -n1 dirname | sort -u); do \
 		for f in $$(grep -h '^func Fuzz' $$p/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
-			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m); done; done
+			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s; done; done
 
 # The long form of the crash test; the short one is part of `make test`.
 soak: guests

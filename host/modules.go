@@ -38,6 +38,7 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var faults config.Faults
 	for _, a := range cfg.Agents {
 		wasm, err := os.ReadFile(a.Source.Path)
 		if err != nil {
@@ -48,7 +49,11 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 			return err
 		}
 		h.modules[a.Name] = m
+		faults = append(faults, MissingGrants(cfg, a, m.Descriptor())...)
 		h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
+	}
+	if len(faults) > 0 {
+		return faults
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/abi"
+	"skep/host"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/wasmbin"
 )
@@ -147,7 +148,7 @@ func requestLines(d *abi.Descriptor) []string {
 		if r.Optional {
 			need = "would like"
 		}
-		lines[i] = fmt.Sprintf("%s %s: %s", need, wants(r), oneLine(r.Reason))
+		lines[i] = fmt.Sprintf("%s %s: %s", need, host.Wants(r), oneLine(r.Reason))
 	}
 	return lines
 }

@@ -32,6 +32,7 @@ const (
 	defaultWidth, minWide = 110, 60
 	timeColumn            = 8
 	typeColumn            = 9
+	costColumn            = 8
 )
 
 // newMailview prints to w. Names that are known beforehand make the columns
@@ -55,7 +56,7 @@ func (v *mailview) event(e client.Event) {
 		v.start = at
 	}
 	if m, ok := e.Message(); ok {
-		v.message(at, m)
+		v.message(at, m, costOf(e))
 		return
 	}
 	switch {
@@ -76,7 +77,7 @@ var told = map[string]bool{
 var troubles = map[string]bool{"agent_error": true, "run_loop_error": true, "interswarm_error": true, "action_error": true}
 
 // message prints one line for a message, whoever many it is handed to.
-func (v *mailview) message(at time.Time, m mail.Message) {
+func (v *mailview) message(at time.Time, m mail.Message, cost string) {
 	if m.ID == v.last {
 		return
 	}
@@ -87,8 +88,22 @@ func (v *mailview) message(at time.Time, m mail.Message) {
 	v.head()
 	left := v.time(at) + v.style.cyan(pad(clip(from, v.names), v.names)) + v.style.dim(" → ") +
 		v.style.cyan(pad(clip(to, v.names), v.names)) + "  " + v.kind(m) + "  " +
-		v.style.dim(fmt.Sprint(mail.Tier(m))) + "  "
+		v.style.dim(fmt.Sprint(mail.Tier(m))) + "  " + v.style.dim(fmt.Sprintf("%*s  ", costColumn, cost))
 	v.line(left, v.text(m))
+}
+
+// costOf is the computing time of the turn that sent a message, at the first
+// of its messages.
+func costOf(e client.Event) string {
+	var extra struct {
+		Cost *struct {
+			CPU float64 `json:"cpu_ms"`
+		} `json:"cost"`
+	}
+	if json.Unmarshal(e.Extra, &extra) != nil || extra.Cost == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f ms", extra.Cost.CPU)
 }
 
 // head prints the titles of the columns, once.
@@ -98,7 +113,7 @@ func (v *mailview) head() {
 	}
 	v.begun = true
 	titles := pad("", timeColumn-4) + "time  " + pad("from", v.names) + "   " + pad("to", v.names) + "  " +
-		pad("type", typeColumn) + "  tier  mail"
+		pad("type", typeColumn) + "  tier      cost  mail"
 	v.line(v.style.dim(titles), "")
 }
 
@@ -132,7 +147,7 @@ func (v *mailview) kind(m mail.Message) string {
 
 // text gives the subject and the first line of the body, as far as they fit.
 func (v *mailview) text(m mail.Message) string {
-	room := v.width - (timeColumn + 2 + v.names + 3 + v.names + 2 + typeColumn + 2 + 4)
+	room := v.width - (timeColumn + 2 + v.names + 3 + v.names + 2 + typeColumn + 2 + 4 + costColumn + 2)
 	return v.style.mailText(m, room)
 }
 

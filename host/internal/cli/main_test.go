@@ -116,10 +116,14 @@ func mailEvent(id int, second, from, to, kind, subject, body string) string {
 		sender = "system"
 	}
 	text, _ := json.Marshal(body)
+	cost := ""
+	if sender == "agent" {
+		cost = `,"cost":{"fuel":9,"cpu_ms":1.25}`
+	}
 	return fmt.Sprintf("id: %d\nevent: new_message\ndata: {\"timestamp\":\"2026-11-20T12:00:%s+00:00\",\"task_id\":\"t-1\",\"description\":\"\",\"extra_data\":{\"full_message\":{"+
 		`"id":"00000000-0000-4000-8000-%012d","timestamp":"2026-11-20T12:00:%s+00:00","msg_type":%q,"message":{"task_id":"t-1",%q:"00000000-0000-4000-9000-%012d",`+
-		`"sender":{"address_type":%q,"address":%q},%s,"subject":%q,"body":%s}}}}`+"\n\n",
-		id, second, id, second, kind, name, id, sender, from, field, subject, text)
+		`"sender":{"address_type":%q,"address":%q},%s,"subject":%q,"body":%s}}%s}}`+"\n\n",
+		id, second, id, second, kind, name, id, sender, from, field, subject, text, cost)
 }
 
 const completed = "id: 99\nevent: task_complete\ndata: {\"timestamp\":\"x\",\"task_id\":\"t-1\",\"response\":\"42\"}\n\n"
@@ -136,13 +140,13 @@ func conversation() string {
 
 const shown = `task t-1  URL
 
-    time  from         to          type       tier  mail
-   0.000  you        → chief       request    2  What is 6*7? (2 more lines)
-   0.012  chief      → math        request    5  multiply · 6*7
-   0.020  math       → chief       response   5  Re: multiply · �[31m42�
+    time  from         to          type       tier      cost  mail
+   0.000  you        → chief       request    2            What is 6*7? (2 more lines)
+   0.012  chief      → math        request    5    1.2 ms  multiply · 6*7
+   0.020  math       → chief       response   5    1.2 ms  Re: multiply · �[31m42�
    0.021  poet       ✗ failed (trap): unreachable
-   1.500  system     → chief       response   1  ::agent_error:: · poet failed
-   1.750  chief      → all         complete   3  42
+   1.500  system     → chief       response   1            ::agent_error:: · poet failed
+   1.750  chief      → all         complete   3    1.2 ms  42
 
   completed in TIME · 5 messages · 2 turns · 1.23M fuel · 3.2 ms cpu
 `

@@ -42,7 +42,7 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 			continue
 		}
 		good[m.Digest()] = true
-		found.grants = append(found.grants, missingGrants(cfg, agent, m.Descriptor())...)
+		found.grants = append(found.grants, host.MissingGrants(cfg, agent, m.Descriptor())...)
 	}
 	found.modules = len(good)
 	return found, nil

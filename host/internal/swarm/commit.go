@@ -70,6 +70,7 @@ func (r *Runtime) write(s Step) bool {
 
 // charge counts a turn and what it cost.
 func (s *step) charge(rn *run, u Usage) {
+	s.cost = &u
 	u.Turns = 1
 	s.Task.Usage = s.Task.Usage.Add(u)
 	if rn.counted {

@@ -44,7 +44,7 @@ func (s *step) endBySystem(state State, subject, body string) {
 // that still waits keeps the task running: the completion answers only the
 // posts whose message was handled.
 func (s *step) complete(agent string, m mail.Message) {
-	s.event("new_message", "", map[string]any{"full_message": m, "caller": agent, "completion": true})
+	s.newMessage(map[string]any{"full_message": m, "caller": agent, "completion": true})
 	for _, a := range s.def.Agents {
 		s.rememberMessage(a.Name, 0, m)
 	}

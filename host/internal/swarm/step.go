@@ -23,6 +23,9 @@ type step struct {
 	ended, kill, restore bool
 	// resolved are the answers this step gives to waiting posts.
 	resolved map[int64]Answer
+	// cost is that of the turn this step commits; the first message the turn
+	// has sent carries it in the log.
+	cost *Usage
 }
 
 // begin starts a step. The caller holds t.commit and t.mu.
@@ -58,8 +61,19 @@ func (s *step) insert(row Row) int64 {
 		s.left++
 	}
 	s.Insert = append(s.Insert, row)
-	s.event("new_message", "", map[string]any{"full_message": row.Message, "recipient": row.Agent})
+	s.newMessage(map[string]any{"full_message": row.Message, "recipient": row.Agent})
 	return row.N
+}
+
+// newMessage logs that a message was made.
+func (s *step) newMessage(extra map[string]any) {
+	if s.cost != nil {
+		extra["cost"] = map[string]any{
+			"fuel": s.cost.Fuel, "cpu_ms": float64(s.cost.CPU.Microseconds()) / 1e3, "host_calls": s.cost.HostCalls,
+		}
+		s.cost = nil
+	}
+	s.event("new_message", "", extra)
 }
 
 // event logs an event. An empty description is rendered when it is read.

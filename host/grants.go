@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"encoding/json"
@@ -10,16 +10,16 @@ import (
 	"skep/host/internal/config"
 )
 
-// missingGrants lists what a module needs and the file does not grant. What is
+// MissingGrants lists what a module needs and the file does not grant. What is
 // optional is refused at the call and no fault.
-func missingGrants(cfg *config.Config, agent config.Agent, d *abi.Descriptor) config.Faults {
+func MissingGrants(cfg *config.Config, agent config.Agent, d *abi.Descriptor) config.Faults {
 	var faults config.Faults
 	for _, r := range d.Requests {
 		if r.Optional || granted(agent.Allow, r) {
 			continue
 		}
 		text := fmt.Sprintf("the module %s %s needs %s (%s) and is not granted it; add to [agents.%s]: allow = { %s = %s }",
-			d.Name, d.Version, wants(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
+			d.Name, d.Version, Wants(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
 		if !grantable(r.Allow) {
 			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
 				d.Name, d.Version, r.Allow, r.Reason)
@@ -69,8 +69,8 @@ func values(r abi.Request) []string {
 	return many
 }
 
-// wants says in plain words what a request asks for.
-func wants(r abi.Request) string {
+// Wants says in plain words what a request asks for.
+func Wants(r abi.Request) string {
 	named := strings.Join(values(r), ", ")
 	with := func(text, preposition string) string {
 		if named == "" {

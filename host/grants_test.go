@@ -1,8 +1,7 @@
-package cli
+package host
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"skep/abi"
@@ -41,7 +40,7 @@ func TestMissingGrants(t *testing.T) {
 		{Allow: "gpu", Reason: "to shine"},
 	}}
 	cfg := &config.Config{File: "swarm.toml"}
-	faults := missingGrants(cfg, config.Agent{Name: "weather"}, d)
+	faults := MissingGrants(cfg, config.Agent{Name: "weather"}, d)
 	want := []string{
 		`the module fetch 1.0.0 needs HTTP requests to https://a.example (to read the weather) and is not granted it; add to [agents.weather]: allow = { http = ["https://a.example"] }`,
 		`the module fetch 1.0.0 needs a key-value store (to remember) and is not granted it; add to [agents.weather]: allow = { kv = "agent" }`,
@@ -54,29 +53,5 @@ func TestMissingGrants(t *testing.T) {
 		if f.Message != want[i] {
 			t.Errorf("fault %d:\n%s\nwant:\n%s", i, f.Message, want[i])
 		}
-	}
-}
-
-func TestRequestLines(t *testing.T) {
-	t.Parallel()
-	d := &abi.Descriptor{Requests: []abi.Request{
-		{Allow: "llm", Value: json.RawMessage(`["default","large"]`), Reason: "to\nthink", Optional: true},
-		{Allow: "secrets", Value: json.RawMessage(`["key"]`), Reason: "to sign"},
-	}}
-	got := strings.Join(requestLines(d), "\n")
-	want := "would like calls to models: default, large: to (1 more line)\nneeds secrets added to its requests: key: to sign"
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-func TestImportLines(t *testing.T) {
-	t.Parallel()
-	got := strings.Join(importLines([]string{"a.one", "a.two", "b.three"}), "\n")
-	if want := "a: one, two\nb: three"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := importLines(nil); len(got) != 1 || got[0] != "nothing" {
-		t.Errorf("got %q", got)
 	}
 }
