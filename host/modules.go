@@ -32,8 +32,12 @@ func TurnLimits(l config.AgentLimits) sandbox.Limits {
 
 func (h *Host) loadModules(ctx context.Context) (err error) {
 	cfg := h.opt.Config
+	secret, err := h.store.Secret(ctx)
+	if err != nil {
+		return err
+	}
 	h.engine, err = sandbox.New(ctx, sandbox.Options{
-		CacheDir: h.opt.CacheDir, Caps: Caps(cfg.Limits.Module), Logger: h.log,
+		CacheDir: h.opt.CacheDir, Caps: Caps(cfg.Limits.Module), Secret: secret, Logger: h.log,
 	})
 	if err != nil {
 		return err
