@@ -165,7 +165,7 @@ func TestKill(t *testing.T) {
 		wg.Go(func() {
 			for i := c; i < tasks; i += clients {
 				id := fmt.Sprintf("task-%d", i)
-				if err := crashTask(t.Context(), cl, id); err != nil {
+				if err := crashTask(t.Context(), cl, id, i%2 == 0); err != nil {
 					t.Errorf("%s: %v", id, err)
 				}
 				answered.Add(1)
@@ -204,14 +204,14 @@ func killAtRandom(v *victim, done *atomic.Int64, total int64, kills int) func() 
 
 // crashTask runs one task: half the clients wait for the answer of the post,
 // the others post, follow the events, and post again under the same key.
-func crashTask(ctx context.Context, c *client.Client, id string) error {
+func crashTask(ctx context.Context, c *client.Client, id string, events bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	post := client.Post{
 		Task: id, Key: "key-" + id,
 		Body: `[["send_request",{"target":"math","subject":"s","body":"` + id + `"}],["await_message",{}]]`,
 	}
-	if len(id)%2 == 0 {
+	if events {
 		if _, err := c.PostAsync(ctx, post); err != nil {
 			return fmt.Errorf("post: %w", err)
 		}

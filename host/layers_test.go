@@ -36,6 +36,7 @@ var layers = map[string][]string{
 		"host/internal/sandbox", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm",
 		"host/internal/wasmbin",
 	},
+	"host/internal/conform": {"abi", "host/internal/sandbox", "spec/conformance"},
 	"host/internal/cli": {
 		"abi", "host", "host/client", "host/internal/config", "host/internal/sandbox", "host/internal/wasmbin", "spec/mail",
 	},

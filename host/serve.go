@@ -53,9 +53,14 @@ func serveOn(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// shutdown waits for handlers for the configured grace, then cuts them off.
+// telling is how long callers have to be told, after the last turn has ended,
+// what became of their posts.
+const telling = 2 * time.Second
+
+// shutdown waits for handlers for the configured grace, which turns may use up,
+// and for as long as telling takes; then it cuts them off.
 func (h *Host) shutdown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(h.opt.Config.Server.ShutdownGrace, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), h.opt.Config.Server.ShutdownGrace+telling)
 	defer cancel()
 	for _, s := range []*http.Server{h.public, h.admin} {
 		if s == nil {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -59,10 +61,13 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	return out
 }
 
-// Bounds of a turn result's notes.
+// Bounds of a turn's result.
 const (
 	maxNotes = 100
 	maxNote  = 16 << 10
+	// maxStateDepth keeps a state within what every JSON decoder takes, also
+	// inside the next turn's input.
+	maxStateDepth = 256
 )
 
 // parseResult decodes what a turn has written. Nothing is legal and changes
@@ -75,6 +80,12 @@ func parseResult(raw []byte) (abi.TurnResult, error) {
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return r, fmt.Errorf("the turn's result is not JSON of the right shape: %w", err)
+	}
+	if !utf8.Valid(raw) {
+		return r, errors.New("the turn's result is not UTF-8")
+	}
+	if abi.Deeper(r.State, maxStateDepth) {
+		return r, fmt.Errorf("the turn's state is nested deeper than %d levels", maxStateDepth)
 	}
 	if len(r.State) > abi.MaxState {
 		return r, fmt.Errorf("the turn's state has %d bytes, at most %d", len(r.State), abi.MaxState)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"unicode/utf8"
 
 	"skep/abi"
 	"skep/host/internal/swarm"
@@ -17,13 +18,14 @@ type ops struct {
 	logs int
 }
 
-// Bounds of op log (per turn) and of op history (per page).
+// Bounds of any request, of op log (per turn) and of op history (per page).
 const (
 	maxLogLine   = 4 << 10
 	maxLogLines  = 1000
 	maxPage      = 200
 	defaultPage  = 50
 	maxPageBytes = 1 << 20
+	maxRequest   = 2 << 20
 )
 
 // Call performs one op. It never blocks beyond ctx.
@@ -34,6 +36,12 @@ func (o *ops) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Err
 	}
 	if !info.Built {
 		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host does not offer %s", info.Name)
+	}
+	if len(req) > maxRequest {
+		return nil, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
+	}
+	if !utf8.Valid(req) {
+		return nil, abi.Errorf(abi.CodeInvalid, op, "utf8", "the request is not UTF-8")
 	}
 	switch op {
 	case abi.OpLog:
@@ -116,8 +124,8 @@ func (o *ops) history(ctx context.Context, req []byte) ([]byte, *abi.Error) {
 	}
 	page, more := fit(entries, maxPageBytes)
 	rsp := abi.HistoryResponse{Entries: page}
-	if more || len(entries) == ask.Limit {
-		rsp.Next = page[len(page)-1].Seq
+	if n := len(page); n > 0 && (more || page[n-1].Seq < o.turn.HistoryCount()) {
+		rsp.Next = page[n-1].Seq
 	}
 	return encode(abi.OpHistory, rsp)
 }

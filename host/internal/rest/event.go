@@ -58,23 +58,24 @@ type loggedEvent struct {
 // eventPage bounds what is read of a log at once.
 const eventPage = 256
 
-// log reads a task's whole log.
-func (c *call) log(key swarm.TaskKey, asText bool) ([]loggedEvent, error) {
-	all, after := []loggedEvent{}, int64(0)
+// writeLog writes the elements of a task's whole log, page by page: a log may
+// be larger than memory.
+func (c *call) writeLog(key swarm.TaskKey, asText bool) error {
+	separator, after := "", int64(0)
 	for {
 		page, err := c.h.rt.Events(c.ctx(), key, after, eventPage)
-		if err != nil {
-			return nil, err
+		if err != nil || len(page) == 0 {
+			return err
 		}
 		for _, e := range page {
 			one := loggedEvent{Event: e.Name, Data: newEventData(key.Task, e), Sep: "\r\n"}
 			if asText {
 				one.Data = string(encode(one.Data))
 			}
-			all, after = append(all, one), e.Seq
-		}
-		if len(page) < eventPage {
-			return all, nil
+			if _, err := c.w.Write(append([]byte(separator), encode(one)...)); err != nil {
+				return err
+			}
+			separator, after = ",", e.Seq
 		}
 	}
 }

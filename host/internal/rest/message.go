@@ -77,17 +77,25 @@ func (c *call) await(receipt *swarm.Receipt, wait time.Duration, showEvents bool
 	case err != nil:
 		return err
 	}
-	var events []loggedEvent
-	if showEvents {
-		if events, err = c.log(receipt.Task, false); err != nil {
-			return err
-		}
-	}
 	c.w.Header().Set(finishHeader, answer.Subject)
+	if showEvents {
+		return c.replyWithLog(answer.Body, receipt.Task)
+	}
 	return c.reply(struct {
 		Response string        `json:"response"`
 		Events   []loggedEvent `json:"events"`
-	}{answer.Body, events})
+	}{answer.Body, nil})
+}
+
+// replyWithLog answers with the task's whole log beside the answer.
+func (c *call) replyWithLog(body string, task swarm.TaskKey) error {
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(http.StatusOK)
+	head := append([]byte(`{"response":`), encode(body)...)
+	if err := c.writeAround(append(head, ','), []byte("}"), task, false); err != nil {
+		c.abort(err)
+	}
+	return nil
 }
 
 // accepted answers with where the answer will be found. The stream begins

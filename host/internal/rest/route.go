@@ -70,10 +70,16 @@ func (h *Handler) mailRouter() http.Handler {
 		h.notAllowed(w, q, strings.Join(methods, ", "))
 	})
 	for _, rt := range mailRoutes() {
-		path := strings.NewReplacer("{", ":", "}", "").Replace(rt.path)
+		// The rest of the path, because a task's id may hold a slash and
+		// httprouter matches the decoded path.
+		path := strings.NewReplacer("{", "*", "}", "").Replace(rt.path)
 		handle := func(w http.ResponseWriter, q *http.Request, ps httprouter.Params) {
 			for _, p := range ps {
-				q.SetPathValue(p.Key, p.Value)
+				if !oneSegment(q.URL.EscapedPath(), path) {
+					h.notFound(w, q)
+					return
+				}
+				q.SetPathValue(p.Key, strings.TrimPrefix(p.Value, "/"))
 			}
 			h.dispatch(w, q, rt)
 		}
@@ -83,6 +89,13 @@ func (h *Handler) mailRouter() http.Handler {
 		}
 	}
 	return r
+}
+
+// oneSegment reports whether what a path, as it was sent, has in the place of
+// pattern's last part is one segment.
+func oneSegment(sent, pattern string) bool {
+	rest := strings.TrimPrefix(sent, pattern[:strings.LastIndexByte(pattern, '*')])
+	return rest != "" && !strings.Contains(rest, "/")
 }
 
 // ownMux has one entry a path and looks at the method itself, because the

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -46,19 +47,16 @@ func (s stashed) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{s.Tier, s.N, s.Message})
 }
 
-// record reads all there is to show of a task.
+// record reads all there is to show of a task but its log, which is written
+// as it is read; see [call.writeRecord].
 func (c *call) record(id string) (taskRecord, error) {
 	snap, err := c.snapshot(id)
 	if err != nil {
 		return taskRecord{}, err
 	}
-	events, err := c.log(c.task(id), true)
-	if err != nil {
-		return taskRecord{}, err
-	}
 	t := snap.Task
 	r := taskRecord{
-		ID: id, Owner: t.Owner, Contributors: list(t.Contributors), Started: stamp(t.Created), Events: events,
+		ID: id, Owner: t.Owner, Contributors: list(t.Contributors), Started: stamp(t.Created), Events: []loggedEvent{},
 		Running: t.State == swarm.StateRunning, Queue: []stashed{}, Remote: []string{},
 		Completed: t.State != swarm.StateRunning, State: t.State, Usage: newUsage(t.Usage),
 	}
@@ -108,7 +106,34 @@ func (c *call) replyTask(id string) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(r)
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if err := c.writeRecord(r); err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+// writeRecord writes a record, with the log as it is read.
+func (c *call) writeRecord(r taskRecord) error {
+	head, tail, _ := bytes.Cut(encode(r), []byte(`"events":[]`))
+	return c.writeAround(head, tail, c.task(r.ID), true)
+}
+
+// writeAround writes a task's log between two pieces of JSON, as the member
+// "events".
+func (c *call) writeAround(head, tail []byte, key swarm.TaskKey, asText bool) error {
+	if _, err := c.w.Write(append(head, `"events":[`...)); err != nil {
+		return err
+	}
+	if err := c.writeLog(key, asText); err != nil {
+		return err
+	}
+	_, err := c.w.Write(append([]byte{']'}, tail...))
+	return err
 }
 
 // taskPage bounds the records that are read at once.
@@ -124,6 +149,9 @@ func (c *call) tasks() error {
 	}
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
 	separator := "{"
 	for len(page) > 0 {
 		for _, t := range page {
@@ -155,9 +183,10 @@ func (c *call) writeTask(separator, id string) error {
 		return err
 	}
 	line := append([]byte(separator), encode(id)...)
-	line = append(line, ':')
-	_, err = c.w.Write(append(line, encode(r)...))
-	return err
+	if _, err := c.w.Write(append(line, ':')); err != nil {
+		return err
+	}
+	return c.writeRecord(r)
 }
 
 // abort cuts an answer off that has begun, so that the caller does not take a

@@ -164,6 +164,7 @@ func TestTask(t *testing.T) {
 		"unknown in query":    {request{path: "/task?task_id=x"}, 404, `{"detail":"task 'x' not found"}`},
 		"unknown in path":     {request{path: "/tasks/x"}, 404, `{"detail":"task 'x' not found"}`},
 		"own, unknown":        {request{path: "/skep/v1/tasks/x"}, 404, `{"detail":"task 'x' not found"}`},
+		"slash in path":       {request{path: "/tasks/t%2F1"}, 200, `{"task_id":"t/1",`},
 		"own, slash in path":  {request{path: "/skep/v1/tasks/t%2F1"}, 200, `{"task_id":"t/1",`},
 		"own, dots in path":   {request{path: "/skep/v1/tasks/%2E%2E"}, 200, `{"task_id":"..",`},
 		"own, history of it":  {request{path: "/skep/v1/tasks/t%2F1/history?agent=boss&limit=1"}, 200, `{"task_id":"t/1","agent":"boss","entries":[{"seq":1,`},

@@ -19,9 +19,8 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 
 	t.mu.Lock()
 	if rn.killed {
-		t.spent = t.spent.Add(out.Usage)
-		delete(t.running, rn.row.Agent)
 		t.mu.Unlock()
+		r.discard(t, rn, turn, out)
 		return
 	}
 	s := t.begin(r.now())
@@ -48,6 +47,25 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 	turn.flushLogs(r.log)
 }
 
+// discard settles what a turn has cost whose effects do not count. The caller
+// holds t.commit.
+func (r *Runtime) discard(t *live, rn *run, turn *Turn, out Outcome) {
+	t.mu.Lock()
+	out.Usage.Turns = 1
+	t.spent = t.spent.Add(out.Usage)
+	s := t.begin(r.now())
+	t.mu.Unlock()
+	if !r.write(s.Step) {
+		return
+	}
+	t.mu.Lock()
+	delete(t.running, rn.row.Agent)
+	t.apply(s)
+	t.mu.Unlock()
+	r.applied(t)
+	turn.flushLogs(r.log)
+}
+
 // write commits a step, and tries again while the store cannot: the turn has
 // run and its effects are decided. It gives up only when the runtime stops.
 func (r *Runtime) write(s Step) bool {
@@ -58,6 +76,8 @@ func (r *Runtime) write(s Step) bool {
 		}
 		r.log.Error("cannot commit", "task_id", s.Task.Key.Task, "err", err)
 		if errors.Is(err, ErrFenced) {
+			// Another host owns the data; whatever this one does is lost.
+			r.end(ErrFenced)
 			return false
 		}
 		select {
@@ -112,7 +132,7 @@ func (s *step) fail(t *Turn, f Failure) {
 	sender := t.row.Message.Payload.Sender
 	switch {
 	case sender.Type == mail.User || sender.Type == mail.Admin,
-		t.row.Message.Payload.Subject == mail.SubjectMaximumStepsReached:
+		s.Task.Grace && voidAfter(t.row):
 		s.endBySystem(StateFailed, mail.SubjectAgentError, text)
 	case sender.Type == mail.Agent:
 		if _, ok := s.def.agent(sender.Name); ok {

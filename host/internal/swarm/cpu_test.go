@@ -85,6 +85,7 @@ func TestCPUAbandon(t *testing.T) {
 // Instances take turns for slots, and the higher tier goes first.
 func TestScheduleOrder(t *testing.T) {
 	s := newSchedule(1)
+	s.reserve = 0
 	task := func(id, name string) *live { return newLive(TaskKey{inst(id), name}, nil) }
 	s.push(task("a", "a1"), "x", 5)
 	s.push(task("a", "a2"), "x", 5)
@@ -130,5 +131,32 @@ func TestScheduleShare(t *testing.T) {
 	s.done(inst("a"))
 	if r, ok := s.take(); !ok || r.task.key.Instance != "user:a" {
 		t.Errorf("the slot given back is not used: %v, %v", r, ok)
+	}
+}
+
+// When all slots are taken by instances that wait, others still get a turn.
+func TestScheduleReserve(t *testing.T) {
+	s := newSchedule(4)
+	push := func(id, name string) { s.push(newLive(TaskKey{inst(id), name}, nil), "x", 5) }
+	for _, id := range []string{"a", "b", "c", "d"} {
+		push(id, "1")
+		push(id, "2")
+		if _, ok := s.take(); !ok {
+			t.Fatal("a free slot is refused")
+		}
+	}
+	if r, ok := s.take(); ok {
+		t.Errorf("%s got a second turn out of the reserve", r.task.key.Instance)
+	}
+	push("e", "1")
+	if r, ok := s.take(); !ok || r.task.key.Instance != "user:e" {
+		t.Errorf("a newcomer waits for those who wait: %v", ok)
+	}
+	for _, id := range []string{"f", "g", "h", "i"} {
+		push(id, "1")
+		s.take()
+	}
+	if s.slots != -4 {
+		t.Errorf("the reserve has no end: %d slots", s.slots)
 	}
 }

@@ -1,6 +1,8 @@
 package swarm
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,6 +26,8 @@ type effect struct {
 	// opens and closes keep the list of open requests.
 	opens  []OpenRequest
 	closes string
+	// ends is the tool's name when the turn may make no mail call after it.
+	ends string
 	// completion is the message of task_complete.
 	completion *mail.Message
 	// complaint is a system response to the calling agent itself.
@@ -36,7 +40,7 @@ type effect struct {
 func (s *step) stage(t *Turn) {
 	for _, e := range t.staged {
 		s.event("tool_call", "agent "+t.agent.Name+" called "+e.call.Name, map[string]any{
-			"tool_name": e.call.Name, "tool_args": e.call.Args, "tool_call_id": e.call.ID, "caller": t.agent.Name,
+			"tool_name": e.call.Name, "tool_args": shown(e.call.Args), "tool_call_id": e.call.ID, "caller": t.agent.Name,
 		})
 		call, result := e.call, e.result
 		at := mail.FormatTime(e.at)
@@ -50,6 +54,15 @@ func (s *step) stage(t *Turn) {
 		}
 		s.stageMail(t, e)
 	}
+}
+
+// shown is what the log shows of a call's arguments: a body that is long
+// stands in the message's own event already.
+func shown(args json.RawMessage) json.RawMessage {
+	if len(args) > maxShownArgs {
+		return json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(args)))
+	}
+	return args
 }
 
 func (s *step) stageMail(t *Turn, e effect) {

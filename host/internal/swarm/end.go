@@ -51,8 +51,7 @@ func (s *step) complete(agent string, m mail.Message) {
 	body := m.Payload.Body
 	s.Task.Requests, s.Task.Grace = nil, false
 	if s.userLeft() {
-		s.Task.Steps = 0
-		s.Unstash = true
+		s.goOn()
 	} else {
 		s.Task.State = StateCompleted
 		s.stashRest()
@@ -60,6 +59,46 @@ func (s *step) complete(agent string, m mail.Message) {
 	s.answer("task_complete", Answer{
 		State: s.Task.State, Subject: mail.SubjectTaskComplete, Body: body, Caller: agent,
 	}, false)
+}
+
+// goOn makes a completed task run on for a post that nobody has handled yet,
+// with all that was stashed.
+func (s *step) goOn() {
+	s.restore()
+	for i := range s.Insert {
+		if s.Insert[i].Stash {
+			s.Insert[i].Stash = false
+			s.left++
+		}
+	}
+}
+
+// restore puts the stash back into the queue and starts the count anew. A
+// request to finish that nobody has read is void: it was made for what ends
+// here.
+func (s *step) restore() {
+	s.Task.Steps, s.Task.Grace = 0, false
+	s.Unstash, s.Stash = true, false
+	s.left += len(s.live.stash)
+	for _, row := range s.live.stash {
+		if voidAfter(row) {
+			s.void(row)
+		}
+	}
+	for _, q := range s.live.queue {
+		for _, row := range *q {
+			if voidAfter(row) {
+				s.void(row)
+			}
+		}
+	}
+}
+
+func voidAfter(row Row) bool { return row.Message.Payload.Subject == mail.SubjectMaximumStepsReached }
+
+func (s *step) void(row Row) {
+	s.Consume = append(s.Consume, row.N)
+	s.left--
 }
 
 // stashRest takes every row that is left out of the queue, also those this
@@ -107,9 +146,8 @@ func (s *step) answer(event string, a Answer, all bool) {
 
 // reopen makes an ended task run again with its stash, for a new post.
 func (s *step) reopen() {
-	s.Task.State, s.Task.Steps, s.Task.Grace = StateRunning, 0, false
-	s.Unstash = true
-	s.left += len(s.live.stash)
+	s.Task.State = StateRunning
+	s.restore()
 }
 
 func (s *step) graceText() string {

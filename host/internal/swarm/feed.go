@@ -17,11 +17,18 @@ type Feed struct {
 const feedBatch = 32
 
 // Follow returns a feed of the events after a cursor, 0 for all. The task must
-// exist.
+// exist, and so must the event the cursor names.
 func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, error) {
 	t, err := r.existing(ctx, key)
 	if err != nil {
 		return nil, err
+	}
+	t.mu.Lock()
+	end := t.rec.Cursor
+	t.mu.Unlock()
+	if after > end {
+		r.release(t)
+		return nil, refuse(ErrInvalid, "there is no event %d; the log of task '%s' ends at %d", after, key.Task, end)
 	}
 	return &Feed{r, t, after}, nil
 }

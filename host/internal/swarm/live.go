@@ -134,6 +134,19 @@ func (t *live) userWaits(except int64) bool {
 	return false
 }
 
+// drop forgets rows that a step has consumed without running them.
+func (t *live) drop(numbers []int64) {
+	gone := func(row Row) bool { return slices.Contains(numbers, row.N) }
+	for agent, q := range t.queue {
+		if slices.ContainsFunc(*q, gone) {
+			kept := rowHeap(slices.DeleteFunc(slices.Clone(*q), gone))
+			heap.Init(&kept)
+			t.queue[agent] = &kept
+		}
+	}
+	t.stash = slices.DeleteFunc(t.stash, gone)
+}
+
 // notify wakes everybody who follows the task.
 func (t *live) notify() {
 	close(t.changed)

@@ -40,9 +40,11 @@ type Store interface {
 	// HistoryTail returns the newest entries of an agent's history, oldest
 	// first: at most entries of them, and fewer when they exceed bytes.
 	HistoryTail(ctx context.Context, key TaskKey, agent string, entries, bytes int) ([]abi.HistoryEntry, error)
-	// History returns entries with Seq > after, oldest first, at most limit.
+	// History returns entries with Seq > after, oldest first: at most limit of
+	// them, and fewer when they exceed [PageBytes], but one at least. Only an
+	// empty page is the end.
 	History(ctx context.Context, key TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
-	// Events returns events with Seq > after, oldest first, at most limit.
+	// Events returns events with Seq > after, in pages like those of History.
 	Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error)
 	// Submission returns a submission by its key, or ErrNotFound.
 	Submission(ctx context.Context, key InstanceKey, door, id string) (Submission, error)
@@ -54,6 +56,9 @@ type Store interface {
 	// and idempotency keys derive from it.
 	Secret(ctx context.Context) ([]byte, error)
 }
+
+// PageBytes bounds what one read of a log or a history brings into memory.
+const PageBytes = 1 << 20
 
 // Step is one atomic change of one task.
 type Step struct {

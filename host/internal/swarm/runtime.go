@@ -141,6 +141,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	if err := r.recover(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)()
 	var turns, others sync.WaitGroup
 	others.Go(func() { r.alarms.run(ctx, r.now, r.expire) })
 	others.Go(func() { r.sweep(ctx) })
@@ -159,6 +162,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	turns.Wait()
 	stop.Stop()
 	others.Wait()
+	if errors.Is(context.Cause(r.life), ErrFenced) {
+		return ErrFenced
+	}
 	return nil
 }
 

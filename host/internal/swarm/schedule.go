@@ -39,11 +39,13 @@ func (h *readyHeap) Pop() any {
 
 // schedule decides who gets the next turn: instances take turns, and within an
 // instance the highest tier comes first. At most slots turns run at once, and
-// at most share of them for one instance, so that turns which only wait cannot
-// keep others from running.
+// at most share of them for one instance. Beyond the slots there is a reserve
+// for instances of which no turn runs, so that a few which only wait cannot
+// keep all others from running.
 type schedule struct {
 	mu      sync.Mutex
-	slots   int
+	slots   int // free, without the reserve; negative when that is in use
+	reserve int
 	share   int
 	seq     uint64
 	ring    []InstanceKey
@@ -54,7 +56,7 @@ type schedule struct {
 
 func newSchedule(slots int) *schedule {
 	return &schedule{
-		slots: slots, share: max(1, slots/4),
+		slots: slots, reserve: slots, share: max(1, slots/4),
 		queue: map[InstanceKey]*readyHeap{}, running: map[InstanceKey]int{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -109,10 +111,14 @@ func (s *schedule) next(ctx context.Context) (r ready, ok bool) {
 func (s *schedule) take() (ready, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.slots == 0 {
+	share := s.share
+	if s.slots <= 0 {
+		share = 1
+	}
+	if s.slots <= -s.reserve {
 		return ready{}, false
 	}
-	i := slices.IndexFunc(s.ring, func(k InstanceKey) bool { return s.running[k] < s.share })
+	i := slices.IndexFunc(s.ring, func(k InstanceKey) bool { return s.running[k] < share })
 	if i < 0 {
 		return ready{}, false
 	}

@@ -19,8 +19,8 @@ type step struct {
 	// left counts the rows that can still make the task progress.
 	left int
 	// ended is set when the step ends the task; kill says that the turns
-	// that run must stop, restore that the stash goes back to the queue.
-	ended, kill, restore bool
+	// that run must stop.
+	ended, kill bool
 	// resolved are the answers this step gives to waiting posts.
 	resolved map[int64]Answer
 	// cost is that of the turn this step commits; the first message the turn
@@ -124,6 +124,7 @@ func (s *step) settle() {
 // t.mu.
 func (t *live) apply(s *step) {
 	t.exists, t.rec, t.spent = true, s.Task, Usage{}
+	t.drop(s.Consume)
 	switch {
 	case s.Stash:
 		t.stashRunning(s.kill)
@@ -172,9 +173,10 @@ func (t *live) extend(e AgentEntry) {
 	if !ok && e.Entry.Seq > 1 {
 		return
 	}
-	tail = append(tail, e.Entry)
-	if n := len(tail) - abi.HistoryTailEntries; n > 0 {
-		tail = slices.Clone(tail[n:])
+	full := append(tail, e.Entry)
+	tail = boundTail(full[max(0, len(full)-abi.HistoryTailEntries):])
+	if len(tail) < len(full) {
+		tail = slices.Clone(tail) // let go of what was dropped
 	}
 	t.tails[e.Agent] = tail
 }

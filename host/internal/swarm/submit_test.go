@@ -246,6 +246,9 @@ func TestFeedResumes(t *testing.T) {
 			t.Errorf("from %d: %d events from %d, %v", cut, len(rest), rest[0].Seq, err)
 		}
 	}
+	if _, err := h.rt.Follow(context.Background(), key("t"), 999); !errors.Is(err, swarm.ErrInvalid) {
+		t.Errorf("beyond the log: %v", err)
+	}
 	if _, err := h.rt.Follow(context.Background(), key("none"), 0); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("an unknown task: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"skep/abi"
 	"skep/spec/mail"
@@ -79,6 +80,9 @@ func countsStep(row Row) bool {
 func (r *Runtime) runTurn(t *live, j *job) {
 	defer j.run.cancel(nil)
 	turn, err := r.prepare(t, j)
+	if err != nil && r.life.Err() != nil {
+		return // the row is still in the store
+	}
 	if err != nil {
 		turn = &Turn{rt: r, task: t, agent: j.agent, row: j.run.row, rec: j.rec, start: r.now(), clock: newClock(r.now(), r.now)}
 		r.finish(t, j.run, turn, Outcome{Failure: &Failure{Cause: "host", Message: err.Error()}})
@@ -91,9 +95,9 @@ func (r *Runtime) runTurn(t *live, j *job) {
 	out := r.execute(ctx, turn)
 	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
 		// The row stays in the store; the next start runs the turn again.
-		t.mu.Lock()
-		t.spent = t.spent.Add(out.Usage)
-		t.mu.Unlock()
+		t.commit.Lock()
+		defer t.commit.Unlock()
+		r.discard(t, j.run, turn, out)
 		return
 	}
 	r.finish(t, j.run, turn, out)
@@ -115,11 +119,28 @@ func (r *Runtime) prepare(t *live, j *job) (*Turn, error) {
 	if _, ok := t.def.agent(j.agent.Name); !ok {
 		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", j.agent.Name, t.def.Name)
 	}
-	tail, err := r.tail(t, j.agent.Name, j.rec.History[j.agent.Name])
+	tail, err := r.tailSoon(t, j.agent.Name, j.rec.History[j.agent.Name])
 	if err != nil {
 		return nil, fmt.Errorf("read the history of agent %q: %w", j.agent.Name, err)
 	}
 	return r.newTurn(t, j.agent, j.run.row, j.rec, j.state, tail)
+}
+
+// tailSoon is tail, tried again while the store cannot: a disk that is slow for
+// a moment must not end a user's task.
+func (r *Runtime) tailSoon(t *live, agent string, count int64) (tail []abi.HistoryEntry, err error) {
+	for wait := 50 * time.Millisecond; wait < 5*time.Second; wait *= 2 {
+		if tail, err = r.tail(t, agent, count); err == nil {
+			return tail, nil
+		}
+		r.log.Error("cannot read a history", "task_id", t.key.Task, "agent", agent, "err", err)
+		select {
+		case <-time.After(wait):
+		case <-r.life.Done():
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // tail returns the newest entries of an agent's history up to the count-th,

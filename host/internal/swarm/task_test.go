@@ -471,3 +471,99 @@ func TestTiers(t *testing.T) {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
+
+// A post that waits while the limit is reached is not answered by the task's
+// first end: its message gets its turn.
+func TestPostDuringGrace(t *testing.T) {
+	for _, during := range []string{"first turn", "grace turn"} {
+		t.Run(during, func(t *testing.T) {
+			h := newHive(t, func(h *hive) { h.def.Limits.TaskMessages = 1 })
+			entered, gate := make(chan struct{}, 8), make(chan struct{})
+			h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+				m := incoming(turn)
+				if grace := m.Payload.Subject == mail.SubjectMaximumStepsReached; grace == (during == "grace turn") || m.Payload.Body == "one" {
+					entered <- struct{}{}
+					<-gate
+				}
+				if m.Payload.Body == "one" {
+					call(turn, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": ""})
+					return swarm.Outcome{}
+				}
+				return script(ctx, turn)
+			}
+			first := h.mustPost("one", task("t"))
+			<-entered
+			if during == "grace turn" {
+				gate <- struct{}{}
+				<-entered
+			}
+			second := h.mustPost("two", task("t"))
+			close(gate)
+			if a := h.answer(first); !strings.HasPrefix(a.Body, "boss got [::maximum_steps_reached::]") {
+				t.Errorf("first = %+v", a)
+			}
+			if a := h.answer(second); a.Body != "boss got [q] two" || a.State != swarm.StateCompleted {
+				t.Errorf("second = %+v", a)
+			}
+		})
+	}
+}
+
+// A request to finish that was never read does not reach into the next run.
+func TestStaleLimitMessage(t *testing.T) {
+	h := newHive(t, func(h *hive) {
+		h.def.Limits.TaskMessages = 3
+		h.def.Agents[1].CanComplete = true
+	})
+	busy, gate := make(chan struct{}), make(chan struct{})
+	h.agents.by["math"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		close(busy)
+		<-gate
+		call(turn, mail.ToolTaskComplete, obj{"finish_message": "math was faster"})
+		return swarm.Outcome{}
+	}
+	block := make(chan struct{})
+	h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		switch m := incoming(turn); {
+		case m.Payload.Body == "one":
+			call(turn, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": ""})
+			call(turn, mail.ToolSendRequest, obj{"target": "text", "subject": "s", "body": ""})
+			return swarm.Outcome{}
+		case m.Payload.Subject == mail.SubjectMaximumStepsReached:
+			<-block
+		}
+		return script(ctx, turn)
+	}
+	h.agents.by["text"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		<-busy
+		call(turn, mail.ToolSendRequest, obj{"target": "boss", "subject": "one too many", "body": ""})
+		return swarm.Outcome{}
+	}
+	r := h.mustPost("one", task("t"))
+	eventually(t, "the limit is reached", func() bool { return h.record("t").Task.Grace })
+	close(gate)
+	if a := h.answer(r); a.Body != "math was faster" {
+		t.Fatalf("answer = %+v", a)
+	}
+	close(block)
+	if a := h.ask("two", task("t")); a.Body != "boss got [q] two" {
+		t.Errorf("the next run: %+v", a)
+	}
+}
+
+// What a killed turn has cost is kept (design §4).
+func TestUsageOfKilledTurn(t *testing.T) {
+	h := newHive(t)
+	entered := make(chan struct{})
+	h.agents.by["boss"] = func(ctx context.Context, _ *swarm.Turn) swarm.Outcome {
+		close(entered)
+		<-ctx.Done()
+		return swarm.Outcome{Usage: swarm.Usage{Fuel: 777}, Failure: &swarm.Failure{Cause: "cancelled"}}
+	}
+	h.mustPost("x", task("t"))
+	<-entered
+	if err := h.rt.Cancel(context.Background(), key("t"), "user:alice"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cost is settled", func() bool { return h.record("t").Task.Usage.Fuel == 777 })
+}

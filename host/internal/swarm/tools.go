@@ -18,21 +18,6 @@ type Toolbook interface {
 	ToolArgs(tool string, args []byte) error
 }
 
-// toolArgs is the union of all tools' parameters; the schema has seen them.
-type toolArgs struct {
-	Target  string   `json:"target"`
-	Targets []string `json:"targets"`
-	Subject string   `json:"subject"`
-	Body    string   `json:"body"`
-	Note    *string  `json:"note"`
-	Reason  *string  `json:"reason"`
-	Finish  *string  `json:"finish_message"`
-	Summary *bool    `json:"get_summary"`
-	Who     bool     `json:"get_identity"`
-	Tool    []string `json:"get_tool_help"`
-	Full    bool     `json:"get_full_protocol"`
-}
-
 // Mail handles one call of op mail. A refusal changes nothing in the mail
 // world but is kept in the agent's history.
 func (t *Turn) Mail(req abi.MailRequest) (abi.MailResponse, *abi.Error) {
@@ -54,13 +39,17 @@ func (t *Turn) Mail(req abi.MailRequest) (abi.MailResponse, *abi.Error) {
 	return t.record(e, text, fault)
 }
 
-// record stages an effect with its result.
+// record stages an effect with its result. A refusal is kept as well, without
+// arguments that are long: whoever is refused must not fill the log.
 func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse, *abi.Error) {
+	if fault != nil && len(e.call.Args) > maxRefusedArgs {
+		e.call.Args = json.RawMessage(`{}`)
+	}
 	size := len(e.call.Args) + len(e.complaint)
 	if e.message != nil {
 		size += len(e.message.Payload.Body) * len(e.recipients)
 	}
-	if fault == nil && t.bytes+size > maxStagedBytes {
+	if t.bytes+size > maxStagedBytes {
 		return abi.MailResponse{}, abi.Errorf(abi.CodeLimit, abi.OpMail, "staged_bytes",
 			"a turn may send %d bytes of mail", maxStagedBytes)
 	}
@@ -73,6 +62,7 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 	}
 	e.result = abi.Result{ID: e.call.ID, OK: true, Text: "SUCCESS: " + text}
 	t.staged = append(t.staged, e)
+	t.over = e.ends
 	rsp := abi.MailResponse{Text: e.result.Text}
 	if e.message != nil {
 		rsp.ID = e.message.ID
@@ -87,18 +77,14 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 // or the refusal together with the complaint that goes to the agent's mail.
 func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 	if !slices.Contains(mail.Tools(), e.call.Name) {
-		e.call.Args = boundArgs(e.call.Args)
-		return "", t.complain(e, abi.CodeNotFound, "tool", mail.SubjectToolCallError, "there is no MAIL tool %q", e.call.Name)
+		return "", t.complain(e, abi.CodeNotFound, "tool", mail.SubjectToolCallError, "there is no MAIL tool %.64q", e.call.Name)
 	}
 	if !t.granted(e.call.Name) {
 		return "", t.complain(e, abi.CodeDenied, "tool", mail.SubjectToolCallError, "agent %q is not given the tool %s: %s",
 			t.agent.Name, e.call.Name, whyNot(t.agent, e.call.Name))
 	}
-	if err := t.rt.tools.ToolArgs(e.call.Name, e.call.Args); err != nil {
-		return "", t.complain(e, abi.CodeInvalid, "args", mail.SubjectToolCallError, "error in the arguments of %s: %v", e.call.Name, err)
-	}
-	var args toolArgs
-	if err := json.Unmarshal(e.call.Args, &args); err != nil {
+	args, err := t.rt.readArgs(e.call.Name, e.call.Args)
+	if err != nil {
 		return "", t.complain(e, abi.CodeInvalid, "args", mail.SubjectToolCallError, "error in the arguments of %s: %v", e.call.Name, err)
 	}
 	switch e.call.Name {
@@ -114,15 +100,6 @@ func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 		return t.ignore(e, args)
 	}
 	return t.help(e, args)
-}
-
-// boundArgs keeps the arguments of an unknown tool out of the log when they
-// are large.
-func boundArgs(args json.RawMessage) json.RawMessage {
-	if len(args) > MaxSubject {
-		return json.RawMessage(`{}`)
-	}
-	return args
 }
 
 // complain refuses a call and lets the agent find the reason in its mail as
@@ -168,7 +145,7 @@ func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
 		return "", t.complain(e, abi.CodeConflict, "nothing_to_await", mail.SubjectToolCallError,
 			"no outstanding requests and message queue is empty")
 	}
-	t.over = e.call.Name
+	e.ends = e.call.Name
 	text, suffix := "waiting for a new message", ""
 	e.extra = map[string]any{"caller": t.agent.Name}
 	if args.Reason != nil && *args.Reason != "" {
@@ -183,14 +160,15 @@ func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
 // moreToCome is the stall rule seen from inside the turn: would a row remain
 // after this turn's staged effects?
 func (t *Turn) moreToCome() bool {
-	for _, e := range t.staged {
-		if len(e.recipients) > 0 || e.complaint != "" {
-			return true
-		}
-	}
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	return t.task.pending() > 1
+	if t.task.pending() > 1 {
+		return true
+	}
+	// In the grace turn what is sent goes to the stash.
+	return !t.task.rec.Grace && slices.ContainsFunc(t.staged, func(e effect) bool {
+		return len(e.recipients) > 0 || e.complaint != ""
+	})
 }
 
 func (t *Turn) taskComplete(e *effect, args toolArgs) (string, *abi.Error) {
@@ -201,7 +179,7 @@ func (t *Turn) taskComplete(e *effect, args toolArgs) (string, *abi.Error) {
 	if fault := checkSize(body); fault != nil {
 		return "", fault
 	}
-	t.over = e.call.Name
+	e.ends = e.call.Name
 	m := t.compose(mail.BroadcastComplete, "", []mail.Address{{Type: mail.Agent, Name: mail.ReservedAll}},
 		mail.SubjectTaskComplete, body)
 	e.completion = &m

@@ -90,6 +90,10 @@ func (t *Turn) History(ctx context.Context, after int64, limit int) ([]abi.Histo
 	return entries, nil
 }
 
+// HistoryCount is the number of entries of the agent's history as of the
+// turn's start.
+func (t *Turn) HistoryCount() int64 { return t.rec.History[t.agent.Name] }
+
 // newTurn prepares a turn. The tail is the agent's history tail.
 func (r *Runtime) newTurn(t *live, agent *Agent, row Row, rec Task, state json.RawMessage, tail []abi.HistoryEntry) (*Turn, error) {
 	start := r.now()

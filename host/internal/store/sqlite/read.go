@@ -124,7 +124,7 @@ func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.Ins
 // Events implements [swarm.Store].
 func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error) {
 	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
-	kept, err := collect(rows, err, scanEntry)
+	kept, err := collectUntil(rows, err, scanPage())
 	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
 		err = decode(e.body, &ev)
 		ev.Seq = e.seq
@@ -136,7 +136,7 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 // History implements [swarm.Store].
 func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
 	rows, err := s.readers.history.QueryContext(ctx, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
-	kept, err := collect(rows, err, scanEntry)
+	kept, err := collectUntil(rows, err, scanPage())
 	entries, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
 	return entries, failed("read history of task", key.Task, err)
 }
@@ -153,6 +153,19 @@ func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string
 	slices.Reverse(kept)
 	tail, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
 	return tail, failed("read history of task", key.Task, err)
+}
+
+// scanPage reads entries until they exceed a page's bytes; the first always
+// belongs to the page.
+func scanPage() func(*sql.Rows) (entry, bool, error) {
+	left, first := swarm.PageBytes, true
+	return func(rows *sql.Rows) (entry, bool, error) {
+		e, err := scanEntry(rows)
+		left -= len(e.body) - 1
+		more := first || left >= 0
+		first = false
+		return e, more, err
+	}
 }
 
 // Submission implements [swarm.Store].

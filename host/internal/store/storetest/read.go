@@ -2,18 +2,20 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"skep/host/internal/swarm"
 )
 
 var readCases = map[string]func(*testing.T, Engine){
-	"nothing is there":        readNothing,
-	"events come in pages":    readEvents,
-	"history comes in pages":  readHistory,
-	"secret is made once":     readSecret,
-	"claim lists what runs":   readClaim,
-	"gaps do not stop a page": readGaps,
+	"nothing is there":         readNothing,
+	"events come in pages":     readEvents,
+	"history comes in pages":   readHistory,
+	"large entries end a page": readLarge,
+	"secret is made once":      readSecret,
+	"claim lists what runs":    readClaim,
+	"gaps do not stop a page":  readGaps,
 }
 
 func readNothing(t *testing.T, s Engine) {
@@ -155,4 +157,24 @@ func set[K comparable](keys []K) map[K]bool {
 		m[k] = true
 	}
 	return m
+}
+
+// readLarge wants pages that end early when their entries are large, and no
+// empty page before the end.
+func readLarge(t *testing.T, s Engine) {
+	st := newStory(alice, "t1")
+	step := st.step()
+	for range 5 {
+		e := st.event("e")
+		e.Description = strings.Repeat("x", swarm.PageBytes/2+1)
+		step.Events = append(step.Events, e)
+		step.History = append(step.History, st.note("a", e.Description))
+	}
+	mustCommit(t, s, step)
+	for after := int64(0); after < 5; after++ {
+		events, err := s.Events(t.Context(), st.key(), after, everything)
+		same(t, "events of a page", []any{seqs(events), err}, []any{[]int64{after + 1}, nil})
+		entries, err := s.History(t.Context(), st.key(), "a", after, everything)
+		same(t, "entries of a page", []any{entrySeqs(entries), err}, []any{[]int64{after + 1}, nil})
+	}
 }

@@ -1,0 +1,71 @@
+package swarm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"skep/abi"
+	"skep/spec/mail"
+)
+
+// Bounds of a call's arguments. What is checked, and how, must cost the host
+// little whatever a guest sends: the schema's validator spends microseconds on
+// every element it finds fault with.
+const (
+	// maxArgs leaves room for a body of the largest size in any spelling.
+	maxArgs = 6*(MaxBody+MaxSubject) + 4<<10
+	// maxArgsDepth is far more than any tool needs.
+	maxArgsDepth = 16
+	// maxTargets bounds the lists in them.
+	maxTargets = mail.DefaultRecipients
+	// smallArgs go to the schema as they are, for the better message; larger
+	// ones are decoded first.
+	smallArgs = 4 << 10
+	// maxRefusedArgs of a refused call are kept, maxShownArgs of any shown.
+	maxRefusedArgs = 4 << 10
+	maxShownArgs   = 16 << 10
+)
+
+// toolArgs is the union of all tools' parameters.
+type toolArgs struct {
+	Target  string   `json:"target"`
+	Targets []string `json:"targets"`
+	Subject string   `json:"subject"`
+	Body    string   `json:"body"`
+	Note    *string  `json:"note"`
+	Reason  *string  `json:"reason"`
+	Finish  *string  `json:"finish_message"`
+	Summary *bool    `json:"get_summary"`
+	Who     bool     `json:"get_identity"`
+	Tool    []string `json:"get_tool_help"`
+	Full    bool     `json:"get_full_protocol"`
+}
+
+// readArgs checks a call's arguments against the tool's schema and decodes
+// them.
+func (r *Runtime) readArgs(tool string, raw []byte) (args toolArgs, err error) {
+	if len(raw) > maxArgs {
+		return args, fmt.Errorf("%d bytes, at most %d", len(raw), maxArgs)
+	}
+	if abi.Deeper(raw, maxArgsDepth) {
+		return args, fmt.Errorf("nested deeper than %d levels", maxArgsDepth)
+	}
+	if len(raw) <= smallArgs {
+		if err := r.tools.ToolArgs(tool, raw); err != nil {
+			return args, err
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&args); err != nil {
+		return args, err
+	}
+	if len(args.Targets) > maxTargets || len(args.Tool) > maxTargets {
+		return args, fmt.Errorf("a list of more than %d names", maxTargets)
+	}
+	if len(raw) > smallArgs {
+		err = r.tools.ToolArgs(tool, raw)
+	}
+	return args, err
+}
