@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-
 	"skep/abi"
 	"skep/host/internal/guests"
 )
@@ -17,18 +15,6 @@ import (
 type answering struct{ body []byte }
 
 func (a answering) Call(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { return a.body, nil }
-
-// BenchmarkCleanTurn is a whole turn of a std-Go agent in a fresh instance.
-func BenchmarkCleanTurn(b *testing.B) {
-	m := goGuest(b, "plugins/script")
-	turn := Turn{Input: input(b, "hello"), Clock: newClock(), Ops: answering{[]byte(`{"text":"SUCCESS"}`)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if r := m.Turn(context.Background(), turn); r.Exit != nil {
-			b.Fatal(r.Exit)
-		}
-	}
-}
 
 // live starts an instance of the script agent that can be called again and
 // again, metered or as its author wrote it.
@@ -40,32 +26,15 @@ func live(b *testing.B, metered bool) *run {
 	if exit := r.start(); exit != nil {
 		b.Fatal(exit)
 	}
-	b.Cleanup(r.drop)
+	b.Cleanup(func() { r.drop(nil) })
 	r.begin()
 	if metered {
 		return r
 	}
-	ctx := context.Background()
-	compiled, err := m.engine.runtime.CompileModule(ctx, guests.Bytes(b, "plugins/script"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	plain := newRun(ctx, m, r.turn)
-	plain.slice = r.slice // imports charge somewhere
-	plain.clock = r.clock
-	plain.starting = false
-	plain.meter = r.meter
-	plain.guest, err = m.engine.runtime.InstantiateModule(plain.guestContext(), compiled,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions())
-	if err != nil {
-		b.Fatal(err)
-	}
-	plain.memory = plain.guest.Memory()
-	b.Cleanup(func() { _ = plain.guest.Close(ctx) })
-	if exit := plain.callVoid(abi.ExportInitialize); exit != nil {
-		b.Fatal(exit)
-	}
-	return plain
+	plain := newPlain(b, m, guests.Bytes(b, "plugins/script"))
+	p := plain.start(b, r.turn, r)
+	b.Cleanup(func() { _ = p.guest.Close(context.Background()) })
+	return p
 }
 
 func benchmarkJSON(b *testing.B, metered bool) {
@@ -95,7 +64,7 @@ func BenchmarkOp(b *testing.B) {
 	if exit := r.start(); exit != nil {
 		b.Fatal(exit)
 	}
-	defer r.drop()
+	defer r.drop(nil)
 	r.begin()
 	b.ResetTimer()
 	for n := b.N; n > 0; {

@@ -26,16 +26,32 @@ type Options struct {
 	Caps wasmbin.Caps
 	// Secret seeds the randomness of images together with the module's digest.
 	Secret []byte
-	Logger *slog.Logger
+	// IdlePerModule and IdleTotal bound the instances that wait for their next
+	// turn: by default 64 of 64 MiB, and 1024 of 256 MiB. A count below zero
+	// keeps none.
+	IdlePerModule, IdleTotal IdleLimits
+	// Memory is what all instances and images may take before idle instances
+	// are given up, by default 1 GiB. What runs is counted with the whole size
+	// of its memory. A turn is never refused for it.
+	Memory int64
+	// CopyImages copies images also where the system could share their pages.
+	CopyImages bool
+	Logger     *slog.Logger
 }
 
-// Engine compiles modules and keeps them. It is safe for concurrent use.
+// Engine compiles modules and keeps them, their images and idle instances. It is
+// safe for concurrent use.
 type Engine struct {
 	caps    wasmbin.Caps
 	secret  []byte
 	log     *slog.Logger
 	cache   wazero.CompilationCache // nil without a directory
 	runtime wazero.Runtime
+	// instances is the configuration of every instance: nameless, and nothing
+	// runs by itself.
+	instances wazero.ModuleConfig
+	pool      *pool
+	copies    bool
 
 	running sync.WaitGroup // turns and loads
 
@@ -57,7 +73,8 @@ var errClosed = errors.New("the sandbox is closed")
 // New makes an engine.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{caps: o.Caps, secret: o.Secret, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		modules: map[string]*slot{}}
+		instances: wazero.NewModuleConfig().WithName("").WithStartFunctions(),
+		pool:      newPool(o), copies: o.CopyImages, modules: map[string]*slot{}}
 	if e.caps == (wasmbin.Caps{}) {
 		e.caps = wasmbin.DefaultCaps()
 	}
@@ -77,8 +94,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close waits for running turns and frees all modules. Cancel the turns'
-// contexts first.
+// Close waits for running turns and frees all instances, images and modules.
+// Cancel the turns' contexts first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	closed := e.closed
@@ -88,6 +105,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	e.running.Wait()
+	e.pool.close()
 	err := e.runtime.Close(ctx)
 	if e.cache != nil {
 		err = errors.Join(err, e.cache.Close(ctx))

@@ -69,9 +69,8 @@ func offer(ctx context.Context, rt wazero.Runtime) error {
 
 // enter finds the run that a guest's call belongs to.
 func enter(f hostFunc) api.GoModuleFunc {
-	return func(ctx context.Context, guest api.Module, stack []uint64) {
+	return func(ctx context.Context, _ api.Module, stack []uint64) {
 		r := ctx.(*guestContext).run
-		r.bind(guest)
 		r.inside = f.name
 		f.call(r, stack)
 		r.inside = ""

@@ -63,6 +63,21 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
+// startLimits are the limits that decide what an instance is when its turn
+// begins. Others hold from skep_turn on.
+type startLimits struct {
+	Memory, Stack int64
+	Fuel          uint64
+}
+
+// atStart returns the limits that hold until skep_turn: an agent's bounds of
+// output and host calls are those of its turns.
+func (l Limits) atStart() Limits {
+	d := DefaultLimits()
+	l.Output, l.HostCalls, l.HostBytes = d.Output, d.HostCalls, d.HostBytes
+	return l
+}
+
 // Fixed bounds that no operator needs to raise.
 const (
 	maxRequest    = 4 << 20 // bytes of one op's request

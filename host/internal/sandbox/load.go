@@ -89,16 +89,16 @@ func (e *Engine) make(ctx context.Context, wasm []byte, digest string) (*Module,
 	if err := checkContract(admitted); err != nil {
 		return nil, refusal(StepABI, err)
 	}
-	metered, err := admitted.Meter(wasmbin.Options{})
+	bare, err := admitted.MeterBare(wasmbin.Options{})
 	if err != nil {
 		return nil, refusal(StepMeter, err)
 	}
-	compiled, err := e.runtime.CompileModule(ctx, metered)
+	compiled, err := e.runtime.CompileModule(ctx, bare.Wasm)
 	if err != nil {
 		return nil, refusal(StepCompile, fmt.Errorf("%w; the module is not valid WebAssembly", err))
 	}
-	m := &Module{engine: e, digest: digest, size: len(wasm), compiled: compiled,
-		seed: e.imageSeed(digest), minMemory: minMemory(admitted)}
+	m := newModule(e, digest, admitted, bare)
+	m.size, m.compiled = len(wasm), compiled
 	m.descriptor, err = m.describe(ctx, admitted)
 	if err != nil {
 		return nil, refusal(StepDescribe, errors.Join(err, compiled.Close(ctx)))
@@ -117,15 +117,6 @@ func refusal(step Step, err error) *LoadError {
 		le.Key = exit.Limit
 	}
 	return le
-}
-
-// minMemory returns the bytes of memory a module starts with.
-func minMemory(m *wasmbin.Module) int64 {
-	var n int64
-	for _, mem := range m.Memories {
-		n += int64(mem.Min) * page
-	}
-	return n
 }
 
 // describe reads the module's descriptor from its custom section, or runs
@@ -150,8 +141,12 @@ func (m *Module) describe(ctx context.Context, admitted *wasmbin.Module) (*abi.D
 
 // runDescribe runs skep_describe in an instance of its own.
 func (m *Module) runDescribe(ctx context.Context) ([]byte, *Exit) {
-	r := newRun(ctx, m, Turn{Limits: Limits{Output: abi.MaxDescriptor}})
+	r := newRun(ctx, m, Turn{})
+	r.limits.Output = abi.MaxDescriptor
 	exit := r.fence(func() *Exit {
+		if exit := r.admitted(); exit != nil {
+			return exit
+		}
 		if exit := r.instantiate(); exit != nil {
 			return exit
 		}

@@ -7,16 +7,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"skep/abi"
-	"skep/host/internal/wasmbin"
 )
 
-// run is one instance on its way through one call. It serves one goroutine and
-// is never used again.
+// run is one call on its way, in an instance. It serves one goroutine and is
+// never used again.
 type run struct {
 	ctx    context.Context // the caller's, for waiting; a run lives within one call
 	module *Module
@@ -32,10 +29,10 @@ type run struct {
 	clock    Clock
 	random   *rand.ChaCha8
 
+	inst   *instance // and of it:
 	guest  api.Module
 	memory api.Memory
 	slice  api.MutableGlobal
-	linear *linear
 	meter  meter
 	token  token
 	size   int64 // of the memory, at the end
@@ -53,14 +50,8 @@ type run struct {
 	exit   *Exit
 }
 
-// guestContext is what wazero hands to every host function.
-type guestContext struct {
-	context.Context
-	run *run
-}
-
 func newRun(ctx context.Context, m *Module, t Turn) *run {
-	r := &run{ctx: ctx, module: m, turn: t, limits: t.Limits.withDefaults(), log: m.engine.log, starting: true}
+	r := &run{ctx: ctx, module: m, turn: t, limits: t.Limits.withDefaults().atStart(), log: m.engine.log, starting: true}
 	r.deadline, r.timed = ctx.Deadline()
 	r.clock = &imageClock{imageTime}
 	r.random = rand.NewChaCha8(m.seed)
@@ -71,9 +62,9 @@ func newRun(ctx context.Context, m *Module, t Turn) *run {
 }
 
 // fence runs what happens in or for the guest, and is the one place where a
-// panic is recovered. The guest's memory is given back behind it.
+// panic is recovered. What becomes of the instance is decided behind it.
 func (r *run) fence(body func() *Exit) (exit *Exit) {
-	defer r.drop()
+	defer func() { r.drop(exit) }()
 	defer func() {
 		if v := recover(); v != nil {
 			exit = &Exit{Kind: ExitHost, Message: fmt.Sprintf("panic in the host (%s): %v", r.inside, v)}
@@ -84,58 +75,34 @@ func (r *run) fence(body func() *Exit) (exit *Exit) {
 	return exit
 }
 
-// drop reads the counters and closes the instance. wazero does not free the
-// memory of an instance whose start function failed, so it is freed here too.
-func (r *run) drop() {
+// drop reads the counters and gives the instance back: to the pool where the
+// turn ended well and the instance can be made as new, to nobody otherwise. The
+// guest's code has been left, but after a trap, a kill or a panic nobody knows
+// in which state; wazero does not close it.
+func (r *run) drop(exit *Exit) {
 	r.token.release()
-	if r.memory != nil {
-		r.size = int64(r.memory.Size())
-		r.meter.settle(r.slice)
+	if r.inst == nil {
+		return
 	}
-	if r.guest != nil {
-		_ = r.guest.Close(context.Background()) // nothing to report: no files, no listeners
+	r.size = int64(r.memory.Size())
+	r.meter.settle(r.slice)
+	i, pool := r.inst, r.module.engine.pool
+	r.inst = nil
+	if i.shelf != nil && exit == nil && r.ctx.Err() == nil && pool.park(i) {
+		return
 	}
-	if r.linear != nil {
-		r.linear.Free()
+	if i.shelf != nil {
+		pool.count(func(s *PoolStats) { s.Dropped++ })
 	}
-}
-
-// start makes the instance and brings it to the point where an image would be
-// taken.
-func (r *run) start() *Exit {
-	if exit := r.instantiate(); exit != nil {
-		return exit
-	}
-	status, exit := r.callStatus(abi.ExportWarm)
-	if exit == nil && status != abi.StatusOK && status != abi.StatusNotImplemented {
-		exit = r.failed(abi.ExportWarm, status)
-	}
-	return exit
-}
-
-// instantiate makes the instance and runs its start function and _initialize.
-func (r *run) instantiate() *Exit {
-	if exit := r.acquire(); exit != nil {
-		return exit
-	}
-	if r.module.minMemory > r.limits.Memory {
-		return &Exit{Kind: ExitMemory, Limit: keyMemory, Message: fmt.Sprintf(
-			"the module starts with %d bytes of memory, at most %d", r.module.minMemory, r.limits.Memory)}
-	}
-	guest, err := r.module.engine.runtime.InstantiateModule(r.guestContext(), r.module.compiled,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions())
-	if err != nil {
-		return r.failure("start", err)
-	}
-	r.guest = guest
-	r.bind(guest)
-	return r.callVoid(abi.ExportInitialize)
+	i.close()
 }
 
 // begin ends the start: from here on the turn's own clock, seed and fuel count.
 func (r *run) begin() {
 	r.starting = false
+	r.limits = r.turn.Limits.withDefaults()
 	r.output, r.spoiled, r.last = nil, false, nil
+	r.calls, r.moved, r.handles = 0, 0, handles{}
 	r.lines.reset()
 	r.clock = r.turn.Clock
 	r.random = rand.NewChaCha8(r.turn.Seed)
@@ -145,32 +112,27 @@ func (r *run) begin() {
 	r.token.restart()
 }
 
-func (r *run) guestContext() context.Context {
-	return &guestContext{experimental.WithMemoryAllocator(context.Background(), r), r}
+func (r *run) startLimits() startLimits {
+	return startLimits{r.limits.Memory, r.limits.Stack, r.limits.Start}
 }
 
-// bind finds the guest's memory and counters, at its first call of the host or
-// when the instance is there.
-func (r *run) bind(guest api.Module) {
-	if r.memory != nil {
-		return
-	}
-	r.memory = guest.Memory()
-	r.slice = guest.ExportedGlobal(wasmbin.GlobalSlice).(api.MutableGlobal)
-	if extra := r.limits.Stack - wasmbin.DefaultStack; extra != 0 {
-		stack := guest.ExportedGlobal(wasmbin.GlobalStack).(api.MutableGlobal)
-		stack.Set(stack.Get() + uint64(extra)) // two's complement
-	}
+// guestContext is what wazero hands to every host function.
+type guestContext struct {
+	context.Context
+	run *run
 }
 
-// callVoid calls an export without result, if the guest has it.
-func (r *run) callVoid(name string) *Exit {
+func (r *run) guestContext() context.Context { return &guestContext{context.Background(), r} }
+
+// callVoid calls an export without result, if the guest has it. Texts for
+// people call it by its label.
+func (r *run) callVoid(name, label string) *Exit {
 	f := r.guest.ExportedFunction(name)
 	if f == nil {
 		return nil
 	}
 	if err := f.CallWithStack(r.guestContext(), nil); err != nil {
-		return r.failure(name, err)
+		return r.failure(label, err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type Result struct {
 	// Output is what the guest wrote; with a nil Exit it is a valid
 	// [abi.TurnResult] or empty.
 	Output []byte
-	// Fuel and CPU count from skep_turn on.
+	// Fuel, CPU and HostCalls count from skep_turn on.
 	Fuel      uint64
 	CPU       time.Duration
 	HostCalls int64

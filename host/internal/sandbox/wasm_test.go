@@ -5,9 +5,10 @@ import "slices"
 // builder assembles a module by hand, so that a hostile guest can be exactly as
 // hostile as its test says. Types are written as strings: i is i32, I is i64.
 type builder struct {
-	types, imports, funcs, exports, code, data, customs [][]byte
-	memory, table                                       []byte
-	startFunc                                           int
+	types, imports, funcs, globals, exports, elems, code, data, customs [][]byte
+	memory, table                                                       []byte
+	startFunc                                                           int
+	counted                                                             bool // how many data segments there are
 }
 
 func newBuilder() *builder { return &builder{startFunc: -1} }
@@ -86,6 +87,22 @@ func (b *builder) segment(offset int, content string) {
 	b.data = append(b.data, join([]byte{0}, i32c(int64(offset)), []byte{0x0b}, text(content)))
 }
 
+// passive adds a segment that only memory.init reads.
+func (b *builder) passive(content string) {
+	b.data = append(b.data, join([]byte{1}, text(content)))
+	b.counted = true
+}
+
+// global adds a mutable global and returns its index: i is i32, I is i64.
+func (b *builder) global(kind rune, init int64) int {
+	typ, value := byte(0x7f), i32c(init)
+	if kind == 'I' {
+		typ, value = 0x7e, i64c(init)
+	}
+	b.globals = append(b.globals, join([]byte{typ, 1}, value, op(0x0b)))
+	return len(b.globals) - 1
+}
+
 func (b *builder) custom(name, content string) {
 	body := join(text(name), []byte(content))
 	b.customs = append(b.customs, join([]byte{0}, uleb(uint64(len(body))), body))
@@ -110,9 +127,14 @@ func (b *builder) bytes() []byte {
 	section(3, b.funcs)
 	raw(4, b.table)
 	raw(5, b.memory)
+	section(6, b.globals)
 	section(7, b.exports)
 	if b.startFunc >= 0 {
 		raw(8, uleb(uint64(b.startFunc)))
+	}
+	section(9, b.elems)
+	if b.counted {
+		raw(12, uleb(uint64(len(b.data))))
 	}
 	section(10, b.code)
 	section(11, b.data)
@@ -126,6 +148,8 @@ func i64c(v int64) []byte      { return append([]byte{0x42}, sleb(v)...) }
 func callf(i int) []byte       { return append([]byte{0x10}, uleb(uint64(i))...) }
 func get(i int) []byte         { return append([]byte{0x20}, uleb(uint64(i))...) }
 func set(i int) []byte         { return append([]byte{0x21}, uleb(uint64(i))...) }
+func gget(i int) []byte        { return append([]byte{0x23}, uleb(uint64(i))...) }
+func gset(i int) []byte        { return append([]byte{0x24}, uleb(uint64(i))...) }
 func op(codes ...byte) []byte  { return codes }
 func br(depth byte) []byte     { return []byte{0x0c, depth} }
 func brIf(depth byte) []byte   { return []byte{0x0d, depth} }

@@ -21,7 +21,10 @@ type Options struct {
 // the guest's own functions move up by two; types, tables, memories, globals and
 // segments keep theirs. Custom sections are dropped. The same module and options
 // give the same bytes.
-func (m *Module) Meter(o Options) ([]byte, error) {
+func (m *Module) Meter(o Options) ([]byte, error) { return m.meter(o, nil) }
+
+// meter runs the rewriter; bare is nil for a module that brings its data itself.
+func (m *Module) meter(o Options, bare *bareness) ([]byte, error) {
 	if o.Stack == 0 {
 		o.Stack = DefaultStack
 	}
@@ -29,6 +32,7 @@ func (m *Module) Meter(o Options) ([]byte, error) {
 		return nil, errors.New("wasmbin: a stack or slice below zero")
 	}
 	w := m.newRewriter(o)
+	w.bare = bare
 	w.codeSection()
 	w.module()
 	if len(w.out) > math.MaxInt32 {
@@ -42,6 +46,7 @@ func (m *Module) Meter(o Options) ([]byte, error) {
 type rewriter struct {
 	m       *Module
 	o       Options
+	bare    *bareness // nil: data and start function stay
 	types   *types
 	helpers *helpers
 	emit    *emitter
@@ -111,9 +116,9 @@ func (w *rewriter) module() {
 	w.section(secExport, w.exportSection())
 	w.section(secStart, w.startSection())
 	w.section(secElement, w.elementSection())
-	w.section(secDataCount, w.copied(secDataCount))
+	w.section(secDataCount, w.dataCountSection())
 	w.section(secCode, w.prefixed(len(w.m.bodies)+len(w.helpers.list), w.code))
-	w.section(secData, w.copied(secData))
+	w.section(secData, w.dataSection())
 }
 
 // section writes a section unless it is empty.
@@ -205,11 +210,16 @@ func (w *rewriter) exportSection() []byte {
 	for i, g := range mutable {
 		export(GlobalPrefix+strconv.Itoa(i), KindGlobal, g)
 	}
-	return w.prefixed(len(w.m.Exports)+addedGlobals+len(mutable), out)
+	n := len(w.m.Exports) + addedGlobals + len(mutable)
+	if w.bare != nil && w.m.Start >= 0 {
+		export(ExportStart, KindFunc, w.m.shift(uint32(w.m.Start)))
+		n++
+	}
+	return w.prefixed(n, out)
 }
 
 func (w *rewriter) startSection() []byte {
-	if w.m.Start < 0 {
+	if w.m.Start < 0 || w.bare != nil {
 		return nil
 	}
 	var out buf

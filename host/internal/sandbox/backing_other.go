@@ -1,0 +1,17 @@
+//go:build !linux
+
+package sandbox
+
+import "errors"
+
+// backing is a way to share an image's pages. There is none here: images are
+// copied.
+type backing struct{ view []byte }
+
+func newBacking([]byte) (backing, error) { return backing{}, errors.ErrUnsupported }
+
+func (*backing) lay(*space, uint64) error { return errors.ErrUnsupported }
+
+func (*backing) reset([]byte) error { return errors.ErrUnsupported }
+
+func (*backing) close() {}

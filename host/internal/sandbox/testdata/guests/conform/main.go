@@ -1,0 +1,142 @@
+//go:build wasip1
+
+// Command conform is the conformance guest of the Go SDK.
+// spec/conformance/GUEST.md says what it does.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	skep "skep/sdk/go"
+)
+
+// conform counts what a package variable must not keep between turns.
+type conform struct{ turns, warmed int }
+
+var _ = skep.Run(skep.Descriptor{
+	Name: "conform", Version: "1.0.0",
+	Description: "Does what the message says, the same in every language.",
+	Agents:      []skep.AgentInfo{{Name: "conform", Description: "Send it a command list."}},
+	Actions: []skep.ActionInfo{{
+		Name: "echo", Description: "Answers with what it was given.", Parameters: json.RawMessage(`{"type":"object"}`),
+	}},
+}, &conform{})
+
+func main() {}
+
+// Warm counts.
+func (c *conform) Warm() error {
+	c.warmed++
+	return nil
+}
+
+// Action answers with what it was given.
+func (c *conform) Action(call *skep.ActionCall) (any, error) {
+	return struct {
+		Action string          `json:"action"`
+		Args   json.RawMessage `json:"args"`
+	}{call.Name, call.Args}, nil
+}
+
+// Turn runs the command list in the message's body.
+func (c *conform) Turn(t *skep.Turn) error {
+	c.turns++
+	list, ok := parse(t.Message.Body)
+	if !ok {
+		return skep.Errorf(skep.Invalid, "no command list")
+	}
+	for _, cmd := range list {
+		note, err := c.run(t, cmd)
+		if err != nil {
+			return err
+		}
+		t.Note(note)
+	}
+	return nil
+}
+
+// command is one pair of the list.
+type command struct {
+	name string
+	args args
+}
+
+func parse(body string) ([]command, bool) {
+	var pairs []json.RawMessage
+	if json.Unmarshal([]byte(body), &pairs) != nil || pairs == nil {
+		return nil, false
+	}
+	list := make([]command, len(pairs))
+	for i, raw := range pairs {
+		var pair []json.RawMessage
+		if json.Unmarshal(raw, &pair) != nil || len(pair) != 2 || pair[0][0] != '"' || pair[1][0] != '{' {
+			return nil, false
+		}
+		c := &list[i]
+
+		if json.Unmarshal(pair[0], &c.name) != nil {
+			return nil, false
+		}
+		if json.Unmarshal(pair[1], &c.args) != nil {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// args are the arguments of all commands together.
+type args struct {
+	Text     string            `json:"text"`
+	Value    json.RawMessage   `json:"value"`
+	Page     uint32            `json:"page"`
+	Cap      uint32            `json:"cap"`
+	Op       skep.Op           `json:"op"`
+	Request  json.RawMessage   `json:"request"`
+	Requests []json.RawMessage `json:"requests"`
+	MS       int64             `json:"ms"`
+	Level    skep.Level        `json:"level"`
+	Message  string            `json:"message"`
+	After    int64             `json:"after"`
+	Limit    int               `json:"limit"`
+	Target   string            `json:"target"`
+	Targets  []string          `json:"targets"`
+	Subject  string            `json:"subject"`
+	Body     string            `json:"body"`
+	Note     string            `json:"note"`
+	Reason   string            `json:"reason"`
+	Finish   string            `json:"finish_message"`
+	Name     string            `json:"name"`
+	Args     json.RawMessage   `json:"args"`
+	Code     skep.Code         `json:"code"`
+}
+
+// refusal is what a note says of an error.
+func refusal(err error) string {
+	var e *skep.Error
+	if !errors.As(err, &e) {
+		return "ERROR INTERNAL - - 0: " + err.Error()
+	}
+	reason := e.Reason
+	if reason == "" {
+		reason = "-"
+	}
+	return fmt.Sprintf("ERROR %s %s %s %d: %s", e.Code, e.Op, reason, e.RetryAfter.Milliseconds(), e.Message)
+}
+
+// said is ok, or why not.
+func said(err error) string {
+	if err != nil {
+		return refusal(err)
+	}
+	return "ok"
+}
+
+// text is a text, or why there is none.
+func text(s string, err error) string {
+	if err != nil {
+		return refusal(err)
+	}
+	return s
+}
