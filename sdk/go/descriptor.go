@@ -13,7 +13,9 @@ type Descriptor struct {
 	Version     string      `json:"version"`
 	Description string      `json:"description,omitempty"`
 	Agents      []AgentInfo `json:"agents,omitempty"`
-	Requests    []Request   `json:"requests,omitempty"`
+	// Actions are what an [Actor] answers.
+	Actions  []ActionInfo `json:"actions,omitempty"`
+	Requests []Request    `json:"requests,omitempty"`
 }
 
 // AgentInfo describes one agent the module can play.
@@ -34,6 +36,18 @@ type Capability struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// ActionInfo describes one action the module exports.
+type ActionInfo struct {
+	// Name matches [a-z][a-z0-9_]{0,63}.
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Parameters is the JSON Schema of the arguments.
+	Parameters json.RawMessage `json:"parameters"`
+	// Timeout is for instance "5s".
+	Timeout    string `json:"timeout,omitempty"`
+	Idempotent bool   `json:"idempotent,omitempty"`
 }
 
 // Request is a grant the module asks for. Allow is a key of an agent's allow

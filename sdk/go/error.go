@@ -101,6 +101,6 @@ func encodeError(err error) []byte {
 			body.Message = e.Message
 		}
 	}
-	out, _ := json.Marshal(body) // strings and a number always encode
+	out, _ := marshal(body) // strings and a number always encode
 	return out
 }

@@ -49,6 +49,13 @@ func exportTurn(size int32) int32 {
 	}))
 }
 
+//go:wasmexport skep_action
+func exportAction(size int32) int32 {
+	return int32(guard(abort, func() abi.Status {
+		return abi.Status(DriveAction(&guest{size: size}, module.agent))
+	}))
+}
+
 func abort(code abi.Code, message string) {
 	hostAbort(int32(code), unsafe.Pointer(unsafe.StringData(message)), uint32(len(message)))
 }

@@ -22,6 +22,7 @@ package skep
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -41,6 +42,14 @@ type Agent interface {
 type Warmer interface {
 	Agent
 	Warm() error
+}
+
+// Actor is an [Agent] whose module also exports the actions its descriptor
+// lists. Hosts of today check and list them, and do not call them yet.
+type Actor interface {
+	Agent
+	// Action answers one call with a value that encodes as JSON.
+	Action(c *ActionCall) (any, error)
 }
 
 // Registered is what [Run] returns, so that it can stand in a var declaration.
@@ -79,13 +88,20 @@ func describe(h link.Host) abi.Status {
 	return outcome(h, out, nil)
 }
 
-// warm runs the registered agent's Warm, if it has one.
+// warm prepares the module for the image: the SDK's own part, then the agent's
+// if it has one. What both leave behind as garbage is collected, so that no
+// turn has to.
 func warm(h link.Host) abi.Status {
-	w, ok := module.agent.(Warmer)
-	if !ok {
+	if module.agent == nil {
 		return abi.StatusNotImplemented
 	}
-	return outcome(h, nil, w.Warm())
+	rehearse()
+	var err error
+	if w, ok := module.agent.(Warmer); ok {
+		err = w.Warm()
+	}
+	runtime.GC()
+	return outcome(h, nil, err)
 }
 
 // Drive runs one turn of an agent against a host. It is the seam for package

@@ -135,6 +135,11 @@ func encode(v any) (json.RawMessage, error) {
 	case []byte:
 		return v, nil
 	}
+	return marshal(v)
+}
+
+// marshal is json.Marshal without the escapes for HTML.
+func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false) // people read these in histories

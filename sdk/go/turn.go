@@ -109,7 +109,7 @@ func (t *Turn) State(v any) error {
 // SetState keeps v, encoded as JSON (at most 64 KiB), for the next turn of this
 // agent in this task. It counts only if the turn ends well.
 func (t *Turn) SetState(v any) error {
-	raw, err := json.Marshal(v)
+	raw, err := marshal(v)
 	if err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
@@ -140,7 +140,7 @@ func (t *Turn) result() ([]byte, error) {
 	if t.after == nil && len(t.notes) == 0 {
 		return nil, nil
 	}
-	out, err := json.Marshal(abi.TurnResult{State: t.after, Notes: t.notes})
+	out, err := marshal(abi.TurnResult{State: t.after, Notes: t.notes})
 	if err != nil {
 		return nil, fmt.Errorf("turn result: %w", err)
 	}
