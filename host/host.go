@@ -31,6 +31,9 @@ type Options struct {
 	// AdminListen of "off" opens no admin listener.
 	Listen, AdminListen string
 	Logger              *slog.Logger
+	// Compiler starts a child that compiles modules which do not come with
+	// the host, see [sandbox.Child]; empty compiles them in this process.
+	Compiler []string
 	// Version is shown to clients.
 	Version string
 }

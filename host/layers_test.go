@@ -36,9 +36,13 @@ var layers = map[string][]string{
 		"host/internal/sandbox", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm",
 		"host/internal/wasmbin",
 	},
-	"host/internal/conform": {"abi", "host/internal/sandbox", "spec/conformance"},
+	"host/internal/scaffold":          {},
+	"host/internal/scaffold/source":   {},
+	"host/internal/scaffold/generate": {"host/internal/scaffold/source"},
+	"host/internal/conform":           {"abi", "host/internal/sandbox", "spec/conformance"},
 	"host/internal/cli": {
-		"abi", "host", "host/client", "host/internal/config", "host/internal/sandbox", "host/internal/wasmbin", "spec/mail",
+		"abi", "host", "host/client", "host/internal/config", "host/internal/sandbox",
+		"host/internal/scaffold", "host/internal/wasmbin", "spec/mail",
 	},
 	"host/cmd/skep": {"host/internal/cli"},
 }

@@ -12,6 +12,14 @@ import (
 	"skep/host/internal/wasmbin"
 )
 
+// Compiler is the child that a command line starts, nil for none.
+func Compiler(command []string) *sandbox.Child {
+	if len(command) == 0 {
+		return nil
+	}
+	return &sandbox.Child{Command: command}
+}
+
 // Caps are the module caps a configuration sets.
 func Caps(m config.ModuleLimits) wasmbin.Caps {
 	return wasmbin.Caps{
@@ -38,6 +46,7 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 	}
 	h.engine, err = sandbox.New(ctx, sandbox.Options{
 		CacheDir: h.opt.CacheDir, Caps: Caps(cfg.Limits.Module), Secret: secret, Logger: h.log,
+		Child: Compiler(h.opt.Compiler),
 	})
 	if err != nil {
 		return err
@@ -48,7 +57,9 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("agent %q: %w", a.Name, err)
 		}
-		m, err := h.engine.Load(ctx, sandbox.Source{Name: a.Name, Wasm: wasm, SHA256: a.SHA256})
+		m, err := h.engine.Load(ctx, sandbox.Source{
+			Name: a.Name, Wasm: wasm, SHA256: a.SHA256, Trusted: a.Source.Kind == config.SourceBundled,
+		})
 		if err != nil {
 			return err
 		}

@@ -51,11 +51,8 @@ type Client struct {
 // New returns a client of the host at o.URL. It does not connect.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("client: %q is not a URL of the form http://HOST:PORT", o.URL)
 	case u.User != nil:
 		return nil, errors.New("client: the URL must not hold credentials; they go into the token")

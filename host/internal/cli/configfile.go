@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"skep/host/internal/config"
@@ -11,14 +12,35 @@ import (
 // loadConfig reads the swarm's file.
 func (a *app) loadConfig() (*config.Config, error) {
 	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins})
+	if err != nil {
+		return nil, a.unreadable(err)
+	}
+	return c, nil
+}
+
+// unreadable puts into words why the swarm's file cannot be read. Its faults
+// stay as they are.
+func (a *app) unreadable(err error) error {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return err
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		f := failf(exitNotFound, "there is no file %s", a.common.config)
 		if a.common.given["config"] {
-			return nil, f
+			return f
 		}
-		return nil, f.help("go to the directory of a swarm, or name its file with -c FILE")
+		return f.help("go to the directory of a swarm, or name its file with -c FILE")
 	}
-	return c, err
+	if info, stat := os.Stat(a.common.config); stat == nil && info.IsDir() {
+		return failf(exitConfig, "%s is a directory", a.common.config).help(
+			"name the file in it: -c %s", filepath.Join(a.common.config, "swarm.toml"))
+	}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return failf(exitConfig, "%s cannot be read: %w", a.common.config, err)
 }
 
 // dataDir is where a host keeps its data.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ func (a *app) client(address, token string) (*client.Client, error) {
 	c, err := client.New(client.Options{
 		URL: address, Token: token, UserAgent: "skep/" + readVersions().Skep,
 		OnRetry: func(cause error, _ time.Duration) {
+			if a.answered.Load() {
+				return
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if text := cause.Error(); text != last {
@@ -46,29 +50,33 @@ func (a *app) client(address, token string) (*client.Client, error) {
 		},
 	})
 	if err != nil {
-		return nil, usagef("%w", err)
+		f := usagef("%s", strings.TrimPrefix(err.Error(), "client: "))
+		if !strings.Contains(address, "://") {
+			f.hint = "did you mean http://" + printable(address) + "?"
+		}
+		return nil, f
 	}
 	return c, nil
 }
 
-// hostURL is --url, or else where the swarm's file lets its host listen.
+// hostURL is --url, or else where the swarm's file lets its host listen. The
+// rest of the file is the host's affair: a caller need not have its variables,
+// and a token must not go to an address that is only guessed.
 func (a *app) hostURL() (string, error) {
 	if a.common.url != "" {
 		return a.common.url, nil
 	}
-	cfg, err := a.loadConfig()
+	listen, err := config.Listen(a.common.config, config.Options{Env: a.env.LookupEnv})
 	var faults config.Faults
 	switch {
 	case err == nil:
-		return listenURL(cfg.Server.Listen), nil
+		return listenURL(listen), nil
 	case errors.As(err, &faults):
-		a.notef("%s %s has faults (`skep validate` lists them); calling %s",
-			a.noteStyle().yellow("warning:"), a.common.config, defaultURL)
+		return "", failf(exitConfig, "cannot tell the host's address; give --url").help("%s", printable(faults[0].String()))
+	case errors.Is(err, fs.ErrNotExist) && !a.common.given["config"]:
 		return defaultURL, nil
-	case a.common.given["config"]:
-		return "", err
 	}
-	return defaultURL, nil
+	return "", a.unreadable(err)
 }
 
 // listenURL is the address at which this machine reaches a listener.

@@ -110,7 +110,11 @@ func TestHostURL(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "chief.wasm", "x")
 	write(t, dir, "swarm.toml", smallSwarm+"[server]\nlisten = \"127.0.0.1:4711\"\n")
-	write(t, dir, "broken.toml", "schema = 2\n")
+	write(t, dir, "faulty.toml", "schema = 2\n[server]\nlisten = \"127.0.0.1:4712\"\n[[auth.keys]]\nkey = \"env::NOWHERE\"\n")
+	write(t, dir, "silent.toml", "schema = 2\n")
+	write(t, dir, "broken.toml", "schema = \n[server]\nlisten = \"127.0.0.1:4712\"\n")
+	write(t, dir, "unset.toml", "[server]\nlisten = \"env::NOWHERE\"\n")
+	write(t, dir, "wrong.toml", "[server]\nlisten = 4711\n")
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, tc := range []struct {
 		name string
@@ -125,7 +129,12 @@ func TestHostURL(t *testing.T) {
 		{"the file's, by variable", map[string]string{"SKEP_CONFIG": in("swarm.toml")}, nil, "http://127.0.0.1:4711", 0},
 		{"no file", nil, nil, defaultURL, 0},
 		{"a file that is not there", nil, []string{"-c", in("nowhere.toml")}, "", exitNotFound},
-		{"a file with faults", nil, []string{"-c", in("broken.toml")}, defaultURL, 0},
+		{"faults elsewhere", nil, []string{"-c", in("faulty.toml")}, "http://127.0.0.1:4712", 0},
+		{"faults, and nothing of an address", nil, []string{"-c", in("silent.toml")}, defaultURL, 0},
+		{"no TOML", nil, []string{"-c", in("broken.toml")}, "", exitConfig},
+		{"a variable that is not set", nil, []string{"-c", in("unset.toml")}, "", exitConfig},
+		{"a number", nil, []string{"-c", in("wrong.toml")}, "", exitConfig},
+		{"a directory", nil, []string{"-c", dir}, "", exitConfig},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,8 +143,11 @@ func TestHostURL(t *testing.T) {
 			if got != tc.want || err == nil && tc.code != 0 || err != nil && explain(err).code != tc.code {
 				t.Errorf("URL %q, %v; want %q, code %d", got, err, tc.want, tc.code)
 			}
-			if faulty := strings.Contains(tc.name, "faults"); faulty != (s.stderr.Len() > 0) {
+			if s.stderr.Len() > 0 {
 				t.Errorf("stderr %q", s.stderr.String())
+			}
+			if tc.code == exitConfig && tc.name != "a directory" && !strings.Contains(err.Error(), "cannot tell the host's address; give --url") {
+				t.Errorf("err = %v", err)
 			}
 		})
 	}

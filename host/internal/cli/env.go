@@ -22,6 +22,8 @@ type Env struct {
 	// Signals asks the command to stop: in order the first time, at once the
 	// second. It may be nil.
 	Signals <-chan os.Signal
+	// Self is the program's own file.
+	Self string
 	// Plugins holds the bundled modules.
 	Plugins string
 	// Cache keeps compiled modules. Where it is empty or cannot be made, they
@@ -39,6 +41,7 @@ func OS(signals <-chan os.Signal) Env {
 	_, e.StdoutTerminal = columns(os.Stdout)
 	e.Width, e.StderrTerminal = columns(os.Stderr)
 	if exe, err := os.Executable(); err == nil {
+		e.Self = exe
 		e.Plugins = filepath.Join(filepath.Dir(exe), "plugins")
 	}
 	if dir, err := os.UserCacheDir(); err == nil {

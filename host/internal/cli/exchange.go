@@ -20,6 +20,9 @@ type exchange struct {
 	event func(client.Event)
 	// missed is called when no more events can be had before the answer.
 	missed func(error)
+	// answered is called when the answer is here, maybe more than once: what
+	// fails from then on is nobody's loss.
+	answered func()
 
 	messages []mail.Message
 }
@@ -29,10 +32,16 @@ type outcome struct {
 	answer client.Answer
 	// record is the task afterwards; it lacks an ID when it could not be had.
 	record client.Task
+	// continued says that the task had events before this post.
+	continued bool
 }
 
-// settle is how long an answer and the event that carries it may be apart.
-const settle = 2 * time.Second
+// settle is how long an answer and the event that carries it may be apart;
+// glance is how long mail of others may be held up for that.
+const (
+	settle = 2 * time.Second
+	glance = 200 * time.Millisecond
+)
 
 // run posts, follows the task and returns the answer to this post, which need
 // not be the end of the task.
@@ -48,36 +57,64 @@ func (x *exchange) run(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	answer.Task = receipt.Task
+	x.answered()
+	// What it has cost is good to know, but nothing to lose the answer for.
+	ctx, stop := context.WithTimeout(ctx, settle)
+	defer stop()
 	record, err := x.client.Task(ctx, receipt.Task)
-	if err != nil && ctx.Err() != nil {
-		return outcome{}, err
+	if err != nil {
+		record = client.Task{}
 	}
-	return outcome{answer, record}, nil
+	return outcome{answer: answer, record: record, continued: receipt.Cursor > 0}, nil
 }
 
 // follow waits for the answer, by a repeat of the post that the host attaches
-// to the first, and reads the task's events meanwhile.
+// to the first, and reads the task's events meanwhile. Where the repeat comes
+// to nothing, because the host stops just then, the event with the answer does.
 func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer client.Answer, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	answered := make(chan struct{})
+	asking, leave := context.WithCancel(ctx)
+	defer leave()
+	answered, told := make(chan struct{}), make(chan struct{})
+	var last client.Answer // what told has told
 	g.Go(func() error {
 		var err error
-		if answer, err = x.client.PostMessage(ctx, x.post); err != nil {
-			return err
+		if answer, err = x.client.PostMessage(asking, x.post); err != nil {
+			select {
+			case <-told:
+				answer = last
+			default:
+				return err
+			}
 		}
 		close(answered)
 		return nil
 	})
 	g.Go(func() error {
 		defer stop()
-		return x.read(reading, receipt, answered)
+		x.read(reading, receipt, answered, func(e client.Event) {
+			last = x.answerIn(e)
+			x.answered()
+			close(told)
+		})
+		return nil
+	})
+	g.Go(func() error {
+		select {
+		case <-told:
+			within(ctx, settle, answered)
+			leave()
+		case <-answered:
+		case <-ctx.Done():
+		}
+		return nil
 	})
 	g.Go(func() error {
 		select {
 		case <-answered:
-			within(settle, reading.Done())
+			within(reading, settle, nil)
 			stop()
 		case <-reading.Done():
 		}
@@ -87,22 +124,50 @@ func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer c
 }
 
 // read hands the events on until the one that carries the answer. That some
-// cannot be had is no reason to lose the answer.
-func (x *exchange) read(ctx context.Context, receipt client.Receipt, answered <-chan struct{}) error {
-	for e, err := range x.client.Stream(ctx, receipt.Task, receipt.Cursor) {
-		if err != nil {
-			if ctx.Err() == nil {
-				x.missed(err)
+// cannot be had is no reason to lose the answer. It gives the event with the
+// answer to own where that is certain: in a task that is not new, a completion
+// may be for an earlier post.
+func (x *exchange) read(ctx context.Context, receipt client.Receipt, answered <-chan struct{}, own func(client.Event)) {
+	fresh, cursor := receipt.Cursor == 0, receipt.Cursor
+	for {
+		for e, err := range x.client.Stream(ctx, receipt.Task, cursor) {
+			if err != nil {
+				if ctx.Err() == nil {
+					x.missed(err)
+				}
+				return
 			}
-			return nil
+			cursor = max(cursor, e.Cursor)
+			x.keep(e)
+			x.event(e)
+			if !e.Ends() {
+				continue
+			}
+			if fresh {
+				own(e)
+				within(ctx, settle, answered)
+				return
+			}
+			if within(ctx, glance, answered) {
+				return
+			}
 		}
-		x.keep(e)
-		x.event(e)
-		if e.Ends() && within(settle, answered) {
-			return nil
+		if fresh || within(ctx, settle, answered) || ctx.Err() != nil {
+			return
 		}
 	}
-	return nil
+}
+
+// answerIn makes an answer of the event that carries it. An agent's completion
+// is in the mail before it; the end that the system made is not.
+func (x *exchange) answerIn(e client.Event) client.Answer {
+	answer := client.Answer{Body: e.Response}
+	if e.Name == client.EventError {
+		answer.Subject = mail.SubjectTaskTimeout
+	} else if n := len(x.messages); n > 0 && x.messages[n-1].Type == mail.BroadcastComplete {
+		answer.Subject = x.messages[n-1].Payload.Subject
+	}
+	return answer
 }
 
 // keep collects each message once, however many it is handed to.
@@ -114,14 +179,16 @@ func (x *exchange) keep(e client.Event) {
 	x.messages = append(x.messages, m)
 }
 
-// within waits for an event, but not longer than d.
-func within(d time.Duration, happened <-chan struct{}) bool {
+// within waits for something to happen, but not longer than d, and not when ctx
+// ends.
+func within(ctx context.Context, d time.Duration, happened <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-happened:
 		return true
 	case <-timer.C:
-		return false
+	case <-ctx.Done():
 	}
+	return false
 }

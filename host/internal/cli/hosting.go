@@ -41,7 +41,7 @@ func during(ctx context.Context, h *host.Host, do func(ctx context.Context) erro
 
 // ephemeral makes the host of one run: a free port of this machine, no admin
 // listener.
-func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string) (h *host.Host, token string, err error) {
+func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string, log *slog.Logger) (h *host.Host, token string, err error) {
 	cfg, token = a.ownKey(cfg)
 	if a.common.data == "" {
 		// What is drained is thrown away with the directory.
@@ -51,7 +51,7 @@ func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string) (h 
 	}
 	h, err = host.New(ctx, host.Options{
 		Config: cfg, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
-		Logger: a.noteLogger(slog.LevelWarn), Version: readVersions().Skep,
+		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(),
 	})
 	if err != nil || token != "" {
 		return h, token, err

@@ -65,7 +65,7 @@ func (a *app) inspect(ctx context.Context, name string) (_ inspection, err error
 	if err != nil {
 		return inspection{}, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir()})
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())})
 	if err != nil {
 		return inspection{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,9 @@ import (
 // it return at once and leave behind what still runs; the process is expected
 // to end then.
 func Main(ctx context.Context, env Env) int {
+	if len(env.Args) > 0 && env.Args[0] == compileCommand {
+		return env.compile(ctx)
+	}
 	soft, cut, stop := watch(ctx, env.Signals)
 	done := make(chan int, 1)
 	go func() { done <- newApp(env).main(soft) }()
@@ -33,6 +37,9 @@ type app struct {
 	common common
 	// ran is set once a command has begun: errors before are the caller's.
 	ran bool
+	// answered is set once the answer is here: a connection that breaks from
+	// then on is not worth a word.
+	answered atomic.Bool
 }
 
 func newApp(env Env) *app {

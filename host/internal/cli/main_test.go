@@ -45,9 +45,13 @@ type fakeHost struct {
 	// subject and response are the answer's; hold keeps it back.
 	subject, response string
 	hold              chan struct{}
-	url               string
-	mu                sync.Mutex
-	calls             []string
+	// cursor is the event after which the post's own begin. With gone, the
+	// host stops after the post: only its stream is still there.
+	cursor int
+	gone   bool
+	url    string
+	mu     sync.Mutex
+	calls  []string
 }
 
 func newFakeHost(t *testing.T, f *fakeHost) *fakeHost {
@@ -67,8 +71,13 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.Method == http.MethodPost && r.Header.Get("Prefer") == "respond-async":
+		if f.cursor > 0 {
+			w.Header().Set("Location", fmt.Sprintf("/skep/v1/tasks/t-1/events?after=%d", f.cursor))
+		}
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprint(w, `{"task_id":"t-1","status":"accepted"}`)
+	case f.gone && !strings.HasSuffix(r.URL.Path, "/events"):
+		panic(http.ErrAbortHandler)
 	case r.Method == http.MethodPost:
 		f.answer(w, r)
 	case strings.HasSuffix(r.URL.Path, "/events") && f.status != 0:
@@ -272,6 +281,49 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	s := newShell(nil, "send", "--url", f.url, "x")
 	if code := Main(t.Context(), s.Env); code != exitOK || s.stdout.String() != "42\n" {
 		t.Errorf("code %d, stdout %q, stderr %q", code, s.stdout.String(), s.stderr.String())
+	}
+}
+
+// TestAnswerOfAHostThatStops wants an answer that has come with the events to
+// be enough.
+func TestAnswerOfAHostThatStops(t *testing.T) {
+	t.Parallel()
+	timeout := strings.Replace(completed, "task_complete", "task_error", 1)
+	for _, tc := range []struct {
+		events string
+		code   int
+	}{
+		{conversation(), exitOK},
+		{mailEvent(1, "00.000", "alice", "chief", "request", "", "x") + completed, exitFailed},
+		{timeout, exitTimeout},
+	} {
+		t.Run(fmt.Sprint(tc.code), func(t *testing.T) {
+			t.Parallel()
+			f := newFakeHost(t, &fakeHost{events: tc.events, gone: true})
+			s := newShell(nil, "send", "--url", f.url, "x")
+			if code := Main(t.Context(), s.Env); code != tc.code || !strings.Contains(s.stdout.String()+s.stderr.String(), "42\n") {
+				t.Errorf("code %d, want %d; stdout %q, stderr %q", code, tc.code, s.stdout.String(), s.stderr.String())
+			}
+		})
+	}
+}
+
+// TestAnswerToALaterPost wants mail to be shown beyond a completion that
+// answers an earlier post.
+func TestAnswerToALaterPost(t *testing.T) {
+	t.Parallel()
+	early := strings.Replace(strings.Replace(completed, "99", "12", 1), "42", "41", 1)
+	f := newFakeHost(t, &fakeHost{
+		events: early + mailEvent(13, "00.100", "math", "chief", "response", "later", "y") + completed,
+		cursor: 11, subject: "::task_complete::", response: "42", hold: make(chan struct{}),
+	})
+	time.AfterFunc(time.Second, func() { close(f.hold) })
+	s := newShell(nil, "send", "--task", "t-1", "--url", f.url, "x")
+	if code := Main(t.Context(), s.Env); code != exitOK || s.stdout.String() != "42\n" {
+		t.Errorf("code %d, stdout %q", code, s.stdout.String())
+	}
+	if got := s.stderr.String(); !strings.Contains(got, "later") || !strings.Contains(got, "whole task: 2 turns") {
+		t.Errorf("stderr %q", got)
 	}
 }
 

@@ -26,14 +26,16 @@ type moduleFaults struct {
 // checkModules loads every module as a host would and compares what it asks
 // for with what the file grants.
 func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found moduleFaults, err error) {
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir(), Caps: host.Caps(cfg.Limits.Module)})
+	engine, err := sandbox.New(ctx, sandbox.Options{
+		CacheDir: a.cacheDir(), Caps: host.Caps(cfg.Limits.Module), Child: host.Compiler(a.compiler()),
+	})
 	if err != nil {
 		return found, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
-		m, err := loadModule(ctx, engine, agent.Source.Path, sourceText(agent.Source), agent.SHA256)
+		m, err := loadModule(ctx, engine, agent)
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
@@ -48,13 +50,16 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 	return found, nil
 }
 
-// loadModule loads one file.
-func loadModule(ctx context.Context, engine *sandbox.Engine, path, name, digest string) (*sandbox.Module, error) {
-	wasm, err := os.ReadFile(path)
+// loadModule loads an agent's module.
+func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent) (*sandbox.Module, error) {
+	wasm, err := os.ReadFile(agent.Source.Path)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Load(ctx, sandbox.Source{Name: name, Wasm: wasm, SHA256: digest})
+	return engine.Load(ctx, sandbox.Source{
+		Name: sourceText(agent.Source), Wasm: wasm, SHA256: agent.SHA256,
+		Trusted: agent.Source.Kind == config.SourceBundled,
+	})
 }
 
 // refusedModule places a refusal at the line that decides.

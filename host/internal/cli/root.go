@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,10 +118,28 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
+// valueError says what a flag takes instead of what it was given.
+func valueError(e *pflag.InvalidValueError) error {
+	flag, value := e.GetFlag(), e.GetValue()
+	want := map[string]string{"int": "a whole number", "duration": "a time such as 90s or 10m", "bool": "true or false"}[flag.Value.Type()]
+	if want == "" {
+		return usagef("%w", e)
+	}
+	f := usagef("--%s takes %s, not %q", flag.Name, want, value)
+	if _, err := strconv.ParseUint(value, 10, 32); err == nil && flag.Value.Type() == "duration" {
+		f.hint = "did you mean --" + flag.Name + " " + value + "s?"
+	}
+	return f
+}
+
 // flagError puts a fault of a flag into our words, with the flag that was
 // probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	f := &failure{code: exitUsage, err: err}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		return valueError(value)
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return f

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,9 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 		return err
 	}
 	defer remove()
-	h, token, err := a.ephemeral(ctx, cfg, dir)
+	log := &briefLog{Handler: a.noteLogger(slog.LevelWarn).Handler(), more: a.moreLines}
+	defer log.flush()
+	h, token, err := a.ephemeral(ctx, cfg, dir, slog.New(log))
 	if err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 			return err
 		}
 		defer c.Close()
-		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun()})
+		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun(), settled: log.flush})
 		if errors.Is(err, errInterrupted) {
 			a.notef("stopping; a second signal stops at once")
 		}
@@ -77,7 +80,7 @@ func (a *app) keptByRun() string {
 	if a.common.data == "" {
 		return ""
 	}
-	return "the task goes on when a host uses " + a.common.data + " again: `" + a.sameSwarm("skep serve") + "`"
+	return "a task that has not ended goes on when a host uses " + a.common.data + " again: `" + a.sameSwarm("skep serve") + "`"
 }
 
 // warn prints what is probably not meant in a file but works.

@@ -53,6 +53,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Version: readVersions().Skep,
+		Compiler: a.compiler(),
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ type talk struct {
 	// kept says what becomes of a task that nobody waits for any more. Its %s
 	// is the task.
 	kept string
+	// settled is called when there is an answer, or will be none.
+	settled func()
 }
 
 // exchange posts a message, shows the mail, and prints the answer.
@@ -51,10 +53,14 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 				view.event(e)
 			}
 		},
-		missed: func(err error) { a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error())) },
+		missed:   func(err error) { a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error())) },
+		answered: func() { a.answered.Store(true) },
 	}
 	begun := time.Now()
 	out, err := x.run(ctx)
+	if t.settled != nil {
+		t.settled()
+	}
 	if err != nil {
 		return t.broken(err, task)
 	}
@@ -79,10 +85,20 @@ func (t talk) broken(err error, task string) error {
 // summary gives what a task has come to in one line.
 func summary(out outcome, messages int, took time.Duration) string {
 	parts := []string{endName(out) + " in " + span(took), plural(int64(messages), "message")}
-	if u := out.record.Usage; u.Turns > 0 {
+	if u := out.record.Usage; u.Turns > 0 && out.continued {
+		parts = append(parts, "whole task: "+usageText(u))
+	} else if u.Turns > 0 {
 		parts = append(parts, usageText(u))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// usage is nil when the host did not tell it.
+func (o outcome) usage() *client.Usage {
+	if o.record.ID == "" {
+		return nil
+	}
+	return &o.record.Usage
 }
 
 func usageText(u client.Usage) string {
@@ -132,8 +148,8 @@ func (a *app) finish(out outcome, messages []mail.Message) error {
 			State    string         `json:"state"`
 			Answer   string         `json:"answer"`
 			Messages []mail.Message `json:"messages"`
-			Usage    client.Usage   `json:"usage"`
-		}{out.answer.Task, state, out.answer.Body, messages, out.record.Usage})
+			Usage    *client.Usage  `json:"usage,omitempty"`
+		}{out.answer.Task, state, out.answer.Body, messages, out.usage()})
 		if err != nil || code == exitOK {
 			return err
 		}

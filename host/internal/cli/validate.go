@@ -112,16 +112,16 @@ func (a *app) printVerdict(v verdict) error {
 
 // printLimits lists limits; those of the file are marked.
 func (a *app) printLimits(limits []config.Setting) error {
-	st, wide := a.dataStyle(), 0
+	st, wide, values := a.dataStyle(), 0, 0
 	for _, l := range limits {
-		wide = max(wide, len(l.Key))
+		wide, values = max(wide, len(l.Key)), max(values, len(l.Value))
 	}
 	for _, l := range limits {
 		origin := st.dim("default")
 		if l.Set {
 			origin = "set in the file"
 		}
-		if err := a.printf("%s  %s  %s\n", pad(l.Key, wide), pad(l.Value, 10), origin); err != nil {
+		if err := a.printf("%s  %s  %s\n", pad(l.Key, wide), pad(l.Value, values), origin); err != nil {
 			return err
 		}
 	}

@@ -49,20 +49,50 @@ type Options struct {
 // Load reads and checks the file at path. Its error is [Faults] if the file
 // could be read, and wraps fs.ErrNotExist if there is none.
 func Load(path string, opt Options) (*Config, error) {
-	dir, err := filepath.Abs(filepath.Dir(path))
+	text, dir, err := readText(path)
 	if err != nil {
-		return nil, fmt.Errorf("config %s: %w", path, err)
+		return nil, err
+	}
+	return Parse(path, text, dir, opt)
+}
+
+// Listen reads where a host listens, and nothing else, from the file at path:
+// other settings may be at fault, or refer to what only the host has. Its
+// errors are as those of [Load].
+func Listen(path string, opt Options) (string, error) {
+	text, dir, err := readText(path)
+	if err != nil {
+		return "", err
+	}
+	src := newSource(path, strings.TrimPrefix(string(text), string(bom)))
+	values, root, fault := read(src)
+	if fault != nil {
+		return "", Faults{*fault}
+	}
+	d := &decoder{src: src, dir: dir, opt: opt}
+	file := &table{spot: spot{node: root}, d: d, values: values}
+	listen := file.table("server").address("listen", defaultListen)
+	if len(d.faults) > 0 {
+		return "", d.result()
+	}
+	return listen, nil
+}
+
+func readText(path string) (text []byte, dir string, err error) {
+	dir, err = filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, "", fmt.Errorf("config %s: %w", path, err)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("config %s: %w", path, err)
+		return nil, "", fmt.Errorf("config %s: %w", path, err)
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxText+4)) // 4: a byte order mark and one byte too many
+	text, err = io.ReadAll(io.LimitReader(f, maxText+4)) // 4: a byte order mark and one byte too many
 	if err != nil {
-		return nil, fmt.Errorf("config %s: %w", path, err)
+		return nil, "", fmt.Errorf("config %s: %w", path, err)
 	}
-	return Parse(path, text, dir, opt)
+	return text, dir, nil
 }
 
 // Parse checks the text of a file called name. Relative paths in it are
@@ -99,7 +129,7 @@ func (d *decoder) file(c *Config, t *table) {
 	drafts := d.agents(t, c.Swarm, k)
 	c.Limits = d.limits(t.table("limits"))
 	c.Auth = d.auth(t.table("auth"))
-	c.Server = d.server(t.table("server"), len(c.Auth.Keys) > 0)
+	c.Server = d.server(t.table("server"), t.table("auth").has("keys"))
 	c.Tenants = d.tenants(t)
 	c.Peers = d.peers(t)
 	c.Store = d.store(t.table("store"))

@@ -165,7 +165,10 @@ func (t *table) parse(ref value, q quantity, ok bool) (int64, string, bool) {
 	}
 	n, err := q.parse(ref.text)
 	if err != nil {
-		t.d.atValue(ref.spot, fmt.Sprintf("%s must be %s, which %s is not", ref.path, err, ref.shown))
+		f := t.d.atValue(ref.spot, fmt.Sprintf("%s must be %s, which %s is not", ref.path, err, ref.shown))
+		if _, err := strconv.ParseUint(ref.text, 10, 32); err == nil && !q.plain {
+			f.suggest(ref.suggest(ref.text + "s"))
+		}
 	}
 	return n, ref.shown, err == nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const defaultListen = "127.0.0.1:8000"
+
 // Server is the [server] table.
 type Server struct {
 	Listen        string // HOST:PORT; an empty host is every address
@@ -38,7 +40,7 @@ func (s Server) Loopback() bool { return isLoopback(s.Listen) && isLoopback(s.Ad
 
 func (d *decoder) server(t *table, keys bool) Server {
 	s := Server{
-		Listen:        t.address("listen", "127.0.0.1:8000"),
+		Listen:        t.address("listen", defaultListen),
 		AdminListen:   t.address("admin_listen", "127.0.0.1:8001"),
 		PublicURL:     t.url("public_url"),
 		Hosts:         t.hosts("hosts"),
@@ -60,7 +62,8 @@ func (d *decoder) server(t *table, keys bool) Server {
 		d.atValue(t.child("admin_listen"), "listen and admin_listen are the same address")
 	}
 	if !isLoopback(s.Listen) && !keys {
-		d.warn(t.child("listen"), "without [[auth.keys]] the host listens on loopback only, whatever listen says")
+		d.atValue(t.child("listen"),
+			`a host without [[auth.keys]] listens on loopback only; add a key or set [server] listen = "`+defaultListen+`"`)
 	}
 	t.done()
 	return s

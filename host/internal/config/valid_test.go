@@ -193,6 +193,10 @@ name = "hive"
 entrypoint = "a"
 [server]
 listen = ":8000"
+[[auth.keys]]
+id = "alice"
+role = "user"
+key = "0123456789abcdef-alice"
 [agents.a]
 source = "bundled:script"
 enable_entrypoint = true
@@ -211,9 +215,8 @@ source = "bundled:script"
 comm_targets = ["b"]
 enable_entrypoint = true
 `)
-	want := `swarm.toml:6:1: without [[auth.keys]] the host listens on loopback only, whatever listen says
-swarm.toml:14:9: no entrypoint reaches the agent "c" through comm_targets
-swarm.toml:17:9: no entrypoint reaches the agent "d" through comm_targets`
+	want := `swarm.toml:18:9: no entrypoint reaches the agent "c" through comm_targets
+swarm.toml:21:9: no entrypoint reaches the agent "d" through comm_targets`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}

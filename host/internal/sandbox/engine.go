@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"skep/host/internal/wasmbin"
 )
@@ -22,6 +21,9 @@ type Options struct {
 	// when missing, and refused when others can write to it: what lies there
 	// is executed. Empty keeps nothing.
 	CacheDir string
+	// Child compiles modules that are not trusted; nil compiles them in this
+	// process.
+	Child *Child
 	// Caps bound the structure of modules; zero means [wasmbin.DefaultCaps].
 	Caps wasmbin.Caps
 	// Secret seeds the randomness of images together with the module's digest.
@@ -42,11 +44,14 @@ type Options struct {
 // Engine compiles modules and keeps them, their images and idle instances. It is
 // safe for concurrent use.
 type Engine struct {
-	caps    wasmbin.Caps
-	secret  []byte
-	log     *slog.Logger
-	cache   wazero.CompilationCache // nil without a directory
-	runtime wazero.Runtime
+	caps   wasmbin.Caps
+	secret []byte
+	log    *slog.Logger
+	cache  wazero.CompilationCache // nil without a directory
+	// cacheDir and child are for modules of strangers.
+	cacheDir string
+	child    *Child
+	runtime  wazero.Runtime
 	// instances is the configuration of every instance: nameless, and nothing
 	// runs by itself.
 	instances wazero.ModuleConfig
@@ -78,13 +83,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if e.caps == (wasmbin.Caps{}) {
 		e.caps = wasmbin.DefaultCaps()
 	}
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	config := runtimeConfig()
 	if o.CacheDir != "" {
 		cache, err := openCache(o.CacheDir)
 		if err != nil {
 			return nil, fmt.Errorf("sandbox: compile cache: %w", err)
 		}
-		e.cache = cache
+		e.cache, e.cacheDir, e.child = cache, o.CacheDir, o.Child
 		config = config.WithCompilationCache(cache)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)

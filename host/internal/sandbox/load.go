@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tetratelabs/wazero"
+
 	"skep/abi"
 	"skep/host/internal/wasmbin"
 )
@@ -19,6 +21,9 @@ type Source struct {
 	Wasm []byte
 	// SHA256 pins the bytes, in hexadecimal; empty accepts any.
 	SHA256 string
+	// Trusted modules are compiled in this process, as those that come with
+	// the host.
+	Trusted bool
 }
 
 // Step is where loading a module stopped.
@@ -71,7 +76,7 @@ func (e *Engine) Load(ctx context.Context, src Source) (*Module, error) {
 	if s.module != nil {
 		return s.module, nil
 	}
-	m, err := e.make(ctx, src.Wasm, digest)
+	m, err := e.make(ctx, src, digest)
 	if err != nil {
 		err.Name = src.Name
 		return nil, err
@@ -81,8 +86,8 @@ func (e *Engine) Load(ctx context.Context, src Source) (*Module, error) {
 }
 
 // make turns bytes into a module, step by step.
-func (e *Engine) make(ctx context.Context, wasm []byte, digest string) (*Module, *LoadError) {
-	admitted, err := wasmbin.Admit(wasm, e.caps)
+func (e *Engine) make(ctx context.Context, src Source, digest string) (*Module, *LoadError) {
+	admitted, err := wasmbin.Admit(src.Wasm, e.caps)
 	if err != nil {
 		return nil, refusal(StepAdmit, err)
 	}
@@ -93,17 +98,32 @@ func (e *Engine) make(ctx context.Context, wasm []byte, digest string) (*Module,
 	if err != nil {
 		return nil, refusal(StepMeter, err)
 	}
-	compiled, err := e.runtime.CompileModule(ctx, bare.Wasm)
+	compiled, err := e.compile(ctx, bare.Wasm, src.Trusted)
 	if err != nil {
-		return nil, refusal(StepCompile, fmt.Errorf("%w; the module is not valid WebAssembly", err))
+		return nil, refusal(StepCompile, err)
 	}
 	m := newModule(e, digest, admitted, bare)
-	m.size, m.compiled = len(wasm), compiled
+	m.size, m.compiled = len(src.Wasm), compiled
 	m.descriptor, err = m.describe(ctx, admitted)
 	if err != nil {
 		return nil, refusal(StepDescribe, errors.Join(err, compiled.Close(ctx)))
 	}
 	return m, nil
+}
+
+// compile compiles a metered module. A stranger's goes through the child first,
+// which fills the cache; without a cache there is no way to hand code over.
+func (e *Engine) compile(ctx context.Context, metered []byte, trusted bool) (wazero.CompiledModule, error) {
+	if e.child != nil && e.cache != nil && !trusted {
+		if err := e.child.compile(ctx, e.cacheDir, metered); err != nil {
+			return nil, err
+		}
+	}
+	compiled, err := e.runtime.CompileModule(ctx, metered)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the module is not valid WebAssembly", err)
+	}
+	return compiled, nil
 }
 
 func refusal(step Step, err error) *LoadError {

@@ -15,7 +15,12 @@ import (
 	"skep/host/internal/guests"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		os.Exit(CompileChild(context.Background(), os.Stdin, os.Stderr, os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // shared is an engine on the repository's compile cache, for the Go guests.
 var shared struct {
