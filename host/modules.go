@@ -64,13 +64,24 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 			return err
 		}
 		h.modules[a.Name] = m
-		faults = append(faults, MissingGrants(cfg, a, m.Descriptor())...)
+		faults = append(faults, ModuleFaults(cfg, a, m)...)
 		h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
 	}
 	if len(faults) > 0 {
 		return faults
 	}
 	return nil
+}
+
+// ModuleFaults lists why an agent cannot run on a module as the file has it.
+func ModuleFaults(cfg *config.Config, a config.Agent, m *sandbox.Module) config.Faults {
+	faults := MissingGrants(cfg, a, m.Descriptor())
+	if need := config.Size(m.MinMemory()); need > a.Limits.Memory {
+		faults = append(faults, cfg.Fault(fmt.Sprintf(
+			"the module starts with %v of memory, the agent may have %v; raise [agents.%s] limits.memory", need, a.Limits.Memory, a.Name),
+			"agents", a.Name, "limits", "memory"))
+	}
+	return faults
 }
 
 // define translates the configuration into the runtime's words.

@@ -44,7 +44,7 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 			continue
 		}
 		good[m.Digest()] = true
-		found.grants = append(found.grants, host.MissingGrants(cfg, agent, m.Descriptor())...)
+		found.grants = append(found.grants, host.ModuleFaults(cfg, agent, m)...)
 	}
 	found.modules = len(good)
 	return found, nil

@@ -215,7 +215,7 @@ func TestScriptProbes(t *testing.T) {
 		{`[["recurse",{}]]`, Limits{Fuel: 1 << 60}, ExitStack, "limits.stack"},
 		{`[["trap",{}]]`, Limits{}, ExitTrap, ""},
 		{`[["alloc",{"mib":20}]]`, Limits{}, "", ""},
-		{`[["alloc",{"mib":500}]]`, Limits{}, ExitTrap, ""},
+		{`[["alloc",{"mib":500}]]`, Limits{}, ExitTrap, "limits.memory"},
 		{`[["sleep",{"ms":20}],["now",{}],["log",{"message":"{{1}}"}]]`, Limits{}, "", ""},
 	}
 	for _, tt := range tests {

@@ -12,6 +12,7 @@ type linear struct {
 	overhead int64         // bytes that the instance takes besides
 	gauge    *atomic.Int64 // bytes that all instances of the engine may take
 	counted  int64         // this one's part of it
+	refused  bool          // a grow was, for the turn's own limit
 }
 
 // newLinear reserves most bytes. Where the system refuses, the memory is empty
@@ -26,6 +27,7 @@ func newLinear(most, overhead int64, gauge *atomic.Int64) *linear {
 // answers -1.
 func (l *linear) Reallocate(size uint64) []byte {
 	if size > l.space.size() {
+		l.refused = true
 		return nil
 	}
 	b := l.space.commit(size)

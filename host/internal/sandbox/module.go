@@ -55,6 +55,10 @@ func newModule(e *Engine, digest string, admitted *wasmbin.Module, bare *wasmbin
 	return m
 }
 
+// MinMemory is the bytes of linear memory the module starts with; a turn whose
+// limit is lower cannot run.
+func (m *Module) MinMemory() int64 { return m.minMemory }
+
 // Digest is the sha256 of the original bytes, in hexadecimal.
 func (m *Module) Digest() string { return m.digest }
 

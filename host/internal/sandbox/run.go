@@ -100,6 +100,7 @@ func (r *run) drop(exit *Exit) {
 // begin ends the start: from here on the turn's own clock, seed and fuel count.
 func (r *run) begin() {
 	r.starting = false
+	r.inst.linear.refused = false
 	r.limits = r.turn.Limits.withDefaults()
 	r.output, r.spoiled, r.last = nil, false, nil
 	r.calls, r.moved, r.handles = 0, 0, handles{}
@@ -171,7 +172,13 @@ func (r *run) failure(name string, err error) *Exit {
 		return stackExit(r.limits.Stack)
 	}
 	r.lines.flush()
-	return &Exit{Kind: ExitTrap, Message: trapText(name, err, r.lines.words())}
+	exit := &Exit{Kind: ExitTrap, Message: trapText(name, err, r.lines.words())}
+	if r.inst != nil && r.inst.linear.refused {
+		// Most guests trap when they get no memory; the limit is the reason.
+		exit.Limit = keyMemory
+		exit.Message += fmt.Sprintf("; it was refused more than %d bytes of memory", r.limits.Memory)
+	}
+	return exit
 }
 
 // finish looks at what skep_turn left behind.
