@@ -16,7 +16,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 20m
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak conform-reference clean
+.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference clean
 
 build: guests
 
@@ -69,6 +69,11 @@ fuzz:
 # The long form of the crash test; the short one is part of `make test`.
 soak: guests
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill' -v ./host/...
+
+# The prebuilt guests of other languages against their sources, for the
+# toolchains that are found.
+guests-check:
+	sdk/rebuild.sh check
 
 # Our model and schemas against the published ones: make conform-reference REF=dir
 conform-reference:

@@ -1,6 +1,7 @@
 package skep_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -54,4 +55,46 @@ func ExampleTurn_SetState() {
 	// Output:
 	// 4 words so far
 	// 8 words so far
+}
+
+// Prices answers the action price_of, and does the same for whoever writes.
+type Prices struct{}
+
+func (Prices) price(item string) (int, error) {
+	if item != "tea" {
+		return 0, skep.Errorf(skep.NotFound, "no price for %s", item)
+	}
+	return 250, nil
+}
+
+func (p Prices) Turn(t *skep.Turn) error {
+	cents, err := p.price(t.Message.Body)
+	if err != nil {
+		return t.TaskComplete(err.Error())
+	}
+	return t.TaskComplete(fmt.Sprint(cents, " cents"))
+}
+
+func (p Prices) Action(c *skep.ActionCall) (any, error) {
+	var args struct{ Item string }
+	if err := json.Unmarshal(c.Args, &args); err != nil {
+		return nil, skep.Errorf(skep.Invalid, "%v", err)
+	}
+	cents, err := p.price(args.Item)
+	return map[string]int{"cents": cents}, err
+}
+
+// An action is a method that answers with a value, listed in the descriptor.
+func ExampleActor() {
+	_ = skep.Descriptor{Name: "prices", Version: "1.0.0", Actions: []skep.ActionInfo{{
+		Name: "price_of", Description: "The price of an item, in cents.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"]}`),
+	}}}
+	answer, _ := skeptest.Act(Prices{}, "price_of", map[string]string{"item": "tea"})
+	fmt.Println(string(answer))
+	_, err := skeptest.Act(Prices{}, "price_of", map[string]string{"item": "gold"})
+	fmt.Println(err)
+	// Output:
+	// {"cents":250}
+	// NOT_FOUND: no price for gold
 }

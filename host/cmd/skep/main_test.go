@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           builds,
 		Setup:               func(env *testscript.Env) error { return setup(env, cache) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile,
@@ -60,6 +61,9 @@ func setup(env *testscript.Env, cache string) error {
 	}
 	env.Setenv("XDG_CACHE_HOME", home)
 	env.Setenv("TMPDIR", filepath.Join(home, "tmp"))
+	if err := passTools(env); err != nil {
+		return err
+	}
 	for _, name := range []string{"LISTEN", "ADMIN"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"skep/host/internal/guests"
+)
+
+// tool returns what to call a compiler: what the environment says, as for make.
+func tool(variable, otherwise string) string { return cmp.Or(os.Getenv(variable), otherwise) }
+
+// asc is AssemblyScript's compiler, which npm install puts beside the SDK.
+func asc() string {
+	return tool("ASC", filepath.Join(guests.Root(), "sdk", "assemblyscript", "node_modules", ".bin", "asc"))
+}
+
+// passTools lets a script reach the compilers of the machine, and what they keep.
+func passTools(env *testscript.Env) error {
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOCACHE: %w", err)
+	}
+	env.Setenv("GOCACHE", strings.TrimSpace(string(out)))
+	for variable, otherwise := range map[string]string{
+		"ASC": asc(), "CC": "cc", "CLANG": "clang", "WASM_LD": "wasm-ld", "CARGO": "cargo", "RUSTC": "rustc",
+	} {
+		env.Setenv(variable, tool(variable, otherwise))
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	env.Setenv("CARGO_HOME", tool("CARGO_HOME", filepath.Join(home, ".cargo")))
+	env.Setenv("RUSTUP_HOME", tool("RUSTUP_HOME", filepath.Join(home, ".rustup")))
+	return nil
+}
+
+// builds is the condition builds:LANGUAGE: the compilers of a language are here.
+func builds(condition string) (bool, error) {
+	switch condition {
+	case "builds:c":
+		return has("make", tool("CC", "cc"), tool("CLANG", "clang"), tool("WASM_LD", "wasm-ld")), nil
+	case "builds:assemblyscript":
+		return has("make", "node", asc()), nil
+	case "builds:rust":
+		return has(tool("CARGO", "cargo"), tool("RUSTC", "rustc")) && hasWasmStd(), nil
+	}
+	return false, fmt.Errorf("unknown condition %q", condition)
+}
+
+func has(programs ...string) bool {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// hasWasmStd looks for Rust's standard library for modules.
+func hasWasmStd() bool {
+	out, err := exec.Command(tool("RUSTC", "rustc"), "--print", "target-libdir", "--target", "wasm32-unknown-unknown").Output()
+	if err != nil {
+		return false
+	}
+	libs, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "libstd-*.rlib"))
+	return err == nil && len(libs) > 0
+}

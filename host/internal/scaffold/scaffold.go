@@ -1,0 +1,116 @@
+// Package scaffold owns what a new project is made of: for each language an agent
+// with its test, the files that build and run it, and the sources of the SDK, so
+// that it needs nothing but the language's own tools. It must not know how a
+// module is built or run.
+package scaffold
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+//go:generate go run ./generate ../../.. files
+
+// files are the SDKs, templates the rest.
+//
+//go:embed files/*.txtar templates/*.txtar
+var content embed.FS
+
+// Languages lists what an agent can be written in.
+func Languages() []string { return []string{"go", "rust", "c", "assemblyscript"} }
+
+// Agent is a project to be made.
+type Agent struct {
+	Name     string
+	Language string
+	// Dir is where it goes. It is made when it is missing; when there is
+	// something in it, nothing is written.
+	Dir string
+}
+
+// Errors of [Agent.Write].
+var (
+	ErrName     = errors.New("a name is a small letter, then up to 62 small letters, digits, - and _")
+	ErrLanguage = errors.New("the languages are " + strings.Join(Languages(), ", "))
+	ErrExists   = errors.New("there is something in it")
+)
+
+var agentName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// Write makes the project and returns its files, as paths in it.
+func (a Agent) Write() ([]string, error) {
+	files, err := a.files()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.makeDir(); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
+		path := filepath.Join(a.Dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := writeNew(path, f.Data); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// makeDir makes the project's directory, and refuses one that is in use.
+func (a Agent) makeDir() error {
+	entries, err := os.ReadDir(a.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.MkdirAll(a.Dir, 0o755)
+	}
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s: %w: %s", a.Dir, ErrExists, entries[0].Name())
+	}
+	return err
+}
+
+// writeNew writes a file that must not be there.
+func writeNew(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// files puts the project together.
+func (a Agent) files() ([]txtar.File, error) {
+	switch {
+	case !agentName.MatchString(a.Name):
+		return nil, fmt.Errorf("%q: %w", a.Name, ErrName)
+	case !slices.Contains(Languages(), a.Language):
+		return nil, fmt.Errorf("%q: %w", a.Language, ErrLanguage)
+	}
+	var files []txtar.File
+	for _, dir := range []string{"templates", "files"} {
+		text, err := content.ReadFile(dir + "/" + a.Language + ".txtar")
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, txtar.Parse(text).Files...)
+	}
+	// The module is not called NAME alone: that may be a package of Go's own.
+	fill := strings.NewReplacer("@NAME@", a.Name, "skep/sdk/go", a.Name+"-agent/internal/skep")
+	for i := range files {
+		files[i].Data = []byte(fill.Replace(string(files[i].Data)))
+	}
+	return files, nil
+}

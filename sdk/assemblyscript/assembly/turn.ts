@@ -1,0 +1,284 @@
+import * as host from "./host";
+import { Code, Op } from "./names";
+import { Failure } from "./failure";
+import { Entry, Page } from "./history";
+import { Json } from "./json";
+import { Message } from "./message";
+
+/** The part of a task that its agents see. */
+export class Task {
+  id: string;
+  /** Has the form role:id@swarm, as contributors have. */
+  owner: string;
+  contributors: string[];
+  completed: bool;
+
+  constructor(v: Json) {
+    this.id = v.getString("id");
+    this.owner = v.getString("owner");
+    this.contributors = v.get("contributors").asStrings();
+    this.completed = v.get("completed").asBoolean();
+  }
+}
+
+/** Tells which agent this turn plays. */
+export class Identity {
+  name: string;
+  swarm: string;
+  instance: string;
+  /** The addresses this agent may write to. */
+  commTargets: string[];
+  canComplete: bool;
+
+  constructor(v: Json) {
+    this.name = v.getString("address");
+    this.swarm = v.getString("swarm");
+    this.instance = v.getString("instance");
+    this.commTargets = v.get("comm_targets").asStrings();
+    this.canComplete = v.get("can_complete_tasks").asBoolean();
+  }
+}
+
+/** One MAIL tool or action, in the form models take. */
+export class Tool {
+  name: string;
+  description: string;
+  /** A JSON Schema. */
+  parameters: Json;
+
+  constructor(v: Json) {
+    this.name = v.getString("name");
+    this.description = v.getString("description");
+    this.parameters = v.get("parameters");
+  }
+}
+
+/** What the turn may still use; 0 means no limit. */
+export class Budget {
+  fuel: i64;
+  hostCalls: i64;
+  outputBytes: i64;
+
+  constructor(v: Json) {
+    this.fuel = v.get("fuel").asInteger();
+    this.hostCalls = v.get("host_calls").asInteger();
+    this.outputBytes = v.get("output_bytes").asInteger();
+  }
+}
+
+/** The host's answer to a MAIL tool. */
+export class Reply {
+  constructor(
+    /** The id of the message the tool made, if it made one. */
+    public id: string,
+    public text: string,
+  ) {}
+}
+
+/**
+ * One agent's handling of one message. What can be refused returns a Failure, or
+ * null when it was not; what has an answer returns null when it was refused, and
+ * failure says why.
+ */
+export class Turn {
+  /** What this turn handles. */
+  message: Message;
+  /** Counts the task's turns from 1. */
+  number: i64;
+  /** The message's tier, 1 (highest) to 5. */
+  priority: i64;
+  task: Task;
+  agent: Identity;
+  /** The MAIL tools and actions this agent may call. */
+  tools: Tool[];
+  budget: Budget;
+  /** The wall time left when the turn began, in milliseconds; 0 for none. */
+  deadlineMs: i64;
+  /** The W3C traceparent of the turn, if the host traces. */
+  trace: string;
+  /** params of the agent in swarm.toml, null without any. */
+  params: Json;
+  /** The length of the whole history as of the start of the turn. */
+  historyCount: i64;
+
+  private tail: Json;
+  private kept: Json;
+  private changed: bool = false;
+  private notes: string[] = [];
+
+  constructor(input: Json) {
+    this.message = new Message(input.get("message"));
+    this.number = input.get("turn").asInteger();
+    this.priority = input.get("priority").asInteger();
+    this.task = new Task(input.get("task"));
+    this.agent = new Identity(input.get("agent"));
+    this.tools = input.get("tools").items().map<Tool>((v) => new Tool(v));
+    this.budget = new Budget(input.get("budget"));
+    this.deadlineMs = input.get("deadline_ms").asInteger();
+    this.trace = input.getString("trace");
+    this.params = input.get("params");
+    this.historyCount = input.get("history").get("count").asInteger();
+    this.tail = input.get("history").get("tail");
+    this.kept = input.get("state");
+  }
+
+  /** Why the last call was refused; null when it was not. */
+  get failure(): Failure | null {
+    return host.failure;
+  }
+
+  /**
+   * What the last committed turn of this agent in this task left, or what this
+   * turn has set; null at first. Set it, up to 64 KiB of JSON, for the next turn;
+   * null forgets it. It counts only if the turn ends well.
+   */
+  get state(): Json {
+    return this.kept;
+  }
+
+  set state(value: Json) {
+    this.kept = value;
+    this.changed = true;
+  }
+
+  /** Adds a line to the agent's history. Later turns see it there. */
+  note(text: string): void {
+    this.notes.push(text);
+  }
+
+  /** Runs any op. An empty request sends no bytes. */
+  call(op: i32, request: string): Json | null {
+    const answer = host.call(op, request);
+    if (answer === null) return null;
+    if (answer.length == 0) return Json.null();
+    const v = Json.parse(answer);
+    if (v === null) host.failure = new Failure(Code.INTERNAL, "the answer is no JSON");
+    return v;
+  }
+
+  // ---- MAIL's tools. After awaitMessage or taskComplete every further one of the
+  // turn is refused with CONFLICT.
+
+  /** Calls a tool by name with the arguments its schema asks for. */
+  tool(name: string, args: Json): Reply | null {
+    const answer = this.call(Op.MAIL, Json.object().put("tool", name).set("args", args).text);
+    return answer === null ? null : new Reply(answer.getString("id"), answer.getString("text"));
+  }
+
+  private send(tool: string, args: Json): Failure | null {
+    return this.tool(tool, args) === null ? host.failure : null;
+  }
+
+  private letter(tool: string, target: string, subject: string, body: string): Failure | null {
+    return this.send(tool, Json.object().put("target", target).put("subject", subject).put("body", body));
+  }
+
+  /** Asks another agent. The answer comes as a message of a later turn. */
+  sendRequest(target: string, subject: string, body: string): Failure | null {
+    return this.letter("send_request", target, subject, body);
+  }
+
+  /** Answers an agent. */
+  sendResponse(target: string, subject: string, body: string): Failure | null {
+    return this.letter("send_response", target, subject, body);
+  }
+
+  /** Writes to an agent ahead of everything that waits for it. */
+  sendInterrupt(target: string, subject: string, body: string): Failure | null {
+    return this.letter("send_interrupt", target, subject, body);
+  }
+
+  /** Writes to several agents, or with the target "all" to every local one but this. */
+  sendBroadcast(targets: string[], subject: string, body: string): Failure | null {
+    const args = Json.object().set("targets", Json.strings(targets)).put("subject", subject).put("body", body);
+    return this.send("send_broadcast", args);
+  }
+
+  private remark(tool: string, name: string, text: string): Failure | null {
+    return this.send(tool, Json.object().set(name, text == "" ? Json.null() : Json.string(text)));
+  }
+
+  /** Takes note of the broadcast in hand. */
+  acknowledgeBroadcast(note: string = ""): Failure | null {
+    return this.remark("acknowledge_broadcast", "note", note);
+  }
+
+  /** Leaves the broadcast in hand. */
+  ignoreBroadcast(reason: string = ""): Failure | null {
+    return this.remark("ignore_broadcast", "reason", reason);
+  }
+
+  /** Ends the agent's part until another message arrives. */
+  awaitMessage(reason: string = ""): Failure | null {
+    return this.remark("await_message", "reason", reason);
+  }
+
+  /** Answers the user and ends the task. */
+  taskComplete(finish: string): Failure | null {
+    return this.send("task_complete", Json.object().put("finish_message", finish));
+  }
+
+  /** The host's own words about MAIL and this agent: a summary, the help of tools. */
+  help(summary: bool, tools: string[]): string | null {
+    const args = Json.object().set("get_summary", Json.boolean(summary)).set("get_identity", Json.boolean(false))
+      .set("get_tool_help", Json.strings(tools)).set("get_full_protocol", Json.boolean(false));
+    const reply = this.tool("help", args);
+    return reply === null ? null : reply.text;
+  }
+
+  // ---- Log, time, randomness, history
+
+  /** Writes a line to the operator's log. A line the host refuses is lost. */
+  log(message: string, level: string = "info", fields: Json = Json.null()): void {
+    let line = Json.object().put("level", level).put("message", message);
+    if (!fields.isNull) line = line.set("fields", fields);
+    const before = host.failure;
+    this.call(Op.LOG, line.text);
+    host.failure = before;
+  }
+
+  /**
+   * Reads the turn's clock, in nanoseconds since 1970. It stands still while the
+   * agent computes and moves with calls and sleeps.
+   */
+  now(): i64 {
+    return host.now();
+  }
+
+  /** Waits, and moves the turn's clock by exactly that span. */
+  sleep(nanoseconds: i64): void {
+    host.sleep(nanoseconds);
+  }
+
+  /** Asks the host for the real time, as 2026-03-01T09:30:00.120000+00:00. */
+  wallTime(): string | null {
+    const answer = this.call(Op.CLOCK_NOW, "");
+    return answer === null ? null : answer.getString("time");
+  }
+
+  /** 32 hexadecimal digits that differ between turns and repeat when one runs again. */
+  random(): string | null {
+    const answer = this.call(Op.RANDOM, "");
+    return answer === null ? null : answer.getString("value");
+  }
+
+  /** The newest entries, oldest first: at most the last 50 or 64 KiB. */
+  history(): Entry[] {
+    return this.tail.items().map<Entry>((v) => new Entry(v));
+  }
+
+  /** Reads entries with a seq above after, oldest first. */
+  historyAfter(after: i64, limit: i32): Page | null {
+    const answer = this.call(Op.HISTORY, Json.object().set("after", Json.integer(after)).set("limit", Json.integer(limit)).text);
+    if (answer === null) return null;
+    return new Page(answer.get("entries").items().map<Entry>((v) => new Entry(v)), answer.get("next").asInteger());
+  }
+
+  /** What the turn leaves behind; empty when nothing changed. */
+  result(): string {
+    let v = Json.object();
+    if (this.changed) v = v.set("state", this.kept);
+    if (this.notes.length > 0) v = v.set("notes", Json.strings(this.notes));
+    return v.text == "{}" ? "" : v.text;
+  }
+}

@@ -1,0 +1,257 @@
+/*
+ * skep_test.h: a pretended host, so that an agent's turns can be tested with the
+ * machine's own C compiler. Include the agent, then this:
+ *
+ *   #include "greeter.c"
+ *   #include "skep_test.h"
+ *
+ *   int main(void) {
+ *     skep_test_outcome out = skep_test_turn((skep_test_input){.body = SKEP("bees")});
+ *     skep_test_equal(skep_test_mail(&out, 0, "finish_message"), "Hello, bees!");
+ *     return skep_test_failures;
+ *   }
+ */
+#ifndef SKEP_TEST_H
+#define SKEP_TEST_H
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include "skep.h"
+
+/* skep_test_input is one message for one agent. What is left out gets a value
+ * that makes sense: a request from the user. */
+typedef struct {
+  skep_text type, sender_type, sender, subject, body;
+  skep_json state, params; /* null when left out; one turn's state goes into the next */
+  bool cannot_complete;
+  /* answer, if set, is asked first. It sets the op's answer, or returns a code to
+   * refuse, or does neither and leaves the op to the default. */
+  skep_code (*answer)(int32_t op, skep_json request, skep_json *answer);
+} skep_test_input;
+
+enum { SKEP_TEST_CALLS = 256 };
+
+/* skep_test_outcome is how the turn ended. */
+typedef struct {
+  int32_t status; /* 0 when the turn would be committed */
+  bool aborted;   /* with the message in output */
+  skep_text output;
+  skep_json state; /* what a later turn sees */
+  skep_json notes;
+  size_t calls; /* of ops, in order */
+  struct {
+    int32_t op;
+    skep_json request;
+    skep_code refused;
+  } call[SKEP_TEST_CALLS];
+} skep_test_outcome;
+
+static struct {
+  skep_test_input in;
+  skep_test_outcome out;
+  skep_text input;
+  skep_buf output;
+  skep_text rest, why;
+  int64_t now;
+  int made;
+  bool ended;
+  jmp_buf abort;
+} skep_test_;
+
+SKEP_FN int32_t skep_host_input_read(uint32_t off, void *ptr, uint32_t cap) {
+  size_t left = off < skep_test_.input.len ? skep_test_.input.len - off : 0, n = left < cap ? left : cap;
+  skep__copy(ptr, skep_test_.input.at + off, n);
+  return (int32_t)n;
+}
+
+SKEP_FN int32_t skep_host_output_write(const void *ptr, uint32_t len) {
+  skep__add(&skep_test_.output, ptr, len);
+  return (int32_t)skep_test_.output.len;
+}
+
+SKEP_FN void skep_host_abort(int32_t code, const void *ptr, uint32_t len) {
+  (void)code;
+  skep_test_.out.aborted = true;
+  skep_test_.out.output = skep_copy((skep_text){ptr, len});
+  longjmp(skep_test_.abort, 1);
+}
+
+SKEP_FN uint16_t skep_host_clock(uint32_t clock, uint64_t precision, uint64_t *nanoseconds) {
+  (void)clock, (void)precision;
+  *nanoseconds = (uint64_t)skep_test_.now;
+  return 0;
+}
+
+SKEP_FN uint16_t skep_host_poll(const void *subscriptions, void *events, uint32_t n, uint32_t *ready) {
+  uint64_t timeout;
+  (void)events, (void)n;
+  memcpy(&timeout, (const char *)subscriptions + 24, sizeof timeout);
+  skep_test_.now += (int64_t)timeout;
+  *ready = 1;
+  return 0;
+}
+
+/* skep_test__refuse makes the body of an error. */
+SKEP_FN skep_code skep_test__refuse(skep_code code, skep_text message) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "code", skep_code_name(code));
+  skep_member(&b, "message", message);
+  skep_put_char(&b, '}');
+  skep_test_.why = skep_written(&b);
+  return code;
+}
+
+/* skep_test__mail accepts MAIL's tools, and nothing after the turn has ended. */
+SKEP_FN skep_code skep_test__mail(skep_json request, skep_json *answer) {
+  skep_text tool = skep_str(request, "tool");
+  if (skep_is(tool, "task_complete") && skep_test_.in.cannot_complete)
+    return skep_test__refuse(SKEP_DENIED, SKEP("this agent cannot complete tasks"));
+  if (skep_test_.ended) return skep_test__refuse(SKEP_CONFLICT, SKEP("the turn has awaited or completed"));
+  skep_test_.ended = skep_is(tool, "await_message") || skep_is(tool, "task_complete");
+  *answer = SKEP("{\"id\":\"00000000-0000-4000-8000-000000000001\",\"text\":\"SUCCESS\"}");
+  return SKEP_OK;
+}
+
+SKEP_FN skep_code skep_test__answer(int32_t op, skep_json request, skep_json *answer) {
+  if (skep_test_.in.answer) {
+    skep_code code = skep_test_.in.answer(op, request, answer);
+    if (code) return skep_test__refuse(code, SKEP("refused by the test"));
+    if (answer->at) return SKEP_OK;
+  }
+  switch (op) {
+    case SKEP_OP_LOG: *answer = SKEP("{}"); return SKEP_OK;
+    case SKEP_OP_CLOCK_NOW: *answer = SKEP("{\"time\":\"2026-01-01T12:00:00.000000+00:00\"}"); return SKEP_OK;
+    case SKEP_OP_HISTORY: *answer = SKEP("{\"entries\":[]}"); return SKEP_OK;
+    case SKEP_OP_MAIL: return skep_test__mail(request, answer);
+    case SKEP_OP_RANDOM: {
+      char *text = skep_alloc(64);
+      snprintf(text, 64, "{\"value\":\"%032x\"}", ++skep_test_.made);
+      *answer = skep_c(text);
+      return SKEP_OK;
+    }
+  }
+  return skep_test__refuse(SKEP_UNSUPPORTED, SKEP("this host does not have the op"));
+}
+
+SKEP_FN int64_t skep_host_call(int32_t op, const void *req, uint32_t len, void *rsp, uint32_t cap) {
+  skep_json answer = {0};
+  if (op == SKEP_OP_LAST_ERROR) {
+    answer = skep_test_.why;
+  } else {
+    skep_json request = skep_copy((skep_text){req, len});
+    skep_code code = skep_test__answer(op, request, &answer);
+    size_t n = skep_test_.out.calls;
+    if (n < SKEP_TEST_CALLS) {
+      skep_test_.out.call[n].op = op;
+      skep_test_.out.call[n].request = request;
+      skep_test_.out.call[n].refused = code;
+      skep_test_.out.calls++;
+    }
+    if (code) return -(int64_t)code;
+  }
+  size_t n = answer.len < cap ? answer.len : cap;
+  skep__copy(rsp, answer.at, n);
+  skep_test_.rest = (skep_text){answer.at + n, answer.len - n};
+  return (int64_t)answer.len | (skep_test_.rest.len ? (int64_t)1 << 32 : 0);
+}
+
+SKEP_FN int64_t skep_host_read(int32_t handle, void *ptr, uint32_t cap) {
+  size_t n = skep_test_.rest.len < cap ? skep_test_.rest.len : cap;
+  (void)handle;
+  skep__copy(ptr, skep_test_.rest.at, n);
+  skep_test_.rest = (skep_text){skep_test_.rest.at + n, skep_test_.rest.len - n};
+  return (int64_t)n;
+}
+
+SKEP_FN int32_t skep_host_close(int32_t handle) { return (void)handle, 0; }
+
+SKEP_FN skep_text skep_test__or(skep_text t, const char *otherwise) { return t.at ? t : skep_c(otherwise); }
+
+/* skep_test__input writes the turn's input as a host does. */
+SKEP_FN skep_text skep_test__input(skep_test_input in) {
+  skep_buf b = {0};
+  skep_put(&b, SKEP("{\"v\":1,\"turn\":1,\"task\":{\"id\":\"5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90\","
+                    "\"owner\":\"user:test@test\",\"contributors\":[],\"completed\":false},"
+                    "\"agent\":{\"address\":\"agent\",\"swarm\":\"test\",\"instance\":\"user:test@test\","
+                    "\"comm_targets\":[],\"can_complete_tasks\":"));
+  skep_put(&b, in.cannot_complete ? SKEP("false") : SKEP("true"));
+  skep_put(&b, SKEP("},\"tools\":[],\"message\":{\"id\":\"8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11\","
+                    "\"timestamp\":\"2026-01-01T12:00:00.000000+00:00\",\"msg_type\":"));
+  skep_put_string(&b, skep_test__or(in.type, "request"));
+  skep_put(&b, SKEP(",\"message\":{\"task_id\":\"5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90\",\"sender\":{\"address_type\":"));
+  skep_put_string(&b, skep_test__or(in.sender_type, "user"));
+  skep_member(&b, "address", skep_test__or(in.sender, "test"));
+  skep_put_char(&b, '}');
+  skep_member(&b, "subject", skep_test__or(in.subject, "New Message"));
+  skep_member(&b, "body", in.body);
+  skep_put(&b, SKEP("}},\"priority\":4,\"history\":{\"count\":0,\"tail\":[]},\"state\":"));
+  skep_put(&b, skep_test__or(in.state, "null"));
+  skep_put(&b, SKEP(",\"params\":"));
+  skep_put(&b, skep_test__or(in.params, "null"));
+  skep_put(&b, SKEP(",\"deadline_ms\":600000,\"budget\":{\"fuel\":0,\"host_calls\":1000,\"output_bytes\":1048576}}"));
+  return skep_written(&b);
+}
+
+/* skep_test_turn runs one turn of the agent that SKEP_AGENT names. */
+SKEP_FN skep_test_outcome skep_test_turn(skep_test_input in) {
+  memset(&skep_test_, 0, sizeof skep_test_);
+  skep_test_.in = in;
+  skep_test_.now = 1767268800000000000; /* 2026-01-01T12:00:00Z */
+  skep_test_.input = skep_test__input(in);
+  skep__state = skep__notes = (skep_buf){0};
+  skep__why = (skep_json){0};
+  skep_test_.out.state = skep_test__or(in.state, "null");
+  if (setjmp(skep_test_.abort)) return skep_test_.out;
+  skep_test_.out.status = skep__turn_export((uint32_t)skep_test_.input.len);
+  skep_test_.out.output = skep_written(&skep_test_.output);
+  skep_json result = skep_parse(skep_test_.out.output), state = skep_at(result, "state");
+  if (skep_test_.out.status == SKEP_STATUS_OK) {
+    if (state.at) skep_test_.out.state = state;
+    skep_test_.out.notes = skep_at(result, "notes");
+  }
+  return skep_test_.out;
+}
+
+/* skep_test_mail returns an argument of the n-th MAIL call that was accepted,
+ * from 0; with "tool", the tool's name. */
+SKEP_FN skep_text skep_test_mail(const skep_test_outcome *out, size_t n, const char *argument) {
+  for (size_t i = 0; i < out->calls; i++) {
+    if (out->call[i].op != SKEP_OP_MAIL || out->call[i].refused || n--) continue;
+    if (skep_is(skep_c(argument), "tool")) return skep_str(out->call[i].request, "tool");
+    return skep_str(skep_at(out->call[i].request, "args"), argument);
+  }
+  return (skep_text){0};
+}
+
+/* skep_test_action runs one call of an action; exported is skep__action. The
+ * outcome's output is the answer, or with status 1 why there is none. */
+SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_text name, skep_json args) {
+  skep_buf b = {0};
+  memset(&skep_test_, 0, sizeof skep_test_);
+  skep_put_char(&b, '{');
+  skep_member(&b, "name", name);
+  skep_key(&b, "args");
+  skep_put(&b, args);
+  skep_put_char(&b, '}');
+  skep_test_.input = skep_written(&b);
+  skep__why = (skep_json){0};
+  if (setjmp(skep_test_.abort)) return skep_test_.out;
+  skep_test_.out.status = exported((uint32_t)b.len);
+  skep_test_.out.output = skep_written(&skep_test_.output);
+  return skep_test_.out;
+}
+
+static int skep_test_failures;
+
+/* skep_test_equal compares, and reports where it does not hold. */
+#define skep_test_equal(got, want) skep_test__equal((got), (want), __FILE__, __LINE__)
+
+SKEP_FN void skep_test__equal(skep_text got, const char *want, const char *file, int line) {
+  if (skep_is(got, want)) return;
+  fprintf(stderr, "%s:%d: got \"%.*s\", want \"%s\"\n", file, line, (int)got.len, got.at ? got.at : "", want);
+  skep_test_failures = 1;
+}
+
+#endif

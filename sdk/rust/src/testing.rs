@@ -1,0 +1,301 @@
+//! A pretended host, so that an agent's turns can be tested with plain `cargo
+//! test`: build an [`Input`], call [`run`], look at the [`Outcome`].
+//!
+//! ```
+//! use skep::{testing, Agent, Error, Turn};
+//!
+//! struct Greeter;
+//!
+//! impl Agent for Greeter {
+//!     fn turn(&self, t: &mut Turn) -> Result<(), Error> {
+//!         t.task_complete(&format!("Hello, {}!", t.message.body))
+//!     }
+//! }
+//!
+//! let out = testing::run(&Greeter, testing::Input::of("bees"));
+//! assert_eq!(out.mail[0].finish, "Hello, bees!");
+//! ```
+
+use crate::{guest, Address, Agent, Code, Descriptor, Entry, Error, Host, Json, Message, Op, ABI, REQUEST};
+
+/// Replaces what the pretended host says: an answer, a refusal, or None to leave
+/// the op to the default.
+pub type Answer = Box<dyn Fn(Op, &Json) -> Option<Result<Json, Error>>>;
+
+/// One message for one agent. Empty fields get values that make sense: a request
+/// from the user to an agent `agent` in swarm `test`.
+#[derive(Default)]
+pub struct Input {
+    pub message: Message,
+    pub agent: String,
+    pub comm_targets: Vec<String>,
+    pub cannot_complete: bool,
+    /// What the last turn left; [`Outcome::state`] of one turn is the state of
+    /// the next.
+    pub state: Json,
+    pub params: Json,
+    pub history: Vec<Entry>,
+    /// Is asked first, if set.
+    pub answer: Option<Answer>,
+}
+
+impl Input {
+    /// A request with a body.
+    pub fn of(body: &str) -> Input {
+        Input { message: Message { body: body.into(), ..Default::default() }, ..Default::default() }
+    }
+}
+
+/// One op the agent called.
+pub struct Call {
+    pub op: Op,
+    /// Null where no bytes were sent.
+    pub request: Json,
+    pub refused: Option<Error>,
+}
+
+/// One MAIL tool call that was accepted, with the arguments the tool has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mail {
+    pub tool: String,
+    pub target: String,
+    pub targets: Vec<String>,
+    pub subject: String,
+    pub body: String,
+    pub finish: String,
+    pub note: String,
+    pub reason: String,
+}
+
+/// How the turn ended.
+#[derive(Default)]
+pub struct Outcome {
+    /// What the agent returned; None when the turn would be committed.
+    pub error: Option<Error>,
+    pub calls: Vec<Call>,
+    pub mail: Vec<Mail>,
+    pub logs: Vec<String>,
+    pub notes: Vec<String>,
+    /// What a later turn sees: the input's when the turn set none or failed.
+    pub state: Json,
+    /// The turn's clock at the end, in nanoseconds since 1970.
+    pub end: u64,
+}
+
+/// Runs one turn of an agent. A panic of the agent passes through.
+pub fn run(agent: &impl Agent, input: Input) -> Outcome {
+    let mut host = Pretended::new(input);
+    let status = guest::drive(agent, &mut host);
+    let mut out = host.out;
+    out.end = host.now;
+    let result = Json::parse_bytes(&host.output).unwrap_or_default();
+    if status != 0 {
+        let code = Code::named(&result.get_str("code")).unwrap_or(Code::INTERNAL);
+        out.error = Some(Error::from_host(code, &host.output));
+        return out;
+    }
+    out.notes = result.get("notes").items().iter().map(Json::as_str).collect();
+    if let Some((_, state)) = result.members().into_iter().find(|(name, _)| name == "state") {
+        out.state = state;
+    }
+    out
+}
+
+/// Runs one call of an action, and returns its answer.
+pub fn act(agent: &impl Agent, name: &str, args: Json) -> Result<Json, Error> {
+    let mut host = Pretended::new(Input::default());
+    host.input = Json::object([("name", Json::from(name)), ("args", args)]).to_string().into_bytes();
+    let status = guest::drive_action(agent, &mut host);
+    let answer = Json::parse_bytes(&host.output)?;
+    if status != 0 {
+        let code = Code::named(&answer.get_str("code")).unwrap_or(Code::INTERNAL);
+        return Err(Error::from_host(code, &host.output));
+    }
+    Ok(answer)
+}
+
+/// The descriptor as the host reads it.
+pub fn describe(d: &Descriptor) -> Json {
+    let mut host = Pretended::new(Input::default());
+    guest::drive_describe(d, &mut host);
+    Json::parse_bytes(&host.output).unwrap_or_default()
+}
+
+/// What the pretended clock begins with: 2026-01-01T12:00:00Z.
+const START: u64 = 1_767_268_800_000_000_000;
+const START_TEXT: &str = "2026-01-01T12:00:00.000000+00:00";
+
+/// Pretends to be skep for one turn.
+struct Pretended {
+    answer: Option<Answer>,
+    cannot_complete: bool,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    last: Vec<u8>,
+    out: Outcome,
+    now: u64,
+    made: u32,
+    ended: bool,
+}
+
+impl Pretended {
+    fn new(mut input: Input) -> Pretended {
+        fill(&mut input);
+        Pretended {
+            input: encode(&input).to_string().into_bytes(),
+            answer: input.answer,
+            cannot_complete: input.cannot_complete,
+            output: Vec::new(),
+            last: Vec::new(),
+            out: Outcome { state: input.state, ..Default::default() },
+            now: START,
+            made: 0,
+            ended: false,
+        }
+    }
+
+    fn reply(&mut self, op: Op, request: &Json) -> Result<Json, Error> {
+        if let Some(said) = self.answer.as_ref().and_then(|answer| answer(op, request)) {
+            return said;
+        }
+        match op {
+            Op::MAIL => self.mail(request),
+            Op::LOG => {
+                self.out.logs.push(request.get_str("message"));
+                Ok(Json::parse("{}")?)
+            }
+            Op::CLOCK_NOW => Ok(Json::object([("time", Json::from(START_TEXT))])),
+            Op::HISTORY => Ok(Json::object([("entries", Json::array([]))])),
+            Op::RANDOM => {
+                self.made += 1;
+                Ok(Json::object([("value", Json::from(format!("{:032x}", self.made)))]))
+            }
+            _ => Err(Error::new(Code::UNSUPPORTED, format!("this host has no {op}"))),
+        }
+    }
+
+    /// Records a MAIL tool call, and refuses what a turn may no longer do.
+    fn mail(&mut self, request: &Json) -> Result<Json, Error> {
+        let (tool, args) = (request.get_str("tool"), request.get("args"));
+        if !TOOLS.contains(&tool.as_str()) {
+            return Err(Error::new(Code::NOT_FOUND, format!("no tool {tool:?}")));
+        }
+        if tool == "task_complete" && self.cannot_complete {
+            return Err(Error::new(Code::DENIED, "this agent cannot complete tasks"));
+        }
+        if self.ended {
+            return Err(Error::new(Code::CONFLICT, "the turn has awaited or completed"));
+        }
+        self.ended = tool == "await_message" || tool == "task_complete";
+        self.made += 1;
+        self.out.mail.push(Mail {
+            tool,
+            target: args.get_str("target"),
+            targets: args.get("targets").items().iter().map(Json::as_str).collect(),
+            subject: args.get_str("subject"),
+            body: args.get_str("body"),
+            finish: args.get_str("finish_message"),
+            note: args.get_str("note"),
+            reason: args.get_str("reason"),
+        });
+        let id = format!("00000000-0000-4000-8000-{:012x}", self.made);
+        Ok(Json::object([("id", Json::from(id)), ("text", Json::from("SUCCESS"))]))
+    }
+}
+
+impl Host for Pretended {
+    fn input(&mut self) -> Vec<u8> {
+        self.input.clone()
+    }
+
+    fn output(&mut self, data: &[u8]) -> Result<(), Code> {
+        self.output.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn call(&mut self, op: Op, request: &[u8]) -> Result<&[u8], (Code, Vec<u8>)> {
+        let request = Json::parse_bytes(request).unwrap_or_default();
+        let reply = self.reply(op, &request);
+        self.out.calls.push(Call { op, request, refused: reply.as_ref().err().cloned() });
+        match reply {
+            Ok(answer) => {
+                self.last = answer.to_string().into_bytes();
+                Ok(&self.last)
+            }
+            Err(e) => Err((e.code, e.encode().to_string().into_bytes())),
+        }
+    }
+
+    fn now(&mut self) -> u64 {
+        self.now
+    }
+
+    fn sleep(&mut self, nanoseconds: u64) {
+        self.now += nanoseconds;
+    }
+}
+
+/// MAIL's tools, as far as a host without peers has them.
+const TOOLS: [&str; 9] = [
+    "send_request", "send_response", "send_interrupt", "send_broadcast", "acknowledge_broadcast", "ignore_broadcast",
+    "await_message", "help", "task_complete",
+];
+
+fn fill(input: &mut Input) {
+    let set = |s: &mut String, otherwise: &str| {
+        if s.is_empty() {
+            *s = otherwise.into();
+        }
+    };
+    let m = &mut input.message;
+    set(&mut input.agent, "agent");
+    set(&mut m.id, "8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11");
+    set(&mut m.time, START_TEXT);
+    set(&mut m.kind, REQUEST);
+    set(&mut m.task, "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90");
+    set(&mut m.ref_id, "0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21");
+    set(&mut m.subject, "New Message");
+    set(&mut m.sender.kind, "user");
+    set(&mut m.sender.name, "test");
+    if m.recipients.is_empty() {
+        m.recipients.push(Address::new("agent", &input.agent));
+    }
+}
+
+/// Writes the turn's input as a host does.
+fn encode(input: &Input) -> Json {
+    let tool = |name: &str| Json::object([("name", Json::from(name)), ("description", Json::from("")), ("parameters", Json::null())]);
+    let tools = TOOLS.iter().filter(|name| **name != "task_complete" || !input.cannot_complete);
+    let task = [
+        ("id", Json::from(&input.message.task)),
+        ("owner", Json::from("user:test@test")),
+        ("contributors", Json::array([])),
+        ("completed", Json::from(false)),
+    ];
+    let agent = [
+        ("address", Json::from(&input.agent)),
+        ("swarm", Json::from("test")),
+        ("instance", Json::from("user:test@test")),
+        ("comm_targets", Json::array(input.comm_targets.iter().map(Json::from))),
+        ("can_complete_tasks", Json::from(!input.cannot_complete)),
+    ];
+    let history = [
+        ("count", Json::from(input.history.len() as i64)),
+        ("tail", Json::array(input.history.iter().map(Entry::encode))),
+    ];
+    let budget = [("fuel", Json::from(0)), ("host_calls", Json::from(1000)), ("output_bytes", Json::from(1 << 20))];
+    Json::object([
+        ("v", Json::from(ABI)),
+        ("turn", Json::from(1)),
+        ("task", Json::object(task)),
+        ("agent", Json::object(agent)),
+        ("tools", Json::array(tools.map(|name| tool(name)))),
+        ("message", input.message.encode()),
+        ("priority", Json::from(4)),
+        ("history", Json::object(history)),
+        ("state", input.state.clone()),
+        ("params", input.params.clone()),
+        ("deadline_ms", Json::from(600_000)),
+        ("budget", Json::object(budget)),
+    ])
+}
