@@ -119,7 +119,7 @@ func system(t *skep.Turn, open *work) error {
 	t.Log("system message", "subject", m.Subject, "body", m.Body)
 	switch m.Subject {
 	case "::maximum_steps_reached::":
-		open.give("no time was left")
+		open.give("the task ran out of messages")
 		if len(open.Parts) == 0 {
 			return t.TaskComplete("I ran out of steps before I had an answer.")
 		}

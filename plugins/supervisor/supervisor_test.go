@@ -196,7 +196,7 @@ func TestStrayMail(t *testing.T) {
 	if got := tools(c.system("::help::", "text")); got != "await_message" {
 		t.Errorf("a system message while waiting: %s", got)
 	}
-	if got := finished(t, c.system("::maximum_steps_reached::", "enough")); !strings.Contains(got, "no time was left") {
+	if got := finished(t, c.system("::maximum_steps_reached::", "enough")); !strings.Contains(got, "the task ran out of messages") {
 		t.Errorf("out of steps: %q", got)
 	}
 	if got := finished(t, c.system("::maximum_steps_reached::", "enough")); !strings.Contains(got, "ran out of steps") {
