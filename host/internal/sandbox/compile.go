@@ -36,13 +36,13 @@ const maxMetered = 256 << 20
 
 func (c Child) withDefaults() Child {
 	if c.Memory <= 0 {
-		c.Memory = 512 << 20
+		c.Memory = slowdown * 512 << 20
 	}
 	if c.CPU <= 0 {
-		c.CPU = 10 * time.Second
+		c.CPU = slowdown * 10 * time.Second
 	}
 	if c.Wall <= 0 {
-		c.Wall = 30 * time.Second
+		c.Wall = slowdown * 30 * time.Second
 	}
 	return c
 }
