@@ -123,17 +123,6 @@ func (t *live) unstashAll() {
 	}
 }
 
-// userWaits reports whether a user's message is queued or running, other than
-// the row given.
-func (t *live) userWaits(except int64) bool {
-	for _, p := range t.rec.Posts {
-		if !p.Consumed && p.Row != except {
-			return true
-		}
-	}
-	return false
-}
-
 // drop forgets rows that a step has consumed without running them.
 func (t *live) drop(numbers []int64) {
 	gone := func(row Row) bool { return slices.Contains(numbers, row.N) }
