@@ -1,0 +1,86 @@
+package egress_test
+
+import (
+	"strings"
+	"testing"
+
+	"skep/host/internal/egress"
+)
+
+func TestParseGrant(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"https://api.test":             "https://api.test",
+		"https://api.test/":            "https://api.test",
+		"HTTPS://API.Test.:0443":       "https://api.test",
+		"http://api.test:8080/v1":      "http://api.test:8080/v1",
+		"http://api.test/v1/":          "http://api.test/v1/",
+		"GET,POST https://api.test/v1": "GET,POST https://api.test/v1",
+		"https://*.api.test":           "https://*.api.test",
+		"https://*.api.test:444/x":     "https://*.api.test:444/x",
+		"https://*":                    "https://*",
+		"GET http://*:8080/x":          "GET http://*:8080/x",
+		"http://127.0.0.1:80":          "http://127.0.0.1",
+		"http://[::1]:8080":            "http://[::1]:8080",
+		"http://[0:0::1]":              "http://[::1]",
+		"http://[::ffff:10.0.0.1]":     "http://10.0.0.1",
+		"http://localhost:8000":        "http://localhost:8000",
+		"https://xn--tst-bma.test":     "https://xn--tst-bma.test",
+		"https://api.test/a%2Fb":       "https://api.test/a%2Fb",
+	} {
+		g, err := egress.ParseGrant(in)
+		if err != nil || g.String() != want {
+			t.Errorf("ParseGrant(%q) = %q, %v, want %q", in, g, err, want)
+			continue
+		}
+		if again, err := egress.ParseGrant(g.String()); err != nil || again.String() != want {
+			t.Errorf("%q is not read back: %q, %v", want, again, err)
+		}
+	}
+	if s := (egress.Grant{}).String(); s != "" {
+		t.Errorf("the zero grant is %q", s)
+	}
+}
+
+func TestParseGrantRefuses(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                           `as in "https://api.example.com"`,
+		"*":                          `as in "https://api.example.com"`,
+		"api.test":                   `as in "https://api.example.com"`,
+		"ftp://api.test":             "http or https",
+		"*://api.test":               "cannot be read",
+		"https://":                   "no host",
+		"https:///v1":                "no host",
+		"https://u:p@api.test":       "credentials",
+		"https://api.test?x":         "query",
+		"https://api.test#x":         "fragment",
+		"https://api.test/a/../b":    "must be written /b",
+		"https://api.test/%41":       "must be written /A",
+		"https://api.test/a%2f":      "must be written /a%2F",
+		"https://api.test/a%2f..":    "dot segment",
+		"https://api.test:99999":     "port",
+		"https://a*.test":            "character",
+		"https://a.*.test":           "character",
+		"https://**.a.test":          "character",
+		"https://*.com":              "name with a dot",
+		"https://*.127.0.0.1":        "name with a dot",
+		"https://*a.test":            "character",
+		"https://*.":                 "",
+		"https://*.*.a.test":         "character",
+		"http://2130706433":          "four decimal",
+		"http://[::1%25lo]":          "zone",
+		"https://tést.test":          "xn--",
+		"get https://api.test":       `"get" is not a method`,
+		"GET, POST https://api.test": `"" is not a method`,
+		"CONNECT https://api.test":   "not a method",
+		" https://api.test":          "not a method",
+		"GET https://api.test x":     "character",
+		"https://api.test ":          "not a method",
+		"GET  https://api.test":      "",
+	} {
+		if g, err := egress.ParseGrant(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseGrant(%q) = %q, %v, want an error with %q", in, g, err, want)
+		}
+	}
+}
