@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 
 	"skep/abi"
@@ -17,6 +18,10 @@ var (
 	ErrDuplicate = errors.New("duplicate submission")
 	// ErrFenced says that another host has taken the data over.
 	ErrFenced = errors.New("fenced: another host owns this store")
+	// ErrQuota says that a write would exceed a quota; nothing was written.
+	ErrQuota = errors.New("quota exceeded")
+	// ErrErasing says that the tenant is being erased.
+	ErrErasing = errors.New("tenant is being erased")
 )
 
 // Store keeps what the runtime must not forget. All methods are safe for
@@ -28,8 +33,25 @@ type Store interface {
 	// is taken and not expired at step.Task.Updated it writes nothing and
 	// returns the earlier submission with ErrDuplicate.
 	Accept(ctx context.Context, step Step, sub Submission) (Submission, error)
-	// Commit applies step.
+	// Commit applies step. It answers ErrQuota when step's KV does not fit.
 	Commit(ctx context.Context, step Step) error
+	// Journal makes entries of a turn durable before it ends, and decides w.Cas
+	// if there is one: ok says that the value was the one expected. Without a
+	// Header the turn must have a record, else ErrNotFound. It answers ErrQuota
+	// when the new value does not fit.
+	Journal(ctx context.Context, key TaskKey, turn int64, w JournalWrite) (ok bool, err error)
+	// Record returns the record of a turn, or ErrNotFound.
+	Record(ctx context.Context, key TaskKey, turn int64) (Record, error)
+	// Records returns the records of turns with N > after, without entries
+	// and inputs, in pages like those of History.
+	Records(ctx context.Context, key TaskKey, after int64, limit int) ([]Record, error)
+	// KVGet returns a value, or ErrNotFound.
+	KVGet(ctx context.Context, key TaskKey, scope KVScope, name string) ([]byte, error)
+	// KVList returns the names that begin with prefix and are greater than
+	// after, in the order of their bytes, at most limit.
+	KVList(ctx context.Context, key TaskKey, scope KVScope, prefix, after string, limit int) ([]string, error)
+	// KVUsage returns what a scope holds.
+	KVUsage(ctx context.Context, key TaskKey, scope KVScope) (KVUsage, error)
 	// Claim lists the tasks in state running that this host must take up.
 	Claim(ctx context.Context) ([]TaskKey, error)
 	// Load returns a task with its rows and agent states, or ErrNotFound.
@@ -52,6 +74,20 @@ type Store interface {
 	Instances(ctx context.Context, tenant, swarm string) ([]InstanceKey, error)
 	// Purge forgets submissions that are answered and expired.
 	Purge(ctx context.Context, now time.Time) (int64, error)
+	// Prune forgets what rule no longer keeps.
+	Prune(ctx context.Context, rule PruneRule) (Pruned, error)
+	// Export writes all that is kept of a tenant as JSON lines. It holds a
+	// page of it in memory at a time; what changes meanwhile is written as it
+	// is when its page is read.
+	Export(ctx context.Context, tenant string, w io.Writer) error
+	// Erase removes all that is kept of a tenant and destroys its keys. Writes
+	// for the tenant answer ErrErasing until it returns; the caller stops its
+	// turns first. An erasure that was cut short goes on at the next open.
+	Erase(ctx context.Context, tenant string) error
+	// Backup writes a copy of everything but the keys to a new file.
+	Backup(ctx context.Context, path string) error
+	// Footprint returns what a tenant keeps, from counters.
+	Footprint(ctx context.Context, tenant string) (Footprint, error)
 	// Secret returns 32 random bytes, made once for this store. Turn seeds
 	// and idempotency keys derive from it.
 	Secret(ctx context.Context) ([]byte, error)
@@ -59,6 +95,33 @@ type Store interface {
 
 // PageBytes bounds what one read of a log or a history brings into memory.
 const PageBytes = 1 << 20
+
+// PruneRule says what is kept no longer. A zero time keeps everything.
+type PruneRule struct {
+	// Records of turns that ended before it go, if their task has ended too.
+	// The record of an unfinished or suspended turn stays.
+	Records time.Time
+	// Tasks that ended before it go, with all that belongs to them.
+	Tasks time.Time
+	// Submissions that are answered and expired by then go, as by Purge.
+	Submissions time.Time
+	// Keep, if set, saves a task from going whole. It is called on the
+	// caller's goroutine.
+	Keep func(TaskKey) bool
+}
+
+// Pruned counts what [Store.Prune] removed.
+type Pruned struct {
+	Records, Tasks, Submissions int64
+}
+
+// Footprint is what a tenant keeps in a store.
+type Footprint struct {
+	// Bytes of messages, logs, histories, states, records and values, as they
+	// are stored.
+	Bytes int64
+	Tasks int64
+}
 
 // Step is one atomic change of one task.
 type Step struct {
@@ -75,6 +138,9 @@ type Step struct {
 	History        []AgentEntry
 	States         []AgentState
 	Answers        []Answered
+	// Record is what is not journaled yet of the turn that makes this step.
+	Record *Record
+	KV     []KVWrite
 }
 
 // AgentEntry is a history entry of one agent.
@@ -130,6 +196,9 @@ type Outcome struct {
 	Result  abi.TurnResult
 	Usage   Usage
 	Failure *Failure
+	// Record is what the turn has not made durable of its record: the header,
+	// unless that is, entries, and the end without its time.
+	Record *Record
 }
 
 // Failure is why a turn did not end well, in words for operators and agents.

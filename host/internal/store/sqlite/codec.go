@@ -7,24 +7,41 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/klauspost/compress/s2"
+
+	"skep/host/internal/keyring"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
-// codecJSON marks a body of plain JSON. Later codecs compress or seal.
-const codecJSON = 0x01
+// A body begins with its codec. What is sealed is a body itself, of any other
+// codec.
+const (
+	codecPlain  = 0x01
+	codecPacked = 0x02 // an S2 block
+	codecSealed = 0x03
+)
 
 // maxBody keeps a body below the engine's own limit on one value, so that it
 // is refused on its caller's goroutine and not inside a group.
 const maxBody = 256 << 20
 
+// worthwhile is the length from which bodies that repeat themselves are
+// compressed.
+const worthwhile = 1 << 10
+
 var errBody = errors.New("body cannot be read")
+
+// codec makes and reads bodies. It is safe for concurrent use.
+type codec struct {
+	ring *keyring.Ring // nil seals nothing and opens nothing
+}
 
 // encode renders v as a body. Markup characters stay as they are: the
 // escapes that HTML needs would only make bodies larger here.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteByte(codecJSON)
+	b.WriteByte(codecPlain)
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
@@ -33,9 +50,9 @@ func encode(v any) ([]byte, error) {
 	return checkBody(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 }
 
-// wrap makes a body of JSON that is kept byte for byte.
-func wrap(raw json.RawMessage) ([]byte, error) {
-	return checkBody(append([]byte{codecJSON}, raw...))
+// wrap makes a body of bytes that are kept as they are.
+func wrap(raw []byte) ([]byte, error) {
+	return checkBody(append([]byte{codecPlain}, raw...))
 }
 
 func checkBody(body []byte) ([]byte, error) {
@@ -45,20 +62,92 @@ func checkBody(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// unwrap returns the JSON of a body.
-func unwrap(body []byte) (json.RawMessage, error) {
+// compress packs a plain body if that makes it smaller.
+func compress(body []byte) []byte {
+	if len(body) < worthwhile {
+		return body
+	}
+	out := make([]byte, 1+s2.MaxEncodedLen(len(body)-1))
+	out[0] = codecPacked
+	out = out[:1+len(s2.Encode(out[1:], body[1:]))]
+	if len(out) >= len(body) {
+		return body
+	}
+	return out
+}
+
+// unwrap returns the content of a body that is not sealed.
+func unwrap(body []byte) ([]byte, error) {
 	if len(body) == 0 {
 		return nil, fmt.Errorf("%w: it is empty, so the file is damaged", errBody)
 	}
-	if body[0] != codecJSON {
-		return nil, fmt.Errorf("%w: codec 0x%02x is unknown to this version of skep", errBody, body[0])
+	switch body[0] {
+	case codecPlain:
+		return body[1:], nil
+	case codecPacked:
+		return decompress(body[1:])
 	}
-	return body[1:], nil
+	return nil, fmt.Errorf("%w: codec 0x%02x is unknown to this version of skep", errBody, body[0])
 }
 
-// decode reads a body into v.
-func decode(body []byte, v any) error {
-	raw, err := unwrap(body)
+// decompress refuses what would be larger than any body before it is there.
+func decompress(packed []byte) ([]byte, error) {
+	n, err := s2.DecodedLen(packed)
+	if err == nil && n > maxBody {
+		err = fmt.Errorf("%d bytes, at most %d are kept", n, maxBody)
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = s2.Decode(nil, packed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBody, err)
+	}
+	return raw, nil
+}
+
+// sealedWith returns the key a body is sealed with, 0 for one that is not.
+func sealedWith(body []byte) keyring.ID {
+	if len(body) == 0 || body[0] != codecSealed {
+		return 0
+	}
+	// What is too short to name a key does not open either.
+	id, _ := keyring.KeyOf(body[1:])
+	return id
+}
+
+// contentSize returns how long the content of a body is that is not packed.
+func contentSize(body []byte) int {
+	if len(body) > 0 && body[0] == codecSealed {
+		return len(body) - 1 - keyring.Overhead - 1
+	}
+	return len(body) - 1
+}
+
+// opener reads the bodies of one place.
+type opener struct {
+	*codec
+	place place
+}
+
+// open returns the content of a body.
+func (o opener) open(body []byte, at spot) ([]byte, error) {
+	if len(body) == 0 || body[0] != codecSealed {
+		return unwrap(body)
+	}
+	if o.ring == nil {
+		return nil, fmt.Errorf("%w: it is sealed and no keyring is in use", errBody)
+	}
+	plain, err := o.ring.Open(nil, body[1:], o.place.bind(at))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBody, err)
+	}
+	return unwrap(plain)
+}
+
+// read decodes a body into v.
+func (o opener) read(body []byte, at spot, v any) error {
+	raw, err := o.open(body, at)
 	if err != nil {
 		return err
 	}
@@ -68,24 +157,51 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
+// closer makes the bodies of one place.
+type closer struct {
+	opener
+	sealer *keyring.Sealer // nil leaves them as they are
+}
+
+// close seals a body.
+func (c closer) close(body []byte, at spot) []byte {
+	if c.sealer == nil {
+		return body
+	}
+	out := make([]byte, 1, 1+len(body)+keyring.Overhead)
+	out[0] = codecSealed
+	return c.sealer.Seal(out, body, c.place.bind(at))
+}
+
+// key returns the key that seals, 0 for none.
+func (c closer) key() keyring.ID {
+	if c.sealer == nil {
+		return 0
+	}
+	return c.sealer.ID()
+}
+
 // unlimited reads what we wrote. Limits are for what comes in by a door, and a
 // door's may be wider than the default.
 var unlimited = mail.ParseOptions{Limits: mail.Limits{
 	Bytes: math.MaxInt, Depth: math.MaxInt, Recipients: math.MaxInt,
 }}
 
-func decodeEntry[T any](e entry) (v T, err error) {
-	err = decode(e.body, &v)
-	return v, err
+// readAs decodes entries that carry all they are in their bodies.
+func readAs[T any](o opener, table, name string) func(entry) (T, error) {
+	return func(e entry) (v T, err error) {
+		err = o.read(e.body, spot{table, name, e.seq}, &v)
+		return v, err
+	}
 }
 
-// decodeRow reads a queue row, whose message has limits when it reads itself.
-func decodeRow(stored row) (swarm.Row, error) {
+// readRow decodes a queue row, whose message has limits when it reads itself.
+func (o opener) readRow(stored row) (swarm.Row, error) {
 	var r struct {
 		swarm.Row
 		Message json.RawMessage `json:"message"`
 	}
-	if err := decode(stored.body, &r); err != nil {
+	if err := o.read(stored.body, spot{inQueue, "", stored.seq}, &r); err != nil {
 		return swarm.Row{}, err
 	}
 	var err error

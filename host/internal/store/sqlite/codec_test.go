@@ -11,17 +11,21 @@ import (
 
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
+	o := opener{codec: &codec{}}
 	for body, want := range map[string]string{
-		"":             "damaged",
-		"\x02{}":       "codec 0x02 is unknown",
-		"{}":           "codec 0x7b is unknown",
-		"\x01":         "unexpected end",
-		"\x01{\"a\":":  "unexpected end",
-		"\x01\"text\"": "cannot unmarshal",
+		"":                           "damaged",
+		"\x02{}":                     "corrupt",
+		"\x02\xff\xff\xff\xff\x0f{}": "at most",
+		"\x03{}":                     "no keyring",
+		"\x04{}":                     "codec 0x04 is unknown",
+		"{}":                         "codec 0x7b is unknown",
+		"\x01":                       "unexpected end",
+		"\x01{\"a\":":                "unexpected end",
+		"\x01\"text\"":               "cannot unmarshal",
 	} {
 		var v struct{}
-		if err := decode([]byte(body), &v); !errors.Is(err, errBody) || !strings.Contains(err.Error(), want) {
-			t.Errorf("decode(%q) = %v, want %q", body, err, want)
+		if err := o.read([]byte(body), spot{}, &v); !errors.Is(err, errBody) || !strings.Contains(err.Error(), want) {
+			t.Errorf("read(%q) = %v, want %q", body, err, want)
 		}
 	}
 }

@@ -6,13 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"skep/host/internal/guard"
 )
 
 // Names inside a data directory.
 const (
-	fileName   = "skep.db"
-	lockName   = "lock"
-	ignoreName = ".gitignore"
+	fileName    = "skep.db"
+	lockName    = "lock"
+	ignoreName  = ".gitignore"
+	keyringName = "keyring"
 )
 
 // prepareDir makes dir if it is missing and refuses one that others could
@@ -28,8 +31,8 @@ func prepareDir(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory: choose another data directory", dir)
 	}
-	if perm := info.Mode().Perm(); perm&0o022 != 0 {
-		return fmt.Errorf("%s can be written by others (mode %#o): run chmod go-w on it, or choose another data directory", dir, perm)
+	if err := guard.Dir(dir); err != nil {
+		return err
 	}
 	return create(dir, ignoreName, []byte("*\n"))
 }

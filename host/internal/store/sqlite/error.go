@@ -49,5 +49,10 @@ func blamesStep(err error) bool {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 		return true
 	}
-	return errors.Is(err, errRange)
+	return errors.Is(err, errRange) || errors.Is(err, errRefused)
 }
+
+// errRefused marks what the writer refuses because of the step itself.
+var errRefused = errors.New("nothing was written")
+
+func refuse(err error) error { return fmt.Errorf("%w: %w", err, errRefused) }

@@ -63,6 +63,7 @@ func (w *writer) attempt(ctx context.Context, group []job, results []error) (err
 			// says nothing new.
 			_, _ = w.rollback.ExecContext(ctx)
 			w.tables.forget()
+			w.tables.tally.reset()
 		}
 	}()
 	if err := w.checkEpoch(ctx); err != nil {
@@ -76,6 +77,9 @@ func (w *writer) attempt(ctx context.Context, group []job, results []error) (err
 		}
 		steps += n
 	}
+	if err := w.tables.settle(ctx); err != nil {
+		return err
+	}
 	if _, err := w.commit.ExecContext(ctx); err != nil {
 		return err
 	}
@@ -88,12 +92,15 @@ func (w *writer) attempt(ctx context.Context, group []job, results []error) (err
 
 func (w *writer) applyOne(ctx context.Context, j job, results []error, i int) (steps int, err error) {
 	if results == nil {
-		return j.apply(ctx, w.tables)
+		steps, err = j.apply(ctx, w.tables)
+		w.tables.tally.keep(err == nil)
+		return steps, err
 	}
 	if _, err := w.save.ExecContext(ctx); err != nil {
 		return 0, err
 	}
 	steps, err = j.apply(ctx, w.tables)
+	w.tables.tally.keep(err == nil)
 	if blamesStep(err) {
 		results[i], steps = explain(err), 0
 		w.tables.forget()

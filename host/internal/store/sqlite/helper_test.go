@@ -46,7 +46,12 @@ func testPost(task string, row int64) swarm.Submission {
 // behind opens a store's file a second time, as only a test should.
 func behind(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, fileName)+"?_busy_timeout=5000")
+	return behindFile(t, filepath.Join(dir, fileName))
+}
+
+func behindFile(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=5000")
 	if err != nil {
 		t.Fatal(err)
 	}

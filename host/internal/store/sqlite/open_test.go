@@ -51,7 +51,7 @@ func TestOpenRefusesSharedDirectory(t *testing.T) {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, "can be written by others", "chmod go-w")
+		refused(t, dir, "others could replace", "chmod go-w")
 	}
 }
 

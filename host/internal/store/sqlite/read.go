@@ -23,7 +23,7 @@ func (s *Store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, er
 	if err != nil {
 		return swarm.Snapshot{}, failed("load task", key.Task, err)
 	}
-	snap, err := st.decode()
+	snap, err := st.decode(s.opener(key))
 	return snap, failed("load task", key.Task, err)
 }
 
@@ -65,16 +65,16 @@ func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err e
 	return st, err
 }
 
-func (st stored) decode() (snap swarm.Snapshot, err error) {
-	if err := decode(st.task, &snap.Task); err != nil {
+func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
+	if err := o.read(st.task, spot{inTasks, "", 0}, &snap.Task); err != nil {
 		return swarm.Snapshot{}, err
 	}
-	if snap.Rows, err = decodeAll(st.rows, nil, decodeRow); err != nil {
+	if snap.Rows, err = decodeAll(st.rows, nil, o.readRow); err != nil {
 		return swarm.Snapshot{}, err
 	}
 	snap.States = make(map[string]json.RawMessage, len(st.states))
 	for _, as := range st.states {
-		if snap.States[as.agent], err = unwrap(as.body); err != nil {
+		if snap.States[as.agent], err = o.open(as.body, spot{inStates, as.agent, 0}); err != nil {
 			return swarm.Snapshot{}, err
 		}
 	}
@@ -105,8 +105,17 @@ func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Ti
 		to = stamp(before)
 	}
 	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), to, max(limit, 0))...)
-	kept, err := collect(rows, err, scanEntry)
-	tasks, err := decodeAll(kept, err, decodeEntry[swarm.Task])
+	kept, err := collect(rows, err, func(rows *sql.Rows) (e agentEntry, err error) {
+		var task []byte
+		err = rows.Scan(&task, &e.body)
+		e.agent = string(task)
+		return e, err
+	})
+	tasks, err := decodeAll(kept, err, func(e agentEntry) (task swarm.Task, err error) {
+		o := s.opener(swarm.TaskKey{InstanceKey: key, Task: e.agent})
+		err = o.read(e.body, spot{inTasks, "", 0}, &task)
+		return task, err
+	})
 	return tasks, failed("list tasks of", key.Instance, err)
 }
 
@@ -125,8 +134,9 @@ func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.Ins
 func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error) {
 	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
 	kept, err := collectUntil(rows, err, scanPage())
+	o := s.opener(key)
 	events, err := decodeAll(kept, err, func(e entry) (ev swarm.Event, err error) {
-		err = decode(e.body, &ev)
+		err = o.read(e.body, spot{inEvents, "", e.seq}, &ev)
 		ev.Seq = e.seq
 		return ev, err
 	})
@@ -137,7 +147,7 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
 	rows, err := s.readers.history.QueryContext(ctx, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
 	kept, err := collectUntil(rows, err, scanPage())
-	entries, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
+	entries, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
 	return entries, failed("read history of task", key.Task, err)
 }
 
@@ -147,11 +157,11 @@ func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string
 	rows, err := s.readers.historyTail.QueryContext(ctx, append(taskArgs(key), []byte(agent), 0, max(entries, 0))...)
 	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (e entry, more bool, err error) {
 		e, err = scanEntry(rows)
-		bytes -= len(e.body) - 1
+		bytes -= contentSize(e.body)
 		return e, bytes >= 0, err
 	})
 	slices.Reverse(kept)
-	tail, err := decodeAll(kept, err, decodeEntry[abi.HistoryEntry])
+	tail, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
 	return tail, failed("read history of task", key.Task, err)
 }
 
@@ -161,7 +171,7 @@ func scanPage() func(*sql.Rows) (entry, bool, error) {
 	left, first := swarm.PageBytes, true
 	return func(rows *sql.Rows) (entry, bool, error) {
 		e, err := scanEntry(rows)
-		left -= len(e.body) - 1
+		left -= contentSize(e.body)
 		more := first || left >= 0
 		first = false
 		return e, more, err
@@ -172,7 +182,19 @@ func scanPage() func(*sql.Rows) (entry, bool, error) {
 func (s *Store) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
 	row := s.readers.submission.QueryRowContext(ctx, submissionArgs(key, door, id)...)
 	p, err := scanSubmission(row, key, door, id)
+	if err == nil {
+		err = s.openDigest(&p)
+	}
 	return p, failed("find submission", id, err)
+}
+
+// openDigest replaces the body of a digest by what it holds.
+func (s *Store) openDigest(p *swarm.Submission) (err error) {
+	if p.Digest != nil {
+		o := s.opener(swarm.TaskKey{InstanceKey: p.Instance})
+		p.Digest, err = o.open(p.Digest, postSpot(p.Door, p.Key))
+	}
+	return err
 }
 
 // failed says what an error kept from being done; nil stays nil.

@@ -20,6 +20,9 @@ type readers struct {
 	claim, tasks, instances      *sql.Stmt
 	events, history, historyTail *sql.Stmt
 	submission                   *sql.Stmt
+	turn, turns, journal         *sql.Stmt
+	value, values, space         *sql.Stmt
+	footprint, ended             *sql.Stmt
 }
 
 // Parts that queries share. CROSS JOIN keeps the planner to this order, in
@@ -29,6 +32,11 @@ const (
 	whereTask    = " WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ? AND t.task = ?"
 	fromHistory  = fromTask + " CROSS JOIN agents a ON a.tid = t.tid CROSS JOIN history h"
 	whereHistory = whereTask + " AND a.agent = ? AND h.id > (a.aid << 31) + ? AND h.id < (a.aid + 1) << 31"
+
+	// A scope of a task is under the task, the others under the instance alone.
+	fromSpace = ` FROM instances i CROSS JOIN spaces s ON s.iid = i.iid AND s.kind = ?5 AND s.agent = ?6
+		AND s.tid = CASE ?5 WHEN 'task' THEN (SELECT t.tid FROM tasks t WHERE t.iid = i.iid AND t.task = ?4) ELSE 0 END`
+	whereSpace = " WHERE i.tenant = ?1 AND i.swarm = ?2 AND i.instance = ?3"
 )
 
 func (r *readers) texts() map[**sql.Stmt]string {
@@ -39,7 +47,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,
-		&r.tasks: "SELECT t.tid, t.body" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
+		&r.tasks: "SELECT t.task, t.body" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
 			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
 		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
 		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
@@ -47,6 +55,19 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.history:     "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id LIMIT ?",
 		&r.historyTail: "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id DESC LIMIT ?",
 		&r.submission:  findSubmission,
+		&r.turn: "SELECT r.jid, r.header, r.finish, r.input" + fromTask + " CROSS JOIN turns r" + whereTask +
+			" AND r.id = (t.tid << 31) + ?",
+		&r.turns: "SELECT r.id, r.header, r.finish" + fromTask + " CROSS JOIN turns r" + whereTask +
+			" AND r.id > (t.tid << 31) + ? AND r.id < (t.tid + 1) << 31 ORDER BY r.id LIMIT ?",
+		&r.journal: "SELECT id, body FROM journal WHERE id BETWEEN ? AND ? ORDER BY id",
+		&r.value:   "SELECT v.value" + fromSpace + " CROSS JOIN kv v" + whereSpace + " AND v.sid = s.sid AND v.name = ?7",
+		&r.values: "SELECT v.name" + fromSpace + " CROSS JOIN kv v" + whereSpace +
+			" AND v.sid = s.sid AND v.name >= ?7 AND v.name > ?8 AND v.name < ?9 ORDER BY v.name LIMIT ?10",
+		&r.space: "SELECT s.keys, s.bytes" + fromSpace + whereSpace,
+		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
+			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
+			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
+		&r.footprint: "SELECT bytes, tasks FROM tenants WHERE tenant = ?",
 	}
 }
 

@@ -72,6 +72,69 @@ var migrations = []string{
 		PRIMARY KEY (iid, door, key)
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX submissions_done ON submissions (expires) WHERE answer > 0;`,
+
+	// A task's oldest is when the first of its turns ended that has a record. A
+	// task that is to be deleted has its instance's number negated, which takes
+	// it out of reach at once; see prune.go. A turn's jid leads to what was
+	// journaled of it before it ended. What spaces and tenants count is kept by
+	// the writer. Digests become bodies, as they are sealed now.
+	`ALTER TABLE tasks ADD COLUMN ended INTEGER;
+	ALTER TABLE tasks ADD COLUMN oldest INTEGER;
+	UPDATE tasks SET ended = unixepoch() * 1000000000 WHERE state NOT IN ('running', 'paused');
+	CREATE INDEX tasks_ended ON tasks (ended) WHERE ended IS NOT NULL;
+	CREATE INDEX tasks_recorded ON tasks (oldest) WHERE ended IS NOT NULL AND oldest IS NOT NULL;
+	UPDATE submissions SET digest = CAST(x'01' || digest AS BLOB) WHERE digest IS NOT NULL;
+	CREATE TABLE turns (
+		id     INTEGER PRIMARY KEY, -- tid, n
+		at     INTEGER,
+		jid    INTEGER,
+		header BLOB NOT NULL,
+		finish BLOB,
+		input  BLOB NOT NULL
+	) STRICT;
+	CREATE TABLE journal (
+		id   INTEGER PRIMARY KEY, -- jid, number of the last entry in it
+		body BLOB NOT NULL
+	) STRICT;
+	CREATE TABLE spaces (
+		sid   INTEGER PRIMARY KEY,
+		iid   INTEGER NOT NULL,
+		kind  TEXT NOT NULL,
+		tid   INTEGER NOT NULL,
+		agent BLOB NOT NULL,
+		keys  INTEGER NOT NULL,
+		bytes INTEGER NOT NULL,
+		UNIQUE (iid, kind, tid, agent)
+	) STRICT;
+	CREATE TABLE kv (
+		sid   INTEGER NOT NULL,
+		name  BLOB NOT NULL,
+		size  INTEGER NOT NULL,
+		value BLOB NOT NULL,
+		PRIMARY KEY (sid, name)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE keys (
+		tenant BLOB NOT NULL,
+		id     INTEGER NOT NULL,
+		PRIMARY KEY (tenant, id)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE chores (
+		kind   TEXT NOT NULL,
+		tenant BLOB NOT NULL,
+		PRIMARY KEY (kind, tenant)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE tenants (
+		tenant BLOB PRIMARY KEY,
+		bytes  INTEGER NOT NULL,
+		tasks  INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID;
+	INSERT INTO tenants SELECT tenant, sum(bytes), sum(tasks) FROM (
+		SELECT iid, length(body) AS bytes, 1 AS tasks FROM tasks
+		UNION ALL SELECT iid, length(q.body), 0 FROM queue q JOIN tasks t ON t.tid = q.id >> 31
+		UNION ALL SELECT iid, length(e.body), 0 FROM events e JOIN tasks t ON t.tid = e.id >> 31
+		UNION ALL SELECT iid, coalesce(length(a.state), 0), 0 FROM agents a JOIN tasks t USING (tid)
+		UNION ALL SELECT iid, length(h.body), 0 FROM history h JOIN agents a ON a.aid = h.id >> 31 JOIN tasks t USING (tid)
+	) JOIN instances USING (iid) GROUP BY tenant;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.
@@ -95,8 +158,8 @@ func migrate(ctx context.Context, c *sql.Conn, steps []string, now time.Time) er
 	if err != nil {
 		return err
 	}
-	if version > len(steps) {
-		return fmt.Errorf("its schema is version %d and this skep knows up to %d: use the newer skep that wrote it, or restore a backup made before the upgrade", version, len(steps))
+	if err := tooNew(version, len(steps)); err != nil {
+		return err
 	}
 	for ; version < len(steps); version++ {
 		if err := migrateTo(ctx, c, version+1, steps[version], now); err != nil {
@@ -104,6 +167,13 @@ func migrate(ctx context.Context, c *sql.Conn, steps []string, now time.Time) er
 		}
 	}
 	return nil
+}
+
+func tooNew(version, known int) error {
+	if version <= known {
+		return nil
+	}
+	return fmt.Errorf("its schema is version %d and this skep knows up to %d: use the newer skep that wrote it, or restore a backup made before the upgrade", version, known)
 }
 
 // schemaVersion returns 0 for an empty file.

@@ -1,8 +1,17 @@
 package sqlite
 
 import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"skep/host/internal/keyring"
+	"skep/host/internal/swarm"
 )
 
 func TestMigrate(t *testing.T) {
@@ -51,8 +60,10 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
 	texts := s.readers.texts()
-	for stmt, text := range s.writer.tables.texts() {
-		texts[stmt] = text
+	for _, more := range []map[**sql.Stmt]string{
+		s.writer.tables.texts(), s.writer.tables.reaping.texts(), new(walkStmts).texts(), swapTexts(),
+	} {
+		maps.Copy(texts, more)
 	}
 	for stmt, text := range texts {
 		if stmt == &s.readers.claim {
@@ -76,5 +87,105 @@ func TestPlans(t *testing.T) {
 		if err := rows.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func swapTexts() map[**sql.Stmt]string {
+	texts := map[**sql.Stmt]string{}
+	for _, text := range []string{
+		swapTask, swapQueue, swapEvents, swapState, swapHistory, swapHeader, swapInput, swapEnd, swapJournal, swapValue, swapDigest,
+	} {
+		texts[new(*sql.Stmt)] = text
+	}
+	return texts
+}
+
+// oldFile makes a database of schema version 1 as its host left it: tasks in
+// three states, each with an entry of everything.
+func oldFile(t *testing.T, dir string) {
+	t.Helper()
+	db, c, err := openConn(t.Context(), filepath.Join(dir, fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	defer c.Close()
+	if err := migrate(t.Context(), c, migrations[:1], testTime); err != nil {
+		t.Fatal(err)
+	}
+	run := func(query string, args ...any) {
+		t.Helper()
+		if _, err := c.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	run("INSERT INTO meta VALUES ('secret', ?), ('epoch', 7)", []byte("0123456789abcdef0123456789abcdef"))
+	run("INSERT INTO instances VALUES (1, ?, ?, ?)", []byte(testInstance.Tenant), []byte(testInstance.Swarm), []byte(testInstance.Instance))
+	for tid, state := range []string{1: "running", 2: "paused", 3: "completed"} {
+		if tid == 0 {
+			continue
+		}
+		id := fmt.Sprint("t", tid)
+		st := testStep(id, 1)
+		st.Task.State = swarm.State(state)
+		task, err := json.Marshal(st.Task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run("INSERT INTO tasks VALUES (?, 1, ?, ?, ?, ?)", tid, []byte(id), state, stamp(testTime), append([]byte{1}, task...))
+		run("INSERT INTO events VALUES (?, ?)", pack(int64(tid), 1), []byte("\x01"+`{"event":"old"}`))
+		run("INSERT INTO agents VALUES (?, ?, ?, ?)", tid, tid, []byte("a"), []byte("\x01"+`{"n":1}`))
+		run("INSERT INTO history VALUES (?, ?)", pack(int64(tid), 1), []byte("\x01"+`{"seq":1,"note":"old"}`))
+		run("INSERT INTO submissions VALUES (1, ?, ?, ?, ?, 1, 1, ?, 0)", []byte("rest"), []byte(id), []byte("\x03digest\x00"), []byte(id), stamp(testTime))
+	}
+}
+
+// A file of the first schema opens, and everything in it is as it was.
+func TestMigrateOldFile(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]*keyring.Options{"plain": nil, "sealed": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			oldFile(t, dir)
+			s := openSealed(t, dir, keys)
+			s.chores.stopped.Wait() // it seals what was plain
+			for _, id := range []string{"t1", "t2", "t3"} {
+				wantOldTask(t, s, id)
+			}
+			wantCounted(t, s)
+			if f, err := s.Footprint(t.Context(), testInstance.Tenant); f.Tasks != 3 || f.Bytes == 0 || err != nil {
+				t.Errorf("footprint is %+v, %v", f, err)
+			}
+			secret, err := s.Secret(t.Context())
+			if string(secret) != "0123456789abcdef0123456789abcdef" || s.writer.epoch != 8 || err != nil {
+				t.Errorf("secret is %q, epoch %d, %v", secret, s.writer.epoch, err)
+			}
+			// A task that had ended counts from the migration.
+			if p, err := s.Prune(t.Context(), swarm.PruneRule{Tasks: testTime.Add(1)}); p.Tasks != 0 || err != nil {
+				t.Errorf("Prune() = %+v, %v", p, err)
+			}
+			if p, err := s.Prune(t.Context(), swarm.PruneRule{Tasks: time.Now().Add(time.Hour)}); p.Tasks != 1 || err != nil {
+				t.Errorf("Prune() = %+v, %v", p, err)
+			}
+		})
+	}
+}
+
+func wantOldTask(t *testing.T, s *Store, id string) {
+	t.Helper()
+	key := testStep(id, 1).Task.Key
+	snap, err := s.Load(t.Context(), key)
+	if err != nil || string(snap.States["a"]) != `{"n":1}` {
+		t.Errorf("Load(%s) = %+v, %v", id, snap, err)
+	}
+	if e, err := s.Events(t.Context(), key, 0, 10); len(e) != 1 || e[0].Name != "old" || err != nil {
+		t.Errorf("events of %s = %+v, %v", id, e, err)
+	}
+	if h, err := s.History(t.Context(), key, "a", 0, 10); len(h) != 1 || h[0].Note != "old" || err != nil {
+		t.Errorf("history of %s = %+v, %v", id, h, err)
+	}
+	if p, err := s.Submission(t.Context(), testInstance, "rest", id); string(p.Digest) != "\x03digest\x00" || err != nil {
+		t.Errorf("submission of %s = %+v, %v", id, p, err)
 	}
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 // step is a [swarm.Step] as the writer takes it: encoded and checked on its
 // caller's goroutine, so that the writer only moves bytes.
 type step struct {
+	closer         closer
 	key            swarm.TaskKey
 	state          swarm.State
 	created        int64
@@ -22,10 +24,13 @@ type step struct {
 	history        []agentEntry
 	states         []agentState
 	answers        []swarm.Answered
+	record         *record // nil for none
+	kv             []kvChange
 	size           int
 
 	// post is recorded with the step, if there is one.
 	post    *swarm.Submission
+	digest  []byte
 	updated int64
 	// earlier is set instead of anything being written when post's key is
 	// taken.
@@ -59,37 +64,63 @@ func (s *Store) Accept(ctx context.Context, st swarm.Step, post swarm.Submission
 		return swarm.Submission{}, fmt.Errorf("accept: the submission is for task %q of %q, its step for task %q of %q",
 			post.Task, post.Instance.Instance, key.Task, key.Instance)
 	}
-	e, err := encodeStep(st)
+	earlier, err := s.accept(ctx, st, post)
 	if err != nil {
 		return swarm.Submission{}, fmt.Errorf("accept for task %q: %w", key.Task, err)
 	}
-	e.post = &post
-	if err := s.writer.do(ctx, e); err != nil {
-		return swarm.Submission{}, fmt.Errorf("accept for task %q: %w", key.Task, err)
-	}
-	if e.earlier != nil {
-		return *e.earlier, swarm.ErrDuplicate
+	if earlier != nil {
+		return *earlier, swarm.ErrDuplicate
 	}
 	return post, nil
 }
 
-// Commit implements [swarm.Store].
-func (s *Store) Commit(ctx context.Context, st swarm.Step) error {
-	e, err := encodeStep(st)
+// accept returns the earlier submission, if there is one.
+func (s *Store) accept(ctx context.Context, st swarm.Step, post swarm.Submission) (*swarm.Submission, error) {
+	c, leave, err := s.enter(st.Task.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	e, err := c.encodeStep(st)
+	if err == nil {
+		err = e.encodePost(post)
+	}
 	if err == nil {
 		err = s.writer.do(ctx, e)
 	}
-	if err != nil {
+	if err != nil || e.earlier == nil {
+		return nil, err
+	}
+	return e.earlier, s.openDigest(e.earlier)
+}
+
+// Commit implements [swarm.Store].
+func (s *Store) Commit(ctx context.Context, st swarm.Step) error {
+	if err := s.commit(ctx, st); err != nil {
 		return fmt.Errorf("commit to task %q: %w", st.Task.Key.Task, err)
 	}
 	return nil
 }
 
-func encodeStep(st swarm.Step) (*step, error) {
+func (s *Store) commit(ctx context.Context, st swarm.Step) error {
+	c, leave, err := s.enter(st.Task.Key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	e, err := c.encodeStep(st)
+	if err != nil {
+		return err
+	}
+	return s.writer.do(ctx, e)
+}
+
+func (c closer) encodeStep(st swarm.Step) (*step, error) {
 	if st.Stash && st.Unstash {
 		return nil, errors.New("a step cannot both stash and unstash")
 	}
 	e := &step{
+		closer:  c,
 		key:     st.Task.Key,
 		state:   st.Task.State,
 		created: stamp(st.Task.Created),
@@ -100,11 +131,72 @@ func encodeStep(st swarm.Step) (*step, error) {
 		answers: st.Answers,
 	}
 	var err error
-	if e.body, err = encode(st.Task); err != nil {
+	if e.body, err = e.seal(inTasks, "", 0, st.Task); err != nil {
 		return nil, err
 	}
-	e.size = len(e.body)
-	return e, errors.Join(e.encodeQueue(st), e.encodeEvents(st), e.encodeAgents(st))
+	return e, errors.Join(e.encodeQueue(st), e.encodeEvents(st), e.encodeAgents(st), e.encodeRecord(st), e.encodeKV(st))
+}
+
+// seal makes the body of v at a spot of the step's task.
+func (e *step) seal(table, name string, seq int64, v any) ([]byte, error) {
+	body, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	body = e.closer.close(body, spot{table, name, seq})
+	e.size += len(body)
+	return body, nil
+}
+
+func (e *step) encodePost(post swarm.Submission) error {
+	e.post = &post
+	if post.Digest == nil {
+		return nil
+	}
+	body, err := wrap(post.Digest)
+	if err != nil {
+		return err
+	}
+	c := e.closer
+	c.place = placeOf(swarm.TaskKey{InstanceKey: post.Instance})
+	e.digest = c.close(body, postSpot(post.Door, post.Key))
+	return nil
+}
+
+func (e *step) encodeRecord(st swarm.Step) (err error) {
+	if st.Record == nil {
+		return nil
+	}
+	e.record, err = e.closer.record(*st.Record)
+	if err == nil {
+		e.size += e.record.size()
+	}
+	return err
+}
+
+func (e *step) encodeKV(st swarm.Step) error {
+	for _, w := range st.KV {
+		ch, err := e.closer.kvChange(e.key, w)
+		if err != nil {
+			return err
+		}
+		e.kv = append(e.kv, ch)
+		e.size += len(ch.value)
+	}
+	return nil
+}
+
+// ended is when the step ends its task.
+func (e *step) ended() sql.NullInt64 {
+	return sql.NullInt64{Int64: e.updated, Valid: e.state.Ended()}
+}
+
+// turnEnd is when the turn of the step ended.
+func (e *step) turnEnd() sql.NullInt64 {
+	if e.record == nil {
+		return sql.NullInt64{}
+	}
+	return e.record.at
 }
 
 func (e *step) encodeQueue(st swarm.Step) error {
@@ -115,7 +207,7 @@ func (e *step) encodeQueue(st swarm.Step) error {
 	}
 	e.rows = make([]row, 0, len(st.Insert))
 	for _, r := range st.Insert {
-		en, err := e.entry("row", r.N, r)
+		en, err := e.entry("row", inQueue, "", r.N, r)
 		if err != nil {
 			return err
 		}
@@ -127,7 +219,7 @@ func (e *step) encodeQueue(st swarm.Step) error {
 func (e *step) encodeEvents(st swarm.Step) error {
 	e.events = make([]entry, 0, len(st.Events))
 	for _, ev := range st.Events {
-		en, err := e.entry("event", ev.Seq, ev)
+		en, err := e.entry("event", inEvents, "", ev.Seq, ev)
 		if err != nil {
 			return err
 		}
@@ -139,7 +231,7 @@ func (e *step) encodeEvents(st swarm.Step) error {
 func (e *step) encodeAgents(st swarm.Step) error {
 	e.history = make([]agentEntry, 0, len(st.History))
 	for _, h := range st.History {
-		en, err := e.entry("history entry", h.Entry.Seq, h.Entry)
+		en, err := e.entry("history entry", inHistory, h.Agent, h.Entry.Seq, h.Entry)
 		if err != nil {
 			return err
 		}
@@ -155,18 +247,18 @@ func (e *step) encodeAgents(st swarm.Step) error {
 		if err != nil {
 			return err
 		}
+		body = e.closer.close(body, spot{inStates, as.Agent, 0})
 		e.size += len(body)
 		e.states = append(e.states, agentState{as.Agent, body})
 	}
 	return nil
 }
 
-func (e *step) entry(what string, seq int64, v any) (entry, error) {
+func (e *step) entry(what, table, name string, seq int64, v any) (entry, error) {
 	if err := checkSeq(what, seq); err != nil {
 		return entry{}, err
 	}
-	body, err := encode(v)
-	e.size += len(body)
+	body, err := e.seal(table, name, seq, v)
 	return entry{seq, body}, err
 }
 
@@ -174,6 +266,9 @@ func (e *step) bytes() int { return e.size }
 
 // apply implements change.
 func (e *step) apply(ctx context.Context, t *tables) (steps int, err error) {
+	if err := t.useKey(ctx, e.closer.key(), e.key.Tenant); err != nil {
+		return 0, err
+	}
 	iid, err := t.instance(ctx, e.key.InstanceKey)
 	if err != nil {
 		return 0, err
@@ -186,11 +281,14 @@ func (e *step) apply(ctx context.Context, t *tables) (steps int, err error) {
 		return 0, err
 	}
 	for _, write := range []func(context.Context, *tables, *taskRef) error{
-		e.applyQueue, e.applyEvents, e.applyHistory, e.applyStates,
+		e.applyQueue, e.applyEvents, e.applyHistory, e.applyStates, e.applyRecord,
 	} {
 		if err := write(ctx, t, ref); err != nil {
 			return 0, err
 		}
+	}
+	if err := t.putKV(ctx, e.closer.opener, e.key, spaceOf{iid, ref.tid}, e.kv); err != nil {
+		return 0, err
 	}
 	return 1, e.applyAnswers(ctx, t, iid)
 }
@@ -202,7 +300,7 @@ func (e *step) applyPost(ctx context.Context, t *tables, iid int64) (recorded bo
 	if e.post == nil {
 		return true, nil
 	}
-	if recorded, err = t.putPost(ctx, iid, e.post, e.updated); recorded || err != nil {
+	if recorded, err = t.putPost(ctx, iid, e.post, e.digest, e.updated); recorded || err != nil {
 		return recorded, err
 	}
 	p, err := t.post(ctx, e.post.Instance, e.post.Door, e.post.Key)
@@ -214,9 +312,11 @@ func (e *step) applyPost(ctx context.Context, t *tables, iid int64) (recorded bo
 // nor inserted rows are touched.
 func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 	for _, n := range e.consume {
-		if _, err := t.deleteRow.ExecContext(ctx, pack(ref.tid, n)); err != nil {
+		size, err := t.consumeRow(ctx, ref, n)
+		if err != nil {
 			return err
 		}
+		t.tally.add(e.key.Tenant, -size, 0)
 	}
 	if e.restash {
 		if _, err := t.stashRows.ExecContext(ctx, e.stash, pack(ref.tid, 0), pack(ref.tid, maxSeq)); err != nil {
@@ -227,6 +327,8 @@ func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 		if _, err := t.addRow.ExecContext(ctx, pack(ref.tid, r.seq), r.stash, r.body); err != nil {
 			return err
 		}
+		ref.rows[r.seq] = int64(len(r.body))
+		t.tally.add(e.key.Tenant, int64(len(r.body)), 0)
 	}
 	return nil
 }
@@ -236,34 +338,45 @@ func (e *step) applyEvents(ctx context.Context, t *tables, ref *taskRef) error {
 		if _, err := t.addEvent.ExecContext(ctx, pack(ref.tid, ev.seq), ev.body); err != nil {
 			return err
 		}
+		t.tally.add(e.key.Tenant, int64(len(ev.body)), 0)
 	}
 	return nil
 }
 
 func (e *step) applyHistory(ctx context.Context, t *tables, ref *taskRef) error {
 	for _, h := range e.history {
-		aid, err := t.agent(ctx, ref, h.agent)
+		a, err := t.agent(ctx, ref, h.agent)
 		if err != nil {
 			return err
 		}
-		if _, err := t.addHistory.ExecContext(ctx, pack(aid, h.seq), h.body); err != nil {
+		if _, err := t.addHistory.ExecContext(ctx, pack(a.aid, h.seq), h.body); err != nil {
 			return err
 		}
+		t.tally.add(e.key.Tenant, int64(len(h.body)), 0)
 	}
 	return nil
 }
 
 func (e *step) applyStates(ctx context.Context, t *tables, ref *taskRef) error {
 	for _, as := range e.states {
-		aid, err := t.agent(ctx, ref, as.agent)
+		a, err := t.agent(ctx, ref, as.agent)
 		if err != nil {
 			return err
 		}
-		if _, err := t.setState.ExecContext(ctx, as.body, aid); err != nil {
+		if _, err := t.setState.ExecContext(ctx, as.body, a.aid); err != nil {
 			return err
 		}
+		t.tally.add(e.key.Tenant, int64(len(as.body))-a.size, 0)
+		a.size = int64(len(as.body))
 	}
 	return nil
+}
+
+func (e *step) applyRecord(ctx context.Context, t *tables, ref *taskRef) error {
+	if e.record == nil {
+		return nil
+	}
+	return t.putRecord(ctx, e.key.Tenant, ref.tid, e.record)
 }
 
 func (e *step) applyAnswers(ctx context.Context, t *tables, iid int64) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"skep/host/internal/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -21,15 +22,27 @@ type Options struct {
 	Logger *slog.Logger
 	// Now dates migrations; nil means [time.Now].
 	Now func() time.Time
+	// Keyring, if set, makes the store seal what it keeps with keys from the file
+	// "keyring" in the data directory, which is made with the first of them. A
+	// database that has been sealed does not open without.
+	Keyring *keyring.Options
 }
 
 // Store is a data directory in use. Its methods are safe for concurrent use.
 type Store struct {
 	path    string
 	lock    *lock
+	codec   *codec
 	writer  *writer
 	readers *readers
 	close   func() error
+	chores  chores
+
+	// gate is held shared by every write from sealing to its end. Who holds it
+	// alone knows that no body is on its way.
+	gate sync.RWMutex
+	// erasing holds the tenants that nothing is written for.
+	erasing map[string]bool
 }
 
 // Open takes the data directory dir into use, making it if it is missing, and
@@ -57,7 +70,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{path: filepath.Join(dir, fileName)}
+	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}}
 	if s.lock, err = takeLock(filepath.Join(dir, lockName)); err != nil {
 		return nil, err
 	}
@@ -70,10 +83,17 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := create(dir, fileName, nil); err != nil {
 		return nil, err
 	}
+	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
+		return nil, err
+	}
 	if s.writer, err = openWriter(ctx, s.path, opts.Now()); err != nil {
 		return nil, err
 	}
 	if s.readers, err = openReaders(ctx, s.path); err != nil {
+		return nil, err
+	}
+	todo, err := s.checkKeys(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.report(ctx, opts.Logger, unclean); err != nil {
@@ -82,7 +102,43 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	s.close = sync.OnceValue(s.release)
 	// From here on nothing but Close stops the writer.
 	s.writer.start(context.WithoutCancel(ctx))
+	s.resume(context.WithoutCancel(ctx), opts.Logger, todo)
 	return s, nil
+}
+
+func openCodec(dir string, opts *keyring.Options) (*codec, error) {
+	if opts == nil {
+		return &codec{}, nil
+	}
+	ring, err := keyring.Open(filepath.Join(dir, keyringName), *opts)
+	if err != nil {
+		return nil, err
+	}
+	return &codec{ring}, nil
+}
+
+// opener reads what was written to a task, or with an empty task to an
+// instance.
+func (s *Store) opener(key swarm.TaskKey) opener { return opener{s.codec, placeOf(key)} }
+
+// enter begins a write to a task. The caller calls leave when it is done.
+func (s *Store) enter(key swarm.TaskKey) (c closer, leave func(), err error) {
+	s.gate.RLock()
+	defer func() {
+		if err != nil {
+			s.gate.RUnlock()
+		}
+	}()
+	if s.erasing[key.Tenant] {
+		return closer{}, nil, fmt.Errorf("%w: %q", swarm.ErrErasing, key.Tenant)
+	}
+	c.opener = s.opener(key)
+	if s.codec.ring != nil {
+		if c.sealer, err = s.codec.ring.Sealer(key.Tenant); err != nil {
+			return closer{}, nil, err
+		}
+	}
+	return c, s.gate.RUnlock, nil
 }
 
 // Close writes what was accepted before it, waits for that, and gives the
@@ -92,6 +148,7 @@ func (s *Store) Close() error { return s.close() }
 // release undoes as much of Open as was done.
 func (s *Store) release() error {
 	var errs []error
+	s.chores.stop()
 	if s.readers != nil {
 		errs = append(errs, s.readers.close())
 	}

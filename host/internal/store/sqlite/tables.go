@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"skep/host/internal/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -21,49 +22,81 @@ const findSubmission = `SELECT s.digest, s.task, s.row, s.cursor, s.expires, s.a
 
 // tables writes single entries. Only the writer uses it, inside a transaction.
 type tables struct {
+	conn *sql.Conn
 	// What is remembered saves lookups. Whoever rolls back calls forget.
 	instances cache[swarm.InstanceKey, int64]
 	tasks     cache[swarm.TaskKey, *taskRef]
+	keys      map[keyring.ID]bool
+	// tally is what the group in hand adds to the counters of tenants.
+	tally tally
+	// lastJID is the highest number given to a journal.
+	lastJID int64
 
 	findInstance, addInstance              *sql.Stmt
 	findTask, addTask, setTask, setBody    *sql.Stmt
 	findAgent, addAgent, setState          *sql.Stmt
-	addRow, deleteRow, stashRows           *sql.Stmt
+	addRow, deleteRow, dropRow, stashRows  *sql.Stmt
 	addEvent, addHistory                   *sql.Stmt
 	addPost, findPost, setAnswer, delPosts *sql.Stmt
+	addKey, addFootprint                   *sql.Stmt
+	addTurn, findTurn, endTurn             *sql.Stmt
+	addJournal, lastEntry                  *sql.Stmt
+	addSpace, findSpace, setSpace          *sql.Stmt
+	findValue, setValue, delValue          *sql.Stmt
+	reaping                                reaping
 }
 
 // taskRef is what the writer remembers of a task: its number, those of its
-// agents, and the columns whose indexes need no writing while they stay as they
-// are.
+// agents, the columns whose indexes need no writing while they stay as they
+// are, and how large its record is.
 type taskRef struct {
 	tid     int64
 	state   swarm.State
 	created int64
-	agents  map[string]int64
+	ended   sql.NullInt64
+	oldest  sql.NullInt64
+	size    int64
+	agents  map[string]*agentRef
+	// rows holds the sizes of rows that were written since the task is
+	// remembered. Asking the engine when they go costs as much as deleting them.
+	rows map[int64]int64
 }
+
+func newTaskRef() *taskRef {
+	return &taskRef{agents: make(map[string]*agentRef), rows: make(map[int64]int64)}
+}
+
+// agentRef is an agent's number in a task and the size of its state.
+type agentRef struct{ aid, size int64 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
 	t := &tables{
+		conn:      c,
 		instances: newCache[swarm.InstanceKey, int64](knownInstances),
 		tasks:     newCache[swarm.TaskKey, *taskRef](knownTasks),
+		keys:      map[keyring.ID]bool{},
 	}
-	return t, prepare(ctx, c, t.texts())
+	err := c.QueryRowContext(ctx, "SELECT coalesce(max(id) >> 31, 0) FROM journal").Scan(&t.lastJID)
+	if err != nil {
+		return nil, err
+	}
+	return t, errors.Join(prepare(ctx, c, t.texts()), prepare(ctx, c, t.reaping.texts()))
 }
 
 func (t *tables) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.findInstance: "SELECT iid FROM instances WHERE tenant = ? AND swarm = ? AND instance = ?",
 		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-		&t.findTask:     "SELECT tid, state, created FROM tasks WHERE iid = ? AND task = ?",
-		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, body = ? WHERE tid = ?",
+		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
+		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, body) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, body = ? WHERE tid = ?",
 		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
-		&t.findAgent:    "SELECT aid FROM agents WHERE tid = ? AND agent = ?",
+		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
 		&t.addAgent:     "INSERT INTO agents (tid, agent) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		&t.setState:     "UPDATE agents SET state = ? WHERE aid = ?",
 		&t.addRow:       "INSERT INTO queue (id, stash, body) VALUES (?, ?, ?)",
 		&t.deleteRow:    "DELETE FROM queue WHERE id = ?",
+		&t.dropRow:      "DELETE FROM queue WHERE id = ? RETURNING length(body)",
 		&t.stashRows:    "UPDATE queue SET stash = ?1 WHERE id BETWEEN ?2 AND ?3 AND stash <> ?1",
 		&t.addEvent:     "INSERT INTO events (id, body) VALUES (?, ?)",
 		&t.addHistory:   "INSERT INTO history (id, body) VALUES (?, ?)",
@@ -77,6 +110,22 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.setAnswer: "UPDATE submissions SET answer = ? WHERE iid = ? AND door = ? AND key = ? AND task = ?",
 		&t.delPosts: `DELETE FROM submissions WHERE (iid, door, key) IN (
 			SELECT iid, door, key FROM submissions WHERE answer > 0 AND expires <= ? LIMIT ?)`,
+		&t.addKey: "INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING",
+		&t.addFootprint: `INSERT INTO tenants VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, tasks = tasks + excluded.tasks`,
+		&t.addTurn:    "INSERT INTO turns (id, at, jid, header, finish, input) VALUES (?, ?, ?, ?, ?, ?)",
+		&t.findTurn:   "SELECT jid, at FROM turns WHERE id = ?",
+		&t.endTurn:    "UPDATE turns SET at = ?, finish = ? WHERE id = ?",
+		&t.addJournal: "INSERT INTO journal (id, body) VALUES (?, ?)",
+		&t.lastEntry:  "SELECT coalesce(max(id), 0) FROM journal WHERE id BETWEEN ? AND ?",
+		&t.addSpace: `INSERT INTO spaces (iid, kind, tid, agent, keys, bytes) VALUES (?, ?, ?, ?, 0, 0)
+			ON CONFLICT DO NOTHING`,
+		&t.findSpace: "SELECT sid, keys, bytes FROM spaces WHERE iid = ? AND kind = ? AND tid = ? AND agent = ?",
+		&t.setSpace:  "UPDATE spaces SET keys = ?, bytes = ? WHERE sid = ?",
+		&t.findValue: "SELECT size, value FROM kv WHERE sid = ? AND name = ?",
+		&t.setValue: `INSERT INTO kv VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET size = excluded.size, value = excluded.value`,
+		&t.delValue: "DELETE FROM kv WHERE sid = ? AND name = ?",
 	}
 }
 
@@ -84,6 +133,7 @@ func (t *tables) texts() map[**sql.Stmt]string {
 func (t *tables) forget() {
 	t.instances.clear()
 	t.tasks.clear()
+	clear(t.keys)
 }
 
 // insert adds an entry and returns its number, 0 if it is there already.
@@ -125,50 +175,109 @@ func (t *tables) putTask(ctx context.Context, iid int64, s *step) (*taskRef, err
 	if ref, ok := t.tasks.get(s.key); ok {
 		return ref, t.replaceTask(ctx, ref, s)
 	}
-	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, s.body)
+	ref := newTaskRef()
+	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
+	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.body)
 	if err != nil {
 		return nil, err
 	}
-	ref := &taskRef{tid, s.state, s.created, make(map[string]int64)}
-	if tid == 0 {
-		var state string
-		err = t.findTask.QueryRowContext(ctx, iid, []byte(s.key.Task)).Scan(&ref.tid, &state, &ref.created)
-		if err != nil {
-			return nil, err
-		}
-		ref.state = swarm.State(state)
-		err = t.replaceTask(ctx, ref, s)
+	if ref.tid = tid; tid != 0 {
+		t.tally.add(s.key.Tenant, ref.size, 1)
+		t.tasks.put(s.key, ref)
+		return ref, checkParent(tid)
 	}
-	t.tasks.put(s.key, ref)
-	return ref, errors.Join(err, checkParent(ref.tid))
+	if ref, err = t.task(ctx, iid, s.key); err != nil {
+		return nil, err
+	}
+	return ref, t.replaceTask(ctx, ref, s)
+}
+
+// task returns what to remember of a task that exists.
+func (t *tables) task(ctx context.Context, iid int64, key swarm.TaskKey) (*taskRef, error) {
+	if ref, ok := t.tasks.get(key); ok {
+		return ref, nil
+	}
+	ref := newTaskRef()
+	var state string
+	err := t.findTask.QueryRowContext(ctx, iid, []byte(key.Task)).Scan(
+		&ref.tid, &state, &ref.created, &ref.ended, &ref.oldest, &ref.size)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = refuse(swarm.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ref.state = swarm.State(state)
+	t.tasks.put(key, ref)
+	return ref, nil
 }
 
 func (t *tables) replaceTask(ctx context.Context, ref *taskRef, s *step) (err error) {
-	if ref.state == s.state && ref.created == s.created {
+	t.tally.add(s.key.Tenant, int64(len(s.body))-ref.size, 0)
+	ref.size = int64(len(s.body))
+	firstTurn := !ref.oldest.Valid && s.turnEnd().Valid
+	if ref.state == s.state && ref.created == s.created && !firstTurn {
 		_, err = t.setBody.ExecContext(ctx, s.body, ref.tid)
 		return err
 	}
-	ref.state, ref.created = s.state, s.created
-	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, s.body, ref.tid)
+	ref.state, ref.created, ref.ended = s.state, s.created, s.ended()
+	if firstTurn {
+		ref.oldest = s.turnEnd()
+	}
+	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, ref.ended, ref.oldest, s.body, ref.tid)
 	return err
 }
 
-// agent returns the number of an agent in a task.
-func (t *tables) agent(ctx context.Context, ref *taskRef, agent string) (int64, error) {
-	if aid, ok := ref.agents[agent]; ok {
-		return aid, nil
+// agent returns an agent of a task, adding it at its first use.
+func (t *tables) agent(ctx context.Context, ref *taskRef, agent string) (*agentRef, error) {
+	if a, ok := ref.agents[agent]; ok {
+		return a, nil
 	}
-	aid, err := number(ctx, t.addAgent, t.findAgent, ref.tid, []byte(agent))
+	aid, err := insert(ctx, t.addAgent, ref.tid, []byte(agent))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	ref.agents[agent] = aid
-	return aid, checkParent(aid)
+	a := &agentRef{aid: aid}
+	if aid == 0 {
+		if err := t.findAgent.QueryRowContext(ctx, ref.tid, []byte(agent)).Scan(&a.aid, &a.size); err != nil {
+			return nil, err
+		}
+	}
+	ref.agents[agent] = a
+	return a, checkParent(a.aid)
+}
+
+// consumeRow deletes a row, which need not be there, and returns its size.
+func (t *tables) consumeRow(ctx context.Context, ref *taskRef, n int64) (size int64, err error) {
+	size, ok := ref.rows[n]
+	if ok {
+		delete(ref.rows, n)
+		_, err = t.deleteRow.ExecContext(ctx, pack(ref.tid, n))
+		return size, err
+	}
+	err = t.dropRow.QueryRowContext(ctx, pack(ref.tid, n)).Scan(&size)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return size, err
+}
+
+// useKey notes that bodies are sealed with a key, before the first of them is
+// written.
+func (t *tables) useKey(ctx context.Context, id keyring.ID, tenant string) error {
+	if id == 0 || t.keys[id] {
+		return nil
+	}
+	if _, err := t.addKey.ExecContext(ctx, []byte(tenant), int64(id)); err != nil {
+		return err
+	}
+	t.keys[id] = true
+	return nil
 }
 
 // putPost records a submission, unless its key is taken until after now.
-func (t *tables) putPost(ctx context.Context, iid int64, p *swarm.Submission, now int64) (recorded bool, err error) {
-	r, err := t.addPost.ExecContext(ctx, iid, []byte(p.Door), []byte(p.Key), p.Digest,
+func (t *tables) putPost(ctx context.Context, iid int64, p *swarm.Submission, digest []byte, now int64) (recorded bool, err error) {
+	r, err := t.addPost.ExecContext(ctx, iid, []byte(p.Door), []byte(p.Key), digest,
 		[]byte(p.Task), p.Row, p.Cursor, stamp(p.Expires), p.Answer, now)
 	if err != nil {
 		return false, err
@@ -177,7 +286,7 @@ func (t *tables) putPost(ctx context.Context, iid int64, p *swarm.Submission, no
 	return n > 0, err
 }
 
-// post returns the submission that holds a key.
+// post returns the submission that holds a key; its digest is still a body.
 func (t *tables) post(ctx context.Context, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
 	return scanSubmission(t.findPost.QueryRowContext(ctx, submissionArgs(k, door, key)...), k, door, key)
 }
@@ -194,7 +303,8 @@ func submissionArgs(k swarm.InstanceKey, door, key string) []any {
 	return append([]any{[]byte(door), []byte(key)}, instanceArgs(k)...)
 }
 
-// scanSubmission reads what findSubmission selects.
+// scanSubmission reads what findSubmission selects. The digest is a body that
+// its caller opens.
 func scanSubmission(row *sql.Row, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
 	p := swarm.Submission{Instance: k, Door: door, Key: key}
 	var task []byte

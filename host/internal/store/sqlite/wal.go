@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"sync/atomic"
 )
 
 // A log of trimBytes is far above what the engine's own checkpoints leave, see
@@ -21,6 +22,8 @@ type wal struct {
 	path string
 	// next is the size at which something must be done.
 	next int64
+	// empty asks for a log without anything in it, after the next group.
+	empty atomic.Bool
 }
 
 // trim makes readers leave the log, which each does within one short query, and
@@ -28,6 +31,9 @@ type wal struct {
 // the log grows by trimAgain before trim tries again. Errors are nobody's
 // concern here: a disk that fails also fails the next commit.
 func (l *wal) trim(ctx context.Context, c *sql.Conn) {
+	if l.empty.Swap(false) {
+		_, _ = c.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
 	info, err := os.Stat(l.path)
 	if err != nil || info.Size() < trimBytes {
 		l.next = trimBytes

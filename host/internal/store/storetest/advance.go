@@ -25,13 +25,22 @@ func turn(task string, n int64) (swarm.Step, swarm.Submission) {
 	return step, post
 }
 
-// move takes one turn of a task that advances.
+// move takes one turn of a task that advances. From the second on each journals
+// its first entry before it commits, unless an earlier attempt has done so.
 func move(t *testing.T, s Engine, task string, n int64) error {
 	step, post := turn(task, n)
 	if n == 1 {
 		_, err := s.Accept(t.Context(), step, post)
 		return err
 	}
+	_, err := s.Record(t.Context(), step.Task.Key, n)
+	if errors.Is(err, swarm.ErrNotFound) {
+		_, err = s.Journal(t.Context(), step.Task.Key, n, swarm.JournalWrite{Header: header("supervisor"), Entries: calls(1, 1)})
+	}
+	if err != nil {
+		return err
+	}
+	step.Record = &swarm.Record{N: n, Entries: calls(2, 2), End: end("ok")}
 	return s.Commit(t.Context(), step)
 }
 
@@ -74,6 +83,13 @@ func wantAdvanced(t *testing.T, s Engine, key swarm.TaskKey, least, most int64) 
 	_, post = turn(key.Task, 1)
 	if n > 1 {
 		post.Answer = n
+		same(t, "record", mustRecord(t, s, key, n), swarm.Record{N: n, Header: header("supervisor"), Entries: calls(1, 2), End: end("ok")})
+	}
+	next, err := s.Record(t.Context(), key, n+1)
+	if err == nil {
+		same(t, "record of a turn cut short", next, swarm.Record{N: n + 1, Header: header("supervisor"), Entries: calls(1, 1)})
+	} else {
+		wantError(t, "Record of the next turn", err, swarm.ErrNotFound)
 	}
 	same(t, "submission", mustSubmission(t, s, alice, "rest", key.Task), post)
 }

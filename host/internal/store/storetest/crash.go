@@ -50,15 +50,7 @@ func crash(t *testing.T, open Open) {
 // acknowledgements; those it sent until it was dead count as well.
 func crashRun(t *testing.T, dir string, acks int, acked map[string]int64) {
 	t.Helper()
-	test, _, _ := strings.Cut(t.Name(), "/reopen/")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), crashDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	cmd := child(t, crashDir, dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -86,13 +78,34 @@ func crashRun(t *testing.T, dir string, acks int, acked map[string]int64) {
 	}
 }
 
-// crashChild writes and acknowledges until it is killed, or until its parent is
-// gone and with it the other end of stdin.
-func crashChild(t *testing.T, s Engine) {
+// child returns a process that runs the same test, to do what a variable of its
+// environment says. It ends with this test at the latest.
+func child(t *testing.T, variable, dir string) *exec.Cmd {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/reopen/")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), variable+"="+dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return cmd
+}
+
+// endWithParent ends a child when its parent is gone, and with it the other end
+// of stdin.
+func endWithParent() {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
+}
+
+// crashChild writes and acknowledges until it is killed.
+func crashChild(t *testing.T, s Engine) {
+	endWithParent()
 	var wg sync.WaitGroup
 	for i := range crashTasks {
 		wg.Go(func() {

@@ -13,6 +13,8 @@ var reopenCases = map[string]func(*testing.T, Open){
 	"a closed store refuses":   reopenRefused,
 	"secrets differ":           reopenSecrets,
 	"after kill":               crash,
+	"a journal lasts":          reopenJournal,
+	"an erasure goes on":       eraseCut,
 }
 
 func reopenClosed(t *testing.T, open Open) {
@@ -89,4 +91,25 @@ func reopenSecrets(t *testing.T, open Open) {
 	if err != nil || err2 != nil || bytes.Equal(one, two) {
 		t.Errorf("two stores have the same secret, or none: %v, %v", err, err2)
 	}
+}
+
+// reopenJournal journals a turn, ends it after reopening, and reads it after
+// another.
+func reopenJournal(t *testing.T, open Open) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	st := oneTask(t, s, alice, "t1")
+	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: header("calc"), Entries: calls(1, 2)})
+	mustJournal(t, s, st.key(), 2, swarm.JournalWrite{Header: header("calc"), Entries: calls(1, 1), Cas: cas(2, nil, []byte("1"))})
+	closeStore(t, s)
+	s = open(t, dir)
+	mustJournal(t, s, st.key(), 3, swarm.JournalWrite{Header: header("calc"), Entries: calls(1, 1)})
+	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Entries: calls(3, 3)})
+	commitRecord(t, s, st, swarm.Record{N: 1, Entries: calls(4, 4), End: end("ok")})
+	closeStore(t, s)
+	s = openIn(t, open, dir)
+	same(t, "record", mustRecord(t, s, st.key(), 1), swarm.Record{N: 1, Header: header("calc"), Entries: calls(1, 4), End: end("ok")})
+	same(t, "entries", mustRecord(t, s, st.key(), 2).Entries, append(calls(1, 1), call(2, "yes")))
+	same(t, "entries", mustRecord(t, s, st.key(), 3).Entries, calls(1, 1))
+	wantValue(t, s, st.key(), agentScope, "a", "1")
 }

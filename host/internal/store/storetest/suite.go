@@ -30,6 +30,10 @@ func Run(t *testing.T, open Open) {
 		crashChild(t, open(t, dir))
 		return
 	}
+	if dir := os.Getenv(eraseDir); dir != "" {
+		eraseChild(t, open(t, dir))
+		return
+	}
 	for _, group := range []struct {
 		name  string
 		cases map[string]func(*testing.T, Engine)
@@ -43,6 +47,10 @@ func Run(t *testing.T, open Open) {
 		{"list", listCases},
 		{"isolation", isolationCases},
 		{"payload", payloadCases},
+		{"record", recordCases},
+		{"kv", kvCases},
+		{"prune", pruneCases},
+		{"tenant", tenantCases},
 		{"concurrency", concurrencyCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {

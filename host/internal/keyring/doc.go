@@ -1,0 +1,25 @@
+// Package keyring owns the keys that seal what a store keeps, and the file they
+// lie in. It must not know what is sealed: it turns bytes into sealed bytes for
+// a tenant, and back.
+//
+// # Keys
+//
+// Every tenant has keys of its own, made when it first writes. One of them seals;
+// the others are retired, and only open what they sealed before. A key that is
+// destroyed leaves its number and its tenant behind, so that what it sealed is
+// told apart from what is damaged. Key numbers are random: those of two keyrings
+// do not meet.
+//
+// # Sealing
+//
+// A key itself seals nothing. Each open ring derives a key from it with a random
+// salt, and counts with that one: no nonce repeats, also not in a database that
+// was restored from a backup or a machine that was cloned.
+//
+// # The file
+//
+// It is JSON, for its owner's eyes only, and always replaced as a whole. A new
+// key is on the disk before it seals anything. With a wrapping key the keys in
+// the file are sealed themselves, without one they are readable to whoever can
+// read the file. Only one ring may have a file open; the caller sees to that.
+package keyring

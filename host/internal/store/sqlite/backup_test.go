@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/keyring"
+)
+
+// backedUp returns a backup, the keyring beside it, and what it exports.
+func backedUp(t *testing.T) (backup, ring, want string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := openSealed(t, dir, &keyring.Options{})
+	plant(t, s, "acme", "t1", planted)
+	backup = filepath.Join(t.TempDir(), "backup")
+	mustDo(t, s.Backup(t.Context(), backup))
+	want = export(t, s, "acme")
+	plant(t, s, "acme", "later", "later text")
+	return backup, filepath.Join(dir, keyringName), want
+}
+
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	backup, ring, want := backedUp(t)
+	info, err := os.Stat(backup)
+	mustDo(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of the backup is %#o", info.Mode().Perm())
+	}
+	if _, err := os.Stat(backup + ".part"); !os.IsNotExist(err) {
+		t.Errorf("Backup left a part behind: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "new", ".skep")
+	mustDo(t, Restore(t.Context(), backup, dir))
+	refusedWith(t, dir, &keyring.Options{}, "missing")
+	b, err := os.ReadFile(ring)
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(filepath.Join(dir, keyringName), b, 0o600))
+	s := openSealed(t, dir, &keyring.Options{})
+	if got := export(t, s, "acme"); got != want {
+		t.Errorf("restored export is %q, want %q", got, want)
+	}
+	wantCounted(t, s)
+	plant(t, s, "acme", "t2", "goes on")
+}
+
+func wantRestoreError(t *testing.T, backup, dir string, words ...string) {
+	t.Helper()
+	err := Restore(t.Context(), backup, dir)
+	if err == nil {
+		t.Fatalf("Restore(%s, %s) succeeded", backup, dir)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("Restore() = %v, want it to say %q", err, w)
+		}
+	}
+	for _, name := range []string{fileName, fileName + ".part"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) && !strings.Contains(dir, "used") {
+			t.Errorf("a refused restore left %s: %v", name, err)
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	backup, _, _ := backedUp(t)
+	whole, err := os.ReadFile(backup)
+	mustDo(t, err)
+	spoiled := func(name string, change func([]byte) []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		mustDo(t, os.WriteFile(path, change([]byte(string(whole))), 0o600))
+		return path
+	}
+	fresh := func() string { return filepath.Join(t.TempDir(), "d") }
+	wantRestoreError(t, filepath.Join(t.TempDir(), "none"), fresh(), "no such file")
+	wantRestoreError(t, spoiled("empty", func([]byte) []byte { return nil }), fresh(), "it is empty")
+	wantRestoreError(t, spoiled("text", func([]byte) []byte { return []byte(strings.Repeat("no database ", 500)) }), fresh(), "no database")
+	wantRestoreError(t, spoiled("cut", func(b []byte) []byte { return b[:len(b)-4096] }), fresh(), "damaged")
+	wantRestoreError(t, spoiled("noise", func(b []byte) []byte {
+		for i := 3 * 4096; i < 6*4096; i++ {
+			b[i] = 0xa5
+		}
+		return b
+	}), fresh(), "damaged")
+
+	foreign := t.TempDir()
+	exec(t, behind(t, foreign), "CREATE TABLE t (a)")
+	wantRestoreError(t, filepath.Join(foreign, fileName), fresh(), "another program")
+	newer := spoiled("newer", func(b []byte) []byte { return b })
+	exec(t, behindFile(t, newer), "INSERT INTO versions VALUES (99, 0)")
+	wantRestoreError(t, newer, fresh(), "version 99", "newer skep")
+
+	used := filepath.Join(t.TempDir(), "used")
+	s := openTest(t, used)
+	wantRestoreError(t, backup, used, "in use")
+	mustDo(t, s.Close())
+	wantRestoreError(t, backup, used, "there already", "empty data directory")
+}
+
+// A host of schema version 1 made this backup; it is migrated when it opens.
+func TestRestoreOld(t *testing.T) {
+	t.Parallel()
+	old, dir := t.TempDir(), filepath.Join(t.TempDir(), "d")
+	oldFile(t, old)
+	mustDo(t, Restore(t.Context(), filepath.Join(old, fileName), dir))
+	wantOldTask(t, openTest(t, dir), "t1")
+}

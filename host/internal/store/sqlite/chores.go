@@ -1,0 +1,222 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"skep/host/internal/keyring"
+)
+
+// Kinds of chore.
+const (
+	// choreErase removes a tenant.
+	choreErase = "erase"
+	// choreReseal seals all that a tenant keeps with its newest key.
+	choreReseal = "reseal"
+)
+
+// chore is work on a tenant that takes many groups. It is noted in the file
+// before it begins and until it is done, so a kill does not end it.
+type chore struct{ kind, tenant string }
+
+// chores runs what an earlier host left undone, beside normal work.
+type chores struct {
+	// mu lets one chore run at a time.
+	mu      sync.Mutex
+	cancel  context.CancelFunc // nil when nothing was left
+	stopped sync.WaitGroup
+}
+
+func (c *chores) stop() {
+	if c.cancel != nil {
+		c.cancel()
+		c.stopped.Wait()
+	}
+}
+
+// resume takes up chores that were left undone.
+func (s *Store) resume(ctx context.Context, lg *slog.Logger, todo []chore) {
+	if len(todo) == 0 {
+		return
+	}
+	for _, c := range todo {
+		if c.kind == choreErase {
+			s.erasing[c.tenant] = true
+		}
+	}
+	ctx, s.chores.cancel = context.WithCancel(ctx)
+	s.chores.stopped.Go(func() {
+		for _, c := range todo {
+			lg.InfoContext(ctx, "store goes on with what was cut short", "chore", c.kind, "tenant", c.tenant)
+			if err := s.run(ctx, c); err != nil && ctx.Err() == nil {
+				lg.ErrorContext(ctx, "store cannot finish what was cut short", "chore", c.kind, "tenant", c.tenant, "err", err)
+			}
+		}
+	})
+}
+
+// run does a chore that is noted.
+func (s *Store) run(ctx context.Context, c chore) error {
+	s.chores.mu.Lock()
+	defer s.chores.mu.Unlock()
+	if c.kind == choreErase {
+		return s.erase(ctx, c.tenant)
+	}
+	return s.reseal(ctx, c.tenant)
+}
+
+// note is a change that writes down a chore.
+type note struct {
+	chore
+}
+
+func (n note) bytes() int { return len(n.tenant) }
+
+func (n note) apply(ctx context.Context, t *tables) (steps int, err error) {
+	_, err = t.reaping.addChore.ExecContext(ctx, n.kind, []byte(n.tenant))
+	return 0, err
+}
+
+// named is a key that bodies in the file may be sealed with.
+type named struct {
+	id     keyring.ID
+	tenant string
+}
+
+// checkKeys makes sure that what is in the file can be read, and returns what
+// there is to do. Nothing writes the file yet.
+func (s *Store) checkKeys(ctx context.Context) ([]chore, error) {
+	keys, err := s.namedKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.haveKeys(keys); err != nil {
+		return nil, err
+	}
+	if err := s.noteSealing(ctx); err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if err := s.noteKey(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := s.writer.conn.QueryContext(ctx, "SELECT kind, tenant FROM chores ORDER BY kind, tenant")
+	return collect(rows, err, func(rows *sql.Rows) (c chore, err error) {
+		var tenant []byte
+		err = rows.Scan(&c.kind, &tenant)
+		c.tenant = string(tenant)
+		return c, err
+	})
+}
+
+func (s *Store) namedKeys(ctx context.Context) ([]named, error) {
+	rows, err := s.writer.conn.QueryContext(ctx, "SELECT id, tenant FROM keys")
+	return collect(rows, err, func(rows *sql.Rows) (k named, err error) {
+		var tenant []byte
+		err = rows.Scan(&k.id, &tenant)
+		k.tenant = string(tenant)
+		return k, err
+	})
+}
+
+// haveKeys refuses a file whose keys are not there, and says what is lost
+// without them.
+func (s *Store) haveKeys(keys []named) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	ring := s.codec.ring
+	if ring == nil {
+		return fmt.Errorf("it is sealed: the data of %s can only be read with a keyring", tenants(keys))
+	}
+	if !ring.Exists() {
+		return fmt.Errorf("keyring %s is missing: without it all messages, histories, states and records of %s are lost. Put the copy of the keyring back that belongs to this database, or begin with an empty data directory", ring.Path(), tenants(keys))
+	}
+	missing := slices.DeleteFunc(slices.Clone(keys), func(k named) bool { return ring.State(k.id) != keyring.Unknown })
+	if len(missing) > 0 {
+		return fmt.Errorf("keyring %s does not hold the keys of %s: it is older than this database or belongs to another. Put the keyring back that was last used with this database", ring.Path(), tenants(missing))
+	}
+	return nil
+}
+
+// tenants lists whose keys these are, the first few by name.
+func tenants(keys []named) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, fmt.Sprintf("%q", k.tenant))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if n := len(names) - 10; n > 0 {
+		names = append(names[:10], fmt.Sprintf("%d more", n))
+	}
+	return "tenant " + strings.Join(names, ", ")
+}
+
+// noteSealing makes a chore of all that was written before there was a keyring.
+func (s *Store) noteSealing(ctx context.Context) error {
+	if s.codec.ring == nil {
+		_, err := s.writer.conn.ExecContext(ctx, "DELETE FROM meta WHERE name = 'sealed'")
+		return err
+	}
+	tx, err := s.writer.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit this does nothing
+	r, err := tx.ExecContext(ctx, "INSERT INTO meta VALUES ('sealed', 1) ON CONFLICT DO NOTHING")
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); n == 0 || err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT DISTINCT 'reseal', tenant FROM instances WHERE true ON CONFLICT DO NOTHING")
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// noteKey makes a chore of a key that should not be named any more. One that was
+// destroyed is named by a backup from before its tenant was erased.
+func (s *Store) noteKey(ctx context.Context, k named) error {
+	kind := ""
+	switch s.codec.ring.State(k.id) {
+	case keyring.Destroyed:
+		kind = choreErase
+	case keyring.Retired:
+		kind = choreReseal
+	default:
+		return nil
+	}
+	_, err := s.writer.conn.ExecContext(ctx, "INSERT INTO chores VALUES (?, ?) ON CONFLICT DO NOTHING", kind, []byte(k.tenant))
+	return err
+}
+
+// DropRetired destroys the keys that were retired before a time and that the
+// database does not name any more. Backups that name them become unreadable.
+func (s *Store) DropRetired(ctx context.Context, before time.Time) error {
+	if s.codec.ring == nil {
+		return nil
+	}
+	s.chores.mu.Lock()
+	defer s.chores.mu.Unlock()
+	rows, err := s.readers.db.QueryContext(ctx, "SELECT id FROM keys")
+	used, err := collect(rows, err, func(rows *sql.Rows) (id keyring.ID, err error) {
+		err = rows.Scan(&id)
+		return id, err
+	})
+	if err != nil {
+		return fmt.Errorf("drop retired keys: %w", explain(err))
+	}
+	retired := slices.DeleteFunc(s.codec.ring.Retired(before), func(id keyring.ID) bool { return slices.Contains(used, id) })
+	return s.codec.ring.Drop(retired...)
+}

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"skep/host/internal/swarm"
+)
+
+// journal is a [swarm.JournalWrite] as the writer takes it. With a cas, yes and
+// no are the two records it may become.
+type journal struct {
+	closer  closer
+	key     swarm.TaskKey
+	yes, no *record
+	cas     *casChange
+	ok      bool
+}
+
+// Journal implements [swarm.Store].
+func (s *Store) Journal(ctx context.Context, key swarm.TaskKey, turn int64, w swarm.JournalWrite) (bool, error) {
+	ok, err := s.journal(ctx, key, turn, w)
+	if err != nil {
+		return false, fmt.Errorf("journal turn %d of task %q: %w", turn, key.Task, err)
+	}
+	return ok, nil
+}
+
+func (s *Store) journal(ctx context.Context, key swarm.TaskKey, turn int64, w swarm.JournalWrite) (bool, error) {
+	c, leave, err := s.enter(key)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	j, err := c.encodeJournal(key, turn, w)
+	if err != nil {
+		return false, err
+	}
+	if err := s.writer.do(ctx, j); err != nil {
+		return false, err
+	}
+	return j.ok, nil
+}
+
+func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrite) (*journal, error) {
+	j := &journal{closer: c, key: key}
+	rec := swarm.Record{N: turn, Header: w.Header, Entries: w.Entries}
+	if w.Cas == nil {
+		if w.Header == nil && len(w.Entries) == 0 {
+			return nil, errors.New("there is nothing to write")
+		}
+		var err error
+		j.yes, err = c.record(rec)
+		return j, err
+	}
+	var err error
+	if j.cas, err = c.casChange(key, *w.Cas); err != nil {
+		return nil, err
+	}
+	n := len(w.Entries)
+	for out, last := range map[**record]swarm.Entry{&j.yes: w.Cas.Yes, &j.no: w.Cas.No} {
+		rec.Entries = append(w.Entries[:n:n], last)
+		if *out, err = c.record(rec); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+func (j *journal) bytes() int { return j.yes.size() }
+
+// apply implements change.
+func (j *journal) apply(ctx context.Context, t *tables) (steps int, err error) {
+	if err := t.useKey(ctx, j.closer.key(), j.key.Tenant); err != nil {
+		return 0, err
+	}
+	iid, err := t.instance(ctx, j.key.InstanceKey)
+	if err != nil {
+		return 0, err
+	}
+	ref, err := t.task(ctx, iid, j.key)
+	if err != nil {
+		return 0, err
+	}
+	rec := j.yes
+	if j.ok = true; j.cas != nil {
+		if j.ok, err = t.putCas(ctx, j.closer.opener, j.key, spaceOf{iid, ref.tid}, j.cas); err != nil {
+			return 0, err
+		}
+		if !j.ok {
+			rec = j.no
+		}
+	}
+	return 1, t.putRecord(ctx, j.key.Tenant, ref.tid, rec)
+}

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"skep/host/internal/swarm"
+)
+
+// Prune implements [swarm.Store]. It works in slices, and what was cut short
+// goes on with the next.
+func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, error) {
+	var p swarm.Pruned
+	var err error
+	if !rule.Submissions.IsZero() {
+		if p.Submissions, err = s.Purge(ctx, rule.Submissions); err != nil {
+			return p, err
+		}
+	}
+	if !rule.Records.IsZero() {
+		if p.Records, err = s.pruneRecords(ctx, stamp(rule.Records)); err != nil {
+			return p, fmt.Errorf("prune records: %w", err)
+		}
+	}
+	if !rule.Tasks.IsZero() {
+		if p.Tasks, err = s.pruneTasks(ctx, stamp(rule.Tasks), rule.Keep); err != nil {
+			return p, fmt.Errorf("prune tasks: %w", err)
+		}
+	}
+	if err := s.reap(ctx, false); err != nil {
+		return p, fmt.Errorf("prune tasks: %w", err)
+	}
+	return p, nil
+}
+
+// oldRecords is a slice of the records of one ended task that are too old.
+type oldRecords struct {
+	before  int64
+	deleted int64
+	done    bool
+}
+
+func (s *Store) pruneRecords(ctx context.Context, before int64) (total int64, err error) {
+	for {
+		p := &oldRecords{before: before}
+		if err := s.writer.do(ctx, p); err != nil || p.done {
+			return total, err
+		}
+		total += p.deleted
+	}
+}
+
+func (p *oldRecords) bytes() int { return purgeSlice }
+
+func (p *oldRecords) apply(ctx context.Context, t *tables) (steps int, err error) {
+	d := &deletion{tables: t, left: purgeSlice}
+	err = t.reaping.recorded.QueryRowContext(ctx, p.before).Scan(&d.tid, &d.iid)
+	if p.done = errors.Is(err, sql.ErrNoRows); p.done {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if d.tenant, err = t.tenantOf(ctx, d.iid); err != nil {
+		return 0, err
+	}
+	lo, hi := pack(d.tid, 0), pack(d.tid, maxSeq)
+	if err := d.turns(ctx, t.reaping.oldTurns, lo, hi, p.before); err != nil {
+		return 0, err
+	}
+	if p.deleted = d.records; d.left <= 0 {
+		return 0, nil
+	}
+	_, err = t.reaping.setOldest.ExecContext(ctx, lo, hi, d.tid)
+	t.forget()
+	return 0, err
+}
+
+// candidate is a task that may go.
+type candidate struct {
+	tid, ended int64
+	key        swarm.TaskKey
+}
+
+// pruneTasks takes ended tasks out of reach, page by page.
+func (s *Store) pruneTasks(ctx context.Context, before int64, keep func(swarm.TaskKey) bool) (total int64, err error) {
+	last := candidate{ended: math.MinInt64}
+	for {
+		page, err := s.endedTasks(ctx, before, last)
+		if err != nil || len(page) == 0 {
+			return total, err
+		}
+		last = page[len(page)-1]
+		d := &dooming{}
+		for _, c := range page {
+			if keep == nil || !keep(c.key) {
+				d.tasks = append(d.tasks, c)
+			}
+		}
+		if err := s.writer.do(ctx, d); err != nil {
+			return total, err
+		}
+		total += d.doomed
+	}
+}
+
+func (s *Store) endedTasks(ctx context.Context, before int64, after candidate) ([]candidate, error) {
+	rows, err := s.readers.ended.QueryContext(ctx, before, after.ended, after.ended, after.tid, purgeSlice)
+	return collect(rows, err, func(rows *sql.Rows) (c candidate, err error) {
+		var tenant, name, instance, task []byte
+		err = rows.Scan(&c.tid, &c.ended, &tenant, &name, &instance, &task)
+		c.key.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
+		c.key.Task = string(task)
+		return c, err
+	})
+}
+
+// dooming takes tasks out of reach, unless they moved on since they were found.
+type dooming struct {
+	tasks  []candidate
+	doomed int64
+}
+
+func (d *dooming) bytes() int { return 64 * len(d.tasks) }
+
+func (d *dooming) apply(ctx context.Context, t *tables) (steps int, err error) {
+	d.doomed = 0
+	for _, c := range d.tasks {
+		r, err := t.reaping.doom.ExecContext(ctx, c.tid, c.ended)
+		if err != nil {
+			return 0, err
+		}
+		n, err := r.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		d.doomed += n
+		t.tally.add(c.key.Tenant, 0, -n)
+	}
+	t.forget()
+	return 0, nil
+}

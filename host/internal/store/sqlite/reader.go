@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"skep/host/internal/swarm"
+)
+
+// Reader reads a data directory that a host may be using, or none. It takes no
+// lock and changes nothing. Its methods are safe for concurrent use.
+type Reader struct {
+	store  *Store
+	secret []byte
+	find   *sql.Stmt
+}
+
+// OpenReader opens a data directory to read. One without a database is
+// [fs.ErrNotExist]. Of opts only the keyring counts.
+func OpenReader(ctx context.Context, dir string, opts Options) (*Reader, error) {
+	r, err := openReader(ctx, dir, opts)
+	if err != nil {
+		return nil, fmt.Errorf("read store %s: %w", dir, explain(err))
+	}
+	return r, nil
+}
+
+func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, fileName)
+	if _, err := os.Stat(path); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	s := &Store{path: path, erasing: map[string]bool{}}
+	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
+		return nil, err
+	}
+	if s.readers, err = openReaders(ctx, path); err != nil {
+		return nil, errors.Join(checkReadable(ctx, path), err)
+	}
+	s.close = sync.OnceValue(s.readers.close)
+	r := &Reader{store: s}
+	if err := r.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return r, nil
+}
+
+// checkReadable says why statements of today do not fit a file.
+func checkReadable(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", dsn(path, map[string][]string{"mode": {"ro"}}))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := identify(ctx, c); err != nil {
+		return err
+	}
+	version, err := schemaVersion(ctx, c)
+	if err != nil {
+		return err
+	}
+	if version < len(migrations) {
+		return fmt.Errorf("its schema is version %d and this skep reads version %d: start the host once, which brings it up to date", version, len(migrations))
+	}
+	return tooNew(version, len(migrations))
+}
+
+func (r *Reader) prepare(ctx context.Context) error {
+	if err := r.store.readers.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'secret'").Scan(&r.secret); err != nil {
+		return err
+	}
+	return prepare(ctx, r.store.readers.db, map[**sql.Stmt]string{
+		&r.find: `SELECT i.tenant, i.swarm, i.instance, t.task FROM instances i CROSS JOIN tasks t ON t.iid = i.iid
+			WHERE t.task = ? ORDER BY i.iid LIMIT ?`,
+	})
+}
+
+// Close lets go of the directory.
+func (r *Reader) Close() error { return r.store.Close() }
+
+// Secret returns the store's secret.
+func (r *Reader) Secret() []byte { return r.secret }
+
+// Find returns the tasks of that id, which each instance chooses for itself; at
+// most limit.
+func (r *Reader) Find(ctx context.Context, task string, limit int) ([]swarm.TaskKey, error) {
+	rows, err := r.find.QueryContext(ctx, []byte(task), limit)
+	keys, err := collect(rows, err, func(rows *sql.Rows) (k swarm.TaskKey, err error) {
+		var tenant, name, instance, id []byte
+		err = rows.Scan(&tenant, &name, &instance, &id)
+		k.Tenant, k.Swarm, k.Instance, k.Task = string(tenant), string(name), string(instance), string(id)
+		return k, err
+	})
+	return keys, failed("find task", task, err)
+}
+
+// Load is [swarm.Store.Load].
+func (r *Reader) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	return r.store.Load(ctx, key)
+}
+
+// Record is [swarm.Store.Record].
+func (r *Reader) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
+	return r.store.Record(ctx, key, turn)
+}
+
+// Records is [swarm.Store.Records].
+func (r *Reader) Records(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Record, error) {
+	return r.store.Records(ctx, key, after, limit)
+}

@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"skep/host/internal/swarm"
+)
+
+// record is what one write adds to the record of a turn, encoded.
+type record struct {
+	n             int64
+	header, input []byte // nil when they are there already
+	// first and last number the entries of this write, 0 for none. They are in
+	// chunk as long as the turn goes on, and in end when it ends.
+	first, last int64
+	chunk, end  []byte
+	at          sql.NullInt64 // when the turn ended
+}
+
+func (r *record) size() int { return len(r.header) + len(r.input) + len(r.chunk) + len(r.end) }
+
+// ending is the content of the body that ends a record.
+type ending struct {
+	Entries []swarm.Entry  `json:"entries,omitempty"`
+	End     *swarm.TurnEnd `json:"end"`
+}
+
+// chunkSpot is where entries of a turn lie, by the number of the last.
+func chunkSpot(turn, last int64) spot {
+	return spot{inJournal, strconv.FormatInt(turn, 10), last}
+}
+
+// record encodes what is added to a record.
+func (c closer) record(r swarm.Record) (*record, error) {
+	if err := checkRecord(r); err != nil {
+		return nil, err
+	}
+	out := &record{n: r.N}
+	if n := len(r.Entries); n > 0 {
+		out.first, out.last = r.Entries[0].N, r.Entries[n-1].N
+	}
+	var err error
+	if r.Header != nil {
+		if out.header, err = c.packed(r.Header, spot{inHeaders, "", r.N}); err != nil {
+			return nil, err
+		}
+		if out.input, err = wrap(r.Header.Input); err != nil {
+			return nil, err
+		}
+		out.input = c.close(compress(out.input), spot{inInputs, "", r.N})
+	}
+	switch {
+	case r.End != nil:
+		out.at = sql.NullInt64{Int64: stamp(r.End.At), Valid: true}
+		out.end, err = c.packed(ending{r.Entries, r.End}, spot{inEnds, "", r.N})
+	case out.last > 0:
+		out.chunk, err = c.packed(r.Entries, chunkSpot(r.N, out.last))
+	}
+	return out, err
+}
+
+// packed makes a body of what repeats itself.
+func (c closer) packed(v any, at spot) ([]byte, error) {
+	body, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.close(compress(body), at), nil
+}
+
+func checkRecord(r swarm.Record) error {
+	if err := checkSeq("turn", r.N); err != nil {
+		return err
+	}
+	if r.Header != nil && len(r.Entries) > 0 && r.Entries[0].N != 1 {
+		return fmt.Errorf("%w: the first entry of turn %d is number %d", errRange, r.N, r.Entries[0].N)
+	}
+	for i, e := range r.Entries {
+		if err := checkSeq("entry", e.N); err != nil {
+			return err
+		}
+		if e.N != r.Entries[0].N+int64(i) {
+			return fmt.Errorf("%w: entry %d of turn %d follows %d", errRange, e.N, r.N, r.Entries[i-1].N)
+		}
+	}
+	return nil
+}
+
+// putRecord writes what is added to a record.
+func (t *tables) putRecord(ctx context.Context, tenant string, tid int64, r *record) error {
+	t.tally.add(tenant, int64(r.size()), 0)
+	id := pack(tid, r.n)
+	if r.header == nil {
+		return t.extendRecord(ctx, id, r)
+	}
+	var jid sql.NullInt64
+	if !r.at.Valid {
+		t.lastJID++
+		jid = sql.NullInt64{Int64: t.lastJID, Valid: true}
+		if err := checkParent(t.lastJID); err != nil {
+			return err
+		}
+	}
+	if _, err := t.addTurn.ExecContext(ctx, id, r.at, jid, r.header, r.end, r.input); err != nil {
+		return err
+	}
+	return t.putChunk(ctx, jid.Int64, r)
+}
+
+func (t *tables) putChunk(ctx context.Context, jid int64, r *record) error {
+	if r.chunk == nil {
+		return nil
+	}
+	_, err := t.addJournal.ExecContext(ctx, pack(jid, r.last), r.chunk)
+	return err
+}
+
+// extendRecord adds to a record that is there and has no end. Entries must not
+// leave a gap: a re-run would take it for the end of what is known.
+func (t *tables) extendRecord(ctx context.Context, id int64, r *record) error {
+	var jid, at sql.NullInt64
+	err := t.findTurn.QueryRowContext(ctx, id).Scan(&jid, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return refuse(fmt.Errorf("record of turn %d: %w", r.n, swarm.ErrNotFound))
+	}
+	if err != nil {
+		return err
+	}
+	if at.Valid {
+		return refuse(fmt.Errorf("turn %d has ended", r.n))
+	}
+	if r.last > 0 {
+		var last int64
+		if err := t.lastEntry.QueryRowContext(ctx, pack(jid.Int64, 0), pack(jid.Int64, maxSeq)).Scan(&last); err != nil {
+			return err
+		}
+		if last = seqOf(last); r.first != last+1 {
+			return refuse(fmt.Errorf("%w: entry %d of turn %d follows %d", errRange, r.first, r.n, last))
+		}
+	}
+	if r.end != nil {
+		_, err := t.endTurn.ExecContext(ctx, r.at, r.end, id)
+		return err
+	}
+	return t.putChunk(ctx, jid.Int64, r)
+}
+
+// storedTurn is a record as it is kept.
+type storedTurn struct {
+	n                  int64
+	jid                sql.NullInt64
+	header, end, input []byte
+	chunks             []entry
+}
+
+// Record implements [swarm.Store].
+func (s *Store) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
+	st, err := s.readers.record(ctx, key, turn)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = swarm.ErrNotFound
+	}
+	if err != nil {
+		return swarm.Record{}, fmt.Errorf("read record of turn %d of task %q: %w", turn, key.Task, explain(err))
+	}
+	r, err := s.opener(key).readRecord(st)
+	if err != nil {
+		return swarm.Record{}, fmt.Errorf("read record of turn %d of task %q: %w", turn, key.Task, err)
+	}
+	return r, nil
+}
+
+// record reads the parts of a record in one transaction.
+func (r *readers) record(ctx context.Context, key swarm.TaskKey, turn int64) (st storedTurn, err error) {
+	st.n = turn
+	if checkSeq("turn", turn) != nil {
+		return st, sql.ErrNoRows
+	}
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return st, err
+	}
+	defer tx.Rollback() // it only reads
+	err = tx.StmtContext(ctx, r.turn).QueryRowContext(ctx, append(taskArgs(key), turn)...).Scan(
+		&st.jid, &st.header, &st.end, &st.input)
+	if err != nil || !st.jid.Valid {
+		return st, err
+	}
+	rows, err := tx.StmtContext(ctx, r.journal).QueryContext(ctx, pack(st.jid.Int64, 0), pack(st.jid.Int64, maxSeq))
+	st.chunks, err = collect(rows, err, scanEntry)
+	return st, err
+}
+
+func (o opener) readRecord(st storedTurn) (swarm.Record, error) {
+	r, err := o.readTurn(st)
+	if err != nil {
+		return r, err
+	}
+	if r.Header.Input, err = o.open(st.input, spot{inInputs, "", st.n}); err != nil {
+		return r, err
+	}
+	tail := r.Entries
+	r.Entries = nil
+	for _, c := range st.chunks {
+		var part []swarm.Entry
+		if err := o.read(c.body, chunkSpot(st.n, c.seq), &part); err != nil {
+			return r, err
+		}
+		r.Entries = append(r.Entries, part...)
+	}
+	r.Entries = append(r.Entries, tail...)
+	return r, nil
+}
+
+// readTurn reads a record without its input and what was journaled.
+func (o opener) readTurn(st storedTurn) (swarm.Record, error) {
+	r := swarm.Record{N: st.n, Header: &swarm.TurnHeader{}}
+	if err := o.read(st.header, spot{inHeaders, "", st.n}, r.Header); err != nil {
+		return r, err
+	}
+	if st.end == nil {
+		return r, nil
+	}
+	var e ending
+	err := o.read(st.end, spot{inEnds, "", st.n}, &e)
+	r.Entries, r.End = e.Entries, e.End
+	return r, err
+}
+
+// Records implements [swarm.Store].
+func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Record, error) {
+	rows, err := s.readers.turns.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
+	left, first := swarm.PageBytes, true
+	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (st storedTurn, more bool, err error) {
+		err = rows.Scan(&st.n, &st.header, &st.end)
+		st.n = seqOf(st.n)
+		left -= len(st.header) + len(st.end)
+		more, first = first || left >= 0, false
+		return st, more, err
+	})
+	o := s.opener(key)
+	list, err := decodeAll(kept, err, func(st storedTurn) (swarm.Record, error) {
+		r, err := o.readTurn(st)
+		r.Entries = nil
+		return r, err
+	})
+	return list, failed("list records of task", key.Task, err)
+}
+
+// Footprint implements [swarm.Store].
+func (s *Store) Footprint(ctx context.Context, tenant string) (f swarm.Footprint, err error) {
+	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return f, failed("read footprint of tenant", tenant, err)
+}

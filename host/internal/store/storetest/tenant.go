@@ -1,0 +1,327 @@
+package storetest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+var tenantCases = map[string]func(*testing.T, Engine){
+	"an export has everything":            exportWhole,
+	"an export has nothing of others":     exportIsolation,
+	"a writer's error ends an export":     exportFails,
+	"erase leaves nothing":                eraseWhole,
+	"erase leaves others as they are":     eraseIsolation,
+	"an erased tenant can begin anew":     eraseReborn,
+	"writes of the erased are refused":    eraseFence,
+	"a footprint follows what is kept":    footprintFollows,
+	"a backup keeps the store in use":     backupInUse,
+	"a backup does not take a name twice": backupTaken,
+}
+
+// settleAs writes one step with all parts into an instance's task.
+func settleAs(t *testing.T, s Engine, k swarm.InstanceKey, id string) (*story, swarm.Step, swarm.Submission) {
+	t.Helper()
+	st := newStory(k, id)
+	step, post := st.post("rest", id, "hello "+id)
+	step.History = []swarm.AgentEntry{st.note("supervisor", "note of "+id)}
+	step.States = []swarm.AgentState{{Agent: "supervisor", State: raw(`{"n":1}`)}}
+	mustAccept(t, s, step, post)
+	return st, step, post
+}
+
+// furnish gives an instance a task with everything in it, all of it marked.
+func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *story {
+	t.Helper()
+	st := newStory(k, id)
+	step, post := st.post("rest", id, mark+" row")
+	step.Events[0].Description = mark + " event"
+	step.History = []swarm.AgentEntry{st.note("supervisor", mark+" note")}
+	step.States = []swarm.AgentState{{Agent: "supervisor", State: raw(`"` + mark + ` state"`)}}
+	mustAccept(t, s, step, post)
+	h := header("supervisor")
+	h.Input = []byte(mark + " input " + strings.Repeat("to be compressed ", 100))
+	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: h, Entries: []swarm.Entry{call(1, mark+" answer")}})
+	e := end("ok")
+	e.Output = []byte(mark + " output")
+	commitRecord(t, s, st, swarm.Record{N: 1, Entries: []swarm.Entry{call(2, mark+" late answer")}, End: e})
+	commitKV(t, s, st, put(swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", mark+" task value"),
+		put(swarm.KVScope{Kind: swarm.KVAgent, Agent: "a"}, "k", mark+" agent value"),
+		put(swarm.KVScope{Kind: swarm.KVInstance}, "k", mark+" instance value"))
+	return st
+}
+
+// marks are what furnish leaves in an export.
+func marks(mark string) (list []string) {
+	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "task value", "agent value", "instance value"} {
+		list = append(list, mark+" "+part)
+	}
+	return list
+}
+
+func export(t *testing.T, s Engine, tenant string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := s.Export(t.Context(), tenant, &b); err != nil {
+		t.Fatalf("Export(%q) = %v", tenant, err)
+	}
+	return b.String()
+}
+
+// bodies returns the lines of an export that tell of something, and wants each
+// to be JSON.
+func bodies(t *testing.T, text string) (lines []string) {
+	t.Helper()
+	all := bufio.NewScanner(strings.NewReader(text))
+	all.Buffer(nil, 16<<20)
+	for all.Scan() {
+		var l struct{ Kind string }
+		if err := json.Unmarshal(all.Bytes(), &l); err != nil || l.Kind == "" {
+			t.Fatalf("line %q of an export: %v", all.Text(), err)
+		}
+		if l.Kind != "tenant" && l.Kind != "end" {
+			lines = append(lines, all.Text())
+		}
+	}
+	if !strings.HasSuffix(text, "{\"kind\":\"end\"}\n") {
+		t.Errorf("export does not say that it is whole: %.200q", text)
+	}
+	return lines
+}
+
+func exportWhole(t *testing.T, s Engine) {
+	acme := swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:bob"}
+	furnish(t, s, acme, "t1", "MARK")
+	second := acme
+	second.Instance = "user:eve"
+	furnish(t, s, second, "t2", "OTHER")
+	st := newStory(acme, "long")
+	for range 3 {
+		step := st.step()
+		for range 400 {
+			step.Events = append(step.Events, st.event("e"))
+			step.History = append(step.History, st.note("a", "x"))
+		}
+		mustCommit(t, s, step)
+	}
+	text := export(t, s, "acme")
+	for _, want := range append(marks("MARK"), marks("OTHER")...) {
+		if !strings.Contains(text, want) {
+			t.Errorf("export lacks %q", want)
+		}
+	}
+	kinds := map[string]int{}
+	for _, l := range bodies(t, text) {
+		var line struct{ Kind string }
+		_ = json.Unmarshal([]byte(l), &line)
+		kinds[line.Kind]++
+	}
+	same(t, "lines", kinds, map[string]int{
+		"task": 3, "row": 2, "event": 1202, "history": 1202, "state": 2, "submission": 2,
+		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6,
+	})
+}
+
+func exportIsolation(t *testing.T, s Engine) {
+	for i, k := range strangers {
+		furnish(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
+	}
+	for i, k := range strangers {
+		text := export(t, s, k.Tenant)
+		for j, other := range strangers {
+			if want := other.Tenant == k.Tenant; strings.Contains(text, fmt.Sprintf("MARK%02d", j)) != want {
+				t.Errorf("export of the tenant of %d holds what is of %d: %t", i, j, !want)
+			}
+		}
+	}
+	same(t, "lines of nobody", len(bodies(t, export(t, s, "nobody"))), 0)
+}
+
+type brokenWriter struct{ left int }
+
+func (w *brokenWriter) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		return 0, errBroken
+	}
+	return len(b), nil
+}
+
+var errBroken = errors.New("broken")
+
+func exportFails(t *testing.T, s Engine) {
+	for i := range 20 {
+		furnish(t, s, alice, name(i), "MARK")
+	}
+	for _, n := range []int{0, 5000, 10000} {
+		wantError(t, "Export to a writer that fails", s.Export(t.Context(), alice.Tenant, &brokenWriter{n}), errBroken)
+	}
+}
+
+func mustErase(t *testing.T, s Engine, tenant string) {
+	t.Helper()
+	if err := s.Erase(t.Context(), tenant); err != nil {
+		t.Fatalf("Erase(%q) = %v", tenant, err)
+	}
+}
+
+func wantErased(t *testing.T, s Engine, st *story) {
+	t.Helper()
+	key := st.key()
+	same(t, "lines of the erased", bodies(t, export(t, s, key.Tenant)), []string(nil))
+	same(t, "footprint of the erased", footprint(t, s, key.Tenant), swarm.Footprint{})
+	wantGone(t, s, key)
+	_, err := s.Submission(t.Context(), key.InstanceKey, "rest", key.Task)
+	wantError(t, "Submission", err, swarm.ErrNotFound)
+	for _, scope := range []swarm.KVScope{{Kind: swarm.KVAgent, Agent: "a"}, {Kind: swarm.KVInstance}} {
+		wantNoValue(t, s, key, scope, "k")
+	}
+	instances, err := s.Instances(t.Context(), key.Tenant, key.Swarm)
+	same(t, "instances", []any{len(instances), err}, []any{0, nil})
+	running, err := s.Claim(t.Context())
+	if set(running)[key] || err != nil {
+		t.Errorf("Claim() lists a task of the erased, %v", err)
+	}
+}
+
+func eraseWhole(t *testing.T, s Engine) {
+	acme := swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:bob"}
+	st := furnish(t, s, acme, "t1", "MARK")
+	for i := range 30 {
+		k := acme
+		k.Instance = name(i)
+		furnish(t, s, k, "t", "MARK")
+	}
+	mustErase(t, s, "acme")
+	wantErased(t, s, st)
+	mustErase(t, s, "acme")
+	mustErase(t, s, "nobody")
+}
+
+func eraseIsolation(t *testing.T, s Engine) {
+	for i, k := range strangers {
+		furnish(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
+	}
+	victim := strangers[0].Tenant
+	before := map[string]string{}
+	for _, k := range strangers {
+		before[k.Tenant] = export(t, s, k.Tenant)
+	}
+	mustErase(t, s, victim)
+	for tenant, text := range before {
+		if tenant != victim && export(t, s, tenant) != text {
+			t.Errorf("tenant %q is not as it was", tenant)
+		}
+	}
+}
+
+func eraseReborn(t *testing.T, s Engine) {
+	for range 3 {
+		st := furnish(t, s, alice, "t1", "MARK")
+		same(t, "events", len(mustEvents(t, s, st.key())), 1)
+		same(t, "record", string(mustRecord(t, s, st.key(), 1).Entries[0].Answer), "MARK answer")
+		mustErase(t, s, alice.Tenant)
+		wantErased(t, s, st)
+	}
+}
+
+// eraseFence writes while the tenant is erased: what was accepted before is
+// gone, what comes after is whole, and in between is nothing.
+func eraseFence(t *testing.T, s Engine) {
+	for i := range 20 {
+		furnish(t, s, alice, name(i), "MARK")
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Erase(t.Context(), alice.Tenant) }()
+	var after []string
+	for i := 100; ; i++ {
+		id := name(i)
+		err := s.Commit(t.Context(), newStory(alice, id).step())
+		if err != nil && !errors.Is(err, swarm.ErrErasing) {
+			t.Fatal(err)
+		}
+		select {
+		case erased := <-done:
+			if erased != nil {
+				t.Fatal(erased)
+			}
+			id := name(i + 1)
+			mustCommit(t, s, newStory(alice, id).step())
+			after = append(after, id)
+		default:
+			continue
+		}
+		break
+	}
+	for _, id := range after {
+		mustLoad(t, s, swarm.TaskKey{InstanceKey: alice, Task: id})
+	}
+	for i := range 20 {
+		wantGone(t, s, swarm.TaskKey{InstanceKey: alice, Task: name(i)})
+	}
+	if got := len(bodies(t, export(t, s, alice.Tenant))); int64(got) != footprint(t, s, alice.Tenant).Tasks {
+		t.Errorf("%d lines of %d tasks that have nothing but a record", got, footprint(t, s, alice.Tenant).Tasks)
+	}
+}
+
+func footprintFollows(t *testing.T, s Engine) {
+	same(t, "footprint of nobody", footprint(t, s, "acme"), swarm.Footprint{})
+	acme := alice
+	acme.Tenant = "acme"
+	st := newStory(acme, "t1")
+	step, post := st.post("rest", "k", strings.Repeat("x", 10_000))
+	mustAccept(t, s, step, post)
+	one := footprint(t, s, "acme")
+	if one.Tasks != 1 || one.Bytes < 10_000 || one.Bytes > 12_000 {
+		t.Errorf("footprint of one message is %+v", one)
+	}
+	again, repeat := st.post("rest", "k", "again")
+	if _, err := s.Accept(t.Context(), again, repeat); !errors.Is(err, swarm.ErrDuplicate) {
+		t.Fatal(err)
+	}
+	same(t, "footprint after a duplicate", footprint(t, s, "acme"), one)
+	bad := newStory(acme, "t1")
+	refused := bad.step()
+	refused.Events = []swarm.Event{bad.event("taken")}
+	if err := s.Commit(t.Context(), refused); err == nil {
+		t.Fatal("a taken number was accepted")
+	}
+	same(t, "footprint after a refusal", footprint(t, s, "acme"), one)
+	take := st.step()
+	take.Consume = []int64{1}
+	mustCommit(t, s, take)
+	if f := footprint(t, s, "acme"); f.Bytes > one.Bytes-9_000 {
+		t.Errorf("footprint after the message is gone is %+v, before it was %+v", f, one)
+	}
+	same(t, "footprint of another", footprint(t, s, alice.Tenant), swarm.Footprint{})
+}
+
+func backupInUse(t *testing.T, s Engine) {
+	advance(t, s, "t1", 5)
+	path := filepath.Join(t.TempDir(), "b")
+	done := make(chan error, 1)
+	go func() { done <- s.Backup(t.Context(), path) }()
+	advance(t, s, "t1", 5+rounds())
+	if err := <-done; err != nil {
+		t.Fatalf("Backup() = %v", err)
+	}
+	wantAdvanced(t, s, swarm.TaskKey{InstanceKey: alice, Task: "t1"}, int64(5+rounds()), int64(5+rounds()))
+}
+
+func backupTaken(t *testing.T, s Engine) {
+	path := filepath.Join(t.TempDir(), "b")
+	if err := s.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), path); err == nil || !strings.Contains(err.Error(), "choose a new name") {
+		t.Errorf("Backup to a name that is taken = %v", err)
+	}
+	if err := s.Backup(t.Context(), filepath.Join(path, "below")); err == nil {
+		t.Error("Backup below a file succeeded")
+	}
+}
