@@ -60,13 +60,9 @@ func (e *Error) Error() string { return e.Code.String() + ": " + e.Message }
 
 // Errorf makes an [Error] with a formatted message.
 func Errorf(code Code, op Op, reason, format string, args ...any) *Error {
-	name := fmt.Sprintf("op %d", op)
-	if info, ok := Lookup(op); ok {
-		name = info.Name
-	}
 	msg := fmt.Sprintf(format, args...)
 	if len(msg) > MaxErrorMessage {
 		msg = strings.ToValidUTF8(msg[:MaxErrorMessage], "")
 	}
-	return &Error{Code: code, Op: name, Reason: reason, Message: msg}
+	return &Error{Code: code, Op: op.String(), Reason: reason, Message: msg}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 )
 
 // Descriptor says what a module is. It comes from the custom section
@@ -62,10 +63,6 @@ type Request struct {
 // MaxDescriptor is the largest descriptor the host reads, in bytes.
 const MaxDescriptor = 256 << 10
 
-// ErrVersion is wrapped by the error of a descriptor or marker that names
-// another ABI version than [Version].
-var ErrVersion = errors.New("ABI version")
-
 var actionName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 // ParseDescriptor decodes and checks a descriptor. Unknown members pass, so
@@ -87,7 +84,7 @@ func ParseDescriptor(raw []byte) (*Descriptor, error) {
 
 func (d *Descriptor) check() error {
 	if d.ABI != Version {
-		return fmt.Errorf("descriptor: %w %d, this host speaks %d", ErrVersion, d.ABI, Version)
+		return Mismatch("the descriptor", strconv.Itoa(d.ABI))
 	}
 	if d.Name == "" || d.Version == "" {
 		return errors.New("descriptor: name and version are mandatory")

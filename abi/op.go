@@ -1,7 +1,17 @@
 package abi
 
+import "fmt"
+
 // Op is the number of one host operation.
 type Op int32
+
+// String returns the op's name, for instance "kv.get", or its number as "op 999".
+func (op Op) String() string {
+	if info, ok := Lookup(op); ok {
+		return info.Name
+	}
+	return fmt.Sprintf("op %d", int32(op))
+}
 
 // Ops by number. Numbers are never reused.
 const (
@@ -68,7 +78,7 @@ func Ops() []OpInfo {
 		{OpHistory, "history", ClassPure, true},
 		{OpMail, "mail", ClassByTool, true},
 		{OpAction, "action", ClassNone, false},
-		{OpEmit, "emit", ClassNone, false},
+		{OpEmit, "emit", ClassNone, true},
 		{OpKVGet, "kv.get", ClassPure, false},
 		{OpKVPut, "kv.put", ClassStaged, false},
 		{OpKVDelete, "kv.delete", ClassStaged, false},

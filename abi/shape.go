@@ -164,6 +164,49 @@ type RandomResponse struct {
 	Value string `json:"value"`
 }
 
+// EmitRequest is the request of op emit. Exactly one member is set.
+type EmitRequest struct {
+	Progress *Progress `json:"progress,omitempty"`
+	// Chunk is the next piece of a text, Note a line of its own.
+	Chunk *string `json:"chunk,omitempty"`
+	Note  *string `json:"note,omitempty"`
+}
+
+// Progress tells how far a turn has come: in words, as a fraction from 0 to 1,
+// or both.
+type Progress struct {
+	Text     string   `json:"text,omitempty"`
+	Fraction *float64 `json:"fraction,omitempty"`
+}
+
+// EmitResponse is the answer of op emit.
+type EmitResponse struct {
+	Status EmitStatus `json:"status"`
+}
+
+// EmitStatus tells what became of an emission.
+type EmitStatus string
+
+// The statuses of op emit.
+const (
+	// EmitOK says that it is on its way to whoever follows the task.
+	EmitOK EmitStatus = "ok"
+	// EmitBusy says that no reader keeps up: it is not shown now. What is
+	// logged with the turn has it, so it must not be repeated.
+	EmitBusy EmitStatus = "busy"
+	// EmitClosed says that the task has ended and nobody gets it any more.
+	EmitClosed EmitStatus = "closed"
+)
+
+// Bounds of op emit, in bytes of text and calls.
+const (
+	MaxEmitChunk = 16 << 10
+	MaxEmitText  = 4 << 10 // of progress and notes
+	// MaxEmitBytes and MaxEmits are of one turn.
+	MaxEmitBytes = 1 << 20
+	MaxEmits     = 10_000
+)
+
 // FormatTime renders a time as the ABI and MAIL do: RFC 3339 in UTC with six
 // fraction digits.
 func FormatTime(t time.Time) string { return mail.FormatTime(t) }

@@ -15,7 +15,16 @@ import (
 
 // Module runs turns. It is safe for concurrent use.
 type Module interface {
+	// Digest is the sha256 of its bytes, in hexadecimal.
+	Digest() string
 	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
+}
+
+// Modules finds what turns were recorded on.
+type Modules interface {
+	// Module returns the module with a digest, which no agent needs to have any
+	// more.
+	Module(ctx context.Context, digest string) (Module, error)
 }
 
 // Agent names an agent of a tenant's swarm.
@@ -28,13 +37,20 @@ type Binding struct {
 }
 
 // Executor runs turns on the modules its agents are bound to.
-type Executor struct{ bindings map[Agent]Binding }
+type Executor struct {
+	bindings map[Agent]Binding
+	modules  Modules
+	ops      table
+}
 
 var _ swarm.Executor = (*Executor)(nil)
 
 // NewExecutor returns an executor for the agents given; the map is its own
-// from now on.
-func NewExecutor(bindings map[Agent]Binding) *Executor { return &Executor{bindings} }
+// from now on. Turns that began on another module than their agent has now are
+// run on what modules finds; with nil there is nothing to find.
+func NewExecutor(bindings map[Agent]Binding, modules Modules) *Executor {
+	return &Executor{bindings, modules, builtin()}
+}
 
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
@@ -43,22 +59,23 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	if !ok {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: "the agent has no module"}}
 	}
-	res := b.Module.Turn(ctx, sandbox.Turn{
-		Input: t.Input(), Seed: t.Seed(), Clock: t.Clock(), CPU: t.CPU(),
-		Ops: &ops{turn: t}, Limits: b.Limits,
-	})
-	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}}
-	if res.Exit != nil {
-		out.Failure = &swarm.Failure{Cause: string(res.Exit.Kind), Limit: res.Exit.Limit, Message: res.Exit.Message}
-		return out
+	b.Limits = b.Limits.Full()
+	if past := t.Past(); past != nil {
+		var err error
+		if b, err = x.recorded(ctx, b, past.Header); err != nil {
+			return swarm.Outcome{Failure: &swarm.Failure{Cause: swarm.CauseModule, Message: err.Error()}}
+		}
 	}
-	result, err := parseResult(res.Output)
+	j, err := begin(ctx, t, b)
 	if err != nil {
-		out.Failure = &swarm.Failure{Cause: "output", Message: err.Error()}
-		return out
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
 	}
-	out.Result = result
-	return out
+	defer j.stop(nil)
+	res := b.Module.Turn(j.life, sandbox.Turn{
+		Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
+		Ops: &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j},
+	})
+	return j.outcome(res)
 }
 
 // Bounds of a turn's result.

@@ -5,18 +5,31 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
+	"time"
 	"unicode/utf8"
 
 	"skep/abi"
+	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
 )
 
-// ops answers the op calls of one turn.
+// ops answers the op calls of one turn, on the turn's goroutine.
 type ops struct {
-	turn *swarm.Turn
-	logs int
+	turn  *swarm.Turn
+	table table
+	clock sandbox.Clock
+	now   func() time.Time // the host's
+	logs  int
+
+	j *journal
+	// prefix begins the paths of calls, and calls counts them.
+	prefix string
+	calls  int
 }
+
+var _ sandbox.Ops = (*ops)(nil)
 
 // Bounds of any request, of op log (per turn) and of op history (per page).
 const (
@@ -28,34 +41,30 @@ const (
 	maxRequest   = 2 << 20
 )
 
-// Call performs one op. It never blocks beyond ctx.
-func (o *ops) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
-	info, ok := abi.Lookup(op)
-	if !ok {
-		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host (ABI %d) has no op %d", abi.Version, op)
+// find returns how an op is done, unless the call itself is no good.
+func (o *ops) find(ctx context.Context, op abi.Op, req []byte) (handler, *abi.Error) {
+	h, ok := o.table[op]
+	switch {
+	case ctx.Err() != nil && op != abi.OpLog: // last words are heard
+		return handler{}, sandbox.CalledOff(ctx, op.String())
+	case !ok:
+		return handler{}, unsupported(op)
+	case len(req) > maxRequest:
+		return handler{}, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
+	case !utf8.Valid(req):
+		return handler{}, abi.Errorf(abi.CodeInvalid, op, "utf8", "the request is not UTF-8")
 	}
-	if !info.Built {
-		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host does not offer %s", info.Name)
+	return h, nil
+}
+
+// unsupported tells an op that a later host may have from one that nobody knows.
+func unsupported(op abi.Op) *abi.Error {
+	what := fmt.Sprintf("has no op %d", op)
+	if info, known := abi.Lookup(op); known {
+		what = fmt.Sprintf("does not offer op %d (%s) yet", op, info.Name)
 	}
-	if len(req) > maxRequest {
-		return nil, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
-	}
-	if !utf8.Valid(req) {
-		return nil, abi.Errorf(abi.CodeInvalid, op, "utf8", "the request is not UTF-8")
-	}
-	switch op {
-	case abi.OpLog:
-		return o.log(req)
-	case abi.OpClockNow:
-		return o.clockNow()
-	case abi.OpRandom:
-		return o.random()
-	case abi.OpHistory:
-		return o.history(ctx, req)
-	case abi.OpMail:
-		return o.mail(req)
-	}
-	return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "this host does not offer %s here", info.Name)
+	return abi.Errorf(abi.CodeUnsupported, op, "op",
+		"this host (ABI %d) %s; upgrade skep, or build the module without it", abi.Version, what)
 }
 
 // decode reads a request strictly: one JSON value, known members only.
@@ -96,8 +105,8 @@ func (o *ops) log(req []byte) ([]byte, *abi.Error) {
 }
 
 func (o *ops) clockNow() ([]byte, *abi.Error) {
-	now := o.turn.Now()
-	o.turn.Clock().Advance(now)
+	now := o.now()
+	o.clock.Advance(now)
 	return encode(abi.OpClockNow, abi.ClockResponse{Time: abi.FormatTime(now)})
 }
 
@@ -120,6 +129,9 @@ func (o *ops) history(ctx context.Context, req []byte) ([]byte, *abi.Error) {
 	ask.Limit = min(ask.Limit, maxPage)
 	entries, err := o.turn.History(ctx, ask.After, ask.Limit)
 	if err != nil {
+		if fault := sandbox.CalledOff(ctx, abi.OpHistory.String()); fault != nil {
+			return nil, fault
+		}
 		return nil, abi.Errorf(abi.CodeInternal, abi.OpHistory, "store", "the history cannot be read")
 	}
 	page, more := fit(entries, maxPageBytes)

@@ -16,7 +16,6 @@ func TestRefusedOps(t *testing.T) {
 		req  string
 		want abi.Code
 	}{
-		{abi.OpEmit, `{}`, abi.CodeUnsupported},
 		{abi.OpAction, `{}`, abi.CodeUnsupported},
 		{abi.OpKVGet, `{"key":"a"}`, abi.CodeUnsupported},
 		{abi.OpHTTPFetch, `{}`, abi.CodeUnsupported},
@@ -33,7 +32,7 @@ func TestRefusedOps(t *testing.T) {
 		{abi.OpLog, `{"message":`, abi.CodeInvalid},
 		{abi.OpLog, strings.Repeat("x", maxLogLine+1), abi.CodeLimit},
 	} {
-		_, fault := (&ops{}).Call(context.Background(), c.op, []byte(c.req))
+		_, fault := bareOps(t, builtin()).Call(context.Background(), c.op, []byte(c.req))
 		if fault == nil || fault.Code != c.want {
 			t.Errorf("op %d %.40q: %v, want %v", c.op, c.req, fault, c.want)
 		}
@@ -44,7 +43,8 @@ func TestRefusedOps(t *testing.T) {
 }
 
 func TestLogLinesAreCounted(t *testing.T) {
-	o := &ops{logs: maxLogLines}
+	o := bareOps(t, builtin())
+	o.logs = maxLogLines
 	if _, fault := o.Call(context.Background(), abi.OpLog, []byte(`{"message":"x"}`)); fault == nil || fault.Code != abi.CodeLimit {
 		t.Errorf("line %d: %v", maxLogLines+1, fault)
 	}

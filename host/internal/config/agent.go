@@ -44,13 +44,14 @@ type AgentLimits struct {
 	Output    Size
 	Stack     Size
 	HostCalls int
-	HostBytes Size // moved by host calls
+	HostBytes Size          // moved by host calls
+	Grace     time.Duration // what is left of a turn that is called off
 }
 
 func defaultAgentLimits() AgentLimits {
 	return AgentLimits{
 		Memory: 64 * MiB, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 200_000_000_000,
-		Output: MiB, Stack: 8 * MiB, HostCalls: 1000, HostBytes: 16 * MiB,
+		Output: MiB, Stack: 8 * MiB, HostCalls: 1000, HostBytes: 16 * MiB, Grace: 250 * time.Millisecond,
 	}
 }
 
@@ -135,6 +136,7 @@ func (d *decoder) agentLimits(t *table) AgentLimits {
 		Stack:     t.size("stack", def.Stack, bounds{min: int64(64 * KiB), max: int64(32 * MiB)}),
 		HostCalls: t.count("host_calls", def.HostCalls, bounds{min: 1, max: 1_000_000}),
 		HostBytes: t.size("host_bytes", def.HostBytes, bounds{min: int64(KiB), max: int64(4 * GiB)}),
+		Grace:     t.duration("grace", def.Grace, within(time.Millisecond, time.Minute)),
 	}
 	t.done()
 	return l

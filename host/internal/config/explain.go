@@ -81,6 +81,7 @@ func (e *explainer) agent(a Agent) {
 	e.size(a.Limits.Stack, at("stack")...)
 	e.count(int64(a.Limits.HostCalls), at("host_calls")...)
 	e.size(a.Limits.HostBytes, at("host_bytes")...)
+	e.duration(a.Limits.Grace, at("grace")...)
 }
 
 // count adds a number; those that may be 0 are unlimited then.

@@ -52,9 +52,6 @@ func (d *decoder) swarm(t *table) Swarm {
 	}
 	t.needs("interswarm", "enable_interswarm")
 	t.needs("breakpoints", "breakpoint_tools")
-	if s.InterruptMode == InterruptPreempt {
-		d.needs("preempt", t.child("interrupt_mode"))
-	}
 	t.done()
 	return s
 }

@@ -24,7 +24,6 @@ var unbuilt = map[string]string{
 	"oci":            "the source oci: is",
 	"peers":          "peers are",
 	"postgres":       "the store driver postgres is",
-	"preempt":        "interrupting a running turn is",
 	"quotas":         "quotas of a tenant are",
 	"secrets":        "secrets are",
 	"tenants":        "tenants other than \"default\" are",

@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 			Allow: Allow{LLM: []string{}, HTTP: []string{}, Secrets: []string{}, RetryInDoubt: true},
 			Limits: AgentLimits{
 				Memory: 64 << 20, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 200e9,
-				Output: 1 << 20, Stack: 8 << 20, HostCalls: 1000, HostBytes: 16 << 20,
+				Output: 1 << 20, Stack: 8 << 20, HostCalls: 1000, HostBytes: 16 << 20, Grace: 250 * time.Millisecond,
 			},
 			Pos: Pos{5, 9},
 		}},
@@ -78,6 +78,14 @@ func TestDefaults(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
 		t.Errorf("mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestInterruptModeIsBuilt(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(readValid(t, "minimal.toml"), "[swarm]\n", "[swarm]\ninterrupt_mode = \"preempt\"\n", 1)
+	if c := mustParse(t, text); c.Swarm.InterruptMode != InterruptPreempt {
+		t.Errorf("interrupt_mode is %q", c.Swarm.InterruptMode)
 	}
 }
 
@@ -125,7 +133,7 @@ func TestWholeGrammar(t *testing.T) {
 		"excluded":    {a.ExcludeTools, []string{"help", "ignore_broadcast"}},
 		"sha256":      {a.SHA256, strings.Repeat("0123456789abcdef", 4)},
 		"params":      {string(a.Params), `{"model":"default","odd key":[1,2.5,{"at":"2026-11-20T10:00:00Z"}],"system":"You run the port.\n"}`},
-		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536}},
+		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536, time.Second}},
 		"allow": {a.Allow, Allow{LLM: []string{"default"}, HTTP: []string{"https://api.example.com", "http://[::1]:8080"},
 			KV: "agent", Secrets: []string{"weather_key"}}},
 		"exec":        {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},

@@ -63,7 +63,7 @@ var boundless = Limits{Fuel: math.MaxInt64, Start: 500_000_000, CPU: time.Hour, 
 // grows in every turn.
 func BenchmarkCleanTurn(b *testing.B) {
 	for guest, body := range map[string]string{"testguests/keeper": "probe", "plugins/script": "hello"} {
-		turn := Turn{Input: input(b, body), Clock: newClock(), Ops: answering{[]byte(`{"text":"SUCCESS"}`)}, Limits: boundless}
+		turn := Turn{Input: input(b, body), Clock: newClock(), Ops: answering([]byte(`{"text":"SUCCESS"}`)), Limits: boundless}
 		wasm := guests.Bytes(b, guest)
 		for name, o := range map[string]Options{
 			"pooled": {}, "pooled-cold": {}, "begun": {IdleTotal: IdleLimits{Count: -1}}, "pooled-copied": {CopyImages: true}, "fresh": {},
@@ -187,7 +187,7 @@ func BenchmarkParked(b *testing.B) {
 	all := IdleLimits{Count: many, Bytes: math.MaxInt64}
 	m := loadInto(b, engineWith(b, Options{CacheDir: guests.CacheDir(b), IdlePerModule: all, IdleTotal: all,
 		Memory: math.MaxInt64}), wasm)
-	turn := Turn{Input: input(b, "probe"), Clock: newClock(), Ops: quiet{}}
+	turn := Turn{Input: input(b, "probe"), Clock: newClock(), Ops: Instant(quiet)}
 	img, p := imageOf(b, m), newPlain(b, m, wasm)
 	for b.Loop() {
 		parked := rssOf(func() any { return parkMany(b, m, img, turn, many) })

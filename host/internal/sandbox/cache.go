@@ -9,6 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"skep/host/internal/guard"
 	"skep/host/internal/wasmbin"
 )
 
@@ -37,24 +38,11 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	if err := os.MkdirAll(sub, 0o700); err != nil {
 		return nil, err
 	}
+	// Whoever can write to them chooses the code that runs.
 	for _, d := range []string{dir, sub} {
-		if err := checkPrivate(d); err != nil {
+		if err := guard.Dir(d); err != nil {
 			return nil, err
 		}
 	}
 	return wazero.NewCompilationCacheWithDir(sub)
-}
-
-// checkPrivate refuses a directory whose contents others can replace: they
-// would choose the code that runs.
-func checkPrivate(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s has mode %v: others could replace compiled code in it; chmod 700 it or name another directory",
-			dir, info.Mode().Perm())
-	}
-	return nil
 }

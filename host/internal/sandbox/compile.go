@@ -50,8 +50,7 @@ func (c Child) withDefaults() Child {
 // compile makes sure that the cache holds a module's code, so that compiling
 // it here costs no more than reading it.
 func (c Child) compile(ctx context.Context, cacheDir string, metered []byte) error {
-	sum := sha256.Sum256(metered)
-	mark := filepath.Join(cacheDir, cacheVersion(), "compiled-"+hex.EncodeToString(sum[:]))
+	mark := compiledMark(cacheDir, metered)
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
@@ -59,6 +58,12 @@ func (c Child) compile(ctx context.Context, cacheDir string, metered []byte) err
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o600)
+}
+
+// compiledMark is the file that says that a child has compiled a module.
+func compiledMark(cacheDir string, metered []byte) string {
+	sum := sha256.Sum256(metered)
+	return filepath.Join(cacheDir, cacheVersion(), "compiled-"+hex.EncodeToString(sum[:]))
 }
 
 // run starts the child and waits for it, or kills it at a limit.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"skep/abi"
 	"skep/host/internal/wasmbin"
@@ -34,13 +35,14 @@ func checkMarker(m *wasmbin.Module) error {
 	want := strconv.Itoa(abi.Version)
 	switch {
 	case len(versions) == 0:
-		return fmt.Errorf("no %s%s export: this is no skep agent; build it with a skep SDK, as a reactor (-buildmode=c-shared in Go)",
-			abi.MarkerPrefix, want)
+		return fmt.Errorf("no %s%s export: this is no skep agent; build it with a skep SDK for ABI %s, as a reactor (-buildmode=c-shared in Go)",
+			abi.MarkerPrefix, want, want)
 	case len(versions) > 1:
-		return fmt.Errorf("several markers, for ABI %s: keep one", strings.Join(versions, " and "))
+		return fmt.Errorf("several markers, for ABI %s, and this host speaks ABI %s: rebuild the module with one SDK, for ABI %s",
+			clip(printable(strings.Join(versions, " and ")), maxFailure), want, want)
 	case versions[0] != want:
-		return fmt.Errorf("speaks %w %s, this host %s; rebuild it with an SDK for ABI %s",
-			abi.ErrVersion, versions[0], want, want)
+		version := printable(versions[0])
+		return abi.Mismatch("the marker "+abi.MarkerPrefix+version, version)
 	}
 	return nil
 }
@@ -49,14 +51,14 @@ func checkMarker(m *wasmbin.Module) error {
 func checkImports(m *wasmbin.Module) error {
 	offered := hostFuncs()
 	for _, imp := range m.Imports {
-		name := imp.Module + "." + imp.Name
+		name := printable(imp.Module + "." + imp.Name)
 		if imp.Kind != wasmbin.KindFunc {
 			return fmt.Errorf("imports %s, which is no function; a module brings its own memory, tables and globals", name)
 		}
 		has := typeText(m.Types[imp.Type])
 		i := slices.IndexFunc(offered, func(f hostFunc) bool { return f.module == imp.Module && f.name == imp.Name })
 		if i < 0 {
-			return fmt.Errorf("imports %s %s, which this host does not offer; %s", name, has, importAdvice(imp.Module))
+			return unknownImport(imp, has)
 		}
 		if want := signature(offered[i].params, offered[i].results); want != has {
 			return fmt.Errorf("imports %s as %s, but it is %s; rebuild it with an SDK for ABI %d", name, has, want, abi.Version)
@@ -65,12 +67,32 @@ func checkImports(m *wasmbin.Module) error {
 	return nil
 }
 
-func importAdvice(module string) string {
-	if module == wasiModule {
-		return "agents have no files, sockets or processes: avoid what needs them"
+// unknownImport says what to do about an import the host does not have.
+func unknownImport(imp wasmbin.Import, has string) error {
+	name := printable(imp.Module + "." + imp.Name)
+	if version, ok := strings.CutPrefix(imp.Module, importPrefix); ok && imp.Module != abi.ImportModule {
+		return abi.Mismatch("the import "+name, printable(version))
 	}
-	return "only " + abi.ImportModule + " and a subset of " + wasiModule + " can be imported"
+	advice := "only " + abi.ImportModule + " and a subset of " + wasiModule + " can be imported"
+	switch imp.Module {
+	case abi.ImportModule:
+		advice = fmt.Sprintf("the module may be for a newer skep: upgrade skep, or rebuild the module without it, with an SDK for ABI %d", abi.Version)
+	case wasiModule:
+		advice = "agents have no files, sockets or processes: avoid what needs them"
+	}
+	return fmt.Errorf("imports %s %s, which this host (ABI %d) does not offer; %s", name, has, abi.Version, advice)
 }
+
+// printable quotes a name that would act on a terminal, or read as another one.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return strconv.QuoteToASCII(name)
+	}
+	return name
+}
+
+// importPrefix and a version are the import module of that version.
+const importPrefix = "skep_v"
 
 // exports are the functions the host may call, with their types.
 var exports = []struct {

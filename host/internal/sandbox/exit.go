@@ -18,11 +18,10 @@ const (
 	ExitFuel      ExitKind = "fuel"      // instructions used up
 	ExitCPU       ExitKind = "cpu"       // computing time used up
 	ExitDeadline  ExitKind = "deadline"  // wall time used up
-	ExitCancelled ExitKind = "cancelled" // the context was cancelled
+	ExitCancelled ExitKind = "cancelled" // the context was cancelled, or the grace of a turn called off is over
 	ExitStack     ExitKind = "stack"     // too deep
 	ExitMemory    ExitKind = "memory"    // declares more memory than it may have
 	ExitOutput    ExitKind = "output"    // wrote more than it may
-	ExitCalls     ExitKind = "calls"     // called the host more often than it may
 	ExitHost      ExitKind = "host"      // a fault of the host, not of the guest
 )
 

@@ -2,39 +2,42 @@ package sandbox
 
 import "skep/abi"
 
-// handles are the answers a guest has not read to their end. Numbers start at 1
-// and are not used again.
+// handles are the answers a guest has not closed. Numbers start at 1 and are not
+// used again.
 type handles struct {
-	open map[int32]*answer
+	open map[int32]handle
 	last int32
 }
 
-// answer is the result of an op, or its error.
-type answer struct {
-	rest []byte
-	err  *abi.Error
+// handle is one answer. The rest of a call's answer is here already; others may
+// still be on their way, and the port knows them.
+type handle struct {
+	op     abi.Op
+	answer Answer
+	here   bool
 }
 
 // put opens a handle; ok is false when too many are open.
-func (h *handles) put(a *answer) (handle int32, ok bool) {
+func (h *handles) put(one handle) (number int32, ok bool) {
 	if len(h.open) >= maxHandles {
 		return 0, false
 	}
 	if h.open == nil {
-		h.open = map[int32]*answer{}
+		h.open = map[int32]handle{}
 	}
 	h.last++
-	h.open[h.last] = a
+	h.open[h.last] = one
 	return h.last, true
 }
 
-func (h *handles) get(handle int32) (*answer, bool) {
-	a, ok := h.open[handle]
-	return a, ok
+func (h *handles) get(number int32) (handle, bool) {
+	one, ok := h.open[number]
+	return one, ok
 }
 
-func (h *handles) close(handle int32) bool {
-	_, ok := h.open[handle]
-	delete(h.open, handle)
-	return ok
+// take forgets a handle, which the caller closes.
+func (h *handles) take(number int32) (handle, bool) {
+	one, ok := h.open[number]
+	delete(h.open, number)
+	return one, ok
 }

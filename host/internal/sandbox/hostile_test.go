@@ -118,12 +118,12 @@ func TestHostileGuests(t *testing.T) {
 			b := newBuilder()
 			f := b.importFunc("skep_v1", "call", "iiiii", "I")
 			return b.agent("", loop(join(i32c(1), i32c(0), i32c(0), i32c(0), i32c(0), callf(f), drop, br(0))), ok)
-		}, Limits{}, ExitCalls, "limits.host_calls"},
+		}, Limits{Fuel: fuel}, ExitFuel, "limits.fuel"},
 		{"too many bytes in host calls", func() []byte {
 			b := newBuilder()
 			f := b.importFunc("skep_v1", "call", "iiiii", "I")
 			return b.agent("", loop(join(i32c(10), i32c(0), i32c(60000), i32c(0), i32c(8), callf(f), drop, br(0))), ok)
-		}, Limits{}, ExitCalls, "limits.host_bytes"},
+		}, Limits{Fuel: fuel}, ExitFuel, "limits.fuel"},
 		{"random bytes without end", func() []byte {
 			b := newBuilder()
 			f := b.importFunc(wasiModule, "random_get", "ii", "i")
@@ -212,10 +212,8 @@ func TestHostPanicIsNotTheGuests(t *testing.T) {
 	b := newBuilder()
 	f := b.importFunc("skep_v1", "call", "iiiii", "I")
 	m := load(t, b.agent("", i32c(10), i32c(0), i32c(0), i32c(0), i32c(0), callf(f), drop, ok))
-	r := play(t, m, Turn{Ops: panicking{}})
+	r := play(t, m, Turn{Ops: Instant(panicking)})
 	wantExit(t, r.Exit, ExitHost, "")
 }
 
-type panicking struct{}
-
-func (panicking) Call(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { panic("a bug") }
+func panicking(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { panic("a bug") }

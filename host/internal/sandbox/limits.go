@@ -17,6 +17,7 @@ const (
 	keyOutput    = "limits.output"
 	keyHostCalls = "limits.host_calls"
 	keyHostBytes = "limits.host_bytes"
+	keyGrace     = "limits.grace"
 )
 
 // Limits bound one turn. A zero field means the default. Wall time comes with
@@ -27,8 +28,10 @@ type Limits struct {
 	Fuel      uint64        // units from skep_turn on
 	CPU       time.Duration // computing time from skep_turn on
 	Output    int64         // bytes written with output_write
-	HostCalls int64         // call and submit
-	HostBytes int64         // requests and answers of call and submit together
+	HostCalls int64         // call and submit; beyond it they answer LIMIT
+	HostBytes int64         // requests and answers of these together, likewise
+	// Grace is how long a turn may go on after it was called off.
+	Grace time.Duration
 	// Start is what _initialize and skep_warm, or skep_describe, may take: by
 	// default half a billion units, or Fuel where that is more.
 	Start uint64
@@ -44,6 +47,7 @@ func DefaultLimits() Limits {
 		Output:    1 << 20,
 		HostCalls: 1000,
 		HostBytes: 16 << 20,
+		Grace:     250 * time.Millisecond,
 		Start:     500_000_000,
 	}
 }
@@ -59,6 +63,7 @@ func (l Limits) withDefaults() Limits {
 		Output:    cmp.Or(l.Output, d.Output),
 		HostCalls: cmp.Or(l.HostCalls, d.HostCalls),
 		HostBytes: cmp.Or(l.HostBytes, d.HostBytes),
+		Grace:     cmp.Or(l.Grace, d.Grace),
 		Start:     cmp.Or(l.Start, d.Start),
 	}
 }
@@ -93,6 +98,7 @@ const (
 	startCPU      = 5 * time.Second
 	describeWall  = 10 * time.Second
 	sliceUnits    = 100_000 // units between two ticks
+	unseenUnits   = 10_000  // units of imports between two looks
 	yieldAfter    = time.Millisecond
 	importCost    = 64 // units of one import
 	bytesPerUnit  = 16 // and what one unit moves

@@ -147,7 +147,7 @@ func (m *Module) describe(ctx context.Context, admitted *wasmbin.Module) (*abi.D
 		return nil, fmt.Errorf("%d sections %s; keep one", len(sections), abi.DescriptorSection)
 	}
 	if len(sections) == 1 {
-		return abi.ParseDescriptor(sections[0])
+		return parseDescriptor(sections[0])
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, describeWall,
 		fmt.Errorf("%s took longer than %v", abi.ExportDescribe, describeWall))
@@ -156,7 +156,16 @@ func (m *Module) describe(ctx context.Context, admitted *wasmbin.Module) (*abi.D
 	if exit != nil {
 		return nil, fmt.Errorf("%s: %w", abi.ExportDescribe, exit)
 	}
-	return abi.ParseDescriptor(raw)
+	return parseDescriptor(raw)
+}
+
+// parseDescriptor reads the descriptor of a module whose marker this host knows.
+func parseDescriptor(raw []byte) (*abi.Descriptor, error) {
+	d, err := abi.ParseDescriptor(raw)
+	if errors.Is(err, abi.ErrVersion) {
+		return nil, fmt.Errorf("the marker speaks ABI version %d, but %w", abi.Version, err)
+	}
+	return d, err
 }
 
 // runDescribe runs skep_describe in an instance of its own.
@@ -179,8 +188,9 @@ func (m *Module) runDescribe(ctx context.Context) ([]byte, *Exit) {
 		}
 		return exit
 	})
-	if exit != nil {
-		exit.Limit = "" // no agent's limits hold here
+	if exit != nil && exit.Limit != "" { // no agent's limits hold here
+		exit.Limit = ""
+		exit.Message += "; a descriptor in a custom section " + abi.DescriptorSection + " needs no run"
 	}
 	return r.output, exit
 }

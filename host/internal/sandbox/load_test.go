@@ -51,7 +51,7 @@ func TestLoadRefuses(t *testing.T) {
 			b.fn("skep_abi_v2", "", "", "")
 			b.fn("skep_turn", "i", "i", "", ok)
 			b.mem(1)
-		}), "", StepABI, "", "speaks ABI version 2, this host 1; rebuild it with an SDK for ABI 1"},
+		}), "", StepABI, "", "the marker skep_abi_v2 speaks ABI version 2, this host version 1: upgrade skep, or rebuild"},
 		{"two markers", plain(func(b *builder) { b.fn("skep_abi_v2", "", "", ""); b.agent("", ok) }), "", StepABI, "", "several markers"},
 		{"no memory", plain(func(b *builder) { b.fn("skep_abi_v1", "", "", ""); b.fn("skep_turn", "i", "i", "", ok) }), "", StepABI, "", "no memory"},
 		{"no turn", plain(func(b *builder) { b.fn("skep_abi_v1", "", "", ""); b.mem(1) }), "", StepABI, "", `"skep_turn"`},

@@ -14,9 +14,9 @@ import (
 //	used = granted - slice + host
 type meter struct {
 	limit   uint64
-	key     string
 	granted int64 // handed to the guest's slice so far
 	host    int64 // taken by imports
+	unseen  int64 // of it, since the last look
 	used    uint64
 }
 
@@ -56,19 +56,33 @@ func (m *meter) take(slice api.MutableGlobal, units int64) bool {
 }
 
 // charge takes the cost of an import that moves some bytes.
-func (r *run) charge(bytes uint64) {
-	if !r.meter.take(r.slice, importCost+int64(bytes/bytesPerUnit)) {
+func (r *run) charge(bytes uint64) { r.takeUnits(importCost + int64(bytes/bytesPerUnit)) }
+
+// chargeBytes takes the cost of bytes that came after the import's own.
+func (r *run) chargeBytes(n int) { r.takeUnits(int64(n) / bytesPerUnit) }
+
+func (r *run) takeUnits(units int64) {
+	if !r.meter.take(r.slice, units) {
 		r.killFuel()
+	}
+	// A guest that computes in imports leaves its own slice as it is, and would
+	// not tick for seconds.
+	if r.meter.unseen += units; r.meter.unseen >= unseenUnits {
+		r.look()
 	}
 }
 
 func (r *run) killFuel() {
-	what := "fuel"
+	r.kill(&Exit{Kind: ExitFuel, Limit: keyFuel,
+		Message: fmt.Sprintf("used up its fuel%s of %d units", r.phase(), r.meter.limit)})
+}
+
+// phase names the phase whose limit was hit, where it is not the turn.
+func (r *run) phase() string {
 	if r.starting {
-		what = "fuel of the start"
+		return " of the start"
 	}
-	r.kill(&Exit{Kind: ExitFuel, Limit: r.meter.key,
-		Message: fmt.Sprintf("used up its %s of %d units", what, r.meter.limit)})
+	return ""
 }
 
 // tick is where a running guest meets its limits: it has used up its slice.
@@ -84,14 +98,16 @@ func (r *run) tick() {
 // guest's code: unless it comes by here, timers do not fire and the garbage
 // collector does not finish.
 func (r *run) look() {
+	r.meter.unseen = 0
 	now := time.Now()
 	if r.ctx.Err() != nil || r.timed && now.After(r.deadline) {
 		r.kill(contextExit(r.ctx))
 	}
 	if !r.token.count(now) {
-		r.kill(&Exit{Kind: ExitCPU, Limit: r.token.key,
-			Message: fmt.Sprintf("used up its computing time of %v", r.token.limit)})
+		r.kill(&Exit{Kind: ExitCPU, Limit: keyCPU,
+			Message: fmt.Sprintf("used up its computing time%s of %v", r.phase(), r.token.limit)})
 	}
+	r.checkGrace(now)
 	if now.Sub(r.token.since) >= yieldAfter {
 		r.wait(runtime.Gosched)
 	}

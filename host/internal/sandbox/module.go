@@ -86,7 +86,9 @@ func (m *Module) Turn(ctx context.Context, t Turn) Result {
 			return exit
 		}
 		r.begin()
+		r.show()
 		status, exit := r.callStatus(abi.ExportTurn, uint64(len(t.Input)))
+		r.show()
 		if exit != nil {
 			return exit
 		}

@@ -32,11 +32,12 @@ func (r *run) pollOneoff(s []uint64) uint32 {
 	if errno != errnoOK {
 		return errno
 	}
+	// Before the sleep, which may be cut short and still is over.
+	events, _ := r.view(out, n*eventSize)
+	r.put32(count, r.events(subs, events, shortest))
 	if shortest > 0 {
 		r.sleep(shortest)
 	}
-	events, _ := r.view(out, n*eventSize)
-	r.put32(count, r.events(subs, events, shortest))
 	return errnoOK
 }
 
@@ -70,13 +71,13 @@ func (r *run) span(sub []byte) (time.Duration, uint32) {
 	return time.Duration(min(timeout, math.MaxInt64)), errnoOK
 }
 
-// events writes the subscriptions that are due after a wait, and returns their
-// number.
-func (r *run) events(subs, out []byte, waited time.Duration) (count uint32) {
+// events writes the subscriptions that are due after a wait that is about to
+// begin, and returns their number.
+func (r *run) events(subs, out []byte, wait time.Duration) (count uint32) {
 	clear(out)
 	for ; len(subs) > 0; subs = subs[subSize:] {
 		isClock := subs[8] == pollClock
-		if isClock && !r.due(subs, waited) {
+		if d, _ := r.span(subs); isClock && d > wait {
 			continue
 		}
 		event := out[count*eventSize:]
@@ -90,17 +91,9 @@ func (r *run) events(subs, out []byte, waited time.Duration) (count uint32) {
 	return count
 }
 
-// due reports whether a clock has come after a wait: the clock has moved, so a
-// span is compared with the wait and a time with the clock.
-func (r *run) due(sub []byte, waited time.Duration) bool {
-	d, _ := r.span(sub)
-	if le.Uint16(sub[40:])&pollAbs != 0 {
-		return d == 0
-	}
-	return d <= waited
-}
-
-// sleep waits on the turn's clock, without the token.
+// sleep waits on the turn's clock, without the token. A turn that is called off
+// sleeps no more.
 func (r *run) sleep(d time.Duration) {
-	r.wait(func() { _ = r.clock.Sleep(r.ctx, d) }) // fails only when ctx ends, which wait sees
+	ctx := r.opContext()
+	r.wait(func() { _ = r.clock.Sleep(ctx, d) }) // fails only when ctx ends, which the guest need not know
 }

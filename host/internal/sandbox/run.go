@@ -26,8 +26,12 @@ type run struct {
 
 	// starting is true until skep_turn begins: image clock, no ops.
 	starting bool
-	clock    Clock
-	random   *rand.ChaCha8
+	// started says that the module's start has run for this turn, and cost this.
+	started   bool
+	startFuel uint64
+	startCPU  time.Duration
+	clock     Clock
+	random    *rand.ChaCha8
 
 	inst   *instance // and of it:
 	guest  api.Module
@@ -39,15 +43,20 @@ type run struct {
 
 	output  []byte
 	spoiled bool // a write was refused
+	status  abi.Status
 	calls   int64
 	moved   int64
 	handles handles
+	under   calls
 	last    *abi.Error // what last_error tells
 	lines   lines
 	// inside names the host function that runs, so that its panic is not
 	// taken for the guest's.
 	inside string
 	exit   *Exit
+	// offSince is when the guest was first seen computing after its turn was
+	// called off.
+	offSince time.Time
 }
 
 func newRun(ctx context.Context, m *Module, t Turn) *run {
@@ -55,8 +64,8 @@ func newRun(ctx context.Context, m *Module, t Turn) *run {
 	r.deadline, r.timed = ctx.Deadline()
 	r.clock = &imageClock{imageTime}
 	r.random = rand.NewChaCha8(m.seed)
-	r.meter = meter{limit: r.limits.Start, key: keyFuel}
-	r.token = token{cpu: t.CPU, limit: max(startCPU, r.limits.CPU), key: keyCPU}
+	r.meter = meter{limit: r.limits.Start}
+	r.token = token{cpu: t.CPU, limit: max(startCPU, r.limits.CPU)}
 	r.lines.write = r.logLine
 	return r
 }
@@ -70,6 +79,7 @@ func (r *run) fence(body func() *Exit) (exit *Exit) {
 			exit = &Exit{Kind: ExitHost, Message: fmt.Sprintf("panic in the host (%s): %v", r.inside, v)}
 		}
 	}()
+	defer r.endOps()
 	exit = body()
 	r.lines.flush()
 	return exit
@@ -99,6 +109,8 @@ func (r *run) drop(exit *Exit) {
 
 // begin ends the start: from here on the turn's own clock, seed and fuel count.
 func (r *run) begin() {
+	r.token.count(time.Now())
+	r.countStart()
 	r.starting = false
 	r.inst.linear.refused = false
 	r.limits = r.turn.Limits.withDefaults()
@@ -107,10 +119,17 @@ func (r *run) begin() {
 	r.lines.reset()
 	r.clock = r.turn.Clock
 	r.random = rand.NewChaCha8(r.turn.Seed)
-	r.meter = meter{limit: r.limits.Fuel, key: keyFuel}
+	r.meter = meter{limit: r.limits.Fuel}
 	r.slice.Set(0)
-	r.token.limit, r.token.key = r.limits.CPU, keyCPU
+	r.token.limit = r.limits.CPU
 	r.token.restart()
+}
+
+// countStart keeps what a start has used, if there was one.
+func (r *run) countStart() {
+	if r.started {
+		r.startFuel, r.startCPU = r.meter.used, r.token.used
+	}
 }
 
 func (r *run) startLimits() startLimits {
@@ -187,6 +206,7 @@ func (r *run) finish(status abi.Status) *Exit {
 		return &Exit{Kind: ExitOutput, Limit: keyOutput,
 			Message: fmt.Sprintf("wrote more than %d bytes of output", r.limits.Output)}
 	}
+	r.status = status
 	if status != abi.StatusOK {
 		return r.failed(abi.ExportTurn, status)
 	}
@@ -206,13 +226,16 @@ func (r *run) failed(name string, status abi.Status) *Exit {
 
 // result gathers what the run used.
 func (r *run) result(exit *Exit) Result {
-	res := Result{Exit: exit, HostCalls: r.calls, Memory: r.size}
+	res := Result{Exit: exit, HostCalls: r.calls, Memory: r.size, Status: r.status}
 	if exit == nil || exit.Kind == ExitFailed {
 		res.Output = r.output
 	}
-	if !r.starting {
+	if r.starting {
+		r.countStart()
+	} else {
 		res.Fuel, res.CPU = r.meter.used, r.token.used
 	}
+	res.StartFuel, res.StartCPU = r.startFuel, r.startCPU
 	return res
 }
 

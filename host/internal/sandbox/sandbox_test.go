@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -18,6 +19,13 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(CompileChild(context.Background(), os.Stdin, os.Stderr, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == growArg {
+		if err := grow(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -70,7 +78,7 @@ func load(tb testing.TB, wasm []byte) *Module {
 	return m
 }
 
-// fakeOps answers ops with a func, and keeps what it was asked.
+// fakeOps answers ops at once with a func, and keeps what it was asked.
 type fakeOps struct {
 	mu     sync.Mutex
 	asked  []abi.Op
@@ -79,6 +87,18 @@ type fakeOps struct {
 }
 
 func (f *fakeOps) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
+	return Instant(f.one).Call(ctx, op, req)
+}
+
+func (f *fakeOps) Submit(ctx context.Context, op abi.Op, req []byte) (Answer, *abi.Error) {
+	return Instant(f.one).Submit(ctx, op, req)
+}
+
+func (f *fakeOps) Wait(ctx context.Context, list []Answer, timeout time.Duration) (int, *abi.Error) {
+	return Instant(f.one).Wait(ctx, list, timeout)
+}
+
+func (f *fakeOps) one(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, op)
@@ -100,7 +120,8 @@ func (f *fakeOps) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi
 type fakeClock struct {
 	now    time.Time
 	sleeps []time.Duration
-	real   bool // wait, too
+	real   bool   // wait, too
+	asleep func() // called when a sleep begins
 }
 
 func newClock() *fakeClock {
@@ -113,12 +134,17 @@ func (c *fakeClock) Advance(to time.Time) { c.now = to }
 
 func (c *fakeClock) Sleep(ctx context.Context, d time.Duration) error {
 	c.sleeps = append(c.sleeps, d)
+	if c.asleep != nil {
+		c.asleep()
+	}
 	if c.real {
+		begun := time.Now()
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
+			c.now = c.now.Add(min(d, time.Since(begun)))
 			return context.Cause(ctx)
 		}
 	}

@@ -54,11 +54,11 @@ func spyTurn(t *testing.T, m *Module, in []byte) (found int, used *instance) {
 }
 
 // opsFunc answers every op with nothing, and looks around.
-type opsFunc func()
-
-func (f opsFunc) Call(context.Context, abi.Op, []byte) ([]byte, *abi.Error) {
-	f()
-	return []byte("{}"), nil
+func opsFunc(f func()) Ops {
+	return Instant(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) {
+		f()
+		return []byte("{}"), nil
+	})
 }
 
 // secretive makes an agent that writes what it reads all over its memory and

@@ -58,9 +58,11 @@ func (r *run) admitted() *Exit {
 
 // fresh makes an instance from the module's own data, starts and warms it.
 func (r *run) fresh() *Exit {
-	if exit := r.instantiate(); exit != nil {
+	exit := r.instantiate()
+	if exit != nil {
 		return exit
 	}
+	defer func() { r.meter.settle(r.slice) }() // the instance may not live on
 	status, exit := r.callStatus(abi.ExportWarm)
 	if exit == nil && status != abi.StatusOK && status != abi.StatusNotImplemented {
 		exit = r.failed(abi.ExportWarm, status)
@@ -75,6 +77,7 @@ func (r *run) instantiate() *Exit {
 		return hostExit(err)
 	}
 	r.adopt(i)
+	r.started = true
 	r.module.engine.pool.count(func(s *PoolStats) { s.Fresh++ })
 	r.module.engine.pool.relieve()
 	if exit := r.copyData(); exit != nil {

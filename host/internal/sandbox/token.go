@@ -15,7 +15,6 @@ const longestSlice = 20 * time.Millisecond
 type token struct {
 	cpu   CPU // nil computes unasked
 	limit time.Duration
-	key   string
 	held  bool
 	since time.Time // when it was taken
 	mark  time.Time // up to when used counts

@@ -1,0 +1,80 @@
+package capability
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"skep/host/internal/swarm"
+)
+
+// fakeBook keeps what a journal makes durable.
+type fakeBook struct {
+	mu     sync.Mutex
+	writes []swarm.JournalWrite
+	repeat []string // paths of the calls that were repeated
+	value  string   // that a cas compares
+	err    error
+}
+
+func (b *fakeBook) Journal(w swarm.JournalWrite) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return false, b.err
+	}
+	w.Entries = slices.Clone(w.Entries)
+	ok := true
+	if w.Cas != nil {
+		last := w.Cas.Yes
+		if ok = b.value == string(w.Cas.Expect); ok {
+			b.value = string(w.Cas.Value)
+		} else {
+			last = w.Cas.No
+		}
+		w.Entries = append(w.Entries, last)
+	}
+	b.writes = append(b.writes, w)
+	return ok, nil
+}
+
+func (b *fakeBook) EffectKey(call string) string { return "key-" + call }
+
+func (b *fakeBook) Repeat(e *swarm.Entry) {
+	if e != nil {
+		b.repeat = append(b.repeat, e.Call)
+	}
+}
+
+// durable is all that was made durable.
+func (b *fakeBook) durable() (all []swarm.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.writes {
+		all = append(all, w.Entries...)
+	}
+	return all
+}
+
+func (b *fakeBook) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.writes)
+}
+
+// bareOps makes ops without a turn.
+func bareOps(t *testing.T, all table) *ops {
+	t.Helper()
+	o, _ := withOps(t, all)
+	return o
+}
+
+// ways counts how an op can be done.
+func ways(h handler) (n int) {
+	for _, set := range []bool{h.now != nil, h.immediate != nil, h.nested != nil, h.effect != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}

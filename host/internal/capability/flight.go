@@ -1,0 +1,170 @@
+package capability
+
+import (
+	"context"
+	"sync"
+
+	"skep/abi"
+	"skep/host/internal/sandbox"
+)
+
+// Bounds of effects.
+const (
+	maxFlights = 8        // of one turn that run at once; others wait their turn
+	maxUnread  = 1 << 20  // bytes at which a stream waits for its reader
+	maxAnswer  = 16 << 20 // bytes of an answer that is kept whole
+)
+
+// bell wakes the turn's goroutine, the only one that waits for it. A ring is
+// kept until it is heard.
+type bell chan struct{}
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// air is what the flights of a turn share.
+type air struct {
+	bell  bell
+	slots chan struct{} // of flights that run at once
+}
+
+func newAir() *air { return &air{make(bell, 1), make(chan struct{}, maxFlights)} }
+
+// flight is an effect on its way, and its answer.
+type flight struct {
+	air *air
+	op  abi.Op
+	// key is what the request carries outside, so that one that is sent again
+	// is known.
+	key    string
+	ctx    context.Context // the work's
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the work is over
+	room   bell          // rings when something was read
+
+	mu sync.Mutex
+	// stream says that the answer is read as it comes.
+	stream bool
+	unread []byte
+	over   bool
+	fault  *abi.Error
+	panic  any // of the work; the turn's goroutine goes on with it
+}
+
+// fly runs the work, when there is a slot for it and depart has let it go.
+func (f *flight) fly(depart func() *abi.Error, do work) {
+	var fault *abi.Error
+	defer close(f.done)
+	defer func() { f.land(fault, recover()) }()
+	select {
+	case f.air.slots <- struct{}{}:
+		defer func() { <-f.air.slots }()
+		if fault = depart(); fault == nil {
+			fault = do(f.ctx, f)
+		}
+	case <-f.ctx.Done():
+		fault = f.calledOff(f.ctx)
+	}
+}
+
+// land ends the answer. What a work that was called off says is not the reason.
+func (f *flight) land(fault *abi.Error, panicked any) {
+	if off := f.calledOff(f.ctx); fault != nil && off != nil {
+		fault = off
+	}
+	f.mu.Lock()
+	f.over, f.fault, f.panic = true, fault, panicked
+	if fault != nil && !f.stream {
+		f.unread = nil
+	}
+	f.mu.Unlock()
+	f.air.bell.ring()
+}
+
+// write appends to the answer. The writer of a stream waits while the reader is
+// far behind, and fails when nobody will read on.
+func (f *flight) write(p []byte) *abi.Error {
+	for {
+		f.mu.Lock()
+		switch {
+		case f.stream && len(f.unread) < maxUnread, !f.stream && len(f.unread)+len(p) <= maxAnswer:
+			f.unread = append(f.unread, p...)
+			f.mu.Unlock()
+			f.air.bell.ring()
+			return nil
+		case !f.stream:
+			f.mu.Unlock()
+			return abi.Errorf(abi.CodeLimit, f.op, "answer", "the answer has more than %d bytes", maxAnswer)
+		}
+		f.mu.Unlock()
+		select {
+		case <-f.room:
+		case <-f.ctx.Done():
+			return f.calledOff(f.ctx)
+		}
+	}
+}
+
+// take moves what has come of a stream to p.
+func (f *flight) take(p []byte) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.stream {
+		return 0
+	}
+	n := copy(p, f.unread)
+	f.unread = f.unread[n:]
+	if n > 0 {
+		f.room.ring()
+	}
+	return n
+}
+
+// ready reports whether there is something to read.
+func (f *flight) ready() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over || f.stream && len(f.unread) > 0
+}
+
+// landed reports whether the work is over.
+func (f *flight) landed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+// left returns what has not been read of an answer whose work is over.
+func (f *flight) left() ([]byte, *abi.Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.panic != nil {
+		panic(f.panic)
+	}
+	return f.unread, f.fault
+}
+
+// whole makes a stream one that is read when it has ended.
+func (f *flight) whole() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stream = false
+	f.room.ring()
+}
+
+// Close calls the work off and waits until it is over.
+func (f *flight) Close() {
+	f.cancel()
+	<-f.done
+	if f.panic != nil {
+		panic(f.panic)
+	}
+}
+
+func (f *flight) calledOff(ctx context.Context) *abi.Error {
+	return sandbox.CalledOff(ctx, f.op.String())
+}

@@ -1,0 +1,69 @@
+package capability
+
+import (
+	"context"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// launch starts an effect: what it asks is recorded, and durable before it
+// leaves. An error is the refusal of the request itself. It does not wait.
+func (o *ops) launch(ctx context.Context, c call, h handler, req []byte, stream bool) (*reply, *abi.Error) {
+	do, fault := h.effect(o, ctx, req, stream)
+	if fault != nil {
+		return nil, fault
+	}
+	n := o.j.add(c.asked(swarm.EntryIntent))
+	return o.send(ctx, c, stream && h.streams, n, do), nil
+}
+
+// send lets an effect fly, once its intent, the n-th entry, is durable.
+func (o *ops) send(ctx context.Context, c call, stream bool, n int64, do work) *reply {
+	f := &flight{
+		air: o.j.air(), op: c.op, key: o.j.book.EffectKey(c.path),
+		done: make(chan struct{}), room: make(bell, 1), stream: stream,
+	}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	j := o.j
+	depart := func() *abi.Error {
+		if j.life.Err() != nil || j.flush(n) != nil {
+			return abi.Errorf(abi.CodeCancelled, c.op, "cancelled", "the turn is stopped")
+		}
+		return nil
+	}
+	go f.fly(depart, do)
+	return &reply{o: o, call: c, off: ctx.Done(), flight: f}
+}
+
+// relaunch takes up an effect whose intent is recorded. What was answered or
+// closed is not sent again; what was not goes out once more under the same key,
+// unless the operator forbids that.
+func (o *ops) relaunch(ctx context.Context, c call, req []byte, stream bool) *reply {
+	r := &reply{o: o, call: c, off: ctx.Done()}
+	was := o.j.past.outcomes[c.path]
+	if was.answered || was.closed || o.j.past.offline {
+		return r
+	}
+	if was.read {
+		r.late = abi.Errorf(abi.CodeUnavailable, c.op, "stream_lost", "the host stopped in the middle of the stream")
+		return r
+	}
+	h, fault := o.find(ctx, c.op, req)
+	var do work
+	switch {
+	case fault != nil:
+	case h.once != nil && h.once(o, req):
+		fault = abi.Errorf(abi.CodeUnavailable, c.op, "in_doubt",
+			"the host stopped before the answer came, and the request must not be sent twice; it may have been carried out")
+	case h.effect == nil:
+		fault = abi.Errorf(abi.CodeUnavailable, c.op, "in_doubt", "the host stopped before the answer came, and cannot ask again")
+	default:
+		do, fault = h.effect(o, ctx, req, stream)
+	}
+	if fault != nil {
+		r.late = fault
+		return r
+	}
+	return o.send(ctx, c, stream && h.streams, 0, do)
+}

@@ -1,0 +1,131 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+
+	"skep/abi"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
+)
+
+// Call performs one op.
+func (o *ops) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
+	r, fault := o.perform(ctx, op, req, false)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case r.known:
+		return r.rest, r.fault
+	}
+	defer r.Close()
+	return r.all(ctx)
+}
+
+// Submit does at once what needs no waiting, in the order of the calls, and
+// launches the rest.
+func (o *ops) Submit(ctx context.Context, op abi.Op, req []byte) (sandbox.Answer, *abi.Error) {
+	r, fault := o.perform(ctx, op, req, true)
+	if fault != nil {
+		return nil, fault // not r, which would be an answer that is nil
+	}
+	return r, nil
+}
+
+// perform begins an op, or takes it from what is recorded. A fault says that it
+// did not begin.
+func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (*reply, *abi.Error) {
+	if off := o.j.off(op); off != nil {
+		return nil, off
+	}
+	c := o.next(op, req)
+	e, fault := o.j.again(c, swarm.EntryCall, swarm.EntryIntent)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case e != nil:
+		if off := o.j.see(c, e, req); off != nil {
+			return nil, off
+		}
+		return o.performAgain(ctx, c, e, req, stream)
+	}
+	h, fault := o.find(ctx, op, req)
+	switch {
+	case fault != nil:
+	case h.effect != nil:
+		var r *reply
+		if r, fault = o.launch(ctx, c, h, req, stream); fault == nil {
+			return r, nil
+		}
+	default:
+		return o.do(ctx, c, h, req), nil
+	}
+	o.j.told(c, refused, nil, fault)
+	return nil, fault
+}
+
+// do does at once what leaves the host alone.
+func (o *ops) do(ctx context.Context, c call, h handler, req []byte) *reply {
+	switch {
+	case h.nested != nil:
+		o.j.add(c.asked(swarm.EntryIntent))
+		return o.nest(ctx, c, h, req)
+	case h.immediate != nil:
+		return o.decide(ctx, c, h, req)
+	}
+	body, fault := h.now(o, ctx, req)
+	o.j.told(c, 0, body, fault)
+	return o.done(c, body, fault)
+}
+
+// decide replaces a value.
+func (o *ops) decide(ctx context.Context, c call, h handler, req []byte) *reply {
+	ch, fault := h.immediate(o, ctx, req)
+	if fault != nil {
+		o.j.told(c, 0, nil, fault)
+		return o.done(c, nil, fault)
+	}
+	body, fault := o.j.decide(c, ch)
+	return o.done(c, body, fault)
+}
+
+// performAgain begins an op whose beginning is recorded.
+func (o *ops) performAgain(ctx context.Context, c call, e *swarm.Entry, req []byte, stream bool) (*reply, *abi.Error) {
+	if e.Kind == swarm.EntryCall {
+		body, fault := o.repeat(ctx, e, req)
+		if e.Index == refused {
+			return nil, fault
+		}
+		return o.done(c, body, fault), o.j.off(c.op)
+	}
+	if h := o.table[c.op]; h.nested != nil {
+		return o.nest(ctx, c, h, req), nil
+	}
+	return o.relaunch(ctx, c, req, stream), nil
+}
+
+// nest runs an action, for the first time or again.
+func (o *ops) nest(ctx context.Context, c call, h handler, req []byte) *reply {
+	if o.j.past.offline {
+		o.j.skip(c.path)
+		if e, ok := o.j.answer(c.path); ok {
+			return o.done(c, e.Answer, e.Err)
+		}
+		return o.done(c, nil, o.j.over(c))
+	}
+	body, fault := h.nested(o.inner(c), ctx, req)
+	if e, ok := o.j.answer(c.path); ok {
+		if !bytes.Equal(e.Answer, body) || (e.Err == nil) != (fault == nil) {
+			return o.done(c, nil, o.j.diverged(c.op,
+				"the action of call %s did not repeat itself: it answers %.80q, recorded %.80q", c.path, body, e.Answer))
+		}
+		return o.done(c, e.Answer, e.Err)
+	}
+	if e := o.j.next(); e != nil {
+		return o.done(c, nil, o.j.diverge(c, swarm.EntryAnswer, e))
+	}
+	e := c.entry(swarm.EntryAnswer)
+	e.Answer, e.Err = body, fault
+	o.j.add(e)
+	return o.done(c, body, fault)
+}

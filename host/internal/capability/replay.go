@@ -1,0 +1,159 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
+)
+
+// Replayed is what came of a recorded turn that was run on its record alone.
+type Replayed struct {
+	// Ops counts the calls that were answered.
+	Ops  int
+	Fuel uint64
+	// Difference is the first thing that was not as recorded; empty when all
+	// was.
+	Difference string
+	// Seen is the call that was looked for, if the turn made it.
+	Seen *Seen
+}
+
+// Seen is what an agent asked in one call, and what it was told.
+type Seen struct {
+	Call    string
+	Op      abi.Op
+	Request []byte
+	// Answer is what it was told up to the end of the turn.
+	Answer []byte
+	Err    *abi.Error
+	// Time is the turn's clock afterwards.
+	Time time.Time
+}
+
+// Replay runs a recorded turn again. Every op is answered from the record, and
+// nothing leaves the process. With at, the path of a call, it stops there.
+func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, at string) (Replayed, error) {
+	limits := sandbox.Limits{}
+	if err := json.Unmarshal(rec.Header.Limits, &limits); err != nil {
+		return Replayed{}, fmt.Errorf("read the recorded limits of turn %d: %w", rec.N, err)
+	}
+	if rec.Header.Recipe != sandbox.Recipe() {
+		return Replayed{}, fmt.Errorf("turn %d ran on another version of skep or another CPU (%s, here %s), where it cannot be repeated",
+			rec.N, rec.Header.Recipe, sandbox.Recipe())
+	}
+	cut := cutShort(rec.End)
+	if cut && rec.End != nil && rec.End.Usage.Fuel > 0 {
+		limits.Fuel = rec.End.Usage.Fuel
+	}
+	limits.CPU = time.Hour // fuel is what repeats
+	clock := &recordedClock{rec.Header.Start}
+	j := newJournal(ctx, nil, clock, clock.Now)
+	defer j.stop(nil)
+	j.limit = limits.HostBytes + slack
+	j.recall(&swarm.Past{Record: rec})
+	j.past.offline, j.past.at = true, at
+	o := &ops{clock: clock, now: clock.Now, j: j, table: builtin()}
+	res := m.Turn(j.life, sandbox.Turn{
+		Input: rec.Header.Input, Seed: seed, Clock: turnClock{clock, j}, Ops: o, Limits: limits,
+	})
+	out := Replayed{Ops: o.calls, Fuel: res.Fuel, Seen: j.past.seen}
+	if out.Seen == nil {
+		out.Difference = j.difference(rec.End, res, cut)
+	}
+	return out, nil
+}
+
+// cutShort reports whether a turn did not come to its own end, so that only what
+// happened before can be compared.
+func cutShort(end *swarm.TurnEnd) bool {
+	if end == nil {
+		return true
+	}
+	own := []string{
+		exitOK, "output", string(sandbox.ExitFailed), string(sandbox.ExitTrap), string(sandbox.ExitAbort), string(sandbox.ExitProc),
+		string(sandbox.ExitFuel), string(sandbox.ExitStack), string(sandbox.ExitMemory), string(sandbox.ExitOutput),
+	}
+	return !slices.Contains(own, end.Exit)
+}
+
+// difference names the first thing that was not as recorded.
+func (j *journal) difference(end *swarm.TurnEnd, res sandbox.Result, cut bool) string {
+	if j.ended != nil && !(cut && j.past.over) {
+		return j.ended.Message
+	}
+	if e := j.next(); e != nil && e.Kind != swarm.EntryCancel {
+		return fmt.Sprintf("the turn ended before entry %d of its record, %s", e.N, describe(e.Kind, e.Call, e.Op, e.Digest))
+	}
+	if cut {
+		return ""
+	}
+	exit := exitOK
+	if res.Exit != nil {
+		exit = string(res.Exit.Kind)
+	} else if _, err := parseResult(res.Output); err != nil {
+		exit = "output"
+	}
+	switch {
+	case exit != end.Exit:
+		return fmt.Sprintf("the turn ended with %s, recorded %s", exit, end.Exit)
+	case !bytes.Equal(res.Output, end.Output):
+		return fmt.Sprintf("the turn wrote %d bytes of output that are not the %d recorded: %s",
+			len(res.Output), len(end.Output), firstDifference(res.Output, end.Output))
+	case res.HostCalls != end.Usage.HostCalls:
+		return fmt.Sprintf("the turn made %d host calls, recorded %d", res.HostCalls, end.Usage.HostCalls)
+	case res.Fuel != end.Usage.Fuel:
+		return fmt.Sprintf("the turn used %d units of fuel, recorded %d", res.Fuel, end.Usage.Fuel)
+	}
+	return ""
+}
+
+func firstDifference(a, b []byte) string {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	return fmt.Sprintf("at byte %d now %.20q, recorded %.20q", i, a[i:], b[i:])
+}
+
+// see keeps the call that is looked for, and stops the turn there.
+func (j *journal) see(c call, e *swarm.Entry, req []byte) *abi.Error {
+	if !j.past.offline || j.past.at == "" || c.path != j.past.at {
+		return nil
+	}
+	s := &Seen{Call: c.path, Op: c.op, Request: req, Answer: e.Answer, Err: e.Err, Time: e.Time}
+	for _, later := range j.past.entries[j.past.pos:] {
+		if later.Call != c.path || later.Kind != swarm.EntryAnswer && (later.Kind != swarm.EntryRead || e.Kind != swarm.EntryIntent) {
+			continue
+		}
+		s.Answer, s.Err, s.Time = append(s.Answer, later.Answer...), later.Err, later.Time
+	}
+	j.past.seen = s
+	j.end("seen", "", "stopped at call "+c.path)
+	return j.off(c.op)
+}
+
+// recordedClock moves with the record alone.
+type recordedClock struct{ now time.Time }
+
+// Now reads the clock.
+func (c *recordedClock) Now() time.Time { return c.now }
+
+// Advance moves it forward.
+func (c *recordedClock) Advance(to time.Time) {
+	if to.After(c.now) {
+		c.now = to
+	}
+}
+
+// Sleep waits for nothing.
+func (c *recordedClock) Sleep(_ context.Context, d time.Duration) error {
+	c.Advance(c.now.Add(d))
+	return nil
+}

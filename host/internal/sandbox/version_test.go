@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"skep/abi"
+)
+
+// A module for another host is refused with one sentence that says what both
+// speak and what to do.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	const rebuild = "rebuild the module with an SDK for ABI 1"
+	const either = "upgrade skep, or " + rebuild
+	marked := func(descriptor string, markers ...string) []byte {
+		b := newBuilder()
+		for _, m := range markers {
+			b.fn(m, "", "", "")
+		}
+		b.fn("skep_turn", "i", "i", "", ok)
+		b.mem(1)
+		b.custom("skep.descriptor", descriptor)
+		return b.bytes()
+	}
+	about := func(version int) string { return fmt.Sprintf(`{"abi":%d,"name":"x","version":"1"}`, version) }
+	importing := func(module, name string) []byte {
+		b := newBuilder()
+		b.importFunc(module, name, "i", "i")
+		return b.agent("", ok)
+	}
+	tests := []struct {
+		name string
+		wasm []byte
+		step Step
+		want string
+	}{
+		{"newer", marked(about(2), "skep_abi_v2"), StepABI,
+			"the marker skep_abi_v2 speaks ABI version 2, this host version 1: " + either},
+		{"older", marked(about(0), "skep_abi_v0"), StepABI,
+			"the marker skep_abi_v0 speaks ABI version 0, this host version 1: " + rebuild},
+		{"no number", marked(about(1), "skep_abi_vX"), StepABI,
+			"the marker skep_abi_vX speaks ABI version X, this host version 1: " + rebuild},
+		{"several", marked(about(1), "skep_abi_v1", "skep_abi_v2"), StepABI,
+			"several markers, for ABI 1 and 2, and this host speaks ABI 1: rebuild the module with one SDK, for ABI 1"},
+		{"none", marked(about(1)), StepABI,
+			"no skep_abi_v1 export: this is no skep agent; build it with a skep SDK for ABI 1, as a reactor (-buildmode=c-shared in Go)"},
+		{"newer descriptor", marked(about(2), "skep_abi_v1"), StepDescribe,
+			"the marker speaks ABI version 1, but the descriptor speaks ABI version 2, this host version 1: " + either},
+		{"older descriptor", marked(`{"name":"x","version":"1"}`, "skep_abi_v1"), StepDescribe,
+			"the marker speaks ABI version 1, but the descriptor speaks ABI version 0, this host version 1: " + rebuild},
+		{"imports of another version", importing("skep_v2", "call"), StepABI,
+			"the import skep_v2.call speaks ABI version 2, this host version 1: " + either},
+		{"imports of a later host", importing("skep_v1", "park"), StepABI,
+			"imports skep_v1.park (i32) -> (i32), which this host (ABI 1) does not offer; " +
+				"the module may be for a newer skep: upgrade skep, or rebuild the module without it, with an SDK for ABI 1"},
+		{"imports of another system", importing("env", "fopen"), StepABI,
+			"imports env.fopen (i32) -> (i32), which this host (ABI 1) does not offer; only skep_v1 and a subset of wasi_snapshot_preview1 can be imported"},
+	}
+	for _, tt := range tests {
+		_, err := engine(t).Load(t.Context(), Source{Name: "file:x.wasm", Wasm: tt.wasm})
+		want := fmt.Sprintf("module file:x.wasm refused (%s): %s", tt.step, tt.want)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s:\n%v, want\n%s", tt.name, err, want)
+		}
+		if strings.Contains(tt.want, "ABI version") && !errors.Is(err, abi.ErrVersion) {
+			t.Errorf("%s: %v is no ErrVersion", tt.name, err)
+		}
+	}
+}
