@@ -212,6 +212,23 @@ func TestScriptPassesArgumentsAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestScriptEmits(t *testing.T) {
+	t.Parallel()
+	in := skeptest.Input{CanComplete: true, Answer: func(op skep.Op, req json.RawMessage) (any, error) {
+		if op != skep.OpEmit {
+			return nil, nil
+		}
+		return json.RawMessage(`{"status":"busy"}`), nil
+	}}
+	out := runScript(t, in, `[["emit",{"progress":{"text":"half","fraction":0.5}}],["emit",{"chunk":"x"}],["task_complete",{"finish_message":"{{1}}"}]]`)
+	if len(out.Mail) != 1 || out.Mail[0].Finish != `{"status":"busy"}` {
+		t.Errorf("finished with %+v", out.Mail)
+	}
+	if len(out.Calls) < 2 || string(out.Calls[0].Request) != `{"progress":{"text":"half","fraction":0.5}}` || string(out.Calls[1].Request) != `{"chunk":"x"}` {
+		t.Errorf("called %+v", out.Calls)
+	}
+}
+
 func TestScriptActions(t *testing.T) {
 	t.Parallel()
 	var asked []string

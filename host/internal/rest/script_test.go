@@ -15,7 +15,7 @@ import (
 // script plays the bundled script agent's rules in miniature: a body that is an
 // array of [name, args] pairs is a list of calls, any other message gets one
 // plain answer. Its probes are sleep {ms}, gate {name}, which waits until the
-// test opens the gate, and trap {}.
+// test opens the gate, emit {…} and trap {}.
 type script struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{}
@@ -82,6 +82,13 @@ func (s *script) call(ctx context.Context, t *swarm.Turn, name string, args json
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	case "emit":
+		var req abi.EmitRequest
+		_ = json.Unmarshal(args, &req)
+		if _, fault := t.Emit(req); fault != nil {
+			return fault
+		}
+		return nil
 	case "trap":
 		return fmt.Errorf("unreachable executed")
 	}

@@ -14,6 +14,8 @@ type Clock struct {
 	mu   sync.Mutex
 	now  time.Time
 	host func() time.Time
+	// held keeps ticks from moving the clock.
+	held bool
 }
 
 func newClock(start time.Time, host func() time.Time) *Clock {
@@ -31,31 +33,52 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Advance(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if to.After(lastTime) {
+		to = lastTime
+	}
 	if to.After(c.now) {
 		c.now = to
 	}
 }
 
+// lastTime is where the clock stops: later times have no form in JSON, and a
+// guest that is called off can sleep for ages in no time.
+var lastTime = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // tick advances the clock to the host's time, as an op's result does, and
 // returns what it reads then.
 func (c *Clock) tick() time.Time {
-	c.Advance(c.host())
-	return c.Now()
+	now := c.host()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.held && now.After(c.now) {
+		c.now = now
+	}
+	return c.now
 }
 
-// Sleep waits for d and moves the clock by exactly d. It ends early with the
-// cause of ctx's end.
+// hold keeps the host's time out, or lets it in again.
+func (c *Clock) hold(held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = held
+}
+
+// Sleep waits for d and moves the clock by exactly d, also when ctx ends first
+// and it returns the cause: a guest that was woken too early by its own clock
+// would only go to sleep again.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	var err error
 	select {
 	case <-timer.C:
-		c.Advance(c.Now().Add(d))
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	c.Advance(c.Now().Add(d))
+	return err
 }

@@ -32,6 +32,7 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 		s.fail(turn, *out.Failure)
 	}
 	s.settle()
+	s.Record = turn.closing(out, s.now)
 	t.mu.Unlock()
 
 	if !r.write(s.Step) {
@@ -44,7 +45,7 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 	t.apply(s)
 	t.mu.Unlock()
 	r.applied(t)
-	turn.flushLogs(r.log)
+	turn.flushLogs()
 }
 
 // discard settles what a turn has cost whose effects do not count. The caller
@@ -63,7 +64,7 @@ func (r *Runtime) discard(t *live, rn *run, turn *Turn, out Outcome) {
 	t.apply(s)
 	t.mu.Unlock()
 	r.applied(t)
-	turn.flushLogs(r.log)
+	turn.flushLogs()
 }
 
 // write commits a step, and tries again while the store cannot: the turn has
@@ -101,6 +102,7 @@ func (s *step) charge(rn *run, u Usage) {
 // succeed applies a turn that returned ok.
 func (s *step) succeed(t *Turn, out Outcome) {
 	name := t.agent.Name
+	s.output(t, false)
 	if !t.ignored {
 		s.rememberMessage(name, t.row.N, t.row.Message)
 	}
@@ -121,6 +123,7 @@ func (s *step) succeed(t *Turn, out Outcome) {
 func (s *step) fail(t *Turn, f Failure) {
 	name := t.agent.Name
 	text := failureText(name, f)
+	s.output(t, true)
 	s.rememberMessage(name, t.row.N, t.row.Message)
 	s.remember(name, t.row.N, abi.HistoryEntry{Kind: abi.KindNote, Note: "turn failed: " + text})
 	s.event("agent_error", "agent "+name+": "+text, map[string]any{
@@ -131,6 +134,8 @@ func (s *step) fail(t *Turn, f Failure) {
 	}
 	sender := t.row.Message.Payload.Sender
 	switch {
+	case (sender.Type == mail.User || sender.Type == mail.Admin) && t.run.preempted:
+		// The interrupt is the next turn, come what may.
 	case sender.Type == mail.User || sender.Type == mail.Admin,
 		s.Task.Grace && voidAfter(t.row):
 		s.endBySystem(StateFailed, mail.SubjectAgentError, text)

@@ -17,8 +17,11 @@ type Definition struct {
 	Keywords    []string
 	Public      bool
 	Entrypoint  string
-	Agents      []Agent
-	Limits      Limits
+	// Preempt makes an interrupt call off the turn its recipient has under
+	// way; else it only goes before other mail.
+	Preempt bool
+	Agents  []Agent
+	Limits  Limits
 }
 
 // Agent is one agent of a swarm.

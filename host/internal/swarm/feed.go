@@ -11,6 +11,9 @@ type Feed struct {
 	rt    *Runtime
 	task  *live
 	after int64
+	// seen is the reader's place in the task's air.
+	seen int64
+	wake chan struct{}
 }
 
 // feedBatch bounds what one Next reads; an event may carry a whole body.
@@ -23,26 +26,39 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 	if err != nil {
 		return nil, err
 	}
+	f := &Feed{rt: r, task: t, after: after, wake: make(chan struct{}, 1)}
 	t.mu.Lock()
 	end := t.rec.Cursor
+	if after <= end {
+		t.air.join(f)
+	}
 	t.mu.Unlock()
 	if after > end {
 		r.release(t)
 		return nil, refuse(ErrInvalid, "there is no event %d; the log of task '%s' ends at %d", after, key.Task, end)
 	}
-	return &Feed{r, t, after}, nil
+	return f, nil
 }
 
 // Next returns the next events, waiting for them. It ends with io.EOF when the
 // task has ended and all its events were read, with ErrDraining when the host
-// stops, and with ctx's cause.
+// stops, and with ctx's cause. Events that the log does not have, because they
+// are volatile, have no Seq and come between those of the log when they happen;
+// a reader that is slow loses some of them.
 func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 	for {
 		f.task.mu.Lock()
-		changed, rec := f.task.changed, f.task.rec
+		changed, cursor, running := f.task.changed, f.task.rec.Cursor, f.task.rec.State == StateRunning
+		shown, limit := f.task.air.next(f)
 		f.task.mu.Unlock()
-		if rec.Cursor > f.after {
-			events, err := f.rt.store.Events(ctx, f.task.key, f.after, feedBatch)
+		if len(shown) > 0 {
+			return shown, nil
+		}
+		if cursor > f.after {
+			// What was committed since must wait: a turn's pieces come before
+			// the event that sums them up.
+			most := min(feedBatch, cursor-f.after, limit-f.after)
+			events, err := f.rt.store.Events(ctx, f.task.key, f.after, int(most))
 			if err != nil {
 				return nil, err
 			}
@@ -50,11 +66,12 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 				f.after = events[len(events)-1].Seq
 				return events, nil
 			}
-		} else if rec.State != StateRunning {
+		} else if !running {
 			return nil, io.EOF
 		}
 		select {
 		case <-changed:
+		case <-f.wake:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-f.rt.stopped:
@@ -64,4 +81,9 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 }
 
 // Close lets go of the task.
-func (f *Feed) Close() { f.rt.release(f.task) }
+func (f *Feed) Close() {
+	f.task.mu.Lock()
+	f.task.air.leave(f)
+	f.task.mu.Unlock()
+	f.rt.release(f.task)
+}

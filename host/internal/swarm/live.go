@@ -35,6 +35,7 @@ type live struct {
 	waiters map[int64][]chan Answer
 	// changed is closed and replaced whenever the record changes.
 	changed chan struct{}
+	air     air
 	// spent is what discarded turns cost; the next step settles it.
 	spent Usage
 
@@ -54,6 +55,10 @@ type run struct {
 	// killed says that the task ended under the turn: nothing it did
 	// counts, and its row is in the task's stash.
 	killed bool
+	// interrupted is closed when an interrupt waits for which the turn should
+	// make room; preempted says that it is.
+	interrupted chan struct{}
+	preempted   bool
 }
 
 func newLive(key TaskKey, def *Definition) *live {
@@ -72,6 +77,7 @@ func (t *live) adopt(snap Snapshot) {
 		t.rec.History = map[string]int64{}
 	}
 	for _, row := range snap.Rows {
+		row.Recorded = true
 		t.enqueue(row)
 	}
 	if snap.States != nil {

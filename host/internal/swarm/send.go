@@ -16,7 +16,7 @@ func (t *Turn) send(e *effect, args toolArgs) (string, *abi.Error) {
 		return "", fault
 	}
 	if mail.Reserved(args.Subject) {
-		return "", t.complain(e, abi.CodeInvalid, "subject", mail.SubjectToolCallError,
+		return "", t.complain(e, abi.CodeInvalid, "subject",
 			"error sending message: subjects that begin with '::' are the system's")
 	}
 	if len(args.Subject) > MaxSubject {
@@ -64,24 +64,31 @@ func (t *Turn) reach(e *effect, target string) ([]string, *abi.Error) {
 	}
 	name, swarm, err := mail.ParseAddr(target)
 	if err != nil {
-		return nil, t.complain(e, abi.CodeInvalid, "target", mail.SubjectToolCallError, "error sending message: target %q: %v", target, err)
+		return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 	}
 	local := swarm == "" || swarm == t.task.def.Name
-	if !t.mayWrite(name, swarm) {
+	if t.again == nil && !t.mayWrite(name, swarm) {
 		if local && name == t.userID() {
-			return nil, t.complain(e, abi.CodeInvalid, "user", mail.SubjectImproperResponseToUser,
+			return nil, t.complain(e, abi.CodeInvalid, "user",
 				"agents do not write to the user; the finish message of task_complete reaches %q", name)
 		}
-		return nil, t.complain(e, abi.CodeDenied, "comm_targets", mail.SubjectInvalidRecipient,
+		return nil, t.complain(e, abi.CodeDenied, "comm_targets",
 			"agent %q may not write to %q; add it to [agents.%s] comm_targets", t.agent.Name, target, t.agent.Name)
 	}
 	if !local {
 		return nil, t.remote(e, target, swarm)
 	}
-	if _, ok := t.task.def.agent(name); !ok {
-		return nil, t.complain(e, abi.CodeNotFound, "agent", mail.SubjectAgentError, "there is no agent %q in swarm %q", name, t.task.def.Name)
+	if !t.knows(name) {
+		return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.task.def.Name)
 	}
 	return []string{name}, nil
+}
+
+// knows reports whether the swarm has an agent, or had when the call was first
+// made.
+func (t *Turn) knows(name string) bool {
+	_, ok := t.task.def.agent(name)
+	return ok || t.again != nil
 }
 
 // remote refuses a message that no peer would take.
@@ -90,7 +97,7 @@ func (t *Turn) remote(e *effect, target, swarm string) *abi.Error {
 	if err == nil {
 		err = errors.New("this host does not forward mail")
 	}
-	return t.complain(e, abi.CodeUnavailable, "router", mail.SubjectRouterError, "cannot send to %q: %v", target, err)
+	return t.complain(e, abi.CodeUnavailable, "router", "cannot send to %q: %v", target, err)
 }
 
 // mayWrite checks comm_targets. A local agent may be listed bare or with its
@@ -131,8 +138,8 @@ func (t *Turn) sendBroadcast(e *effect, args toolArgs) (string, *abi.Error) {
 func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
 	if len(targets) == 0 || slices.Contains(targets, mail.ReservedAll) {
 		names := t.task.def.others(t.agent.Name)
-		if len(names) == 0 {
-			return nil, t.complain(e, abi.CodeNotFound, "audience", mail.SubjectToolCallError,
+		if len(names) == 0 && t.again == nil {
+			return nil, t.complain(e, abi.CodeNotFound, "audience",
 				"error sending message: swarm %q has no other agent", t.task.def.Name)
 		}
 		return names, nil
@@ -141,13 +148,13 @@ func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
 	for _, target := range targets {
 		name, swarm, err := mail.ParseAddr(target)
 		if err != nil {
-			return nil, t.complain(e, abi.CodeInvalid, "target", mail.SubjectToolCallError, "error sending message: target %q: %v", target, err)
+			return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 		}
 		if swarm != "" && swarm != t.task.def.Name {
 			return nil, t.remote(e, target, swarm)
 		}
-		if _, ok := t.task.def.agent(name); !ok {
-			return nil, t.complain(e, abi.CodeNotFound, "agent", mail.SubjectAgentError, "there is no agent %q in swarm %q", name, t.task.def.Name)
+		if !t.knows(name) {
+			return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.task.def.Name)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -159,6 +166,9 @@ func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
 // answers finds the request that a response to an agent answers: the
 // one in hand, else the oldest open one, else a fresh id.
 func (t *Turn) answers(to string) string {
+	// Made in any case: what the list of requests holds may differ when the
+	// turn is run again, and later ids must not.
+	fresh := t.newID()
 	m := t.row.Message
 	if m.Type == mail.Request && m.Payload.Sender.Type == mail.Agent && m.Payload.Sender.Name == to {
 		return m.Payload.ID
@@ -168,5 +178,5 @@ func (t *Turn) answers(to string) string {
 			return r.ID
 		}
 	}
-	return t.newID()
+	return fresh
 }

@@ -135,6 +135,7 @@ func (t *live) apply(s *step) {
 	for _, row := range s.Insert {
 		t.enqueue(row)
 	}
+	t.preempt(s.Insert)
 	for _, e := range s.History {
 		t.extend(e)
 	}

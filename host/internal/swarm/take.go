@@ -61,7 +61,7 @@ func (t *live) start(name string) (j *job, over bool) {
 	}
 	row := heap.Pop(q).(Row)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rn := &run{row: row, cancel: cancel, counted: counted}
+	rn := &run{row: row, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
 	t.running[name] = rn
 	return &job{run: rn, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
 }
@@ -79,12 +79,16 @@ func countsStep(row Row) bool {
 // runTurn runs one turn to its commit.
 func (r *Runtime) runTurn(t *live, j *job) {
 	defer j.run.cancel(nil)
-	turn, err := r.prepare(t, j)
+	past, err := r.past(t, j.run.row)
+	if err != nil {
+		return // the host stops; the row is still in the store
+	}
+	turn, err := r.prepare(t, j, past)
 	if err != nil && r.life.Err() != nil {
-		return // the row is still in the store
+		return
 	}
 	if err != nil {
-		turn = &Turn{rt: r, task: t, agent: j.agent, row: j.run.row, rec: j.rec, start: r.now(), clock: newClock(r.now(), r.now)}
+		turn = &Turn{rt: r, task: t, agent: j.agent, run: j.run, row: j.run.row, rec: j.rec, past: past, start: r.now(), clock: newClock(r.now(), r.now)}
 		r.finish(t, j.run, turn, Outcome{Failure: &Failure{Cause: "host", Message: err.Error()}})
 		return
 	}
@@ -115,32 +119,39 @@ func (r *Runtime) execute(ctx context.Context, turn *Turn) (out Outcome) {
 	return r.exec.Execute(ctx, turn)
 }
 
-func (r *Runtime) prepare(t *live, j *job) (*Turn, error) {
+func (r *Runtime) prepare(t *live, j *job, past *Past) (*Turn, error) {
 	if _, ok := t.def.agent(j.agent.Name); !ok {
 		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", j.agent.Name, t.def.Name)
 	}
-	tail, err := r.tailSoon(t, j.agent.Name, j.rec.History[j.agent.Name])
+	if past != nil {
+		return r.oldTurn(t, j, past)
+	}
+	var tail []abi.HistoryEntry
+	err := r.soon("read a history", t, func() (err error) {
+		tail, err = r.tail(t, j.agent.Name, j.rec.History[j.agent.Name])
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the history of agent %q: %w", j.agent.Name, err)
 	}
-	return r.newTurn(t, j.agent, j.run.row, j.rec, j.state, tail)
+	return r.newTurn(t, j, tail)
 }
 
-// tailSoon is tail, tried again while the store cannot: a disk that is slow for
-// a moment must not end a user's task.
-func (r *Runtime) tailSoon(t *live, agent string, count int64) (tail []abi.HistoryEntry, err error) {
+// soon reads, and tries again while the store cannot: a disk that is slow for a
+// moment must not end a user's task.
+func (r *Runtime) soon(what string, t *live, read func() error) (err error) {
 	for wait := 50 * time.Millisecond; wait < 5*time.Second; wait *= 2 {
-		if tail, err = r.tail(t, agent, count); err == nil {
-			return tail, nil
+		if err = read(); err == nil {
+			return nil
 		}
-		r.log.Error("cannot read a history", "task_id", t.key.Task, "agent", agent, "err", err)
+		r.log.Error("cannot "+what, "task_id", t.key.Task, "err", err)
 		select {
 		case <-time.After(wait):
 		case <-r.life.Done():
-			return nil, err
+			return err
 		}
 	}
-	return nil, err
+	return err
 }
 
 // tail returns the newest entries of an agent's history up to the count-th,

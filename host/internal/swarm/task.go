@@ -123,6 +123,8 @@ type Row struct {
 	Origin  Origin       `json:"origin"`
 	// Stash keeps a row of an ended or paused task out of the queue.
 	Stash bool `json:"-"`
+	// Recorded says that there may be a record of an earlier attempt.
+	Recorded bool `json:"-"`
 	// Hops counts swarms passed; Trace is a W3C traceparent.
 	Hops  int    `json:"hops,omitempty"`
 	Trace string `json:"trace,omitempty"`

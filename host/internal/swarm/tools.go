@@ -35,9 +35,36 @@ func (t *Turn) Mail(req abi.MailRequest) (abi.MailResponse, *abi.Error) {
 	e := effect{at: t.clock.tick(), call: abi.Call{
 		ID: fmt.Sprintf("t%d.%d", t.row.N, t.stagedN+1), Name: req.Tool, Args: req.Args,
 	}}
-	text, fault := t.callTool(&e)
+	text, fault := t.decide(&e)
 	return t.record(e, text, fault)
 }
+
+// decide does what a call asks, or what was done for it by an earlier attempt.
+func (t *Turn) decide(e *effect) (string, *abi.Error) {
+	if t.again == nil {
+		return t.callTool(e)
+	}
+	past := t.again.Err
+	if past != nil && past.Reason != reasonStagedBytes {
+		if past.Code != abi.CodeLimit {
+			t.lodge(e, past)
+		}
+		return "", past
+	}
+	text, fault := t.callTool(e)
+	var rsp abi.MailResponse
+	if past == nil && json.Unmarshal(t.again.Answer, &rsp) == nil {
+		text = strings.TrimPrefix(rsp.Text, success)
+	}
+	return text, fault
+}
+
+// success begins the text of every call that was done, reasonStagedBytes is why
+// one is refused that would have been done.
+const (
+	success           = "SUCCESS: "
+	reasonStagedBytes = "staged_bytes"
+)
 
 // record stages an effect with its result. A refusal is kept as well, without
 // arguments that are long: whoever is refused must not fill the log.
@@ -50,7 +77,7 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 		size += len(e.message.Payload.Body) * len(e.recipients)
 	}
 	if t.bytes+size > maxStagedBytes {
-		return abi.MailResponse{}, abi.Errorf(abi.CodeLimit, abi.OpMail, "staged_bytes",
+		return abi.MailResponse{}, abi.Errorf(abi.CodeLimit, abi.OpMail, reasonStagedBytes,
 			"a turn may send %d bytes of mail", maxStagedBytes)
 	}
 	t.bytes += size
@@ -60,7 +87,7 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 		t.staged = append(t.staged, e)
 		return abi.MailResponse{}, fault
 	}
-	e.result = abi.Result{ID: e.call.ID, OK: true, Text: "SUCCESS: " + text}
+	e.result = abi.Result{ID: e.call.ID, OK: true, Text: success + text}
 	t.staged = append(t.staged, e)
 	t.over = e.ends
 	rsp := abi.MailResponse{Text: e.result.Text}
@@ -77,15 +104,15 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 // or the refusal together with the complaint that goes to the agent's mail.
 func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 	if !slices.Contains(mail.Tools(), e.call.Name) {
-		return "", t.complain(e, abi.CodeNotFound, "tool", mail.SubjectToolCallError, "there is no MAIL tool %.64q", e.call.Name)
+		return "", t.complain(e, abi.CodeNotFound, "tool", "there is no MAIL tool %.64q", e.call.Name)
 	}
 	if !t.granted(e.call.Name) {
-		return "", t.complain(e, abi.CodeDenied, "tool", mail.SubjectToolCallError, "agent %q is not given the tool %s: %s",
+		return "", t.complain(e, abi.CodeDenied, "tool", "agent %q is not given the tool %s: %s",
 			t.agent.Name, e.call.Name, whyNot(t.agent, e.call.Name))
 	}
 	args, err := t.rt.readArgs(e.call.Name, e.call.Args)
 	if err != nil {
-		return "", t.complain(e, abi.CodeInvalid, "args", mail.SubjectToolCallError, "error in the arguments of %s: %v", e.call.Name, err)
+		return "", t.complain(e, abi.CodeInvalid, "args", "error in the arguments of %s: %v", e.call.Name, err)
 	}
 	switch e.call.Name {
 	case mail.ToolSendRequest, mail.ToolSendResponse, mail.ToolSendInterrupt, mail.ToolSendBroadcast:
@@ -104,17 +131,36 @@ func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 
 // complain refuses a call and lets the agent find the reason in its mail as
 // well (R-079 case 1).
-func (t *Turn) complain(e *effect, code abi.Code, reason, subject, format string, args ...any) *abi.Error {
+func (t *Turn) complain(e *effect, code abi.Code, reason, format string, args ...any) *abi.Error {
 	fault := abi.Errorf(code, abi.OpMail, reason, format, args...)
-	e.complaintSubject, e.complaint = subject, fault.Message
+	t.lodge(e, fault)
+	return fault
+}
+
+func (t *Turn) lodge(e *effect, fault *abi.Error) {
+	e.complaintSubject, e.complaint = complaintSubject(fault.Reason), fault.Message
 	e.event, e.description = "agent_error", "agent "+t.agent.Name+": "+fault.Message
 	e.extra = map[string]any{"caller": t.agent.Name, "tool_name": e.call.Name}
-	return fault
+}
+
+// complaintSubject is the subject under which the reason of a refusal comes.
+func complaintSubject(reason string) string {
+	switch reason {
+	case "comm_targets":
+		return mail.SubjectInvalidRecipient
+	case "user":
+		return mail.SubjectImproperResponseToUser
+	case "agent":
+		return mail.SubjectAgentError
+	case "router":
+		return mail.SubjectRouterError
+	}
+	return mail.SubjectToolCallError
 }
 
 func (t *Turn) acknowledge(e *effect, args toolArgs) (string, *abi.Error) {
 	if t.row.Message.Type != mail.Broadcast {
-		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast", mail.SubjectToolCallError,
+		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast",
 			"improper use of acknowledge_broadcast: the message of this turn is a %s", t.row.Message.Type)
 	}
 	e.note = "broadcast acknowledged"
@@ -126,7 +172,7 @@ func (t *Turn) acknowledge(e *effect, args toolArgs) (string, *abi.Error) {
 
 func (t *Turn) ignore(e *effect, args toolArgs) (string, *abi.Error) {
 	if t.row.Message.Type != mail.Broadcast {
-		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast", mail.SubjectToolCallError,
+		return "", t.complain(e, abi.CodeInvalid, "not_a_broadcast",
 			"improper use of ignore_broadcast: the message of this turn is a %s", t.row.Message.Type)
 	}
 	t.ignored = true
@@ -141,8 +187,8 @@ func (t *Turn) ignore(e *effect, args toolArgs) (string, *abi.Error) {
 // await ends the turn's mail calls; it is refused when nothing could arrive
 // for this task any more.
 func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
-	if !t.moreToCome() {
-		return "", t.complain(e, abi.CodeConflict, "nothing_to_await", mail.SubjectToolCallError,
+	if t.again == nil && !t.moreToCome() {
+		return "", t.complain(e, abi.CodeConflict, "nothing_to_await",
 			"no outstanding requests and message queue is empty")
 	}
 	e.ends = e.call.Name
@@ -216,7 +262,7 @@ func checkSize(body string) *abi.Error {
 func (t *Turn) id() string { return fmt.Sprintf("%s/%d", t.task.key.Task, t.row.N) }
 
 func (t *Turn) granted(tool string) bool {
-	return slices.ContainsFunc(t.rt.toolset(t.task.def, t.agent), func(x abi.Tool) bool { return x.Name == tool })
+	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.task.def, t.agent), func(x abi.Tool) bool { return x.Name == tool })
 }
 
 // whyNot names the line of the swarm's file that would give an agent a tool.

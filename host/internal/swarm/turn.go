@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"skep/abi"
@@ -22,6 +25,7 @@ type Turn struct {
 	rt    *Runtime
 	task  *live
 	agent *Agent
+	run   *run
 	row   Row
 	// rec is the task's record when the turn began.
 	rec   Task
@@ -38,7 +42,17 @@ type Turn struct {
 	over string
 	// ignored says that the incoming broadcast leaves no trace.
 	ignored bool
-	logs    []abi.LogRequest
+	emitted emitted
+
+	// past is what an earlier attempt has left, again the call of it that is
+	// being repeated.
+	past  *Past
+	again *Entry
+	// journaled says that the turn has written to its record.
+	journaled atomic.Bool
+
+	logsMu sync.Mutex
+	logs   []abi.LogRequest
 }
 
 // Key names the turn's task; Number is its number in the task.
@@ -72,9 +86,16 @@ func (t *Turn) Random() (b [16]byte) {
 	return b
 }
 
-// Log keeps a line of the agent until the turn's commit, then hands it to the
-// host's log.
-func (t *Turn) Log(line abi.LogRequest) { t.logs = append(t.logs, line) }
+// Log keeps a line of the agent until a durable write covers it, then hands it
+// to the host's log.
+func (t *Turn) Log(line abi.LogRequest) {
+	if t.again != nil {
+		return // the earlier attempt has
+	}
+	t.logsMu.Lock()
+	defer t.logsMu.Unlock()
+	t.logs = append(t.logs, line)
+}
 
 // History returns a page of the agent's history as of the turn's start.
 func (t *Turn) History(ctx context.Context, after int64, limit int) ([]abi.HistoryEntry, error) {
@@ -95,23 +116,39 @@ func (t *Turn) History(ctx context.Context, after int64, limit int) ([]abi.Histo
 func (t *Turn) HistoryCount() int64 { return t.rec.History[t.agent.Name] }
 
 // newTurn prepares a turn. The tail is the agent's history tail.
-func (r *Runtime) newTurn(t *live, agent *Agent, row Row, rec Task, state json.RawMessage, tail []abi.HistoryEntry) (*Turn, error) {
-	start := r.now()
-	turn := &Turn{
-		rt: r, task: t, agent: agent, row: row, rec: rec,
-		start: start, clock: newClock(start, r.now),
-		seed: r.derive(rec, row.N, "guest"),
-		ids:  rand.NewChaCha8(r.derive(rec, row.N, "host")),
-	}
-	input, err := turn.encode(state, tail)
+func (r *Runtime) newTurn(t *live, j *job, tail []abi.HistoryEntry) (*Turn, error) {
+	turn := r.bareTurn(t, j, r.now())
+	input, err := turn.encode(j.state, tail)
 	turn.input = input
 	return turn, err
 }
 
+// oldTurn prepares a turn that an earlier attempt has begun.
+func (r *Runtime) oldTurn(t *live, j *job, past *Past) (*Turn, error) {
+	turn := r.bareTurn(t, j, past.Header.Start)
+	return turn, turn.adopt(past)
+}
+
+func (r *Runtime) bareTurn(t *live, j *job, start time.Time) *Turn {
+	row := j.run.row
+	return &Turn{
+		rt: r, task: t, agent: j.agent, run: j.run, row: row, rec: j.rec,
+		start: start, clock: newClock(start, r.now),
+		seed: derive(r.secret, j.rec, row.N, labelGuest),
+		ids:  rand.NewChaCha8(derive(r.secret, j.rec, row.N, "host")),
+	}
+}
+
+// labelGuest is the label of what seeds a guest's randomness.
+const labelGuest = "guest"
+
+// Seed is what seeded a turn's guest, for whoever runs it again elsewhere.
+func Seed(secret []byte, rec Task, turn int64) [32]byte { return derive(secret, rec, turn, labelGuest) }
+
 // derive makes 32 bytes that only this store can make and that are the same
 // on every attempt at a turn: an HMAC over the turn id and a label.
-func (r *Runtime) derive(rec Task, n int64, label string) (out [32]byte) {
-	mac := hmac.New(sha256.New, r.secret)
+func derive(secret []byte, rec Task, n int64, label string) (out [32]byte) {
+	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s\x1f%x\x1f%d\x1f%s", rec.Key, rec.Nonce, n, label)
 	mac.Sum(out[:0])
 	return out
@@ -156,10 +193,17 @@ func (t *Turn) wall() time.Duration {
 // newID makes an id from the turn's own stream.
 func (t *Turn) newID() string { return mail.NewUUID(t.Random()) }
 
-// flushLogs hands the turn's lines to the host's log, after the write that
-// covers them.
-func (t *Turn) flushLogs(lg *slog.Logger) {
-	for _, l := range t.logs {
+// flushLogs hands all lines the turn has left to the host's log, after the
+// write that covers them.
+func (t *Turn) flushLogs() { t.releaseLogs(math.MaxInt) }
+
+// releaseLogs hands the next n lines to the host's log.
+func (t *Turn) releaseLogs(n int) {
+	t.logsMu.Lock()
+	lines := t.logs[:min(n, len(t.logs))]
+	t.logs = t.logs[len(lines):]
+	t.logsMu.Unlock()
+	for _, l := range lines {
 		level := slog.LevelInfo
 		if err := level.UnmarshalText([]byte(l.Level)); err != nil {
 			level = slog.LevelInfo
@@ -171,7 +215,7 @@ func (t *Turn) flushLogs(lg *slog.Logger) {
 		if len(l.Fields) > 0 {
 			attrs = append(attrs, slog.Any("fields", l.Fields))
 		}
-		lg.LogAttrs(context.Background(), level, l.Message, attrs...)
+		t.rt.log.LogAttrs(context.Background(), level, l.Message, attrs...)
 	}
 }
 
