@@ -235,6 +235,7 @@ func TestRefusals(t *testing.T) {
 		{"long integer", cat([]byte(header), op(0, 0x80, 0x80, 0x80, 0x80, 0x10)), "does not fit into 32 bits"},
 		{"endless integer", cat([]byte(header), op(0, 0x80, 0x80, 0x80, 0x80, 0x80, 0)), "does not fit into 32 bits"},
 		{"name", raw(sImport, cat(op(1), vec(op(0xff)), name("f"), op(0, 0))), "UTF-8"},
+		{"long name", raw(sImport, cat(op(1), vec(make([]byte, 1025)), name("f"), op(0, 0))), "name of 1025 bytes, at most 1024"},
 		{"custom name", raw(0, vec(op(0xc3, 0x28))), "UTF-8"},
 		{"GC type", raw(sType, op(1, 0x5f, 0, 0)), "type form 0x5f"},
 		{"exnref", raw(sType, op(1, 0x60, 1, 0x69, 0)), "value type 0x69"},

@@ -22,6 +22,9 @@ type Bare struct {
 	// Restless says why an instance has state outside its memory and its exported
 	// globals, so that setting these back does not make it new. Empty: it has none.
 	Restless string
+	// Code is the bytes of Wasm that are function bodies, Charges the places in
+	// them where fuel is taken by the way and not by a length.
+	Code, Charges int
 }
 
 // Segment is an active data segment, or several that lie close together. As
@@ -45,11 +48,11 @@ func (m *Module) MeterBare(o Options) (*Bare, error) {
 		return nil, err
 	}
 	s := m.survey()
-	out, err := m.meter(o, &bareness{segments: s.segments})
+	w, err := m.meter(o, &bareness{segments: s.segments})
 	if err != nil {
 		return nil, err
 	}
-	return &Bare{Wasm: out, Data: data, Restless: s.restless}, nil
+	return &Bare{Wasm: w.out, Data: data, Restless: s.restless, Code: len(w.code), Charges: w.emit.charges}, nil
 }
 
 // bareness is what the rewriter needs to know for a bare module.

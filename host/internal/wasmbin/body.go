@@ -52,6 +52,7 @@ func (p *parser) functionBody(i uint32) body {
 	if int64(size) > p.caps.Body {
 		p.cap("body", uint64(size), p.caps.Body, p.where(), off)
 	}
+	p.m.used.Body = max(p.m.used.Body, int64(size))
 	if p.err == nil && uint64(size) > uint64(p.left()) {
 		p.fail(off, "function body of %d bytes, %d left", size, p.left())
 	}
@@ -91,6 +92,7 @@ func (p *parser) localDecls(params int) {
 	if p.err == nil && sum > uint64(max(p.caps.Locals, 0)) {
 		p.cap("locals", sum, p.caps.Locals, p.where(), off)
 	}
+	p.m.used.Locals = max(p.m.used.Locals, int64(sum))
 	p.check.locals = sum
 	p.check.frame.values = int(sum)
 }
@@ -201,7 +203,9 @@ func (p *parser) open(in *instr) {
 		c.frame.wait(c.height)
 	}
 	c.ctrl = append(c.ctrl, f)
-	if depth := int64(len(c.ctrl) - 1); depth > p.caps.Nesting {
+	depth := int64(len(c.ctrl) - 1)
+	p.m.used.Nesting = max(p.m.used.Nesting, depth)
+	if depth > p.caps.Nesting {
 		p.cap("nesting", uint64(depth), p.caps.Nesting, p.where(), in.off)
 	}
 }
@@ -268,6 +272,7 @@ func (p *parser) branch(in *instr) {
 }
 
 func (p *parser) branchTable(in *instr) {
+	p.m.used.BrTable = max(p.m.used.BrTable, int64(in.x))
 	if int64(in.x) > p.caps.BrTable {
 		p.cap("br_table", uint64(in.x), p.caps.BrTable, p.where(), in.off)
 	}

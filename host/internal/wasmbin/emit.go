@@ -8,6 +8,7 @@ type emitter struct {
 	slice, stack   uint32 // globals
 	helpers        *helpers
 	types          *types
+	charges        int // written so far
 }
 
 // take writes a charge of a fixed number of units.
@@ -15,6 +16,7 @@ func (e *emitter) take(w *buf, units uint32) {
 	if units == 0 {
 		return
 	}
+	e.charges++
 	e.add(w, e.slice, -int64(units))
 	e.tickIfNegative(w)
 }
@@ -58,6 +60,7 @@ func (e *emitter) prologue(w *buf, frame, units uint32) {
 	e.add(w, e.stack, -int64(frame))
 	w.with(opGlobalGet, e.stack)
 	if units != 0 {
+		e.charges++
 		e.add(w, e.slice, -int64(units))
 		w.with(opGlobalGet, e.slice)
 		w.op(opI64Or)

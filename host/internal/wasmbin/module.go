@@ -118,6 +118,7 @@ type Module struct {
 	elemLens []uint32  // its number of elements
 	datas    []uint32  // length of each data segment
 	customs  []custom
+	used     Caps // what only the reading of bodies and types tells
 }
 
 // imported counts the imports by kind.

@@ -63,13 +63,23 @@ func (r *reader) count(what string, size int) uint32 {
 	return n
 }
 
+// maxName bounds a name in bytes. It is no cap: messages repeat names, and real
+// ones have a few hundred bytes at most.
+const maxName = 1024
+
 // name reads a string and copies it: a Module must not depend on its caller
 // leaving the names of the binary alone.
 func (r *reader) name() string {
 	off := r.pos
-	b := r.bytes(r.u32())
-	if !utf8.Valid(b) {
+	n := r.u32()
+	b := r.bytes(n)
+	switch {
+	case n > maxName:
+		r.fail(off, "name of %d bytes, at most %d", n, maxName)
+	case !utf8.Valid(b):
 		r.fail(off, "name is not valid UTF-8")
+	}
+	if r.err != nil {
 		return ""
 	}
 	return string(b)

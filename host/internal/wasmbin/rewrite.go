@@ -21,10 +21,16 @@ type Options struct {
 // the guest's own functions move up by two; types, tables, memories, globals and
 // segments keep theirs. Custom sections are dropped. The same module and options
 // give the same bytes.
-func (m *Module) Meter(o Options) ([]byte, error) { return m.meter(o, nil) }
+func (m *Module) Meter(o Options) ([]byte, error) {
+	w, err := m.meter(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return w.out, nil
+}
 
 // meter runs the rewriter; bare is nil for a module that brings its data itself.
-func (m *Module) meter(o Options, bare *bareness) ([]byte, error) {
+func (m *Module) meter(o Options, bare *bareness) (*rewriter, error) {
 	if o.Stack == 0 {
 		o.Stack = DefaultStack
 	}
@@ -38,7 +44,7 @@ func (m *Module) meter(o Options, bare *bareness) ([]byte, error) {
 	if len(w.out) > math.MaxInt32 {
 		return nil, errors.New("wasmbin: the metered module is larger than 2 GiB")
 	}
-	return w.out, nil
+	return w, nil
 }
 
 // rewriter writes the sections of one module. The code comes first because it

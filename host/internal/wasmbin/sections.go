@@ -49,6 +49,7 @@ func (p *parser) funcType(i uint32) (t FuncType) {
 func (p *parser) valTypes(i uint32) []ValType {
 	off := p.pos
 	n := p.count("value types", 1)
+	p.m.used.Locals = max(p.m.used.Locals, int64(n))
 	if int64(n) > p.caps.Locals {
 		p.cap("locals", uint64(n), p.caps.Locals, fmt.Sprintf("type %d", i), off)
 	}

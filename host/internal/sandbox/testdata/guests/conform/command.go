@@ -75,6 +75,13 @@ func host(t *skep.Turn, cmd command) (string, error) {
 		return short(a), nil
 	case "submit":
 		return submit(a), nil
+	case "race":
+		return race(a), nil
+	case "stream":
+		return stream(a), nil
+	case "drop":
+		handle := start(a.Op, a.Request)
+		return fmt.Sprint(rawClose(handle), " ", rawRead(handle, 0, 0)), nil
 	case "wait":
 		return waitResults(), nil
 	case "pointer":

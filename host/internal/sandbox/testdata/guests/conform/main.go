@@ -96,6 +96,7 @@ type args struct {
 	Request  json.RawMessage   `json:"request"`
 	Requests []json.RawMessage `json:"requests"`
 	MS       int64             `json:"ms"`
+	Timeout  int32             `json:"timeout"`
 	Level    skep.Level        `json:"level"`
 	Message  string            `json:"message"`
 	After    int64             `json:"after"`

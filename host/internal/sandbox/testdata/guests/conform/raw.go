@@ -8,8 +8,11 @@ import (
 	"hash"
 	"hash/fnv"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
+
+	skep "skep/sdk/go"
 )
 
 // The boundary itself, with pointers as the numbers they are.
@@ -94,13 +97,60 @@ func short(a args) string {
 	return fmt.Sprint(length, " ", reads, " ", sum(h), " ", rawClose(handle), " ", rawRead(handle, at(buf), a.Page))
 }
 
+// start submits an op.
+func start(op skep.Op, request json.RawMessage) int32 {
+	req := []byte(compact(request))
+	handle := int32(rawSubmit(int32(op), at(req), uint32(len(req))))
+	runtime.KeepAlive(req)
+	return handle
+}
+
+// race tells in which order ops are ready.
+func race(a args) string {
+	var handles, numbers []int32
+	for i, r := range a.Requests {
+		handles, numbers = append(handles, start(a.Op, r)), append(numbers, int32(i))
+	}
+	waiting := slices.Clone(handles)
+	var words []string
+	for len(waiting) > 0 {
+		ready := rawWait(at(waiting), uint32(len(waiting)), a.Timeout)
+		if ready < 0 {
+			words = append(words, fmt.Sprint(ready))
+			if skep.Code(-ready) != skep.Deadline {
+				break
+			}
+			continue
+		}
+		words = append(words, fmt.Sprint(numbers[ready]))
+		waiting, numbers = slices.Delete(waiting, int(ready), int(ready)+1), slices.Delete(numbers, int(ready), int(ready)+1)
+	}
+	for _, h := range handles {
+		rawClose(h)
+	}
+	return strings.Join(words, " ")
+}
+
+// stream reads an answer as it comes.
+func stream(a args) string {
+	handle, h, buf, words := start(a.Op, a.Request), fnv.New32a(), make([]byte, a.Page), []string{}
+	for {
+		n := rawRead(handle, at(buf), a.Page)
+		words = append(words, fmt.Sprint(n))
+		if n <= 0 {
+			break
+		}
+		h.Write(buf[:n])
+	}
+	rawClose(handle)
+	return strings.Join(append(words, sum(h)), " ")
+}
+
 // submit runs an op several times at once.
 func submit(a args) string {
 	var handles []int32
 	for _, r := range a.Requests {
-		req := []byte(compact(r))
-		handles = append(handles, int32(rawSubmit(int32(a.Op), at(req), uint32(len(req)))))
-		runtime.KeepAlive(req)
+		handles = append(handles, start(a.Op, r))
 	}
 	for waiting := append([]int32(nil), handles...); len(waiting) > 0; {
 		ready := rawWait(at(waiting), uint32(len(waiting)), -1)

@@ -1,0 +1,8 @@
+;; attacks: a skep_action without a length
+;; expect: refused abi
+;; error: exports skep_action as () -> (i32), but it must be (i32) -> (i32)
+(module
+  (memory (export "memory") 1)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param i32) (result i32) (i32.const 0))
+  (func (export "skep_action") (result i32) (i32.const 0)))

@@ -1,0 +1,9 @@
+;; attacks: a skep_describe that fails
+;; expect: refused describe
+;; error: skep_describe: failed: the agent returned an error without a message
+;; descriptor: none
+(module
+  (memory (export "memory") 1)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param i32) (result i32) (i32.const 0))
+  (func (export "skep_describe") (result i32) (i32.const 1)))

@@ -1,0 +1,9 @@
+;; attacks: a skep_describe that writes nothing
+;; expect: refused describe
+;; error: descriptor: EOF
+;; descriptor: none
+(module
+  (memory (export "memory") 1)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param i32) (result i32) (i32.const 0))
+  (func (export "skep_describe") (result i32) (i32.const 0)))

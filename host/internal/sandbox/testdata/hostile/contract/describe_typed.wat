@@ -1,0 +1,8 @@
+;; attacks: a skep_describe that gets something
+;; expect: refused abi
+;; error: exports skep_describe as (i32) -> (i32), but it must be () -> (i32)
+(module
+  (memory (export "memory") 1)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param i32) (result i32) (i32.const 0))
+  (func (export "skep_describe") (param i32) (result i32) (i32.const 0)))

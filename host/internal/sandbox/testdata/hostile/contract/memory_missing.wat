@@ -1,0 +1,6 @@
+;; attacks: an agent without a memory
+;; expect: refused abi
+;; error: no memory exported as "memory"; the host reads and writes it
+(module
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param i32) (result i32) (i32.const 0)))

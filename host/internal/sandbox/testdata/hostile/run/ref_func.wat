@@ -1,0 +1,14 @@
+;; attacks: references to functions, made one after another
+;; expect: fuel limits.fuel
+;; error: used up its fuel of 5000000 units
+;; limits: fuel=5000000 start=5000000
+(module
+  (memory (export "memory") 1)
+  (func $f)
+  (elem declare func $f)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param $len i32) (result i32)
+    (loop $again
+      (drop (ref.func $f))
+      (br $again))
+    (i32.const 0)))

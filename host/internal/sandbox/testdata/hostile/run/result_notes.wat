@@ -1,0 +1,11 @@
+;; attacks: notes that are no texts
+;; expect: failed
+;; error: bad output: json: cannot unmarshal object into Go struct field TurnResult.notes of type string
+(module
+  (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 8) "{\22notes\22:[{\22a\22:1}]}")
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param $len i32) (result i32)
+    (drop (call $output_write (i32.const 8) (i32.const 19)))
+    (i32.const 0)))

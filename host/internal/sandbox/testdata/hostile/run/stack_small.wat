@@ -1,0 +1,14 @@
+;; attacks: a turn that needs more stack than it may have
+;; expect: stack limits.stack
+;; error: went deeper than 512 bytes of stack
+;; limits: stack=512
+(module
+  (memory (export "memory") 1)
+  (func $fib (param $n i32) (result i32)
+    (if (result i32) (i32.lt_s (local.get $n) (i32.const 2))
+      (then (local.get $n))
+      (else (i32.add (call $fib (i32.sub (local.get $n) (i32.const 1)))
+                     (call $fib (i32.sub (local.get $n) (i32.const 2)))))))
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param $len i32) (result i32)
+    (call $fib (i32.const 12))))

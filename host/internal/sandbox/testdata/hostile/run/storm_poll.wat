@@ -1,0 +1,13 @@
+;; attacks: sixteen sleeps of no time
+;; expect: fuel limits.fuel
+;; error: used up its fuel of 5000000 units
+;; limits: fuel=5000000 start=5000000
+(module
+  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param $len i32) (result i32)
+    (loop $again
+      (if (call $poll_oneoff (i32.const 0) (i32.const 4096) (i32.const 16) (i32.const 8192)) (then unreachable))
+      (br $again))
+    (i32.const 0)))

@@ -1,0 +1,13 @@
+;; attacks: a segment of elements that was dropped
+;; expect: trap
+;; error: skep_turn: invalid table access
+(module
+  (memory (export "memory") 1)
+  (table 4 4 funcref)
+  (func $f)
+  (elem $e func $f)
+  (func (export "skep_abi_v1"))
+  (func (export "skep_turn") (param $len i32) (result i32)
+    (elem.drop $e)
+    (table.init 0 $e (i32.const 0) (i32.const 0) (i32.const 1))
+    (i32.const 0)))
