@@ -1,7 +1,8 @@
 // Package conformance owns the test vectors that decide what a valid MAIL message
-// is, in a form that any language can read: documents, edits of them as JSON Patch
-// (RFC 6902), and the path of the fault each edit makes. It must not know any
-// implementation; those that claim to conform run all vectors.
+// is and what an agent module must bear, in a form that any language can read:
+// documents, edits of them as JSON Patch (RFC 6902), and what must come of each.
+// It must not know any implementation; those that claim to conform run all
+// vectors. README.md describes the files.
 package conformance
 
 import (
@@ -79,12 +80,12 @@ func load(name string) ([]Vector, error) {
 	return all, nil
 }
 
-func apply(base []byte, patch []edit) ([]byte, error) {
+func apply(base []byte, patches ...[]edit) ([]byte, error) {
 	var doc any
 	if err := json.Unmarshal(base, &doc); err != nil {
 		return nil, err
 	}
-	for _, e := range patch {
+	for _, e := range slices.Concat(patches...) {
 		if !e.in(doc) {
 			return nil, fmt.Errorf("%s %s leads nowhere", e.Op, e.Path)
 		}

@@ -18,13 +18,22 @@ type Turn struct {
 	// Answers are what the host says to the ops, in order. When they are used
 	// up it says UNSUPPORTED.
 	Answers []Answer
-	Want    Want
+	// CancelAt is the op, from 1, in whose middle the turn is called off; 0
+	// never. From then on every op answers CANCELLED.
+	CancelAt int
+	Want     Want
 }
 
 // Answer is what the host says to one op.
 type Answer struct {
 	Body  []byte
 	Error *Refusal // instead of a body
+	// Chunks are the pieces in which a body comes that is read by a handle; no
+	// read gives parts of two. Nil: in one.
+	Chunks [][]byte
+	// Waits is how many waits with a time-out an op that was submitted is not
+	// ready for. A wait without one ends when the first is ready.
+	Waits int
 }
 
 // Refusal is the error of an op.
@@ -80,8 +89,11 @@ type turnVector struct {
 		Repeat int             `json:"repeat"`
 		Pad    int             `json:"pad"`
 		Error  *Refusal        `json:"error"`
+		Chunks []string        `json:"chunks"`
+		Waits  int             `json:"waits"`
 	} `json:"answers"`
-	Want struct {
+	Cancel int `json:"cancel"`
+	Want   struct {
 		Exit    string                `json:"exit"`
 		Message string                `json:"message"`
 		Output  json.RawMessage       `json:"output"`
@@ -110,7 +122,7 @@ func Turns() ([]Turn, error) {
 }
 
 func (v *turnVector) turn(base json.RawMessage) (t Turn, err error) {
-	t = Turn{Name: v.Name, OutputLimit: v.Limits.Output}
+	t = Turn{Name: v.Name, OutputLimit: v.Limits.Output, CancelAt: v.Cancel}
 	if t.Input, err = v.input(base); err != nil {
 		return t, err
 	}
@@ -119,7 +131,11 @@ func (v *turnVector) turn(base json.RawMessage) (t Turn, err error) {
 		if a.Answer != nil {
 			body = string(compact(a.Answer))
 		}
-		t.Answers = append(t.Answers, Answer{Body: []byte(body), Error: a.Error})
+		answer := Answer{Body: []byte(body), Error: a.Error, Waits: a.Waits}
+		for _, c := range a.Chunks {
+			answer.Chunks = append(answer.Chunks, []byte(c))
+		}
+		t.Answers = append(t.Answers, answer)
 	}
 	t.Want = Want{Exit: v.Want.Exit, Message: v.Want.Message, Output: compact(v.Want.Output), SHA256: v.Want.SHA256}
 	if v.Want.Ops == nil {

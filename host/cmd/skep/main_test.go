@@ -52,13 +52,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setup gives a script two free ports, the compile cache that all tests share,
-// and a directory for temporary files that it can look into.
+// setup gives a script two free ports, the modules and the compile cache that all
+// tests share, and a directory for temporary files that it can look into.
 func setup(env *testscript.Env, cache string) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	if err := errors.Join(os.MkdirAll(filepath.Join(home, "tmp"), 0o700), os.Symlink(cache, filepath.Join(home, "skep"))); err != nil {
 		return err
 	}
+	env.Setenv("PLUGINS", filepath.Join(guests.Root(), "bin", "plugins"))
+	env.Setenv("GUESTS", filepath.Join(guests.Root(), "spec", "conformance", "guests"))
 	env.Setenv("XDG_CACHE_HOME", home)
 	env.Setenv("TMPDIR", filepath.Join(home, "tmp"))
 	if err := passTools(env); err != nil {

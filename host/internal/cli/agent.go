@@ -5,6 +5,6 @@ import "github.com/spf13/cobra"
 func (a *app) agentCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "agent", Short: "Look at an agent's module", GroupID: groupCheck,
-		Long: "Agent commands look at modules, the WebAssembly files that agents are made of.",
-	}, a.agentInspectCommand())
+		Long: "Agent commands look at modules, the WebAssembly files that agents are made of, and try them.",
+	}, a.agentInspectCommand(), a.agentCheckCommand())
 }

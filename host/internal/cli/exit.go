@@ -9,6 +9,7 @@ import (
 
 	"skep/host/client"
 	"skep/host/internal/config"
+	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 )
 
@@ -22,8 +23,10 @@ const (
 	exitRefused     = 5
 	exitBudget      = 6
 	exitUnreachable = 7
-	exitTimeout     = 124
-	exitInterrupted = 130
+	// exitNonconforming says that a module failed a check.
+	exitNonconforming = 8
+	exitTimeout       = 124
+	exitInterrupted   = 130
 )
 
 // failure is an error that knows its exit code and what to do about it.
@@ -65,6 +68,7 @@ func explain(err error) *failure {
 	var known *failure
 	var faults config.Faults
 	var module *sandbox.LoadError
+	var weak *guard.Error
 	var refusal *client.Error
 	var gone *client.Unreachable
 	switch {
@@ -76,6 +80,8 @@ func explain(err error) *failure {
 		return &failure{code: exitConfig, err: err}
 	case errors.As(err, &module):
 		return explainModule(module)
+	case errors.As(err, &weak):
+		return &failure{code: exitRefused, err: err}
 	case errors.As(err, &refusal):
 		return explainRefusal(refusal)
 	case errors.As(err, &gone):

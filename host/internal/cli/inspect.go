@@ -7,179 +7,151 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"skep/abi"
 	"skep/host"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/wasmbin"
 )
 
 const inspectHelp = `Inspect reads a module as a host would and says what it is, what it asks for and
-why. It runs nothing of the module but the part that describes it, without any
-grant.
+why, how near it comes to the default limits, and what running it costs. It runs
+nothing of the module but the parts that start and describe it, without any
+grant. What refuses a module is said as well; the exit code is 5 then.
 
-FILE is a .wasm file, or bundled:NAME for one that comes with skep.`
+FILE is a .wasm file, or bundled:NAME for one that comes with skep. The language
+is a guess from what compilers leave behind: no author is held to it.`
+
+const inspectExample = `  skep agent inspect calc.wasm
+  skep agent inspect bundled:script --compile
+  skep agent inspect bundled:script -o json | jq .requests`
 
 func (a *app) agentInspectCommand() *cobra.Command {
-	return &cobra.Command{
+	var compile bool
+	cmd := &cobra.Command{
 		Use: "inspect FILE", Short: "Show what a module is and asks for", Args: takes("the FILE of a module"),
-		Long: inspectHelp, Example: "  skep agent inspect calc.wasm\n  skep agent inspect bundled:script -o json",
-		RunE: a.command(func(cmd *cobra.Command, args []string) error {
-			i, err := a.inspect(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if a.json() {
-				return a.printJSON(i)
-			}
-			return a.printInspection(i)
-		}),
+		Long: inspectHelp, Example: inspectExample,
 	}
+	cmd.Flags().BoolVar(&compile, "compile", false, "compile it anew as well, and say how long that takes")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		i, err := a.inspect(cmd.Context(), args[0], compile)
+		if err != nil {
+			return err
+		}
+		if err := a.printInspection(i); err != nil || i.refusal == nil {
+			return err
+		}
+		return i.refusal
+	})
+	return cmd
 }
 
-// inspection is what can be known of a module without a swarm.
-type inspection struct {
-	File       string          `json:"file"`
-	SHA256     string          `json:"sha256"`
-	Size       int             `json:"size"`
-	ABI        int             `json:"abi"`
-	Descriptor *abi.Descriptor `json:"descriptor"`
-	Imports    []string        `json:"imports"`
-
-	source string
+func (a *app) printInspection(i *inspection) error {
+	if a.json() {
+		return a.printJSON(i)
+	}
+	return a.printf("%s", i.text(a.dataStyle()))
 }
 
-func (a *app) inspect(ctx context.Context, name string) (_ inspection, err error) {
+// inspect finds out all that can be known of a module. Its error is none of the
+// module's.
+func (a *app) inspect(ctx context.Context, name string, compile bool) (*inspection, error) {
 	path, source := name, "file:"+name
 	if bundled, ok := strings.CutPrefix(name, "bundled:"); ok {
 		path, source = filepath.Join(a.env.Plugins, bundled+".wasm"), name
 	}
 	wasm, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return inspection{}, failf(exitNotFound, "there is no module %s", name)
+		return nil, failf(exitNotFound, "there is no module %s", name)
 	}
-	if err != nil {
-		return inspection{}, err
-	}
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())})
-	if err != nil {
-		return inspection{}, err
-	}
-	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	m, err := engine.Load(ctx, sandbox.Source{Name: name, Wasm: wasm})
-	if err != nil {
-		return inspection{}, err
-	}
-	imports, err := importsOf(wasm)
-	return inspection{
-		File: name, SHA256: m.Digest(), Size: m.Size(), ABI: m.Descriptor().ABI,
-		Descriptor: m.Descriptor(), Imports: imports, source: source,
-	}, err
-}
-
-// importsOf lists what a module takes from the host.
-func importsOf(wasm []byte) ([]string, error) {
-	m, err := wasmbin.Admit(wasm, wasmbin.DefaultCaps())
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(m.Imports))
-	for i, imp := range m.Imports {
-		names[i] = imp.Module + "." + imp.Name
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-func (a *app) printInspection(i inspection) error {
-	d, st := i.Descriptor, a.dataStyle()
-	var b strings.Builder
-	row := func(title, text string) { fmt.Fprintf(&b, "%s  %s\n", st.dim(pad(title, 8)), printable(text)) }
-	row("module", strings.TrimSuffix(d.Name+" "+d.Version+": "+d.Description, ": "))
-	row("file", i.File)
-	row("sha256", i.SHA256)
-	row("size", fmt.Sprintf("%s (%d bytes)", binarySize(i.Size), i.Size))
-	row("ABI", fmt.Sprint(i.ABI))
-	title := "agents"
-	for _, agent := range d.Agents {
-		row(title, strings.TrimSuffix(agent.Name+": "+agent.Description, ": "))
-		title = ""
-	}
-	title = "actions"
-	for _, action := range d.Actions {
-		row(title, strings.TrimSuffix(action.Name+": "+action.Description, ": "))
-		title = ""
-	}
-	title = "asks for"
-	for _, text := range requestLines(d) {
-		row(title, text)
-		title = ""
-	}
-	title = "imports"
-	for _, text := range importLines(i.Imports) {
-		row(title, text)
-		title = ""
-	}
-	row("use it", "[agents."+agentName(d)+"]")
-	row("", fmt.Sprintf("source = %q", i.source))
-	row("", fmt.Sprintf("sha256 = %q", i.SHA256))
-	return a.printf("%s", b.String())
-}
-
-func binarySize(n int) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-}
-
-// requestLines says in plain words what a module asks for.
-func requestLines(d *abi.Descriptor) []string {
-	if len(d.Requests) == 0 {
-		return []string{"nothing but mail"}
-	}
-	lines := make([]string, len(d.Requests))
-	for i, r := range d.Requests {
-		need := "needs"
-		if r.Optional {
-			need = "would like"
-		}
-		lines[i] = fmt.Sprintf("%s %s: %s", need, host.Wants(r), oneLine(r.Reason))
-	}
-	return lines
-}
-
-// importLines groups imports by the module they come from.
-func importLines(imports []string) []string {
-	const wide = 90
-	if len(imports) == 0 {
-		return []string{"nothing"}
-	}
-	var lines []string
-	last := ""
-	for _, name := range imports {
-		module, function, _ := strings.Cut(name, ".")
-		switch n := len(lines) - 1; {
-		case module != last:
-			lines, last = append(lines, module+": "+function), module
-		case len(lines[n])+len(function) > wide:
-			lines[n] += ","
-			lines = append(lines, "  "+function)
-		default:
-			lines[n] += ", " + function
+	i := newInspection(name, source, wasm)
+	metered := i.read(wasm)
+	if compile && metered != nil {
+		if err := a.compileAnew(ctx, i, wasm, metered); err != nil {
+			return nil, err
 		}
 	}
-	return lines
+	return i, a.inWith(ctx, a.cacheDir(), func(e *sandbox.Engine) error { return i.load(ctx, e, wasm) })
 }
 
-// agentName suggests what to call an agent of this module.
-func agentName(d *abi.Descriptor) string {
-	if len(d.Agents) > 0 {
-		return printable(d.Agents[0].Name)
+// inWith calls do with an engine of its own.
+func (a *app) inWith(ctx context.Context, cache string, do func(e *sandbox.Engine) error) error {
+	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: cache, Child: host.Compiler(a.compiler())})
+	if err != nil {
+		return err
 	}
-	return printable(d.Name)
+	return errors.Join(do(engine), engine.Close(context.WithoutCancel(ctx)))
+}
+
+// compileAnew loads the module beside the compile cache and takes the time. A
+// refusal shows when it is loaded as usual.
+func (a *app) compileAnew(ctx context.Context, i *inspection, wasm, metered []byte) error {
+	dir, err := os.MkdirTemp("", "skep-inspect-")
+	if err != nil {
+		return err
+	}
+	i.Compile = &compileView{Cached: sandbox.Compiled(a.cacheDir(), metered)}
+	err = a.inWith(ctx, dir, func(e *sandbox.Engine) error {
+		begin := time.Now()
+		_, err := e.Load(ctx, sandbox.Source{Name: i.File, Wasm: wasm})
+		i.Compile.Millis = time.Since(begin).Milliseconds()
+		var refused *sandbox.LoadError
+		if errors.As(err, &refused) {
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// load asks a sandbox, which has the last word.
+func (i *inspection) load(ctx context.Context, e *sandbox.Engine, wasm []byte) error {
+	m, err := e.Load(ctx, sandbox.Source{Name: i.File, Wasm: wasm})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.As(err, &i.refusal) {
+		i.Refused = &refusedView{Step: i.refusal.Step, Key: i.refusal.Key, Reason: i.refusal.Err.Error()}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	i.describe(m.Descriptor())
+	s, exit := m.Startup(ctx, sandbox.Limits{})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case exit != nil:
+		i.Start = &startView{Failed: fmt.Sprintf("%v", exit)}
+	default:
+		i.Start = &startView{Memory: s.Memory, Image: s.Image, Reset: s.Reset, Anew: s.Restless}
+	}
+	return nil
+}
+
+// read finds out what shows without compiling anything. It returns the metered
+// module, or nil where the module is not admitted.
+func (i *inspection) read(wasm []byte) []byte {
+	m, err := wasmbin.Admit(wasm, wasmbin.GenerousCaps())
+	if err != nil {
+		return nil
+	}
+	i.structure(m)
+	admitted, err := wasmbin.Admit(wasm, wasmbin.DefaultCaps())
+	if err != nil {
+		return nil
+	}
+	bare, err := admitted.MeterBare(wasmbin.Options{})
+	if err != nil {
+		return nil
+	}
+	i.Metering = &meterView{Code: m.CodeSize(), Metered: bare.Code, Charges: bare.Charges}
+	return bare.Wasm
 }

@@ -24,6 +24,10 @@ type mailview struct {
 	last  string // id of the message that was printed last
 	begun bool
 	err   error // of the first line that could not be written
+
+	live  bool             // there is a line that can change
+	shown int              // how much stands on it
+	turns map[int64]pieces // of turns that are under way
 }
 
 // Bounds of a column that holds names, and of a line.
@@ -38,7 +42,7 @@ const (
 // newMailview prints to w. Names that are known beforehand make the columns
 // fit from the first line on.
 func newMailview(w io.Writer, st style, width int, names ...string) *mailview {
-	v := &mailview{w: w, style: st, width: max(cmp.Or(width, defaultWidth), minWide), names: minNames}
+	v := &mailview{w: w, style: st, width: max(cmp.Or(width, defaultWidth), minWide), names: minNames, turns: map[int64]pieces{}}
 	for _, name := range names {
 		v.fit(name)
 	}
@@ -49,7 +53,8 @@ func (v *mailview) fit(name string) {
 	v.names = min(max(v.names, utf8.RuneCountInString(name)), maxNames)
 }
 
-// event prints an event that tells of mail, or of an agent's failure.
+// event prints an event that tells of mail, of what an agent shows meanwhile, or
+// of its failure.
 func (v *mailview) event(e client.Event) {
 	at, _ := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if v.start.IsZero() {
@@ -59,10 +64,17 @@ func (v *mailview) event(e client.Event) {
 		v.message(at, m, costOf(e))
 		return
 	}
+	if m, ok := e.Emission(); ok {
+		v.emission(at, e.Name, m)
+		return
+	}
 	switch {
 	case troubles[e.Name]:
 		v.trouble(at, e)
-	case v.all && !e.Ends() && e.Name != "task_complete_call":
+	case e.Ends():
+		v.wipe()
+		clear(v.turns)
+	case v.all && e.Name != "task_complete_call":
 		v.other(at, e)
 	}
 }
@@ -118,7 +130,12 @@ func (v *mailview) head() {
 }
 
 func (v *mailview) line(left, text string) {
-	if _, err := fmt.Fprintln(v.w, strings.TrimRight(left+text, " ")); err != nil && v.err == nil {
+	v.wipe()
+	v.write(strings.TrimRight(left+text, " ") + "\n")
+}
+
+func (v *mailview) write(text string) {
+	if _, err := io.WriteString(v.w, text); err != nil && v.err == nil {
 		v.err = err
 	}
 }

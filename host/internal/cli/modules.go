@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"skep/host"
 	"skep/host/internal/config"
+	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 )
 
@@ -46,13 +46,17 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 		good[m.Digest()] = true
 		found.grants = append(found.grants, host.ModuleFaults(cfg, agent, m)...)
 	}
+	var weak *guard.Error
+	if err := guard.Dir(a.dataDir()); errors.As(err, &weak) {
+		found.refused = append(found.refused, cfg.Fault(fmt.Sprintf("the data directory is refused: %v", err)))
+	}
 	found.modules = len(good)
 	return found, nil
 }
 
 // loadModule loads an agent's module.
 func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent) (*sandbox.Module, error) {
-	wasm, err := os.ReadFile(agent.Source.Path)
+	wasm, err := guard.ReadFile(agent.Source.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +69,10 @@ func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent)
 // refusedModule places a refusal at the line that decides.
 func refusedModule(cfg *config.Config, agent config.Agent, err error) config.Fault {
 	var refusal *sandbox.LoadError
+	var weak *guard.Error
+	if errors.As(err, &weak) {
+		return cfg.Fault(fmt.Sprintf("the module %s is refused: %v", sourceText(agent.Source), err), "agents", agent.Name, "source")
+	}
 	if !errors.As(err, &refusal) {
 		return cfg.Fault(fmt.Sprintf("the module %s cannot be read: %v", sourceText(agent.Source), err), "agents", agent.Name, "source")
 	}

@@ -44,7 +44,7 @@ func (a *app) root() *cobra.Command {
 	)
 	a.common.register(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.taskCommand(),
-		a.validateCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.validateCommand(), a.replayCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
 	return root
 }
 

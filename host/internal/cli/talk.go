@@ -39,6 +39,7 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 	}
 	st := a.noteStyle()
 	view := newMailview(a.env.Stderr, st, a.env.Width, append(t.names, "you")...)
+	view.live = a.env.StderrTerminal && a.env.Width >= minWide && a.env.get("TERM") != "dumb"
 	task := ""
 	x := &exchange{
 		client: c, post: post,
@@ -53,11 +54,15 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 				view.event(e)
 			}
 		},
-		missed:   func(err error) { a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error())) },
+		missed: func(err error) {
+			view.wipe()
+			a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error()))
+		},
 		answered: func() { a.answered.Store(true) },
 	}
 	begun := time.Now()
 	out, err := x.run(ctx)
+	view.wipe()
 	if t.settled != nil {
 		t.settled()
 	}

@@ -15,7 +15,8 @@ nothing. Each fault is one line on stderr:
   FILE:LINE:COL: what is wrong (did you mean "…"?)
 
 Exit codes: 3 the file has faults, 4 it is not there, 5 the only faults are
-modules that are refused (digest, structure, ABI).`
+modules that are refused (digest, structure, ABI), and files or directories that
+others could replace.`
 
 const validateExample = `  skep validate
   skep validate --explain            every limit in force, with its key

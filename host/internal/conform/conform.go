@@ -1,103 +1,125 @@
-// Package conform owns the judgement on modules: it runs the vectors of
-// spec/conformance in a real sandbox and reports what differs. It must not know
-// how a host grants, routes or stores: ops are answered from the vectors.
+// Package conform owns the judgement on modules: it tries a module with the
+// vectors of spec/conformance in a real sandbox and says what it cannot bear. It
+// must not know how a host grants, routes or stores: ops are answered from the
+// vectors.
+//
+// [Check] tries any agent module, whatever it does. One that claims to be a
+// conformance guest is also held to what such a guest must do, byte for byte.
 package conform
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"skep/host/internal/sandbox"
-	"skep/spec/conformance"
 )
 
-// Case is the verdict on one vector.
-type Case struct {
-	Name string `json:"name"`
-	// Problems say what differs; none is a pass.
-	Problems []string `json:"problems,omitempty"`
+// Result is what came of a check.
+type Result string
+
+// The results.
+const (
+	Pass Result = "pass"
+	Fail Result = "fail"
+	// Note is no failure, but worth a look.
+	Note Result = "note"
+	// NotApplicable is a check that this module gives nothing to do.
+	NotApplicable Result = "not-applicable"
+)
+
+// Verdict is what one check found.
+type Verdict struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	// Detail says what was looked at, or what to do.
+	Detail string `json:"detail"`
+	// Problems say what is wrong, or worth a look, each by itself.
+	Problems []string `json:"problems"`
 }
+
+// Kinds of module.
+const (
+	KindAgent       = "agent"
+	KindConformance = "conformance"
+)
+
+// guestName is the name in the descriptor of every conformance guest.
+const guestName = "conform"
 
 // Report is the verdict on a module.
 type Report struct {
-	Cases  []Case `json:"cases"`
-	Failed int    `json:"failed"`
+	File   string    `json:"file"`
+	Digest string    `json:"digest"`
+	Kind   string    `json:"kind"`
+	Checks []Verdict `json:"checks"`
+	Passed int       `json:"passed"`
+	Failed int       `json:"failed"`
 }
 
-// Check runs all vectors against a module that claims to be a conformance
-// guest. Each runs twice: the same turn must take the same way.
-func Check(ctx context.Context, m *sandbox.Module) (Report, error) {
-	vectors, err := conformance.Turns()
+// Options are what a check may be told.
+type Options struct {
+	// Engine is how the sandboxes are made in which the module runs.
+	Engine sandbox.Options
+	// Only is the name of the one check to make; empty makes all.
+	Only string
+	// Progress, if it is set, is told what begins: the name of a check, or
+	// "load".
+	Progress func(name string)
+}
+
+// ErrNoCheck says that [Options.Only] names no check.
+var ErrNoCheck = errors.New("there is no such check")
+
+// Check tries a module. A module that a host would refuse is a
+// *sandbox.LoadError; the end of ctx is its cause.
+func Check(ctx context.Context, src sandbox.Source, o Options) (r Report, err error) {
+	list, err := chosen(o.Only)
 	if err != nil {
-		return Report{}, fmt.Errorf("conform: %w", err)
+		return r, err
 	}
-	var r Report
-	for _, v := range vectors {
-		first, second := Run(ctx, m, v), Run(ctx, m, v)
-		c := Case{Name: v.Name, Problems: append(Judge(v.Want, first), repeats(first, second)...)}
-		if len(c.Problems) > 0 {
-			r.Failed++
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress("load")
+	s, err := newSubject(ctx, src, o.Engine)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.close(context.WithoutCancel(ctx))) }()
+	r = Report{File: src.Name, Digest: s.module.Digest(), Kind: s.kind(), Checks: []Verdict{}}
+	for _, c := range list {
+		progress(c.name)
+		v := c.verdict(ctx, s)
+		if ctx.Err() != nil {
+			return Report{}, context.Cause(ctx)
 		}
-		r.Cases = append(r.Cases, c)
+		r.add(v)
 	}
 	return r, nil
 }
 
-// Judge compares an outcome with what is wanted.
-func Judge(want conformance.Want, got Outcome) []string {
-	var problems []string
-	differ := func(what, got, want string) {
-		if got != want {
-			problems = append(problems, fmt.Sprintf("%s\n got %s\nwant %s", what, clip(got), clip(want)))
+func (r *Report) add(v Verdict) {
+	switch v.Result {
+	case Pass:
+		r.Passed++
+	case Fail:
+		r.Failed++
+	}
+	r.Checks = append(r.Checks, v)
+}
+
+// chosen lists the checks to make.
+func chosen(only string) ([]check, error) {
+	all := checks()
+	if only == "" {
+		return all, nil
+	}
+	for _, c := range all {
+		if c.name == only {
+			return []check{c}, nil
 		}
 	}
-	if got.Exit != want.Exit {
-		return []string{fmt.Sprintf("the turn ended as %q (%s), not as %q", got.Exit, got.Message, want.Exit)}
-	}
-	switch {
-	case want.SHA256 != "":
-		differ("sha256 of the output", fmt.Sprintf("%x", sha256.Sum256(got.Output)), want.SHA256)
-	case want.Exit == "" || want.Exit == string(sandbox.ExitFailed):
-		differ("output", string(got.Output), string(want.Output))
-	}
-	if want.Message != "" {
-		differ("message", got.Message, want.Message)
-	}
-	if want.Ops == nil {
-		return problems
-	}
-	for i := range max(len(want.Ops), len(got.Ops)) {
-		differ(fmt.Sprintf("op %d of the turn", i+1), opText(got.Ops, i), opText(want.Ops, i))
-	}
-	return problems
-}
-
-func opText(ops []conformance.Op, i int) string {
-	if i >= len(ops) {
-		return "nothing"
-	}
-	return fmt.Sprintf("%d %s", ops[i].Number, ops[i].Request)
-}
-
-// repeats compares two runs of the same turn.
-func repeats(first, second Outcome) []string {
-	switch {
-	case first.Exit != second.Exit || !bytes.Equal(first.Output, second.Output):
-		return []string{fmt.Sprintf("the turn did not repeat: %q %s, then %q %s",
-			first.Exit, clip(string(first.Output)), second.Exit, clip(string(second.Output)))}
-	case first.Fuel != second.Fuel:
-		return []string{fmt.Sprintf("the turn burned %d units of fuel, then %d", first.Fuel, second.Fuel)}
-	}
-	return nil
-}
-
-// clip bounds what a report shows of a text.
-func clip(s string) string {
-	const most = 2000
-	if len(s) > most {
-		return fmt.Sprintf("%s… (%d bytes)", s[:most], len(s))
-	}
-	return s
+	return nil, fmt.Errorf("%w: %q", ErrNoCheck, only)
 }

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"skep/host/internal/conform"
 	"skep/host/internal/guests"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/wasmbin"
 	"skep/spec/conformance"
 )
 
@@ -53,46 +55,146 @@ func engine(t *testing.T) *sandbox.Engine {
 	return e
 }
 
-// Four guests in four languages answer byte-equal: each passes every vector.
+// tried is the report on a module.
+func tried(t *testing.T, wasm []byte, o sandbox.Options) conform.Report {
+	t.Helper()
+	r, err := conform.Check(t.Context(), sandbox.Source{Name: t.Name(), Wasm: wasm}, conform.Options{Engine: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Checks) != len(conform.List()) {
+		t.Errorf("%d checks of %d", len(r.Checks), len(conform.List()))
+	}
+	return r
+}
+
+// passes wants a report without a failure.
+func passes(t *testing.T, r conform.Report) {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Result == conform.Fail {
+			t.Errorf("%s: %s: %s", c.Name, c.Detail, strings.Join(c.Problems, "\n"))
+		} else {
+			t.Logf("%s: %s: %s %q", c.Result, c.Name, c.Detail, c.Problems)
+		}
+	}
+	if r.Failed != 0 || r.Passed < 10 {
+		t.Errorf("%d passed, %d failed", r.Passed, r.Failed)
+	}
+}
+
+// Four guests in four languages answer byte-equal: each passes every vector, and
+// everything else.
 func TestGuestsConform(t *testing.T) {
 	t.Parallel()
-	e := engine(t)
 	for name, wasm := range modules(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, err := e.Load(t.Context(), sandbox.Source{Name: name, Wasm: wasm})
-			if err != nil {
-				t.Fatal(err)
+			r := tried(t, wasm, sandbox.Options{CacheDir: guests.CacheDir(t)})
+			passes(t, r)
+			if r.Kind != conform.KindConformance {
+				t.Errorf("taken for an %s", r.Kind)
 			}
-			report, err := conform.Check(t.Context(), m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(report.Cases) < 50 {
-				t.Errorf("only %d cases", len(report.Cases))
-			}
-			for _, c := range report.Cases {
-				if len(c.Problems) > 0 {
-					t.Errorf("%s: %s", c.Name, strings.Join(c.Problems, "\n"))
+			for _, c := range r.Checks {
+				if c.Name == "vectors" && c.Result != conform.Pass {
+					t.Errorf("the vectors: %s", c.Result)
 				}
 			}
 		})
 	}
 }
 
-// A module that is no conformance guest fails, and the report says how.
-func TestAnotherModuleFails(t *testing.T) {
+// Every agent of this repository passes.
+func TestOurAgentsPass(t *testing.T) {
 	t.Parallel()
-	m, err := engine(t).Load(t.Context(), sandbox.Source{Name: "script", Wasm: guests.Bytes(t, "plugins/script")})
+	all, err := guests.All(guests.Root())
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := conform.Check(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
+	seen := 0
+	for _, g := range all {
+		if strings.HasPrefix(g.Name, "testguests/") {
+			continue // made to misbehave
+		}
+		seen++
+		t.Run(g.Name, func(t *testing.T) {
+			t.Parallel()
+			r := tried(t, guests.Bytes(t, g.Name), sandbox.Options{CacheDir: guests.CacheDir(t)})
+			passes(t, r)
+			if r.Kind != conform.KindAgent {
+				t.Errorf("taken for a %s guest", r.Kind)
+			}
+		})
 	}
-	if report.Failed < 50 || report.Failed > len(report.Cases) {
-		t.Errorf("%d of %d cases failed", report.Failed, len(report.Cases))
+	if seen < 5 {
+		t.Errorf("only %d agents", seen)
+	}
+}
+
+// A module that is refused is no failed check.
+func TestRefusedModule(t *testing.T) {
+	t.Parallel()
+	var refusal *sandbox.LoadError
+	_, err := conform.Check(t.Context(), sandbox.Source{Name: "x", Wasm: []byte("x")}, conform.Options{})
+	if !errors.As(err, &refusal) || refusal.Step != sandbox.StepAdmit {
+		t.Errorf("%v", err)
+	}
+	caps := wasmbin.DefaultCaps()
+	caps.Functions = 1
+	_, err = conform.Check(t.Context(), sandbox.Source{Name: "x", Wasm: guest().agent(ok)}, conform.Options{Engine: sandbox.Options{Caps: caps}})
+	if !errors.As(err, &refusal) || refusal.Key != "limits.module.functions" {
+		t.Errorf("%v", err)
+	}
+}
+
+// One check can be chosen, and the end of the context is no verdict.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	src := sandbox.Source{Name: "x", Wasm: guest().agent(ok)}
+	var steps []string
+	o := conform.Options{Only: "turns", Progress: func(name string) { steps = append(steps, name) }}
+	r, err := conform.Check(t.Context(), src, o)
+	if err != nil || len(r.Checks) != 1 || r.Checks[0].Name != "turns" || r.Passed != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if !slices.Equal(steps, []string{"load", "turns"}) {
+		t.Errorf("progress %q", steps)
+	}
+	if _, err := conform.Check(t.Context(), src, conform.Options{Only: "luck"}); !errors.Is(err, conform.ErrNoCheck) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	_, err = conform.Check(ctx, src, conform.Options{Progress: func(name string) {
+		if name == "turns" {
+			cancel(why)
+		}
+	}})
+	if !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A fault of the host would be found: two runs that differ in anything.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	one := conform.Outcome{Output: []byte("{}"), Ops: []conformance.Op{{Number: 3}}, Fuel: 7}
+	if found := conform.Repeats(one, one); found != nil {
+		t.Errorf("%q", found)
+	}
+	for name, change := range map[string]func(o *conform.Outcome){
+		"did not repeat":  func(o *conform.Outcome) { o.Output = nil },
+		"then \"trap\"":   func(o *conform.Outcome) { o.Exit = "trap" },
+		"x {}":            func(o *conform.Outcome) { o.Message = "x" },
+		"then nothing":    func(o *conform.Outcome) { o.Ops = nil },
+		"then 4 ":         func(o *conform.Outcome) { o.Ops = []conformance.Op{{Number: 4}} },
+		"7 units of fuel": func(o *conform.Outcome) { o.Fuel = 8 },
+	} {
+		other := one
+		change(&other)
+		if found := strings.Join(conform.Repeats(one, other), "\n"); !strings.Contains(found, name) {
+			t.Errorf("%s: %q", name, found)
+		}
 	}
 }
 

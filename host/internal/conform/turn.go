@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -18,47 +17,30 @@ type Outcome struct {
 	Output  []byte
 	Ops     []conformance.Op
 	Fuel    uint64
-}
 
-// patience bounds one turn.
-const patience = time.Minute
+	status    abi.Status
+	began     bool   // skep_turn was called
+	startFuel uint64 // what the start of the module took, where it ran
+}
 
 // Run plays one vector.
 func Run(ctx context.Context, m *sandbox.Module, v conformance.Turn) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s := &script{answers: v.Answers}
+	s := &script{vector: v, clock: newClock(), off: make(chan struct{})}
 	r := m.Turn(ctx, sandbox.Turn{
-		Input: v.Input, Seed: [32]byte{1}, Clock: newClock(), Ops: s,
+		Input: v.Input, Seed: [32]byte{1}, Clock: s.clock, Ops: s, Cancelled: s.off,
 		Limits: sandbox.Limits{Output: v.OutputLimit},
 	})
-	out := Outcome{Output: r.Output, Ops: s.asked, Fuel: r.Fuel}
+	return outcome(r, s.asked)
+}
+
+func outcome(r sandbox.Result, asked []conformance.Op) Outcome {
+	out := Outcome{Output: r.Output, Ops: asked, Fuel: r.Fuel, status: r.Status, startFuel: r.StartFuel}
 	if r.Exit != nil {
 		out.Exit, out.Message = string(r.Exit.Kind), r.Exit.Message
 	}
 	return out
-}
-
-// script answers ops in the order of a vector.
-type script struct {
-	answers []conformance.Answer
-	asked   []conformance.Op
-}
-
-// Call gives the next answer.
-func (s *script) Call(_ context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
-	s.asked = append(s.asked, conformance.Op{Number: int32(op), Request: request(req)})
-	n := len(s.asked) - 1
-	if n >= len(s.answers) {
-		return nil, abi.Errorf(abi.CodeUnsupported, op, "op", "the vector has no answer to op %d of the turn", n+1)
-	}
-	a := s.answers[n]
-	if a.Error == nil {
-		return bytes.Clone(a.Body), nil
-	}
-	e := &abi.Error{Code: code(a.Error.Code), Op: a.Error.Op, Reason: a.Error.Reason,
-		RetryAfterMS: a.Error.RetryAfterMS, Message: a.Error.Message}
-	return nil, e
 }
 
 func request(req []byte) string {

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skep/host"
+	"skep/host/internal/conform"
+	"skep/host/internal/sandbox"
+)
+
+const checkHelp = `Check tries an agent's module and says what it cannot bear: large inputs, short
+buffers, every error, being called off, and more. It needs no swarm and leaves
+nothing behind: ops are answered from the conformance vectors that skep carries.
+
+FILE is a .wasm file, or bundled:NAME for one that comes with skep. The exit
+code is 8 when a check fails, and 5 when a host would refuse the module.`
+
+const checkExample = `  skep agent check calc.wasm
+  skep agent check calc.wasm --only errors
+  skep agent check bundled:script -o json | jq .failed
+  skep agent check --list`
+
+func (a *app) agentCheckCommand() *cobra.Command {
+	var only string
+	var list bool
+	cmd := &cobra.Command{
+		Use: "check FILE", Short: "Try a module with everything an agent must bear",
+		Long: checkHelp, Example: checkExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return atMost(0)(cmd, args)
+			}
+			return takes("the FILE of a module")(cmd, args)
+		},
+	}
+	cmd.Flags().StringVar(&only, "only", "", "make one check, by its `NAME`")
+	cmd.Flags().BoolVar(&list, "list", false, "list the checks and make none")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		if list {
+			return a.listChecks()
+		}
+		return a.checkAgent(cmd.Context(), args[0], only)
+	})
+	return cmd
+}
+
+func (a *app) listChecks() error {
+	list := conform.List()
+	if a.json() {
+		return a.printJSON(list)
+	}
+	for _, c := range list {
+		if err := a.printf("%s  %s\n", pad(c.Name, checkWidth), c.About); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWidth is the column of the names of checks.
+const checkWidth = 18
+
+func (a *app) checkAgent(ctx context.Context, name, only string) error {
+	wasm, err := a.readModule(name)
+	if err != nil {
+		return err
+	}
+	p := &progress{app: a, patience: slowStep}
+	defer p.stop()
+	report, err := conform.Check(ctx, sandbox.Source{Name: name, Wasm: wasm}, conform.Options{
+		Engine: sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())},
+		Only:   only, Progress: p.begin,
+	})
+	if errors.Is(err, conform.ErrNoCheck) {
+		return usagef("%w", err).help("`skep agent check --list` names all")
+	}
+	if err != nil {
+		return err
+	}
+	p.stop()
+	if err := a.printReport(report); err != nil {
+		return err
+	}
+	if report.Failed > 0 {
+		return reported(exitNonconforming)
+	}
+	return nil
+}
+
+// readModule reads a module by its file, or as one that comes with skep.
+func (a *app) readModule(name string) ([]byte, error) {
+	path := name
+	if bundled, ok := strings.CutPrefix(name, "bundled:"); ok {
+		path = filepath.Join(a.env.Plugins, bundled+".wasm")
+	}
+	wasm, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failf(exitNotFound, "there is no module %s", name)
+	}
+	return wasm, err
+}
+
+func (a *app) printReport(r conform.Report) error {
+	if a.json() {
+		return a.printJSON(r)
+	}
+	return a.printf("%s", reportText(r, a.dataStyle()))
+}
+
+// reportText has a line for every check, and below it what is wrong.
+func reportText(r conform.Report, st style) string {
+	var b strings.Builder
+	for _, c := range r.Checks {
+		fmt.Fprintf(&b, "%s  %s  %s\n", resultWord(c.Result, st), pad(c.Name, checkWidth), printable(c.Detail))
+		for _, p := range c.Problems {
+			indent := "\n" + strings.Repeat(" ", checkWidth+10)
+			b.WriteString(strings.Repeat(" ", checkWidth+8) + "- " + strings.ReplaceAll(printable(p), "\n", indent) + "\n")
+		}
+	}
+	text := fmt.Sprintf("%s: %s passed, %d failed", r.File, plural(int64(r.Passed), "check"), r.Failed)
+	if r.Kind == conform.KindConformance {
+		text += " (a conformance guest)"
+	}
+	return b.String() + printable(text) + "\n"
+}
+
+func resultWord(r conform.Result, st style) string {
+	switch r {
+	case conform.Pass:
+		return st.green("pass")
+	case conform.Fail:
+		return st.red("FAIL")
+	case conform.Note:
+		return st.yellow("note")
+	}
+	return st.dim("n/a ")
+}
+
+// slowStep is how long a step may take before it is named.
+const slowStep = 2 * time.Second
+
+// progress names the steps that take long.
+type progress struct {
+	app      *app
+	patience time.Duration
+	timer    *time.Timer
+}
+
+// begin ends the step before.
+func (p *progress) begin(step string) {
+	p.stop()
+	p.timer = time.AfterFunc(p.patience, func() { p.app.notef("%s takes a while …", step) })
+}
+
+func (p *progress) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"skep/abi"
+	"skep/host"
+)
+
+const replayHelp = `Replay runs the recorded turns of a task again, on the modules they ran on, and
+compares what they do: the calls they make, what they write, the fuel they use.
+Every call is answered from the record; nothing is sent anywhere. The data
+directory is only read, also while a host is using it.
+
+It prints equal, or diverged with the first difference. With --turn and --at it
+stops at a call and shows what the agent asked and was told.
+
+Exit codes: 0 all turns did the same, 1 one did not, 4 there is no such task,
+turn or call.`
+
+const replayExample = `  skep replay 3b0e4c1a-…
+  skep replay 3b0e4c1a-… --turn 2 --at 5    the fifth call of the second turn
+  skep replay 3b0e4c1a-… -o json | jq .equal`
+
+func (a *app) replayCommand() *cobra.Command {
+	var opt host.ReplayOptions
+	cmd := &cobra.Command{
+		Use: "replay TASK", Short: "Run recorded turns again and compare", GroupID: groupCheck,
+		Long: replayHelp, Example: replayExample, Args: takes("the ID of a task"),
+	}
+	cmd.Flags().Int64Var(&opt.Turn, "turn", 0, "`N`umber of the turn, from 1 (default all)")
+	cmd.Flags().StringVar(&opt.At, "at", "", "stop at this `CALL` of the turn, as in 3, and show it")
+	cmd.Flags().StringVar(&opt.Instance, "instance", "", "the task's `INSTANCE`, as in user:alice, where several have the ID")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		switch {
+		case cmd.Flags().Changed("turn") && opt.Turn < 1:
+			return usagef("--turn counts from 1")
+		case opt.At != "" && opt.Turn == 0:
+			return usagef("--at needs --turn, as in --turn 2 --at 5")
+		}
+		opt.Task = args[0]
+		return a.replay(cmd, opt)
+	})
+	return cmd
+}
+
+func (a *app) replay(cmd *cobra.Command, opt host.ReplayOptions) (err error) {
+	if opt.Config, err = a.loadConfig(); err != nil {
+		return err
+	}
+	opt.DataDir, opt.CacheDir, opt.Compiler = a.dataDir(), a.cacheDir(), a.compiler()
+	turns, err := host.Replay(cmd.Context(), opt)
+	if errors.Is(err, host.ErrNotFound) {
+		return &failure{code: exitNotFound, err: err}
+	}
+	if err != nil {
+		return err
+	}
+	if opt.At != "" && turns[0].Seen != nil {
+		return a.printSeen(turns[0])
+	}
+	return a.printReplay(opt.Task, turns)
+}
+
+// replayedJSON is the JSON of one turn.
+type replayedJSON struct {
+	Turn       int64  `json:"turn"`
+	Agent      string `json:"agent"`
+	Ops        int    `json:"ops"`
+	Fuel       uint64 `json:"fuel"`
+	Equal      bool   `json:"equal"`
+	Difference string `json:"difference,omitempty"`
+}
+
+func (a *app) printReplay(task string, turns []host.ReplayedTurn) error {
+	out := struct {
+		Task  string         `json:"task"`
+		Equal bool           `json:"equal"`
+		Turns []replayedJSON `json:"turns"`
+	}{task, true, nil}
+	for _, t := range turns {
+		equal := t.Difference == ""
+		out.Equal = out.Equal && equal
+		out.Turns = append(out.Turns, replayedJSON{t.Turn, t.Agent, t.Ops, t.Fuel, equal, t.Difference})
+	}
+	var err error
+	if a.json() {
+		err = a.printJSON(out)
+	} else {
+		err = a.printTurns(out.Turns, out.Equal)
+	}
+	if err == nil && !out.Equal {
+		return reported(exitFailed)
+	}
+	return err
+}
+
+func (a *app) printTurns(turns []replayedJSON, equal bool) error {
+	for _, t := range turns {
+		a.notef("turn %d of %s: %s, %d fuel%s", t.Turn, printable(t.Agent), plural(int64(t.Ops), "op"), t.Fuel, unequal(t))
+	}
+	if equal {
+		return a.printf("equal\n")
+	}
+	return a.printf("diverged\n")
+}
+
+func unequal(t replayedJSON) string {
+	if t.Equal {
+		return ""
+	}
+	return ": " + printable(t.Difference)
+}
+
+// printSeen shows one call.
+func (a *app) printSeen(t host.ReplayedTurn) error {
+	s := t.Seen
+	fault := ""
+	if s.Err != nil {
+		fault = s.Err.Error()
+	}
+	if a.json() {
+		return a.printJSON(struct {
+			Turn    int64           `json:"turn"`
+			Agent   string          `json:"agent"`
+			Call    string          `json:"call"`
+			Op      string          `json:"op"`
+			Request json.RawMessage `json:"request"`
+			Answer  json.RawMessage `json:"answer,omitempty"`
+			Error   string          `json:"error,omitempty"`
+			Time    string          `json:"time"`
+		}{t.Turn, t.Agent, s.Call, s.Op.String(), asJSON(s.Request), asJSON(s.Answer), fault, abi.FormatTime(s.Time)})
+	}
+	st := a.dataStyle()
+	for _, row := range [][2]string{
+		{"turn", fmt.Sprintf("%d of %s", t.Turn, printable(t.Agent))}, {"call", s.Call + " " + s.Op.String()}, {"time", abi.FormatTime(s.Time)},
+		{"asked", printable(string(s.Request))}, {"told", printable(string(s.Answer))}, {"error", printable(fault)},
+	} {
+		if row[1] == "" {
+			continue
+		}
+		if err := a.printf("%s  %s\n", st.dim(pad(row[0], 5)), row[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asJSON is what an agent was told: JSON as it is, text as a string, anything
+// else as base64.
+func asJSON(b []byte) json.RawMessage {
+	if len(b) == 0 {
+		return nil
+	}
+	if json.Valid(b) {
+		return b
+	}
+	var raw []byte
+	if utf8.Valid(b) {
+		raw, _ = json.Marshal(string(b)) // a string always encodes
+	} else {
+		raw, _ = json.Marshal(b) // and so do bytes
+	}
+	return raw
+}

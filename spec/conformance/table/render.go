@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// tablePath is where the table lies in the repository.
+const tablePath = "spec/CONFORMANCE.md"
+
+//go:embed statements.json
+var statementsJSON []byte
+
+// statement is something MAIL 1.3 asks for, in our own words.
+type statement struct {
+	ID    string `json:"id"`
+	Level string `json:"level"`
+	Text  string `json:"text"`
+	// Open says why no test is due yet; empty means that one is.
+	Open string `json:"open"`
+}
+
+// chapter is a table of its own.
+type chapter struct {
+	Title      string      `json:"title"`
+	Text       string      `json:"text"`
+	Statements []statement `json:"statements"`
+}
+
+func readStatements() (chapters []chapter, err error) {
+	dec := json.NewDecoder(bytes.NewReader(statementsJSON))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&chapters); err != nil {
+		return nil, fmt.Errorf("statements.json: %w", err)
+	}
+	return chapters, nil
+}
+
+const preface = `# What of MAIL 1.3 is tested
+
+Made by ` + "`make conformance`" + ` from spec/conformance/table/statements.json, from the tests
+that name a statement, and from how they went. Edit those, not this file.
+`
+
+// render writes the table. result tells how the tests of a statement went.
+func render(chapters []chapter, tests map[string][]test, result func(id string, of []test) string) string {
+	var b strings.Builder
+	b.WriteString(preface)
+	for _, c := range chapters {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| id | level | statement | tests | result |\n|---|---|---|---|---|\n", c.Title, c.Text)
+		for _, s := range c.Statements {
+			how := s.Open
+			if of := tests[s.ID]; len(of) > 0 {
+				how = result(s.ID, of)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.ID, s.Level, s.Text, place(tests[s.ID]), how)
+		}
+	}
+	return b.String()
+}
+
+// place names tests, each directory once.
+func place(of []test) string {
+	var b strings.Builder
+	dir := ""
+	for _, t := range of {
+		switch {
+		case t.dir != dir && dir != "":
+			b.WriteString("; " + t.dir + " ")
+		case t.dir != dir:
+			b.WriteString(t.dir + " ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(t.name)
+		dir = t.dir
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../../.."
+
+// TestTable: every statement that is due has a test, every id that a test names is
+// a statement, and the table says just that, with all tests passed.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	chapters, err := readStatements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := findTests(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, c := range chapters {
+		for _, s := range c.Statements {
+			if known[s.ID] {
+				t.Errorf("%s stands twice in statements.json", s.ID)
+			}
+			known[s.ID] = true
+			if s.Open == "" && len(tests[s.ID]) == 0 {
+				t.Errorf("no test names %s: %s", s.ID, s.Text)
+			}
+		}
+	}
+	for id, of := range tests {
+		if !known[id] {
+			t.Errorf("%s names %s, which is not in statements.json", place(of), id)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(tablePath)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| ([RSG]-\d+) .*\| ([^|]*) \|$`)
+	went := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(raw), -1) {
+		went[m[1]] = m[2]
+	}
+	want := render(chapters, tests, func(id string, _ []test) string {
+		if went[id] != "pass" {
+			t.Errorf("the table says %q of the tests of %s", went[id], id)
+		}
+		return went[id]
+	})
+	if diff := cmp.Diff(want, string(raw)); diff != "" {
+		t.Errorf("%s is not up to date, run make conformance (-want +got)\n%s", tablePath, diff)
+	}
+}
+
+func TestNamedIn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, doc, want string }{
+		{"TestPost_R022_S17", "", "R-022 S-17"},
+		{"TestAbout_X27", "X-27 is none of ours.", ""},
+		{"TestA", "TestA covers R-001, S-02\nand G-60.", "G-60 R-001 S-02"},
+		{"TestA_R009", "From R-008 to\nR-010.", "R-008 R-009 R-010"},
+		{"TestA", "ISO-8859, R-1, AR-022x", ""},
+	} {
+		if got := strings.Join(namedIn(c.name, c.doc), " "); got != c.want {
+			t.Errorf("%s %q names %q, want %q", c.name, c.doc, got, c.want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	went, err := readResults(strings.NewReader(`{"Action":"run","Package":"skep/a","Test":"TestGood"}
+{"Action":"pass","Package":"skep/a","Test":"TestGood"}
+{"Action":"skip","Package":"skep/a","Test":"TestLazy"}
+{"Action":"fail","Package":"skep/b/c","Test":"TestBad"}
+{"Action":"fail","Package":"skep/b/c"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, lazy, bad := test{"a", "TestGood"}, test{"a", "TestLazy"}, test{"b/c", "TestBad"}
+	for _, c := range []struct {
+		of   []test
+		want string
+	}{
+		{[]test{good}, "pass"}, {[]test{good, lazy}, "skip"}, {[]test{bad, lazy}, "fail"},
+		{[]test{lazy, bad}, "fail"}, {[]test{good, {"a", "TestNew"}}, "not run"},
+	} {
+		if got := verdict(went, c.of); got != c.want {
+			t.Errorf("%v: %q, want %q", c.of, got, c.want)
+		}
+	}
+	if _, err := readResults(strings.NewReader("FAIL")); err == nil {
+		t.Error("what is not the output of go test -json is taken")
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	got := arguments(map[string][]test{"R-001": {{"b", "TestB"}, {"a/c", "TestA"}}, "R-002": {{"b", "TestB"}}})
+	if want := "-run ^(TestA|TestB)$ ./a/c ./b"; got != want {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	if err := run(t.TempDir(), false, filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a missing file of results is taken")
+	}
+	if err := run(filepath.Join(t.TempDir(), "none"), true, ""); err == nil {
+		t.Error("a missing repository is taken")
+	}
+}
