@@ -1,5 +1,5 @@
 // Command bench owns the comparison of skep with its peers and with physical
-// limits: every figure is taken in the same run as the one it is divided by.
+// limits: every figure is taken in the same run as the one it is compared with.
 // It must not be used to pass or fail anything; machines differ.
 package main
 
@@ -9,18 +9,23 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"strings"
 	"time"
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == childCommand {
+		os.Exit(child(context.Background(), os.Args[2:]))
+	}
 	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
-	span := flag.Duration("time", 2*time.Second, "how long one measurement takes")
-	only := flag.String("only", "", "measure only this part: turns or posts")
+	span := flag.Duration("time", 2*time.Second, "how long one measurement takes; most take a fraction of it")
+	only := flag.String("only", "", "measure only these parts, separated by commas: "+partNames())
+	format := flag.String("o", "text", "text or json")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	stop, err := startProfile(*profile)
 	if err == nil {
-		err = run(context.Background(), *only, *rounds, *span)
+		err = run(context.Background(), *only, *format, *rounds, *span)
 		stop()
 	}
 	if err != nil {
@@ -29,22 +34,73 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, rounds int, span time.Duration) error {
-	b := &bench{ctx: ctx, rounds: rounds, span: span, out: os.Stdout}
-	b.head()
-	for _, part := range []struct {
-		name string
-		do   func(*bench) error
-	}{{"turns", turns}, {"posts", posts}} {
-		if only != "" && only != part.name {
-			continue
-		}
-		if err := part.do(b); err != nil {
-			return err
+// part is one section of the report.
+type part struct {
+	name, title string
+	do          func(*bench) error
+}
+
+var parts = []part{
+	{"turns", "A turn, metered, beside wazero as it comes", turns},
+	{"kill", "How late a guest ends after its deadline", kills},
+	{"clean", "A turn that starts clean, beside extism", cleanTurns},
+	{"ops", "From guest to host and back, beside go-plugin", hostOps},
+	{"density", "Memory of sandboxes that wait", density},
+	{"compile", "What an admitted module costs to compile", compiles},
+	{"warm", "From process start to the first turn", warmStarts},
+	{"posts", "A durable POST /message", posts},
+}
+
+func partNames() string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// chosen returns the parts of a list; an empty list means all.
+func chosen(only string) ([]part, error) {
+	if only == "" {
+		return parts, nil
+	}
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		wanted[strings.TrimSpace(name)] = true
+	}
+	var list []part
+	for _, p := range parts {
+		if wanted[p.name] {
+			list = append(list, p)
+			delete(wanted, p.name)
 		}
 	}
-	b.foot()
-	return nil
+	for name := range wanted {
+		return nil, fmt.Errorf("-only: no part %q; there are %s", name, partNames())
+	}
+	return list, nil
+}
+
+func run(ctx context.Context, only, format string, rounds int, span time.Duration) error {
+	list, err := chosen(only)
+	if err != nil {
+		return err
+	}
+	if rounds < 1 || span <= 0 {
+		return fmt.Errorf("-rounds %d and -time %v must be positive", rounds, span)
+	}
+	r, err := newReport(os.Stdout, format, rounds, span)
+	if err != nil {
+		return err
+	}
+	b := &bench{ctx: ctx, rounds: rounds, span: span, report: r}
+	for _, p := range list {
+		r.begin(p)
+		if err := p.do(b); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return r.end()
 }
 
 // startProfile profiles until stop is called; an empty path profiles nothing.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -18,13 +19,19 @@ type plain struct {
 	compiled wazero.CompiledModule
 }
 
+// Ways of plain wazero. closing has its kill switch on.
+var (
+	asItComes = wazero.NewRuntimeConfig()
+	closing   = wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
+)
+
 // plainTurn is what the host functions need of one turn.
 type plainTurn struct{ input []byte }
 
 type plainKey struct{}
 
-func newPlain(ctx context.Context, wasm []byte) (*plain, error) {
-	p := &plain{runtime: wazero.NewRuntime(ctx)}
+func newPlain(ctx context.Context, wasm []byte, config wazero.RuntimeConfig) (*plain, error) {
+	p := &plain{runtime: wazero.NewRuntimeWithConfig(ctx, config)}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
 		return nil, err
 	}
@@ -57,15 +64,60 @@ func newPlain(ctx context.Context, wasm []byte) (*plain, error) {
 
 func (p *plain) close(ctx context.Context) { _ = p.runtime.Close(ctx) }
 
+// start makes an instance and initialises it.
+func (p *plain) start(ctx context.Context) (api.Module, error) {
+	return p.runtime.InstantiateModule(ctx, p.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize))
+}
+
+// warmed measures turns in instances that are in the same state as those of the
+// sandbox when a turn begins: initialised and warmed, and used by nobody. What it
+// takes to make them does not count.
+func (p *plain) warmed(ctx context.Context, input []byte) subject {
+	return subject{"wazero", func(span time.Duration) (ops int, took time.Duration, err error) {
+		// As a host would: with a context that can end.
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for begin := time.Now(); time.Since(begin) < span; ops++ {
+			once, err := p.warmTurn(ctx, input)
+			if err != nil {
+				return 0, 0, err
+			}
+			took += once
+		}
+		return ops, took, nil
+	}}
+}
+
+func (p *plain) warmTurn(ctx context.Context, input []byte) (time.Duration, error) {
+	guest, err := p.start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer guest.Close(ctx)
+	if warm := guest.ExportedFunction(abi.ExportWarm); warm != nil {
+		if _, err := warm.Call(context.WithValue(ctx, plainKey{}, &plainTurn{})); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	err = plainTurnIn(ctx, guest, input)
+	return time.Since(start), err
+}
+
 // turn runs one turn in a fresh instance.
 func (p *plain) turn(ctx context.Context, input []byte) error {
-	ctx = context.WithValue(ctx, plainKey{}, &plainTurn{input})
-	guest, err := p.runtime.InstantiateModule(ctx, p.compiled,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize))
+	guest, err := p.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer guest.Close(ctx)
+	return plainTurnIn(ctx, guest, input)
+}
+
+// plainTurnIn runs one turn in an instance.
+func plainTurnIn(ctx context.Context, guest api.Module, input []byte) error {
+	ctx = context.WithValue(ctx, plainKey{}, &plainTurn{input})
 	out, err := guest.ExportedFunction(abi.ExportTurn).Call(ctx, uint64(len(input)))
 	if err != nil {
 		return err

@@ -66,13 +66,12 @@ func posts(b *bench) error {
 		if err != nil {
 			return err
 		}
-		target := ""
+		target := none()
 		if clients == 16 {
-			target = "at least 0.60x"
+			target = atLeast(0.60)
 		}
-		b.line(fmt.Sprintf("POST /message, %d clients", clients), rates[0], "the rate of its steps re-applied without a host", rates[0]/rates[1], target)
-		b.line(fmt.Sprintf("  its steps re-applied, %d writers", clients), rates[1], "", 0, "")
-		b.line(fmt.Sprintf("  bare httprouter echo, %d clients", clients), rates[2], "POST /message", rates[2]/rates[0], "")
+		b.report.compare(fmt.Sprintf("POST /message, %d clients", clients), rates[0], rate, "its steps re-applied without a host", rates[1], target)
+		b.report.compare(fmt.Sprintf("POST /message, %d clients", clients), rates[0], rate, "an HTTP echo without anything behind it", rates[2], none())
 	}
 	return nil
 }

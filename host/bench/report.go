@@ -1,70 +1,185 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
 
-// bench measures pairs and prints them.
-type bench struct {
-	ctx    context.Context
-	rounds int
-	span   time.Duration
-	out    io.Writer
+// unit is what a figure counts.
+type unit string
+
+const (
+	seconds        unit = "s"
+	rate           unit = "1/s"
+	bytesOf        unit = "B"
+	count          unit = ""
+	secondsPerByte unit = "s/B"
+	bytesPerByte   unit = "B/B"
+)
+
+// row is one line of the report.
+type row struct {
+	Part  string  `json:"part"`
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  unit    `json:"unit"`
+	// Peer and what follows are empty on a line that compares nothing.
+	Peer      string  `json:"peer,omitempty"`
+	PeerValue float64 `json:"peer_value,omitempty"`
+	Ratio     float64 `json:"ratio,omitempty"`
+	Target    string  `json:"target,omitempty"`
+	Met       *bool   `json:"met,omitempty"`
 }
 
-// subject is one thing to measure: do runs it for about the span and returns
-// how many operations it did and how long that took.
-type subject struct {
-	name string
-	do   func(span time.Duration) (ops int, took time.Duration, err error)
+// report is what a run prints. It serves one goroutine.
+type report struct {
+	out  io.Writer
+	json bool
+	part string
+
+	Machine string `json:"machine"`
+	Load    string `json:"load"`
+	LoadEnd string `json:"load_end"`
+	Rows    []row  `json:"rows"`
 }
 
-// rates measures subjects in turn, round by round, so that a noisy moment hits
-// all of them, and returns the median operations a second of each.
-func (b *bench) rates(subjects ...subject) ([]float64, error) {
-	all := make([][]float64, len(subjects))
-	for range b.rounds {
-		for i, s := range subjects {
-			ops, took, err := s.do(b.span)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name, err)
-			}
-			all[i] = append(all[i], float64(ops)/took.Seconds())
+func newReport(out io.Writer, format string, rounds int, span time.Duration) (*report, error) {
+	if format != "text" && format != "json" {
+		return nil, fmt.Errorf("-o %s: it is text or json", format)
+	}
+	r := &report{out: out, json: format == "json", Load: load(), Machine: fmt.Sprintf(
+		"%s %s/%s, %d cores, %d rounds of %v, medians", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, span)}
+	r.print("%s, load %s\n", r.Machine, r.Load)
+	return r, nil
+}
+
+func (r *report) print(format string, args ...any) {
+	if !r.json {
+		fmt.Fprintf(r.out, format, args...)
+	}
+}
+
+func (r *report) begin(p part) {
+	r.part = p.name
+	r.print("\n%s (-only %s)\n", p.title, p.name)
+}
+
+// fact reports a figure by itself.
+func (r *report) fact(name string, value float64, u unit) { r.add(newRow(name, value, u, "", 0, nil)) }
+
+// compare reports a figure beside its peer's.
+func (r *report) compare(name string, value float64, u unit, peer string, peerValue float64, b *bound) {
+	r.add(newRow(name, value, u, peer, peerValue, b))
+}
+
+func (r *report) add(w row) {
+	w.Part = r.part
+	r.Rows = append(r.Rows, w)
+	r.print("%s\n", w)
+}
+
+func newRow(name string, value float64, u unit, peer string, peerValue float64, b *bound) row {
+	w := row{Name: name, Value: value, Unit: u, Peer: peer, PeerValue: peerValue}
+	if b == nil {
+		return w
+	}
+	w.Target = b.text
+	if b.ratio != nil && peerValue != 0 {
+		w.Ratio = b.ratio(value, peerValue)
+	}
+	if b.met != nil {
+		met := b.met(value, peerValue)
+		w.Met = &met
+	}
+	return w
+}
+
+// String renders the row as a line of text.
+func (w row) String() string {
+	line := fmt.Sprintf("  %-50s %12s", w.Name, figure(w.Value, w.Unit))
+	if w.Peer != "" {
+		ratio := ""
+		if w.Ratio != 0 {
+			ratio = fmt.Sprintf("%.4gx", w.Ratio)
+		}
+		line += fmt.Sprintf("  %10s of %12s  %s", ratio, figure(w.PeerValue, w.Unit), w.Peer)
+	}
+	if w.Met != nil {
+		verdict := "MISSED"
+		if *w.Met {
+			verdict = "met"
+		}
+		line += fmt.Sprintf(" (target %s: %s)", w.Target, verdict)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// figure renders a value with its unit.
+func figure(v float64, u unit) string {
+	switch u {
+	case seconds:
+		return duration(v)
+	case rate:
+		return fmt.Sprintf("%.0f/s", v)
+	case bytesOf:
+		if v >= 10<<20 {
+			return fmt.Sprintf("%.1f MiB", v/(1<<20))
+		}
+		return fmt.Sprintf("%.1f KiB", v/(1<<10))
+	case secondsPerByte:
+		return fmt.Sprintf("%.1f ns/B", v*1e9)
+	case bytesPerByte:
+		return fmt.Sprintf("%.1f B/B", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// duration renders seconds with three digits that count.
+func duration(v float64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}} {
+		if v >= u.size || v <= -u.size {
+			return fmt.Sprintf("%.3g %s", v/u.size, u.name)
 		}
 	}
-	out := make([]float64, len(subjects))
-	for i, r := range all {
-		slices.Sort(r)
-		out[i] = r[len(r)/2]
-	}
-	return out, nil
+	return fmt.Sprintf("%.3g ns", v*1e9)
 }
 
-// line prints a rate, its time per operation, and its ratio to a peer.
-func (b *bench) line(name string, rate float64, peer string, ratio float64, target string) {
-	fmt.Fprintf(b.out, "%-46s %12.0f/s %12s", name, rate, time.Duration(float64(time.Second)/rate).Round(10*time.Nanosecond))
-	if peer != "" {
-		fmt.Fprintf(b.out, "   %6.2fx %s", ratio, peer)
+// end closes the report.
+func (r *report) end() error {
+	r.LoadEnd = load()
+	if r.json {
+		enc := json.NewEncoder(r.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
 	}
-	if target != "" {
-		fmt.Fprintf(b.out, " (target %s)", target)
+	met, missed := r.verdicts()
+	r.print("\nload at the end %s; %d targets met, %d missed\n", r.LoadEnd, met, len(missed))
+	for _, w := range missed {
+		r.print("  missed: %s %s\n", w.Part, strings.TrimSpace(w.String()))
 	}
-	fmt.Fprintln(b.out)
+	return nil
 }
 
-func (b *bench) head() {
-	fmt.Fprintf(b.out, "%s %s/%s, %d cores, load %s, %d rounds of %v, medians\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), load(), b.rounds, b.span)
+func (r *report) verdicts() (met int, missed []row) {
+	for _, w := range r.Rows {
+		switch {
+		case w.Met == nil:
+		case *w.Met:
+			met++
+		default:
+			missed = append(missed, w)
+		}
+	}
+	return met, missed
 }
-
-func (b *bench) foot() { fmt.Fprintf(b.out, "\nload at the end %s\n", load()) }
 
 // load is the machine's load average, because a figure without it says little.
 func load() string {
@@ -73,17 +188,4 @@ func load() string {
 		return "unknown"
 	}
 	return strings.Join(strings.Fields(string(raw))[:3], " ")
-}
-
-// repeat calls f until the span is over.
-func repeat(span time.Duration, f func() error) (int, time.Duration, error) {
-	begin := time.Now()
-	for n := 1; ; n++ {
-		if err := f(); err != nil {
-			return 0, 0, err
-		}
-		if took := time.Since(begin); took >= span {
-			return n, took, nil
-		}
-	}
 }

@@ -95,7 +95,7 @@ func runTasks(ctx context.Context, store swarm.Store) error {
 		return err
 	}
 	agent := capability.Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: "boss"}
-	rt, err := swarm.New(ctx, store, capability.NewExecutor(map[capability.Agent]capability.Binding{agent: {Module: module}}),
+	rt, err := swarm.New(ctx, store, capability.NewExecutor(map[capability.Agent]capability.Binding{agent: {Module: module}}, nil),
 		swarm.Closed{}, book{set}, []swarm.Definition{{
 			Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
 			Agents: []swarm.Agent{{Name: "boss", Entrypoint: true, CanComplete: true}},

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"skep/host/internal/sandbox"
+)
+
+// hostOps compares what a guest's op costs with handing a value
+// to a goroutine and with a subprocess's call through the broker; and turns with
+// turns in that subprocess.
+func hostOps(b *bench) error {
+	engine, err := newEngine(b.ctx, sandbox.Options{})
+	if err != nil {
+		return err
+	}
+	defer engine.Close(b.ctx)
+	process, err := startSubprocess(b.ctx)
+	if err != nil {
+		return err
+	}
+	defer process.close()
+	modules := map[string]*sandbox.Module{}
+	for name, dir := range map[string]string{"std Go": "go", "C": "c"} {
+		wasm, err := ownGuest("agent", dir)
+		if err != nil {
+			return err
+		}
+		if modules[name], err = engine.Load(b.ctx, sandbox.Source{Name: name, Wasm: wasm, Trusted: true}); err != nil {
+			return err
+		}
+	}
+	if err := opCosts(b, modules, process); err != nil {
+		return err
+	}
+	return processTurns(b, modules["std Go"], process)
+}
+
+// Ops in one turn, so many that the turn does not count.
+const (
+	opsInTurn  = 20_000
+	callsInRPC = 500
+)
+
+func opCosts(b *bench, modules map[string]*sandbox.Module, process *subprocess) error {
+	hand := newHandOff()
+	defer hand.close()
+	through := func(input []byte) error { _, err := process.turn(b.ctx, input); return err }
+	subjects := []subject{hand.subject(), many("broker", 'S', callsInRPC, through), many("broker", 'O', callsInRPC, through)}
+	names := []string{"std Go", "C"}
+	for _, name := range names {
+		subjects = append(subjects, asking(b.ctx, modules[name], 'S', smallQuestion), asking(b.ctx, modules[name], 'O', documentSize))
+	}
+	cost, err := b.costs(subjects...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		small, large := cost[3+2*i], cost[4+2*i]
+		b.report.compare(name+", one op, 64 bytes each way", small, seconds, "a goroutine hand-off and back", cost[0], atMost(1))
+		b.report.compare("the same", small, seconds, "go-plugin, GRPCBroker", cost[1], none())
+		b.report.compare(name+", one op, 1 KiB each way", large, seconds, "a goroutine hand-off and back", cost[0], atMost(1))
+		b.report.compare("the same", large, seconds, "go-plugin, GRPCBroker", cost[2], share(100))
+	}
+	return nil
+}
+
+// smallQuestion is what a small op sends and gets, in bytes.
+const smallQuestion = 64
+
+// asking is a subject that calls the host from a guest.
+func asking(ctx context.Context, m *sandbox.Module, c byte, size int) subject {
+	ops, limits := answers(make([]byte, size)), sandbox.Limits{HostCalls: math.MaxInt64, HostBytes: math.MaxInt64}
+	return many("op", c, opsInTurn, func(input []byte) error {
+		_, err := turnOf(ctx, m, input, ops, limits)
+		return err
+	})
+}
+
+// many is a subject of which one run does n operations.
+func many(name string, c byte, n int, turn func(input []byte) error) subject {
+	input := command(c, []byte(strconv.Itoa(n)))
+	return subject{name, func(span time.Duration) (int, time.Duration, error) {
+		runs, took, err := repeat(span, func() error { return turn(input) })
+		return runs * n, took, err
+	}}
+}
+
+// handOff passes a value to another goroutine and gets one back.
+type handOff struct{ to, from chan int }
+
+func newHandOff() *handOff {
+	h := &handOff{make(chan int), make(chan int)}
+	go func() {
+		defer close(h.from)
+		for v := range h.to {
+			h.from <- v
+		}
+	}()
+	return h
+}
+
+// close waits for the goroutine.
+func (h *handOff) close() {
+	close(h.to)
+	<-h.from
+}
+
+func (h *handOff) subject() subject {
+	return subject{"hand-off", func(span time.Duration) (int, time.Duration, error) {
+		const n = 10_000
+		runs, took, err := repeat(span, func() error {
+			for range n {
+				h.to <- 1
+				<-h.from
+			}
+			return nil
+		})
+		return runs * n, took, err
+	}}
+}
+
+// processTurns compares a clean turn with one in the subprocess, which is never
+// cleaned.
+func processTurns(b *bench, m *sandbox.Module, process *subprocess) error {
+	doc, err := document()
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		input := command(j.command, doc)
+		ours := func() ([]byte, error) { return turnOf(b.ctx, m, input, answers(nil), sandbox.Limits{}) }
+		theirs := func() ([]byte, error) { return process.turn(b.ctx, input) }
+		if err := sameAnswer(ours, theirs); err != nil {
+			return err
+		}
+		cost, err := b.costs(repeated("pool", silent(ours)), repeated("go-plugin", silent(theirs)))
+		if err != nil {
+			return err
+		}
+		b.report.compare(fmt.Sprintf("std Go, clean turn, %s of 1 KiB", j.name), cost[0], seconds, "go-plugin, not cleaned", cost[1], none())
+	}
+	return nil
+}
