@@ -66,14 +66,17 @@ fuzz:
 		for f in $$(grep -h '^func Fuzz' $$p/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s; done; done
 
-# The long form of the crash test; the short one is part of `make test`.
+# The long forms of the crash test, and of a million turns in the sandbox; the
+# short ones are part of `make test`.
 soak: guests
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill' -v ./host/...
+	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host
 
-# The prebuilt guests of other languages against their sources, for the
-# toolchains that are found.
-guests-check:
+# The prebuilt guests of other languages, and the hostile corpus, against their
+# sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.
+guests-check: guests
 	sdk/rebuild.sh check
+	host/internal/sandbox/testdata/hostile/rebuild.sh check
 
 # Our model and schemas against the published ones: make conform-reference REF=dir
 conform-reference:

@@ -18,8 +18,8 @@ func MissingGrants(cfg *config.Config, agent config.Agent, d *abi.Descriptor) co
 		if r.Optional || granted(agent.Allow, r) {
 			continue
 		}
-		text := fmt.Sprintf("the module %s %s needs %s (%s) and is not granted it; add to [agents.%s]: allow = { %s = %s }",
-			d.Name, d.Version, Wants(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
+		text := fmt.Sprintf("the module %s %s needs to %s (%s) and is not granted it; add to [agents.%s]: allow = { %s = %s }",
+			d.Name, d.Version, May(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
 		if !grantable(r.Allow) {
 			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
 				d.Name, d.Version, r.Allow, r.Reason)
@@ -69,26 +69,27 @@ func values(r abi.Request) []string {
 	return many
 }
 
-// Wants says in plain words what a request asks for.
-func Wants(r abi.Request) string {
+// May says in plain words what a request would let the module do, as in "call
+// https://api.example".
+func May(r abi.Request) string {
 	named := strings.Join(values(r), ", ")
-	with := func(text, preposition string) string {
+	either := func(any, these string) string {
 		if named == "" {
-			return text
+			return any
 		}
-		return text + preposition + named
+		return these + named
 	}
 	switch r.Allow {
 	case allowLLM:
-		return with("calls to models", ": ")
+		return either("spend model tokens", "spend tokens of the models ")
 	case allowHTTP:
-		return with("HTTP requests", " to ")
+		return either("call what the operator names", "call ")
 	case allowKV:
-		return with("a key-value store", " per ")
+		return either("keep data", "keep data for each ")
 	case allowSecrets:
-		return with("secrets added to its requests", ": ")
+		return either("have secrets added to its calls", "have secrets added to its calls: ")
 	}
-	return with(fmt.Sprintf("%q", r.Allow), ": ")
+	return either(fmt.Sprintf("use %q", r.Allow), fmt.Sprintf("use %q: ", r.Allow))
 }
 
 // tomlValue is the value that would grant a request.

@@ -42,8 +42,8 @@ func TestMissingGrants(t *testing.T) {
 	cfg := &config.Config{File: "swarm.toml"}
 	faults := MissingGrants(cfg, config.Agent{Name: "weather"}, d)
 	want := []string{
-		`the module fetch 1.0.0 needs HTTP requests to https://a.example (to read the weather) and is not granted it; add to [agents.weather]: allow = { http = ["https://a.example"] }`,
-		`the module fetch 1.0.0 needs a key-value store (to remember) and is not granted it; add to [agents.weather]: allow = { kv = "agent" }`,
+		`the module fetch 1.0.0 needs to call https://a.example (to read the weather) and is not granted it; add to [agents.weather]: allow = { http = ["https://a.example"] }`,
+		`the module fetch 1.0.0 needs to keep data (to remember) and is not granted it; add to [agents.weather]: allow = { kv = "agent" }`,
 		`the module fetch 1.0.0 needs "gpu" (to shine), which this version of skep does not know`,
 	}
 	if len(faults) != len(want) {
@@ -52,6 +52,20 @@ func TestMissingGrants(t *testing.T) {
 	for i, f := range faults {
 		if f.Message != want[i] {
 			t.Errorf("fault %d:\n%s\nwant:\n%s", i, f.Message, want[i])
+		}
+	}
+}
+
+func TestMay(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ key, value, want string }{
+		{"llm", ``, "spend model tokens"}, {"llm", `["default","large"]`, "spend tokens of the models default, large"},
+		{"http", `"https://a.example"`, "call https://a.example"}, {"http", ``, "call what the operator names"},
+		{"kv", ``, "keep data"}, {"kv", `"task"`, "keep data for each task"},
+		{"secrets", `["key"]`, "have secrets added to its calls: key"}, {"gpu", ``, `use "gpu"`}, {"gpu", `"two"`, `use "gpu": two`},
+	} {
+		if got := May(abi.Request{Allow: tc.key, Value: json.RawMessage(tc.value)}); got != tc.want {
+			t.Errorf("%s %s: %q, want %q", tc.key, tc.value, got, tc.want)
 		}
 	}
 }

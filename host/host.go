@@ -89,7 +89,7 @@ func (h *Host) startSwarm(ctx context.Context) error {
 		return err
 	}
 	def, bindings := h.define()
-	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings), swarm.Closed{}, book,
+	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings, nil), swarm.Closed{}, book,
 		[]swarm.Definition{def}, swarm.Options{Turns: h.opt.Config.Limits.Turns, Logger: h.log})
 	return err
 }

@@ -3,10 +3,10 @@ package host
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
+	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
 	"skep/host/internal/wasmbin"
@@ -34,7 +34,7 @@ func Caps(m config.ModuleLimits) wasmbin.Caps {
 func TurnLimits(l config.AgentLimits) sandbox.Limits {
 	return sandbox.Limits{
 		Memory: int64(l.Memory), Stack: int64(l.Stack), Fuel: uint64(l.Fuel), CPU: l.CPU,
-		Output: int64(l.Output), HostCalls: int64(l.HostCalls), HostBytes: int64(l.HostBytes),
+		Output: int64(l.Output), HostCalls: int64(l.HostCalls), HostBytes: int64(l.HostBytes), Grace: l.Grace,
 	}
 }
 
@@ -53,7 +53,7 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 	}
 	var faults config.Faults
 	for _, a := range cfg.Agents {
-		wasm, err := os.ReadFile(a.Source.Path)
+		wasm, err := guard.ReadFile(a.Source.Path)
 		if err != nil {
 			return fmt.Errorf("agent %q: %w", a.Name, err)
 		}
@@ -90,7 +90,7 @@ func (h *Host) define() (swarm.Definition, map[capability.Agent]capability.Bindi
 	def := swarm.Definition{
 		Tenant: swarm.DefaultTenant, Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
 		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
-		Entrypoint: cfg.Swarm.Entrypoint,
+		Entrypoint: cfg.Swarm.Entrypoint, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
 		Limits: swarm.Limits{
 			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,
 			Queue: cfg.Limits.Queue, Instances: cfg.Limits.Instances,

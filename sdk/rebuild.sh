@@ -4,11 +4,11 @@
 #   sdk/rebuild.sh          build them, and keep them in spec/conformance/guests
 #   sdk/rebuild.sh check    build them, and compare with what is kept
 #
-# A language whose tools are missing is skipped, with a word about it. The tools
-# are clang and wasm-ld; cargo and rustc with the target wasm32-unknown-unknown;
-# npm install in sdk/assemblyscript. CLANG, WASM_LD, CARGO, RUSTC and ASC name
-# others. The same compiler gives the same bytes; another one must give the same
-# behaviour.
+# A language whose tools are missing is skipped, with a word about it; with
+# SKEP_TOOLCHAINS=required that is a failure. The tools are clang and wasm-ld;
+# cargo and rustc with the target wasm32-unknown-unknown; npm ci in
+# sdk/assemblyscript. CLANG, WASM_LD, CARGO, RUSTC and ASC name others. The same
+# compiler gives the same bytes; another one must give the same behaviour.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -48,7 +48,7 @@ tools() {
 build() {
 	case $1 in
 	c)
-		make -s -C "$sdk/c" CLANG="$CLANG" WASM_LD="$WASM_LD" build/conform.wasm
+		make -s -B -C "$sdk/c" CLANG="$CLANG" WASM_LD="$WASM_LD" build/conform.wasm
 		mv "$sdk/c/build/conform.wasm" "$work/c.wasm"
 		;;
 	rust)
@@ -78,7 +78,8 @@ compare() {
 
 for name in assemblyscript c rust; do
 	if ! with=$(tools $name); then
-		echo "$name: skipped, its compiler is not here"
+		echo "$name: skipped, its compiler is not here" >&2
+		[ "${SKEP_TOOLCHAINS:-}" = required ] && failed=1
 		[ "$mode" = check ] || grep "^$name " "$kept/BUILT" >>"$work/BUILT" || true
 		continue
 	fi

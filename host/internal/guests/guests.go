@@ -168,6 +168,10 @@ func (g Guest) Build(root string) error {
 	return os.Rename(fresh, out)
 }
 
+// ToolchainsRequired reports whether a test that needs the compilers of another
+// language must fail without them, instead of being skipped: so it is in CI.
+func ToolchainsRequired() bool { return os.Getenv("SKEP_TOOLCHAINS") == "required" }
+
 // TB is what the helpers need of a test.
 type TB interface {
 	Helper()
