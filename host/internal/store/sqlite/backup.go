@@ -27,18 +27,29 @@ func (s *Store) backup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(errors.New("it is there already: choose a new name"), err)
+	if err := vacant(path, "choose a new name"); err != nil {
+		return err
 	}
-	part := path + ".part"
-	// The engine writes into an empty file, so that others never can read it.
-	if err := makeEmpty(part); err != nil {
+	part, err := makePart(path)
+	if err != nil {
 		return err
 	}
 	if err := vacuumInto(ctx, s.path, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
 	return install(part, path)
+}
+
+// vacant refuses a name that is taken.
+func vacant(path, advice string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s is there already: %s", path, advice)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
 }
 
 // vacuumInto copies a database as it is now. It takes a connection of its own:
@@ -52,30 +63,33 @@ func vacuumInto(ctx context.Context, path, to string) error {
 	return errors.Join(err, db.Close())
 }
 
-func makeEmpty(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// makePart makes an empty file beside path that only its owner can read, for
+// others to write into.
+func makePart(path string) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part")
 	if err != nil {
-		return err
+		return "", err
 	}
-	return f.Close()
+	return f.Name(), f.Close()
 }
 
-// install gives a file that is whole its name. An existing file keeps it.
+// install gives a file that is whole its name.
 func install(part, path string) error {
 	f, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
+	err = errors.Join(f.Sync(), f.Close())
+	if err == nil {
+		err = vacant(path, "choose a new name")
 	}
-	if err := os.Link(part, path); err != nil {
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return errors.Join(os.Remove(part), syncDir(filepath.Dir(path)))
+	return syncDir(filepath.Dir(path))
 }
 
 // Restore makes a data directory of a backup. dir must not hold a database; it
@@ -102,13 +116,16 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	defer func() { err = errors.Join(err, l.release()) }()
 	path := filepath.Join(dir, fileName)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%s is there already: choose an empty data directory", name), err)
+		if err := vacant(name, "choose an empty data directory"); err != nil {
+			return err
 		}
 	}
-	part := path + ".part"
-	if err := copyFile(backup, part); err != nil {
+	part, err := makePart(path)
+	if err != nil {
 		return err
+	}
+	if err := copyFile(backup, part); err != nil {
+		return errors.Join(err, os.Remove(part))
 	}
 	if err := check(ctx, part); err != nil {
 		return errors.Join(err, os.Remove(part))
@@ -116,15 +133,13 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	return install(part, path)
 }
 
+// copyFile writes into a file that is there.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := makeEmpty(to); err != nil {
-		return err
-	}
 	out, err := os.OpenFile(to, os.O_WRONLY, 0)
 	if err != nil {
 		return err

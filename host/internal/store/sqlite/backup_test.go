@@ -3,6 +3,7 @@ package sqlite
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,9 +31,7 @@ func TestRestore(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode of the backup is %#o", info.Mode().Perm())
 	}
-	if _, err := os.Stat(backup + ".part"); !os.IsNotExist(err) {
-		t.Errorf("Backup left a part behind: %v", err)
-	}
+	wantFiles(t, filepath.Dir(backup), filepath.Base(backup))
 	dir := filepath.Join(t.TempDir(), "new", ".skep")
 	mustDo(t, Restore(t.Context(), backup, dir))
 	refusedWith(t, dir, &keyring.Options{}, "missing")
@@ -58,10 +57,21 @@ func wantRestoreError(t *testing.T, backup, dir string, words ...string) {
 			t.Errorf("Restore() = %v, want it to say %q", err, w)
 		}
 	}
-	for _, name := range []string{fileName, fileName + ".part"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) && !strings.Contains(dir, "used") {
-			t.Errorf("a refused restore left %s: %v", name, err)
-		}
+	if filepath.Base(dir) != "used" {
+		wantFiles(t, dir, ignoreName, lockName)
+	}
+}
+
+func wantFiles(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	mustDo(t, err)
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%s holds %q, want %q", dir, names, want)
 	}
 }
 

@@ -6,10 +6,23 @@
 //
 // # Writing
 //
-// Accept and Commit encode on their caller's goroutine and hand the result to
-// one writer, which gathers what is waiting into one transaction and syncs the
-// disk once for all of it. Open starts that goroutine; Close lets it finish what
-// it was handed and waits for it.
+// Accept, Commit and Journal encode on their caller's goroutine and hand the
+// result to one writer, which gathers what is waiting into one transaction and
+// syncs the disk once for all of it. Open starts that goroutine; Close lets it
+// finish what it was handed and waits for it.
+//
+// What takes more than a group (erasing a tenant, sealing all it has anew) is
+// noted in the file first and done in slices between other groups. Open starts
+// a goroutine for what an earlier host left undone; Close cuts it short, and
+// the next open takes it up again.
+//
+// # Bodies
+//
+// Whatever tenants write is in bodies: plain, compressed where that pays, or
+// with a keyring sealed for the place it lies in. Names that are looked up
+// (tenants, swarms, instances, tasks, agents, doors, keys, names of values)
+// are columns and stay readable. The keys table names the keys that bodies may
+// be sealed with.
 //
 // # Keys
 //

@@ -94,27 +94,38 @@ func (e *emptying) apply(ctx context.Context, t *tables) (steps int, err error) 
 }
 
 func (e *emptying) slice(ctx context.Context, t *tables) error {
-	var iid int64
-	err := t.reaping.instance.QueryRowContext(ctx, []byte(e.tenant)).Scan(&iid)
-	if e.done = errors.Is(err, sql.ErrNoRows); e.done {
-		return e.last(ctx, t)
-	}
-	if err != nil {
-		return err
-	}
-	r, err := t.reaping.posts.ExecContext(ctx, iid, purgeSlice)
-	if err != nil {
-		return err
-	}
-	if n, err := r.RowsAffected(); n == purgeSlice || err != nil {
-		return err
-	}
 	d := &deletion{tables: t, tenant: e.tenant, left: purgeSlice}
-	if err := d.spaces(ctx, t.reaping.anySpace, iid); err != nil || d.left <= 0 {
+	for e.done = false; d.left > 0; {
+		err := t.reaping.instance.QueryRowContext(ctx, []byte(e.tenant)).Scan(&d.iid)
+		if e.done = errors.Is(err, sql.ErrNoRows); e.done {
+			return e.last(ctx, t)
+		}
+		if err == nil {
+			err = d.instance(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// instance deletes an instance without tasks.
+func (d *deletion) instance(ctx context.Context) error {
+	r, err := d.reaping.posts.ExecContext(ctx, d.iid, d.left)
+	if err != nil {
 		return err
 	}
-	t.forget()
-	_, err = t.reaping.dropInstance.ExecContext(ctx, iid)
+	n, err := r.RowsAffected()
+	if d.left -= int(n); err != nil || d.left <= 0 {
+		return err
+	}
+	if err := d.spaces(ctx, d.reaping.anySpace, d.iid); err != nil || d.left <= 0 {
+		return err
+	}
+	d.left--
+	d.forget()
+	_, err = d.reaping.dropInstance.ExecContext(ctx, d.iid)
 	return err
 }
 

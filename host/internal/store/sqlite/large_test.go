@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,4 +88,34 @@ func TestCounters(t *testing.T) {
 	wantCounted(t, s)
 	mustDo(t, s.Close())
 	wantCounted(t, openTest(t, dir))
+}
+
+// wantCounted compares the counters of tenants with what they count.
+func wantCounted(t *testing.T, s *Store) {
+	t.Helper()
+	counts := `SELECT hex(tenant), sum(bytes), sum(tasks) FROM (
+		SELECT iid, length(body) AS bytes, 1 AS tasks FROM tasks
+		UNION ALL SELECT iid, length(q.body), 0 FROM queue q JOIN tasks t ON t.tid = q.id >> 31
+		UNION ALL SELECT iid, length(e.body), 0 FROM events e JOIN tasks t ON t.tid = e.id >> 31
+		UNION ALL SELECT iid, coalesce(length(a.state), 0), 0 FROM agents a JOIN tasks t USING (tid)
+		UNION ALL SELECT iid, length(h.body), 0 FROM history h JOIN agents a ON a.aid = h.id >> 31 JOIN tasks t USING (tid)
+		UNION ALL SELECT iid, length(header) + length(input) + coalesce(length(finish), 0), 0 FROM turns r JOIN tasks t ON t.tid = r.id >> 31
+		UNION ALL SELECT iid, length(j.body), 0 FROM journal j JOIN turns r ON r.jid = j.id >> 31 JOIN tasks t ON t.tid = r.id >> 31
+		UNION ALL SELECT iid, length(name) + length(value), 0 FROM kv JOIN spaces USING (sid)
+	) JOIN instances USING (iid) GROUP BY tenant`
+	kept := "SELECT hex(tenant), bytes, tasks FROM tenants WHERE bytes <> 0 OR tasks <> 0 ORDER BY tenant"
+	read := func(query string) (list []string) {
+		rows, err := s.readers.db.QueryContext(t.Context(), query)
+		list, err = collect(rows, err, func(rows *sql.Rows) (string, error) {
+			var tenant string
+			var bytes, tasks int64
+			err := rows.Scan(&tenant, &bytes, &tasks)
+			return fmt.Sprint(tenant, " ", bytes, " ", tasks), err
+		})
+		mustDo(t, err)
+		return list
+	}
+	if got, want := read(kept), read(counts+" ORDER BY tenant"); !slices.Equal(got, want) {
+		t.Errorf("counters are %q, want %q", got, want)
+	}
 }

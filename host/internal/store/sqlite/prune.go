@@ -36,7 +36,7 @@ func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, 
 	return p, nil
 }
 
-// oldRecords is a slice of the records of one ended task that are too old.
+// oldRecords is a slice of the records of ended tasks that are too old.
 type oldRecords struct {
 	before  int64
 	deleted int64
@@ -46,10 +46,12 @@ type oldRecords struct {
 func (s *Store) pruneRecords(ctx context.Context, before int64) (total int64, err error) {
 	for {
 		p := &oldRecords{before: before}
-		if err := s.writer.do(ctx, p); err != nil || p.done {
+		if err := s.writer.do(ctx, p); err != nil {
 			return total, err
 		}
-		total += p.deleted
+		if total += p.deleted; p.done {
+			return total, nil
+		}
 	}
 }
 
@@ -57,26 +59,36 @@ func (p *oldRecords) bytes() int { return purgeSlice }
 
 func (p *oldRecords) apply(ctx context.Context, t *tables) (steps int, err error) {
 	d := &deletion{tables: t, left: purgeSlice}
-	err = t.reaping.recorded.QueryRowContext(ctx, p.before).Scan(&d.tid, &d.iid)
-	if p.done = errors.Is(err, sql.ErrNoRows); p.done {
-		return 0, nil
+	for p.done = false; d.left > 0; {
+		err := t.reaping.recorded.QueryRowContext(ctx, p.before).Scan(&d.tid, &d.iid)
+		if p.done = errors.Is(err, sql.ErrNoRows); p.done {
+			break
+		}
+		if err == nil {
+			d.tenant, err = t.tenantOf(ctx, d.iid)
+		}
+		if err == nil {
+			err = d.oldRecords(ctx, p.before)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
-	if err != nil {
-		return 0, err
-	}
-	if d.tenant, err = t.tenantOf(ctx, d.iid); err != nil {
-		return 0, err
-	}
-	lo, hi := pack(d.tid, 0), pack(d.tid, maxSeq)
-	if err := d.turns(ctx, t.reaping.oldTurns, lo, hi, p.before); err != nil {
-		return 0, err
-	}
-	if p.deleted = d.records; d.left <= 0 {
-		return 0, nil
-	}
-	_, err = t.reaping.setOldest.ExecContext(ctx, lo, hi, d.tid)
+	p.deleted = d.records
 	t.forget()
-	return 0, err
+	return 0, nil
+}
+
+// oldRecords deletes those of one task, and notes when the oldest that is left
+// has ended.
+func (d *deletion) oldRecords(ctx context.Context, before int64) error {
+	lo, hi := pack(d.tid, 0), pack(d.tid, maxSeq)
+	if err := d.turns(ctx, d.reaping.oldTurns, lo, hi, before); err != nil || d.left <= 0 {
+		return err
+	}
+	d.left--
+	_, err := d.reaping.setOldest.ExecContext(ctx, lo, hi, d.tid)
+	return err
 }
 
 // candidate is a task that may go.

@@ -67,7 +67,7 @@ func (r *reaping) texts() map[**sql.Stmt]string {
 	}
 }
 
-// reap is a slice of the deleting of one task.
+// reap is a slice of the deleting of tasks.
 type reap struct {
 	// secure overwrites what is deleted.
 	secure bool
@@ -105,17 +105,23 @@ func (t *tables) securely(ctx context.Context, f func(context.Context, *tables) 
 
 func (r *reap) slice(ctx context.Context, t *tables) error {
 	d := &deletion{tables: t, left: purgeSlice}
-	err := t.reaping.next.QueryRowContext(ctx).Scan(&d.tid, &d.iid)
-	if r.done = errors.Is(err, sql.ErrNoRows); r.done {
-		return nil
+	r.done = false
+	for d.left > 0 {
+		err := t.reaping.next.QueryRowContext(ctx).Scan(&d.tid, &d.iid)
+		if r.done = errors.Is(err, sql.ErrNoRows); r.done {
+			return nil
+		}
+		if err == nil {
+			d.tenant, err = t.tenantOf(ctx, d.iid)
+		}
+		if err == nil {
+			err = d.task(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if d.tenant, err = t.tenantOf(ctx, d.iid); err != nil {
-		return err
-	}
-	return d.task(ctx)
+	return nil
 }
 
 func (t *tables) tenantOf(ctx context.Context, iid int64) (string, error) {

@@ -60,9 +60,7 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
 	texts := s.readers.texts()
-	for _, more := range []map[**sql.Stmt]string{
-		s.writer.tables.texts(), s.writer.tables.reaping.texts(), new(walkStmts).texts(), swapTexts(),
-	} {
+	for _, more := range append(s.writer.tables.allTexts(), new(walkStmts).texts(), swapTexts()) {
 		maps.Copy(texts, more)
 	}
 	for stmt, text := range texts {

@@ -83,16 +83,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := create(dir, fileName, nil); err != nil {
 		return nil, err
 	}
-	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
-		return nil, err
-	}
-	if s.writer, err = openWriter(ctx, s.path, opts.Now()); err != nil {
-		return nil, err
-	}
-	if s.readers, err = openReaders(ctx, s.path); err != nil {
-		return nil, err
-	}
-	todo, err := s.checkKeys(ctx)
+	todo, err := s.openParts(ctx, dir, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +95,20 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	s.writer.start(context.WithoutCancel(ctx))
 	s.resume(context.WithoutCancel(ctx), opts.Logger, todo)
 	return s, nil
+}
+
+// openParts opens the files and returns what an earlier host left to do.
+func (s *Store) openParts(ctx context.Context, dir string, opts Options) (todo []chore, err error) {
+	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
+		return nil, err
+	}
+	if s.writer, err = openWriter(ctx, s.path, opts.Now()); err != nil {
+		return nil, err
+	}
+	if s.readers, err = openReaders(ctx, s.path); err != nil {
+		return nil, err
+	}
+	return s.checkKeys(ctx)
 }
 
 func openCodec(dir string, opts *keyring.Options) (*codec, error) {

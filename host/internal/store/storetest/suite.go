@@ -22,6 +22,27 @@ type Engine interface {
 // it cannot. The suite closes the store.
 type Open func(t *testing.T, dir string) Engine
 
+// groups are the cases that need one open store.
+var groups = []struct {
+	name  string
+	cases map[string]func(*testing.T, Engine)
+}{
+	{"accept", acceptCases},
+	{"submission", submissionCases},
+	{"commit", commitCases},
+	{"queue", queueCases},
+	{"read", readCases},
+	{"tail", tailCases},
+	{"list", listCases},
+	{"isolation", isolationCases},
+	{"payload", payloadCases},
+	{"record", recordCases},
+	{"kv", kvCases},
+	{"prune", pruneCases},
+	{"tenant", tenantCases},
+	{"concurrency", concurrencyCases},
+}
+
 // Run asserts that an engine keeps the promises of the port. Call it from a
 // test that does nothing else: the crash test runs that test again in a child
 // process, as the process to be killed.
@@ -34,25 +55,7 @@ func Run(t *testing.T, open Open) {
 		eraseChild(t, open(t, dir))
 		return
 	}
-	for _, group := range []struct {
-		name  string
-		cases map[string]func(*testing.T, Engine)
-	}{
-		{"accept", acceptCases},
-		{"submission", submissionCases},
-		{"commit", commitCases},
-		{"queue", queueCases},
-		{"read", readCases},
-		{"tail", tailCases},
-		{"list", listCases},
-		{"isolation", isolationCases},
-		{"payload", payloadCases},
-		{"record", recordCases},
-		{"kv", kvCases},
-		{"prune", pruneCases},
-		{"tenant", tenantCases},
-		{"concurrency", concurrencyCases},
-	} {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for name, run := range group.cases {
 				t.Run(name, func(t *testing.T) {
