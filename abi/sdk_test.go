@@ -110,7 +110,7 @@ func TestSDKHasTheHostsShapes(t *testing.T) {
 	shapes := []any{
 		abi.TurnInput{}, abi.Task{}, abi.Agent{}, abi.Tool{}, abi.History{}, abi.HistoryEntry{}, abi.Call{}, abi.Result{},
 		abi.Budget{}, abi.TurnResult{}, abi.MailRequest{}, abi.MailResponse{}, abi.HistoryRequest{}, abi.HistoryResponse{},
-		abi.LogRequest{}, abi.ClockResponse{}, abi.RandomResponse{},
+		abi.LogRequest{}, abi.ClockResponse{}, abi.RandomResponse{}, abi.EmitRequest{}, abi.Progress{}, abi.EmitResponse{},
 	}
 	for _, shape := range shapes {
 		host := reflect.TypeOf(shape)

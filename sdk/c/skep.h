@@ -34,8 +34,8 @@ typedef enum {
   SKEP_NOT_FOUND = 3,    /* no such thing */
   SKEP_UNAVAILABLE = 4,  /* try again later */
   SKEP_DEADLINE = 5,     /* out of time */
-  SKEP_CANCELLED = 6,    /* somebody called it off */
-  SKEP_LIMIT = 7,        /* a budget, size or rate is used up */
+  SKEP_CANCELLED = 6,    /* the turn is called off; what it does in 250 ms counts */
+  SKEP_LIMIT = 7,        /* a budget, size or rate is used up; the reason says which */
   SKEP_CONFLICT = 8,     /* does not fit the present state */
   SKEP_UPSTREAM = 9,     /* the other side answered with an error */
   SKEP_UNSUPPORTED = 10, /* this host cannot do it */
@@ -88,10 +88,8 @@ SKEP_IMPORT("skep_v1", "call") int64_t skep_host_call(int32_t op, const void *re
 SKEP_IMPORT("skep_v1", "read") int64_t skep_host_read(int32_t handle, void *ptr, uint32_t cap);
 SKEP_IMPORT("skep_v1", "close") int32_t skep_host_close(int32_t handle);
 SKEP_IMPORT("skep_v1", "abort") void skep_host_abort(int32_t code, const void *ptr, uint32_t len);
-#ifdef __wasm__ /* for agents that want several ops at once; see ABI.md, section 4 */
 SKEP_IMPORT("skep_v1", "submit") int64_t skep_host_submit(int32_t op, const void *req, uint32_t len);
 SKEP_IMPORT("skep_v1", "wait") int32_t skep_host_wait(const int32_t *handles, uint32_t n, int32_t timeout_ms);
-#endif
 SKEP_IMPORT("wasi_snapshot_preview1", "clock_time_get")
 uint16_t skep_host_clock(uint32_t clock, uint64_t precision, uint64_t *nanoseconds);
 SKEP_IMPORT("wasi_snapshot_preview1", "poll_oneoff")
@@ -233,6 +231,14 @@ SKEP_FN void skep_put_int(skep_buf *b, int64_t v) {
   while (u /= 10);
   if (v < 0) digits[--i] = '-';
   skep__add(b, digits + i, sizeof digits - i);
+}
+
+/* skep_put_fraction appends a number from 0 to a thousand million, to six places. */
+SKEP_FN void skep_put_fraction(skep_buf *b, double v) {
+  uint64_t u = v < 1e9 ? (uint64_t)(v * 1e6 + 0.5) : 1000000000000000;
+  skep_put_int(b, (int64_t)(u / 1000000));
+  skep_put_char(b, '.');
+  for (uint64_t place = 100000; place; place /= 10) skep_put_char(b, (char)('0' + u / place % 10));
 }
 
 SKEP_FN void skep__put_u(skep_buf *b, unsigned v) {
@@ -605,14 +611,17 @@ SKEP_FN skep_code skep__call(int32_t op, const char *p, size_t n) {
   return r >> 32 ? skep__rest((uint32_t)r, (int32_t)(r >> 32)) : SKEP_OK;
 }
 
+/* skep__refused asks why the host refused. */
+SKEP_FN skep_code skep__refused(skep_code code) {
+  skep__why = skep__call(SKEP_OP_LAST_ERROR, NULL, 0) ? (skep_json){0} : skep_copy(skep_written(&skep__answer));
+  return skep__why_code = code;
+}
+
 /* skep_call runs any op. The answer (which may be NULL) is good until the next
  * call; skep_copy keeps it. */
 SKEP_FN skep_code skep_call(int32_t op, skep_text request, skep_json *answer) {
   skep_code code = skep__call(op, request.at, request.len);
-  if (code) {
-    skep__why_code = code;
-    skep__why = skep__call(SKEP_OP_LAST_ERROR, NULL, 0) ? (skep_json){0} : skep_copy(skep_written(&skep__answer));
-  }
+  if (code) skep__refused(code);
   if (answer) *answer = code ? (skep_json){0} : skep__trim(skep_written(&skep__answer));
   return code;
 }
@@ -646,6 +655,105 @@ SKEP_FN skep_code skep_fail(skep_code code, skep_text message) {
     skep_code skep_try_ = (call);   \
     if (skep_try_) return skep_try_; \
   } while (0)
+
+/* ---- Several ops at once ----------------------------------------------------- */
+
+/* skep_pending is an op that was started, and its answer as far as it is not read
+ * yet. {0} is one that is over. */
+typedef struct {
+  int32_t handle; /* 0 when nothing is open */
+  skep_code code; /* why it failed */
+  bool unread;    /* the reader has not seen its end, or why it failed */
+  skep_json why;
+} skep_pending;
+
+/* skep_submit starts any op and does not wait for it. If the host refuses, reading
+ * tells: there is one place for errors. Up to 64 may be open at once, of which 8 run
+ * beside each other. */
+SKEP_FN skep_pending skep_submit(int32_t op, skep_json request) {
+  int64_t r = skep_host_submit(op, request.at, (uint32_t)request.len);
+  if (r >= 0) return (skep_pending){.handle = (int32_t)r, .unread = true};
+  skep_code code = skep__refused((skep_code)-r);
+  return (skep_pending){.code = code, .unread = true, .why = skep__why};
+}
+
+/* skep_close calls an op off if it still runs, and forgets its answer. The end of
+ * the turn does the same. */
+SKEP_FN void skep_close(skep_pending *p) {
+  if (p->handle) skep_host_close(p->handle);
+  p->handle = 0;
+  p->unread = false;
+}
+
+/* skep_read gives the next bytes of an answer and waits until there are some; n is 0
+ * at the end. A piece has no boundaries of its own. An error comes again at every
+ * call. */
+SKEP_FN skep_code skep_read(skep_pending *p, void *to, size_t cap, size_t *n) {
+  *n = 0;
+  if (p->handle) {
+    int64_t r = skep_host_read(p->handle, to, (uint32_t)cap);
+    if (r > 0 || (!r && !cap)) return *n = (size_t)r, SKEP_OK;
+    if (r < 0) {
+      p->code = skep__refused((skep_code)-r);
+      p->why = skep__why;
+    }
+  }
+  skep_close(p);
+  if (p->code) {
+    skep__why = p->why;
+    skep__why_code = p->code;
+  }
+  return p->code;
+}
+
+/* skep_read_all reads the rest of an answer. */
+SKEP_FN skep_code skep_read_all(skep_pending *p, skep_text *answer) {
+  skep_buf all = {0};
+  char piece[1024];
+  size_t n;
+  do {
+    SKEP_TRY(skep_read(p, piece, sizeof piece, &n));
+    skep__add(&all, piece, n);
+  } while (n);
+  *answer = skep_written(&all);
+  return SKEP_OK;
+}
+
+/* skep_wait_any waits until one of n ops has something to read, has ended or has
+ * failed: the lowest of them is *ready. Those that were read to their end or closed
+ * do not count any more; when none is left *ready is n. A negative timeout waits as
+ * long as it takes, the end of another is SKEP_DEADLINE; SKEP_CANCELLED says that
+ * the turn is called off. */
+SKEP_FN skep_code skep_wait_any(const skep_pending *list, size_t n, int32_t timeout_ms, size_t *ready) {
+  int32_t handles[64];
+  size_t index[64], open = 0;
+  for (*ready = 0; *ready < n; ++*ready) {
+    if (!list[*ready].unread) continue;
+    if (!list[*ready].handle) return SKEP_OK; /* not started, and the reader does not know yet */
+    handles[open] = list[*ready].handle;
+    index[open++] = *ready;
+  }
+  if (!open) return SKEP_OK;
+  int32_t r = skep_host_wait(handles, (uint32_t)open, timeout_ms);
+  if (r < 0) return skep__refused((skep_code)-r);
+  *ready = index[r];
+  return SKEP_OK;
+}
+
+SKEP_FN int64_t skep_now(void);
+
+/* skep_wait_all waits until each of n ops has something to read, has ended or has
+ * failed. The timeout is for all of them together. */
+SKEP_FN skep_code skep_wait_all(const skep_pending *list, size_t n, int32_t timeout_ms) {
+  int64_t end = skep_now() + timeout_ms * (int64_t)1000000;
+  skep_pending *left = skep_alloc(n * sizeof *left);
+  skep__copy(left, list, n * sizeof *left);
+  for (size_t ready;; left[ready].unread = false) {
+    int64_t rest = timeout_ms < 0 ? -1 : (end - skep_now() + 999999) / 1000000;
+    SKEP_TRY(skep_wait_any(left, n, (int32_t)(timeout_ms >= 0 && rest < 0 ? 0 : rest), &ready));
+    if (ready == n) return SKEP_OK;
+  }
+}
 
 /* ---- MAIL's tools ---------------------------------------------------------- */
 
@@ -752,6 +860,57 @@ SKEP_FN skep_code skep_help(skep_json args, skep_text *text) {
   SKEP_TRY(skep_tool(SKEP("help"), args, &reply));
   *text = reply.text;
   return SKEP_OK;
+}
+
+/* ---- What whoever follows the task sees at once -------------------------------- */
+
+/* skep_emitted is what became of it. */
+typedef enum {
+  SKEP_EMIT_OK,    /* it is on its way */
+  SKEP_EMIT_BUSY,  /* no reader keeps up: it is logged with the turn, do not repeat it */
+  SKEP_EMIT_CLOSED /* the task has ended and nobody gets it any more */
+} skep_emitted;
+
+SKEP_FN skep_code skep__emit(skep_buf *b, skep_emitted *status) {
+  skep_json answer;
+  skep_put_char(b, '}');
+  SKEP_TRY(skep_call(SKEP_OP_EMIT, skep_written(b), &answer));
+  skep_text said = skep_str(answer, "status");
+  if (status) *status = skep_is(said, "busy") ? SKEP_EMIT_BUSY : skep_is(said, "closed") ? SKEP_EMIT_CLOSED : SKEP_EMIT_OK;
+  return SKEP_OK;
+}
+
+/* skep_emit_progress shows how far the turn has come: in words, at most 4 KiB, as a
+ * fraction from 0 to 1, or both. An empty text and a negative fraction are left out;
+ * status may be NULL. */
+SKEP_FN skep_code skep_emit_progress(skep_text text, double fraction, skep_emitted *status) {
+  skep_buf b = {0};
+  skep_put(&b, SKEP("{\"progress\":{"));
+  if (text.len) skep_member(&b, "text", text);
+  if (fraction >= 0) {
+    skep_key(&b, "fraction");
+    skep_put_fraction(&b, fraction);
+  }
+  skep_put_char(&b, '}');
+  return skep__emit(&b, status);
+}
+
+SKEP_FN skep_code skep__emit_text(const char *member, skep_text text, skep_emitted *status) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, member, text);
+  return skep__emit(&b, status);
+}
+
+/* skep_emit_chunk shows the next piece of a text, at most 16 KiB. */
+SKEP_FN skep_code skep_emit_chunk(skep_text text, skep_emitted *status) {
+  return skep__emit_text("chunk", text, status);
+}
+
+/* skep_emit_note shows a line, at most 4 KiB. The history does not have it; for that
+ * there is skep_note. */
+SKEP_FN skep_code skep_emit_note(skep_text text, skep_emitted *status) {
+  return skep__emit_text("note", text, status);
 }
 
 /* ---- Log, time, randomness, history ---------------------------------------- */

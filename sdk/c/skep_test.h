@@ -26,7 +26,10 @@ typedef struct {
   skep_json state, params; /* null when left out; one turn's state goes into the next */
   bool cannot_complete;
   /* answer, if set, is asked first. It sets the op's answer, or returns a code to
-   * refuse, or does neither and leaves the op to the default. */
+   * refuse, or does neither and leaves the op to the default. SKEP_CANCELLED calls
+   * the turn off: from then on the host refuses as a real one does. For an op that is
+   * submitted, skep_test_after, skep_test_pieces and skep_test_fails say how the
+   * answer comes. */
   skep_code (*answer)(int32_t op, skep_json request, skep_json *answer);
 } skep_test_input;
 
@@ -44,15 +47,28 @@ typedef struct {
     int32_t op;
     skep_json request;
     skep_code refused;
+    bool submitted, closed; /* not waited for; closed before its end */
   } call[SKEP_TEST_CALLS];
 } skep_test_outcome;
 
+/* skep_test_stream is an answer as it is read. */
+typedef struct {
+  int64_t ready; /* on the turn's clock */
+  skep_text rest;
+  size_t piece, call;
+  skep_code code; /* at the end */
+  bool open;
+} skep_test_stream;
+
 static struct {
+  skep_test_stream next; /* what the test's answer says of itself */
+  skep_test_stream open[65]; /* by handle; [0] is none */
+  bool off;              /* the turn is called off */
   skep_test_input in;
   skep_test_outcome out;
   skep_text input;
   skep_buf output;
-  skep_text rest, why;
+  skep_text why;
   int64_t now;
   int made;
   bool ended;
@@ -121,6 +137,7 @@ SKEP_FN skep_code skep_test__answer(int32_t op, skep_json request, skep_json *an
     if (answer->at) return SKEP_OK;
   }
   switch (op) {
+    case SKEP_OP_EMIT: *answer = SKEP("{\"status\":\"ok\"}"); return SKEP_OK;
     case SKEP_OP_LOG: *answer = SKEP("{}"); return SKEP_OK;
     case SKEP_OP_CLOCK_NOW: *answer = SKEP("{\"time\":\"2026-01-01T12:00:00.000000+00:00\"}"); return SKEP_OK;
     case SKEP_OP_HISTORY: *answer = SKEP("{\"entries\":[]}"); return SKEP_OK;
@@ -135,37 +152,126 @@ SKEP_FN skep_code skep_test__answer(int32_t op, skep_json request, skep_json *an
   return skep_test__refuse(SKEP_UNSUPPORTED, SKEP("this host does not have the op"));
 }
 
-SKEP_FN int64_t skep_host_call(int32_t op, const void *req, uint32_t len, void *rsp, uint32_t cap) {
+/* skep_test_after lets the answer be there that much later on the turn's clock, which
+ * waiting and reading move. */
+SKEP_FN void skep_test_after(int64_t ms) { skep_test_.next.ready = skep_test_.now + ms * 1000000; }
+
+/* skep_test_pieces has each read give at most that many bytes of the answer. */
+SKEP_FN void skep_test_pieces(size_t bytes) { skep_test_.next.piece = bytes; }
+
+/* skep_test_fails has the op fail after its answer. */
+SKEP_FN void skep_test_fails(skep_code code) { skep_test_.next.code = code; }
+
+/* skep_test__failed notes that an op has failed, and that the turn is called off. */
+SKEP_FN int64_t skep_test__failed(size_t call, skep_code code) {
+  if (call < SKEP_TEST_CALLS) skep_test_.out.call[call].refused = code;
+  if (code == SKEP_CANCELLED) skep_test_.off = true;
+  return -(int64_t)code;
+}
+
+/* skep_test__start runs an op and records it. A code it gives at once has happened. */
+SKEP_FN skep_code skep_test__start(int32_t op, skep_json request, bool submitted, skep_test_stream *s) {
   skep_json answer = {0};
-  if (op == SKEP_OP_LAST_ERROR) {
-    answer = skep_test_.why;
-  } else {
-    skep_json request = skep_copy((skep_text){req, len});
-    skep_code code = skep_test__answer(op, request, &answer);
-    size_t n = skep_test_.out.calls;
-    if (n < SKEP_TEST_CALLS) {
-      skep_test_.out.call[n].op = op;
-      skep_test_.out.call[n].request = request;
-      skep_test_.out.call[n].refused = code;
-      skep_test_.out.calls++;
-    }
-    if (code) return -(int64_t)code;
+  size_t n = skep_test_.out.calls;
+  skep_test_.next = (skep_test_stream){.ready = skep_test_.now, .piece = (size_t)-1, .call = n, .open = true};
+  skep_code code = skep_test_.off && op != SKEP_OP_LOG ? skep_test__refuse(SKEP_CANCELLED, SKEP("the turn is called off"))
+                                                       : skep_test__answer(op, request, &answer);
+  if (n < SKEP_TEST_CALLS) {
+    skep_test_.out.call[n].op = op;
+    skep_test_.out.call[n].request = request;
+    skep_test_.out.call[n].submitted = submitted;
+    skep_test_.out.calls++;
   }
-  size_t n = answer.len < cap ? answer.len : cap;
-  skep__copy(rsp, answer.at, n);
-  skep_test_.rest = (skep_text){answer.at + n, answer.len - n};
-  return (int64_t)answer.len | (skep_test_.rest.len ? (int64_t)1 << 32 : 0);
+  if (code) skep_test__failed(n, code);
+  *s = skep_test_.next;
+  s->rest = answer;
+  return code;
+}
+
+/* skep_test__keep finds a handle for an answer, 0 if there is none. */
+SKEP_FN int32_t skep_test__keep(skep_test_stream s) {
+  int32_t handle = 1;
+  while (handle < 65 && skep_test_.open[handle].open) handle++;
+  if (handle == 65) return 0;
+  skep_test_.open[handle] = s;
+  return handle;
+}
+
+SKEP_FN int64_t skep_host_call(int32_t op, const void *req, uint32_t len, void *rsp, uint32_t cap) {
+  skep_test_stream s = {.rest = skep_test_.why};
+  if (op != SKEP_OP_LAST_ERROR) {
+    skep_code code = skep_test__start(op, skep_copy((skep_text){req, len}), false, &s);
+    if (code) return -(int64_t)code;
+    if (s.ready > skep_test_.now) skep_test_.now = s.ready;
+    if (s.code) return skep_test__failed(s.call, skep_test__refuse(s.code, SKEP("failed by the test")));
+  }
+  size_t n = s.rest.len < cap ? s.rest.len : cap, whole = s.rest.len;
+  skep__copy(rsp, s.rest.at, n);
+  if (n == whole) return (int64_t)whole;
+  s.rest = (skep_text){s.rest.at + n, whole - n};
+  s.open = true;
+  s.piece = (size_t)-1;
+  return (int64_t)whole | (int64_t)skep_test__keep(s) << 32;
+}
+
+SKEP_FN int64_t skep_host_submit(int32_t op, const void *req, uint32_t len) {
+  skep_test_stream s;
+  int32_t handle = skep_test__keep((skep_test_stream){.open = true});
+  if (!handle) return -(int64_t)skep_test__refuse(SKEP_LIMIT, SKEP("64 handles are open"));
+  skep_code code = skep_test__start(op, skep_copy((skep_text){req, len}), true, &s);
+  skep_test_.open[handle] = s;
+  if (!code) return handle;
+  skep_test_.open[handle].open = false;
+  return -(int64_t)code;
+}
+
+SKEP_FN skep_test_stream *skep_test__find(int32_t handle) {
+  if (handle > 0 && handle < 65 && skep_test_.open[handle].open) return &skep_test_.open[handle];
+  skep_test__refuse(SKEP_NOT_FOUND, SKEP("no such handle is open"));
+  return NULL;
+}
+
+SKEP_FN int32_t skep_host_wait(const int32_t *handles, uint32_t n, int32_t timeout_ms) {
+  skep_test_stream *s, *first = NULL;
+  int64_t end = skep_test_.now + timeout_ms * (int64_t)1000000;
+  int32_t at = 0;
+  if (!n) return -(int32_t)skep_test__refuse(SKEP_INVALID, SKEP("no handles"));
+  for (uint32_t i = 0; i < n; i++) {
+    if (!(s = skep_test__find(handles[i]))) return -SKEP_NOT_FOUND;
+    if (s->ready < skep_test_.now) s->ready = skep_test_.now;
+    if (!first || s->ready < first->ready) first = s, at = (int32_t)i;
+  }
+  if (!skep_test_.off && timeout_ms >= 0 && first->ready > end) {
+    skep_test_.now = end;
+    return -(int32_t)skep_test__refuse(SKEP_DEADLINE, SKEP("nothing is ready yet"));
+  }
+  if (!skep_test_.off) skep_test_.now = first->ready;
+  if (first->code == SKEP_CANCELLED && !first->rest.len) skep_test_.off = true;
+  return skep_test_.off ? -(int32_t)skep_test__refuse(SKEP_CANCELLED, SKEP("the turn is called off")) : at;
 }
 
 SKEP_FN int64_t skep_host_read(int32_t handle, void *ptr, uint32_t cap) {
-  size_t n = skep_test_.rest.len < cap ? skep_test_.rest.len : cap;
-  (void)handle;
-  skep__copy(ptr, skep_test_.rest.at, n);
-  skep_test_.rest = (skep_text){skep_test_.rest.at + n, skep_test_.rest.len - n};
+  skep_test_stream *s = skep_test__find(handle);
+  if (!s) return -SKEP_NOT_FOUND;
+  if (skep_test_.off && (s->ready > skep_test_.now || !s->rest.len))
+    return skep_test__failed(s->call, skep_test__refuse(SKEP_CANCELLED, SKEP("the turn is called off")));
+  if (s->ready > skep_test_.now) skep_test_.now = s->ready;
+  if (!s->rest.len && s->code) return skep_test__failed(s->call, skep_test__refuse(s->code, SKEP("failed by the test")));
+  size_t n = s->rest.len < s->piece ? s->rest.len : s->piece;
+  if (n > cap) n = cap;
+  skep__copy(ptr, s->rest.at, n);
+  s->rest = (skep_text){s->rest.at + n, s->rest.len - n};
   return (int64_t)n;
 }
 
-SKEP_FN int32_t skep_host_close(int32_t handle) { return (void)handle, 0; }
+SKEP_FN int32_t skep_host_close(int32_t handle) {
+  skep_test_stream *s = skep_test__find(handle);
+  if (!s) return -SKEP_NOT_FOUND;
+  bool unread = s->rest.len || s->code || s->ready > skep_test_.now;
+  if (s->call < SKEP_TEST_CALLS) skep_test_.out.call[s->call].closed = unread && !skep_test_.out.call[s->call].refused;
+  s->open = false;
+  return 0;
+}
 
 SKEP_FN skep_text skep_test__or(skep_text t, const char *otherwise) { return t.at ? t : skep_c(otherwise); }
 
@@ -225,6 +331,14 @@ SKEP_FN skep_text skep_test_mail(const skep_test_outcome *out, size_t n, const c
   return (skep_text){0};
 }
 
+/* skep_test_emit returns a member of what the turn showed with its n-th accepted
+ * emit, from 0: "progress.text", "progress.fraction", "chunk" or "note", as JSON. */
+SKEP_FN skep_json skep_test_emit(const skep_test_outcome *out, size_t n, const char *member) {
+  for (size_t i = 0; i < out->calls; i++)
+    if (out->call[i].op == SKEP_OP_EMIT && !out->call[i].refused && !n--) return skep_at(out->call[i].request, member);
+  return (skep_json){0};
+}
+
 /* skep_test_action runs one call of an action; exported is skep__action. The
  * outcome's output is the answer, or with status 1 why there is none. */
 SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_text name, skep_json args) {
@@ -246,7 +360,7 @@ SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_t
 static int skep_test_failures;
 
 /* skep_test_equal compares, and reports where it does not hold. */
-#define skep_test_equal(got, want) skep_test__equal((got), (want), __FILE__, __LINE__)
+#define skep_test_equal(...) skep_test__equal(__VA_ARGS__, __FILE__, __LINE__)
 
 SKEP_FN void skep_test__equal(skep_text got, const char *want, const char *file, int line) {
   if (skep_is(got, want)) return;

@@ -20,8 +20,12 @@ const (
 	NotFound    = Code(abi.CodeNotFound)    // no such thing
 	Unavailable = Code(abi.CodeUnavailable) // try again later
 	Deadline    = Code(abi.CodeDeadline)    // out of time
-	Cancelled   = Code(abi.CodeCancelled)   // somebody called it off
-	Limit       = Code(abi.CodeLimit)       // a budget, size or rate is used up
+	// Cancelled says that the turn is called off. What it does in the next 250 ms
+	// still counts if it then ends well: it may save its state and return nil.
+	Cancelled = Code(abi.CodeCancelled)
+	// Limit says that a budget, size or rate is used up; the Reason says which,
+	// for instance host_calls or host_bytes. The turn goes on.
+	Limit       = Code(abi.CodeLimit)
 	Conflict    = Code(abi.CodeConflict)    // does not fit the present state
 	Upstream    = Code(abi.CodeUpstream)    // the other side answered with an error
 	Unsupported = Code(abi.CodeUnsupported) // this host cannot do it
@@ -75,14 +79,14 @@ type errorBody struct {
 	Message      string `json:"message"`
 }
 
-// hostError decodes the error body of a failed op.
-func hostError(op abi.Op, code abi.Code, body []byte) *Error {
+// hostError decodes the error body of a failed op or import.
+func hostError(op string, code abi.Code, body []byte) *Error {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil || b.Message == "" {
 		b.Message = "the host gave no message"
 	}
 	if b.Op == "" {
-		b.Op = Op(op).String()
+		b.Op = op
 	}
 	return &Error{
 		Code: Code(code), Op: b.Op, Reason: b.Reason, Message: b.Message,

@@ -20,6 +20,12 @@ func outputWrite(ptr unsafe.Pointer, size uint32) int32
 //go:wasmimport skep_v1 call
 func hostCall(op int32, req unsafe.Pointer, reqLen uint32, rsp unsafe.Pointer, rspCap uint32) int64
 
+//go:wasmimport skep_v1 submit
+func hostSubmit(op int32, req unsafe.Pointer, reqLen uint32) int64
+
+//go:wasmimport skep_v1 wait
+func hostWait(handles unsafe.Pointer, n uint32, timeoutMS int32) int32
+
 //go:wasmimport skep_v1 read
 func hostRead(handle int32, ptr unsafe.Pointer, size uint32) int64
 
@@ -99,11 +105,7 @@ func (g *guest) Output(data []byte) abi.Code {
 func (g *guest) Call(op abi.Op, req []byte) ([]byte, abi.Code) {
 	n := g.call(op, req)
 	if n < 0 {
-		code := abi.Code(-n)
-		if n = g.call(abi.OpLastError, nil); n < 0 {
-			return nil, code
-		}
-		return g.answer[:n], code
+		return g.LastError(), abi.Code(-n)
 	}
 	size, handle := int(uint32(n)), int32(n>>32)
 	if handle == 0 {
@@ -141,6 +143,37 @@ func (g *guest) rest(size int, handle int32) ([]byte, abi.Code) {
 	}
 	return whole[:have], abi.CodeOK
 }
+
+// LastError asks for the last error. It fits the first buffer.
+func (g *guest) LastError() []byte {
+	n := g.call(abi.OpLastError, nil)
+	if n < 0 || n > int64(len(g.answer)) {
+		return nil
+	}
+	return g.answer[:n]
+}
+
+// Submit starts an op.
+func (g *guest) Submit(op abi.Op, req []byte) int64 {
+	n := hostSubmit(int32(op), unsafe.Pointer(unsafe.SliceData(req)), uint32(len(req)))
+	runtime.KeepAlive(req)
+	return n
+}
+
+// Wait waits for the first of several handles.
+func (g *guest) Wait(handles []int32, timeoutMS int32) int32 {
+	n := hostWait(unsafe.Pointer(unsafe.SliceData(handles)), uint32(len(handles)), timeoutMS)
+	runtime.KeepAlive(handles)
+	return n
+}
+
+// Read reads on.
+func (g *guest) Read(handle int32, to []byte) int64 {
+	return hostRead(handle, unsafe.Pointer(unsafe.SliceData(to)), uint32(len(to)))
+}
+
+// Close forgets a handle.
+func (g *guest) Close(handle int32) { hostClose(handle) }
 
 // Now reads WASI's clock, which is the turn's.
 func (g *guest) Now() time.Time { return time.Now() }

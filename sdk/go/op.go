@@ -67,7 +67,7 @@ func (t *Turn) Call(op Op, req, rsp any) error {
 	}
 	body, code := t.host.Call(abi.Op(op), raw)
 	if code != abi.CodeOK {
-		return hostError(abi.Op(op), code, body)
+		return hostError(op.String(), code, body)
 	}
 	if rsp == nil || len(body) == 0 {
 		return nil

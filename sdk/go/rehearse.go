@@ -40,6 +40,16 @@ func (stage) Call(abi.Op, []byte) ([]byte, abi.Code) {
 	return []byte(`{"id":"8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11","text":"SUCCESS: message sent"}`), abi.CodeOK
 }
 
+func (stage) Submit(abi.Op, []byte) int64 { return -int64(abi.CodeUnsupported) }
+
+func (stage) Wait([]int32, int32) int32 { return -int32(abi.CodeNotFound) }
+
+func (stage) Read(int32, []byte) int64 { return -int64(abi.CodeNotFound) }
+
+func (stage) Close(int32) {}
+
+func (stage) LastError() []byte { return nil }
+
 func (stage) Now() time.Time { return time.Time{} }
 
 func (stage) Sleep(time.Duration) {}

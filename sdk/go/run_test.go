@@ -28,6 +28,16 @@ func (b *buffer) Output(data []byte) abi.Code {
 
 func (b *buffer) Call(abi.Op, []byte) ([]byte, abi.Code) { return nil, abi.CodeUnsupported }
 
+func (b *buffer) Submit(abi.Op, []byte) int64 { return -int64(abi.CodeUnsupported) }
+
+func (b *buffer) Wait([]int32, int32) int32 { return -int32(abi.CodeNotFound) }
+
+func (b *buffer) Read(int32, []byte) int64 { return -int64(abi.CodeNotFound) }
+
+func (b *buffer) Close(int32) {}
+
+func (b *buffer) LastError() []byte { return nil }
+
 func (b *buffer) Now() time.Time { return time.Time{} }
 
 func (b *buffer) Sleep(time.Duration) {}

@@ -47,7 +47,7 @@ func TestTypedToolsSayWhatMAILWants(t *testing.T) {
 	for _, tt := range tests {
 		out := skeptest.Run(turnFunc(tt.call), skeptest.Input{CanComplete: true})
 		if out.Err != nil || len(out.Calls) != 1 || out.Calls[0].Op != skep.OpMail || string(out.Calls[0].Request) != tt.want {
-			t.Errorf("%s: %v, %s", tt.name, out.Err, out.Calls)
+			t.Errorf("%s: %v, %+v", tt.name, out.Err, out.Calls)
 		}
 	}
 }

@@ -103,6 +103,71 @@ func TestSDKsHaveTheHostsNumbers(t *testing.T) {
 	}
 }
 
+// Every SDK knows the host's words for what became of an emission.
+func TestSDKsHaveTheStatusesOfEmit(t *testing.T) {
+	t.Parallel()
+	for file, pattern := range map[string]string{
+		"go/internal/abi/shape.go":         `EmitStatus = "(\w+)"`,
+		"c/skep.h":                         `(?m)^  SKEP_EMIT_([A-Z]+)\b`,
+		"rust/src/emit.rs":                 `(?m)^    ([A-Z]\w+),$`,
+		"assemblyscript/assembly/names.ts": `(?s)namespace Emitted \{.*?\n\}`,
+	} {
+		raw, err := os.ReadFile(filepath.Join(guests.Root(), "sdk", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, re := string(raw), regexp.MustCompile(pattern)
+		if re.NumSubexp() == 0 {
+			text, re = re.FindString(text), regexp.MustCompile(`const (\w+): i32 = \d`)
+		}
+		var got []string
+		for _, m := range re.FindAllStringSubmatch(text, -1) {
+			got = append(got, strings.ToLower(m[1]))
+		}
+		for _, want := range []abi.EmitStatus{abi.EmitOK, abi.EmitBusy, abi.EmitClosed} {
+			if !slices.Contains(got, string(want)) {
+				t.Errorf("%s: no %q among %v", file, want, got)
+			}
+		}
+	}
+}
+
+// What the READMEs show of several ops at once stands in examples that are built
+// and tested.
+func TestReadmesShowTheExamples(t *testing.T) {
+	t.Parallel()
+	examples := map[string]string{
+		"go": "examples/gather/main.go", "c": "examples/gather.c",
+		"rust": "examples/gather.rs", "assemblyscript": "examples/gather.ts",
+	}
+	for language, example := range examples {
+		sdk := filepath.Join(guests.Root(), "sdk", language)
+		readme, err := os.ReadFile(filepath.Join(sdk, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(filepath.Join(sdk, filepath.FromSlash(example)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, _ := strings.Cut(string(readme), "\n## Several ops at once\n")
+		_, block, _ := strings.Cut(section, "\n```")
+		_, block, _ = strings.Cut(block, "\n")
+		block, _, found := strings.Cut(block, "\n```\n")
+		if !found || !strings.Contains(unindented(string(source)), unindented(block)) {
+			t.Errorf("%s: the README shows what does not stand in %s:\n%s", language, example, block)
+		}
+	}
+}
+
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return b.String()
+}
+
 // numbers reads names and numbers from a source. A pattern without groups finds
 // the part of it that has TypeScript's constants.
 func numbers(t *testing.T, text, pattern string) map[string]int {

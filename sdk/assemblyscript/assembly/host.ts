@@ -53,13 +53,18 @@ function rest(size: i32, handle: i32): i32 {
   return n > 0 ? 0 : n < 0 ? <i32>-n : Code.INTERNAL;
 }
 
+/** Asks why the host refused. */
+function lastError(code: i32): Failure {
+  const n = callOnce(Op.LAST_ERROR, new ArrayBuffer(0));
+  return Failure.fromHost(code, n > 0 ? decode(answer, min(<i32>n, answer.byteLength)) : "");
+}
+
 /** Runs an op; null when it was refused, and failure says why. */
 export function call(op: i32, request: string): string | null {
   const r = callOnce(op, encode(request));
   failure = null;
   if (r < 0) {
-    const n = callOnce(Op.LAST_ERROR, new ArrayBuffer(0));
-    failure = Failure.fromHost(<i32>-r, n > 0 ? decode(answer, min(<i32>n, answer.byteLength)) : "");
+    failure = lastError(<i32>-r);
     return null;
   }
   const size = <i32>r, handle = <i32>(r >> 32);
@@ -69,6 +74,32 @@ export function call(op: i32, request: string): string | null {
     return null;
   }
   return decode(answer, size);
+}
+
+/** Starts an op: a handle, 0 when it was refused, and failure says why. */
+export function submit(op: i32, request: string): i32 {
+  const b = encode(request), r = env.submit(op, address(b), b.byteLength);
+  failure = r < 0 ? lastError(<i32>-r) : null;
+  return r < 0 ? 0 : <i32>r;
+}
+
+/** Waits for the first of several handles; negative when it was refused. */
+export function wait(handles: i32[], timeoutMs: i32): i32 {
+  const r = env.wait(handles.dataStart, handles.length, timeoutMs);
+  failure = r < 0 ? lastError(-r) : null;
+  return r;
+}
+
+/** Reads the next bytes of an answer, 0 at the end; negative when the op failed. */
+export function read(handle: i32, to: ArrayBuffer): i32 {
+  const r = <i32>env.read(handle, address(to), to.byteLength);
+  failure = r < 0 ? lastError(-r) : null;
+  return r;
+}
+
+/** Forgets a handle. */
+export function close(handle: i32): void {
+  env.close(handle);
 }
 
 /** Reads the turn's clock, in nanoseconds since 1970. */

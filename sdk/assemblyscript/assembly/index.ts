@@ -9,12 +9,13 @@ import { Failure } from "./failure";
 import { Json } from "./json";
 import { Turn } from "./turn";
 
-export { ABI, Code, Op, Status } from "./names";
+export { ABI, Code, Emitted, Op, Status } from "./names";
 export { ActionInfo, AgentInfo, Capability, Descriptor, Request } from "./descriptor";
 export { Failure } from "./failure";
 export { Entry, Page } from "./history";
 export { Json } from "./json";
 export { Address, Message } from "./message";
+export { Pending } from "./pending";
 export { Budget, Identity, Reply, Task, Tool, Turn } from "./turn";
 
 /** One call of an action. */

@@ -52,8 +52,9 @@ export class Json {
 
   /** Returns the object with one more member at its end. */
   set(name: string, value: Json): Json {
-    const head = this.text.length > 2 ? this.text.substring(0, this.text.length - 1) + "," : "{";
-    return new Json(head + quote(name) + ":" + value.text + "}");
+    // One join: large values are copied once.
+    const head = this.text.length > 2 ? this.text.substring(0, this.text.length - 1) : "";
+    return new Json([head, head == "" ? "{" : ",", quote(name), ":", value.text, "}"].join(""));
   }
 
   /** Is set for a string. */
@@ -288,67 +289,113 @@ function compact(s: string): string {
   return parts.join("");
 }
 
-function escape(c: i32): string {
-  switch (c) {
-    case QUOTE: return "\\\"";
-    case BACKSLASH: return "\\\\";
-    case 0x08: return "\\b";
-    case 0x0c: return "\\f";
-    case 0x0a: return "\\n";
-    case 0x0d: return "\\r";
-    case 0x09: return "\\t";
+/** Text that grows by single characters: joining a part for each takes too long. */
+class Units {
+  private size: i32 = 0;
+  constructor(private units: StaticArray<u16>) {}
+
+  add(c: i32): void {
+    this.units[this.size++] = <u16>c;
   }
-  return "\\u" + c.toString(16).padStart(4, "0");
+
+  /** Adds four hexadecimal digits. */
+  addHex(c: i32): void {
+    for (let shift = 12; shift >= 0; shift -= 4) {
+      const digit = c >> shift & 15;
+      this.add(digit + (digit > 9 ? 0x57 : 0x30));
+    }
+  }
+
+  text(): string {
+    return String.UTF16.decodeUnsafe(changetype<usize>(this.units), this.size << 1);
+  }
+}
+
+/** The letter of a short escape, 0x75 for a long one, 0 for what needs none. */
+function escape(c: i32): i32 {
+  switch (c) {
+    case QUOTE: return QUOTE;
+    case BACKSLASH: return BACKSLASH;
+    case 0x08: return 0x62;
+    case 0x0c: return 0x66;
+    case 0x0a: return 0x6e;
+    case 0x0d: return 0x72;
+    case 0x09: return 0x74;
+  }
+  // The last two end lines for some readers.
+  return c < 0x20 || c == 0x2028 || c == 0x2029 ? 0x75 : 0;
 }
 
 function quote(s: string): string {
-  const parts: string[] = ["\""];
-  let from = 0;
+  let size = 2;
   for (let at = 0; at < s.length; at++) {
-    const c = s.charCodeAt(at);
-    // The last two end lines for some readers.
-    if (c != QUOTE && c != BACKSLASH && c >= 0x20 && c != 0x2028 && c != 0x2029) continue;
-    parts.push(s.substring(from, at));
-    parts.push(escape(c));
-    from = at + 1;
+    const e = escape(s.charCodeAt(at));
+    size += e == 0 ? 1 : e == 0x75 ? 6 : 2;
   }
-  parts.push(s.substring(from));
-  parts.push("\"");
-  return parts.join("");
+  const out = new Units(new StaticArray<u16>(size));
+  out.add(QUOTE);
+  for (let at = 0; at < s.length; at++) {
+    const c = s.charCodeAt(at), e = escape(c);
+    if (e == 0) {
+      out.add(c);
+      continue;
+    }
+    out.add(BACKSLASH);
+    out.add(e);
+    if (e == 0x75) out.addHex(c);
+  }
+  out.add(QUOTE);
+  return out.text();
 }
 
 /** Decodes a good string. */
 function unquote(s: string): string {
-  const parts: string[] = [];
-  let from = 1;
   const end = s.length - 1;
+  if (s.indexOf("\\") < 0) return s.substring(1, end);
+  const out = new Units(new StaticArray<u16>(s.length));
   for (let at = 1; at < end; at++) {
-    if (s.charCodeAt(at) != BACKSLASH) continue;
-    parts.push(s.substring(from, at));
-    const e = s.charCodeAt(++at);
-    if (e == 0x75) {
-      const c = unit(s, at + 1);
-      at += 4;
-      const low = isHalf(c, 0xd800) && s.substr(at + 1, 2) == "\\u" ? unit(s, at + 3) : 0;
-      if (isHalf(low, 0xdc00)) {
-        parts.push(String.fromCharCode(c, low));
-        at += 6;
-      } else { // half a pair is no character
-        parts.push(String.fromCharCode(isHalf(c, 0xd800) || isHalf(c, 0xdc00) ? 0xfffd : c));
-      }
-    } else {
-      const k = "bfnrt".indexOf(String.fromCharCode(e));
-      parts.push(k < 0 ? String.fromCharCode(e) : "\b\f\n\r\t".charAt(k));
+    if (s.charCodeAt(at) != BACKSLASH) {
+      out.add(s.charCodeAt(at));
+      continue;
     }
-    from = at + 1;
+    const e = s.charCodeAt(++at);
+    if (e != 0x75) {
+      out.add(unescape(e));
+      continue;
+    }
+    const c = unit(s, at + 1);
+    at += 4;
+    const low = isHalf(c, 0xd800) && s.charCodeAt(at + 1) == BACKSLASH && s.charCodeAt(at + 2) == 0x75 ? unit(s, at + 3) : 0;
+    if (isHalf(low, 0xdc00)) {
+      out.add(c);
+      out.add(low);
+      at += 6;
+    } else { // half a pair is no character
+      out.add(isHalf(c, 0xd800) || isHalf(c, 0xdc00) ? 0xfffd : c);
+    }
   }
-  if (parts.length == 0) return s.substring(1, end);
-  parts.push(s.substring(from, end));
-  return parts.join("");
+  return out.text();
+}
+
+/** What a short escape stands for. */
+function unescape(letter: i32): i32 {
+  switch (letter) {
+    case 0x62: return 0x08;
+    case 0x66: return 0x0c;
+    case 0x6e: return 0x0a;
+    case 0x72: return 0x0d;
+    case 0x74: return 0x09;
+  }
+  return letter;
 }
 
 function unit(s: string, at: i32): i32 {
-  return <i32>I32.parseInt(s.substr(at, 4), 16);
+  let n = 0;
+  for (let i = at; i < at + 4; i++) {
+    const c = s.charCodeAt(i);
+    n = n << 4 | (isDigit(c) ? c - 0x30 : (c | 32) - 0x57);
+  }
+  return n;
 }
 
 function isHalf(c: i32, first: i32): bool {

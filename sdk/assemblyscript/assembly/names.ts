@@ -15,9 +15,15 @@ export namespace Code {
   export const UNAVAILABLE: i32 = 4;
   /** Out of time. */
   export const DEADLINE: i32 = 5;
-  /** Somebody called it off. */
+  /**
+   * The turn is called off. What it does in the next 250 ms still counts if it then
+   * ends well: it may save its state and return null.
+   */
   export const CANCELLED: i32 = 6;
-  /** A budget, size or rate is used up. */
+  /**
+   * A budget, size or rate is used up; the reason says which, for instance
+   * host_calls or host_bytes. The turn goes on.
+   */
   export const LIMIT: i32 = 7;
   /** Does not fit the present state. */
   export const CONFLICT: i32 = 8;
@@ -65,6 +71,18 @@ export namespace Op {
   export const SPAN: i32 = 71;
   export const BLOB_GET: i32 = 80;
   export const BLOB_PUT: i32 = 81;
+}
+
+/** What became of something a turn has shown. */
+export namespace Emitted {
+  /** The host refused it, and the turn's failure says why. */
+  export const REFUSED: i32 = -1;
+  /** It is on its way to whoever follows the task. */
+  export const OK: i32 = 0;
+  /** No reader keeps up: it is logged with the turn, and not shown. Do not repeat it. */
+  export const BUSY: i32 = 1;
+  /** The task has ended and nobody gets it any more. */
+  export const CLOSED: i32 = 2;
 }
 
 /** What the exported functions return. */

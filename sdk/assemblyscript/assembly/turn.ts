@@ -1,9 +1,10 @@
 import * as host from "./host";
-import { Code, Op } from "./names";
+import { Code, Emitted, Op } from "./names";
 import { Failure } from "./failure";
 import { Entry, Page } from "./history";
 import { Json } from "./json";
 import { Message } from "./message";
+import { Pending, waitAll, waitAny } from "./pending";
 
 /** The part of a task that its agents see. */
 export class Task {
@@ -154,6 +155,66 @@ export class Turn {
     const v = Json.parse(answer);
     if (v === null) host.failure = new Failure(Code.INTERNAL, "the answer is no JSON");
     return v;
+  }
+
+  // ---- Several ops at once
+
+  /**
+   * Starts any op and does not wait for it. If the host refuses, reading tells: there
+   * is one place for errors. Up to 64 may be open at once, of which 8 run beside each
+   * other.
+   */
+  submit(op: i32, request: string): Pending {
+    return new Pending(op, request);
+  }
+
+  /**
+   * Waits until one of several ops has something to read, has ended or has failed,
+   * and returns the lowest index of such a one. Those that were read to their end or
+   * closed do not count any more. It returns -1 when none is left and failure is
+   * null, or when failure says why: DEADLINE after the timeout (a negative one never
+   * comes), CANCELLED when the turn is called off.
+   */
+  waitAny(ops: Pending[], timeoutMs: i32 = -1): i32 {
+    return waitAny(ops, timeoutMs);
+  }
+
+  /**
+   * Waits until each of several ops has something to read, has ended or has failed.
+   * The timeout is for all of them together.
+   */
+  waitAll(ops: Pending[], timeoutMs: i32 = -1): Failure | null {
+    return waitAll(ops, timeoutMs);
+  }
+
+  // ---- What whoever follows the task sees at once; the result is of Emitted
+
+  /**
+   * Shows how far the turn has come: in words, at most 4 KiB, as a fraction from 0 to
+   * 1, or both. An empty text and a negative fraction are left out.
+   */
+  emitProgress(text: string, fraction: f64 = -1): i32 {
+    let v = Json.object();
+    if (text != "") v = v.put("text", text);
+    if (fraction >= 0) v = v.set("fraction", Json.number(fraction));
+    return this.emit("progress", v);
+  }
+
+  /** Shows the next piece of a text, at most 16 KiB. */
+  emitChunk(text: string): i32 {
+    return this.emit("chunk", Json.string(text));
+  }
+
+  /** Shows a line, at most 4 KiB. The history does not have it, that is note's. */
+  emitNote(text: string): i32 {
+    return this.emit("note", Json.string(text));
+  }
+
+  private emit(member: string, what: Json): i32 {
+    const answer = this.call(Op.EMIT, Json.object().set(member, what).text);
+    if (answer === null) return Emitted.REFUSED;
+    const status = answer.getString("status");
+    return status == "busy" ? Emitted.BUSY : status == "closed" ? Emitted.CLOSED : Emitted.OK;
   }
 
   // ---- MAIL's tools. After awaitMessage or taskComplete every further one of the

@@ -1,6 +1,6 @@
 // The commands that use the boundary itself.
 
-import { Json } from "../assembly/index";
+import { Code, Json } from "../assembly/index";
 import * as env from "../assembly/env";
 
 /** Does one of them; null for another name. */
@@ -8,6 +8,9 @@ export function boundary(name: string, args: Json): string | null {
   if (name == "input") return input(number(args, "page"));
   if (name == "short") return short(args);
   if (name == "submit") return submit(args);
+  if (name == "race") return race(args);
+  if (name == "stream") return stream(args);
+  if (name == "drop") return dropped(args);
   if (name == "wait") return wait();
   if (name == "pointer") return pointer();
   return null;
@@ -62,12 +65,56 @@ function short(args: Json): string {
   return `${size} ${reads} ${hex(h)} ${closed} ${after}`;
 }
 
+function start(args: Json, request: Json): i32 {
+  const text = String.UTF8.encode(request.text);
+  return <i32>env.submit(number(args, "op"), address(text), text.byteLength);
+}
+
+function race(args: Json): string {
+  const requests = args.get("requests").items(), timeout = number(args, "timeout");
+  const handles: i32[] = [], waiting: i32[] = [], numbers: i32[] = [], words: string[] = [];
+  for (let i = 0; i < requests.length; i++) {
+    handles.push(start(args, requests[i]));
+    waiting.push(handles[i]);
+    numbers.push(i);
+  }
+  while (waiting.length > 0) {
+    const ready = env.wait(waiting.dataStart, waiting.length, timeout);
+    words.push((ready < 0 ? ready : numbers[ready]).toString());
+    if (ready < 0 && ready != -Code.DEADLINE) break;
+    if (ready < 0) continue;
+    waiting.splice(ready, 1);
+    numbers.splice(ready, 1);
+  }
+  for (let i = 0; i < handles.length; i++) env.close(handles[i]);
+  return words.join(" ");
+}
+
+function stream(args: Json): string {
+  const handle = start(args, args.get("request")), page = number(args, "page"), b = new ArrayBuffer(page);
+  const words: string[] = [];
+  let h = SEED;
+  while (true) {
+    const n = <i32>env.read(handle, address(b), page);
+    words.push(n.toString());
+    if (n <= 0) break;
+    h = mix(h, address(b), n);
+  }
+  env.close(handle);
+  words.push(hex(h));
+  return words.join(" ");
+}
+
+function dropped(args: Json): string {
+  const handle = start(args, args.get("request"));
+  return `${env.close(handle)} ${env.read(handle, 0, 0)}`;
+}
+
 function submit(args: Json): string {
   const requests = args.get("requests").items();
   const handles = new StaticArray<i32>(requests.length), waiting = new StaticArray<i32>(requests.length);
   for (let i = 0; i < requests.length; i++) {
-    const request = String.UTF8.encode(requests[i].text);
-    handles[i] = waiting[i] = <i32>env.submit(number(args, "op"), address(request), request.byteLength);
+    handles[i] = waiting[i] = start(args, requests[i]);
   }
   for (let left = requests.length; left > 0; ) {
     const ready = env.wait(changetype<usize>(waiting), left, -1);

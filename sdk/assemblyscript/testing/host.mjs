@@ -14,7 +14,7 @@ export const codes = [
   "UNSUPPORTED", "INTERNAL",
 ];
 
-const ops = { last_error: 0, log: 1, clock: 2, random: 3, history: 4, mail: 10 };
+const ops = { last_error: 0, log: 1, clock: 2, random: 3, history: 4, mail: 10, emit: 12 };
 
 const tools = [
   "send_request", "send_response", "send_interrupt", "send_broadcast", "acknowledge_broadcast", "ignore_broadcast",
@@ -34,6 +34,18 @@ export class Refusal extends Error {
   constructor(code, message) {
     super(message);
     this.code = code;
+  }
+}
+
+/**
+ * An answer that takes its time, comes in pieces, or fails late: after says how many
+ * milliseconds the turn's clock must move before there is something to read (waiting
+ * and reading move it), chunks are read one by one, and error is a code that stands
+ * at the end. An agent that calls the op gets it as one.
+ */
+export class Stream {
+  constructor({ after = 0, chunks = [], error = "" } = {}) {
+    Object.assign(this, { after, chunks, error });
   }
 }
 
@@ -68,12 +80,14 @@ function encodeTurn(input) {
 class Host {
   output = "";
   calls = [];
+  emits = [];
   mail = [];
   logs = [];
   now = BigInt(Date.parse(started)) * 1000000n;
   #made = 0;
   #ended = false;
   #why = "";
+  #off = false;
   #open = new Map();
 
   constructor(module, input, answer) {
@@ -100,9 +114,9 @@ class Host {
       },
       call: (op, req, size, rsp, cap) => this.#call(op, decoder.decode(this.#bytes(req, size)), rsp, cap),
       submit: (op, req, size) => this.#submit(op, decoder.decode(this.#bytes(req, size))),
-      wait: () => 0,
-      read: (handle, ptr, cap) => this.#read(handle, ptr, cap),
-      close: (handle) => (this.#open.delete(handle) ? 0 : -3),
+      wait: (ptr, n, timeout) => this.#wait(Array.from(new Int32Array(this.exports.memory.buffer.slice(ptr, ptr + 4 * n))), timeout),
+      read: (handle, ptr, cap) => BigInt(this.#read(this.#open.get(handle), ptr, cap)),
+      close: (handle) => this.#close(handle),
       abort: (code, ptr, size) => {
         throw new Abort(`${codes[code]}: ${decoder.decode(this.#bytes(ptr, size))}`);
       },
@@ -124,47 +138,98 @@ class Host {
     };
   }
 
-  /** Runs an op: its answer, or minus the code of its refusal. */
-  #run(op, text) {
-    const call = { op, request: text === "" ? null : JSON.parse(text) };
+  /** Keeps why the host refused, and gives minus the code. */
+  #fault(code, message, call) {
+    if (call) call.refused = code;
+    if (call && code === "CANCELLED") this.#off = true;
+    this.#why = JSON.stringify({ code, message });
+    return -codes.indexOf(code);
+  }
+
+  #calledOff(call) {
+    return this.#fault("CANCELLED", "the turn is called off", call);
+  }
+
+  /** Runs an op: its answer as it is read, or minus the code of its refusal. */
+  #start(op, text, submitted) {
+    const call = { op, request: text === "" ? null : JSON.parse(text), submitted, closed: false };
     this.calls.push(call);
+    if (this.#off && op !== ops.log) return this.#calledOff(call);
     try {
       const answer = this.answer?.(op, call.request) ?? this.#reply(op, call.request);
-      return encoder.encode(typeof answer === "string" ? answer : JSON.stringify(answer));
+      const whole = (value) => new Stream({ chunks: [typeof value === "string" ? value : JSON.stringify(value)] });
+      const { after, chunks, error } = answer instanceof Stream ? answer : whole(answer);
+      const pieces = chunks.filter((c) => c !== "").map((c) => encoder.encode(c));
+      return { call, error, pieces, ready: this.now + BigInt(after) * 1000000n };
     } catch (e) {
       if (!(e instanceof Refusal)) throw e;
-      call.refused = e.code;
-      this.#why = JSON.stringify({ code: e.code, message: e.message });
-      return -codes.indexOf(e.code);
+      return this.#fault(e.code, e.message, call);
     }
   }
 
-  #keep(bytes) {
+  #keep(answer) {
     const handle = ++this.#made;
-    this.#open.set(handle, bytes);
+    this.#open.set(handle, answer);
     return handle;
   }
 
   #call(op, text, rsp, cap) {
-    const answer = op === ops.last_error ? encoder.encode(this.#why) : this.#run(op, text);
+    const lastError = op === ops.last_error;
+    const answer = lastError ? { pieces: [encoder.encode(this.#why)], ready: this.now } : this.#start(op, text, false);
     if (typeof answer === "number") return BigInt(answer);
-    this.#bytes(rsp, cap).set(answer.subarray(0, cap));
-    const handle = answer.length > cap >>> 0 ? this.#keep(answer.subarray(cap)) : 0;
-    return (BigInt(handle) << 32n) | BigInt(answer.length);
+    if (answer.ready > this.now) this.now = answer.ready;
+    if (answer.error) return BigInt(this.#fault(answer.error, "failed by the test", answer.call));
+    const whole = Uint8Array.from(answer.pieces.flatMap((p) => [...p]));
+    this.#bytes(rsp, cap).set(whole.subarray(0, cap >>> 0));
+    const rest = { ...answer, pieces: [whole.subarray(cap >>> 0)] };
+    return (BigInt(whole.length > cap >>> 0 ? this.#keep(rest) : 0) << 32n) | BigInt(whole.length);
   }
 
   #submit(op, text) {
-    return BigInt(this.#keep(this.#run(op, text)));
+    if (this.#open.size === 64) return BigInt(this.#fault("LIMIT", "64 handles are open"));
+    const answer = this.#start(op, text, true);
+    return BigInt(typeof answer === "number" ? answer : this.#keep(answer));
   }
 
-  #read(handle, ptr, cap) {
-    const rest = this.#open.get(handle);
-    if (rest === undefined) return -3n;
-    if (typeof rest === "number") return BigInt(rest);
-    const page = rest.subarray(0, cap);
+  /** Finds the first that is ready, and moves the clock to that time. */
+  #wait(handles, timeout) {
+    const list = handles.map((h) => this.#open.get(h));
+    if (list.includes(undefined)) return this.#fault("NOT_FOUND", "no such handle is open");
+    if (list.length === 0) return this.#fault("INVALID", "no handles");
+    if (this.#off) return this.#calledOff();
+    const due = (a) => (a.ready > this.now ? a.ready : this.now);
+    const first = list.reduce((best, a) => (due(a) < due(best) ? a : best));
+    const end = this.now + BigInt(timeout) * 1000000n;
+    if (timeout >= 0 && due(first) > end) {
+      this.now = end;
+      return this.#fault("DEADLINE", "nothing is ready yet");
+    }
+    this.now = due(first);
+    if (first.error === "CANCELLED" && first.pieces.length === 0) {
+      this.#off = true;
+      return this.#calledOff();
+    }
+    return list.indexOf(first);
+  }
+
+  #read(a, ptr, cap) {
+    if (a === undefined) return this.#fault("NOT_FOUND", "no such handle is open");
+    if (this.#off && (a.ready > this.now || a.pieces.length === 0)) return this.#calledOff(a.call);
+    if (a.ready > this.now) this.now = a.ready;
+    if (a.pieces.length === 0) return a.error ? this.#fault(a.error, "failed by the test", a.call) : 0;
+    const page = a.pieces[0].subarray(0, cap >>> 0);
     this.#bytes(ptr, cap).set(page);
-    this.#open.set(handle, rest.subarray(page.length));
-    return BigInt(page.length);
+    a.pieces[0] = a.pieces[0].subarray(page.length);
+    if (a.pieces[0].length === 0) a.pieces.shift();
+    return page.length;
+  }
+
+  #close(handle) {
+    const a = this.#open.get(handle);
+    if (!this.#open.delete(handle)) return this.#fault("NOT_FOUND", "no such handle is open");
+    const unread = a.pieces.length > 0 || a.error || a.ready > this.now;
+    if (a.call) a.call.closed = Boolean(unread) && a.call.refused === undefined;
+    return 0;
   }
 
   #reply(op, request) {
@@ -172,6 +237,9 @@ class Host {
       case ops.log:
         this.logs.push(request.message);
         return {};
+      case ops.emit:
+        this.emits.push(request);
+        return { status: "ok" };
       case ops.clock:
         return { time: started };
       case ops.random:
@@ -209,15 +277,16 @@ class Host {
 /**
  * Runs one turn. Input: type, senderType, sender, subject, body, state, params,
  * history, commTargets, canComplete, and answer(op, request), which is asked first:
- * it returns an answer, throws a Refusal, or returns nothing to leave the op to the
- * default. The outcome has error (null when the turn would be committed), mail,
- * logs, notes, calls and the state a later turn sees.
+ * it returns an answer or a Stream, throws a Refusal, or returns nothing to leave the
+ * op to the default. A code of CANCELLED calls the turn off: from then on the host
+ * refuses as a real one does. The outcome has error (null when the turn would be
+ * committed), mail, emits, logs, notes, calls and the state a later turn sees.
  */
 export function turn(module, input = {}) {
   const host = new Host(module, encodeTurn(input), input.answer);
   const { status, aborted } = host.run("skep_turn", host.input.length);
   const out = {
-    error: null, mail: host.mail, logs: host.logs, calls: host.calls, notes: [], state: input.state ?? null, end: host.now,
+    error: null, mail: host.mail, emits: host.emits, logs: host.logs, calls: host.calls, notes: [], state: input.state ?? null, end: host.now,
   };
   if (aborted) return { ...out, error: { code: "INTERNAL", message: aborted } };
   const result = host.output === "" ? {} : JSON.parse(host.output);

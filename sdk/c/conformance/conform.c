@@ -210,12 +210,57 @@ static void collect(skep_buf *b, int32_t handle) {
   word(b, n < 0 ? number(n) : skep_written(&all));
 }
 
+static int32_t start(int32_t op, skep_json request) {
+  skep_text r = compact(request);
+  return (int32_t)skep_host_submit(op, r.at, (uint32_t)r.len);
+}
+
+static skep_text race(skep_json args) {
+  int32_t handles[64], waiting[64], numbers[64], n = 0, left;
+  skep_buf b = {0};
+  for (skep_each e = skep_over(skep_at(args, "requests")); skep_next(&e); n++) {
+    handles[n] = waiting[n] = start((int32_t)skep_int(skep_at(args, "op")), e.value);
+    numbers[n] = n;
+  }
+  for (left = n; left > 0;) {
+    int32_t ready = skep_host_wait(waiting, (uint32_t)left, (int32_t)skep_int(skep_at(args, "timeout")));
+    num(&b, ready < 0 ? ready : numbers[ready]);
+    if (ready < 0 && ready != -SKEP_DEADLINE) break;
+    if (ready < 0) continue;
+    for (left--; ready < left; ready++) waiting[ready] = waiting[ready + 1], numbers[ready] = numbers[ready + 1];
+  }
+  while (n > 0) skep_host_close(handles[--n]);
+  return skep_written(&b);
+}
+
+static skep_text stream(skep_json args) {
+  uint32_t page = (uint32_t)skep_int(skep_at(args, "page")), h = SEED;
+  int32_t handle = start((int32_t)skep_int(skep_at(args, "op")), skep_at(args, "request"));
+  char *at = skep_alloc(page);
+  skep_buf b = {0};
+  for (int64_t n = 1; n > 0;) {
+    n = skep_host_read(handle, at, page);
+    num(&b, n);
+    if (n > 0) h = mix(h, at, (size_t)n);
+  }
+  skep_host_close(handle);
+  hash(&b, h);
+  return skep_written(&b);
+}
+
+static skep_text dropped(skep_json args) {
+  int32_t handle = start((int32_t)skep_int(skep_at(args, "op")), skep_at(args, "request"));
+  skep_buf b = {0};
+  num(&b, skep_host_close(handle));
+  num(&b, skep_host_read(handle, NULL, 0));
+  return skep_written(&b);
+}
+
 static skep_text submit(skep_json args) {
   int32_t handles[64], waiting[64], n = 0, left, op = (int32_t)skep_int(skep_at(args, "op"));
   skep_buf b = {0};
   for (skep_each e = skep_over(skep_at(args, "requests")); skep_next(&e); n++) {
-    skep_text request = compact(e.value);
-    handles[n] = waiting[n] = (int32_t)skep_host_submit(op, request.at, (uint32_t)request.len);
+    handles[n] = waiting[n] = start(op, e.value);
   }
   for (left = n; left > 0;) {
     int32_t ready = skep_host_wait(waiting, (uint32_t)left, -1);
@@ -329,6 +374,9 @@ static bool host(skep_turn *t, skep_text name, skep_json args, skep_text *note) 
   else if (skep_is(name, "input")) *note = input(args);
   else if (skep_is(name, "short")) *note = brief(args);
   else if (skep_is(name, "submit")) *note = submit(args);
+  else if (skep_is(name, "race")) *note = race(args);
+  else if (skep_is(name, "stream")) *note = stream(args);
+  else if (skep_is(name, "drop")) *note = dropped(args);
   else if (skep_is(name, "wait")) *note = wait_results();
   else if (skep_is(name, "pointer")) *note = pointer();
   else return mail(name, args, note);

@@ -25,13 +25,18 @@ type host struct {
 	logs   []string
 	ended  bool // await_message or task_complete was accepted
 	made   int  // messages and random values so far
+	off    bool // the turn is called off
+	emits  []Emit
+	last   []byte // the body of the last error
+	open   map[int32]*stream
+	opened int32
 }
 
 var _ link.Host = (*host)(nil)
 
 func newHost(in Input) *host {
 	fill(&in)
-	h := &host{in: in, now: in.Start, state: mustJSON(in.State)}
+	h := &host{in: in, now: in.Start, state: mustJSON(in.State), open: map[int32]*stream{}}
 	turn := abi.TurnInput{
 		V: abi.Version, Turn: 1, Priority: 4, DeadlineMS: 600_000,
 		Task: abi.Task{ID: in.Message.Task, Owner: "user:test@test", Contributors: []string{}},
@@ -117,21 +122,21 @@ func (h *host) Sleep(d time.Duration) { h.now = h.now.Add(max(d, 0)) }
 
 // Call answers an op: first the test's own answer, then the default.
 func (h *host) Call(op abi.Op, raw []byte) ([]byte, abi.Code) {
-	req := bytes.Clone(raw)
-	answer, err := h.answer(skep.Op(op), req)
-	call := Call{Op: skep.Op(op), Request: req}
+	s, err := h.start(op, raw, false)
+	if err == nil {
+		h.due(s)
+		err = s.err
+	}
 	if err != nil {
-		call.Err = refusal(call.Op, err)
+		h.calls[len(h.calls)-1].Err = err
+		h.fault(err)
+		return h.last, abi.Code(err.Code)
 	}
-	h.calls = append(h.calls, call)
-	if e := call.Err; e != nil {
-		return mustJSON(map[string]any{
-			"code": e.Code.String(), "op": e.Op, "reason": e.Reason,
-			"retry_after_ms": e.RetryAfter.Milliseconds(), "message": e.Message,
-		}), abi.Code(e.Code)
-	}
-	return mustJSON(answer), abi.CodeOK
+	return bytes.Join(s.chunks, nil), abi.CodeOK
 }
+
+// LastError is the body of the last refusal.
+func (h *host) LastError() []byte { return h.last }
 
 func (h *host) answer(op skep.Op, req json.RawMessage) (any, error) {
 	if h.in.Answer != nil {
@@ -149,6 +154,8 @@ func (h *host) answer(op skep.Op, req json.RawMessage) (any, error) {
 	case skep.OpRandom:
 		h.made++
 		return abi.RandomResponse{Value: fmt.Sprintf("%032x", h.made)}, nil
+	case skep.OpEmit:
+		return h.emit(req)
 	case skep.OpHistory:
 		return abi.HistoryResponse{Entries: []abi.HistoryEntry{}}, nil
 	}
@@ -162,6 +169,25 @@ func (h *host) log(req json.RawMessage) (any, error) {
 	}
 	h.logs = append(h.logs, line.Message)
 	return struct{}{}, nil
+}
+
+// emit records what the turn shows.
+func (h *host) emit(req json.RawMessage) (any, error) {
+	var ask abi.EmitRequest
+	if err := json.Unmarshal(req, &ask); err != nil {
+		return nil, skep.Errorf(skep.Invalid, "%v", err)
+	}
+	switch {
+	case ask.Progress != nil:
+		h.emits = append(h.emits, Emit{Kind: "progress", Text: ask.Progress.Text, Fraction: ask.Progress.Fraction})
+	case ask.Chunk != nil:
+		h.emits = append(h.emits, Emit{Kind: "chunk", Text: *ask.Chunk})
+	case ask.Note != nil:
+		h.emits = append(h.emits, Emit{Kind: "note", Text: *ask.Note})
+	default:
+		return nil, skep.Errorf(skep.Invalid, "nothing to show")
+	}
+	return abi.EmitResponse{Status: abi.EmitOK}, nil
 }
 
 // mailTool records a MAIL tool call, and refuses what a turn may no longer do.

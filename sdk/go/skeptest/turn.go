@@ -32,9 +32,10 @@ type Input struct {
 	History []skep.Entry
 	// Start is the turn's clock at the start.
 	Start time.Time
-	// Answer, if set, is asked first. It returns the op's answer as JSON, an
-	// error (a *skep.Error reaches the agent as it is), or nil and nil to
-	// leave the op to the default.
+	// Answer, if set, is asked first. It returns the op's answer as JSON or a
+	// [Stream], an error (a *skep.Error reaches the agent as it is), or nil and
+	// nil to leave the op to the default. An answer of skep.Cancelled calls the
+	// turn off: from then on the host refuses as a real one does.
 	Answer func(op skep.Op, req json.RawMessage) (any, error)
 }
 
@@ -42,8 +43,19 @@ type Input struct {
 type Call struct {
 	Op      skep.Op
 	Request json.RawMessage
-	// Err is the refusal the agent got, if any.
+	// Submitted tells that the agent did not wait for it, and Closed that it then
+	// closed it before its end.
+	Submitted, Closed bool
+	// Err is the refusal or failure the agent got, if any.
 	Err *skep.Error
+}
+
+// Emit is one thing the turn showed.
+type Emit struct {
+	Kind string // progress, chunk or note
+	Text string
+	// Fraction is nil where none was given.
+	Fraction *float64
 }
 
 // Mail is one MAIL tool call that was accepted.
@@ -65,6 +77,7 @@ type Outcome struct {
 	Err   *skep.Error
 	Calls []Call
 	Mail  []Mail
+	Emits []Emit
 	Logs  []string
 	Notes []string
 	// State is what a later turn sees: the input's when the turn set none or
@@ -78,7 +91,7 @@ type Outcome struct {
 func Run(a skep.Agent, in Input) Outcome {
 	h := newHost(in)
 	status := abi.Status(skep.Drive(h, a))
-	out := Outcome{Calls: h.calls, Mail: h.mail, Logs: h.logs, State: h.state, End: h.now}
+	out := Outcome{Calls: h.calls, Mail: h.mail, Emits: h.emits, Logs: h.logs, State: h.state, End: h.now}
 	if status != abi.StatusOK {
 		out.Err = failure(status, h.output)
 		return out
@@ -124,7 +137,10 @@ func mustJSON(v any) json.RawMessage {
 // refusal makes an error of the closed set out of any error.
 func refusal(op skep.Op, err error) *skep.Error {
 	var e *skep.Error
-	if !errors.As(err, &e) {
+	var code skep.Code
+	if errors.As(err, &code) {
+		e = skep.Errorf(code, "%s is refused by the test", op)
+	} else if !errors.As(err, &e) {
 		e = skep.Errorf(skep.Internal, "%v", err)
 	}
 	c := *e

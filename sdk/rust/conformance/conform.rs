@@ -233,6 +233,9 @@ mod raw {
             "input" => Some(input(number(args, "page"))),
             "short" => Some(short(args)),
             "submit" => Some(submit(args)),
+            "race" => Some(race(args)),
+            "stream" => Some(stream(args)),
+            "drop" => Some(dropped(args)),
             "wait" => Some(wait()),
             "pointer" => Some(pointer()),
             _ => None,
@@ -293,10 +296,57 @@ mod raw {
         format!("{length} {reads} {h:08x} {closed} {after}")
     }
 
+    fn start(args: &Json, request: &Json) -> i32 {
+        let text = request.as_text();
+        unsafe { sys::submit(number(args, "op") as i32, text.as_ptr(), text.len() as u32) as i32 }
+    }
+
+    fn race(args: &Json) -> String {
+        let handles: Vec<i32> = args.get("requests").items().iter().map(|v| start(args, v)).collect();
+        let mut waiting = handles.clone();
+        let mut numbers: Vec<usize> = (0..handles.len()).collect();
+        let mut words = Vec::new();
+        while !waiting.is_empty() {
+            let ready = unsafe { sys::wait(waiting.as_ptr(), waiting.len() as u32, number(args, "timeout") as i32) };
+            if ready >= 0 {
+                waiting.remove(ready as usize);
+                words.push(numbers.remove(ready as usize).to_string());
+                continue;
+            }
+            words.push(ready.to_string());
+            if -ready != Code::DEADLINE.0 {
+                break;
+            }
+        }
+        for h in handles {
+            unsafe { sys::close(h) };
+        }
+        words.join(" ")
+    }
+
+    fn stream(args: &Json) -> String {
+        let (handle, page) = (start(args, &args.get("request")), number(args, "page"));
+        let (mut buf, mut h, mut words) = (vec![0; page as usize], SEED, Vec::new());
+        loop {
+            let n = unsafe { sys::read(handle, buf.as_mut_ptr(), page) };
+            words.push(n.to_string());
+            if n <= 0 {
+                break;
+            }
+            h = mix(h, &buf[..n as usize]);
+        }
+        unsafe { sys::close(handle) };
+        words.push(format!("{h:08x}"));
+        words.join(" ")
+    }
+
+    fn dropped(args: &Json) -> String {
+        let handle = start(args, &args.get("request"));
+        unsafe { format!("{} {}", sys::close(handle), sys::read(handle, std::ptr::null_mut(), 0)) }
+    }
+
     fn submit(args: &Json) -> String {
-        let op = number(args, "op") as i32;
-        let start = |v: &Json| unsafe { sys::submit(op, v.as_text().as_ptr(), v.as_text().len() as u32) as i32 };
-        let handles: Vec<i32> = args.get("requests").items().iter().map(start).collect();
+        let handles: Vec<i32> = args.get("requests").items().iter().map(|v| start(args, v)).collect();
         let mut waiting = handles.clone();
         while !waiting.is_empty() {
             let ready = unsafe { sys::wait(waiting.as_ptr(), waiting.len() as u32, -1) };

@@ -15,9 +15,11 @@ impl Code {
     pub const UNAVAILABLE: Code = Code(4);
     /// Out of time.
     pub const DEADLINE: Code = Code(5);
-    /// Somebody called it off.
+    /// The turn is called off. What it does in the next 250 ms still counts if it
+    /// then ends well: it may save its state and return.
     pub const CANCELLED: Code = Code(6);
-    /// A budget, size or rate is used up.
+    /// A budget, size or rate is used up; the reason says which, for instance
+    /// `host_calls` or `host_bytes`. The turn goes on.
     pub const LIMIT: Code = Code(7);
     /// Does not fit the present state.
     pub const CONFLICT: Code = Code(8);

@@ -21,6 +21,15 @@ impl Error {
         Error { code, op: String::new(), reason: String::new(), retry_after_ms: 0, message: message.into() }
     }
 
+    /// Decodes what a host said of a failed op.
+    pub(crate) fn of(op: impl fmt::Display, (code, body): (Code, Vec<u8>)) -> Error {
+        let mut e = Error::from_host(code, &body);
+        if e.op.is_empty() {
+            e.op = op.to_string();
+        }
+        e
+    }
+
     /// Decodes the body of a failed op.
     pub(crate) fn from_host(code: Code, body: &[u8]) -> Error {
         let body = Json::parse_bytes(body).unwrap_or_default();

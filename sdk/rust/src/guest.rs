@@ -92,6 +92,16 @@ mod wasm {
             unsafe { sys::call(op.0, req.as_ptr(), req.len() as u32, rsp.as_mut_ptr(), rsp.len() as u32) }
         }
 
+        /// Passes a result on, or says with the host's words why there is none.
+        fn check(&mut self, r: i64) -> Result<i64, (Code, Vec<u8>)> {
+            if r >= 0 {
+                return Ok(r);
+            }
+            let n = self.call_once(Op::LAST_ERROR, &[]);
+            let body = self.answer.get(..n as usize).unwrap_or_default();
+            Err((Code(-r as i32), body.to_vec()))
+        }
+
         /// Reads what did not fit behind what did.
         fn rest(&mut self, size: usize, handle: i32) -> Result<(), Code> {
             let mut have = self.answer.len();
@@ -128,16 +138,31 @@ mod wasm {
 
         fn call(&mut self, op: Op, request: &[u8]) -> Result<&[u8], (Code, Vec<u8>)> {
             let r = self.call_once(op, request);
-            if r < 0 {
-                let n = self.call_once(Op::LAST_ERROR, &[]);
-                let body = self.answer.get(..n as usize).unwrap_or_default();
-                return Err((Code(-r as i32), body.to_vec()));
-            }
+            self.check(r)?;
             let (size, handle) = (r as u32 as usize, (r >> 32) as i32);
             if handle != 0 {
                 self.rest(size, handle).map_err(|code| (code, Vec::new()))?;
             }
             Ok(&self.answer[..size])
+        }
+
+        fn submit(&mut self, op: Op, request: &[u8]) -> Result<i32, (Code, Vec<u8>)> {
+            let r = unsafe { sys::submit(op.0, request.as_ptr(), request.len() as u32) };
+            self.check(r).map(|handle| handle as i32)
+        }
+
+        fn wait(&mut self, handles: &[i32], timeout_ms: i32) -> Result<usize, (Code, Vec<u8>)> {
+            let r = unsafe { sys::wait(handles.as_ptr(), handles.len() as u32, timeout_ms) };
+            self.check(r.into()).map(|index| index as usize)
+        }
+
+        fn read(&mut self, handle: i32, to: &mut [u8]) -> Result<usize, (Code, Vec<u8>)> {
+            let r = unsafe { sys::read(handle, to.as_mut_ptr(), to.len() as u32) };
+            self.check(r).map(|n| n as usize)
+        }
+
+        fn close(&mut self, handle: i32) {
+            unsafe { sys::close(handle) };
         }
 
         fn now(&mut self) -> u64 {

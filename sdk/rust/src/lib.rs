@@ -22,6 +22,7 @@
 
 mod code;
 mod descriptor;
+mod emit;
 mod error;
 #[doc(hidden)]
 pub mod guest;
@@ -30,6 +31,8 @@ mod host;
 mod json;
 mod message;
 mod op;
+mod pending;
+mod stream;
 #[cfg(target_arch = "wasm32")]
 pub mod sys;
 pub mod testing;
@@ -38,12 +41,14 @@ mod turn;
 
 pub use code::Code;
 pub use descriptor::{ActionInfo, AgentInfo, Capability, Descriptor, Request};
+pub use emit::Emitted;
 pub use error::Error;
 pub use history::{Entry, Kind};
 pub use host::Host;
 pub use json::Json;
 pub use message::{Address, Message, BROADCAST, BROADCAST_COMPLETE, INTERRUPT, REQUEST, RESPONSE};
 pub use op::Op;
+pub use pending::Pending;
 pub use tool::Reply;
 pub use turn::{Budget, Identity, Task, Tool, Turn};
 

@@ -16,11 +16,30 @@
 //! assert_eq!(out.mail[0].finish, "Hello, bees!");
 //! ```
 
+use std::time::Duration;
+
+use crate::stream::{called_off, Answering, Flight};
 use crate::{guest, Address, Agent, Code, Descriptor, Entry, Error, Host, Json, Message, Op, ABI, REQUEST};
 
 /// Replaces what the pretended host says: an answer, a refusal, or None to leave
 /// the op to the default.
 pub type Answer = Box<dyn Fn(Op, &Json) -> Option<Result<Json, Error>>>;
+
+/// Answers an op with a [`Stream`], or leaves it to [`Input::answer`].
+pub type Streams = Box<dyn Fn(Op, &Json) -> Option<Stream>>;
+
+/// An answer that takes its time, comes in pieces, or fails late. An agent that
+/// calls the op gets it as one.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// How long the turn's clock must move before there is something to read: waiting
+    /// and reading move it.
+    pub after: Duration,
+    /// Are read one by one. No JSON is made of them.
+    pub chunks: Vec<String>,
+    /// Stands at the end, if set.
+    pub error: Option<Error>,
+}
 
 /// One message for one agent. Empty fields get values that make sense: a request
 /// from the user to an agent `agent` in swarm `test`.
@@ -35,8 +54,11 @@ pub struct Input {
     pub state: Json,
     pub params: Json,
     pub history: Vec<Entry>,
-    /// Is asked first, if set.
+    /// Is asked first, if set. An error of CANCELLED calls the turn off: from then on
+    /// the host refuses as a real one does. So does one of a [`Stream`].
     pub answer: Option<Answer>,
+    /// Is asked even before that.
+    pub streams: Option<Streams>,
 }
 
 impl Input {
@@ -52,6 +74,19 @@ pub struct Call {
     /// Null where no bytes were sent.
     pub request: Json,
     pub refused: Option<Error>,
+    /// The agent did not wait for it.
+    pub submitted: bool,
+    /// The agent closed it before its end.
+    pub closed: bool,
+}
+
+/// One thing the turn showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emit {
+    /// `progress`, `chunk` or `note`.
+    pub kind: &'static str,
+    pub text: String,
+    pub fraction: Option<f64>,
 }
 
 /// One MAIL tool call that was accepted, with the arguments the tool has.
@@ -74,6 +109,7 @@ pub struct Outcome {
     pub error: Option<Error>,
     pub calls: Vec<Call>,
     pub mail: Vec<Mail>,
+    pub emits: Vec<Emit>,
     pub logs: Vec<String>,
     pub notes: Vec<String>,
     /// What a later turn sees: the input's when the turn set none or failed.
@@ -128,6 +164,8 @@ const START_TEXT: &str = "2026-01-01T12:00:00.000000+00:00";
 /// Pretends to be skep for one turn.
 struct Pretended {
     answer: Option<Answer>,
+    streams: Option<Streams>,
+    flight: Flight,
     cannot_complete: bool,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -144,6 +182,8 @@ impl Pretended {
         Pretended {
             input: encode(&input).to_string().into_bytes(),
             answer: input.answer,
+            streams: input.streams,
+            flight: Flight::default(),
             cannot_complete: input.cannot_complete,
             output: Vec::new(),
             last: Vec::new(),
@@ -164,6 +204,7 @@ impl Pretended {
                 self.out.logs.push(request.get_str("message"));
                 Ok(Json::parse("{}")?)
             }
+            Op::EMIT => self.emit(request),
             Op::CLOCK_NOW => Ok(Json::object([("time", Json::from(START_TEXT))])),
             Op::HISTORY => Ok(Json::object([("entries", Json::array([]))])),
             Op::RANDOM => {
@@ -172,6 +213,47 @@ impl Pretended {
             }
             _ => Err(Error::new(Code::UNSUPPORTED, format!("this host has no {op}"))),
         }
+    }
+
+    /// Records what the turn shows.
+    fn emit(&mut self, request: &Json) -> Result<Json, Error> {
+        let members = request.members();
+        let kind = ["progress", "chunk", "note"].into_iter().find(|kind| members.iter().any(|(name, _)| name == kind));
+        let kind = kind.ok_or_else(|| Error::new(Code::INVALID, "nothing to show"))?;
+        let (what, fraction) = (request.get(kind), request.get(kind).get("fraction"));
+        self.out.emits.push(Emit {
+            kind,
+            text: if kind == "progress" { what.get_str("text") } else { what.as_str() },
+            fraction: if fraction.is_null() { None } else { Some(fraction.as_f64()) },
+        });
+        Ok(Json::object([("status", Json::from("ok"))]))
+    }
+
+    /// Runs an op. An error it gives at once has happened; one of a stream comes when
+    /// that is read.
+    fn start(&mut self, op: Op, request: &[u8], submitted: bool) -> Result<Answering, Error> {
+        let request = Json::parse_bytes(request).unwrap_or_default();
+        let off = self.flight.off && op != Op::LOG;
+        let stream = self.streams.as_ref().filter(|_| !off).and_then(|streams| streams(op, &request));
+        let call = self.out.calls.len();
+        let started = match stream {
+            _ if off => Err(called_off(op)),
+            Some(s) => Ok(Answering::new(op, call, self.now, s)),
+            None => self.reply(op, &request).map(|answer| {
+                Answering::new(op, call, self.now, Stream { chunks: vec![answer.to_string()], ..Default::default() })
+            }),
+        };
+        self.out.calls.push(Call { op, request, refused: None, submitted, closed: false });
+        started.map_err(|e| self.failed(Some(call), e))
+    }
+
+    /// Notes an op's failure, which may be that the turn is called off.
+    fn failed(&mut self, call: Option<usize>, e: Error) -> Error {
+        self.flight.off |= e.code == Code::CANCELLED;
+        if let Some(call) = call {
+            self.out.calls[call].refused = Some(e.clone());
+        }
+        e
     }
 
     /// Records a MAIL tool call, and refuses what a turn may no longer do.
@@ -214,15 +296,35 @@ impl Host for Pretended {
     }
 
     fn call(&mut self, op: Op, request: &[u8]) -> Result<&[u8], (Code, Vec<u8>)> {
-        let request = Json::parse_bytes(request).unwrap_or_default();
-        let reply = self.reply(op, &request);
-        self.out.calls.push(Call { op, request, refused: reply.as_ref().err().cloned() });
-        match reply {
-            Ok(answer) => {
-                self.last = answer.to_string().into_bytes();
+        let started = self.start(op, request, false);
+        match started.and_then(|answer| answer.whole(&mut self.now).map_err(|e| self.failed(Some(answer.call), e))) {
+            Ok(all) => {
+                self.last = all;
                 Ok(&self.last)
             }
-            Err(e) => Err((e.code, e.encode().to_string().into_bytes())),
+            Err(e) => Err(refused(e)),
+        }
+    }
+
+    fn submit(&mut self, op: Op, request: &[u8]) -> Result<i32, (Code, Vec<u8>)> {
+        self.flight.room(op).map_err(refused)?;
+        let answer = self.start(op, request, true).map_err(refused)?;
+        Ok(self.flight.add(answer))
+    }
+
+    fn wait(&mut self, handles: &[i32], timeout_ms: i32) -> Result<usize, (Code, Vec<u8>)> {
+        self.flight.wait(&mut self.now, handles, timeout_ms).map_err(refused)
+    }
+
+    fn read(&mut self, handle: i32, to: &mut [u8]) -> Result<usize, (Code, Vec<u8>)> {
+        let call = self.flight.call(handle);
+        let got = self.flight.read(&mut self.now, handle, to);
+        got.map_err(|e| refused(self.failed(call, e)))
+    }
+
+    fn close(&mut self, handle: i32) {
+        if let Some(call) = self.flight.close(self.now, handle) {
+            self.out.calls[call].closed = self.out.calls[call].refused.is_none();
         }
     }
 
@@ -233,6 +335,11 @@ impl Host for Pretended {
     fn sleep(&mut self, nanoseconds: u64) {
         self.now += nanoseconds;
     }
+}
+
+/// An error as it crosses the boundary.
+fn refused(e: Error) -> (Code, Vec<u8>) {
+    (e.code, e.encode().to_string().into_bytes())
 }
 
 /// MAIL's tools, as far as a host without peers has them.

@@ -1,6 +1,11 @@
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Code, Entry, Error, Host, Json, Message, Op};
+
+/// The host, for a turn and its [`Pending`](crate::Pending)s.
+pub(crate) type Shared<'h> = Rc<RefCell<&'h mut dyn Host>>;
 
 /// One agent's handling of one message.
 pub struct Turn<'h> {
@@ -22,7 +27,7 @@ pub struct Turn<'h> {
     /// `params` of the agent in swarm.toml, null without any.
     pub params: Json,
 
-    host: &'h mut dyn Host,
+    pub(crate) host: Shared<'h>,
     input: Json,
     state: Option<Json>,
     notes: Vec<String>,
@@ -124,7 +129,7 @@ impl<'h> Turn<'h> {
             deadline_ms: input.get("deadline_ms").as_i64(),
             trace: input.get_str("trace"),
             params: input.get("params"),
-            host,
+            host: Rc::new(RefCell::new(host)),
             input,
             state: None,
             notes: Vec::new(),
@@ -151,18 +156,10 @@ impl<'h> Turn<'h> {
     /// Runs any op. Without a request no bytes are sent.
     pub fn call(&mut self, op: Op, request: Option<&Json>) -> Result<Json, Error> {
         let request = request.map_or("", Json::as_text);
-        match self.host.call(op, request.as_bytes()) {
+        match self.host.borrow_mut().call(op, request.as_bytes()) {
             Ok([]) => Ok(Json::null()),
-            Ok(answer) => {
-                Json::parse_bytes(answer).map_err(|_| Error::new(Code::INTERNAL, format!("{op}: the answer is no JSON")))
-            }
-            Err((code, body)) => {
-                let mut e = Error::from_host(code, &body);
-                if e.op.is_empty() {
-                    e.op = op.to_string();
-                }
-                Err(e)
-            }
+            Ok(answer) => answer_of(op, answer),
+            Err(refused) => Err(Error::of(op, refused)),
         }
     }
 
@@ -184,12 +181,12 @@ impl<'h> Turn<'h> {
     /// Reads the turn's clock. It stands still while the agent computes and moves
     /// with calls and sleeps, so a turn that runs again sees the same times.
     pub fn now(&mut self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_nanos(self.host.now())
+        UNIX_EPOCH + Duration::from_nanos(self.host.borrow_mut().now())
     }
 
     /// Waits, and moves the turn's clock by exactly that span.
     pub fn sleep(&mut self, span: Duration) {
-        self.host.sleep(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+        self.host.borrow_mut().sleep(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Asks the host for the real time, as 2026-03-01T09:30:00.120000+00:00.
@@ -236,4 +233,9 @@ impl<'h> Turn<'h> {
         }
         Json::object(m).to_string()
     }
+}
+
+/// Decodes the answer of an op.
+pub(crate) fn answer_of(op: Op, body: &[u8]) -> Result<Json, Error> {
+    Json::parse_bytes(body).map_err(|_| Error::new(Code::INTERNAL, format!("{op}: the answer is no JSON")))
 }

@@ -18,7 +18,7 @@ import (
 type rule struct {
 	from, to string
 	end      string // of the names to take; Go's tests are left out
-	deep     bool   // directories below, too
+	deep     bool   // directories below, too, but for the examples
 }
 
 var rules = map[string][]rule{
@@ -56,7 +56,7 @@ func (r rule) files(sdk string) (list []txtar.File, err error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != base && !r.deep:
+		case d.IsDir() && name != base && (!r.deep || d.Name() == "examples"):
 			return filepath.SkipDir
 		case d.IsDir() || !r.takes(d.Name()):
 			return nil

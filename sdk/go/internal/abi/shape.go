@@ -119,6 +119,34 @@ type LogRequest struct {
 	Fields  map[string]any `json:"fields,omitempty"`
 }
 
+// EmitRequest is the request of op emit. One member is set.
+type EmitRequest struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Chunk    *string   `json:"chunk,omitempty"`
+	Note     *string   `json:"note,omitempty"`
+}
+
+// Progress tells how far a turn has come.
+type Progress struct {
+	Text     string   `json:"text,omitempty"`
+	Fraction *float64 `json:"fraction,omitempty"`
+}
+
+// EmitResponse is the answer of op emit.
+type EmitResponse struct {
+	Status EmitStatus `json:"status"`
+}
+
+// EmitStatus tells what became of an emission.
+type EmitStatus string
+
+// The statuses of op emit.
+const (
+	EmitOK     EmitStatus = "ok"
+	EmitBusy   EmitStatus = "busy"
+	EmitClosed EmitStatus = "closed"
+)
+
 // ClockResponse is the answer of op clock.now.
 type ClockResponse struct {
 	Time string `json:"time"`

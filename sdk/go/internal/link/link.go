@@ -19,6 +19,16 @@ type Host interface {
 	// Call runs an op. A failed op gives its code and the JSON body of the
 	// error. The bytes are valid until the next call.
 	Call(op abi.Op, req []byte) ([]byte, abi.Code)
+	// Submit starts an op: a handle, or minus a code. Wait gives the lowest index
+	// of a handle that is ready, Read the number of bytes read, 0 at the end;
+	// negative, they are minus a code. Close forgets a handle.
+	Submit(op abi.Op, req []byte) int64
+	Wait(handles []int32, timeoutMS int32) int32
+	Read(handle int32, to []byte) int64
+	Close(handle int32)
+	// LastError is the JSON body of the last of these errors. The bytes are
+	// valid until the next call.
+	LastError() []byte
 	// Now reads the turn's clock, and Sleep moves it.
 	Now() time.Time
 	Sleep(d time.Duration)
