@@ -2,6 +2,8 @@ package host_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -98,6 +100,55 @@ func checkAnswer(t *testing.T, file, ask, want string) {
 	}
 	if err := r.stop(); err != nil {
 		t.Error("stop:", err)
+	}
+}
+
+// What tally has in its state is what it finds in its history, also where that is
+// longer than the tail and has to be read page by page.
+func TestTallyReadsItsWholeHistory(t *testing.T) {
+	r := startHost(t, "../examples/tally/swarm.toml", t.TempDir())
+	defer func() {
+		if err := r.stop(); err != nil {
+			t.Error("stop:", err)
+		}
+	}()
+	c, body := r.client(t), strings.Repeat("straw ", 7000)
+	for n := range 30 {
+		if n == 4 {
+			body = "one hive"
+		}
+		ask := fmt.Sprintf(`[["send_request",{"target":"tally","subject":"s","body":%q}],["await_message",{}]]`, body)
+		a, err := c.PostMessage(t.Context(), client.Post{Task: "count", Body: ask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := 7000*min(n, 4) + 2*max(n-4, 0)
+		if want := fmt.Sprintf("; the history has words %d, requests %d", before, n); !strings.HasSuffix(a.Body, want) {
+			t.Fatalf("answer %d is %q, want …%q", n, a.Body, want)
+		}
+	}
+}
+
+// The kept tally.wasm was built from the sources beside it.
+func TestTallyIsOfItsSources(t *testing.T) {
+	sum := func(names ...string) string {
+		h := sha256.New()
+		for _, name := range names {
+			text, err := os.ReadFile(filepath.Join("../examples/tally", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(text)
+		}
+		return fmt.Sprintf("%x", h.Sum(nil))
+	}
+	built, err := os.ReadFile("../examples/tally/BUILT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "tally " + sum("tally.wasm") + " " + sum("json.h", "tally.c") + " "
+	if !strings.HasPrefix(string(built), want) {
+		t.Errorf("tally.wasm or its sources have changed: run sdk/rebuild.sh\n got %swant %s", built, want)
 	}
 }
 
