@@ -70,7 +70,13 @@ type OpInfo struct {
 
 // Ops returns the op table in number order.
 func Ops() []OpInfo {
-	return []OpInfo{
+	table := opTable()
+	return table[:]
+}
+
+// opTable is an array, so that a lookup allocates nothing.
+func opTable() [22]OpInfo {
+	return [...]OpInfo{
 		{OpLastError, "last_error", ClassPure, true},
 		{OpLog, "log", ClassPure, true},
 		{OpClockNow, "clock.now", ClassPure, true},
@@ -79,16 +85,16 @@ func Ops() []OpInfo {
 		{OpMail, "mail", ClassByTool, true},
 		{OpAction, "action", ClassNone, false},
 		{OpEmit, "emit", ClassNone, true},
-		{OpKVGet, "kv.get", ClassPure, false},
-		{OpKVPut, "kv.put", ClassStaged, false},
-		{OpKVDelete, "kv.delete", ClassStaged, false},
-		{OpKVList, "kv.list", ClassPure, false},
-		{OpKVCas, "kv.cas", ClassImmediate, false},
-		{OpHTTPFetch, "http.fetch", ClassEffect, false},
+		{OpKVGet, "kv.get", ClassPure, true},
+		{OpKVPut, "kv.put", ClassStaged, true},
+		{OpKVDelete, "kv.delete", ClassStaged, true},
+		{OpKVList, "kv.list", ClassPure, true},
+		{OpKVCas, "kv.cas", ClassImmediate, true},
+		{OpHTTPFetch, "http.fetch", ClassEffect, true},
 		{OpLLMChat, "llm.chat", ClassEffect, false},
-		{OpSecretExists, "secret.exists", ClassPure, false},
-		{OpTimerSet, "timer.set", ClassStaged, false},
-		{OpTimerCancel, "timer.cancel", ClassStaged, false},
+		{OpSecretExists, "secret.exists", ClassPure, true},
+		{OpTimerSet, "timer.set", ClassStaged, true},
+		{OpTimerCancel, "timer.cancel", ClassStaged, true},
 		{OpMetric, "metric", ClassPure, false},
 		{OpSpan, "span", ClassPure, false},
 		{OpBlobGet, "blob.get", ClassPure, false},
@@ -99,9 +105,10 @@ func Ops() []OpInfo {
 // Lookup returns the table row of an op number; ok is false for a number the
 // table does not have.
 func Lookup(op Op) (info OpInfo, ok bool) {
-	for _, row := range Ops() {
-		if row.Op == op {
-			return row, true
+	table := opTable()
+	for i := range table {
+		if table[i].Op == op {
+			return table[i], true
 		}
 	}
 	return OpInfo{}, false
@@ -109,9 +116,10 @@ func Lookup(op Op) (info OpInfo, ok bool) {
 
 // LookupName returns the table row of an op name.
 func LookupName(name string) (info OpInfo, ok bool) {
-	for _, row := range Ops() {
-		if row.Name == name {
-			return row, true
+	table := opTable()
+	for i := range table {
+		if table[i].Name == name {
+			return table[i], true
 		}
 	}
 	return OpInfo{}, false

@@ -6,15 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"skep/abi"
 	"skep/host/internal/guests"
@@ -53,6 +48,11 @@ func (p *plain) start(b *testing.B, t Turn, meter *run) *run {
 		b.Fatal(exit)
 	}
 	return r
+}
+
+// answering is the cheapest port: no lock, no copy.
+func answering(body []byte) Ops {
+	return Instant(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { return body, nil })
 }
 
 // boundless lets one run make any number of calls.
@@ -174,88 +174,4 @@ func benchmarkReset(b *testing.B, i *instance, dirty int, warm bool) {
 		resets += time.Since(start)
 	}
 	b.ReportMetric(float64(resets.Nanoseconds())/float64(b.N), "reset-ns")
-}
-
-// BenchmarkParked is what an instance takes of the process's resident memory
-// while it waits, over two hundred; and a fresh one of wazero's own.
-func BenchmarkParked(b *testing.B) {
-	if runtime.GOOS != "linux" {
-		b.Skip("needs /proc")
-	}
-	const many = 200
-	wasm := guests.Bytes(b, "testguests/keeper")
-	all := IdleLimits{Count: many, Bytes: math.MaxInt64}
-	m := loadInto(b, engineWith(b, Options{CacheDir: guests.CacheDir(b), IdlePerModule: all, IdleTotal: all,
-		Memory: math.MaxInt64}), wasm)
-	turn := Turn{Input: input(b, "probe"), Clock: newClock(), Ops: Instant(quiet)}
-	img, p := imageOf(b, m), newPlain(b, m, wasm)
-	for b.Loop() {
-		parked := rssOf(func() any { return parkMany(b, m, img, turn, many) })
-		fresh := rssOf(func() any { return freshMany(b, p, turn, many) })
-		b.ReportMetric(parked/many/1024, "parked-KiB")
-		b.ReportMetric(fresh/many/1024, "wazero-KiB")
-		b.ReportMetric(fresh/parked, "ratio")
-		b.ReportMetric(float64(m.engine.Pool().IdleBytes)/many/1024, "estimate-KiB")
-	}
-}
-
-// parkMany runs a turn in each of many instances and resets them.
-func parkMany(b *testing.B, m *Module, img *image, turn Turn, n int) any {
-	s := m.engine.pool.shelf(m, newRun(context.Background(), m, turn).startLimits())
-	var runs []*run
-	for range n {
-		i, err := m.newInstance(s.key.limits, img)
-		if err != nil {
-			b.Fatal(err)
-		}
-		i.shelf = s
-		r := newRun(context.Background(), m, turn)
-		r.adopt(i)
-		r.begin()
-		if _, exit := r.callStatus(abi.ExportTurn, uint64(len(turn.Input))); exit != nil {
-			b.Fatal(exit)
-		}
-		runs = append(runs, r)
-	}
-	for _, r := range runs {
-		r.drop(nil)
-	}
-	return m
-}
-
-// freshMany starts instances of wazero's own.
-func freshMany(b *testing.B, p *plain, turn Turn, n int) any {
-	meter := newRun(context.Background(), p.module, turn)
-	if exit := meter.start(); exit != nil {
-		b.Fatal(exit)
-	}
-	meter.begin()
-	meter.drop(nil)
-	var list []api.Module
-	for range n {
-		list = append(list, p.start(b, turn, meter).guest)
-	}
-	return list
-}
-
-// rssOf returns by how much the process grows for what make returns.
-func rssOf(make func() any) float64 {
-	rss := func() float64 {
-		runtime.GC()
-		debug.FreeOSMemory()
-		text, err := os.ReadFile("/proc/self/statm")
-		if err != nil {
-			panic(err)
-		}
-		pages, err := strconv.Atoi(string(bytes.Fields(text)[1]))
-		if err != nil {
-			panic(err)
-		}
-		return float64(pages) * float64(os.Getpagesize())
-	}
-	before := rss()
-	made := make()
-	after := rss()
-	runtime.KeepAlive(made)
-	return after - before
 }

@@ -3,10 +3,13 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"skep/host/internal/wasmbin"
 )
 
 // childArg makes the test binary the compiler's child.
@@ -16,10 +19,15 @@ const childArg = "__compile"
 // child, over a cache of its own.
 func withChild(t *testing.T, dir string, c Child) *Engine {
 	t.Helper()
+	return withChildAndCaps(t, dir, c, wasmbin.Caps{})
+}
+
+func withChildAndCaps(t *testing.T, dir string, c Child, caps wasmbin.Caps) *Engine {
+	t.Helper()
 	if c.Command == nil {
 		c.Command = []string{os.Args[0], childArg}
 	}
-	e, err := New(context.Background(), Options{CacheDir: dir, Child: &c})
+	e, err := New(context.Background(), Options{CacheDir: dir, Child: &c, Caps: caps})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +75,11 @@ func TestChildCompiles(t *testing.T) {
 	}
 }
 
-// A module that no cap stops and that would take the compiler minutes or
+// A module that an operator let in and that would take the compiler minutes or
 // gigabytes is a load error, and the host goes on.
 func TestChildIsStopped(t *testing.T) {
+	caps := wasmbin.DefaultCaps()
+	caps.CompileWork = math.MaxInt64
 	for name, c := range map[string]struct {
 		child Child
 		want  string
@@ -80,7 +90,7 @@ func TestChildIsStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := withChild(t, t.TempDir()+"/cache", c.child)
+			e := withChildAndCaps(t, t.TempDir()+"/cache", c.child, caps)
 			_, err := e.Load(t.Context(), Source{Name: "bomb", Wasm: bomb(100)})
 			var refused *LoadError
 			if !errors.As(err, &refused) || refused.Step != StepCompile || !strings.Contains(err.Error(), c.want) {

@@ -38,6 +38,7 @@ type parser struct {
 	m         *Module
 	dataCount int64 // as declared, or -1
 	check     checker
+	toil      toil
 }
 
 // Admit reads a whole binary and refuses it with a *CapError or a *FormatError

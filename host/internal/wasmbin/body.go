@@ -12,22 +12,7 @@ type checker struct {
 	height  int
 	ctrl    []ctrl
 	frame   frame
-}
-
-// ctrl is an open block. The first one is the function itself.
-type ctrl struct {
-	op              opcode
-	base            int // operands below the block
-	params, results int
-	dead            bool // the rest of the block cannot be reached
-}
-
-// labelArity is the number of operands a branch to the block takes.
-func (f *ctrl) labelArity() int {
-	if f.op == opLoop {
-		return f.params
-	}
-	return f.results
+	effort  effort
 }
 
 func (p *parser) codeSection() {
@@ -39,9 +24,11 @@ func (p *parser) codeSection() {
 		return
 	}
 	p.check.mutable = len(p.m.MutableGlobals())
+	p.toil.code = max(uint64(p.left()), leastCode)
 	p.m.bodies = make([]body, 0, n)
 	for i := uint32(0); i < n && p.err == nil; i++ {
 		p.m.bodies = append(p.m.bodies, p.functionBody(i))
+		p.toiled()
 	}
 }
 
@@ -102,11 +89,14 @@ func (p *parser) localDecls(params int) {
 func (p *parser) instructions(t *FuncType) {
 	c := &p.check
 	c.height = 0
-	c.ctrl = append(c.ctrl[:0], ctrl{op: opBlock, results: len(t.Results)})
+	c.ctrl = append(c.ctrl[:0], ctrl{op: opBlock, results: len(t.Results), scene: scene{live: true}})
+	c.effort.begin(p.left(), c.locals, c.mutable, len(p.m.Globals))
+	c.charge()
 	var in instr
 	for p.err == nil && len(c.ctrl) > 0 {
 		p.next(&in)
 		c.frame.step(c.height)
+		c.worked(&in)
 		switch in.info.imm {
 		case immNone, immI32, immMem:
 			p.plain(&in)
@@ -163,6 +153,7 @@ func (p *parser) pop(in *instr, n int) {
 func (c *checker) die() {
 	f := &c.ctrl[len(c.ctrl)-1]
 	f.dead = true
+	c.effort.live = false
 	c.height = f.base
 }
 
@@ -202,6 +193,7 @@ func (p *parser) open(in *instr) {
 		c.frame.loops++
 		c.frame.wait(c.height)
 	}
+	c.entered(&f)
 	c.ctrl = append(c.ctrl, f)
 	depth := int64(len(c.ctrl) - 1)
 	p.m.used.Nesting = max(p.m.used.Nesting, depth)
@@ -217,6 +209,7 @@ func (p *parser) structured(in *instr) {
 		c.die()
 	case opReturn:
 		p.pop(in, c.ctrl[0].results)
+		c.branched(&c.ctrl[0])
 		c.die()
 	case opElse:
 		f := p.finishBlock(in)
@@ -224,6 +217,7 @@ func (p *parser) structured(in *instr) {
 			p.fail(in.off, "else without if")
 		}
 		f.op, f.dead = opElse, false
+		c.elsed(f)
 		c.height = f.base
 		c.push(f.params)
 	case opEnd:
@@ -233,41 +227,24 @@ func (p *parser) structured(in *instr) {
 		}
 		c.height = f.base
 		c.push(f.results)
+		c.left(f)
 		c.ctrl = c.ctrl[:len(c.ctrl)-1]
 	}
-}
-
-// finishBlock checks that exactly the results of the innermost block are left.
-func (p *parser) finishBlock(in *instr) *ctrl {
-	c := &p.check
-	f := &c.ctrl[len(c.ctrl)-1]
-	left := c.height - f.base
-	if left > f.results || left < f.results && !f.dead {
-		p.fail(in.off, "function %d: block leaves %d operands of %d", c.fn, left, f.results)
-	}
-	return f
-}
-
-// label returns the block that label x leads to.
-func (p *parser) label(x uint32, off int) *ctrl {
-	c := &p.check
-	if uint64(x) >= uint64(len(c.ctrl)) {
-		p.fail(off, "label %d of %d", x, len(c.ctrl))
-		return &c.ctrl[0]
-	}
-	return &c.ctrl[len(c.ctrl)-1-int(x)]
 }
 
 func (p *parser) branch(in *instr) {
 	if in.op == opBrIf {
 		p.pop(in, 1)
 	}
-	arity := p.label(in.x, in.off).labelArity()
+	f := p.label(in.x, in.off)
+	arity := f.labelArity()
 	p.pop(in, arity)
+	p.check.branched(f)
 	if in.op == opBr {
 		p.check.die()
 		return
 	}
+	p.check.parted()
 	p.check.push(arity)
 }
 
@@ -279,7 +256,10 @@ func (p *parser) branchTable(in *instr) {
 	arity := -1
 	for i := uint64(0); i <= uint64(in.x) && p.err == nil; i++ {
 		off := p.pos
-		got := p.label(p.u32(), off).labelArity()
+		f := p.label(p.u32(), off)
+		p.check.branched(f)
+		p.check.flow(1) // each label has a block of its own in front
+		got := f.labelArity()
 		if arity >= 0 && got != arity {
 			p.fail(off, "labels of a br_table take %d and %d operands", arity, got)
 		}

@@ -19,6 +19,7 @@ type Caps struct {
 	ElementSegments int64
 	Tables          int64 // imported and defined
 	TableElements   int64 // of all tables together, now and after growth
+	CompileWork     int64 // estimated nanoseconds of compiling, for each byte of code
 }
 
 // DefaultCaps returns the caps that hold where [limits.module] is silent.
@@ -38,6 +39,7 @@ func DefaultCaps() Caps {
 		ElementSegments: 10_000,
 		Tables:          4,
 		TableElements:   100_000,
+		CompileWork:     1000, // real guests: see RATIONALE.md
 	}
 }
 
@@ -46,7 +48,7 @@ type CapError struct {
 	Cap    string // key under [limits.module]
 	Got    uint64
 	Limit  uint64
-	Where  string // "function 12", "type 3", or "" for the module as a whole
+	Where  string // "function 12", "type 3", "code, above all function 12", or "" for the module as a whole
 	Offset int    // in the binary
 }
 

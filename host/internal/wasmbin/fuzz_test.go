@@ -46,6 +46,9 @@ func FuzzAdmit(f *testing.F) {
 			checkErrorType(t, err)
 			return
 		}
+		if got := m.Usage().CompileWork; got < 0 || got > wasmbin.DefaultCaps().CompileWork {
+			t.Errorf("admitted with an estimate of %d", got)
+		}
 		out, err := m.Meter(wasmbin.Options{})
 		if err != nil {
 			t.Fatalf("admitted, but Meter = %v", err)

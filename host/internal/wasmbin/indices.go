@@ -29,6 +29,7 @@ func (p *parser) indexed(in *instr) {
 	p.plain(in)
 	if in.op.bulk() {
 		p.check.frame.wait(p.check.height)
+		p.check.called(4) // of a helper
 	}
 }
 
@@ -75,6 +76,7 @@ func (p *parser) call(in *instr, t *FuncType) {
 	c.frame.wait(c.height)
 	c.frame.wide = c.frame.wide || t.wide
 	c.push(len(t.Results))
+	c.called(len(t.Params) + len(t.Results))
 }
 
 func (p *parser) globalOp(in *instr) {

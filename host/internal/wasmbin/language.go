@@ -25,7 +25,7 @@ var tools = []struct{ prefix, language string }{
 
 // Language guesses the module's language from what compilers leave behind.
 func (m *Module) Language() Language {
-	for _, guess := range []func() Language{m.producer, m.marked, m.imports} {
+	for _, guess := range []func() Language{m.producer, m.marked, m.imports, m.layout} {
 		if l := guess(); l.Name != "" {
 			return l
 		}

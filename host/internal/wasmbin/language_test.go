@@ -64,11 +64,11 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// The guests of this repository, stripped as they are, but for C's.
+// The guests of this repository, stripped as they are.
 func TestLanguageOfGuests(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"Go": guests.Bytes(t, "plugins/script")}
-	for language, name := range map[string]string{"Rust": "rust", "AssemblyScript": "assemblyscript", "": "c"} {
+	for language, name := range map[string]string{"Rust": "rust", "AssemblyScript": "assemblyscript", "C or C++ (clang), stripped": "c"} {
 		wasm, err := os.ReadFile("../../../spec/conformance/guests/" + name + ".wasm")
 		if err != nil {
 			t.Fatal(err)
@@ -82,6 +82,53 @@ func TestLanguageOfGuests(t *testing.T) {
 		}
 		if l := m.Language(); l.Name != want || want == "Go" && !strings.HasPrefix(l.Version, "go1.") {
 			t.Errorf("%+v, want %q", l, want)
+		}
+	}
+}
+
+// What clang's linker leaves, and what only looks like it.
+func TestLanguageByLayout(t *testing.T) {
+	t.Parallel()
+	const usual = 1024 + 64<<10
+	global := func(mutable byte, value uint64) []byte { return cat([]byte{0x7f, mutable, 0x41}, sleb(int64(value)), []byte{0x0b}) }
+	table := []byte{1, 0x70, 1, 1, 1}
+	data := func(offset uint64) []byte { return cat([]byte{1, 0, 0x41}, sleb(int64(offset)), []byte{0x0b, 1, 'x'}) }
+	tests := []struct {
+		name          string
+		table, global []byte
+		data          []byte
+		custom        []byte
+		want          string
+	}{
+		{"data below the stack", table, cat([]byte{1}, global(1, 68416)), data(1024), nil, "C or C++ (clang), stripped"},
+		{"with its names", table, cat([]byte{1}, global(1, 68416)), data(1024), customSection("name"), "C or C++ (clang)"},
+		{"with its symbols", table, cat([]byte{3}, global(1, 68416), global(0, 2748), global(0, 68416)), data(1024), nil, "C or C++ (clang), stripped"},
+		{"no data", table, cat([]byte{1}, global(1, usual)), nil, nil, "C or C++ (clang), stripped"},
+		{"no data, another stack", table, cat([]byte{1}, global(1, 1<<16)), nil, nil, ""},
+		{"the stack first", table, cat([]byte{1}, global(1, 1<<16)), data(1 << 16), nil, ""},
+		{"data above the stack", table, cat([]byte{1}, global(1, 1024)), data(1024), nil, ""},
+		{"beyond the memory", table, cat([]byte{1}, global(1, 1<<20)), data(1024), nil, ""},
+		{"a crooked stack", table, cat([]byte{1}, global(1, 68417)), data(1024), nil, ""},
+		{"nothing that changes", table, cat([]byte{1}, global(0, 68416)), data(1024), nil, ""},
+		{"two that change", table, cat([]byte{2}, global(1, 68416), global(1, 0)), data(1024), nil, ""},
+		{"the symbol first", table, cat([]byte{2}, global(0, 68416), global(1, 68416)), data(1024), nil, ""},
+		{"another type", table, cat([]byte{2}, global(1, 68416), []byte{0x7e, 0, 0x42, 0, 0x0b}), data(1024), nil, ""},
+		{"a table that grows", []byte{1, 0x70, 0, 1}, cat([]byte{1}, global(1, 68416)), data(1024), nil, ""},
+		{"no table", []byte{0}, cat([]byte{1}, global(1, 68416)), data(1024), nil, ""},
+	}
+	section := func(id byte, body []byte) []byte { return cat([]byte{id}, uleb(uint64(len(body))), body) }
+	for _, tt := range tests {
+		wasm := cat([]byte("\x00asm\x01\x00\x00\x00"), section(4, tt.table), section(5, []byte{1, 0, 2}), section(6, tt.global))
+		if tt.data != nil {
+			wasm = cat(wasm, section(11, tt.data))
+		}
+		m, err := wasmbin.Admit(cat(wasm, tt.custom), wasmbin.DefaultCaps())
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if l := m.Language(); l.Name != tt.want {
+			t.Errorf("%s: %+v, want %q", tt.name, l, tt.want)
 		}
 	}
 }
@@ -120,6 +167,7 @@ func fields(c *wasmbin.Caps) []*int64 {
 	return []*int64{
 		&c.Size, &c.Functions, &c.Body, &c.Locals, &c.Nesting, &c.BrTable, &c.Types, &c.Imports, &c.Exports,
 		&c.Globals, &c.DataSegments, &c.ElementSegments, &c.Tables, &c.TableElements,
+		&c.CompileWork,
 	}
 }
 

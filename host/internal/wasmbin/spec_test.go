@@ -102,6 +102,7 @@ func specCaps() wasmbin.Caps {
 	caps.BrTable = 100_000
 	caps.Body = 1 << 20
 	caps.TableElements = math.MaxInt32
+	caps.CompileWork = math.MaxInt32
 	return caps
 }
 

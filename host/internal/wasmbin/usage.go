@@ -10,7 +10,7 @@ func GenerousCaps() Caps {
 	return Caps{
 		Size: 256 << 20, Functions: most, Body: most, Locals: most, Nesting: 1 << 20, BrTable: most, Types: most,
 		Imports: most, Exports: most, Globals: most, DataSegments: most, ElementSegments: most, Tables: most,
-		TableElements: math.MaxInt64,
+		TableElements: math.MaxInt64, CompileWork: math.MaxInt64,
 	}
 }
 
@@ -44,6 +44,7 @@ func (c Caps) Named() []Named {
 		{"nesting", c.Nesting}, {"br_table", c.BrTable}, {"types", c.Types}, {"imports", c.Imports},
 		{"exports", c.Exports}, {"globals", c.Globals}, {"data_segments", c.DataSegments},
 		{"element_segments", c.ElementSegments}, {"tables", c.Tables}, {"table_elements", c.TableElements},
+		{"compile_work", c.CompileWork},
 	}
 }
 
