@@ -53,7 +53,11 @@ func granted(allow config.Allow, r abi.Request) bool {
 		has := slices.Index(kvScopes, allow.KV)
 		return has >= 0 && !slices.ContainsFunc(asked, func(scope string) bool { return slices.Index(kvScopes, scope) > has })
 	}
-	return len(have) > 0 && !slices.ContainsFunc(asked, func(v string) bool { return !slices.Contains(have, v) })
+	meets := slices.Contains[[]string]
+	if r.Allow == allowHTTP {
+		meets = reaches
+	}
+	return len(have) > 0 && !slices.ContainsFunc(asked, func(v string) bool { return !meets(have, v) })
 }
 
 // values are what a request names: one text, a list of them, or nothing.

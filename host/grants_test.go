@@ -17,6 +17,7 @@ func TestGranted(t *testing.T) {
 	}{
 		{"llm", `["default"]`, true}, {"llm", `["large"]`, false}, {"llm", ``, true},
 		{"http", `["https://b.example"]`, true}, {"http", `["https://a.example","https://c.example"]`, false}, {"http", `"https://a.example"`, true},
+		{"http", `"GET https://a.example/v1"`, true}, {"http", `"https://*"`, false}, {"http", `"a.example"`, false},
 		{"kv", `"task"`, true}, {"kv", `"agent"`, true}, {"kv", `"instance"`, false}, {"kv", ``, true},
 		{"secrets", `["key"]`, false}, {"files", `["/"]`, false}, {"files", ``, false},
 	} {

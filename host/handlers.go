@@ -30,7 +30,7 @@ func (h *Host) handlers() error {
 	h.public.ErrorLog = errorLog
 	if h.adminAddr != nil {
 		h.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
-			Ready: h.ready, Loopback: isLoopback(h.adminAddr.Addr()), Hosts: s.Hosts,
+			Ready: h.ready, Loopback: isLoopback(h.adminAddr.Addr()), Hosts: s.Hosts, Counters: h.retention.counters,
 		}))
 		h.admin.ErrorLog = errorLog
 	}
@@ -49,8 +49,7 @@ func (h *Host) ready(context.Context) error {
 func (h *Host) keys() (*auth.Keys, error) {
 	var keys []auth.Key
 	for _, k := range h.opt.Config.Auth.Keys {
-		p := auth.Principal{Tenant: swarm.DefaultTenant, Role: auth.Role(k.Role), ID: k.ID}
-		keys = append(keys, auth.Key{Principal: p, SHA256: k.SHA256})
+		keys = append(keys, auth.Key{Principal: principal(k), SHA256: k.SHA256})
 	}
 	if len(keys) == 0 {
 		if !isLoopback(h.publicAddr.Addr()) {

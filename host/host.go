@@ -40,13 +40,15 @@ type Options struct {
 
 // Host is one running host. Close it, or call Run, which closes it.
 type Host struct {
-	opt     Options
-	log     *slog.Logger
-	store   *sqlite.Store
-	engine  *sandbox.Engine
-	swarm   *swarm.Runtime
-	keyPath string
-	modules map[string]*sandbox.Module
+	opt       Options
+	log       *slog.Logger
+	store     *sqlite.Store
+	engine    *sandbox.Engine
+	swarm     *swarm.Runtime
+	keyPath   string
+	modules   map[string]*sandbox.Module
+	kept      *moduleStore
+	retention *retention
 
 	public, admin         *http.Server
 	publicAddr, adminAddr net.Listener
@@ -71,7 +73,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if h.store, err = sqlite.Open(ctx, opt.DataDir, sqlite.Options{Logger: opt.Logger}); err != nil {
+	if err = h.openStore(ctx); err != nil {
 		return nil, err
 	}
 	if err = h.loadModules(ctx); err != nil {
@@ -88,10 +90,17 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	def, bindings := h.define()
-	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings, nil), swarm.Closed{}, book,
-		[]swarm.Definition{def}, swarm.Options{Turns: h.opt.Config.Limits.Turns, Logger: h.log})
-	return err
+	defs, bindings := h.define()
+	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings, h.kept), swarm.Closed{}, book,
+		defs, swarm.Options{Turns: h.opt.Config.Limits.Turns, Tenants: tenants(h.opt.Config), Logger: h.log})
+	if err != nil {
+		return err
+	}
+	h.retention = &retention{
+		records: h.opt.Config.Store.JournalRetention, tasks: h.opt.Config.Store.HistoryRetention,
+		prune: h.swarm.Prune, named: h.store.Modules, modules: h.kept, log: h.log,
+	}
+	return nil
 }
 
 // Addr is where the public listener listens.
@@ -117,6 +126,10 @@ func (h *Host) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace) })
 	g.Go(func() error { return h.serve(ctx) })
+	g.Go(func() error {
+		h.retention.run(ctx)
+		return nil
+	})
 	return errors.Join(g.Wait(), h.Close())
 }
 

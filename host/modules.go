@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"skep/abi"
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
+	"skep/host/internal/egress"
 	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
@@ -27,6 +29,7 @@ func Caps(m config.ModuleLimits) wasmbin.Caps {
 		Nesting: int64(m.Nesting), BrTable: int64(m.BrTable), Types: int64(m.Types), Imports: int64(m.Imports),
 		Exports: int64(m.Exports), Globals: int64(m.Globals), DataSegments: int64(m.DataSegments),
 		ElementSegments: int64(m.ElementSegments), Tables: int64(m.Tables), TableElements: int64(m.TableElements),
+		CompileWork: int64(m.CompileWork),
 	}
 }
 
@@ -51,26 +54,41 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var faults config.Faults
+	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine); err != nil {
+		return err
+	}
+	faults := GrantFaults(cfg)
 	for _, a := range cfg.Agents {
-		wasm, err := guard.ReadFile(a.Source.Path)
-		if err != nil {
-			return fmt.Errorf("agent %q: %w", a.Name, err)
-		}
-		m, err := h.engine.Load(ctx, sandbox.Source{
-			Name: a.Name, Wasm: wasm, SHA256: a.SHA256, Trusted: a.Source.Kind == config.SourceBundled,
-		})
+		m, err := h.loadModule(ctx, a)
 		if err != nil {
 			return err
 		}
-		h.modules[a.Name] = m
 		faults = append(faults, ModuleFaults(cfg, a, m)...)
-		h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
 	}
 	if len(faults) > 0 {
 		return faults
 	}
 	return nil
+}
+
+// loadModule loads an agent's module and keeps a copy of it.
+func (h *Host) loadModule(ctx context.Context, a config.Agent) (*sandbox.Module, error) {
+	wasm, err := guard.ReadFile(a.Source.Path)
+	if err != nil {
+		return nil, fmt.Errorf("agent %q: %w", a.Name, err)
+	}
+	m, err := h.engine.Load(ctx, sandbox.Source{
+		Name: a.Name, Wasm: wasm, SHA256: a.SHA256, Trusted: a.Source.Kind == config.SourceBundled,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := h.kept.keep(m.Digest(), wasm); err != nil {
+		return nil, err
+	}
+	h.modules[a.Name] = m
+	h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
+	return m, nil
 }
 
 // ModuleFaults lists why an agent cannot run on a module as the file has it.
@@ -85,10 +103,10 @@ func ModuleFaults(cfg *config.Config, a config.Agent, m *sandbox.Module) config.
 }
 
 // define translates the configuration into the runtime's words.
-func (h *Host) define() (swarm.Definition, map[capability.Agent]capability.Binding) {
+func (h *Host) define() ([]swarm.Definition, map[capability.Agent]capability.Binding) {
 	cfg := h.opt.Config
 	def := swarm.Definition{
-		Tenant: swarm.DefaultTenant, Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
+		Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
 		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
 		Entrypoint: cfg.Swarm.Entrypoint, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
 		Limits: swarm.Limits{
@@ -96,21 +114,30 @@ func (h *Host) define() (swarm.Definition, map[capability.Agent]capability.Bindi
 			Queue: cfg.Limits.Queue, Instances: cfg.Limits.Instances,
 		},
 	}
-	bindings := map[capability.Agent]capability.Binding{}
+	def.BreakpointTools = cfg.Swarm.BreakpointTools
+	for _, a := range cfg.Actions {
+		if a.Source.Kind == config.SourceHuman {
+			def.Human = append(def.Human, abi.Tool{Name: a.Name, Description: a.Description, Parameters: a.Parameters})
+		}
+	}
+	web := egress.New(egress.Options{})
+	bindings := map[string]capability.Binding{}
 	for _, a := range cfg.Agents {
 		l := a.Limits
 		def.Agents = append(def.Agents, swarm.Agent{
 			Name: a.Name, Targets: a.CommTargets, Entrypoint: a.EnableEntrypoint,
 			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm,
-			Exclude: a.ExcludeTools, Params: a.Params,
+			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
 			Limits: swarm.TurnLimits{
 				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),
 			},
 		})
-		bindings[capability.Agent{Tenant: def.Tenant, Swarm: def.Name, Name: a.Name}] = capability.Binding{
+		bindings[a.Name] = capability.Binding{
 			Module: h.modules[a.Name],
 			Limits: TurnLimits(l),
+			Allow:  allow(cfg, a),
+			Web:    web,
 		}
 	}
-	return def, bindings
+	return spread(cfg, def, bindings)
 }

@@ -54,12 +54,9 @@ func Replay(ctx context.Context, opt ReplayOptions) (turns []ReplayedTurn, err e
 	if opt.CacheDir == "" {
 		opt.CacheDir = filepath.Join(opt.DataDir, "cache")
 	}
-	store, err := sqlite.OpenReader(ctx, opt.DataDir, sqlite.Options{})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: there is no store in %s", ErrNotFound, opt.DataDir)
-	}
+	store, err := openReader(ctx, opt.DataDir, opt.Config.Store.Keyring)
 	if err != nil {
-		return nil, err
+		return nil, keyFault(opt.Config, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	r := replayer{opt: opt, store: store, modules: map[string]*sandbox.Module{}}
@@ -186,8 +183,8 @@ func (r *replayer) module(ctx context.Context, digest string) (*sandbox.Module, 
 }
 
 func (r *replayer) source(digest string) (sandbox.Source, error) {
-	kept := filepath.Join(r.opt.DataDir, "modules", digest+".wasm")
-	wasm, err := guard.ReadFile(kept)
+	kept := modulesDir(r.opt.DataDir)
+	wasm, err := readModule(kept, digest)
 	if err == nil {
 		return sandbox.Source{Name: digest, Wasm: wasm, SHA256: digest}, nil
 	}
@@ -203,5 +200,5 @@ func (r *replayer) source(digest string) (sandbox.Source, error) {
 			return sandbox.Source{Name: a.Name, Wasm: wasm, SHA256: digest, Trusted: a.Source.Kind == config.SourceBundled}, nil
 		}
 	}
-	return sandbox.Source{}, fmt.Errorf("its module %s is neither in %s nor what an agent of the configuration has now", digest, filepath.Dir(kept))
+	return sandbox.Source{}, fmt.Errorf("its module %s is neither in %s nor what an agent of the configuration has now", digest, kept)
 }

@@ -24,6 +24,12 @@ type Post struct {
 	// Timeout ends the task, MaxSteps limits its messages.
 	Timeout  time.Duration
 	MaxSteps int
+	// Continue refuses to start the task: it must exist.
+	Continue bool
+	// Result, if set, answers what a paused task waits for, instead of bringing a
+	// message: a text for the only call there is, or the JSON of an array of
+	// objects with call_id and content.
+	Result *string
 	// Key makes a repeat of the post the same post. Empty means a new random
 	// one for each call; see [NewKey].
 	Key string
@@ -126,14 +132,22 @@ func newPost(p Post) (call, error) {
 	if p.MaxSteps > 0 {
 		kwargs["max_steps"] = p.MaxSteps
 	}
+	resume := ""
+	switch {
+	case p.Result != nil:
+		resume, kwargs["breakpoint_tool_call_result"] = "breakpoint_tool_call", *p.Result
+	case p.Continue:
+		resume = "user_response"
+	}
 	body, err := json.Marshal(struct {
 		Body       string         `json:"body"`
 		Subject    string         `json:"subject,omitempty"`
 		Type       mail.Type      `json:"msg_type,omitempty"`
 		Entrypoint string         `json:"entrypoint,omitempty"`
 		Task       string         `json:"task_id,omitempty"`
+		Resume     string         `json:"resume_from,omitempty"`
 		Kwargs     map[string]any `json:"kwargs,omitempty"`
-	}{p.Body, p.Subject, p.Type, p.Entrypoint, p.Task, kwargs})
+	}{p.Body, p.Subject, p.Type, p.Entrypoint, p.Task, resume, kwargs})
 	if err != nil {
 		return call{}, fmt.Errorf("encode the post: %w", err)
 	}

@@ -25,7 +25,7 @@ const (
 	SubjectShutdownRequested      = "::shutdown_requested::"        // completion: the host goes down, the task resumes later
 	SubjectInterswarmTaskComplete = "::interswarm_task_complete::"  // response to the entrypoint: a peer has completed the task
 	SubjectRouterError            = "::router_error::"              // in reply to a message that a peer refused or never got
-	SubjectTimer                  = "::timer::"                     // broadcast to an agent: a timer it set has run out
+	SubjectTimer                  = "::timer::"                     // response to an agent: a timer it set has run out
 	SubjectManualStep             = "::manual_step::"               // internal to manual stepping
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,7 +48,7 @@ func TestScripts(t *testing.T) {
 		Condition:           builds,
 		Setup:               func(env *testscript.Env) error { return setup(env, cache) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile,
+			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile, "describe": describe,
 		},
 	})
 }
@@ -137,4 +138,16 @@ func setenvFile(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: setenvfile NAME FILE")
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+// describe MODULE TEXT NEW makes a copy of a module whose descriptor is a text.
+func describe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: describe MODULE TEXT NEW")
+	}
+	wasm, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	section := "\x0fskep.descriptor" + strings.TrimSpace(ts.ReadFile(args[1]))
+	wasm = append(binary.AppendUvarint(append(wasm, 0), uint64(len(section))), section...)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), wasm, 0o600))
 }

@@ -66,6 +66,9 @@ func (j *journal) outcome(res sandbox.Result) swarm.Outcome {
 	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}}
 	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Usage: out.Usage}
 	switch {
+	case j.suspended:
+		out.Suspended, out.Record = j.asks(), j.record(nil)
+		return out
 	case j.ended != nil:
 		out.Failure = j.ended
 	case res.Exit != nil:

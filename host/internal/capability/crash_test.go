@@ -153,6 +153,10 @@ type host struct {
 	world   world
 	modules map[string]Module // by agent
 	find    Modules
+	allow   Allow
+	web     Fetcher // nil for the world
+	wrap    func(swarm.Store) swarm.Store
+	change  func(*swarm.Definition)
 	store   *mortal
 	rt      *swarm.Runtime
 	stop    func()
@@ -177,10 +181,12 @@ func (h *host) start(dies int64, behind bool) {
 	h.store = &mortal{Store: st, dies: dies, behind: behind}
 	bindings := map[Agent]Binding{}
 	for name, m := range h.modules {
-		bindings[Agent{swarm.DefaultTenant, "hive", name}] = Binding{Module: m}
+		bindings[Agent{swarm.DefaultTenant, "hive", name}] = Binding{Module: m, Allow: h.allow, Web: h.web}
 	}
 	x := NewExecutor(bindings, h.find)
-	x.ops[abi.OpHTTPFetch] = worldly(&h.world)[abi.OpHTTPFetch]
+	if h.web == nil {
+		x.ops[abi.OpHTTPFetch] = worldly(&h.world)[abi.OpHTTPFetch]
+	}
 	def := swarm.Definition{
 		Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
 		Agents: []swarm.Agent{
@@ -188,7 +194,14 @@ func (h *host) start(dies int64, behind bool) {
 			{Name: "math", Targets: []string{"boss"}},
 		},
 	}
-	h.rt, err = swarm.New(ctx, h.store, x, swarm.Closed{}, toolbook{set}, []swarm.Definition{def}, swarm.Options{})
+	if h.change != nil {
+		h.change(&def)
+	}
+	var store swarm.Store = h.store
+	if h.wrap != nil {
+		store = h.wrap(store)
+	}
+	h.rt, err = swarm.New(ctx, store, x, swarm.Closed{}, toolbook{set}, []swarm.Definition{def}, swarm.Options{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

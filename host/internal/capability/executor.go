@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"skep/abi"
+	"skep/host/internal/egress"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
 )
@@ -30,10 +31,25 @@ type Modules interface {
 // Agent names an agent of a tenant's swarm.
 type Agent struct{ Tenant, Swarm, Name string }
 
-// Binding is the module an agent runs on, within its limits.
+// Binding is the module an agent runs on, within its limits, and what it may do.
 type Binding struct {
 	Module Module
 	Limits sandbox.Limits
+	Allow  Allow
+	// Web makes the agent's HTTP requests; one serves all agents. With nil
+	// http.fetch is not offered.
+	Web Fetcher
+}
+
+// Allow is what an agent is granted beyond mail. The zero value grants nothing.
+type Allow struct {
+	// KV is the widest scope, empty for none.
+	KV   swarm.KVKind
+	HTTP egress.Policy
+	// Secrets are the names of those in HTTP.
+	Secrets []string
+	// RetryInDoubt lets a request be sent again whose answer nobody knows.
+	RetryInDoubt bool
 }
 
 // Executor runs turns on the modules its agents are bound to.
@@ -71,11 +87,13 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
 	}
 	defer j.stop(nil)
+	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, spent: &spent{}}
+	o.spent.recall(t.Past())
 	res := b.Module.Turn(j.life, sandbox.Turn{
 		Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
-		Ops: &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j},
+		Ops: o,
 	})
-	return j.outcome(res)
+	return o.spent.charge(j.outcome(res))
 }
 
 // Bounds of a turn's result.

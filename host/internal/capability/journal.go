@@ -48,6 +48,10 @@ type journal struct {
 	past past
 	// flights is made with the first effect.
 	flights *air
+	// aloft are the effects that were submitted, asking the calls that people
+	// answer; suspended says that the turn waits for those.
+	aloft, asking []*reply
+	suspended     bool
 	// attempt is the number of this run; marked says that the journal has it.
 	attempt int
 	marked  bool

@@ -33,7 +33,9 @@ func (o *ops) send(ctx context.Context, c call, stream bool, n int64, do work) *
 		return nil
 	}
 	go f.fly(depart, do)
-	return &reply{o: o, call: c, off: ctx.Done(), flight: f}
+	r := &reply{o: o, call: c, off: ctx.Done(), flight: f}
+	j.aloft = append(j.aloft, r)
+	return r
 }
 
 // relaunch takes up an effect whose intent is recorded. What was answered or

@@ -22,6 +22,9 @@ type ops struct {
 	clock sandbox.Clock
 	now   func() time.Time // the host's
 	logs  int
+	allow Allow
+	web   Fetcher
+	spent *spent
 
 	j *journal
 	// prefix begins the paths of calls, and calls counts them.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"skep/abi"
+	"skep/host/internal/swarm"
 )
 
 // What needs no turn: numbers the table does not have or does not offer yet,
@@ -17,7 +18,7 @@ func TestRefusedOps(t *testing.T) {
 		want abi.Code
 	}{
 		{abi.OpAction, `{}`, abi.CodeUnsupported},
-		{abi.OpKVGet, `{"key":"a"}`, abi.CodeUnsupported},
+		{abi.OpBlobGet, `{"sha256":"a"}`, abi.CodeUnsupported},
 		{abi.OpHTTPFetch, `{}`, abi.CodeUnsupported},
 		{abi.OpLLMChat, `{}`, abi.CodeUnsupported},
 		{999, `{}`, abi.CodeUnsupported},
@@ -31,6 +32,13 @@ func TestRefusedOps(t *testing.T) {
 		{abi.OpHistory, `{"limit":"x"}`, abi.CodeInvalid},
 		{abi.OpLog, `{"message":`, abi.CodeInvalid},
 		{abi.OpLog, strings.Repeat("x", maxLogLine+1), abi.CodeLimit},
+		{abi.OpKVGet, `{"name":"a"}`, abi.CodeInvalid},
+		{abi.OpKVGet, `{}`, abi.CodeInvalid},
+		{abi.OpKVGet, `{"key":"a","scope":"swarm"}`, abi.CodeInvalid},
+		{abi.OpKVGet, `{"key":"` + strings.Repeat("x", swarm.MaxKVName+1) + `"}`, abi.CodeLimit},
+		{abi.OpKVList, `{"limit":-1}`, abi.CodeInvalid},
+		{abi.OpKVList, `[]`, abi.CodeInvalid},
+		{abi.OpKVCas, `{"key":1}`, abi.CodeInvalid},
 	} {
 		_, fault := bareOps(t, builtin()).Call(context.Background(), c.op, []byte(c.req))
 		if fault == nil || fault.Code != c.want {

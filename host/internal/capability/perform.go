@@ -49,6 +49,9 @@ func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (
 		}
 		return o.performAgain(ctx, c, e, req, stream)
 	}
+	if a := o.asks(c, req); a != nil && ctx.Err() == nil && len(req) <= maxRequest {
+		return o.put(ctx, c, a), nil
+	}
 	h, fault := o.find(ctx, op, req)
 	switch {
 	case fault != nil:
@@ -97,6 +100,9 @@ func (o *ops) performAgain(ctx context.Context, c call, e *swarm.Entry, req []by
 			return nil, fault
 		}
 		return o.done(c, body, fault), o.j.off(c.op)
+	}
+	if e.Index == asked {
+		return o.putAgain(ctx, c, req), nil
 	}
 	if h := o.table[c.op]; h.nested != nil {
 		return o.nest(ctx, c, h, req), nil

@@ -3,6 +3,7 @@ package capability
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -24,6 +25,10 @@ type reply struct {
 	fault *abi.Error
 	// late is a fault that is not recorded yet.
 	late *abi.Error
+	// ask is what a person is asked, if one is.
+	ask *swarm.Ask
+	// gone says that the guest has closed it.
+	gone bool
 }
 
 var _ sandbox.Answer = (*reply)(nil)
@@ -40,7 +45,14 @@ func (r *reply) look() {
 	}
 }
 
-func (r *reply) know(rest []byte, fault *abi.Error) { r.known, r.rest, r.fault = true, rest, fault }
+func (r *reply) know(rest []byte, fault *abi.Error) {
+	r.known, r.rest, r.fault = true, rest, fault
+	if r.ask != nil && r.o.turn != nil {
+		var told abi.MailResponse
+		_ = json.Unmarshal(rest, &told) // there is none beside a fault
+		r.o.turn.Told(*r.ask, told.Text, fault)
+	}
+}
 
 // ready reports whether there is something to read.
 func (r *reply) ready() bool {
@@ -74,13 +86,23 @@ func (r *reply) settle() *abi.Error {
 	return r.o.j.off(r.call.op)
 }
 
+// calledOff is the fault of a call that only a person could answer, and nobody
+// waits for any more.
+func (r *reply) calledOff(ctx context.Context) *abi.Error {
+	if r.late != nil || r.ask == nil {
+		return r.late
+	}
+	return sandbox.CalledOff(ctx, r.call.op.String())
+}
+
 // all waits for the whole answer of a call.
 func (r *reply) all(ctx context.Context) ([]byte, *abi.Error) {
-	if e, ok := r.o.j.answer(r.call.path); ok {
-		return e.Answer, e.Err
+	if _, ok := r.o.j.answer(r.call.path); ok {
+		r.look()
+		return r.rest, r.fault
 	}
-	if r.flight == nil && r.late == nil {
-		return nil, r.o.j.over(r.call)
+	if r.late = r.calledOff(ctx); r.late == nil && r.flight == nil {
+		return nil, r.o.suspend(ctx, r.call)
 	}
 	for !r.ready() {
 		select {
@@ -120,15 +142,15 @@ func (r *reply) Read(ctx context.Context, p []byte) (int, *abi.Error) {
 
 // fetch takes what has come of a stream. ok is false when there is more to do.
 func (r *reply) fetch(ctx context.Context, p []byte) (n int, fault *abi.Error, ok bool) {
-	if r.flight == nil || r.late != nil {
-		return r.finish()
+	if r.late = r.calledOff(ctx); r.flight == nil || r.late != nil {
+		return r.finish(ctx)
 	}
 	if n := r.flight.take(p); n > 0 {
 		r.o.j.clock.Advance(r.o.now())
 		return r.readSome(p[:n], bytes.Clone(p[:n]), nil)
 	}
 	if r.flight.landed() {
-		return r.finish()
+		return r.finish(ctx)
 	}
 	select {
 	case <-r.o.j.bell():
@@ -139,9 +161,9 @@ func (r *reply) fetch(ctx context.Context, p []byte) (n int, fault *abi.Error, o
 }
 
 // finish settles what has ended.
-func (r *reply) finish() (int, *abi.Error, bool) {
+func (r *reply) finish(ctx context.Context) (int, *abi.Error, bool) {
 	if r.flight == nil && r.late == nil {
-		return 0, r.o.j.over(r.call), true
+		return 0, r.o.suspend(ctx, r.call), true
 	}
 	off := r.settle()
 	return 0, off, off != nil
@@ -184,6 +206,7 @@ func (r *reply) readAgain(e *swarm.Entry, p []byte) (int, *abi.Error) {
 
 // Close calls the effect off, if it still runs, and waits until it is over.
 func (r *reply) Close() {
+	r.gone = true
 	if r.flight != nil {
 		r.flight.Close()
 	}

@@ -48,7 +48,7 @@ func (j *journal) recall(p *swarm.Past) {
 		case swarm.EntryCancel:
 			j.note(e.Call, func(o *outcome) { o.closed = true })
 		case swarm.EntryRead:
-			j.note(e.Call, func(o *outcome) { o.read = true })
+			j.note(e.Call, func(o *outcome) { o.read = o.read || e.Len > 0 })
 		}
 		j.past.entries = append(j.past.entries, e)
 		j.bytes += overhead + int64(len(e.Answer))

@@ -55,5 +55,28 @@ func builtin() table {
 		abi.OpHistory:  {now: (*ops).history},
 		abi.OpMail:     plain((*ops).mail),
 		abi.OpEmit:     plain((*ops).emit),
+
+		abi.OpKVGet:    {now: (*ops).kvGet},
+		abi.OpKVList:   {now: (*ops).kvList},
+		abi.OpKVPut:    staged((*ops).kvPut),
+		abi.OpKVDelete: staged((*ops).kvDelete),
+		abi.OpKVCas:    {immediate: (*ops).kvCas},
+
+		abi.OpTimerSet:    staged((*ops).timerSet),
+		abi.OpTimerCancel: staged((*ops).timerCancel),
+
+		abi.OpHTTPFetch:    {effect: (*ops).fetch, once: (*ops).notTwice},
+		abi.OpSecretExists: {now: (*ops).secretExists},
 	}
+}
+
+// staged is an op that does no more than to stage. What was refused to an
+// earlier attempt is refused again.
+func staged(f func(o *ops, ctx context.Context, req []byte) ([]byte, *abi.Error)) handler {
+	return handler{again: true, now: func(o *ops, ctx context.Context, req []byte) ([]byte, *abi.Error) {
+		if past := o.turn.Repeated(); past != nil && past.Err != nil {
+			return nil, past.Err
+		}
+		return f(o, ctx, req)
+	}}
 }

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"skep/abi"
@@ -25,6 +26,7 @@ func (o *ops) Wait(ctx context.Context, answers []sandbox.Answer, timeout time.D
 	case fault != nil:
 		return 0, fault
 	case e != nil:
+		heardAgain(replies, e)
 		return e.Index, e.Err
 	}
 	i, fault := o.await(ctx, replies, timeout)
@@ -35,6 +37,15 @@ func (o *ops) Wait(ctx context.Context, answers []sandbox.Answer, timeout time.D
 	w.Index, w.Err = i, fault
 	o.j.add(w)
 	return i, fault
+}
+
+// heardAgain looks at the replies that a recorded wait has looked at.
+func heardAgain(replies []*reply, e *swarm.Entry) {
+	for i, r := range replies {
+		if e.Err != nil || i <= e.Index {
+			r.look()
+		}
+	}
 }
 
 // await waits for replies of which nothing is recorded.
@@ -53,6 +64,9 @@ func (o *ops) await(ctx context.Context, replies []*reply, timeout time.Duration
 			if r.ready() {
 				return i, o.heard(r)
 			}
+		}
+		if timeout < 0 && !slices.ContainsFunc(replies, func(r *reply) bool { return !r.pending() }) {
+			return 0, o.suspend(ctx, call{op: replies[0].call.op})
 		}
 		select {
 		case <-o.j.bell():

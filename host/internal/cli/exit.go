@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"syscall"
 
+	"skep/host"
 	"skep/host/client"
 	"skep/host/internal/config"
 	"skep/host/internal/guard"
@@ -71,6 +72,7 @@ func explain(err error) *failure {
 	var weak *guard.Error
 	var refusal *client.Error
 	var gone *client.Unreachable
+	var key *host.KeyError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -86,7 +88,9 @@ func explain(err error) *failure {
 		return explainRefusal(refusal)
 	case errors.As(err, &gone):
 		return (&failure{code: exitUnreachable, err: err}).help("is `skep serve` running? --url names another host")
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &key):
+		return &failure{code: exitConfig, err: err}
+	case errors.Is(err, host.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &failure{code: exitNotFound, err: err}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return (&failure{code: exitFailed, err: err}).help(

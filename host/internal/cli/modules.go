@@ -33,6 +33,7 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 		return found, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
+	found.grants = host.GrantFaults(cfg)
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
 		m, err := loadModule(ctx, engine, agent)

@@ -25,6 +25,7 @@ const (
 	groupSwarm = "swarm"
 	groupHost  = "host"
 	groupCheck = "check"
+	groupData  = "data"
 )
 
 func (a *app) root() *cobra.Command {
@@ -40,11 +41,12 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupSwarm, Title: "Run a swarm:"},
 		&cobra.Group{ID: groupHost, Title: "Talk to a running host:"},
+		&cobra.Group{ID: groupData, Title: "Keep a host's data:"},
 		&cobra.Group{ID: groupCheck, Title: "Look and check:"},
 	)
 	a.common.register(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.taskCommand(),
-		a.validateCommand(), a.replayCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.validateCommand(), a.replayCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
 	return root
 }
 

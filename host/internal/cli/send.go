@@ -52,7 +52,7 @@ func (a *app) sendCommand() *cobra.Command {
 		if async {
 			return a.sendAsync(cmd.Context(), c, post)
 		}
-		return a.exchange(cmd.Context(), talk{client: c, post: post, kept: "`" + a.sameSwarm("skep task show %s") + "` tells what becomes of the task"})
+		return a.exchange(cmd.Context(), talk{client: c, post: post, lasts: true, kept: "`" + a.sameSwarm("skep task show %s") + "` tells what becomes of the task"})
 	})
 	return cmd
 }

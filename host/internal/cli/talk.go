@@ -27,6 +27,8 @@ type talk struct {
 	kept string
 	// settled is called when there is an answer, or will be none.
 	settled func()
+	// lasts says that the host stays, so that a paused task can be resumed.
+	lasts bool
 }
 
 // exchange posts a message, shows the mail, and prints the answer.
@@ -71,6 +73,9 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 	}
 	if !a.json() {
 		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
+		if state, _ := end(out); state == statePaused && t.lasts {
+			a.notef("  it waits for an answer: `%s`", a.sameSwarm("skep task resume "+printable(task)+" --result TEXT"))
+		}
 	}
 	return a.finish(out, x.messages)
 }
@@ -110,14 +115,18 @@ func usageText(u client.Usage) string {
 	return fmt.Sprintf("%s · %s fuel · %s cpu", plural(u.Turns, "turn"), quantity(u.Fuel), span(u.CPU))
 }
 
+// statePaused is the state of a task that waits for people.
+const statePaused = "paused"
+
 // endings tells what a system's completion means.
 var endings = map[string]struct {
 	state string
 	code  int
 }{
-	mail.SubjectTaskComplete:  {"completed", exitOK},
-	mail.SubjectTaskTimeout:   {"timed_out", exitTimeout},
-	mail.SubjectTaskCancelled: {"cancelled", exitFailed},
+	mail.SubjectTaskComplete:       {"completed", exitOK},
+	mail.SubjectBreakpointToolCall: {statePaused, exitOK},
+	mail.SubjectTaskTimeout:        {"timed_out", exitTimeout},
+	mail.SubjectTaskCancelled:      {"cancelled", exitFailed},
 }
 
 // end gives the state a post has come to, and the exit code for it.

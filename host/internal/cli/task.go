@@ -8,9 +8,9 @@ import (
 
 func (a *app) taskCommand() *cobra.Command {
 	return group(&cobra.Command{
-		Use: "task", Short: "List, show and cancel tasks", GroupID: groupHost,
+		Use: "task", Short: "List, show, resume and cancel tasks", GroupID: groupHost,
 		Long: "Task commands look at the caller's tasks on a host that runs.",
-	}, a.taskListCommand(), a.taskShowCommand(), a.taskCancelCommand())
+	}, a.taskListCommand(), a.taskShowCommand(), a.taskResumeCommand(), a.taskCancelCommand())
 }
 
 // connected makes a command that talks to a host.

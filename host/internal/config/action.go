@@ -25,8 +25,11 @@ type Action struct {
 func (d *decoder) actions(t *table, k known) (out []Action, names []string) {
 	names, subs := t.named("actions")
 	for i, sub := range subs {
-		out = append(out, d.action(names[i], sub, k))
-		d.needs("actions", sub.spot)
+		a := d.action(names[i], sub, k)
+		out = append(out, a)
+		if a.Source.Kind != SourceHuman {
+			d.needs("actions", sub.spot)
+		}
 	}
 	return out, names
 }

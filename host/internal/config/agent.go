@@ -29,11 +29,15 @@ type Agent struct {
 // Allow is what an agent is granted beyond mail. Empty means nothing.
 type Allow struct {
 	LLM          []string // names of models
-	HTTP         []string // origins, scheme://host[:port]
+	HTTP         []string // grants, [METHODS ]scheme://host[:port][/prefix]; unchecked
+	HTTPPrivate  bool     // grants of private addresses reach them
 	KV           string   // the widest scope: "task", "agent" or "instance"
 	Secrets      []string // names of secrets
 	RetryInDoubt bool     // send an effect again whose answer was lost
 }
+
+// any reports whether anything is granted.
+func (a Allow) any() bool { return len(a.LLM)+len(a.HTTP)+len(a.Secrets) > 0 || a.KV != "" }
 
 // AgentLimits bounds one turn of an agent. None can be switched off.
 type AgentLimits struct {
@@ -107,20 +111,13 @@ func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
 func (d *decoder) allow(t *table, k known) Allow {
 	a := Allow{
 		LLM:          t.among("llm", "model", k.models),
-		HTTP:         t.origins("http"),
+		HTTP:         t.texts("http"),
+		HTTPPrivate:  t.boolean("http_private", false),
 		KV:           t.oneOf("kv", "", "task", "agent", "instance"),
 		Secrets:      t.among("secrets", "secret", k.secrets),
 		RetryInDoubt: t.boolean("retry_in_doubt", true),
 	}
 	t.needs("allow.llm", "llm")
-	t.needs("allow.http", "http")
-	t.needs("allow.secrets", "secrets")
-	if t.has("kv") {
-		d.needs("allow.kv", t.child("kv"))
-	}
-	if t.has("retry_in_doubt") {
-		d.needs("allow.http", t.child("retry_in_doubt"))
-	}
 	t.done()
 	return a
 }

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
+
+	"skep/spec/mail"
 )
 
 // Auth is the [auth] table.
@@ -25,6 +28,7 @@ const (
 // AuthKey is one [[auth.keys]] table. The key itself is not kept: whoever
 // presents text with this digest is the principal.
 type AuthKey struct {
+	Tenant string
 	ID     string
 	Role   string
 	SHA256 [sha256.Size]byte
@@ -48,9 +52,9 @@ type AuthEndpoints struct {
 // minKey is the shortest key: 16 random characters are beyond guessing.
 const minKey = 16
 
-func (d *decoder) auth(t *table) Auth {
+func (d *decoder) auth(t *table, tenants []string) Auth {
 	a := Auth{
-		Keys:      d.authKeys(t),
+		Keys:      d.authKeys(t, tenants),
 		JWT:       d.jwt(t.table("jwt")),
 		Endpoints: d.endpoints(t.table("endpoints")),
 	}
@@ -64,18 +68,19 @@ func (d *decoder) auth(t *table) Auth {
 	return a
 }
 
-func (d *decoder) authKeys(t *table) []AuthKey {
+func (d *decoder) authKeys(t *table, tenants []string) []AuthKey {
 	var out []AuthKey
 	principals, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	for _, sub := range t.tables("keys") {
-		k, complete := d.authKey(sub)
+		k, complete := d.authKey(sub, tenants)
 		if !complete {
 			continue
 		}
-		if principal := k.Role + ":" + k.ID; principals[principal] {
+		principal := k.Role + ":" + k.ID
+		if name := k.Tenant + "/" + principal; principals[name] {
 			d.atKey(sub.spot, fmt.Sprintf("%s has two keys; a role and id may have one", principal))
 		} else {
-			principals[principal] = true
+			principals[name] = true
 		}
 		if digests[k.SHA256] {
 			d.atKey(sub.spot, "this key is also that of another principal")
@@ -86,7 +91,7 @@ func (d *decoder) authKeys(t *table) []AuthKey {
 	return out
 }
 
-func (d *decoder) authKey(t *table) (k AuthKey, complete bool) {
+func (d *decoder) authKey(t *table, tenants []string) (k AuthKey, complete bool) {
 	k = AuthKey{Role: t.oneOf("role", "", RoleOperator, RoleAdmin, RoleUser, RoleAgent), Pos: d.pos(t.spot)}
 	id, hasID := t.value("id")
 	k.ID = id.text
@@ -99,9 +104,29 @@ func (d *decoder) authKey(t *table) (k AuthKey, complete bool) {
 			t.missing(key, "")
 		}
 	}
+	hasTenant := d.keyTenant(t, &k, tenants)
 	hasKey := d.keyDigest(t, &k)
 	t.done()
-	return k, hasID && hasKey && k.Role != ""
+	return k, hasTenant && hasID && hasKey && k.Role != ""
+}
+
+// keyTenant reads whose principal a key's is.
+func (d *decoder) keyTenant(t *table, k *AuthKey, tenants []string) bool {
+	k.Tenant = mail.DefaultTenant
+	v, ok := t.value("tenant")
+	switch {
+	case !ok:
+		return !t.has("tenant")
+	case !slices.Contains(tenants, v.text):
+		f := d.atValue(v.spot, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant))
+		f.near(v.text, tenants)
+		return false
+	case k.Role == RoleOperator && v.text != mail.DefaultTenant:
+		d.atValue(v.spot, fmt.Sprintf("an operator runs the host and is of tenant %q; role = %q is a tenant's own", mail.DefaultTenant, RoleAdmin))
+		return false
+	}
+	k.Tenant = v.text
+	return true
 }
 
 func (d *decoder) keyDigest(t *table, k *AuthKey) bool {

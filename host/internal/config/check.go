@@ -129,7 +129,11 @@ func (d *decoder) checkBreakpoints(t *table, actions []Action) {
 	}
 }
 
-// checkReach warns of agents that no message can reach except a broadcast.
+// scriptAgent is the bundled agent that does what its messages say.
+const scriptAgent = "script"
+
+// checkReach warns of agents that no message can reach except a broadcast, and of
+// grants that a message can use.
 func (d *decoder) checkReach(r roster) {
 	reached := map[string]bool{}
 	var queue []string
@@ -148,8 +152,12 @@ func (d *decoder) checkReach(r roster) {
 		queue = append(queue, r.byName[name].CommTargets...)
 	}
 	for _, name := range r.names {
-		if !reached[name] {
-			d.warn(r.byName[name].at.spot, fmt.Sprintf("no entrypoint reaches the agent %q through comm_targets", name))
+		a := r.byName[name]
+		switch {
+		case !reached[name]:
+			d.warn(a.at.spot, fmt.Sprintf("no entrypoint reaches the agent %q through comm_targets", name))
+		case a.Source.Kind == SourceBundled && a.Source.Ref == scriptAgent && a.Allow.any():
+			d.warn(a.at.child("allow"), fmt.Sprintf("the agent %q does what its messages say: whoever can write to it has its grants", name))
 		}
 	}
 }

@@ -60,22 +60,30 @@ func Load(path string, opt Options) (*Config, error) {
 // other settings may be at fault, or refer to what only the host has. Its
 // errors are as those of [Load].
 func Listen(path string, opt Options) (string, error) {
-	text, dir, err := readText(path)
+	d, file, err := open(path, opt)
 	if err != nil {
 		return "", err
 	}
-	src := newSource(path, strings.TrimPrefix(string(text), string(bom)))
-	values, root, fault := read(src)
-	if fault != nil {
-		return "", Faults{*fault}
-	}
-	d := &decoder{src: src, dir: dir, opt: opt}
-	file := &table{spot: spot{node: root}, d: d, values: values}
 	listen := file.table("server").address("listen", defaultListen)
 	if len(d.faults) > 0 {
 		return "", d.result()
 	}
 	return listen, nil
+}
+
+// open reads the values of the file at path, for one who wants a few of them.
+func open(path string, opt Options) (*decoder, *table, error) {
+	text, dir, err := readText(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	src := newSource(path, strings.TrimPrefix(string(text), string(bom)))
+	values, root, fault := read(src)
+	if fault != nil {
+		return nil, nil, Faults{*fault}
+	}
+	d := &decoder{src: src, dir: dir, opt: opt, unbuilt: unbuilt}
+	return d, &table{spot: spot{node: root}, d: d, values: values}, nil
 }
 
 func readText(path string) (text []byte, dir string, err error) {
@@ -128,9 +136,10 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Actions, k.actions = d.actions(t, k)
 	drafts := d.agents(t, c.Swarm, k)
 	c.Limits = d.limits(t.table("limits"))
-	c.Auth = d.auth(t.table("auth"))
+	var tenants []string
+	c.Tenants, tenants = d.tenants(t)
+	c.Auth = d.auth(t.table("auth"), tenants)
 	c.Server = d.server(t.table("server"), t.table("auth").has("keys"))
-	c.Tenants = d.tenants(t)
 	c.Peers = d.peers(t)
 	c.Store = d.store(t.table("store"))
 	c.Telemetry = d.telemetry(t.table("telemetry"))

@@ -26,19 +26,37 @@ func Explain(c *Config) []Setting {
 	e.swarm(c.Limits)
 	e.module(c.Limits.Module)
 	e.server(c.Server)
+	e.store(c.Store)
+	for _, t := range c.Tenants {
+		e.tenant(t)
+	}
 	for _, a := range c.Agents {
 		e.agent(a)
 	}
 	return e.out
 }
 
+// tenant lists the quotas of a tenant that the file names.
+func (e *explainer) tenant(t Tenant) {
+	if e.c.root.child("tenants").child(t.Name) == nil {
+		return
+	}
+	at := func(key string) []string { return []string{"tenants", t.Name, key} }
+	e.count(int64(t.Turns), at("turns")...)
+	e.count(int64(t.Tasks), at("tasks")...)
+	e.count(int64(t.Queue), at("queue")...)
+	e.count(t.MessagesPerDay, at("messages_per_day")...)
+	if t.Storage == 0 {
+		e.add(unlimited, at("storage"))
+	} else {
+		e.size(t.Storage, at("storage")...)
+	}
+	e.count(int64(t.Weight), at("weight")...)
+}
+
 func (e *explainer) swarm(l Limits) {
 	e.count(int64(l.TaskMessages), "limits", "task_messages")
-	timeout := unlimited
-	if l.TaskTimeout > 0 {
-		timeout = shortDuration(l.TaskTimeout)
-	}
-	e.add(timeout, []string{"limits", "task_timeout"})
+	e.span(l.TaskTimeout, "limits", "task_timeout")
 	e.count(int64(l.Instances), "limits", "instances")
 	e.count(int64(l.Queue), "limits", "queue")
 	e.count(int64(l.History), "limits", "history")
@@ -61,6 +79,7 @@ func (e *explainer) module(l ModuleLimits) {
 	e.count(int64(l.ElementSegments), at("element_segments")...)
 	e.count(int64(l.Tables), at("tables")...)
 	e.count(int64(l.TableElements), at("table_elements")...)
+	e.count(int64(l.CompileWork), at("compile_work")...)
 }
 
 func (e *explainer) server(s Server) {
@@ -69,6 +88,11 @@ func (e *explainer) server(s Server) {
 	e.duration(s.ShutdownGrace, "server", "shutdown_grace")
 	e.count(int64(s.RateLimit.Requests), "server", "rate_limit", "requests")
 	e.duration(s.RateLimit.Per, "server", "rate_limit", "per")
+}
+
+func (e *explainer) store(s Store) {
+	e.span(s.JournalRetention, "store", "journal_retention")
+	e.span(s.HistoryRetention, "store", "history_retention")
 }
 
 func (e *explainer) agent(a Agent) {
@@ -96,6 +120,15 @@ func (e *explainer) count(n int64, path ...string) {
 func (e *explainer) size(n Size, path ...string) { e.add(n.String(), path) }
 
 func (e *explainer) duration(n time.Duration, path ...string) { e.add(shortDuration(n), path) }
+
+// span adds a duration that is unlimited when it is 0.
+func (e *explainer) span(n time.Duration, path ...string) {
+	text := unlimited
+	if n > 0 {
+		text = shortDuration(n)
+	}
+	e.add(text, path)
+}
 
 func (e *explainer) add(text string, path []string) {
 	at := spot{node: e.c.root}

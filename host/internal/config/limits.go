@@ -30,6 +30,7 @@ type ModuleLimits struct {
 	ElementSegments int
 	Tables          int
 	TableElements   int // of all tables together
+	CompileWork     int // estimated nanoseconds of compiling, for each byte of code
 }
 
 func (d *decoder) limits(t *table) Limits {
@@ -65,6 +66,7 @@ func (d *decoder) moduleLimits(t *table) ModuleLimits {
 		ElementSegments: t.count("element_segments", 10_000, to(100_000)),
 		Tables:          t.count("tables", 4, to(100)),
 		TableElements:   t.count("table_elements", 100_000, to(10_000_000)),
+		CompileWork:     t.count("compile_work", 1000, to(1_000_000_000)),
 	}
 	t.done()
 	return l

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -63,12 +64,24 @@ func parseSize(s string) (int64, error) {
 	return 0, errors.New(`a size such as "64MiB", "512KB" or 65536`)
 }
 
+// day is 24 hours, whatever a calendar says.
+const day = 24 * time.Hour
+
+// parseDuration reads what [time.ParseDuration] does, and days before it.
 func parseDuration(s string) (int64, error) {
-	d, err := time.ParseDuration(strings.TrimSpace(s))
-	if err != nil {
+	s = strings.TrimSpace(s)
+	var days uint64
+	var err error
+	if text, rest, ok := strings.Cut(s, "d"); ok {
+		days, err = strconv.ParseUint(text, 10, 16)
+		s = cmp.Or(rest, "0s")
+	}
+	d, wrong := time.ParseDuration(s)
+	sum := time.Duration(days)*day + d
+	if err != nil || wrong != nil || days > 0 && (d < 0 || sum < d) {
 		return 0, errors.New(`a duration such as "30s", "10m" or "1h30m"`)
 	}
-	return int64(d), nil
+	return int64(sum), nil
 }
 
 func parseCount(s string) (int64, error) {

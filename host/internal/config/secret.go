@@ -38,7 +38,6 @@ func (d *decoder) secrets(t *table) (out []SecretGrant, names []string) {
 	for i, sub := range subs {
 		d.checkLocal(sub.spot, names[i], "a secret")
 		out = append(out, d.secret(names[i], sub))
-		d.needs("secrets", sub.spot)
 	}
 	return out, names
 }

@@ -1,10 +1,21 @@
 package config
 
+import (
+	"time"
+
+	"skep/host/internal/keyring"
+)
+
 // Store is the [store] table.
 type Store struct {
-	Driver  string // DriverSQLite or DriverPostgres
-	DSN     Secret // of DriverPostgres
-	Keyring string // path of the keys that seal payloads
+	Driver string // DriverSQLite or DriverPostgres
+	DSN    Secret // of DriverPostgres
+	// Keyring is the key that wraps the keys of tenants, as
+	// [keyring.ParseKEK] reads it; empty leaves them plain in their file.
+	Keyring Secret
+	// JournalRetention is how long the records of turns are kept after they and
+	// their task have ended, HistoryRetention how long whole tasks are; 0 keeps.
+	JournalRetention, HistoryRetention time.Duration
 }
 
 // Values of [Store.Driver].
@@ -15,12 +26,11 @@ const (
 
 func (d *decoder) store(t *table) Store {
 	s := Store{
-		Driver: t.oneOf("driver", DriverSQLite, DriverSQLite, DriverPostgres),
-		DSN:    Secret(t.text("dsn", "")),
-	}
-	if v, ok := t.value("keyring"); ok {
-		s.Keyring = d.path(v.text)
-		d.needs("keyring", v.spot)
+		Driver:           t.oneOf("driver", DriverSQLite, DriverSQLite, DriverPostgres),
+		DSN:              Secret(t.text("dsn", "")),
+		Keyring:          d.keyring(t),
+		JournalRetention: t.duration("journal_retention", 7*day, retention),
+		HistoryRetention: t.duration("history_retention", 0, retention),
 	}
 	switch {
 	case s.Driver == DriverPostgres:
@@ -33,4 +43,39 @@ func (d *decoder) store(t *table) Store {
 	}
 	t.done()
 	return s
+}
+
+// retention bounds how long things are kept.
+var retention = bounds{int64(time.Minute), int64(100 * 365 * day), true}
+
+// keyring reads the wrapping key. One that stands in the file itself would lie
+// in every copy of it.
+func (d *decoder) keyring(t *table) Secret {
+	v, ok := t.value("keyring")
+	if !ok {
+		return ""
+	}
+	if !v.ref {
+		d.atValue(v.spot, v.path+` must be "env::NAME" or "file::PATH"; a key does not belong into this file`)
+		return ""
+	}
+	if _, err := keyring.ParseKEK(v.text); err != nil {
+		d.atValue(v.spot, v.shown+" is no key: "+err.Error())
+		return ""
+	}
+	return Secret(v.text)
+}
+
+// LoadStore reads the [store] table, and nothing else, from the file at path,
+// as [Listen] does.
+func LoadStore(path string, opt Options) (Store, error) {
+	d, file, err := open(path, opt)
+	if err != nil {
+		return Store{}, err
+	}
+	s := d.store(file.table("store"))
+	if len(d.faults) > 0 {
+		return Store{}, d.result()
+	}
+	return s, nil
 }

@@ -51,7 +51,6 @@ func (d *decoder) swarm(t *table) Swarm {
 		Pos:              d.pos(t.spot),
 	}
 	t.needs("interswarm", "enable_interswarm")
-	t.needs("breakpoints", "breakpoint_tools")
 	t.done()
 	return s
 }

@@ -10,31 +10,33 @@ import (
 // Tenant is one [tenants.NAME] table. A quota of zero is unlimited.
 type Tenant struct {
 	Name           string
-	TurnsPerSecond int
-	MessagesPerDay int64
+	Turns          int   // that run at once
+	TurnsPerSecond int   // that begin
+	Tasks          int   // that run at once
+	Queue          int   // waiting rows of all instances
+	MessagesPerDay int64 // rows made in a day of UTC
 	TokensPerDay   int64
 	USDPerDay      float64
 	Memory         Size
-	Storage        Size
-	Weight         int // share of computing time relative to other tenants
+	Storage        Size // of what is kept in the store
+	Weight         int  // share of turns and computing time relative to other tenants
 	Pos            Pos
 }
 
-func (d *decoder) tenants(t *table) []Tenant {
-	var out []Tenant
+// tenants reads the [tenants] table. The tenant "default" is there without
+// being named.
+func (d *decoder) tenants(t *table) (out []Tenant, names []string) {
 	names, subs := t.named("tenants")
 	for i, sub := range subs {
 		out = append(out, d.tenant(names[i], sub))
-		if names[i] != mail.DefaultTenant {
-			d.needs("tenants", sub.spot)
+	}
+	for _, name := range names {
+		if name == mail.DefaultTenant {
+			return out, names
 		}
 	}
-	for _, o := range out {
-		if o.Name == mail.DefaultTenant {
-			return out
-		}
-	}
-	return append([]Tenant{d.tenant(mail.DefaultTenant, &table{spot: t.spot, d: d})}, out...)
+	own := d.tenant(mail.DefaultTenant, &table{spot: t.spot, d: d})
+	return append([]Tenant{own}, out...), append(names, mail.DefaultTenant)
 }
 
 func (d *decoder) tenant(name string, t *table) Tenant {
@@ -42,9 +44,13 @@ func (d *decoder) tenant(name string, t *table) Tenant {
 		d.atKey(t.spot, fmt.Sprintf(`the name of a tenant must be 1 to 128 letters, digits, ".", "_", "~" or "-", not %q`, name))
 	}
 	off := bounds{min: 1, max: 1e15, off: true}
+	few := bounds{min: 1, max: 1e9, off: true}
 	n := Tenant{
 		Name:           name,
-		TurnsPerSecond: t.count("turns_per_second", 0, bounds{min: 1, max: 1e9, off: true}),
+		Turns:          t.count("turns", 0, few),
+		TurnsPerSecond: t.count("turns_per_second", 0, few),
+		Tasks:          t.count("tasks", 0, few),
+		Queue:          t.count("queue", 0, few),
 		MessagesPerDay: t.number("messages_per_day", counts, 0, off),
 		TokensPerDay:   t.number("tokens_per_day", counts, 0, off),
 		USDPerDay:      t.money("usd_per_day"),
@@ -53,13 +59,21 @@ func (d *decoder) tenant(name string, t *table) Tenant {
 		Weight:         t.count("weight", 1, bounds{min: 1, max: 1000}),
 		Pos:            d.pos(t.spot),
 	}
-	for _, key := range t.known {
-		if t.has(key) {
-			d.needs("quotas", t.child(key))
-		}
+	for _, key := range []string{"turns_per_second", "tokens_per_day", "usd_per_day", "memory"} {
+		t.needs("tenants."+key, key)
 	}
 	t.done()
 	return n
+}
+
+// Tenant returns the tenant of that name.
+func (c *Config) Tenant(name string) (Tenant, bool) {
+	for _, t := range c.Tenants {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tenant{}, false
 }
 
 // money reads an amount, which may have a fraction.

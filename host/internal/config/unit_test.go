@@ -63,6 +63,22 @@ func TestSizeString(t *testing.T) {
 	}
 }
 
+func TestParseDuration(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"7d": 168 * time.Hour, " 1d12h ": 36 * time.Hour, "0d": 0, "90s": 90 * time.Second, "-1h": -time.Hour,
+	} {
+		if got, err := parseDuration(text); err != nil || got != int64(want) {
+			t.Errorf("parseDuration(%q) = %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"d", "1.5d", "-1d", "1d-1h", "1h1d", "1d1d", "99999d", "65535d2562047h"} {
+		if got, err := parseDuration(text); err == nil {
+			t.Errorf("parseDuration(%q) = %d", text, got)
+		}
+	}
+}
+
 func TestShortDuration(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 			Module: ModuleLimits{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
 				Types: 10_000, Imports: 64, Exports: 1024, Globals: 10_000, DataSegments: 200_000,
-				ElementSegments: 10_000, Tables: 4, TableElements: 100_000,
+				ElementSegments: 10_000, Tables: 4, TableElements: 100_000, CompileWork: 1000,
 			},
 		},
 		Server: Server{
@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Auth:      Auth{Endpoints: AuthEndpoints{CacheTTL: 30 * time.Second}},
 		Tenants:   []Tenant{{Name: "default", Weight: 1, Pos: Pos{1, 1}}},
-		Store:     Store{Driver: "sqlite"},
+		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour},
 		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto"},
 	}
 	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
@@ -112,7 +112,7 @@ func TestForms(t *testing.T) {
 	if c.Limits.Queue != 12 || c.Limits.Turns != 0 || !c.Swarm.Public || c.Server.Listen != "127.0.0.1:9999" {
 		t.Errorf("limits %+v, server %+v", c.Limits, c.Server)
 	}
-	key := AuthKey{ID: "a.b_c~d-e", Role: "operator", SHA256: sha256.Sum256([]byte("0123456789abcdef-ops")), Pos: Pos{10, 15}}
+	key := AuthKey{Tenant: "default", ID: "a.b_c~d-e", Role: "operator", SHA256: sha256.Sum256([]byte("0123456789abcdef-ops")), Pos: Pos{10, 15}}
 	if diff := cmp.Diff([]AuthKey{key}, c.Auth.Keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
@@ -135,7 +135,7 @@ func TestWholeGrammar(t *testing.T) {
 		"params":      {string(a.Params), `{"model":"default","odd key":[1,2.5,{"at":"2026-11-20T10:00:00Z"}],"system":"You run the port.\n"}`},
 		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536, time.Second}},
 		"allow": {a.Allow, Allow{LLM: []string{"default"}, HTTP: []string{"https://api.example.com", "http://[::1]:8080"},
-			KV: "agent", Secrets: []string{"weather_key"}}},
+			HTTPPrivate: true, KV: "agent", Secrets: []string{"weather_key"}}},
 		"exec":        {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},
 		"oci":         {c.Agents[3].Source.Kind, SourceOCI},
 		"times":       {string(c.Agents[3].Params), `{"deep":{"date":"2026-11-20","local":"2026-11-20T07:32:00","time":"07:32:00"}}`},
@@ -149,8 +149,12 @@ func TestWholeGrammar(t *testing.T) {
 		"jwt":         {c.Auth.JWT, JWT{"https://id.example", "hive", "You run the port."}},
 		"tenant":      {c.Tenants[0].USDPerDay, 2.5},
 		"tenants":     {len(c.Tenants), 2},
+		"quotas":      {[]int{c.Tenants[1].Turns, c.Tenants[1].Tasks, c.Tenants[1].Queue, c.Tenants[1].Weight}, []int{8, 50, 500, 1}},
+		"key tenants": {[]string{c.Auth.Keys[0].Tenant, c.Auth.Keys[1].Tenant}, []string{"default", "acme"}},
 		"peer":        {string(c.Peers[0].Metadata), `{"region":"north"}`},
 		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
+		"keyring":     {c.Store.Keyring.Reveal(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
+		"retention":   {[]time.Duration{c.Store.JournalRetention, c.Store.HistoryRetention}, []time.Duration{60 * time.Hour, 2160 * time.Hour}},
 		"telemetry":   {c.Telemetry, Telemetry{"debug", "json"}},
 		"gateways":    {c.Gateways[1].Name, "a2a"},
 		"instances":   {c.Limits.Instances, 5},
@@ -222,9 +226,11 @@ comm_targets = ["c"]
 source = "bundled:script"
 comm_targets = ["b"]
 enable_entrypoint = true
+allow = { kv = "task" }
 `)
 	want := `swarm.toml:18:9: no entrypoint reaches the agent "c" through comm_targets
-swarm.toml:21:9: no entrypoint reaches the agent "d" through comm_targets`
+swarm.toml:21:9: no entrypoint reaches the agent "d" through comm_targets
+swarm.toml:28:1: the agent "e" does what its messages say: whoever can write to it has its grants`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}
@@ -265,7 +271,7 @@ func TestAgent(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	c := mustParse(t, readValid(t, "minimal.toml")+"limits = { memory = \"1.5MiB\" }\n[limits]\ntask_timeout = 0\nqueue = 0\n")
+	c := mustParse(t, readValid(t, "minimal.toml")+"limits = { memory = \"1.5MiB\" }\n[limits]\ntask_timeout = 0\nqueue = 0\n[tenants.acme]\nturns = 4\n")
 	got := map[string]Setting{}
 	for _, s := range Explain(c) {
 		got[s.Key] = s
@@ -277,6 +283,11 @@ func TestExplain(t *testing.T) {
 		{"limits.module.body", "64KiB", false},
 		{"server.shutdown_grace", "30s", false},
 		{"server.rate_limit.requests", "unlimited", false},
+		{"store.journal_retention", "168h", false},
+		{"store.history_retention", "unlimited", false},
+		{"tenants.acme.turns", "4", true},
+		{"tenants.acme.storage", "unlimited", false},
+		{"tenants.acme.weight", "1", false},
 		{"agents.a.limits.memory", "1536KiB", true},
 		{"agents.a.limits.turn", "10m", false},
 	} {
@@ -284,7 +295,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 6+14+5+8 {
+	if len(got) != 6+15+5+2+6+9 {
 		t.Errorf("%d settings", len(got))
 	}
 }

@@ -44,6 +44,9 @@ type Resolver interface {
 
 // Policy is what one agent may do. It is only read.
 type Policy struct {
+	// Table is where the grants stand in the operator's file, as in
+	// "[agents.web]". Refusals name it.
+	Table  string
 	Grants []Grant
 	// Secrets are added to requests to their hosts. Of two for one host and
 	// one header, the first is sent.
@@ -51,6 +54,14 @@ type Policy struct {
 	// AllowPrivate lets a grant that names a private address, or localhost,
 	// reach it. A name that resolves to a private address stays refused.
 	AllowPrivate bool
+}
+
+// in names the table of the grants in a refusal.
+func (p Policy) in() string {
+	if p.Table == "" {
+		return ""
+	}
+	return " in " + p.Table
 }
 
 // Client makes requests for guests. It keeps nothing between two fetches and
@@ -130,6 +141,20 @@ func (c *Client) first(p Policy, key string, req abi.FetchRequest) (*hop, *abi.E
 	h.grant = grant
 	return h, nil
 }
+
+// Check answers what [Client.Fetch] would refuse without asking the network; nil
+// when it would ask.
+func (c *Client) Check(p Policy, req abi.FetchRequest) *abi.Error {
+	_, broken := c.first(p, anyKey, req)
+	if broken == nil {
+		return nil
+	}
+	broken.Message = newScrubber(p.Secrets).text(broken.Message)
+	return broken
+}
+
+// anyKey stands for the key of a request that has none yet.
+const anyKey = "key"
 
 func (c *Client) requestBody(req abi.FetchRequest) ([]byte, *abi.Error) {
 	if req.Body != "" && len(req.BodyBase64) > 0 {

@@ -117,10 +117,32 @@ func (g Grant) String() string {
 	return s
 }
 
+// Private reports whether the grant names localhost or an address that is not
+// public, which only a policy with AllowPrivate reaches.
+func (g Grant) Private() bool {
+	return g.hosts == exact && (g.to.host == localhost || g.to.addr.IsValid() && classify(g.to.addr) != public)
+}
+
 // covers reports whether the grant allows a request.
 func (g Grant) covers(method string, t target) bool {
 	return g.coversHost(t) && g.to.scheme == t.scheme && g.to.port == t.port &&
 		(g.methods == nil || slices.Contains(g.methods, method)) && within(g.to.path, t.path)
+}
+
+// Includes reports whether the grant allows all that another one does.
+func (g Grant) Includes(other Grant) bool {
+	host := g.hosts == other.hosts && g.to.host == other.to.host
+	switch {
+	case g.hosts == anyName:
+		host = other.hosts != exact || g.coversHost(other.to)
+	case other.hosts == exact:
+		host = g.coversHost(other.to)
+	case g.hosts == subdomains && other.hosts == subdomains:
+		host = host || strings.HasSuffix(other.to.host, "."+g.to.host)
+	}
+	return host && g.hosts != none && other.hosts != none && g.to.scheme == other.to.scheme && g.to.port == other.to.port &&
+		within(g.to.path, other.to.path) && (g.methods == nil || other.methods != nil && !slices.ContainsFunc(other.methods,
+		func(m string) bool { return !slices.Contains(g.methods, m) }))
 }
 
 func (g Grant) coversHost(t target) bool {

@@ -84,3 +84,81 @@ func TestParseGrantRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestGrantIncludes(t *testing.T) {
+	t.Parallel()
+	for wide, within := range map[string]map[string]bool{
+		"https://api.test": {
+			"https://api.test": true, "https://api.test/v1": true, "GET https://api.test": true, "http://api.test": false,
+			"https://api.test:444": false, "https://x.api.test": false, "https://*.api.test": false, "https://*": false,
+		},
+		"GET,POST https://api.test/v1": {
+			"GET https://api.test/v1/users": true, "POST,GET https://api.test/v1": true, "https://api.test/v1": false,
+			"PUT https://api.test/v1": false, "GET https://api.test": false, "GET https://api.test/v10": false,
+		},
+		"https://*.api.test": {
+			"https://x.api.test": true, "https://*.api.test": true, "https://*.x.api.test": true, "https://api.test": false,
+			"https://*.test.test": false, "https://*": false,
+		},
+		"https://*":            {"https://api.test/v1": true, "https://*.api.test": true, "https://*": true, "https://localhost": false, "https://10.0.0.1": false},
+		"http://10.0.0.1:8080": {"http://10.0.0.1:8080": true, "http://10.0.0.1": false},
+	} {
+		for narrow, want := range within {
+			if got := parsed(t, wide).Includes(parsed(t, narrow)); got != want {
+				t.Errorf("%s includes %s: %v", wide, narrow, got)
+			}
+		}
+		if (egress.Grant{}).Includes(parsed(t, wide)) || parsed(t, wide).Includes(egress.Grant{}) {
+			t.Errorf("the zero grant and %s", wide)
+		}
+	}
+}
+
+func parsed(t *testing.T, text string) egress.Grant {
+	t.Helper()
+	g, err := egress.ParseGrant(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGrantPrivate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"http://localhost": true, "http://127.0.0.1:1": true, "http://10.0.0.1": true, "http://[::1]": true, "http://[fd00::1]": true,
+		"http://169.254.169.254": true, "https://api.test": false, "https://93.184.215.14": false, "https://*": false, "https://*.local.test": false,
+	} {
+		if got := parsed(t, text).Private(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// Check refuses what needs no network to be refused, in the words of Fetch, and
+// asks nobody.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client()
+	p := granted(t, "https://api.test/v1")
+	p.Table = "[agents.web]"
+	for url, want := range map[string]string{
+		"https://api.test/v1/x": "", "https://unknown.test/": `is not granted; it takes allow = { http = ["https://unknown.test"] } in [agents.web]`,
+		"api.test": "http or https",
+	} {
+		fault := c.Check(p, get(url))
+		if (fault == nil) != (want == "") || fault != nil && !strings.Contains(fault.Message, want) {
+			t.Errorf("%s: %v", url, fault)
+		}
+		if fault == nil {
+			continue
+		}
+		if _, again := c.Fetch(t.Context(), p, "key", get(url)); again == nil || *again != *fault {
+			t.Errorf("%s: checked %v, fetched %v", url, fault, again)
+		}
+	}
+	if len(w.lookups) != 0 || len(w.dialled) != 0 {
+		t.Error("it asked the network")
+	}
+}

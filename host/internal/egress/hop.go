@@ -153,6 +153,6 @@ func (h *hop) shown() string { return cut(h.scrub.text(h.to.origin() + h.to.path
 
 // ungranted says what would grant the hop. way tells how the fetch came here.
 func (h *hop) ungranted(reason, way string) *abi.Error {
-	return fault(abi.CodeDenied, reason, "%s%s %s is not granted; it takes allow = { http = [%q] }",
-		way, h.method, h.shown(), h.to.origin())
+	return fault(abi.CodeDenied, reason, "%s%s %s is not granted; it takes allow = { http = [%q] }%s",
+		way, h.method, h.shown(), h.to.origin(), h.policy.in())
 }

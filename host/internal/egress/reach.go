@@ -60,8 +60,8 @@ func (h *hop) unreachable(c class) *abi.Error {
 	case c.never():
 		return fault(abi.CodeDenied, ReasonAddress, "%s is or resolves to an address that no grant opens (%s)", host, c)
 	case h.to.addr.IsValid() || h.to.host == localhost:
-		return fault(abi.CodeDenied, ReasonAddress, "%s is not a public address (%s); this agent may not reach private ones", host, c)
+		return fault(abi.CodeDenied, ReasonAddress, "%s is not a public address (%s); it takes allow = { http_private = true }%s", host, c, h.policy.in())
 	}
 	return fault(abi.CodeDenied, ReasonAddress,
-		"%s resolves to an address that is not public (%s); it takes a grant of that address itself, as in allow = { http = [\"http://10.0.0.1\"] }", host, c)
+		"%s resolves to an address that is not public (%s); it takes a grant of that address itself, as in allow = { http = [\"http://10.0.0.1\"], http_private = true }%s", host, c, h.policy.in())
 }

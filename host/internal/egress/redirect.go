@@ -55,8 +55,8 @@ func (n *hop) cross(from *hop) *abi.Error {
 		n.header.Del(s.header)
 	}
 	if len(n.body) > 0 && !slices.ContainsFunc(n.policy.Grants, func(g Grant) bool { return g.methods != nil && g.covers(n.method, n.to) }) {
-		return fault(abi.CodeDenied, ReasonRedirect, "%s redirects a body to another origin; it takes a grant that names the method, allow = { http = [%q] }",
-			from.shown(), n.method+" "+n.to.origin())
+		return fault(abi.CodeDenied, ReasonRedirect, "%s redirects a body to another origin; it takes a grant that names the method, allow = { http = [%q] }%s",
+			from.shown(), n.method+" "+n.to.origin(), n.policy.in())
 	}
 	return nil
 }

@@ -75,10 +75,10 @@ func (r *Ring) checkKEK(check []byte) error {
 		return nil
 	}
 	if r.kek == nil {
-		return errors.New("its keys are wrapped: set [store] keyring in swarm.toml to the key that wraps them")
+		return ErrWrapped
 	}
 	if _, err := unwrap(r.kek, check, checkName); err != nil {
-		return errors.New("the key in [store] keyring is not the one that wraps it: set [store] keyring in swarm.toml to the key it was last used with")
+		return ErrWrongKEK
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of a [Ring].
+// Errors of a [Ring] and of [Open].
 var (
 	// ErrDestroyed says that the key was destroyed on purpose.
 	ErrDestroyed = errors.New("its key was destroyed when its tenant was erased")
@@ -22,6 +22,9 @@ var (
 	// ErrSealed says that sealed bytes do not open: they are damaged, or lie in
 	// another place than the one they were sealed for.
 	ErrSealed = errors.New("sealed bytes do not open: they are damaged or were moved")
+	// ErrWrapped and ErrWrongKEK say that the wrapping key is missing, or another.
+	ErrWrapped  = errors.New("its keys are wrapped: set [store] keyring in swarm.toml to the key that wraps them")
+	ErrWrongKEK = errors.New("the key in [store] keyring is not the one that wraps it: set [store] keyring in swarm.toml to the key it was last used with")
 )
 
 // ID is the number of a key, random and never 0.

@@ -59,7 +59,10 @@ type statusAnswer struct {
 
 // status is GET /status (S-16, X-26).
 func (c *call) status() error {
-	s := c.h.rt.Status(c.instance())
+	s, err := c.h.rt.Status(c.ctx(), c.instance())
+	if err != nil {
+		return err
+	}
 	a := statusAnswer{ActiveUsers: s.Users, Ready: s.Ready, Running: s.Running}
 	a.Swarm.Name, a.Swarm.Status = c.h.opt.Swarm, "ready"
 	return c.reply(a)

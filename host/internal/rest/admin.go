@@ -18,6 +18,14 @@ type AdminOptions struct {
 	// Loopback and Hosts are as in [Options].
 	Loopback bool
 	Hosts    []string
+	// Counters adds to the metrics what others have counted.
+	Counters func() []Counter
+}
+
+// Counter is a metric that only grows.
+type Counter struct {
+	Name, Help string
+	Value      int64
 }
 
 // NewAdmin returns the handler of the operators' listener: whether the host
@@ -78,6 +86,11 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Sprintf("skep_start_time_seconds %.3f\n", float64(a.h.rt.Started().UnixMilli())/1e3))
 	family(&b, "skep_goroutines", "gauge", "Goroutines that exist.", sample("skep_goroutines", int64(runtime.NumGoroutine())))
 	a.h.counters.write(&b)
+	if a.opt.Counters != nil {
+		for _, c := range a.opt.Counters() {
+			family(&b, c.Name, "counter", c.Help, sample(c.Name, c.Value))
+		}
+	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(b.Bytes())
 }

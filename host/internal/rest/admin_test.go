@@ -16,7 +16,8 @@ func TestAdmin(t *testing.T) {
 	h.ask(obj{"body": "b"})
 	h.do(request{path: "/whoami", token: "nobody"})
 	var notReady error
-	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Ready: func(context.Context) error { return notReady }})
+	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Ready: func(context.Context) error { return notReady },
+		Counters: func() []rest.Counter { return []rest.Counter{{Name: "skep_more_total", Help: "More.", Value: 3}} }})
 	for path, want := range map[string]string{
 		"/livez": "ok\n", "/readyz": "ready\n", "/version": `{"version":"0.0.0-test","protocol_version":"1.3","abi":1}`,
 	} {
@@ -29,7 +30,7 @@ func TestAdmin(t *testing.T) {
 		`skep_http_requests_total{method="POST",route="/message",code="200"} 1`,
 		`skep_http_requests_total{method="GET",route="/whoami",code="401"} 1`,
 		"skep_auth_failures_total 1", "skep_http_streams 0", `skep_build_info{version="0.0.0-test",go="go`,
-		"# TYPE skep_http_requests_total counter",
+		"# TYPE skep_http_requests_total counter", "# HELP skep_more_total More.", "skep_more_total 3",
 	} {
 		if !strings.Contains(a.body, "\n"+line) && !strings.HasPrefix(a.body, line) {
 			t.Errorf("the metrics lack %s:\n%s", line, a.body)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -73,6 +74,9 @@ func explain(err error) (f *fault, known bool) {
 		var refusal *swarm.Refusal
 		if errors.As(err, &refusal) {
 			f.detail = refusal.Text
+			if refusal.Retry > 0 {
+				f.retry = int((refusal.Retry + time.Second - 1) / time.Second)
+			}
 		}
 		return f, true
 	}

@@ -31,7 +31,7 @@ func FuzzParsePost(f *testing.F) {
 		if p.Type != mail.Request && p.Type != mail.Broadcast && p.Type != mail.Interrupt {
 			t.Errorf("%q: type %q", raw, p.Type)
 		}
-		if p.Body == "" && !p.breakpoint || p.Timeout < 0 || p.MaxSteps < 0 || p.Subject == "" {
+		if p.Body == "" && p.Results == nil || p.Timeout < 0 || p.MaxSteps < 0 || p.Subject == "" {
 			t.Errorf("%q: %+v", raw, p)
 		}
 		// One reading: a reader that takes the last of two names sees the same.

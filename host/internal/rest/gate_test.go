@@ -337,7 +337,9 @@ func (b broken) Started() time.Time { return time.Unix(1e9, 0) }
 
 func (b broken) Definition(string, string) (*swarm.Definition, bool) { _ = b.fail(); return nil, false }
 
-func (b broken) Status(swarm.InstanceKey) swarm.Status { _ = b.fail(); return swarm.Status{} }
+func (b broken) Status(context.Context, swarm.InstanceKey) (swarm.Status, error) {
+	return swarm.Status{}, b.fail()
+}
 
 func (b broken) Submit(context.Context, swarm.Post) (*swarm.Receipt, error) { return nil, b.fail() }
 

@@ -42,6 +42,9 @@ func (c *call) getHealth() error {
 
 // postHealth is POST /health.
 func (c *call) postHealth() error {
+	if c.w.who.Tenant != c.h.opt.Tenant {
+		return unauthorized("invalid role: the health of the host is for admins of tenant '" + c.h.opt.Tenant + "' to set")
+	}
 	o, err := parseObject(c.body, c.h.opt.MaxDepth)
 	if err != nil {
 		return err

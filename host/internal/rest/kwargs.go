@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"skep/host/internal/swarm"
 )
 
 // Names of kwargs that resume a paused task (contract 5.5).
@@ -43,57 +45,66 @@ func (p *post) kwargs(kw object) error {
 		}
 		p.MaxSteps = int(n)
 	}
-	if _, err := kw.text(breakpointCaller); err != nil {
+	caller, err := kw.text(breakpointCaller)
+	if err != nil {
 		return badRequest("kwargs.%v", err)
 	}
 	if raw, ok := kw.get(breakpointResult); ok {
-		return checkResult(raw)
+		if p.results, err = readResults(raw); err != nil {
+			return err
+		}
+		p.results.Caller = caller
 	}
 	return nil
 }
 
-// checkResult checks the shape of a breakpoint's results: an object for one
-// call, an array for several, either also as a string, or plain text.
-func checkResult(raw json.RawMessage) error {
+// readResults reads a breakpoint's results: an object for one call, an array for
+// several, either also as a string, or plain text.
+func readResults(raw json.RawMessage) (*swarm.Results, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		if !json.Valid([]byte(text)) {
-			return nil
-		}
-		if kind := typeName([]byte(text)); kind != "dict" && kind != "list" {
-			return nil
+		if kind := typeName([]byte(text)); !json.Valid([]byte(text)) || kind != "dict" && kind != "list" {
+			return &swarm.Results{One: &text}, nil
 		}
 		raw = json.RawMessage(text)
 	}
 	switch typeName(raw) {
 	case "dict":
-		return checkContent(raw, false)
+		one, err := readResult(raw, false)
+		return &swarm.Results{One: &one.Content}, err
 	case "list":
 		var each []json.RawMessage
 		if json.Unmarshal(raw, &each) != nil {
 			break
 		}
-		for _, one := range each {
-			if err := checkContent(one, true); err != nil {
-				return err
+		out := &swarm.Results{}
+		for _, raw := range each {
+			one, err := readResult(raw, true)
+			if err != nil {
+				return nil, err
 			}
+			out.Each = append(out.Each, one)
 		}
-		return nil
+		return out, nil
 	}
-	return badRequest("kwargs.%s must be a string, an object or an array, got %s", breakpointResult, typeName(raw))
+	return nil, badRequest("kwargs.%s must be a string, an object or an array, got %s", breakpointResult, typeName(raw))
 }
 
-// checkContent checks one result: its text, and in an array the call it is for.
-func checkContent(raw json.RawMessage, several bool) error {
+// readResult reads one result: its text, and in an array the call it is for.
+func readResult(raw json.RawMessage, several bool) (out swarm.CallResult, err error) {
 	var one struct {
 		Call    *string `json:"call_id"`
 		Content *string `json:"content"`
 	}
 	if json.Unmarshal(raw, &one) != nil || one.Content == nil || several && one.Call == nil {
 		if several {
-			return badRequest("kwargs.%s must have objects with the strings call_id and content", breakpointResult)
+			return out, badRequest("kwargs.%s must have objects with the strings call_id and content", breakpointResult)
 		}
-		return badRequest("kwargs.%s must have the string content", breakpointResult)
+		return out, badRequest("kwargs.%s must have the string content", breakpointResult)
 	}
-	return nil
+	out.Content = *one.Content
+	if one.Call != nil {
+		out.Call = *one.Call
+	}
+	return out, nil
 }

@@ -24,9 +24,6 @@ func (c *call) postMessage() error {
 	if err != nil {
 		return err
 	}
-	if p.breakpoint {
-		return c.resumeBreakpoint(p.Task)
-	}
 	if p.Key, err = idempotencyKey(c.r.Header); err != nil {
 		return err
 	}
@@ -48,15 +45,6 @@ func (c *call) postMessage() error {
 		}
 	}
 	return c.await(receipt, wait, p.showEvents)
-}
-
-// resumeBreakpoint answers a post with results of breakpoint calls. No agent
-// of this host can make such a call, so no task waits for one.
-func (c *call) resumeBreakpoint(task string) error {
-	if _, err := c.snapshot(task); err != nil {
-		return err
-	}
-	return badRequest("task '%s' has no pending breakpoint tool calls", task)
 }
 
 // await answers with the post's answer (decision 6: 200 also when the system

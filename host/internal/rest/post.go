@@ -16,9 +16,8 @@ const door = "rest"
 type post struct {
 	swarm.Post
 	showEvents, stream bool
-	// breakpoint says that the post brings the results of breakpoint calls
-	// instead of a message.
-	breakpoint bool
+	// results are those of kwargs; a post may have them without resuming.
+	results *swarm.Results
 }
 
 // parsePost reads the body of POST /message (contract 1.3). Whatever the
@@ -78,7 +77,7 @@ func (p *post) options(o object) error {
 	case "user_response":
 		p.MustExist = true
 	case "breakpoint_tool_call":
-		p.MustExist, p.breakpoint = true, true
+		p.MustExist, p.Results = true, p.results
 		if _, ok := kw.get(breakpointResult); !ok {
 			return badRequest("kwargs.%s is required to resume from a breakpoint tool call", breakpointResult)
 		}
@@ -88,7 +87,7 @@ func (p *post) options(o object) error {
 	switch {
 	case p.MustExist && p.Task == "":
 		return badRequest("task_id is required")
-	case p.Body == "" && !p.breakpoint:
+	case p.Body == "" && p.Results == nil:
 		return badRequest("no message provided")
 	}
 	return nil
@@ -120,7 +119,8 @@ func (p *post) digest() []byte {
 		MustExist                             bool
 		Timeout                               int64
 		MaxSteps                              int
-	}{p.Body, p.Subject, string(p.Type), p.Entrypoint, p.Task, p.MustExist, int64(p.Timeout), p.MaxSteps})
+		Results                               *swarm.Results `json:",omitempty"`
+	}{p.Body, p.Subject, string(p.Type), p.Entrypoint, p.Task, p.MustExist, int64(p.Timeout), p.MaxSteps, p.Results})
 	sum := sha256.Sum256(raw)
 	return sum[:]
 }

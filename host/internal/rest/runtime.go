@@ -15,7 +15,7 @@ type Runtime interface {
 	// Definition returns a swarm, which must not be changed.
 	Definition(tenant, swarm string) (*swarm.Definition, bool)
 	Started() time.Time
-	Status(key swarm.InstanceKey) swarm.Status
+	Status(ctx context.Context, key swarm.InstanceKey) (swarm.Status, error)
 
 	// Submit returns when the post is durable.
 	Submit(ctx context.Context, p swarm.Post) (*swarm.Receipt, error)

@@ -54,6 +54,9 @@ func (s *script) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		for _, c := range calls {
 			var name string
 			_ = json.Unmarshal(c[0], &name)
+			if name == "ask" {
+				return askPeople(t, c[1])
+			}
 			if err := s.call(ctx, t, name, c[1]); err != nil {
 				return failure(err)
 			}
@@ -94,6 +97,35 @@ func (s *script) call(ctx context.Context, t *swarm.Turn, name string, args json
 	}
 	_, _ = t.Mail(abi.MailRequest{Tool: name, Args: args})
 	return nil
+}
+
+// askPeople suspends the turn until all of its questions are answered, and then
+// completes with the answers.
+func askPeople(t *swarm.Turn, raw json.RawMessage) swarm.Outcome {
+	var names []string
+	_ = json.Unmarshal(raw, &names)
+	past := t.Past()
+	if past == nil {
+		header := t.Header()
+		out := swarm.Outcome{Record: &swarm.Record{Header: &header}}
+		for i, name := range names {
+			call := fmt.Sprint(i + 1)
+			out.Suspended = append(out.Suspended, swarm.Ask{
+				Call: call, Op: abi.OpAction, ID: t.AskID(call), Name: name, Args: json.RawMessage(`{"n":1}`),
+			})
+		}
+		return out
+	}
+	text := ""
+	for _, e := range past.Given {
+		text += string(e.Answer)
+		if e.Err != nil {
+			text += e.Err.Error()
+		}
+	}
+	done, _ := json.Marshal(map[string]any{"finish_message": text})
+	_, _ = t.Mail(abi.MailRequest{Tool: mail.ToolTaskComplete, Args: done})
+	return swarm.Outcome{}
 }
 
 func plainTurn(t *swarm.Turn, m mail.Message) {

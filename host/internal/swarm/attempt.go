@@ -11,6 +11,10 @@ import (
 	"skep/abi"
 )
 
+// CauseModule is the cause of a failed turn that an earlier attempt has begun on
+// a module that cannot run any more.
+const CauseModule = "module"
+
 // Past is what an earlier attempt at a turn has left. The turn is run on it
 // again: its header says from what, its entries what the agent was told.
 type Past struct {
@@ -19,28 +23,9 @@ type Past struct {
 	Given []Entry
 }
 
-// attempts counts the runs of the turn so far.
-func (p *Past) attempts() int {
-	n := max(1, p.Header.Attempt)
-	for _, e := range p.Entries {
-		if e.Kind == EntryRun {
-			n++
-		}
-	}
-	return n
-}
-
 // Past is the record of an earlier attempt, nil for a turn that starts afresh.
 // It must not be changed.
 func (t *Turn) Past() *Past { return t.past }
-
-// Attempt counts the runs of the turn from 1.
-func (t *Turn) Attempt() int {
-	if t.past == nil {
-		return 1
-	}
-	return t.past.attempts() + 1
-}
 
 // Header is what the turn starts from; the executor adds what it runs it on.
 func (t *Turn) Header() TurnHeader {
@@ -119,17 +104,19 @@ func (t *Turn) Repeat(e *Entry) {
 }
 
 // past looks for what an earlier attempt at a turn has left.
-func (r *Runtime) past(t *live, row Row) (p *Past, err error) {
+func (r *Runtime) past(t *live, row Row, now Task) (p *Past, err error) {
 	if !row.Recorded {
 		return nil, nil
 	}
+	b, _ := now.breakpoint(row.N)
+	given := b.given()
 	err = r.soon("read a turn's record", t, func() error {
 		rec, err := r.store.Record(r.life, t.key, row.N)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		if err == nil && rec.Header != nil {
-			p = &Past{Record: rec}
+			p = &Past{Record: rec, Given: given}
 		}
 		return err
 	})
@@ -165,7 +152,3 @@ func (t *Turn) closing(out Outcome, now time.Time) *Record {
 	}
 	return rec
 }
-
-// CauseModule is the cause of a failed turn that an earlier attempt has begun on
-// a module that cannot run any more.
-const CauseModule = "module"

@@ -23,29 +23,62 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 		r.discard(t, rn, turn, out)
 		return
 	}
-	s := t.begin(r.now())
-	s.consume(rn.row)
-	s.charge(rn, out.Usage)
-	if out.Failure == nil {
-		s.succeed(turn, out)
-	} else {
-		s.fail(turn, *out.Failure)
-	}
-	s.settle()
-	s.Record = turn.closing(out, s.now)
+	s := t.conclude(rn, turn, out, r.now())
 	t.mu.Unlock()
 
-	if !r.write(s.Step) {
+	err := r.commit(s.Step)
+	if errors.Is(err, ErrQuota) {
+		// Others have filled the scope since the turn staged its values.
+		t.mu.Lock()
+		s = t.conclude(rn, turn, out.overQuota(err), r.now())
+		t.mu.Unlock()
+		err = r.commit(s.Step)
+	}
+	if err != nil {
 		// The host stops; the row is still in the store and the turn is
 		// run again at the next start.
 		return
 	}
 	t.mu.Lock()
 	delete(t.running, rn.row.Agent)
+	if out.Suspended != nil {
+		rn.row.Recorded, rn.row.Suspended, rn.row.Stash = true, true, true
+		t.stash = append(t.stash, rn.row)
+	}
 	t.apply(s)
 	t.mu.Unlock()
 	r.applied(t)
 	turn.flushLogs()
+}
+
+// conclude makes the step that ends a turn.
+func (t *live) conclude(rn *run, turn *Turn, out Outcome, now time.Time) *step {
+	s := t.begin(now)
+	s.charge(rn, out.Usage)
+	s.conclude(turn, out)
+	s.settle()
+	s.Record = turn.closing(out, s.now)
+	return s
+}
+
+// conclude puts what a turn came to into its step.
+func (s *step) conclude(t *Turn, out Outcome) {
+	if out.Suspended != nil {
+		s.suspend(t, out.Suspended)
+		return
+	}
+	if out.Failure == nil {
+		s.consume(t.row)
+		s.succeed(t, out)
+		return
+	}
+	b, rebased := s.rebases(t, *out.Failure)
+	s.consume(t.row)
+	if rebased && s.Task.State == StateRunning {
+		s.rebase(t, b, out.Failure.Message)
+		return
+	}
+	s.fail(t, *out.Failure)
 }
 
 // discard settles what a turn has cost whose effects do not count. The caller
@@ -67,24 +100,28 @@ func (r *Runtime) discard(t *live, rn *run, turn *Turn, out Outcome) {
 	turn.flushLogs()
 }
 
-// write commits a step, and tries again while the store cannot: the turn has
-// run and its effects are decided. It gives up only when the runtime stops.
-func (r *Runtime) write(s Step) bool {
+// write commits a step without values and reports whether it could.
+func (r *Runtime) write(s Step) bool { return r.commit(s) == nil }
+
+// commit commits a step, and tries again while the store cannot: the turn has
+// run and its effects are decided. It gives up when the runtime stops, and with
+// [ErrQuota].
+func (r *Runtime) commit(s Step) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := r.store.Commit(context.WithoutCancel(r.life), s)
-		if err == nil {
-			return true
+		if err == nil || errors.Is(err, ErrQuota) {
+			return err
 		}
 		r.log.Error("cannot commit", "task_id", s.Task.Key.Task, "err", err)
 		if errors.Is(err, ErrFenced) {
 			// Another host owns the data; whatever this one does is lost.
 			r.end(ErrFenced)
-			return false
+			return err
 		}
 		select {
 		case <-time.After(wait):
 		case <-r.life.Done():
-			return false
+			return err
 		}
 	}
 }
@@ -103,10 +140,12 @@ func (s *step) charge(rn *run, u Usage) {
 func (s *step) succeed(t *Turn, out Outcome) {
 	name := t.agent.Name
 	s.output(t, false)
-	if !t.ignored {
+	if !t.ignored && t.row.Message.Payload.Subject != mail.SubjectActionCompleteBcast {
 		s.rememberMessage(name, t.row.N, t.row.Message)
 	}
 	s.stage(t)
+	s.stageKV(t)
+	s.stageTimers(t)
 	for _, note := range out.Result.Notes {
 		s.remember(name, t.row.N, abi.HistoryEntry{Kind: abi.KindNote, Note: note})
 	}

@@ -4,39 +4,59 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// cpu hands out the tokens without which no guest computes. Instances that
-// wait take turns, so that an instance with a hundred busy turns gets no more
-// than one with a single turn.
+// cpu hands out the tokens without which no guest computes. Tenants share them
+// by weight, and the instances of a tenant equally, by the time for which they
+// held them: a tenant with a hundred busy turns gets no more than one with a
+// single turn.
 type cpu struct {
-	mu   sync.Mutex
-	free int
-	// ring holds the instances with waiters in the order of their next turn.
-	ring    []InstanceKey
-	waiting map[InstanceKey][]chan struct{}
+	now func() time.Time
+
+	mu      sync.Mutex
+	free    int
+	tenants *fair[*fair[*computing]]
 }
 
-func newCPU(tokens int) *cpu {
-	return &cpu{free: tokens, waiting: map[InstanceKey][]chan struct{}{}}
+// computing is what an instance holds of the processor and waits for.
+type computing struct {
+	waiting []chan struct{}
+	held    int
+	// since is when used was last brought up to date.
+	since time.Time
+	used  time.Duration
+}
+
+// slice is what a grant is charged with until it is known how long it took: about
+// how long a turn keeps a token that others wait for.
+const slice = time.Millisecond
+
+func newCPU(tokens int, now func() time.Time, weight func(tenant string) float64) *cpu {
+	instances := func() *fair[*computing] {
+		return newFair(nil, func() *computing { return &computing{} })
+	}
+	return &cpu{now: now, free: tokens, tenants: newFair(weight, instances)}
+}
+
+// share is an instance's place among those who share the processor.
+type share struct {
+	tenant   *party[*fair[*computing]]
+	instance *party[*computing]
+}
+
+func (c *cpu) share(key InstanceKey) share {
+	t := c.tenants.party(key.Tenant)
+	return share{t, t.item.party(key.name())}
 }
 
 // acquire takes a token for a turn of the instance. It returns the cause of
 // ctx's end when that comes first.
 func (c *cpu) acquire(ctx context.Context, key InstanceKey) error {
-	c.mu.Lock()
-	if c.free > 0 && len(c.ring) == 0 {
-		c.free--
-		c.mu.Unlock()
+	ready := c.ask(key)
+	if ready == nil {
 		return nil
 	}
-	ready := make(chan struct{})
-	if len(c.waiting[key]) == 0 {
-		c.ring = append(c.ring, key)
-	}
-	c.waiting[key] = append(c.waiting[key], ready)
-	c.mu.Unlock()
-
 	select {
 	case <-ready:
 		return nil
@@ -46,73 +66,120 @@ func (c *cpu) acquire(ctx context.Context, key InstanceKey) error {
 	}
 }
 
+// ask takes a token, or returns what is closed when there is one.
+func (c *cpu) ask(key InstanceKey) (ready chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.share(key)
+	if c.free > 0 {
+		c.free--
+		c.grant(s)
+		return nil
+	}
+	ready = make(chan struct{})
+	list := &s.instance.item.waiting
+	*list = append(*list, ready)
+	s.tenant.item.wait(s.instance)
+	c.tenants.wait(s.tenant)
+	return ready
+}
+
 // abandon takes a waiter off the list. A token that was handed over in the
 // same moment goes on to the next.
 func (c *cpu) abandon(key InstanceKey, ready chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := c.waiting[key]
+	s := c.share(key)
+	list := s.instance.item.waiting
 	i := slices.Index(list, ready)
 	if i < 0 {
-		c.handOver()
+		c.giveBack(s)
 		return
 	}
-	c.setWaiting(key, slices.Delete(list, i, i+1))
+	s.instance.item.waiting = slices.Delete(list, i, i+1)
+	c.line(s)
 }
 
-func (c *cpu) setWaiting(key InstanceKey, list []chan struct{}) {
-	if len(list) > 0 {
-		c.waiting[key] = list
-		return
+// line takes out of the lines who waits no more.
+func (c *cpu) line(s share) {
+	if len(s.instance.item.waiting) == 0 {
+		s.tenant.item.leave(s.instance)
 	}
-	delete(c.waiting, key)
-	if i := slices.Index(c.ring, key); i >= 0 {
-		c.ring = slices.Delete(c.ring, i, i+1)
+	if len(s.tenant.item.line) == 0 {
+		c.tenants.leave(s.tenant)
 	}
 }
 
-// release gives a token back.
-func (c *cpu) release() {
+// release gives a token of the instance back.
+func (c *cpu) release(key InstanceKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.handOver()
+	c.giveBack(c.share(key))
 }
 
 // contended reports whether giving the token back would help anybody.
 func (c *cpu) contended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.ring) > 0
+	return len(c.tenants.line) > 0
 }
 
-// handOver passes a token to the next instance in the ring, or keeps it free.
-// The caller holds mu.
-func (c *cpu) handOver() {
-	if len(c.ring) == 0 {
+func (c *cpu) grant(s share) {
+	s.instance.item.count(c.now())
+	s.instance.item.held++
+	s.tenant.item.grant(s.instance, float64(slice))
+	c.tenants.grant(s.tenant, float64(slice))
+}
+
+// giveBack settles what a token was used for, and passes it on or keeps it free.
+func (c *cpu) giveBack(s share) {
+	u := s.instance.item
+	u.count(c.now())
+	more := float64(u.used - slice)
+	u.held, u.used = u.held-1, 0
+	s.tenant.item.settle(s.instance, more)
+	c.tenants.settle(s.tenant, more)
+
+	next := c.tenants.next(anyone)
+	if next == nil {
 		c.free++
 		return
 	}
-	key := c.ring[0]
-	list := c.waiting[key]
+	s = share{next, next.item.next(anyone)}
+	list := s.instance.item.waiting
 	close(list[0])
-	c.ring = c.ring[1:]
-	if len(list) > 1 {
-		c.waiting[key] = list[1:]
-		c.ring = append(c.ring, key)
-		return
-	}
-	delete(c.waiting, key)
+	s.instance.item.waiting = list[1:]
+	c.grant(s)
+	c.line(s)
+}
+
+func anyone[T any](*party[T]) bool { return true }
+
+// count brings the time up to date for which the instance held tokens.
+func (u *computing) count(now time.Time) {
+	u.used += time.Duration(u.held) * max(0, now.Sub(u.since))
+	u.since = now
 }
 
 // Token is one turn's claim on the processor.
 type Token struct {
-	cpu *cpu
-	key InstanceKey
+	cpu   *cpu
+	key   InstanceKey
+	watch *watch
 }
 
 // Acquire waits for the right to compute; Release gives it back. Calls
 // alternate, beginning with Acquire.
-func (t Token) Acquire(ctx context.Context) error { return t.cpu.acquire(ctx, t.key) }
+func (t Token) Acquire(ctx context.Context) error {
+	err := t.cpu.acquire(ctx, t.key)
+	if err == nil {
+		t.watch.computing()
+	}
+	return err
+}
 
 // Release gives the token back, for instance while the turn waits.
-func (t Token) Release() { t.cpu.release() }
+func (t Token) Release() {
+	t.watch.waiting()
+	t.cpu.release(t.key)
+}

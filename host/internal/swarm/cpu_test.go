@@ -5,60 +5,66 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 )
 
 func inst(id string) InstanceKey { return InstanceKey{"default", "hive", "user:" + id} }
 
+// ticking is a clock that the test moves.
+type ticking struct{ at time.Time }
+
+func (c *ticking) now() time.Time       { return c.at }
+func (c *ticking) move(d time.Duration) { c.at = c.at.Add(d) }
+
+func equal(string) float64 { return 1 }
+
 // An instance with many waiters gets no more turns than one with a single one.
 func TestCPUIsSharedByInstance(t *testing.T) {
-	c := newCPU(1)
-	ctx := context.Background()
-	if err := c.acquire(ctx, inst("a")); err != nil {
-		t.Fatal(err)
+	clock := &ticking{time.Unix(1e9, 0)}
+	c := newCPU(1, clock.now, equal)
+	if c.ask(inst("a")) != nil {
+		t.Fatal("a free token is refused")
 	}
-	var mu sync.Mutex
+	waiting := map[string][]chan struct{}{}
+	for _, id := range []string{"a", "a", "a", "a", "a", "b"} {
+		waiting[id] = append(waiting[id], c.ask(inst(id)))
+	}
 	var order []string
-	var wg sync.WaitGroup
-	wait := func(id string) {
-		c.mu.Lock()
-		n := len(c.waiting[inst(id)])
-		c.mu.Unlock()
-		wg.Go(func() {
-			if err := c.acquire(ctx, inst(id)); err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			order = append(order, id)
-			mu.Unlock()
-			c.release()
-		})
-		for {
-			c.mu.Lock()
-			now := len(c.waiting[inst(id)])
-			c.mu.Unlock()
-			if now > n {
-				return
+	for at := "a"; len(order) < 6; {
+		clock.move(time.Millisecond)
+		c.release(inst(at))
+		for id, list := range waiting {
+			if len(list) > 0 && isClosed(list[0]) {
+				order, waiting[id], at = append(order, id), list[1:], id
 			}
 		}
 	}
-	for range 5 {
-		wait("a")
+	if order[0] != "b" {
+		t.Errorf("order %q: b waited behind a", order)
 	}
-	wait("b")
-	c.release()
-	wg.Wait()
-	if order[1] != "b" {
-		t.Errorf("order %q: b waited behind all of a", order)
+	c.release(inst("a"))
+	atRest(t, c, 1)
+}
+
+func isClosed(ch chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
 	}
-	if c.free != 1 || len(c.ring) != 0 || len(c.waiting) != 0 {
-		t.Errorf("left over: %+v", c)
+}
+
+func atRest(t *testing.T, c *cpu, free int) {
+	t.Helper()
+	if c.free != free || len(c.tenants.line) != 0 || c.tenants.busy != 0 {
+		t.Errorf("left over: %d free, %d waiting, %d busy", c.free, len(c.tenants.line), c.tenants.busy)
 	}
 }
 
 // A waiter that gives up loses no token.
 func TestCPUAbandon(t *testing.T) {
-	c := newCPU(1)
+	c := newCPU(1, time.Now, equal)
 	if err := c.acquire(context.Background(), inst("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -68,23 +74,21 @@ func TestCPUAbandon(t *testing.T) {
 	for range 100 {
 		wg.Go(func() {
 			if err := c.acquire(ctx, inst("b")); err == nil {
-				c.release()
+				c.release(inst("b"))
 			} else if !errors.Is(err, why) {
 				t.Error(err)
 			}
 		})
 	}
-	wg.Go(c.release)
+	wg.Go(func() { c.release(inst("a")) })
 	wg.Go(func() { cancel(why) })
 	wg.Wait()
-	if c.free != 1 || len(c.ring) != 0 {
-		t.Errorf("left over: %+v", c)
-	}
+	atRest(t, c, 1)
 }
 
 // Instances take turns for slots, and the higher tier goes first.
 func TestScheduleOrder(t *testing.T) {
-	s := newSchedule(1)
+	s := newSchedule(1, nil)
 	s.reserve = 0
 	task := func(id, name string) *live { return newLive(TaskKey{inst(id), name}, nil) }
 	s.push(task("a", "a1"), "x", 5)
@@ -112,7 +116,7 @@ func TestScheduleOrder(t *testing.T) {
 
 // An instance whose turns only wait leaves slots for others.
 func TestScheduleShare(t *testing.T) {
-	s := newSchedule(8)
+	s := newSchedule(8, nil)
 	for i := range 8 {
 		s.push(newLive(TaskKey{inst("a"), string(rune('0' + i))}, nil), "x", 5)
 	}
@@ -136,7 +140,7 @@ func TestScheduleShare(t *testing.T) {
 
 // When all slots are taken by instances that wait, others still get a turn.
 func TestScheduleReserve(t *testing.T) {
-	s := newSchedule(4)
+	s := newSchedule(4, nil)
 	push := func(id, name string) { s.push(newLive(TaskKey{inst(id), name}, nil), "x", 5) }
 	for _, id := range []string{"a", "b", "c", "d"} {
 		push(id, "1")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"skep/abi"
 )
 
 // Definition is one swarm as its operator composed it. It does not change
@@ -20,8 +22,12 @@ type Definition struct {
 	// Preempt makes an interrupt call off the turn its recipient has under
 	// way; else it only goes before other mail.
 	Preempt bool
-	Agents  []Agent
-	Limits  Limits
+	// BreakpointTools names MAIL tools and actions whose calls a person answers.
+	BreakpointTools []string
+	// Human are the actions that have no code: a person answers every call.
+	Human  []abi.Tool
+	Agents []Agent
+	Limits Limits
 }
 
 // Agent is one agent of a swarm.
@@ -32,6 +38,8 @@ type Agent struct {
 	Entrypoint  bool // enable_entrypoint
 	CanComplete bool // can_complete_tasks
 	Interswarm  bool // enable_interswarm
+	// Actions names the actions it may call.
+	Actions []string
 	// Exclude names MAIL tools it is not given.
 	Exclude []string
 	Params  json.RawMessage

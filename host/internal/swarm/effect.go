@@ -34,14 +34,18 @@ type effect struct {
 	complaintSubject, complaint string
 	// note is kept in the agent's history.
 	note string
+	// silent says that the log has the call already.
+	silent bool
 }
 
 // stage writes a turn's effects into its commit.
 func (s *step) stage(t *Turn) {
 	for _, e := range t.staged {
-		s.event("tool_call", "agent "+t.agent.Name+" called "+e.call.Name, map[string]any{
-			"tool_name": e.call.Name, "tool_args": shown(e.call.Args), "tool_call_id": e.call.ID, "caller": t.agent.Name,
-		})
+		if !e.silent {
+			s.event("tool_call", "agent "+t.agent.Name+" called "+e.call.Name, map[string]any{
+				"tool_name": e.call.Name, "tool_args": shown(e.call.Args), "tool_call_id": e.call.ID, "caller": t.agent.Name,
+			})
+		}
 		call, result := e.call, e.result
 		at := mail.FormatTime(e.at)
 		s.remember(t.agent.Name, t.row.N, abi.HistoryEntry{Kind: abi.KindCall, Time: at, Call: &call})

@@ -147,6 +147,7 @@ func (s *step) answer(event string, a Answer, all bool) {
 // reopen makes an ended task run again with its stash, for a new post.
 func (s *step) reopen() {
 	s.Task.State = StateRunning
+	s.cancelAsks()
 	s.restore()
 }
 

@@ -11,6 +11,11 @@ type InstanceKey struct {
 	Instance string `json:"instance"`
 }
 
+func (k InstanceKey) swarm() swarmKey { return swarmKey{k.Tenant, k.Swarm} }
+
+// name names the instance among those of its tenant.
+func (k InstanceKey) name() string { return k.Swarm + "\x1f" + k.Instance }
+
 // TaskKey names one task of one instance.
 type TaskKey struct {
 	InstanceKey

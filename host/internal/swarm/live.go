@@ -26,7 +26,9 @@ type live struct {
 	exists bool
 	rec    Task
 	queue  map[string]*rowHeap
-	stash  []Row
+	// later are rows whose time has not come.
+	later []Row
+	stash []Row
 	// queued is the tier of the claim each agent has in the schedule.
 	queued  map[string]int
 	running map[string]*run
@@ -59,6 +61,8 @@ type run struct {
 	// make room; preempted says that it is.
 	interrupted chan struct{}
 	preempted   bool
+	// timers counts those that the turn has set, less those it has cancelled.
+	timers int
 }
 
 func newLive(key TaskKey, def *Definition) *live {
@@ -78,6 +82,7 @@ func (t *live) adopt(snap Snapshot) {
 	}
 	for _, row := range snap.Rows {
 		row.Recorded = true
+		_, row.Suspended = t.rec.breakpoint(row.N)
 		t.enqueue(row)
 	}
 	if snap.States != nil {
@@ -85,11 +90,19 @@ func (t *live) adopt(snap Snapshot) {
 	}
 }
 
+// enqueue takes a row in. One with a time of its own waits for [live.ripen].
 func (t *live) enqueue(row Row) {
-	if row.Stash {
+	switch {
+	case row.Stash:
 		t.stash = append(t.stash, row)
-		return
+	case !row.NotBefore.IsZero():
+		t.later = append(t.later, row)
+	default:
+		t.push(row)
 	}
+}
+
+func (t *live) push(row Row) {
 	q := t.queue[row.Agent]
 	if q == nil {
 		q = &rowHeap{}
@@ -100,7 +113,7 @@ func (t *live) enqueue(row Row) {
 
 // pending counts the rows that still can make the task progress.
 func (t *live) pending() int {
-	n := len(t.running)
+	n := len(t.running) + len(t.later)
 	for _, q := range t.queue {
 		n += q.Len()
 	}
@@ -113,6 +126,7 @@ func (t *live) stashAll() {
 		t.stash = append(t.stash, *q...)
 		delete(t.queue, agent)
 	}
+	t.stash, t.later = append(t.stash, t.later...), nil
 	for i := range t.stash {
 		t.stash[i].Stash = true
 	}
@@ -139,6 +153,7 @@ func (t *live) drop(numbers []int64) {
 			t.queue[agent] = &kept
 		}
 	}
+	t.later = slices.DeleteFunc(t.later, gone)
 	t.stash = slices.DeleteFunc(t.stash, gone)
 }
 
@@ -155,6 +170,9 @@ func (h rowHeap) Len() int      { return len(h) }
 func (h rowHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *rowHeap) Push(x any)   { *h = append(*h, x.(Row)) }
 func (h rowHeap) Less(i, j int) bool {
+	if h[i].Suspended != h[j].Suspended {
+		return h[i].Suspended // a turn that was begun goes on before others begin
+	}
 	if h[i].Tier != h[j].Tier {
 		return h[i].Tier < h[j].Tier
 	}

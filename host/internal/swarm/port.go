@@ -121,6 +121,9 @@ type Footprint struct {
 	// are stored.
 	Bytes int64
 	Tasks int64
+	// Made counts the rows that were made on Day, a number of days of UTC since
+	// 1970: that of the newest step.
+	Day, Made int64
 }
 
 // Step is one atomic change of one task.
@@ -199,6 +202,9 @@ type Outcome struct {
 	// Record is what the turn has not made durable of its record: the header,
 	// unless that is, entries, and the end without its time.
 	Record *Record
+	// Suspended are the calls that a turn waits for and only people can answer;
+	// it goes on when they have. Its record has no end.
+	Suspended []Ask
 }
 
 // Failure is why a turn did not end well, in words for operators and agents.

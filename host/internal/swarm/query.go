@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"skep/abi"
@@ -20,17 +19,18 @@ type Status struct {
 }
 
 // Status looks from one instance.
-func (r *Runtime) Status(key InstanceKey) Status {
+func (r *Runtime) Status(ctx context.Context, key InstanceKey) (Status, error) {
+	if err := r.count(ctx, key.swarm(), 0); err != nil {
+		return Status{}, err
+	}
+	known, err := r.knows(ctx, key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	has, ready := r.instances[key]
-	s := Status{Ready: ready, Running: has.running > 0}
-	for k := range r.instances {
-		if k.Tenant == key.Tenant && k.Swarm == key.Swarm && strings.HasPrefix(k.Instance, "user:") {
-			s.Users++
-		}
+	s := Status{Ready: known, Users: r.census[key.swarm()].users}
+	if in := r.instances[key]; in != nil {
+		s.Running = in.running > 0
 	}
-	return s
+	return s, err
 }
 
 // Started is when the runtime was made.

@@ -47,6 +47,7 @@ func (r *Runtime) resume(ctx context.Context, key TaskKey) (rows int, err error)
 		return 0, nil
 	}
 	rows = t.pending()
+	r.seeSuspects(t)
 	s := t.begin(r.now())
 	s.settle()
 	t.mu.Unlock()

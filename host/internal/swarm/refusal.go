@@ -3,6 +3,7 @@ package swarm
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kinds of refusal a door maps to its own codes. ErrNotFound is one, too.
@@ -20,6 +21,8 @@ var (
 type Refusal struct {
 	Kind error
 	Text string
+	// Retry is when the same may be accepted, zero for the door's own choice.
+	Retry time.Duration
 }
 
 // Error returns the text alone, because doors show it as it is.
@@ -29,5 +32,5 @@ func (r *Refusal) Error() string { return r.Text }
 func (r *Refusal) Unwrap() error { return r.Kind }
 
 func refuse(kind error, format string, args ...any) error {
-	return &Refusal{kind, fmt.Sprintf(format, args...)}
+	return &Refusal{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }

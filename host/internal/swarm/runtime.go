@@ -19,23 +19,32 @@ type Options struct {
 	Turns int
 	// Tokens bounds the turns that compute at once, GOMAXPROCS by default.
 	Tokens int
-	Logger *slog.Logger
+	// Tenants says what each is given; one that it does not name has no limits.
+	Tenants map[string]Tenant
+	// RunSet tells which turns may have killed the last host, Quarantine which
+	// agents must not run; without them nothing is told.
+	RunSet     RunSet
+	Quarantine Quarantine
+	Logger     *slog.Logger
 	// Now is the host's clock.
 	Now func() time.Time
 }
 
 // Runtime runs the tasks of a set of swarms. It is safe for concurrent use.
 type Runtime struct {
-	store    Store
-	exec     Executor
-	forward  Forwarder
-	tools    Toolbook
-	book     []abi.Tool
-	log      *slog.Logger
-	now      func() time.Time
-	secret   []byte
-	defs     map[swarmKey]*Definition
-	toolsets map[toolsetKey][]abi.Tool
+	store      Store
+	exec       Executor
+	forward    Forwarder
+	tools      Toolbook
+	book       []abi.Tool
+	log        *slog.Logger
+	now        func() time.Time
+	secret     []byte
+	suspects   *suspects
+	quarantine Quarantine
+	defs       map[swarmKey]*Definition
+	toolsets   map[*Agent][]abi.Tool
+	quotas     tenants
 
 	cpu      *cpu
 	schedule *schedule
@@ -47,13 +56,18 @@ type Runtime struct {
 	end     context.CancelCauseFunc
 	stopped chan struct{}
 
-	mu        sync.Mutex
-	tasks     map[TaskKey]*live
-	instances map[InstanceKey]load
+	mu    sync.Mutex
+	tasks map[TaskKey]*live
+	// instances are those in memory, idle those of them in which nothing goes
+	// on. The census of a swarm is made when somebody asks for it.
+	instances map[InstanceKey]*instance
+	idle      map[InstanceKey]struct{}
+	census    map[swarmKey]*census
+	ledgers   map[string]*ledger
+	// going are the tasks that are being pruned until gone is closed.
+	going map[TaskKey]bool
+	gone  chan struct{}
 }
-
-// load is what an instance has under way.
-type load struct{ running, waiting int }
 
 type swarmKey struct{ tenant, name string }
 
@@ -68,10 +82,13 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 	r := &Runtime{
 		store: store, exec: exec, forward: forward, tools: tools, book: tools.Tools(),
 		log: opt.Logger, now: opt.Now, secret: secret,
-		defs: map[swarmKey]*Definition{}, toolsets: map[toolsetKey][]abi.Tool{},
-		cpu: newCPU(opt.Tokens), schedule: newSchedule(opt.Turns), alarms: newAlarms(),
+		suspects: newSuspects(opt.RunSet), quarantine: opt.Quarantine,
+		defs: map[swarmKey]*Definition{}, toolsets: map[*Agent][]abi.Tool{},
+		quotas: opt.Tenants, cpu: newCPU(opt.Tokens, opt.Now, tenants(opt.Tenants).weight),
+		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
 		started: opt.Now(), stopped: make(chan struct{}),
-		tasks: map[TaskKey]*live{}, instances: map[InstanceKey]load{},
+		tasks: map[TaskKey]*live{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
+		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{},
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
 	for i := range defs {
@@ -79,7 +96,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 			return nil, err
 		}
 	}
-	return r, r.loadInstances(ctx)
+	return r, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -105,7 +122,9 @@ func (r *Runtime) add(def *Definition) error {
 	r.defs[swarmKey{def.Tenant, def.Name}] = def
 	for i := range def.Agents {
 		a := &def.Agents[i]
-		r.toolsets[toolsetKey{def.Tenant, def.Name, a.Name}] = buildToolset(r.book, a)
+		if r.toolsets[a] == nil {
+			r.toolsets[a] = buildToolset(r.book, def.Human, a)
+		}
 	}
 	return nil
 }
@@ -113,19 +132,6 @@ func (r *Runtime) add(def *Definition) error {
 func (r *Runtime) definition(tenant, name string) (*Definition, bool) {
 	def, ok := r.defs[swarmKey{tenant, name}]
 	return def, ok
-}
-
-func (r *Runtime) loadInstances(ctx context.Context) error {
-	for key := range r.defs {
-		found, err := r.store.Instances(ctx, key.tenant, key.name)
-		if err != nil {
-			return fmt.Errorf("list instances: %w", err)
-		}
-		for _, k := range found {
-			r.instances[k] = load{}
-		}
-	}
-	return nil
 }
 
 // errShutdown is the cause with which turns that outlast the drain are
@@ -141,11 +147,12 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	if err := r.recover(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	r.openSuspects()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
 	var turns, others sync.WaitGroup
-	others.Go(func() { r.alarms.run(ctx, r.now, r.expire) })
+	others.Go(func() { r.alarms.run(ctx, r.now, r.ring) })
 	others.Go(func() { r.sweep(ctx) })
 	for {
 		claim, ok := r.schedule.next(ctx)
@@ -174,7 +181,9 @@ func (r *Runtime) Draining() bool { return r.draining.Load() }
 // acquire returns a task in memory, loading it if it must. Every acquire is
 // followed by a release.
 func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
-	r.mu.Lock()
+	if err := r.stays(ctx, key); err != nil {
+		return nil, err
+	}
 	t := r.tasks[key]
 	if t == nil {
 		t = newLive(key, def)
@@ -225,7 +234,8 @@ func (r *Runtime) release(t *live) {
 // t.commit and has a hold on t.
 func (r *Runtime) applied(t *live) {
 	t.mu.Lock()
-	was, now, deadline := t.counted, load{}, t.rec.Deadline
+	t.ripen(r.now())
+	was, now, wake := t.counted, load{}, t.wake()
 	running := t.rec.State == StateRunning
 	if running {
 		now = load{1, t.pending()}
@@ -235,13 +245,12 @@ func (r *Runtime) applied(t *live) {
 
 	r.mu.Lock()
 	t.refs += now.running - was.running
-	sum := r.instances[t.key.InstanceKey]
-	r.instances[t.key.InstanceKey] = load{sum.running + now.running - was.running, sum.waiting + now.waiting - was.waiting}
+	r.carry(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
 	r.mu.Unlock()
 	if !running {
-		deadline = time.Time{}
+		wake = time.Time{}
 	}
-	r.alarms.set(t.key, deadline)
+	r.alarms.set(t.key, wake)
 	r.kick(t)
 }
 
@@ -261,6 +270,9 @@ func (r *Runtime) kick(t *live) {
 	}
 	for agent, q := range t.queue {
 		if q.Len() == 0 || t.running[agent] != nil {
+			continue
+		}
+		if !r.mayRun(t, (*q)[0]) {
 			continue
 		}
 		tier := (*q)[0].Tier

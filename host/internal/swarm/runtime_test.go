@@ -120,7 +120,9 @@ type hive struct {
 	dir    string
 	agents *agents
 	def    swarm.Definition
-	opt    swarm.Options
+	// also names tenants that have the swarm besides the definition's own.
+	also []string
+	opt  swarm.Options
 
 	store *sqlite.Store
 	rt    *swarm.Runtime
@@ -158,7 +160,13 @@ func (h *hive) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	rt, err := swarm.New(ctx, st, h.agents, swarm.Closed{}, book{set}, []swarm.Definition{h.def}, h.opt)
+	defs := []swarm.Definition{h.def}
+	for _, tenant := range h.also {
+		def := h.def
+		def.Tenant = tenant
+		defs = append(defs, def)
+	}
+	rt, err := swarm.New(ctx, st, h.agents, swarm.Closed{}, book{set}, defs, h.opt)
 	if err != nil {
 		h.t.Fatal(err)
 	}

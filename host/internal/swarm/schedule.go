@@ -3,7 +3,6 @@ package swarm
 import (
 	"container/heap"
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -37,41 +36,45 @@ func (h *readyHeap) Pop() any {
 	return last
 }
 
-// schedule decides who gets the next turn: instances take turns, and within an
-// instance the highest tier comes first. At most slots turns run at once, and
-// at most share of them for one instance. Beyond the slots there is a reserve
-// for instances of which no turn runs, so that a few which only wait cannot
-// keep all others from running.
+// schedule decides who gets the next turn: tenants share by weight, the instances
+// of a tenant equally, and within an instance the highest tier comes first. At
+// most slots turns run at once, and at most share of them for one instance.
+// Beyond the slots there is a reserve for instances of which no turn runs, so
+// that a few which only wait cannot keep all others from running. Where there
+// are several tenants, one of average weight may run no more turns than would
+// still find room, and one that is heavier twice as many at most: whoever comes
+// late finds some.
 type schedule struct {
 	mu      sync.Mutex
 	slots   int // free, without the reserve; negative when that is in use
 	reserve int
 	share   int
 	seq     uint64
-	ring    []InstanceKey
-	queue   map[InstanceKey]*readyHeap
-	running map[InstanceKey]int
+	quota   func(tenant string) int
+	several bool
+	tenants *fair[*fair[*readyHeap]]
 	wake    chan struct{}
 }
 
-func newSchedule(slots int) *schedule {
+func newSchedule(slots int, tenants tenants) *schedule {
+	instances := func() *fair[*readyHeap] {
+		return newFair(nil, func() *readyHeap { return &readyHeap{} })
+	}
 	return &schedule{
 		slots: slots, reserve: slots, share: max(1, slots/4),
-		queue: map[InstanceKey]*readyHeap{}, running: map[InstanceKey]int{}, wake: make(chan struct{}, 1),
+		quota: tenants.turns, several: len(tenants) > 1,
+		tenants: newFair(tenants.weight, instances), wake: make(chan struct{}, 1),
 	}
 }
 
 func (s *schedule) push(t *live, agent string, tier int) {
 	s.mu.Lock()
 	s.seq++
-	key := t.key.InstanceKey
-	q := s.queue[key]
-	if q == nil {
-		q = &readyHeap{}
-		s.queue[key] = q
-		s.ring = append(s.ring, key)
-	}
-	heap.Push(q, ready{t, agent, tier, s.seq})
+	tenant := s.tenants.party(t.key.Tenant)
+	instance := tenant.item.party(t.key.InstanceKey.name())
+	heap.Push(instance.item, ready{t, agent, tier, s.seq})
+	tenant.item.wait(instance)
+	s.tenants.wait(tenant)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -80,9 +83,9 @@ func (s *schedule) push(t *live, agent string, tier int) {
 func (s *schedule) done(key InstanceKey) {
 	s.mu.Lock()
 	s.slots++
-	if s.running[key]--; s.running[key] == 0 {
-		delete(s.running, key)
-	}
+	tenant := s.tenants.party(key.Tenant)
+	tenant.item.settle(tenant.item.party(key.name()), 0)
+	s.tenants.settle(tenant, 0)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -111,27 +114,45 @@ func (s *schedule) next(ctx context.Context) (r ready, ok bool) {
 func (s *schedule) take() (ready, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	share := s.share
-	if s.slots <= 0 {
-		share = 1
-	}
 	if s.slots <= -s.reserve {
 		return ready{}, false
 	}
-	i := slices.IndexFunc(s.ring, func(k InstanceKey) bool { return s.running[k] < share })
-	if i < 0 {
+	var instance *party[*readyHeap]
+	tenant := s.tenants.next(func(t *party[*fair[*readyHeap]]) bool {
+		if s.mayRun(t) {
+			instance = t.item.next(s.within)
+		}
+		return instance != nil
+	})
+	if tenant == nil {
 		return ready{}, false
 	}
-	key := s.ring[i]
-	s.ring = slices.Delete(s.ring, i, i+1)
-	q := s.queue[key]
-	r := heap.Pop(q).(ready)
-	if q.Len() > 0 {
-		s.ring = append(s.ring, key)
-	} else {
-		delete(s.queue, key)
+	r := heap.Pop(instance.item).(ready)
+	tenant.item.grant(instance, 1)
+	s.tenants.grant(tenant, 1)
+	if instance.item.Len() == 0 {
+		tenant.item.leave(instance)
+	}
+	if len(tenant.item.line) == 0 {
+		s.tenants.leave(tenant)
 	}
 	s.slots--
-	s.running[key]++
 	return r, true
+}
+
+// mayRun reports whether a tenant that waits may have another turn.
+func (s *schedule) mayRun(t *party[*fair[*readyHeap]]) bool {
+	if most := s.quota(t.name); most > 0 && t.busy >= most {
+		return false
+	}
+	room := float64(s.slots + s.reserve)
+	return !s.several || float64(t.busy) < room*min(2, s.tenants.part(t))
+}
+
+// within reports whether an instance may have another turn.
+func (s *schedule) within(p *party[*readyHeap]) bool {
+	if s.slots <= 0 {
+		return p.busy == 0
+	}
+	return p.busy < s.share
 }

@@ -26,6 +26,9 @@ func (t *Turn) send(e *effect, args toolArgs) (string, *abi.Error) {
 		return t.sendBroadcast(e, args)
 	}
 	names, fault := t.reach(e, args.Target)
+	if fault == nil {
+		fault = t.fits(abi.OpMail, len(names))
+	}
 	if fault != nil {
 		return "", fault
 	}
@@ -120,6 +123,9 @@ func (t *Turn) userID() string {
 // sendBroadcast reaches the named agents, or all but the sender.
 func (t *Turn) sendBroadcast(e *effect, args toolArgs) (string, *abi.Error) {
 	names, fault := t.audience(e, args.Targets)
+	if fault == nil {
+		fault = t.fits(abi.OpMail, len(names))
+	}
 	if fault != nil {
 		return "", fault
 	}

@@ -43,6 +43,7 @@ func (t *live) begin(now time.Time) *step {
 // consume takes the row of a running turn off the queue.
 func (s *step) consume(row Row) {
 	s.Consume = append(s.Consume, row.N)
+	s.dropBreakpoint(row.N)
 	s.left--
 	for i := range s.Task.Posts {
 		if s.Task.Posts[i].Row == row.N {
@@ -54,6 +55,13 @@ func (s *step) consume(row Row) {
 // insert adds a row for one recipient and logs its new_message event. A row
 // for a task that no longer runs joins the stash.
 func (s *step) insert(row Row) int64 {
+	row = s.queue(row)
+	s.newMessage(map[string]any{"full_message": row.Message, "recipient": row.Agent})
+	return row.N
+}
+
+// queue adds a row and logs nothing.
+func (s *step) queue(row Row) Row {
 	s.Task.Rows++
 	row.N = s.Task.Rows
 	row.Stash = s.Task.State != StateRunning || s.Task.Grace && row.Message.Payload.Subject != mail.SubjectMaximumStepsReached
@@ -61,8 +69,7 @@ func (s *step) insert(row Row) int64 {
 		s.left++
 	}
 	s.Insert = append(s.Insert, row)
-	s.newMessage(map[string]any{"full_message": row.Message, "recipient": row.Agent})
-	return row.N
+	return row
 }
 
 // newMessage logs that a message was made.

@@ -271,8 +271,8 @@ func TestHammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	st := h.rt.Status(alice().Instance("hive"))
-	if st.Users != 8 || st.Ready || st.Running {
+	st, err := h.rt.Status(t.Context(), alice().Instance("hive"))
+	if err != nil || st.Users != 8 || st.Ready || st.Running {
 		t.Errorf("status = %+v", st)
 	}
 }

@@ -19,7 +19,8 @@ var errTurnTime = errors.New("the turn took longer than its limit")
 func (r *Runtime) take(claim ready) {
 	t := claim.task
 	defer r.release(t)
-	job, over := t.start(claim.agent)
+	defer r.settleSuspect(t, claim.agent)
+	job, over := t.start(claim.agent, r.mayRun)
 	if over {
 		r.limit(r.life, t)
 		return
@@ -38,11 +39,12 @@ type job struct {
 	rec   Task
 	state json.RawMessage
 	ctx   context.Context
+	watch *watch
 }
 
-// start takes the next row of an agent. over says that the task has used up
+// start takes the next row of an agent, if it may have it. over says that the task has used up
 // its messages instead.
-func (t *live) start(name string) (j *job, over bool) {
+func (t *live) start(name string, may func(*live, Row) bool) (j *job, over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queued, name)
@@ -53,6 +55,9 @@ func (t *live) start(name string) (j *job, over bool) {
 	counted := countsStep((*q)[0])
 	if counted && t.limitReached() {
 		return nil, !t.rec.Grace
+	}
+	if !may(t, (*q)[0]) {
+		return nil, false
 	}
 	agent, ok := t.def.agent(name)
 	if !ok {
@@ -67,8 +72,11 @@ func (t *live) start(name string) (j *job, over bool) {
 }
 
 // countsStep reports whether a row counts towards the message limit: all but
-// system messages that no turn caused.
+// system messages that no turn caused, each once.
 func countsStep(row Row) bool {
+	if row.Suspended {
+		return false // it has been counted
+	}
 	p := row.Message.Payload
 	if p.Subject == mail.SubjectMaximumStepsReached {
 		return false
@@ -79,17 +87,21 @@ func countsStep(row Row) bool {
 // runTurn runs one turn to its commit.
 func (r *Runtime) runTurn(t *live, j *job) {
 	defer j.run.cancel(nil)
-	past, err := r.past(t, j.run.row)
+	defer r.watch(j)()
+	past, err := r.past(t, j.run.row, j.rec)
 	if err != nil {
 		return // the host stops; the row is still in the store
+	}
+	if f := r.barred(t, j); f != nil {
+		r.failTurn(t, j, past, *f)
+		return
 	}
 	turn, err := r.prepare(t, j, past)
 	if err != nil && r.life.Err() != nil {
 		return
 	}
 	if err != nil {
-		turn = &Turn{rt: r, task: t, agent: j.agent, run: j.run, row: j.run.row, rec: j.rec, past: past, start: r.now(), clock: newClock(r.now(), r.now)}
-		r.finish(t, j.run, turn, Outcome{Failure: &Failure{Cause: "host", Message: err.Error()}})
+		r.failTurn(t, j, past, Failure{Cause: "host", Message: err.Error()})
 		return
 	}
 	ctx, done := context.WithTimeoutCause(j.ctx, turn.wall(), errTurnTime)
@@ -105,6 +117,12 @@ func (r *Runtime) runTurn(t *live, j *job) {
 		return
 	}
 	r.finish(t, j.run, turn, out)
+}
+
+// failTurn ends a turn that is not run.
+func (r *Runtime) failTurn(t *live, j *job, past *Past, f Failure) {
+	turn := &Turn{rt: r, task: t, agent: j.agent, run: j.run, row: j.run.row, rec: j.rec, past: past, start: r.now(), clock: newClock(r.now(), r.now)}
+	r.finish(t, j.run, turn, Outcome{Failure: &f})
 }
 
 // execute is the fence around the executor: whatever a turn makes the host do

@@ -57,6 +57,8 @@ type Task struct {
 	// Requests are agents' requests that have no response yet.
 	Requests []OpenRequest `json:"requests,omitempty"`
 	Usage    Usage         `json:"usage"`
+	// Breakpoints are the suspended turns.
+	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
 }
@@ -88,11 +90,14 @@ type Usage struct {
 	Fuel      uint64        `json:"fuel"`
 	CPU       time.Duration `json:"cpu"`
 	HostCalls int64         `json:"host_calls"`
+	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
+	Fetches    int64 `json:"fetches,omitempty"`
+	FetchBytes int64 `json:"fetch_bytes,omitempty"`
 }
 
 // Add returns the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Turns + v.Turns, u.Fuel + v.Fuel, u.CPU + v.CPU, u.HostCalls + v.HostCalls}
+	return Usage{u.Turns + v.Turns, u.Fuel + v.Fuel, u.CPU + v.CPU, u.HostCalls + v.HostCalls, u.Fetches + v.Fetches, u.FetchBytes + v.FetchBytes}
 }
 
 // clone returns a copy that shares nothing a step may change.
@@ -101,6 +106,7 @@ func (t Task) clone() Task {
 	t.History = maps.Clone(t.History)
 	t.Posts = slices.Clone(t.Posts)
 	t.Requests = slices.Clone(t.Requests)
+	t.Breakpoints = slices.Clone(t.Breakpoints)
 	return t
 }
 
@@ -123,8 +129,10 @@ type Row struct {
 	Origin  Origin       `json:"origin"`
 	// Stash keeps a row of an ended or paused task out of the queue.
 	Stash bool `json:"-"`
-	// Recorded says that there may be a record of an earlier attempt.
-	Recorded bool `json:"-"`
+	// Recorded says that there may be a record of an earlier attempt, and
+	// Suspended that its turn waits for people, or did.
+	Recorded  bool `json:"-"`
+	Suspended bool `json:"-"`
 	// Hops counts swarms passed; Trace is a W3C traceparent.
 	Hops  int    `json:"hops,omitempty"`
 	Trace string `json:"trace,omitempty"`

@@ -208,13 +208,13 @@ func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
 func (t *Turn) moreToCome() bool {
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	if t.task.pending() > 1 {
+	if t.rowsLeft() > 1 {
 		return true
 	}
 	// In the grace turn what is sent goes to the stash.
-	return !t.task.rec.Grace && slices.ContainsFunc(t.staged, func(e effect) bool {
+	return !t.task.rec.Grace && (len(t.timers) > 0 || slices.ContainsFunc(t.staged, func(e effect) bool {
 		return len(e.recipients) > 0 || e.complaint != ""
-	})
+	}))
 }
 
 func (t *Turn) taskComplete(e *effect, args toolArgs) (string, *abi.Error) {
@@ -262,7 +262,7 @@ func checkSize(body string) *abi.Error {
 func (t *Turn) id() string { return fmt.Sprintf("%s/%d", t.task.key.Task, t.row.N) }
 
 func (t *Turn) granted(tool string) bool {
-	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.task.def, t.agent), func(x abi.Tool) bool { return x.Name == tool })
+	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.agent), func(x abi.Tool) bool { return x.Name == tool })
 }
 
 // whyNot names the line of the swarm's file that would give an agent a tool.

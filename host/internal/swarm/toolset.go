@@ -8,17 +8,14 @@ import (
 	"skep/spec/mail"
 )
 
-type toolsetKey struct{ tenant, swarm, agent string }
-
 // toolset returns the tools an agent is given, with the schemas that its
-// calls are checked against. The result is shared and must not be changed.
-func (r *Runtime) toolset(def *Definition, a *Agent) []abi.Tool {
-	return r.toolsets[toolsetKey{def.Tenant, def.Name, a.Name}]
-}
+// calls are checked against. The result is shared, also by tenants whose swarms
+// have the agent in common, and must not be changed.
+func (r *Runtime) toolset(a *Agent) []abi.Tool { return r.toolsets[a] }
 
 // buildToolset picks an agent's tools out of the book: sending needs somebody
 // to send to, interrupts, broadcasts and completion are for supervisors.
-func buildToolset(book []abi.Tool, a *Agent) []abi.Tool {
+func buildToolset(book, actions []abi.Tool, a *Agent) []abi.Tool {
 	var tools []abi.Tool
 	for _, tool := range book {
 		if slices.Contains(a.Exclude, tool.Name) {
@@ -45,6 +42,11 @@ func buildToolset(book []abi.Tool, a *Agent) []abi.Tool {
 			}
 		}
 		tools = append(tools, tool)
+	}
+	for _, action := range actions {
+		if slices.Contains(a.Actions, action.Name) {
+			tools = append(tools, action)
+		}
 	}
 	return tools
 }

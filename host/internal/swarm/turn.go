@@ -31,6 +31,7 @@ type Turn struct {
 	rec   Task
 	start time.Time
 	clock *Clock
+	watch *watch
 	seed  [32]byte
 	ids   *rand.ChaCha8
 	input []byte
@@ -43,6 +44,10 @@ type Turn struct {
 	// ignored says that the incoming broadcast leaves no trace.
 	ignored bool
 	emitted emitted
+	// kv, timers and cancelled are staged beside the mail.
+	kv        map[kvName]*kvValue
+	timers    []timer
+	cancelled []string
 
 	// past is what an earlier attempt has left, again the call of it that is
 	// being repeated.
@@ -74,7 +79,7 @@ func (t *Turn) Seed() [32]byte { return t.seed }
 func (t *Turn) Clock() *Clock { return t.clock }
 
 // CPU is the turn's claim on the processor.
-func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey} }
+func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey, t.watch} }
 
 // Now is the host's real time, for op clock.now.
 func (t *Turn) Now() time.Time { return t.rt.now() }
@@ -132,7 +137,7 @@ func (r *Runtime) oldTurn(t *live, j *job, past *Past) (*Turn, error) {
 func (r *Runtime) bareTurn(t *live, j *job, start time.Time) *Turn {
 	row := j.run.row
 	return &Turn{
-		rt: r, task: t, agent: j.agent, run: j.run, row: row, rec: j.rec,
+		rt: r, task: t, agent: j.agent, run: j.run, row: row, rec: j.rec, watch: j.watch,
 		start: start, clock: newClock(start, r.now),
 		seed: derive(r.secret, j.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(derive(r.secret, j.rec, row.N, "host")),
@@ -173,7 +178,7 @@ func (t *Turn) encode(state json.RawMessage, tail []abi.HistoryEntry) ([]byte, e
 			Address: t.agent.Name, Swarm: t.task.def.Name, Instance: t.rec.Key.Instance,
 			CommTargets: orEmpty(t.agent.Targets), CanCompleteTasks: t.agent.CanComplete,
 		},
-		Tools: t.rt.toolset(t.task.def, t.agent), Message: message, Priority: t.row.Tier,
+		Tools: t.rt.toolset(t.agent), Message: message, Priority: t.row.Tier,
 		History: abi.History{Count: t.rec.History[t.agent.Name], Tail: tail},
 		State:   state, Params: t.agent.Params,
 		DeadlineMS: t.wall().Milliseconds(),
@@ -209,7 +214,7 @@ func (t *Turn) releaseLogs(n int) {
 			level = slog.LevelInfo
 		}
 		attrs := []slog.Attr{
-			slog.String("swarm", t.task.def.Name), slog.String("agent", t.agent.Name),
+			slog.String("tenant", t.task.key.Tenant), slog.String("swarm", t.task.def.Name), slog.String("agent", t.agent.Name),
 			slog.String("task_id", t.task.key.Task), slog.Int64("turn", t.row.N),
 		}
 		if len(l.Fields) > 0 {

@@ -1,6 +1,9 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // apply implements change.
 func (e *step) apply(ctx context.Context, t *tables) (steps int, err error) {
@@ -67,6 +70,9 @@ func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 		}
 		ref.rows[r.seq] = int64(len(r.body))
 		t.tally.add(e.key.Tenant, int64(len(r.body)), 0)
+	}
+	if len(e.rows) > 0 {
+		t.tally.made(e.key.Tenant, e.updated/int64(24*time.Hour), int64(len(e.rows)))
 	}
 	return nil
 }

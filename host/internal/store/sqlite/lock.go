@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// ErrInUse says that another process holds the data directory.
+var ErrInUse = errors.New("data directory is in use")
+
 // lock is the exclusive right to a data directory. The kernel takes it back
 // when its process dies, however it dies. The file itself is never removed:
 // whoever waits on a removed file would hold a lock on nothing.
@@ -21,7 +24,7 @@ func takeLock(path string) (*lock, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = fmt.Errorf("data directory is in use by %s: stop it first, or choose another data directory (lock file %s)", holder(f), path)
+		err = fmt.Errorf("%w by %s: stop it first, or choose another data directory (lock file %s)", ErrInUse, holder(f), path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

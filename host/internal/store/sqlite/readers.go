@@ -67,7 +67,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
-		&r.footprint: "SELECT bytes, tasks FROM tenants WHERE tenant = ?",
+		&r.footprint: "SELECT bytes, tasks, day, made FROM tenants WHERE tenant = ?",
 	}
 }
 

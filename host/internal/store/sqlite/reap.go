@@ -99,7 +99,7 @@ func (t *tables) securely(ctx context.Context, f func(context.Context, *tables) 
 		return err
 	}
 	err := f(ctx, t)
-	_, off := t.conn.ExecContext(ctx, "PRAGMA secure_delete = OFF")
+	_, off := t.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST")
 	return errors.Join(err, off)
 }
 

@@ -252,7 +252,7 @@ func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, lim
 
 // Footprint implements [swarm.Store].
 func (s *Store) Footprint(ctx context.Context, tenant string) (f swarm.Footprint, err error) {
-	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks)
+	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks, &f.Day, &f.Made)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -135,6 +135,10 @@ var migrations = []string{
 		UNION ALL SELECT iid, coalesce(length(a.state), 0), 0 FROM agents a JOIN tasks t USING (tid)
 		UNION ALL SELECT iid, length(h.body), 0 FROM history h JOIN agents a ON a.aid = h.id >> 31 JOIN tasks t USING (tid)
 	) JOIN instances USING (iid) GROUP BY tenant;`,
+
+	// Of the rows that a tenant makes, those of its newest day are counted.
+	`ALTER TABLE tenants ADD COLUMN day INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE tenants ADD COLUMN made INTEGER NOT NULL DEFAULT 0;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

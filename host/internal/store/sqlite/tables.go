@@ -99,8 +99,10 @@ func (t *tables) texts() map[**sql.Stmt]string {
 func (t *tables) turnTexts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.addKey: "INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&t.addFootprint: `INSERT INTO tenants VALUES (?, ?, ?)
-			ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, tasks = tasks + excluded.tasks`,
+		&t.addFootprint: `INSERT INTO tenants (tenant, bytes, tasks, day, made) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, tasks = tasks + excluded.tasks,
+			made = CASE WHEN excluded.day > day THEN excluded.made WHEN excluded.day = day THEN made + excluded.made ELSE made END,
+			day = max(day, excluded.day)`,
 		&t.addTurn:    "INSERT INTO turns (id, at, jid, header, finish, input) VALUES (?, ?, ?, ?, ?, ?)",
 		&t.findTurn:   "SELECT jid, at FROM turns WHERE id = ?",
 		&t.endTurn:    "UPDATE turns SET at = ?, finish = ? WHERE id = ?",

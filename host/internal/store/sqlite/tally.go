@@ -24,6 +24,11 @@ func (y *tally) add(tenant string, bytes, tasks int64) {
 	y.change = merge(y.change, counted{tenant, swarm.Footprint{Bytes: bytes, Tasks: tasks}})
 }
 
+// made counts rows of a day for the change in hand.
+func (y *tally) made(tenant string, day, rows int64) {
+	y.change = merge(y.change, counted{tenant, swarm.Footprint{Day: day, Made: rows}})
+}
+
 // keep ends a change: what it counted is the group's, or nobody's.
 func (y *tally) keep(ok bool) {
 	if ok {
@@ -48,6 +53,12 @@ func merge(list []counted, c counted) []counted {
 		if list[i].tenant == c.tenant {
 			list[i].Bytes += c.Bytes
 			list[i].Tasks += c.Tasks
+			if c.Day > list[i].Day {
+				list[i].Day, list[i].Made = c.Day, 0
+			}
+			if c.Day == list[i].Day {
+				list[i].Made += c.Made
+			}
 			return list
 		}
 	}
@@ -60,7 +71,7 @@ func (t *tables) settle(ctx context.Context) error {
 		if c.Footprint == (swarm.Footprint{}) {
 			continue
 		}
-		if _, err := t.addFootprint.ExecContext(ctx, []byte(c.tenant), c.Bytes, c.Tasks); err != nil {
+		if _, err := t.addFootprint.ExecContext(ctx, []byte(c.tenant), c.Bytes, c.Tasks, c.Day, c.Made); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -21,6 +22,7 @@ var tenantCases = map[string]func(*testing.T, Engine){
 	"an erased tenant can begin anew":     eraseReborn,
 	"writes of the erased are refused":    eraseFence,
 	"a footprint follows what is kept":    footprintFollows,
+	"what is made is counted by the day":  madeByDay,
 	"a backup keeps the store in use":     backupInUse,
 	"a backup does not take a name twice": backupTaken,
 }
@@ -193,6 +195,34 @@ func footprintFollows(t *testing.T, s Engine) {
 		t.Errorf("footprint after the message is gone is %+v, before it was %+v", f, one)
 	}
 	same(t, "footprint of another", footprint(t, s, alice.Tenant), swarm.Footprint{})
+}
+
+// What a tenant has made is counted by the day, and no day comes back.
+func madeByDay(t *testing.T, s Engine) {
+	st := newStory(alice, "t1")
+	made := func(rows int, later time.Duration) (day, count int64) {
+		st.task.Updated = st.task.Updated.Add(later)
+		step := st.step()
+		for range rows {
+			step.Insert = append(step.Insert, st.row("supervisor", "x"))
+		}
+		mustCommit(t, s, step)
+		f := footprint(t, s, alice.Tenant)
+		return f.Day, f.Made
+	}
+	first, count := made(2, 0)
+	same(t, "made", count, int64(2))
+	_, count = made(3, time.Minute)
+	same(t, "made later that day", count, int64(5))
+	day, count := made(1, 24*time.Hour)
+	same(t, "the next day", day, first+1)
+	same(t, "made the next day", count, int64(1))
+	day, count = made(4, -24*time.Hour)
+	same(t, "a clock that was set back", day, first+1)
+	same(t, "made before", count, int64(1))
+	day, count = made(0, 48*time.Hour)
+	same(t, "a day without rows", day, first+1)
+	same(t, "made", count, int64(1))
 }
 
 func backupInUse(t *testing.T, s Engine) {

@@ -1,0 +1,123 @@
+package capability
+
+import (
+	"context"
+	"encoding/json"
+
+	"skep/abi"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
+)
+
+// asked marks the intent of a call that a person answers.
+const asked = -2
+
+// asks returns what a call asks a person, nil for a call that the host does.
+func (o *ops) asks(c call, req []byte) *swarm.Ask {
+	if o.turn == nil || c.op != abi.OpMail && c.op != abi.OpAction {
+		return nil
+	}
+	a := readAsk(c, req)
+	if a == nil || !o.turn.Asks(c.op, a.Name) {
+		return nil
+	}
+	a.ID = o.turn.AskID(c.path)
+	return a
+}
+
+// readAsk reads the call of a tool or an action.
+func readAsk(c call, req []byte) *swarm.Ask {
+	var ask struct {
+		Tool string          `json:"tool"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	}
+	if json.Unmarshal(req, &ask) != nil {
+		return nil
+	}
+	a := &swarm.Ask{Call: c.path, Op: c.op, Name: ask.Name, Args: ask.Args}
+	if c.op == abi.OpMail {
+		a.Name = ask.Tool
+	}
+	if len(a.Args) == 0 {
+		a.Args = json.RawMessage("{}")
+	}
+	return a
+}
+
+// put begins a call that a person answers.
+func (o *ops) put(ctx context.Context, c call, a *swarm.Ask) *reply {
+	r := &reply{o: o, call: c, off: ctx.Done(), ask: a}
+	size := len(a.Args)
+	for _, other := range o.j.asking {
+		size += len(other.ask.Args)
+	}
+	if size > swarm.MaxAsked {
+		fault := abi.Errorf(abi.CodeLimit, c.op, "asked", "the calls of a turn that people answer may have %d bytes of arguments", swarm.MaxAsked)
+		o.j.told(c, 0, nil, fault)
+		return o.done(c, nil, fault)
+	}
+	e := c.asked(swarm.EntryIntent)
+	e.Index = asked
+	o.j.add(e)
+	o.j.asking = append(o.j.asking, r)
+	return r
+}
+
+// putAgain takes up such a call where it is recorded.
+func (o *ops) putAgain(ctx context.Context, c call, req []byte) *reply {
+	r := &reply{o: o, call: c, off: ctx.Done(), ask: readAsk(c, req)}
+	if o.turn != nil {
+		r.ask.ID = o.turn.AskID(c.path)
+	}
+	o.j.asking = append(o.j.asking, r)
+	return r
+}
+
+// pending reports whether the reply must come from a person.
+func (r *reply) pending() bool {
+	r.look()
+	return r.ask != nil && !r.known && r.late == nil
+}
+
+// suspend stops a turn that waits for nothing but people. What is in the air
+// comes down first.
+func (o *ops) suspend(ctx context.Context, c call) *abi.Error {
+	if o.j.past.offline {
+		return o.j.over(c)
+	}
+	for _, r := range o.j.aloft {
+		if fault := o.ground(ctx, r); fault != nil {
+			return fault
+		}
+	}
+	o.j.suspended = true
+	o.j.end("suspended", "", "the turn waits for a person")
+	return o.j.off(c.op)
+}
+
+// ground waits until an effect is over and its answer is durable.
+func (o *ops) ground(ctx context.Context, r *reply) *abi.Error {
+	if r.known || r.gone {
+		return nil
+	}
+	r.flight.whole()
+	for !r.flight.landed() {
+		select {
+		case <-o.j.bell():
+		case <-ctx.Done():
+			return sandbox.CalledOff(ctx, r.call.op.String())
+		}
+	}
+	return r.settle()
+}
+
+// asks are the calls that a suspended turn waits for.
+func (j *journal) asks() (out []swarm.Ask) {
+	for _, r := range j.asking {
+		if r.pending() {
+			out = append(out, *r.ask)
+		}
+	}
+	return out
+}

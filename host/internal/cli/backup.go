@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"skep/host"
+	"skep/host/internal/config"
+)
+
+const backupHelp = `Backup writes a copy of the database to FILE, which must not exist. It works while
+a host runs, and copies what was there at one moment.
+
+What tenants keep is sealed in it: without the keyring of the data directory it
+cannot be read, by nobody. Keep a copy of the keyring, but not beside the backups;
+--with-keyring writes one to FILE.keyring, to be moved to a place of its own.
+
+The copies of modules are not part of it: a host makes them anew from swarm.toml.`
+
+const backupExample = `  skep backup /backups/hive-2026-11-20.db
+  skep backup hive.db --with-keyring`
+
+func (a *app) backupCommand() *cobra.Command {
+	var withKeyring bool
+	cmd := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the database to a file", GroupID: groupData,
+		Long: backupHelp, Example: backupExample, Args: takes("the FILE to write"),
+	}
+	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		return a.backup(cmd.Context(), args[0], withKeyring)
+	})
+	return cmd
+}
+
+func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
+	d, err := a.data()
+	if err != nil {
+		return err
+	}
+	if err := d.Backup(ctx, file, withKeyring); err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		File    string `json:"file"`
+		Bytes   int64  `json:"bytes"`
+		Keyring string `json:"keyring,omitempty"`
+	}{File: file, Bytes: info.Size()}
+	if withKeyring {
+		out.Keyring = file + host.KeyringSuffix
+	}
+	if a.json() {
+		return a.printJSON(out)
+	}
+	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Dir)
+	if withKeyring {
+		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
+	}
+	return nil
+}
+
+const restoreHelp = `Restore makes a data directory of a backup. The directory must not hold a database;
+FILE is checked before it is used.
+
+The keyring that belongs to the backup is the one in the directory, or FILE.keyring.
+Where its keys are wrapped, [store] keyring in swarm.toml has to be the key that
+wraps them.`
+
+const restoreExample = `  skep restore hive.db --data /var/lib/hive
+  skep serve --data /var/lib/hive`
+
+func (a *app) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore FILE", Short: "Make a data directory of a backup", GroupID: groupData,
+		Long: restoreHelp, Example: restoreExample, Args: takes("the FILE of a backup"),
+		RunE: a.command(func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) }),
+	}
+}
+
+func (a *app) restore(ctx context.Context, file string) error {
+	d, err := a.data()
+	if err != nil {
+		return err
+	}
+	if err := d.Restore(ctx, file); err != nil {
+		return err
+	}
+	if a.json() {
+		return a.printJSON(map[string]string{"file": file, "data": d.Dir})
+	}
+	a.notef("%s is ready: `%s`", d.Dir, a.sameSwarm("skep serve"))
+	return nil
+}
+
+// data is the data directory, and what swarm.toml says about it. The rest of the
+// file does not matter, and without a file there is no key.
+func (a *app) data() (host.Data, error) {
+	s, err := config.LoadStore(a.common.config, config.Options{Env: a.env.LookupEnv})
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || a.common.given["config"]) {
+		return host.Data{}, a.unreadable(err)
+	}
+	return host.Data{Dir: a.dataDir(), Key: s.Keyring, Logger: a.noteLogger(slog.LevelWarn)}, nil
+}

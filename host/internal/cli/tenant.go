@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"skep/host"
+)
+
+func (a *app) tenantCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
+		Long: `Tenant commands work on a data directory, not through a host. List and export also
+work while a host uses it; erase and rotate need it for themselves.`,
+	}, a.tenantListCommand(), a.tenantExportCommand(), a.tenantEraseCommand(), a.tenantRotateCommand())
+}
+
+func (a *app) tenantListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List who keeps what", Args: atMost(0),
+		Example: "  skep tenant list\n  skep tenant list -o json | jq -r '.tenants[].tenant'",
+		RunE: a.onData(func(cmd *cobra.Command, d host.Data, _ []string) error {
+			list, err := d.Tenants(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printTenants(list)
+		}),
+	}
+}
+
+// tenantJSON is the JSON of a tenant.
+type tenantJSON struct {
+	Tenant string `json:"tenant"`
+	Tasks  int64  `json:"tasks"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func (a *app) printTenants(list []host.Tenant) error {
+	if a.json() {
+		out := struct {
+			Tenants []tenantJSON `json:"tenants"`
+		}{[]tenantJSON{}}
+		for _, t := range list {
+			out.Tenants = append(out.Tenants, tenantJSON{t.Name, t.Tasks, t.Bytes})
+		}
+		return a.printJSON(out)
+	}
+	if len(list) == 0 {
+		a.notef("no tenant keeps anything")
+		return nil
+	}
+	wide := len("TENANT")
+	for _, t := range list {
+		wide = max(wide, len(printable(t.Name)))
+	}
+	if err := a.printf("%s\n", a.dataStyle().dim(pad("TENANT", wide)+"  TASKS  BYTES")); err != nil {
+		return err
+	}
+	for _, t := range list {
+		if err := a.printf("%s  %5d  %s\n", pad(printable(t.Name), wide), t.Tasks, quantity(uint64(max(0, t.Bytes)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const tenantExportHelp = `Export writes all that is kept of a tenant, readable, as JSON lines: its tasks,
+messages, events, histories, states, records and values. The first line has the
+kind "tenant"; only an export whose last line has the kind "end" is whole.
+
+Without FILE it goes to stdout. FILE must not exist.`
+
+func (a *app) tenantExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "export NAME [FILE]", Short: "Write all that is kept of a tenant", Long: tenantExportHelp,
+		Example: "  skep tenant export acme acme.jsonl\n  skep tenant export default | jq -r 'select(.kind==\"task\").task'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s needs the NAME of a tenant", path(cmd))
+			}
+			return atMost(2)(cmd, args)
+		},
+		RunE: a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+			if len(args) == 1 {
+				return d.Export(cmd.Context(), args[0], a.env.Stdout)
+			}
+			return a.exportTo(cmd.Context(), d, args[0], args[1])
+		}),
+	}
+}
+
+// exportTo writes an export to a new file, which gets its name when it is whole.
+func (a *app) exportTo(ctx context.Context, d host.Data, tenant, file string) (err error) {
+	if _, err := os.Lstat(file); err == nil {
+		return failf(exitFailed, "%s is there already: choose a new name", file)
+	}
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part.Name()))
+		}
+	}()
+	n := &counter{w: bufio.NewWriter(part)}
+	err = d.Export(ctx, tenant, n)
+	if err = errors.Join(err, n.w.Flush(), part.Sync(), part.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(part.Name(), file); err != nil {
+		return err
+	}
+	if a.json() {
+		return a.printJSON(map[string]any{"tenant": tenant, "file": file, "bytes": n.n})
+	}
+	a.notef("%s: %s bytes of tenant %s", file, quantity(n.n), printable(tenant))
+	return nil
+}
+
+// counter counts what is written.
+type counter struct {
+	w *bufio.Writer
+	n uint64
+}
+
+var _ io.Writer = (*counter)(nil)
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += uint64(n)
+	return n, err
+}
+
+const tenantEraseHelp = `Erase removes all that is kept of a tenant and destroys its keys. From then on
+nothing of it can be read, in no backup either: whoever has no other copy of the
+keyring. It cannot be undone.
+
+No host may run on the data directory. An erasure that is cut short goes on when
+the directory is next used.`
+
+func (a *app) tenantEraseCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "erase NAME", Short: "Remove all that is kept of a tenant", Long: tenantEraseHelp,
+		Example: "  skep tenant export acme acme.jsonl && skep tenant erase acme --yes", Args: takes("the NAME of a tenant"),
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without this nothing is erased")
+	cmd.RunE = a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+		if !yes {
+			return usagef("tenant erase needs --yes: what it removes is gone for good").help(
+				"`%s` keeps a copy", a.sameSwarm("skep tenant export "+args[0]+" FILE"))
+		}
+		if err := d.Erase(cmd.Context(), args[0]); err != nil {
+			return a.alone(err)
+		}
+		return a.did(args[0], "erased")
+	})
+	return cmd
+}
+
+const tenantRotateHelp = `Rotate gives a tenant a new key and seals all that it keeps with it. The old key
+stays in the keyring, because backups name it.
+
+No host may run on the data directory. A rotation that is cut short goes on when
+the directory is next used.`
+
+func (a *app) tenantRotateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate NAME", Short: "Give a tenant a new key", Long: tenantRotateHelp,
+		Example: "  skep tenant rotate default", Args: takes("the NAME of a tenant"),
+		RunE: a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+			if err := d.Rotate(cmd.Context(), args[0]); err != nil {
+				return a.alone(err)
+			}
+			return a.did(args[0], "rotated")
+		}),
+	}
+}
+
+// onData makes a command that works on the data directory.
+func (a *app) onData(do func(cmd *cobra.Command, d host.Data, args []string) error) func(*cobra.Command, []string) error {
+	return a.command(func(cmd *cobra.Command, args []string) error {
+		d, err := a.data()
+		if err != nil {
+			return err
+		}
+		return do(cmd, d, args)
+	})
+}
+
+// alone says what to do when a host uses the data directory.
+func (a *app) alone(err error) error {
+	if !errors.Is(err, host.ErrInUse) {
+		return err
+	}
+	return (&failure{code: exitFailed, err: err}).help("a host uses the data directory: stop it, run this again, and start it anew")
+}
+
+// did tells what has become of a tenant.
+func (a *app) did(tenant, what string) error {
+	if a.json() {
+		return a.printJSON(map[string]any{"tenant": tenant, what: true})
+	}
+	a.notef("tenant %s is %s", printable(tenant), what)
+	return nil
+}

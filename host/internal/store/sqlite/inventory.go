@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+
+	"skep/host/internal/swarm"
+)
+
+// Holding is a tenant and what it keeps.
+type Holding struct {
+	Tenant string
+	swarm.Footprint
+}
+
+// Tenants lists who keeps anything, by name.
+func (s *Store) Tenants(ctx context.Context) ([]Holding, error) {
+	rows, err := s.readers.db.QueryContext(ctx, "SELECT tenant, bytes, tasks FROM tenants ORDER BY tenant")
+	list, err := collect(rows, err, func(rows *sql.Rows) (h Holding, err error) {
+		var tenant []byte
+		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks)
+		h.Tenant = string(tenant)
+		return h, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", explain(err))
+	}
+	return list, nil
+}
+
+// headers finds the headers of records in the order of their ids. Tasks that
+// are on their way out have no instance any more.
+const headers = `SELECT r.id, i.tenant, i.swarm, i.instance, t.task, r.header
+	FROM turns r CROSS JOIN tasks t ON t.tid = r.id >> 31 CROSS JOIN instances i ON i.iid = t.iid
+	WHERE r.id > ? ORDER BY r.id LIMIT ?`
+
+// Modules returns the digests of the modules that records name. It reads every
+// record's header, a page at a time.
+func (s *Store) Modules(ctx context.Context) (map[string]bool, error) {
+	named := map[string]bool{}
+	err := s.headers(ctx, func(key swarm.TaskKey, turn int64, body []byte) error {
+		var h swarm.TurnHeader
+		err := s.opener(key).read(body, spot{inHeaders, "", turn}, &h)
+		if err == nil && h.Module != "" {
+			named[h.Module] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the modules of records: %w", explain(err))
+	}
+	return named, nil
+}
+
+func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn int64, body []byte) error) error {
+	stmt, err := s.readers.db.PrepareContext(ctx, headers)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	type found struct {
+		id   int64
+		key  swarm.TaskKey
+		body []byte
+	}
+	for after := int64(0); ; {
+		page, err := pageOf(ctx, stmt, func(rows *sql.Rows) (f found, size int, err error) {
+			var tenant, name, instance, task []byte
+			err = rows.Scan(&f.id, &tenant, &name, &instance, &task, &f.body)
+			f.key.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
+			f.key.Task = string(task)
+			return f, len(f.body), err
+		}, after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, f := range page {
+			if err := visit(f.key, seqOf(f.id), f.body); err != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].id
+	}
+}
+
+// Tenants is [Store.Tenants].
+func (r *Reader) Tenants(ctx context.Context) ([]Holding, error) { return r.store.Tenants(ctx) }
+
+// Export is [Store.Export].
+func (r *Reader) Export(ctx context.Context, tenant string, out io.Writer) error {
+	return r.store.Export(ctx, tenant, out)
+}
+
+// Backup is [Store.Backup]. It also copies what a host writes meanwhile, up to
+// one moment.
+func (r *Reader) Backup(ctx context.Context, path string) error { return r.store.Backup(ctx, path) }

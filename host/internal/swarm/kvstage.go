@@ -1,0 +1,178 @@
+package swarm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"skep/abi"
+)
+
+// kvName names a value within what one agent can reach in one task.
+type kvName struct {
+	kind KVKind
+	name string
+}
+
+// kvValue is a value that a turn has set or deleted and not committed.
+type kvValue struct {
+	value []byte // nil deletes
+	// old is what the name takes of the quota as it is committed; -1 when there
+	// is none. It is read when it is needed first.
+	old   int64
+	known bool
+}
+
+// size is what the staged value takes of the quota.
+func (v *kvValue) size(name string) int64 {
+	if v.value == nil {
+		return -1
+	}
+	return int64(len(name) + len(v.value))
+}
+
+// Repeated is the call of an earlier attempt that is being made again, nil for
+// one that is new. It needs no grant: it was granted then.
+func (t *Turn) Repeated() *Entry { return t.again }
+
+// KVScope is a scope as the turn's agent has it.
+func (t *Turn) KVScope(kind KVKind) KVScope { return KVScope{Kind: kind, Agent: t.agent.Name} }
+
+// KVStaged reports whether the turn has set or deleted a value.
+func (t *Turn) KVStaged(kind KVKind, name string) bool {
+	_, ok := t.kv[kvName{kind, name}]
+	return ok
+}
+
+// KVGet returns what the turn has set, else what is committed. It answers
+// [ErrNotFound] for neither.
+func (t *Turn) KVGet(ctx context.Context, kind KVKind, name string) ([]byte, error) {
+	if v, ok := t.kv[kvName{kind, name}]; ok {
+		if v.value == nil {
+			return nil, ErrNotFound
+		}
+		return v.value, nil
+	}
+	return t.rt.store.KVGet(ctx, t.task.key, t.KVScope(kind), name)
+}
+
+// KVList returns the names that begin with prefix and are greater than after, at
+// most limit, and whether there are more. What the turn has staged counts.
+func (t *Turn) KVList(ctx context.Context, kind KVKind, prefix, after string, limit int) (names []string, more bool, err error) {
+	var set []string
+	gone := 0
+	for k, v := range t.kv {
+		switch {
+		case k.kind != kind || !strings.HasPrefix(k.name, prefix) || k.name <= after:
+		case v.value == nil:
+			gone++
+		default:
+			set = append(set, k.name)
+		}
+	}
+	names, err = t.rt.store.KVList(ctx, t.task.key, t.KVScope(kind), prefix, after, limit+1+gone)
+	if err != nil {
+		return nil, false, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return t.KVStaged(kind, name) })
+	names = append(names, set...)
+	slices.Sort(names)
+	if len(names) > limit {
+		return names[:limit], true, nil
+	}
+	return names, false, nil
+}
+
+// KVPut stages a value; nil deletes. A refusal is LIMIT with the quota that it
+// would exceed, or INTERNAL when the store cannot be read.
+func (t *Turn) KVPut(ctx context.Context, op abi.Op, kind KVKind, name string, value []byte) *abi.Error {
+	key, v := kvName{kind, name}, &kvValue{value: value}
+	if old := t.kv[key]; old != nil {
+		v.old, v.known = old.old, old.known
+	}
+	if value != nil && t.again == nil {
+		if fault := t.fits(op, 0); fault != nil {
+			return fault
+		}
+		if fault := t.kvFits(ctx, op, key, v); fault != nil {
+			return fault
+		}
+	}
+	if t.kv == nil {
+		t.kv = map[kvName]*kvValue{}
+	}
+	t.kv[key] = v
+	return nil
+}
+
+// kvFits checks the quotas of a scope as if the turn were committed now. Others
+// may fill it until then; the commit checks again.
+func (t *Turn) kvFits(ctx context.Context, op abi.Op, key kvName, v *kvValue) *abi.Error {
+	was, err := t.rt.store.KVUsage(ctx, t.task.key, t.KVScope(key.kind))
+	is := was
+	count := func(name string, v *kvValue) {
+		if err == nil {
+			err = t.kvOld(ctx, key.kind, name, v)
+		}
+		if size := v.size(name); size >= 0 {
+			is.Keys, is.Bytes = is.Keys+1, is.Bytes+size
+		}
+		if v.old >= 0 {
+			is.Keys, is.Bytes = is.Keys-1, is.Bytes-v.old
+		}
+	}
+	count(key.name, v)
+	for k, staged := range t.kv {
+		if k.kind == key.kind && k != key {
+			count(k.name, staged)
+		}
+	}
+	switch {
+	case err != nil:
+		return abi.Errorf(abi.CodeInternal, op, "store", "the values of scope %s cannot be read", key.kind)
+	case is.Keys > max(MaxKVKeys, was.Keys):
+		return abi.Errorf(abi.CodeLimit, op, "keys", "the scope %s would hold %d keys, at most %d", key.kind, is.Keys, MaxKVKeys)
+	case is.Bytes > max(MaxKVBytes, was.Bytes):
+		return abi.Errorf(abi.CodeLimit, op, "bytes", "the scope %s would hold %d bytes, at most %d", key.kind, is.Bytes, MaxKVBytes)
+	}
+	return nil
+}
+
+// kvOld reads what a staged value replaces.
+func (t *Turn) kvOld(ctx context.Context, kind KVKind, name string, v *kvValue) error {
+	if v.known {
+		return nil
+	}
+	value, err := t.rt.store.KVGet(ctx, t.task.key, t.KVScope(kind), name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		v.old = -1
+	case err != nil:
+		return err
+	default:
+		v.old = int64(len(name) + len(value))
+	}
+	v.known = true
+	return nil
+}
+
+// stageKV writes a turn's values into its commit.
+func (s *step) stageKV(t *Turn) {
+	for k, v := range t.kv {
+		s.KV = append(s.KV, KVWrite{Scope: t.KVScope(k.kind), Name: k.name, Value: v.value, Delete: v.value == nil})
+	}
+	slices.SortFunc(s.KV, func(a, b KVWrite) int {
+		return cmp.Or(cmp.Compare(a.Scope.Kind, b.Scope.Kind), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// overQuota is what a turn comes to whose values do not fit any more.
+func (o Outcome) overQuota(err error) Outcome {
+	o.Failure = &Failure{Cause: "kv", Message: "what the turn has stored does not fit: " + err.Error()}
+	if o.Record != nil && o.Record.End != nil {
+		o.Record.End.Exit = o.Failure.Cause
+	}
+	return o
+}

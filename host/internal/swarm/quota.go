@@ -1,0 +1,185 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"skep/abi"
+)
+
+// ledger is what a tenant has under way in all its instances.
+type ledger struct {
+	load
+	// rows and tasks are what posts that are being accepted bring.
+	rows, tasks int
+}
+
+// demand is what somebody wants of a tenant's quota.
+type demand struct {
+	rows, tasks int
+	// keeps says that the store would keep more.
+	keeps bool
+}
+
+// excess says which quota a demand exceeds.
+type excess struct {
+	text string
+	// retry is when it may fit.
+	retry time.Duration
+}
+
+// Times after which a refused post may be tried again.
+const (
+	retrySoon    = 5 * time.Second
+	retryStorage = time.Hour
+)
+
+// reserve takes what a post needs of its tenant's quota and of its instance's
+// limits; free gives it back, once the post is accepted or has failed.
+func (r *Runtime) reserve(ctx context.Context, t *live, p Post) (free func(), err error) {
+	d, err := t.demand(p)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := r.footprint(ctx, t.key.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.room(ctx, t); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	over := r.exceeds(t.key.Tenant, d, kept)
+	if over == nil {
+		l := r.ledger(t.key.Tenant)
+		l.rows, l.tasks = l.rows+d.rows, l.tasks+d.tasks
+	}
+	r.mu.Unlock()
+	if over != nil {
+		r.leave(t.key.InstanceKey)
+		return nil, &Refusal{Kind: ErrLimit, Text: over.text, Retry: over.retry}
+	}
+	return func() {
+		r.leave(t.key.InstanceKey)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		l := r.ledger(t.key.Tenant)
+		l.rows, l.tasks = l.rows-d.rows, l.tasks-d.tasks
+		r.closeLedger(t.key.Tenant)
+	}, nil
+}
+
+// demand is what a post would need if it was accepted now. A resumed turn brings
+// nothing that was not counted when its message came.
+func (t *live) demand(p Post) (demand, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.MustExist && !t.exists {
+		return demand{}, refuse(ErrNotFound, "task '%s' not found", p.Task)
+	}
+	d := demand{rows: 1, keeps: true}
+	if p.Results != nil {
+		d = demand{}
+	}
+	if !t.exists || t.rec.State != StateRunning {
+		d.tasks = 1
+	}
+	return d, nil
+}
+
+// footprint reads what a tenant keeps, if a quota asks for it.
+func (r *Runtime) footprint(ctx context.Context, tenant string) (Footprint, error) {
+	q := r.quotas[tenant].Quota
+	if q.Storage <= 0 && q.MessagesPerDay <= 0 {
+		return Footprint{}, nil
+	}
+	f, err := r.store.Footprint(ctx, tenant)
+	if f.Day != dayOf(r.now()) {
+		f.Made = 0
+	}
+	return f, err
+}
+
+// exceeds checks a demand against a tenant's quota. The caller holds mu.
+func (r *Runtime) exceeds(tenant string, d demand, kept Footprint) *excess {
+	q := r.quotas[tenant].Quota
+	var has ledger
+	if l := r.ledgers[tenant]; l != nil {
+		has = *l
+	}
+	over := func(retry time.Duration, key, format string, n any) *excess {
+		return &excess{fmt.Sprintf("tenant %q has "+format+", its quota; raise [tenants.%s] %s", tenant, n, tenant, key), retry}
+	}
+	switch {
+	case q.Tasks > 0 && d.tasks > 0 && has.running+has.tasks+d.tasks > q.Tasks:
+		return over(retrySoon, "tasks or try later", "%d tasks running", has.running+has.tasks)
+	case q.Queue > 0 && d.rows > 0 && has.waiting+has.rows+d.rows > q.Queue:
+		return over(retrySoon, "queue or try later", "%d messages waiting", has.waiting+has.rows)
+	case q.MessagesPerDay > 0 && d.rows > 0 && kept.Made+int64(has.rows+d.rows) > q.MessagesPerDay:
+		return over(untilTomorrow(r.now()), "messages_per_day or try tomorrow (UTC)", "made %d messages today", kept.Made)
+	case q.Storage > 0 && d.keeps && kept.Bytes >= q.Storage:
+		return over(retryStorage, "storage, or shorten [store] history_retention", "%d bytes stored", kept.Bytes)
+	}
+	return nil
+}
+
+// ledger returns a tenant's, new or not. The caller holds mu.
+func (r *Runtime) ledger(tenant string) *ledger {
+	l := r.ledgers[tenant]
+	if l == nil {
+		l = &ledger{}
+		r.ledgers[tenant] = l
+	}
+	return l
+}
+
+// closeLedger forgets the ledger of a tenant of which nothing is under way. The
+// caller holds mu.
+func (r *Runtime) closeLedger(tenant string) {
+	if l := r.ledgers[tenant]; l != nil && *l == (ledger{}) {
+		delete(r.ledgers, tenant)
+	}
+}
+
+// fits checks what a turn is about to send, or to keep with no rows, against its
+// tenant's quota. Turns that run beside it may use it up as well; what they have
+// sent is kept.
+func (t *Turn) fits(op abi.Op, rows int) *abi.Error {
+	if t.again != nil {
+		return nil // it was decided then
+	}
+	kept, err := t.rt.footprint(t.rt.life, t.task.key.Tenant)
+	if err != nil {
+		return abi.Errorf(abi.CodeInternal, op, "store", "the quota of tenant %q cannot be read", t.task.key.Tenant)
+	}
+	d := demand{rows: rows, keeps: true}
+	if rows > 0 {
+		d.rows += t.made()
+	}
+	t.rt.mu.Lock()
+	defer t.rt.mu.Unlock()
+	if over := t.rt.exceeds(t.task.key.Tenant, d, kept); over != nil {
+		return abi.Errorf(abi.CodeLimit, op, "quota", "%s", over.text)
+	}
+	return nil
+}
+
+// made counts the rows that the turn has staged.
+func (t *Turn) made() int {
+	n := len(t.timers)
+	for _, e := range t.staged {
+		n += len(e.recipients)
+	}
+	return n
+}
+
+// day is the length of a day of UTC.
+const day = 24 * time.Hour
+
+// dayOf numbers the days of UTC.
+func dayOf(t time.Time) int64 { return t.Unix() / int64(day/time.Second) }
+
+func untilTomorrow(t time.Time) time.Duration {
+	return t.UTC().Truncate(day).Add(day).Sub(t)
+}

@@ -1,0 +1,231 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skep/host/internal/swarm"
+)
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func newTestModules(t *testing.T) *moduleStore {
+	t.Helper()
+	s, err := newModuleStore(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustKeep(t *testing.T, s *moduleStore, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := s.keep(digestOf(text), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestModuleCopies(t *testing.T) {
+	t.Parallel()
+	s := newTestModules(t)
+	mustKeep(t, s, "one", "two", "one")
+	if got, err := readModule(s.dir, digestOf("one")); string(got) != "one" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	path := modulePath(s.dir, digestOf("two"))
+	for name, want := range map[string]os.FileMode{s.dir: 0o700, path: 0o400} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+	for digest, want := range map[string]string{
+		digestOf("three"): "does not exist", "../lock": "not the digest", "": "not the digest", strings.ToUpper(digestOf("one")): "not the digest",
+	} {
+		if _, err := s.Module(t.Context(), digest); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want it to say %q", digest, err, want)
+		}
+	}
+}
+
+func TestDamagedModuleCopy(t *testing.T) {
+	t.Parallel()
+	s := newTestModules(t)
+	mustKeep(t, s, "one")
+	path := modulePath(s.dir, digestOf("one"))
+	overwrite(t, path, "two")
+	if m, err := s.Module(t.Context(), digestOf("one")); m != nil || err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("%v, %v", m, err)
+	}
+	overwrite(t, path, "cut")
+	overwrite(t, path, "short of it")
+	mustKeep(t, s, "one")
+	if got, err := readModule(s.dir, digestOf("one")); string(got) != "one" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := os.Chmod(path, 0o646); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readModule(s.dir, digestOf("one")); err == nil || !strings.Contains(err.Error(), "others could replace") {
+		t.Errorf("%v", err)
+	}
+}
+
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o400); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestModuleDirectory(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	dir := modulesDir(data)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, "x.part")
+	if err := os.WriteFile(left, nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newModuleStore(data, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was half-written stays: %v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newModuleStore(data, nil); err == nil || !strings.Contains(err.Error(), "others could replace") {
+		t.Errorf("%v", err)
+	}
+}
+
+// testRetention has a host's modules, which were left by earlier hosts.
+func testRetention(t *testing.T, texts ...string) *retention {
+	old := newTestModules(t)
+	mustKeep(t, old, texts...)
+	return &retention{
+		modules: &moduleStore{dir: old.dir, used: map[string]bool{}}, log: slog.New(slog.DiscardHandler),
+		prune: func(context.Context, time.Time, time.Time) (swarm.Pruned, error) { return swarm.Pruned{}, nil },
+		named: func(context.Context) (map[string]bool, error) { return map[string]bool{digestOf("named"): true}, nil },
+	}
+}
+
+func (r *retention) left(t *testing.T) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir(r.modules.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestUnnamedModulesGo(t *testing.T) {
+	t.Parallel()
+	r := testRetention(t, "named", "used", "old", "older")
+	mustKeep(t, r.modules, "used")
+	if err := os.WriteFile(filepath.Join(r.modules.dir, "README.wasm"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !r.round(t.Context(), time.Now()) || r.left(t) != 3 || r.dropped.Load() != 2 {
+		t.Errorf("%d left, %d dropped", r.left(t), r.dropped.Load())
+	}
+	for _, text := range []string{"named", "used"} {
+		if _, err := readModule(r.modules.dir, digestOf(text)); err != nil {
+			t.Error(err)
+		}
+	}
+	// Nothing has changed, so nothing is read again.
+	r.named = func(context.Context) (map[string]bool, error) { return nil, errors.New("read again") }
+	if !r.round(t.Context(), time.Now()) {
+		t.Error("the round failed")
+	}
+	r.prune = func(context.Context, time.Time, time.Time) (swarm.Pruned, error) {
+		return swarm.Pruned{Records: 1}, nil
+	}
+	if r.round(t.Context(), time.Now()) {
+		t.Error("the records were not read again")
+	}
+	if diff := cmp.Diff([]int64{1, 0, 2}, values3(r)); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+}
+
+func values3(r *retention) (out []int64) {
+	for _, c := range r.counters() {
+		out = append(out, c.Value)
+	}
+	return out
+}
+
+// An erased or damaged record must not cost a module that others name.
+func TestModulesStayWhenRecordsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := testRetention(t, "old")
+	r.named = func(context.Context) (map[string]bool, error) { return nil, errors.New("damaged") }
+	if r.round(t.Context(), time.Now()) || r.left(t) != 1 {
+		t.Errorf("%d left", r.left(t))
+	}
+}
+
+func TestRetentionRounds(t *testing.T) {
+	t.Parallel()
+	r := testRetention(t)
+	r.records, r.tasks = time.Hour, 0
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		begun := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		r.prune = func(ctx context.Context, records, tasks time.Time) (swarm.Pruned, error) {
+			if !tasks.IsZero() || time.Since(records) != time.Hour {
+				t.Errorf("prunes records before %v, tasks before %v", records, tasks)
+			}
+			at = append(at, time.Since(begun))
+			switch len(at) {
+			case 1: // more than a round takes
+				<-ctx.Done()
+				return swarm.Pruned{Records: 5}, context.Cause(ctx)
+			case 2:
+				return swarm.Pruned{}, errors.New("the disk is full")
+			case 5:
+				cancel()
+			}
+			return swarm.Pruned{}, nil
+		}
+		r.run(ctx)
+		// The start, after a round cut short, after an error, and at leisure.
+		for i, want := range []time.Duration{time.Minute, time.Minute + retainFor, time.Minute, 10 * time.Minute, 10 * time.Minute} {
+			last := time.Duration(0)
+			if i > 0 {
+				last = at[i-1]
+			}
+			if gap := at[i] - last; gap < want*8/10 || gap > want*12/10 {
+				t.Errorf("round %d begins %v after the one before, want about %v", i+1, gap, want)
+			}
+		}
+	})
+	if r.prunedRecords.Load() != 5 {
+		t.Errorf("%d records", r.prunedRecords.Load())
+	}
+}
