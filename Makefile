@@ -16,7 +16,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 20m
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference clean
+.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference conformance clean
 
 build: guests
 
@@ -82,6 +82,11 @@ guests-check: guests
 conform-reference:
 	@test -n "$(REF)" || { echo "usage: make conform-reference REF=directory-of-the-published-schemas"; exit 2; }
 	SKEP_REFERENCE=$(abspath $(REF)) $(GO) test ./host/internal/schema -run TestReference -count=1 -v
+
+# Runs the tests that name a statement of MAIL and writes spec/CONFORMANCE.md.
+conformance: guests
+	$(GO) test -json -count=1 -timeout 20m $$($(GO) run ./spec/conformance/table -list) > bin/conformance.json; \
+		code=$$?; $(GO) run ./spec/conformance/table -results bin/conformance.json && exit $$code
 
 clean:
 	rm -rf bin

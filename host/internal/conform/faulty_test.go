@@ -121,7 +121,9 @@ var notable = []struct {
 	{"a request nobody knows", "descriptor", `it asks for "moon"`, described(
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"moon","reason":"r","optional":true}]}`)},
 	{"an agent that always fails", "turns", "no turn was committed", guest().agent(i32(1))},
-	{"an agent that passes on everything", "unknown-members", "something else", guest().agent(
+	{"an agent that mails everything", "unknown-members", "with members added to the input op 1 (mail) says something else:\nusually mail {", guest().agent(
+		i32(0), i32(0), get(0), callf(inputRead), drop, ASK
+	{"an agent that passes on everything", "unknown-members", "with members added to the input the turn result says something else:\nusually {", guest().agent(
 		i32(0), i32(0), get(0), callf(inputRead), drop, i32(0), get(0), callf(outputWrite), drop, ok)},
 }
 

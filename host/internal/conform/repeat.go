@@ -86,7 +86,7 @@ func randomness(ctx context.Context, s *subject) finding {
 	}
 	f.detail = fmt.Sprintf("%d ids of turns that have nothing in common, none of them twice", seen)
 	if seen == 0 {
-		f.idle, f.detail = true, "no turn shows an id of its own"
+		f.idle, f.detail = true, "no turn shows an id but those it was told or took from op random"
 	}
 	return f
 }

@@ -18,10 +18,6 @@ import (
 	"strings"
 )
 
-// test is one test function: its package's directory in the repository, and its
-// name.
-type test struct{ dir, name string }
-
 var (
 	inText = regexp.MustCompile(`\b([RSG])-(\d{2,3})(?:\s+to\s+[RSG]-(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
@@ -34,11 +30,8 @@ func namedIn(name, doc string) (ids []string) {
 	}
 	for _, m := range inText.FindAllStringSubmatch(doc, -1) {
 		first, _ := strconv.Atoi(m[2])
-		last := first
-		if m[3] != "" {
-			last, _ = strconv.Atoi(m[3])
-		}
-		for n := first; n <= last; n++ {
+		last, _ := strconv.Atoi(m[3]) // 0 without a range
+		for n := first; n <= max(first, last); n++ {
 			ids = append(ids, fmt.Sprintf("%s-%0*d", m[1], len(m[2]), n))
 		}
 	}
@@ -46,9 +39,10 @@ func namedIn(name, doc string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// findTests lists the tests of the root module by the statements they name.
-func findTests(root string) (map[string][]test, error) {
-	tests := map[string][]test{}
+// findTests lists the tests of the root module by the statements they name. A test
+// is written DIRECTORY.NAME.
+func findTests(root string) (map[string][]string, error) {
+	tests := map[string][]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -66,12 +60,12 @@ func findTests(root string) (map[string][]test, error) {
 		return readTests(root, path, tests)
 	})
 	for _, of := range tests {
-		slices.SortFunc(of, func(a, b test) int { return strings.Compare(a.dir+" "+a.name, b.dir+" "+b.name) })
+		slices.Sort(of)
 	}
 	return tests, err
 }
 
-func readTests(root, path string, tests map[string][]test) error {
+func readTests(root, path string, tests map[string][]string) error {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
@@ -86,26 +80,27 @@ func readTests(root, path string, tests map[string][]test) error {
 			continue
 		}
 		for _, id := range namedIn(f.Name.Name, f.Doc.Text()) {
-			tests[id] = append(tests[id], test{filepath.ToSlash(dir), f.Name.Name})
+			tests[id] = append(tests[id], filepath.ToSlash(dir)+"."+f.Name.Name)
 		}
 	}
 	return nil
 }
 
 // arguments are those of go test that run all tests which name a statement.
-func arguments(tests map[string][]test) string {
+func arguments(tests map[string][]string) string {
 	names, dirs := map[string]bool{}, map[string]bool{}
 	for _, of := range tests {
 		for _, t := range of {
-			names[t.name], dirs["./"+t.dir] = true, true
+			dir, name, _ := strings.Cut(t, ".")
+			names[name], dirs["./"+dir] = true, true
 		}
 	}
 	return "-run ^(" + strings.Join(slices.Sorted(maps.Keys(names)), "|") + ")$ " + strings.Join(slices.Sorted(maps.Keys(dirs)), " ")
 }
 
 // readResults reads the output of go test -json: how each test ended.
-func readResults(r io.Reader) (map[test]string, error) {
-	went := map[test]string{}
+func readResults(r io.Reader) (map[string]string, error) {
+	went := map[string]string{}
 	for dec := json.NewDecoder(r); ; {
 		var e struct{ Action, Package, Test string }
 		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
@@ -115,13 +110,13 @@ func readResults(r io.Reader) (map[test]string, error) {
 		}
 		if e.Test != "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
 			_, dir, _ := strings.Cut(e.Package, "/")
-			went[test{dir, e.Test}] = e.Action
+			went[dir+"."+e.Test] = e.Action
 		}
 	}
 }
 
 // verdict is the worst end of some tests.
-func verdict(went map[test]string, of []test) string {
+func verdict(went map[string]string, of []string) string {
 	worst := "pass"
 	for _, t := range of {
 		switch how := went[t]; {

@@ -33,12 +33,12 @@ func run(root string, list bool, results string) error {
 		return err
 	}
 	if list {
-		fmt.Println(arguments(tests))
-		return nil
+		_, err = fmt.Println(arguments(tests))
+		return err
 	}
 	out, err := os.Open(results)
 	if err != nil {
-		return fmt.Errorf("-results: %w", err)
+		return err
 	}
 	defer out.Close()
 	went, err := readResults(out)
@@ -49,6 +49,6 @@ func run(root string, list bool, results string) error {
 	if err != nil {
 		return err
 	}
-	text := render(statements, tests, func(_ string, of []test) string { return verdict(went, of) })
-	return os.WriteFile(filepath.Join(root, filepath.FromSlash(tablePath)), []byte(text), 0o644)
+	text := render(statements, tests, func(_ string, of []string) string { return verdict(went, of) })
+	return os.WriteFile(filepath.Join(root, tablePath), []byte(text), 0o644)
 }

@@ -46,7 +46,7 @@ that name a statement, and from how they went. Edit those, not this file.
 `
 
 // render writes the table. result tells how the tests of a statement went.
-func render(chapters []chapter, tests map[string][]test, result func(id string, of []test) string) string {
+func render(chapters []chapter, tests map[string][]string, result func(id string, of []string) string) string {
 	var b strings.Builder
 	b.WriteString(preface)
 	for _, c := range chapters {
@@ -56,27 +56,8 @@ func render(chapters []chapter, tests map[string][]test, result func(id string, 
 			if of := tests[s.ID]; len(of) > 0 {
 				how = result(s.ID, of)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.ID, s.Level, s.Text, place(tests[s.ID]), how)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.ID, s.Level, s.Text, strings.Join(tests[s.ID], ", "), how)
 		}
-	}
-	return b.String()
-}
-
-// place names tests, each directory once.
-func place(of []test) string {
-	var b strings.Builder
-	dir := ""
-	for _, t := range of {
-		switch {
-		case t.dir != dir && dir != "":
-			b.WriteString("; " + t.dir + " ")
-		case t.dir != dir:
-			b.WriteString(t.dir + " ")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString(t.name)
-		dir = t.dir
 	}
 	return b.String()
 }

@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	}
 	for id, of := range tests {
 		if !known[id] {
-			t.Errorf("%s names %s, which is not in statements.json", place(of), id)
+			t.Errorf("%q name %s, which is not in statements.json", of, id)
 		}
 	}
 	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(tablePath)))
@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 	for _, m := range row.FindAllStringSubmatch(string(raw), -1) {
 		went[m[1]] = m[2]
 	}
-	want := render(chapters, tests, func(id string, _ []test) string {
+	want := render(chapters, tests, func(id string, _ []string) string {
 		if went[id] != "pass" {
 			t.Errorf("the table says %q of the tests of %s", went[id], id)
 		}
@@ -86,13 +86,13 @@ func TestVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, lazy, bad := test{"a", "TestGood"}, test{"a", "TestLazy"}, test{"b/c", "TestBad"}
+	good, lazy, bad := "a.TestGood", "a.TestLazy", "b/c.TestBad"
 	for _, c := range []struct {
-		of   []test
+		of   []string
 		want string
 	}{
-		{[]test{good}, "pass"}, {[]test{good, lazy}, "skip"}, {[]test{bad, lazy}, "fail"},
-		{[]test{lazy, bad}, "fail"}, {[]test{good, {"a", "TestNew"}}, "not run"},
+		{[]string{good}, "pass"}, {[]string{good, lazy}, "skip"}, {[]string{bad, lazy}, "fail"},
+		{[]string{lazy, bad}, "fail"}, {[]string{good, "a.TestNew"}, "not run"},
 	} {
 		if got := verdict(went, c.of); got != c.want {
 			t.Errorf("%v: %q, want %q", c.of, got, c.want)
@@ -105,7 +105,7 @@ func TestVerdict(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	got := arguments(map[string][]test{"R-001": {{"b", "TestB"}, {"a/c", "TestA"}}, "R-002": {{"b", "TestB"}}})
+	got := arguments(map[string][]string{"R-001": {"b.TestB", "a/c.TestA"}, "R-002": {"b.TestB"}})
 	if want := "-run ^(TestA|TestB)$ ./a/c ./b"; got != want {
 		t.Errorf("arguments %q, want %q", got, want)
 	}
