@@ -121,7 +121,9 @@ func (s *step) suspend(t *Turn, asks []Ask) {
 		names, args = append(names, a.Name), append(args, string(a.Args))
 	}
 	s.event("breakpoint_tool_call", fmt.Sprintf("agent %s used breakpoint tools %s with args: %s",
-		t.agent.Name, strings.Join(names, ", "), strings.Join(args, ", ")), map[string]any{"caller": t.agent.Name})
+		t.agent.Name, strings.Join(names, ", "), strings.Join(args, ", ")), map[string]any{
+		"caller": t.agent.Name, "calls": json.RawMessage(functionCalls(asks)), // a later suspension has no answer that shows them
+	})
 	if s.Task.State == StateRunning {
 		s.pause(t.agent.Name, asks)
 	}
