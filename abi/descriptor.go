@@ -1,12 +1,8 @@
 package abi
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"strconv"
 )
 
@@ -60,44 +56,83 @@ type Request struct {
 	Optional bool            `json:"optional,omitempty"`
 }
 
-// MaxDescriptor is the largest descriptor the host reads, in bytes.
-const MaxDescriptor = 256 << 10
+// Bounds of a descriptor, in bytes.
+const (
+	// MaxDescriptor is the largest descriptor the host reads.
+	MaxDescriptor = 256 << 10
+	// MaxDescription is the longest description, MaxReason the longest reason
+	// of a request, and MaxWord the longest of all other texts.
+	MaxDescription = 16 << 10
+	MaxReason      = 1 << 10
+	MaxWord        = 128
 
-var actionName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	maxDescriptorDepth = 64
+)
 
-// ParseDescriptor decodes and checks a descriptor. Unknown members pass, so
-// that an older host can read a newer module's descriptor.
+// ParseDescriptor decodes and checks a descriptor. Names of members are exact.
+// Unknown members pass, so that an older host can read a newer module's
+// descriptor.
 func ParseDescriptor(raw []byte) (*Descriptor, error) {
-	if len(raw) > MaxDescriptor {
-		return nil, fmt.Errorf("descriptor of %d bytes, at most %d", len(raw), MaxDescriptor)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	var d Descriptor
-	if err := dec.Decode(&d); err != nil {
+	d, err := parseDescriptor(raw)
+	if err != nil {
 		return nil, fmt.Errorf("descriptor: %w", err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("descriptor: more than one JSON value")
+	if d.ABI != Version {
+		return nil, Mismatch("the descriptor", strconv.Itoa(d.ABI))
 	}
-	return &d, d.check()
+	if err := d.check(); err != nil {
+		return nil, fmt.Errorf("descriptor: %w", err)
+	}
+	return d, nil
 }
 
-func (d *Descriptor) check() error {
-	if d.ABI != Version {
-		return Mismatch("the descriptor", strconv.Itoa(d.ABI))
+// parseDescriptor decodes a descriptor of this version; of another one it tells
+// the version alone.
+func parseDescriptor(raw []byte) (*Descriptor, error) {
+	if len(raw) > MaxDescriptor {
+		return nil, fmt.Errorf("%d bytes, at most %d", len(raw), MaxDescriptor)
 	}
-	if d.Name == "" || d.Version == "" {
-		return errors.New("descriptor: name and version are mandatory")
+	if Deeper(raw, maxDescriptorDepth) {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDescriptorDepth)
 	}
-	for _, a := range d.Actions {
-		if !actionName.MatchString(a.Name) {
-			return fmt.Errorf("descriptor: action name %q does not match %s", a.Name, actionName)
+	o, err := openObject(raw, "abi", "name", "version", "description", "agents", "actions", "requests")
+	if err != nil {
+		return nil, err
+	}
+	if path, twice := namedTwice(raw); twice {
+		return nil, fmt.Errorf("%s is there twice", path)
+	}
+	d := &Descriptor{ABI: o.number("abi")}
+	if *o.fault == nil && d.ABI == Version {
+		d.read(o)
+	}
+	return d, *o.fault
+}
+
+func (d *Descriptor) read(o object) {
+	d.Name, d.Version, d.Description = o.text("name"), o.text("version"), o.text("description")
+	o.objects("agents", []string{"name", "description", "params", "capabilities", "roles", "capacity"}, func(o object) {
+		a := AgentDescriptor{
+			Name: o.text("name"), Description: o.text("description"), Params: o.raw("params"),
+			Roles: o.texts("roles"), Capacity: o.number("capacity"),
 		}
-	}
-	for _, r := range d.Requests {
-		if r.Allow == "" || r.Reason == "" {
-			return errors.New("descriptor: every request names what it asks for (allow) and why (reason)")
-		}
-	}
-	return nil
+		o.objects("capabilities", []string{"id", "version", "description", "input_schema", "output_schema"}, func(o object) {
+			a.Capabilities = append(a.Capabilities, Capability{
+				ID: o.text("id"), Version: o.text("version"), Description: o.text("description"),
+				InputSchema: o.raw("input_schema"), OutputSchema: o.raw("output_schema"),
+			})
+		})
+		d.Agents = append(d.Agents, a)
+	})
+	o.objects("actions", []string{"name", "description", "parameters", "timeout", "idempotent"}, func(o object) {
+		d.Actions = append(d.Actions, ActionDescriptor{
+			Name: o.text("name"), Description: o.text("description"), Parameters: o.raw("parameters"),
+			Timeout: o.text("timeout"), Idempotent: o.flag("idempotent"),
+		})
+	})
+	o.objects("requests", []string{"allow", "value", "reason", "optional"}, func(o object) {
+		d.Requests = append(d.Requests, Request{
+			Allow: o.text("allow"), Value: o.raw("value"), Reason: o.text("reason"), Optional: o.flag("optional"),
+		})
+	})
 }

@@ -3,10 +3,7 @@ package capability
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"skep/abi"
 	"skep/host/internal/egress"
@@ -108,16 +105,13 @@ const (
 // parseResult decodes what a turn has written. Nothing is legal and changes
 // nothing.
 func parseResult(raw []byte) (abi.TurnResult, error) {
-	var r abi.TurnResult
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
-		return r, nil
+		return abi.TurnResult{}, nil
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, fmt.Errorf("the turn's result is not JSON of the right shape: %w", err)
-	}
-	if !utf8.Valid(raw) {
-		return r, errors.New("the turn's result is not UTF-8")
+	r, err := abi.ParseTurnResult(raw)
+	if err != nil {
+		return r, fmt.Errorf("the turn's result: %w", err)
 	}
 	if abi.Deeper(r.State, maxStateDepth) {
 		return r, fmt.Errorf("the turn's state is nested deeper than %d levels", maxStateDepth)

@@ -163,6 +163,9 @@ func (o *ops) kvCas(_ context.Context, req []byte) (change, *abi.Error) {
 	if fault == nil && o.turn.KVStaged(kind, ask.Key) {
 		fault = abi.Errorf(abi.CodeConflict, abi.OpKVCas, "staged", "the turn has already put or deleted the key %.64q", ask.Key)
 	}
+	if fault == nil && ask.Value != nil {
+		fault = o.turn.MayKeep(abi.OpKVCas)
+	}
 	if fault != nil {
 		return change{}, fault
 	}

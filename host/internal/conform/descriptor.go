@@ -101,28 +101,3 @@ func checkAction(f *finding, a abi.ActionDescriptor) {
 		f.problemf("the timeout of action %s is %q, not a time such as 5s", a.Name, a.Timeout)
 	}
 }
-
-// grants are the keys a request can name, with a value for each that fits.
-var grants = []string{"llm", "http", "kv", "secrets"}
-
-// checkRequest wants a value in the form of swarm.toml's allow.
-func checkRequest(f *finding, r abi.Request) {
-	if !slices.Contains(grants, r.Allow) {
-		f.notef("it asks for %q, which no host of this version knows", r.Allow)
-		return
-	}
-	if r.Value == nil {
-		return
-	}
-	if r.Allow == "kv" {
-		var scope string
-		if json.Unmarshal(r.Value, &scope) != nil || !slices.Contains([]string{"task", "agent", "instance"}, scope) {
-			f.problemf("the request for kv has the value %s, not \"task\", \"agent\" or \"instance\"", clip(string(r.Value)))
-		}
-		return
-	}
-	var list []string
-	if json.Unmarshal(r.Value, &list) != nil || slices.Contains(list, "") {
-		f.problemf("the request for %s has the value %s, not a list of texts", r.Allow, clip(string(r.Value)))
-	}
-}

@@ -18,6 +18,11 @@ func described(section string) []byte {
 	return b.agent(ok)
 }
 
+// asking makes one that asks for a grant it could do without.
+func asking(allow, value string) []byte {
+	return described(`{"abi":1,"name":"a","version":"1","requests":[{"allow":"` + allow + `","value":` + value + `,"reason":"r","optional":true}]}`)
+}
+
 // faults are guests with one fault each, and the check that must find it.
 var faults = []struct {
 	name, check, text string
@@ -73,6 +78,18 @@ var faults = []struct {
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"kv","value":"all","reason":"r","optional":true}]}`)},
 	{"bad hosts", "descriptor", "the request for http", described(
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"http","value":"x","reason":"r","optional":true}]}`)},
+	{"no hosts", "descriptor", "not a list of texts", asking("http", `[]`)},
+	{"a host twice", "descriptor", "twice", asking("http", `["https://a.b","https://a.b"]`)},
+	{"hosts without a scheme", "descriptor", `names "*": it must be as in`, asking("http", `["*"]`)},
+	{"a scheme of files", "descriptor", `"file:///etc": it must be as in`, asking("http", `["file:///etc"]`)},
+	{"credentials in a host", "descriptor", "must not hold credentials", asking("http", `["https://user:word@api.example.com"]`)},
+	{"a query in a host", "descriptor", "a query or a fragment", asking("http", `["https://api.example.com/?x=1"]`)},
+	{"a strange method", "descriptor", `"get" is not a method`, asking("http", `["get https://api.example.com"]`)},
+	{"a star in a host", "descriptor", `"api.*.com" is no host`, asking("http", `["https://api.*.com"]`)},
+	{"no host", "descriptor", `"" is no host`, asking("http", `["https:///v1"]`)},
+	{"a port too high", "descriptor", `"70000" is no port`, asking("http", `["https://a.b:70000"]`)},
+	{"a secret with a space", "descriptor", `names "my key": a name matches`, asking("secrets", `["my key"]`)},
+	{"a model without a name", "descriptor", "a name matches", asking("llm", `["-"]`)},
 	{"a guest in name only", "vectors", "echo", described(`{"abi":1,"name":"conform","version":"1"}`)},
 }
 
@@ -122,7 +139,8 @@ var notable = []struct {
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"moon","reason":"r","optional":true}]}`)},
 	{"an agent that always fails", "turns", "no turn was committed", guest().agent(i32(1))},
 	{"an agent that mails everything", "unknown-members", "with members added to the input op 1 (mail) says something else:\nusually mail {", guest().agent(
-		i32(0), i32(0), get(0), callf(inputRead), drop, ASK
+		i32(0), i32(0), get(0), callf(inputRead), drop,
+		i32(10), i32(0), get(0), i32(32768), i32(1024), callf(call), drop, ok)},
 	{"an agent that passes on everything", "unknown-members", "with members added to the input the turn result says something else:\nusually {", guest().agent(
 		i32(0), i32(0), get(0), callf(inputRead), drop, i32(0), get(0), callf(outputWrite), drop, ok)},
 }
@@ -143,5 +161,19 @@ func TestNotes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A request that a host takes is no fault.
+func TestGoodRequests(t *testing.T) {
+	t.Parallel()
+	for _, wasm := range [][]byte{
+		asking("http", `["https://api.example.com","GET,POST https://*.example.com:8443/v1","https://*","http://[::1]:80","http://127.0.0.1","http://localhost/"]`),
+		asking("secrets", `["weather_key","a-2"]`),
+		asking("llm", `["default"]`),
+		asking("kv", `"instance"`),
+		asking("http", `null`),
+	} {
+		passes(t, tried(t, wasm, sandbox.Options{}))
 	}
 }

@@ -74,13 +74,13 @@ func window(text string, from int) string {
 	text = text[from:]
 	if len(text) > shownText {
 		n := shownText
-		for !utf8.RuneStart(text[n]) {
+		for n > 0 && !utf8.RuneStart(text[n]) {
 			n--
 		}
 		text, after = text[:n], "…"
 	}
-	if text == "" {
-		return before + "nothing"
+	if before+text+after == "" {
+		return "nothing"
 	}
 	return before + text + after
 }
