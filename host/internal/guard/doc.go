@@ -13,7 +13,7 @@
 //     directories further up may be anybody's (a checkout that is mounted into a
 //     container), though not what lies in a sticky one.
 //
-// A module's file obeys both, and what is read is what was judged. A directory
+// A module's file obeys both, and what is read is what was judged, up to a size. A directory
 // that skep keeps for itself must not be writable for any group, nor sticky. On
 // systems without Unix permissions nothing is refused.
 package guard

@@ -2,9 +2,7 @@ package guard
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strings"
 )
 
@@ -80,10 +78,6 @@ func octal(m fs.FileMode) uint32 {
 // one that does not exist it judges those that do.
 func Dir(path string) error { return current().dir(path) }
 
-// ReadFile reads a regular file, unless others could replace it: then it
-// returns an *Error. The bytes are of the file that was judged.
-func ReadFile(path string) ([]byte, error) { return current().readFile(path) }
-
 func (u user) dir(path string) error {
 	w, err := u.walk(path)
 	if err != nil {
@@ -93,34 +87,4 @@ func (u user) dir(path string) error {
 		w.last().own = true // what is put beside ours may be taken for it
 	}
 	return w.verdict(path)
-}
-
-func (u user) readFile(path string) (_ []byte, err error) {
-	w, err := u.walk(path)
-	if err != nil {
-		return nil, err
-	}
-	if w.missing {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	}
-	if w.file == "" {
-		return nil, fmt.Errorf("%s is a directory, not a file", path)
-	}
-	f, err := os.OpenFile(w.file, openFlags, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	w.add(w.file, info)
-	if err := w.verdict(path); err != nil {
-		return nil, err
-	}
-	return io.ReadAll(f)
 }

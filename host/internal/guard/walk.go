@@ -34,7 +34,8 @@ type walk struct {
 	places  []place
 	links   []place // those in sticky places
 	file    string  // what the path ends at, if that is no directory
-	missing bool    // it does not exist
+	kind    fs.FileMode
+	missing bool // it does not exist
 }
 
 // walk follows a path and notes what it leads through.
@@ -67,7 +68,7 @@ func (u user) walk(path string) (*walk, error) {
 			return nil, err
 		case info.Mode()&fs.ModeSymlink != 0:
 			if links++; links > maxLinks {
-				return nil, fmt.Errorf("%s: too many symbolic links", path)
+				return nil, &UnfitError{Path: path, Reason: fmt.Sprintf("leads through more than %d symbolic links", maxLinks)}
 			}
 			if at, left, err = w.follow(at, next, info, left); err != nil {
 				return nil, err
@@ -76,9 +77,9 @@ func (u user) walk(path string) (*walk, error) {
 			at = next
 			w.add(next, info)
 		case len(left) > 0:
-			return nil, fmt.Errorf("%s is not a directory", next)
+			return nil, &UnfitError{Path: next, Reason: "is not a directory"}
 		default:
-			w.file = next
+			w.file, w.kind = next, info.Mode()
 		}
 	}
 	return w, nil

@@ -1,13 +1,20 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
+	"golang.org/x/sys/cpu"
 
 	"skep/host/internal/guard"
 	"skep/host/internal/wasmbin"
@@ -29,20 +36,118 @@ func cacheVersion() string {
 			}
 		}
 	}
-	return fmt.Sprintf("wazero-%s-meter-%s-%s", version, wasmbin.Version, runtime.GOARCH)
+	return fmt.Sprintf("wazero-%s-meter-%s-%s-%s", version, wasmbin.Version, runtime.GOARCH, processor())
 }
 
-// openCache opens the cache below dir for this version.
-func openCache(dir string) (wazero.CompilationCache, error) {
-	sub := filepath.Join(dir, cacheVersion())
-	if err := os.MkdirAll(sub, 0o700); err != nil {
+// processor tells processors apart by all they can do. What wazero asks of them
+// is among it, and may be more in its next version.
+func processor() string {
+	h := fnv.New32a()
+	fmt.Fprint(h, cpu.X86, cpu.ARM64) // a hash takes everything
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// cache keeps compiled modules in a directory. A module has an entry there,
+// which is wazero's, and a mark, which is ours and says what its entry is. Only
+// what is marked is used.
+type cache struct {
+	dir     string // of this version
+	entries string // the directory in it where wazero looks
+	log     *slog.Logger
+	wazero.CompilationCache
+	// temporary is removed with the cache; empty for one that stays.
+	temporary string
+}
+
+// openCache opens the cache below root for this version, and makes it.
+func openCache(root string, log *slog.Logger) (*cache, error) {
+	c := &cache{dir: filepath.Join(root, cacheVersion()), log: log}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, err
 	}
 	// Whoever can write to them chooses the code that runs.
-	for _, d := range []string{dir, sub} {
+	for _, d := range []string{root, c.dir} {
 		if err := guard.Dir(d); err != nil {
 			return nil, err
 		}
 	}
-	return wazero.NewCompilationCacheWithDir(sub)
+	name, err := wazerosName(c.dir)
+	if err != nil { // a cache that is only read
+		name, err = wazerosName("")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.entries = filepath.Join(c.dir, name)
+	if err := guard.Dir(c.entries); err != nil {
+		return nil, err
+	}
+	if err := c.sweep(); err != nil {
+		return nil, err
+	}
+	c.CompilationCache, err = wazero.NewCompilationCacheWithDir(c.dir)
+	return c, err
+}
+
+// temporaryCache is one that is gone when it is closed.
+func temporaryCache(log *slog.Logger) (*cache, error) {
+	dir, err := os.MkdirTemp("", "skep-cache-")
+	if err != nil {
+		return nil, fmt.Errorf("there is no directory to compile modules in, and none for temporary files: %w; set TMPDIR to one that can be written to", err)
+	}
+	c, err := openCache(dir, log)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	c.temporary = dir
+	return c, nil
+}
+
+// wazerosName is how wazero calls the directory in which it looks. It tells only
+// by making one: in a directory below in, or below that for temporary files.
+func wazerosName(in string) (name string, err error) {
+	trial, err := os.MkdirTemp(in, stages)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(trial)) }()
+	if _, err := wazero.NewCompilationCacheWithDir(trial); err != nil {
+		return "", err
+	}
+	made, err := os.ReadDir(trial)
+	if err == nil && len(made) != 1 {
+		err = fmt.Errorf("wazero makes %d directories for a cache, not one", len(made))
+	}
+	if err != nil {
+		return "", err
+	}
+	return made[0].Name(), nil
+}
+
+// stages are where modules are compiled into, and abandoned how old one is that
+// nobody works in any more.
+const (
+	stages    = "skep-stage-"
+	abandoned = time.Hour
+)
+
+// sweep removes stages of processes that were killed.
+func (c *cache) sweep() error {
+	left, err := os.ReadDir(c.dir)
+	for _, d := range left {
+		info, gone := d.Info()
+		if gone == nil && strings.HasPrefix(d.Name(), stages) && time.Since(info.ModTime()) > abandoned {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, d.Name())))
+		}
+	}
+	return err
+}
+
+// Close frees the code, and removes a temporary cache.
+func (c *cache) Close(ctx context.Context) error {
+	err := c.CompilationCache.Close(ctx)
+	if c.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(c.temporary))
+	}
+	return err
 }

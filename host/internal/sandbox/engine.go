@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// CacheDir keeps compiled modules between runs. It is made with mode 0700
 	// when missing, and refused when others can write to it: what lies there
-	// is executed. Empty keeps nothing.
+	// is executed. Empty keeps nothing: with a Child there is a temporary one.
 	CacheDir string
 	// Child compiles modules that are not trusted; nil compiles them in this
 	// process.
@@ -44,14 +44,12 @@ type Options struct {
 // Engine compiles modules and keeps them, their images and idle instances. It is
 // safe for concurrent use.
 type Engine struct {
-	caps   wasmbin.Caps
-	secret []byte
-	log    *slog.Logger
-	cache  wazero.CompilationCache // nil without a directory
-	// cacheDir and child are for modules of strangers.
-	cacheDir string
-	child    *Child
-	runtime  wazero.Runtime
+	caps    wasmbin.Caps
+	secret  []byte
+	log     *slog.Logger
+	cache   *cache // nil without a directory and a child
+	child   *Child // for modules of strangers
+	runtime wazero.Runtime
 	// instances is the configuration of every instance: nameless, and nothing
 	// runs by itself.
 	instances wazero.ModuleConfig
@@ -83,20 +81,31 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if e.caps == (wasmbin.Caps{}) {
 		e.caps = wasmbin.DefaultCaps()
 	}
+	if err := e.openCache(o); err != nil {
+		return nil, fmt.Errorf("sandbox: compile cache: %w", err)
+	}
 	config := runtimeConfig()
-	if o.CacheDir != "" {
-		cache, err := openCache(o.CacheDir)
-		if err != nil {
-			return nil, fmt.Errorf("sandbox: compile cache: %w", err)
-		}
-		e.cache, e.cacheDir, e.child = cache, o.CacheDir, o.Child
-		config = config.WithCompilationCache(cache)
+	if e.cache != nil {
+		config = config.WithCompilationCache(e.cache.CompilationCache)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	if err := offer(ctx, e.runtime); err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), e.Close(ctx))
 	}
 	return e, nil
+}
+
+// openCache opens the cache that the options ask for. A child has no other way
+// to hand code over.
+func (e *Engine) openCache(o Options) (err error) {
+	e.child = o.Child
+	switch {
+	case o.CacheDir != "":
+		e.cache, err = openCache(o.CacheDir, e.log)
+	case o.Child != nil:
+		e.cache, err = temporaryCache(e.log)
+	}
+	return err
 }
 
 // Close waits for running turns and frees all instances, images and modules.

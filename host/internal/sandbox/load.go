@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"skep/abi"
+	"skep/host/internal/guard"
 	"skep/host/internal/wasmbin"
 )
 
@@ -31,6 +32,7 @@ type Step string
 
 // The steps, in order.
 const (
+	StepRead     Step = "read"
 	StepDigest   Step = "digest"
 	StepAdmit    Step = "admit"
 	StepABI      Step = "abi"
@@ -58,7 +60,8 @@ func (e *LoadError) Error() string {
 func (e *LoadError) Unwrap() error { return e.Err }
 
 // Load checks, compiles and describes a module, or returns the one it has of
-// the same bytes. A refusal is a *LoadError.
+// the same bytes. A refusal is a *LoadError; what keeps any module from being
+// compiled is a *CompileError, or a *guard.Error of the compile cache.
 func (e *Engine) Load(ctx context.Context, src Source) (*Module, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -78,15 +81,27 @@ func (e *Engine) Load(ctx context.Context, src Source) (*Module, error) {
 	}
 	m, err := e.make(ctx, src, digest)
 	if err != nil {
-		err.Name = src.Name
-		return nil, err
+		return nil, named(err, src.Name)
 	}
 	s.module = m
 	return m, nil
 }
 
+// named puts a module's name into the error it was met with.
+func named(err error, name string) error {
+	var refused *LoadError
+	var fault *CompileError
+	switch {
+	case errors.As(err, &refused):
+		refused.Name = name
+	case errors.As(err, &fault):
+		fault.Name = name
+	}
+	return err
+}
+
 // make turns bytes into a module, step by step.
-func (e *Engine) make(ctx context.Context, src Source, digest string) (*Module, *LoadError) {
+func (e *Engine) make(ctx context.Context, src Source, digest string) (*Module, error) {
 	admitted, err := wasmbin.Admit(src.Wasm, e.caps)
 	if err != nil {
 		return nil, refusal(StepAdmit, err)
@@ -99,7 +114,12 @@ func (e *Engine) make(ctx context.Context, src Source, digest string) (*Module, 
 		return nil, refusal(StepMeter, err)
 	}
 	compiled, err := e.compile(ctx, bare.Wasm, src.Trusted)
-	if err != nil {
+	var fault *CompileError
+	var weak *guard.Error
+	switch {
+	case errors.As(err, &fault), errors.As(err, &weak):
+		return nil, err
+	case err != nil:
 		return nil, refusal(StepCompile, err)
 	}
 	m := newModule(e, digest, admitted, bare)
@@ -111,17 +131,29 @@ func (e *Engine) make(ctx context.Context, src Source, digest string) (*Module, 
 	return m, nil
 }
 
-// compile compiles a metered module. A stranger's goes through the child first,
-// which fills the cache; without a cache there is no way to hand code over.
+// compile compiles a metered module. With a cache the code goes there first, that
+// of a stranger's module through the child.
 func (e *Engine) compile(ctx context.Context, metered []byte, trusted bool) (wazero.CompiledModule, error) {
-	if e.child != nil && e.cache != nil && !trusted {
-		if err := e.child.compile(ctx, e.cacheDir, metered); err != nil {
-			return nil, err
+	if e.cache == nil {
+		compiled, err := e.runtime.CompileModule(ctx, metered)
+		return compiled, judged(err)
+	}
+	err := e.cache.fill(ctx, metered, func(ctx context.Context, dir string) error {
+		if e.child != nil && !trusted {
+			return e.child.withDefaults().run(ctx, dir, metered)
 		}
+		err := compileInto(ctx, metered, dir)
+		if err != nil && !errors.Is(err, errInvalid) {
+			return &CompileError{Dir: dir, Err: err}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	compiled, err := e.runtime.CompileModule(ctx, metered)
-	if err != nil {
-		return nil, fmt.Errorf("%w; the module is not valid WebAssembly", err)
+	if err != nil { // it was compiled once
+		return nil, &CompileError{Dir: e.cache.dir, Err: err}
 	}
 	return compiled, nil
 }

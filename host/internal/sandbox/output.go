@@ -1,11 +1,8 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"skep/abi"
@@ -16,16 +13,9 @@ func checkOutput(out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}
-	var result *abi.TurnResult
-	dec := json.NewDecoder(bytes.NewReader(out))
-	if err := dec.Decode(&result); err != nil {
+	result, err := abi.ParseTurnResult(out)
+	if err != nil {
 		return fmt.Errorf("bad output: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("bad output: more than one JSON value")
-	}
-	if result == nil {
-		return errors.New("bad output: null is not a turn result")
 	}
 	if len(result.State) > abi.MaxState {
 		return fmt.Errorf("bad output: a state of %d bytes, at most %d", len(result.State), abi.MaxState)

@@ -20,6 +20,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(CompileChild(context.Background(), os.Stdin, os.Stderr, os.Args[2:]))
 	}
+	if len(os.Args) > 1 && spoiled[os.Args[1]] != nil {
+		spoiled[os.Args[1]]()
+		os.Exit(CompileChild(context.Background(), os.Stdin, os.Stderr, os.Args[2:]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == growArg {
 		if err := grow(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

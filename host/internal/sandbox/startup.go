@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os"
 )
 
 // Startup is what an instance is when its first turn may begin.
@@ -73,11 +72,4 @@ func (s *Startup) capture(r *run) *Exit {
 		s.Reset = ResetPages
 	}
 	return nil
-}
-
-// Compiled reports whether a compile cache has a stranger's module from an
-// earlier load. It is not told of modules that are trusted.
-func Compiled(cacheDir string, metered []byte) bool {
-	_, err := os.Stat(compiledMark(cacheDir, metered))
-	return err == nil
 }

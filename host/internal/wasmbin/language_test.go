@@ -90,7 +90,9 @@ func TestLanguageOfGuests(t *testing.T) {
 func TestLanguageByLayout(t *testing.T) {
 	t.Parallel()
 	const usual = 1024 + 64<<10
-	global := func(mutable byte, value uint64) []byte { return cat([]byte{0x7f, mutable, 0x41}, sleb(int64(value)), []byte{0x0b}) }
+	global := func(mutable byte, value uint64) []byte {
+		return cat([]byte{0x7f, mutable, 0x41}, sleb(int64(value)), []byte{0x0b})
+	}
 	table := []byte{1, 0x70, 1, 1, 1}
 	data := func(offset uint64) []byte { return cat([]byte{1, 0, 0x41}, sleb(int64(offset)), []byte{0x0b, 1, 'x'}) }
 	tests := []struct {

@@ -48,7 +48,7 @@ const (
 	costVector   = 500
 	costAccess   = 1800 // to the memory
 	costDivision = 1500
-	costConvert  = 2300 // to integers
+	costConvert  = 3000 // to integers
 	costTable    = 1600
 	costIndirect = 4000 // more than another call
 	costEdge     = 550

@@ -1,6 +1,6 @@
 ;; attacks: a descriptor nested 200,000 deep
 ;; expect: refused describe
-;; error: descriptor: invalid character '[' exceeded max depth
+;; error: descriptor: nested deeper than 64 levels
 ;; descriptor: none
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))

@@ -1,6 +1,6 @@
 ;; attacks: a result that is an array
 ;; expect: failed
-;; error: bad output: json: cannot unmarshal array into Go value of type abi.TurnResult
+;; error: bad output: must be an object, not a list
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,6 +1,6 @@
 ;; attacks: a state nested a million deep
 ;; expect: failed
-;; error: bad output: invalid character '[' exceeded max depth
+;; error: bad output: not JSON: invalid character '[' exceeded max depth
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 16)

@@ -1,6 +1,6 @@
 ;; attacks: notes that are no texts
 ;; expect: failed
-;; error: bad output: json: cannot unmarshal object into Go struct field TurnResult.notes of type string
+;; error: bad output: notes[0] must be a text, not an object
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)

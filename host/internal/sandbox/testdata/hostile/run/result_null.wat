@@ -1,6 +1,6 @@
 ;; attacks: a result that is null
 ;; expect: failed
-;; error: bad output: null is not a turn result
+;; error: bad output: must be an object, not null
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)

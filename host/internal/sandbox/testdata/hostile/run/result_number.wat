@@ -1,6 +1,6 @@
 ;; attacks: a number that no machine can hold, as a note
 ;; expect: failed
-;; error: bad output: json: cannot unmarshal number into Go struct field TurnResult.notes of type string
+;; error: bad output: notes[0] must be a text, not the number 1e999999999
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)
