@@ -37,6 +37,30 @@ type eventData struct {
 	Response    *string         `json:"response"`
 }
 
+// MarshalJSON writes the event in the form in which a task's record holds it,
+// with the payload as JSON: {"id","event","data"}. Reading it gives the same
+// event.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type data struct {
+		Timestamp   string          `json:"timestamp"`
+		Description string          `json:"description,omitempty"`
+		Extra       json.RawMessage `json:"extra_data,omitempty"`
+		Response    *string         `json:"response,omitempty"`
+	}
+	out := struct {
+		ID    *int64 `json:"id"`
+		Event string `json:"event"`
+		Data  data   `json:"data"`
+	}{nil, e.Name, data{e.Timestamp, e.Description, e.Extra, nil}}
+	if e.Cursor > 0 {
+		out.ID = &e.Cursor
+	}
+	if e.Ends() {
+		out.Data.Response = &e.Response
+	}
+	return json.Marshal(out)
+}
+
 // newEvent decodes an event.
 func newEvent(f frame) (Event, error) {
 	e := Event{Name: f.name}

@@ -25,6 +25,16 @@ type Task struct {
 	Usage     Usage  `json:"usage"`
 	// Answer is what an ended task ended with. Only [Client.Task] gives it.
 	Answer string `json:"answer"`
+	// Instance is the role and id of the principal whose task it is.
+	Instance string `json:"instance"`
+	// Updated is when the task last changed, and Cursor its last event then.
+	Updated string `json:"updated"`
+	Cursor  int64  `json:"cursor"`
+	// Finish is the subject of the message that ended or paused the task.
+	Finish string `json:"finish_subject"`
+	// Ended is when the task ended, empty while it runs or is paused. Only
+	// [Client.Task] gives it.
+	Ended string `json:"ended"`
 	// Events is the task's log, oldest first. Only [Client.Record] gives it.
 	Events []Event `json:"events"`
 	// Raw is what the host wrote.
@@ -150,30 +160,6 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	var ignored json.RawMessage
 	_, err := c.do(ctx, call{method: http.MethodPost, path: taskPath(id) + "/cancel"}, &ignored)
 	return err
-}
-
-// History is a page of what an agent remembers of a task.
-type History struct {
-	Task    string            `json:"task_id"`
-	Agent   string            `json:"agent"`
-	Entries []json.RawMessage `json:"entries"`
-	// Next is where the next page begins, nil after the last.
-	Next *int64 `json:"next"`
-}
-
-// History returns up to limit entries that come after a position, 0 for the
-// first. A limit of 0 leaves the size of the page to the host.
-func (c *Client) History(ctx context.Context, id, agent string, after int64, limit int) (History, error) {
-	query := url.Values{"agent": {agent}}
-	if after > 0 {
-		query.Set("after", strconv.FormatInt(after, 10))
-	}
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	var h History
-	_, err := c.do(ctx, call{method: http.MethodGet, path: taskPath(id) + "/history?" + query.Encode()}, &h)
-	return h, err
 }
 
 const tasksPath = "/skep/v1/tasks"

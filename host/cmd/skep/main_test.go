@@ -61,6 +61,7 @@ func setup(env *testscript.Env, cache string) error {
 		return err
 	}
 	env.Setenv("PLUGINS", filepath.Join(guests.Root(), "bin", "plugins"))
+	env.Setenv("HOSTILE", filepath.Join(guests.Root(), "host", "internal", "sandbox", "testdata", "hostile"))
 	env.Setenv("GUESTS", filepath.Join(guests.Root(), "spec", "conformance", "guests"))
 	env.Setenv("XDG_CACHE_HOME", home)
 	env.Setenv("TMPDIR", filepath.Join(home, "tmp"))

@@ -80,5 +80,5 @@ func (h *briefLog) tell() {
 // moreLines tells how much of a turn's log is not shown.
 func (a *app) moreLines(turn turnName, n int) {
 	text := "… " + plural(int64(n), "more line")
-	a.notef("%s", a.noteStyle().dim(text+" of "+printable(turn.agent)))
+	a.notef("%s", a.noteStyle().dim(text+" of "+inLine(turn.agent)))
 }

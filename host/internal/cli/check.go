@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"skep/host"
 	"skep/host/internal/conform"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/wasmbin"
 )
 
 const checkHelp = `Check tries an agent's module and says what it cannot bear: large inputs, short
@@ -70,24 +70,11 @@ func (a *app) listChecks() error {
 const checkWidth = 18
 
 func (a *app) checkAgent(ctx context.Context, name, only string) error {
-	wasm, err := a.readModule(name)
+	report, err := a.tryAgent(ctx, name, only)
 	if err != nil {
-		return err
+		return a.untried(name, err)
 	}
-	p := &progress{app: a, patience: slowStep}
-	defer p.stop()
-	report, err := conform.Check(ctx, sandbox.Source{Name: name, Wasm: wasm}, conform.Options{
-		Engine: sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())},
-		Only:   only, Progress: p.begin,
-	})
-	if errors.Is(err, conform.ErrNoCheck) {
-		return usagef("%w", err).help("`skep agent check --list` names all")
-	}
-	if err != nil {
-		return err
-	}
-	p.stop()
-	if err := a.printReport(report); err != nil {
+	if err := a.printReport(checkReport{Report: report}); err != nil {
 		return err
 	}
 	if report.Failed > 0 {
@@ -96,31 +83,68 @@ func (a *app) checkAgent(ctx context.Context, name, only string) error {
 	return nil
 }
 
-// readModule reads a module by its file, or as one that comes with skep.
+func (a *app) tryAgent(ctx context.Context, name, only string) (conform.Report, error) {
+	wasm, err := a.readModule(name)
+	if err != nil {
+		return conform.Report{}, err
+	}
+	p := &progress{app: a, patience: slowStep}
+	defer p.stop()
+	report, err := conform.Check(ctx, sandbox.Source{Name: name, Wasm: wasm}, conform.Options{
+		Engine: sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())},
+		Only:   only, Progress: p.begin,
+	})
+	if errors.Is(err, conform.ErrNoCheck) {
+		return report, usagef("%w", err).help("`skep agent check --list` names all")
+	}
+	return report, err
+}
+
+// checkReport is the JSON of a check.
+type checkReport struct {
+	conform.Report
+	Refused *refusedView `json:"refused"`
+}
+
+// untried tells in JSON as well why a module was not tried, if that is the
+// module's fault.
+func (a *app) untried(name string, err error) error {
+	refused := refusedBy(err)
+	if refused == nil || !a.json() {
+		return err
+	}
+	return errors.Join(a.printJSON(checkReport{
+		Report: conform.Report{File: name, Checks: []conform.Verdict{}}, Refused: refused,
+	}), err)
+}
+
+// readModule reads a module by its file, or as one that comes with skep, as far
+// as the default caps admit. Nothing but the module is at stake, so it may be one
+// that others can replace.
 func (a *app) readModule(name string) ([]byte, error) {
 	path := name
 	if bundled, ok := strings.CutPrefix(name, "bundled:"); ok {
 		path = filepath.Join(a.env.Plugins, bundled+".wasm")
 	}
-	wasm, err := os.ReadFile(path)
+	wasm, err := sandbox.ReadAnyModule(name, path, wasmbin.DefaultCaps())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, failf(exitNotFound, "there is no module %s", name)
 	}
 	return wasm, err
 }
 
-func (a *app) printReport(r conform.Report) error {
+func (a *app) printReport(r checkReport) error {
 	if a.json() {
 		return a.printJSON(r)
 	}
-	return a.printf("%s", reportText(r, a.dataStyle()))
+	return a.printf("%s", reportText(r.Report, a.dataStyle()))
 }
 
 // reportText has a line for every check, and below it what is wrong.
 func reportText(r conform.Report, st style) string {
 	var b strings.Builder
 	for _, c := range r.Checks {
-		fmt.Fprintf(&b, "%s  %s  %s\n", resultWord(c.Result, st), pad(c.Name, checkWidth), printable(c.Detail))
+		fmt.Fprintf(&b, "%s  %s  %s\n", resultWord(c.Result, st), pad(c.Name, checkWidth), below(printable(c.Detail), checkWidth+8))
 		for _, p := range c.Problems {
 			indent := "\n" + strings.Repeat(" ", checkWidth+10)
 			b.WriteString(strings.Repeat(" ", checkWidth+8) + "- " + strings.ReplaceAll(printable(p), "\n", indent) + "\n")

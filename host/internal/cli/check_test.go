@@ -21,7 +21,7 @@ func TestReportText(t *testing.T) {
 		{Name: "vectors", Result: conform.NotApplicable, Detail: "no"},
 	}}, style{})
 	want := `pass  start               fine
-FAIL  errors              look�
+FAIL  errors              look\x1b
                           - one
                             two
                           - three

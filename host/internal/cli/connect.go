@@ -45,7 +45,7 @@ func (a *app) client(address, token string) (*client.Client, error) {
 			defer mu.Unlock()
 			if text := cause.Error(); text != last {
 				last = text
-				a.notef("%s %s; trying again", a.noteStyle().yellow("connection lost:"), printable(text))
+				a.notef("%s %s; trying again", a.noteStyle().yellow("connection lost:"), inLine(text))
 			}
 		},
 	})

@@ -81,7 +81,7 @@ func (v *mailview) emitted(at time.Time, agent, text string) {
 		return
 	}
 	v.head()
-	who := printable(agent)
+	who := inLine(agent)
 	v.line(v.time(at)+v.style.cyan(pad(clip(who, v.names), v.names)), v.style.dim(" … "+clip(text, v.room())))
 }
 
@@ -90,7 +90,7 @@ func (v *mailview) emitted(at time.Time, agent, text string) {
 func (v *mailview) show(at time.Time, agent, text string) {
 	v.head()
 	v.wipe()
-	left := fmt.Sprintf("%*s  ", timeColumn, since(at.Sub(v.start))) + pad(clip(printable(agent), v.names), v.names) + " … "
+	left := fmt.Sprintf("%*s  ", timeColumn, since(at.Sub(v.start))) + pad(clip(inLine(agent), v.names), v.names) + " … "
 	room := v.width - utf8.RuneCountInString(left) - 1
 	if runes := []rune(text); len(runes) > room {
 		text = "…" + string(runes[len(runes)-room+1:])

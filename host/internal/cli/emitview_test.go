@@ -68,9 +68,9 @@ func TestSendShowsEmissionsOnATerminal(t *testing.T) {
 	want := []string{
 		"   0.010  chief      … 50 % · reading",
 		"   0.020  chief      … 50 % · reading · tw",
-		"   0.030  chief      … 50 % · reading · two \uFFFD[31m",
+		"   0.030  chief      … 50 % · reading · two \\x1b[31m",
 		"   0.040  chief      … by the way\n",
-		"   0.050  chief      … 50 % · reading · two \uFFFD[31m…end",
+		"   0.050  chief      … 50 % · reading · two \\x1b[31m…end",
 		"   0.060  chief      … 100 % · done · one (2 more lines)\n",
 	}
 	if got := strings.Join(seen, "|"); got != strings.Join(want, "|") {

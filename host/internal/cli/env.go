@@ -40,6 +40,7 @@ func OS(signals <-chan os.Signal) Env {
 	_, e.StdinTerminal = columns(os.Stdin)
 	_, e.StdoutTerminal = columns(os.Stdout)
 	e.Width, e.StderrTerminal = columns(os.Stderr)
+	e.Self = os.Args[0] // what others bring is compiled by a child or not at all
 	if exe, err := os.Executable(); err == nil {
 		e.Self = exe
 		e.Plugins = filepath.Join(filepath.Dir(exe), "plugins")

@@ -89,7 +89,8 @@ func opens(cfg *config.Config, token string) bool {
 	return slices.ContainsFunc(cfg.Auth.Keys, func(k config.AuthKey) bool { return k.SHA256 == digest })
 }
 
-// cacheDir is where compiled modules are kept, empty where there is no place.
+// cacheDir is where compiled modules are kept, empty where there is no place that
+// lasts.
 func (a *app) cacheDir() string {
 	if a.env.Cache == "" || os.MkdirAll(a.env.Cache, 0o700) != nil {
 		return ""

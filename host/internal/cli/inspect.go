@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,7 +37,7 @@ func (a *app) agentInspectCommand() *cobra.Command {
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		i, err := a.inspect(cmd.Context(), args[0], compile)
 		if err != nil {
-			return err
+			return a.unseen(args[0], err)
 		}
 		if err := a.printInspection(i); err != nil || i.refusal == nil {
 			return err
@@ -56,17 +54,24 @@ func (a *app) printInspection(i *inspection) error {
 	return a.printf("%s", i.text(a.dataStyle()))
 }
 
+// unseen tells in JSON as well why there is nothing to inspect, if that is the
+// module's fault.
+func (a *app) unseen(name string, err error) error {
+	refused := refusedBy(err)
+	if refused == nil || !a.json() {
+		return err
+	}
+	return errors.Join(a.printJSON(&inspection{File: name, Refused: refused}), err)
+}
+
 // inspect finds out all that can be known of a module. Its error is none of the
 // module's.
 func (a *app) inspect(ctx context.Context, name string, compile bool) (*inspection, error) {
-	path, source := name, "file:"+name
-	if bundled, ok := strings.CutPrefix(name, "bundled:"); ok {
-		path, source = filepath.Join(a.env.Plugins, bundled+".wasm"), name
+	source := "file:" + name
+	if strings.HasPrefix(name, "bundled:") {
+		source = name
 	}
-	wasm, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failf(exitNotFound, "there is no module %s", name)
-	}
+	wasm, err := a.readModule(name)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (i *inspection) load(ctx context.Context, e *sandbox.Engine, wasm []byte) e
 		return context.Cause(ctx)
 	}
 	if errors.As(err, &i.refusal) {
-		i.Refused = &refusedView{Step: i.refusal.Step, Key: i.refusal.Key, Reason: i.refusal.Err.Error()}
+		i.Refused = refusedBy(err)
 		return nil
 	}
 	if err != nil {

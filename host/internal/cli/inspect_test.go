@@ -114,3 +114,25 @@ func TestInspectRefused(t *testing.T) {
 		}
 	}
 }
+
+// What a module says of itself can neither change the terminal nor look like a
+// line of ours.
+func TestInspectionEscapes(t *testing.T) {
+	t.Parallel()
+	i := newInspection("x.wasm", "file:x.wasm", nil)
+	i.Descriptor = &abi.Descriptor{
+		Name: "a\x1b[2J", Version: "1", Description: "one\nrefused   two\u202e", Agents: []abi.AgentDescriptor{{Name: "b\n", Description: "\x07"}},
+	}
+	i.Requests = []requestView{{To: "call \x1b", Reason: "it is\nfun"}}
+	i.Imports = []string{"env.\x1b"}
+	i.Limits = []limitView{{Key: "limits.module.size", Used: 1, Limit: 2}}
+	got := i.text(style{})
+	for _, want := range []string{
+		"module    a\\x1b[2J 1: one\n          refused   two\\u202e\n", "agents    b\n          : \\a\n",
+		"asks for  needs to call \\x1b: it is (1 more line)\n", "imports   env: \\x1b\n", "[agents.b-]",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 
 	"skep/abi"
@@ -38,6 +39,22 @@ type refusedView struct {
 	Step   sandbox.Step `json:"step"`
 	Key    string       `json:"key,omitempty"`
 	Reason string       `json:"reason"`
+}
+
+// refusedBy is the refusal that an error tells of: nil if the module is not the
+// one at fault.
+func refusedBy(err error) *refusedView {
+	var refused *sandbox.LoadError
+	var known *failure
+	switch {
+	case errors.Is(err, errInterrupted):
+		return nil
+	case errors.As(err, &refused):
+		return &refusedView{Step: refused.Step, Key: refused.Key, Reason: refused.Err.Error()}
+	case errors.As(err, &known) && known.code == exitNotFound:
+		return &refusedView{Step: sandbox.StepRead, Reason: known.Error()}
+	}
+	return nil
 }
 
 // languageView is a guess and what it was made from.

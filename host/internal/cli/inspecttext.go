@@ -25,7 +25,7 @@ func (r *rows) add(title, text string) {
 		shown = ""
 	}
 	r.last = title
-	fmt.Fprintf(r, "%s  %s\n", r.style.dim(pad(shown, 8)), printable(text))
+	fmt.Fprintf(r, "%s  %s\n", r.style.dim(pad(shown, 8)), below(printable(text), 10))
 }
 
 // text tells an inspection to a person.
@@ -51,8 +51,8 @@ func (i *inspection) text(st style) string {
 	i.costText(b)
 	if i.Descriptor != nil {
 		b.add("use it", "[agents."+agentName(i.Descriptor)+"]")
-		b.add("use it", fmt.Sprintf("source = %q", i.source))
-		b.add("use it", fmt.Sprintf("sha256 = %q", i.SHA256))
+		b.add("use it", "source = "+tomlText(i.source))
+		b.add("use it", "sha256 = "+tomlText(i.SHA256))
 	}
 	return b.String()
 }
@@ -198,7 +198,7 @@ func importLines(imports []string) []string {
 	var lines []string
 	last := ""
 	for _, name := range imports {
-		module, function, _ := strings.Cut(name, ".")
+		module, function, _ := strings.Cut(inLine(name), ".")
 		switch n := len(lines) - 1; {
 		case module != last:
 			lines, last = append(lines, module+": "+function), module
@@ -212,10 +212,38 @@ func importLines(imports []string) []string {
 	return lines
 }
 
-// agentName suggests what to call an agent of this module.
+// agentName suggests what to call an agent of this module: its own name, as far
+// as a swarm.toml takes it.
 func agentName(d *abi.Descriptor) string {
+	name := d.Name
 	if len(d.Agents) > 0 {
-		return printable(d.Agents[0].Name)
+		name = d.Agents[0].Name
 	}
-	return printable(d.Name)
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(letters+"_-", r) {
+			return r
+		}
+		return '-'
+	}, name)
+	const longest = 64
+	name = strings.TrimLeft(name[:min(len(name), longest)], "_-")
+	return cmp.Or(name, "agent")
+}
+
+// tomlText writes a string of TOML, in one line.
+func tomlText(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteRune('\\')
+			b.WriteRune(r)
+		case unprintable(r):
+			fmt.Fprintf(&b, `\U%08X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return `"` + b.String() + `"`
 }

@@ -66,5 +66,5 @@ func (h noteLog) attr(a slog.Attr) string {
 	if a.Key == "" && value.Kind() != slog.KindGroup {
 		return ""
 	}
-	return "  " + h.style.dim(h.group+a.Key+"=") + printable(value.String())
+	return "  " + h.style.dim(inLine(h.group+a.Key)+"=") + inLine(value.String())
 }

@@ -187,7 +187,7 @@ func (s style) mailText(m mail.Message, room int) string {
 // trouble prints what went wrong with an agent.
 func (v *mailview) trouble(at time.Time, e client.Event) {
 	v.head()
-	who := cmp.Or(printable(e.Caller()), "host")
+	who := cmp.Or(inLine(e.Caller()), "host")
 	text := strings.TrimPrefix(oneLine(e.Description), "agent "+who+": ")
 	text = strings.TrimPrefix(text, fmt.Sprintf("agent %q ", who))
 	v.line(v.time(at)+v.style.red(pad(clip(who, v.names), v.names)), v.style.red(" ✗ "+clip(text, v.room())))
@@ -195,7 +195,7 @@ func (v *mailview) trouble(at time.Time, e client.Event) {
 
 // other prints an event that is not mail: what an agent has called, mostly.
 func (v *mailview) other(at time.Time, e client.Event) {
-	who, text := cmp.Or(printable(e.Caller()), "host"), printable(e.Name)
+	who, text := cmp.Or(inLine(e.Caller()), "host"), inLine(e.Name)
 	if tool, args, ok := toolCall(e); ok {
 		if told[tool] {
 			return
@@ -228,14 +228,14 @@ func sender(m mail.Message) string {
 	case mail.System:
 		return "system"
 	default:
-		return printable(s.Name)
+		return inLine(s.Name)
 	}
 }
 
 func recipients(m mail.Message) string {
 	names := make([]string, len(m.Payload.Recipients))
 	for i, r := range m.Payload.Recipients {
-		names[i] = printable(r.Name)
+		names[i] = inLine(r.Name)
 	}
 	return strings.Join(names, ", ")
 }
@@ -244,5 +244,5 @@ func kindName(t mail.Type) string {
 	if t == mail.BroadcastComplete {
 		return "complete"
 	}
-	return string(t)
+	return inLine(string(t))
 }

@@ -66,6 +66,9 @@ func (a *app) main(ctx context.Context) int {
 	return f.code
 }
 
+// noteIndent is that of what follows a line of "skep: …".
+const noteIndent = 6
+
 // report tells the person why a command failed and what to do.
 func (a *app) report(cmd *cobra.Command, f *failure) {
 	if errors.Is(f, errReported) {
@@ -73,13 +76,15 @@ func (a *app) report(cmd *cobra.Command, f *failure) {
 	}
 	var faults config.Faults
 	if errors.As(f, &faults) {
-		a.notef("%s", faults.Error())
+		for _, fault := range faults {
+			a.notef("%s", inLine(fault.String()))
+		}
 		return
 	}
 	st := a.noteStyle()
-	a.notef("%s %s", st.red("skep:"), printable(f.Error()))
+	a.notef("%s %s", st.red("skep:"), below(printable(f.Error()), noteIndent))
 	if f.hint != "" {
-		a.notef("      %s", f.hint)
+		a.notef("      %s", below(printable(f.hint), noteIndent))
 	}
 	if f.code == exitUsage && !a.ran {
 		a.notef("      `%s --help` tells more", cmd.CommandPath())

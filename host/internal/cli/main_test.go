@@ -152,7 +152,7 @@ const shown = `task t-1  URL
     time  from         to          type       tier      cost  mail
    0.000  you        → chief       request    2            What is 6*7? (2 more lines)
    0.012  chief      → math        request    5    1.2 ms  multiply · 6*7
-   0.020  math       → chief       response   5    1.2 ms  Re: multiply · �[31m42�
+   0.020  math       → chief       response   5    1.2 ms  Re: multiply · \x1b[31m42\a
    0.021  poet       ✗ failed (trap): unreachable
    1.500  system     → chief       response   1            ::agent_error:: · poet failed
    1.750  chief      → all         complete   3    1.2 ms  42
@@ -205,7 +205,7 @@ func TestSendToTerminal(t *testing.T) {
 			if code := Main(t.Context(), s.Env); code != exitOK {
 				t.Errorf("code %d", code)
 			}
-			if got := s.stdout.String(); got != "42 \uFFFD[1m!\n" {
+			if got := s.stdout.String(); got != "42 \\x1b[1m!\n" {
 				t.Errorf("stdout %q, want what cannot change the terminal", got)
 			}
 			got := s.stderr.String()

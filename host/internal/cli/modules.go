@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/config"
 	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/wasmbin"
 )
 
 // moduleFaults are what is wrong with the modules of a file.
@@ -36,9 +37,13 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 	found.grants = host.GrantFaults(cfg)
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
-		m, err := loadModule(ctx, engine, agent)
+		m, err := loadModule(ctx, engine, agent, host.Caps(cfg.Limits.Module))
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
+		}
+		var fault *sandbox.CompileError
+		if errors.As(err, &fault) {
+			return found, err
 		}
 		if err != nil {
 			found.refused = append(found.refused, refusedModule(cfg, agent, err))
@@ -56,8 +61,8 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 }
 
 // loadModule loads an agent's module.
-func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent) (*sandbox.Module, error) {
-	wasm, err := guard.ReadFile(agent.Source.Path)
+func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent, caps wasmbin.Caps) (*sandbox.Module, error) {
+	wasm, err := sandbox.ReadModule(sourceText(agent.Source), agent.Source.Path, caps)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (a *app) printReplay(task string, turns []host.ReplayedTurn) error {
 
 func (a *app) printTurns(turns []replayedJSON, equal bool) error {
 	for _, t := range turns {
-		a.notef("turn %d of %s: %s, %d fuel%s", t.Turn, printable(t.Agent), plural(int64(t.Ops), "op"), t.Fuel, unequal(t))
+		a.notef("turn %d of %s: %s, %d fuel%s", t.Turn, inLine(t.Agent), plural(int64(t.Ops), "op"), t.Fuel, unequal(t))
 	}
 	if equal {
 		return a.printf("equal\n")
@@ -114,7 +114,7 @@ func unequal(t replayedJSON) string {
 	if t.Equal {
 		return ""
 	}
-	return ": " + printable(t.Difference)
+	return ": " + below(printable(t.Difference), noteIndent)
 }
 
 // printSeen shows one call.
@@ -138,13 +138,13 @@ func (a *app) printSeen(t host.ReplayedTurn) error {
 	}
 	st := a.dataStyle()
 	for _, row := range [][2]string{
-		{"turn", fmt.Sprintf("%d of %s", t.Turn, printable(t.Agent))}, {"call", s.Call + " " + s.Op.String()}, {"time", abi.FormatTime(s.Time)},
+		{"turn", fmt.Sprintf("%d of %s", t.Turn, inLine(t.Agent))}, {"call", s.Call + " " + s.Op.String()}, {"time", abi.FormatTime(s.Time)},
 		{"asked", printable(string(s.Request))}, {"told", printable(string(s.Answer))}, {"error", printable(fault)},
 	} {
 		if row[1] == "" {
 			continue
 		}
-		if err := a.printf("%s  %s\n", st.dim(pad(row[0], 5)), row[1]); err != nil {
+		if err := a.printf("%s  %s\n", st.dim(pad(row[0], 5)), below(row[1], 7)); err != nil {
 			return err
 		}
 	}

@@ -86,7 +86,7 @@ func (a *app) keptByRun() string {
 // warn prints what is probably not meant in a file but works.
 func (a *app) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings {
-		a.notef("%s %s", a.noteStyle().yellow("warning:"), w)
+		a.notef("%s %s", a.noteStyle().yellow("warning:"), inLine(w.String()))
 	}
 }
 

@@ -48,7 +48,7 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 		accepted: func(id string) {
 			task = id
 			if !a.json() {
-				a.notef("%s %s  %s\n", st.dim("task"), st.bold(printable(id)), st.dim(c.URL()))
+				a.notef("%s %s  %s\n", st.dim("task"), st.bold(inLine(id)), st.dim(c.URL()))
 			}
 		},
 		event: func(e client.Event) {
@@ -58,7 +58,7 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 		},
 		missed: func(err error) {
 			view.wipe()
-			a.notef("skep: the mail cannot be shown any more: %s", printable(err.Error()))
+			a.notef("skep: the mail cannot be shown any more: %s", below(printable(err.Error()), noteIndent))
 		},
 		answered: func() { a.answered.Store(true) },
 	}
@@ -74,7 +74,7 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 	if !a.json() {
 		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
 		if state, _ := end(out); state == statePaused && t.lasts {
-			a.notef("  it waits for an answer: `%s`", a.sameSwarm("skep task resume "+printable(task)+" --result TEXT"))
+			a.notef("  it waits for an answer: `%s`", a.sameSwarm("skep task resume "+inLine(task)+" --result TEXT"))
 		}
 	}
 	return a.finish(out, x.messages)
@@ -87,7 +87,7 @@ func (t talk) broken(err error, task string) error {
 		f.code = exitTimeout
 	}
 	if task != "" && t.kept != "" {
-		f.hint = strings.ReplaceAll(t.kept, "%s", printable(task))
+		f.hint = strings.ReplaceAll(t.kept, "%s", inLine(task))
 	}
 	return f
 }

@@ -8,9 +8,9 @@ import (
 
 func (a *app) taskCommand() *cobra.Command {
 	return group(&cobra.Command{
-		Use: "task", Short: "List, show, resume and cancel tasks", GroupID: groupHost,
+		Use: "task", Short: "List, show, export, resume and cancel tasks", GroupID: groupHost,
 		Long: "Task commands look at the caller's tasks on a host that runs.",
-	}, a.taskListCommand(), a.taskShowCommand(), a.taskResumeCommand(), a.taskCancelCommand())
+	}, a.taskListCommand(), a.taskShowCommand(), a.taskEventsCommand(), a.taskHistoryCommand(), a.taskResumeCommand(), a.taskCancelCommand())
 }
 
 // connected makes a command that talks to a host.
@@ -38,7 +38,7 @@ A later message to the task opens it again.`,
 			if a.json() {
 				return a.printJSON(map[string]string{"task_id": args[0], "state": "cancelled"})
 			}
-			a.notef("task %s is cancelled", printable(args[0]))
+			a.notef("task %s is cancelled", inLine(args[0]))
 			return nil
 		}),
 	}

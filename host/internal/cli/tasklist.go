@@ -55,15 +55,15 @@ func (a *app) printTasks(tasks []client.Task) error {
 	}
 	wide := 0
 	for _, t := range tasks {
-		wide = max(wide, len(printable(t.ID)))
+		wide = max(wide, len(inLine(t.ID)))
 	}
 	st := a.dataStyle()
 	if err := a.printf("%s\n", st.dim(pad("TASK", wide)+"  STATE      STARTED              TURNS  FUEL   ENTRYPOINT")); err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		err := a.printf("%s  %s  %s  %5d  %s  %s\n", pad(printable(t.ID), wide), st.state(pad(printable(t.State), 9), t.State),
-			pad(localTime(t.Started()), 19), t.Usage.Turns, pad(quantity(t.Usage.Fuel), 5), printable(t.Entrypoint))
+		err := a.printf("%s  %s  %s  %5d  %s  %s\n", pad(inLine(t.ID), wide), st.state(pad(inLine(t.State), 9), t.State),
+			pad(localTime(t.Started()), 19), t.Usage.Turns, pad(quantity(t.Usage.Fuel), 5), inLine(t.Entrypoint))
 		if err != nil {
 			return err
 		}

@@ -2,24 +2,53 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// printable replaces what could move a terminal's cursor or change its colours:
-// agents and hosts choose these texts. Line breaks and tabs stay.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
+// printable escapes what could move a terminal's cursor, change its colours or
+// turn the order of letters around: agents and hosts choose these texts. Line
+// breaks and tabs stay.
+func printable(text string) string { return escaped(text, "\n\t") }
+
+// inLine is printable for what is only a part of a line: a line break in it could
+// make a line that looks like one of ours.
+func inLine(text string) string { return escaped(text, "") }
+
+// escaped writes characters that are not for terminals as Go does, but for those
+// in keep.
+func escaped(text, keep string) string {
+	bad := func(r rune) bool { return unprintable(r) && !strings.ContainsRune(keep, r) }
+	if utf8.ValidString(text) && strings.IndexFunc(text, bad) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return '\uFFFD'
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case bad(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, text)
+	}
+	return b.String()
+}
+
+// unprintable are control characters, those that change the direction of text,
+// and line breaks of other kinds.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+// below indents all lines of a text but the first.
+func below(text string, n int) string {
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", n))
 }
 
 // oneLine gives the first line of a text and how many more there are.

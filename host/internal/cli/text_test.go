@@ -9,12 +9,32 @@ import (
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"plain ä ☂": "plain ä ☂", "a\nb\tc": "a\nb\tc", "\x1b[2J": "\uFFFD[2J", "a\rb": "a\uFFFDb",
-		"\x7f\u009b": "\uFFFD\uFFFD", "\xff": "\uFFFD", "\u202Eabc": "\uFFFDabc",
+		"plain ä ☂": "plain ä ☂", "a\nb\tc": "a\nb\tc", "\x1b[2J": `\x1b[2J`, "a\rb": `a\rb`,
+		"\x7f\u009b": `\x7f\u009b`, "a\xffb": `a\xffb`, "\uFFFD": "\uFFFD", "\u202Eabc\u2066": `\u202eabc\u2066`,
+		"a\u2028b\u2029\u0085": `a\u2028b\u2029\u0085`, "'\"\\": "'\"\\", "👩‍🌾 א": "👩‍🌾 א", "\x00": `\x00`,
 	} {
 		if got := printable(in); got != want {
 			t.Errorf("printable(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestInLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"a b": "a b", "a\nb\tc": `a\nb\tc`, "\x1b]0;x\a": `\x1b]0;x\a`} {
+		if got := inLine(in); got != want {
+			t.Errorf("inLine(%q) = %q, want %q", in, got, want)
+		}
+		if got := inLine(inLine(in)); got != want {
+			t.Errorf("%q is escaped twice: %q", in, got)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	if got := below("a\nb\nc", 2); got != "a\n  b\n  c" {
+		t.Errorf("below = %q", got)
 	}
 }
 

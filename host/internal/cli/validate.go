@@ -99,10 +99,10 @@ func (a *app) printVerdict(v verdict) error {
 		return a.printJSON(v)
 	}
 	for _, f := range v.Faults {
-		a.notef("%s", printable(f.String()))
+		a.notef("%s", inLine(f.String()))
 	}
 	for _, w := range v.Warnings {
-		a.notef("%s: warning: %s", place(w), printable(w.Message))
+		a.notef("%s: warning: %s", place(w), inLine(w.Message))
 	}
 	if err := a.printLimits(v.Limits); err != nil || len(v.Faults) > 0 {
 		return err

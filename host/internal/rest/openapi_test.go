@@ -162,7 +162,10 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	l := &lab{t: t}
-	l.well = newHive(t, func(h *hive) { h.opt.Loopback, h.opt.MaxBody, h.def.Public = true, 4096, true })
+	l.well = newHive(t, func(h *hive) {
+		h.opt.Loopback, h.opt.MaxBody, h.def.Public = true, 4096, true
+		h.limits.Quarantine = cell{"math"}
+	})
 	l.slow = newHive(t, func(h *hive) { h.opt.Stall = 50 * time.Millisecond })
 	l.well.ask(obj{"task_id": "done", "body": "b"})
 	l.well.post(obj{"task_id": "busy", "body": calls("gate", obj{"name": "never"})}, "Prefer", "respond-async")
@@ -170,6 +173,13 @@ func newLab(t *testing.T) *lab {
 	l.empty = rest.New(broken{err: swarm.ErrNotFound}, newKeys(t), rest.Options{Swarm: "hive"})
 	return l
 }
+
+// cell is a quarantine that one agent never leaves.
+type cell struct{ agent string }
+
+func (c cell) Why(_, _, agent string) (string, bool)    { return "a test", false }
+func (c cell) Confine(_, _, _, _ string) error          { return nil }
+func (c cell) Release(_, _, agent string) (bool, error) { return agent == c.agent, nil }
 
 // good are requests that succeed, by operation; their paths need no more.
 var good = map[string]request{
@@ -189,6 +199,7 @@ var good = map[string]request{
 	"GET /skep/v1/tasks/{task_id}/events":  {path: "/skep/v1/tasks/done/events"},
 	"GET /skep/v1/tasks/{task_id}/history": {path: "/skep/v1/tasks/done/history?agent=boss"},
 	"POST /skep/v1/tasks/{task_id}/cancel": {path: "/skep/v1/tasks/busy/cancel"},
+	"POST /skep/v1/agents/{agent}/release": {path: "/skep/v1/agents/math/release?tenant=default", token: operatorToken},
 }
 
 // bad are requests that are malformed, unknown or in conflict.
@@ -207,6 +218,7 @@ var bad = map[string]request{
 	"GET /skep/v1/tasks/{task_id}/history 404": {path: "/skep/v1/tasks/x/history?agent=boss"},
 	"POST /skep/v1/tasks/{task_id}/cancel 404": {path: "/skep/v1/tasks/x/cancel"},
 	"POST /skep/v1/tasks/{task_id}/cancel 409": {path: "/skep/v1/tasks/done/cancel"},
+	"POST /skep/v1/agents/{agent}/release 404": {path: "/skep/v1/agents/text/release", token: operatorToken},
 }
 
 // produce gets an operation to answer with a status. ok is false when nobody

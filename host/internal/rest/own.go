@@ -12,6 +12,7 @@ import (
 // its mail. Events and history have routes of their own.
 type summary struct {
 	ID           string      `json:"task_id"`
+	Instance     string      `json:"instance"`
 	Owner        string      `json:"task_owner"`
 	Contributors []string    `json:"task_contributors"`
 	Entrypoint   string      `json:"entrypoint"`
@@ -31,7 +32,7 @@ type summary struct {
 
 func newSummary(t swarm.Task) summary {
 	s := summary{
-		ID: t.Key.Task, Owner: t.Owner, Contributors: list(t.Contributors), Entrypoint: t.Entrypoint,
+		ID: t.Key.Task, Instance: t.Key.Instance, Owner: t.Owner, Contributors: list(t.Contributors), Entrypoint: t.Entrypoint,
 		State: t.State, Running: t.State == swarm.StateRunning, Completed: t.State != swarm.StateRunning,
 		Started: stamp(t.Created), Updated: stamp(t.Updated), Steps: t.Steps, Cursor: t.Cursor,
 		Usage: newUsage(t.Usage),
@@ -88,7 +89,7 @@ func (c *call) showTask() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.answer(snap.Task)
+	answer, ended, err := c.ending(snap.Task)
 	if err != nil {
 		return err
 	}
@@ -103,24 +104,29 @@ func (c *call) showTask() error {
 		Waiting int     `json:"waiting"`
 		Stashed int     `json:"stashed"`
 		Answer  *string `json:"answer"`
-	}{newSummary(snap.Task), len(snap.Rows) - stash, stash, answer})
+		Ended   *string `json:"ended"`
+	}{newSummary(snap.Task), len(snap.Rows) - stash, stash, answer, ended})
 }
 
-// answer is what an ended task ended with, nil for a running one.
-func (c *call) answer(t swarm.Task) (*string, error) {
+// ending is what a task ended with and when; nil for a running one. A task that
+// is paused has an answer, which is what it waits for, and has not ended.
+func (c *call) ending(t swarm.Task) (answer, ended *string, err error) {
 	if t.State == swarm.StateRunning || t.Finish.Cursor == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	events, err := c.h.rt.Events(c.ctx(), t.Key, t.Finish.Cursor-1, 1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(events) == 1 {
 		if a, ok := events[0].Answer(); ok {
-			return &a.Body, nil
+			if at := stamp(events[0].Time); t.State.Ended() {
+				ended = &at
+			}
+			return &a.Body, ended, nil
 		}
 	}
-	return nil, errors.New("the event that ended the task is missing")
+	return nil, nil, errors.New("the event that ended the task is missing")
 }
 
 // cancelTask is POST /skep/v1/tasks/{id}/cancel.

@@ -97,6 +97,9 @@ func TestBreakpointStreams(t *testing.T) {
 	if a := h.do(request{method: "GET", path: "/task?task_id=t"}); !strings.Contains(a.body, `"state":"paused"`) || !strings.Contains(a.body, `"completed":true`) {
 		t.Errorf("%s", a.body)
 	}
+	if a := h.do(request{path: "/skep/v1/tasks/t"}); !strings.Contains(a.body, `t1.c1`) || !strings.HasSuffix(a.body, `"ended":null}`) {
+		t.Errorf("paused: %s", a.body)
+	}
 	post := resumed("t", "yes")
 	post["stream"] = true
 	raw = h.post(post).body

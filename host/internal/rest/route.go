@@ -48,6 +48,7 @@ func ownRoutes() []route {
 		{http.MethodGet, ownPrefix + "tasks/{task_id}/events", auth.User, (*call).followTask},
 		{http.MethodGet, ownPrefix + "tasks/{task_id}/history", auth.User, (*call).history},
 		{http.MethodPost, ownPrefix + "tasks/{task_id}/cancel", auth.User, (*call).cancelTask},
+		{http.MethodPost, ownPrefix + "agents/{agent}/release", auth.Operator, (*call).releaseAgent},
 	}
 }
 

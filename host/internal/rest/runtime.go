@@ -25,6 +25,8 @@ type Runtime interface {
 	// before there is one.
 	Answered(ctx context.Context, r *swarm.Receipt) (int64, error)
 	Cancel(ctx context.Context, key swarm.TaskKey, by string) error
+	// ReleaseAgent takes an agent out of quarantine; it is durable on return.
+	ReleaseAgent(tenant, swarm, agent string) error
 
 	// Follow returns a feed that the caller closes.
 	Follow(ctx context.Context, key swarm.TaskKey, after int64) (*swarm.Feed, error)

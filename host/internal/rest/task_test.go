@@ -221,6 +221,9 @@ func TestCancel(t *testing.T) {
 		waiting <- h.post(obj{"task_id": "t", "body": calls("gate", obj{"name": "never"})})
 	}()
 	eventually(t, "the task runs", func() bool { return h.do(request{path: "/skep/v1/tasks/t"}).status == http.StatusOK })
+	if a := h.do(request{path: "/skep/v1/tasks/t"}); !strings.HasSuffix(a.body, `"answer":null,"ended":null}`) {
+		t.Errorf("while it runs: %s", a.body)
+	}
 	a := h.do(request{method: "POST", path: "/skep/v1/tasks/t/cancel"})
 	if a.status != http.StatusAccepted || a.body != `{"task_id":"t","status":"accepted","state":"cancelled"}` {
 		t.Errorf("cancel: %d %s", a.status, a.body)
@@ -232,9 +235,9 @@ func TestCancel(t *testing.T) {
 	if a := h.do(request{method: "POST", path: "/skep/v1/tasks/t/cancel"}); a.status != http.StatusConflict {
 		t.Errorf("cancelled again: %d %s", a.status, a.body)
 	}
-	var r struct{ State, Answer string }
+	var r struct{ State, Answer, Instance, Ended, Updated string }
 	h.do(request{path: "/skep/v1/tasks/t"}).json(t, &r)
-	if r.State != "cancelled" || r.Answer == "" {
+	if r.State != "cancelled" || r.Answer == "" || r.Instance != "user:alice" || r.Ended == "" || r.Ended > r.Updated {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,0 +1,18 @@
+package rest
+
+import "cmp"
+
+// releaseAgent is POST /skep/v1/agents/{agent}/release. An operator runs the host
+// for all tenants, so it may name any.
+func (c *call) releaseAgent() error {
+	agent := c.r.PathValue("agent")
+	tenant := cmp.Or(c.r.URL.Query().Get("tenant"), c.w.who.Tenant)
+	if err := c.h.rt.ReleaseAgent(tenant, c.h.opt.Swarm, agent); err != nil {
+		return err
+	}
+	return c.reply(struct {
+		Tenant   string `json:"tenant"`
+		Agent    string `json:"agent"`
+		Released bool   `json:"released"`
+	}{tenant, agent, true})
+}
