@@ -30,6 +30,9 @@ import (
 // address and the compile cache.
 const childEnv = "SKEP_TEST_HOST"
 
+// lifeEnv names the life of such a host: no two starts have the same.
+const lifeEnv = "SKEP_TEST_LIFE"
+
 func TestMain(m *testing.M) {
 	if v := os.Getenv(childEnv); v != "" {
 		parts := strings.Split(v, "|")
@@ -43,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 func runChild(dir, addr, cache string) error {
-	cfg, err := config.Load(filepath.Join(dir, "swarm.toml"), config.Options{})
+	cfg, err := config.Load(filepath.Join(dir, "swarm.toml"), config.Options{Env: os.LookupEnv})
 	if err != nil {
 		return err
 	}
@@ -80,17 +83,20 @@ type victim struct {
 	addr string
 	env  string
 	mu   sync.Mutex
+	life int
 	cmd  *exec.Cmd
 }
 
-func newVictim(t *testing.T) *victim {
+// newVictim starts a host of a swarm whose modules are script.wasm.
+func newVictim(t *testing.T, swarm string) *victim {
+	t.Helper()
 	v := &victim{t: t, dir: t.TempDir()}
 	write := func(name string, data []byte) {
 		if err := os.WriteFile(filepath.Join(v.dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("swarm.toml", []byte(crashSwarm))
+	write("swarm.toml", []byte(swarm))
 	write("script.wasm", guests.Bytes(t, "plugins/script"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,12 +116,16 @@ func (v *victim) start() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.cmd = exec.Command(os.Args[0], "-test.run=^$")
-	v.cmd.Env = append(os.Environ(), v.env)
+	v.life++
+	v.cmd.Env = append(os.Environ(), v.env, lifeEnv+"="+lifeName(v.life))
 	v.cmd.Stderr = os.Stderr
 	if err := v.cmd.Start(); err != nil {
 		v.t.Error(err)
 	}
 }
+
+// lifeName is what the requests of a host's n-th life are known by.
+func lifeName(n int) string { return fmt.Sprintf("life-of-the-host-%03d", n) }
 
 func (v *victim) kill() {
 	v.mu.Lock()
@@ -155,7 +165,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		tasks, kills = 48, 2
 	}
-	v := newVictim(t)
+	v := newVictim(t, crashSwarm)
 	const clients = 16
 	cl := v.client()
 	ids := make(chan string, tasks)
@@ -202,20 +212,25 @@ func killAtRandom(v *victim, done *atomic.Int64, total int64, kills int) func() 
 	return func() int { wg.Wait(); return n }
 }
 
-// crashTask runs one task: half the clients wait for the answer of the post,
-// the others post, follow the events, and post again under the same key.
+// crashTask runs one task, half of them by its events.
 func crashTask(ctx context.Context, c *client.Client, id string, events bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
 	post := client.Post{
 		Task: id, Key: "key-" + id,
 		Body: `[["send_request",{"target":"math","subject":"s","body":"` + id + `"}],["await_message",{}]]`,
 	}
+	return answered(ctx, c, post, events, "boss got [Re: s] echo: "+id)
+}
+
+// answered posts and wants an answer: it waits for that of the post, or posts,
+// follows the events, and posts again under the same key.
+func answered(ctx context.Context, c *client.Client, post client.Post, events bool, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
 	if events {
 		if _, err := c.PostAsync(ctx, post); err != nil {
 			return fmt.Errorf("post: %w", err)
 		}
-		if err := follow(ctx, c, id); err != nil {
+		if err := follow(ctx, c, post.Task); err != nil {
 			return fmt.Errorf("events: %w", err)
 		}
 	}
@@ -223,7 +238,7 @@ func crashTask(ctx context.Context, c *client.Client, id string, events bool) er
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if want := "boss got [Re: s] echo: " + id; a.Body != want {
+	if a.Body != want {
 		return fmt.Errorf("answer %q, want %q", a.Body, want)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
+	"skep/host/internal/runset"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/schema"
 	"skep/host/internal/store/sqlite"
@@ -40,15 +41,17 @@ type Options struct {
 
 // Host is one running host. Close it, or call Run, which closes it.
 type Host struct {
-	opt       Options
-	log       *slog.Logger
-	store     *sqlite.Store
-	engine    *sandbox.Engine
-	swarm     *swarm.Runtime
-	keyPath   string
-	modules   map[string]*sandbox.Module
-	kept      *moduleStore
-	retention *retention
+	opt        Options
+	log        *slog.Logger
+	store      *sqlite.Store
+	engine     *sandbox.Engine
+	swarm      *swarm.Runtime
+	keyPath    string
+	modules    map[string]*sandbox.Module
+	kept       *moduleStore
+	retention  *retention
+	running    *runset.Set
+	quarantine quarantine
 
 	public, admin         *http.Server
 	publicAddr, adminAddr net.Listener
@@ -76,6 +79,9 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err = h.openStore(ctx); err != nil {
 		return nil, err
 	}
+	if err = h.openRunSet(); err != nil {
+		return nil, err
+	}
 	if err = h.loadModules(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +98,10 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	}
 	defs, bindings := h.define()
 	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings, h.kept), swarm.Closed{}, book,
-		defs, swarm.Options{Turns: h.opt.Config.Limits.Turns, Tenants: tenants(h.opt.Config), Logger: h.log})
+		defs, swarm.Options{
+			Turns: h.opt.Config.Limits.Turns, Tenants: tenants(h.opt.Config), Logger: h.log,
+			RunSet: h.running, Quarantine: h.quarantine,
+		})
 	if err != nil {
 		return err
 	}
@@ -147,6 +156,10 @@ func (h *Host) Close() error {
 	if h.engine != nil {
 		errs = append(errs, h.engine.Close(context.Background()))
 		h.engine = nil
+	}
+	if h.running != nil {
+		errs = append(errs, h.running.Close())
+		h.running = nil
 	}
 	if h.store != nil {
 		errs = append(errs, h.store.Close())

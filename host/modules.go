@@ -8,7 +8,6 @@ import (
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
 	"skep/host/internal/egress"
-	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
 	"skep/host/internal/wasmbin"
@@ -54,7 +53,7 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine); err != nil {
+	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine, Caps(cfg.Limits.Module)); err != nil {
 		return err
 	}
 	faults := GrantFaults(cfg)
@@ -73,7 +72,7 @@ func (h *Host) loadModules(ctx context.Context) (err error) {
 
 // loadModule loads an agent's module and keeps a copy of it.
 func (h *Host) loadModule(ctx context.Context, a config.Agent) (*sandbox.Module, error) {
-	wasm, err := guard.ReadFile(a.Source.Path)
+	wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(h.opt.Config.Limits.Module))
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: %w", a.Name, err)
 	}

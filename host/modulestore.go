@@ -16,6 +16,7 @@ import (
 	"skep/host/internal/capability"
 	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/wasmbin"
 )
 
 // moduleStore holds the host's own copy of every module it loads, by digest, so
@@ -24,6 +25,7 @@ import (
 type moduleStore struct {
 	dir    string
 	engine *sandbox.Engine
+	caps   wasmbin.Caps
 
 	mu sync.Mutex
 	// used are the digests that this host has loaded: turns that it runs may
@@ -39,7 +41,7 @@ func modulesDir(data string) string { return filepath.Join(data, "modules") }
 // newModuleStore makes the directory, or refuses one that others could change.
 // What a host has left half-written is removed: the caller holds the data
 // directory's lock.
-func newModuleStore(data string, engine *sandbox.Engine) (*moduleStore, error) {
+func newModuleStore(data string, engine *sandbox.Engine, caps wasmbin.Caps) (*moduleStore, error) {
 	dir := modulesDir(data)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("keep modules: %w", err)
@@ -54,7 +56,7 @@ func newModuleStore(data string, engine *sandbox.Engine) (*moduleStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, used: map[string]bool{}}, nil
+	return &moduleStore{dir: dir, engine: engine, caps: caps, used: map[string]bool{}}, nil
 }
 
 // Module loads a module by its digest.
@@ -62,7 +64,7 @@ func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Mod
 	s.mu.Lock()
 	s.used[digest] = true
 	s.mu.Unlock()
-	wasm, err := readModule(s.dir, digest)
+	wasm, err := readModule(s.dir, digest, s.caps)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func isDigest(s string) bool {
 
 // readModule reads a copy and makes sure that it is what its name says. Without
 // one it is fs.ErrNotExist.
-func readModule(dir, digest string) ([]byte, error) {
+func readModule(dir, digest string, caps wasmbin.Caps) ([]byte, error) {
 	if !isDigest(digest) {
 		return nil, fmt.Errorf("%q is not the digest of a module", digest)
 	}
@@ -145,7 +147,7 @@ func readModule(dir, digest string) ([]byte, error) {
 		return nil, err
 	}
 	path := modulePath(dir, digest)
-	wasm, err := guard.ReadFile(path)
+	wasm, err := sandbox.ReadModule(digest, path, caps)
 	if err != nil {
 		return nil, err
 	}

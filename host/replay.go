@@ -11,7 +11,6 @@ import (
 
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
-	"skep/host/internal/guard"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
@@ -184,7 +183,7 @@ func (r *replayer) module(ctx context.Context, digest string) (*sandbox.Module, 
 
 func (r *replayer) source(digest string) (sandbox.Source, error) {
 	kept := modulesDir(r.opt.DataDir)
-	wasm, err := readModule(kept, digest)
+	wasm, err := readModule(kept, digest, Caps(r.opt.Config.Limits.Module))
 	if err == nil {
 		return sandbox.Source{Name: digest, Wasm: wasm, SHA256: digest}, nil
 	}
@@ -192,7 +191,7 @@ func (r *replayer) source(digest string) (sandbox.Source, error) {
 		return sandbox.Source{}, err
 	}
 	for _, a := range r.opt.Config.Agents {
-		wasm, err := guard.ReadFile(a.Source.Path)
+		wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(r.opt.Config.Limits.Module))
 		if err != nil {
 			continue // another may be the one
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"skep/host/internal/swarm"
+	"skep/host/internal/wasmbin"
 )
 
 func digestOf(text string) string {
@@ -25,7 +26,7 @@ func digestOf(text string) string {
 
 func newTestModules(t *testing.T) *moduleStore {
 	t.Helper()
-	s, err := newModuleStore(t.TempDir(), nil)
+	s, err := newModuleStore(t.TempDir(), nil, wasmbin.DefaultCaps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestModuleCopies(t *testing.T) {
 	t.Parallel()
 	s := newTestModules(t)
 	mustKeep(t, s, "one", "two", "one")
-	if got, err := readModule(s.dir, digestOf("one")); string(got) != "one" || err != nil {
+	if got, err := readModule(s.dir, digestOf("one"), wasmbin.DefaultCaps()); string(got) != "one" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	path := modulePath(s.dir, digestOf("two"))
@@ -75,13 +76,13 @@ func TestDamagedModuleCopy(t *testing.T) {
 	overwrite(t, path, "cut")
 	overwrite(t, path, "short of it")
 	mustKeep(t, s, "one")
-	if got, err := readModule(s.dir, digestOf("one")); string(got) != "one" || err != nil {
+	if got, err := readModule(s.dir, digestOf("one"), wasmbin.DefaultCaps()); string(got) != "one" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := os.Chmod(path, 0o646); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readModule(s.dir, digestOf("one")); err == nil || !strings.Contains(err.Error(), "others could replace") {
+	if _, err := readModule(s.dir, digestOf("one"), wasmbin.DefaultCaps()); err == nil || !strings.Contains(err.Error(), "others could replace") {
 		t.Errorf("%v", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestModuleDirectory(t *testing.T) {
 	if err := os.WriteFile(left, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newModuleStore(data, nil); err != nil {
+	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
@@ -116,7 +117,7 @@ func TestModuleDirectory(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newModuleStore(data, nil); err == nil || !strings.Contains(err.Error(), "others could replace") {
+	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps()); err == nil || !strings.Contains(err.Error(), "others could replace") {
 		t.Errorf("%v", err)
 	}
 }
@@ -152,7 +153,7 @@ func TestUnnamedModulesGo(t *testing.T) {
 		t.Errorf("%d left, %d dropped", r.left(t), r.dropped.Load())
 	}
 	for _, text := range []string{"named", "used"} {
-		if _, err := readModule(r.modules.dir, digestOf(text)); err != nil {
+		if _, err := readModule(r.modules.dir, digestOf(text), wasmbin.DefaultCaps()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -93,7 +93,7 @@ func (t *Turn) KVPut(ctx context.Context, op abi.Op, kind KVKind, name string, v
 		v.old, v.known = old.old, old.known
 	}
 	if value != nil && t.again == nil {
-		if fault := t.fits(op, 0); fault != nil {
+		if fault := t.MayKeep(op); fault != nil {
 			return fault
 		}
 		if fault := t.kvFits(ctx, op, key, v); fault != nil {

@@ -45,8 +45,11 @@ type live struct {
 	// is also one of its own holders.
 	counted load
 
-	// refs is guarded by Runtime.mu.
-	refs int
+	// refs counts the holders, of which the task itself is one when it is held,
+	// and taken how often there was a new one. They are guarded by Runtime.mu.
+	refs  int
+	held  bool
+	taken uint64
 }
 
 // run is one turn in progress.

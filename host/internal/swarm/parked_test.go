@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,18 @@ type shelf struct {
 	Store
 	mu    sync.Mutex
 	known map[InstanceKey]bool
+	tasks map[TaskKey]Snapshot // if set, running tasks are kept as well
+}
+
+func (s *shelf) keep(step Step) {
+	if s.tasks == nil {
+		return
+	}
+	snap := s.tasks[step.Task.Key]
+	snap.Task = step.Task.clone()
+	snap.Rows = append(slices.Clone(snap.Rows), step.Insert...)
+	snap.Rows = slices.DeleteFunc(snap.Rows, func(r Row) bool { return slices.Contains(step.Consume, r.N) })
+	s.tasks[step.Task.Key] = snap
 }
 
 func (s *shelf) Secret(context.Context) ([]byte, error) { return make([]byte, 32), nil }
@@ -26,6 +39,7 @@ func (s *shelf) Accept(_ context.Context, step Step, sub Submission) (Submission
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known[step.Task.Key.InstanceKey] = true
+	s.keep(step)
 	return sub, nil
 }
 
@@ -50,11 +64,29 @@ func (s *shelf) Instances(_ context.Context, tenant, swarm string) (found []Inst
 }
 
 func (s *shelf) Footprint(context.Context, string) (Footprint, error) { return Footprint{}, nil }
-func (s *shelf) Commit(context.Context, Step) error                   { return nil }
-func (s *shelf) Claim(context.Context) ([]TaskKey, error)             { return nil, nil }
-func (s *shelf) Load(context.Context, TaskKey) (Snapshot, error)      { return Snapshot{}, ErrNotFound }
-func (s *shelf) Purge(context.Context, time.Time) (int64, error)      { return 0, nil }
-func (s *shelf) Prune(context.Context, PruneRule) (Pruned, error)     { return Pruned{}, nil }
+func (s *shelf) Commit(_ context.Context, step Step) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(step)
+	return nil
+}
+
+func (s *shelf) Claim(context.Context) ([]TaskKey, error) { return nil, nil }
+func (s *shelf) Load(_ context.Context, key TaskKey) (Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if snap, ok := s.tasks[key]; ok {
+		return snap, nil
+	}
+	return Snapshot{}, ErrNotFound
+}
+
+func (s *shelf) HistoryTail(context.Context, TaskKey, string, int, int) ([]abi.HistoryEntry, error) {
+	return nil, nil
+}
+
+func (s *shelf) Purge(context.Context, time.Time) (int64, error)  { return 0, nil }
+func (s *shelf) Prune(context.Context, PruneRule) (Pruned, error) { return Pruned{}, nil }
 
 // completer is an agent that completes at once.
 type completer struct{}
@@ -130,24 +162,23 @@ func TestParkedTakeLittleMemory(t *testing.T) {
 	before = inUse()
 	for i := range n {
 		post(i, "alice")
-		post(i, "bob")
 	}
 	perParked := (inUse() - before) / n
-	t.Logf("%d bytes for a tenant as such, %d more for one of which two instances are parked", perTenant, perParked)
+	t.Logf("%d bytes for a tenant as such, %d more for one with a parked instance", perTenant, perParked)
 	if perTenant > 1000 || perParked > 500 {
 		t.Errorf("a tenant takes %d bytes, and %d more when it is parked", perTenant, perParked)
 	}
 	for i := range 5 {
 		post(i, "alice")
-		if st, err := r.Status(ctx, Principal{defs[i].Tenant, mail.RoleUser, "alice"}.Instance("hive")); err != nil || st.Users != 2 || !st.Ready || st.Running {
+		if st, err := r.Status(ctx, Principal{defs[i].Tenant, mail.RoleUser, "alice"}.Instance("hive")); err != nil || st.Users != 1 || !st.Ready {
 			t.Errorf("status of tenant %d is %+v, %v", i, st, err)
 		}
 	}
+	cancel()
+	run.Wait()
 	if len(r.tasks) > 0 || len(r.ledgers) > 0 || len(r.instances) > maxIdle {
 		t.Errorf("in memory are %d tasks, %d ledgers and %d instances", len(r.tasks), len(r.ledgers), len(r.instances))
 	}
-	cancel()
-	run.Wait()
 	runtime.KeepAlive(store)
 }
 
@@ -188,5 +219,79 @@ func TestParkedAreCountedOnce(t *testing.T) {
 	r.census[swarmKey{"tenant0", "hive"}].at = time.Time{}
 	if err := visit("one more"); err != nil {
 		t.Error("a place that is free again:", err)
+	}
+}
+
+// sleeper sets a timer and ends its turn.
+type sleeper struct{}
+
+func (sleeper) Execute(_ context.Context, t *Turn) Outcome {
+	if _, fault := t.SetTimer(time.Hour, "wake up"); fault != nil {
+		return Outcome{Failure: &Failure{Cause: "test", Message: fault.Error()}}
+	}
+	return Outcome{}
+}
+
+// Tasks that only wait for a timer are not kept in memory, and count as before.
+func TestWaitingTasksAreParked(t *testing.T) {
+	const n = 2000
+	store := &shelf{known: map[InstanceKey]bool{}, tasks: map[TaskKey]Snapshot{}}
+	def := crowd(1)
+	r, err := New(t.Context(), store, sleeper{}, Closed{}, toolbook{}, def, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() {
+		if err := r.Run(ctx, time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	defer run.Wait()
+	defer cancel()
+	alice := Principal{Tenant: "tenant0", Role: mail.RoleUser, ID: "alice"}
+	post := func(task string) {
+		if _, err := r.Submit(ctx, Post{
+			Principal: alice, Task: task, Swarm: "hive", Door: "test", Type: mail.Request, Subject: "s", Body: "b",
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parked := func(want int) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			r.mu.Lock()
+			is, live := len(r.parked), len(r.tasks)
+			r.mu.Unlock()
+			if is == want && live == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d tasks are parked and %d in memory, want %d parked", is, live, want)
+			}
+		}
+	}
+	before := inUse()
+	for i := range n {
+		post(fmt.Sprint("task", i))
+	}
+	parked(n)
+	post("task0") // is loaded, has a turn and is let go of again
+	parked(n)
+	st, err := r.Status(ctx, alice.Instance("hive"))
+	if err != nil || !st.Running {
+		t.Errorf("the status with tasks that wait is %+v, %v", st, err)
+	}
+	r.mu.Lock()
+	if l := r.ledgers["tenant0"]; l.load != (load{n, n + 1}) {
+		t.Errorf("the ledger has %+v", *l)
+	}
+	r.mu.Unlock()
+	all := inUse()
+	store.tasks = map[TaskKey]Snapshot{}
+	each := (inUse() - before) / n
+	t.Logf("%d bytes for a task that waits, beside %d that this test's store keeps of it", each, (all-before)/n-each)
+	if each > 1000 {
+		t.Errorf("a task that waits takes %d bytes", each)
 	}
 }

@@ -142,9 +142,11 @@ func (r *Runtime) closeLedger(tenant string) {
 	}
 }
 
-// fits checks what a turn is about to send, or to keep with no rows, against its
-// tenant's quota. Turns that run beside it may use it up as well; what they have
-// sent is kept.
+// MayKeep answers LIMIT when the turn's tenant may not have more stored.
+func (t *Turn) MayKeep(op abi.Op) *abi.Error { return t.fits(op, 0) }
+
+// fits checks what a turn is about to send against its tenant's quota. Turns
+// that run beside it may use it up as well; what they have sent is kept.
 func (t *Turn) fits(op abi.Op, rows int) *abi.Error {
 	if t.again != nil {
 		return nil // it was decided then

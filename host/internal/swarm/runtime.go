@@ -58,6 +58,8 @@ type Runtime struct {
 
 	mu    sync.Mutex
 	tasks map[TaskKey]*live
+	// parked are tasks that run and are not in memory, with what they count.
+	parked map[TaskKey]load
 	// instances are those in memory, idle those of them in which nothing goes
 	// on. The census of a swarm is made when somebody asks for it.
 	instances map[InstanceKey]*instance
@@ -87,7 +89,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		quotas: opt.Tenants, cpu: newCPU(opt.Tokens, opt.Now, tenants(opt.Tenants).weight),
 		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
 		started: opt.Now(), stopped: make(chan struct{}),
-		tasks: map[TaskKey]*live{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
+		tasks: map[TaskKey]*live{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
 		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{},
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
@@ -189,7 +191,7 @@ func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*l
 		t = newLive(key, def)
 		r.tasks[key] = t
 	}
-	t.refs++
+	t.refs, t.taken = t.refs+1, t.taken+1
 	r.mu.Unlock()
 
 	if err := r.load(ctx, t); err != nil {
@@ -214,6 +216,7 @@ func (r *Runtime) load(ctx context.Context, t *live) error {
 	t.loaded = true
 	if err == nil {
 		t.adopt(snap)
+		r.unpark(t)
 	}
 	return nil
 }
@@ -223,9 +226,13 @@ func (r *Runtime) load(ctx context.Context, t *live) error {
 func (r *Runtime) release(t *live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	waits := r.lastSees(t)
 	t.refs--
-	if t.refs == 0 {
+	switch {
+	case t.refs == 0:
 		delete(r.tasks, t.key)
+	case t.refs == 1 && t.held && waits:
+		r.parkTask(t)
 	}
 }
 
@@ -244,7 +251,7 @@ func (r *Runtime) applied(t *live) {
 	t.mu.Unlock()
 
 	r.mu.Lock()
-	t.refs += now.running - was.running
+	t.refs, t.held = t.refs+now.running-was.running, now.running > 0
 	r.carry(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
 	r.mu.Unlock()
 	if !running {
@@ -258,7 +265,7 @@ func (r *Runtime) applied(t *live) {
 func (r *Runtime) retain(t *live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.refs++
+	t.refs, t.taken = t.refs+1, t.taken+1
 }
 
 // kick asks for a turn for every agent that has mail and is not at work.

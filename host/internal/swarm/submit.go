@@ -152,8 +152,10 @@ func duplicate(p Post, sub Submission) (*Receipt, error) {
 func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 	if receipt.answer != nil {
 		select {
-		case a := <-receipt.answer:
-			return a, nil
+		case a, ok := <-receipt.answer:
+			if ok {
+				return a, nil
+			}
 		case <-ctx.Done():
 			return Answer{}, context.Cause(ctx)
 		case <-r.stopped:
@@ -166,11 +168,13 @@ func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 // late looks once more for an answer that came with the runtime's last turn.
 func late(receipt *Receipt) (Answer, error) {
 	select {
-	case a := <-receipt.answer:
-		return a, nil
+	case a, ok := <-receipt.answer:
+		if ok {
+			return a, nil
+		}
 	default:
-		return Answer{}, ErrDraining
 	}
+	return Answer{}, ErrDraining
 }
 
 // waitStored follows a submission that was made by another call, maybe before

@@ -1,0 +1,366 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skep/host/client"
+)
+
+// webSwarm takes the address of the counter. Its secret tells the counter which
+// life of the host has sent a request.
+const webSwarm = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "file:script.wasm"
+comm_targets = ["math"]
+enable_entrypoint = true
+can_complete_tasks = true
+allow = { kv = "instance", http = ["GET,POST %[1]s"], http_private = true, secrets = ["life"] }
+[agents.math]
+source = "file:script.wasm"
+comm_targets = ["boss"]
+allow = { kv = "instance", http = ["GET,POST %[1]s"], http_private = true, secrets = ["life"] }
+[secrets.life]
+value = "env::` + lifeEnv + `"
+hosts = ["%[1]s"]
+header = "` + lifeHeader + `"
+[[auth.keys]]
+id = "crash"
+role = "user"
+key = "a-key-for-the-crash-test"
+`
+
+type (
+	step = [2]any
+	args = map[string]any
+)
+
+// script is a body that the script agent runs. The place of an answer is written
+// so that only the script it stands in fills it, not one that hands it on.
+func script(steps ...step) string {
+	raw, err := json.Marshal(steps)
+	if err != nil {
+		panic(err)
+	}
+	return strings.ReplaceAll(string(raw), "{{", `{\u007b`)
+}
+
+// webCalls is the number of requests a task makes.
+const webCalls = 5
+
+// webTask is what a task is told, and its answer: requests and values of both
+// agents, in three turns. A timer ends half of the tasks.
+func webTask(url, id string, timed bool) (body, want string) {
+	get := func(n int) step {
+		return step{"http.fetch", args{"method": "GET", "url": fmt.Sprintf("%s/%s/%d", url, id, n)}}
+	}
+	post := func(n int, text string) step {
+		return step{"http.fetch", args{"method": "POST", "url": fmt.Sprintf("%s/%s/%d", url, id, n), "body": text}}
+	}
+	put, cas := "put/"+id, "cas/"+id
+	end := []step{{"task_complete", args{"finish_message": "{{0}} {{1}} {{2}}"}}}
+	if timed {
+		end = []step{{"timer.set", args{"after": "40ms", "body": "{{0}} {{1}} {{2}}"}}, {"await_message", args{}}}
+	}
+	last := script(append([]step{get(4), {"kv.get", args{"key": put}}, {"kv.get", args{"key": cas, "scope": "instance"}}}, end...)...)
+	math := script(post(2, "two"),
+		step{"kv.cas", args{"key": cas, "expect": nil, "value": "{{0}}", "scope": "instance"}},
+		post(3, "{{0}}"),
+		step{"kv.cas", args{"key": cas, "expect": "{{0}}", "value": "{{0}}+{{2}}", "scope": "instance"}},
+		step{"send_response", args{"target": "boss", "subject": "{{1}} {{3}}", "body": last}})
+	body = script(get(0), post(1, "{{0}}"),
+		step{"kv.put", args{"key": put, "value": "{{0}}+{{1}}"}},
+		step{"send_request", args{"target": "math", "subject": "{{1}}", "body": math}},
+		step{"await_message", args{}})
+	want = answerTo("/"+id+"/4") + " " + webValues(id)
+	if timed {
+		want = "boss got [::timer::] " + want
+	}
+	return body, want
+}
+
+// webValues are what a task leaves under its two keys.
+func webValues(id string) string {
+	re := func(n int) string { return answerTo(fmt.Sprintf("/%s/%d", id, n)) }
+	return re(0) + "+" + re(1) + " " + re(2) + "+" + re(3)
+}
+
+// webRun is one run of all tasks on a host of its own.
+type webRun struct {
+	t     *testing.T
+	c     *counter
+	v     *victim
+	cl    *client.Client
+	tasks int
+
+	mu    sync.Mutex
+	ended map[string]bool
+	over  chan struct{} // closed when all have ended
+}
+
+func newWebRun(t *testing.T, c *counter, tasks int) *webRun {
+	t.Helper()
+	v := newVictim(t, fmt.Sprintf(webSwarm, c.url))
+	return &webRun{t: t, c: c, v: v, cl: v.client(), tasks: tasks, ended: map[string]bool{}, over: make(chan struct{})}
+}
+
+func webID(n int) string { return fmt.Sprintf("task-%03d", n) }
+
+// work posts all tasks, from 16 clients.
+func (r *webRun) work() {
+	const clients = 16
+	var wg sync.WaitGroup
+	for c := range clients {
+		wg.Go(func() {
+			for n := c; n < r.tasks; n += clients {
+				id := webID(n)
+				body, want := webTask(r.c.url, id, n%4 < 2)
+				post := client.Post{Task: id, Key: "key-" + id, Body: body}
+				if err := answered(r.t.Context(), r.cl, post, n%2 == 0, want); err != nil {
+					r.t.Errorf("%s: %v", id, err)
+				}
+				r.end(id)
+			}
+		})
+	}
+	wg.Wait()
+	close(r.over)
+}
+
+func (r *webRun) end(task string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended[task] = true
+}
+
+func (r *webRun) hasEnded(task string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[task]
+}
+
+func (r *webRun) endedTasks() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ended)
+}
+
+// haunt kills the host as the work goes on: in turns while a request waits for
+// its answer, whose paths it returns, and at random. It strikes again when
+// nothing of the life before is open any more, so that no request is hit twice.
+func (r *webRun) haunt(kills int) (hit []string) {
+	for n := range kills {
+		r.until("the work goes on", func() bool { return r.endedTasks() >= r.tasks*n/kills })
+		if n%2 == 0 {
+			path, release := r.c.hold()
+			select {
+			case p := <-path:
+				hit = append(hit, p)
+			case <-r.over:
+			}
+			r.v.kill()
+			release()
+		} else {
+			time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+			r.v.kill()
+		}
+		r.v.start()
+		life := lifeName(r.v.life)
+		r.until("what was open has gone on", func() bool { return r.c.settled(life, r.hasEnded) })
+	}
+	return hit
+}
+
+func (r *webRun) until(what string, ok func() bool) {
+	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Errorf("%s: not within three minutes", what)
+			return
+		}
+	}
+}
+
+// told is all that a task has left behind, without ids, times and costs.
+type told struct {
+	Events    []string
+	Histories map[string][]string
+}
+
+// tell reads what every task has left behind, and checks it as far as one run
+// can be checked by itself.
+func (r *webRun) tell() map[string]told {
+	r.t.Helper()
+	all := map[string]told{}
+	for n := range r.tasks {
+		id := webID(n)
+		checkTask(r.t, r.cl, id)
+		one, err := tellTask(r.t.Context(), r.cl, id)
+		if err != nil {
+			r.t.Errorf("%s: %v", id, err)
+		}
+		all[id] = one
+	}
+	return all
+}
+
+func tellTask(ctx context.Context, c *client.Client, id string) (told, error) {
+	names := &renaming{names: map[string]string{}}
+	one := told{Histories: map[string][]string{}}
+	for e, err := range c.Stream(ctx, id, 0) {
+		if err != nil {
+			return one, err
+		}
+		one.Events = append(one.Events, names.plain(fmt.Sprintf("%s: %s %s %s", e.Name, e.Description, e.Extra, e.Response)))
+	}
+	for _, agent := range []string{"boss", "math"} {
+		h, err := c.History(ctx, id, agent, 0, 100)
+		if err != nil {
+			return one, err
+		}
+		for _, e := range h.Entries {
+			one.Histories[agent] = append(one.Histories[agent], names.plain(string(e)))
+		}
+	}
+	return one, nil
+}
+
+// renaming gives ids names in the order in which they come up, so that what
+// refers to the same thing still does.
+type renaming struct{ names map[string]string }
+
+// Computing time is never the same; fuel depends a little on the ids read.
+var (
+	aCost = regexp.MustCompile(`"cpu_ms":[0-9.e+-]+,"fuel":\d+`)
+	anID  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	aTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(\+00:00|Z)`)
+)
+
+func (r *renaming) plain(text string) string {
+	text = aCost.ReplaceAllString(text, "COST")
+	text = aTime.ReplaceAllString(text, "TIME")
+	return anID.ReplaceAllStringFunc(text, func(id string) string {
+		if r.names[id] == "" {
+			r.names[id] = fmt.Sprintf("ID-%d", len(r.names)+1)
+		}
+		return r.names[id]
+	})
+}
+
+// values reads the keys of all tasks in tasks of their own.
+func (r *webRun) values() {
+	r.t.Helper()
+	const some = 50
+	for from := 0; from < r.tasks; from += some {
+		var steps []step
+		var places, want []string
+		for n := from; n < min(from+some, r.tasks); n++ {
+			steps = append(steps, step{"kv.get", args{"key": "put/" + webID(n)}},
+				step{"kv.get", args{"key": "cas/" + webID(n), "scope": "instance"}})
+			places = append(places, fmt.Sprintf("{{%d}} {{%d}}", len(steps)-2, len(steps)-1))
+			want = append(want, webValues(webID(n)))
+		}
+		steps = append(steps, step{"task_complete", args{"finish_message": strings.Join(places, "\n")}})
+		id := fmt.Sprintf("values-%d", from)
+		if err := answered(r.t.Context(), r.cl, client.Post{Task: id, Key: id, Body: script(steps...)}, false, strings.Join(want, "\n")); err != nil {
+			r.t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// checkCalls wants every call of every task, each with one key of its own and at
+// most one repetition, by another life of the host and before the next call. It
+// returns the paths of those that were repeated.
+func checkCalls(t *testing.T, calls map[string][]sent, tasks int) (repeated []string) {
+	t.Helper()
+	if len(calls) != tasks*webCalls {
+		t.Errorf("%d calls, want %d", len(calls), tasks*webCalls)
+	}
+	owner := map[string]string{} // by key
+	before := ""
+	for _, path := range slices.Sorted(maps.Keys(calls)) {
+		all := calls[path]
+		first, last := all[0], all[len(all)-1]
+		if other := owner[first.key]; first.key == "" || other != "" {
+			t.Errorf("%s has the key %q, of %q", path, first.key, other)
+		}
+		owner[first.key] = path
+		switch {
+		case len(all) > 2:
+			t.Errorf("%s was sent %d times: %v", path, len(all), all)
+		case first.key != last.key || first.what != last.what:
+			t.Errorf("%s was sent otherwise: %v", path, all)
+		case len(all) == 2 && first.life >= last.life:
+			t.Errorf("%s was sent twice though the host lived on: %v", path, all)
+		case len(all) == 2:
+			repeated = append(repeated, path)
+		}
+		if before != "" && taskOf(before) == taskOf(path) {
+			if again := calls[before][len(calls[before])-1].life; again > first.life {
+				t.Errorf("%s was sent again in %s, though its answer was used in %s", before, again, first.life)
+			}
+		}
+		before = path
+	}
+	return repeated
+}
+
+// TestKillHTTP: tasks whose agents call the web, keep values and set timers,
+// while the host is killed and started again. Every request takes place once, or
+// once more under the same key where a kill fell between it and its answer;
+// every accepted task ends, with the messages, events, histories and values of a
+// run that nobody disturbed.
+func TestKillHTTP(t *testing.T) {
+	tasks, kills := 64, 4
+	if os.Getenv("SKEP_SOAK") != "" {
+		tasks, kills = 480, 48
+	}
+	if testing.Short() {
+		tasks, kills = 24, 2
+	}
+	c := newCounter(t)
+
+	calm := newWebRun(t, c, tasks)
+	calm.work()
+	if again := checkCalls(t, c.take(), tasks); len(again) > 0 {
+		t.Errorf("sent twice without a kill: %v", again)
+	}
+	want := calm.tell()
+	calm.values()
+	calm.v.kill()
+
+	r := newWebRun(t, c, tasks)
+	var hit []string
+	var wg sync.WaitGroup
+	wg.Go(func() { hit = r.haunt(kills) })
+	r.work()
+	wg.Wait()
+	repeated := checkCalls(t, c.take(), tasks)
+	for _, path := range hit {
+		if !slices.Contains(repeated, path) {
+			t.Errorf("%s was never sent again, though its host was killed before the answer", path)
+		}
+	}
+	if len(hit) == 0 {
+		t.Error("no kill fell between a request and its answer")
+	}
+	if diff := cmp.Diff(want, r.tell()); diff != "" {
+		t.Errorf("the tasks differ from those of a calm run (-calm +killed):\n%s", diff)
+	}
+	r.values()
+	t.Logf("%d tasks, %d requests, %d lives, %d requests sent again, %d of them held", tasks, tasks*webCalls, r.v.life, len(repeated), len(hit))
+}

@@ -1,0 +1,207 @@
+package runset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// maxFile is the largest file that is read: that of a quarter of a million turns.
+const maxFile = 16 << 20
+
+// Set is the running set of a host. It is safe for concurrent use. A write that
+// fails is logged once: turns go on without.
+type Set struct {
+	f   *os.File
+	log *slog.Logger
+
+	mu       sync.Mutex
+	suspects map[ID]place
+	unused   []int // numbers of free slots
+	slots    int
+
+	failed atomic.Bool
+}
+
+// place is a suspect's slot.
+type place struct {
+	slot    int
+	strikes uint8
+}
+
+// Open reads what an earlier host has left in the file at path and begins it
+// anew. Only one set may have a file open; the caller sees to that.
+func Open(path string, log *slog.Logger) (*Set, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Set{log: log, suspects: map[ID]place{}}
+	left, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("running set %s: %w", path, err)
+	}
+	var kept []slot
+	for _, l := range left {
+		if l, ok := l.blame(); ok {
+			s.suspects[l.id] = place{len(kept), l.strikes}
+			kept = append(kept, l)
+		}
+	}
+	if s.f, err = begin(path, kept); err != nil {
+		return nil, fmt.Errorf("running set %s: %w", path, err)
+	}
+	s.slots = len(kept)
+	return s, nil
+}
+
+// blame says what a slot is after a death; ok is false when it is nothing.
+func (s slot) blame() (_ slot, ok bool) {
+	switch {
+	case s.state == computing && s.suspect:
+		s.strikes = min(s.strikes, math.MaxUint8-1) + 1
+	case s.state == computing:
+		s.strikes = 0
+	case s.state == free || !s.suspect:
+		return slot{}, false
+	}
+	s.state, s.suspect = pending, true
+	return s, true
+}
+
+// read returns the slots of a file, none for a file that is not ours.
+func read(path string) (out []slot, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil || !known(b) {
+		return nil, err
+	}
+	seen := map[ID]bool{}
+	for b = b[slotSize:]; len(b) >= slotSize; b = b[slotSize:] {
+		if s, ok := decode(b[:slotSize]); ok && s.state != free && !seen[s.id] {
+			seen[s.id] = true
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// begin puts a new file in the place of the old one. Whoever dies in between
+// leaves one of them whole.
+func begin(path string, kept []slot) (*os.File, error) {
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	content := header()
+	for _, s := range kept {
+		content = append(content, s.encode()...)
+	}
+	if _, err = f.Write(content); err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Suspects returns the turns that were computing when an earlier host died, with
+// their strikes.
+func (s *Set) Suspects() map[ID]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[ID]int, len(s.suspects))
+	for id, p := range s.suspects {
+		out[id] = int(p.strikes)
+	}
+	return out
+}
+
+// Begin notes that a turn runs; it waits. The number is for the methods below.
+func (s *Set) Begin(id ID) (number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.suspects[id]; ok {
+		s.write(p.slot, slot{waiting, p.strikes, true, id}.encode())
+		return p.slot
+	}
+	if n := len(s.unused); n > 0 {
+		number, s.unused = s.unused[n-1], s.unused[:n-1]
+	} else {
+		number = s.slots
+		s.slots++
+	}
+	s.write(number, slot{state: waiting, id: id}.encode())
+	return number
+}
+
+// Computing notes that a turn computes, Waiting that it waits.
+func (s *Set) Computing(number int) { s.mark(number, computing) }
+
+// Waiting is the opposite of Computing.
+func (s *Set) Waiting(number int) { s.mark(number, waiting) }
+
+// mark takes no lock: turns come here whenever they wait.
+func (s *Set) mark(number int, st state) { s.write(number, []byte{byte(st)}) }
+
+// End notes that a turn is over. A suspect is none any more.
+func (s *Set) End(id ID, number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.suspects, id)
+	s.release(number)
+}
+
+// Stop notes that a turn was stopped with the host and will be run again: a
+// suspect stays what it is.
+func (s *Set) Stop(id ID, number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.suspects[id]; ok {
+		s.write(p.slot, slot{pending, p.strikes, true, id}.encode())
+		return
+	}
+	s.release(number)
+}
+
+// Forget clears a suspect that is not run again.
+func (s *Set) Forget(id ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.suspects[id]; ok {
+		delete(s.suspects, id)
+		s.release(p.slot)
+	}
+}
+
+func (s *Set) release(number int) {
+	s.write(number, []byte{byte(free)})
+	s.unused = append(s.unused, number)
+}
+
+// write changes a slot from its begin.
+func (s *Set) write(number int, b []byte) {
+	_, err := s.f.WriteAt(b, int64(number+1)*slotSize)
+	if err != nil && s.failed.CompareAndSwap(false, true) {
+		s.log.Error("cannot note which turns run; one that kills the host is not found", "err", err)
+	}
+}
+
+// Close lets go of the file; nothing may be noted any more. Turns that nobody has
+// ended look as if the host had died: a host that stops in order ends or stops
+// all of them first.
+func (s *Set) Close() error { return s.f.Close() }

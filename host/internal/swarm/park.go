@@ -1,0 +1,58 @@
+package swarm
+
+// A task that runs but only waits, for timers or for the time of a row, is let go
+// of: what it counts for its instance stays, with its alarm, and whoever asks for
+// it loads it again.
+
+// waitsOnly reports whether nothing can happen in the task before its alarm.
+func (t *live) waitsOnly() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counted.running == 0 || len(t.later) == 0 || len(t.running) > 0 || t.spent != (Usage{}) {
+		return false
+	}
+	for _, q := range t.queue {
+		if q.Len() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lastSees reports whether the task only waits, as seen by its last holder beside
+// itself, who holds r.mu and is about to let go. For others it is false.
+func (r *Runtime) lastSees(t *live) (waits bool) {
+	for seen := t.taken - 1; t.refs == 2 && t.held && seen != t.taken; {
+		seen = t.taken
+		r.mu.Unlock() // the task's own lock comes before it
+		waits = t.waitsOnly()
+		r.mu.Lock()
+	}
+	return waits
+}
+
+// parkTask forgets a task that is its own last holder. The caller holds r.mu, and
+// nobody else knows the task: it is as the last holder has left it.
+func (r *Runtime) parkTask(t *live) {
+	r.parked[t.key] = t.counted
+	t.refs, t.held = 0, false
+	delete(r.tasks, t.key)
+	for _, waiting := range t.waiters {
+		for _, ch := range waiting {
+			close(ch) // whoever waits looks for the answer in the store
+		}
+	}
+}
+
+// unpark gives a task that was loaded what was kept of it. The caller holds t.mu.
+func (r *Runtime) unpark(t *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counted, ok := r.parked[t.key]
+	if !ok {
+		return
+	}
+	delete(r.parked, t.key)
+	t.counted = counted
+	t.refs, t.held = t.refs+counted.running, counted.running > 0
+}
