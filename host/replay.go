@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
@@ -21,19 +23,23 @@ var ErrNotFound = errors.New("not found")
 
 // ReplayOptions say what to replay.
 type ReplayOptions struct {
-	// Config names the modules; it is required.
+	// Config names the modules; it is required. [config.LoadModules] reads all
+	// that a replay needs.
 	Config *config.Config
 	// DataDir and CacheDir are as in [Options].
 	DataDir, CacheDir string
 	// Compiler is as in [Options].
 	Compiler []string
-	// Task is the task's id, Instance its instance where several have one of
-	// that id, as in "user:alice".
-	Task, Instance string
+	// Task is the task's id. Tenant and Instance, as in "user:alice", choose
+	// where several have one of that id; an instance may name its tenant itself,
+	// as in "user:acme/alice".
+	Task, Tenant, Instance string
 	// Turn is the number of one turn, 0 for all of them.
 	Turn int64
 	// At is the path of the call to stop at, empty for none. It needs a Turn.
 	At string
+	// Each, where it is set, is told of every call of the turns, in their order.
+	Each func(turn int64, agent string, call capability.Seen)
 }
 
 // ReplayedTurn is one turn that was run again.
@@ -100,20 +106,38 @@ func (r *replayer) key(ctx context.Context) (swarm.TaskKey, error) {
 	if err != nil {
 		return swarm.TaskKey{}, err
 	}
-	var found []swarm.TaskKey
-	for _, k := range keys {
-		if r.opt.Instance == "" || k.Instance == r.opt.Instance {
-			found = append(found, k)
-		}
-	}
+	found := slices.DeleteFunc(keys, func(k swarm.TaskKey) bool { return !r.opt.chooses(k) })
 	switch len(found) {
 	case 0:
 		return swarm.TaskKey{}, fmt.Errorf("%w: there is no task %q in %s", ErrNotFound, r.opt.Task, r.opt.DataDir)
 	case 1:
 		return found[0], nil
 	}
-	return swarm.TaskKey{}, fmt.Errorf("%d instances have a task %q, for instance %s and %s: name one with --instance",
-		len(found), r.opt.Task, found[0].Instance, found[1].Instance)
+	return swarm.TaskKey{}, fmt.Errorf("%d instances have a task %q, %s: name one with --tenant and --instance",
+		len(found), r.opt.Task, listed(found))
+}
+
+// chooses reports whether a task is of the tenant and instance that are asked for.
+func (o ReplayOptions) chooses(k swarm.TaskKey) bool {
+	if o.Tenant != "" && o.Tenant != k.Tenant {
+		return false
+	}
+	role, id, _ := strings.Cut(k.Instance, ":")
+	return o.Instance == "" || o.Instance == k.Instance || o.Instance == role+":"+k.Tenant+"/"+id
+}
+
+// maxListed is how many tasks of one id are named.
+const maxListed = 5
+
+func listed(keys []swarm.TaskKey) string {
+	var names []string
+	for _, k := range keys[:min(len(keys), maxListed)] {
+		names = append(names, fmt.Sprintf("%s of tenant %s", k.Instance, k.Tenant))
+	}
+	if len(keys) > maxListed {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 func (r *replayer) run(ctx context.Context) (out []ReplayedTurn, err error) {
@@ -156,7 +180,11 @@ func (r *replayer) turn(ctx context.Context, n int64) (ReplayedTurn, error) {
 	if err != nil {
 		return out, fmt.Errorf("turn %d of agent %q: %w", n, rec.Header.Agent, err)
 	}
-	out.Replayed, err = capability.Replay(ctx, m, rec, swarm.Seed(r.store.Secret(), r.task, n), r.opt.At)
+	look := capability.Look{At: r.opt.At}
+	if r.opt.Each != nil {
+		look.Each = func(call capability.Seen) { r.opt.Each(n, rec.Header.Agent, call) }
+	}
+	out.Replayed, err = capability.Replay(ctx, m, rec, swarm.Seed(r.store.Secret(), r.task, n), look)
 	if err == nil && r.opt.At != "" && out.Seen == nil && out.Difference == "" {
 		err = fmt.Errorf("%w: turn %d has no call %q; it made %d", ErrNotFound, n, r.opt.At, out.Ops)
 	}

@@ -41,3 +41,8 @@ func within(d time.Duration) *bound {
 func below(d time.Duration) *bound {
 	return &bound{fmt.Sprintf("below %v", d), nil, func(v, _ float64) bool { return v < d.Seconds() }}
 }
+
+// exactly wants exactly what the peer has.
+func exactly() *bound {
+	return &bound{"the same", times, func(v, p float64) bool { return v == p }}
+}

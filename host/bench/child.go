@@ -42,6 +42,8 @@ func child(ctx context.Context, args []string) int {
 		m, err = loadHere(ctx, os.Stdin)
 	case "warm":
 		m, err = warmHere(ctx, args[1:])
+	case "host":
+		err = hostHere(ctx, args[1], os.Stdin)
 	default:
 		err = fmt.Errorf("no measurement %q", args[0])
 	}

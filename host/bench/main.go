@@ -20,12 +20,13 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
 	span := flag.Duration("time", 2*time.Second, "how long one measurement takes; most take a fraction of it")
 	only := flag.String("only", "", "measure only these parts, separated by commas: "+partNames())
+	full := flag.Bool("full", false, "full sizes: histories of 100,000 instead of 10,000, 10,000 parked tenants instead of 2,000")
 	format := flag.String("o", "text", "text or json")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	stop, err := startProfile(*profile)
 	if err == nil {
-		err = run(context.Background(), *only, *format, *rounds, *span)
+		err = run(context.Background(), *only, *format, *rounds, *span, *full)
 		stop()
 	}
 	if err != nil {
@@ -49,6 +50,11 @@ var parts = []part{
 	{"compile", "What an admitted module costs to compile", compiles},
 	{"warm", "From process start to the first turn", warmStarts},
 	{"posts", "A durable POST /message", posts},
+	{"writes", "Durable writes of a turn", writes},
+	{"growth", "A message as queue, history, tasks and tenants grow", growth},
+	{"tenants", "Parked tenants", parkedTenants},
+	{"fair", "A tenant beside one that floods", fairness},
+	{"recovery", "From start to the first answer on a large store", recovery},
 }
 
 func partNames() string {
@@ -81,7 +87,7 @@ func chosen(only string) ([]part, error) {
 	return list, nil
 }
 
-func run(ctx context.Context, only, format string, rounds int, span time.Duration) error {
+func run(ctx context.Context, only, format string, rounds int, span time.Duration, full bool) error {
 	list, err := chosen(only)
 	if err != nil {
 		return err
@@ -93,7 +99,7 @@ func run(ctx context.Context, only, format string, rounds int, span time.Duratio
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, rounds: rounds, span: span, report: r}
+	b := &bench{ctx: ctx, rounds: rounds, span: span, full: full, report: r}
 	for _, p := range list {
 		r.begin(p)
 		if err := p.do(b); err != nil {

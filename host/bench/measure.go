@@ -12,6 +12,7 @@ type bench struct {
 	ctx    context.Context
 	rounds int
 	span   time.Duration
+	full   bool
 	report *report
 }
 

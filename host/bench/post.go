@@ -1,24 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
-
-	"skep/host"
-	"skep/host/internal/config"
-	"skep/host/internal/guests"
 )
 
 const benchKey = "a-key-for-the-benchmark"
@@ -77,31 +71,16 @@ func posts(b *bench) error {
 }
 
 func startHost(ctx context.Context) (url string, stop func(), err error) {
-	dir, err := os.MkdirTemp("", "skep-bench")
+	dir, remove, err := scratch()
 	if err != nil {
 		return "", nil, err
 	}
-	cfg, err := config.Parse("bench.toml", []byte(benchSwarm), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+	url, end, err := serve(ctx, benchSwarm, dir)
 	if err != nil {
+		remove()
 		return "", nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	h, err := host.New(ctx, host.Options{
-		Config: cfg, DataDir: filepath.Join(dir, "data"), CacheDir: filepath.Join(guests.Root(), "bin", "cache"),
-		Listen: "127.0.0.1:0", AdminListen: "off",
-	})
-	if err != nil {
-		cancel()
-		return "", nil, err
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := h.Run(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: host:", err)
-		}
-	}()
-	return "http://" + h.Addr(), func() { cancel(); <-done; _ = os.RemoveAll(dir) }, nil
+	return url, func() { end(); remove() }, nil
 }
 
 // startEcho serves what an HTTP answer costs when nothing is done for it.
@@ -135,12 +114,15 @@ func poster(url string, clients int) func(time.Duration) (int, time.Duration, er
 	}
 }
 
-func post(cl *http.Client, url string) error {
-	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader([]byte(`{"body":"hello","subject":"q"}`)))
+func post(cl *http.Client, url string) error { return postAs(cl, url, benchKey, trivialBody) }
+
+// postAs posts a body with somebody's key and expects an answer.
+func postAs(cl *http.Client, url, key, body string) error {
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+benchKey)
+	req.Header.Set("Authorization", "Bearer "+key)
 	rsp, err := cl.Do(req)
 	if err != nil {
 		return err

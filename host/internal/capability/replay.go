@@ -37,9 +37,17 @@ type Seen struct {
 	Time time.Time
 }
 
+// Look says which calls of a replayed turn are of interest.
+type Look struct {
+	// At is the path of the call to stop at, empty for none.
+	At string
+	// Each, where it is set, is told of every call, in their order.
+	Each func(Seen)
+}
+
 // Replay runs a recorded turn again. Every op is answered from the record, and
-// nothing leaves the process. With at, the path of a call, it stops there.
-func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, at string) (Replayed, error) {
+// nothing leaves the process.
+func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, look Look) (Replayed, error) {
 	limits := sandbox.Limits{}
 	if err := json.Unmarshal(rec.Header.Limits, &limits); err != nil {
 		return Replayed{}, fmt.Errorf("read the recorded limits of turn %d: %w", rec.N, err)
@@ -58,7 +66,7 @@ func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, at s
 	defer j.stop(nil)
 	j.limit = limits.HostBytes + slack
 	j.recall(&swarm.Past{Record: rec})
-	j.past.offline, j.past.at = true, at
+	j.past.offline, j.past.look = true, look
 	o := &ops{clock: clock, now: clock.Now, j: j, table: builtin()}
 	res := m.Turn(j.life, sandbox.Turn{
 		Input: rec.Header.Input, Seed: seed, Clock: turnClock{clock, j}, Ops: o, Limits: limits,
@@ -122,21 +130,35 @@ func firstDifference(a, b []byte) string {
 	return fmt.Sprintf("at byte %d now %.20q, recorded %.20q", i, a[i:], b[i:])
 }
 
-// see keeps the call that is looked for, and stops the turn there.
+// see tells of a call, and stops the turn at the one that is looked for.
 func (j *journal) see(c call, e *swarm.Entry, req []byte) *abi.Error {
-	if !j.past.offline || j.past.at == "" || c.path != j.past.at {
+	look := j.past.look
+	found := look.At != "" && c.path == look.At
+	if !j.past.offline || !found && look.Each == nil {
 		return nil
 	}
-	s := &Seen{Call: c.path, Op: c.op, Request: req, Answer: e.Answer, Err: e.Err, Time: e.Time}
+	s := j.recorded(c, e, req)
+	if look.Each != nil {
+		look.Each(s)
+	}
+	if !found {
+		return nil
+	}
+	j.past.seen = &s
+	j.end("seen", "", "stopped at call "+c.path)
+	return j.off(c.op)
+}
+
+// recorded is what became of a call.
+func (j *journal) recorded(c call, e *swarm.Entry, req []byte) Seen {
+	s := Seen{Call: c.path, Op: c.op, Request: req, Answer: e.Answer, Err: e.Err, Time: e.Time}
 	for _, later := range j.past.entries[j.past.pos:] {
 		if later.Call != c.path || later.Kind != swarm.EntryAnswer && (later.Kind != swarm.EntryRead || e.Kind != swarm.EntryIntent) {
 			continue
 		}
-		s.Answer, s.Err, s.Time = append(s.Answer, later.Answer...), later.Err, later.Time
+		s.Answer, s.Err, s.Time = slices.Concat(s.Answer, later.Answer), later.Err, later.Time
 	}
-	j.past.seen = s
-	j.end("seen", "", "stopped at call "+c.path)
-	return j.off(c.op)
+	return s
 }
 
 // recordedClock moves with the record alone.

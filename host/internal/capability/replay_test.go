@@ -86,7 +86,7 @@ func TestReplay(t *testing.T) {
 		"more calls":   {func(v *visit) { workday(v); v.call(abi.OpRandom, "{}") }, 100, "the turn goes on where its record ends: now call 5 random"},
 	} {
 		m := &offline{turn: c.turn, fuel: c.fuel}
-		got, err := Replay(t.Context(), m, rec, seed, "")
+		got, err := Replay(t.Context(), m, rec, seed, Look{})
 		if err != nil || c.want == "" && got.Difference != "" || !strings.Contains(got.Difference, c.want) || m.seed != seed {
 			t.Errorf("%s: %q, %v; want %q", name, got.Difference, err, c.want)
 		}
@@ -103,13 +103,35 @@ func TestReplayStopsAtACall(t *testing.T) {
 	for at, want := range map[string]string{
 		"1": `{"value":"`, "2": "answer to one under ", "4": `{"id":"`, "5": "",
 	} {
-		got, err := Replay(t.Context(), &offline{turn: workday, fuel: 100}, rec, seed, at)
+		got, err := Replay(t.Context(), &offline{turn: workday, fuel: 100}, rec, seed, Look{At: at})
 		if err != nil || (got.Seen == nil) != (want == "") {
 			t.Fatalf("%s: %+v, %v", at, got, err)
 		}
 		if s := got.Seen; s != nil && (s.Call != at || !strings.HasPrefix(string(s.Answer), want) || len(s.Request) == 0 || got.Difference != "") {
 			t.Errorf("%s: %+v", at, s)
 		}
+	}
+}
+
+// A replay tells of every call, with its request and what became of it.
+func TestReplayTellsOfEachCall(t *testing.T) {
+	t.Parallel()
+	rec, seed := recordOf(t, func(v *visit) { v.call(abi.OpBlobGet, `{}`); workday(v) })
+	again := func(v *visit) { v.call(abi.OpBlobGet, `{}`); workday(v) }
+	var got []string
+	each := func(s Seen) {
+		line := s.Call + " " + s.Op.String()
+		if s.Err != nil {
+			line += " " + s.Err.Code.String()
+		} else if len(s.Answer) == 0 || len(s.Request) == 0 {
+			line += " nothing"
+		}
+		got = append(got, line)
+	}
+	out, err := Replay(t.Context(), &offline{turn: again, fuel: 100}, rec, seed, Look{Each: each})
+	want := "1 blob.get UNSUPPORTED, 2 random, 3 http.fetch, 4 clock.now, 5 mail"
+	if err != nil || out.Difference != "" || strings.Join(got, ", ") != want {
+		t.Errorf("%s, %+v, %v; want %s", strings.Join(got, ", "), out, err, want)
 	}
 }
 
@@ -120,22 +142,22 @@ func TestReplayOfWhatDidNotEnd(t *testing.T) {
 	rec, seed := recordOf(t, workday)
 	cut := rec
 	cut.Entries, cut.End = rec.Entries[:2], nil
-	got, err := Replay(t.Context(), &offline{turn: workday}, cut, seed, "")
+	got, err := Replay(t.Context(), &offline{turn: workday}, cut, seed, Look{})
 	if err != nil || got.Difference != "" {
 		t.Errorf("unfinished: %+v, %v", got, err)
 	}
 	cut.End = &swarm.TurnEnd{Exit: "deadline", Usage: swarm.Usage{Fuel: 50}}
-	if got, err = Replay(t.Context(), &offline{turn: workday}, cut, seed, ""); err != nil || got.Difference != "" {
+	if got, err = Replay(t.Context(), &offline{turn: workday}, cut, seed, Look{}); err != nil || got.Difference != "" {
 		t.Errorf("killed: %+v, %v", got, err)
 	}
 	other := func(v *visit) { v.call(abi.OpClockNow, "{}") }
-	if got, err = Replay(t.Context(), &offline{turn: other}, cut, seed, ""); err != nil || got.Difference == "" {
+	if got, err = Replay(t.Context(), &offline{turn: other}, cut, seed, Look{}); err != nil || got.Difference == "" {
 		t.Errorf("killed and different: %+v, %v", got, err)
 	}
 	header := *rec.Header
 	header.Recipe = "image-0-meter-0-mips"
 	cut.Header = &header
-	if _, err = Replay(t.Context(), &offline{turn: workday}, cut, seed, ""); err == nil || !strings.Contains(err.Error(), "image-0-meter-0-mips") {
+	if _, err = Replay(t.Context(), &offline{turn: workday}, cut, seed, Look{}); err == nil || !strings.Contains(err.Error(), "image-0-meter-0-mips") {
 		t.Errorf("another version: %v", err)
 	}
 }

@@ -22,8 +22,8 @@ type past struct {
 	// offline says that the record is all there is: nothing goes on behind it.
 	// over says that the turn has come to its end.
 	offline, over bool
-	// at is the path of the call to stop at, and seen what was found there.
-	at   string
+	// look says which calls are of interest, and seen is the one it stops at.
+	look Look
 	seen *Seen
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,11 @@ func (a *app) newAgentCommand() *cobra.Command {
 }
 
 func (a *app) newAgent(p scaffold.Agent) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p.Program = program
 	files, err := p.Write()
 	switch {
 	case errors.Is(err, scaffold.ErrName), errors.Is(err, scaffold.ErrLanguage):
@@ -88,6 +94,10 @@ func (a *app) printNewAgent(p scaffold.Agent, files []string) error {
 	if err := a.printf("%s", text); err != nil {
 		return err
 	}
-	a.notef("next: cd %s && make test && make run", p.Dir)
+	tools := ""
+	if p.Language == "assemblyscript" {
+		tools = "npm install && "
+	}
+	a.notef("next: cd %s && %smake test && make run", p.Dir, tools)
 	return nil
 }

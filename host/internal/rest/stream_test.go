@@ -118,7 +118,7 @@ func TestFollowLive(t *testing.T) {
 
 // peek reads a stream after an id until it is silent for a while or ends.
 func (h *hive) peek(last string) (got []sse, ended bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	q := request{path: "/skep/v1/tasks/t/events", header: http.Header{}}
 	if last != "" {
@@ -132,9 +132,10 @@ func (h *hive) peek(last string) (got []sse, ended bool) {
 	for lines.Scan() {
 		raw.WriteString(strings.TrimSuffix(lines.Text(), "\r") + "\r\n")
 	}
-	whole := raw.String()
-	whole = whole[:strings.LastIndex(whole, "\r\n\r\n")+len("\r\n\r\n")*min(1, strings.Count(whole, "\r\n\r\n"))]
-	if !strings.HasSuffix(whole, "\r\n\r\n") {
+	whole, cut := raw.String(), "\r\n\r\n"
+	if end := strings.LastIndex(whole, cut); end >= 0 {
+		whole = whole[:end+len(cut)]
+	} else {
 		whole = ""
 	}
 	got = events(h.t, whole)

@@ -96,7 +96,7 @@ func (c Child) verdict(dir string, err, cause error, said string) error {
 	case status.Signaled():
 		return &CompileError{Err: fmt.Errorf(
 			"its compiler was ended by signal %d (%[1]v), which skep has not sent; the system may be short of memory", status.Signal())}
-	case exit.ExitCode() == exitMemory, strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):
+	case exit.ExitCode() == exitMemory, strings.Contains(said, "out of memory"), strings.Contains(said, "allocate"):
 		return fmt.Errorf("compiling it was stopped: it needs more than %d MiB of memory", c.Memory>>20)
 	}
 	first, _, _ := strings.Cut(said, "\n")

@@ -35,6 +35,8 @@ type Agent struct {
 	// Dir is where it goes. It is made when it is missing; when there is
 	// something in it, nothing is written.
 	Dir string
+	// Program is the path of the skep that `make run` of the project calls.
+	Program string
 }
 
 // Errors of [Agent.Write].
@@ -108,9 +110,15 @@ func (a Agent) files() ([]txtar.File, error) {
 		files = append(files, txtar.Parse(text).Files...)
 	}
 	// The module is not called NAME alone: that may be a package of Go's own.
-	fill := strings.NewReplacer("@NAME@", a.Name, "skep/sdk/go", a.Name+"-agent/internal/skep")
+	fill := strings.NewReplacer("@NAME@", a.Name, "@SKEP@", makeValue(a.Program), "skep/sdk/go", a.Name+"-agent/internal/skep")
 	for i := range files {
 		files[i].Data = []byte(fill.Replace(string(files[i].Data)))
 	}
 	return files, nil
+}
+
+// makeValue writes a path as the value of a variable of make that recipes have
+// in single quotes.
+func makeValue(path string) string {
+	return strings.NewReplacer("$", "$$", "#", `\#`, "'", `'\''`).Replace(path)
 }

@@ -74,9 +74,13 @@ func TestWrite(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "deep", "bee-1")
-			files, err := Agent{Name: "bee-1", Language: language, Dir: dir}.Write()
+			files, err := Agent{Name: "bee-1", Language: language, Dir: dir, Program: "/bees' $1 #2/skep"}.Write()
 			if err != nil {
 				t.Fatal(err)
+			}
+			rules, err := os.ReadFile(filepath.Join(dir, "Makefile"))
+			if value := `?= /bees'\'' $$1 \#2/skep`; err != nil || !strings.Contains(string(rules), value+"\n") {
+				t.Errorf("no %s in %s, %v", value, rules, err)
 			}
 			for _, name := range []string{"README.md", "swarm.toml", "Makefile", ".gitignore"} {
 				if !slices.Contains(files, name) {
@@ -85,7 +89,7 @@ func TestWrite(t *testing.T) {
 			}
 			for _, name := range files {
 				text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-				if err != nil || len(text) == 0 || strings.Contains(string(text), "@NAME@") || strings.Contains(string(text), "skep/sdk/go") {
+				if err != nil || len(text) == 0 || strings.Contains(string(text), "@NAME@") || strings.Contains(string(text), "@SKEP@") || strings.Contains(string(text), "skep/sdk/go") {
 					t.Errorf("%s: %d bytes, %v", name, len(text), err)
 				}
 			}

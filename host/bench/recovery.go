@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"skep/host/internal/keyring"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+// recovery measures from [host.New] to the first answer over HTTP on stores that
+// an earlier host has left, beside an empty one. The process, the compiled module
+// and the system's file cache are warm.
+func recovery(b *bench) error {
+	p, err := newPattern(b.ctx)
+	if err != nil {
+		return err
+	}
+	dir, remove, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	empty, large, busy := filepath.Join(dir, "empty"), filepath.Join(dir, "large"), filepath.Join(dir, "busy")
+	begin := time.Now()
+	if err := seedStore(b.ctx, large, func(s *sqlite.Store) error { return seedRecords(b.ctx, s, p) }); err != nil {
+		return err
+	}
+	b.report.fact("writing the large store", time.Since(begin).Seconds(), seconds)
+	if err := seedStore(b.ctx, busy, func(s *sqlite.Store) error { return seedRunning(b.ctx, s, p) }); err != nil {
+		return err
+	}
+	var took [3][]float64
+	for range b.rounds {
+		for i, data := range []string{empty, large, busy} {
+			seconds, err := b.firstAnswer(data, i == 2)
+			if err != nil {
+				return err
+			}
+			took[i] = append(took[i], seconds)
+		}
+	}
+	return b.reportRecovery(dir, took)
+}
+
+func (b *bench) reportRecovery(dir string, took [3][]float64) error {
+	for i, name := range []string{"", "large", "busy"} {
+		if i == 0 {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, name, "skep.db"))
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("%d records, %d of their tasks run", records, records/perTask/runningOf)
+		if name == "busy" {
+			what = fmt.Sprintf("%d running tasks, a message waits in each", runningTasks)
+		}
+		b.report.fact("size of the store of "+what, float64(info.Size()), bytesOf)
+		b.report.compare("start to the first answer, "+what, median(took[i]), seconds, "an empty store", median(took[0]), below(2*time.Second))
+	}
+	return nil
+}
+
+// The large store: a million records in tasks of 500, of which one in twenty
+// waits for a timer.
+const (
+	records      = 1_000_000
+	perTask      = 500
+	runningOf    = 20
+	runningTasks = 10_000
+)
+
+func seedRecords(ctx context.Context, s *sqlite.Store, p pattern) error {
+	later := time.Now().Add(24 * time.Hour)
+	return seedAll(records/perTask, func(i int) error {
+		more := size{events: perTask / 2, history: perTask/2 - 10, rows: 10}
+		change := func(*swarm.Task, *swarm.Row) {}
+		if i%runningOf == 0 {
+			change = func(t *swarm.Task, r *swarm.Row) { waits(t, r); r.NotBefore = later }
+		}
+		return p.seed(ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), more, change)
+	})
+}
+
+func seedRunning(ctx context.Context, s *sqlite.Store, p pattern) error {
+	return seedAll(runningTasks, func(i int) error {
+		return p.seed(ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), size{rows: 1}, waits)
+	})
+}
+
+func seedStore(ctx context.Context, dir string, seed func(*sqlite.Store) error) error {
+	s, err := sqlite.Open(ctx, dir, sqlite.Options{Keyring: &keyring.Options{}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(seed(s), s.Close())
+}
+
+// firstAnswer starts a host on data, or on a copy, and stops it again.
+func (b *bench) firstAnswer(data string, onCopy bool) (float64, error) {
+	dir, remove, err := scratch()
+	if err != nil {
+		return 0, err
+	}
+	defer remove()
+	if onCopy {
+		to := filepath.Join(dir, "copy")
+		if err := os.CopyFS(to, os.DirFS(data)); err != nil {
+			return 0, err
+		}
+		if err := private(to); err != nil {
+			return 0, err
+		}
+		data = to
+	}
+	begin := time.Now()
+	url, stop, err := serveOn(b.ctx, benchSwarm, dir, data)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	cl := &http.Client{Transport: &http.Transport{}}
+	defer cl.CloseIdleConnections()
+	err = post(cl, url+"/message")
+	return time.Since(begin).Seconds(), err
+}
+
+// private makes a copied data directory one that a host takes.
+func private(dir string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err, os.Chmod(dir, 0o700)}
+	for _, e := range entries {
+		errs = append(errs, os.Chmod(filepath.Join(dir, e.Name()), 0o600))
+	}
+	return errors.Join(errs...)
+}
