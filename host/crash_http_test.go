@@ -1,13 +1,11 @@
 package host_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -195,72 +193,6 @@ func (r *webRun) until(what string, ok func() bool) {
 	}
 }
 
-// told is all that a task has left behind, without ids, times and costs.
-type told struct {
-	Events    []string
-	Histories map[string][]string
-}
-
-// tell reads what every task has left behind, and checks it as far as one run
-// can be checked by itself.
-func (r *webRun) tell() map[string]told {
-	r.t.Helper()
-	all := map[string]told{}
-	for n := range r.tasks {
-		id := webID(n)
-		checkTask(r.t, r.cl, id)
-		one, err := tellTask(r.t.Context(), r.cl, id)
-		if err != nil {
-			r.t.Errorf("%s: %v", id, err)
-		}
-		all[id] = one
-	}
-	return all
-}
-
-func tellTask(ctx context.Context, c *client.Client, id string) (told, error) {
-	names := &renaming{names: map[string]string{}}
-	one := told{Histories: map[string][]string{}}
-	for e, err := range c.Stream(ctx, id, 0) {
-		if err != nil {
-			return one, err
-		}
-		one.Events = append(one.Events, names.plain(fmt.Sprintf("%s: %s %s %s", e.Name, e.Description, e.Extra, e.Response)))
-	}
-	for _, agent := range []string{"boss", "math"} {
-		h, err := c.History(ctx, id, agent, 0, 100)
-		if err != nil {
-			return one, err
-		}
-		for _, e := range h.Entries {
-			one.Histories[agent] = append(one.Histories[agent], names.plain(string(e)))
-		}
-	}
-	return one, nil
-}
-
-// renaming gives ids names in the order in which they come up, so that what
-// refers to the same thing still does.
-type renaming struct{ names map[string]string }
-
-// Computing time is never the same; fuel depends a little on the ids read.
-var (
-	aCost = regexp.MustCompile(`"cpu_ms":[0-9.e+-]+,"fuel":\d+`)
-	anID  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	aTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(\+00:00|Z)`)
-)
-
-func (r *renaming) plain(text string) string {
-	text = aCost.ReplaceAllString(text, "COST")
-	text = aTime.ReplaceAllString(text, "TIME")
-	return anID.ReplaceAllStringFunc(text, func(id string) string {
-		if r.names[id] == "" {
-			r.names[id] = fmt.Sprintf("ID-%d", len(r.names)+1)
-		}
-		return r.names[id]
-	})
-}
-
 // values reads the keys of all tasks in tasks of their own.
 func (r *webRun) values() {
 	r.t.Helper()
@@ -327,7 +259,7 @@ func checkCalls(t *testing.T, calls map[string][]sent, tasks int) (repeated []st
 func TestKillHTTP(t *testing.T) {
 	tasks, kills := 64, 4
 	if os.Getenv("SKEP_SOAK") != "" {
-		tasks, kills = 480, 48
+		tasks, kills = 900, 40
 	}
 	if testing.Short() {
 		tasks, kills = 24, 2
