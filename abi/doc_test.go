@@ -35,9 +35,37 @@ func TestDocumentHasEveryNumber(t *testing.T) {
 	} {
 		want = append(want, "| `"+name+"` |")
 	}
+	want = append(want, "This host has built "+built()+", and 11 for actions that people answer.")
 	for _, line := range want {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("ABI.md lacks %q", line)
 		}
 	}
+}
+
+// built lists the ops a host has, as prose: "0 to 4, 10 and 12".
+func built() string {
+	var numbers []abi.Op
+	for _, op := range abi.Ops() {
+		if op.Built {
+			numbers = append(numbers, op.Op)
+		}
+	}
+	var parts []string
+	for i := 0; i < len(numbers); i++ {
+		first := i
+		for i+1 < len(numbers) && numbers[i+1] == numbers[i]+1 {
+			i++
+		}
+		switch i - first {
+		case 0:
+			parts = append(parts, fmt.Sprintf("%d", numbers[i]))
+		case 1:
+			parts = append(parts, fmt.Sprintf("%d", numbers[first]), fmt.Sprintf("%d", numbers[i]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d to %d", numbers[first], numbers[i]))
+		}
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
