@@ -39,8 +39,11 @@ type ReplayOptions struct {
 	// At is the path of the call to stop at, empty for none. It needs a Turn.
 	At string
 	// Each, where it is set, is told of every call of the turns, in their order.
-	Each func(turn int64, agent string, call capability.Seen)
+	Each func(turn int64, agent string, call ReplayedCall)
 }
+
+// ReplayedCall is what an agent asked in one call, and what it was told.
+type ReplayedCall = capability.Seen
 
 // ReplayedTurn is one turn that was run again.
 type ReplayedTurn struct {
@@ -182,7 +185,7 @@ func (r *replayer) turn(ctx context.Context, n int64) (ReplayedTurn, error) {
 	}
 	look := capability.Look{At: r.opt.At}
 	if r.opt.Each != nil {
-		look.Each = func(call capability.Seen) { r.opt.Each(n, rec.Header.Agent, call) }
+		look.Each = func(call ReplayedCall) { r.opt.Each(n, rec.Header.Agent, call) }
 	}
 	out.Replayed, err = capability.Replay(ctx, m, rec, swarm.Seed(r.store.Secret(), r.task, n), look)
 	if err == nil && r.opt.At != "" && out.Seen == nil && out.Difference == "" {

@@ -50,6 +50,8 @@ func (o *ops) find(ctx context.Context, op abi.Op, req []byte) (handler, *abi.Er
 	switch {
 	case ctx.Err() != nil && op != abi.OpLog: // last words are heard
 		return handler{}, sandbox.CalledOff(ctx, op.String())
+	case !ok && op == abi.OpAction:
+		return handler{}, o.noAction(req)
 	case !ok:
 		return handler{}, unsupported(op)
 	case len(req) > maxRequest:
@@ -68,6 +70,17 @@ func unsupported(op abi.Op) *abi.Error {
 	}
 	return abi.Errorf(abi.CodeUnsupported, op, "op",
 		"this host (ABI %d) %s; upgrade skep, or build the module without it", abi.Version, what)
+}
+
+// noAction answers the call of an action that no person answers.
+func (o *ops) noAction(req []byte) *abi.Error {
+	a := readAsk(call{op: abi.OpAction}, req)
+	if o.turn == nil || a == nil || a.Name == "" {
+		return unsupported(abi.OpAction)
+	}
+	agent := o.turn.Agent().Name
+	return abi.Errorf(abi.CodeUnsupported, abi.OpAction, "op",
+		"agent %q has no action %.64q; [agents.%s] actions names those that people answer, and actions with code are not built yet", agent, a.Name, agent)
 }
 
 // decode reads a request strictly: one JSON value, known members only.

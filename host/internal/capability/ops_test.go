@@ -9,6 +9,17 @@ import (
 	"skep/host/internal/swarm"
 )
 
+// An action that an agent does not have is named, with what it may have.
+func TestNoAction(t *testing.T) {
+	t.Parallel()
+	told := ""
+	recordOf(t, func(v *visit) { told = v.call(abi.OpAction, `{"name":"nonsense","args":{}}`); workday(v) })
+	want := `UNSUPPORTED: agent "boss" has no action "nonsense"; [agents.boss] actions names those that people answer, and actions with code are not built yet`
+	if told != want {
+		t.Errorf("%s, want %s", told, want)
+	}
+}
+
 // What needs no turn: numbers the table does not have or does not offer yet,
 // and requests that are not JSON of the right shape.
 func TestRefusedOps(t *testing.T) {

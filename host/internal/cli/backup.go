@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -64,6 +65,8 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Dir)
 	if withKeyring {
 		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
+	} else {
+		a.notef("without %s nobody can read it: keep a copy of that file elsewhere, or use --with-keyring", filepath.Join(d.Dir, "keyring"))
 	}
 	return nil
 }

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"skep/abi"
 	"skep/host"
+	"skep/host/internal/config"
 )
 
 const replayHelp = `Replay runs the recorded turns of a task again, on the modules they ran on, and
@@ -18,53 +17,66 @@ Every call is answered from the record; nothing is sent anywhere. The data
 directory is only read, also while a host is using it.
 
 It prints equal, or diverged with the first difference. With --turn and --at it
-stops at a call and shows what the agent asked and was told.
+stops at a call and shows what the agent asked and was told. With --calls it lists
+every call and what became of it, also those that a task's log does not have, as
+of values, timers and HTTP, and those that were refused; -o json gives one JSON
+object a line then. --turn lists the calls of one turn.
+
+Of swarm.toml only the agents' sources, [limits] and [store] are read.
 
 Exit codes: 0 all turns did the same, 1 one did not, 4 there is no such task,
 turn or call.`
 
 const replayExample = `  skep replay 3b0e4c1a-…
   skep replay 3b0e4c1a-… --turn 2 --at 5    the fifth call of the second turn
+  skep replay 3b0e4c1a-… --turn 2 --calls   every call of the second turn
+  skep replay k --tenant acme --instance user:alice
   skep replay 3b0e4c1a-… -o json | jq .equal`
 
 func (a *app) replayCommand() *cobra.Command {
 	var opt host.ReplayOptions
+	calls := false
 	cmd := &cobra.Command{
 		Use: "replay TASK", Short: "Run recorded turns again and compare", GroupID: groupCheck,
 		Long: replayHelp, Example: replayExample, Args: takes("the ID of a task"),
 	}
 	cmd.Flags().Int64Var(&opt.Turn, "turn", 0, "`N`umber of the turn, from 1 (default all)")
 	cmd.Flags().StringVar(&opt.At, "at", "", "stop at this `CALL` of the turn, as in 3, and show it")
-	cmd.Flags().StringVar(&opt.Instance, "instance", "", "the task's `INSTANCE`, as in user:alice, where several have the ID")
+	cmd.Flags().BoolVar(&calls, "calls", false, "list every call and what became of it")
+	cmd.Flags().StringVar(&opt.Tenant, "tenant", "", "the task's tenant, its `NAME`, where several have the ID")
+	cmd.Flags().StringVar(&opt.Instance, "instance", "", "the task's `INSTANCE`, as in user:alice or user:acme/alice, where several have the ID")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		switch {
 		case cmd.Flags().Changed("turn") && opt.Turn < 1:
 			return usagef("--turn counts from 1")
 		case opt.At != "" && opt.Turn == 0:
 			return usagef("--at needs --turn, as in --turn 2 --at 5")
+		case opt.At != "" && calls:
+			return usagef("--at shows one call and --calls lists all: give one of them")
 		}
 		opt.Task = args[0]
-		return a.replay(cmd, opt)
+		if calls {
+			return a.replayCalls(cmd, opt)
+		}
+		turns, err := a.replay(cmd, opt)
+		if err != nil {
+			return err
+		}
+		if opt.At != "" && turns[0].Seen != nil {
+			return a.printSeen(turns[0])
+		}
+		return a.printReplay(opt.Task, turns)
 	})
 	return cmd
 }
 
-func (a *app) replay(cmd *cobra.Command, opt host.ReplayOptions) (err error) {
-	if opt.Config, err = a.loadConfig(); err != nil {
-		return err
+func (a *app) replay(cmd *cobra.Command, opt host.ReplayOptions) (turns []host.ReplayedTurn, err error) {
+	opt.Config, err = config.LoadModules(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins})
+	if err != nil {
+		return nil, a.unreadable(err)
 	}
 	opt.DataDir, opt.CacheDir, opt.Compiler = a.dataDir(), a.cacheDir(), a.compiler()
-	turns, err := host.Replay(cmd.Context(), opt)
-	if errors.Is(err, host.ErrNotFound) {
-		return &failure{code: exitNotFound, err: err}
-	}
-	if err != nil {
-		return err
-	}
-	if opt.At != "" && turns[0].Seen != nil {
-		return a.printSeen(turns[0])
-	}
-	return a.printReplay(opt.Task, turns)
+	return host.Replay(cmd.Context(), opt)
 }
 
 // replayedJSON is the JSON of one turn.
@@ -120,26 +132,14 @@ func unequal(t replayedJSON) string {
 // printSeen shows one call.
 func (a *app) printSeen(t host.ReplayedTurn) error {
 	s := t.Seen
-	fault := ""
-	if s.Err != nil {
-		fault = s.Err.Error()
-	}
+	v := seenView(t.Turn, t.Agent, *s)
 	if a.json() {
-		return a.printJSON(struct {
-			Turn    int64           `json:"turn"`
-			Agent   string          `json:"agent"`
-			Call    string          `json:"call"`
-			Op      string          `json:"op"`
-			Request json.RawMessage `json:"request"`
-			Answer  json.RawMessage `json:"answer,omitempty"`
-			Error   string          `json:"error,omitempty"`
-			Time    string          `json:"time"`
-		}{t.Turn, t.Agent, s.Call, s.Op.String(), asJSON(s.Request), asJSON(s.Answer), fault, abi.FormatTime(s.Time)})
+		return a.printJSON(v)
 	}
 	st := a.dataStyle()
 	for _, row := range [][2]string{
-		{"turn", fmt.Sprintf("%d of %s", t.Turn, inLine(t.Agent))}, {"call", s.Call + " " + s.Op.String()}, {"time", abi.FormatTime(s.Time)},
-		{"asked", printable(string(s.Request))}, {"told", printable(string(s.Answer))}, {"error", printable(fault)},
+		{"turn", fmt.Sprintf("%d of %s", t.Turn, inLine(t.Agent))}, {"call", s.Call + " " + v.Op}, {"time", v.Time},
+		{"asked", printable(string(s.Request))}, {"told", printable(string(s.Answer))}, {"error", printable(v.Error)},
 	} {
 		if row[1] == "" {
 			continue

@@ -15,7 +15,8 @@ mail as it flows on stderr and the answer alone on stdout.
 
 The host listens on a free port of this machine and keeps its data in a
 temporary directory, so nothing is left behind. With --data the task is kept: a
-run that was interrupted goes on when the same directory is used again.
+run that was interrupted goes on when the same directory is used again, and a task
+that waits for a person can be answered.
 
 Without BODY the text is read from stdin.`
 
@@ -67,7 +68,7 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 			return err
 		}
 		defer c.Close()
-		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun(), settled: log.flush})
+		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun(), settled: log.flush, gone: a.common.data == ""})
 		if errors.Is(err, errInterrupted) {
 			a.notef("stopping; a second signal stops at once")
 		}

@@ -13,9 +13,13 @@ import (
 )
 
 const taskShowHelp = `Show tells what happened in a task, in the order in which it happened: the mail
-between the agents, every turn with its calls and what they were told, what agents
-showed meanwhile, failures with the limits they ran into, and how the task ended or
-what it waits for. Long texts are cut; --full shows all of them.
+between the agents, every turn with the tools it used and what they told, what
+agents showed meanwhile, failures with the limits they ran into, and how the task
+ended or what it waits for. Long texts are cut; --full shows all of them.
+
+A host's log has no other calls, as those of values, timers and HTTP, nor those that
+were refused. On the host's machine ` + "`skep replay ID --calls`" + ` lists every call of
+all turns from the data directory, and --turn N those of one.
 
 -o json gives the task's record with its events, and the history of each agent.`
 

@@ -29,6 +29,8 @@ type talk struct {
 	settled func()
 	// lasts says that the host stays, so that a paused task can be resumed.
 	lasts bool
+	// gone says that a task's data is removed with the host.
+	gone bool
 }
 
 // exchange posts a message, shows the mail, and prints the answer.
@@ -73,11 +75,32 @@ func (a *app) exchange(ctx context.Context, t talk) error {
 	}
 	if !a.json() {
 		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
-		if state, _ := end(out); state == statePaused && t.lasts {
-			a.notef("  it waits for an answer: `%s`", a.sameSwarm("skep task resume "+inLine(task)+" --result TEXT"))
-		}
+	}
+	if state, _ := end(out); state == statePaused {
+		return a.paused(t, out, x.messages)
 	}
 	return a.finish(out, x.messages)
+}
+
+// paused prints what a task waits for, and how it goes on.
+func (a *app) paused(t talk, out outcome, messages []mail.Message) error {
+	resume := "skep task resume " + argument(out.answer.Task) + " --result TEXT"
+	switch {
+	case t.gone && a.json():
+		if err := a.finish(out, messages); err != nil {
+			return err
+		}
+		return reported(exitFailed)
+	case t.gone:
+		return failf(exitFailed, "the task waits for a person, and its data is gone with this run: %s", printable(out.answer.Body)).help(
+			"run it with --data DIR, or post it to a host with `skep serve` and `skep send`; then `%s` answers", resume)
+	case a.json():
+	case t.lasts:
+		a.notef("  it waits for an answer: `%s`", a.sameSwarm(resume))
+	default:
+		a.notef("  it waits for an answer: start `%s`, then `%s`", a.sameSwarm("skep serve"), a.sameSwarm(resume))
+	}
+	return a.finish(out, messages)
 }
 
 // broken explains an exchange that came to no answer.
@@ -170,7 +193,11 @@ func (a *app) finish(out outcome, messages []mail.Message) error {
 		return reported(code)
 	}
 	if code != exitOK {
-		return failf(code, "the task %s: %s", ended(state), out.answer.Body)
+		f := failf(code, "the task %s: %s", ended(state), out.answer.Body)
+		if code == exitTimeout {
+			f.hint = "--timeout gives a task more time, as in --timeout 30m"
+		}
+		return f
 	}
 	if a.env.StderrTerminal && a.env.StdoutTerminal {
 		a.notef("")

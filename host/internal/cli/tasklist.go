@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -53,9 +54,9 @@ func (a *app) printTasks(tasks []client.Task) error {
 		a.notef("no tasks")
 		return nil
 	}
-	wide := 0
+	wide := len("TASK")
 	for _, t := range tasks {
-		wide = max(wide, len(inLine(t.ID)))
+		wide = max(wide, utf8.RuneCountInString(inLine(t.ID)))
 	}
 	st := a.dataStyle()
 	if err := a.printf("%s\n", st.dim(pad("TASK", wide)+"  STATE      STARTED              TURNS  FUEL   ENTRYPOINT")); err != nil {

@@ -52,8 +52,7 @@ func (d *decoder) action(name string, t *table, k known) Action {
 		Allow:       d.allow(t.table("allow"), k),
 		Pos:         d.pos(t.spot),
 	}
-	if human, ok := t.values["source"].(string); ok && human == string(SourceHuman) {
-		t.has("source")
+	if d.human(t) {
 		a.Source = Source{Kind: SourceHuman}
 		for _, key := range []string{"description", "parameters"} {
 			if !t.has(key) {
@@ -65,4 +64,18 @@ func (d *decoder) action(name string, t *table, k known) Action {
 	}
 	t.done()
 	return a
+}
+
+// human reports whether a person answers an action, or is meant to.
+func (d *decoder) human(t *table) bool {
+	raw, sp, _ := t.take("source")
+	text, _ := raw.(string)
+	if text == string(SourceHuman) {
+		return true
+	}
+	near := nearest(text, []string{string(SourceHuman)})
+	if near != "" {
+		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with file:, bundled:, exec: or oci://", sp.path)).suggest(near)
+	}
+	return near != ""
 }

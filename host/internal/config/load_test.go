@@ -153,3 +153,46 @@ func TestManyFaults(t *testing.T) {
 		}
 	}
 }
+
+// What runs turns again needs no keys, secrets or addresses; the faults of what
+// it does need are told.
+func TestLoadModules(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "swarm.toml")
+	text := `schema = 1
+[agents.a]
+source = "file:a.wasm"
+unknown = 1
+[limits.module]
+size = "1 MiB"
+[server]
+listen = "env::NOT_SET"
+[secrets.api]
+value = "env::NOT_SET"
+[[auth.keys]]
+key = "env::NOT_SET"
+`
+	for name, content := range map[string]string{"a.wasm": "", "swarm.toml": text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := LoadModules(path, testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Dir != dir || len(c.Agents) != 1 || c.Agents[0].Name != "a" || c.Agents[0].Source.Path != filepath.Join(dir, "a.wasm") || c.Limits.Module.Size != MiB {
+		t.Errorf("%+v, %+v", c.Agents, c.Limits.Module)
+	}
+	if err := os.WriteFile(path, []byte(text+"[store]\nkeyring = \"env::NOT_SET\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := path + ":14:11: the environment variable NOT_SET is not set"
+	if _, err := LoadModules(path, testOptions); errText(err) != want {
+		t.Errorf("%s, want %s", errText(err), want)
+	}
+	if _, err := LoadModules(filepath.Join(dir, "absent"), testOptions); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent: %v", err)
+	}
+}

@@ -119,9 +119,11 @@ func (d *decoder) bundled(v value, name string) string {
 	if err == nil && d.opt.BundleDir != "" {
 		return path
 	}
-	f := d.atValue(v.spot, "the module "+v.shown+" is not in the directory plugins beside the skep program; run make build")
+	message := "the module " + v.shown + " is not in the directory plugins beside the skep program"
 	if near := nearest(name, d.bundledNames()); near != "" {
-		f.suggest("bundled:" + near)
+		d.atValue(v.spot, message).suggest("bundled:" + near)
+	} else {
+		d.atValue(v.spot, message+"; run make build")
 	}
 	return ""
 }

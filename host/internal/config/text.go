@@ -51,7 +51,20 @@ func syntaxFault(src *source, err error) Fault {
 		return src.fault(0, "", err.Error())
 	}
 	// The parser's line and column disagree with its offset at line ends.
-	return src.fault(bad.Position.Start, bad.LastKey, syntaxMessage(bad.Message))
+	f := src.fault(bad.Position.Start, bad.LastKey, syntaxMessage(bad.Message))
+	before := src.text[:max(0, min(bad.Position.Start, len(src.text)))]
+	switch word, isValue := strings.CutPrefix(f.Message, "expected value but found "); {
+	case isValue:
+		f.suggest(truths[strings.ToLower(strings.Trim(strings.TrimSuffix(word, " instead"), `"`))])
+	case strings.Contains(f.Message, "to end table name") && strings.HasSuffix(before, " "):
+		f.Message += "; a name has no blanks"
+	}
+	return f
+}
+
+// truths are other words for true and false.
+var truths = map[string]string{
+	"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false",
 }
 
 // syntaxMessage gives the parser's message the form of all the others.

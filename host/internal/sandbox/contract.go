@@ -34,6 +34,8 @@ func checkMarker(m *wasmbin.Module) error {
 	}
 	want := strconv.Itoa(abi.Version)
 	switch {
+	case len(versions) == 0 && isProgram(m):
+		return fmt.Errorf("no %s%s export: %s, with a skep SDK for ABI %s", abi.MarkerPrefix, want, asReactor, want)
 	case len(versions) == 0:
 		return fmt.Errorf("no %s%s export: this is no skep agent; build it with a skep SDK for ABI %s, as a reactor (-buildmode=c-shared in Go)",
 			abi.MarkerPrefix, want, want)
@@ -45,6 +47,16 @@ func checkMarker(m *wasmbin.Module) error {
 		return abi.Mismatch("the marker "+abi.MarkerPrefix+version, version)
 	}
 	return nil
+}
+
+// asReactor is what to do about a module that isProgram.
+const asReactor = "it is built as a program; build it as a reactor (Go: -buildmode=c-shared)"
+
+// isProgram reports whether a module is one that is run from its start to its end.
+func isProgram(m *wasmbin.Module) bool {
+	_, starts := m.Export("_start")
+	_, initializes := m.Export(abi.ExportInitialize)
+	return starts && !initializes
 }
 
 // checkImports wants every import to be a function the host offers.

@@ -99,7 +99,7 @@ func (h *hostile) budget(tables []wasmbin.Table) int64 {
 		sum += 8 * int64(most)
 	}
 	for _, what := range strings.Fields(h.takes) {
-		sum += map[string]int64{"stack": plannedStack, "host_bytes": limits.HostBytes, "output": limits.Output}[what]
+		sum += shadow * map[string]int64{"stack": plannedStack, "host_bytes": limits.HostBytes, "output": limits.Output}[what]
 	}
 	return sum
 }

@@ -185,6 +185,9 @@ func (m *Module) describe(ctx context.Context, admitted *wasmbin.Module) (*abi.D
 		fmt.Errorf("%s took longer than %v", abi.ExportDescribe, describeWall))
 	defer cancel()
 	raw, exit := m.runDescribe(ctx)
+	if exit != nil && isProgram(admitted) {
+		return nil, fmt.Errorf("%s; %s: %w", asReactor, abi.ExportDescribe, exit)
+	}
 	if exit != nil {
 		return nil, fmt.Errorf("%s: %w", abi.ExportDescribe, exit)
 	}

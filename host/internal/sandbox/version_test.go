@@ -31,6 +31,16 @@ func TestVersions(t *testing.T) {
 		b.importFunc(module, name, "i", "i")
 		return b.agent("", ok)
 	}
+	program := func() []byte { // as Go makes of an agent without -buildmode=c-shared
+		b := newBuilder()
+		for _, name := range []string{"skep_abi_v1", "_start"} {
+			b.fn(name, "", "", "")
+		}
+		b.fn("skep_turn", "i", "i", "", ok)
+		b.fn("skep_describe", "", "i", "", op(0x00))
+		b.mem(1)
+		return b.bytes()
+	}
 	tests := []struct {
 		name string
 		wasm []byte
@@ -47,6 +57,10 @@ func TestVersions(t *testing.T) {
 			"several markers, for ABI 1 and 2, and this host speaks ABI 1: rebuild the module with one SDK, for ABI 1"},
 		{"none", marked(about(1)), StepABI,
 			"no skep_abi_v1 export: this is no skep agent; build it with a skep SDK for ABI 1, as a reactor (-buildmode=c-shared in Go)"},
+		{"a program", marked(about(1), "_start"), StepABI,
+			"no skep_abi_v1 export: it is built as a program; build it as a reactor (Go: -buildmode=c-shared), with a skep SDK for ABI 1"},
+		{"a program that fails", program(), StepDescribe,
+			"it is built as a program; build it as a reactor (Go: -buildmode=c-shared); skep_describe: trap: skep_describe: unreachable"},
 		{"newer descriptor", marked(about(2), "skep_abi_v1"), StepDescribe,
 			"the marker speaks ABI version 1, but the descriptor speaks ABI version 2, this host version 1: " + either},
 		{"older descriptor", marked(`{"name":"x","version":"1"}`, "skep_abi_v1"), StepDescribe,
