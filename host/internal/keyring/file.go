@@ -8,8 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
+
+	"skep/host/internal/lasting"
 )
 
 // fileVersion is the newest form of the file that is known here.
@@ -130,7 +131,7 @@ func (r *Ring) save() error {
 	if err != nil {
 		return err
 	}
-	if err := replace(r.path, append(content, '\n')); err != nil {
+	if err := lasting.Replace(r.path, append(content, '\n')); err != nil {
 		return err
 	}
 	r.file = true
@@ -154,28 +155,4 @@ func read(path string) ([]byte, error) {
 	var b bytes.Buffer
 	_, err = io.Copy(&b, f)
 	return b.Bytes(), err
-}
-
-// replace puts a file in the place of another in one step that lasts.
-func replace(path string, content []byte) (err error) {
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"skep/host/internal/lasting"
 )
 
 // Agent names an agent of a tenant's swarm.
@@ -110,32 +111,11 @@ func (q *Quarantine) find(a Agent) int {
 func (q *Quarantine) save(list []Confined) error {
 	content, err := json.MarshalIndent(confined{version, list}, "", "  ")
 	if err == nil {
-		err = replace(q.path, append(content, '\n'))
+		err = lasting.Replace(q.path, append(content, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("quarantine %s: %w", q.path, err)
 	}
 	q.list = list
 	return nil
-}
-
-// replace puts a file in the place of another in one step that lasts.
-func replace(path string, content []byte) error {
-	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
