@@ -60,11 +60,13 @@ generate:
 bench: guests
 	cd host/bench && $(GO) run . $(BENCHFLAGS)
 
-# Every decoder of outside bytes, FUZZTIME each.
-fuzz:
+# Every decoder of outside bytes, FUZZTIME each, and then every endpoint of a real
+# host, APITIME all together.
+fuzz: guests
 	@set -e; for p in $$(grep -rl --include='*_test.go' '^func Fuzz' spec abi host | xargs -n1 dirname | sort -u); do \
 		for f in $$(grep -h '^func Fuzz' $$p/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s; done; done
+	SKEP_FUZZ_API=$(or $(APITIME),10m) $(GO) test -count=1 -timeout 120m -run '^TestFuzzInterface$$' -v ./host/mailtest
 
 # The long forms of the crash test, and of a million turns in the sandbox; the
 # short ones are part of `make test`.

@@ -111,6 +111,9 @@ func TestSDKHasTheHostsShapes(t *testing.T) {
 		abi.TurnInput{}, abi.Task{}, abi.Agent{}, abi.Tool{}, abi.History{}, abi.HistoryEntry{}, abi.Call{}, abi.Result{},
 		abi.Budget{}, abi.TurnResult{}, abi.MailRequest{}, abi.MailResponse{}, abi.HistoryRequest{}, abi.HistoryResponse{},
 		abi.LogRequest{}, abi.ClockResponse{}, abi.RandomResponse{}, abi.EmitRequest{}, abi.Progress{}, abi.EmitResponse{},
+		abi.KVGetRequest{}, abi.KVGetResponse{}, abi.KVPutRequest{}, abi.KVListRequest{}, abi.KVListResponse{}, abi.KVCasRequest{}, abi.KVCasResponse{},
+		abi.TimerRequest{}, abi.TimerResponse{}, abi.TimerCancelRequest{}, abi.FetchRequest{}, abi.FetchResponse{},
+		abi.SecretRequest{}, abi.SecretResponse{},
 	}
 	for _, shape := range shapes {
 		host := reflect.TypeOf(shape)
@@ -151,6 +154,7 @@ func base(name string) string {
 	name = strings.ReplaceAll(name, "encoding/json.", "json.")
 	name = strings.ReplaceAll(name, "skep/sdk/go/internal/abi.", "")
 	name = strings.ReplaceAll(name, "abi.", "")
+	name = strings.ReplaceAll(name, "[]uint8", "[]byte")
 	return strings.ReplaceAll(strings.ReplaceAll(name, "interface {}", "any"), "interface{}", "any")
 }
 

@@ -127,6 +127,12 @@ type MailRequest struct {
 	Args json.RawMessage `json:"args"`
 }
 
+// ActionRequest is the request of op action. Its answer is the action's.
+type ActionRequest struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
 // MailResponse is the answer of op mail. ID is the id of the message made,
 // if the tool made one.
 type MailResponse struct {

@@ -73,6 +73,10 @@ func TestAllow(t *testing.T) {
 	if got := fmt.Sprint(a.HTTP.Secrets[0]); got != "[secret key]" {
 		t.Error(got)
 	}
+	cfg.Agents[0].Allow.HTTPNoKey = []string{"POST http://127.0.0.1:80/odd"}
+	if got := allow(cfg, cfg.Agents[0]).HTTP.Grants; len(got) != 2 || !got[0].NoKey || got[0].String() != "POST http://127.0.0.1/odd" || got[1].NoKey {
+		t.Errorf("grants %v", got)
+	}
 	cfg.Agents[0].Allow = config.Allow{}
 	if a := allow(cfg, cfg.Agents[0]); a.KV != "" || a.RetryInDoubt || a.HTTP.AllowPrivate || len(a.HTTP.Grants)+len(a.HTTP.Secrets) != 0 {
 		t.Errorf("%+v", a)

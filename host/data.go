@@ -43,44 +43,8 @@ type Tenant struct {
 	Bytes int64
 }
 
-// KeyringSuffix is what the name of a backup's keyring ends with.
-const KeyringSuffix = ".keyring"
-
 // keyringName is the name of the keyring in a data directory.
 const keyringName = "keyring"
-
-// Backup writes a copy of the database to a new file, also while a host uses it,
-// and with withKeyring one of the keyring beside it.
-func (d Data) Backup(ctx context.Context, file string, withKeyring bool) error {
-	return d.read(ctx, func(r *sqlite.Reader) error {
-		if err := r.Backup(ctx, file); err != nil || !withKeyring {
-			return err
-		}
-		// Keys are made before anything is sealed with them: a keyring that is
-		// read later has all that the copy needs.
-		err := copyNew(filepath.Join(d.Dir, keyringName), file+KeyringSuffix)
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("there is no keyring in %s: nothing is sealed yet; the backup without one is whole", d.Dir)
-		}
-		return err
-	})
-}
-
-// Restore makes a data directory of a backup. The keyring is the one that is
-// there, or the one beside the backup.
-func (d Data) Restore(ctx context.Context, file string) error {
-	if err := sqlite.Restore(ctx, file, d.Dir); err != nil {
-		return err
-	}
-	err := copyNew(file+KeyringSuffix, filepath.Join(d.Dir, keyringName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("restore the keyring: %w", err)
-	}
-	if err := d.own(ctx, func(*sqlite.Store) error { return nil }); err != nil {
-		return fmt.Errorf("the database is restored, but no host can use it yet: %w", err)
-	}
-	return nil
-}
 
 // Tenants lists who keeps anything, also while a host uses the directory.
 func (d Data) Tenants(ctx context.Context) (list []Tenant, err error) {
@@ -97,34 +61,34 @@ func (d Data) Tenants(ctx context.Context) (list []Tenant, err error) {
 // Export writes all that is kept of a tenant as JSON lines, also while a host
 // uses the directory. A tenant that keeps nothing is [ErrNotFound].
 func (d Data) Export(ctx context.Context, tenant string, w io.Writer) error {
-	return d.read(ctx, func(r *sqlite.Reader) error {
+	return d.record("tenant.export", tenant, d.read(ctx, func(r *sqlite.Reader) error {
 		if err := d.has(ctx, r, tenant); err != nil {
 			return err
 		}
 		return r.Export(ctx, tenant, w)
-	})
+	}))
 }
 
 // Erase removes all that is kept of a tenant and destroys its keys. A tenant
 // that keeps nothing is [ErrNotFound].
 func (d Data) Erase(ctx context.Context, tenant string) error {
-	return d.own(ctx, func(s *sqlite.Store) error {
+	return d.record("tenant.erase", tenant, d.own(ctx, func(s *sqlite.Store) error {
 		if err := d.has(ctx, s, tenant); err != nil {
 			return err
 		}
 		return s.Erase(ctx, tenant)
-	})
+	}))
 }
 
 // Rotate gives a tenant a new key and seals all that it keeps with it. A tenant
 // that keeps nothing is [ErrNotFound].
 func (d Data) Rotate(ctx context.Context, tenant string) error {
-	return d.own(ctx, func(s *sqlite.Store) error {
+	return d.record("tenant.rotate", tenant, d.own(ctx, func(s *sqlite.Store) error {
 		if err := d.has(ctx, s, tenant); err != nil {
 			return err
 		}
 		return s.Rotate(ctx, tenant)
-	})
+	}))
 }
 
 // lister knows who keeps anything.
@@ -173,16 +137,4 @@ func asKeyError(err error) error {
 		return &KeyError{err}
 	}
 	return err
-}
-
-// copyNew copies a file to a name that is not taken, for its owner's eyes only.
-func copyNew(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(to); err == nil {
-		return &fs.PathError{Op: "copy", Path: to, Err: fs.ErrExist}
-	}
-	return install(to, content, 0o600)
 }

@@ -32,10 +32,15 @@ func startHost(t *testing.T, file, data string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	h, err := host.New(ctx, host.Options{
+	return run(t, host.Options{
 		Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0",
 	})
+}
+
+func run(t *testing.T, opt host.Options) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	h, err := host.New(ctx, opt)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -99,6 +104,41 @@ func checkAnswer(t *testing.T, file, ask, want string) {
 		t.Errorf("answer %q, want %q", a.Body, want)
 	}
 	if err := r.stop(); err != nil {
+		t.Error("stop:", err)
+	}
+}
+
+// What reminder remembers is seen by its other tasks, outlives the host, and is
+// gone when its timer is cancelled.
+func TestReminderRemembers(t *testing.T) {
+	file, data := "../examples/reminder/swarm.toml", t.TempDir()
+	say := func(r *running, task, body, want string) {
+		t.Helper()
+		if a, err := r.client(t).PostMessage(t.Context(), client.Post{Task: task, Body: body}); err != nil || a.Body != want {
+			t.Errorf("%s: %q, %v, want %q", body, a.Body, err, want)
+		}
+	}
+	first := startHost(t, file, data)
+	if _, err := first.client(t).PostAsync(t.Context(), client.Post{Task: "tea", Body: "in 1h drink tea"}); err != nil {
+		t.Error(err)
+	}
+	asked := func() bool {
+		h, err := first.client(t).History(t.Context(), "tea", "reminder", 0, 10)
+		return err == nil && len(h.Entries) > 1 // the message, and what its turn called
+	}
+	for deadline := time.Now().Add(20 * time.Second); !asked(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the first turn does not end")
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Error("stop:", err)
+	}
+	second := startHost(t, file, data)
+	say(second, "other", "list", "Pending: drink tea")
+	say(second, "tea", "cancel", "Cancelled.")
+	say(second, "other", "list", "Nothing is pending.")
+	if err := second.stop(); err != nil {
 		t.Error("stop:", err)
 	}
 }

@@ -35,6 +35,9 @@ const (
 	allowHTTP    = "http"
 	allowKV      = "kv"
 	allowSecrets = "secrets"
+
+	// A module asks for http; only the operator knows which servers take no key.
+	allowHTTPNoKey = "http_no_key"
 )
 
 func grantable(key string) bool {
@@ -47,7 +50,7 @@ var kvScopes = []string{"task", "agent", "instance"}
 // granted reports whether a request is met. One that names nothing is met by
 // any grant of its kind.
 func granted(allow config.Allow, r abi.Request) bool {
-	have := map[string][]string{allowLLM: allow.LLM, allowHTTP: allow.HTTP, allowSecrets: allow.Secrets}[r.Allow]
+	have := map[string][]string{allowLLM: allow.LLM, allowHTTP: slices.Concat(allow.HTTP, allow.HTTPNoKey), allowSecrets: allow.Secrets}[r.Allow]
 	asked := values(r)
 	if r.Allow == allowKV {
 		has := slices.Index(kvScopes, allow.KV)

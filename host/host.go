@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 
-	"skep/host/internal/capability"
+	"skep/host/internal/audit"
+	"skep/host/internal/auth"
 	"skep/host/internal/config"
+	"skep/host/internal/listen"
 	"skep/host/internal/runset"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/schema"
@@ -31,10 +33,20 @@ type Options struct {
 	// Listen and AdminListen override the configuration's addresses; an
 	// AdminListen of "off" opens no admin listener.
 	Listen, AdminListen string
-	Logger              *slog.Logger
+	// PlainHTTP lets other machines call without TLS.
+	PlainHTTP bool
+	// Hangups make the host look at its certificate. It may be nil.
+	Hangups <-chan os.Signal
+	Logger  *slog.Logger
 	// Compiler starts a child that compiles modules which do not come with
 	// the host, see [sandbox.Child]; empty compiles them in this process.
 	Compiler []string
+	// Guests bounds those that compute at once, GOMAXPROCS by default. See
+	// [Room].
+	Guests int
+	// Reread reads the configuration again, for a reload; without it there is
+	// none.
+	Reread func() (*config.Config, error)
 	// Version is shown to clients.
 	Version string
 }
@@ -47,14 +59,22 @@ type Host struct {
 	engine     *sandbox.Engine
 	swarm      *swarm.Runtime
 	keyPath    string
-	modules    map[string]*sandbox.Module
 	kept       *moduleStore
+	defs       *definitions
 	retention  *retention
 	running    *runset.Set
 	quarantine quarantine
+	audit      *audit.Log
+	// recorded says that the audit log has that the host was started.
+	recorded bool
+	tokens   *auth.Tokens
+	// outside are authorities that hold connections.
+	outside []interface{ Close() }
 
 	public, admin         *http.Server
-	publicAddr, adminAddr net.Listener
+	publicAddr, adminAddr *listen.Listener
+	// certs is nil without TLS.
+	certs *listen.Certificates
 }
 
 // New opens the store, loads every module and opens the listeners; nothing is
@@ -70,7 +90,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	if opt.CacheDir == "" {
 		opt.CacheDir = filepath.Join(opt.DataDir, "cache")
 	}
-	h := &Host{opt: opt, log: opt.Logger, modules: map[string]*sandbox.Module{}}
+	h := &Host{opt: opt, log: opt.Logger}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -79,16 +99,25 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err = h.openStore(ctx); err != nil {
 		return nil, err
 	}
+	if err = h.openAudit(); err != nil {
+		return nil, err
+	}
+	if h.tokens, err = auth.OpenTokens(ctx, h.store, nil); err != nil {
+		return nil, err
+	}
 	if err = h.openRunSet(); err != nil {
 		return nil, err
 	}
-	if err = h.loadModules(ctx); err != nil {
+	if err = h.openEngine(ctx); err != nil {
 		return nil, err
 	}
 	if err = h.startSwarm(ctx); err != nil {
 		return nil, err
 	}
-	return h, h.listen()
+	if err = h.listen(ctx); err != nil {
+		return nil, err
+	}
+	return h, h.begun()
 }
 
 func (h *Host) startSwarm(ctx context.Context) error {
@@ -96,24 +125,40 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defs, bindings := h.define()
-	h.swarm, err = swarm.New(ctx, h.store, capability.NewExecutor(bindings, h.kept), swarm.Closed{}, book,
-		defs, swarm.Options{
-			Turns: h.opt.Config.Limits.Turns, Tenants: tenants(h.opt.Config), Logger: h.log,
-			RunSet: h.running, Quarantine: h.quarantine,
+	modules, err := h.loadModules(ctx, h.opt.Config)
+	if err != nil {
+		return err
+	}
+	h.defs = newDefinitions(h.store, h.kept, h.quarantine, h.log)
+	if err := h.defs.open(ctx, h.opt.Config, modules); err != nil {
+		return err
+	}
+	h.swarm, err = swarm.New(ctx, h.store, h.defs.exec, swarm.Closed{}, book,
+		h.defs.all(), swarm.Options{
+			Turns: h.opt.Config.Limits.Turns, Tokens: h.opt.Guests, Tenants: tenants(h.opt.Config), Logger: h.log,
+			RunSet: h.running, Quarantine: h.quarantine, Library: h.defs,
 		})
 	if err != nil {
 		return err
 	}
+	h.defs.swarm = h.swarm
 	h.retention = &retention{
 		records: h.opt.Config.Store.JournalRetention, tasks: h.opt.Config.Store.HistoryRetention,
-		prune: h.swarm.Prune, named: h.store.Modules, modules: h.kept, log: h.log,
+		prune: h.swarm.Prune, named: h.defs.namedModules, modules: h.kept, log: h.log,
 	}
 	return nil
 }
 
 // Addr is where the public listener listens.
 func (h *Host) Addr() string { return h.publicAddr.Addr().String() }
+
+// URL is where the host is reached on its public listener, by address.
+func (h *Host) URL() string {
+	if h.publicAddr.Secure() {
+		return "https://" + h.Addr()
+	}
+	return "http://" + h.Addr()
+}
 
 // AdminAddr is where the admin listener listens, empty when it is off.
 func (h *Host) AdminAddr() string {
@@ -135,22 +180,21 @@ func (h *Host) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace) })
 	g.Go(func() error { return h.serve(ctx) })
-	g.Go(func() error {
-		h.retention.run(ctx)
-		return nil
-	})
+	for _, background := range []func(context.Context){h.retention.run, h.defs.run, h.keepTokens, h.audit.Run} {
+		g.Go(func() error {
+			background(ctx)
+			return nil
+		})
+	}
 	return errors.Join(g.Wait(), h.Close())
 }
 
 // Close releases what New opened, last opened first.
 func (h *Host) Close() error {
 	var errs []error
-	for _, l := range []net.Listener{h.publicAddr, h.adminAddr} {
-		if l == nil {
-			continue
-		}
-		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
+	for _, l := range []*listen.Listener{h.publicAddr, h.adminAddr} {
+		if l != nil {
+			errs = append(errs, l.Close())
 		}
 	}
 	if h.engine != nil {
@@ -161,10 +205,18 @@ func (h *Host) Close() error {
 		errs = append(errs, h.running.Close())
 		h.running = nil
 	}
+	for _, a := range h.outside {
+		a.Close()
+	}
+	if h.tokens != nil {
+		errs = append(errs, h.tokens.Save(context.Background()))
+		h.tokens = nil
+	}
 	if h.store != nil {
 		errs = append(errs, h.store.Close())
 		h.store = nil
 	}
+	errs = append(errs, h.ended())
 	return errors.Join(errs...)
 }
 

@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"skep/abi"
-	"skep/host/internal/capability"
 	"skep/host/internal/config"
-	"skep/host/internal/egress"
 	"skep/host/internal/sandbox"
-	"skep/host/internal/swarm"
 	"skep/host/internal/wasmbin"
 )
 
@@ -40,34 +36,41 @@ func TurnLimits(l config.AgentLimits) sandbox.Limits {
 	}
 }
 
-func (h *Host) loadModules(ctx context.Context) (err error) {
-	cfg := h.opt.Config
+// openEngine makes what compiles modules, and where their copies are.
+func (h *Host) openEngine(ctx context.Context) error {
+	caps := Caps(h.opt.Config.Limits.Module)
 	secret, err := h.store.Secret(ctx)
 	if err != nil {
 		return err
 	}
 	h.engine, err = sandbox.New(ctx, sandbox.Options{
-		CacheDir: h.opt.CacheDir, Caps: Caps(cfg.Limits.Module), Secret: secret, Logger: h.log,
+		CacheDir: h.opt.CacheDir, Caps: caps, Secret: secret, Logger: h.log,
 		Child: Compiler(h.opt.Compiler),
 	})
 	if err != nil {
 		return err
 	}
-	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine, Caps(cfg.Limits.Module)); err != nil {
-		return err
-	}
+	h.kept, err = newModuleStore(h.opt.DataDir, h.engine, caps)
+	return err
+}
+
+// loadModules loads the modules of a configuration's agents, by the agents'
+// names.
+func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]*sandbox.Module, error) {
+	modules := make(map[string]*sandbox.Module, len(cfg.Agents))
 	faults := GrantFaults(cfg)
 	for _, a := range cfg.Agents {
 		m, err := h.loadModule(ctx, a)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		modules[a.Name] = m
 		faults = append(faults, ModuleFaults(cfg, a, m)...)
 	}
 	if len(faults) > 0 {
-		return faults
+		return nil, faults
 	}
-	return nil
+	return modules, nil
 }
 
 // loadModule loads an agent's module and keeps a copy of it.
@@ -85,7 +88,6 @@ func (h *Host) loadModule(ctx context.Context, a config.Agent) (*sandbox.Module,
 	if err := h.kept.keep(m.Digest(), wasm); err != nil {
 		return nil, err
 	}
-	h.modules[a.Name] = m
 	h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
 	return m, nil
 }
@@ -99,44 +101,4 @@ func ModuleFaults(cfg *config.Config, a config.Agent, m *sandbox.Module) config.
 			"agents", a.Name, "limits", "memory"))
 	}
 	return faults
-}
-
-// define translates the configuration into the runtime's words.
-func (h *Host) define() ([]swarm.Definition, map[capability.Agent]capability.Binding) {
-	cfg := h.opt.Config
-	def := swarm.Definition{
-		Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
-		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
-		Entrypoint: cfg.Swarm.Entrypoint, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
-		Limits: swarm.Limits{
-			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,
-			Queue: cfg.Limits.Queue, Instances: cfg.Limits.Instances,
-		},
-	}
-	def.BreakpointTools = cfg.Swarm.BreakpointTools
-	for _, a := range cfg.Actions {
-		if a.Source.Kind == config.SourceHuman {
-			def.Human = append(def.Human, abi.Tool{Name: a.Name, Description: a.Description, Parameters: a.Parameters})
-		}
-	}
-	web := egress.New(egress.Options{})
-	bindings := map[string]capability.Binding{}
-	for _, a := range cfg.Agents {
-		l := a.Limits
-		def.Agents = append(def.Agents, swarm.Agent{
-			Name: a.Name, Targets: a.CommTargets, Entrypoint: a.EnableEntrypoint,
-			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm,
-			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
-			Limits: swarm.TurnLimits{
-				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),
-			},
-		})
-		bindings[a.Name] = capability.Binding{
-			Module: h.modules[a.Name],
-			Limits: TurnLimits(l),
-			Allow:  allow(cfg, a),
-			Web:    web,
-		}
-	}
-	return spread(cfg, def, bindings)
 }

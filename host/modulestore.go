@@ -31,6 +31,8 @@ type moduleStore struct {
 	// used are the digests that this host has loaded: turns that it runs may
 	// name them at any time.
 	used map[string]bool
+	// pinned are those that turns are run on again: they stay loaded.
+	pinned map[string]bool
 }
 
 var _ capability.Modules = (*moduleStore)(nil)
@@ -56,11 +58,19 @@ func newModuleStore(data string, engine *sandbox.Engine, caps wasmbin.Caps) (*mo
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, caps: caps, used: map[string]bool{}}, nil
+	return &moduleStore{dir: dir, engine: engine, caps: caps, used: map[string]bool{}, pinned: map[string]bool{}}, nil
 }
 
-// Module loads a module by its digest.
+// Module loads a module by its digest, for good.
 func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Module, error) {
+	s.mu.Lock()
+	s.pinned[digest] = true
+	s.mu.Unlock()
+	return s.load(ctx, digest)
+}
+
+// load loads a module by its digest until it is closed.
+func (s *moduleStore) load(ctx context.Context, digest string) (capability.Module, error) {
 	s.mu.Lock()
 	s.used[digest] = true
 	s.mu.Unlock()
@@ -73,6 +83,21 @@ func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Mod
 		return nil, err // not m: its type would make it look like a module
 	}
 	return m, nil
+}
+
+// close frees a module that no definition has any more, unless turns are run on it
+// again.
+func (s *moduleStore) close(ctx context.Context, digest string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pinned[digest] {
+		return nil
+	}
+	done, err := s.engine.Unload(ctx, digest)
+	if done {
+		delete(s.used, digest)
+	}
+	return err
 }
 
 // keep makes sure that there is a copy of a module.
@@ -171,7 +196,12 @@ func install(path string, content []byte, mode fs.FileMode) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in a directory last.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package host
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -13,6 +16,29 @@ const (
 	runningName    = "running"
 	quarantineName = "quarantine.json"
 )
+
+// Confined is an agent in quarantine.
+type Confined struct {
+	Tenant, Swarm, Agent, Why string
+	Since                     time.Time
+}
+
+// Quarantine lists the agents that must not run, in the order they came, also
+// while a host uses the directory. A directory that is not there is
+// [ErrNotFound].
+func (d Data) Quarantine() (list []Confined, err error) {
+	if _, err := os.Stat(d.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, noStore(d.Dir)
+	}
+	q, err := runset.OpenQuarantine(filepath.Join(d.Dir, quarantineName))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range q.Agents() {
+		list = append(list, Confined{c.Tenant, c.Swarm, c.Name, c.Why, c.Since})
+	}
+	return list, nil
+}
 
 // openRunSet opens what tells which turns killed the last host.
 func (h *Host) openRunSet() (err error) {

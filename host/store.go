@@ -18,6 +18,7 @@ func (h *Host) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	opt.Weight = weight(h.opt.Config)
 	h.store, err = sqlite.Open(ctx, h.opt.DataDir, opt)
 	return keyFault(h.opt.Config, err)
 }

@@ -4,26 +4,9 @@ import (
 	"cmp"
 
 	"skep/host/internal/auth"
-	"skep/host/internal/capability"
 	"skep/host/internal/config"
 	"skep/host/internal/swarm"
 )
-
-// spread gives every tenant the swarm of the file as its own. What does not
-// change is shared: a tenant of which nothing is under way costs a few hundred
-// bytes.
-func spread(cfg *config.Config, def swarm.Definition, agents map[string]capability.Binding) ([]swarm.Definition, map[capability.Agent]capability.Binding) {
-	defs := make([]swarm.Definition, 0, len(cfg.Tenants))
-	bindings := make(map[capability.Agent]capability.Binding, len(cfg.Tenants)*len(agents))
-	for _, t := range cfg.Tenants {
-		def.Tenant = t.Name
-		defs = append(defs, def)
-		for name, b := range agents {
-			bindings[capability.Agent{Tenant: t.Name, Swarm: def.Name, Name: name}] = b
-		}
-	}
-	return defs, bindings
-}
 
 // tenants says what the file gives each tenant.
 func tenants(cfg *config.Config) map[string]swarm.Tenant {
@@ -37,6 +20,15 @@ func tenants(cfg *config.Config) map[string]swarm.Tenant {
 	return out
 }
 
+// weight is the share of each tenant, 1 for those the file does not name.
+func weight(cfg *config.Config) func(tenant string) float64 {
+	weights := make(map[string]int, len(cfg.Tenants))
+	for _, t := range cfg.Tenants {
+		weights[t.Name] = t.Weight
+	}
+	return func(tenant string) float64 { return float64(max(1, weights[tenant])) }
+}
+
 func principal(k config.AuthKey) auth.Principal {
-	return auth.Principal{Tenant: cmp.Or(k.Tenant, swarm.DefaultTenant), Role: auth.Role(k.Role), ID: k.ID}
+	return auth.Principal{Tenant: cmp.Or(k.Tenant, swarm.DefaultTenant), Role: auth.Role(k.Role), ID: k.ID, Peer: k.Peer}
 }

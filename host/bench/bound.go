@@ -27,6 +27,11 @@ func atLeast(x float64) *bound {
 	return &bound{fmt.Sprintf("at least %.4gx", x), times, func(v, p float64) bool { return v >= x*p }}
 }
 
+// ahead wants more than the peer has.
+func ahead() *bound {
+	return &bound{"ahead", times, func(v, p float64) bool { return v > p }}
+}
+
 // share wants at most one n-th of what the peer has.
 func share(n float64) *bound {
 	return &bound{fmt.Sprintf("at most 1/%.4g", n), times, func(v, p float64) bool { return v*n <= p }}

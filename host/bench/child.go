@@ -42,8 +42,20 @@ func child(ctx context.Context, args []string) int {
 		m, err = loadHere(ctx, os.Stdin)
 	case "warm":
 		m, err = warmHere(ctx, args[1:])
+	case "client":
+		if err = clientHere(os.Stdin, os.Stdout); err == nil {
+			return 0
+		}
+	case "attack":
+		if err = attackHere(args[1:], os.Stdin, os.Stdout); err == nil {
+			return 0
+		}
 	case "host":
 		err = hostHere(ctx, args[1], os.Stdin)
+	case "a2a":
+		err = a2aHere(ctx, os.Stdin)
+	case "bare":
+		err = bareHere(os.Stdin)
 	default:
 		err = fmt.Errorf("no measurement %q", args[0])
 	}

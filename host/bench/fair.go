@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,41 +15,86 @@ const (
 )
 
 // fairness measures how long a tenant that posts one message at a time waits,
-// alone and beside one that floods the host. The clients have this process, the
-// host one of its own; both share the cores. The flood of an echo, which this
-// process serves, shows what a busy machine does to the same messages.
+// alone and beside one that floods the host, and what two tenants get that both
+// flood it. The host and each tenant's clients have a process of their own. The
+// flood of an echo, which this process serves, shows what a busy machine does to
+// the same messages.
 func fairness(b *bench) error {
 	for _, weight := range []int{1, 4} {
 		if err := b.fairWith(weight); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.weights()
 }
 
+// principals is how many callers, each with an instance of its own, a tenant has.
+const principals = 8
+
+// fairSwarm has a tenant "flood" of weight 1, and a tenant "calm".
 func fairSwarm(weight int) string {
-	return benchSwarm + fmt.Sprintf(`[tenants.flood]
-[tenants.calm]
-weight = %d
-[[auth.keys]]
-id = "flood"
-role = "user"
-tenant = "flood"
-key = "flood-%s"
-[[auth.keys]]
-id = "calm"
-role = "user"
-tenant = "calm"
-key = "calm-%s"
-`, weight, benchKey, benchKey)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s[tenants.flood]\n[tenants.calm]\nweight = %d\n", benchSwarm, weight)
+	for _, tenant := range []string{"flood", "calm"} {
+		for i, key := range fairKeys(tenant) {
+			fmt.Fprintf(&text, "[[auth.keys]]\nid = \"u%d\"\nrole = \"user\"\ntenant = %q\nkey = %q\n", i, tenant, key)
+		}
+	}
+	return text.String()
 }
+
+// fairKeys are the keys of a tenant's principals.
+func fairKeys(tenant string) []string {
+	keys := make([]string, principals)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s-%d-%s", tenant, i, benchKey)
+	}
+	return keys
+}
+
+// neighbours are a host and the customers of its two tenants.
+type neighbours struct {
+	url         string
+	calm, flood *customer
+	end         func()
+}
+
+func (b *bench) neighbours(swarm string, calmRemote bool) (_ *neighbours, err error) {
+	url, stop, err := serveApart(b.ctx, swarm)
+	if err != nil {
+		return nil, err
+	}
+	c := &neighbours{url: url, end: stop}
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
+	if c.calm, err = startCustomer(b.ctx, calmRemote); err != nil {
+		return nil, err
+	}
+	c.flood, err = startCustomer(b.ctx, true)
+	return c, err
+}
+
+func (c *neighbours) stop() {
+	for _, one := range []*customer{c.calm, c.flood} {
+		if one != nil {
+			one.stop()
+		}
+	}
+	c.end()
+}
+
+// flood is what goes on beside a tenant's messages.
+type flood struct{ name, url, body string }
 
 func (b *bench) fairWith(weight int) error {
-	url, stop, err := serveApart(b.ctx, fairSwarm(weight))
+	c, err := b.neighbours(fairSwarm(weight), false)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer c.stop()
 	echo, stopEcho, err := startEcho()
 	if err != nil {
 		return err
@@ -60,17 +102,17 @@ func (b *bench) fairWith(weight int) error {
 	defer stopEcho()
 	floods := []flood{
 		{"alone", "", ""},
-		{"beside a flood of trivial turns", url, trivialBody},
-		{"beside a flood of turns of 5 ms", url, burnBody},
+		{"a flood of trivial turns", c.url, trivialBody},
+		{"a flood of turns of 5 ms", c.url, burnBody},
 	}
 	if weight == 1 {
-		floods = append(floods, flood{"beside a flood of an echo, no host", echo, trivialBody})
+		floods = append(floods, flood{"a flood of an echo, no host", echo, trivialBody})
 	}
 	waits := make([][]float64, len(floods))
 	rates := make([][]float64, len(floods))
 	for range b.rounds {
 		for i, f := range floods {
-			w, rate, err := f.beside(b.span, url)
+			w, rate, err := c.beside(f, b.span)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
@@ -87,61 +129,77 @@ func (b *bench) reportFair(weight int, floods []flood, waits, rates [][]float64)
 		if i == 2 {
 			target = none()
 		}
-		name := fmt.Sprintf("weight %d to 1, %s", weight, strings.TrimPrefix(f.name, "beside "))
+		name := fmt.Sprintf("weight %d to 1, %s", weight, f.name)
 		b.report.compare(name+", p50", median(waits[i+1]), seconds, "alone", median(waits[0]), none())
 		b.report.compare(name+", p99", percentile(waits[i+1], 99), seconds, "alone", percentile(waits[0], 99), target)
 		b.report.fact(fmt.Sprintf("  messages of the flood (%d of the other)", len(waits[i+1])), median(rates[i+1]), rate)
 	}
 }
 
-// flood is what goes on beside a tenant's messages.
-type flood struct{ name, url, body string }
-
 // beside measures how long each message of the calm tenant takes, and how many
 // messages a second the flood gets through.
-func (f flood) beside(span time.Duration, url string) (waits []float64, rate float64, err error) {
-	var wg sync.WaitGroup
-	var off atomic.Bool
-	var n atomic.Int64
-	errs := make(chan error, floodClients)
-	begin := time.Now()
+func (c *neighbours) beside(f flood, span time.Duration) (waits []float64, rate float64, err error) {
+	much := order{URL: f.url, Keys: fairKeys("flood"), Body: f.body, Clients: floodClients}
 	if f.url != "" {
-		cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
-		defer cl.CloseIdleConnections()
-		for range floodClients {
-			wg.Go(func() {
-				for !off.Load() {
-					if err := postAs(cl, f.url+"/message", "flood-"+benchKey, f.body); err != nil {
-						errs <- err
-						return
-					}
-					n.Add(1)
-				}
-			})
+		if err := c.flood.begin(much); err != nil {
+			return nil, 0, err
 		}
 	}
 	time.Sleep(span / 8) // until the flood is there
-	waits, err = latencies(url, "calm-"+benchKey, span)
-	off.Store(true)
-	rate = float64(n.Load()) / time.Since(begin).Seconds()
-	wg.Wait()
-	select {
-	case err = <-errs:
-	default:
+	few := order{URL: c.url, Keys: fairKeys("calm"), Body: trivialBody, Clients: 1, Span: span}
+	if err := c.calm.begin(few); err != nil {
+		return nil, 0, err
 	}
-	return waits, rate, err
+	calm, err := c.calm.end(few)
+	if err != nil || f.url == "" {
+		return calm.Waits, 0, err
+	}
+	got, err := c.flood.end(much)
+	return calm.Waits, got.rate(), err
 }
 
-// latencies posts one message after the other and returns how long each took.
-func latencies(url, key string, span time.Duration) (waits []float64, err error) {
-	cl := &http.Client{Transport: &http.Transport{}}
-	defer cl.CloseIdleConnections()
-	for begin := time.Now(); time.Since(begin) < span; {
-		at := time.Now()
-		if err := postAs(cl, url+"/message", key, trivialBody); err != nil {
-			return nil, err
-		}
-		waits = append(waits, time.Since(at).Seconds())
+// heavy is the weight of the one of two floods that is to get more.
+const heavy = 3
+
+// weights lets both tenants flood a host of few slots for turns, so that what
+// they wait for is their turn.
+func (b *bench) weights() error {
+	c, err := b.neighbours(strings.Replace(fairSwarm(heavy), "queue = 0", "queue = 0\nturns = 8", 1), true)
+	if err != nil {
+		return err
 	}
-	return waits, nil
+	defer c.stop()
+	for _, f := range []flood{
+		{"trivial turns", c.url, trivialBody},
+		{"turns of 5 ms", c.url, burnBody},
+	} {
+		var many, few []float64
+		for range b.rounds {
+			o := order{URL: c.url, Body: f.body, Clients: floodClients, Span: b.span}
+			light := o
+			o.Keys, light.Keys = fairKeys("calm"), fairKeys("flood")
+			got, err := both(c, o, light)
+			if err != nil {
+				return fmt.Errorf("two floods of %s: %w", f.name, err)
+			}
+			many, few = append(many, got[0].rate()), append(few, got[1].rate())
+		}
+		b.report.compare("two floods of "+f.name+", weight 3", median(many), rate, "weight 1", median(few), none())
+	}
+	return nil
+}
+
+// both lets both customers post at once.
+func both(c *neighbours, calm, flood order) (got [2]posted, err error) {
+	if err := c.calm.begin(calm); err != nil {
+		return got, err
+	}
+	if err := c.flood.begin(flood); err != nil {
+		return got, err
+	}
+	if got[0], err = c.calm.end(calm); err != nil {
+		return got, err
+	}
+	got[1], err = c.flood.end(flood)
+	return got, err
 }

@@ -50,10 +50,13 @@ var parts = []part{
 	{"compile", "What an admitted module costs to compile", compiles},
 	{"warm", "From process start to the first turn", warmStarts},
 	{"posts", "A durable POST /message", posts},
+	{"server", "The server, beside a2a-go's and a bare one", servers},
 	{"writes", "Durable writes of a turn", writes},
 	{"growth", "A message as queue, history, tasks and tenants grow", growth},
 	{"tenants", "Parked tenants", parkedTenants},
 	{"fair", "A tenant beside one that floods", fairness},
+	{"flood", "A client beside those who want to harm the host", floods},
+	{"streams", "Event streams on which nothing happens", streams},
 	{"recovery", "From start to the first answer on a large store", recovery},
 }
 

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
+
+	"skep/host"
 )
 
 const benchKey = "a-key-for-the-benchmark"
@@ -37,7 +40,10 @@ queue = 0
 // recorded steps applied to an empty store without a host, and with an HTTP
 // server that only echoes.
 func posts(b *bench) error {
-	url, stop, err := startHost(b.ctx)
+	computing, back := host.Room()
+	defer back()
+	defer host.Slack()()
+	url, stop, err := startHost(b.ctx, computing)
 	if err != nil {
 		return err
 	}
@@ -70,12 +76,13 @@ func posts(b *bench) error {
 	return nil
 }
 
-func startHost(ctx context.Context) (url string, stop func(), err error) {
+// startHost starts one as the program does, in this process.
+func startHost(ctx context.Context, computing int) (url string, stop func(), err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return "", nil, err
 	}
-	url, end, err := serve(ctx, benchSwarm, dir)
+	url, end, err := serveFor(ctx, benchSwarm, dir, filepath.Join(dir, "data"), computing)
 	if err != nil {
 		remove()
 		return "", nil, err
@@ -86,17 +93,7 @@ func startHost(ctx context.Context) (url string, stop func(), err error) {
 // startEcho serves what an HTTP answer costs when nothing is done for it.
 func startEcho() (url string, stop func(), err error) {
 	router := httprouter.New()
-	router.POST("/message", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
-		var in struct {
-			Body string `json:"body"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"response": in.Body, "events": nil})
-	})
+	router.POST("/message", echo)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -104,6 +101,18 @@ func startEcho() (url string, stop func(), err error) {
 	srv := &http.Server{Handler: router}
 	go func() { _ = srv.Serve(l) }()
 	return "http://" + l.Addr().String(), func() { _ = srv.Close() }, nil
+}
+
+func echo(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
+	var in struct {
+		Body string `json:"body"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"response": in.Body, "events": nil})
 }
 
 // poster posts from a number of clients at once.

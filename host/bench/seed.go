@@ -133,7 +133,7 @@ func take(left *int) int {
 
 // waits makes a seeded task run, with rows that a worker's answers left.
 func waits(t *swarm.Task, r *swarm.Row) {
-	t.State, t.Posts = swarm.StateRunning, nil
+	t.State = swarm.StateRunning
 	r.Stash, r.Origin = false, swarm.Origin{Door: "agent"}
 	r.Message.Type = mail.Response
 	r.Message.Payload.Sender = mail.Address{Type: mail.Agent, Name: "worker"}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"skep/host"
@@ -19,6 +18,11 @@ func scratch() (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
+// parse reads a configuration that lies in dir.
+func parse(swarm, dir string) (*config.Config, error) {
+	return config.Parse("bench.toml", []byte(swarm), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+}
+
 // serve runs a host in this process with its data below dir, which must not go
 // before stop has returned.
 func serve(ctx context.Context, swarm, dir string) (url string, stop func(), err error) {
@@ -27,13 +31,20 @@ func serve(ctx context.Context, swarm, dir string) (url string, stop func(), err
 
 // serveOn is serve with the data elsewhere.
 func serveOn(ctx context.Context, swarm, dir, data string) (url string, stop func(), err error) {
-	cfg, err := config.Parse("bench.toml", []byte(swarm), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+	return serveFor(ctx, swarm, dir, data, 0)
+}
+
+// serveFor is serveOn for a number of guests that compute at once, see
+// [host.Room].
+func serveFor(ctx context.Context, swarm, dir, data string, computing int) (url string, stop func(), err error) {
+	cfg, err := parse(swarm, dir)
 	if err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
+		Guests: computing,
 	})
 	if err != nil {
 		cancel()
@@ -49,44 +60,31 @@ func serveOn(ctx context.Context, swarm, dir, data string) (url string, stop fun
 	return "http://" + h.Addr(), func() { cancel(); <-done }, nil
 }
 
-// serveApart runs a host in a process of its own, so that clients and it meet as
-// they would outside.
+// serveApart runs a host in a process of its own.
 func serveApart(ctx context.Context, swarm string) (url string, stop func(), err error) {
+	a, err := hostApart(ctx, swarm)
+	if err != nil {
+		return "", nil, err
+	}
+	return a.url, a.stop, nil
+}
+
+func hostApart(ctx context.Context, swarm string) (*apart, error) {
 	dir, remove, err := scratch()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			remove()
-		}
-	}()
 	if err := os.WriteFile(filepath.Join(dir, "bench.toml"), []byte(swarm), 0o600); err != nil {
-		return "", nil, err
+		remove()
+		return nil, err
 	}
-	self, err := os.Executable()
+	a, err := startApart(ctx, "host", dir)
 	if err != nil {
-		return "", nil, err
+		remove()
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, childCommand, "host", dir)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() { _ = in.Close(); _, _ = io.Copy(io.Discard, out); _ = cmd.Wait(); remove() }
-	if _, err := fmt.Fscanln(out, &url); err != nil {
-		stop()
-		return "", nil, fmt.Errorf("start a host in a child: %w", err)
-	}
-	return url, stop, nil
+	a.after = remove
+	return a, nil
 }
 
 // hostHere runs a host until the parent closes in, or is gone.
@@ -95,12 +93,13 @@ func hostHere(ctx context.Context, dir string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	url, stop, err := serve(ctx, string(text), dir)
+	computing, back := host.Room()
+	defer back()
+	defer host.Slack()()
+	url, stop, err := serveFor(ctx, string(text), dir, filepath.Join(dir, "data"), computing)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	fmt.Println(url)
-	_, err = io.Copy(io.Discard, in)
-	return err
+	return serving(url, in)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host"
 	"skep/host/internal/capability"
 	"skep/host/internal/guests"
+	"skep/host/internal/keyring"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/schema"
 	"skep/host/internal/store/sqlite"
@@ -53,6 +56,11 @@ func (r *recorder) Commit(ctx context.Context, step swarm.Step) error {
 	return r.Store.Commit(ctx, step)
 }
 
+// openSealed opens a store as a host does.
+func openSealed(ctx context.Context, dir string) (*sqlite.Store, error) {
+	return sqlite.Open(ctx, dir, sqlite.Options{Keyring: &keyring.Options{}})
+}
+
 // record runs tasks through the real runtime and sandbox.
 func record(ctx context.Context) (*tape, error) {
 	dir, err := os.MkdirTemp("", "skep-tape")
@@ -60,13 +68,13 @@ func record(ctx context.Context) (*tape, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	store, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	store, err := openSealed(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
 	rec := &recorder{Store: store, tasks: map[swarm.TaskKey]*recorded{}}
-	if err := runTasks(ctx, rec); err != nil {
+	if err := runTasks(ctx, rec, tasksOnTape); err != nil {
 		return nil, err
 	}
 	t := &tape{}
@@ -76,7 +84,9 @@ func record(ctx context.Context) (*tape, error) {
 	return t, nil
 }
 
-func runTasks(ctx context.Context, store swarm.Store) error {
+// runTasks runs n tasks, one after the other, in the swarm that a host makes of
+// [benchSwarm].
+func runTasks(ctx context.Context, store swarm.Store, n int) error {
 	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: filepath.Join(guests.Root(), "bin", "cache")})
 	if err != nil {
 		return err
@@ -94,12 +104,13 @@ func runTasks(ctx context.Context, store swarm.Store) error {
 	if err != nil {
 		return err
 	}
-	agent := capability.Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: "boss"}
-	rt, err := swarm.New(ctx, store, capability.NewExecutor(map[capability.Agent]capability.Binding{agent: {Module: module}}, nil),
-		swarm.Closed{}, book{set}, []swarm.Definition{{
-			Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
-			Agents: []swarm.Agent{{Name: "boss", Entrypoint: true, CanComplete: true}},
-		}}, swarm.Options{})
+	def, binding, err := benchDefinition(module)
+	if err != nil {
+		return err
+	}
+	agent := capability.Agent{Definition: def.Digest, Name: def.Entrypoint}
+	rt, err := swarm.New(ctx, store, capability.NewExecutor(map[capability.Agent]capability.Binding{agent: binding}, nil),
+		swarm.Closed{}, book{set}, []swarm.Definition{def}, swarm.Options{})
 	if err != nil {
 		return err
 	}
@@ -107,7 +118,7 @@ func runTasks(ctx context.Context, store swarm.Store) error {
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(run, time.Second) }()
 	defer func() { cancel(); <-done }()
-	for range tasksOnTape {
+	for range n {
 		if err := oneTask(ctx, rt); err != nil {
 			return err
 		}
@@ -115,15 +126,42 @@ func runTasks(ctx context.Context, store swarm.Store) error {
 	return nil
 }
 
+// benchDefinition is what a host makes of [benchSwarm]; a test compares what both
+// store.
+func benchDefinition(module *sandbox.Module) (def swarm.Definition, binding capability.Binding, err error) {
+	cfg, err := parse(benchSwarm, "")
+	if err != nil {
+		return def, binding, err
+	}
+	a := cfg.Agents[0]
+	def = swarm.Definition{
+		Tenant: swarm.DefaultTenant, Name: cfg.Swarm.Name, Entrypoint: cfg.Swarm.Entrypoint,
+		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(benchSwarm))),
+		Agents: []swarm.Agent{{
+			Name: a.Name, Entrypoint: a.EnableEntrypoint, CanComplete: a.CanCompleteTasks, Params: a.Params,
+			Limits: swarm.TurnLimits{
+				Wall: a.Limits.Turn, Fuel: uint64(a.Limits.Fuel), Output: int64(a.Limits.Output), HostCalls: int64(a.Limits.HostCalls),
+			},
+		}},
+		Limits: swarm.Limits{TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout},
+	}
+	return def, capability.Binding{Module: module, Limits: host.TurnLimits(a.Limits)}, nil
+}
+
 func oneTask(ctx context.Context, rt *swarm.Runtime) error {
+	digest := sha256.Sum256([]byte("hello"))
 	receipt, err := rt.Submit(ctx, swarm.Post{
 		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bench"},
 		Swarm:     "hive", Door: "rest", Type: mail.Request, Subject: "q", Body: "hello",
+		Digest: digest[:],
 	})
 	if err != nil {
 		return err
 	}
-	_, err = rt.Wait(ctx, receipt)
+	a, err := rt.Wait(ctx, receipt)
+	if err == nil && a.State != swarm.StateCompleted {
+		err = fmt.Errorf("the task is %s: %s", a.State, a.Body)
+	}
 	return err
 }
 
@@ -135,11 +173,14 @@ func (t *tape) replay(ctx context.Context, writers int, span time.Duration) (int
 		return 0, 0, err
 	}
 	defer os.RemoveAll(dir)
-	store, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	store, err := openSealed(ctx, dir)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer store.Close()
+	if err := t.tasks[0].apply(ctx, store, 0); err != nil { // makes the tenant's key
+		return 0, 0, err
+	}
 	var n atomic.Int64
 	return parallel(writers, span, func(int) error {
 		i := n.Add(1)

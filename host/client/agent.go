@@ -15,6 +15,6 @@ func (c *Client) ReleaseAgent(ctx context.Context, tenant, agent string) error {
 		path += "?tenant=" + url.QueryEscape(tenant)
 	}
 	var ignored json.RawMessage
-	_, err := c.do(ctx, call{method: http.MethodPost, path: path}, &ignored)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path, again: true}, &ignored)
 	return err
 }

@@ -19,9 +19,18 @@ type call struct {
 	path   string // with its query
 	header http.Header
 	body   []byte
-	// once keeps the call from being repeated.
-	once bool
+	// again says of a call that changes something, and carries no key, that
+	// doing it twice is doing it once.
+	again bool
 }
+
+// safe reports whether the host may see the call twice.
+func (k call) safe() bool {
+	return k.method == http.MethodGet || k.again || k.header.Get(keyHeader) != ""
+}
+
+// keyHeader makes the host take a repeat for what it is.
+const keyHeader = "Idempotency-Key"
 
 // answer is what a call came back with, read to its end.
 type answer struct {
@@ -33,7 +42,7 @@ type answer struct {
 // do performs a call that is answered in JSON and decodes the answer into out.
 func (c *Client) do(ctx context.Context, k call, out any) (http.Header, error) {
 	var got answer
-	err := c.retry(ctx, k.once, func() error {
+	err := c.retry(ctx, k.safe(), func() error {
 		var err error
 		got, err = c.attempt(ctx, k)
 		return err
@@ -141,10 +150,25 @@ func (c *Client) passing(err error) (pause time.Duration, ok bool) {
 	switch {
 	case errors.Is(err, errGoingDown), errors.Is(err, errNotYet):
 		return 0, true
+	case errors.As(err, &conn) && Untrusted(conn):
+		return 0, false
 	case errors.As(err, &conn):
 		return 0, !conn.dialling() || c.reached.Load()
-	case errors.As(err, &refusal) && refusal.cause.Status == http.StatusServiceUnavailable:
-		return retryAfter(refusal.after), true
+	case errors.As(err, &refusal):
+		return retryAfter(refusal.after, time.Now()), refusal.cause.passing()
 	}
 	return 0, false
+}
+
+// begun reports whether the host may have done something of a call that failed.
+func begun(err error) bool {
+	var conn *lost
+	var refusal *refused
+	switch {
+	case errors.As(err, &conn):
+		return !conn.dialling()
+	case errors.As(err, &refusal):
+		return refusal.cause.Status != http.StatusTooManyRequests
+	}
+	return true
 }

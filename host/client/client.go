@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,9 @@ type Options struct {
 	// HTTP carries the calls. It must not have an overall timeout: a post is
 	// answered when its task ends. Nil means a client of our own.
 	HTTP *http.Client
+	// TLS is who is trusted and what is shown over https. It must be zero
+	// together with an HTTP of the caller's.
+	TLS TLS
 	// UserAgent names the caller.
 	UserAgent string
 	// Patience is how long a repeatable call is repeated without success.
@@ -59,6 +63,13 @@ func New(o Options) (*Client, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("client: %q must not have a query or a fragment", o.URL)
 	}
+	secure, err := o.TLS.read()
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	if secure != nil && o.HTTP != nil {
+		return nil, errors.New("client: TLS files and an HTTP client of the caller's exclude each other")
+	}
 	o.UserAgent = cmp.Or(o.UserAgent, "skep-client")
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	o.Idle = cmp.Or(o.Idle, time.Minute)
@@ -66,7 +77,7 @@ func New(o Options) (*Client, error) {
 	o.MaxEvent = cmp.Or(o.MaxEvent, 8<<20)
 	c := &Client{base: strings.TrimRight(u.String(), "/"), opt: o, http: o.HTTP}
 	if c.http == nil {
-		c.own = transport()
+		c.own = transport(secure)
 		c.http = &http.Client{Transport: c.own, CheckRedirect: refuseRedirect}
 	}
 	return c, nil
@@ -82,15 +93,17 @@ func (c *Client) Close() {
 	}
 }
 
-func transport() *http.Transport {
+func transport(secure *tls.Config) *http.Transport {
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		IdleConnTimeout:       30 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConnsPerHost:   4,
-		ForceAttemptHTTP2:     true,
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSClientConfig:        secure,
+		TLSHandshakeTimeout:    10 * time.Second,
+		IdleConnTimeout:        30 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxIdleConnsPerHost:    4,
+		MaxResponseHeaderBytes: 256 << 10,
+		ForceAttemptHTTP2:      true,
 	}
 }
 

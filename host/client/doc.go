@@ -3,10 +3,13 @@
 // It must not know how a host is configured, stored or run: it sees what any
 // other caller of the API sees.
 //
-// Calls are safe to repeat. A post carries an idempotency key, so a client whose
-// connection broke sends it again and is attached to what it had started; a
-// stream continues after the last event it has seen. Both go on for
-// [Options.Patience] without an answer, then give up with [Unreachable].
+// What is safe to do twice is repeated: reads, and what changes nothing the
+// second time. A post carries an idempotency key, so a client whose connection
+// broke sends it again and is attached to what it had started; a stream continues
+// after the last event it has seen. Any other call is repeated only when the host
+// has not begun it. Repeats go on for [Options.Patience] without an answer, with
+// pauses that grow, or as long as the host asks for; then they give up with
+// [Unreachable], or with the host's last refusal.
 //
 // A [Client] starts no goroutines that outlive a call.
 package client

@@ -29,6 +29,17 @@ func (e *Error) Error() string {
 	return text + ")"
 }
 
+// passing reports whether the refusal may be another one, or none, a little
+// later: the host stops or has too much to do, or whoever stands before it has
+// not reached it.
+func (e *Error) passing() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
 // Unreachable says that no host answered.
 type Unreachable struct {
 	URL string
@@ -55,13 +66,15 @@ const maxDetail = 8 << 10
 // refusal reads the answer of a call that was refused.
 func refusal(rsp *http.Response) *Error {
 	e := &Error{Status: rsp.StatusCode, RequestID: rsp.Header.Get("X-Request-Id")}
-	raw, err := io.ReadAll(io.LimitReader(rsp.Body, maxDetail))
+	raw, err := io.ReadAll(io.LimitReader(rsp.Body, maxDetail+1))
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
 	}
 	switch {
 	case err != nil:
 		e.Detail = "the reason could not be read: " + err.Error()
+	case len(raw) > maxDetail:
+		e.Detail = strings.ToValidUTF8(string(raw[:maxDetail]), "") + "… (what follows is left out)"
 	case json.Unmarshal(raw, &body) == nil && len(body.Detail) > 0:
 		if json.Unmarshal(body.Detail, &e.Detail) != nil {
 			e.Detail = string(body.Detail)

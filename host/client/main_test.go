@@ -110,9 +110,10 @@ var refusals = []struct {
 	{"reason", "application/json", `{"detail":"invalid token"}`, 401, "invalid token"},
 	{"structured reason", "application/json", `{"detail":[{"loc":1}]}`, 422, `[{"loc":1}]`},
 	{"plain text", "text/plain", "Internal Server Error\n", 500, "Internal Server Error"},
-	{"nothing", "text/plain", "", 502, "refused without a reason"},
+	{"nothing", "text/plain", "", 501, "refused without a reason"},
 	{"not text", "application/octet-stream", "\xff\xfe", 404, "refused without a reason"},
 	{"redirect", "text/plain", "moved", 307, "moved"},
+	{"long", "text/plain", strings.Repeat("x", maxDetail) + "y", 400, strings.Repeat("x", maxDetail) + "… (what follows is left out)"},
 }
 
 func TestRefusals(t *testing.T) {

@@ -66,7 +66,7 @@ func (c *Client) PostMessage(ctx context.Context, p Post) (Answer, error) {
 		return Answer{}, err
 	}
 	var a Answer
-	err = c.retry(ctx, false, func() error {
+	err = c.retry(ctx, k.safe(), func() error {
 		got, err := c.attempt(ctx, k)
 		if err != nil {
 			return err
@@ -152,6 +152,6 @@ func newPost(p Post) (call, error) {
 		return call{}, fmt.Errorf("encode the post: %w", err)
 	}
 	header := http.Header{}
-	header.Set("Idempotency-Key", p.Key)
+	header.Set(keyHeader, p.Key)
 	return call{method: http.MethodPost, path: "/message", header: header, body: body}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -30,7 +31,7 @@ func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, fail
 	if b.since.IsZero() {
 		b.since, b.next = time.Now(), firstPause
 	}
-	pause := max(least, b.next+rand.N(b.next/2))
+	pause := max(least, b.next) + rand.N(b.next/2)
 	b.next = min(2*b.next, lastPause)
 	if time.Since(b.since)+pause > c.opt.Patience {
 		return failure
@@ -48,23 +49,24 @@ func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, fail
 	}
 }
 
-// retry calls try until it succeeds, fails for good, or patience runs out.
-func (c *Client) retry(ctx context.Context, once bool, try func() error) error {
+// retry calls try until it succeeds, fails for good, or patience runs out. What
+// is not safe to do twice is not tried again once the host may have begun it.
+func (c *Client) retry(ctx context.Context, safe bool, try func() error) error {
 	var b backoff
 	for {
-		begun := time.Now()
+		start := time.Now()
 		err := try()
 		if err == nil {
 			return nil
 		}
-		if held(err, begun) {
+		if held(err, start) {
 			b.reset()
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		least, ok := c.passing(err)
-		if !ok || once {
+		if !ok || !safe && begun(err) {
 			return c.final(err)
 		}
 		if err := c.wait(ctx, &b, least, err); err != nil {
@@ -75,12 +77,12 @@ func (c *Client) retry(ctx context.Context, once bool, try func() error) error {
 
 // held reports whether a failed call had a working connection for a while, so
 // that its failure is the first of a new series.
-func held(err error, begun time.Time) bool {
+func held(err error, start time.Time) bool {
 	var conn *lost
 	if errors.As(err, &conn) && conn.dialling() {
 		return false
 	}
-	return time.Since(begun) > lastPause
+	return time.Since(start) > lastPause
 }
 
 // final gives a failure the form in which callers see it.
@@ -109,11 +111,14 @@ func reason(err error) error {
 	return err
 }
 
-// retryAfter reads the header of that name, in seconds, up to a minute.
-func retryAfter(text string) time.Duration {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
+// retryAfter reads the header of that name, seconds or a date.
+func retryAfter(text string, now time.Time) time.Duration {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
 		return 0
 	}
-	return min(time.Duration(n), 60) * time.Second
+	return max(at.Sub(now), 0)
 }

@@ -18,7 +18,7 @@ import (
 // it cannot go on, which is then its last element.
 func (c *Client) Stream(ctx context.Context, task string, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		s := &stream{c: c, task: task, after: after, yield: yield}
+		s := &stream{c: c, task: task, after: after, yield: yield, short: -1}
 		if err := s.follow(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(Event{}, c.final(err))
 		}
@@ -42,6 +42,8 @@ type stream struct {
 	yield func(Event, error) bool
 	// ended is set while the last event was one that ends a task.
 	ended bool
+	// short is where the log stopped though the task had ended with more.
+	short int64
 	tries backoff
 }
 
@@ -51,10 +53,9 @@ func (s *stream) follow(ctx context.Context) error {
 		err := s.read(ctx)
 		if errors.Is(err, errClosed) {
 			done, ask := s.over(ctx)
-			if done {
-				return nil
+			if done || ask != nil {
+				return ask
 			}
-			err = errors.Join(err, ask)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -70,13 +71,23 @@ func (s *stream) follow(ctx context.Context) error {
 }
 
 // over tells whether a stream that the host closed has come to its end. A host
-// also closes streams when it stops.
+// also closes streams when it stops, and by the time it answers again the task
+// may have ended with events that this reader has not seen.
 func (s *stream) over(ctx context.Context) (bool, error) {
 	if s.ended {
 		return true, nil
 	}
 	t, err := s.c.Task(ctx, s.task)
-	return err == nil && !t.Running, err
+	switch {
+	case err != nil || t.Running:
+		return false, err
+	case t.Cursor <= s.after:
+		return true, nil
+	case s.short == s.after:
+		return true, fmt.Errorf("task %s, event %d of %d: %w", s.task, s.after, t.Cursor, errShort)
+	}
+	s.short = s.after
+	return false, nil
 }
 
 // read reads one connection to its end and says how it ended.

@@ -47,6 +47,8 @@ type Usage struct {
 	Fuel      uint64
 	CPU       time.Duration
 	HostCalls int64
+	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
+	Fetches, FetchBytes int64
 }
 
 // usageJSON is Usage on the wire.
@@ -55,12 +57,15 @@ type usageJSON struct {
 	Fuel      uint64  `json:"fuel"`
 	CPUms     float64 `json:"cpu_ms"`
 	HostCalls int64   `json:"host_calls"`
+
+	Fetches    int64 `json:"fetches"`
+	FetchBytes int64 `json:"fetch_bytes"`
 }
 
 // MarshalJSON gives the computing time in milliseconds.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	ms := float64(u.CPU.Microseconds()) / 1e3
-	return json.Marshal(usageJSON{u.Turns, u.Fuel, ms, u.HostCalls})
+	return json.Marshal(usageJSON{u.Turns, u.Fuel, ms, u.HostCalls, u.Fetches, u.FetchBytes})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -69,7 +74,7 @@ func (u *Usage) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return err
 	}
-	*u = Usage{w.Turns, w.Fuel, time.Duration(w.CPUms * float64(time.Millisecond)), w.HostCalls}
+	*u = Usage{w.Turns, w.Fuel, spanOf(w.CPUms), w.HostCalls, w.Fetches, w.FetchBytes}
 	return nil
 }
 
@@ -112,6 +117,24 @@ func (c *Client) task(ctx context.Context, path string) (Task, error) {
 		return Task{}, err
 	}
 	return readTask(raw)
+}
+
+// Records returns all the caller's tasks with their logs, by their ids. Where
+// there are many, [Client.Tasks] and [Client.Log] take less at a time.
+func (c *Client) Records(ctx context.Context) (map[string]Task, error) {
+	var raw map[string]json.RawMessage
+	if _, err := c.do(ctx, call{method: http.MethodGet, path: "/tasks"}, &raw); err != nil {
+		return nil, err
+	}
+	tasks := make(map[string]Task, len(raw))
+	for id, one := range raw {
+		t, err := readTask(one)
+		if err != nil {
+			return nil, err
+		}
+		tasks[id] = t
+	}
+	return tasks, nil
 }
 
 // Tasks returns the caller's tasks, newest first, at most limit of them. With
@@ -158,7 +181,7 @@ func (t Task) Started() time.Time {
 // 409 for one that has ended.
 func (c *Client) Cancel(ctx context.Context, id string) error {
 	var ignored json.RawMessage
-	_, err := c.do(ctx, call{method: http.MethodPost, path: taskPath(id) + "/cancel"}, &ignored)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: taskPath(id) + "/cancel", again: true}, &ignored)
 	return err
 }
 

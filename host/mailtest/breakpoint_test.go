@@ -25,7 +25,12 @@ parameters = { type = "object", properties = { item = { type = "string" } } }
 // newAskers starts a host whose agents may ask people.
 func newAskers(t *testing.T) *world {
 	t.Helper()
-	return newWorldOf(t, askers, strings.ReplaceAll(hive, "comm_targets", "actions = [\"confirm\"]\ncomm_targets"), confirm)
+	return newWorldOf(t, askers, mayAsk(hive), confirm)
+}
+
+// mayAsk gives the agents of a swarm.toml the action confirm.
+func mayAsk(agents string) string {
+	return strings.ReplaceAll(agents, "comm_targets", "actions = [\"confirm\"]\ncomm_targets")
 }
 
 // pending is one call that waits for a person, as the caller is told.
@@ -138,13 +143,18 @@ func TestBreakpointRefusals(t *testing.T) {
 // say for which; an array may leave one out, whose call then fails (R-025, S-10).
 func TestBreakpointOfSeveral(t *testing.T) {
 	t.Parallel()
-	w := newAskers(t)
-	// Both turns are under way before one of them asks.
+	g := newGate(t)
+	w := newWorldOf(t, askers, g.granted(mayAsk(hive)), confirm)
+	name, args := g.step()
 	ask := func(to string) []any {
-		return []any{"send_request", obj{"target": to, "subject": "s", "body": script("sleep", obj{"ms": 2000}, "confirm", obj{"item": to},
+		return []any{"send_request", obj{"target": to, "subject": "s", "body": script(name, args, "confirm", obj{"item": to},
 			"send_response", obj{"target": "boss", "subject": to, "body": "{{1}}"})}}
 	}
-	calls := w.post(obj{"task_id": "t", "body": script(append(ask("math"), ask("text")...)...)}).waits(t)
+	told := make(chan reply, 1)
+	go func() { told <- w.post(obj{"task_id": "t", "body": script(append(ask("math"), ask("text")...)...)}) }()
+	g.await(2) // both turns are under way before one of them asks
+	g.open()
+	calls := (<-told).waits(t)
 	asked := func() (n int) {
 		for _, e := range w.record("t").events {
 			if e.Name == "breakpoint_tool_call" {

@@ -1,6 +1,7 @@
 package mailtest_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -54,15 +55,22 @@ func TestShutdown(t *testing.T) {
 	}{{"enough", "1m", http.StatusOK}, {"none", "0s", http.StatusServiceUnavailable}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "", "[server]\nshutdown_grace = \""+c.grace+"\"\n")
+			g := newGate(t)
+			w := newWorldOf(t, "", g.granted(hive), "[server]\nshutdown_grace = \""+c.grace+"\"\n")
 			told := make(chan reply, 1)
-			post := obj{"task_id": "t", "body": script("sleep", obj{"ms": 1000}, "task_complete", obj{"finish_message": "woke"})}
+			name, args := g.step()
+			post := obj{"task_id": "t", "body": script(name, args, "task_complete", obj{"finish_message": "woke"})}
 			go func() { told <- w.post(post, "Idempotency-Key", "once") }()
-			w.eventually("the task runs", func() bool {
-				return w.do(w.token, http.MethodGet, "/skep/v1/tasks/t", "").status == http.StatusOK
-			})
-			w.stop()
+			g.await(1)
+			stopped := make(chan struct{})
+			go func() { w.stop(); close(stopped) }()
+			w.eventually("the host takes no posts", w.closed)
+			if c.status == http.StatusServiceUnavailable {
+				<-stopped
+			}
+			g.open()
 			r := <-told
+			<-stopped
 			if r.status != c.status {
 				t.Errorf("the caller got %d %s", r.status, r.body)
 			}
@@ -81,6 +89,18 @@ func TestShutdown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// closed reports whether the host refuses a post, or does not even listen.
+func (w *world) closed() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	rsp, err := w.open(ctx, w.token, http.MethodPost, "/message", encode(obj{"body": "x"}), "Prefer", "respond-async")
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	defer rsp.Body.Close()
+	return rsp.StatusCode == http.StatusServiceUnavailable
 }
 
 func lastOf(s []string, n int) []string { return s[max(0, len(s)-n):] }

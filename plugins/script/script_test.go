@@ -188,9 +188,9 @@ func TestScriptErrorsAreTextsAndDoNotStopIt(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	out := runScript(t, in, `[["kv.get",{"key":"a"}],["secret.exists",{"name":"x"}],["no such thing",{}],["sleep",{}],
+	out := runScript(t, in, `[["blob.get",{"sha256":"a"}],["secret.exists",{"name":"x"}],["no such thing",{}],["sleep",{}],
 		["task_complete",{"finish_message":"{{0}}|{{1}}|{{2}}|{{3}}"}]]`)
-	want := `ERROR UNSUPPORTED: this host has no kv.get|ERROR DENIED: not granted|` +
+	want := `ERROR UNSUPPORTED: this host has no blob.get|ERROR DENIED: not granted|` +
 		`ERROR UNSUPPORTED: this host has no "no such thing"|ERROR INVALID: sleep: ms must be a number from 0`
 	if len(out.Mail) != 1 || out.Mail[0].Finish != want {
 		t.Errorf("finished with %+v\nwant %q", out.Mail, want)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	skep "skep/sdk/go"
 )
@@ -103,12 +104,8 @@ func couldBeAction(name string) bool {
 }
 
 func hasAction(t *skep.Turn, name string) bool {
-	for _, tool := range t.Tools {
-		if tool.Name == name {
-			return true
-		}
-	}
-	return false
+	tools, _ := t.Tools() // the host's own
+	return slices.ContainsFunc(tools, func(tool skep.Tool) bool { return tool.Name == name })
 }
 
 func action(t *skep.Turn, name string, args json.RawMessage) (json.RawMessage, error) {

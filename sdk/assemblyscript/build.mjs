@@ -8,8 +8,10 @@ const modules = {
   greeter: "examples/greeter.ts",
   prices: "examples/prices.ts",
   gather: "examples/gather.ts",
+  reminder: "examples/reminder.ts",
   conform: "conformance/conform.ts",
   pending: "testing/pending.ts",
+  helpers: "testing/helpers.ts",
 };
 
 const [program, ...first] = process.env.ASC ? [process.env.ASC] : ["npx", "--no-install", "asc"];

@@ -913,6 +913,228 @@ SKEP_FN skep_code skep_emit_note(skep_text text, skep_emitted *status) {
   return skep__emit_text("note", text, status);
 }
 
+/* ---- What lasts beyond the turn ------------------------------------------------ */
+
+/* skep_scope says who shares values. The operator grants the widest one, as in
+ * allow = { kv = "agent" }; a wider one is SKEP_DENIED. */
+typedef enum {
+  SKEP_SCOPE_AGENT,   /* this agent in all tasks of its instance */
+  SKEP_SCOPE_TASK,    /* this agent in this task */
+  SKEP_SCOPE_INSTANCE /* all agents and tasks of the instance */
+} skep_scope;
+
+SKEP_FN skep_text skep__scope(skep_scope scope) {
+  return scope == SKEP_SCOPE_TASK ? SKEP("task") : scope == SKEP_SCOPE_INSTANCE ? SKEP("instance") : SKEP("agent");
+}
+
+/* skep__kv ends a request with its scope, and runs it. */
+SKEP_FN skep_code skep__kv(int32_t op, skep_buf *b, skep_scope scope, skep_json *answer) {
+  skep_member(b, "scope", skep__scope(scope));
+  skep_put_char(b, '}');
+  return skep_call(op, skep_written(b), answer);
+}
+
+/* skep_kv_get reads a value: what this turn has put, else what is committed. It is
+ * SKEP_NOT_FOUND when there is none. Keys have 1 to 512 bytes, values at most 64 KiB. */
+SKEP_FN skep_code skep_kv_get(skep_scope scope, skep_text key, skep_text *value) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put_char(&b, '{');
+  skep_member(&b, "key", key);
+  SKEP_TRY(skep__kv(SKEP_OP_KV_GET, &b, scope, &answer));
+  *value = skep_str(answer, "value");
+  return SKEP_OK;
+}
+
+/* skep_kv_put sets a value. The turn sees it at once, others when the turn has ended
+ * well; the last turn to end wins. A scope holds 1,000 keys and 4 MiB; what is more
+ * is SKEP_LIMIT. */
+SKEP_FN skep_code skep_kv_put(skep_scope scope, skep_text key, skep_text value) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "key", key);
+  skep_member(&b, "value", value);
+  return skep__kv(SKEP_OP_KV_PUT, &b, scope, NULL);
+}
+
+/* skep_kv_delete removes a value, as skep_kv_put sets one. It is no error if there is
+ * none. */
+SKEP_FN skep_code skep_kv_delete(skep_scope scope, skep_text key) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "key", key);
+  return skep__kv(SKEP_OP_KV_DELETE, &b, scope, NULL);
+}
+
+/* skep_kv_list gives an array of the keys that begin with prefix and are greater than
+ * after, in the order of their bytes, at most limit of them (0 is 100, at most
+ * 1,000), and the after of the next page, empty at the end. */
+SKEP_FN skep_code skep_kv_list(skep_scope scope, skep_text prefix, skep_text after, int64_t limit, skep_json *keys,
+                               skep_text *next) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put_char(&b, '{');
+  skep_member(&b, "prefix", prefix);
+  skep_member(&b, "after", after);
+  skep_key(&b, "limit");
+  skep_put_int(&b, limit);
+  SKEP_TRY(skep__kv(SKEP_OP_KV_LIST, &b, scope, &answer));
+  *next = skep_str(answer, "next");
+  *keys = skep_copy(skep_at(answer, "keys"));
+  return SKEP_OK;
+}
+
+SKEP_FN void skep__text_or_null(skep_buf *b, const char *name, const skep_text *value) {
+  skep_key(b, name);
+  if (value) skep_put_string(b, *value);
+  else skep_put(b, SKEP("null"));
+}
+
+/* skep_kv_cas replaces a value at once if it is the one expected, and says in ok
+ * whether it was: an expect of NULL wants none there, a value of NULL deletes. It
+ * stays even if the turn fails, and does not see what the turn has put: such a key is
+ * SKEP_CONFLICT. */
+SKEP_FN skep_code skep_kv_cas(skep_scope scope, skep_text key, const skep_text *expect, const skep_text *value, bool *ok) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put_char(&b, '{');
+  skep_member(&b, "key", key);
+  skep__text_or_null(&b, "expect", expect);
+  skep__text_or_null(&b, "value", value);
+  SKEP_TRY(skep__kv(SKEP_OP_KV_CAS, &b, scope, &answer));
+  *ok = skep_true(skep_at(answer, "ok"));
+  return SKEP_OK;
+}
+
+/* skep_timer_set has the host send this agent a message of this task after 1 ms to 30
+ * days by the turn's clock; skep_from_timer tells it. The id (which may be NULL) is
+ * also that of the message. It counts only if the turn ends well, and then survives
+ * restarts. While a timer is pending, skep_await_message succeeds. A task has at most
+ * 16 pending; one more is SKEP_LIMIT. */
+SKEP_FN skep_code skep_timer_set(int64_t after_ms, skep_text body, skep_text *id) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put(&b, SKEP("{\"after\":"));
+  skep_put_int(&b, after_ms);
+  skep_member(&b, "body", body);
+  skep_put_char(&b, '}');
+  SKEP_TRY(skep_call(SKEP_OP_TIMER_SET, skep_written(&b), &answer));
+  if (id) *id = skep_str(answer, "id");
+  return SKEP_OK;
+}
+
+/* skep__named runs an op whose request is one text. */
+SKEP_FN skep_code skep__named(int32_t op, const char *member, skep_text text, skep_json *answer) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, member, text);
+  skep_put_char(&b, '}');
+  return skep_call(op, skep_written(&b), answer);
+}
+
+/* skep_timer_cancel ends a timer that this agent has set in this task, as long as the
+ * turn on its message has not begun; else it is SKEP_NOT_FOUND. It counts only if the
+ * turn ends well. */
+SKEP_FN skep_code skep_timer_cancel(skep_text id) { return skep__named(SKEP_OP_TIMER_CANCEL, "id", id, NULL); }
+
+/* ---- HTTP ---------------------------------------------------------------------- */
+
+static const char skep__base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* skep_put_base64 appends bytes as text of 64 characters, with padding. */
+SKEP_FN void skep_put_base64(skep_buf *b, skep_text bytes) {
+  for (size_t i = 0; i < bytes.len; i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = i; k < i + 3; k++) bits = bits << 8 | (k < bytes.len ? (unsigned char)bytes.at[k] : 0);
+    for (size_t k = 0; k < 4; k++) skep_put_char(b, i + k > bytes.len ? '=' : skep__base64[bits >> (18 - 6 * k) & 63]);
+  }
+}
+
+/* skep_from_base64 reads what a host writes; it ends at the first character that is
+ * none of them. */
+SKEP_FN skep_text skep_from_base64(skep_text text) {
+  char *at = skep_alloc(text.len), *to = at;
+  uint32_t bits = 0;
+  int have = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    uint32_t digit = 0;
+    while (digit < 64 && skep__base64[digit] != text.at[i]) digit++;
+    if (digit == 64) break;
+    bits = bits << 6 | digit;
+    if ((have += 6) >= 8) *to++ = (char)(bits >> (have -= 8));
+  }
+  return (skep_text){at, (size_t)(to - at)};
+}
+
+/* skep_fetch_request is one HTTP request. */
+typedef struct {
+  skep_text method;  /* GET when empty; HEAD, POST, PUT, PATCH, DELETE, OPTIONS */
+  skep_text url;     /* absolute, http or https */
+  skep_json headers; /* an object of strings, or empty */
+  skep_text body;    /* what the JSON of a request holds, 2 MiB */
+  bool binary;       /* the body is not text of UTF-8 */
+} skep_fetch_request;
+
+/* skep_fetch_response is its answer. Any status is one, also 404 and 500. */
+typedef struct {
+  int64_t status;
+  skep_json headers; /* an object of strings; names are in lower case */
+  skep_text body;    /* whole; one of more than 8 MiB, or what [limits.http] says, is SKEP_LIMIT */
+} skep_fetch_response;
+
+/* skep_fetch_json is the request of SKEP_OP_HTTP_FETCH, for skep_submit. */
+SKEP_FN skep_json skep_fetch_json(skep_fetch_request r) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "method", r.method.len ? r.method : SKEP("GET"));
+  skep_member(&b, "url", r.url);
+  if (r.headers.len) {
+    skep_key(&b, "headers");
+    skep_put(&b, r.headers);
+  }
+  if (r.body.len && r.binary) {
+    skep_key(&b, "body_base64");
+    skep_put_char(&b, '"');
+    skep_put_base64(&b, r.body);
+    skep_put_char(&b, '"');
+  } else if (r.body.len) {
+    skep_member(&b, "body", r.body);
+  }
+  skep_put_char(&b, '}');
+  return skep_written(&b);
+}
+
+/* skep_fetched reads an answer of SKEP_OP_HTTP_FETCH, for skep_read_all. */
+SKEP_FN skep_fetch_response skep_fetched(skep_json answer) {
+  skep_text coded = skep_str(answer, "body_base64");
+  return (skep_fetch_response){
+      .status = skep_int(skep_at(answer, "status")),
+      .headers = skep_copy(skep_at(answer, "headers")),
+      .body = coded.len ? skep_from_base64(coded) : skep_str(answer, "body"),
+  };
+}
+
+/* skep_fetch makes an HTTP request and waits for its answer. After 60 s, or what the
+ * operator's [limits.http] says, it is SKEP_DEADLINE. It goes where the operator's grants lead, as in
+ * allow = { http = ["https://api.example.com"] }, else it is SKEP_DENIED. The host adds
+ * the secrets that are bound to the origin. SKEP_UNAVAILABLE means that no answer
+ * came; the request may have arrived. */
+SKEP_FN skep_code skep_fetch(skep_fetch_request r, skep_fetch_response *response) {
+  skep_json answer;
+  SKEP_TRY(skep_call(SKEP_OP_HTTP_FETCH, skep_fetch_json(r), &answer));
+  *response = skep_fetched(answer);
+  return SKEP_OK;
+}
+
+/* skep_secret_exists tells whether the host adds a secret to this agent's requests,
+ * by the name it has in the operator's file. The agent never sees its value. */
+SKEP_FN skep_code skep_secret_exists(skep_text name, bool *exists) {
+  skep_json answer;
+  SKEP_TRY(skep__named(SKEP_OP_SECRET_EXISTS, "name", name, &answer));
+  *exists = skep_true(skep_at(answer, "exists"));
+  return SKEP_OK;
+}
+
 /* ---- Log, time, randomness, history ---------------------------------------- */
 
 /* skep_log_at writes a line to the operator's log. level is debug, info, warn or
@@ -1026,6 +1248,10 @@ SKEP_FN bool skep_from_system(const skep_turn *t) { return skep_is(t->sender_typ
 SKEP_FN bool skep_from_user(const skep_turn *t) {
   return skep_is(t->sender_type, "user") || skep_is(t->sender_type, "admin");
 }
+
+/* skep_from_timer tells whether a timer of this agent has brought the message. Its id,
+ * skep_str(t->input, "message.id"), is the timer's, its body what that was set with. */
+SKEP_FN bool skep_from_timer(const skep_turn *t) { return skep_from_system(t) && skep_is(t->subject, "::timer::"); }
 
 /* ---- The exported functions --------------------------------------------------- */
 

@@ -2,8 +2,11 @@ package skep_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	skep "skep/sdk/go"
 	"skep/sdk/go/skeptest"
@@ -55,6 +58,46 @@ func ExampleTurn_SetState() {
 	// Output:
 	// 4 words so far
 	// 8 words so far
+}
+
+// Kettle waits, and counts over all tasks what it has made.
+type Kettle struct{}
+
+func (Kettle) Turn(t *skep.Turn) error {
+	if !t.Message.FromTimer() {
+		if _, err := t.SetTimer(4*time.Minute, t.Message.Body); err != nil {
+			return err
+		}
+		return t.AwaitMessage("it draws")
+	}
+	kv, made := t.KV(skep.ScopeAgent), 0
+	text, err := kv.Get("made")
+	if err == nil {
+		made, err = strconv.Atoi(text)
+	}
+	if err != nil && !errors.Is(err, skep.NotFound) {
+		return err
+	}
+	made++
+	if err := kv.Put("made", strconv.Itoa(made)); err != nil {
+		return err
+	}
+	return t.TaskComplete(fmt.Sprintf("%s is ready, pot %d", t.Message.Body, made))
+}
+
+// What must last beyond a task goes into values, and what must wait sets a timer.
+// A test fires it.
+func ExampleTurn_SetTimer() {
+	world := &skeptest.World{KV: skep.ScopeAgent}
+	for _, tea := range []string{"Assam", "Sencha"} {
+		in := skeptest.Input{World: world, CanComplete: true, Message: skep.Message{Task: tea, Body: tea}}
+		in.State = skeptest.Run(Kettle{}, in).State
+		in.Message, _ = world.Fire()
+		fmt.Println(skeptest.Run(Kettle{}, in).Mail[0].Finish)
+	}
+	// Output:
+	// Assam is ready, pot 1
+	// Sencha is ready, pot 2
 }
 
 // Prices answers the action price_of, and does the same for whoever writes.

@@ -67,8 +67,9 @@ func abort(code abi.Code, message string) {
 }
 
 // firstBuffer is the answer buffer a turn begins with; it grows to the largest
-// answer seen.
-const firstBuffer = 16 << 10
+// answer seen. A module serves one call at a time, and what is not written to
+// costs a turn nothing.
+var firstBuffer [16 << 10]byte
 
 // guest is the host as seen from inside a module.
 type guest struct {
@@ -116,7 +117,7 @@ func (g *guest) Call(op abi.Op, req []byte) ([]byte, abi.Code) {
 
 func (g *guest) call(op abi.Op, req []byte) int64 {
 	if g.answer == nil {
-		g.answer = make([]byte, firstBuffer)
+		g.answer = firstBuffer[:]
 	}
 	n := hostCall(int32(op), unsafe.Pointer(unsafe.SliceData(req)), uint32(len(req)),
 		unsafe.Pointer(unsafe.SliceData(g.answer)), uint32(len(g.answer)))

@@ -1,11 +1,12 @@
 package skep
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
 
-	"skep/sdk/go/internal/abi"
+	"skep/sdk/go/internal/wire"
 )
 
 // Entry is one line of the agent's history in this task. Exactly one of
@@ -35,53 +36,62 @@ type ToolResult struct {
 }
 
 // HistoryCount is the length of the whole history as of the start of the turn.
-func (t *Turn) HistoryCount() int64 { return t.history.Count }
+func (t *Turn) HistoryCount() int64 { return t.count }
 
 // History returns the newest entries, oldest first: at most the last 50 or
 // 64 KiB. [Turn.HistoryAfter] reads further back.
-func (t *Turn) History() ([]Entry, error) { return entries(t.history.Tail) }
+func (t *Turn) History() ([]Entry, error) { return entries(t.tail) }
 
 // HistoryAfter reads entries with Seq > after, oldest first. It returns where
 // the next page begins, 0 at the end.
 func (t *Turn) HistoryAfter(after int64, limit int) (page []Entry, next int64, err error) {
-	var rsp abi.HistoryResponse
-	if err := t.Call(OpHistory, abi.HistoryRequest{After: after, Limit: limit}, &rsp); err != nil {
+	body, err := t.ask(OpHistory, fmt.Appendf(nil, `{"after":%d,"limit":%d}`, after, limit))
+	if err != nil {
 		return nil, 0, err
 	}
-	page, err = entries(rsp.Entries)
-	return page, rsp.Next, err
-}
-
-func entries(raw []abi.HistoryEntry) ([]Entry, error) {
-	list := make([]Entry, 0, len(raw))
-	for _, r := range raw {
-		e, err := entry(r)
-		if err != nil {
-			return nil, fmt.Errorf("history entry %d: %w", r.Seq, err)
-		}
-		list = append(list, e)
+	var list json.RawMessage
+	if err := wire.Object(bytes.Clone(body), wire.Fields{{"entries", &list}, {"next", &next}}); err != nil {
+		return nil, 0, fmt.Errorf("%s: answer: %w", OpHistory, err)
 	}
-	return list, nil
+	page, err = entries(list)
+	return page, next, err
 }
 
-func entry(r abi.HistoryEntry) (Entry, error) {
-	e := Entry{Seq: r.Seq, Turn: r.Turn, Note: r.Note}
-	at, err := time.Parse(time.RFC3339Nano, r.Time)
+func entries(list json.RawMessage) ([]Entry, error) {
+	page := []Entry{}
+	err := wire.Array(list, func(raw json.RawMessage) error {
+		var e Entry
+		if err := e.read(raw); err != nil {
+			return fmt.Errorf("entry %d: %w", e.Seq, err)
+		}
+		page = append(page, e)
+		return nil
+	})
 	if err != nil {
-		return e, err
+		return nil, fmt.Errorf("history: %w", err)
 	}
-	e.Time = at
-	if r.Message != nil {
-		e.Message = new(Message)
-		if err := json.Unmarshal(r.Message, e.Message); err != nil {
-			return e, err
-		}
+	return page, nil
+}
+
+func (e *Entry) read(raw json.RawMessage) error {
+	var at string
+	err := wire.Object(raw, wire.Fields{
+		{"seq", &e.Seq}, {"turn", &e.Turn}, {"time", &at}, {"note", &e.Note},
+		{"message", func(raw json.RawMessage) error {
+			e.Message = &Message{}
+			return e.Message.read(raw)
+		}},
+		{"call", func(raw json.RawMessage) error {
+			e.Call = &ToolCall{}
+			return wire.Object(raw, wire.Fields{{"id", &e.Call.ID}, {"name", &e.Call.Name}, {"args", &e.Call.Args}})
+		}},
+		{"result", func(raw json.RawMessage) error {
+			e.Result = &ToolResult{}
+			return wire.Object(raw, wire.Fields{{"id", &e.Result.ID}, {"ok", &e.Result.OK}, {"text", &e.Result.Text}})
+		}},
+	})
+	if err == nil {
+		e.Time, err = time.Parse(time.RFC3339Nano, at)
 	}
-	if r.Call != nil {
-		e.Call = &ToolCall{ID: r.Call.ID, Name: r.Call.Name, Args: r.Call.Args}
-	}
-	if r.Result != nil {
-		e.Result = &ToolResult{ID: r.Result.ID, OK: r.Result.OK, Text: r.Result.Text}
-	}
-	return e, nil
+	return err
 }

@@ -1,9 +1,12 @@
 package skep
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"skep/sdk/go/internal/wire"
 )
 
 // MessageType is the kind of a MAIL message.
@@ -84,27 +87,47 @@ type wirePayload struct {
 }
 
 // UnmarshalJSON decodes MAIL's wire form.
-func (m *Message) UnmarshalJSON(raw []byte) error {
-	var w wireMessage
-	if err := json.Unmarshal(raw, &w); err != nil {
+func (m *Message) UnmarshalJSON(raw []byte) error { return m.read(bytes.Clone(raw)) }
+
+// read takes a message in MAIL's wire form. It keeps parts of raw.
+func (m *Message) read(raw json.RawMessage) error {
+	*m = Message{}
+	var at, kind string
+	err := wire.Object(raw, wire.Fields{{"id", &m.ID}, {"timestamp", &at}, {"msg_type", &kind}, {"message", m.readPayload}})
+	if err != nil {
 		return err
 	}
-	at, err := time.Parse(time.RFC3339Nano, w.Timestamp)
-	if err != nil && w.Timestamp != "" {
+	m.Type = MessageType(kind)
+	if at == "" {
+		return nil
+	}
+	if m.Time, err = time.Parse(time.RFC3339Nano, at); err != nil {
 		return fmt.Errorf("message timestamp: %w", err)
 	}
-	p := w.Message
-	to := p.Recipients
-	if p.Recipient != nil {
-		to = append(to, *p.Recipient)
-	}
-	*m = Message{
-		ID: w.ID, Time: at.UTC(), Type: w.MsgType, Task: p.TaskID,
-		RefID:  p.RequestID + p.BroadcastID + p.InterruptID, // exactly one is set
-		Sender: p.Sender, Recipients: to, Subject: p.Subject, Body: p.Body,
-		SenderSwarm: p.SenderSwarm, Routing: p.RoutingInfo,
-	}
+	m.Time = m.Time.UTC()
 	return nil
+}
+
+func (m *Message) readPayload(raw json.RawMessage) error {
+	add := func(one json.RawMessage) error {
+		var a Address
+		err := a.read(one)
+		m.Recipients = append(m.Recipients, a)
+		return err
+	}
+	return wire.Object(raw, wire.Fields{
+		{"task_id", &m.Task}, {"subject", &m.Subject}, {"body", &m.Body}, {"sender_swarm", &m.SenderSwarm}, {"routing_info", &m.Routing},
+		{"request_id", &m.RefID}, {"broadcast_id", &m.RefID}, {"interrupt_id", &m.RefID}, // exactly one is set
+		{"sender", m.Sender.read}, {"recipient", add},
+		{"recipients", func(list json.RawMessage) error { return wire.Array(list, add) }},
+	})
+}
+
+func (a *Address) read(raw json.RawMessage) error {
+	var kind string
+	err := wire.Object(raw, wire.Fields{{"address_type", &kind}, {"address", &a.Name}})
+	a.Type = AddressType(kind)
+	return err
 }
 
 // MarshalJSON encodes MAIL's wire form.

@@ -65,17 +65,23 @@ func (t *Turn) Call(op Op, req, rsp any) error {
 	if err != nil {
 		return fmt.Errorf("%s: request: %w", op, err)
 	}
-	body, code := t.host.Call(abi.Op(op), raw)
-	if code != abi.CodeOK {
-		return hostError(op.String(), code, body)
-	}
-	if rsp == nil || len(body) == 0 {
-		return nil
+	body, err := t.ask(op, raw)
+	if err != nil || rsp == nil || len(body) == 0 {
+		return err
 	}
 	if err := json.Unmarshal(body, rsp); err != nil {
 		return fmt.Errorf("%s: answer: %w", op, err)
 	}
 	return nil
+}
+
+// ask runs an op. The answer is valid until the next call.
+func (t *Turn) ask(op Op, req []byte) ([]byte, error) {
+	body, code := t.host.Call(abi.Op(op), req)
+	if code != abi.CodeOK {
+		return nil, hostError(op.String(), code, body)
+	}
+	return body, nil
 }
 
 // Level is the weight of a log line.

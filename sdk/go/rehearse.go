@@ -21,6 +21,9 @@ func rehearse() {
 		if err != nil {
 			return
 		}
+		var state map[string]any
+		_ = t.State(&state)
+		_, _ = t.History()
 		_ = t.SendRequest("a", "subject", "body")
 		_ = t.TaskComplete("done")
 		_ = t.SetState(map[string]any{"n": 1})
@@ -56,14 +59,10 @@ func (stage) Sleep(time.Duration) {}
 
 // sampleInput has every member a turn's input can have.
 var sampleInput = func() json.RawMessage {
-	const tool = `{"name":"send_request","description":"Sends a request.","parameters":{"type":"object","properties":{"target":{"type":"string"}}}},`
-	tools := ""
-	for range 9 {
-		tools += tool
-	}
+	const tool = `{"name":"send_request","description":"Sends a request.","parameters":{"type":"object","properties":{"target":{"type":"string"}}}}`
 	return json.RawMessage(`{"v":1,"turn":1,"task":{"id":"t","owner":"user:a@s","contributors":["user:a@s"],"completed":false},` +
 		`"agent":{"address":"a","swarm":"s","instance":"user:a","comm_targets":["b"],"can_complete_tasks":true},` +
-		`"tools":[` + tools[:len(tools)-1] + `],"message":` + sampleMessage + `,"priority":2,` +
+		`"tools":[` + tool + `],"message":` + sampleMessage + `,"priority":2,` +
 		`"history":{"count":1,"tail":[{"seq":1,"turn":1,"time":"2026-01-01T00:00:00.000000+00:00","kind":"in","message":` + sampleMessage + `},` +
 		`{"seq":2,"turn":1,"time":"2026-01-01T00:00:00.000000+00:00","kind":"call","call":{"id":"1","name":"help","args":{}}},` +
 		`{"seq":3,"turn":1,"time":"2026-01-01T00:00:00.000000+00:00","kind":"result","result":{"id":"1","ok":true,"text":"x"}}]},` +

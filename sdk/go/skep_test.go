@@ -148,8 +148,12 @@ func TestTurnShowsItsInput(t *testing.T) {
 		if id.Name != "weather" || id.Swarm != "test" || !id.CanComplete || !reflect.DeepEqual(id.CommTargets, []string{"map"}) {
 			t.Errorf("identity %+v", id)
 		}
-		if last := turn.Tools[len(turn.Tools)-1]; last.Name != "get_forecast" || params.Unit != "K" || !turn.Now().Equal(start) {
-			t.Errorf("tools %v, params %v, now %v", turn.Tools, params, turn.Now())
+		tools, err := turn.Tools()
+		if err != nil {
+			return err
+		}
+		if last := tools[len(tools)-1]; last.Name != "get_forecast" || params.Unit != "K" || !turn.Now().Equal(start) {
+			t.Errorf("tools %v, params %v, now %v", tools, params, turn.Now())
 		}
 		entries, err := turn.History()
 		if err != nil || turn.HistoryCount() != 4 {
@@ -180,8 +184,8 @@ func TestOpsOfTheHost(t *testing.T) {
 			t.Errorf("HistoryAfter %v %v %v", page, next, err)
 		}
 		var rsp struct{ Value string }
-		if err := turn.Call(skep.OpKVGet, map[string]string{"key": "a"}, &rsp); !errors.Is(err, skep.Unsupported) {
-			t.Errorf("kv.get: %v", err)
+		if err := turn.Call(skep.OpBlobGet, map[string]string{"key": "a"}, &rsp); !errors.Is(err, skep.Unsupported) {
+			t.Errorf("blob.get: %v", err)
 		}
 		return turn.Call(skep.OpKVPut, func() {}, nil)
 	}), skeptest.Input{})

@@ -3,8 +3,9 @@ package skep
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
-	"skep/sdk/go/internal/abi"
+	"skep/sdk/go/internal/wire"
 )
 
 // Reply is the host's answer to a MAIL tool.
@@ -21,37 +22,47 @@ func (t *Turn) Tool(name string, args any) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	var rsp abi.MailResponse
-	if err := t.Call(OpMail, abi.MailRequest{Tool: name, Args: raw}, &rsp); err != nil {
-		return Reply{}, err
+	if !json.Valid(raw) {
+		return Reply{}, Errorf(Invalid, "%s: args are no JSON", name)
 	}
-	return Reply(rsp), nil
+	return t.mail(name, raw)
 }
 
-// letter is the arguments of the tools that write to one address.
-type letter struct {
-	Target  string `json:"target"`
-	Subject string `json:"subject"`
-	Body    string `json:"body"`
+// mail calls a tool with arguments that are JSON.
+func (t *Turn) mail(name string, args []byte) (Reply, error) {
+	req := append(wire.AppendText([]byte(`{"tool":`), name), `,"args":`...)
+	req = append(append(req, args...), '}')
+	body, err := t.ask(OpMail, req)
+	if err != nil {
+		return Reply{}, err
+	}
+	var r Reply
+	if err := wire.Object(body, wire.Fields{{"id", &r.ID}, {"text", &r.Text}}); err != nil {
+		return Reply{}, fmt.Errorf("%s: answer: %w", OpMail, err)
+	}
+	return r, nil
+}
+
+// write calls a tool that writes to one address.
+func (t *Turn) write(tool, target, subject, body string) error {
+	_, err := t.mail(tool, wire.Texts("target", target, "subject", subject, "body", body))
+	return err
 }
 
 // SendRequest asks another agent. The answer comes as a message of a later
 // turn.
 func (t *Turn) SendRequest(target, subject, body string) error {
-	_, err := t.Tool("send_request", letter{target, subject, body})
-	return err
+	return t.write("send_request", target, subject, body)
 }
 
 // SendResponse answers an agent.
 func (t *Turn) SendResponse(target, subject, body string) error {
-	_, err := t.Tool("send_response", letter{target, subject, body})
-	return err
+	return t.write("send_response", target, subject, body)
 }
 
 // SendInterrupt writes to an agent ahead of everything that waits for it.
 func (t *Turn) SendInterrupt(target, subject, body string) error {
-	_, err := t.Tool("send_interrupt", letter{target, subject, body})
-	return err
+	return t.write("send_interrupt", target, subject, body)
 }
 
 // SendBroadcast writes to several agents, or with the target "all" to every
@@ -68,36 +79,25 @@ func (t *Turn) SendBroadcast(targets []string, subject, body string) error {
 // AcknowledgeBroadcast takes note of the broadcast in hand, with an optional
 // remark.
 func (t *Turn) AcknowledgeBroadcast(note string) error {
-	_, err := t.Tool("acknowledge_broadcast", struct {
-		Note *string `json:"note"`
-	}{optional(note)})
-	return err
+	return t.remark("acknowledge_broadcast", "note", note)
 }
 
 // IgnoreBroadcast leaves the broadcast in hand, with an optional reason.
 func (t *Turn) IgnoreBroadcast(reason string) error {
-	_, err := t.Tool("ignore_broadcast", struct {
-		Reason *string `json:"reason"`
-	}{optional(reason)})
-	return err
+	return t.remark("ignore_broadcast", "reason", reason)
 }
 
 // AwaitMessage ends the agent's part until another message arrives. It fails
 // when nothing can arrive any more. Later MAIL calls of the turn return
 // [Conflict].
 func (t *Turn) AwaitMessage(reason string) error {
-	_, err := t.Tool("await_message", struct {
-		Reason *string `json:"reason"`
-	}{optional(reason)})
-	return err
+	return t.remark("await_message", "reason", reason)
 }
 
 // TaskComplete answers the user and ends the task. Later MAIL calls of the
 // turn return [Conflict].
 func (t *Turn) TaskComplete(finish string) error {
-	_, err := t.Tool("task_complete", struct {
-		Finish string `json:"finish_message"`
-	}{finish})
+	_, err := t.mail("task_complete", wire.Texts("finish_message", finish))
 	return err
 }
 
@@ -118,11 +118,14 @@ func (t *Turn) Help(topics HelpTopics) (string, error) {
 	return reply.Text, err
 }
 
-func optional(s string) *string {
-	if s == "" {
-		return nil
+// remark calls a tool whose only argument is optional.
+func (t *Turn) remark(tool, name, text string) error {
+	args := wire.Texts(name, text)
+	if text == "" {
+		args = []byte(`{"` + name + `":null}`)
 	}
-	return &s
+	_, err := t.mail(tool, args)
+	return err
 }
 
 // encode renders a request; bytes and nil pass as they are.

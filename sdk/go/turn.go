@@ -8,6 +8,7 @@ import (
 
 	"skep/sdk/go/internal/abi"
 	"skep/sdk/go/internal/link"
+	"skep/sdk/go/internal/wire"
 )
 
 // Turn is one agent's handling of one message. It is valid until the agent's
@@ -21,20 +22,20 @@ type Turn struct {
 	Priority int
 	Task     Task
 	Agent    Identity
-	// Tools lists the MAIL tools and actions this agent may call.
-	Tools  []Tool
-	Budget Budget
+	Budget   Budget
 	// Deadline is the wall time left when the turn began, 0 for none.
 	Deadline time.Duration
 	// Trace is the W3C traceparent of the turn, if the host traces.
 	Trace string
 
-	host    link.Host
-	history abi.History
-	params  json.RawMessage
-	before  json.RawMessage // the last committed state
-	after   json.RawMessage // what this turn sets; nil keeps
-	notes   []string
+	host   link.Host
+	tools  json.RawMessage
+	tail   json.RawMessage // of the history
+	count  int64
+	params json.RawMessage
+	before json.RawMessage // the last committed state
+	after  json.RawMessage // what this turn sets; nil keeps
+	notes  []string
 }
 
 // Task is the part of a task that its agents see.
@@ -71,28 +72,54 @@ type Budget struct {
 }
 
 func newTurn(h link.Host) (*Turn, error) {
-	var in abi.TurnInput
-	if err := json.Unmarshal(h.Input(), &in); err != nil {
+	t := &Turn{host: h}
+	if err := t.read(h.Input()); err != nil {
 		return nil, Errorf(Invalid, "turn input: %v", err)
 	}
-	t := &Turn{
-		Number: in.Turn, Priority: in.Priority, Trace: in.Trace,
-		Task: Task(in.Task),
-		Agent: Identity{
-			Name: in.Agent.Address, Swarm: in.Agent.Swarm, Instance: in.Agent.Instance,
-			CommTargets: in.Agent.CommTargets, CanComplete: in.Agent.CanCompleteTasks,
-		},
-		Budget:   Budget(in.Budget),
-		Deadline: time.Duration(in.DeadlineMS) * time.Millisecond,
-		host:     h, history: in.History, params: in.Params, before: in.State,
-	}
-	for _, tool := range in.Tools {
-		t.Tools = append(t.Tools, Tool(tool))
-	}
-	if err := json.Unmarshal(in.Message, &t.Message); err != nil {
-		return nil, Errorf(Invalid, "turn input: message: %v", err)
-	}
 	return t, nil
+}
+
+// read takes a turn's input.
+func (t *Turn) read(raw []byte) error {
+	var deadline int64
+	err := wire.Object(raw, wire.Fields{
+		{"turn", &t.Number}, {"priority", &t.Priority}, {"trace", &t.Trace}, {"deadline_ms", &deadline},
+		{"state", &t.before}, {"params", &t.params}, {"message", t.Message.read},
+		{"task", into(wire.Fields{
+			{"id", &t.Task.ID}, {"owner", &t.Task.Owner}, {"contributors", &t.Task.Contributors}, {"completed", &t.Task.Completed},
+		})},
+		{"agent", into(wire.Fields{
+			{"address", &t.Agent.Name}, {"swarm", &t.Agent.Swarm}, {"instance", &t.Agent.Instance},
+			{"comm_targets", &t.Agent.CommTargets}, {"can_complete_tasks", &t.Agent.CanComplete},
+		})},
+		{"tools", &t.tools},
+		{"history", into(wire.Fields{{"count", &t.count}, {"tail", &t.tail}})},
+		{"budget", into(wire.Fields{
+			{"fuel", &t.Budget.Fuel}, {"host_calls", &t.Budget.HostCalls}, {"output_bytes", &t.Budget.OutputBytes},
+		})},
+	})
+	t.Deadline = time.Duration(deadline) * time.Millisecond
+	return err
+}
+
+// into reads an object inside another.
+func into(fields wire.Fields) func(json.RawMessage) error {
+	return func(raw json.RawMessage) error { return wire.Object(raw, fields) }
+}
+
+// Tools lists the MAIL tools and actions this agent may call.
+func (t *Turn) Tools() ([]Tool, error) {
+	var list []Tool
+	err := wire.Array(t.tools, func(raw json.RawMessage) error {
+		var tool Tool
+		err := wire.Object(raw, wire.Fields{{"name", &tool.Name}, {"description", &tool.Description}, {"parameters", &tool.Parameters}})
+		list = append(list, tool)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	return list, nil
 }
 
 // State decodes what the last committed turn of this agent in this task left

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -41,10 +42,15 @@ func NewKeys(keys []Key) (*Keys, error) {
 	return &Keys{append([]Key(nil), keys...)}, nil
 }
 
-// Authenticate returns the principal whose key token is. It looks at all keys
-// however early one fits, and compares digests only, so that the time it takes
-// tells nothing about any of them.
-func (k *Keys) Authenticate(token string) (Principal, bool) {
+var _ Authority = (*Keys)(nil)
+
+// Claims implements [Authority]: a key may have any form.
+func (k *Keys) Claims(string) bool { return false }
+
+// Authenticate implements [Authenticator]. It looks at all keys however early
+// one fits, and compares digests only, so that the time it takes tells nothing
+// about any of them.
+func (k *Keys) Authenticate(_ context.Context, token string) (Principal, error) {
 	sum := sha256.Sum256([]byte(token))
 	found := -1
 	for i := range k.keys {
@@ -52,7 +58,7 @@ func (k *Keys) Authenticate(token string) (Principal, bool) {
 		found = subtle.ConstantTimeSelect(fits, i, found)
 	}
 	if found < 0 {
-		return Principal{}, false
+		return Principal{}, ErrUnknown
 	}
-	return k.keys[found].Principal, true
+	return k.keys[found].Principal, nil
 }

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,9 +37,9 @@ func TestAuthenticate_R075_R087(t *testing.T) {
 		"SECRET-OF-USER-0":     "",
 		"secret-of-user-0\x00": "",
 	} {
-		p, ok := keys.Authenticate(token)
-		if got := p.String(); ok != (want != "") || ok && got != want {
-			t.Errorf("Authenticate(%q) = %q, %v, want %q", token, got, ok, want)
+		p, err := keys.Authenticate(t.Context(), token)
+		if got := p.String(); (err == nil) != (want != "") || err == nil && got != want || err != nil && !errors.Is(err, auth.ErrUnknown) {
+			t.Errorf("Authenticate(%q) = %q, %v, want %q", token, got, err, want)
 		}
 	}
 }
@@ -49,7 +50,7 @@ func TestAuthenticateWithoutKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, ok := keys.Authenticate(""); ok {
+	if p, err := keys.Authenticate(t.Context(), ""); err == nil {
 		t.Errorf("an empty token is %v", p)
 	}
 }

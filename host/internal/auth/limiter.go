@@ -64,6 +64,18 @@ func (l *Limiter) Allow(caller string) (wait time.Duration, ok bool) {
 	return time.Duration(math.Ceil(wait.Seconds())) * time.Second, false
 }
 
+// Return puts a call back that Allow took.
+func (l *Limiter) Return(caller string) {
+	if l.rate.Requests <= 0 || l.rate.Per <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bucket(caller, l.now())
+	b.left = min(b.left+1, float64(l.rate.Requests))
+	l.young[caller] = b
+}
+
 // bucket returns the caller's bucket as it is now.
 func (l *Limiter) bucket(caller string, now time.Time) bucket {
 	if now.Sub(l.turned) >= l.rate.Per || len(l.young) >= l.max {

@@ -5,6 +5,20 @@ type Principal struct {
 	Tenant string
 	Role   Role
 	ID     string
+	// Peer is the swarm that an agent speaks for, empty for the one that its
+	// ID names; of others it is empty.
+	Peer string
+}
+
+// Speaks returns the swarm that an agent speaks for.
+func (p Principal) Speaks() string {
+	switch {
+	case p.Role != Agent:
+		return ""
+	case p.Peer != "":
+		return p.Peer
+	}
+	return p.ID
 }
 
 // String is role:id for logs, preceded by the tenant where there is one.

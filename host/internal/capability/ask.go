@@ -17,32 +17,34 @@ func (o *ops) asks(c call, req []byte) *swarm.Ask {
 	if o.turn == nil || c.op != abi.OpMail && c.op != abi.OpAction {
 		return nil
 	}
-	a := readAsk(c, req)
-	if a == nil || !o.turn.Asks(c.op, a.Name) {
+	a, fault := readAsk(c, req)
+	if fault != nil || !o.turn.Asks(c.op, a.Name) {
 		return nil
 	}
 	a.ID = o.turn.AskID(c.path)
 	return a
 }
 
-// readAsk reads the call of a tool or an action.
-func readAsk(c call, req []byte) *swarm.Ask {
-	var ask struct {
-		Tool string          `json:"tool"`
-		Name string          `json:"name"`
-		Args json.RawMessage `json:"args"`
-	}
-	if json.Unmarshal(req, &ask) != nil {
-		return nil
-	}
-	a := &swarm.Ask{Call: c.path, Op: c.op, Name: ask.Name, Args: ask.Args}
+// readAsk reads the call of a tool or an action. With a fault it has neither
+// name nor arguments.
+func readAsk(c call, req []byte) (*swarm.Ask, *abi.Error) {
+	a := &swarm.Ask{Call: c.path, Op: c.op, Args: json.RawMessage("{}")}
+	var ask abi.ActionRequest
+	var fault *abi.Error
 	if c.op == abi.OpMail {
-		a.Name = ask.Tool
+		var mail abi.MailRequest
+		fault = decode(c.op, req, &mail)
+		ask = abi.ActionRequest{Name: mail.Tool, Args: mail.Args}
+	} else {
+		fault = decode(c.op, req, &ask)
 	}
-	if len(a.Args) == 0 {
-		a.Args = json.RawMessage("{}")
+	if fault != nil {
+		return a, fault
 	}
-	return a
+	if a.Name = ask.Name; len(ask.Args) > 0 {
+		a.Args = ask.Args
+	}
+	return a, nil
 }
 
 // put begins a call that a person answers.
@@ -66,7 +68,8 @@ func (o *ops) put(ctx context.Context, c call, a *swarm.Ask) *reply {
 
 // putAgain takes up such a call where it is recorded.
 func (o *ops) putAgain(ctx context.Context, c call, req []byte) *reply {
-	r := &reply{o: o, call: c, off: ctx.Done(), ask: readAsk(c, req)}
+	a, _ := readAsk(c, req) // it is recorded, so it was good
+	r := &reply{o: o, call: c, off: ctx.Done(), ask: a}
 	if o.turn != nil {
 		r.ask.ID = o.turn.AskID(c.path)
 	}

@@ -64,7 +64,7 @@ func (x *Executor) recorded(ctx context.Context, today Binding, h *swarm.TurnHea
 // outcome is what has become of a turn.
 func (j *journal) outcome(res sandbox.Result) swarm.Outcome {
 	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}}
-	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Usage: out.Usage}
+	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
 	switch {
 	case j.suspended:
 		out.Suspended, out.Record = j.asks(), j.record(nil)

@@ -181,7 +181,7 @@ func (h *host) start(dies int64, behind bool) {
 	h.store = &mortal{Store: st, dies: dies, behind: behind}
 	bindings := map[Agent]Binding{}
 	for name, m := range h.modules {
-		bindings[Agent{swarm.DefaultTenant, "hive", name}] = Binding{Module: m, Allow: h.allow, Web: h.web}
+		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Web: h.web}
 	}
 	x := NewExecutor(bindings, h.find)
 	if h.web == nil {

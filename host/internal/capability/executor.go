@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"skep/abi"
 	"skep/host/internal/egress"
@@ -25,8 +26,17 @@ type Modules interface {
 	Module(ctx context.Context, digest string) (Module, error)
 }
 
-// Agent names an agent of a tenant's swarm.
-type Agent struct{ Tenant, Swarm, Name string }
+// Agent names an agent of a tenant's swarm. Where definitions have digests it
+// names one of a definition instead, whose tenants have it in common.
+type Agent struct{ Tenant, Swarm, Definition, Name string }
+
+func agentOf(t *swarm.Turn) Agent {
+	if digest := t.Definition(); digest != "" {
+		return Agent{Definition: digest, Name: t.Agent().Name}
+	}
+	key := t.Key()
+	return Agent{Tenant: key.Tenant, Swarm: key.Swarm, Name: t.Agent().Name}
+}
 
 // Binding is the module an agent runs on, within its limits, and what it may do.
 type Binding struct {
@@ -51,7 +61,7 @@ type Allow struct {
 
 // Executor runs turns on the modules its agents are bound to.
 type Executor struct {
-	bindings map[Agent]Binding
+	bindings atomic.Pointer[map[Agent]Binding]
 	modules  Modules
 	ops      table
 }
@@ -62,13 +72,18 @@ var _ swarm.Executor = (*Executor)(nil)
 // from now on. Turns that began on another module than their agent has now are
 // run on what modules finds; with nil there is nothing to find.
 func NewExecutor(bindings map[Agent]Binding, modules Modules) *Executor {
-	return &Executor{bindings, modules, builtin()}
+	x := &Executor{modules: modules, ops: builtin()}
+	x.Bind(bindings)
+	return x
 }
+
+// Bind replaces all that agents are bound to, at once, for turns that begin from
+// now on; the map is the executor's own. It is safe for concurrent use.
+func (x *Executor) Bind(bindings map[Agent]Binding) { x.bindings.Store(&bindings) }
 
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
-	key := t.Key()
-	b, ok := x.bindings[Agent{key.Tenant, key.Swarm, t.Agent().Name}]
+	b, ok := (*x.bindings.Load())[agentOf(t)]
 	if !ok {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: "the agent has no module"}}
 	}

@@ -55,6 +55,8 @@ type journal struct {
 	// attempt is the number of this run; marked says that the journal has it.
 	attempt int
 	marked  bool
+	// calls counts those that began, by their ops, on any attempt.
+	calls map[abi.Op]int64
 
 	writing sync.Mutex // held while entries become durable
 
@@ -67,7 +69,7 @@ type journal struct {
 // newJournal begins the journal of a turn. life ends with the turn; the journal
 // may end it.
 func newJournal(life context.Context, b book, clock sandbox.Clock, now func() time.Time) *journal {
-	j := &journal{book: b, clock: clock, now: now, attempt: 1, limit: sandbox.DefaultLimits().HostBytes + slack}
+	j := &journal{book: b, clock: clock, now: now, attempt: 1, limit: sandbox.DefaultLimits().HostBytes + slack, calls: map[abi.Op]int64{}}
 	j.life, j.stop = context.WithCancelCause(life)
 	return j
 }
@@ -104,7 +106,14 @@ func (j *journal) add(e swarm.Entry) (n int64) {
 func (j *journal) append(e swarm.Entry) {
 	j.last++
 	e.N = j.last
+	j.count(e)
 	j.pending = append(j.pending, e)
+}
+
+func (j *journal) count(e swarm.Entry) {
+	if e.Begins() {
+		j.calls[e.Op]++
+	}
 }
 
 // mark says, once, that from here on an attempt goes on that is not the first.
@@ -181,6 +190,7 @@ func (j *journal) decide(c call, ch change) ([]byte, *abi.Error) {
 	}
 	j.wrote(len(w.Entries))
 	j.last++
+	j.count(ch.cas.Yes)
 	if ok {
 		return ch.yes, nil
 	}

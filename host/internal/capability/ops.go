@@ -1,12 +1,10 @@
 package capability
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 	"unicode/utf8"
 
@@ -74,8 +72,11 @@ func unsupported(op abi.Op) *abi.Error {
 
 // noAction answers the call of an action that no person answers.
 func (o *ops) noAction(req []byte) *abi.Error {
-	a := readAsk(call{op: abi.OpAction}, req)
-	if o.turn == nil || a == nil || a.Name == "" {
+	a, fault := readAsk(call{op: abi.OpAction}, req)
+	switch {
+	case fault != nil:
+		return fault
+	case o.turn == nil || a.Name == "":
 		return unsupported(abi.OpAction)
 	}
 	agent := o.turn.Agent().Name
@@ -83,15 +84,10 @@ func (o *ops) noAction(req []byte) *abi.Error {
 		"agent %q has no action %.64q; [agents.%s] actions names those that people answer, and actions with code are not built yet", agent, a.Name, agent)
 }
 
-// decode reads a request strictly: one JSON value, known members only.
+// decode reads a request as [abi.ReadRequest] does.
 func decode(op abi.Op, req []byte, into any) *abi.Error {
-	dec := json.NewDecoder(bytes.NewReader(req))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return abi.Errorf(abi.CodeInvalid, op, "json", "request: %v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return abi.Errorf(abi.CodeInvalid, op, "json", "request: more than one JSON value")
+	if err := abi.ReadRequest(req, into); err != nil {
+		return abi.Errorf(abi.CodeInvalid, op, "json", "%s: %v", op, err)
 	}
 	return nil
 }
@@ -182,6 +178,9 @@ func (o *ops) mail(req []byte) ([]byte, *abi.Error) {
 	var ask abi.MailRequest
 	if fault := decode(abi.OpMail, req, &ask); fault != nil {
 		return nil, fault
+	}
+	if ask.Tool == "" {
+		return nil, abi.Errorf(abi.CodeInvalid, abi.OpMail, "tool", "mail: tool is missing; it must be the name of a tool")
 	}
 	rsp, fault := o.turn.Mail(ask)
 	if fault != nil {

@@ -29,6 +29,8 @@ func TestRefusedOps(t *testing.T) {
 		want abi.Code
 	}{
 		{abi.OpAction, `{}`, abi.CodeUnsupported},
+		{abi.OpAction, `{"Name":"a"}`, abi.CodeInvalid},
+		{abi.OpMail, `{"tool":"help","args":{},"tool":"help"}`, abi.CodeInvalid},
 		{abi.OpBlobGet, `{"sha256":"a"}`, abi.CodeUnsupported},
 		{abi.OpHTTPFetch, `{}`, abi.CodeUnsupported},
 		{abi.OpLLMChat, `{}`, abi.CodeUnsupported},

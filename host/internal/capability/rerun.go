@@ -50,6 +50,7 @@ func (j *journal) recall(p *swarm.Past) {
 		case swarm.EntryRead:
 			j.note(e.Call, func(o *outcome) { o.read = o.read || e.Len > 0 })
 		}
+		j.count(e)
 		j.past.entries = append(j.past.entries, e)
 		j.bytes += overhead + int64(len(e.Answer))
 	}

@@ -14,14 +14,14 @@ import (
 	"skep/host/internal/config"
 )
 
-const backupHelp = `Backup writes a copy of the database to FILE, which must not exist. It works while
-a host runs, and copies what was there at one moment.
+const backupHelp = `Backup writes a copy of the database to FILE, which must not exist, and copies of
+the modules that the host keeps to FILE.modules: turns that wait for somebody go on
+with the module they began with. It works while a host runs, and copies what was
+there at one moment.
 
 What tenants keep is sealed in it: without the keyring of the data directory it
 cannot be read, by nobody. Keep a copy of the keyring, but not beside the backups;
---with-keyring writes one to FILE.keyring, to be moved to a place of its own.
-
-The copies of modules are not part of it: a host makes them anew from swarm.toml.`
+--with-keyring writes one to FILE.keyring, to be moved to a place of its own.`
 
 const backupExample = `  skep backup /backups/hive-2026-11-20.db
   skep backup hive.db --with-keyring`
@@ -29,7 +29,7 @@ const backupExample = `  skep backup /backups/hive-2026-11-20.db
 func (a *app) backupCommand() *cobra.Command {
 	var withKeyring bool
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Copy the database to a file", GroupID: groupData,
+		Use: "backup FILE", Short: "Copy the data to a file", GroupID: groupData,
 		Long: backupHelp, Example: backupExample, Args: takes("the FILE to write"),
 	}
 	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well")
@@ -44,7 +44,8 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Backup(ctx, file, withKeyring); err != nil {
+	modules, err := d.Backup(ctx, file, withKeyring)
+	if err != nil {
 		return err
 	}
 	info, err := os.Stat(file)
@@ -54,8 +55,12 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	out := struct {
 		File    string `json:"file"`
 		Bytes   int64  `json:"bytes"`
+		Modules string `json:"modules,omitempty"`
 		Keyring string `json:"keyring,omitempty"`
 	}{File: file, Bytes: info.Size()}
+	if modules > 0 {
+		out.Modules = file + host.ModulesSuffix
+	}
 	if withKeyring {
 		out.Keyring = file + host.KeyringSuffix
 	}
@@ -63,6 +68,9 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 		return a.printJSON(out)
 	}
 	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Dir)
+	if modules > 0 {
+		a.notef("%s: %s", out.Modules, plural(int64(modules), "module"))
+	}
 	if withKeyring {
 		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
 	} else {
@@ -72,7 +80,8 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 }
 
 const restoreHelp = `Restore makes a data directory of a backup. The directory must not hold a database;
-FILE is checked before it is used.
+FILE is checked before it is used. Modules in FILE.modules are kept as well, those
+that are what their names say.
 
 The keyring that belongs to the backup is the one in the directory, or FILE.keyring.
 Where its keys are wrapped, [store] keyring in swarm.toml has to be the key that

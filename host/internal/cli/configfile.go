@@ -9,9 +9,10 @@ import (
 	"skep/host/internal/config"
 )
 
-// loadConfig reads the swarm's file.
-func (a *app) loadConfig() (*config.Config, error) {
-	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins})
+// loadConfig reads the swarm's file. plainHTTP is for those who serve no other
+// machine, or only a proxy that speaks TLS.
+func (a *app) loadConfig(plainHTTP bool) (*config.Config, error) {
+	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, PlainHTTP: plainHTTP})
 	if err != nil {
 		return nil, a.unreadable(err)
 	}

@@ -36,7 +36,7 @@ func (a *app) client(address, token string) (*client.Client, error) {
 	var mu sync.Mutex
 	last := ""
 	c, err := client.New(client.Options{
-		URL: address, Token: token, UserAgent: "skep/" + readVersions().Skep,
+		URL: address, Token: token, TLS: a.common.tls, UserAgent: "skep/" + readVersions().Skep,
 		OnRetry: func(cause error, _ time.Duration) {
 			if a.answered.Load() {
 				return
@@ -45,10 +45,13 @@ func (a *app) client(address, token string) (*client.Client, error) {
 			defer mu.Unlock()
 			if text := cause.Error(); text != last {
 				last = text
-				a.notef("%s %s; trying again", a.noteStyle().yellow("connection lost:"), inLine(text))
+				a.notef("%s %s; trying again", a.noteStyle().yellow(setback(cause)), inLine(text))
 			}
 		},
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if err != nil {
 		f := usagef("%s", strings.TrimPrefix(err.Error(), "client: "))
 		if !strings.Contains(address, "://") {
@@ -59,6 +62,15 @@ func (a *app) client(address, token string) (*client.Client, error) {
 	return c, nil
 }
 
+// setback is what has kept a call from its answer.
+func setback(cause error) string {
+	var refusal *client.Error
+	if errors.As(cause, &refusal) {
+		return "not now:"
+	}
+	return "connection lost:"
+}
+
 // hostURL is --url, or else where the swarm's file lets its host listen. The
 // rest of the file is the host's affair: a caller need not have its variables,
 // and a token must not go to an address that is only guessed.
@@ -66,11 +78,11 @@ func (a *app) hostURL() (string, error) {
 	if a.common.url != "" {
 		return a.common.url, nil
 	}
-	listen, err := config.Listen(a.common.config, config.Options{Env: a.env.LookupEnv})
+	door, err := config.Listen(a.common.config, config.Options{Env: a.env.LookupEnv})
 	var faults config.Faults
 	switch {
 	case err == nil:
-		return listenURL(listen), nil
+		return doorURL(door), nil
 	case errors.As(err, &faults):
 		return "", failf(exitConfig, "cannot tell the host's address; give --url").help("%s", printable(faults[0].String()))
 	case errors.Is(err, fs.ErrNotExist) && !a.common.given["config"]:
@@ -79,16 +91,24 @@ func (a *app) hostURL() (string, error) {
 	return "", a.unreadable(err)
 }
 
-// listenURL is the address at which this machine reaches a listener.
-func listenURL(listen string) string {
-	hostname, port, err := net.SplitHostPort(listen)
+// doorURL is where callers on this machine find a host. One with a certificate is
+// called by the name that is in it.
+func doorURL(door config.Door) string {
+	if door.TLS && door.PublicURL != "" {
+		return door.PublicURL
+	}
+	scheme := "http://"
+	if door.TLS {
+		scheme = "https://"
+	}
+	hostname, port, err := net.SplitHostPort(door.Listen)
 	if err != nil {
 		return defaultURL
 	}
 	if ip, err := netip.ParseAddr(hostname); hostname == "" || err == nil && ip.IsUnspecified() {
 		hostname = "127.0.0.1"
 	}
-	return "http://" + net.JoinHostPort(hostname, port)
+	return scheme + net.JoinHostPort(hostname, port)
 }
 
 // token is the one that was given, or that of the operator when the host is on

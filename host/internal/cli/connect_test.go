@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"skep/host/client"
+	"skep/host/internal/config"
 )
 
 const smallSwarm = `schema = 1
@@ -153,14 +154,22 @@ func TestHostURL(t *testing.T) {
 	}
 }
 
-func TestListenURL(t *testing.T) {
+func TestDoorURL(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]string{
 		"127.0.0.1:8000": "http://127.0.0.1:8000", ":9": "http://127.0.0.1:9", "0.0.0.0:9": "http://127.0.0.1:9",
 		"[::]:9": "http://127.0.0.1:9", "[::1]:9": "http://[::1]:9", "hive.example:80": "http://hive.example:80", "x": defaultURL,
 	} {
-		if got := listenURL(listen); got != want {
-			t.Errorf("listenURL(%q) = %q, want %q", listen, got, want)
+		if got := doorURL(config.Door{Listen: listen, PublicURL: "http://proxy.example"}); got != want {
+			t.Errorf("doorURL(%q) = %q, want %q", listen, got, want)
+		}
+	}
+	for door, want := range map[config.Door]string{
+		{Listen: ":8443", TLS: true}:                                    "https://127.0.0.1:8443",
+		{Listen: ":8443", TLS: true, PublicURL: "https://hive.example"}: "https://hive.example",
+	} {
+		if got := doorURL(door); got != want {
+			t.Errorf("doorURL(%+v) = %q, want %q", door, got, want)
 		}
 	}
 }

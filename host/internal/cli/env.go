@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,9 @@ type Env struct {
 	// Signals asks the command to stop: in order the first time, at once the
 	// second. It may be nil.
 	Signals <-chan os.Signal
+	// Hangups begins to catch SIGHUP, which otherwise ends the program, until
+	// ignore is called. It may be nil.
+	Hangups func() (signals <-chan os.Signal, ignore func())
 	// Self is the program's own file.
 	Self string
 	// Plugins holds the bundled modules.
@@ -35,7 +39,7 @@ type Env struct {
 func OS(signals <-chan os.Signal) Env {
 	e := Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		LookupEnv: os.LookupEnv, Signals: signals,
+		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups,
 	}
 	_, e.StdinTerminal = columns(os.Stdin)
 	_, e.StdoutTerminal = columns(os.Stdout)
@@ -49,6 +53,12 @@ func OS(signals <-chan os.Signal) Env {
 		e.Cache = filepath.Join(dir, "skep")
 	}
 	return e
+}
+
+func hangups() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGHUP)
+	return c, func() { signal.Stop(c) }
 }
 
 // columns returns the width of a terminal; ok is false for anything else.

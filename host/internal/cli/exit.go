@@ -86,6 +86,9 @@ func explain(err error) *failure {
 		return &failure{code: exitRefused, err: err}
 	case errors.As(err, &refusal):
 		return explainRefusal(refusal)
+	case errors.As(err, &gone) && client.Untrusted(err):
+		return (&failure{code: exitUnreachable, err: err}).help(
+			"--ca-file names who vouches for the host, --client-cert and --client-key what it asks of you; a host without TLS has an http URL")
 	case errors.As(err, &gone):
 		return (&failure{code: exitUnreachable, err: err}).help("is `skep serve` running? --url names another host")
 	case errors.As(err, &key):

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"skep/host/client"
 )
 
 // common are the flags every command has.
@@ -13,6 +15,8 @@ type common struct {
 	output    string
 	url       string
 	tokenFile string
+	// tls are the files of calls over https.
+	tls client.TLS
 	// given tells which were set by a flag or a variable.
 	given map[string]bool
 	// flagged tells which were set by a flag.
@@ -31,12 +35,15 @@ func (c *common) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&c.output, "output", "o", outputText, "`FORMAT` of what is printed: text or json")
 	fs.StringVar(&c.url, "url", "", "`URL` of the host (default from [server] listen)")
 	fs.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default $SKEP_TOKEN, then the host's operator.key)")
+	fs.StringVar(&c.tls.CA, "ca-file", "", "`FILE` with the certificates that vouch for an https host (default: the system's)")
+	fs.StringVar(&c.tls.Cert, "client-cert", "", "`FILE` with the certificate that the caller shows an https host")
+	fs.StringVar(&c.tls.Key, "client-key", "", "`FILE` with the key of --client-cert")
 }
 
 // complete fills flags that were not given from SKEP_*, and checks them.
 func (c *common) complete(fs *pflag.FlagSet, env Env) error {
 	c.given, c.flagged = map[string]bool{}, map[string]bool{}
-	for _, name := range []string{"config", "data", "output", "url", "token-file"} {
+	for _, name := range []string{"config", "data", "output", "url", "token-file", "ca-file", "client-cert", "client-key"} {
 		if fs.Changed(name) {
 			c.given[name], c.flagged[name] = true, true
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -39,6 +40,8 @@ type turnView struct {
 	steps  []string
 	more   int // steps that are not kept
 	failed bool
+	// told is what the turn's record tells, nil when it is gone.
+	told *client.Turn
 }
 
 // maxSteps bounds the steps of one turn that are shown.
@@ -136,8 +139,20 @@ func (t *turnView) message() (m mail.Message, ok bool) {
 }
 
 func (t *turnView) outcome() string {
+	text := "ok"
 	if t.failed {
-		return "failed"
+		text = "failed"
 	}
-	return "ok"
+	if t.told == nil {
+		return text
+	}
+	if u := t.told.Usage; u != nil {
+		text += " in " + span(u.Wall)
+	} else {
+		text = "not over"
+	}
+	if t.told.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d)", t.told.Attempt)
+	}
+	return text
 }

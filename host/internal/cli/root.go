@@ -46,7 +46,7 @@ func (a *app) root() *cobra.Command {
 	)
 	a.common.register(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.taskCommand(),
-		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.validateCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.keyringCommand(), a.planCommand(), a.reloadCommand(), a.tokenCommand(), a.auditCommand(), a.validateCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
 	return root
 }
 

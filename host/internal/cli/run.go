@@ -46,7 +46,7 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(true)
 	if err != nil {
 		return err
 	}

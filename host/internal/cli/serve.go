@@ -18,8 +18,9 @@ import (
 const serveHelp = `Serve runs the swarm's host until it is told to stop.
 
 The API is on [server] listen, health and metrics on admin_listen; both are on
-this machine alone unless swarm.toml says otherwise. A file without
-[[auth.keys]] gets an operator's key in the data directory, which commands on
+this machine alone unless swarm.toml says otherwise. For other machines it takes
+[server.tls], or --plain-http where a proxy in front speaks TLS; SIGHUP makes the
+host look at its certificate at once. A file without [[auth.keys]] gets an operator's key in the data directory, which commands on
 this machine find by themselves.
 
 The first Ctrl-C (or SIGTERM) lets running turns finish, at most for [server]
@@ -30,15 +31,23 @@ const serveExample = `  skep serve
   skep serve -c hive/swarm.toml --data /var/lib/hive`
 
 func (a *app) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var plainHTTP bool
+	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the host until it is stopped", GroupID: groupSwarm,
 		Long: serveHelp, Example: serveExample, Args: atMost(0),
-		RunE: a.command(func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) }),
 	}
+	plainHTTPFlag(cmd, &plainHTTP)
+	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), plainHTTP) })
+	return cmd
 }
 
-func (a *app) serve(ctx context.Context) error {
-	cfg, err := a.loadConfig()
+// plainHTTPFlag is for commands that serve, or judge what would be served.
+func plainHTTPFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "plain-http", false, "listen beyond this machine without TLS: a proxy in front speaks it")
+}
+
+func (a *app) serve(ctx context.Context, plainHTTP bool) error {
+	cfg, err := a.loadConfig(plainHTTP)
 	if err != nil {
 		return err
 	}
@@ -51,9 +60,15 @@ func (a *app) serve(ctx context.Context) error {
 	for _, w := range cfg.Warnings {
 		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
 	}
+	guests, back := host.Room()
+	defer back()
+	defer host.Slack()()
+	hangups, ignore := a.hangups(cfg)
+	defer ignore()
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Version: readVersions().Skep,
-		Compiler: a.compiler(),
+		Compiler: a.compiler(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests,
+		Reread: func() (*config.Config, error) { return a.loadConfig(plainHTTP) },
 	})
 	if err != nil {
 		return err
@@ -61,7 +76,7 @@ func (a *app) serve(ctx context.Context) error {
 	if a.env.StderrTerminal {
 		a.banner(cfg, h)
 	}
-	log.Info("serving", "address", "http://"+h.Addr(), "admin", h.AdminAddr(), "swarm", cfg.Swarm.Name,
+	log.Info("serving", "address", h.URL(), "admin", h.AdminAddr(), "swarm", cfg.Swarm.Name,
 		"entrypoint", cfg.Swarm.Entrypoint, "agents", len(cfg.Agents), "data", a.dataDir(), "operator_key", h.OperatorKeyPath())
 	level.Set(slog.LevelInfo)
 	err = during(ctx, h, func(ctx context.Context) error {
@@ -78,6 +93,15 @@ func (a *app) serve(ctx context.Context) error {
 	return err
 }
 
+// hangups are the signals that make a host look at its certificate. Without one
+// they end the program, as they do when a terminal is closed.
+func (a *app) hangups(cfg *config.Config) (<-chan os.Signal, func()) {
+	if cfg.Server.TLS.Cert == "" || a.env.Hangups == nil {
+		return nil, func() {}
+	}
+	return a.env.Hangups()
+}
+
 // banner tells a person where everything is.
 func (a *app) banner(cfg *config.Config, h *host.Host) {
 	st, titles := a.noteStyle(), 6
@@ -87,7 +111,7 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 		}
 	}
 	a.notef("%s  %s", st.bold("swarm "+cfg.Swarm.Name), st.dim(plural(int64(len(cfg.Agents)), "agent")+", entrypoint "+cfg.Swarm.Entrypoint))
-	row("api", "http://"+h.Addr())
+	row("api", h.URL())
 	if h.AdminAddr() != "" {
 		row("admin", "http://"+h.AdminAddr())
 	}

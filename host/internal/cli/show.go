@@ -13,15 +13,17 @@ import (
 )
 
 const taskShowHelp = `Show tells what happened in a task, in the order in which it happened: the mail
-between the agents, every turn with the tools it used and what they told, what
-agents showed meanwhile, failures with the limits they ran into, and how the task
-ended or what it waits for. Long texts are cut; --full shows all of them.
+between the agents, every turn with what it cost, the tools it used and what they
+told, what agents showed meanwhile, failures with the limits they ran into, and how
+the task ended or what it waits for. Long texts are cut; --full shows all of them.
 
-A host's log has no other calls, as those of values, timers and HTTP, nor those that
-were refused. On the host's machine ` + "`skep replay ID --calls`" + ` lists every call of
-all turns from the data directory, and --turn N those of one.
+Other calls, as those of values, timers and HTTP, and those that were refused, are
+counted below their turn, by op. What was asked in each, and what was told, stays
+on the host's machine: ` + "`skep replay ID --calls`" + ` there lists every call of all
+turns from the data directory, and --turn N those of one.
 
--o json gives the task's record with its events, and the history of each agent.`
+-o json gives the task's record with its events, its turns, and the history of each
+agent.`
 
 const taskShowExample = `  skep task show 3b0e4c1a-…
   skep task show 3b0e4c1a-… --full | less
@@ -56,7 +58,7 @@ func (a *app) showTask(ctx context.Context, c *client.Client, t client.Task, ful
 	if err := a.printf("\n"); err != nil {
 		return err
 	}
-	line := newTimeline(a, c, t, full)
+	line := newTimeline(ctx, a, c, t, full)
 	defer line.close()
 	if err := line.run(ctx); err != nil {
 		return err
@@ -100,7 +102,11 @@ func taskHead(st style, t client.Task) [][2]string {
 	if took != "" {
 		rows = append(rows, [2]string{"ended", ago(ended)}, [2]string{"duration", took})
 	}
-	return append(rows, [2]string{"cost", usageText(t.Usage) + " · " + plural(t.Usage.HostCalls, "host call")})
+	cost := usageText(t.Usage) + " · " + plural(t.Usage.HostCalls, "host call")
+	if n := t.Usage.Fetches; n > 0 {
+		cost += " · " + httpText(n, t.Usage.FetchBytes)
+	}
+	return append(rows, [2]string{"cost", cost})
 }
 
 // wireTime reads a time as a host writes it; what is none is the zero time.

@@ -19,6 +19,7 @@ type keptTask struct {
 	record  string
 	events  []string
 	history map[string][]string
+	turns   []string
 	// page is the size of a page of a history, 100 if it is 0.
 	page int
 	url  string
@@ -62,6 +63,13 @@ func (k *keptTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(w, `{"task_id":"t-1","agent":"x","entries":[%s],"next":%s}`,
 			strings.Join(entries[after:min(len(entries), after+size)], ","), next)
+	case "/skep/v1/tasks/t-1/turns":
+		w.Header().Set("Content-Type", "application/json")
+		size, next := 2, "null"
+		if last := after + size; last < len(k.turns) {
+			next = fmt.Sprint(last)
+		}
+		fmt.Fprintf(w, `{"task_id":"t-1","turns":[%s],"next":%s}`, strings.Join(k.turns[after:min(len(k.turns), after+size)], ","), next)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
@@ -72,7 +80,7 @@ func (k *keptTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const doneRecord = `{"task_id":"t-1","instance":"user:alice","task_owner":"user:alice@hive","entrypoint":"chief","state":"completed",
 	"is_running":false,"completed":true,"start_time":"2026-11-20T12:00:00.000+00:00","updated":"2026-11-20T12:00:01.750+00:00",
 	"ended":"2026-11-20T12:00:01.750+00:00","cursor":9,"finish_subject":"::task_complete::","answer":"4\u001b[1m2",
-	"usage":{"turns":4,"fuel":1234567,"cpu_ms":3.25,"host_calls":5}}`
+	"usage":{"turns":4,"fuel":1234567,"cpu_ms":3.25,"host_calls":5,"fetches":2,"fetch_bytes":3072}}`
 
 // event is an event of the log with its data.
 func logged(id int, second, name, description, extra string) string {
@@ -128,8 +136,27 @@ func doneTask() *keptTask {
 			"math": {in(1, 2, "00.020", "chief", "multiply"), remembered(2, 0, "01.750", "note", `"note":"everybody is told"`)},
 			"poet": {in(1, 4, "00.021", "chief", "rhyme"), remembered(2, 4, "00.021", "note", `"note":"turn failed: out of fuel"`)},
 		},
+		turns: []string{
+			recordedTurn(1, "chief", "00.002", "00.012", "ok", 1, `{"mail":2}`, 0),
+			recordedTurn(2, "math", "00.013", "00.020", "ok", 2, `{"emit":1,"kv.put":3,"\u001b[2J":1}`, 0),
+			recordedTurn(3, "chief", "00.021", "01.700", "ok", 1, `{"http.fetch":2,"kv.get":1}`, 3072),
+			recordedTurn(4, "poet", "00.013", "00.021", "fuel", 1, `{}`, 0),
+			// Turn 5 has no record any more, and nobody remembers turn 6.
+			recordedTurn(6, "idle", "01.710", "01.740", "ok", 1, `{"clock.now":1}`, 0),
+			recordedTurn(7, "math", "01.760", "", "", 1, `{"kv.cas":1}`, 0),
+		},
 		page: 2,
 	}
+}
+
+// recordedTurn is what a host tells of a turn; one without an end is not over.
+func recordedTurn(n int, agent, start, end, exit string, attempt int, ops string, fetched int) string {
+	over := `"end":null,"exit":null,"usage":null`
+	if end != "" {
+		over = fmt.Sprintf(`"end":"2026-11-20T12:00:%s+00:00","exit":%q,"usage":{"fuel":1500,"cpu_ms":1.25,"wall_ms":2000,"host_calls":3,"fetches":%d,"fetch_bytes":%d}`,
+			end, exit, min(fetched, 2), fetched)
+	}
+	return fmt.Sprintf(`{"turn":%d,"agent":%q,"start":"2026-11-20T12:00:%s+00:00","attempt":%d,"ops":%s,%s}`, n, agent, start, attempt, ops, over)
 }
 
 const shownTask = `task      t-1
@@ -139,26 +166,32 @@ instance  user:alice
 created   THEN
 ended     THEN
 duration  1.8 s
-cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls
+cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests, 3.07k bytes
 
     time  from         to          type       tier      cost  mail
    0.000  you        → chief       request    2            What is 6*7? (1 more line)
-   0.012  chief      # turn 1 · ok · 9 fuel · 1.2 ms cpu · takes request from you New Message
+   0.012  chief      # turn 1 · ok in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from you New Message
             send_request {"target":"math"}
             → SUCCESS: sent\x1b[2J
    0.012  chief      → math        request    5    1.2 ms  multiply · 6*7 (1 more line)
-   0.020  math       # turn 2 · ok · 9 fuel · 1.2 ms cpu · takes request from chief multiply
+   0.020  math       # turn 2 · ok in 2 s (attempt 2) · 1.5k fuel · 1.2 ms cpu · takes request from chief mul…
+            ops: \x1b[2J ×1, emit ×1, kv.put ×3
    0.020  math       … thinking \x1b[2J
    0.020  math       → chief       response   5    1.2 ms  Re: multiply · \x1b[31m42\u202e
-   0.021  poet       # turn 4 · failed · takes request from chief rhyme
+   0.021  poet       # turn 4 · failed in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from chief rhyme
    0.021  poet       ✗ failed (fuel): out of fuel; the limit is [agents.poet] limits.fuel
             cause fuel, limit [agents.poet] limits.fuel
    0.021  system     → chief       response   1            ::agent_error:: · poet failed
-   1.700  chief      # turn 3 · ok · takes request from math Re: multiply
+   1.700  chief      # turn 3 · ok in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from math Re: multiply
+            ops: http.fetch ×2, kv.get ×1 · 2 HTTP requests, 3.07k bytes
             note: so it is 42
+   1.740  idle       # turn 6 · ok in 2 s · 1.5k fuel · 1.2 ms cpu
+            ops: clock.now ×1
    1.750  chief      # turn 5 · ok · 9 fuel · 1.2 ms cpu · takes request from math Re: again
    1.750  chief      → all         complete   3    1.2 ms  42
    1.750  answer     = 42
+   1.760  math       # turn 7 · not over
+            ops: kv.cas ×1
 
 end       completed, by ::task_complete::
 answer    4\x1b[1m2
@@ -234,12 +267,13 @@ func TestShowAsData(t *testing.T) {
 	var got struct {
 		State   string
 		Events  []struct{ ID int }
+		Turns   []struct{ Turn int }
 		History map[string][]struct{ Seq int }
 	}
 	if err := json.Unmarshal(s.stdout.Bytes(), &got); err != nil {
 		t.Fatalf("%v in %s", err, s.stdout.String())
 	}
-	if got.State != "completed" || len(got.Events) != 9 || got.Events[8].ID != 9 || len(got.History) != 3 || len(got.History["chief"]) != 7 {
+	if got.State != "completed" || len(got.Events) != 9 || got.Events[8].ID != 9 || len(got.Turns) != 6 || got.Turns[5].Turn != 7 || len(got.History) != 3 || len(got.History["chief"]) != 7 {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(s.stdout.String(), `"state": "completed"`) || strings.ContainsRune(s.stdout.String(), 0x1b) {
@@ -279,6 +313,8 @@ func TestShowThatFails(t *testing.T) {
 	early.events = early.events[:4]
 	broken := doneTask()
 	broken.history["chief"] = []string{"1"}
+	lost := doneTask()
+	lost.turns[3] = "1"
 	for name, tt := range map[string]struct {
 		k    *keptTask
 		id   string
@@ -288,6 +324,7 @@ func TestShowThatFails(t *testing.T) {
 		"an unknown task":       {unknown, "nothing", exitNotFound, "task 'nothing' not found"},
 		"a log that ends early": {newKeptTask(t, early), "t-1", exitFailed, "event 4 of 9: the log ends"},
 		"a strange history":     {newKeptTask(t, broken), "t-1", exitFailed, "history: not an answer"},
+		"strange turns":         {newKeptTask(t, lost), "t-1", exitFailed, "turns: not an answer"},
 	} {
 		for _, output := range []string{"text", "json"} {
 			s := newShell(nil, "task", "show", tt.id, "--url", tt.k.url, "-o", output)
@@ -321,6 +358,16 @@ func endless(n int) http.HandlerFunc {
 			for i := 1; i <= n; i++ {
 				fmt.Fprint(w, handed(mailEvent(i, second(i), "chief", "chief", "request", "again", strings.Repeat("x", 1700)), "chief"))
 			}
+		case "turns":
+			var page []string
+			for i := after + 1; i <= min(after+100, n); i++ {
+				page = append(page, recordedTurn(i, "chief", second(i), second(i), "ok", 1, `{"kv.put":1}`, 0))
+			}
+			next := "null"
+			if after+100 < n {
+				next = fmt.Sprint(after + 100)
+			}
+			fmt.Fprintf(w, `{"turns":[%s],"next":%s}`, strings.Join(page, ","), next)
 		case "history":
 			var page []string
 			for i := after + 1; i <= min(after+100, n); i++ {

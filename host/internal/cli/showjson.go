@@ -15,8 +15,8 @@ import (
 	"skep/host/client"
 )
 
-// showJSON prints a task's record with two more members, events and history. It
-// writes them as they come: a log may be larger than memory.
+// showJSON prints a task's record with three more members: events, turns and
+// history. It writes them as they come, because a log may be larger than memory.
 func (a *app) showJSON(ctx context.Context, c *client.Client, t client.Task) error {
 	var head bytes.Buffer
 	if err := json.Indent(&head, t.Raw, "", "  "); err != nil {
@@ -37,6 +37,10 @@ func (a *app) showJSON(ctx context.Context, c *client.Client, t client.Task) err
 	if err != nil {
 		return err
 	}
+	out.WriteString("\n  ],\n  \"turns\": [")
+	if err := turnElements(ctx, out, c, t.ID); err != nil {
+		return err
+	}
 	out.WriteString("\n  ],\n  \"history\": {")
 	delete(agents, "")
 	if err := histories(ctx, out, c, t.ID, slices.Sorted(maps.Keys(agents))); err != nil {
@@ -47,6 +51,16 @@ func (a *app) showJSON(ctx context.Context, c *client.Client, t client.Task) err
 		return fmt.Errorf("write to stdout: %w", err)
 	}
 	return nil
+}
+
+func turnElements(ctx context.Context, out *bufio.Writer, c *client.Client, task string) error {
+	return elements(out, "    ", func(yield func(any, error) bool) {
+		for turn, err := range c.Turns(ctx, task, 0) {
+			if !yield(turn.Raw, err) {
+				return
+			}
+		}
+	})
 }
 
 func histories(ctx context.Context, out *bufio.Writer, c *client.Client, task string, agents []string) error {

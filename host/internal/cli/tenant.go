@@ -16,8 +16,8 @@ import (
 func (a *app) tenantCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
-		Long: `Tenant commands work on a data directory, not through a host. List and export also
-work while a host uses it; erase and rotate need it for themselves.`,
+		Long: `Tenant commands work on a data directory. List and export also work while a host
+uses it, and erase then has the host do it; rotate needs the directory for itself.`,
 	}, a.tenantListCommand(), a.tenantExportCommand(), a.tenantEraseCommand(), a.tenantRotateCommand())
 }
 
@@ -143,8 +143,10 @@ const tenantEraseHelp = `Erase removes all that is kept of a tenant and destroys
 nothing of it can be read, in no backup either: whoever has no other copy of the
 keyring. It cannot be undone.
 
-No host may run on the data directory. An erasure that is cut short goes on when
-the directory is next used.`
+A host that runs on the data directory beside swarm.toml, or the one that --url names,
+is asked to do it, with an operator's key. It cancels what runs of the tenant and
+refuses its posts meanwhile; a tenant that is still in swarm.toml then begins anew.
+An erasure that is cut short goes on when the directory is next used.`
 
 func (a *app) tenantEraseCommand() *cobra.Command {
 	var yes bool
@@ -158,16 +160,37 @@ func (a *app) tenantEraseCommand() *cobra.Command {
 			return usagef("tenant erase needs --yes: what it removes is gone for good").help(
 				"`%s` keeps a copy", a.sameSwarm("skep tenant export "+args[0]+" FILE"))
 		}
-		if err := d.Erase(cmd.Context(), args[0]); err != nil {
-			return a.alone(err)
+		if err := a.erase(cmd.Context(), d, args[0]); err != nil {
+			return err
 		}
 		return a.did(args[0], "erased")
 	})
 	return cmd
 }
 
+// erase has the host do it that is named, or that uses the directory beside the
+// swarm's file. Who uses another one is not known: its host may have another
+// address than the file's.
+func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
+	if a.common.url == "" {
+		err := d.Erase(ctx, tenant)
+		if !errors.Is(err, host.ErrInUse) {
+			return err
+		}
+		if a.common.given["data"] {
+			return (&failure{code: exitFailed, err: err}).help("a host uses the data directory: stop it, or name it with --url to have it erase the tenant")
+		}
+	}
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.EraseTenant(ctx, tenant)
+}
+
 const tenantRotateHelp = `Rotate gives a tenant a new key and seals all that it keeps with it. The old key
-stays in the keyring, because backups name it.
+stays in the keyring, because backups name it; "skep keyring prune" drops it.
 
 No host may run on the data directory. A rotation that is cut short goes on when
 the directory is next used.`

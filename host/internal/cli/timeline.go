@@ -22,17 +22,20 @@ type timeline struct {
 	full   bool
 	// pasts are the histories of the agents that were met so far.
 	pasts map[string]*past
+	// ledger has what turns have cost.
+	ledger *ledger
 	// commit are the events of one commit.
 	commit []client.Event
 }
 
-func newTimeline(a *app, c *client.Client, t client.Task, full bool) *timeline {
+func newTimeline(ctx context.Context, a *app, c *client.Client, t client.Task, full bool) *timeline {
 	v := newMailview(a.env.Stdout, a.dataStyle(), a.env.Width, "you")
 	v.all, v.start = true, t.Started()
-	return &timeline{client: c, task: t, view: v, full: full, pasts: map[string]*past{}}
+	return &timeline{client: c, task: t, view: v, full: full, pasts: map[string]*past{}, ledger: openLedger(ctx, c, t.ID)}
 }
 
 func (l *timeline) close() {
+	l.ledger.stop()
 	for _, p := range l.pasts {
 		p.stop()
 	}
@@ -56,6 +59,9 @@ func (l *timeline) run(ctx context.Context) error {
 	}
 	if err := l.turns(wireTime(l.task.Updated)); err != nil {
 		return err
+	}
+	for _, t := range l.ledger.unfinished() {
+		l.turn(t)
 	}
 	return l.view.err
 }
@@ -86,6 +92,7 @@ func (l *timeline) flush(ctx context.Context) error {
 // turns prints all turns up to a time, in their order.
 func (l *timeline) turns(until time.Time) error {
 	var due []turnView
+	last := int64(0)
 	for _, p := range l.pasts {
 		for {
 			t, ok, err := p.next(until)
@@ -95,9 +102,16 @@ func (l *timeline) turns(until time.Time) error {
 			if !ok {
 				break
 			}
-			due = append(due, t)
+			due, last = append(due, t), max(last, t.n)
 		}
 	}
+	if err := l.ledger.read(until, last); err != nil {
+		return err
+	}
+	for i := range due {
+		due[i].told = l.ledger.take(due[i].n)
+	}
+	due = append(due, l.ledger.rest(until)...)
 	slices.SortFunc(due, func(a, b turnView) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.n, b.n)) })
 	for _, t := range due {
 		l.turn(t)
@@ -123,6 +137,11 @@ func (l *timeline) turn(t turnView) {
 		text = v.style.red(text)
 	}
 	v.line(v.time(t.at)+who+" # ", text)
+	if t.told != nil {
+		if ops := opsText(*t.told); ops != "" {
+			l.below(ops)
+		}
+	}
 	for _, step := range t.steps {
 		l.below(step)
 	}
@@ -141,9 +160,12 @@ func (l *timeline) below(text string) {
 	l.view.line(strings.Repeat(" ", indent), l.view.style.dim(clip(oneLine(text), l.view.width-indent)))
 }
 
-// costOf is what a turn has cost, as the first message of its commit tells. A
-// turn that sent none leaves no word of it in the log.
+// costOf is what a turn has cost. When its record is gone, the first message of
+// its commit tells.
 func (l *timeline) costOf(t turnView) string {
+	if t.told != nil {
+		return costText(*t.told)
+	}
 	for _, e := range l.commit {
 		var extra struct {
 			Cost *struct {

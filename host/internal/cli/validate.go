@@ -23,13 +23,14 @@ const validateExample = `  skep validate
   skep validate -o json | jq -r '.faults[].message'`
 
 func (a *app) validateCommand() *cobra.Command {
-	var all bool
+	var all, plainHTTP bool
 	cmd := &cobra.Command{
 		Use: "validate", Short: "Check swarm.toml and its modules", GroupID: groupCheck,
 		Long: validateHelp, Example: validateExample, Args: atMost(0),
 	}
 	cmd.Flags().BoolVar(&all, "explain", false, "list every limit in force with its key")
-	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.validate(cmd.Context(), all) })
+	plainHTTPFlag(cmd, &plainHTTP)
+	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.validate(cmd.Context(), all, plainHTTP) })
 	return cmd
 }
 
@@ -46,8 +47,8 @@ type verdict struct {
 	entrypoint string
 }
 
-func (a *app) validate(ctx context.Context, all bool) error {
-	v, err := a.check(ctx, all)
+func (a *app) validate(ctx context.Context, all, plainHTTP bool) error {
+	v, err := a.check(ctx, all, plainHTTP)
 	if err != nil {
 		return err
 	}
@@ -61,8 +62,8 @@ func (a *app) validate(ctx context.Context, all bool) error {
 }
 
 // check reads the file and loads its modules. Its error is none of the file's.
-func (a *app) check(ctx context.Context, all bool) (verdict, error) {
-	cfg, err := a.loadConfig()
+func (a *app) check(ctx context.Context, all, plainHTTP bool) (verdict, error) {
+	cfg, err := a.loadConfig(plainHTTP)
 	var faults config.Faults
 	if errors.As(err, &faults) {
 		return verdict{Faults: faults, Warnings: config.Faults{}, code: exitConfig}, nil

@@ -52,6 +52,7 @@ func (d *decoder) action(name string, t *table, k known) Action {
 		Allow:       d.allow(t.table("allow"), k),
 		Pos:         d.pos(t.spot),
 	}
+	d.notRemote(t, "trusted")
 	if d.human(t) {
 		a.Source = Source{Kind: SourceHuman}
 		for _, key := range []string{"description", "parameters"} {

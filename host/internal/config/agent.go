@@ -30,6 +30,7 @@ type Agent struct {
 type Allow struct {
 	LLM          []string // names of models
 	HTTP         []string // grants, [METHODS ]scheme://host[:port][/prefix]; unchecked
+	HTTPNoKey    []string // the same, for requests that carry no Idempotency-Key
 	HTTPPrivate  bool     // grants of private addresses reach them
 	KV           string   // the widest scope: "task", "agent" or "instance"
 	Secrets      []string // names of secrets
@@ -37,7 +38,9 @@ type Allow struct {
 }
 
 // any reports whether anything is granted.
-func (a Allow) any() bool { return len(a.LLM)+len(a.HTTP)+len(a.Secrets) > 0 || a.KV != "" }
+func (a Allow) any() bool {
+	return len(a.LLM)+len(a.HTTP)+len(a.HTTPNoKey)+len(a.Secrets) > 0 || a.KV != ""
+}
 
 // AgentLimits bounds one turn of an agent. None can be switched off.
 type AgentLimits struct {
@@ -99,9 +102,10 @@ func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
 		Pos:              d.pos(t.spot),
 	}
 	a.Source = d.source(t, a.SHA256, a.Trusted)
+	d.notRemote(t, "trusted")
 	t.needs("interswarm", "enable_interswarm")
 	t.needs("expose", "expose")
-	if a.Trusted && a.Source.Kind != SourceExec && a.Source.Kind != "" {
+	if d.remote == nil && a.Trusted && a.Source.Kind != SourceExec && a.Source.Kind != "" {
 		d.atKey(t.child("trusted"), "trusted is only for exec: sources; everything else runs in the sandbox")
 	}
 	t.done()
@@ -112,10 +116,11 @@ func (d *decoder) allow(t *table, k known) Allow {
 	a := Allow{
 		LLM:          t.among("llm", "model", k.models),
 		HTTP:         t.texts("http"),
+		HTTPNoKey:    t.texts("http_no_key"),
 		HTTPPrivate:  t.boolean("http_private", false),
 		KV:           t.oneOf("kv", "", "task", "agent", "instance"),
 		Secrets:      t.among("secrets", "secret", k.secrets),
-		RetryInDoubt: t.boolean("retry_in_doubt", true),
+		RetryInDoubt: t.boolean("retry_in_doubt", d.remote == nil),
 	}
 	t.needs("allow.llm", "llm")
 	t.done()
@@ -124,6 +129,9 @@ func (d *decoder) allow(t *table, k known) Allow {
 
 func (d *decoder) agentLimits(t *table) AgentLimits {
 	def := defaultAgentLimits()
+	if d.remote != nil {
+		def = AgentLimits{}
+	}
 	l := AgentLimits{
 		Memory:    t.size("memory", def.Memory, bounds{min: int64(64 * KiB), max: int64(4 * GiB)}),
 		Turn:      t.duration("turn", def.Turn, within(time.Millisecond, 24*time.Hour)),
@@ -142,6 +150,9 @@ func (d *decoder) agentLimits(t *table) AgentLimits {
 // among reads names out of a set that the file or the grammar gives.
 func (t *table) among(key, what string, options []string) []string {
 	items := t.list(key)
+	if t.d.remote != nil && t.d.remote.literal {
+		return textsOf(items) // what it names may be gone by now
+	}
 	for _, v := range items {
 		if !slices.Contains(options, v.text) {
 			f := t.d.atValue(v.spot, "unknown "+what+" "+v.shown)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"time"
 
 	"skep/spec/mail"
 )
@@ -31,22 +30,11 @@ type AuthKey struct {
 	Tenant string
 	ID     string
 	Role   string
+	// Peer is the swarm that an agent speaks for, empty for the one named by
+	// its ID.
+	Peer   string
 	SHA256 [sha256.Size]byte
 	Pos    Pos
-}
-
-// JWT is the [auth.jwt] table; Keys is empty without one.
-type JWT struct {
-	Issuer   string
-	Audience string
-	Keys     string // a JSON Web Key Set
-}
-
-// AuthEndpoints is the [auth.endpoints] table; Login is empty without one.
-type AuthEndpoints struct {
-	Login     string
-	TokenInfo string
-	CacheTTL  time.Duration
 }
 
 // minKey is the shortest key: 16 random characters are beyond guessing.
@@ -55,14 +43,8 @@ const minKey = 16
 func (d *decoder) auth(t *table, tenants []string) Auth {
 	a := Auth{
 		Keys:      d.authKeys(t, tenants),
-		JWT:       d.jwt(t.table("jwt")),
-		Endpoints: d.endpoints(t.table("endpoints")),
-	}
-	if t.has("jwt") {
-		d.needs("auth.jwt", t.child("jwt"))
-	}
-	if t.has("endpoints") {
-		d.needs("auth.endpoints", t.child("endpoints"))
+		JWT:       d.jwt(t.table("jwt"), tenants),
+		Endpoints: d.endpoints(t.table("endpoints"), tenants),
 	}
 	t.done()
 	return a
@@ -104,10 +86,24 @@ func (d *decoder) authKey(t *table, tenants []string) (k AuthKey, complete bool)
 			t.missing(key, "")
 		}
 	}
+	d.keyPeer(t, &k)
 	hasTenant := d.keyTenant(t, &k, tenants)
 	hasKey := d.keyDigest(t, &k)
 	t.done()
 	return k, hasTenant && hasID && hasKey && k.Role != ""
+}
+
+// keyPeer reads for whom an agent's key speaks.
+func (d *decoder) keyPeer(t *table, k *AuthKey) {
+	v, ok := t.value("peer")
+	if !ok {
+		return
+	}
+	k.Peer = v.text
+	d.checkName(v, "a peer", true)
+	if k.Role != "" && k.Role != RoleAgent {
+		d.atKey(v.spot, fmt.Sprintf("%s is for keys of role %q: it names the swarm they speak for", v.path, RoleAgent))
+	}
 }
 
 // keyTenant reads whose principal a key's is.
@@ -146,28 +142,4 @@ func (d *decoder) keyDigest(t *table, k *AuthKey) bool {
 	}
 	digest, err := hex.DecodeString(t.digest("key_sha256"))
 	return err == nil && copy(k.SHA256[:], digest) == len(digest) && len(digest) == len(k.SHA256)
-}
-
-func (d *decoder) jwt(t *table) JWT {
-	j := JWT{Issuer: t.text("issuer", ""), Audience: t.text("audience", ""), Keys: t.text("keys", "")}
-	if t.values != nil && j.Keys == "" {
-		t.missing("keys", `; it is a key set, as in "file::jwks.json"`)
-	}
-	t.done()
-	return j
-}
-
-func (d *decoder) endpoints(t *table) AuthEndpoints {
-	e := AuthEndpoints{
-		Login:     t.url("login"),
-		TokenInfo: t.url("token_info"),
-		CacheTTL:  t.duration("cache_ttl", 30*time.Second, within(0, time.Hour)),
-	}
-	for _, key := range []string{"login", "token_info"} {
-		if t.values != nil && !t.has(key) {
-			t.missing(key, "")
-		}
-	}
-	t.done()
-	return e
 }

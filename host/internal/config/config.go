@@ -44,6 +44,8 @@ type Options struct {
 	Env func(name string) (string, bool)
 	// BundleDir holds the bundled modules: bundled:NAME is NAME.wasm in it.
 	BundleDir string
+	// PlainHTTP allows what [server] plain_http does.
+	PlainHTTP bool
 }
 
 // Load reads and checks the file at path. Its error is [Faults] if the file
@@ -56,19 +58,27 @@ func Load(path string, opt Options) (*Config, error) {
 	return Parse(path, text, dir, opt)
 }
 
+// Door is where callers find a host.
+type Door struct {
+	Listen    string // as in [Server]
+	PublicURL string
+	TLS       bool
+}
+
 // Listen reads where a host listens, and nothing else, from the file at path:
 // other settings may be at fault, or refer to what only the host has. Its
 // errors are as those of [Load].
-func Listen(path string, opt Options) (string, error) {
+func Listen(path string, opt Options) (Door, error) {
 	d, file, err := open(path, opt)
 	if err != nil {
-		return "", err
+		return Door{}, err
 	}
-	listen := file.table("server").address("listen", defaultListen)
+	server := file.table("server")
+	door := Door{Listen: server.address("listen", defaultListen), PublicURL: server.url("public_url"), TLS: server.has("tls")}
 	if len(d.faults) > 0 {
-		return "", d.result()
+		return Door{}, d.result()
 	}
-	return listen, nil
+	return door, nil
 }
 
 // open reads the values of the file at path, for one who wants a few of them.
@@ -139,7 +149,7 @@ func (d *decoder) file(c *Config, t *table) {
 	var tenants []string
 	c.Tenants, tenants = d.tenants(t)
 	c.Auth = d.auth(t.table("auth"), tenants)
-	c.Server = d.server(t.table("server"), t.table("auth").has("keys"))
+	c.Server = d.server(t.table("server"), knowsCallers(t.table("auth")))
 	c.Peers = d.peers(t)
 	c.Store = d.store(t.table("store"))
 	c.Telemetry = d.telemetry(t.table("telemetry"))

@@ -12,6 +12,7 @@ type decoder struct {
 	dir      string // what relative paths are relative to
 	opt      Options
 	unbuilt  map[string]string
+	remote   *remote // set for what is not the file's
 	faults   Faults
 	more     bool // than faults holds
 	warnings Faults

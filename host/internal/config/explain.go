@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"strconv"
 	"time"
 )
@@ -10,6 +11,20 @@ type Setting struct {
 	Key   string `json:"key"`   // as in the file: agents.calc.limits.memory
 	Value string `json:"value"` // in the units of the file, or "unlimited"
 	Set   bool   `json:"set"`   // by the file; otherwise it is the default
+}
+
+// Amount is the value as a number, to compare it with another one of the same
+// setting.
+func (s Setting) Amount() float64 {
+	if s.Value == unlimited {
+		return math.Inf(1)
+	}
+	for _, parse := range []func(string) (int64, error){parseCount, parseSize, parseDuration} {
+		if n, err := parse(s.Value); err == nil {
+			return float64(n)
+		}
+	}
+	return 0
 }
 
 const unlimited = "unlimited"
@@ -61,6 +76,9 @@ func (e *explainer) swarm(l Limits) {
 	e.count(int64(l.Queue), "limits", "queue")
 	e.count(int64(l.History), "limits", "history")
 	e.count(int64(l.Turns), "limits", "turns")
+	e.duration(l.HTTP.Timeout, "limits", "http", "timeout")
+	e.size(l.HTTP.Request, "limits", "http", "request")
+	e.size(l.HTTP.Response, "limits", "http", "response")
 }
 
 func (e *explainer) module(l ModuleLimits) {
@@ -88,6 +106,10 @@ func (e *explainer) server(s Server) {
 	e.duration(s.ShutdownGrace, "server", "shutdown_grace")
 	e.count(int64(s.RateLimit.Requests), "server", "rate_limit", "requests")
 	e.duration(s.RateLimit.Per, "server", "rate_limit", "per")
+	e.count(int64(s.MaxConnections), "server", "max_connections")
+	e.count(int64(s.MaxConnectionsPerAddress), "server", "max_connections_per_address")
+	e.count(int64(s.MaxStreams), "server", "max_streams")
+	e.count(int64(s.MaxStreamsPerPrincipal), "server", "max_streams_per_principal")
 }
 
 func (e *explainer) store(s Store) {

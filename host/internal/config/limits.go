@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Limits is the [limits] table. Zero means unlimited, except in Module.
+// Limits is the [limits] table. Zero means unlimited, except in HTTP and Module.
 type Limits struct {
 	TaskMessages int           // turns of one task
 	TaskTimeout  time.Duration // of one task, down time included
@@ -10,7 +10,15 @@ type Limits struct {
 	Queue        int           // waiting rows of one instance
 	History      int           // entries of one agent in one task
 	Turns        int           // turns that run at the same time
+	HTTP         HTTPLimits
 	Module       ModuleLimits
+}
+
+// HTTPLimits bounds one request of an agent. None can be switched off.
+type HTTPLimits struct {
+	Timeout  time.Duration // from the name's look-up to the last byte, redirects included
+	Request  Size          // body that is sent
+	Response Size          // body that is received, decoded
 }
 
 // ModuleLimits caps the structure of a module before anything is allocated for
@@ -42,9 +50,21 @@ func (d *decoder) limits(t *table) Limits {
 		Queue:        t.count("queue", 10_000, off),
 		History:      t.count("history", 0, off),
 		Turns:        t.count("turns", 64, bounds{min: 1, max: 1_000_000, off: true}),
+		HTTP:         httpLimits(t.table("http")),
 		Module:       d.moduleLimits(t.table("module")),
 	}
 	t.needs("history", "history")
+	t.done()
+	return l
+}
+
+// httpLimits are within what one op may ask and be told: 2 MiB and 16 MiB of JSON.
+func httpLimits(t *table) HTTPLimits {
+	l := HTTPLimits{
+		Timeout:  t.duration("timeout", time.Minute, within(100*time.Millisecond, time.Hour)),
+		Request:  t.size("request", 2*MiB, bounds{min: 1, max: int64(2 * MiB)}),
+		Response: t.size("response", 8*MiB, bounds{min: 1, max: int64(16 * MiB)}),
+	}
 	t.done()
 	return l
 }

@@ -31,6 +31,9 @@ var sourceKinds = []string{"file", "bundled", "exec", "oci"}
 // source reads the source of an agent or action. The file has to be there: its
 // content is the loader's business.
 func (d *decoder) source(t *table, sha256 string, trusted bool) Source {
+	if d.remote != nil {
+		return d.remoteSource(t, sha256)
+	}
 	v, ok := t.value("source")
 	if !ok {
 		if !t.has("source") {

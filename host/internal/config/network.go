@@ -93,3 +93,23 @@ func (t *table) hosts(key string) []string {
 	}
 	return textsOf(items)
 }
+
+// networks reads a list of addresses and networks in CIDR form.
+func (t *table) networks(key string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, v := range t.list(key) {
+		p, err := netip.ParsePrefix(v.text)
+		if ip, wrong := netip.ParseAddr(v.text); wrong == nil && ip.Zone() == "" {
+			p, err = netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
+		}
+		if err != nil || p != p.Masked() {
+			f := t.d.atValue(v.spot, fmt.Sprintf(`%s must be an address or a network as in "10.0.0.0/8", which %s is not`, v.path, v.shown))
+			if err == nil {
+				f.suggest(v.suggest(p.Masked().String()))
+			}
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

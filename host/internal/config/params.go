@@ -57,6 +57,10 @@ func (d *decoder) plain(sp spot, v any) any {
 }
 
 func (d *decoder) plainText(sp spot, s string) string {
+	if d.remote != nil {
+		v, _ := d.resolve(sp, s)
+		return v.text
+	}
 	if strings.HasPrefix(s, envPrefix) {
 		d.atValue(sp, sp.path+" must not use env::, because it is recorded and shown; grant a model or a secret instead")
 		return ""

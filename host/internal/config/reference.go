@@ -44,6 +44,9 @@ func (v value) suggest(correction string) string {
 // impossible, which it has then reported.
 func (d *decoder) resolve(sp spot, raw string) (value, bool) {
 	v := value{spot: sp, text: raw, shown: strconv.Quote(raw)}
+	if d.remote != nil && d.remote.literal {
+		return v, true
+	}
 	var err error
 	if name, ok := strings.CutPrefix(raw, envPrefix); ok {
 		v.ref, v.shown = true, "the value of "+raw
@@ -61,7 +64,13 @@ func (d *decoder) resolve(sp spot, raw string) (value, bool) {
 	return v, true
 }
 
+// errRemote refuses references where they would reach what is the host's.
+var errRemote = errors.New("env:: and file:: are the operator's; write the text itself")
+
 func (d *decoder) lookup(name string) (string, error) {
+	if d.remote != nil {
+		return "", errRemote
+	}
 	if !envName.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of an environment variable", name)
 	}
@@ -82,6 +91,9 @@ func (d *decoder) path(p string) string {
 }
 
 func (d *decoder) readFile(path string) (string, error) {
+	if d.remote != nil {
+		return "", errRemote
+	}
 	if path == "" {
 		return "", errors.New("file:: needs a path, as in \"file::prompts/system.md\"")
 	}

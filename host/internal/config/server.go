@@ -11,22 +11,27 @@ const defaultListen = "127.0.0.1:8000"
 
 // Server is the [server] table.
 type Server struct {
-	Listen        string // HOST:PORT; an empty host is every address
-	AdminListen   string
-	PublicURL     string   // without a trailing slash; empty if not set
-	Hosts         []string // accepted besides those of a loopback listener
-	TLS           TLS
-	CORSOrigins   []string
-	MaxBody       Size
-	MaxDepth      int // of a body's JSON
-	ShutdownGrace time.Duration
-	RateLimit     RateLimit
-	Debug         bool
-	RequireLock   bool // every module must be in skep.lock
+	Listen      string // HOST:PORT; an empty host is every address
+	AdminListen string
+	PublicURL   string   // without a trailing slash; empty if not set
+	Hosts       []string // accepted besides those of a loopback listener
+	TLS         TLS
+	PlainHTTP   bool // other machines may call without TLS
+	// TrustedProxies are believed when they say for whom they call.
+	TrustedProxies []netip.Prefix
+	CORSOrigins    []string
+	MaxBody        Size
+	MaxDepth       int // of a body's JSON
+	ShutdownGrace  time.Duration
+	RateLimit      RateLimit
+	// How many connections and event streams there may be; 0 is unlimited.
+	MaxConnections           int
+	MaxConnectionsPerAddress int
+	MaxStreams               int
+	MaxStreamsPerPrincipal   int
+	Debug                    bool
+	RequireLock              bool // every module must be in skep.lock
 }
-
-// TLS names the files of a certificate and its key. Both are empty or neither.
-type TLS struct{ Cert, Key string }
 
 // RateLimit bounds the requests of one principal and of one address. Zero
 // requests mean no limit.
@@ -45,6 +50,7 @@ func (d *decoder) server(t *table, keys bool) Server {
 		PublicURL:     t.url("public_url"),
 		Hosts:         t.hosts("hosts"),
 		TLS:           d.tls(t.table("tls")),
+		PlainHTTP:     t.boolean("plain_http", false),
 		CORSOrigins:   t.origins("cors_origins"),
 		MaxBody:       t.size("max_body", MiB, bounds{min: int64(KiB), max: int64(GiB)}),
 		MaxDepth:      t.count("max_depth", 64, bounds{min: 8, max: 1000}),
@@ -52,12 +58,9 @@ func (d *decoder) server(t *table, keys bool) Server {
 		Debug:         t.boolean("debug", false),
 		RequireLock:   t.boolean("require_lock", false),
 	}
-	s.RateLimit = d.rateLimit(t, s.Loopback())
+	s.TrustedProxies = t.networks("trusted_proxies")
+	d.crowd(t, &s)
 	t.needs("lock", "require_lock")
-	t.needs("debug", "debug")
-	if t.has("tls") {
-		d.needs("tls", t.child("tls"))
-	}
 	if s.Listen == s.AdminListen && !hasPort(s.Listen, "0") {
 		d.atValue(t.child("admin_listen"), "listen and admin_listen are the same address")
 	}
@@ -65,27 +68,38 @@ func (d *decoder) server(t *table, keys bool) Server {
 		d.atValue(t.child("listen"),
 			`a host without [[auth.keys]] listens on loopback only; add a key or set [server] listen = "`+defaultListen+`"`)
 	}
+	d.checkOpen(t, s)
 	t.done()
 	return s
 }
 
-func (d *decoder) tls(t *table) TLS {
-	files := [2]string{}
-	for i, key := range []string{"cert", "key"} {
-		v, ok := t.value(key)
-		if !ok {
-			if t.values != nil && !t.has(key) {
-				t.missing(key, "")
-			}
-			continue
-		}
-		files[i] = d.path(v.text)
-		if err := isFile(files[i]); err != nil {
-			d.atValue(v.spot, fmt.Sprintf("the file %s %s", v.shown, err))
+// checkOpen refuses listeners that others reach without TLS, unless that is meant.
+func (d *decoder) checkOpen(t *table, s Server) {
+	if s.PlainHTTP || d.opt.PlainHTTP || t.has("tls") {
+		return
+	}
+	for key, address := range map[string]string{"listen": s.Listen, "admin_listen": s.AdminListen} {
+		if !isLoopback(address) {
+			d.atValue(t.child(key), fmt.Sprintf("%s is reached from other machines, and has no TLS; add [server.tls] with cert and key, "+
+				"or set [server] plain_http = true (--plain-http) if a proxy in front speaks TLS", t.child(key).path))
 		}
 	}
-	t.done()
-	return TLS{Cert: files[0], Key: files[1]}
+}
+
+// crowd reads how many may call, and how often. Where only this machine can, one
+// address is everybody's; behind a proxy it is the proxy's.
+func (d *decoder) crowd(t *table, s *Server) {
+	many := bounds{min: 1, max: 1_000_000, off: true}
+	alone := s.Loopback() && len(s.TrustedProxies) == 0
+	perAddress := 256
+	if isLoopback(s.Listen) {
+		perAddress = 0
+	}
+	s.MaxConnections = t.count("max_connections", 16_384, many)
+	s.MaxConnectionsPerAddress = t.count("max_connections_per_address", perAddress, many)
+	s.MaxStreams = t.count("max_streams", 10_000, many)
+	s.MaxStreamsPerPrincipal = t.count("max_streams_per_principal", 1_000, many)
+	s.RateLimit = d.rateLimit(t, alone)
 }
 
 // rateLimit is off by default where only this machine can call.
@@ -108,6 +122,9 @@ func (d *decoder) rateLimit(t *table, loopback bool) RateLimit {
 	sub.done()
 	return r
 }
+
+// Loopback reports whether HOST:PORT is reached from this machine only.
+func Loopback(address string) bool { return isLoopback(address) }
 
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)

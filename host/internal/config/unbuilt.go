@@ -6,9 +6,6 @@ package config
 var unbuilt = map[string]string{
 	"actions":                  "actions with code are",
 	"allow.llm":                "model access of agents is",
-	"auth.endpoints":           "authentication by endpoints is",
-	"auth.jwt":                 "authentication by JWT is",
-	"debug":                    "the debug routes are",
 	"exec":                     "the source exec: is",
 	"expose":                   "exposing agents through gateways is",
 	"gateways":                 "gateways are",
@@ -23,5 +20,4 @@ var unbuilt = map[string]string{
 	"tenants.tokens_per_day":   "a quota of model tokens is",
 	"tenants.turns_per_second": "a quota of turns per second is",
 	"tenants.usd_per_day":      "a quota of money is",
-	"tls":                      "TLS is",
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,12 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"skep/host/internal/listen"
 )
 
 // revealed compares secrets by their text, which cmp could not print otherwise.
 var revealed = cmp.Options{
 	cmpopts.IgnoreUnexported(Config{}),
 	cmp.Transformer("reveal", Secret.Reveal),
+	cmpopts.EquateComparable(netip.Prefix{}),
 	cmp.Transformer("text", func(r json.RawMessage) string { return string(r) }),
 }
 
@@ -52,7 +56,7 @@ func TestDefaults(t *testing.T) {
 			Source:      Source{Kind: SourceBundled, Ref: "script", Path: "testdata/valid/plugins/script.wasm"},
 			CommTargets: []string{}, EnableEntrypoint: true, CanCompleteTasks: true,
 			Actions: []string{}, Expose: []string{}, ExcludeTools: []string{}, Params: json.RawMessage("{}"),
-			Allow: Allow{LLM: []string{}, HTTP: []string{}, Secrets: []string{}, RetryInDoubt: true},
+			Allow: Allow{LLM: []string{}, HTTP: []string{}, HTTPNoKey: []string{}, Secrets: []string{}, RetryInDoubt: true},
 			Limits: AgentLimits{
 				Memory: 64 << 20, Turn: 10 * time.Minute, CPU: 10 * time.Second, Fuel: 200e9,
 				Output: 1 << 20, Stack: 8 << 20, HostCalls: 1000, HostBytes: 16 << 20, Grace: 250 * time.Millisecond,
@@ -61,6 +65,7 @@ func TestDefaults(t *testing.T) {
 		}},
 		Limits: Limits{
 			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, Queue: 10_000, Turns: 64,
+			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: ModuleLimits{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
 				Types: 10_000, Imports: 64, Exports: 1024, Globals: 10_000, DataSegments: 200_000,
@@ -70,8 +75,9 @@ func TestDefaults(t *testing.T) {
 		Server: Server{
 			Listen: "127.0.0.1:8000", AdminListen: "127.0.0.1:8001", Hosts: []string{}, CORSOrigins: []string{},
 			MaxBody: 1 << 20, MaxDepth: 64, ShutdownGrace: 30 * time.Second, RateLimit: RateLimit{Per: time.Minute},
+			MaxConnections: 16_384, MaxStreams: 10_000, MaxStreamsPerPrincipal: 1_000,
 		},
-		Auth:      Auth{Endpoints: AuthEndpoints{CacheTTL: 30 * time.Second}},
+		Auth:      Auth{},
 		Tenants:   []Tenant{{Name: "default", Weight: 1, Pos: Pos{1, 1}}},
 		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour},
 		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto"},
@@ -135,18 +141,30 @@ func TestWholeGrammar(t *testing.T) {
 		"params":      {string(a.Params), `{"model":"default","odd key":[1,2.5,{"at":"2026-11-20T10:00:00Z"}],"system":"You run the port.\n"}`},
 		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536, time.Second}},
 		"allow": {a.Allow, Allow{LLM: []string{"default"}, HTTP: []string{"https://api.example.com", "http://[::1]:8080"},
-			HTTPPrivate: true, KV: "agent", Secrets: []string{"weather_key"}}},
-		"exec":        {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},
-		"oci":         {c.Agents[3].Source.Kind, SourceOCI},
-		"times":       {string(c.Agents[3].Params), `{"deep":{"date":"2026-11-20","local":"2026-11-20T07:32:00","time":"07:32:00"}}`},
-		"human":       {c.Actions[0].Source, Source{Kind: SourceHuman}},
-		"parameters":  {string(c.Actions[0].Parameters), `{"properties":{"order":{"type":"string"}},"required":["order"],"type":"object"}`},
-		"action":      {c.Actions[1].Timeout, 30 * time.Second},
-		"model":       {c.Models[0].BaseURL, "https://openai_base_url.example"},
-		"secret":      {c.Secrets[0].Value.Reveal(), "https://weather_key.example"},
-		"public_url":  {c.Server.PublicURL, "https://hive.example/mail"},
-		"rate":        {c.Server.RateLimit, RateLimit{120, 10 * time.Second}},
-		"jwt":         {c.Auth.JWT, JWT{"https://id.example", "hive", "You run the port."}},
+			HTTPNoKey: []string{"POST https://api.example.com/odd"}, HTTPPrivate: true, KV: "agent", Secrets: []string{"weather_key"}}},
+		"exec":       {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},
+		"oci":        {c.Agents[3].Source.Kind, SourceOCI},
+		"times":      {string(c.Agents[3].Params), `{"deep":{"date":"2026-11-20","local":"2026-11-20T07:32:00","time":"07:32:00"}}`},
+		"human":      {c.Actions[0].Source, Source{Kind: SourceHuman}},
+		"parameters": {string(c.Actions[0].Parameters), `{"properties":{"order":{"type":"string"}},"required":["order"],"type":"object"}`},
+		"action":     {c.Actions[1].Timeout, 30 * time.Second},
+		"model":      {c.Models[0].BaseURL, "https://openai_base_url.example"},
+		"secret":     {c.Secrets[0].Value.Reveal(), "https://weather_key.example"},
+		"public_url": {c.Server.PublicURL, "https://hive.example/mail"},
+		"rate":       {c.Server.RateLimit, RateLimit{120, 10 * time.Second}},
+		"jwt": {c.Auth.JWT, JWT{
+			Issuer: "https://id.example/", Audience: "hive", Leeway: time.Minute, Algorithms: []string{"EdDSA", "HS256"},
+			Keys: `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"one","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`,
+			Outsiders: Outsiders{
+				TenantClaim: "org", RoleClaim: "realm_access.roles", Role: "agent",
+				Roles: map[string]string{"staff": "user", "skep-admin": "admin"},
+			},
+		}},
+		"endpoints": {c.Auth.Endpoints, AuthEndpoints{
+			Login: "https://id.example/login", TokenInfo: "http://127.0.0.1:9/info?x=1", CacheTTL: 10 * time.Second,
+			Outsiders: Outsiders{Tenant: "acme", RoleClaim: "role"},
+		}},
+		"key peer":    {c.Auth.Keys[2].Peer, "depot"},
 		"tenant":      {c.Tenants[0].USDPerDay, 2.5},
 		"tenants":     {len(c.Tenants), 2},
 		"quotas":      {[]int{c.Tenants[1].Turns, c.Tenants[1].Tasks, c.Tenants[1].Queue, c.Tenants[1].Weight}, []int{8, 50, 500, 1}},
@@ -155,13 +173,18 @@ func TestWholeGrammar(t *testing.T) {
 		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
 		"keyring":     {c.Store.Keyring.Reveal(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
 		"retention":   {[]time.Duration{c.Store.JournalRetention, c.Store.HistoryRetention}, []time.Duration{60 * time.Hour, 2160 * time.Hour}},
+		"tls": {c.Server.TLS, TLS{Files: listen.Files{Cert: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem",
+			ClientCA: "testdata/valid/tls/cert.pem"}, RequireClient: true, TLS12: true}},
+		"proxies": {c.Server.TrustedProxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
+		"crowd": {[]int{c.Server.MaxConnections, c.Server.MaxConnectionsPerAddress, c.Server.MaxStreams, c.Server.MaxStreamsPerPrincipal},
+			[]int{5000, 20, 0, 7}},
 		"telemetry":   {c.Telemetry, Telemetry{"debug", "json"}},
 		"gateways":    {c.Gateways[1].Name, "a2a"},
 		"instances":   {c.Limits.Instances, 5},
 		"module size": {c.Limits.Module.Size, 32 * MiB},
 	}
 	for name, check := range checks {
-		if diff := cmp.Diff(check.want, check.got); diff != "" {
+		if diff := cmp.Diff(check.want, check.got, revealed); diff != "" {
 			t.Errorf("%s mismatch (-want +got):\n%s", name, diff)
 		}
 	}
@@ -205,6 +228,7 @@ name = "hive"
 entrypoint = "a"
 [server]
 listen = ":8000"
+plain_http = true
 [[auth.keys]]
 id = "alice"
 role = "user"
@@ -228,14 +252,17 @@ comm_targets = ["b"]
 enable_entrypoint = true
 allow = { kv = "task" }
 `)
-	want := `swarm.toml:18:9: no entrypoint reaches the agent "c" through comm_targets
-swarm.toml:21:9: no entrypoint reaches the agent "d" through comm_targets
-swarm.toml:28:1: the agent "e" does what its messages say: whoever can write to it has its grants`
+	want := `swarm.toml:19:9: no entrypoint reaches the agent "c" through comm_targets
+swarm.toml:22:9: no entrypoint reaches the agent "d" through comm_targets
+swarm.toml:29:1: the agent "e" does what its messages say: whoever can write to it has its grants`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}
 	if c.Server.RateLimit.Requests != 600 {
 		t.Errorf("rate limit of a public listener = %+v, want the default", c.Server.RateLimit)
+	}
+	if c.Server.MaxConnectionsPerAddress != 256 {
+		t.Errorf("a public listener takes %d connections from an address, want the default", c.Server.MaxConnectionsPerAddress)
 	}
 }
 
@@ -271,7 +298,7 @@ func TestAgent(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	c := mustParse(t, readValid(t, "minimal.toml")+"limits = { memory = \"1.5MiB\" }\n[limits]\ntask_timeout = 0\nqueue = 0\n[tenants.acme]\nturns = 4\n")
+	c := mustParse(t, readValid(t, "minimal.toml")+"limits = { memory = \"1.5MiB\" }\n[limits]\ntask_timeout = 0\nqueue = 0\nhttp = { request = \"64KiB\" }\n[tenants.acme]\nturns = 4\n")
 	got := map[string]Setting{}
 	for _, s := range Explain(c) {
 		got[s.Key] = s
@@ -280,6 +307,9 @@ func TestExplain(t *testing.T) {
 		{"limits.task_messages", "100", false},
 		{"limits.task_timeout", "unlimited", true},
 		{"limits.queue", "unlimited", true},
+		{"limits.http.timeout", "1m", false},
+		{"limits.http.request", "64KiB", true},
+		{"limits.http.response", "8MiB", false},
 		{"limits.module.body", "64KiB", false},
 		{"server.shutdown_grace", "30s", false},
 		{"server.rate_limit.requests", "unlimited", false},
@@ -295,7 +325,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 6+15+5+2+6+9 {
+	if len(got) != 9+15+9+2+6+9 {
 		t.Errorf("%d settings", len(got))
 	}
 }

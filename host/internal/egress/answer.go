@@ -79,5 +79,5 @@ func (h *hop) unread(ctx context.Context, err error) *abi.Error {
 }
 
 func (h *hop) tooLarge() *abi.Error {
-	return fault(abi.CodeLimit, ReasonBody, "the body of the answer from %s is larger than %d bytes", h.shown(), h.c.o.MaxBody)
+	return fault(abi.CodeLimit, ReasonBody, "the body of the answer from %s is larger than %d bytes ([limits.http] response)", h.shown(), h.c.o.MaxBody)
 }

@@ -19,8 +19,9 @@ type Options struct {
 	// Timeout is the time of a whole fetch: names, connections, redirects and
 	// the last byte of the body. Default 60 s.
 	Timeout time.Duration
-	// MaxBody bounds a body, sent or received, decoded, in bytes. Default
-	// 8 MiB.
+	// MaxSent bounds the body of a request, in bytes. Default 2 MiB.
+	MaxSent int64
+	// MaxBody bounds the body of an answer, decoded, in bytes. Default 8 MiB.
 	MaxBody int64
 	// MaxHeader bounds the header of an answer, in bytes. Default 64 KiB.
 	MaxHeader int64
@@ -73,6 +74,7 @@ type Client struct {
 // New returns a client. It starts nothing and needs no close.
 func New(o Options) *Client {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.MaxSent = cmp.Or(o.MaxSent, 2<<20)
 	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
 	o.MaxHeader = cmp.Or(o.MaxHeader, 64<<10)
 	o.MaxRedirects = cmp.Or(o.MaxRedirects, 5)
@@ -164,8 +166,8 @@ func (c *Client) requestBody(req abi.FetchRequest) ([]byte, *abi.Error) {
 	if req.Body != "" {
 		body = []byte(req.Body)
 	}
-	if int64(len(body)) > c.o.MaxBody {
-		return nil, fault(abi.CodeLimit, ReasonSent, "the body has %d bytes, at most %d", len(body), c.o.MaxBody)
+	if int64(len(body)) > c.o.MaxSent {
+		return nil, fault(abi.CodeLimit, ReasonSent, "the body has %d bytes, at most %d ([limits.http] request)", len(body), c.o.MaxSent)
 	}
 	return body, nil
 }

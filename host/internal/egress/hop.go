@@ -141,7 +141,7 @@ func over(ctx context.Context) bool {
 func (h *hop) ended(ctx context.Context) *abi.Error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
-		return fault(abi.CodeDeadline, ReasonTimeout, "no whole answer from %s within %s", h.shown(), h.c.o.Timeout)
+		return fault(abi.CodeDeadline, ReasonTimeout, "no whole answer from %s within %s ([limits.http] timeout)", h.shown(), h.c.o.Timeout)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fault(abi.CodeDeadline, ReasonTurn, "the caller ran out of time before a whole answer from %s", h.shown())
 	}

@@ -17,7 +17,7 @@ import (
 
 const bodyCap = 64 << 10
 
-func small(o *egress.Options) { o.MaxBody, o.MaxHeader = bodyCap, 8<<10 }
+func small(o *egress.Options) { o.MaxSent, o.MaxBody, o.MaxHeader = bodyCap, bodyCap, 8<<10 }
 
 func gzipped(w io.Writer, n int) {
 	z := gzip.NewWriter(w)

@@ -39,6 +39,12 @@ func taskTries(role string) []try {
 			return err
 		},
 		"events": events,
+		"turns": func(ctx context.Context, c *client.Client, id string) (last error) {
+			for _, err := range c.Turns(ctx, id, 0) {
+				last = err
+			}
+			return last
+		},
 		"cancel": func(ctx context.Context, c *client.Client, id string) error { return c.Cancel(ctx, id) },
 		"continue": func(ctx context.Context, c *client.Client, id string) error {
 			_, err := c.PostMessage(ctx, client.Post{Task: id, Continue: true, Body: "x"})

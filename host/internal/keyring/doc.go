@@ -18,8 +18,17 @@
 //
 // # The file
 //
-// It is JSON, for its owner's eyes only, and always replaced as a whole. A new
-// key is on the disk before it seals anything. With a wrapping key the keys in
-// the file are sealed themselves, without one they are readable to whoever can
-// read the file. Only one ring may have a file open; the caller sees to that.
+// It is a header and lines of JSON with checksums, for its owner's eyes only. A
+// new key is a line that is added, so that it costs the same however many there
+// are, and it is on the disk before it seals anything; keys that are wanted at
+// once share a line. Everything else replaces the file as a whole and wipes what
+// it held before: of a destroyed key nothing but its number is left.
+//
+// A last line that is not whole was cut short by a crash. Nobody was told that it
+// is there, so it is set aside. Anything else that is not whole is damage, and
+// refused: lines are added one after the other, each durable before the next.
+//
+// With a wrapping key the keys in the file are sealed themselves, without one
+// they are readable to whoever can read the file. Only one ring may have a file
+// open; the caller sees to that. Others may read it beside that ring.
 package keyring

@@ -2,71 +2,52 @@ package keyring
 
 import (
 	"bytes"
-	"encoding/json"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"skep/host/internal/lasting"
 )
 
-// fileVersion is the newest form of the file that is known here.
-const fileVersion = 1
+// tornSuffix is what the name of the file ends with that takes the end of a
+// write that was cut short.
+const tornSuffix = ".torn"
 
-// file is the form on disk. Check is the empty text, wrapped: it tells whether a
-// wrapping key is the right one, and its absence that the keys are plain.
-type file struct {
-	Version int       `json:"version"`
-	Check   []byte    `json:"check,omitempty"`
-	Keys    []fileKey `json:"keys"`
-}
-
-type fileKey struct {
-	ID        ID        `json:"id"`
-	Tenant    string    `json:"tenant"`
-	Created   time.Time `json:"created"`
-	Retired   time.Time `json:"retired,omitzero"`
-	Destroyed time.Time `json:"destroyed,omitzero"`
-	Key       []byte    `json:"key,omitempty"`
-}
-
-// checkName is what the check is wrapped for.
-const checkName = "skep keyring"
-
-// name binds a wrapped key to its entry.
-func (k fileKey) name() string { return fmt.Sprintf("%s\x00%d\x00%s", checkName, k.ID, k.Tenant) }
-
-// load reads the file, if there is one. Keys that lie plain although there is a
-// wrapping key now are wrapped.
+// load reads the file, if there is one, and gives it today's form. The caller
+// has r alone.
 func (r *Ring) load() error {
-	content, err := read(r.path)
+	if !r.readOnly {
+		if err := lasting.WipeLeft(r.path); err != nil {
+			return err
+		}
+	}
+	raw, c, err := readContent(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var f file
-	if err := json.Unmarshal(content, &f); err != nil {
-		return fmt.Errorf("it is damaged, restore it from a copy: %w", err)
-	}
-	if f.Version != fileVersion {
-		return fmt.Errorf("its version is %d and this skep knows %d: use the newer skep that wrote it", f.Version, fileVersion)
-	}
-	if err := r.checkKEK(f.Check); err != nil {
+	if err := r.checkKEK(c.Check); err != nil {
 		return err
 	}
-	r.file = true
-	for _, fk := range f.Keys {
-		if err := r.take(fk, f.Check != nil); err != nil {
+	r.wrapped = c.Check != nil
+	for _, fk := range c.keys {
+		if err := r.take(fk); err != nil {
 			return err
 		}
 	}
-	if f.Check == nil && r.kek != nil {
-		return r.save()
+	r.file, r.size = true, c.whole
+	switch {
+	case r.readOnly:
+		return nil
+	case int64(len(raw)) > c.whole:
+		return r.setAside(raw[c.whole:])
+	case c.Version < fileVersion, !r.wrapped && r.kek != nil:
+		return r.replace(r.sorted(), r.kek)
 	}
 	return nil
 }
@@ -84,75 +65,165 @@ func (r *Ring) checkKEK(check []byte) error {
 	return nil
 }
 
-// take adds a key of the file.
-func (r *Ring) take(fk fileKey, wrapped bool) error {
+// take adds a key of the file. It retires the one that its tenant had.
+func (r *Ring) take(fk fileKey) error {
 	k := &key{id: fk.ID, tenant: fk.Tenant, created: fk.Created, retired: fk.Retired, destroyed: fk.Destroyed}
 	if k.state() != Destroyed {
 		k.secret = fk.Key
-		if wrapped {
+		if r.wrapped {
 			var err error
 			if k.secret, err = unwrap(r.kek, fk.Key, fk.name()); err != nil {
-				return fmt.Errorf("key %08x of tenant %q is damaged: restore the keyring from a copy", uint32(k.id), k.tenant)
+				return fmt.Errorf("key %s of tenant %q is damaged: restore the keyring from a copy", k.id, k.tenant)
 			}
 		}
 		if len(k.secret) != 32 {
-			return fmt.Errorf("key %08x of tenant %q has %d bytes, it is damaged: restore the keyring from a copy", uint32(k.id), k.tenant, len(k.secret))
+			return fmt.Errorf("key %s of tenant %q has %d bytes, it is damaged: restore the keyring from a copy", k.id, k.tenant, len(k.secret))
 		}
 	}
-	if k.id == 0 || r.keys[k.id] != nil || k.state() == Current && r.current[k.tenant] != nil {
-		return fmt.Errorf("key %08x of tenant %q is in it twice: restore the keyring from a copy", uint32(k.id), k.tenant)
+	if k.id == 0 || r.keys[k.id] != nil {
+		return fmt.Errorf("key %s of tenant %q is in it twice: restore the keyring from a copy", k.id, k.tenant)
 	}
-	r.keys[k.id] = k
-	if k.state() == Current {
-		r.current[k.tenant] = k
-	}
+	r.keep(k)
 	return nil
 }
 
-// save writes the file. The caller holds r.mu.
-func (r *Ring) save() error {
-	f := file{Version: fileVersion, Keys: []fileKey{}}
-	var err error
-	if r.kek != nil {
-		if f.Check, err = wrap(r.kek, nil, checkName); err != nil {
+// setAside moves the end of the file to another one: what is no whole line was
+// never said to be durable, unless the disk has damaged it since.
+func (r *Ring) setAside(end []byte) error {
+	if err := lasting.Replace(r.path+tornSuffix, end); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(r.size)
+	r.aside = len(end)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// append adds keys to the file, in one line. The caller holds r.disk. A file
+// that is not as this ring has left it is replaced.
+func (r *Ring) append(fresh []*key) error {
+	if info, err := os.Stat(r.path); r.spoilt || err != nil || info.Size() != r.size {
+		return r.replace(append(r.sorted(), fresh...), r.kek)
+	}
+	line, err := r.render(nil, fresh, r.kek)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(line, r.size)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		r.spoilt = true
+		return err
+	}
+	r.size += int64(len(line))
+	return nil
+}
+
+// replace writes the whole file, and wipes what it held before. The caller holds
+// r.disk.
+func (r *Ring) replace(keys []*key, kek cipher.AEAD) (err error) {
+	h := header{Version: fileVersion, Count: len(keys)}
+	if kek != nil {
+		if h.Check, err = wrap(kek, nil, checkName); err != nil {
 			return err
 		}
 	}
-	for _, k := range r.sorted() {
-		fk := fileKey{ID: k.id, Tenant: k.tenant, Created: k.created, Retired: k.retired, Destroyed: k.destroyed, Key: k.secret}
-		if r.kek != nil && k.secret != nil {
-			if fk.Key, err = wrap(r.kek, k.secret, fk.name()); err != nil {
-				return err
-			}
-		}
-		f.Keys = append(f.Keys, fk)
-	}
-	content, err := json.MarshalIndent(f, "", "  ")
+	text, err := appendLine(nil, h)
 	if err != nil {
 		return err
 	}
-	if err := lasting.Replace(r.path, append(content, '\n')); err != nil {
+	for _, k := range keys {
+		if text, err = r.render(text, []*key{k}, kek); err != nil {
+			return err
+		}
+	}
+	// Until it is done nobody knows which of the two is there.
+	r.spoilt = true
+	if err := errors.Join(lasting.ReplaceWiped(r.path, text), wipeAside(r.path+tornSuffix)); err != nil {
 		return err
 	}
-	r.file = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.size, r.spoilt, r.file, r.wrapped = int64(len(text)), false, true, kek != nil
 	return nil
 }
 
+func wipeAside(path string) error {
+	err := lasting.Wipe(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// render appends a line with keys.
+func (r *Ring) render(dst []byte, keys []*key, kek cipher.AEAD) ([]byte, error) {
+	var b batch
+	for _, k := range keys {
+		fk := fileKey{ID: k.id, Tenant: k.tenant, Created: k.created, Retired: k.retired, Destroyed: k.destroyed, Key: k.secret}
+		if kek != nil && k.secret != nil {
+			var err error
+			if fk.Key, err = wrap(kek, k.secret, fk.name()); err != nil {
+				return nil, err
+			}
+		}
+		b.Keys = append(b.Keys, fk)
+	}
+	return appendLine(dst, b)
+}
+
+// Read returns the content of the keyring at path, as it was at one moment, for
+// a copy. It may be in use, and needs no wrapping key.
+func Read(path string) ([]byte, error) {
+	raw, c, err := readContent(path)
+	if err != nil {
+		return nil, fmt.Errorf("keyring %s: %w", path, err)
+	}
+	return raw[:c.whole], nil
+}
+
+// rereads bounds how often a file is read that is replaced meanwhile.
+const rereads = 10
+
+// readContent reads a file. One that was wiped while it was read has a
+// successor.
+func readContent(path string) (raw []byte, c content, err error) {
+	for range rereads {
+		var seen fs.FileInfo
+		if raw, seen, err = read(path); err != nil {
+			return nil, content{}, err
+		}
+		if c, err = parse(raw); err == nil && c.whole == int64(len(raw)) {
+			break
+		}
+		if now, stat := os.Stat(path); stat != nil || os.SameFile(seen, now) {
+			break
+		}
+	}
+	return raw, c, err
+}
+
 // read returns the content of a file that only its owner can read.
-func read(path string) ([]byte, error) {
+func read(path string) ([]byte, fs.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others could read it (mode %#o): run chmod 600 %s", mode.Perm(), path)
+		return nil, nil, fmt.Errorf("others could read it (mode %#o): run chmod 600 %s", mode.Perm(), path)
 	}
 	var b bytes.Buffer
 	_, err = io.Copy(&b, f)
-	return b.Bytes(), err
+	return b.Bytes(), info, err
 }

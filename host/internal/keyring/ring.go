@@ -3,14 +3,12 @@ package keyring
 import (
 	"cmp"
 	"crypto/cipher"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 )
 
 // Errors of a [Ring] and of [Open].
@@ -30,19 +28,8 @@ var (
 // ID is the number of a key, random and never 0.
 type ID uint32
 
-// State is what a key can still do.
-type State int
-
-// The states of a key.
-const (
-	Unknown State = iota
-	// Current keys seal and open.
-	Current
-	// Retired keys only open.
-	Retired
-	// Destroyed keys are gone.
-	Destroyed
-)
+// String gives it in hexadecimal.
+func (id ID) String() string { return fmt.Sprintf("%08x", uint32(id)) }
 
 // Options of [Open]. The zero value is usable.
 type Options struct {
@@ -50,48 +37,44 @@ type Options struct {
 	KEK []byte
 	// Now dates keys; nil means [time.Now].
 	Now func() time.Time
+	// ReadOnly opens a keyring that another ring may have open. Nothing is
+	// changed, and keys that are made later are not seen.
+	ReadOnly bool
 }
 
 // Ring is a keyring in use. Its methods are safe for concurrent use.
 type Ring struct {
-	path string
-	now  func() time.Time
+	path     string
+	now      func() time.Time
+	readOnly bool
+	aside    int
 
-	mu   sync.RWMutex
-	kek  cipher.AEAD // nil leaves keys plain
-	file bool        // there is one
-	keys map[ID]*key
+	// disk is held by whoever changes the file, and taken before mu. What is
+	// below it belongs to its holder.
+	disk   sync.Mutex
+	kek    cipher.AEAD // nil leaves keys plain
+	size   int64
+	spoilt bool // the file may hold more than size bytes, or something else
+
+	// mu guards what follows. Only a holder of disk changes keys, once the change
+	// is durable.
+	mu      sync.RWMutex
+	file    bool // there is one
+	wrapped bool // its keys are
+	keys    map[ID]*key
 	// current holds the key of each tenant that seals.
 	current map[string]*key
 	sealers map[ID]*Sealer
 	openers map[origin]cipher.AEAD
-}
-
-// key is one data key. secret is nil once it is destroyed.
-type key struct {
-	id                          ID
-	tenant                      string
-	created, retired, destroyed time.Time
-	secret                      []byte
-}
-
-func (k *key) state() State {
-	switch {
-	case k == nil:
-		return Unknown
-	case !k.destroyed.IsZero():
-		return Destroyed
-	case !k.retired.IsZero():
-		return Retired
-	}
-	return Current
+	// next gathers the tenants that the next line of the file is for.
+	next *adding
 }
 
 // Open reads the keyring at path. Without a file the ring is empty, and the
 // file is made with the first key.
 func Open(path string, opts Options) (*Ring, error) {
 	r := &Ring{
-		path: path, now: opts.Now, keys: map[ID]*key{}, current: map[string]*key{},
+		path: path, now: opts.Now, readOnly: opts.ReadOnly, keys: map[ID]*key{}, current: map[string]*key{},
 		sealers: map[ID]*Sealer{}, openers: map[origin]cipher.AEAD{},
 	}
 	if r.now == nil {
@@ -102,10 +85,12 @@ func Open(path string, opts Options) (*Ring, error) {
 		return nil, err
 	}
 	if err := r.load(); err != nil {
-		return nil, fmt.Errorf("keyring %s: %w", path, err)
+		return nil, r.fault(err)
 	}
 	return r, nil
 }
+
+func (r *Ring) fault(err error) error { return fmt.Errorf("keyring %s: %w", r.path, err) }
 
 // Path returns the path of the file.
 func (r *Ring) Path() string { return r.path }
@@ -116,6 +101,17 @@ func (r *Ring) Exists() bool {
 	defer r.mu.RUnlock()
 	return r.file
 }
+
+// Wrapped reports whether the keys in the file are.
+func (r *Ring) Wrapped() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.wrapped
+}
+
+// Aside returns how many bytes at the end of the file were no whole line when it
+// was opened, and the file they were moved to.
+func (r *Ring) Aside() (n int, file string) { return r.aside, r.path + tornSuffix }
 
 // State returns what a key can do.
 func (r *Ring) State(id ID) State {
@@ -138,152 +134,90 @@ func (r *Ring) Retired(before time.Time) []ID {
 	return ids
 }
 
-// Sealer returns what seals for a tenant. The key is made, and is on the disk,
-// when the tenant has none.
-func (r *Ring) Sealer(tenant string) (*Sealer, error) {
-	r.mu.RLock()
-	s, ok := r.sealerOf(tenant)
-	r.mu.RUnlock()
-	if ok {
-		return s, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s, ok := r.sealerOf(tenant); ok {
-		return s, nil
-	}
-	if r.current[tenant] == nil {
-		if err := r.add(tenant); err != nil {
-			return nil, err
-		}
-	}
-	return r.newSealer(r.current[tenant])
-}
-
-func (r *Ring) sealerOf(tenant string) (*Sealer, bool) {
-	k := r.current[tenant]
-	if k == nil {
-		return nil, false
-	}
-	s, ok := r.sealers[k.id]
-	return s, ok
-}
-
-// Rotate gives a tenant a new key to seal with and retires the one it has. The
-// new one is on the disk when it returns.
-func (r *Ring) Rotate(tenant string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.add(tenant)
-}
-
-// add makes a key for a tenant. The caller holds r.mu.
-func (r *Ring) add(tenant string) error {
-	if !utf8.ValidString(tenant) {
-		return fmt.Errorf("keyring: the name of tenant %q is not UTF-8", tenant)
-	}
-	fresh := make([]byte, 32+4)
-	if _, err := rand.Read(fresh); err != nil {
-		return err
-	}
-	k := &key{id: ID(binary.BigEndian.Uint32(fresh[32:])), tenant: tenant, created: r.now().UTC(), secret: fresh[:32:32]}
-	if k.id == 0 || r.keys[k.id] != nil {
-		return r.add(tenant)
-	}
-	return r.change(func() {
-		if old := r.current[tenant]; old != nil {
-			old.retired = k.created
-		}
-		r.keys[k.id], r.current[tenant] = k, k
-	})
-}
-
 // Destroy destroys all keys of a tenant. What they sealed cannot be read any
 // more, wherever a copy of it lies.
 func (r *Ring) Destroy(tenant string) error {
-	return r.destroy(func(k *key) bool { return k.tenant == tenant })
+	_, err := r.destroy(func(k *key) bool { return k.tenant == tenant })
+	return err
 }
 
-// Drop destroys retired keys; others it leaves alone.
-func (r *Ring) Drop(ids ...ID) error {
+// Drop destroys retired keys; others it leaves alone. It returns how many.
+func (r *Ring) Drop(ids ...ID) (n int, err error) {
 	return r.destroy(func(k *key) bool { return k.state() == Retired && slices.Contains(ids, k.id) })
 }
 
-func (r *Ring) destroy(which func(*key) bool) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// destroy replaces the file by one without the secrets of some keys.
+func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
+	if r.readOnly {
+		return 0, r.fault(errReadOnly)
+	}
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	all, now := r.sorted(), r.now().UTC()
 	var doomed []*key
-	for _, k := range r.keys {
+	for i, k := range all {
 		if k.state() != Destroyed && which(k) {
-			doomed = append(doomed, k)
+			all[i] = &key{id: k.id, tenant: k.tenant, created: k.created, retired: k.retired, destroyed: now}
+			doomed = append(doomed, all[i])
 		}
 	}
 	if len(doomed) == 0 {
-		return nil
+		return 0, nil
 	}
-	return r.change(func() {
-		now := r.now().UTC()
-		for _, k := range doomed {
-			k.destroyed, k.secret = now, nil
-			if r.current[k.tenant] == k {
-				delete(r.current, k.tenant)
-			}
-			delete(r.sealers, k.id)
+	if err := r.replace(all, r.kek); err != nil {
+		return 0, r.fault(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range doomed {
+		old := r.keys[k.id]
+		clear(old.secret)
+		r.keys[k.id] = k
+		if r.current[k.tenant] == old {
+			delete(r.current, k.tenant)
 		}
-		clear(r.openers)
-	})
+		delete(r.sealers, k.id)
+	}
+	clear(r.openers)
+	return len(doomed), nil
 }
 
 // Rewrap wraps the keys anew, or with nil leaves them plain.
 func (r *Ring) Rewrap(kek []byte) error {
+	if r.readOnly {
+		return r.fault(errReadOnly)
+	}
 	wrap, err := newKEK(kek)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := r.kek
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	if err := r.replace(r.sorted(), wrap); err != nil {
+		return r.fault(err)
+	}
 	r.kek = wrap
-	if err := r.save(); err != nil {
-		r.kek = old
-		return err
-	}
 	return nil
 }
 
-// change makes a change durable, or undoes it. The caller holds r.mu.
-func (r *Ring) change(apply func()) error {
-	before := r.clone()
-	apply()
-	if err := r.save(); err != nil {
-		r.keys, r.current = before.keys, before.current
-		clear(r.sealers)
-		return fmt.Errorf("keyring %s: %w", r.path, err)
-	}
-	return nil
-}
-
-// clone copies the keys as they are.
-func (r *Ring) clone() *Ring {
-	c := &Ring{keys: make(map[ID]*key, len(r.keys)), current: make(map[string]*key, len(r.current))}
-	for id, k := range r.keys {
-		same := *k
-		c.keys[id] = &same
-		if r.current[k.tenant] == k {
-			c.current[k.tenant] = &same
+// keep makes a key one of the ring's. The caller holds r.mu.
+func (r *Ring) keep(k *key) {
+	if k.state() == Current {
+		if old := r.current[k.tenant]; old != nil {
+			retired := *old
+			retired.retired = k.created
+			r.keys[old.id] = &retired
 		}
+		r.current[k.tenant] = k
 	}
-	return c
+	r.keys[k.id] = k
 }
 
 // sorted returns the keys in the order they were made.
 func (r *Ring) sorted() []*key {
-	all := make([]*key, 0, len(r.keys))
-	for _, k := range r.keys {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b *key) int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(r.keys), func(a, b *key) int {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.id, b.id))
 	})
-	return all
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -159,8 +158,8 @@ func TestRotate(t *testing.T) {
 			t.Errorf("Retired() = %v, want %v", got, oldID)
 		}
 	}
-	if err := r.Drop(oldID, freshID); err != nil {
-		t.Fatal(err)
+	if n, err := r.Drop(oldID, freshID); n != 1 || err != nil {
+		t.Fatalf("Drop() = %d, %v", n, err)
 	}
 	if _, err := r.Open(nil, old, []byte("place")); !errors.Is(err, ErrDestroyed) {
 		t.Errorf("Open of what a dropped key sealed = %v", err)
@@ -177,9 +176,9 @@ func TestDestroy(t *testing.T) {
 		t.Fatal(err)
 	}
 	current, other := mustSeal(t, r, "acme", "current"), mustSeal(t, r, "other", "other")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	gone := secrets(t, path, "acme")
+	if len(gone) != 2 {
+		t.Fatalf("acme has %d keys, want 2", len(gone))
 	}
 	if err := errors.Join(r.Destroy("acme"), r.Destroy("acme"), r.Destroy("nobody")); err != nil {
 		t.Fatal(err)
@@ -194,19 +193,9 @@ func TestDestroy(t *testing.T) {
 		wantText(t, r, other, "other")
 		wantText(t, r, fresh, "fresh")
 	}
-	var f file
-	if err := json.Unmarshal(before, &f); err != nil {
-		t.Fatal(err)
-	}
-	after, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range f.Keys {
-		gone := !bytes.Contains(after, []byte(base64.StdEncoding.EncodeToString(k.Key)))
-		if gone != (k.Tenant == "acme") {
-			t.Errorf("the key of %s is gone from the file: %t", k.Tenant, gone)
-		}
+	wantNowhere(t, filepath.Dir(path), gone)
+	if kept := secrets(t, path, "other"); len(kept) != 1 {
+		t.Errorf("other has %d keys", len(kept))
 	}
 }
 
@@ -265,92 +254,6 @@ func TestParseKEK(t *testing.T) {
 			t.Errorf("ParseKEK(%q) = %v", text, err)
 		}
 	}
-}
-
-func TestFile(t *testing.T) {
-	t.Parallel()
-	path := ringPath(t)
-	mustSeal(t, mustOpen(t, path, nil), "acme", "text")
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode is %v, %v", info.Mode(), err)
-	}
-	if _, err := os.Stat(path + ".part"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a part is left: %v", err)
-	}
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		content string
-		mode    os.FileMode
-		want    string
-	}{
-		"shared":    {string(good), 0o640, "chmod 600"},
-		"cut":       {string(good[:len(good)/2]), 0o600, "damaged"},
-		"empty":     {"", 0o600, "damaged"},
-		"newer":     {`{"version":2}`, 0o600, "version is 2"},
-		"short key": {`{"version":1,"keys":[{"id":1,"tenant":"a","key":"AAAA"}]}`, 0o600, "damaged"},
-		"no number": {strings.Replace(string(good), `"id": `, `"id": 0, "x": `, 1), 0o600, "twice"},
-		"twice":     {twice(t, good), 0o600, "twice"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := ringPath(t)
-			if err := os.WriteFile(path, []byte(c.content), c.mode); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("Open() = %v, want it to say %q", err, c.want)
-			}
-		})
-	}
-}
-
-func twice(t *testing.T, good []byte) string {
-	t.Helper()
-	var f file
-	if err := json.Unmarshal(good, &f); err != nil {
-		t.Fatal(err)
-	}
-	f.Keys = append(f.Keys, f.Keys[0])
-	b, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-// A key that is not on the disk is not used, and the ring goes on as before.
-func TestUnwritable(t *testing.T) {
-	t.Parallel()
-	path := ringPath(t)
-	r := mustOpen(t, path, nil)
-	kept := mustSeal(t, r, "acme", "kept")
-	block := filepath.Join(path+".part", "sub")
-	if err := os.MkdirAll(block, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Sealer("other"); err == nil {
-		t.Error("a key was made that is nowhere")
-	}
-	if err := errors.Join(r.Rotate("acme")); err == nil {
-		t.Error("Rotate succeeded")
-	}
-	if err := r.Destroy("acme"); err == nil {
-		t.Error("Destroy succeeded")
-	}
-	if err := r.Rewrap(kek(1)); err == nil {
-		t.Error("Rewrap succeeded")
-	}
-	wantText(t, r, kept, "kept")
-	wantText(t, r, mustSeal(t, r, "acme", "more"), "more")
-	if err := os.RemoveAll(path + ".part"); err != nil {
-		t.Fatal(err)
-	}
-	mustSeal(t, r, "other", "text")
-	wantText(t, mustOpen(t, path, nil), kept, "kept")
 }
 
 // A first use by many makes one key.

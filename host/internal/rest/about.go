@@ -86,38 +86,6 @@ func (c *call) whoami() error {
 	return c.reply(a)
 }
 
-type peer struct {
-	Name        string    `json:"swarm_name"`
-	BaseURL     string    `json:"base_url"`
-	Version     string    `json:"version"`
-	LastSeen    string    `json:"last_seen"`
-	Active      bool      `json:"is_active"`
-	Latency     *float64  `json:"latency"`
-	Description string    `json:"swarm_description"`
-	Keywords    []string  `json:"keywords"`
-	Metadata    *struct{} `json:"metadata"`
-}
-
-// swarms is GET /swarms: what others may know of, the local swarm itself when
-// it is public (X-27).
-func (c *call) swarms() error {
-	def, err := c.definition()
-	if err != nil {
-		return err
-	}
-	known := []peer{}
-	if def.Public {
-		known = append(known, peer{
-			Name: def.Name, BaseURL: c.baseURL(), Version: protocol,
-			LastSeen: stamp(c.h.opt.Now()), Active: true,
-			Description: def.Description, Keywords: list(def.Keywords),
-		})
-	}
-	return c.reply(struct {
-		Swarms []peer `json:"swarms"`
-	}{known})
-}
-
 // baseURL is where the caller reaches this host.
 func (c *call) baseURL() string {
 	if c.h.opt.PublicURL != "" {

@@ -18,9 +18,16 @@ type AdminOptions struct {
 	// Loopback and Hosts are as in [Options].
 	Loopback bool
 	Hosts    []string
-	// Counters adds to the metrics what others have counted.
+	// Counters adds to the metrics what others have counted, Gauges what goes
+	// up and down.
 	Counters func() []Counter
+	Gauges   func() []Gauge
+	// Warnings are what an operator should see to, though the host is ready.
+	Warnings func() []string
 }
+
+// Gauge is a metric that goes up and down.
+type Gauge Counter
 
 // Counter is a metric that only grows.
 type Counter struct {
@@ -38,7 +45,7 @@ func NewAdmin(h *Handler, opt AdminOptions) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &recorder{ResponseWriter: w, stall: h.opt.Stall, id: requestID(r), begun: time.Now()}
-		rec.Header().Set("X-Content-Type-Options", "nosniff")
+		guardAnswer(rec.Header(), r)
 		rec.Header().Set("Cache-Control", "no-store")
 		rec.limitReading(r)
 		page, ok := pages[r.URL.Path]
@@ -71,7 +78,13 @@ func (a *admin) ready(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	plain(w, http.StatusOK, "ready\n")
+	text := "ready\n"
+	if a.opt.Warnings != nil {
+		for _, warning := range a.opt.Warnings() {
+			text += "warning: " + strings.ReplaceAll(warning, "\n", "; ") + "\n"
+		}
+	}
+	plain(w, http.StatusOK, text)
 }
 
 func (a *admin) version(w http.ResponseWriter, _ *http.Request) {
@@ -85,10 +98,15 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 	family(&b, "skep_start_time_seconds", "gauge", "When the host was started, in Unix time.",
 		fmt.Sprintf("skep_start_time_seconds %.3f\n", float64(a.h.rt.Started().UnixMilli())/1e3))
 	family(&b, "skep_goroutines", "gauge", "Goroutines that exist.", sample("skep_goroutines", int64(runtime.NumGoroutine())))
-	a.h.counters.write(&b)
+	a.h.counters.write(&b, a.h.streams.count())
 	if a.opt.Counters != nil {
 		for _, c := range a.opt.Counters() {
 			family(&b, c.Name, "counter", c.Help, sample(c.Name, c.Value))
+		}
+	}
+	if a.opt.Gauges != nil {
+		for _, g := range a.opt.Gauges() {
+			family(&b, g.Name, "gauge", g.Help, sample(g.Name, g.Value))
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -1,9 +1,9 @@
 package rest
 
 import (
-	"net"
+	"cmp"
+	"errors"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -15,18 +15,22 @@ import (
 // that whoever shares it with a guesser keeps his own share.
 func (c *call) admit(rt route) error {
 	if rt.need == "" {
-		return c.h.admitAddress(c.r)
+		return c.h.admitAddress(c.w)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
-	who, fault := c.h.authenticate(c.r, rt.need)
+	token, fault := credentials(c.r, rt.need)
 	if fault != nil {
 		c.h.counters.unauthenticated.Add(1)
-		if err := c.h.admitAddress(c.r); err != nil {
+		if err := c.h.admitAddress(c.w); err != nil {
 			return err
 		}
 		return fault
 	}
-	c.w.who = who
+	who, err := c.identify(token)
+	if err != nil {
+		return err
+	}
+	c.w.who, c.token = who, token
 	if wait, ok := c.h.byCaller.Allow(who.String()); !ok {
 		return c.h.tooMany(wait)
 	}
@@ -36,62 +40,90 @@ func (c *call) admit(rt route) error {
 	return nil
 }
 
-// authenticate reads the caller's key (contract 1.1, R-087).
-func (h *Handler) authenticate(r *http.Request, need auth.Role) (auth.Principal, *fault) {
+// credentials reads the caller's token (contract 1.1, R-087).
+func credentials(r *http.Request, need auth.Role) (token string, f *fault) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
-		return auth.Principal{}, unauthorized("no API key provided")
+		return "", unauthorized("no API key provided")
 	}
 	scheme, token, _ := strings.Cut(header[0], " ")
 	token = strings.Trim(token, " ")
 	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsAny(token, " \t") {
 		if need == auth.User {
-			return auth.Principal{}, unauthorized("invalid role")
+			return "", unauthorized("invalid role")
 		}
-		return auth.Principal{}, unauthorized("invalid API key format")
+		return "", unauthorized("invalid API key format")
 	}
-	who, ok := h.keys.Authenticate(token)
+	return token, nil
+}
+
+// identify asks whose a token is. Too many wrong ones from an address, and
+// nothing from there is looked at for a while.
+func (c *call) identify(token string) (auth.Principal, error) {
+	done, wait, ok := c.h.guesses.Try(c.w.from, token)
 	if !ok {
-		return auth.Principal{}, unauthorized("invalid API key")
+		f := c.h.tooMany(wait)
+		f.reason = "too many wrong credentials"
+		return auth.Principal{}, f
+	}
+	who, err := c.h.known.Authenticate(c.ctx(), token)
+	wrong := errors.Is(err, auth.ErrUnknown)
+	done(wrong)
+	if wrong {
+		c.h.counters.unauthenticated.Add(1)
+		if err := c.h.admitAddress(c.w); err != nil {
+			return auth.Principal{}, err
+		}
+		return auth.Principal{}, stranger(err)
 	}
 	if who.Tenant == "" {
-		who.Tenant = h.opt.Tenant
+		who.Tenant = c.h.opt.Tenant
 	}
-	return who, nil
+	return who, err
 }
+
+// stranger tells a caller that his token is nobody's, and the operator why.
+func stranger(err error) *fault {
+	f := unauthorized("invalid API key")
+	var unknown *auth.Unknown
+	if errors.As(err, &unknown) {
+		f.detail = cmp.Or(unknown.Detail, f.detail)
+		f.reason = unknown.Reason
+	}
+	return f
+}
+
+// stillKnown asks again whose the caller's token is, for answers that last.
+// That an authority does not answer ends nothing.
+func (c *call) stillKnown() error {
+	if c.token == "" {
+		return nil
+	}
+	who, err := c.h.known.Authenticate(c.ctx(), c.token)
+	if who.Tenant == "" {
+		who.Tenant = c.h.opt.Tenant
+	}
+	if errors.Is(err, auth.ErrUnknown) || err == nil && who != c.w.who {
+		return errRevoked
+	}
+	return nil
+}
+
+// errRevoked ends an answer whose caller may not have it any more.
+var errRevoked = errors.New("the token is not valid any more")
 
 func unauthorized(detail string) *fault {
 	return &fault{status: http.StatusUnauthorized, detail: detail, challenge: true}
 }
 
-func (h *Handler) admitAddress(r *http.Request) error {
-	if wait, ok := h.byAddress.Allow(address(r.RemoteAddr)); !ok {
+func (h *Handler) admitAddress(w *recorder) error {
+	if wait, ok := h.byAddress.Allow(w.from); !ok {
 		return h.tooMany(wait)
 	}
 	return nil
 }
 
-func (h *Handler) tooMany(wait time.Duration) error {
+func (h *Handler) tooMany(wait time.Duration) *fault {
 	h.counters.limited.Add(1)
 	return &fault{status: http.StatusTooManyRequests, detail: "too many requests", retry: int(wait / time.Second)}
-}
-
-// address is who shares a bucket: one IPv4 address, or one IPv6 network as
-// providers give it to one customer.
-func address(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is6() {
-		if network, err := ip.Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return ip.String()
 }

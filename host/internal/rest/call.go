@@ -14,6 +14,8 @@ type call struct {
 	h *Handler
 	w *recorder
 	r *http.Request
+	// token is what the caller showed, empty on a route that asks for none.
+	token string
 	// body is what a route that takes one was sent.
 	body []byte
 }

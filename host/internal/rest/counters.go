@@ -15,7 +15,6 @@ import (
 // counters count what was asked of the public listener. The zero value is
 // ready.
 type counters struct {
-	streams         atomic.Int64
 	unauthenticated atomic.Int64
 	limited         atomic.Int64
 	requests        sync.Map // answered → *atomic.Int64
@@ -25,12 +24,6 @@ type counters struct {
 type answered struct {
 	route  string
 	status int
-}
-
-// openStream counts a stream for as long as it is open.
-func (n *counters) openStream() (closed func()) {
-	n.streams.Add(1)
-	return func() { n.streams.Add(-1) }
 }
 
 // count closes the books on a request.
@@ -52,7 +45,7 @@ func (h *Handler) count(w *recorder, r *http.Request) {
 }
 
 // write renders the counters in the text format that Prometheus reads.
-func (n *counters) write(w io.Writer) {
+func (n *counters) write(w io.Writer, streams int64) {
 	var lines []string
 	n.requests.Range(func(k, v any) bool {
 		key := k.(answered)
@@ -63,7 +56,7 @@ func (n *counters) write(w io.Writer) {
 	})
 	slices.Sort(lines)
 	family(w, "skep_http_requests_total", "counter", "Requests answered, by route and status.", lines...)
-	family(w, "skep_http_streams", "gauge", "Event streams that are open.", sample("skep_http_streams", n.streams.Load()))
+	family(w, "skep_http_streams", "gauge", "Event streams that are open.", sample("skep_http_streams", streams))
 	family(w, "skep_auth_failures_total", "counter", "Requests with missing or unknown credentials.",
 		sample("skep_auth_failures_total", n.unauthenticated.Load()))
 	family(w, "skep_ratelimit_rejected_total", "counter", "Requests refused because their caller made too many.",

@@ -55,12 +55,12 @@ func TestEmittedEvents_S17(t *testing.T) {
 			if e.name == "task_complete" {
 				continue
 			}
-			validate(t, doc, dig(doc, doc, "components", "schemas", "EventData"), e.data)
+			valid(t, doc, "EventData", e.data)
 			if volatile {
-				validate(t, doc, dig(doc, doc, "components", "schemas", "Emission"), extraOf(t, e))
+				valid(t, doc, "Emission", extraOf(t, e))
 			}
 		}
-		validate(t, doc, dig(doc, doc, "components", "schemas", "Output"), extraOf(t, all[5]))
+		valid(t, doc, "Output", extraOf(t, all[5]))
 		if got := extraOf(t, all[5]); !strings.Contains(got, `"text":"Hello"`) || !strings.Contains(got, `"n":4`) {
 			t.Errorf("%s: agent_output has %s", c.name, got)
 		}
@@ -86,9 +86,8 @@ func extraOf(t *testing.T, e sse) string {
 func TestOpenAPIEmissions(t *testing.T) {
 	t.Parallel()
 	doc := document(t)
-	for _, route := range []string{"/message", "/skep/v1/tasks/{task_id}/events"} {
-		method := map[bool]string{true: "post", false: "get"}[route == "/message"]
-		text, _ := dig(doc, doc, "paths", route, method, "description").(string)
+	for _, route := range []string{"POST /message", "GET /skep/v1/tasks/{task_id}/events"} {
+		text, _ := doc.Operation(route).Spec["description"].(string)
 		for _, name := range []string{"agent_progress", "agent_chunk", "agent_note"} {
 			if !slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;.\n", r) }), name) {
 				t.Errorf("%s does not tell of %s", route, name)

@@ -58,24 +58,33 @@ type loggedEvent struct {
 // eventPage bounds what is read of a log at once.
 const eventPage = 256
 
-// writeLog writes the elements of a task's whole log, page by page: a log may
-// be larger than memory.
-func (c *call) writeLog(key swarm.TaskKey, asText bool) error {
-	separator, after := "", int64(0)
+// eachEvent reads a task's log, page by page: a log may be larger than memory.
+func (c *call) eachEvent(key swarm.TaskKey, visit func(swarm.Event) error) error {
+	after := int64(0)
 	for {
 		page, err := c.h.rt.Events(c.ctx(), key, after, eventPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		for _, e := range page {
-			one := loggedEvent{Event: e.Name, Data: newEventData(key.Task, e), Sep: "\r\n"}
-			if asText {
-				one.Data = string(encode(one.Data))
-			}
-			if _, err := c.w.Write(append([]byte(separator), encode(one)...)); err != nil {
+			if err := visit(e); err != nil {
 				return err
 			}
-			separator, after = ",", e.Seq
+			after = e.Seq
 		}
 	}
+}
+
+// writeLog writes the elements of a task's whole log.
+func (c *call) writeLog(key swarm.TaskKey, asText bool) error {
+	separator := ""
+	return c.eachEvent(key, func(e swarm.Event) error {
+		one := loggedEvent{Event: e.Name, Data: newEventData(key.Task, e), Sep: "\r\n"}
+		if asText {
+			one.Data = string(encode(one.Data))
+		}
+		_, err := c.w.Write(append([]byte(separator), encode(one)...))
+		separator = ","
+		return err
+	})
 }

@@ -1,11 +1,16 @@
 package rest
 
-import "sync/atomic"
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+)
 
 // Routes lists every route as "METHOD path".
 func Routes() []string {
 	var all []string
-	for _, rt := range append(mailRoutes(), ownRoutes()...) {
+	for _, rt := range slices.Concat(mailRoutes(), debugRoutes(), ownRoutes()) {
 		all = append(all, rt.method+" "+rt.path)
 	}
 	return all
@@ -24,6 +29,25 @@ func (h *Handler) Answered() map[string][]int {
 }
 
 // Streams counts the streams that are open.
-func (h *Handler) Streams() int64 { return h.counters.streams.Load() }
+func (h *Handler) Streams() int64 { return h.streams.count() }
 
-var Address = address
+// Address is who shares a bucket with a caller behind some proxies.
+func Address(r *http.Request, trusted ...netip.Prefix) string { return proxies(trusted).caller(r) }
+
+// OpenStreams takes places for streams that no test has to hold open.
+func (h *Handler) OpenStreams(who string, n int) error {
+	for range n {
+		if _, err := h.streams.enter(who); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DebugRoutes lists those that [server] debug opens.
+func DebugRoutes() (all []string) {
+	for _, rt := range debugRoutes() {
+		all = append(all, rt.method+" "+rt.path)
+	}
+	return all
+}

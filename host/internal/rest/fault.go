@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"skep/host/internal/auth"
 	"skep/host/internal/swarm"
 )
 
@@ -19,6 +20,10 @@ type fault struct {
 	retry int
 	// challenge says which credentials are missing.
 	challenge bool
+	// reason is for the audit log: it says more than the caller is told. A
+	// refusal of what was asked for, which is no 401 and no 429, is audited
+	// when it has one.
+	reason string
 	// finish is the subject with which a waiting post ends.
 	finish string
 }
@@ -54,6 +59,7 @@ var kinds = []struct {
 }{
 	{swarm.ErrDraining, http.StatusServiceUnavailable, 5, "the host is shutting down; come again after its next start"},
 	{swarm.ErrFenced, http.StatusServiceUnavailable, 5, "another host has taken over"},
+	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "the tenant is being erased; try again when that is done"},
 	{swarm.ErrInvalid, http.StatusBadRequest, 0, "malformed request"},
 	{swarm.ErrNotFound, http.StatusNotFound, 0, "not found"},
 	{swarm.ErrConflict, http.StatusConflict, 0, "conflict"},
@@ -66,6 +72,10 @@ func explain(err error) (f *fault, known bool) {
 	if errors.As(err, &f) {
 		return f, true
 	}
+	var gone *auth.Unavailable
+	if errors.As(err, &gone) {
+		return noAuthority(gone), true
+	}
 	for _, k := range kinds {
 		if !errors.Is(err, k.kind) {
 			continue
@@ -75,13 +85,25 @@ func explain(err error) (f *fault, known bool) {
 		if errors.As(err, &refusal) {
 			f.detail = refusal.Text
 			if refusal.Retry > 0 {
-				f.retry = int((refusal.Retry + time.Second - 1) / time.Second)
+				f.retry = seconds(refusal.Retry)
 			}
 		}
 		return f, true
 	}
 	return nil, false
 }
+
+// noAuthority says which of those who could tell who the caller is does not
+// answer. How it fails is for the log.
+func noAuthority(gone *auth.Unavailable) *fault {
+	f := newFault(http.StatusServiceUnavailable, "who you are cannot be told now: %s does not answer; come again later", gone.Authority)
+	f.retry = max(1, seconds(gone.Retry))
+	f.reason = gone.Error()
+	return f
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // fail answers a request with an error.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -92,6 +114,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	f, known := explain(err)
+	h.audit(rec, r, f)
 	if !known {
 		h.opt.Logger.Error("request failed", "request_id", rec.id, "route", rec.route, "err", err)
 		f = internal(rec.id)

@@ -44,3 +44,30 @@ func FuzzParsePost(f *testing.F) {
 		}
 	})
 }
+
+// Whatever is sent to the other routes that take a body, the outcome is a value
+// or a refusal that is the caller's fault.
+func FuzzParseBodies(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"depot","base_url":"https://depot.example","auth_token":null,"volatile":false,"metadata":{}}`,
+		`{"user_token":"u","body":"b","targets":["boss"],"routing_info":{}}`,
+		`{"input":[{"role":"user","content":[{"text":"a"}]},{"type":"function_call_output","call_id":"c","output":"o"}],"tools":[],"previous_response_id":"t"}`,
+		`{"message":{"message_id":"m","source_swarm":"a","target_swarm":"b","timestamp":"2026-03-01T09:31:00Z","msg_type":"request","task_owner":"user:c@a","task_contributors":["user:c@a"],"payload":{"task_id":"t","request_id":"0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21","sender":{"address_type":"agent","address":"c"},"recipient":{"address_type":"agent","address":"d"},"subject":"s","body":"b"}}}`,
+		`{"message_id":"m","payload":{}}`, `{"message":[]}`, `[`, `null`, "\xff",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for name, parse := range map[string]func([]byte, int) error{
+			"registration": func(raw []byte, depth int) error { _, err := parseRegistration(raw, depth); return err },
+			"wrapper":      func(raw []byte, depth int) error { _, err := parseWrapper(raw, depth); return err },
+			"outbound":     func(raw []byte, depth int) error { _, err := parseOutbound(raw, depth); return err },
+			"responses":    func(raw []byte, depth int) error { _, err := parseResponses(raw, depth); return err },
+		} {
+			var refused *fault
+			if err := parse(raw, 8); err != nil && (!errors.As(err, &refused) || refused.status >= 500 || refused.detail == "") {
+				t.Errorf("%s of %q: %v", name, raw, err)
+			}
+		}
+	})
+}

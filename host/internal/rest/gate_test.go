@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -98,14 +99,23 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/skep/v1/../../whoami", 404, ""},
 		{"GET", "/skep/v1/tasks//events", 404, ""},
 		{"GET", "/skep/v1/tasks/t/events/", 404, ""},
-		{"POST", "/swarms/register", 404, ""},
-		{"POST", "/interswarm/forward", 404, ""},
-		{"POST", "/responses", 404, ""},
-		{"GET", "/ui/agents", 404, ""},
+		{"POST", "/swarms/register/", 404, ""},
+		{"POST", "/interswarm", 404, ""},
+		{"POST", "/auth/login", 404, ""},
+		{"POST", "/ui/config", 404, ""},
+		{"GET", "/ui/task/", 404, ""},
+		{"GET", "/ui/task/a/b", 404, ""},
 		{"GET", "/message", 405, "POST"},
 		{"HEAD", "/message", 405, "POST"},
 		{"POST", "/", 405, "GET, HEAD"},
-		{"POST", "/swarms", 405, "GET, HEAD"},
+		{"DELETE", "/swarms", 405, "GET, HEAD, POST"},
+		{"GET", "/swarms/register", 405, "POST"},
+		{"POST", "/swarms/dump", 405, "GET, HEAD"},
+		{"GET", "/interswarm/back", 405, "POST"},
+		{"GET", "/interswarm/response", 405, "POST"},
+		{"GET", "/responses", 405, "POST"},
+		{"POST", "/ui/tasks", 405, "GET, HEAD"},
+		{"POST", "/openapi.json", 405, "GET, HEAD"},
 		{"DELETE", "/health", 405, "GET, HEAD, POST"},
 		{"OPTIONS", "/whoami", 405, "GET, HEAD"},
 		{"BREW", "/tasks/x", 405, "GET, HEAD"},
@@ -131,8 +141,8 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	h := newHive(t)
 	h.ask(obj{"task_id": "t", "body": "b"})
-	for _, path := range []string{"/", "/health", "/status", "/whoami", "/tasks", "/tasks/t", "/task?task_id=t", "/swarms",
-		"/skep/v1/version", "/skep/v1/tasks", "/skep/v1/tasks/t", "/skep/v1/tasks/t/events", "/skep/v1/tasks/t/history?agent=boss"} {
+	for _, path := range []string{"/", "/health", "/status", "/whoami", "/tasks", "/tasks/t", "/task?task_id=t", "/swarms", "/openapi.json", "/docs",
+		"/skep/v1/version", "/skep/v1/tasks", "/skep/v1/tasks/t", "/skep/v1/tasks/t/events", "/skep/v1/tasks/t/history?agent=boss", "/skep/v1/tasks/t/turns"} {
 		get, head := h.do(request{path: path}), h.do(request{method: "HEAD", path: path})
 		if head.status != http.StatusOK || head.body != "" || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
 			t.Errorf("HEAD %s: %d %q %v", path, head.status, head.body, head.header)
@@ -203,7 +213,8 @@ func TestBodyLimits_S21(t *testing.T) {
 // A body that does not come does not hold a connection.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
-	h := newHive(t, func(h *hive) { h.opt.Stall = 100 * time.Millisecond })
+	// The answer has as long, half of which goes by before it is written.
+	h := newHive(t, func(h *hive) { h.opt.Stall = time.Second })
 	for token, want := range map[string]string{aliceToken: "408 ", "nobody": "401 "} {
 		c, err := net.Dial("tcp", h.server.Listener.Addr().String())
 		if err != nil {
@@ -281,8 +292,37 @@ func TestAddress(t *testing.T) {
 		"192.0.2.1:5": "192.0.2.1", "[::ffff:192.0.2.1]:5": "192.0.2.1",
 		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64", "pipe": "pipe", "@:1": "@",
 	} {
-		if got := rest.Address(remote); got != want {
-			t.Errorf("address(%q) = %q, want %q", remote, got, want)
+		r := &http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": {"198.51.100.9"}}}
+		if got := rest.Address(r); got != want {
+			t.Errorf("the caller from %q is %q, want %q", remote, got, want)
+		}
+	}
+}
+
+// A proxy is believed when it says for whom it calls, and nobody before it.
+func TestAddressBehindProxies(t *testing.T) {
+	t.Parallel()
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, c := range []struct {
+		remote    string
+		forwarded []string
+		want      string
+	}{
+		{"10.0.0.1:5", []string{"192.0.2.7"}, "192.0.2.7"},
+		{"[::1]:5", []string{"2001:db8:1:2:3::9"}, "2001:db8:1:2::/64"},
+		{"10.0.0.1:5", []string{"192.0.2.7:4711"}, "192.0.2.7"},
+		{"10.0.0.1:5", []string{"[2001:db8:1:2:3::9]:4711"}, "2001:db8:1:2::/64"},
+		{"10.0.0.1:5", []string{"198.51.100.1, 192.0.2.7 , 10.9.9.9"}, "192.0.2.7"},
+		{"10.0.0.1:5", []string{"198.51.100.1", "192.0.2.7"}, "192.0.2.7"},
+		{"10.0.0.1:5", []string{"198.51.100.1, nonsense, 10.2.2.2"}, "10.2.2.2"},
+		{"10.0.0.1:5", []string{"unknown"}, "10.0.0.1"},
+		{"10.0.0.1:5", nil, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"10.0.0.2"}, "10.0.0.2"},
+		{"192.0.2.1:5", []string{"198.51.100.9"}, "192.0.2.1"},
+	} {
+		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.forwarded}}
+		if got := rest.Address(r, trusted...); got != c.want {
+			t.Errorf("the caller from %s for %q is %q, want %q", c.remote, c.forwarded, got, c.want)
 		}
 	}
 }
@@ -396,7 +436,7 @@ func TestInternalErrors_R089(t *testing.T) {
 		for _, q := range []request{
 			{method: "POST", path: "/message", body: `{"body":"my private words"}`},
 			{path: "/tasks"}, {path: "/task?task_id=t"}, {path: "/tasks/t"}, {path: "/skep/v1/tasks"},
-			{path: "/skep/v1/tasks/t"}, {path: "/skep/v1/tasks/t/events"}, {path: "/skep/v1/tasks/t/history?agent=a"},
+			{path: "/skep/v1/tasks/t"}, {path: "/skep/v1/tasks/t/events"}, {path: "/skep/v1/tasks/t/history?agent=a"}, {path: "/skep/v1/tasks/t/turns"},
 			{method: "POST", path: "/skep/v1/tasks/t/cancel"},
 		} {
 			log.Reset()

@@ -15,38 +15,44 @@ import (
 
 // Handler serves the public listener. It is made by [New].
 type Handler struct {
-	rt   Runtime
-	keys *auth.Keys
-	opt  Options
+	rt    Runtime
+	known auth.Authenticator
+	opt   Options
 
 	mail, own http.Handler
+	described described
 	names     names
 	byCaller  *auth.Limiter
 	byAddress *auth.Limiter
+	guesses   *auth.Guesses
 	health    *health
+	streams   *crowd
 	counters  counters
 }
 
 // New returns the handler of the public listener.
-func New(rt Runtime, keys *auth.Keys, opt Options) *Handler {
+func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 	opt = opt.withDefaults()
 	h := &Handler{
-		rt: rt, keys: keys, opt: opt,
+		rt: rt, known: known, opt: opt,
 		names:     newNames(opt.Loopback, opt.Hosts, opt.PublicURL),
 		byCaller:  auth.NewLimiter(opt.Rate, opt.Now),
 		byAddress: auth.NewLimiter(opt.Rate, opt.Now),
+		guesses:   auth.NewGuesses(opt.Guess, opt.Now),
 		health:    newHealth(rt.Started()),
+		streams:   newCrowd(opt.MaxStreams, opt.MaxStreamsPerPrincipal),
 	}
+	h.described = newDescribed()
 	h.mail, h.own = h.mailRouter(), h.ownMux()
 	return h
 }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w, stall: h.opt.Stall, id: requestID(r), begun: time.Now()}
+	rec := &recorder{ResponseWriter: w, stall: h.opt.Stall, id: requestID(r), begun: time.Now(), from: proxies(h.opt.TrustedProxies).caller(r)}
 	head := rec.Header()
 	head.Set("X-Request-Id", rec.id)
-	head.Set("X-Content-Type-Options", "nosniff")
+	guardAnswer(head, r)
 	defer h.done(rec, r)
 	rec.limitReading(r)
 	if !h.names.take(r.Host) {

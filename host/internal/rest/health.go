@@ -58,6 +58,9 @@ func (c *call) postHealth() error {
 	case len(status) > maxStatus:
 		return badRequest("status has %d bytes, at most %d", len(status), maxStatus)
 	}
+	if err := c.did("health.set", status, nil); err != nil {
+		return err
+	}
 	c.h.health.set(status, c.h.opt.Now())
 	return c.getHealth()
 }

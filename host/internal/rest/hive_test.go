@@ -101,8 +101,12 @@ type hive struct {
 	dir    string
 	script *script
 	def    swarm.Definition
+	// also are swarms of other tenants.
+	also   []swarm.Definition
 	opt    rest.Options
 	limits swarm.Options
+	// known tells who callers are, the usual keys by default.
+	known auth.Authenticator
 	// narrow makes the sockets hold little, so that a slow reader shows.
 	narrow bool
 
@@ -148,7 +152,7 @@ func (h *hive) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.rt, err = swarm.New(ctx, store, h.script, swarm.Closed{}, book{set}, []swarm.Definition{h.def}, h.limits)
+	h.rt, err = swarm.New(ctx, store, h.script, swarm.Closed{}, book{set}, append(h.also, h.def), h.limits)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -174,7 +178,10 @@ func (h *hive) start() {
 
 // serve opens the listener in front of the runtime.
 func (h *hive) serve() {
-	h.handler = rest.New(h.rt, newKeys(h.t), h.opt)
+	if h.known == nil {
+		h.known = newKeys(h.t)
+	}
+	h.handler = rest.New(h.rt, h.known, h.opt)
 	h.server = httptest.NewUnstartedServer(h.handler)
 	h.server.Config = rest.Server(h.handler)
 	if h.narrow {
@@ -275,7 +282,9 @@ func (h *hive) do(q request) answer {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return read(h.t, h.send(ctx, q))
+	a := read(h.t, h.send(ctx, q))
+	judge(h.t, q, a)
+	return a
 }
 
 func read(t testing.TB, rsp *http.Response) answer {

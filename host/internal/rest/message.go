@@ -24,8 +24,21 @@ func (c *call) postMessage() error {
 	if err != nil {
 		return err
 	}
+	return c.post(p)
+}
+
+// post hands a post in and answers as it asks to be.
+func (c *call) post(p post) (err error) {
 	if p.Key, err = idempotencyKey(c.r.Header); err != nil {
 		return err
+	}
+	if p.stream {
+		// Before the post is taken: a caller who is refused has posted nothing.
+		leave, err := c.h.streams.enter(c.w.who.String())
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	p.Principal, p.Swarm, p.Door = c.principal(), c.h.opt.Swarm, door
 	p.Digest, p.Trace = p.digest(), trace(c.r.Header)
@@ -61,7 +74,7 @@ func (c *call) await(receipt *swarm.Receipt, wait time.Duration, showEvents bool
 	case errors.Is(err, errPatience):
 		return c.accepted(receipt)
 	case errors.Is(err, swarm.ErrDraining):
-		return &fault{status: http.StatusServiceUnavailable, detail: goingDown, retry: 5, finish: mail.SubjectShutdownRequested}
+		return shutting()
 	case err != nil:
 		return err
 	}
@@ -75,11 +88,16 @@ func (c *call) await(receipt *swarm.Receipt, wait time.Duration, showEvents bool
 	}{answer.Body, nil})
 }
 
+// shutting is what a waiting caller is told when the host stops.
+func shutting() *fault {
+	return &fault{status: http.StatusServiceUnavailable, detail: goingDown, retry: 5, finish: mail.SubjectShutdownRequested}
+}
+
 // replyWithLog answers with the task's whole log beside the answer.
-func (c *call) replyWithLog(body string, task swarm.TaskKey) error {
+func (c *call) replyWithLog(response any, task swarm.TaskKey) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
-	head := append([]byte(`{"response":`), encode(body)...)
+	head := append([]byte(`{"response":`), encode(response)...)
 	if err := c.writeAround(append(head, ','), []byte("}"), task, false); err != nil {
 		c.abort(err)
 	}

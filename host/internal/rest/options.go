@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"skep/host/internal/auth"
@@ -20,6 +21,16 @@ type Options struct {
 	// PublicURL is where others reach this host, without a trailing slash.
 	// Empty means whatever name a request uses.
 	PublicURL string
+
+	// Registry is the swarms that the host knows; without one there are none,
+	// and none can be registered.
+	Registry Registry
+	// Definitions takes definitions over the network; without it none are.
+	Definitions Definitions
+	// File reads the operator's file again; without it nothing does.
+	File File
+	// Debug opens the routes that show how the swarm is made.
+	Debug bool
 
 	// MaxBody bounds a request's body in bytes, 1 MiB by default; MaxDepth
 	// the nesting of its JSON, 64 by default.
@@ -41,9 +52,25 @@ type Options struct {
 	Hosts    []string
 	// Origins are the web origins whose pages may call.
 	Origins []string
-	// Rate bounds the calls of one principal, and the unauthenticated calls
-	// of one address.
+	// TrustedProxies are believed when they say in X-Forwarded-For for whom they
+	// call. Without one nobody is.
+	TrustedProxies []netip.Prefix
+	// MaxStreams bounds the event streams that are open, MaxStreamsPerPrincipal
+	// those of one principal. Zero means no limit.
+	MaxStreams, MaxStreamsPerPrincipal int
+	// Rate bounds the calls of one principal, and the calls of one address that
+	// show no credentials.
 	Rate auth.Rate
+	// Guess bounds how often one address may show wrong credentials. Zero means
+	// no limit.
+	Guess auth.Rate
+
+	// Tokens makes and revokes tokens. Without it there are none.
+	Tokens Tokens
+	// Tenants erases tenants. Without it none is erased while the host runs.
+	Tenants Eraser
+	// Audit is told what was refused and done. Without it nobody is.
+	Audit Audit
 
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -60,6 +87,21 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Tokens == nil {
+		o.Tokens = noTokens{}
+	}
+	if o.Tenants == nil {
+		o.Tenants = noEraser{}
+	}
+	if o.Definitions == nil {
+		o.Definitions = noDefinitions{}
+	}
+	if o.File == nil {
+		o.File = noFile{}
+	}
+	if o.Audit == nil {
+		o.Audit = unheard{}
 	}
 	return o
 }

@@ -28,6 +28,10 @@ func parsePost(body []byte, depth int) (p post, err error) {
 	if err != nil {
 		return p, err
 	}
+	return readPost(o)
+}
+
+func readPost(o object) (p post, err error) {
 	for _, field := range []struct {
 		name string
 		to   *string

@@ -7,7 +7,8 @@ import "cmp"
 func (c *call) releaseAgent() error {
 	agent := c.r.PathValue("agent")
 	tenant := cmp.Or(c.r.URL.Query().Get("tenant"), c.w.who.Tenant)
-	if err := c.h.rt.ReleaseAgent(tenant, c.h.opt.Swarm, agent); err != nil {
+	err := c.h.rt.ReleaseAgent(tenant, c.h.opt.Swarm, agent)
+	if err := c.did("agent.release", tenant+"/"+agent, err); err != nil {
 		return err
 	}
 	return c.reply(struct {

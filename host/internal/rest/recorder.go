@@ -19,6 +19,8 @@ type recorder struct {
 	status int
 	// unread says that the request has a body which nobody has read.
 	unread bool
+	// from is who shares a bucket with the caller.
+	from string
 	// route is empty for requests that have none.
 	route string
 	who   auth.Principal

@@ -33,6 +33,16 @@ func mailRoutes() []route {
 		{http.MethodGet, "/tasks/{task_id}", auth.User, (*call).taskByPath},
 		{http.MethodGet, "/task", auth.User, (*call).taskByBody},
 		{http.MethodGet, "/swarms", "", (*call).swarms},
+		{http.MethodPost, "/swarms", auth.Admin, (*call).registerSwarm},
+		{http.MethodPost, "/swarms/register", auth.Admin, (*call).registerSwarm},
+		{http.MethodGet, "/swarms/dump", auth.Admin, (*call).dumpSwarm},
+		{http.MethodPost, "/swarms/load", auth.Admin, (*call).loadSwarm},
+		{http.MethodPost, "/interswarm/forward", auth.Agent, (*call).forward},
+		{http.MethodPost, "/interswarm/back", auth.Agent, (*call).back},
+		{http.MethodPost, "/interswarm/message", auth.User, (*call).interswarmMessage},
+		{http.MethodPost, "/interswarm/response", "", (*call).interswarmResponse},
+		{http.MethodGet, "/openapi.json", "", (*call).openAPI},
+		{http.MethodGet, "/docs", "", (*call).docs},
 	}
 }
 
@@ -47,8 +57,17 @@ func ownRoutes() []route {
 		{http.MethodGet, ownPrefix + "tasks/{task_id}", auth.User, (*call).showTask},
 		{http.MethodGet, ownPrefix + "tasks/{task_id}/events", auth.User, (*call).followTask},
 		{http.MethodGet, ownPrefix + "tasks/{task_id}/history", auth.User, (*call).history},
+		{http.MethodGet, ownPrefix + "tasks/{task_id}/turns", auth.User, (*call).turns},
 		{http.MethodPost, ownPrefix + "tasks/{task_id}/cancel", auth.User, (*call).cancelTask},
 		{http.MethodPost, ownPrefix + "agents/{agent}/release", auth.Operator, (*call).releaseAgent},
+		{http.MethodPost, ownPrefix + "tenants/{tenant}/erase", auth.Operator, (*call).eraseTenant},
+		{http.MethodGet, ownPrefix + "definition", auth.Admin, (*call).showDefinition},
+		{http.MethodDelete, ownPrefix + "definition", auth.Admin, (*call).unloadDefinition},
+		{http.MethodGet, ownPrefix + "plan", auth.Operator, (*call).plan},
+		{http.MethodPost, ownPrefix + "reload", auth.Operator, (*call).reload},
+		{http.MethodPost, tokensPath, auth.Admin, (*call).createToken},
+		{http.MethodGet, tokensPath, auth.Admin, (*call).listTokens},
+		{http.MethodDelete, tokensPath + "/{token_id}", auth.Admin, (*call).revokeToken},
 	}
 }
 
@@ -71,25 +90,33 @@ func (h *Handler) mailRouter() http.Handler {
 		h.notAllowed(w, q, strings.Join(methods, ", "))
 	})
 	for _, rt := range mailRoutes() {
-		// The rest of the path, because a task's id may hold a slash and
-		// httprouter matches the decoded path.
-		path := strings.NewReplacer("{", "*", "}", "").Replace(rt.path)
-		handle := func(w http.ResponseWriter, q *http.Request, ps httprouter.Params) {
-			for _, p := range ps {
-				if !oneSegment(q.URL.EscapedPath(), path) {
-					h.notFound(w, q)
-					return
-				}
-				q.SetPathValue(p.Key, strings.TrimPrefix(p.Value, "/"))
-			}
-			h.dispatch(w, q, rt)
-		}
-		r.Handle(rt.method, path, handle)
-		if rt.method == http.MethodGet {
-			r.Handle(http.MethodHead, path, handle)
-		}
+		h.handle(r, rt, h.dispatch)
+	}
+	for _, rt := range debugRoutes() {
+		h.handle(r, rt, h.gateDebug)
 	}
 	return r
+}
+
+// handle adds a route and what lets requests through to it.
+func (h *Handler) handle(r *httprouter.Router, rt route, gate func(http.ResponseWriter, *http.Request, route)) {
+	// The rest of the path, because a task's id may hold a slash and
+	// httprouter matches the decoded path.
+	path := strings.NewReplacer("{", "*", "}", "").Replace(rt.path)
+	handle := func(w http.ResponseWriter, q *http.Request, ps httprouter.Params) {
+		for _, p := range ps {
+			if !oneSegment(q.URL.EscapedPath(), path) {
+				h.notFound(w, q)
+				return
+			}
+			q.SetPathValue(p.Key, strings.TrimPrefix(p.Value, "/"))
+		}
+		gate(w, q, rt)
+	}
+	r.Handle(rt.method, path, handle)
+	if rt.method == http.MethodGet {
+		r.Handle(http.MethodHead, path, handle)
+	}
 }
 
 // oneSegment reports whether what a path, as it was sent, has in the place of
@@ -136,7 +163,7 @@ func allow(routes []route) string {
 }
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
-	if err := h.admitAddress(r); err != nil {
+	if err := h.admitAddress(w.(*recorder)); err != nil {
 		h.fail(w, r, err)
 		return
 	}
@@ -144,7 +171,7 @@ func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request, methods string) {
-	if err := h.admitAddress(r); err != nil {
+	if err := h.admitAddress(w.(*recorder)); err != nil {
 		h.fail(w, r, err)
 		return
 	}

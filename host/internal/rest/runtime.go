@@ -34,6 +34,7 @@ type Runtime interface {
 	Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error)
 	Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error)
 	History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
+	Turns(ctx context.Context, key swarm.TaskKey, after int64, limit int) (page []swarm.TurnSummary, more bool, err error)
 }
 
 var _ Runtime = (*swarm.Runtime)(nil)

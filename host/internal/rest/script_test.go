@@ -15,7 +15,8 @@ import (
 // script plays the bundled script agent's rules in miniature: a body that is an
 // array of [name, args] pairs is a list of calls, any other message gets one
 // plain answer. Its probes are sleep {ms}, gate {name}, which waits until the
-// test opens the gate, emit {…} and trap {}.
+// test opens the gate, emit {…}, trap {}, journal {}, which makes a record of the
+// turn, and record {…}, which ends it with one.
 type script struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{}
@@ -54,8 +55,11 @@ func (s *script) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		for _, c := range calls {
 			var name string
 			_ = json.Unmarshal(c[0], &name)
-			if name == "ask" {
+			switch name {
+			case "ask":
 				return askPeople(t, c[1])
+			case "record":
+				return recorded(t, c[1])
 			}
 			if err := s.call(ctx, t, name, c[1]); err != nil {
 				return failure(err)
@@ -85,6 +89,8 @@ func (s *script) call(ctx context.Context, t *swarm.Turn, name string, args json
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	case "journal":
+		return journal(t)
 	case "emit":
 		var req abi.EmitRequest
 		_ = json.Unmarshal(args, &req)

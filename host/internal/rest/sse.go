@@ -18,7 +18,11 @@ type stream struct {
 	task string
 	ping time.Duration
 	now  func() time.Time
-	buf  bytes.Buffer
+	// known says whether the caller may still have it, asked at least once in
+	// the time between two pings.
+	known func() error
+	asked time.Time
+	buf   bytes.Buffer
 }
 
 // openStream begins an event stream. What goes wrong from here on is an event.
@@ -29,7 +33,7 @@ func (c *call) openStream(task string) (*stream, error) {
 	head.Set("Connection", "keep-alive")
 	head.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
-	s := &stream{w: c.w, task: task, ping: c.h.opt.Ping, now: c.h.opt.Now}
+	s := &stream{w: c.w, task: task, ping: c.h.opt.Ping, now: c.h.opt.Now, known: c.stillKnown, asked: c.h.opt.Now()}
 	return s, s.flush()
 }
 
@@ -99,6 +103,9 @@ func (s *stream) next(ctx context.Context, feed *swarm.Feed) ([]swarm.Event, err
 		events, err := feed.Next(quiet)
 		over := quiet.Err() != nil && ctx.Err() == nil
 		cancel()
+		if revoked := s.ask(over); revoked != nil {
+			return nil, revoked
+		}
 		if err == nil || !over || errors.Is(err, swarm.ErrDraining) {
 			return events, err
 		}
@@ -107,4 +114,14 @@ func (s *stream) next(ctx context.Context, feed *swarm.Feed) ([]swarm.Event, err
 			return nil, err
 		}
 	}
+}
+
+// ask makes sure of the caller when it is time to.
+func (s *stream) ask(quiet bool) error {
+	now := s.now()
+	if !quiet && now.Sub(s.asked) < s.ping {
+		return nil
+	}
+	s.asked = now
+	return s.known()
 }

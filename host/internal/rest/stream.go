@@ -18,7 +18,6 @@ func (c *call) streamPost(receipt *swarm.Receipt) error {
 		return err
 	}
 	defer feed.Close()
-	defer c.h.counters.openStream()()
 	s, err := c.openStream(receipt.Task.Task)
 	for err == nil {
 		var events []swarm.Event
@@ -68,6 +67,9 @@ func (c *call) breakOff(s *stream, err error) error {
 	case errors.As(err, &gone), c.ctx().Err() != nil:
 		c.w.status = clientGone
 		return nil
+	case errors.Is(err, errRevoked):
+		c.cutOff()
+		s.end(errRevoked.Error())
 	case errors.Is(err, swarm.ErrDraining):
 		s.end(mail.SubjectShutdownRequested + " " + goingDown)
 	default:
@@ -87,13 +89,17 @@ func (c *call) followTask() error {
 	if err != nil {
 		return err
 	}
+	leave, err := c.h.streams.enter(c.w.who.String())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	id := c.r.PathValue("task_id")
 	feed, err := c.h.rt.Follow(c.ctx(), c.task(id), after)
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
-	defer c.h.counters.openStream()()
 	s, err := c.openStream(id)
 	if c.r.Method == http.MethodHead {
 		return nil
@@ -114,6 +120,8 @@ func (c *call) closeFollow(err error) {
 	var gone *lost
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, swarm.ErrDraining):
+	case errors.Is(err, errRevoked):
+		c.cutOff()
 	case errors.As(err, &gone), c.ctx().Err() != nil:
 		c.w.status = clientGone
 	default:

@@ -33,10 +33,13 @@ type usage struct {
 	Fuel      uint64  `json:"fuel"`
 	CPU       float64 `json:"cpu_ms"`
 	HostCalls int64   `json:"host_calls"`
+	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
+	Fetches    int64 `json:"fetches"`
+	FetchBytes int64 `json:"fetch_bytes"`
 }
 
 func newUsage(u swarm.Usage) usage {
-	return usage{u.Turns, u.Fuel, float64(u.CPU) / float64(time.Millisecond), u.HostCalls}
+	return usage{u.Turns, u.Fuel, ms(u.CPU), u.HostCalls, u.Fetches, u.FetchBytes}
 }
 
 // stashed is a message that waits for its task to go on.

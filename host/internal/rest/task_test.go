@@ -186,7 +186,7 @@ func TestOwnership_R042_R053(t *testing.T) {
 	for _, token := range []string{bobToken, adminToken, operatorToken} {
 		for _, q := range []request{
 			{path: "/task?task_id=t"}, {path: "/task", body: `{"task_id":"t"}`}, {path: "/tasks/t"},
-			{path: "/skep/v1/tasks/t"}, {path: "/skep/v1/tasks/t/events"}, {path: "/skep/v1/tasks/t/history?agent=boss"},
+			{path: "/skep/v1/tasks/t"}, {path: "/skep/v1/tasks/t/events"}, {path: "/skep/v1/tasks/t/history?agent=boss"}, {path: "/skep/v1/tasks/t/turns"},
 			{method: "POST", path: "/skep/v1/tasks/t/cancel"},
 			{method: "POST", path: "/message", body: `{"body":"b","task_id":"t","resume_from":"user_response"}`},
 		} {

@@ -12,6 +12,7 @@ import (
 type backing struct {
 	fd   int
 	view []byte // read-only
+	pagemap
 }
 
 // seals let nobody change the content any more, this process included.
@@ -19,7 +20,7 @@ const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F
 
 func newBacking(content []byte) (b backing, err error) {
 	if len(content) == 0 {
-		return backing{fd: -1}, nil
+		return backing{fd: -1, pagemap: pagemap{-1}}, nil
 	}
 	if b.fd, err = unix.MemfdCreate("skep-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return b, fmt.Errorf("memfd: %w", err)
@@ -40,6 +41,7 @@ func newBacking(content []byte) (b backing, err error) {
 	if err != nil {
 		return b, fmt.Errorf("memfd: map: %w", err)
 	}
+	b.pagemap = openPagemap()
 	return b, nil
 }
 
@@ -88,4 +90,5 @@ func (b *backing) close() {
 	}
 	_ = unix.Munmap(b.view) // both fail only for what is not ours
 	_ = unix.Close(b.fd)
+	b.pagemap.close()
 }

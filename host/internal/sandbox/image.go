@@ -113,6 +113,10 @@ func (img *image) restore(l *linear, warm bool) error {
 		}
 		memory = memory[:n]
 	}
+	if img.mapped {
+		img.backing.written(memory, func(at int) { img.copyPage(memory, at) })
+		return nil
+	}
 	img.copyTo(memory)
 	return nil
 }
@@ -125,17 +129,21 @@ func (img *image) keepsPages(warm bool) bool {
 // copyTo copies the pages that differ. Those that nobody wrote to stay shared,
 // or without memory.
 func (img *image) copyTo(memory []byte) {
-	at := 0
-	for ; at < len(img.content); at += osPage {
-		from, to := img.content[at:at+osPage], memory[at:at+osPage]
-		if !bytes.Equal(from, to) {
-			copy(to, from)
-		}
+	for at := 0; at < len(memory); at += osPage {
+		img.copyPage(memory, at)
 	}
-	for ; at < len(memory); at += osPage {
-		if to := memory[at : at+osPage]; !isZero(to) {
+}
+
+func (img *image) copyPage(memory []byte, at int) {
+	to := memory[at : at+osPage]
+	if at >= len(img.content) {
+		if !isZero(to) {
 			clear(to)
 		}
+		return
+	}
+	if from := img.content[at : at+osPage]; !bytes.Equal(from, to) {
+		copy(to, from)
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 )
 
 // Module is one compiled module. It is safe for concurrent use and lives as
-// long as its engine.
+// long as its engine, or until it is unloaded.
 type Module struct {
 	engine     *Engine
+	use        *use
 	digest     string
 	size       int
 	compiled   wazero.CompiledModule
@@ -37,7 +38,7 @@ const (
 
 // newModule gathers what instances of a module need to know.
 func newModule(e *Engine, digest string, admitted *wasmbin.Module, bare *wasmbin.Bare) *Module {
-	m := &Module{engine: e, digest: digest, seed: e.imageSeed(digest), data: bare.Data, restless: bare.Restless}
+	m := &Module{engine: e, use: &use{}, digest: digest, seed: e.imageSeed(digest), data: bare.Data, restless: bare.Restless}
 	for _, mem := range admitted.Memories { // there is one
 		m.minMemory = int64(mem.Min) * page
 		m.maxMemory = 1 << 32
@@ -76,10 +77,10 @@ func (m *Module) Restless() string { return m.restless }
 // returns soon after ctx ends, whatever the guest does; the context's cause is in
 // the exit.
 func (m *Module) Turn(ctx context.Context, t Turn) Result {
-	if err := m.engine.enter(); err != nil {
+	if err := m.begin(); err != nil {
 		return Result{Exit: &Exit{Kind: ExitHost, Message: err.Error(), Cause: err}}
 	}
-	defer m.engine.running.Done()
+	defer m.end()
 	r := newRun(ctx, m, t)
 	exit := r.fence(func() *Exit {
 		if exit := r.start(); exit != nil {

@@ -26,6 +26,12 @@ const (
 	defaultMemory          = 1 << 30
 )
 
+// warmShare is how many warm instances a shelf keeps for each processor. A turn
+// holds its instance also while it waits in an op or for its turn to compute, so
+// more are in use than compute. Each keeps the pages it has written, some hundred
+// in std Go.
+const warmShare = 3
+
 func (l IdleLimits) or(count int, bytes int64) IdleLimits {
 	return IdleLimits{Count: cmp.Or(l.Count, count), Bytes: cmp.Or(l.Bytes, bytes)}
 }
@@ -36,7 +42,7 @@ func (l IdleLimits) or(count int, bytes int64) IdleLimits {
 type pool struct {
 	perModule, total IdleLimits
 	budget           int64
-	warm             int // warm instances on a shelf: no more compute at once
+	warm             int // warm instances on a shelf
 	// resident is what the memories of all instances and images may take: of
 	// one that runs its whole size, of one that is idle an estimate.
 	resident atomic.Int64
@@ -87,7 +93,7 @@ func newPool(o Options) *pool {
 		perModule: o.IdlePerModule.or(defaultIdleModule, defaultIdleModuleBytes),
 		total:     o.IdleTotal.or(defaultIdleTotal, defaultIdleTotalBytes),
 		budget:    cmp.Or(o.Memory, defaultMemory),
-		warm:      runtime.GOMAXPROCS(0),
+		warm:      warmShare * runtime.GOMAXPROCS(0),
 		shelves:   map[shelfKey]*shelf{},
 		modules:   map[string]*queue{},
 	}

@@ -15,6 +15,10 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	t.commit.Lock()
 	defer t.commit.Unlock()
 
+	r.renew(t)
+	if err := t.enters(&p); err != nil {
+		return nil, err
+	}
 	free, err := r.reserve(ctx, t, p)
 	if err != nil {
 		return nil, err
@@ -45,6 +49,21 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	return receipt, nil
 }
 
+// enters decides which agent gets a post. The caller holds t.commit.
+func (t *live) enters(p *Post) error {
+	if p.Entrypoint == "" {
+		p.Entrypoint = t.def.Entrypoint
+	}
+	agent, ok := t.def.agent(p.Entrypoint)
+	switch {
+	case !ok:
+		return refuse(ErrInvalid, "entrypoint '%s' is not an agent of swarm '%s'", p.Entrypoint, p.Swarm)
+	case !agent.Entrypoint:
+		return refuse(ErrInvalid, "agent '%s' is not an entrypoint (enable_entrypoint is false)", p.Entrypoint)
+	}
+	return nil
+}
+
 func (r *Runtime) acceptStep(t *live, p Post) (*step, Submission, error) {
 	if p.Results != nil {
 		if err := p.Results.check(t.rec); err != nil {
@@ -60,14 +79,15 @@ func (r *Runtime) acceptStep(t *live, p Post) (*step, Submission, error) {
 		sub.Row = s.resume(p)
 		s.limits(p)
 		sub.Key = cmp.Or(sub.Key, newID())
+		s.posts.begun = append(s.posts.begun, Pending{sub.Row, sub.Door, sub.Key})
 	} else {
 		s.open(p)
 		row := s.postRow(p)
 		sub.Row = s.insert(row)
 		sub.Key = cmp.Or(sub.Key, row.Message.ID)
+		s.posts.added = append(s.posts.added, Pending{sub.Row, sub.Door, sub.Key})
 	}
 	sub.Cursor = s.Task.Cursor
-	s.Task.Posts = append(s.Task.Posts, Pending{Row: sub.Row, Door: sub.Door, Key: sub.Key, Consumed: p.Results != nil})
 	return s, sub, nil
 }
 
@@ -112,7 +132,7 @@ func (s *step) create(p Post) {
 	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
 	s.Task = Task{
 		Key: s.live.key, Owner: owner.String(), Contributors: []string{owner.String()},
-		State: StateRunning, Created: s.now, Updated: s.now, Nonce: nonce,
+		State: StateRunning, Created: s.now, Updated: s.now, Nonce: nonce, Definition: s.def.Digest,
 		MaxSteps: s.def.Limits.TaskMessages, Timeout: s.def.Limits.TaskTimeout,
 		History: map[string]int64{},
 	}

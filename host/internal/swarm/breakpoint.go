@@ -57,10 +57,10 @@ const MaxAsked = MaxBody
 // for a person.
 func (t *Turn) Asks(op abi.Op, name string) bool {
 	if op == abi.OpMail {
-		return t.over == "" && slices.Contains(t.task.def.BreakpointTools, name) && t.granted(name)
+		return t.over == "" && slices.Contains(t.def.BreakpointTools, name) && t.granted(name)
 	}
 	return slices.Contains(t.agent.Actions, name) &&
-		(slices.Contains(t.task.def.BreakpointTools, name) || t.task.def.human(name))
+		(slices.Contains(t.def.BreakpointTools, name) || t.def.human(name))
 }
 
 // human reports whether an action is done by people.
@@ -109,11 +109,7 @@ func (t Task) breakpoint(row int64) (Breakpoint, bool) {
 // suspend keeps a turn for later: its row stays, and the task pauses.
 func (s *step) suspend(t *Turn, asks []Ask) {
 	s.left--
-	for i := range s.Task.Posts {
-		if s.Task.Posts[i].Row == t.row.N {
-			s.Task.Posts[i].Consumed = true
-		}
-	}
+	s.handle(t.row.N)
 	s.dropBreakpoint(t.row.N)
 	s.Task.Breakpoints = append(s.Task.Breakpoints, Breakpoint{Row: t.row.N, Agent: t.agent.Name, Asks: asks})
 	var names, args []string
@@ -138,7 +134,7 @@ func (s *step) pause(agent string, asks []Ask) {
 	}
 	s.Task.State = StatePaused
 	s.stashRest()
-	s.answer("task_complete", Answer{State: StatePaused, Subject: mail.SubjectBreakpointToolCall, Body: body, Caller: agent}, false)
+	s.answer("task_complete", Answer{State: StatePaused, Subject: mail.SubjectBreakpointToolCall, Body: body, Caller: agent}, answersHandled)
 }
 
 // functionCall is one pending call as whoever posted sees it (contract 5.5).

@@ -176,7 +176,7 @@ func (s *step) fail(t *Turn, f Failure) {
 	case (sender.Type == mail.User || sender.Type == mail.Admin) && t.run.preempted:
 		// The interrupt is the next turn, come what may.
 	case sender.Type == mail.User || sender.Type == mail.Admin,
-		s.Task.Grace && voidAfter(t.row):
+		s.Task.Grace && voidAfter(&t.row):
 		s.endBySystem(StateFailed, mail.SubjectAgentError, text)
 	case sender.Type == mail.Agent:
 		if _, ok := s.def.agent(sender.Name); ok {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"skep/host/internal/fair"
 )
 
 // cpu hands out the tokens without which no guest computes. Tenants share them
@@ -16,7 +18,7 @@ type cpu struct {
 
 	mu      sync.Mutex
 	free    int
-	tenants *fair[*fair[*computing]]
+	tenants *fair.Line[*fair.Line[*computing]]
 }
 
 // computing is what an instance holds of the processor and waits for.
@@ -33,21 +35,21 @@ type computing struct {
 const slice = time.Millisecond
 
 func newCPU(tokens int, now func() time.Time, weight func(tenant string) float64) *cpu {
-	instances := func() *fair[*computing] {
-		return newFair(nil, func() *computing { return &computing{} })
+	instances := func() *fair.Line[*computing] {
+		return fair.New(nil, func() *computing { return &computing{} })
 	}
-	return &cpu{now: now, free: tokens, tenants: newFair(weight, instances)}
+	return &cpu{now: now, free: tokens, tenants: fair.New(weight, instances)}
 }
 
 // share is an instance's place among those who share the processor.
 type share struct {
-	tenant   *party[*fair[*computing]]
-	instance *party[*computing]
+	tenant   *fair.Party[*fair.Line[*computing]]
+	instance *fair.Party[*computing]
 }
 
 func (c *cpu) share(key InstanceKey) share {
-	t := c.tenants.party(key.Tenant)
-	return share{t, t.item.party(key.name())}
+	t := c.tenants.Party(key.Tenant)
+	return share{t, t.Item.Party(key.name())}
 }
 
 // acquire takes a token for a turn of the instance. It returns the cause of
@@ -77,10 +79,10 @@ func (c *cpu) ask(key InstanceKey) (ready chan struct{}) {
 		return nil
 	}
 	ready = make(chan struct{})
-	list := &s.instance.item.waiting
+	list := &s.instance.Item.waiting
 	*list = append(*list, ready)
-	s.tenant.item.wait(s.instance)
-	c.tenants.wait(s.tenant)
+	s.tenant.Item.Wait(s.instance)
+	c.tenants.Wait(s.tenant)
 	return ready
 }
 
@@ -90,23 +92,23 @@ func (c *cpu) abandon(key InstanceKey, ready chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.share(key)
-	list := s.instance.item.waiting
+	list := s.instance.Item.waiting
 	i := slices.Index(list, ready)
 	if i < 0 {
 		c.giveBack(s)
 		return
 	}
-	s.instance.item.waiting = slices.Delete(list, i, i+1)
+	s.instance.Item.waiting = slices.Delete(list, i, i+1)
 	c.line(s)
 }
 
 // line takes out of the lines who waits no more.
 func (c *cpu) line(s share) {
-	if len(s.instance.item.waiting) == 0 {
-		s.tenant.item.leave(s.instance)
+	if len(s.instance.Item.waiting) == 0 {
+		s.tenant.Item.Leave(s.instance)
 	}
-	if len(s.tenant.item.line) == 0 {
-		c.tenants.leave(s.tenant)
+	if s.tenant.Item.Waiting() == 0 {
+		c.tenants.Leave(s.tenant)
 	}
 }
 
@@ -121,39 +123,37 @@ func (c *cpu) release(key InstanceKey) {
 func (c *cpu) contended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.tenants.line) > 0
+	return c.tenants.Waiting() > 0
 }
 
 func (c *cpu) grant(s share) {
-	s.instance.item.count(c.now())
-	s.instance.item.held++
-	s.tenant.item.grant(s.instance, float64(slice))
-	c.tenants.grant(s.tenant, float64(slice))
+	s.instance.Item.count(c.now())
+	s.instance.Item.held++
+	s.tenant.Item.Grant(s.instance, float64(slice))
+	c.tenants.Grant(s.tenant, float64(slice))
 }
 
 // giveBack settles what a token was used for, and passes it on or keeps it free.
 func (c *cpu) giveBack(s share) {
-	u := s.instance.item
+	u := s.instance.Item
 	u.count(c.now())
 	more := float64(u.used - slice)
 	u.held, u.used = u.held-1, 0
-	s.tenant.item.settle(s.instance, more)
-	c.tenants.settle(s.tenant, more)
+	s.tenant.Item.Settle(s.instance, more)
+	c.tenants.Settle(s.tenant, more)
 
-	next := c.tenants.next(anyone)
+	next := c.tenants.Next(fair.Anyone)
 	if next == nil {
 		c.free++
 		return
 	}
-	s = share{next, next.item.next(anyone)}
-	list := s.instance.item.waiting
+	s = share{next, next.Item.Next(fair.Anyone)}
+	list := s.instance.Item.waiting
 	close(list[0])
-	s.instance.item.waiting = list[1:]
+	s.instance.Item.waiting = list[1:]
 	c.grant(s)
 	c.line(s)
 }
-
-func anyone[T any](*party[T]) bool { return true }
 
 // count brings the time up to date for which the instance held tokens.
 func (u *computing) count(now time.Time) {
@@ -166,11 +166,13 @@ type Token struct {
 	cpu   *cpu
 	key   InstanceKey
 	watch *watch
+	seat  *seat
 }
 
 // Acquire waits for the right to compute; Release gives it back. Calls
 // alternate, beginning with Acquire.
 func (t Token) Acquire(ctx context.Context) error {
+	t.seat.wait(false)
 	err := t.cpu.acquire(ctx, t.key)
 	if err == nil {
 		t.watch.computing()
@@ -182,4 +184,5 @@ func (t Token) Acquire(ctx context.Context) error {
 func (t Token) Release() {
 	t.watch.waiting()
 	t.cpu.release(t.key)
+	t.seat.wait(true)
 }

@@ -57,8 +57,8 @@ func isClosed(ch chan struct{}) bool {
 
 func atRest(t *testing.T, c *cpu, free int) {
 	t.Helper()
-	if c.free != free || len(c.tenants.line) != 0 || c.tenants.busy != 0 {
-		t.Errorf("left over: %d free, %d waiting, %d busy", c.free, len(c.tenants.line), c.tenants.busy)
+	if c.free != free || c.tenants.Waiting() != 0 || c.tenants.Busy() != 0 {
+		t.Errorf("left over: %d free, %d waiting, %d busy", c.free, c.tenants.Waiting(), c.tenants.Busy())
 	}
 }
 
@@ -105,7 +105,7 @@ func TestScheduleOrder(t *testing.T) {
 		if _, ok := s.take(); ok {
 			t.Error("a second slot was given")
 		}
-		s.done(r.task.key.InstanceKey)
+		s.done(r)
 	}
 	for i, want := range []string{"a3", "b1", "a1", "a2"} {
 		if got[i] != want {
@@ -120,8 +120,10 @@ func TestScheduleShare(t *testing.T) {
 	for i := range 8 {
 		s.push(newLive(TaskKey{inst("a"), string(rune('0' + i))}, nil), "x", 5)
 	}
+	var first ready
 	for i := range 2 {
-		if _, ok := s.take(); !ok {
+		var ok bool
+		if first, ok = s.take(); !ok {
 			t.Fatalf("claim %d of 2 refused", i)
 		}
 	}
@@ -132,20 +134,29 @@ func TestScheduleShare(t *testing.T) {
 	if r, ok := s.take(); !ok || r.task.key.Instance != "user:b" {
 		t.Errorf("another instance waits: %v, %v", r, ok)
 	}
-	s.done(inst("a"))
+	s.done(first)
 	if r, ok := s.take(); !ok || r.task.key.Instance != "user:a" {
 		t.Errorf("the slot given back is not used: %v, %v", r, ok)
 	}
 }
 
-// When all slots are taken by instances that wait, others still get a turn.
+// When all slots are taken by turns that wait, others still get a turn. While the
+// turns compute they do not: a slot will be free in a moment.
 func TestScheduleReserve(t *testing.T) {
 	s := newSchedule(4, nil)
+	var running []ready
+	take := func() (ready, bool) {
+		r, ok := s.take()
+		if ok {
+			running = append(running, r)
+		}
+		return r, ok
+	}
 	push := func(id, name string) { s.push(newLive(TaskKey{inst(id), name}, nil), "x", 5) }
 	for _, id := range []string{"a", "b", "c", "d"} {
 		push(id, "1")
 		push(id, "2")
-		if _, ok := s.take(); !ok {
+		if _, ok := take(); !ok {
 			t.Fatal("a free slot is refused")
 		}
 	}
@@ -153,14 +164,28 @@ func TestScheduleReserve(t *testing.T) {
 		t.Errorf("%s got a second turn out of the reserve", r.task.key.Instance)
 	}
 	push("e", "1")
-	if r, ok := s.take(); !ok || r.task.key.Instance != "user:e" {
+	if r, ok := take(); ok {
+		t.Errorf("%s got a turn out of the reserve while all compute", r.task.key.Instance)
+	}
+	for _, r := range running {
+		r.seat.wait(true)
+	}
+	if r, ok := take(); !ok || r.task.key.Instance != "user:e" {
 		t.Errorf("a newcomer waits for those who wait: %v", ok)
 	}
 	for _, id := range []string{"f", "g", "h", "i"} {
 		push(id, "1")
-		s.take()
+		if r, ok := take(); ok {
+			r.seat.wait(true)
+		}
 	}
 	if s.slots != -4 {
 		t.Errorf("the reserve has no end: %d slots", s.slots)
+	}
+	for _, r := range running {
+		s.done(r)
+	}
+	if s.slots != 4 || s.waiting != 0 {
+		t.Errorf("at the end %d slots are free and %d turns wait", s.slots, s.waiting)
 	}
 }

@@ -10,10 +10,13 @@ import (
 )
 
 // Definition is one swarm as its operator composed it. It does not change
-// after it was handed to [New].
+// after it was handed to [New] or [Runtime.Replace].
 type Definition struct {
-	Tenant      string
-	Name        string
+	Tenant string
+	Name   string
+	// Digest tells definitions of one swarm apart. Tasks are recorded with it;
+	// empty means that there is never another one.
+	Digest      string
 	Version     string
 	Description string
 	Keywords    []string
@@ -44,6 +47,9 @@ type Agent struct {
 	Exclude []string
 	Params  json.RawMessage
 	Limits  TurnLimits
+
+	// tools is made when the runtime takes the agent in.
+	tools *toolset
 }
 
 // TurnLimits are the limits of one turn that the runtime enforces or tells the

@@ -37,14 +37,14 @@ func (s *step) endBySystem(state State, subject, body string) {
 	s.Task.Requests = nil
 	s.stashRest()
 	s.kill = true
-	s.answer(name, Answer{State: state, Subject: subject, Body: body}, true)
+	s.answer(name, Answer{State: state, Subject: subject, Body: body}, answersAll)
 }
 
 // complete ends a running task with an agent's completion. A user's message
 // that still waits keeps the task running: the completion answers only the
 // posts whose message was handled.
 func (s *step) complete(agent string, m mail.Message) {
-	s.newMessage(map[string]any{"full_message": m, "caller": agent, "completion": true})
+	s.newMessage(m, map[string]any{"caller": agent, "completion": true})
 	for _, a := range s.def.Agents {
 		s.rememberMessage(a.Name, 0, m)
 	}
@@ -58,7 +58,7 @@ func (s *step) complete(agent string, m mail.Message) {
 	}
 	s.answer("task_complete", Answer{
 		State: s.Task.State, Subject: mail.SubjectTaskComplete, Body: body, Caller: agent,
-	}, false)
+	}, answersHandled)
 }
 
 // goOn makes a completed task run on for a post that nobody has handled yet,
@@ -80,25 +80,23 @@ func (s *step) restore() {
 	s.Task.Steps, s.Task.Grace = 0, false
 	s.Unstash, s.Stash = true, false
 	s.left += len(s.live.stash)
-	for _, row := range s.live.stash {
-		if voidAfter(row) {
-			s.void(row)
-		}
-	}
+	s.voidRequests(s.live.stash)
 	for _, q := range s.live.queue {
-		for _, row := range *q {
-			if voidAfter(row) {
-				s.void(row)
-			}
+		s.voidRequests(*q)
+	}
+}
+
+func (s *step) voidRequests(rows []Row) {
+	for i := range rows { // a row is large, and there may be thousands
+		if voidAfter(&rows[i]) {
+			s.void(rows[i])
+			s.left--
 		}
 	}
 }
 
-func voidAfter(row Row) bool { return row.Message.Payload.Subject == mail.SubjectMaximumStepsReached }
-
-func (s *step) void(row Row) {
-	s.Consume = append(s.Consume, row.N)
-	s.left--
+func voidAfter(row *Row) bool {
+	return row.Message.Payload.Subject == mail.SubjectMaximumStepsReached
 }
 
 // stashRest takes every row that is left out of the queue, also those this
@@ -110,19 +108,9 @@ func (s *step) stashRest() {
 	}
 }
 
-// userLeft reports whether a post's message is still to be handled.
-func (s *step) userLeft() bool {
-	for _, p := range s.Task.Posts {
-		if !p.Consumed {
-			return true
-		}
-	}
-	return false
-}
-
 // answer logs the event that carries an answer and gives it to the posts it
-// is for: those whose message was handled, or all.
-func (s *step) answer(event string, a Answer, all bool) {
+// is for.
+func (s *step) answer(event string, a Answer, which answering) {
 	extra := map[string]any{"response": a.Body, "subject": a.Subject, "state": a.State}
 	if a.Caller != "" {
 		extra["caller"] = a.Caller
@@ -132,20 +120,15 @@ func (s *step) answer(event string, a Answer, all bool) {
 	if s.resolved == nil {
 		s.resolved = map[int64]Answer{}
 	}
-	kept := s.Task.Posts[:0]
-	for _, p := range s.Task.Posts {
-		if !all && !p.Consumed {
-			kept = append(kept, p)
-			continue
-		}
+	for _, p := range s.answerPosts(which) {
 		s.Answers = append(s.Answers, Answered{p.Door, p.Key, a.Cursor})
 		s.resolved[p.Row] = a
 	}
-	s.Task.Posts = kept
 }
 
 // reopen makes an ended task run again with its stash, for a new post.
 func (s *step) reopen() {
+	s.Task.Definition = s.def.Digest
 	s.Task.State = StateRunning
 	s.cancelAsks()
 	s.restore()

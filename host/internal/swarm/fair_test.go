@@ -2,68 +2,13 @@ package swarm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 )
 
 func of(tenant, id string) InstanceKey { return InstanceKey{tenant, "hive", "user:" + id} }
-
-// Parties get by their weight, whoever asks most; who was away saves nothing up.
-func TestFairWeights(t *testing.T) {
-	f := newFair(func(name string) float64 { return map[string]float64{"a": 1, "b": 3, "late": 1}[name] },
-		func() struct{} { return struct{}{} })
-	serve := func(rounds int) map[string]int {
-		got := map[string]int{}
-		for range rounds {
-			p := f.next(anyone)
-			f.grant(p, 1)
-			f.settle(p, 0)
-			got[p.name]++
-		}
-		return got
-	}
-	f.wait(f.party("a"))
-	f.wait(f.party("b"))
-	if got := serve(400); got["a"] != 100 || got["b"] != 300 {
-		t.Errorf("by weights 1 and 3: %v", got)
-	}
-	f.wait(f.party("late"))
-	if got := serve(500); got["late"] < 99 || got["late"] > 101 {
-		t.Errorf("one who comes late gets %d of 500 with a fifth of the weight", got["late"])
-	}
-}
-
-// Who comes and goes is not forgiven what he has had.
-func TestFairRemembers(t *testing.T) {
-	f := newFair(nil, func() struct{} { return struct{}{} })
-	f.wait(f.party("patient"))
-	got := map[string]int{}
-	for range 100 {
-		f.wait(f.party("comes and goes"))
-		p := f.next(anyone)
-		f.grant(p, 1)
-		f.leave(f.party("comes and goes"))
-		f.settle(p, 0)
-		got[p.name]++
-	}
-	if got["patient"] != 50 {
-		t.Errorf("grants: %v", got)
-	}
-}
-
-// Parties at rest are forgotten, however many there were.
-func TestFairForgets(t *testing.T) {
-	f := newFair(nil, func() struct{} { return struct{}{} })
-	for i := range 10_000 {
-		p := f.party(fmt.Sprint(i))
-		f.grant(p, 1)
-		f.settle(p, 0)
-	}
-	if len(f.by) > 2*minSweep {
-		t.Errorf("%d parties are remembered", len(f.by))
-	}
-}
 
 // machine runs turns on tokens by a clock of its own: a turn that others wait
 // for yields every millisecond.
@@ -116,8 +61,15 @@ func (m *machine) tick() {
 	m.turns = slices.DeleteFunc(m.turns, func(w *work) bool { return w.left == 0 })
 }
 
-func (m *machine) has(tenant string) bool {
-	return slices.ContainsFunc(m.turns, func(w *work) bool { return w.key.Tenant == tenant })
+func (m *machine) has(tenant string) bool { return m.count(tenant) > 0 }
+
+func (m *machine) count(tenant string) (n int) {
+	for _, w := range m.turns {
+		if w.key.Tenant == tenant {
+			n++
+		}
+	}
+	return n
 }
 
 func p99(delays []int) int {
@@ -156,6 +108,33 @@ func TestCPUFlood(t *testing.T) {
 	}
 }
 
+// Tenants that burn the processor from many instances get it by weight, however
+// long the turns of each are.
+func TestCPUWeights(t *testing.T) {
+	long := map[string]int{"heavy": 7, "light": 30}
+	for _, tokens := range []int{1, 2, 4} {
+		m := newMachine(tokens)
+		m.cpu = newCPU(tokens, m.clock.now, tenants{"heavy": {Weight: 3}, "light": {Weight: 1}}.weight)
+		got := map[string]int{}
+		for at := range 4000 {
+			for tenant, ms := range long {
+				for i := m.count(tenant); i < 20; i++ {
+					m.add(of(tenant, fmt.Sprint(at, i)), ms)
+				}
+			}
+			for _, w := range m.turns {
+				if w.ready == nil || isClosed(w.ready) {
+					got[w.key.Tenant]++
+				}
+			}
+			m.tick()
+		}
+		if ratio := float64(got["heavy"]) / float64(got["light"]); ratio < 2.85 || ratio > 3.15 {
+			t.Errorf("%d tokens: milliseconds by weights 3 and 1: %v, %.2f to 1", tokens, got, ratio)
+		}
+	}
+}
+
 // The same for slots: however many turns a tenant wants and however long they
 // take, another finds a free slot at once.
 func TestScheduleFlood(t *testing.T) {
@@ -189,12 +168,12 @@ func TestScheduleWeights(t *testing.T) {
 			s.push(newLive(TaskKey{of(name, fmt.Sprint(i)), "t"}, nil), "x", 5)
 		}
 	}
-	var running []InstanceKey
+	var running []ready
 	got := map[string]int{}
 	for range 400 {
 		r, ok := s.take()
 		for ; ok; r, ok = s.take() {
-			running = append(running, r.task.key.InstanceKey)
+			running = append(running, r)
 			got[r.task.key.Tenant]++
 		}
 		s.done(running[0])
@@ -205,6 +184,54 @@ func TestScheduleWeights(t *testing.T) {
 	}
 }
 
+// The same where tenants flood the host with many tasks in a few instances, and
+// an instance whose turn has just ended could go on in the reserve.
+func TestScheduleWeightsInFewInstances(t *testing.T) {
+	for _, slots := range []int{8, 16, 64} {
+		for _, instances := range []int{5, 8, 40} {
+			for _, long := range []int{1, 3, 7} {
+				got := flooded(slots, instances, long)
+				if ratio := float64(got["heavy"]) / float64(got["light"]); ratio < 3*0.85 || ratio > 3*1.15 {
+					t.Errorf("%d slots, %d instances, turns of %d ticks: turns by weights 3 and 1: %v, %.2f to 1",
+						slots, instances, long, got, ratio)
+				}
+			}
+		}
+	}
+}
+
+// flooded counts the turns of two tenants, of which each instance always has
+// more tasks than may run, and of which turns take so many ticks, one more or one
+// less.
+func flooded(slots, instances, long int) (got map[string]int) {
+	s := newSchedule(slots, tenants{"heavy": {Weight: 3}, "light": {Weight: 1}})
+	push := func(tenant string, i int) {
+		s.push(newLive(TaskKey{of(tenant, fmt.Sprint(i)), "t"}, nil), "x", 5)
+	}
+	for i := range instances * slots {
+		push("light", i%instances)
+		push("heavy", i%instances)
+	}
+	got = map[string]int{}
+	ends := map[int][]ready{}
+	random := rand.New(rand.NewPCG(1, 2)) // the same in every run
+	for at := range 600 {
+		for r, ok := s.take(); ok; r, ok = s.take() {
+			key := r.task.key.InstanceKey
+			if at > 100 {
+				got[key.Tenant]++
+			}
+			end := at + max(1, long-1+random.IntN(3))
+			ends[end] = append(ends[end], r)
+			s.push(r.task, "x", 5)
+		}
+		for _, r := range ends[at+1] {
+			s.done(r)
+		}
+	}
+	return got
+}
+
 // A quota of turns makes a tenant's turns wait, and nobody else's.
 func TestScheduleQuota(t *testing.T) {
 	s := newSchedule(8, tenants{"small": {Quota: Quota{Turns: 2}}, "other": {}})
@@ -213,11 +240,11 @@ func TestScheduleQuota(t *testing.T) {
 	}
 	s.push(newLive(TaskKey{of("other", "o"), "t"}, nil), "x", 5)
 	got := map[string]int{}
-	var last InstanceKey
+	var last ready
 	for r, ok := s.take(); ok; r, ok = s.take() {
 		got[r.task.key.Tenant]++
 		if r.task.key.Tenant == "small" {
-			last = r.task.key.InstanceKey
+			last = r
 		}
 	}
 	if got["small"] != 2 || got["other"] != 1 {
@@ -248,7 +275,7 @@ func BenchmarkSchedule(b *testing.B) {
 				if !ok {
 					b.Fatal("no claim")
 				}
-				s.done(r.task.key.InstanceKey)
+				s.done(r)
 				s.push(r.task, "x", 5)
 			}
 		})

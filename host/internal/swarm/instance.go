@@ -49,6 +49,9 @@ func (r *Runtime) room(ctx context.Context, t *live) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.lives(key.Tenant, stopping); err != nil {
+		return err
+	}
 	in, c := r.instances[key], r.census[key.swarm()]
 	if in != nil && limits.Queue > 0 && in.waiting+in.rows >= limits.Queue {
 		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", in.waiting+in.rows)

@@ -15,6 +15,8 @@ import (
 // that run. Locks are taken in the order commit, mu; see host/LOCKS.md.
 type live struct {
 	key TaskKey
+	// def is what the task goes by: from its begin to its end the same one. It is
+	// changed under commit and mu.
 	def *Definition
 
 	// commit serialises the steps of the task and is held while one is
@@ -35,6 +37,7 @@ type live struct {
 	states  map[string]json.RawMessage
 	tails   map[string][]abi.HistoryEntry
 	waiters map[int64][]chan Answer
+	posts   posts
 	// changed is closed and replaced whenever the record changes.
 	changed chan struct{}
 	air     air
@@ -55,6 +58,7 @@ type live struct {
 // run is one turn in progress.
 type run struct {
 	row     Row
+	def     *Definition
 	cancel  context.CancelCauseFunc
 	counted bool
 	// killed says that the task ended under the turn: nothing it did
@@ -74,6 +78,7 @@ func newLive(key TaskKey, def *Definition) *live {
 		queue: map[string]*rowHeap{}, queued: map[string]int{}, running: map[string]*run{},
 		states: map[string]json.RawMessage{}, tails: map[string][]abi.HistoryEntry{},
 		waiters: map[int64][]chan Answer{}, changed: make(chan struct{}),
+		posts: posts{waiting: map[int64]Pending{}},
 	}
 }
 
@@ -88,6 +93,7 @@ func (t *live) adopt(snap Snapshot) {
 		_, row.Suspended = t.rec.breakpoint(row.N)
 		t.enqueue(row)
 	}
+	t.posts.adopt(snap)
 	if snap.States != nil {
 		t.states = snap.States
 	}
@@ -148,6 +154,9 @@ func (t *live) unstashAll() {
 
 // drop forgets rows that a step has consumed without running them.
 func (t *live) drop(numbers []int64) {
+	if len(numbers) == 0 {
+		return
+	}
 	gone := func(row Row) bool { return slices.Contains(numbers, row.N) }
 	for agent, q := range t.queue {
 		if slices.ContainsFunc(*q, gone) {

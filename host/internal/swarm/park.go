@@ -2,7 +2,7 @@ package swarm
 
 // A task that runs but only waits, for timers or for the time of a row, is let go
 // of: what it counts for its instance stays, with its alarm, and whoever asks for
-// it loads it again.
+// it loads it again. So is one that an earlier host left and nobody has asked for.
 
 // waitsOnly reports whether nothing can happen in the task before its alarm.
 func (t *live) waitsOnly() bool {

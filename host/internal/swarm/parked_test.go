@@ -189,7 +189,7 @@ func TestParkedAreCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	def := r.defs[swarmKey{"tenant0", "hive"}]
+	def, _ := r.definition("tenant0", "hive")
 	visit := func(id string) error {
 		key := InstanceKey{"tenant0", "hive", "user:" + id}
 		if err := r.room(t.Context(), newLive(TaskKey{key, "t"}, def)); err != nil {

@@ -181,8 +181,13 @@ type Submission struct {
 
 // Snapshot is what a host needs to take a task up.
 type Snapshot struct {
-	Task   Task
-	Rows   []Row
+	Task Task
+	Rows []Row
+	// Posts are the submissions of the task that have no answer, in the order in
+	// which they came. A step adds the one it is accepted with, and takes away
+	// those it answers; so does a later post of any task that takes the key of
+	// one which has expired.
+	Posts  []Pending
 	States map[string]json.RawMessage
 }
 

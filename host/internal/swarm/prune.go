@@ -33,10 +33,15 @@ func (r *Runtime) Prune(ctx context.Context, records, tasks time.Time) (Pruned, 
 	}})
 }
 
-// stays waits until a task is not on its way out, and returns with r.mu held.
+// stays waits until a task is not on its way out, and returns with r.mu held. It
+// is refused while its tenant is being erased.
 func (r *Runtime) stays(ctx context.Context, key TaskKey) error {
 	for {
 		r.mu.Lock()
+		if err := r.lives(key.Tenant, vanishing); err != nil {
+			r.mu.Unlock()
+			return err
+		}
 		gone := r.gone
 		if !r.going[key] {
 			return nil

@@ -65,6 +65,33 @@ func (r *Runtime) History(ctx context.Context, key TaskKey, agent string, after 
 	return r.store.History(ctx, key, agent, after, limit)
 }
 
+// Turns returns summaries of the turns of a task with a record and N > after, in
+// the order of N: at most limit of them, and fewer when much had to be read for
+// them. more says that others follow.
+func (r *Runtime) Turns(ctx context.Context, key TaskKey, after int64, limit int) (page []TurnSummary, more bool, err error) {
+	records, err := r.store.Records(ctx, key, after, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	read := 0
+	for _, rec := range records {
+		if rec.End == nil {
+			if rec, err = r.store.Record(ctx, key, rec.N); err != nil {
+				return nil, false, err
+			}
+		}
+		page = append(page, summarize(rec))
+		if read += rec.size(); read > PageBytes {
+			break
+		}
+	}
+	if len(page) == 0 {
+		return nil, false, nil
+	}
+	rest, err := r.store.Records(ctx, key, page[len(page)-1].N, 1)
+	return page, len(rest) > 0, err
+}
+
 // readAnswer reads the event that answers a post.
 func (r *Runtime) readAnswer(ctx context.Context, key TaskKey, cursor int64) (Answer, error) {
 	events, err := r.store.Events(ctx, key, cursor-1, 1)

@@ -125,6 +125,10 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 type TurnEnd struct {
 	// Exit is "ok", or the cause of the failure.
 	Exit string `json:"exit"`
+	// Attempt is the number of the run that came to this end.
+	Attempt int `json:"attempt,omitempty"`
+	// Calls counts the calls of each op in the record, refused ones as well.
+	Calls map[abi.Op]int64 `json:"calls,omitempty"`
 	// Output is what the agent wrote, byte for byte.
 	Output []byte    `json:"output,omitempty"`
 	Usage  Usage     `json:"usage"`

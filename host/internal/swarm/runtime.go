@@ -25,7 +25,10 @@ type Options struct {
 	// agents must not run; without them nothing is told.
 	RunSet     RunSet
 	Quarantine Quarantine
-	Logger     *slog.Logger
+	// Library finds what unfinished tasks of an earlier host were begun with;
+	// without it they go on with what there is now.
+	Library Library
+	Logger  *slog.Logger
 	// Now is the host's clock.
 	Now func() time.Time
 }
@@ -42,8 +45,7 @@ type Runtime struct {
 	secret     []byte
 	suspects   *suspects
 	quarantine Quarantine
-	defs       map[swarmKey]*Definition
-	toolsets   map[*Agent][]abi.Tool
+	defs       definitions
 	quotas     tenants
 
 	cpu      *cpu
@@ -69,6 +71,8 @@ type Runtime struct {
 	// going are the tasks that are being pruned until gone is closed.
 	going map[TaskKey]bool
 	gone  chan struct{}
+	// erasing are the tenants that are being erased.
+	erasing map[string]erasing
 }
 
 type swarmKey struct{ tenant, name string }
@@ -85,7 +89,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		store: store, exec: exec, forward: forward, tools: tools, book: tools.Tools(),
 		log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspects(opt.RunSet), quarantine: opt.Quarantine,
-		defs: map[swarmKey]*Definition{}, toolsets: map[*Agent][]abi.Tool{},
+		defs:   newDefinitions(opt.Library),
 		quotas: opt.Tenants, cpu: newCPU(opt.Tokens, opt.Now, tenants(opt.Tenants).weight),
 		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
 		started: opt.Now(), stopped: make(chan struct{}),
@@ -93,10 +97,11 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{},
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
+	if defs, err = r.equip(defs); err != nil {
+		return nil, err
+	}
 	for i := range defs {
-		if err := r.add(&defs[i]); err != nil {
-			return nil, err
-		}
+		r.defs.current[defs[i].key()] = &defs[i]
 	}
 	return r, nil
 }
@@ -117,52 +122,38 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (r *Runtime) add(def *Definition) error {
-	if err := def.check(); err != nil {
-		return err
-	}
-	r.defs[swarmKey{def.Tenant, def.Name}] = def
-	for i := range def.Agents {
-		a := &def.Agents[i]
-		if r.toolsets[a] == nil {
-			r.toolsets[a] = buildToolset(r.book, def.Human, a)
-		}
-	}
-	return nil
-}
-
-func (r *Runtime) definition(tenant, name string) (*Definition, bool) {
-	def, ok := r.defs[swarmKey{tenant, name}]
-	return def, ok
-}
-
 // errShutdown is the cause with which turns that outlast the drain are
 // stopped; their rows stay in the store.
 var errShutdown = errors.New("the host is shutting down")
 
-// Run recovers what an earlier host left, then runs turns until ctx ends. It
-// then takes no new turns, gives running ones until grace has passed, and
-// returns when none runs any more.
+// Run runs turns until ctx ends, and beside them takes up what an earlier host
+// left. It then takes no new turns, gives running ones until grace has passed,
+// and returns when none runs any more.
 func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	defer close(r.stopped)
 	defer r.end(errShutdown)
-	if err := r.recover(ctx); err != nil && ctx.Err() == nil {
+	claimed, err := r.claim(ctx)
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	r.openSuspects()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
 	var turns, others sync.WaitGroup
 	others.Go(func() { r.alarms.run(ctx, r.now, r.ring) })
 	others.Go(func() { r.sweep(ctx) })
+	others.Go(func() {
+		if err := r.recover(ctx, claimed); err != nil && ctx.Err() == nil {
+			r.end(err)
+		}
+	})
 	for {
 		claim, ok := r.schedule.next(ctx)
 		if !ok {
 			break
 		}
 		turns.Go(func() {
-			defer r.schedule.done(claim.task.key.InstanceKey)
+			defer r.schedule.done(claim)
 			r.take(claim)
 		})
 	}
@@ -171,8 +162,8 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	turns.Wait()
 	stop.Stop()
 	others.Wait()
-	if errors.Is(context.Cause(r.life), ErrFenced) {
-		return ErrFenced
+	if cause := context.Cause(r.life); !errors.Is(cause, errShutdown) {
+		return cause
 	}
 	return nil
 }
@@ -183,6 +174,32 @@ func (r *Runtime) Draining() bool { return r.draining.Load() }
 // acquire returns a task in memory, loading it if it must. Every acquire is
 // followed by a release.
 func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
+	t, err := r.hold(ctx, key, def)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.load(ctx, t); err != nil {
+		r.release(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// acquireNew is acquire for a task whose id was just made: the store cannot have
+// it and is not asked.
+func (r *Runtime) acquireNew(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
+	t, err := r.hold(ctx, key, def)
+	if err != nil {
+		return nil, err
+	}
+	t.commit.Lock()
+	defer t.commit.Unlock()
+	t.loaded = true
+	return t, nil
+}
+
+// hold returns a task that may not be loaded, and counts a holder.
+func (r *Runtime) hold(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
 	if err := r.stays(ctx, key); err != nil {
 		return nil, err
 	}
@@ -193,11 +210,6 @@ func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*l
 	}
 	t.refs, t.taken = t.refs+1, t.taken+1
 	r.mu.Unlock()
-
-	if err := r.load(ctx, t); err != nil {
-		r.release(t)
-		return nil, err
-	}
 	return t, nil
 }
 
@@ -211,10 +223,17 @@ func (r *Runtime) load(ctx context.Context, t *live) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
+	var def *Definition
+	if err == nil {
+		if def, err = r.begunWith(ctx, snap.Task); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.loaded = true
-	if err == nil {
+	if def != nil {
+		t.def = def
 		t.adopt(snap)
 		r.unpark(t)
 	}

@@ -123,6 +123,8 @@ type hive struct {
 	// also names tenants that have the swarm besides the definition's own.
 	also []string
 	opt  swarm.Options
+	// wrap, if set, stands between the runtime and the store.
+	wrap func(swarm.Store) swarm.Store
 
 	store *sqlite.Store
 	rt    *swarm.Runtime
@@ -166,7 +168,11 @@ func (h *hive) start() {
 		def.Tenant = tenant
 		defs = append(defs, def)
 	}
-	rt, err := swarm.New(ctx, st, h.agents, swarm.Closed{}, book{set}, defs, h.opt)
+	var store swarm.Store = st
+	if h.wrap != nil {
+		store = h.wrap(st)
+	}
+	rt, err := swarm.New(ctx, store, h.agents, swarm.Closed{}, book{set}, defs, h.opt)
 	if err != nil {
 		h.t.Fatal(err)
 	}

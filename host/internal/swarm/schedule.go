@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+
+	"skep/host/internal/fair"
 )
 
 // ready is a claim of one (task, agent) on a turn. It may be stale by the time
@@ -13,6 +15,34 @@ type ready struct {
 	agent string
 	tier  int
 	seq   uint64
+	seat  *seat // once it is taken
+}
+
+// seat is a slot in use.
+type seat struct {
+	schedule *schedule
+	waits    bool
+}
+
+// wait notes whether the turn waits for something other than the processor. A
+// turn that does so leaves room in the reserve. Without a seat it does nothing.
+func (s *seat) wait(is bool) {
+	if s == nil {
+		return
+	}
+	s.schedule.mu.Lock()
+	was := s.waits
+	s.waits = is
+	switch {
+	case is && !was:
+		s.schedule.waiting++
+	case was && !is:
+		s.schedule.waiting--
+	}
+	s.schedule.mu.Unlock()
+	if is && !was {
+		s.schedule.poke()
+	}
 }
 
 // readyHeap orders claims by tier, then by the time they were made.
@@ -39,53 +69,59 @@ func (h *readyHeap) Pop() any {
 // schedule decides who gets the next turn: tenants share by weight, the instances
 // of a tenant equally, and within an instance the highest tier comes first. At
 // most slots turns run at once, and at most share of them for one instance.
-// Beyond the slots there is a reserve for instances of which no turn runs, so
-// that a few which only wait cannot keep all others from running. Where there
+// Beyond the slots there is a reserve for instances of which no turn runs, as
+// large as what is held by turns that only wait, and for tenants that have less
+// than their part of the slots: neither who waits nor who floods can keep the
+// others from running. Where all compute, the next slot is free in a moment, and
+// the reserve would only be a way around the weights. Where there
 // are several tenants, one of average weight may run no more turns than would
 // still find room, and one that is heavier twice as many at most: whoever comes
 // late finds some.
 type schedule struct {
 	mu      sync.Mutex
 	slots   int // free, without the reserve; negative when that is in use
-	reserve int
+	reserve int // as many as there are slots
+	waiting int // turns that wait for something other than the processor
 	share   int
 	seq     uint64
 	quota   func(tenant string) int
 	several bool
-	tenants *fair[*fair[*readyHeap]]
+	tenants *fair.Line[*fair.Line[*readyHeap]]
 	wake    chan struct{}
 }
 
 func newSchedule(slots int, tenants tenants) *schedule {
-	instances := func() *fair[*readyHeap] {
-		return newFair(nil, func() *readyHeap { return &readyHeap{} })
+	instances := func() *fair.Line[*readyHeap] {
+		return fair.New(nil, func() *readyHeap { return &readyHeap{} })
 	}
 	return &schedule{
 		slots: slots, reserve: slots, share: max(1, slots/4),
 		quota: tenants.turns, several: len(tenants) > 1,
-		tenants: newFair(tenants.weight, instances), wake: make(chan struct{}, 1),
+		tenants: fair.New(tenants.weight, instances), wake: make(chan struct{}, 1),
 	}
 }
 
 func (s *schedule) push(t *live, agent string, tier int) {
 	s.mu.Lock()
 	s.seq++
-	tenant := s.tenants.party(t.key.Tenant)
-	instance := tenant.item.party(t.key.InstanceKey.name())
-	heap.Push(instance.item, ready{t, agent, tier, s.seq})
-	tenant.item.wait(instance)
-	s.tenants.wait(tenant)
+	tenant := s.tenants.Party(t.key.Tenant)
+	instance := tenant.Item.Party(t.key.InstanceKey.name())
+	heap.Push(instance.Item, ready{task: t, agent: agent, tier: tier, seq: s.seq})
+	tenant.Item.Wait(instance)
+	s.tenants.Wait(tenant)
 	s.mu.Unlock()
 	s.poke()
 }
 
 // done gives back the slot of a claim.
-func (s *schedule) done(key InstanceKey) {
+func (s *schedule) done(r ready) {
+	r.seat.wait(false)
+	key := r.task.key.InstanceKey
 	s.mu.Lock()
 	s.slots++
-	tenant := s.tenants.party(key.Tenant)
-	tenant.item.settle(tenant.item.party(key.name()), 0)
-	s.tenants.settle(tenant, 0)
+	tenant := s.tenants.Party(key.Tenant)
+	tenant.Item.Settle(tenant.Item.Party(key.name()), 0)
+	s.tenants.Settle(tenant, 0)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -117,42 +153,47 @@ func (s *schedule) take() (ready, bool) {
 	if s.slots <= -s.reserve {
 		return ready{}, false
 	}
-	var instance *party[*readyHeap]
-	tenant := s.tenants.next(func(t *party[*fair[*readyHeap]]) bool {
+	var instance *fair.Party[*readyHeap]
+	tenant := s.tenants.Next(func(t *fair.Party[*fair.Line[*readyHeap]]) bool {
 		if s.mayRun(t) {
-			instance = t.item.next(s.within)
+			instance = t.Item.Next(s.within(t))
 		}
 		return instance != nil
 	})
 	if tenant == nil {
 		return ready{}, false
 	}
-	r := heap.Pop(instance.item).(ready)
-	tenant.item.grant(instance, 1)
-	s.tenants.grant(tenant, 1)
-	if instance.item.Len() == 0 {
-		tenant.item.leave(instance)
+	r := heap.Pop(instance.Item).(ready)
+	tenant.Item.Grant(instance, 1)
+	s.tenants.Grant(tenant, 1)
+	if instance.Item.Len() == 0 {
+		tenant.Item.Leave(instance)
 	}
-	if len(tenant.item.line) == 0 {
-		s.tenants.leave(tenant)
+	if tenant.Item.Waiting() == 0 {
+		s.tenants.Leave(tenant)
 	}
 	s.slots--
+	r.seat = &seat{schedule: s}
 	return r, true
 }
 
 // mayRun reports whether a tenant that waits may have another turn.
-func (s *schedule) mayRun(t *party[*fair[*readyHeap]]) bool {
-	if most := s.quota(t.name); most > 0 && t.busy >= most {
+func (s *schedule) mayRun(t *fair.Party[*fair.Line[*readyHeap]]) bool {
+	if most := s.quota(t.Name); most > 0 && t.Busy() >= most {
 		return false
 	}
 	room := float64(s.slots + s.reserve)
-	return !s.several || float64(t.busy) < room*min(2, s.tenants.part(t))
+	return !s.several || float64(t.Busy()) < room*min(2, s.tenants.Part(t))
 }
 
-// within reports whether an instance may have another turn.
-func (s *schedule) within(p *party[*readyHeap]) bool {
+// within returns which instances of a tenant may have another turn.
+func (s *schedule) within(t *fair.Party[*fair.Line[*readyHeap]]) func(*fair.Party[*readyHeap]) bool {
+	most := s.share
 	if s.slots <= 0 {
-		return p.busy == 0
+		most = 0
+		if -s.slots < s.waiting || float64(t.Busy()) < float64(s.reserve)*s.tenants.Share(t) {
+			most = 1
+		}
 	}
-	return p.busy < s.share
+	return func(p *fair.Party[*readyHeap]) bool { return p.Busy() < most }
 }

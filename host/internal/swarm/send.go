@@ -69,7 +69,7 @@ func (t *Turn) reach(e *effect, target string) ([]string, *abi.Error) {
 	if err != nil {
 		return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 	}
-	local := swarm == "" || swarm == t.task.def.Name
+	local := swarm == "" || swarm == t.def.Name
 	if t.again == nil && !t.mayWrite(name, swarm) {
 		if local && name == t.userID() {
 			return nil, t.complain(e, abi.CodeInvalid, "user",
@@ -82,7 +82,7 @@ func (t *Turn) reach(e *effect, target string) ([]string, *abi.Error) {
 		return nil, t.remote(e, target, swarm)
 	}
 	if !t.knows(name) {
-		return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.task.def.Name)
+		return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.def.Name)
 	}
 	return []string{name}, nil
 }
@@ -90,7 +90,7 @@ func (t *Turn) reach(e *effect, target string) ([]string, *abi.Error) {
 // knows reports whether the swarm has an agent, or had when the call was first
 // made.
 func (t *Turn) knows(name string) bool {
-	_, ok := t.task.def.agent(name)
+	_, ok := t.def.agent(name)
 	return ok || t.again != nil
 }
 
@@ -106,7 +106,7 @@ func (t *Turn) remote(e *effect, target, swarm string) *abi.Error {
 // mayWrite checks comm_targets. A local agent may be listed bare or with its
 // own swarm's name.
 func (t *Turn) mayWrite(name, swarm string) bool {
-	own := t.task.def.Name
+	own := t.def.Name
 	forms := []string{mail.FormatAddr(name, swarm)}
 	if swarm == "" || swarm == own {
 		forms = []string{name, mail.FormatAddr(name, own)}
@@ -143,10 +143,10 @@ func (t *Turn) sendBroadcast(e *effect, args toolArgs) (string, *abi.Error) {
 
 func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
 	if len(targets) == 0 || slices.Contains(targets, mail.ReservedAll) {
-		names := t.task.def.others(t.agent.Name)
+		names := t.def.others(t.agent.Name)
 		if len(names) == 0 && t.again == nil {
 			return nil, t.complain(e, abi.CodeNotFound, "audience",
-				"error sending message: swarm %q has no other agent", t.task.def.Name)
+				"error sending message: swarm %q has no other agent", t.def.Name)
 		}
 		return names, nil
 	}
@@ -156,11 +156,11 @@ func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
 		if err != nil {
 			return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 		}
-		if swarm != "" && swarm != t.task.def.Name {
+		if swarm != "" && swarm != t.def.Name {
 			return nil, t.remote(e, target, swarm)
 		}
 		if !t.knows(name) {
-			return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.task.def.Name)
+			return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.def.Name)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)

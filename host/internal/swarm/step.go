@@ -23,6 +23,9 @@ type step struct {
 	ended, kill bool
 	// resolved are the answers this step gives to waiting posts.
 	resolved map[int64]Answer
+	posts    postsStep
+	// unread are rows that it consumes and that no turn has.
+	unread []int64
 	// cost is that of the turn this step commits; the first message the turn
 	// has sent carries it in the log.
 	cost *Usage
@@ -44,19 +47,21 @@ func (t *live) begin(now time.Time) *step {
 func (s *step) consume(row Row) {
 	s.Consume = append(s.Consume, row.N)
 	s.dropBreakpoint(row.N)
+	s.handle(row.N)
 	s.left--
-	for i := range s.Task.Posts {
-		if s.Task.Posts[i].Row == row.N {
-			s.Task.Posts[i].Consumed = true
-		}
-	}
+}
+
+// void takes a row off the queue, or out of the stash, that no turn has.
+func (s *step) void(row Row) {
+	s.Consume = append(s.Consume, row.N)
+	s.unread = append(s.unread, row.N)
 }
 
 // insert adds a row for one recipient and logs its new_message event. A row
 // for a task that no longer runs joins the stash.
 func (s *step) insert(row Row) int64 {
 	row = s.queue(row)
-	s.newMessage(map[string]any{"full_message": row.Message, "recipient": row.Agent})
+	s.newMessage(row.Message, map[string]any{"recipient": row.Agent})
 	return row.N
 }
 
@@ -73,26 +78,35 @@ func (s *step) queue(row Row) Row {
 }
 
 // newMessage logs that a message was made.
-func (s *step) newMessage(extra map[string]any) {
+func (s *step) newMessage(m mail.Message, extra map[string]any) {
 	if s.cost != nil {
 		extra["cost"] = map[string]any{
 			"fuel": s.cost.Fuel, "cpu_ms": float64(s.cost.CPU.Microseconds()) / 1e3, "host_calls": s.cost.HostCalls,
 		}
 		s.cost = nil
 	}
-	s.event("new_message", "", extra)
+	raw, err := m.AppendJSON([]byte(`{"full_message":`))
+	if err != nil { // what has come this far is valid; the log is JSON in any case
+		raw = append(raw, "null"...)
+	}
+	rest, _ := json.Marshal(extra) // of our own making
+	s.log("new_message", "", append(append(raw, ','), rest[1:]...))
 }
 
 // event logs an event. An empty description is rendered when it is read.
 func (s *step) event(name, description string, extra map[string]any) int64 {
-	s.Task.Cursor++
 	var raw json.RawMessage
 	if len(extra) > 0 {
 		// Every value is of our own making and encodes.
 		raw, _ = json.Marshal(extra)
 	}
+	return s.log(name, description, raw)
+}
+
+func (s *step) log(name, description string, extra json.RawMessage) int64 {
+	s.Task.Cursor++
 	s.Events = append(s.Events, Event{
-		Seq: s.Task.Cursor, Name: name, Time: s.now, Description: description, Extra: raw,
+		Seq: s.Task.Cursor, Name: name, Time: s.now, Description: description, Extra: extra,
 	})
 	return s.Task.Cursor
 }
@@ -108,8 +122,7 @@ func (s *step) remember(agent string, turn int64, e abi.HistoryEntry) {
 }
 
 func (s *step) rememberMessage(agent string, turn int64, m mail.Message) {
-	// A message of the typed model always encodes.
-	raw, _ := json.Marshal(m)
+	raw, _ := m.AppendJSON(nil) // what has come this far is valid
 	s.remember(agent, turn, abi.HistoryEntry{Kind: abi.KindIn, Message: raw})
 }
 
@@ -131,7 +144,7 @@ func (s *step) settle() {
 // t.mu.
 func (t *live) apply(s *step) {
 	t.exists, t.rec, t.spent = true, s.Task, Usage{}
-	t.drop(s.Consume)
+	t.drop(s.unread)
 	switch {
 	case s.Stash:
 		t.stashRunning(s.kill)
@@ -149,6 +162,7 @@ func (t *live) apply(s *step) {
 	for _, st := range s.States {
 		t.states[st.Agent] = st.State
 	}
+	t.posts.apply(s.posts)
 	for row, answer := range s.resolved {
 		for _, ch := range t.waiters[row] {
 			ch <- answer

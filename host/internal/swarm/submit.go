@@ -78,11 +78,12 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 	if first, err := r.repeated(ctx, p); first != nil || err != nil {
 		return first, err
 	}
+	acquire := r.acquire
 	if p.Task == "" {
-		p.Task = newID()
+		p.Task, acquire = newID(), r.acquireNew
 	}
 	key := TaskKey{p.Principal.Instance(p.Swarm), p.Task}
-	t, err := r.acquire(ctx, key, def)
+	t, err := acquire(ctx, key, def)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +101,7 @@ func (r *Runtime) checkPost(p *Post) (*Definition, error) {
 	if !ok {
 		return nil, refuse(ErrNotFound, "swarm '%s' not found", p.Swarm)
 	}
-	if p.Entrypoint == "" {
-		p.Entrypoint = def.Entrypoint
-	}
-	agent, ok := def.agent(p.Entrypoint)
 	switch {
-	case !ok:
-		return nil, refuse(ErrInvalid, "entrypoint '%s' is not an agent of swarm '%s'", p.Entrypoint, p.Swarm)
-	case !agent.Entrypoint:
-		return nil, refuse(ErrInvalid, "agent '%s' is not an entrypoint (enable_entrypoint is false)", p.Entrypoint)
 	case p.Task != "" && !mail.ValidTaskID(p.Task):
 		return nil, refuse(ErrInvalid, "task_id must be 1 to 256 printable characters")
 	case mail.Reserved(p.Subject):

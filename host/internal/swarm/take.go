@@ -28,6 +28,7 @@ func (r *Runtime) take(claim ready) {
 	if job == nil {
 		return
 	}
+	job.seat = claim.seat
 	r.runTurn(t, job)
 	r.kick(t)
 }
@@ -35,11 +36,13 @@ func (r *Runtime) take(claim ready) {
 // job is what a turn begins with.
 type job struct {
 	run   *run
+	def   *Definition
 	agent *Agent
 	rec   Task
 	state json.RawMessage
 	ctx   context.Context
 	watch *watch
+	seat  *seat
 }
 
 // start takes the next row of an agent, if it may have it. over says that the task has used up
@@ -61,14 +64,14 @@ func (t *live) start(name string, may func(*live, Row) bool) (j *job, over bool)
 	}
 	agent, ok := t.def.agent(name)
 	if !ok {
-		// An older definition of the swarm had this agent.
+		// The definition that the task was begun with had this agent.
 		agent = &Agent{Name: name}
 	}
 	row := heap.Pop(q).(Row)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rn := &run{row: row, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
+	rn := &run{row: row, def: t.def, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
 	t.running[name] = rn
-	return &job{run: rn, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
+	return &job{run: rn, def: t.def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
 }
 
 // countsStep reports whether a row counts towards the message limit: all but
@@ -109,6 +112,7 @@ func (r *Runtime) runTurn(t *live, j *job) {
 	stop := context.AfterFunc(r.life, func() { j.run.cancel(errShutdown) })
 	defer stop()
 	out := r.execute(ctx, turn)
+	j.seat.wait(false)
 	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
 		// The row stays in the store; the next start runs the turn again.
 		t.commit.Lock()
@@ -121,7 +125,7 @@ func (r *Runtime) runTurn(t *live, j *job) {
 
 // failTurn ends a turn that is not run.
 func (r *Runtime) failTurn(t *live, j *job, past *Past, f Failure) {
-	turn := &Turn{rt: r, task: t, agent: j.agent, run: j.run, row: j.run.row, rec: j.rec, past: past, start: r.now(), clock: newClock(r.now(), r.now)}
+	turn := &Turn{rt: r, task: t, def: j.def, agent: j.agent, run: j.run, row: j.run.row, rec: j.rec, past: past, start: r.now(), clock: newClock(r.now(), r.now)}
 	r.finish(t, j.run, turn, Outcome{Failure: &f})
 }
 
@@ -138,8 +142,8 @@ func (r *Runtime) execute(ctx context.Context, turn *Turn) (out Outcome) {
 }
 
 func (r *Runtime) prepare(t *live, j *job, past *Past) (*Turn, error) {
-	if _, ok := t.def.agent(j.agent.Name); !ok {
-		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", j.agent.Name, t.def.Name)
+	if _, ok := j.def.agent(j.agent.Name); !ok {
+		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", j.agent.Name, j.def.Name)
 	}
 	if past != nil {
 		return r.oldTurn(t, j, past)

@@ -28,13 +28,16 @@ func (s State) Ended() bool { return s != StateRunning && s != StatePaused }
 // Task is the record of a task as the store keeps it: everything that is not
 // a list that grows without bound.
 type Task struct {
-	Key          TaskKey   `json:"key"`
-	Owner        string    `json:"owner"`
-	Contributors []string  `json:"contributors"`
-	Entrypoint   string    `json:"entrypoint"`
-	State        State     `json:"state"`
-	Created      time.Time `json:"created"`
-	Updated      time.Time `json:"updated"`
+	Key          TaskKey  `json:"key"`
+	Owner        string   `json:"owner"`
+	Contributors []string `json:"contributors"`
+	Entrypoint   string   `json:"entrypoint"`
+	// Definition is the digest of the definition that the task goes by until it
+	// ends; empty for one that has none.
+	Definition string    `json:"definition,omitempty"`
+	State      State     `json:"state"`
+	Created    time.Time `json:"created"`
+	Updated    time.Time `json:"updated"`
 	// Deadline ends a running task; zero means none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Timeout is what a reopening post sets Deadline from.
@@ -52,8 +55,6 @@ type Task struct {
 	Nonce []byte `json:"nonce"`
 	// History counts the entries of each agent's history.
 	History map[string]int64 `json:"history,omitempty"`
-	// Posts are submissions that have no answer yet.
-	Posts []Pending `json:"posts,omitempty"`
 	// Requests are agents' requests that have no response yet.
 	Requests []OpenRequest `json:"requests,omitempty"`
 	Usage    Usage         `json:"usage"`
@@ -61,14 +62,6 @@ type Task struct {
 	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
-}
-
-// Pending is one submission that still waits for its answer.
-type Pending struct {
-	Row      int64  `json:"row"`
-	Door     string `json:"door"`
-	Key      string `json:"key"`
-	Consumed bool   `json:"consumed,omitempty"`
 }
 
 // OpenRequest is a request one local agent made of another.
@@ -104,7 +97,6 @@ func (u Usage) Add(v Usage) Usage {
 func (t Task) clone() Task {
 	t.Contributors = slices.Clone(t.Contributors)
 	t.History = maps.Clone(t.History)
-	t.Posts = slices.Clone(t.Posts)
 	t.Requests = slices.Clone(t.Requests)
 	t.Breakpoints = slices.Clone(t.Breakpoints)
 	return t

@@ -35,8 +35,8 @@ func TestMinimalCompletion(t *testing.T) {
 	if snap.Task.Owner != "user:alice@hive" || !slices.Equal(snap.Task.Contributors, []string{"user:alice@hive"}) {
 		t.Errorf("owner %q, contributors %q", snap.Task.Owner, snap.Task.Contributors)
 	}
-	if len(snap.Rows) != 0 || len(snap.Task.Posts) != 0 {
-		t.Errorf("left over: rows %v, posts %v", snap.Rows, snap.Task.Posts)
+	if len(snap.Rows) != 0 || len(snap.Posts) != 0 {
+		t.Errorf("left over: rows %v, posts %v", snap.Rows, snap.Posts)
 	}
 }
 

@@ -41,8 +41,8 @@ func (t *Turn) SetTimer(after time.Duration, body string) (id string, fault *abi
 	}
 	at := t.clock.tick()
 	m := compose(mail.Response, envelope{
-		task: t.task.key.Task, swarm: t.task.def.Name, id: t.newID(), payloadID: t.newID(), at: at,
-		sender:     mail.Address{Type: mail.System, Name: t.task.def.Name},
+		task: t.task.key.Task, swarm: t.def.Name, id: t.newID(), payloadID: t.newID(), at: at,
+		sender:     mail.Address{Type: mail.System, Name: t.def.Name},
 		recipients: []mail.Address{{Type: mail.Agent, Name: t.agent.Name}},
 		subject:    mail.SubjectTimer, body: body,
 	})
@@ -101,7 +101,7 @@ func (s *step) stageTimers(t *Turn) {
 		if !ok {
 			continue
 		}
-		s.Consume = append(s.Consume, row.N)
+		s.void(row)
 		if !row.Stash || s.Unstash {
 			s.left--
 		}

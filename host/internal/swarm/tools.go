@@ -246,7 +246,7 @@ func (t *Turn) compose(kind mail.Type, payloadID string, to []mail.Address, subj
 		payloadID = t.newID()
 	}
 	return compose(kind, envelope{
-		task: t.task.key.Task, swarm: t.task.def.Name, id: id, payloadID: payloadID, at: t.clock.Now(),
+		task: t.task.key.Task, swarm: t.def.Name, id: id, payloadID: payloadID, at: t.clock.Now(),
 		sender: mail.Address{Type: mail.Agent, Name: t.agent.Name}, recipients: to, subject: subject, body: body,
 	})
 }
@@ -262,7 +262,7 @@ func checkSize(body string) *abi.Error {
 func (t *Turn) id() string { return fmt.Sprintf("%s/%d", t.task.key.Task, t.row.N) }
 
 func (t *Turn) granted(tool string) bool {
-	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.agent), func(x abi.Tool) bool { return x.Name == tool })
+	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.agent).tools, func(x abi.Tool) bool { return x.Name == tool })
 }
 
 // whyNot names the line of the swarm's file that would give an agent a tool.

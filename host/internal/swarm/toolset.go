@@ -2,20 +2,42 @@ package swarm
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"skep/abi"
 	"skep/spec/mail"
 )
 
-// toolset returns the tools an agent is given, with the schemas that its
-// calls are checked against. The result is shared, also by tenants whose swarms
-// have the agent in common, and must not be changed.
-func (r *Runtime) toolset(a *Agent) []abi.Tool { return r.toolsets[a] }
+// toolset is the tools an agent is given, with the schemas that its calls are
+// checked against, and their JSON.
+type toolset struct {
+	tools   []abi.Tool
+	encoded json.RawMessage
+}
 
-// buildToolset picks an agent's tools out of the book: sending needs somebody
+// toolset returns an agent's tools. The result is shared, also by tenants whose
+// swarms have the agent in common, and must not be changed. An agent that no
+// definition has any more is given none.
+func (r *Runtime) toolset(a *Agent) *toolset {
+	if a.tools != nil {
+		return a.tools
+	}
+	return &toolset{encoded: json.RawMessage("[]")}
+}
+
+func newToolset(book, actions []abi.Tool, a *Agent) (*toolset, error) {
+	s := &toolset{tools: orEmpty(pickTools(book, actions, a))}
+	var err error
+	if s.encoded, err = json.Marshal(s.tools); err != nil {
+		return nil, fmt.Errorf("tools of agent %q: %w", a.Name, err)
+	}
+	return s, nil
+}
+
+// pickTools picks an agent's tools out of the book: sending needs somebody
 // to send to, interrupts, broadcasts and completion are for supervisors.
-func buildToolset(book, actions []abi.Tool, a *Agent) []abi.Tool {
+func pickTools(book, actions []abi.Tool, a *Agent) []abi.Tool {
 	var tools []abi.Tool
 	for _, tool := range book {
 		if slices.Contains(a.Exclude, tool.Name) {

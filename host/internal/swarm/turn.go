@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -22,8 +21,10 @@ import (
 // mail calls are staged and become visible with the turn's commit. A turn is
 // used by one goroutine at a time.
 type Turn struct {
-	rt    *Runtime
-	task  *live
+	rt   *Runtime
+	task *live
+	// def is what the turn's task went by when the turn began.
+	def   *Definition
 	agent *Agent
 	run   *run
 	row   Row
@@ -32,6 +33,7 @@ type Turn struct {
 	start time.Time
 	clock *Clock
 	watch *watch
+	seat  *seat
 	seed  [32]byte
 	ids   *rand.ChaCha8
 	input []byte
@@ -66,6 +68,9 @@ func (t *Turn) Key() TaskKey { return t.task.key }
 // Number is the number of the row the turn handles.
 func (t *Turn) Number() int64 { return t.row.N }
 
+// Definition is the digest of the definition that the turn goes by.
+func (t *Turn) Definition() string { return t.def.Digest }
+
 // Agent is the agent whose turn it is. It must not be changed.
 func (t *Turn) Agent() *Agent { return t.agent }
 
@@ -79,7 +84,7 @@ func (t *Turn) Seed() [32]byte { return t.seed }
 func (t *Turn) Clock() *Clock { return t.clock }
 
 // CPU is the turn's claim on the processor.
-func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey, t.watch} }
+func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey, t.watch, t.seat} }
 
 // Now is the host's real time, for op clock.now.
 func (t *Turn) Now() time.Time { return t.rt.now() }
@@ -137,7 +142,7 @@ func (r *Runtime) oldTurn(t *live, j *job, past *Past) (*Turn, error) {
 func (r *Runtime) bareTurn(t *live, j *job, start time.Time) *Turn {
 	row := j.run.row
 	return &Turn{
-		rt: r, task: t, agent: j.agent, run: j.run, row: row, rec: j.rec, watch: j.watch,
+		rt: r, task: t, def: j.def, agent: j.agent, run: j.run, row: row, rec: j.rec, watch: j.watch, seat: j.seat,
 		start: start, clock: newClock(start, r.now),
 		seed: derive(r.secret, j.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(derive(r.secret, j.rec, row.N, "host")),
@@ -157,34 +162,6 @@ func derive(secret []byte, rec Task, n int64, label string) (out [32]byte) {
 	fmt.Fprintf(mac, "%s\x1f%x\x1f%d\x1f%s", rec.Key, rec.Nonce, n, label)
 	mac.Sum(out[:0])
 	return out
-}
-
-func (t *Turn) encode(state json.RawMessage, tail []abi.HistoryEntry) ([]byte, error) {
-	if tail == nil {
-		tail = []abi.HistoryEntry{}
-	}
-	message, err := json.Marshal(t.row.Message)
-	if err != nil {
-		return nil, fmt.Errorf("encode message %s: %w", t.row.Message.ID, err)
-	}
-	limits := t.agent.Limits
-	return json.Marshal(abi.TurnInput{
-		V: abi.Version, Turn: t.row.N,
-		Task: abi.Task{
-			ID: t.rec.Key.Task, Owner: t.rec.Owner, Contributors: t.rec.Contributors,
-			Completed: t.rec.State != StateRunning,
-		},
-		Agent: abi.Agent{
-			Address: t.agent.Name, Swarm: t.task.def.Name, Instance: t.rec.Key.Instance,
-			CommTargets: orEmpty(t.agent.Targets), CanCompleteTasks: t.agent.CanComplete,
-		},
-		Tools: t.rt.toolset(t.agent), Message: message, Priority: t.row.Tier,
-		History: abi.History{Count: t.rec.History[t.agent.Name], Tail: tail},
-		State:   state, Params: t.agent.Params,
-		DeadlineMS: t.wall().Milliseconds(),
-		Budget:     abi.Budget{Fuel: limits.Fuel, HostCalls: limits.HostCalls, OutputBytes: limits.Output},
-		Trace:      t.row.Trace,
-	})
 }
 
 // wall is the longest the turn may take.
@@ -214,7 +191,7 @@ func (t *Turn) releaseLogs(n int) {
 			level = slog.LevelInfo
 		}
 		attrs := []slog.Attr{
-			slog.String("tenant", t.task.key.Tenant), slog.String("swarm", t.task.def.Name), slog.String("agent", t.agent.Name),
+			slog.String("tenant", t.task.key.Tenant), slog.String("swarm", t.def.Name), slog.String("agent", t.agent.Name),
 			slog.String("task_id", t.task.key.Task), slog.Int64("turn", t.row.N),
 		}
 		if len(l.Fields) > 0 {
@@ -222,11 +199,4 @@ func (t *Turn) releaseLogs(n int) {
 		}
 		t.rt.log.LogAttrs(context.Background(), level, l.Message, attrs...)
 	}
-}
-
-func orEmpty(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }

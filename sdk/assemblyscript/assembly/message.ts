@@ -60,4 +60,12 @@ export class Message {
   get fromUser(): bool {
     return this.sender.kind == "user" || this.sender.kind == "admin";
   }
+
+  /**
+   * Reports whether a timer of this agent has brought the message. Its id is the
+   * timer's, its body what the timer was set with.
+   */
+  get fromTimer(): bool {
+    return this.fromSystem && this.subject == "::timer::";
+  }
 }

@@ -1,8 +1,10 @@
 import * as host from "./host";
 import { Code, Emitted, Op } from "./names";
 import { Failure } from "./failure";
+import { FetchRequest, FetchResponse } from "./fetch";
 import { Entry, Page } from "./history";
 import { Json } from "./json";
+import { Kv } from "./kv";
 import { Message } from "./message";
 import { Pending, waitAll, waitAny } from "./pending";
 
@@ -185,6 +187,53 @@ export class Turn {
    */
   waitAll(ops: Pending[], timeoutMs: i32 = -1): Failure | null {
     return waitAll(ops, timeoutMs);
+  }
+
+  // ---- What lasts beyond the turn, and HTTP
+
+  /** The values of a Scope. It calls nothing. */
+  kv(scope: string): Kv {
+    return new Kv(this, scope);
+  }
+
+  /**
+   * Has the host send this agent a message of this task after 1 ms to 30 days by the
+   * turn's clock; its fromTimer tells. Returns the timer's id. It counts only if the
+   * turn ends well, and then survives restarts. While a timer is pending, awaitMessage
+   * succeeds. A task has at most 16 pending; one more is LIMIT.
+   */
+  setTimer(afterMs: i64, body: string): string | null {
+    const answer = this.call(Op.TIMER_SET, Json.object().set("after", Json.integer(afterMs)).put("body", body).text);
+    return answer === null ? null : answer.getString("id");
+  }
+
+  /**
+   * Ends a timer that this agent has set in this task, as long as the turn on its
+   * message has not begun; else it is NOT_FOUND. It counts only if the turn ends well.
+   */
+  cancelTimer(id: string): Failure | null {
+    this.call(Op.TIMER_CANCEL, Json.object().put("id", id).text);
+    return host.failure;
+  }
+
+  /**
+   * Makes an HTTP request and waits for its answer. After 60 s, or what the operator's
+   * [limits.http] says, it is DEADLINE. It goes where the operator's grants lead, as in allow = { http = ["https://api.example.com"] },
+   * else it is DENIED. The host adds the secrets that are bound to the origin.
+   * UNAVAILABLE means that no answer came; the request may have arrived.
+   */
+  fetch(request: FetchRequest): FetchResponse | null {
+    const answer = this.call(Op.HTTP_FETCH, request.encode().text);
+    return answer === null ? null : new FetchResponse(answer);
+  }
+
+  /**
+   * Reports whether the host adds a secret to this agent's requests, by the name it has
+   * in the operator's file. The agent never sees its value.
+   */
+  secretExists(name: string): bool {
+    const answer = this.call(Op.SECRET_EXISTS, Json.object().put("name", name).text);
+    return answer !== null && answer.get("exists").asBoolean();
   }
 
   // ---- What whoever follows the task sees at once; the result is of Emitted

@@ -6,9 +6,10 @@ export { skep_abi_v1, skep_action, skep_describe, skep_turn, skep_warm } from ".
 
 /** Tells what became of one page. */
 function line(p: skep.Pending): string {
-  const page = p.json(), failed = p.failure;
-  if (page === null) return failed === null ? "" : failed.toString();
-  return `${page.get("status").asInteger()}, ${String.UTF8.byteLength(page.getString("body"))} bytes`;
+  const answer = p.json(), failed = p.failure;
+  if (answer === null) return failed === null ? "" : failed.toString();
+  const page = new skep.FetchResponse(answer);
+  return `${page.status}, ${page.bytes().byteLength} bytes`;
 }
 
 class Gather extends skep.Agent {
@@ -16,7 +17,7 @@ class Gather extends skep.Agent {
     const urls = t.message.body.split(" ").filter((url) => url != "");
     const asks: skep.Pending[] = [], lines: string[] = [];
     for (let i = 0; i < urls.length; i++) {
-      asks.push(t.submit(skep.Op.HTTP_FETCH, skep.Json.object().put("method", "GET").put("url", urls[i]).text));
+      asks.push(t.submit(skep.Op.HTTP_FETCH, new skep.FetchRequest(urls[i]).encode().text));
       lines.push(`${urls[i]}: no answer`);
     }
     for (let done = 1; ; done++) {

@@ -8,6 +8,10 @@
 
 import { readFile } from "node:fs/promises";
 
+import { Refusal, unnamed, World } from "./world.mjs";
+
+export { Refusal, World };
+
 /** Why the host refuses a call; the position is the number. */
 export const codes = [
   "OK", "INVALID", "DENIED", "NOT_FOUND", "UNAVAILABLE", "DEADLINE", "CANCELLED", "LIMIT", "CONFLICT", "UPSTREAM",
@@ -21,20 +25,11 @@ const tools = [
   "await_message", "help", "task_complete",
 ];
 
-const started = "2026-01-01T12:00:00.000000+00:00";
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 /** Reads a module, once for any number of turns. */
 export async function load(file) {
   return WebAssembly.compile(await readFile(file));
-}
-
-/** What an answer function throws to refuse an op. */
-export class Refusal extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /**
@@ -51,20 +46,27 @@ export class Stream {
 
 class Abort extends Error {}
 
+/** A time as a host writes it. */
+function timestamp(ns) {
+  const micro = (ns / 1000n % 1000000n).toString().padStart(6, "0");
+  return `${new Date(Number(ns / 1000000n)).toISOString().slice(0, 19)}.${micro}+00:00`;
+}
+
 /** The turn's input as a host writes it. */
-function encodeTurn(input) {
+function encodeTurn(input, now) {
+  const task = input.task ?? unnamed.task;
   return {
     v: 1, turn: 1, priority: 4,
-    task: { id: "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90", owner: "user:test@test", contributors: [], completed: false },
+    task: { id: task, owner: "user:test@test", contributors: [], completed: false },
     agent: {
       address: "agent", swarm: "test", instance: "user:test@test",
       comm_targets: input.commTargets ?? [], can_complete_tasks: input.canComplete ?? true,
     },
     tools: tools.map((name) => ({ name, description: "", parameters: {} })),
     message: {
-      id: "8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11", timestamp: started, msg_type: input.type ?? "request",
+      id: input.id ?? "8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11", timestamp: timestamp(now), msg_type: input.type ?? "request",
       message: {
-        task_id: "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90", request_id: "0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21",
+        task_id: task, request_id: "0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21",
         sender: { address_type: input.senderType ?? "user", address: input.sender ?? "test" },
         recipient: { address_type: "agent", address: "agent" },
         subject: input.subject ?? "New Message", body: input.body ?? "",
@@ -83,16 +85,15 @@ class Host {
   emits = [];
   mail = [];
   logs = [];
-  now = BigInt(Date.parse(started)) * 1000000n;
   #made = 0;
   #ended = false;
   #why = "";
   #off = false;
   #open = new Map();
 
-  constructor(module, input, answer) {
+  constructor(module, input, { now, visit, answer } = {}) {
     this.input = encoder.encode(JSON.stringify(input));
-    this.answer = answer;
+    Object.assign(this, { now: now ?? new World().now, visit, answer });
     this.instance = new WebAssembly.Instance(module, { skep_v1: this.#imports(), wasi_snapshot_preview1: this.#wasi() });
     this.exports = this.instance.exports;
   }
@@ -139,10 +140,10 @@ class Host {
   }
 
   /** Keeps why the host refused, and gives minus the code. */
-  #fault(code, message, call) {
+  #fault(code, message, call, reason) {
     if (call) call.refused = code;
     if (call && code === "CANCELLED") this.#off = true;
-    this.#why = JSON.stringify({ code, message });
+    this.#why = JSON.stringify({ code, message, ...(reason && { reason }) });
     return -codes.indexOf(code);
   }
 
@@ -163,7 +164,7 @@ class Host {
       return { call, error, pieces, ready: this.now + BigInt(after) * 1000000n };
     } catch (e) {
       if (!(e instanceof Refusal)) throw e;
-      return this.#fault(e.code, e.message, call);
+      return this.#fault(e.code, e.message, call, e.reason);
     }
   }
 
@@ -241,7 +242,7 @@ class Host {
         this.emits.push(request);
         return { status: "ok" };
       case ops.clock:
-        return { time: started };
+        return { time: timestamp(this.now) };
       case ops.random:
         return { value: (++this.#made).toString(16).padStart(32, "0") };
       case ops.history:
@@ -249,7 +250,9 @@ class Host {
       case ops.mail:
         return this.#tool(request);
     }
-    throw new Refusal("UNSUPPORTED", `this host has no op ${op}`);
+    const said = this.visit?.reply(op, request, this.now);
+    if (said === undefined) throw new Refusal("UNSUPPORTED", `this host has no op ${op}`);
+    return said;
   }
 
   /** Records a MAIL tool call, and refuses what a turn may no longer do. */
@@ -275,22 +278,27 @@ class Host {
 }
 
 /**
- * Runs one turn. Input: type, senderType, sender, subject, body, state, params,
- * history, commTargets, canComplete, and answer(op, request), which is asked first:
+ * Runs one turn. Input: type, senderType, sender, subject, body, id, task, state, params,
+ * history, commTargets, canComplete, world (what this turn shares with others: a World;
+ * without one nothing is granted), and answer(op, request), which is asked first:
  * it returns an answer or a Stream, throws a Refusal, or returns nothing to leave the
  * op to the default. A code of CANCELLED calls the turn off: from then on the host
  * refuses as a real one does. The outcome has error (null when the turn would be
  * committed), mail, emits, logs, notes, calls and the state a later turn sees.
  */
 export function turn(module, input = {}) {
-  const host = new Host(module, encodeTurn(input), input.answer);
+  const world = input.world ?? new World(), { now } = world;
+  const visit = world.visit(input.task ?? unnamed.task, input.senderType === "system");
+  const host = new Host(module, encodeTurn(input, now), { now, visit, answer: input.answer });
   const { status, aborted } = host.run("skep_turn", host.input.length);
   const out = {
     error: null, mail: host.mail, emits: host.emits, logs: host.logs, calls: host.calls, notes: [], state: input.state ?? null, end: host.now,
   };
+  world.now = host.now;
   if (aborted) return { ...out, error: { code: "INTERNAL", message: aborted } };
   const result = host.output === "" ? {} : JSON.parse(host.output);
   if (status !== 0) return { ...out, error: result };
+  world.commit(visit, host.mail.some((m) => m.tool === "task_complete"));
   return { ...out, notes: result.notes ?? [], state: "state" in result ? result.state : out.state };
 }
 

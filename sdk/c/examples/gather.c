@@ -29,11 +29,7 @@ static size_t split(skep_text body) {
 }
 
 static skep_pending fetch(skep_text url) {
-  skep_buf b = {0};
-  skep_put(&b, SKEP("{\"method\":\"GET\""));
-  skep_member(&b, "url", url);
-  skep_put_char(&b, '}');
-  return skep_submit(SKEP_OP_HTTP_FETCH, skep_written(&b));
+  return skep_submit(SKEP_OP_HTTP_FETCH, skep_fetch_json((skep_fetch_request){.url = url}));
 }
 
 /* line tells what became of one page. */
@@ -44,9 +40,10 @@ static void line(skep_buf *b, skep_pending *p) {
     skep_put(b, SKEP_CAT(skep_code_name(code), SKEP(": "), skep_last_error().message));
     return;
   }
-  skep_put_int(b, skep_int(skep_at(answer, "status")));
+  skep_fetch_response page = skep_fetched(answer);
+  skep_put_int(b, page.status);
   skep_put(b, SKEP(", "));
-  skep_put_int(b, (int64_t)skep_str(answer, "body").len);
+  skep_put_int(b, (int64_t)page.body.len);
   skep_put(b, SKEP(" bytes"));
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	skep "skep/sdk/go"
@@ -30,13 +31,23 @@ type host struct {
 	last   []byte // the body of the last error
 	open   map[int32]*stream
 	opened int32
+
+	// What the turn leaves to its world if it ends well.
+	world     *World
+	staged    map[space]map[string]*string // nil deletes
+	timers    []Timer
+	cancelled []string
 }
 
 var _ link.Host = (*host)(nil)
 
 func newHost(in Input) *host {
 	fill(&in)
-	h := &host{in: in, now: in.Start, state: mustJSON(in.State), open: map[int32]*stream{}}
+	in.World.begin(&in.Message)
+	h := &host{
+		in: in, now: in.Start, state: mustJSON(in.State), open: map[int32]*stream{},
+		world: in.World, staged: map[space]map[string]*string{},
+	}
 	turn := abi.TurnInput{
 		V: abi.Version, Turn: 1, Priority: 4, DeadlineMS: 600_000,
 		Task: abi.Task{ID: in.Message.Task, Owner: "user:test@test", Contributors: []string{}},
@@ -55,17 +66,24 @@ func newHost(in Input) *host {
 	return h
 }
 
+// What an input has that does not say otherwise.
+const (
+	defaultAgent = "agent"
+	defaultTask  = "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90"
+)
+
 func fill(in *Input) {
 	m := &in.Message
-	in.Agent = cmp.Or(in.Agent, "agent")
-	if in.Start.IsZero() {
-		in.Start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	in.Agent = cmp.Or(in.Agent, defaultAgent)
+	if in.World == nil {
+		in.World = &World{}
 	}
+	in.Start = cmp.Or(in.Start, in.World.Now, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	if m.Time.IsZero() {
 		m.Time = in.Start
 	}
 	m.ID = cmp.Or(m.ID, "8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11")
-	m.Task = cmp.Or(m.Task, "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90")
+	m.Task = cmp.Or(m.Task, defaultTask)
 	m.RefID = cmp.Or(m.RefID, "0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21")
 	m.Type = cmp.Or(m.Type, skep.TypeRequest)
 	m.Sender.Type = cmp.Or(m.Sender.Type, skep.AddressUser)
@@ -159,7 +177,41 @@ func (h *host) answer(op skep.Op, req json.RawMessage) (any, error) {
 	case skep.OpHistory:
 		return abi.HistoryResponse{Entries: []abi.HistoryEntry{}}, nil
 	}
-	return nil, skep.Errorf(skep.Unsupported, "this host has no %s", op)
+	return h.worldly(op, req)
+}
+
+// worldly answers the ops that reach beyond the turn.
+func (h *host) worldly(op skep.Op, req json.RawMessage) (any, error) {
+	known := map[skep.Op]func(json.RawMessage) (any, error){
+		skep.OpKVGet: h.kvGet, skep.OpKVPut: h.kvPut, skep.OpKVDelete: h.kvDelete, skep.OpKVList: h.kvList, skep.OpKVCas: h.kvCas,
+		skep.OpTimerSet: h.timerSet, skep.OpTimerCancel: h.timerCancel,
+		skep.OpHTTPFetch: h.fetch, skep.OpSecretExists: h.secretExists,
+	}
+	answer, ok := known[op]
+	switch {
+	case !ok:
+		return nil, skep.Errorf(skep.Unsupported, "this host has no %s", op)
+	case len(req) > maxRequest:
+		return nil, because(skep.Limit, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
+	}
+	return answer(req)
+}
+
+// strict decodes a request as a host does: it has no members but the known ones.
+func strict(req json.RawMessage, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(req))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return because(skep.Invalid, "json", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// because is an error with a reason.
+func because(code skep.Code, reason, format string, args ...any) *skep.Error {
+	e := skep.Errorf(code, format, args...)
+	e.Reason = reason
+	return e
 }
 
 func (h *host) log(req json.RawMessage) (any, error) {

@@ -30,8 +30,11 @@ type Input struct {
 	State   any
 	Params  any
 	History []skep.Entry
-	// Start is the turn's clock at the start.
+	// Start is the turn's clock at the start; zero is [World.Now].
 	Start time.Time
+	// World is what this turn shares with others: values, timers, the clock, what
+	// is granted. Nil is one of its own that grants nothing.
+	World *World
 	// Answer, if set, is asked first. It returns the op's answer as JSON or a
 	// [Stream], an error (a *skep.Error reaches the agent as it is), or nil and
 	// nil to leave the op to the default. An answer of skep.Cancelled calls the
@@ -91,6 +94,7 @@ type Outcome struct {
 func Run(a skep.Agent, in Input) Outcome {
 	h := newHost(in)
 	status := abi.Status(skep.Drive(h, a))
+	h.world.Now = h.now
 	out := Outcome{Calls: h.calls, Mail: h.mail, Emits: h.emits, Logs: h.logs, State: h.state, End: h.now}
 	if status != abi.StatusOK {
 		out.Err = failure(status, h.output)
@@ -103,6 +107,7 @@ func Run(a skep.Agent, in Input) Outcome {
 			return out
 		}
 	}
+	h.world.commit(h)
 	out.Notes = result.Notes
 	if result.State != nil {
 		out.State = result.State

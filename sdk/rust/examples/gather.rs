@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use skep::{Agent, Code, Descriptor, Error, Json, Op, Pending, Request, Turn};
+use skep::{Agent, Code, Descriptor, Error, FetchRequest, FetchResponse, Json, Op, Pending, Request, Turn};
 
 struct Gather;
 
@@ -11,7 +11,7 @@ impl Agent for Gather {
     fn turn(&self, t: &mut Turn) -> Result<(), Error> {
         let body = t.message.body.clone();
         let urls: Vec<&str> = body.split_whitespace().collect();
-        let get = |url: &&str| Json::object([("method", Json::from("GET")), ("url", Json::from(*url))]);
+        let get = |url: &&str| Json::from(&FetchRequest::get(url));
         let mut asks: Vec<Pending> = urls.iter().map(|url| t.submit(Op::HTTP_FETCH, Some(&get(url)))).collect();
         let mut lines = vec![String::from("no answer"); urls.len()];
         let mut done = 0;
@@ -35,8 +35,8 @@ impl Agent for Gather {
 
 /// Tells what became of one page.
 fn line(p: &mut Pending) -> String {
-    match p.json() {
-        Ok(page) => format!("{}, {} bytes", page.get("status").as_i64(), page.get_str("body").len()),
+    match p.json().map(|answer| FetchResponse::from(&answer)) {
+        Ok(page) => format!("{}, {} bytes", page.status, page.body.len()),
         Err(e) => e.to_string(),
     }
 }

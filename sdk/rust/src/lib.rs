@@ -20,15 +20,18 @@
 //! turn runs in a fresh copy of the module's memory: statics do not last. What
 //! must last goes into the turn's state, see [`Turn::set_state`].
 
+mod base64;
 mod code;
 mod descriptor;
 mod emit;
 mod error;
+mod fetch;
 #[doc(hidden)]
 pub mod guest;
 mod history;
 mod host;
 mod json;
+mod kv;
 mod message;
 mod op;
 mod pending;
@@ -36,19 +39,27 @@ mod stream;
 #[cfg(target_arch = "wasm32")]
 pub mod sys;
 pub mod testing;
+mod timer;
 mod tool;
 mod turn;
+mod visit;
+#[cfg(test)]
+mod visit_test;
+mod world;
 
 pub use code::Code;
 pub use descriptor::{ActionInfo, AgentInfo, Capability, Descriptor, Request};
 pub use emit::Emitted;
 pub use error::Error;
+pub use fetch::{FetchRequest, FetchResponse};
 pub use history::{Entry, Kind};
 pub use host::Host;
 pub use json::Json;
+pub use kv::{Kv, Scope};
 pub use message::{Address, Message, BROADCAST, BROADCAST_COMPLETE, INTERRUPT, REQUEST, RESPONSE};
 pub use op::Op;
 pub use pending::Pending;
+pub use timer::SUBJECT_TIMER;
 pub use tool::Reply;
 pub use turn::{Budget, Identity, Task, Tool, Turn};
 

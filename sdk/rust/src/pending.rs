@@ -219,7 +219,7 @@ mod tests {
                 let answer = asks[i].json();
                 order.push(answer.map_or_else(|e| e.code.to_string(), |v| v.as_str()));
             }
-            assert_eq!(order, ["UNSUPPORTED", "fast", "UPSTREAM", "slow"]);
+            assert_eq!(order, ["INVALID", "fast", "UPSTREAM", "slow"]);
             Ok(())
         });
         assert!(out.calls[0].submitted && !out.calls[0].closed);

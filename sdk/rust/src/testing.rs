@@ -19,7 +19,11 @@
 use std::time::Duration;
 
 use crate::stream::{called_off, Answering, Flight};
+use crate::visit::Visit;
+use crate::world::{timestamp, AGENT, TASK};
 use crate::{guest, Address, Agent, Code, Descriptor, Entry, Error, Host, Json, Message, Op, ABI, REQUEST};
+
+pub use crate::world::{Timer, World};
 
 /// Replaces what the pretended host says: an answer, a refusal, or None to leave
 /// the op to the default.
@@ -59,6 +63,8 @@ pub struct Input {
     pub answer: Option<Answer>,
     /// Is asked even before that.
     pub streams: Option<Streams>,
+    /// What this turn shares with others: values, timers, the clock, what is granted.
+    pub world: World,
 }
 
 impl Input {
@@ -124,6 +130,7 @@ pub fn run(agent: &impl Agent, input: Input) -> Outcome {
     let status = guest::drive(agent, &mut host);
     let mut out = host.out;
     out.end = host.now;
+    host.visit.end(host.now, status == 0, out.mail.iter().any(|m| m.tool == "task_complete"));
     let result = Json::parse_bytes(&host.output).unwrap_or_default();
     if status != 0 {
         let code = Code::named(&result.get_str("code")).unwrap_or(Code::INTERNAL);
@@ -159,13 +166,13 @@ pub fn describe(d: &Descriptor) -> Json {
 
 /// What the pretended clock begins with: 2026-01-01T12:00:00Z.
 const START: u64 = 1_767_268_800_000_000_000;
-const START_TEXT: &str = "2026-01-01T12:00:00.000000+00:00";
 
 /// Pretends to be skep for one turn.
 struct Pretended {
     answer: Option<Answer>,
     streams: Option<Streams>,
     flight: Flight,
+    visit: Visit,
     cannot_complete: bool,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -178,8 +185,10 @@ struct Pretended {
 
 impl Pretended {
     fn new(mut input: Input) -> Pretended {
-        fill(&mut input);
+        let now = input.world.now().max(START);
+        fill(&mut input, now);
         Pretended {
+            visit: Visit::new(&input.world, &input.agent, &input.message),
             input: encode(&input).to_string().into_bytes(),
             answer: input.answer,
             streams: input.streams,
@@ -188,7 +197,7 @@ impl Pretended {
             output: Vec::new(),
             last: Vec::new(),
             out: Outcome { state: input.state, ..Default::default() },
-            now: START,
+            now,
             made: 0,
             ended: false,
         }
@@ -205,13 +214,16 @@ impl Pretended {
                 Ok(Json::parse("{}")?)
             }
             Op::EMIT => self.emit(request),
-            Op::CLOCK_NOW => Ok(Json::object([("time", Json::from(START_TEXT))])),
+            Op::CLOCK_NOW => Ok(Json::object([("time", Json::from(timestamp(self.now)))])),
             Op::HISTORY => Ok(Json::object([("entries", Json::array([]))])),
             Op::RANDOM => {
                 self.made += 1;
                 Ok(Json::object([("value", Json::from(format!("{:032x}", self.made)))]))
             }
-            _ => Err(Error::new(Code::UNSUPPORTED, format!("this host has no {op}"))),
+            _ => match self.visit.reply(self.now, op, request) {
+                Some(said) => said,
+                None => Err(Error::new(Code::UNSUPPORTED, format!("this host has no {op}"))),
+            },
         }
     }
 
@@ -348,18 +360,18 @@ const TOOLS: [&str; 9] = [
     "await_message", "help", "task_complete",
 ];
 
-fn fill(input: &mut Input) {
+fn fill(input: &mut Input, now: u64) {
     let set = |s: &mut String, otherwise: &str| {
         if s.is_empty() {
             *s = otherwise.into();
         }
     };
     let m = &mut input.message;
-    set(&mut input.agent, "agent");
+    set(&mut input.agent, AGENT);
     set(&mut m.id, "8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11");
-    set(&mut m.time, START_TEXT);
+    set(&mut m.time, &timestamp(now));
     set(&mut m.kind, REQUEST);
-    set(&mut m.task, "5b0c1b0a-52a3-4f5e-8f64-3d1e9a7c2e90");
+    set(&mut m.task, TASK);
     set(&mut m.ref_id, "0f3a7a34-9d0e-4f0c-9a55-6a6a0a3b8f21");
     set(&mut m.subject, "New Message");
     set(&mut m.sender.kind, "user");

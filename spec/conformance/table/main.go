@@ -1,6 +1,7 @@
 // Command table owns spec/CONFORMANCE.md: which statement of MAIL 1.3 is tested by
-// which test, and how it went. It must not know what a statement means; they are
-// data in statements.json.
+// which test, and how it went, and who may call which endpoint. It must not know
+// what a statement means; they are data in statements.json, endpoints in
+// spec/openapi.yaml.
 //
 // A test tests a statement when its doc comment names it, as in "R-022" or "R-023
 // to R-026", or the test's own name does, as in TestPost_R022_S17.
@@ -49,6 +50,10 @@ func run(root string, list bool, results string) error {
 	if err != nil {
 		return err
 	}
-	text := render(statements, tests, func(_ string, of []string) string { return verdict(went, of) })
+	doc, err := readInterface(root)
+	if err != nil {
+		return err
+	}
+	text := render(statements, tests, func(_ string, of []string) string { return verdict(went, of) }) + renderInterface(doc, verdict(went, interfaceTests))
 	return os.WriteFile(filepath.Join(root, tablePath), []byte(text), 0o644)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,8 +57,35 @@ func TestTable(t *testing.T) {
 		}
 		return went[id]
 	})
+	doc, err := readInterface(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := regexp.MustCompile(`(?m)^Result of these tests: ([a-z ]*)\.$`).FindSubmatch(raw)
+	if len(held) != 2 || string(held[1]) != "pass" {
+		t.Errorf("the table says %q of the tests of the interface", held)
+	}
+	want += renderInterface(doc, "pass")
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("%s is not up to date, run make conformance (-want +got)\n%s", tablePath, diff)
+	}
+}
+
+// What holds the table of endpoints are tests that there are.
+func TestInterfaceTests(t *testing.T) {
+	t.Parallel()
+	tests, err := findTests(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, of := range tests {
+		all = append(all, of...)
+	}
+	for _, name := range interfaceTests {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s names no statement, or is not there", name)
+		}
 	}
 }
 

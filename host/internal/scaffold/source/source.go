@@ -28,6 +28,7 @@ var rules = map[string][]rule{
 	"assemblyscript": {
 		{from: "assemblyscript/assembly", to: "skep", end: ".ts"},
 		{from: "assemblyscript/testing", to: "skep/testing", end: "host.mjs"},
+		{from: "assemblyscript/testing", to: "skep/testing", end: "world.mjs"},
 	},
 }
 

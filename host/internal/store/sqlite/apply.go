@@ -59,10 +59,8 @@ func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 		}
 		t.tally.add(e.key.Tenant, -size, 0)
 	}
-	if e.restash {
-		if _, err := t.stashRows.ExecContext(ctx, e.stash, pack(ref.tid, 0), pack(ref.tid, maxSeq)); err != nil {
-			return err
-		}
+	if err := e.applyStash(ctx, t, ref); err != nil {
+		return err
 	}
 	for _, r := range e.rows {
 		if _, err := t.addRow.ExecContext(ctx, pack(ref.tid, r.seq), r.stash, r.body); err != nil {
@@ -75,6 +73,17 @@ func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 		t.tally.made(e.key.Tenant, e.updated/int64(24*time.Hour), int64(len(e.rows)))
 	}
 	return nil
+}
+
+func (e *step) applyStash(ctx context.Context, t *tables, ref *taskRef) (err error) {
+	lo, hi := pack(ref.tid, 0), pack(ref.tid, maxSeq)
+	switch {
+	case e.stash:
+		_, err = t.stashRows.ExecContext(ctx, lo, hi)
+	case e.unstash:
+		_, err = t.unstashRows.ExecContext(ctx, lo, hi)
+	}
+	return err
 }
 
 func (e *step) applyEvents(ctx context.Context, t *tables, ref *taskRef) error {

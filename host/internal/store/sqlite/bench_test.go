@@ -97,7 +97,6 @@ func trivial(n int64) (accept swarm.Step, post swarm.Submission, commit swarm.St
 	task := swarm.Task{
 		Key: key, Owner: "user:alice@hive", Entrypoint: "supervisor", State: swarm.StateRunning, Created: now, Updated: now,
 		Deadline: now.Add(time.Hour), MaxSteps: 100, Rows: 1, Cursor: 1, Nonce: make([]byte, 16),
-		Posts: []swarm.Pending{{Row: 1, Door: "rest", Key: m.ID}},
 	}
 	row := swarm.Row{N: 1, Agent: "supervisor", Tier: 3, Message: m}
 	accept = swarm.Step{Task: task, Insert: []swarm.Row{row}, Events: []swarm.Event{told}}
@@ -105,7 +104,7 @@ func trivial(n int64) (accept swarm.Step, post swarm.Submission, commit swarm.St
 		Instance: key.InstanceKey, Door: "rest", Key: m.ID, Digest: make([]byte, 32), Task: key.Task,
 		Row: 1, Cursor: 1, Expires: now.Add(24 * time.Hour),
 	}
-	task.State, task.Posts, task.Steps, task.Cursor = swarm.StateCompleted, nil, 1, 3
+	task.State, task.Steps, task.Cursor = swarm.StateCompleted, 1, 3
 	task.History = map[string]int64{"supervisor": 3}
 	told.Seq = 2
 	commit = swarm.Step{

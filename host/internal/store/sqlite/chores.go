@@ -178,7 +178,7 @@ func (s *Store) noteSealing(ctx context.Context) error {
 	if n, err := r.RowsAffected(); n == 0 || err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT DISTINCT 'reseal', tenant FROM instances WHERE true ON CONFLICT DO NOTHING")
+	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT 'reseal', tenant FROM (SELECT tenant FROM instances UNION SELECT tenant FROM loaded) WHERE true ON CONFLICT DO NOTHING")
 	if err != nil {
 		return err
 	}
@@ -202,21 +202,42 @@ func (s *Store) noteKey(ctx context.Context, k named) error {
 }
 
 // DropRetired destroys the keys that were retired before a time and that the
-// database does not name any more. Backups that name them become unreadable.
-func (s *Store) DropRetired(ctx context.Context, before time.Time) error {
+// database does not name any more, and returns how many. Backups that name them
+// become unreadable.
+func (s *Store) DropRetired(ctx context.Context, before time.Time) (n int, err error) {
 	if s.codec.ring == nil {
-		return nil
+		return 0, nil
 	}
 	s.chores.mu.Lock()
 	defer s.chores.mu.Unlock()
+	used, err := s.usedKeys(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("drop retired keys: %w", explain(err))
+	}
+	retired := slices.DeleteFunc(s.codec.ring.Retired(before), func(id keyring.ID) bool { return used[id] })
+	return s.codec.ring.Drop(retired...)
+}
+
+// Keys returns the keyring, nil where nothing is sealed, and the keys that the
+// database names.
+func (r *Reader) Keys(ctx context.Context) (*keyring.Ring, map[keyring.ID]bool, error) {
+	used, err := r.store.usedKeys(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list keys: %w", explain(err))
+	}
+	return r.store.codec.ring, used, nil
+}
+
+// usedKeys are those that the database names.
+func (s *Store) usedKeys(ctx context.Context) (map[keyring.ID]bool, error) {
 	rows, err := s.readers.db.QueryContext(ctx, "SELECT id FROM keys")
-	used, err := collect(rows, err, func(rows *sql.Rows) (id keyring.ID, err error) {
+	list, err := collect(rows, err, func(rows *sql.Rows) (id keyring.ID, err error) {
 		err = rows.Scan(&id)
 		return id, err
 	})
-	if err != nil {
-		return fmt.Errorf("drop retired keys: %w", explain(err))
+	used := make(map[keyring.ID]bool, len(list))
+	for _, id := range list {
+		used[id] = true
 	}
-	retired := slices.DeleteFunc(s.codec.ring.Retired(before), func(id keyring.ID) bool { return slices.Contains(used, id) })
-	return s.codec.ring.Drop(retired...)
+	return used, err
 }

@@ -139,6 +139,10 @@ func (o opener) open(body []byte, at spot) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is sealed and no keyring is in use", errBody)
 	}
 	plain, err := o.ring.Open(nil, body[1:], o.place.bind(at))
+	if errors.Is(err, keyring.ErrDestroyed) {
+		// Its row is about to go.
+		return nil, fmt.Errorf("%w: %w: %w", errBody, swarm.ErrErasing, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBody, err)
 	}

@@ -21,7 +21,8 @@
 // Whatever tenants write is in bodies: plain, compressed where that pays, or
 // with a keyring sealed for the place it lies in. Names that are looked up
 // (tenants, swarms, instances, tasks, agents, doors, keys, names of values)
-// are columns and stay readable. The keys table names the keys that bodies may
+// are columns and stay readable, and so is what is kept of issued tokens, which is
+// no text of a tenant's agents. The keys table names the keys that bodies may
 // be sealed with.
 //
 // # Keys

@@ -133,6 +133,12 @@ func (e *emptying) last(ctx context.Context, t *tables) error {
 	tenant := []byte(e.tenant)
 	_, err := t.reaping.dropTenant.ExecContext(ctx, tenant)
 	if err == nil {
+		_, err = t.issued.dropTenant.ExecContext(ctx, tenant)
+	}
+	if err == nil {
+		err = t.defined.eraseTenant(ctx, tenant)
+	}
+	if err == nil {
 		_, err = t.reaping.dropKeys.ExecContext(ctx, tenant, 0)
 	}
 	if err == nil {

@@ -50,7 +50,7 @@ type post struct {
 var kinds = map[string]string{
 	inTasks: "task", inQueue: "row", inEvents: "event", inHistory: "history", inStates: "state",
 	inHeaders: "turn", inInputs: "turn_input", inEnds: "turn_end", inJournal: "turn_entries",
-	inSubmissions: "submission",
+	inSubmissions: "submission", inDefinitions: "definition", inLoaded: "loaded_definition",
 }
 
 // Export implements [swarm.Store]. A line of kind tenant opens the export and
@@ -73,6 +73,9 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 			}
 			return nil
 		})
+	}
+	if err == nil {
+		err = s.exportTokens(ctx, tenant, enc)
 	}
 	if err == nil {
 		err = enc.Encode(line{Kind: "end"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -14,46 +15,69 @@ const (
 	groupBytes   = 4 << 20
 )
 
-// gather takes what is waiting, up to the bounds of a group. The callers of the
-// last group have just been told; yielding lets those that have more to write
-// get in line, which makes groups half as large again.
-func (w *writer) gather(first job) []job {
-	runtime.Gosched()
-	group, size := []job{first}, first.bytes()
-	for len(group) < groupChanges && size < groupBytes {
-		select {
-		case j, ok := <-w.queue:
-			if !ok {
-				return group
-			}
-			group, size = append(group, j), size+j.bytes()
-		default:
-			return group
-		}
-	}
-	return group
+// group is what one transaction makes durable. It takes changes in while it is
+// written, so that who comes meanwhile need not wait for the next.
+type group struct {
+	jobs  []job
+	bytes int
+	began time.Time
+	// shared says that it holds changes of several tenants.
+	shared bool
+	// careful gives each change a savepoint: one that is to blame for its own
+	// error does not harm the others, whose results are here.
+	careful bool
+	results []error
 }
 
-// write makes a group durable and tells its callers.
-func (w *writer) write(ctx context.Context, group []job) {
-	results := make([]error, len(group))
-	err := w.attempt(ctx, group, nil)
+func (g *group) add(j job) {
+	g.shared = g.shared || len(g.jobs) > 0 && g.jobs[0].tenant != j.tenant
+	g.jobs, g.results, g.bytes = append(g.jobs, j), append(g.results, nil), g.bytes+j.bytes()
+}
+
+// write makes a group durable, which begins with first, and tells its callers.
+func (w *writer) write(ctx context.Context, first job) {
+	// The callers of the last group have just been told; yielding lets those
+	// that have more to write get in line, which makes groups half as large
+	// again.
+	runtime.Gosched()
+	g := &group{}
+	g.add(first)
+	err := w.attempt(ctx, g)
 	if blamesStep(err) {
-		err = w.attempt(ctx, group, results)
+		g.careful = true
+		err = w.attempt(ctx, g)
 	}
-	for i, j := range group {
+	for i, j := range g.jobs {
 		if err != nil {
-			results[i] = explain(err)
+			g.results[i] = explain(err)
 		}
-		j.done <- results[i]
+		j.done <- g.results[i]
 	}
 	w.wal.trim(ctx, w.conn)
 }
 
-// attempt applies a group in one transaction. Without results the first error
-// ends it, which is the fast way; with results each change has a savepoint, and
-// one that is to blame for its own error does not harm the others.
-func (w *writer) attempt(ctx context.Context, group []job, results []error) (err error) {
+// more adds the next change to a group that has room for it. As soon as tenants
+// share the group, nobody waits longer for the others' changes than for the
+// disk: a group takes in changes for as long as the last one took to sync. That
+// writes at half the speed of the disk at least.
+func (w *writer) more(g *group) bool {
+	switch {
+	case len(g.jobs) >= groupChanges, g.bytes >= groupBytes:
+		return false
+	case g.shared && w.now().Sub(g.began) >= w.synced:
+		return false
+	}
+	j, ok, _ := w.queue.take()
+	if ok {
+		g.add(j)
+	}
+	return ok
+}
+
+// attempt applies a group in one transaction. The first error ends it, but for
+// those that a careful group lays on their own change.
+func (w *writer) attempt(ctx context.Context, g *group) (err error) {
+	g.began = w.now()
 	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
@@ -69,20 +93,18 @@ func (w *writer) attempt(ctx context.Context, group []job, results []error) (err
 	if err := w.checkEpoch(ctx); err != nil {
 		return err
 	}
-	var steps int
-	for i, j := range group {
-		n, err := w.applyOne(ctx, j, results, i)
-		if err != nil {
-			return err
-		}
-		steps += n
+	steps, err := w.applyAll(ctx, g)
+	if err != nil {
+		return err
 	}
 	if err := w.tables.settle(ctx); err != nil {
 		return err
 	}
+	began := w.now()
 	if _, err := w.commit.ExecContext(ctx); err != nil {
 		return err
 	}
+	w.synced = w.now().Sub(began)
 	if steps > 0 {
 		w.steps.Add(int64(steps))
 		w.groups.Add(1)
@@ -90,19 +112,27 @@ func (w *writer) attempt(ctx context.Context, group []job, results []error) (err
 	return nil
 }
 
-func (w *writer) applyOne(ctx context.Context, j job, results []error, i int) (steps int, err error) {
-	if results == nil {
-		steps, err = j.apply(ctx, w.tables)
-		w.tables.tally.keep(err == nil)
-		return steps, err
+func (w *writer) applyAll(ctx context.Context, g *group) (steps int, err error) {
+	for i := 0; i < len(g.jobs) || w.more(g); i++ {
+		n, err := w.applyOne(ctx, g, i)
+		if err != nil {
+			return 0, err
+		}
+		steps += n
+	}
+	return steps, nil
+}
+
+func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err error) {
+	if !g.careful {
+		return w.applyJob(ctx, g.jobs[i])
 	}
 	if _, err := w.save.ExecContext(ctx); err != nil {
 		return 0, err
 	}
-	steps, err = j.apply(ctx, w.tables)
-	w.tables.tally.keep(err == nil)
+	steps, err = w.applyJob(ctx, g.jobs[i])
 	if blamesStep(err) {
-		results[i], steps = explain(err), 0
+		g.results[i], steps = explain(err), 0
 		w.tables.forget()
 		_, err = w.undo.ExecContext(ctx)
 	}
@@ -110,6 +140,12 @@ func (w *writer) applyOne(ctx context.Context, j job, results []error, i int) (s
 		return 0, err
 	}
 	_, err = w.release.ExecContext(ctx)
+	return steps, err
+}
+
+func (w *writer) applyJob(ctx context.Context, j job) (steps int, err error) {
+	steps, err = j.apply(ctx, w.tables)
+	w.tables.tally.keep(err == nil)
 	return steps, err
 }
 

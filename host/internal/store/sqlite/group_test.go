@@ -14,15 +14,26 @@ import (
 // blocked holds the writer in a change of its own until the test lets go.
 type blocked struct {
 	in, out chan struct{}
-	err     error
+	once    sync.Once
 }
 
 func (b *blocked) bytes() int { return 0 }
 
+func (b *blocked) owner() string { return swarm.DefaultTenant }
+
 func (b *blocked) apply(context.Context, *tables) (int, error) {
-	b.in <- struct{}{}
-	<-b.out
-	return 0, b.err
+	b.once.Do(func() { // a group may be repeated
+		b.in <- struct{}{}
+		<-b.out
+	})
+	return 0, nil
+}
+
+// length is how many jobs of the tests' tenant wait.
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.tenants.Party(swarm.DefaultTenant).Item.jobs)
 }
 
 // together commits steps in one group and returns their results.
@@ -36,7 +47,7 @@ func together(t *testing.T, s *Store, steps []swarm.Step) []error {
 	for i, st := range steps {
 		wg.Go(func() { results[i] = s.Commit(t.Context(), st) })
 	}
-	for len(s.writer.queue) < len(steps) {
+	for s.writer.queue.length() < len(steps) {
 		wait()
 	}
 	b.out <- struct{}{}
@@ -172,14 +183,14 @@ func TestQueueFull(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.writer.do(t.Context(), b) })
 	<-b.in
-	for i := range groupChanges {
+	for i := range tenantChanges {
 		wg.Go(func() {
 			if err := s.Commit(t.Context(), testStep(fmt.Sprint(i), 1)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	for len(s.writer.queue) < groupChanges {
+	for s.writer.queue.length() < tenantChanges {
 		wait()
 	}
 	cause := errors.New("caller has left")

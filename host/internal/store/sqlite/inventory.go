@@ -17,7 +17,8 @@ type Holding struct {
 
 // Tenants lists who keeps anything, by name.
 func (s *Store) Tenants(ctx context.Context) ([]Holding, error) {
-	rows, err := s.readers.db.QueryContext(ctx, "SELECT tenant, bytes, tasks FROM tenants ORDER BY tenant")
+	rows, err := s.readers.db.QueryContext(ctx, `SELECT tenant, bytes, tasks FROM tenants
+		UNION ALL SELECT DISTINCT tenant, 0, 0 FROM tokens WHERE tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`)
 	list, err := collect(rows, err, func(rows *sql.Rows) (h Holding, err error) {
 		var tenant []byte
 		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks)

@@ -19,6 +19,8 @@ const (
 	inEnds        = "ends"
 	inJournal     = "journal"
 	inSubmissions = "submissions"
+	inDefinitions = "definitions"
+	inLoaded      = "loaded"
 	inKV          = "kv/"
 )
 

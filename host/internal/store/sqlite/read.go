@@ -32,6 +32,7 @@ type stored struct {
 	task   []byte
 	rows   []row
 	states []agentState
+	posts  []swarm.Pending
 }
 
 // load reads the parts of a snapshot in one transaction, which makes them
@@ -42,30 +43,45 @@ func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err e
 		return st, err
 	}
 	defer tx.Rollback() // it only reads
-	var tid int64
-	if err := tx.StmtContext(ctx, r.task).QueryRowContext(ctx, taskArgs(key)...).Scan(&tid, &st.task); err != nil {
+	var iid, tid int64
+	if err := tx.StmtContext(ctx, r.task).QueryRowContext(ctx, taskArgs(key)...).Scan(&iid, &tid, &st.task); err != nil {
 		return st, err
 	}
 	rows, err := tx.StmtContext(ctx, r.rows).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
-	st.rows, err = collect(rows, err, func(rows *sql.Rows) (r row, err error) {
-		err = rows.Scan(&r.seq, &r.stash, &r.body)
-		r.seq = seqOf(r.seq)
-		return r, err
-	})
-	if err != nil {
+	if st.rows, err = collect(rows, err, scanRow); err != nil {
 		return st, err
 	}
 	rows, err = tx.StmtContext(ctx, r.states).QueryContext(ctx, tid)
-	st.states, err = collect(rows, err, func(rows *sql.Rows) (as agentState, err error) {
-		var agent []byte
-		err = rows.Scan(&agent, &as.body)
-		as.agent = string(agent)
-		return as, err
-	})
+	if st.states, err = collect(rows, err, scanState); err != nil {
+		return st, err
+	}
+	rows, err = tx.StmtContext(ctx, r.posts).QueryContext(ctx, iid, []byte(key.Task))
+	st.posts, err = collect(rows, err, scanPending)
 	return st, err
 }
 
+func scanRow(rows *sql.Rows) (r row, err error) {
+	err = rows.Scan(&r.seq, &r.stash, &r.body)
+	r.seq = seqOf(r.seq)
+	return r, err
+}
+
+func scanState(rows *sql.Rows) (as agentState, err error) {
+	var agent []byte
+	err = rows.Scan(&agent, &as.body)
+	as.agent = string(agent)
+	return as, err
+}
+
+func scanPending(rows *sql.Rows) (p swarm.Pending, err error) {
+	var door, key []byte
+	err = rows.Scan(&p.Row, &door, &key)
+	p.Door, p.Key = string(door), string(key)
+	return p, err
+}
+
 func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
+	snap.Posts = st.posts
 	if err := o.read(st.task, spot{inTasks, "", 0}, &snap.Task); err != nil {
 		return swarm.Snapshot{}, err
 	}

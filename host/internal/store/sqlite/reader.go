@@ -40,6 +40,11 @@ func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err e
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
 	s := &Store{path: path, erasing: map[string]bool{}}
+	if opts.Keyring != nil {
+		ring := *opts.Keyring
+		ring.ReadOnly = true
+		opts.Keyring = &ring
+	}
 	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
 		return nil, err
 	}

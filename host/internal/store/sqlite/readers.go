@@ -16,7 +16,7 @@ const minReaders = 4
 type readers struct {
 	db *sql.DB
 
-	task, rows, states           *sql.Stmt
+	task, rows, states, posts    *sql.Stmt
 	claim, tasks, instances      *sql.Stmt
 	events, history, historyTail *sql.Stmt
 	submission                   *sql.Stmt
@@ -41,9 +41,11 @@ const (
 
 func (r *readers) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&r.task:   "SELECT t.tid, t.body" + fromTask + whereTask,
+		&r.task:   "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
 		&r.rows:   "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",
 		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
+		&r.posts: `SELECT row, door, key FROM submissions INDEXED BY submissions_open
+			WHERE iid = ? AND task = ? AND answer = 0 ORDER BY cursor`,
 		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,

@@ -22,6 +22,12 @@ func (s *Store) report(ctx context.Context, lg *slog.Logger, unclean bool) error
 	}
 	lg.InfoContext(ctx, "store opened", "path", s.path, "epoch", s.writer.epoch,
 		"unclean", unclean, "tasks_running", running, "rows_pending", rows)
+	if s.codec.ring == nil {
+		return nil
+	}
+	if n, file := s.codec.ring.Aside(); n > 0 {
+		lg.WarnContext(ctx, "the keyring ended in a key that a crash had cut short; nothing was sealed with it", "bytes", n, "moved_to", file)
+	}
 	return nil
 }
 

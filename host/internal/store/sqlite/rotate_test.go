@@ -89,12 +89,12 @@ func TestRotate(t *testing.T) {
 
 	// The backup names the old key, which stays until it is dropped.
 	retired := s.codec.ring.Retired(now.Add(time.Hour))
-	mustDo(t, s.DropRetired(t.Context(), now))
+	wantDropped(t, s, now, 0)
 	if len(retired) != 1 || s.codec.ring.State(retired[0]) != keyring.Retired {
 		t.Fatalf("retired keys are %v", retired)
 	}
 	now = now.Add(2 * time.Hour)
-	mustDo(t, s.DropRetired(t.Context(), now))
+	wantDropped(t, s, now, 1)
 	if s.codec.ring.State(retired[0]) != keyring.Destroyed {
 		t.Error("the retired key was not dropped")
 	}
@@ -179,5 +179,12 @@ func TestRotateNeedsKeyring(t *testing.T) {
 	if err := s.Rotate(t.Context(), "acme"); !errors.Is(err, errUnsealed) {
 		t.Errorf("Rotate() = %v, want errUnsealed", err)
 	}
-	mustDo(t, s.DropRetired(t.Context(), testTime))
+	wantDropped(t, s, testTime, 0)
+}
+
+func wantDropped(t *testing.T, s *Store, before time.Time, want int) {
+	t.Helper()
+	if n, err := s.DropRetired(t.Context(), before); n != want || err != nil {
+		t.Errorf("DropRetired() = %d, %v, want %d", n, err, want)
+	}
 }

@@ -139,6 +139,49 @@ var migrations = []string{
 	// Of the rows that a tenant makes, those of its newest day are counted.
 	`ALTER TABLE tenants ADD COLUMN day INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE tenants ADD COLUMN made INTEGER NOT NULL DEFAULT 0;`,
+
+	// The submissions of a task that wait for an answer were listed in its record,
+	// and are found by an index now: a record that is written anew with every step
+	// must not grow with them. Records that still list them are read without.
+	`CREATE INDEX submissions_open ON submissions (iid, task, cursor) WHERE answer = 0;
+	CREATE INDEX queue_stash ON queue (id) WHERE stash <> 0;`,
+
+	`CREATE TABLE tokens (
+		id        BLOB PRIMARY KEY,
+		tenant    BLOB NOT NULL,
+		role      BLOB NOT NULL,
+		principal BLOB NOT NULL,
+		peer      BLOB NOT NULL,
+		label     BLOB NOT NULL,
+		made_by   BLOB NOT NULL,
+		sha256    BLOB NOT NULL UNIQUE,
+		created   INTEGER NOT NULL,
+		expires   INTEGER NOT NULL,
+		used      INTEGER NOT NULL,
+		revoked   INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX tokens_of ON tokens (tenant);`,
+
+	// A task's definition is the digest of what it was begun with. What the file
+	// of a host says is kept under no tenant.
+	`ALTER TABLE tasks ADD COLUMN definition BLOB;
+	CREATE INDEX tasks_defined ON tasks (definition) WHERE definition IS NOT NULL AND ended IS NULL;
+	CREATE TABLE definitions (
+		tenant  BLOB NOT NULL,
+		swarm   BLOB NOT NULL,
+		digest  BLOB NOT NULL,
+		created INTEGER NOT NULL,
+		body    BLOB NOT NULL,
+		PRIMARY KEY (tenant, swarm, digest)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE loaded (
+		tenant  BLOB NOT NULL,
+		swarm   BLOB NOT NULL,
+		at      INTEGER NOT NULL,
+		made_by BLOB NOT NULL,
+		body    BLOB NOT NULL,
+		PRIMARY KEY (tenant, swarm)
+	) STRICT, WITHOUT ROWID;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

@@ -166,6 +166,12 @@ func wantErasedInBackup(t *testing.T, dir, backup string, kept swarm.TaskKey) {
 	if _, err := r.Open(nil, body[1:], placeOf(acme).bind(spot{inTasks, "", 0})); !errors.Is(err, keyring.ErrDestroyed) {
 		t.Errorf("opening a body of the erased = %v, want ErrDestroyed", err)
 	}
+	look, err := OpenReader(t.Context(), again, Options{Keyring: &keyring.Options{}})
+	mustDo(t, err)
+	_, err = look.Load(t.Context(), acme)
+	if mustDo(t, look.Close()); !errors.Is(err, swarm.ErrErasing) || !errors.Is(err, keyring.ErrDestroyed) {
+		t.Errorf("Load of the erased = %v, want ErrErasing", err)
+	}
 
 	s := openSealed(t, again, &keyring.Options{})
 	s.chores.stopped.Wait()

@@ -16,9 +16,10 @@ type step struct {
 	key            swarm.TaskKey
 	state          swarm.State
 	created        int64
+	definition     []byte // nil for none
 	body           []byte
 	consume        []int64
-	restash, stash bool
+	stash, unstash bool
 	rows           []row
 	events         []entry
 	history        []agentEntry
@@ -126,9 +127,12 @@ func (c closer) encodeStep(st swarm.Step) (*step, error) {
 		created: stamp(st.Task.Created),
 		updated: stamp(st.Task.Updated),
 		consume: st.Consume,
-		restash: st.Stash || st.Unstash,
 		stash:   st.Stash,
+		unstash: st.Unstash,
 		answers: st.Answers,
+	}
+	if st.Task.Definition != "" {
+		e.definition = []byte(st.Task.Definition)
 	}
 	var err error
 	if e.body, err = e.seal(inTasks, "", 0, st.Task); err != nil {

@@ -20,8 +20,12 @@ var _ swarm.Store = (*Store)(nil)
 type Options struct {
 	// Logger tells what was found at open; nothing is logged without one.
 	Logger *slog.Logger
-	// Now dates migrations; nil means [time.Now].
+	// Now dates migrations and measures how long a sync takes; nil means
+	// [time.Now].
 	Now func() time.Time
+	// Weight is a tenant's share of the writer relative to others, positive;
+	// nil means that all are equal.
+	Weight func(tenant string) float64
 	// Keyring, if set, makes the store seal what it keeps with keys from the file
 	// "keyring" in the data directory, which is made with the first of them. A
 	// database that has been sealed does not open without.
@@ -102,7 +106,7 @@ func (s *Store) openParts(ctx context.Context, dir string, opts Options) (todo [
 	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
 		return nil, err
 	}
-	if s.writer, err = openWriter(ctx, s.path, opts.Now()); err != nil {
+	if s.writer, err = openWriter(ctx, s.path, opts); err != nil {
 		return nil, err
 	}
 	if s.readers, err = openReaders(ctx, s.path); err != nil {

@@ -27,3 +27,13 @@ func suite(t *testing.T, keys *keyring.Options) {
 		return s
 	})
 }
+
+func TestTokens(t *testing.T) {
+	storetest.RunTokens(t, func(t *testing.T, dir string) storetest.TokenEngine {
+		s, err := sqlite.Open(t.Context(), dir, sqlite.Options{Keyring: &keyring.Options{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}

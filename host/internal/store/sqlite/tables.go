@@ -35,7 +35,8 @@ type tables struct {
 	findInstance, addInstance              *sql.Stmt
 	findTask, addTask, setTask, setBody    *sql.Stmt
 	findAgent, addAgent, setState          *sql.Stmt
-	addRow, deleteRow, dropRow, stashRows  *sql.Stmt
+	addRow, deleteRow, dropRow             *sql.Stmt
+	stashRows, unstashRows                 *sql.Stmt
 	addEvent, addHistory                   *sql.Stmt
 	addPost, findPost, setAnswer, delPosts *sql.Stmt
 	addKey, addFootprint                   *sql.Stmt
@@ -44,6 +45,8 @@ type tables struct {
 	addSpace, findSpace, setSpace          *sql.Stmt
 	findValue, setValue, delValue          *sql.Stmt
 	reaping                                reaping
+	issued                                 issued
+	defined                                defined
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
@@ -70,8 +73,8 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.findInstance: "SELECT iid FROM instances WHERE tenant = ? AND swarm = ? AND instance = ?",
 		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
-		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, body) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, body = ? WHERE tid = ?",
+		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
 		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
 		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
 		&t.addAgent:     "INSERT INTO agents (tid, agent) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -79,9 +82,11 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.addRow:       "INSERT INTO queue (id, stash, body) VALUES (?, ?, ?)",
 		&t.deleteRow:    "DELETE FROM queue WHERE id = ?",
 		&t.dropRow:      "DELETE FROM queue WHERE id = ? RETURNING length(body)",
-		&t.stashRows:    "UPDATE queue SET stash = ?1 WHERE id BETWEEN ?2 AND ?3 AND stash <> ?1",
-		&t.addEvent:     "INSERT INTO events (id, body) VALUES (?, ?)",
-		&t.addHistory:   "INSERT INTO history (id, body) VALUES (?, ?)",
+		&t.stashRows:    "UPDATE queue SET stash = 1 WHERE id BETWEEN ? AND ? AND stash = 0",
+		// Rows that wait are not looked at, however many there are.
+		&t.unstashRows: "UPDATE queue INDEXED BY queue_stash SET stash = 0 WHERE id BETWEEN ? AND ? AND stash <> 0",
+		&t.addEvent:    "INSERT INTO events (id, body) VALUES (?, ?)",
+		&t.addHistory:  "INSERT INTO history (id, body) VALUES (?, ?)",
 		// It changes no row when the key is taken.
 		&t.addPost: `INSERT INTO submissions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 			ON CONFLICT DO UPDATE SET digest = ?4, task = ?5, row = ?6, cursor = ?7, expires = ?8, answer = ?9
@@ -120,7 +125,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 }
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
-	return []map[**sql.Stmt]string{t.texts(), t.turnTexts(), t.reaping.texts()}
+	return []map[**sql.Stmt]string{t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts()}
 }
 
 // forget drops what may have been undone.

@@ -38,7 +38,7 @@ func (t *tables) putTask(ctx context.Context, iid int64, s *step) (*taskRef, err
 	}
 	ref := newTaskRef()
 	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
-	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.body)
+	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (t *tables) replaceTask(ctx context.Context, ref *taskRef, s *step) (err er
 	if firstTurn {
 		ref.oldest = s.turnEnd()
 	}
-	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, ref.ended, ref.oldest, s.body, ref.tid)
+	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body, ref.tid)
 	return err
 }
 

@@ -47,6 +47,8 @@ const (
 	swapEnd     = "UPDATE turns SET finish = ? WHERE id = ? AND finish = ?"
 	swapJournal = "UPDATE journal SET body = ? WHERE id = ? AND body = ?"
 	swapValue   = "UPDATE kv SET value = ? WHERE sid = ? AND name = ? AND value = ?"
+	swapDefined = "UPDATE definitions SET body = ? WHERE tenant = ? AND swarm = ? AND digest = ? AND body = ?"
+	swapLoaded  = "UPDATE loaded SET body = ? WHERE tenant = ? AND swarm = ? AND body = ?"
 	swapDigest  = "UPDATE submissions SET digest = ? WHERE iid = ? AND door = ? AND key = ? AND digest = ?"
 )
 
@@ -105,8 +107,11 @@ func (s *Store) walk(ctx context.Context, tenant string, visit func([]item) erro
 			err = rows.Scan(&f.iid, &f.swarm, &f.instance)
 			return f, 0, err
 		}, []byte(tenant), swarmName, instance)
-		if err != nil || len(page) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			return w.definitions(ctx, tenant)
 		}
 		for _, f := range page {
 			key := swarm.InstanceKey{Tenant: tenant, Swarm: string(f.swarm), Instance: string(f.instance)}

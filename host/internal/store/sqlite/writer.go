@@ -20,11 +20,12 @@ type change interface {
 	apply(ctx context.Context, t *tables) (steps int, err error)
 }
 
-// job is a change on its way to the writer. done takes exactly one result.
-type job struct {
-	change
-	done chan error
-}
+// owned is a change that is made for a tenant.
+type owned interface{ owner() string }
+
+func (e *step) owner() string { return e.key.Tenant }
+
+func (j *journal) owner() string { return j.key.Tenant }
 
 // writer is the only goroutine that changes the database.
 type writer struct {
@@ -41,27 +42,26 @@ type writer struct {
 	begin, commit, rollback, fence *sql.Stmt
 	save, undo, release            *sql.Stmt
 
-	queue chan job
-
-	// mu lets close wait until no caller is about to send.
-	mu     sync.RWMutex
-	closed bool
+	queue *queue
+	now   func() time.Time
+	// synced is how long the last commit took.
+	synced time.Duration
 }
 
-func openWriter(ctx context.Context, path string, now time.Time) (_ *writer, err error) {
-	w := &writer{queue: make(chan job, groupChanges), wal: &wal{path: path + "-wal"}}
+func openWriter(ctx context.Context, path string, opts Options) (_ *writer, err error) {
+	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, wal: &wal{path: path + "-wal"}}
 	if w.db, w.conn, err = openConn(ctx, path); err != nil {
 		return nil, err
 	}
-	if err := w.prepare(ctx, now); err != nil {
+	if err := w.prepare(ctx); err != nil {
 		return nil, errors.Join(err, w.conn.Close(), w.db.Close())
 	}
 	return w, nil
 }
 
 // prepare makes the file ready and takes it over from its last host.
-func (w *writer) prepare(ctx context.Context, now time.Time) (err error) {
-	if err := migrate(ctx, w.conn, migrations, now); err != nil {
+func (w *writer) prepare(ctx context.Context) (err error) {
+	if err := migrate(ctx, w.conn, migrations, w.now()); err != nil {
 		return err
 	}
 	if w.epoch, w.secret, err = takeOver(ctx, w.conn); err != nil {
@@ -108,8 +108,8 @@ func takeOver(ctx context.Context, c *sql.Conn) (epoch int64, secret []byte, err
 
 func (w *writer) start(ctx context.Context) {
 	w.stopped.Go(func() {
-		for first := range w.queue {
-			w.write(ctx, w.gather(first))
+		for first, ok := w.queue.next(); ok; first, ok = w.queue.next() {
+			w.write(ctx, first)
 		}
 	})
 }
@@ -117,10 +117,7 @@ func (w *writer) start(ctx context.Context) {
 // close writes what is in the queue and stops the writer. The last checkpoint
 // leaves a database without a log; without it the next open would make it.
 func (w *writer) close() error {
-	w.mu.Lock()
-	w.closed = true
-	close(w.queue)
-	w.mu.Unlock()
+	w.queue.close()
 	w.stopped.Wait()
 	_, err := w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	return errors.Join(err, w.conn.Close(), w.db.Close())
@@ -133,23 +130,12 @@ func (w *writer) do(ctx context.Context, c change) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	j := job{c, make(chan error, 1)}
-	if err := w.send(ctx, j); err != nil {
+	j := job{change: c, done: make(chan error, 1)}
+	if c, ok := c.(owned); ok {
+		j.tenant = c.owner()
+	}
+	if err := w.queue.put(ctx, j); err != nil {
 		return err
 	}
 	return <-j.done
-}
-
-func (w *writer) send(ctx context.Context, j job) error {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if w.closed {
-		return ErrClosed
-	}
-	select {
-	case w.queue <- j:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -25,7 +25,7 @@ func acceptWhole(t *testing.T, s Engine) {
 	mustAccept(t, s, step, post)
 
 	snap := mustLoad(t, s, st.key())
-	same(t, "snapshot", snap, swarm.Snapshot{Task: step.Task, Rows: step.Insert})
+	same(t, "snapshot", snap, swarm.Snapshot{Task: step.Task, Rows: step.Insert, Posts: pending(post)})
 	same(t, "events", mustEvents(t, s, st.key()), step.Events)
 	same(t, "submission", mustSubmission(t, s, alice, "rest", "k1"), post)
 }
@@ -45,7 +45,7 @@ func acceptDuplicate(t *testing.T, s Engine) {
 		same(t, "earlier submission", got, first)
 	}
 
-	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{Task: step.Task, Rows: step.Insert})
+	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{Task: step.Task, Rows: step.Insert, Posts: pending(first)})
 	same(t, "events", mustEvents(t, s, st.key()), step.Events)
 	_, err := s.Load(t.Context(), swarm.TaskKey{InstanceKey: alice, Task: "t2"})
 	wantError(t, "Load of the task that was not made", err, swarm.ErrNotFound)

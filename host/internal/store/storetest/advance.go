@@ -8,12 +8,25 @@ import (
 	"skep/host/internal/swarm"
 )
 
+// postEvery says how often a step of a task that advances is a post.
+const postEvery = 3
+
+// isPost reports whether the n-th step is one, and returns its key.
+func isPost(task string, n int64) (key string, ok bool) {
+	if n == 1 {
+		return task, true
+	}
+	return fmt.Sprint(task, "/", n), n%postEvery == 1
+}
+
 // turn makes the n-th step of a task that advances: it consumes row n-1 and
-// brings row, event, history entry and state n. The first is a post.
+// brings row, event, history entry and state n. The first is a post, and so are
+// others; the next step answers them.
 func turn(task string, n int64) (swarm.Step, swarm.Submission) {
 	st := newStory(alice, task)
 	st.task.Rows, st.task.Cursor, st.task.History["supervisor"] = n-1, n-1, n-1
-	step, post := st.post("rest", task, fmt.Sprint("turn ", n))
+	id, _ := isPost(task, n)
+	step, post := st.post("rest", id, fmt.Sprint("turn ", n))
 	note := st.note("supervisor", fmt.Sprint("turn ", n))
 	step.Task.History["supervisor"] = n
 	step.History = []swarm.AgentEntry{note}
@@ -21,6 +34,9 @@ func turn(task string, n int64) (swarm.Step, swarm.Submission) {
 	if n > 1 {
 		step.Consume = []int64{n - 1}
 		step.Answers = []swarm.Answered{{Door: "rest", Key: task, Cursor: n}}
+	}
+	if last, ok := isPost(task, n-1); ok && n > 2 {
+		step.Answers = append(step.Answers, swarm.Answered{Door: "rest", Key: last, Cursor: n})
 	}
 	return step, post
 }
@@ -41,6 +57,10 @@ func move(t *testing.T, s Engine, task string, n int64) error {
 		return err
 	}
 	step.Record = &swarm.Record{N: n, Entries: calls(2, 2), End: end("ok")}
+	if _, ok := isPost(task, n); ok {
+		_, err := s.Accept(t.Context(), step, post)
+		return err
+	}
 	return s.Commit(t.Context(), step)
 }
 
@@ -75,9 +95,11 @@ func wantAdvanced(t *testing.T, s Engine, key swarm.TaskKey, least, most int64) 
 		return
 	}
 	step, post := turn(key.Task, n)
-	same(t, "snapshot", mustLoad(t, s, key), swarm.Snapshot{
-		Task: step.Task, Rows: step.Insert, States: states{"supervisor": raw(fmt.Sprint(n))},
-	})
+	want := swarm.Snapshot{Task: step.Task, Rows: step.Insert, States: states{"supervisor": raw(fmt.Sprint(n))}}
+	if _, ok := isPost(key.Task, n); ok {
+		want.Posts = pending(post)
+	}
+	same(t, "snapshot", mustLoad(t, s, key), want)
 	same(t, "events", seqs(mustEvents(t, s, key)), upTo(1, n))
 	same(t, "history", entrySeqs(mustHistory(t, s, key, "supervisor")), upTo(1, n))
 	_, post = turn(key.Task, 1)

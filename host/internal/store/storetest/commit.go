@@ -52,7 +52,6 @@ func commitEveryField(t *testing.T, s Engine) {
 	st.task.State = swarm.StatePaused
 	st.task.Deadline, st.task.Timeout = start.Add(time.Hour), time.Hour
 	st.task.MaxSteps, st.task.Steps, st.task.Grace = 100, 7, true
-	st.task.Posts = []swarm.Pending{{Row: 1, Door: "rest", Key: "k1", Consumed: true}}
 	st.task.Requests = []swarm.OpenRequest{{ID: "r1", From: "a", To: "b"}}
 	st.task.Usage = swarm.Usage{Turns: 3, Fuel: 1 << 63, CPU: time.Second, HostCalls: 9}
 	st.task.Finish = swarm.Finish{Cursor: 2, Subject: "::breakpoint::"}

@@ -48,7 +48,7 @@ func settle(t *testing.T, s Engine, k swarm.InstanceKey) (*story, swarm.Step, sw
 func wantWhole(t *testing.T, s Engine, st *story, step swarm.Step, post swarm.Submission) {
 	t.Helper()
 	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{
-		Task: step.Task, Rows: step.Insert, States: states{"supervisor": step.States[0].State},
+		Task: step.Task, Rows: step.Insert, Posts: pending(post), States: states{"supervisor": step.States[0].State},
 	})
 	same(t, "events", mustEvents(t, s, st.key()), step.Events)
 	same(t, "note", mustHistory(t, s, st.key(), "supervisor")[0].Note, step.History[0].Entry.Note)

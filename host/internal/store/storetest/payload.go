@@ -30,7 +30,7 @@ func payloadLarge(t *testing.T, s Engine) {
 	mustAccept(t, s, step, post)
 
 	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{
-		Task: step.Task, Rows: step.Insert, States: states{"supervisor": text},
+		Task: step.Task, Rows: step.Insert, Posts: pending(post), States: states{"supervisor": text},
 	})
 	same(t, "events", mustEvents(t, s, st.key()), step.Events)
 	same(t, "history", mustHistory(t, s, st.key(), "supervisor"), []abi.HistoryEntry{step.History[0].Entry})
@@ -48,7 +48,7 @@ func payloadNames(t *testing.T, s Engine) {
 		mustAccept(t, s, step, post)
 
 		same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{
-			Task: step.Task, Rows: step.Insert, States: states{odd: raw(`1`)},
+			Task: step.Task, Rows: step.Insert, Posts: pending(post), States: states{odd: raw(`1`)},
 		})
 		same(t, "submission", mustSubmission(t, s, k, odd, odd+"key"), post)
 		same(t, "history", mustHistory(t, s, st.key(), odd), []abi.HistoryEntry{note.Entry})

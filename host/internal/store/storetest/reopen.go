@@ -14,6 +14,7 @@ var reopenCases = map[string]func(*testing.T, Open){
 	"secrets differ":           reopenSecrets,
 	"after kill":               crash,
 	"a journal lasts":          reopenJournal,
+	"posts still wait":         reopenPosts,
 	"an erasure goes on":       eraseCut,
 }
 

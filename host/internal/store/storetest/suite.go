@@ -29,6 +29,7 @@ var groups = []struct {
 }{
 	{"accept", acceptCases},
 	{"submission", submissionCases},
+	{"pending", pendingCases},
 	{"commit", commitCases},
 	{"queue", queueCases},
 	{"read", readCases},

@@ -31,7 +31,7 @@ func (Gather) Turn(t *skep.Turn) error {
 	urls := strings.Fields(t.Message.Body)
 	asks := make([]*skep.Pending, len(urls))
 	for i, url := range urls {
-		asks[i] = t.Submit(skep.OpHTTPFetch, map[string]string{"method": "GET", "url": url})
+		asks[i] = t.Submit(skep.OpHTTPFetch, skep.FetchRequest{URL: url})
 	}
 	lines := make([]string, len(urls))
 	for done := 1; ; done++ {
@@ -55,10 +55,7 @@ func (Gather) Turn(t *skep.Turn) error {
 
 // line tells what became of one page.
 func line(p *skep.Pending) string {
-	var page struct {
-		Status int
-		Body   string
-	}
+	var page skep.FetchResponse
 	if err := p.Answer(&page); err != nil {
 		return err.Error()
 	}

@@ -49,7 +49,8 @@ func look(t *skep.Turn) string {
 		Subject: m.Subject, Body: m.Body,
 		DeadlineMS: t.Deadline.Milliseconds(), HostCalls: t.Budget.HostCalls, OutputBytes: t.Budget.OutputBytes, Trace: t.Trace,
 	}
-	for _, tool := range t.Tools {
+	tools, _ := t.Tools() // the host's own; a fault shows as an empty list
+	for _, tool := range tools {
 		v.Tools = append(v.Tools, tool.Name)
 	}
 	for _, to := range m.Recipients {

@@ -1,4 +1,4 @@
-package rest_test
+package openapi
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 // yaml reads as much of YAML as spec/openapi.yaml uses: block mappings and
 // sequences, plain and quoted scalars, literal text, JSON, and flow sequences of
-// plain scalars. All else is an error.
+// plain scalars. All else is an error: it panics, and parseYAML says where.
 type yaml struct {
 	lines []string
 	at    int

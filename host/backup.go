@@ -1,0 +1,132 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"skep/host/internal/keyring"
+	"skep/host/internal/store/sqlite"
+)
+
+// What the names of the other parts of a backup end with: its keyring, and the
+// directory of its modules.
+const (
+	KeyringSuffix = ".keyring"
+	ModulesSuffix = ".modules"
+)
+
+// Backup writes a copy of the database to a new file, also while a host uses it,
+// and copies of the kept modules to a directory beside it; with withKeyring one
+// of the keyring as well. It returns how many modules there are.
+func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
+	defer func() { err = d.record("data.backup", file, err) }()
+	if err := vacant(file+ModulesSuffix, file+KeyringSuffix); err != nil {
+		return 0, err
+	}
+	part := file + ModulesSuffix + "." + rand.Text() + partSuffix
+	copied := false
+	err = d.read(ctx, func(r *sqlite.Reader) error {
+		// A module may be dropped after the copy of the database is made, and one
+		// that the copy names may come while it is.
+		before := copyModules(ctx, modulesDir(d.Dir), part)
+		if err := r.Backup(ctx, file); err != nil {
+			return err
+		}
+		copied = true
+		err := cmp.Or(copyModules(ctx, modulesDir(d.Dir), part), before)
+		if err != nil {
+			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
+		}
+		return errors.Join(err, d.backUpKeys(file, withKeyring))
+	})
+	if !copied {
+		return 0, errors.Join(err, os.RemoveAll(part))
+	}
+	modules, named := nameModules(part, file+ModulesSuffix)
+	return modules, errors.Join(err, named)
+}
+
+// vacant refuses names that are taken.
+func vacant(names ...string) error {
+	for _, name := range names {
+		if _, err := os.Lstat(name); err == nil {
+			return fmt.Errorf("%s is there already: choose a new name", name)
+		}
+	}
+	return nil
+}
+
+func (d Data) backUpKeys(file string, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	// Keys are made before anything is sealed with them: a keyring that is read
+	// later has all that the copy needs.
+	content, err := keyring.Read(filepath.Join(d.Dir, keyringName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no keyring in %s: nothing is sealed yet; the backup without one is whole", d.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return install(file+KeyringSuffix, content, 0o600)
+}
+
+// nameModules gives the modules of a backup their name. It returns how many
+// there are.
+func nameModules(part, name string) (n int, err error) {
+	list, err := os.ReadDir(part)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(list) == 0: // none of them was whole
+		return 0, os.Remove(part)
+	}
+	return len(list), os.Rename(part, name)
+}
+
+// Restore makes a data directory of a backup. The keyring is the one that is
+// there, or the one beside the backup, whose modules are kept as well.
+func (d Data) Restore(ctx context.Context, file string) (err error) {
+	defer func() { err = d.record("data.restore", file, err) }()
+	if err := sqlite.Restore(ctx, file, d.Dir); err != nil {
+		return err
+	}
+	if err := d.restoreKeys(file + KeyringSuffix); err != nil {
+		return fmt.Errorf("restore the keyring: %w", err)
+	}
+	// Without its module a turn begins anew: that is no reason to keep from the
+	// host what is there.
+	err = copyModules(ctx, file+ModulesSuffix, modulesDir(d.Dir))
+	if err != nil {
+		err = fmt.Errorf("the database is restored, but not all modules: %w", err)
+	}
+	if own := d.own(ctx, func(*sqlite.Store) error { return nil }); own != nil {
+		return errors.Join(fmt.Errorf("the database is restored, but no host can use it yet: %w", own), err)
+	}
+	return err
+}
+
+// restoreKeys copies a keyring, unless there is none, or one already.
+func (d Data) restoreKeys(from string) error {
+	to := filepath.Join(d.Dir, keyringName)
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	content, err := keyring.Read(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return install(to, content, 0o600)
+}

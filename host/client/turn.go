@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Turn is what a host tells of a turn: what it has cost and which ops it called,
+// nothing of what was said. A turn that has written nothing durable yet is not
+// told of.
+type Turn struct {
+	// N is the number of the turn in its task.
+	N     int64  `json:"turn"`
+	Agent string `json:"agent"`
+	// Start and End are RFC 3339 date-times as the host wrote them. End is empty
+	// while the turn is unfinished or waits for people; it has no Exit and no
+	// Usage then.
+	Start string `json:"start"`
+	End   string `json:"end"`
+	// Exit is "ok", or the cause of the failure.
+	Exit string `json:"exit"`
+	// Attempt is the number of its last run, from 1.
+	Attempt int `json:"attempt"`
+	// Ops counts the calls of each op, by its name.
+	Ops   map[string]int64 `json:"ops"`
+	Usage *TurnUsage       `json:"usage"`
+	// Raw is what the host wrote.
+	Raw json.RawMessage `json:"-"`
+}
+
+// TurnUsage is what a turn has cost.
+type TurnUsage struct {
+	Fuel uint64
+	// CPU is computing time. Wall is the time from start to end, with all that it
+	// waited for.
+	CPU, Wall time.Duration
+	HostCalls int64
+	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
+	Fetches, FetchBytes int64
+}
+
+// UnmarshalJSON reads times in milliseconds.
+func (u *TurnUsage) UnmarshalJSON(raw []byte) error {
+	var w struct {
+		usageJSON
+		WallMS float64 `json:"wall_ms"`
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*u = TurnUsage{w.Fuel, spanOf(w.CPUms), spanOf(w.WallMS), w.HostCalls, w.Fetches, w.FetchBytes}
+	return nil
+}
+
+// spanOf makes a duration of milliseconds.
+func spanOf(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// Turns gives the turns of a task after the one with a number, 0 for all, in the
+// order of their numbers, page by page. An error is the last element.
+func (c *Client) Turns(ctx context.Context, id string, after int64) iter.Seq2[Turn, error] {
+	return func(yield func(Turn, error) bool) {
+		for {
+			page, next, err := c.turns(ctx, id, after)
+			if err != nil {
+				yield(Turn{}, err)
+				return
+			}
+			for _, t := range page {
+				if !yield(t, nil) {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			if *next <= after {
+				yield(Turn{}, fmt.Errorf("turns: %w: the page after %d begins at %d", ErrNotMAIL, after, *next))
+				return
+			}
+			after = *next
+		}
+	}
+}
+
+// turns reads one page.
+func (c *Client) turns(ctx context.Context, id string, after int64) (list []Turn, next *int64, err error) {
+	query := url.Values{}
+	if after > 0 {
+		query.Set("after", strconv.FormatInt(after, 10))
+	}
+	var page struct {
+		Turns []json.RawMessage `json:"turns"`
+		Next  *int64            `json:"next"`
+	}
+	if _, err := c.do(ctx, call{method: http.MethodGet, path: taskPath(id) + "/turns?" + query.Encode()}, &page); err != nil {
+		return nil, nil, err
+	}
+	for _, raw := range page.Turns {
+		t := Turn{Raw: raw}
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return nil, nil, fmt.Errorf("turns: %w: %w", ErrNotMAIL, err)
+		}
+		list = append(list, t)
+	}
+	return list, page.Next, nil
+}

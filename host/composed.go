@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+
+	"skep/abi"
+	"skep/host/internal/capability"
+	"skep/host/internal/config"
+	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
+)
+
+// composed is a composition that can be run.
+type composed struct {
+	digest string
+	// x is what was granted when it was taken in; own says that it was the
+	// operator's.
+	x   config.Composition
+	own bool
+	// modules are those of its agents, by digest.
+	modules map[string]capability.Module
+	// def is of no tenant.
+	def    swarm.Definition
+	agents map[string]capability.Binding
+}
+
+// compose translates a composition into the words of the runtime and of the
+// executor, with what is granted of it.
+func compose(cfg *config.Config, web capability.Fetcher, c composed, granted config.Composition) *composed {
+	cfg = cfg.With(granted)
+	c.def = definition(cfg)
+	c.def.Digest = c.digest
+	c.agents = make(map[string]capability.Binding, len(cfg.Agents))
+	for _, a := range cfg.Agents {
+		c.agents[a.Name] = capability.Binding{
+			Module: c.modules[a.SHA256], Limits: TurnLimits(a.Limits), Allow: allow(cfg, a), Web: web,
+		}
+	}
+	return &c
+}
+
+func definition(cfg *config.Config) swarm.Definition {
+	def := swarm.Definition{
+		Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
+		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
+		Entrypoint: cfg.Swarm.Entrypoint, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
+		BreakpointTools: cfg.Swarm.BreakpointTools,
+		Limits: swarm.Limits{
+			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,
+			Queue: cfg.Limits.Queue, Instances: cfg.Limits.Instances,
+		},
+	}
+	for _, a := range cfg.Actions {
+		if a.Source.Kind == config.SourceHuman {
+			def.Human = append(def.Human, abi.Tool{Name: a.Name, Description: a.Description, Parameters: a.Parameters})
+		}
+	}
+	for _, a := range cfg.Agents {
+		l := a.Limits
+		def.Agents = append(def.Agents, swarm.Agent{
+			Name: a.Name, Targets: a.CommTargets, Entrypoint: a.EnableEntrypoint,
+			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm,
+			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
+			Limits: swarm.TurnLimits{
+				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),
+			},
+		})
+	}
+	return def
+}
+
+// of gives a composition to a tenant.
+func (c *composed) of(tenant string) swarm.Definition {
+	def := c.def
+	def.Tenant = tenant
+	return def
+}
+
+// lost stands for a module that cannot be loaded any more.
+type lost struct {
+	digest string
+	err    error
+}
+
+// Digest is what the module had.
+func (m lost) Digest() string { return m.digest }
+
+// Turn says why there is none.
+func (m lost) Turn(context.Context, sandbox.Turn) sandbox.Result {
+	return sandbox.Result{Exit: &sandbox.Exit{Kind: sandbox.ExitHost, Message: m.err.Error(), Cause: m.err}}
+}

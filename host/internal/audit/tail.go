@@ -1,0 +1,156 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// window is how much of a file's end is looked at for its last whole line.
+const window = 1 << 20
+
+// errNoEnd says that a file's end cannot be gone on from.
+var errNoEnd = fmt.Errorf("the last %d bytes hold no whole line; `skep audit verify` tells more; move the file elsewhere to begin a new log", window)
+
+// catchUp finds the end of the file when it is not where we left it. It holds
+// the file's lock.
+func (l *Log) catchUp(size int64) error {
+	if size == l.size {
+		return nil
+	}
+	end, good, err := readEnd(l.file, size)
+	if err != nil {
+		return err
+	}
+	if good == 0 {
+		if end, err = l.before(); err != nil {
+			return err
+		}
+	}
+	known := l.end
+	l.size, l.end = good, end
+	if good < size {
+		if err := l.setAside(good, size); err != nil {
+			return err
+		}
+	}
+	if known.seq <= end.seq {
+		return nil
+	}
+	reason := fmt.Sprintf("the entries from %d on were gone; the last of them was %d with the hash %s", end.seq+1, known.seq, known.head)
+	l.opt.Logger.Error("the audit log was cut while it was in use", "last", known.seq, "found", end.seq)
+	return l.append([]Entry{{Act: "audit.repair", Outcome: Done, Reason: reason}})
+}
+
+// readEnd finds the last line that is whole, and where it ends. A file without
+// one ends at 0.
+func readEnd(f io.ReaderAt, size int64) (end chain, good int64, err error) {
+	from := max(0, size-window)
+	text := make([]byte, size-from)
+	if _, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
+		return end, 0, err
+	}
+	for {
+		stop := bytes.LastIndexByte(text, '\n')
+		if stop < 0 {
+			break
+		}
+		start := bytes.LastIndexByte(text[:stop], '\n') + 1
+		if start > 0 || from == 0 {
+			if l, hash, err := parse(text[start:stop]); err == nil {
+				return chain{l.Seq, hash}, from + int64(stop) + 1, nil
+			}
+		}
+		text = text[:start]
+	}
+	if from > 0 {
+		return end, 0, errNoEnd
+	}
+	return end, 0, nil
+}
+
+// before is the end of the log when its file is empty: that of the file which
+// was put away last.
+func (l *Log) before() (chain, error) {
+	kept, err := keptFiles(l.path)
+	if err != nil || len(kept) == 0 {
+		return chain{head: genesis}, err
+	}
+	last := kept[len(kept)-1]
+	f, err := os.Open(last)
+	if err != nil {
+		return chain{}, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return chain{}, err
+	}
+	end, good, err := readEnd(f, info.Size())
+	if err == nil && good != info.Size() {
+		err = fmt.Errorf("%s does not end with a whole line", last)
+	}
+	return end, err
+}
+
+// setAside moves what follows the last whole line into a file of its own and
+// leaves a note.
+func (l *Log) setAside(good, size int64) error {
+	torn := make([]byte, size-good)
+	if _, err := l.file.ReadAt(torn, good); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(l.path), fmt.Sprintf("%s.torn-%d-*", filepath.Base(l.path), l.end.seq+1))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(torn)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := l.file.Truncate(good); err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("%d bytes after the last whole line are set aside", len(torn))
+	l.opt.Logger.Warn("the audit log had a torn end", "bytes", len(torn), "kept_in", f.Name())
+	return l.append([]Entry{{Act: "audit.repair", Outcome: Done, Target: filepath.Base(f.Name()), Reason: reason}})
+}
+
+// keptName is the name of a file whose last entry has the number seq.
+func keptName(path string, seq int64) string {
+	return fmt.Sprintf("%s-%015d%s", strings.TrimSuffix(path, filepath.Ext(path)), seq, filepath.Ext(path))
+}
+
+// keptFiles lists the files that were put away, oldest first.
+func keptFiles(path string) ([]string, error) {
+	dir, name := filepath.Split(path)
+	names, err := os.ReadDir(filepath.Clean(dir + "."))
+	if err != nil {
+		return nil, err
+	}
+	first := keptName(name, 0)
+	var kept []string
+	for _, n := range names {
+		if len(n.Name()) == len(first) && strings.Trim(n.Name(), "0123456789") != "" && sameBut(n.Name(), first) {
+			kept = append(kept, filepath.Join(dir, n.Name()))
+		}
+	}
+	slices.Sort(kept)
+	return kept, nil
+}
+
+// sameBut reports whether two names of one length differ in digits only.
+func sameBut(a, b string) bool {
+	isDigit := func(c byte) bool { return c >= '0' && c <= '9' }
+	for i := range len(a) {
+		if a[i] != b[i] && !(isDigit(a[i]) && isDigit(b[i])) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package authority
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"skep/host/internal/auth"
+)
+
+// How long published keys are taken for new, and for how long they are used
+// while newer ones cannot be had; how often a look for newer ones is taken at
+// most, and how often while there are none at all.
+const (
+	keysFresh = 10 * time.Minute
+	keysStale = 24 * time.Hour
+	lookPause = 30 * time.Second
+	needPause = 5 * time.Second
+)
+
+// published are the keys that an issuer publishes and now and then changes.
+type published struct {
+	web *web
+	now func() time.Time
+	// address is that of the set; without one the issuer says where it is.
+	address, issuer string
+
+	// looking is held by the one who fetches.
+	looking sync.Mutex
+
+	mu      sync.Mutex
+	keys    []key
+	fetched time.Time
+	tried   time.Time
+	err     error
+}
+
+// find returns the keys that a signature may have been made with. Nobody can
+// make it fetch more often than lookPause, whatever key ids he makes up.
+func (p *published) find(ctx context.Context, id, alg string) ([]key, error) {
+	found, fresh := p.look(id, alg)
+	if len(found) > 0 && fresh {
+		return found, nil
+	}
+	if len(found) > 0 {
+		// Somebody else may be fetching; those who have a key do not wait.
+		if p.looking.TryLock() {
+			p.refresh(ctx)
+			p.looking.Unlock()
+		}
+	} else {
+		p.looking.Lock()
+		p.refresh(ctx)
+		p.looking.Unlock()
+	}
+	found, _ = p.look(id, alg)
+	return found, p.usable()
+}
+
+func (p *published) look(id, alg string) (found []key, fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return match(p.keys, id, alg), p.now().Sub(p.fetched) < keysFresh
+}
+
+// usable says why the keys that are there must not be used.
+func (p *published) usable() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.keys) > 0 && p.now().Sub(p.fetched) < keysStale {
+		return nil
+	}
+	return &auth.Unavailable{Authority: jwtTable, Err: fmt.Errorf("fetch the keys of %s: %w", p.issuer, p.err), Retry: needPause}
+}
+
+// refresh fetches the keys unless that was tried a moment ago. It holds looking.
+func (p *published) refresh(ctx context.Context) {
+	p.mu.Lock()
+	pause := lookPause
+	if len(p.keys) == 0 {
+		pause = needPause
+	}
+	now := p.now()
+	soon := !p.tried.IsZero() && now.Sub(p.tried) < pause
+	if !soon {
+		p.tried = now
+	}
+	p.mu.Unlock()
+	if soon {
+		return
+	}
+	// A caller who leaves must not spoil it for those who wait.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	keys, err := p.fetch(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err = err; err == nil {
+		p.keys, p.fetched = keys, p.now()
+	}
+}
+
+func (p *published) fetch(ctx context.Context) ([]key, error) {
+	address, err := p.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	if err := p.get(ctx, address, &raw); err != nil {
+		return nil, err
+	}
+	keys, err := parseKeySet(raw, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	return keys, nil
+}
+
+// place finds the address of the set in the issuer's description of itself
+// (OpenID Connect Discovery 1.0).
+func (p *published) place(ctx context.Context) (string, error) {
+	if p.address != "" {
+		return p.address, nil
+	}
+	var about struct {
+		Issuer  string `json:"issuer"`
+		JWKSURI string `json:"jwks_uri"`
+	}
+	address := strings.TrimSuffix(p.issuer, "/") + "/.well-known/openid-configuration"
+	if err := p.get(ctx, address, &about); err != nil {
+		return "", err
+	}
+	switch {
+	case about.Issuer != p.issuer:
+		return "", fmt.Errorf("%s is about the issuer %q", address, about.Issuer)
+	case about.JWKSURI == "":
+		return "", fmt.Errorf("%s has no jwks_uri", address)
+	}
+	if err := CheckURL(about.JWKSURI); err != nil {
+		return "", fmt.Errorf("%s: jwks_uri: %w", address, err)
+	}
+	if strings.HasPrefix(p.issuer, "https:") && !strings.HasPrefix(about.JWKSURI, "https:") {
+		return "", errors.New("the issuer has TLS and its jwks_uri has not")
+	}
+	return about.JWKSURI, nil
+}
+
+func (p *published) get(ctx context.Context, address string, out any) error {
+	status, err := p.web.ask(ctx, http.MethodGet, address, "", out)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d", address, status)
+	}
+	return err
+}

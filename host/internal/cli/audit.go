@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skep/host"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use: "audit", Short: "Read and verify the audit log", GroupID: groupData,
+		Long: `The audit log, audit.log in the data directory, has a line for each act that
+matters to the host's security: what was refused, tokens made and revoked, agents
+released, data erased. Each line has a hash over itself and the line before it.
+
+Both commands only read, also while a host runs, and work on a copy of the file
+elsewhere as well.`,
+	}, a.auditVerifyCommand(), a.auditListCommand())
+}
+
+const auditVerifyHelp = `Verify reads the audit log from its first entry to its last and prints how many
+there are, and the head: the hash of the last. A line that was altered, removed,
+inserted or moved is found, and is exit code 1.
+
+Entries cut off the end leave no gap. To find those, keep the head elsewhere, as the
+host's own log does, and give it with --head. Where older files were archived, give
+the head of the last of them with --prev.`
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var prev, head string
+	cmd := &cobra.Command{
+		Use: "verify [FILE]", Short: "Find out whether the audit log is as it was written", Long: auditVerifyHelp, Args: atMost(1),
+		Example: "  skep audit verify\n  skep audit verify --head 4b2f… copy/audit.log",
+	}
+	cmd.Flags().StringVar(&prev, "prev", "", "the `HASH` of the entry before the first that is there")
+	cmd.Flags().StringVar(&head, "head", "", "the `HASH` of an entry that must be there")
+	cmd.RunE = a.onAudit(func(file string) error {
+		r, err := host.VerifyAudit(file, prev, head)
+		if err != nil {
+			return a.damaged(err)
+		}
+		if a.json() {
+			return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "head": r.Head})
+		}
+		if r.Entries == 0 {
+			a.notef("the audit log is empty")
+			return nil
+		}
+		return a.printf("%d entries, %d to %d, are as they were written\nhead %s\n", r.Entries, r.First, r.Last, r.Head)
+	})
+	return cmd
+}
+
+// damaged tells where a log is not as it was written.
+func (a *app) damaged(err error) error {
+	var damage *host.AuditDamage
+	if !errors.As(err, &damage) {
+		return err
+	}
+	if a.json() {
+		out := map[string]any{"whole": false, "file": damage.File, "line": damage.Line, "reason": damage.Reason}
+		return errors.Join(a.printJSON(out), reported(exitFailed))
+	}
+	return failf(exitFailed, "the audit log is not whole: %s", inLine(damage.Error()))
+}
+
+func (a *app) auditListCommand() *cobra.Command {
+	var last int
+	cmd := &cobra.Command{
+		Use: "list [FILE]", Short: "Show the newest entries of the audit log", Args: atMost(1),
+		Long:    "List shows the newest entries, oldest first. It stops at a line that is damaged.",
+		Example: "  skep audit list\n  skep audit list --last 0 -o json | jq -r '.entries[] | select(.outcome==\"refused\").address'",
+	}
+	cmd.Flags().IntVar(&last, "last", 50, "how `MANY` entries; 0 means all")
+	cmd.RunE = a.onAudit(func(file string) error {
+		if last < 0 {
+			return usagef("--last takes a number from 0, not %d", last)
+		}
+		var list []auditLine
+		err := host.AuditEntries(file, func(seq int64, e host.AuditEntry) {
+			if list = append(list, auditLine{seq, e}); last > 0 && len(list) > 2*last {
+				list = append([]auditLine(nil), list[len(list)-last:]...)
+			}
+		})
+		if last > 0 && len(list) > last {
+			list = list[len(list)-last:]
+		}
+		if shown := a.printAudit(list); err == nil {
+			err = shown
+		}
+		return a.damaged(err)
+	})
+	return cmd
+}
+
+// auditLine is an entry with its number.
+type auditLine struct {
+	seq int64
+	host.AuditEntry
+}
+
+// auditJSON is the JSON of an entry.
+type auditJSON struct {
+	Seq       int64  `json:"seq"`
+	Time      string `json:"time"`
+	Act       string `json:"act"`
+	Outcome   string `json:"outcome"`
+	Tenant    string `json:"tenant"`
+	Principal string `json:"principal"`
+	Address   string `json:"address"`
+	RequestID string `json:"request_id"`
+	Target    string `json:"target"`
+	Reason    string `json:"reason"`
+	Count     int64  `json:"count"`
+}
+
+func (a *app) printAudit(list []auditLine) error {
+	const form = "2006-01-02T15:04:05.000000Z"
+	if a.json() {
+		out := []auditJSON{}
+		for _, l := range list {
+			out = append(out, auditJSON{
+				l.seq, l.Time.Format(form), l.Act, l.Outcome, l.Tenant, l.Principal, l.Address, l.RequestID, l.Target, l.Reason, max(1, l.Count),
+			})
+		}
+		return a.printJSON(map[string]any{"entries": out})
+	}
+	for _, l := range list {
+		who := l.Principal
+		if l.Tenant != "" {
+			who = l.Tenant + "/" + who
+		}
+		parts := []string{l.Time.Local().Format("2006-01-02 15:04:05"), pad(l.Outcome, 7), pad(l.Act, 13), cmp.Or(who, "-"), cmp.Or(l.Address, "-"), l.Target}
+		if l.Count > 1 {
+			parts = append(parts, fmt.Sprintf("×%d", l.Count))
+		}
+		if l.Reason != "" {
+			parts = append(parts, "· "+l.Reason)
+		}
+		if err := a.printf("%s\n", inLine(strings.Join(parts, "  "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onAudit makes a command that reads an audit log: a file, or that of the data
+// directory.
+func (a *app) onAudit(do func(file string) error) func(*cobra.Command, []string) error {
+	return a.command(func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return do(args[0])
+		}
+		return do(host.Data{Dir: a.dataDir()}.AuditFile())
+	})
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"skep/host/client"
+)
+
+// ledger reads what the turns of a task have cost, in the order of their numbers.
+type ledger struct {
+	pull func() (client.Turn, error, bool)
+	stop func()
+	// open are the turns that were read and have not been shown.
+	open map[int64]client.Turn
+	// last is the turn that was read last; over says that there are no more.
+	last client.Turn
+	over bool
+}
+
+func openLedger(ctx context.Context, c *client.Client, task string) *ledger {
+	l := &ledger{open: map[int64]client.Turn{}}
+	l.pull, l.stop = iter.Pull2(c.Turns(ctx, task, 0))
+	return l
+}
+
+// read reads on as far as turns began by a time, and up to the n-th at least.
+func (l *ledger) read(until time.Time, n int64) error {
+	for !l.over && (l.last.N < n || !wireTime(l.last.Start).After(until)) {
+		t, err, ok := l.pull()
+		if err != nil {
+			return err
+		}
+		if l.over = !ok; ok {
+			l.last, l.open[t.N] = t, t
+		}
+	}
+	return nil
+}
+
+// take returns a turn, nil for one without a record.
+func (l *ledger) take(n int64) *client.Turn {
+	t, ok := l.open[n]
+	if !ok {
+		return nil
+	}
+	delete(l.open, n)
+	return &t
+}
+
+// rest takes the turns that have ended by a time. Their agents do not remember
+// them, or they would have been taken before.
+func (l *ledger) rest(until time.Time) (list []turnView) {
+	for n, t := range l.open {
+		if at := wireTime(t.End); t.End != "" && !at.After(until) {
+			list = append(list, turnView{agent: t.Agent, n: n, at: at, failed: t.Exit != exitWell, told: l.take(n)})
+		}
+	}
+	return list
+}
+
+// exitWell is how a turn ends that does not fail.
+const exitWell = "ok"
+
+// unfinished takes the turns that have not ended.
+func (l *ledger) unfinished() (list []turnView) {
+	for n, t := range l.open {
+		if t.End == "" {
+			list = append(list, turnView{agent: t.Agent, n: n, at: wireTime(t.Start), told: l.take(n)})
+		}
+	}
+	slices.SortFunc(list, func(a, b turnView) int { return cmp.Compare(a.n, b.n) })
+	return list
+}
+
+// costText is what a turn has cost, empty while it is not over.
+func costText(t client.Turn) string {
+	u := t.Usage
+	if u == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s fuel · %s cpu", quantity(u.Fuel), span(u.CPU))
+}
+
+// opMail is the op of the calls that an agent's history tells one by one.
+const opMail = "mail"
+
+// opsText lists the ops that a turn called; empty when there is nothing that its
+// history does not tell.
+func opsText(t client.Turn) string {
+	var parts []string
+	for _, op := range slices.Sorted(maps.Keys(t.Ops)) {
+		parts = append(parts, fmt.Sprintf("%s ×%d", op, t.Ops[op]))
+	}
+	if len(parts) == 0 || len(parts) == 1 && t.Ops[opMail] > 0 {
+		return ""
+	}
+	text := "ops: " + strings.Join(parts, ", ")
+	if u := t.Usage; u != nil && u.Fetches > 0 {
+		text += fmt.Sprintf(" · %s", httpText(u.Fetches, u.FetchBytes))
+	}
+	return text
+}
+
+// httpText tells of HTTP requests and the bytes they moved.
+func httpText(fetches, bytes int64) string {
+	return fmt.Sprintf("%s, %s bytes", plural(fetches, "HTTP request"), quantity(uint64(max(0, bytes))))
+}

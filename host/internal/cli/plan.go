@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/client"
+)
+
+const planHelp = `Plan compares the file of a running host with what the host runs: what "skep reload"
+would change. The host reads its own file; nothing is changed.
+
+A line begins with + for what is new, - for what is gone, ~ for what differs. One
+that ends in "allows more" lets an agent or somebody else do what was not allowed
+before; one that ends in "restart" cannot be taken over by a reload. Secrets are
+not shown.
+
+It takes an operator's key. With --exit-code the code is 2 when there are changes,
+and 3 in any case when the file is at fault.`
+
+func (a *app) planCommand() *cobra.Command {
+	var code bool
+	cmd := &cobra.Command{
+		Use: "plan", Short: "Show what a reload would change", Long: planHelp, GroupID: groupHost, Args: atMost(0),
+		Example: "  skep plan\n  skep plan -o json | jq '.changes[] | select(.widened)'",
+	}
+	cmd.Flags().BoolVar(&code, "exit-code", false, "end with code 2 when there are changes")
+	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		changes, err := c.Plan(cmd.Context())
+		if err != nil {
+			return fileFault(err)
+		}
+		if err := a.printChanges(changes, "the host runs what is in its file"); err != nil {
+			return err
+		}
+		if code && len(changes) > 0 {
+			return reported(exitUsage)
+		}
+		return nil
+	})
+	return cmd
+}
+
+// fileFault gives what is wrong with the host's file the code of such.
+func fileFault(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
+		return &failure{code: exitConfig, err: err}
+	}
+	return err
+}
+
+func (a *app) printChanges(changes []client.Change, none string) error {
+	if a.json() {
+		if changes == nil {
+			changes = []client.Change{}
+		}
+		return a.printJSON(map[string]any{"changes": changes})
+	}
+	if len(changes) == 0 {
+		a.notef("%s", none)
+		return nil
+	}
+	for _, c := range changes {
+		if err := a.printf("%s\n", a.changeLine(c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) changeLine(c client.Change) string {
+	line := map[string]string{"added": "+", "removed": "-", "changed": "~"}[c.Change] + " " + pad(c.Kind, len("gateway")) + " " + inLine(c.Name)
+	switch c.Change {
+	case "added":
+		line += "  " + brief(c.After)
+	case "changed":
+		line += "  " + brief(c.Before) + " → " + brief(c.After)
+	}
+	if c.Widened {
+		line += "  " + a.dataStyle().bold("allows more")
+	}
+	if c.Restart {
+		line += "  restart"
+	}
+	return line
+}
+
+// brief is a value in one line.
+func brief(v json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, v) != nil {
+		return ""
+	}
+	return oneLine(b.String())
+}

@@ -1,0 +1,99 @@
+package listen
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Files of a certificate, by path. ClientCA is empty where callers show none.
+type Files struct{ Cert, Key, ClientCA string }
+
+// maxFile bounds each of them, in bytes.
+const maxFile = 1 << 20
+
+// content is what the files hold.
+type content struct{ cert, key, ca []byte }
+
+// digest tells one content from another.
+func (c content) digest() [sha256.Size]byte {
+	var all [3 * sha256.Size]byte
+	for i, text := range [][]byte{c.cert, c.key, c.ca} {
+		sum := sha256.Sum256(text)
+		copy(all[i*sha256.Size:], sum[:])
+	}
+	return sha256.Sum256(all[:])
+}
+
+func (f Files) read() (c content, err error) {
+	for _, file := range []struct {
+		path string
+		to   *[]byte
+	}{{f.Cert, &c.cert}, {f.Key, &c.key}, {f.ClientCA, &c.ca}} {
+		if file.path == "" {
+			continue
+		}
+		if *file.to, err = readFile(file.path); err != nil {
+			return content{}, err
+		}
+	}
+	return c, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	return text, err
+}
+
+// pair is a certificate with its key, and who vouches for callers.
+type pair struct {
+	cert    tls.Certificate
+	expires time.Time
+	begins  time.Time
+	callers *x509.CertPool
+}
+
+// parse makes sure that a content can be served at a time.
+func (f Files) parse(c content, now time.Time) (p pair, err error) {
+	if p.cert, err = tls.X509KeyPair(c.cert, c.key); err != nil {
+		return p, fmt.Errorf("%s and %s are no certificate and its key: %w", f.Cert, f.Key, err)
+	}
+	p.begins, p.expires = p.cert.Leaf.NotBefore, p.cert.Leaf.NotAfter
+	if now.After(p.expires) {
+		return p, fmt.Errorf("the certificate in %s expired on %s", f.Cert, p.expires.UTC().Format(time.DateTime))
+	}
+	if f.ClientCA == "" {
+		return p, nil
+	}
+	p.callers = x509.NewCertPool()
+	if !p.callers.AppendCertsFromPEM(c.ca) {
+		return p, fmt.Errorf("%s holds no certificate in PEM form", f.ClientCA)
+	}
+	return p, nil
+}
+
+// Check says what is wrong with the files at a time, if anything is.
+func (f Files) Check(now time.Time) error {
+	c, err := f.read()
+	if err != nil {
+		return err
+	}
+	_, err = f.parse(c, now)
+	return err
+}
+
+// errNoFiles is for those who ask for TLS without a certificate.
+var errNoFiles = errors.New("TLS needs a certificate and its key")

@@ -1,0 +1,190 @@
+package recompose
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"skep/host/internal/config"
+	"skep/spec/mail"
+)
+
+// File is what an operator grants. It is not changed and may be shared.
+type File struct {
+	Config *config.Config
+	// Modules are the digests of the modules of the file's agents, by name.
+	Modules map[string]string
+	// Reaches reports whether some grants of HTTP cover another one.
+	Reaches func(grants []string, asked string) bool
+}
+
+// Reason is why a definition is refused, at the path of a setting.
+type Reason struct{ Path, Text string }
+
+// Refused are the reasons against a definition.
+type Refused []Reason
+
+// maxReasons is how many reasons an error tells.
+const maxReasons = 10
+
+// Error gives the first reasons, each with its path.
+func (r Refused) Error() string {
+	var b strings.Builder
+	for i, one := range r {
+		if i == maxReasons {
+			fmt.Fprintf(&b, "; and %d more", len(r)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if one.Path != "" && !strings.HasPrefix(one.Text, one.Path) {
+			b.WriteString(one.Path + ": ")
+		}
+		b.WriteString(one.Text)
+	}
+	return b.String()
+}
+
+// Own returns the file's own composition, every module named by its digest.
+func (f File) Own() config.Composition {
+	x := f.Config.Composition()
+	for i := range x.Agents {
+		x.Agents[i].SHA256 = f.Modules[x.Agents[i].Name]
+	}
+	return x
+}
+
+// Judge reads a definition and returns it with all that it left to the file: the
+// digests of modules, and the limits of its agents. Its error is [Refused].
+func (f File) Judge(text []byte) (config.Composition, error) {
+	x, err := f.Config.ParseComposition(text)
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		var r Refused
+		for _, fault := range faults {
+			r = append(r, Reason{fault.Path, fault.Message})
+		}
+		return config.Composition{}, r
+	}
+	if err != nil {
+		return config.Composition{}, err
+	}
+	r := f.judgeSwarm(&x.Swarm, x.Actions)
+	for i := range x.Actions {
+		r = append(r, f.judgeAction(&x.Actions[i])...)
+	}
+	for i := range x.Agents {
+		r = append(r, f.judgeAgent(&x.Agents[i])...)
+	}
+	if len(r) > 0 {
+		return config.Composition{}, r
+	}
+	return x, nil
+}
+
+// judgeSwarm also keeps what the file lets people decide: breakpoints stay.
+func (f File) judgeSwarm(s *config.Swarm, actions []config.Action) (r Refused) {
+	own := f.Config.Swarm
+	if s.Name != own.Name {
+		r = append(r, Reason{"swarm.name", fmt.Sprintf("the name of the swarm is %q and stays so", own.Name)})
+	}
+	if s.EnableInterswarm && !own.EnableInterswarm {
+		r = append(r, Reason{"swarm.enable_interswarm", "the operator's file does not grant it"})
+	}
+	for _, tool := range own.BreakpointTools {
+		has := slices.Contains(mail.Tools(), tool) || slices.ContainsFunc(actions, func(a config.Action) bool { return a.Name == tool })
+		if has && !slices.Contains(s.BreakpointTools, tool) {
+			s.BreakpointTools = append(s.BreakpointTools, tool)
+		}
+	}
+	return r
+}
+
+// judgeAction lets people answer what they like, and code be what the file has
+// under the same name.
+func (f File) judgeAction(a *config.Action) Refused {
+	at := "actions." + a.Name
+	i := slices.IndexFunc(f.Config.Actions, func(own config.Action) bool { return own.Name == a.Name })
+	if a.Source.Kind == config.SourceHuman {
+		if f.coded(a.Name) {
+			return Refused{{at, "the operator's file has an action of this name that has code"}}
+		}
+		return nil
+	}
+	if i < 0 || !f.coded(a.Name) {
+		return Refused{{at, "the operator's file has no action of this name with code"}}
+	}
+	own := f.Config.Actions[i]
+	r := f.wider(at, a.Allow, own.Allow, own.Name)
+	if a.Source != own.Source || a.SHA256 != own.SHA256 {
+		r = append(r, Reason{at, "its code is not that of the operator's file"})
+	}
+	if a.Timeout > own.Timeout {
+		r = append(r, Reason{at + ".timeout", fmt.Sprintf("the operator's file allows %v", own.Timeout)})
+	}
+	return r
+}
+
+// coded reports whether the file has an action with code of that name.
+func (f File) coded(name string) bool {
+	return slices.ContainsFunc(f.Config.Actions, func(a config.Action) bool {
+		return a.Name == name && a.Source.Kind != config.SourceHuman
+	})
+}
+
+// judgeAgent completes an agent from its yardstick.
+func (f File) judgeAgent(a *config.Agent) Refused {
+	at := "agents." + a.Name
+	candidates := f.candidates(*a)
+	if len(candidates) == 0 {
+		return Refused{{at + ".sha256", "no agent of the operator's file runs on this module"}}
+	}
+	var first Refused
+	for _, own := range candidates {
+		r := f.exceeds(at, *a, own)
+		if len(r) == 0 {
+			f.complete(a, own)
+			return nil
+		}
+		if first == nil {
+			first = r
+		}
+	}
+	return first
+}
+
+// candidates are the agents of the file on an agent's module: that of its name
+// first.
+func (f File) candidates(a config.Agent) []config.Agent {
+	var out []config.Agent
+	for _, own := range f.Config.Agents {
+		named := a.Source.Kind == "" || a.Source.Kind == own.Source.Kind && a.Source.Ref == own.Source.Ref
+		if named && (a.SHA256 == "" || a.SHA256 == f.Modules[own.Name]) {
+			out = append(out, own)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y config.Agent) int {
+		return cmp.Compare(rank(x.Name == a.Name), rank(y.Name == a.Name))
+	})
+	return out
+}
+
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+func (f File) complete(a *config.Agent, own config.Agent) {
+	a.Source, a.SHA256 = own.Source, f.Modules[own.Name]
+	a.Limits = narrowLimits(a.Limits, own.Limits)
+	for _, tool := range own.ExcludeTools {
+		if !slices.Contains(a.ExcludeTools, tool) {
+			a.ExcludeTools = append(a.ExcludeTools, tool)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"skep/host/internal/lasting"
+	"skep/spec/mail"
+)
+
+// fileVersion is that of the form of the file.
+const fileVersion = 1
+
+// content is what the file holds.
+type content struct {
+	Version   int              `json:"schema"`
+	Endpoints map[string]Entry `json:"endpoints"`
+}
+
+// readFile reads the entries of a file, in their order; none if there is no
+// file.
+func readFile(path string) ([]Entry, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c content
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, fmt.Errorf("%s is damaged, restore or remove it: %w", path, err)
+	}
+	if c.Version != fileVersion {
+		return nil, fmt.Errorf("%s has the form %d, this host knows %d", path, c.Version, fileVersion)
+	}
+	all := []Entry{}
+	for name, e := range c.Endpoints {
+		if _, err := baseURL(e.BaseURL); err != nil || e.Name != name || mail.CheckSwarmName(name) != nil {
+			return nil, fmt.Errorf("%s is damaged, restore or remove it: the entry %q", path, name)
+		}
+		if string(e.Metadata) == "null" {
+			e.Metadata = nil
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b Entry) int {
+		return cmp.Or(a.Registered.Compare(b.Registered), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// writeFile replaces the file; it is durable on return.
+func writeFile(path string, entries []Entry) error {
+	c := content{Version: fileVersion, Endpoints: map[string]Entry{}}
+	for _, e := range entries {
+		if !e.Volatile {
+			c.Endpoints[e.Name] = e
+		}
+	}
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return lasting.Replace(path, append(raw, '\n'))
+}

@@ -1,0 +1,102 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"skep/host/internal/egress"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// Bounds of what a registration may bring, in bytes.
+const (
+	maxToken    = 4 << 10
+	maxMetadata = 16 << 10
+)
+
+// Request registers a swarm.
+type Request struct {
+	Name    string
+	BaseURL string
+	// Token is shown to the swarm by those who call it: the token itself, or
+	// its reference. Empty means none.
+	Token    string
+	Volatile bool
+	// Metadata is a JSON object or nil.
+	Metadata json.RawMessage
+}
+
+// reference is a token that stands in the environment.
+var reference = regexp.MustCompile(`^\$\{([A-Za-z0-9_]+)\}$`)
+
+// TokenVariable names the variable that holds the token for a swarm.
+func TokenVariable(name string) string {
+	return "SWARM_AUTH_TOKEN_" + strings.ReplaceAll(strings.ToUpper(name), "-", "_")
+}
+
+// check refuses a malformed request and brings its URL to one form.
+func (q *Request) check() error {
+	if err := mail.CheckSwarmName(q.Name); err != nil {
+		return invalid("name %v", err)
+	}
+	base, err := baseURL(q.BaseURL)
+	if err != nil {
+		return err
+	}
+	q.BaseURL = base
+	if len(q.Token) > maxToken || strings.ContainsFunc(q.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return invalid("auth_token must be visible ASCII, at most %d bytes", maxToken)
+	}
+	// Any other variable would let an administrator send it to a place of his
+	// choice.
+	if m := reference.FindStringSubmatch(q.Token); m != nil && m[1] != TokenVariable(q.Name) {
+		return invalid("auth_token may refer to no variable but ${%s}; a token from elsewhere takes [peers.%s] in swarm.toml", TokenVariable(q.Name), q.Name)
+	}
+	if len(q.Metadata) > maxMetadata {
+		return invalid("metadata has %d bytes, at most %d", len(q.Metadata), maxMetadata)
+	}
+	if q.Metadata != nil && !bytes.HasPrefix(q.Metadata, []byte("{")) {
+		return invalid("metadata must be an object or null")
+	}
+	return nil
+}
+
+// baseURL checks where a swarm is and takes the slash off its end.
+func baseURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", invalid("base_url must be as in https://depot.example")
+	}
+	if u.User != nil || strings.ContainsAny(text, "?#*") {
+		return "", invalid("base_url must not have credentials, a query, a fragment or a *")
+	}
+	text = strings.TrimRight(text, "/")
+	if _, err := egress.ParseGrant(text); err != nil {
+		return "", invalid("base_url: %v", err)
+	}
+	return text, nil
+}
+
+// tokens says what of a token is kept on disk and what in memory only.
+func (q *Request) tokens() (ref, literal string) {
+	switch {
+	case q.Token == "":
+		return "", ""
+	case reference.MatchString(q.Token):
+		return q.Token, ""
+	case q.Volatile:
+		return "", q.Token
+	}
+	return "${" + TokenVariable(q.Name) + "}", q.Token
+}
+
+func invalid(format string, args ...any) error { return refuse(swarm.ErrInvalid, format, args...) }
+
+func refuse(kind error, format string, args ...any) error {
+	return &swarm.Refusal{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,142 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"skep/host/internal/registry"
+)
+
+// Registry is what the routes need to know other swarms. Its methods are safe
+// for concurrent use. Refusals are *swarm.Refusal, whose text callers are shown.
+type Registry interface {
+	// Entries lists the swarms that are known, in their order.
+	Entries() []registry.Entry
+	// Register asks a swarm what it is and makes it known; an entry that lasts
+	// is durable on return.
+	Register(ctx context.Context, q registry.Request) (registry.Entry, error)
+}
+
+var _ Registry = (*registry.Registry)(nil)
+
+type peer struct {
+	Name        string          `json:"swarm_name"`
+	BaseURL     string          `json:"base_url"`
+	Version     string          `json:"version"`
+	LastSeen    *string         `json:"last_seen"`
+	Active      bool            `json:"is_active"`
+	Latency     *float64        `json:"latency"`
+	Description string          `json:"swarm_description"`
+	Keywords    []string        `json:"keywords"`
+	Metadata    json.RawMessage `json:"metadata"`
+}
+
+func newPeer(e registry.Entry) peer {
+	p := peer{
+		Name: e.Name, BaseURL: e.BaseURL, Version: e.Version, Active: e.Active, Latency: e.Latency,
+		Description: e.Description, Keywords: list(e.Keywords), Metadata: e.Metadata,
+	}
+	if !e.LastSeen.IsZero() {
+		seen := stamp(e.LastSeen)
+		p.LastSeen = &seen
+	}
+	return p
+}
+
+// swarms is GET /swarms: what others may know of, the local swarm itself first
+// when it is public (X-27).
+func (c *call) swarms() error {
+	def, err := c.definition()
+	if err != nil {
+		return err
+	}
+	known := []peer{}
+	if def.Public {
+		known = append(known, newPeer(registry.Entry{
+			Name: def.Name, BaseURL: c.baseURL(), Version: protocol, LastSeen: c.h.opt.Now(), Active: true,
+			Description: def.Description, Keywords: def.Keywords,
+		}))
+	}
+	if c.h.opt.Registry != nil {
+		for _, e := range c.h.opt.Registry.Entries() {
+			if e.Public {
+				known = append(known, newPeer(e))
+			}
+		}
+	}
+	return c.reply(struct {
+		Swarms []peer `json:"swarms"`
+	}{known})
+}
+
+// registerSwarm is POST /swarms and POST /swarms/register (X-05). The registry
+// is the host's, so it is for the admins of the tenant that the host shows.
+func (c *call) registerSwarm() error {
+	if err := c.ofTheHost("the swarms this host knows are"); err != nil {
+		return err
+	}
+	if c.h.opt.Registry == nil {
+		return newFault(http.StatusServiceUnavailable, "swarm registry not available")
+	}
+	q, err := parseRegistration(c.body, c.h.opt.MaxDepth)
+	if err != nil {
+		return err
+	}
+	e, err := c.h.opt.Registry.Register(c.ctx(), q)
+	if err := c.did("swarm.register", q.Name, err); err != nil {
+		return err
+	}
+	c.h.opt.Logger.Info("swarm registered", "swarm", e.Name, "base_url", e.BaseURL, "active", e.Active, "by", c.w.who.String())
+	return c.reply(struct {
+		Status string `json:"status"`
+		Name   string `json:"swarm_name"`
+		Token  string `json:"auth_token_ref,omitempty"`
+	}{"registered", e.Name, e.TokenRef})
+}
+
+// parseRegistration reads the body of POST /swarms (X-06, X-08).
+func parseRegistration(body []byte, depth int) (q registry.Request, err error) {
+	o, err := parseObject(body, depth)
+	if err != nil {
+		return q, err
+	}
+	for _, field := range []struct {
+		name string
+		to   *string
+	}{
+		{"swarm_name", &q.Name}, {"name", &q.Name}, {"base_url", &q.BaseURL}, {"auth_token", &q.Token},
+	} {
+		text, err := o.text(field.name)
+		if err != nil {
+			return q, err
+		}
+		if text != "" {
+			*field.to = text
+		}
+	}
+	if q.Name == "" || q.BaseURL == "" {
+		return q, badRequest("name and base_url are required")
+	}
+	q.Volatile = true
+	if _, given := o.get("volatile"); given {
+		if q.Volatile, err = o.flag("volatile"); err != nil {
+			return q, err
+		}
+	}
+	if _, err := o.object("metadata"); err != nil {
+		return q, err
+	}
+	if raw, given := o.get("metadata"); given {
+		q.Metadata = raw
+	}
+	return q, nil
+}
+
+// ofTheHost refuses those whose tenant is not the one that the host shows.
+func (c *call) ofTheHost(what string) error {
+	if c.w.who.Tenant != c.h.opt.Tenant {
+		return unauthorized("invalid role: " + what + " for admins of tenant '" + c.h.opt.Tenant + "' to change")
+	}
+	return nil
+}

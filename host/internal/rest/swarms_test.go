@@ -1,0 +1,146 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skep/host/internal/auth"
+	"skep/host/internal/registry"
+	"skep/host/internal/rest"
+	"skep/host/internal/swarm"
+)
+
+// Both paths, both names, nulls, and the defaults (R-066 to R-068, G-07).
+func TestRegisterSwarm_X05_X06_X08(t *testing.T) {
+	t.Parallel()
+	book := newPhonebook()
+	h := newHive(t, func(h *hive) { h.opt.Registry = book })
+	const url = "https://depot.example"
+	for _, c := range []struct {
+		path, body, want string
+		asked            registry.Request
+	}{
+		{"/swarms", `{"name":"depot","base_url":"https://depot.example"}`, `{"status":"registered","swarm_name":"depot"}`,
+			registry.Request{Name: "depot", BaseURL: url, Volatile: true}},
+		{"/swarms", `{"name":"depot","base_url":"https://depot.example","auth_token":null,"volatile":null,"metadata":null,"more":1}`, `{"status":"registered","swarm_name":"depot"}`,
+			registry.Request{Name: "depot", BaseURL: url, Volatile: true}},
+		{"/swarms/register", `{"swarm_name":"depot","base_url":"https://depot.example","volatile":false,"auth_token":"k","metadata":{"a":[1]}}`,
+			`{"status":"registered","swarm_name":"depot","auth_token_ref":"${SWARM_AUTH_TOKEN_DEPOT}"}`,
+			registry.Request{Name: "depot", BaseURL: url, Token: "k", Metadata: json.RawMessage(`{"a":[1]}`)}},
+		{"/swarms/register", `{"name":"a","swarm_name":"b","base_url":"https://depot.example"}`, `{"status":"registered","swarm_name":"a"}`,
+			registry.Request{Name: "a", BaseURL: url, Volatile: true}},
+	} {
+		a := h.do(request{method: "POST", path: c.path, token: adminToken, body: c.body})
+		if a.status != http.StatusOK || a.body != c.want {
+			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, a.status, a.body, c.want)
+		}
+		if diff := cmp.Diff(c.asked, book.asked[len(book.asked)-1]); diff != "" {
+			t.Errorf("%s\n%s", c.body, diff)
+		}
+	}
+}
+
+// The registry is the host's: a tenant's admin has no say in it. What goes wrong
+// in it is nobody's business.
+func TestRegisterSwarmRefused(t *testing.T) {
+	t.Parallel()
+	keys, err := auth.NewKeys([]auth.Key{
+		auth.NewKey(auth.Principal{Tenant: "acme", Role: auth.Admin, ID: "ada"}, adminToken),
+		auth.NewKey(auth.Principal{Tenant: swarm.DefaultTenant, Role: auth.Admin, ID: "ada"}, operatorToken),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := newPhonebook()
+	book.err = errors.New("disk on fire")
+	h := rest.New(broken{}, keys, rest.Options{Swarm: "hive", Registry: book})
+	q := request{method: "POST", path: "/swarms", token: adminToken, body: `{"name":"a","base_url":"https://a.example"}`}
+	if a := serve(t, h, q); a.status != http.StatusUnauthorized || len(book.asked) != 0 {
+		t.Errorf("a tenant's admin: %d %s", a.status, a.body)
+	}
+	q.token = operatorToken
+	if a := serve(t, h, q); a.status != http.StatusInternalServerError || strings.Contains(a.body, "fire") {
+		t.Errorf("a broken disk: %d %s", a.status, a.body)
+	}
+}
+
+// The list has the local swarm, then the public ones in their order, with what
+// the contract names and nothing of how they are reached (R-070 to R-074).
+func TestSwarmsList(t *testing.T) {
+	t.Parallel()
+	latency := 0.25
+	book := newPhonebook(
+		registry.Entry{Name: "depot", BaseURL: "https://depot.example", Version: "1.3", TokenRef: "${SWARM_AUTH_TOKEN_DEPOT}",
+			LastSeen: time.Unix(1e9, 0), Latency: &latency, Description: "parts", Keywords: []string{"k"}, Public: true, Active: true,
+			Metadata: json.RawMessage(`{"a":1}`), Volatile: true},
+		registry.Entry{Name: "hidden", BaseURL: "https://hidden.example"},
+		registry.Entry{Name: "silent", BaseURL: "https://silent.example", Public: true},
+	)
+	h := newHive(t, func(h *hive) { h.opt.Registry, h.def.Public = book, true })
+	a := h.do(request{path: "/swarms", token: "-"})
+	var got struct{ Swarms []json.RawMessage }
+	a.json(t, &got)
+	want := []string{
+		"hive",
+		`{"swarm_name":"depot","base_url":"https://depot.example","version":"1.3","last_seen":"2001-09-09T01:46:40.000000+00:00","is_active":true,"latency":0.25,"swarm_description":"parts","keywords":["k"],"metadata":{"a":1}}`,
+		`{"swarm_name":"silent","base_url":"https://silent.example","version":"","last_seen":null,"is_active":false,"latency":null,"swarm_description":"","keywords":[],"metadata":null}`,
+	}
+	if len(got.Swarms) != 3 || !strings.Contains(string(got.Swarms[0]), `"swarm_name":"hive"`) {
+		t.Fatalf("%s", a.body)
+	}
+	for i := 1; i < 3; i++ {
+		if string(got.Swarms[i]) != want[i] {
+			t.Errorf("%s, want %s", got.Swarms[i], want[i])
+		}
+	}
+	if strings.Contains(a.body, "SWARM_AUTH_TOKEN") || strings.Contains(a.body, "volatile") || strings.Contains(a.body, "hidden") {
+		t.Errorf("the list tells too much: %s", a.body)
+	}
+}
+
+// A definition is handed on with who sent it, and dumped under its name.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	var took []string
+	h := newHive(t, func(h *hive) { h.opt.Definitions = shelf{&took} })
+	a := h.do(request{method: "POST", path: "/swarms/load", token: adminToken, body: `{"json":"{\"swarm\":{}}","more":null}`})
+	if a.status != http.StatusOK || a.body != `{"status":"success","swarm_name":"hive"}` {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if diff := cmp.Diff([]string{`default default/admin:ada {"swarm":{}}`}, took); diff != "" {
+		t.Error(diff)
+	}
+	if a := h.do(request{path: "/swarms/dump", token: adminToken}); a.status != http.StatusOK || a.body != `{"status":"dumped","swarm_name":"hive"}` {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Whoever makes swarms known, or tries to, is in the audit log; what cannot be
+// recorded is not answered.
+func TestRegisterSwarmIsAudited(t *testing.T) {
+	t.Parallel()
+	ears := &ears{}
+	h := rest.New(broken{}, newKeys(t), rest.Options{Swarm: "hive", Registry: newPhonebook(), Audit: ears})
+	q := request{method: "POST", path: "/swarms", token: adminToken}
+	for _, name := range []string{"depot", "fixed"} {
+		q.body = text(obj{"name": name, "base_url": "https://x.example", "auth_token": "hidden"})
+		serve(t, h, q)
+	}
+	want := []string{
+		"done|swarm.register|depot|default|admin:ada|",
+		"failed|swarm.register|fixed|default|admin:ada|swarm 'fixed' stands in swarm.toml",
+	}
+	if diff := cmp.Diff(want, ears.heard()); diff != "" {
+		t.Error(diff)
+	}
+	ears.fail = errors.New("disk full")
+	if a := serve(t, h, q); a.status != http.StatusInternalServerError {
+		t.Errorf("without an audit: %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,131 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"skep/spec/mail"
+)
+
+var (
+	noRouter = newFault(http.StatusServiceUnavailable, "interswarm router not available")
+	noAnswer = newFault(http.StatusGone,
+		"this route has gone: an answer to another swarm goes to its POST /interswarm/back, in a wrapper")
+)
+
+// wrapperFields are what a wrapper must have, in the order in which they are
+// looked at, with their types (contract 1.3). auth_token and metadata may be
+// missing (X-10).
+var wrapperFields = []struct {
+	name, kind string
+	optional   bool
+}{
+	{"message_id", "str", false}, {"source_swarm", "str", false}, {"target_swarm", "str", false}, {"timestamp", "str", false},
+	{"payload", "dict", false}, {"msg_type", "str", false}, {"auth_token", "str", true}, {"metadata", "dict", true},
+	{"task_owner", "str", false}, {"task_contributors", "list", false},
+}
+
+// parseWrapper reads the body of /interswarm/forward and /interswarm/back. What
+// peers of other versions add is ignored, and so are their nulls (X-11).
+func parseWrapper(body []byte, depth int) (mail.Interswarm, error) {
+	o, err := parseObject(body, depth)
+	if err != nil {
+		return mail.Interswarm{}, err
+	}
+	raw, ok := o.get("message")
+	if !ok || falsy(string(raw)) {
+		return mail.Interswarm{}, badRequest("parameter 'message' is required")
+	}
+	inner, err := o.object("message")
+	if err != nil {
+		return mail.Interswarm{}, badRequest("parameter 'message' must be a dict, got %s", typeName(raw))
+	}
+	for _, f := range wrapperFields {
+		raw, ok := inner.get(f.name)
+		switch {
+		case !ok && !f.optional:
+			return mail.Interswarm{}, badRequest("parameter '%s' is required", f.name)
+		case ok && typeName(raw) != f.kind:
+			return mail.Interswarm{}, badRequest("parameter '%s' must be a %s, got %s", f.name, f.kind, typeName(raw))
+		}
+	}
+	w, err := readWrapper(raw, depth)
+	if err != nil {
+		return mail.Interswarm{}, badRequest("parameter 'message' is malformed: %v", err)
+	}
+	return w, nil
+}
+
+// falsy reports whether a JSON text is what the reference takes for nothing.
+func falsy(raw string) bool {
+	switch strings.TrimSpace(raw) {
+	case `""`, "0", "false", "{}", "[]":
+		return true
+	}
+	return false
+}
+
+func readWrapper(raw []byte, depth int) (mail.Interswarm, error) {
+	w, err := mail.ParseOptions{
+		Limits: mail.Limits{Depth: depth}, NullsAbsent: true, UnknownKeys: true,
+	}.Interswarm(raw)
+	if err == nil && !mail.ValidTaskID(w.Payload.TaskID) {
+		err = errors.New("payload.task_id: must be 1 to 256 printable characters")
+	}
+	return w, err
+}
+
+// forward is POST /interswarm/forward, back POST /interswarm/back. Both look at
+// all there is to look at before they say that nothing routes the message yet.
+func (c *call) forward() error { return c.fromPeer() }
+
+func (c *call) back() error { return c.fromPeer() }
+
+func (c *call) fromPeer() error {
+	w, err := parseWrapper(c.body, c.h.opt.MaxDepth)
+	if err != nil {
+		return err
+	}
+	if w.SourceSwarm != c.w.who.Speaks() {
+		return unauthorized("invalid role: this key does not speak for the swarm that 'source_swarm' names")
+	}
+	if w.TargetSwarm != c.h.opt.Swarm {
+		return badRequest("parameter 'target_swarm' must be '%s', the swarm of this host", c.h.opt.Swarm)
+	}
+	if err := c.checkOwners(w); err != nil {
+		return err
+	}
+	return noRouter
+}
+
+// checkOwners looks at who is said to work on the task (contract 3.1, 3.2): any
+// role of another swarm, the three of ours; the owner among them; and the swarm
+// that calls.
+func (c *call) checkOwners(w mail.Interswarm) error {
+	owned, named := false, false
+	for _, text := range append([]string{w.TaskOwner}, w.TaskContributors...) {
+		o, err := mail.ParseForeignOwner(text)
+		if err != nil {
+			return badRequest("parameter 'task_contributors' is malformed: %v", err)
+		}
+		if o.Swarm == c.h.opt.Swarm && !o.Role.Valid() {
+			return badRequest("invalid role: %s", o.Role)
+		}
+		named = named || o.Swarm == w.SourceSwarm
+	}
+	for _, text := range w.TaskContributors {
+		owned = owned || text == w.TaskOwner
+	}
+	switch {
+	case !owned:
+		return badRequest("parameter 'task_contributors' must contain the 'task_owner'")
+	case !named:
+		return unauthorized("invalid role: the swarm that calls is not among the contributors of the task")
+	}
+	return nil
+}
+
+// interswarmResponse is POST /interswarm/response, which the reference's client
+// knows and nobody serves.
+func (c *call) interswarmResponse() error { return noAnswer }

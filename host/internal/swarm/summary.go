@@ -1,0 +1,64 @@
+package swarm
+
+import (
+	"time"
+
+	"skep/abi"
+)
+
+// TurnSummary is what a record tells of a turn without what was said in it.
+type TurnSummary struct {
+	// N is the number of the turn.
+	N     int64
+	Agent string
+	Start time.Time
+	// Attempt is the number of the last run that is recorded, from 1.
+	Attempt int
+	// Calls counts the calls of each op, refused ones as well.
+	Calls map[abi.Op]int64
+	// End is nil while the turn is unfinished or suspended.
+	End *TurnSummaryEnd
+}
+
+// TurnSummaryEnd is how a turn ended and what it has cost.
+type TurnSummaryEnd struct {
+	// Exit is "ok", or the cause of the failure.
+	Exit  string
+	Usage Usage
+	// Wall is the time from the turn's start to its commit. Waits for people and
+	// the time when the host was down are part of it.
+	Wall time.Duration
+	At   time.Time
+}
+
+// summarize tells of a record, which must have its entries unless it has an end.
+func summarize(r Record) TurnSummary {
+	s := TurnSummary{N: r.N, Agent: r.Header.Agent, Start: r.Header.Start, Attempt: max(1, r.Header.Attempt)}
+	if e := r.End; e != nil {
+		s.Attempt, s.Calls = max(s.Attempt, e.Attempt), e.Calls
+		s.End = &TurnSummaryEnd{Exit: e.Exit, Usage: e.Usage, Wall: max(0, e.At.Sub(s.Start)), At: e.At}
+		return s
+	}
+	s.Calls = map[abi.Op]int64{}
+	for _, e := range r.Entries {
+		switch {
+		case e.Begins():
+			s.Calls[e.Op]++
+		case e.Kind == EntryRun:
+			s.Attempt = max(s.Attempt, e.Index)
+		}
+	}
+	return s
+}
+
+// Begins reports whether the entry is the first of a call.
+func (e Entry) Begins() bool { return e.Kind == EntryCall || e.Kind == EntryIntent }
+
+// size is about how many bytes of a record had to be read.
+func (r Record) size() int {
+	n := len(r.Header.Input)
+	for _, e := range r.Entries {
+		n += len(e.Answer)
+	}
+	return n
+}

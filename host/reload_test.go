@@ -1,0 +1,215 @@
+package host_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skep/host/client"
+)
+
+// pausedScript waits for a person, tells what it was told, and asks math.
+const pausedScript = `[["confirm",{}],["send_request",{"target":"math","subject":"s","body":"hello"}],["await_message",{}]]`
+
+// pausing makes boss ask people.
+var pausing = strings.Replace(grantedSwarm, "comm_targets = [\"math\"]\n", "comm_targets = [\"math\"]\nactions = [\"confirm\"]\n", 1)
+
+// renamed has agent sums in the place of math.
+var renamed = strings.NewReplacer("[agents.math]", "[agents.sums]", `["math"]`, `["sums"]`).Replace(pausing)
+
+const askSums = `[["send_request",{"target":"sums","subject":"s","body":"hello"}],["await_message",{}]]`
+
+// A task that is paused finishes on the file it was begun with, after a reload
+// and after a restart; new ones go by the new file; one that has ended and is
+// posted to again does as well.
+func TestReloadKeepsTasks(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", again), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, pausing)
+			ask := func(task, body, want string) {
+				t.Helper()
+				a, err := s.as(adaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body})
+				if err != nil || !strings.HasPrefix(a.Body, want) {
+					t.Errorf("%s: %q, %v, want %q", task, a.Body, err, want)
+				}
+			}
+			ask("old", pausedScript, `[{"arguments"`)
+			ask("ended", "hello", "boss got")
+			s.write(renamed)
+			if again {
+				s.restart()
+			} else if _, err := s.as(opKey).Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ask("new", askSums, "boss got [Re: s] echo: hello")
+			ask("ended", askSums, "boss got [Re: s] echo: hello")
+			if got := confirm(t, s.host.Addr(), adaKey, "old"); got != "boss got [Re: s] echo: hello" {
+				t.Errorf("resumed: %q", got)
+			}
+			ask("old", askSums, "boss got [Re: s] echo: hello")
+		})
+	}
+}
+
+// A plan shows what a reload then does; what allows more is told apart, and no
+// secret is shown.
+func TestPlanAndReload(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, grantedSwarm)
+	op := s.as(opKey)
+	if changes, err := op.Plan(t.Context()); err != nil || len(changes) != 0 {
+		t.Fatalf("the file as it is: %+v, %v", changes, err)
+	}
+	s.write(strings.NewReplacer(
+		`kv = "task"`, `kv = "agent"`, `memory = "32MiB"`, `memory = "16MiB"`, `"env::SKEP_TEST_KEY"`+"\nhosts = [\"https://other", `"another secret"`+"\nhosts = [\"https://other",
+		"[agents.calc]", "[agents.sum]").Replace(grantedSwarm))
+	planned, err := op.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range planned {
+		got = append(got, fmt.Sprintf("%s %s %s %v", c.Kind, c.Name, c.Change, c.Widened))
+		if text := string(c.Before) + string(c.After); strings.Contains(text, "a secret") || strings.Contains(text, "another secret") {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+	want := []string{
+		"grant boss.kv changed true", "agent sum added true", "limit agents.math.limits.memory changed false",
+		"secret other changed false", "agent calc removed false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	done, err := op.Reload(t.Context())
+	if diff := cmp.Diff(planned, done); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if left, err := op.Plan(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("after the reload: %+v, %v", left, err)
+	}
+	if n := len(s.audited(`"config.reload"`)); n != 1 {
+		t.Errorf("%d reloads are in the audit log", n)
+	}
+}
+
+// What cannot be taken over whole is not taken over at all.
+func TestReloadRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, grantedSwarm)
+	before, err := s.as(adaKey).Definition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wider := strings.Replace(grantedSwarm, `kv = "task"`, `kv = "instance"`, 1)
+	for name, c := range map[string]struct{ file, says string }{
+		"a fault":       {wider + "[agents.x]\n", "agents.x.source"},
+		"an address":    {wider + "[server]\nlisten = \"127.0.0.1:1\"\n", "server listen"},
+		"a store":       {wider + "[store]\njournal_retention = \"1h\"\n", "server store.journal_retention"},
+		"a tenant":      {wider + "[tenants.globex]\n", "tenant globex"},
+		"a key":         {strings.Replace(wider, "a-key-of-ada-the-admin", "another-key-of-ada", 1), "server auth.keys"},
+		"a module cap":  {wider + "[limits.module]\nfunctions = 40_000\n", "limit limits.module.functions"},
+		"a name":        {strings.Replace(wider, `name = "hive"`, `name = "other"`, 1), "swarm name"},
+		"too little":    {strings.Replace(wider, `memory = "32MiB"`, `memory = "64KiB"`, 1), "raise [agents.math] limits.memory"},
+		"no module":     {strings.Replace(wider, "bundled:calculator", "file:broken.wasm", 1), "nothing has changed"},
+		"no such grant": {strings.Replace(wider, "GET https://api", "GET api", 1), "nothing has changed"},
+	} {
+		if err := os.WriteFile(s.dir+"/broken.wasm", []byte("not wasm"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.write(c.file)
+		_, err := s.as(opKey).Reload(t.Context())
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || !strings.Contains(refused.Detail, c.says) {
+			t.Errorf("%s: %v, want 409 that says %q", name, err, c.says)
+		}
+	}
+	if _, err := s.as(adaKey).Reload(t.Context()); err == nil {
+		t.Error("an admin reloads")
+	}
+	after, err := s.as(adaKey).Definition(t.Context())
+	if diff := cmp.Diff(before, after); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// A task that was begun with a wider file does what it was begun with within what
+// the file grants today.
+func TestReloadNarrowsOldTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pausing)
+	body := `[["kv.put",{"key":"a","value":"1","scope":"task"}],["confirm",{}],["kv.put",{"key":"b","value":"2","scope":"task"}],["task_complete",{"finish_message":"{{0}} {{2}}"}]]`
+	if a, err := s.as(adaKey).PostMessage(t.Context(), client.Post{Task: "old", Body: body}); err != nil || !strings.HasPrefix(a.Body, "[{") {
+		t.Fatal(a.Body, err)
+	}
+	s.write(strings.Replace(pausing, `kv = "task", `, "", 1))
+	if _, err := s.as(opKey).Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := confirm(t, s.host.Addr(), adaKey, "old"); !strings.Contains(got, "DENIED") {
+		t.Errorf("%q", got)
+	}
+}
+
+// confirm answers what a paused task waits for, and returns what becomes of it.
+func confirm(t *testing.T, addr, key, task string) string {
+	t.Helper()
+	body := fmt.Sprintf(`{"body":"","task_id":%q,"resume_from":"breakpoint_tool_call","kwargs":{"breakpoint_tool_call_result":"yes"}}`, task)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/message", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var a struct{ Response, Detail string }
+	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	return a.Response + a.Detail
+}
+
+// A task that waits for a person finishes on what it was begun with though a
+// definition was loaded meanwhile and the host was killed; the definition stays
+// in force.
+func TestKillBetweenDefinitions(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, strings.NewReplacer("role = \"user\"", "role = \"admin\"", `["math"]`, "[\"math\"]\nactions = [\"confirm\"]").Replace(crashSwarm)+`
+[actions.confirm]
+source = "human"
+description = "a person confirms"
+parameters = { type = "object" }
+`)
+	cl := v.client()
+	if a, err := cl.PostMessage(t.Context(), client.Post{Task: "old", Body: pausedScript}); err != nil || !strings.HasPrefix(a.Body, "[{") {
+		t.Fatal(a.Body, err)
+	}
+	if _, err := cl.LoadSwarm(t.Context(), with(`{`+onScript+`}`)); err != nil {
+		t.Fatal(err)
+	}
+	v.kill()
+	v.start()
+	cl = v.client()
+	const askX = `[["send_request",{"target":"x","subject":"s","body":"hello"}],["await_message",{}]]`
+	if a, err := cl.PostMessage(t.Context(), client.Post{Body: askX}); err != nil || a.Body != "boss got [Re: s] echo: hello" {
+		t.Errorf("a new task: %q, %v", a.Body, err)
+	}
+	if got := confirm(t, v.addr, "a-key-for-the-crash-test", "old"); got != "boss got [Re: s] echo: hello" {
+		t.Errorf("the old task: %q", got)
+	}
+	if a, err := cl.PostMessage(t.Context(), client.Post{Task: "old", Body: askX}); err != nil || a.Body != "boss got [Re: s] echo: hello" {
+		t.Errorf("the old task, posted to again: %q, %v", a.Body, err)
+	}
+	v.kill()
+}
