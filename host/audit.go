@@ -38,8 +38,10 @@ func (h *Host) ended() error {
 		err = h.audit.Record(audit.Entry{Act: "host.stop", Outcome: audit.Done, Target: h.configDigest()})
 	}
 	err = errors.Join(err, h.audit.Close())
-	seq, head := h.audit.Head()
-	h.log.Info("the audit log is closed", "entries", seq, "head", head)
+	if h.recorded {
+		seq, head := h.audit.Head()
+		h.log.Info("the audit log is closed", "entries", seq, "head", head)
+	}
 	h.audit = nil
 	return err
 }

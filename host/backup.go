@@ -14,19 +14,20 @@ import (
 	"skep/host/internal/store/sqlite"
 )
 
-// What the names of the other parts of a backup end with: its keyring, and the
-// directory of its modules.
+// What the names of the other parts of a backup end with: its keyring, the
+// directory of its modules, and the swarms that were registered.
 const (
-	KeyringSuffix = ".keyring"
-	ModulesSuffix = ".modules"
+	KeyringSuffix  = ".keyring"
+	ModulesSuffix  = ".modules"
+	RegistrySuffix = ".registry.json"
 )
 
 // Backup writes a copy of the database to a new file, also while a host uses it,
-// and copies of the kept modules to a directory beside it; with withKeyring one
-// of the keyring as well. It returns how many modules there are.
+// and copies of the kept modules and of the registered swarms beside it; with
+// withKeyring one of the keyring as well. It returns how many modules there are.
 func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
 	defer func() { err = d.record("data.backup", file, err) }()
-	if err := vacant(file+ModulesSuffix, file+KeyringSuffix); err != nil {
+	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix); err != nil {
 		return 0, err
 	}
 	part := file + ModulesSuffix + "." + rand.Text() + partSuffix
@@ -43,7 +44,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
-		return errors.Join(err, d.backUpKeys(file, withKeyring))
+		return errors.Join(err, copyRegistry(filepath.Join(d.Dir, registryName), file+RegistrySuffix), d.backUpKeys(file, withKeyring))
 	})
 	if !copied {
 		return 0, errors.Join(err, os.RemoveAll(part))
@@ -78,6 +79,31 @@ func (d Data) backUpKeys(file string, wanted bool) error {
 	return install(file+KeyringSuffix, content, 0o600)
 }
 
+// copyRegistry copies the registered swarms, unless there are none. They name
+// tokens, and hold none.
+func copyRegistry(from, to string) error {
+	content, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = install(to, content, 0o600)
+	}
+	if err != nil {
+		err = fmt.Errorf("copy the registered swarms: %w", err)
+	}
+	return err
+}
+
+// restoreRegistry copies them, unless the directory has its own.
+func (d Data) restoreRegistry(from string) error {
+	to := filepath.Join(d.Dir, registryName)
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	return copyRegistry(from, to)
+}
+
 // nameModules gives the modules of a backup their name. It returns how many
 // there are.
 func nameModules(part, name string) (n int, err error) {
@@ -94,7 +120,8 @@ func nameModules(part, name string) (n int, err error) {
 }
 
 // Restore makes a data directory of a backup. The keyring is the one that is
-// there, or the one beside the backup, whose modules are kept as well.
+// there, or the one beside the backup, whose modules and registered swarms are kept
+// as well.
 func (d Data) Restore(ctx context.Context, file string) (err error) {
 	defer func() { err = d.record("data.restore", file, err) }()
 	if err := sqlite.Restore(ctx, file, d.Dir); err != nil {
@@ -109,8 +136,11 @@ func (d Data) Restore(ctx context.Context, file string) (err error) {
 	if err != nil {
 		err = fmt.Errorf("the database is restored, but not all modules: %w", err)
 	}
+	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
+		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
+	}
 	if own := d.own(ctx, func(*sqlite.Store) error { return nil }); own != nil {
-		return errors.Join(fmt.Errorf("the database is restored, but no host can use it yet: %w", own), err)
+		return errors.Join(fmt.Errorf("the database is restored, and need not be again, but no host can use it yet: %w", own), err)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"skep/host/internal/audit"
@@ -33,35 +34,35 @@ func (h *Host) keepTokens(ctx context.Context) {
 }
 
 // callers is who can tell who a caller is, in the order in which they are asked.
-func (h *Host) callers() (auth.Authenticator, error) {
+func (h *Host) callers() (known auth.Apart, err error) {
 	keys, err := h.keys()
 	if err != nil {
-		return nil, err
+		return known, err
 	}
 	cfg := h.opt.Config
 	chain := auth.Chain{keys, present{h.tokens, cfg}}
 	if j := cfg.Auth.JWT; j.Issuer != "" {
 		a, err := authority.NewJWT(authority.JWTOptions{
 			Issuer: j.Issuer, Audience: j.Audience, Algorithms: j.Algorithms, Keys: j.Keys, URL: j.KeysURL,
-			Leeway: j.Leeway, Mapping: mapping(cfg, j.Outsiders),
+			Leeway: j.Leeway, Mapping: mapping(cfg, j.Outsiders), Logger: h.log,
 		})
 		if err != nil {
-			return nil, err
+			return known, err
 		}
 		h.outside = append(h.outside, a)
 		chain = append(chain, a)
 	}
 	if e := cfg.Auth.Endpoints; e.Login != "" {
 		a, err := authority.NewEndpoints(authority.EndpointsOptions{
-			Login: e.Login, TokenInfo: e.TokenInfo, CacheTTL: e.CacheTTL, Mapping: mapping(cfg, e.Outsiders),
+			Login: e.Login, TokenInfo: e.TokenInfo, CacheTTL: e.CacheTTL, Mapping: mapping(cfg, e.Outsiders), Logger: h.log,
 		})
 		if err != nil {
-			return nil, err
+			return known, err
 		}
 		h.outside = append(h.outside, a)
 		chain = append(chain, a)
 	}
-	return chain, nil
+	return auth.Apart{Authenticator: chain, Operators: keys.Operators()}, nil
 }
 
 // present are the issued tokens of tenants that swarm.toml has: one that is taken
@@ -116,6 +117,7 @@ func (h *Host) keys() (*auth.Keys, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.warnOfKey(path)
 	if made {
 		if err := h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: keyFile}); err != nil {
 			return nil, err
@@ -123,4 +125,11 @@ func (h *Host) keys() (*auth.Keys, error) {
 	}
 	h.keyPath = path
 	return auth.NewKeys([]auth.Key{auth.NewKey(auth.Principal{Tenant: swarm.DefaultTenant, Role: auth.Operator, ID: "operator"}, text)})
+}
+
+// warnOfKey logs that others than its owner can read the operator's key.
+func (h *Host) warnOfKey(path string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		h.log.Warn("others on this machine can read the operator's key; chmod 600 the file, and delete it before the next start to get a new one", "file", path)
+	}
 }

@@ -89,7 +89,7 @@ issuer = "https://id.example"
 audience = "hive"
 keys = "file::jwks.json"
 tenant_claim = "org"
-roles = { staff = "user" }
+roles = { staff = "user", boss = "admin" }
 [auth.endpoints]
 login = "%[1]s/login"
 token_info = "%[1]s/info"
@@ -126,6 +126,7 @@ key = "user:alice-static-key"
 		made.Token:                             "user:acme/alice@hive",
 		o.jwt(t, "alice2", "staff", "default"): "user:alice2@hive",
 		o.jwt(t, "bob", "staff", "acme"):       "user:acme/bob@hive",
+		o.jwt(t, "ada", "boss", "default"):     "admin:ada@hive",
 		"user:carol":                           "user:acme/carol@hive",
 	}
 	for token, owner := range callers {
@@ -139,7 +140,8 @@ key = "user:alice-static-key"
 	}
 	for token, want := range map[string]int{
 		"nobody": 401, "skep_nobody": 401, "broken": 503, "operator:eve": 401,
-		o.jwt(t, "eve", "staff", "globex"): 401, o.jwt(t, "eve", "user", "acme"): 401,
+		o.jwt(t, "root", "boss", "default"): 401, // it would be the operator to MAIL
+		o.jwt(t, "eve", "staff", "globex"):  401, o.jwt(t, "eve", "user", "acme"): 401,
 		"A" + o.jwt(t, "eve", "staff", "acme"): 401,
 	} {
 		if status, body := ask(token, "GET", "/whoami", ""); status != want {
@@ -179,7 +181,7 @@ func checkAudit(t *testing.T, file string, secrets map[string]string) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if got := strings.Join(acts, " "); got != "host.start token.create host.stop" || refused != 7 {
+	if got := strings.Join(acts, " "); got != "host.start token.create host.stop" || refused != 8 {
 		t.Errorf("the audit log has %s, and %d refusals", got, refused)
 	}
 	raw, err := os.ReadFile(file)

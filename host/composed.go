@@ -43,7 +43,7 @@ func definition(cfg *config.Config) swarm.Definition {
 	def := swarm.Definition{
 		Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
 		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
-		Entrypoint: cfg.Swarm.Entrypoint, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
+		Entrypoint: cfg.Swarm.Entrypoint, Interswarm: cfg.Swarm.EnableInterswarm, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
 		BreakpointTools: cfg.Swarm.BreakpointTools,
 		Limits: swarm.Limits{
 			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,

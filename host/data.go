@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"skep/host/internal/config"
 	"skep/host/internal/keyring"
@@ -70,14 +69,19 @@ func (d Data) Export(ctx context.Context, tenant string, w io.Writer) error {
 }
 
 // Erase removes all that is kept of a tenant and destroys its keys. A tenant
-// that keeps nothing is [ErrNotFound].
+// that keeps nothing is [ErrNotFound]. While a host uses the directory nothing is
+// tried, and so nothing is recorded: the host records what it is asked to do.
 func (d Data) Erase(ctx context.Context, tenant string) error {
-	return d.record("tenant.erase", tenant, d.own(ctx, func(s *sqlite.Store) error {
+	err := d.own(ctx, func(s *sqlite.Store) error {
 		if err := d.has(ctx, s, tenant); err != nil {
 			return err
 		}
 		return s.Erase(ctx, tenant)
-	}))
+	})
+	if errors.Is(err, ErrInUse) {
+		return err
+	}
+	return d.record("tenant.erase", tenant, err)
 }
 
 // Rotate gives a tenant a new key and seals all that it keeps with it. A tenant
@@ -91,17 +95,17 @@ func (d Data) Rotate(ctx context.Context, tenant string) error {
 	}))
 }
 
-// lister knows who keeps anything.
-type lister interface {
-	Tenants(ctx context.Context) ([]sqlite.Holding, error)
+// keeper knows who keeps anything.
+type keeper interface {
+	Keeps(ctx context.Context, tenant string) (bool, error)
 }
 
-func (d Data) has(ctx context.Context, l lister, tenant string) error {
-	list, err := l.Tenants(ctx)
+func (d Data) has(ctx context.Context, k keeper, tenant string) error {
+	kept, err := k.Keeps(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list, func(h sqlite.Holding) bool { return h.Tenant == tenant }) {
+	if !kept {
 		return fmt.Errorf("%w: tenant %q keeps nothing in %s", ErrNotFound, tenant, d.Dir)
 	}
 	return nil
@@ -116,10 +120,18 @@ func (d Data) read(ctx context.Context, do func(*sqlite.Reader) error) error {
 	return errors.Join(do(r), r.Close())
 }
 
-// own takes the directory into use.
-func (d Data) own(ctx context.Context, do func(*sqlite.Store) error) error {
+// Exists is [ErrNotFound] where no host has kept anything yet.
+func (d Data) Exists() error {
 	if _, err := os.Stat(filepath.Join(d.Dir, storeName)); errors.Is(err, fs.ErrNotExist) {
 		return noStore(d.Dir)
+	}
+	return nil
+}
+
+// own takes the directory into use.
+func (d Data) own(ctx context.Context, do func(*sqlite.Store) error) error {
+	if err := d.Exists(); err != nil {
+		return err
 	}
 	opt, err := storeOptions(d.Key, d.Logger)
 	if err != nil {

@@ -159,6 +159,11 @@ func with(x string) string {
 
 const onScript = `"source":"file:script.wasm","comm_targets":["boss"]`
 
+// named is with for an agent of another name than x, on the script module.
+func named(name, more string) string {
+	return strings.ReplaceAll(with(`{`+onScript+`,`+more+`}`), `"x"`, `"`+name+`"`)
+}
+
 // attempts try to read a file, run a program, reach a variable, or widen a grant.
 var attempts = map[string]string{
 	"a file in params":            with(`{` + onScript + `,"params":{"system":"file::/etc/passwd"}}`),
@@ -188,6 +193,12 @@ var attempts = map[string]string{
 	"private addresses":           with(`{` + onScript + `,"allow":{"http":["GET https://api.example.com/v1"],"http_private":true}}`),
 	"another secret":              with(`{` + onScript + `,"allow":{"secrets":["other"]}}`),
 	"to send again":               with(`{` + onScript + `,"allow":{"secrets":["key"],"retry_in_doubt":true}}`),
+	"the grants of another agent": named("calc", `"allow":{"kv":"instance"}`),
+	"grants of another by name":   named("math", `"allow":{"secrets":["key"]}`),
+	"limits of another by name":   named("math", `"limits":{"memory":"64MiB"}`),
+	"an entrypoint more":          named("math", `"enable_entrypoint":true`),
+	"one more who completes":      named("math", `"can_complete_tasks":true`),
+	"to be public":                strings.Replace(with(`{`+onScript+`}`), `"name"`, `"public":true,"name"`, 1),
 	"a model":                     with(`{` + onScript + `,"allow":{"llm":["default"]}}`),
 	"another name of the swarm":   strings.Replace(with(`{`+onScript+`}`), `"hive"`, `"other"`, 1),
 	"peers":                       `{"peers":{"depot":{"base_url":"https://depot.example"}},` + with(`{` + onScript + `}`)[1:],

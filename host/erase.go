@@ -3,25 +3,23 @@ package host
 import (
 	"context"
 
-	"skep/host/internal/auth"
 	"skep/host/internal/rest"
 	"skep/host/internal/swarm"
 )
 
 // eraser erases tenants of a host that runs.
 type eraser struct {
-	rt     *swarm.Runtime
-	tokens *auth.Tokens
-	defs   *definitions
+	rt   *swarm.Runtime
+	defs *definitions
 }
 
 var _ rest.Eraser = eraser{}
 
-// Erase stops what goes on of a tenant and removes what is kept of it.
+// Erase stops what goes on of a tenant and removes what is kept of it. The store
+// tells when its tokens have to go.
 func (e eraser) Erase(ctx context.Context, tenant string) error {
 	if err := e.rt.Erase(ctx, tenant); err != nil {
 		return err
 	}
-	e.tokens.Forget(tenant)
 	return e.defs.forget(tenant)
 }

@@ -24,17 +24,18 @@ func (h *Host) handlers() error {
 	}
 	cfg := h.opt.Config
 	s := cfg.Server
-	known, err := h.openRegistry()
+	known, private, err := h.openRegistry()
 	if err != nil {
 		return err
 	}
+	h.peers.known, h.peers.private = known, private
 	api := rest.New(h.swarm, callers, rest.Options{
 		Tenant: swarm.DefaultTenant, Swarm: cfg.Swarm.Name, Version: h.opt.Version,
-		Tenants: eraser{h.swarm, h.tokens, h.defs}, PublicURL: s.PublicURL, Registry: known, Debug: s.Debug, MaxBody: int64(s.MaxBody), MaxDepth: s.MaxDepth,
+		Tenants: eraser{h.swarm, h.defs}, PublicURL: s.PublicURL, Registry: known, Debug: s.Debug, MaxBody: int64(s.MaxBody), MaxDepth: s.MaxDepth,
 		Loopback: listen.Loopback(h.publicAddr.Addr()), Hosts: s.Hosts, Origins: s.CORSOrigins,
 		TrustedProxies: s.TrustedProxies, MaxStreams: s.MaxStreams, MaxStreamsPerPrincipal: s.MaxStreamsPerPrincipal,
 		Rate: auth.Rate{Requests: s.RateLimit.Requests, Per: s.RateLimit.Per}, Guess: guessing,
-		Definitions: h.defs, File: h, Tokens: h.tokens, Audit: h.audit, Logger: h.log,
+		Definitions: h.defs, File: h, Tokens: h.tokens, Operators: callers.Operators, Audit: h.audit, Logger: h.log,
 	})
 	errorLog := slog.NewLogLogger(h.log.Handler(), slog.LevelDebug)
 	h.public = rest.Server(api)

@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/auth"
 	"skep/host/internal/config"
 	"skep/host/internal/listen"
+	"skep/host/internal/router"
 	"skep/host/internal/runset"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/schema"
@@ -47,6 +48,9 @@ type Options struct {
 	// Reread reads the configuration again, for a reload; without it there is
 	// none.
 	Reread func() (*config.Config, error)
+	// Env looks a variable up, for the tokens of registered swarms; without it
+	// there are none.
+	Env func(name string) (string, bool)
 	// Version is shown to clients.
 	Version string
 }
@@ -58,6 +62,8 @@ type Host struct {
 	store      *sqlite.Store
 	engine     *sandbox.Engine
 	swarm      *swarm.Runtime
+	router     *router.Router
+	peers      *peers
 	keyPath    string
 	kept       *moduleStore
 	defs       *definitions
@@ -68,13 +74,18 @@ type Host struct {
 	// recorded says that the audit log has that the host was started.
 	recorded bool
 	tokens   *auth.Tokens
-	// outside are authorities that hold connections.
-	outside []interface{ Close() }
+	outside  []outsider
 
 	public, admin         *http.Server
 	publicAddr, adminAddr *listen.Listener
 	// certs is nil without TLS.
 	certs *listen.Certificates
+}
+
+// outsider is an authority that holds connections.
+type outsider interface {
+	Close()
+	Warnings() []string
 }
 
 // New opens the store, loads every module and opens the listeners; nothing is
@@ -105,6 +116,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	if h.tokens, err = auth.OpenTokens(ctx, h.store, nil); err != nil {
 		return nil, err
 	}
+	h.store.OnErase(h.tokens.Forget)
 	if err = h.openRunSet(); err != nil {
 		return nil, err
 	}
@@ -133,7 +145,9 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	if err := h.defs.open(ctx, h.opt.Config, modules); err != nil {
 		return err
 	}
-	h.swarm, err = swarm.New(ctx, h.store, h.defs.exec, swarm.Closed{}, book,
+	h.peers = &peers{file: h.opt.Config.Peers, env: h.opt.Env}
+	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Logger: h.log})
+	h.swarm, err = swarm.New(ctx, h.store, h.defs.exec, h.router, book,
 		h.defs.all(), swarm.Options{
 			Turns: h.opt.Config.Limits.Turns, Tokens: h.opt.Guests, Tenants: tenants(h.opt.Config), Logger: h.log,
 			RunSet: h.running, Quarantine: h.quarantine, Library: h.defs,
@@ -179,6 +193,7 @@ func (h *Host) OperatorKeyPath() string { return h.keyPath }
 func (h *Host) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace) })
+	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.serve(ctx) })
 	for _, background := range []func(context.Context){h.retention.run, h.defs.run, h.keepTokens, h.audit.Run} {
 		g.Go(func() error {

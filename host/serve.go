@@ -159,11 +159,17 @@ func (h *Host) shutdown() error {
 }
 
 // warnings are what operators should see to, though the host is ready.
-func (h *Host) warnings() []string {
-	if h.certs == nil {
-		return nil
+func (h *Host) warnings() (all []string) {
+	if h.certs != nil {
+		all = h.certs.Warnings()
 	}
-	return h.certs.Warnings()
+	for _, a := range h.outside {
+		all = append(all, a.Warnings()...)
+	}
+	if n := h.swarm.Damaged(); n > 0 {
+		all = append(all, fmt.Sprintf("%d running tasks cannot be read and are set aside; the host's log names them", n))
+	}
+	return all
 }
 
 // doorCounters are what the public listener tells operators.
@@ -177,6 +183,7 @@ func (h *Host) doorCounters() []rest.Counter {
 
 func (h *Host) doorGauges() []rest.Gauge {
 	all := []rest.Gauge{{Name: "skep_connections", Help: "Connections that are open.", Value: int64(h.publicAddr.Counts().Open)}}
+	all = append(all, rest.Gauge{Name: "skep_tasks_damaged", Help: "Running tasks that cannot be read and are set aside.", Value: int64(h.swarm.Damaged())})
 	if h.certs != nil {
 		left := time.Until(h.certs.Expires())
 		all = append(all, rest.Gauge{Name: "skep_certificate_expires_seconds", Help: "How long the certificate in use is valid.", Value: int64(left / time.Second)})

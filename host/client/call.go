@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -103,7 +104,11 @@ func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {
 	c.reached.Store(true)
 	if rsp.StatusCode/100 != 2 {
 		defer func() { _ = rsp.Body.Close() }()
-		return nil, &refused{refusal(rsp), rsp.Header.Get("Retry-After")}
+		e := refusal(rsp)
+		if wantsTLS(rsp, e.Detail) {
+			return nil, &lost{fmt.Errorf("%w, %s", ErrSpeaksTLS, strings.Replace(c.base, "http:", "https:", 1))}
+		}
+		return nil, &refused{e, rsp.Header.Get("Retry-After")}
 	}
 	return rsp, nil
 }

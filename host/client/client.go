@@ -60,6 +60,8 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %q is not a URL of the form http://HOST:PORT", o.URL)
 	case u.User != nil:
 		return nil, errors.New("client: the URL must not hold credentials; they go into the token")
+	case strings.ContainsFunc(o.Token, func(c rune) bool { return c <= ' ' || c == 0x7f }):
+		return nil, errors.New("client: the token has spaces or control characters; it is one line without any")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("client: %q must not have a query or a fragment", o.URL)
 	}

@@ -60,6 +60,16 @@ var ErrTooLarge = errors.New("too large")
 // ErrNotMAIL is wrapped by the error of an answer that no MAIL host gives.
 var ErrNotMAIL = errors.New("not an answer of a MAIL host")
 
+// ErrSpeaksTLS is wrapped by the error of a call in the clear to a host with TLS.
+var ErrSpeaksTLS = errors.New("it speaks TLS: use an https URL")
+
+// wantsTLS recognizes the answer of a server with TLS to a call in the clear. It is
+// made before any handler is asked, so it is no JSON.
+func wantsTLS(rsp *http.Response, detail string) bool {
+	return rsp.StatusCode == http.StatusBadRequest && jsonType(rsp) != nil &&
+		strings.Contains(detail, "HTTP request") && strings.Contains(detail, "HTTPS")
+}
+
 // maxDetail bounds what is kept of an error's body.
 const maxDetail = 8 << 10
 

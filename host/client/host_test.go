@@ -206,6 +206,16 @@ func TestEndpointsOfARealHost(t *testing.T) {
 	if err != nil || len(swarms) != 2 || swarms[0].Name != "hive" || swarms[1].Name != "depot" || !swarms[1].Active || string(swarms[1].Metadata) != `{"a":1}` {
 		t.Errorf("Swarms = %+v, %v", swarms, err)
 	}
+	var kept *client.Error
+	if err := c.RemoveSwarm(ctx, "depot"); !errors.As(err, &kept) || kept.Status != 409 {
+		t.Errorf("RemoveSwarm of one whose token is the operator's: %v, want 409", err)
+	}
+	if _, err := c.RegisterSwarm(ctx, client.Registration{Name: "passing", BaseURL: r.url}); err != nil {
+		t.Error(err)
+	}
+	if err := c.RemoveSwarm(ctx, "passing"); err != nil {
+		t.Error(err)
+	}
 	if name, err := c.DumpSwarm(ctx); err != nil || name != "hive" {
 		t.Errorf("DumpSwarm = %q, %v", name, err)
 	}

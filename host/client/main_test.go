@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func (f wire) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 // wired returns a client whose calls f answers. It can be used in a bubble.
 func wired(t *testing.T, o Options, f wire) *Client {
 	t.Helper()
-	o.URL, o.HTTP = "http://host.test", &http.Client{Transport: f}
+	o.URL, o.HTTP = cmp.Or(o.URL, "http://host.test"), &http.Client{Transport: f}
 	return newClient(t, o)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"skep/spec/mail"
@@ -91,7 +92,7 @@ func readAnswer(got answer) (Answer, error) {
 		return Answer{}, fmt.Errorf("POST /message: %w: it has no response", ErrNotMAIL)
 	}
 	a := Answer{
-		Task:    got.header.Get("X-MAIL-Task-Id"),
+		Task:    taskIn(got.header.Get("X-MAIL-Task-Id")),
 		Subject: got.header.Get("X-MAIL-Finish-Subject"),
 		Body:    *body.Response,
 	}
@@ -99,6 +100,14 @@ func readAnswer(got answer) (Answer, error) {
 		return a, errGoingDown
 	}
 	return a, nil
+}
+
+// taskIn reads a task id as a header carries it, percent-encoded.
+func taskIn(text string) string {
+	if id, err := url.PathUnescape(text); err == nil {
+		return id
+	}
+	return text
 }
 
 // PostAsync posts a message and returns when it is durable.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,33 @@ func TestResumingPosts(t *testing.T) {
 		}
 		if again, _ := newPost(c.post); string(again.body) != string(k.body) {
 			t.Errorf("%s: %s, then %s", name, k.body, again.body)
+		}
+	}
+}
+
+// A task's id comes as it is, whatever the header had to write differently.
+func TestTaskOfAnswer(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{
+		"t-1": "t-1", "a/b%20c%25%C3%BC": "a/b c%\u00fc", "50%25%2541": "50%%41", "50%": "50%", "": "",
+	} {
+		c := fakeHost(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-MAIL-Task-Id", header)
+			reply(w, http.StatusOK, `{"response":"42"}`)
+		})
+		if a, err := c.PostMessage(t.Context(), Post{Body: "b"}); err != nil || a.Task != want {
+			t.Errorf("%q: %q, %v; want %q", header, a.Task, err, want)
+		}
+	}
+}
+
+func TestTokenForms(t *testing.T) {
+	t.Parallel()
+	for token, ok := range map[string]bool{
+		"": true, "skep_abc": true, "schl\u00fcssel": true, "a b": false, "a\n": false, "\ra": false, "a\x00": false, "a\x7f": false, "a\tb": false,
+	} {
+		if _, err := New(Options{URL: "http://127.0.0.1:1", Token: token}); (err == nil) != ok {
+			t.Errorf("%q: %v", token, err)
 		}
 	}
 }

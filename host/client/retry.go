@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,8 @@ func (b *backoff) reset() { *b = backoff{} }
 // wait pauses before a repeat. It fails with the reason to give up: the
 // failure itself when patience has run out, or the cause for which ctx ended.
 func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, failure error) error {
-	if b.since.IsZero() {
+	first := b.since.IsZero()
+	if first {
 		b.since, b.next = time.Now(), firstPause
 	}
 	pause := max(least, b.next) + rand.N(b.next/2)
@@ -36,7 +38,7 @@ func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, fail
 	if time.Since(b.since)+pause > c.opt.Patience {
 		return failure
 	}
-	if c.opt.OnRetry != nil {
+	if c.opt.OnRetry != nil && !(first && c.mayTellMore()) {
 		c.opt.OnRetry(reason(failure), pause)
 	}
 	timer := time.NewTimer(pause)
@@ -47,6 +49,13 @@ func (c *Client) wait(ctx context.Context, b *backoff, least time.Duration, fail
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// mayTellMore reports whether the reason of a failure is probably still to come. A
+// host that does not take the caller's certificate says so after the handshake, and
+// what it says can be lost with the connection.
+func (c *Client) mayTellMore() bool {
+	return strings.HasPrefix(c.base, "https:") && !c.reached.Load()
 }
 
 // retry calls try until it succeeds, fails for good, or patience runs out. What

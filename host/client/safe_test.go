@@ -37,6 +37,7 @@ var changes = []struct {
 		_, err := c.RegisterSwarm(t.Context(), Registration{Name: "x", BaseURL: "http://x"})
 		return err
 	}},
+	{"remove swarm", false, "", func(c *Client, t *testing.T) error { return c.RemoveSwarm(t.Context(), "x") }},
 	{"load swarm", false, "", func(c *Client, t *testing.T) error { _, err := c.LoadSwarm(t.Context(), "{}"); return err }},
 	{"interswarm", false, encoded(wrapper()), func(c *Client, t *testing.T) error {
 		_, err := c.PostInterswarm(t.Context(), Outbound{Targets: []string{"a"}, Body: "x"})

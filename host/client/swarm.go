@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 )
 
 // Swarm is a swarm that a host knows, or its own.
@@ -68,6 +69,14 @@ func (c *Client) RegisterSwarm(ctx context.Context, r Registration) (tokenRef st
 	}
 	_, err = c.do(ctx, call{method: http.MethodPost, path: "/swarms", body: body}, &answer)
 	return answer.Ref, err
+}
+
+// RemoveSwarm has the host forget a swarm that was registered. It takes an admin,
+// and an operator where the host keeps a reference of the token.
+func (c *Client) RemoveSwarm(ctx context.Context, name string) error {
+	var ignored json.RawMessage
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: "/skep/v1/peers/" + url.PathEscape(name)}, &ignored)
+	return err
 }
 
 // DumpSwarm has the host write its swarm to its log, and returns the swarm's

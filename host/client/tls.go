@@ -56,7 +56,7 @@ func Untrusted(err error) bool {
 	var plain tls.RecordHeaderError
 	var ours *net.OpError
 	switch {
-	case errors.As(err, &theirs), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &theirs), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch), errors.Is(err, ErrSpeaksTLS):
 		return true
 	}
 	return errors.As(err, &ours) && ours.Op == "remote error" // so an alert of the other side is called

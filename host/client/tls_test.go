@@ -12,12 +12,15 @@ import (
 	"io/fs"
 	"log"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -141,4 +144,48 @@ func TestTLSFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInTheClear: a host with TLS that is called without is asked once.
+func TestInTheClear(t *testing.T) {
+	t.Parallel()
+	url, _ := secureHost(t, tls.NoClientCert)
+	told := 0
+	c := newClient(t, Options{URL: strings.Replace(url, "https:", "http:", 1), OnRetry: func(error, time.Duration) { told++ }})
+	_, err := c.WhoAmI(eventually(t))
+	var gone *Unreachable
+	if !errors.As(err, &gone) || !errors.Is(err, ErrSpeaksTLS) || !Untrusted(err) || !strings.HasSuffix(err.Error(), url) || told != 0 {
+		t.Errorf("err = %v after %d repeats, want one that names %s at once", err, told, url)
+	}
+}
+
+// TestOwnWordsOnTLS: a host whose answer in JSON speaks of HTTPS has been reached.
+func TestOwnWordsOnTLS(t *testing.T) {
+	t.Parallel()
+	c := fakeHost(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 400, `{"detail":"an HTTP request for an HTTPS page"}`)
+	})
+	var refusal *Error
+	if _, err := c.WhoAmI(eventually(t)); !errors.As(err, &refusal) || refusal.Status != 400 {
+		t.Errorf("err = %v, want the refusal", err)
+	}
+}
+
+// TestAlertComesLate: an alert that is lost with its connection is told by the next
+// try, and nothing of the first one.
+func TestAlertComesLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		alert := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
+		steps, told := []error{syscall.EPIPE, alert}, 0
+		c := wired(t, Options{URL: "https://host.test", OnRetry: func(error, time.Duration) { told++ }},
+			func(*http.Request) (*http.Response, error) {
+				err := steps[0]
+				steps = steps[1:]
+				return nil, err
+			})
+		if _, err := c.WhoAmI(t.Context()); !Untrusted(err) || told != 0 || len(steps) != 0 {
+			t.Errorf("err = %v, told %d times, %d tries left", err, told, len(steps))
+		}
+	})
 }

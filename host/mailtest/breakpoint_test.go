@@ -201,7 +201,7 @@ func TestBreakpointOutlivesTheHost(t *testing.T) {
 	if got := w.resume("t", []obj{{"call_id": calls[0].CallID, "content": "yes"}}).response(t); got != "boss got [r] done" {
 		t.Errorf("answer %q", got)
 	}
-	want := []string{mail.SubjectBreakpointToolCall, "i", "r1", "r2", mail.SubjectTaskComplete}
+	want := []string{mail.SubjectBreakpointToolCall, "i", mail.SubjectActionComplete, "r1", "r2", mail.SubjectTaskComplete}
 	if diff := cmp.Diff(want, w.taken("t", "text")); diff != "" {
 		t.Errorf("order (-want +got)\n%s", diff)
 	}

@@ -16,17 +16,24 @@ import (
 )
 
 // certify CERT KEY makes a certificate of this machine's own, so that no key is
-// kept in the tree.
+// kept in the tree. With a third argument it has expired, or begins tomorrow.
 func certify(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: certify CERT KEY")
+	begins, ends := time.Now().Add(-time.Hour), time.Now().Add(365*24*time.Hour)
+	switch {
+	case !neg && len(args) == 2:
+	case !neg && len(args) == 3 && args[2] == "expired":
+		ends = time.Now().Add(-time.Minute)
+	case !neg && len(args) == 3 && args[2] == "tomorrow":
+		begins = time.Now().Add(24 * time.Hour)
+	default:
+		ts.Fatalf("usage: certify CERT KEY [expired|tomorrow]")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
 	shape := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "skep test"},
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
+		NotBefore: begins, NotAfter: ends,
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, shape, shape, &key.PublicKey, key)

@@ -39,6 +39,9 @@ const (
 	Failed  = "failed"
 )
 
+// repair is the act of a log that did not end as it should.
+const repair = "audit.repair"
+
 // genesis is what stands for the hash of the line before the first.
 var genesis = strings.Repeat("0", 2*sha256.Size)
 

@@ -44,7 +44,9 @@ type Log struct {
 }
 
 // Open opens the log at path, making it when it is missing. What a crash has
-// left of a line at its end is set aside, which becomes the next entry.
+// left of a line at its end is set aside, which becomes the next entry. Whole lines
+// there that are not as they were written stay, so that [Verify] finds them, and
+// become an entry as well.
 func Open(path string, opt Options) (*Log, error) {
 	if opt.MaxSize <= 0 {
 		opt.MaxSize = 16 << 20

@@ -203,7 +203,7 @@ func TestRotationKeeps(t *testing.T) {
 // What a crash leaves of a line is set aside, and the log goes on.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
-	for _, torn := range []string{"{", `{"seq":4,"time":"2026`, "\x00\x00\x00", "garbage\nmore\n", "\n\n"} {
+	for _, torn := range []string{"{", `{"seq":4,"time":"2026`, "\x00\x00\x00", "{\x00\x00\n\x00\n{"} {
 		path := filepath.Join(t.TempDir(), audit.Name)
 		l := open(t, path, audit.Options{})
 		record(t, l, 3)
@@ -214,13 +214,52 @@ func TestTornTail(t *testing.T) {
 			t.Errorf("%q is not noticed", torn)
 		}
 		record(t, open(t, path, audit.Options{}), 1)
-		verify(t, path, 5)
+		if r := verify(t, path, 5); r.Repairs != 1 {
+			t.Errorf("after %q the report counts %d repairs", torn, r.Repairs)
+		}
 		if got := read(t, path); !bytes.HasPrefix(got, whole) || !bytes.Contains(got[len(whole):], []byte("audit.repair")) {
 			t.Errorf("after %q the log goes on with %s", torn, got[len(whole):])
 		}
 		kept, _ := filepath.Glob(path + ".torn-4-*")
 		if len(kept) != 1 || string(read(t, kept[0])) != torn {
 			t.Errorf("%q is kept in %v", torn, kept)
+		}
+	}
+}
+
+// Whole lines that are not as they were written are no accident: a restart goes on
+// behind them and takes nothing away, so that they are found for ever.
+func TestAlteredEnd(t *testing.T) {
+	t.Parallel()
+	for name, alter := range map[string]func(lines [][]byte) [][]byte{
+		"last":        func(l [][]byte) [][]byte { l[3] = bytes.Replace(l[3], []byte("ada"), []byte("eve"), 1); return l },
+		"last two":    func(l [][]byte) [][]byte { l[2], l[3] = []byte("x\n"), []byte("y\n"); return l },
+		"all":         func(l [][]byte) [][]byte { return [][]byte{[]byte("x\n")} },
+		"empty lines": func(l [][]byte) [][]byte { return append(l, []byte("\n\n")) },
+		"and torn": func(l [][]byte) [][]byte {
+			l[3] = bytes.Replace(l[3], []byte("ada"), []byte("eve"), 1)
+			return append(l, []byte("{"))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), audit.Name)
+		l := open(t, path, audit.Options{})
+		record(t, l, 4)
+		_ = l.Close()
+		altered := bytes.Join(alter(bytes.SplitAfter(read(t, path), []byte{'\n'})[:4]), nil)
+		put(t, path, altered)
+		for range 2 {
+			l := open(t, path, audit.Options{})
+			record(t, l, 1)
+			_ = l.Close()
+		}
+		var damage *audit.Damage
+		if _, err := audit.Verify(path, audit.Expect{}); !errors.As(err, &damage) {
+			t.Errorf("%s: Verify = %v", name, err)
+		}
+		got := read(t, path)
+		kept := altered[:bytes.LastIndexByte(altered, '\n')+1]
+		if !bytes.HasPrefix(got, kept) || bytes.Count(got, []byte(`"outcome":"failed"`)) != 1 || !bytes.Contains(got, []byte("are left where they are")) {
+			t.Errorf("%s: the log goes on with %s", name, got)
 		}
 	}
 }

@@ -17,44 +17,60 @@ const window = 1 << 20
 // errNoEnd says that a file's end cannot be gone on from.
 var errNoEnd = fmt.Errorf("the last %d bytes hold no whole line; `skep audit verify` tells more; move the file elsewhere to begin a new log", window)
 
+// ending is how a file ends.
+type ending struct {
+	// last is its last line that is as it was written.
+	last chain
+	// good is where that ends, and whole where the last line ends, whatever it
+	// holds. Lines between the two are no accident.
+	good, whole int64
+}
+
 // catchUp finds the end of the file when it is not where we left it. It holds
 // the file's lock.
 func (l *Log) catchUp(size int64) error {
 	if size == l.size {
 		return nil
 	}
-	end, good, err := readEnd(l.file, size)
+	end, err := readEnd(l.file, size)
 	if err != nil {
 		return err
 	}
-	if good == 0 {
-		if end, err = l.before(); err != nil {
+	if end.good == 0 {
+		if end.last, err = l.before(); err != nil {
 			return err
 		}
 	}
 	known := l.end
-	l.size, l.end = good, end
-	if good < size {
-		if err := l.setAside(good, size); err != nil {
+	l.size, l.end = end.whole, end.last
+	if end.whole < size {
+		if err := l.setAside(end.whole, size); err != nil {
 			return err
 		}
 	}
-	if known.seq <= end.seq {
+	if end.good < end.whole {
+		if err := l.leaveDamage(end); err != nil {
+			return err
+		}
+	}
+	if known.seq <= end.last.seq {
 		return nil
 	}
-	reason := fmt.Sprintf("the entries from %d on were gone; the last of them was %d with the hash %s", end.seq+1, known.seq, known.head)
-	l.opt.Logger.Error("the audit log was cut while it was in use", "last", known.seq, "found", end.seq)
-	return l.append([]Entry{{Act: "audit.repair", Outcome: Done, Reason: reason}})
+	reason := fmt.Sprintf("the entries from %d on were gone; the last of them was %d with the hash %s", end.last.seq+1, known.seq, known.head)
+	l.opt.Logger.Error("the audit log was cut while it was in use", "last", known.seq, "found", end.last.seq)
+	return l.append([]Entry{{Act: repair, Outcome: Done, Reason: reason}})
 }
 
 // readEnd finds the last line that is whole, and where it ends. A file without
 // one ends at 0.
-func readEnd(f io.ReaderAt, size int64) (end chain, good int64, err error) {
+func readEnd(f io.ReaderAt, size int64) (end ending, err error) {
 	from := max(0, size-window)
 	text := make([]byte, size-from)
 	if _, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
-		return end, 0, err
+		return end, err
 	}
+	text = text[:untorn(text)]
+	end.whole = from + int64(len(text))
 	for {
 		stop := bytes.LastIndexByte(text, '\n')
 		if stop < 0 {
@@ -63,15 +79,39 @@ func readEnd(f io.ReaderAt, size int64) (end chain, good int64, err error) {
 		start := bytes.LastIndexByte(text[:stop], '\n') + 1
 		if start > 0 || from == 0 {
 			if l, hash, err := parse(text[start:stop]); err == nil {
-				return chain{l.Seq, hash}, from + int64(stop) + 1, nil
+				end.last, end.good = chain{l.Seq, hash}, from+int64(stop)+1
+				return end, nil
 			}
 		}
 		text = text[:start]
 	}
 	if from > 0 {
-		return end, 0, errNoEnd
+		return end, errNoEnd
 	}
-	return end, 0, nil
+	return end, nil
+}
+
+// untorn is how much of a file's end a crash cannot have left: all up to the
+// newline of its last line, but for lines that hold zero bytes, which no entry has
+// and which some file systems leave where nothing was written yet.
+func untorn(text []byte) int {
+	n := bytes.LastIndexByte(text, '\n') + 1
+	for n > 0 {
+		start := bytes.LastIndexByte(text[:n-1], '\n') + 1
+		if bytes.IndexByte(text[start:n], 0) < 0 {
+			break
+		}
+		n = start
+	}
+	return n
+}
+
+// leaveDamage notes that whole lines are not as they were written. They stay where
+// they are: the log goes on behind them, and is never again found whole.
+func (l *Log) leaveDamage(end ending) error {
+	reason := fmt.Sprintf("%d bytes after entry %d are not as they were written; they are left where they are", end.whole-end.good, end.last.seq)
+	l.opt.Logger.Error("the end of the audit log is not as it was written; `skep audit verify` tells where", "after", end.last.seq, "bytes", end.whole-end.good)
+	return l.append([]Entry{{Act: repair, Outcome: Failed, Reason: reason}})
 }
 
 // before is the end of the log when its file is empty: that of the file which
@@ -91,11 +131,11 @@ func (l *Log) before() (chain, error) {
 	if err != nil {
 		return chain{}, err
 	}
-	end, good, err := readEnd(f, info.Size())
-	if err == nil && good != info.Size() {
+	end, err := readEnd(f, info.Size())
+	if err == nil && end.good != info.Size() {
 		err = fmt.Errorf("%s does not end with a whole line", last)
 	}
-	return end, err
+	return end.last, err
 }
 
 // setAside moves what follows the last whole line into a file of its own and
@@ -118,7 +158,7 @@ func (l *Log) setAside(good, size int64) error {
 	}
 	reason := fmt.Sprintf("%d bytes after the last whole line are set aside", len(torn))
 	l.opt.Logger.Warn("the audit log had a torn end", "bytes", len(torn), "kept_in", f.Name())
-	return l.append([]Entry{{Act: "audit.repair", Outcome: Done, Target: filepath.Base(f.Name()), Reason: reason}})
+	return l.append([]Entry{{Act: repair, Outcome: Done, Target: filepath.Base(f.Name()), Reason: reason}})
 }
 
 // keptName is the name of a file whose last entry has the number seq.

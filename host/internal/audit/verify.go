@@ -25,6 +25,9 @@ type Expect struct {
 type Report struct {
 	// Entries are those from First to Last.
 	Entries, First, Last int64
+	// Repairs is how many of them tell that the log did not end as it should,
+	// as after a crash.
+	Repairs int64
 	// Head is the hash of the last one.
 	Head string
 }
@@ -47,7 +50,7 @@ func (d *Damage) Error() string {
 
 // Verify reads the log at path, and the files that were put away beside it, from
 // the first entry to the last. It may be in use. An error that is a *[Damage]
-// tells the first place where it is not whole.
+// tells the first place where it is not whole; a log without an entry is not.
 func Verify(path string, expect Expect) (Report, error) {
 	v := verifier{expect: expect, each: func(line) {}}
 	if err := v.all(path); err != nil {
@@ -72,6 +75,8 @@ type verifier struct {
 	first int64
 	end   chain
 	seen  bool // expect.Head
+
+	repairs int64
 }
 
 func (v *verifier) report() (Report, error) {
@@ -79,9 +84,9 @@ func (v *verifier) report() (Report, error) {
 		return Report{}, &Damage{File: "the log", Reason: "no entry has the hash " + v.expect.Head + ": entries were cut off its end"}
 	}
 	if !v.begun {
-		return Report{}, nil
+		return Report{}, &Damage{File: "the log", Reason: "it has no entry, and a host writes one when it starts"}
 	}
-	return Report{v.end.seq - v.first + 1, v.first, v.end.seq, v.end.head}, nil
+	return Report{v.end.seq - v.first + 1, v.first, v.end.seq, v.repairs, v.end.head}, nil
 }
 
 // all opens the file in use first: one that is put away meanwhile is the same
@@ -93,7 +98,7 @@ func (v *verifier) all(path string) error {
 			_ = f.Close()
 		}
 	}()
-	current, err := os.Open(path)
+	current, err := openRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -105,7 +110,7 @@ func (v *verifier) all(path string) error {
 		return fmt.Errorf("there is no audit log: %w", err)
 	}
 	for _, name := range kept {
-		f, err := os.Open(name)
+		f, err := openRegular(name)
 		if err != nil {
 			return err
 		}
@@ -123,6 +128,23 @@ func (v *verifier) all(path string) error {
 		}
 	}
 	return nil
+}
+
+// openRegular opens a file and nothing else: a pipe would never end, and a device
+// has no entries to miss.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file; give the audit log itself, or a copy of it", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func sameFile(a, b *os.File) bool {
@@ -177,6 +199,9 @@ func (v *verifier) line(text []byte) string {
 	}
 	v.end = chain{l.Seq, hash}
 	v.seen = v.seen || hash == v.expect.Head
+	if l.Act == repair {
+		v.repairs++
+	}
 	v.each(l)
 	return ""
 }

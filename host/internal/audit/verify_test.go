@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"skep/host/internal/audit"
@@ -112,5 +113,25 @@ func TestEntries(t *testing.T) {
 	}
 	if want := []string{"token.create t0", "token.create t1", "token.create t2"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Nothing is not whole, and what is no file is no log.
+func TestVerifyNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), audit.Name)
+	put(t, path, nil)
+	var damage *audit.Damage
+	if _, err := audit.Verify(path, audit.Expect{}); !errors.As(err, &damage) || !strings.Contains(err.Error(), "it has no entry") {
+		t.Errorf("an empty log: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/null", t.TempDir()} {
+		if _, err := audit.Verify(path, audit.Expect{}); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

@@ -39,7 +39,24 @@ func NewKeys(keys []Key) (*Keys, error) {
 		}
 		seen[k.SHA256] = k.Principal
 	}
-	return &Keys{append([]Key(nil), keys...)}, nil
+	known := &Keys{append([]Key(nil), keys...)}
+	operators := known.Operators()
+	for _, k := range keys {
+		if operators.Share(k.Principal) {
+			return nil, fmt.Errorf("auth: %s has the id of an operator; one of them needs another", k.Principal)
+		}
+	}
+	return known, nil
+}
+
+// Operators are those that have a key.
+func (k *Keys) Operators() (all Operators) {
+	for _, key := range k.keys {
+		if key.Role == Operator {
+			all = append(all, key.Principal)
+		}
+	}
+	return all
 }
 
 var _ Authority = (*Keys)(nil)

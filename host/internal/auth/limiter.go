@@ -47,33 +47,51 @@ func NewLimiter(rate Rate, now func() time.Time) *Limiter {
 // Allow takes one call out of the caller's bucket. When there is none left it
 // says how long it takes until there is, rounded up to a second.
 func (l *Limiter) Allow(caller string) (wait time.Duration, ok bool) {
-	if l.rate.Requests <= 0 || l.rate.Per <= 0 {
+	if l.off() {
 		return 0, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	b := l.bucket(caller, now)
-	if b.left >= 1 {
+	b := l.bucket(caller, l.now())
+	if wait, ok = l.room(b); ok {
 		b.left--
-		l.young[caller] = b
-		return 0, true
 	}
 	l.young[caller] = b
-	wait = time.Duration((1 - b.left) * float64(l.rate.Per) / float64(l.rate.Requests))
-	return time.Duration(math.Ceil(wait.Seconds())) * time.Second, false
+	return wait, ok
 }
 
-// Return puts a call back that Allow took.
-func (l *Limiter) Return(caller string) {
-	if l.rate.Requests <= 0 || l.rate.Per <= 0 {
+// Room reports what Allow would, and takes nothing.
+func (l *Limiter) Room(caller string) (wait time.Duration, ok bool) {
+	if l.off() {
+		return 0, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.room(l.bucket(caller, l.now()))
+}
+
+// Charge takes one call out of the caller's bucket, which may be left with less
+// than nothing.
+func (l *Limiter) Charge(caller string) {
+	if l.off() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bucket(caller, l.now())
-	b.left = min(b.left+1, float64(l.rate.Requests))
+	b.left--
 	l.young[caller] = b
+}
+
+func (l *Limiter) off() bool { return l.rate.Requests <= 0 || l.rate.Per <= 0 }
+
+// room says whether a bucket has a call left, or when it will.
+func (l *Limiter) room(b bucket) (wait time.Duration, ok bool) {
+	if b.left >= 1 {
+		return 0, true
+	}
+	wait = time.Duration((1 - b.left) * float64(l.rate.Per) / float64(l.rate.Requests))
+	return time.Duration(math.Ceil(wait.Seconds())) * time.Second, false
 }
 
 // bucket returns the caller's bucket as it is now.

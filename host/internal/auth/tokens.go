@@ -18,10 +18,12 @@ import (
 // prefix begins the text of every issued token.
 const prefix = "skep_"
 
-// Bounds of issued tokens: how many valid ones a tenant may have, how often it
-// is written that one was used, and how long one is listed after its end.
+// Bounds of issued tokens: how many valid ones a tenant may have, how many that
+// have ended are listed and for how long, and how often it is written that one was
+// used.
 const (
 	maxTokens  = 10_000
+	maxEnded   = 1_000
 	usedEvery  = time.Hour
 	keepsEnded = 30 * 24 * time.Hour
 )
@@ -122,8 +124,12 @@ func (t *Tokens) Issue(ctx context.Context, p Principal, life time.Duration, lab
 	}
 	t.change.Lock()
 	defer t.change.Unlock()
-	if n := t.count(p.Tenant, now); n >= maxTokens {
-		return "", Issued{}, fmt.Errorf("%w: tenant %q has %d; revoke some", ErrTooManyTokens, p.Tenant, n)
+	alive, ended := t.count(p.Tenant, now)
+	if alive >= maxTokens {
+		return "", Issued{}, fmt.Errorf("%w: tenant %q has %d; revoke some", ErrTooManyTokens, p.Tenant, alive)
+	}
+	if err := t.dropOldest(ctx, ended); err != nil {
+		return "", Issued{}, err
 	}
 	if err := t.store.AddToken(ctx, i); err != nil {
 		return "", Issued{}, fmt.Errorf("keep the token: %w", err)
@@ -134,19 +140,58 @@ func (t *Tokens) Issue(ctx context.Context, p Principal, life time.Duration, lab
 	return text, i, nil
 }
 
-func (t *Tokens) count(tenant string, now time.Time) (n int) {
+// count returns how many tokens of a tenant are valid, and those that are not.
+func (t *Tokens) count(tenant string, now time.Time) (alive int, ended []Issued) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, i := range t.byID {
-		if i.Tenant == tenant && i.Alive(now) {
-			n++
+		switch {
+		case i.Tenant != tenant:
+		case i.Alive(now):
+			alive++
+		default:
+			ended = append(ended, *i)
 		}
 	}
-	return n
+	return alive, ended
+}
+
+// dropOldest forgets those that ended first, when there are more than are listed.
+// It holds change.
+func (t *Tokens) dropOldest(ctx context.Context, ended []Issued) error {
+	n := len(ended) - maxEnded
+	if n <= 0 {
+		return nil
+	}
+	slices.SortFunc(ended, func(a, b Issued) int {
+		return cmp.Or(a.ended().Compare(b.ended()), cmp.Compare(a.ID, b.ID))
+	})
+	var over []string
+	for _, i := range ended[:n] {
+		over = append(over, i.ID)
+	}
+	return t.drop(ctx, over)
+}
+
+// drop forgets tokens in the store and in memory. It holds change.
+func (t *Tokens) drop(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := t.store.DropTokens(ctx, ids); err != nil {
+		return fmt.Errorf("drop ended tokens: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		t.forget(t.byID[id])
+	}
+	return nil
 }
 
 // List returns the tokens of a tenant, or with an empty one of all, oldest
-// first, those that are not valid any more for another 30 days.
+// first, those that are not valid any more for another 30 days, and at most about
+// a thousand of them.
 func (t *Tokens) List(tenant string) []Issued {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -220,10 +265,8 @@ func (t *Tokens) Save(ctx context.Context) error {
 			return fmt.Errorf("write which tokens were used: %w", err)
 		}
 	}
-	if len(over) > 0 {
-		if err := t.store.DropTokens(ctx, over); err != nil {
-			return fmt.Errorf("drop ended tokens: %w", err)
-		}
+	if err := t.drop(ctx, over); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,9 +274,6 @@ func (t *Tokens) Save(ctx context.Context) error {
 		if now, ok := t.byID[i.ID]; ok && now.Used.Equal(i.Used) {
 			delete(t.unsaved, i.ID)
 		}
-	}
-	for _, id := range over {
-		t.forget(t.byID[id])
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +215,34 @@ func TestTokensBound(t *testing.T) {
 	other := alice
 	other.Tenant = "globex"
 	issue(t, tokens, other, 0)
+}
+
+// Tokens that are made and revoked in a loop do not pile up: of those that have
+// ended the oldest go first.
+func TestTokensEndedBound(t *testing.T) {
+	t.Parallel()
+	const most = 1000
+	at := time.Unix(1e9, 0)
+	l := newLedger()
+	for n := range most + 2 {
+		id := fmt.Sprintf("%04d", n)
+		l.kept[id] = auth.Issued{ID: id, Principal: alice, SHA256: sha256.Sum256([]byte(id)), Revoked: at.Add(time.Duration(n) * time.Second)}
+	}
+	tokens := openTokens(t, l, func() time.Time { return at.Add(time.Hour) })
+	l.fail = errors.New("disk on fire")
+	if _, _, err := tokens.Issue(t.Context(), alice, 0, "", ""); !errors.Is(err, l.fail) {
+		t.Errorf("Issue = %v", err)
+	}
+	l.fail = nil
+	_, i := issue(t, tokens, alice, 0)
+	if n := len(tokens.List("")); n != most+1 || len(l.kept) != most+1 {
+		t.Errorf("%d tokens, %d in the store", n, len(l.kept))
+	}
+	for id, there := range map[string]bool{"0000": false, "0001": false, "0002": true, i.ID: true} {
+		if _, err := tokens.Get(id); (err == nil) != there {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
 }
 
 func TestTokensTogether(t *testing.T) {

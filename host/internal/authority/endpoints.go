@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -35,12 +36,15 @@ type EndpointsOptions struct {
 	CacheTTL time.Duration
 	Mapping  Mapping
 	Now      func() time.Time
+	// Logger is told why an endpoint gives no answer. It may be nil.
+	Logger *slog.Logger
 }
 
 // Endpoints is the authority that MAIL's reference asks.
 type Endpoints struct {
 	opt    EndpointsOptions
 	web    *web
+	outage *outage
 	asking chan struct{}
 	flight singleflight.Group
 	known  *recent.Map[digest, auth.Principal]
@@ -62,7 +66,7 @@ func NewEndpoints(opt EndpointsOptions) (*Endpoints, error) {
 		opt.Mapping.RoleClaim = "role"
 	}
 	return &Endpoints{
-		opt: opt, web: newWeb(), asking: make(chan struct{}, maxAsking),
+		opt: opt, web: newWeb(), outage: newOutage(endpointsTable, opt.Logger, opt.Now), asking: make(chan struct{}, maxAsking),
 		known: recent.New[digest, auth.Principal](opt.CacheTTL, maxRemembered, opt.Now),
 		wrong: recent.New[digest, *auth.Unknown](wrongFor, maxRemembered, opt.Now),
 	}, nil
@@ -70,6 +74,9 @@ func NewEndpoints(opt EndpointsOptions) (*Endpoints, error) {
 
 // Close gives connections free.
 func (e *Endpoints) Close() { e.web.close() }
+
+// Warnings says what was wrong with the last answer, if anything was.
+func (e *Endpoints) Warnings() []string { return e.outage.warnings() }
 
 // Claims implements [auth.Authority]: who is asked last may judge anything.
 func (e *Endpoints) Claims(string) bool { return true }
@@ -107,8 +114,12 @@ func (e *Endpoints) ask(ctx context.Context, sum digest, token string) (auth.Pri
 	switch {
 	case err == nil:
 		e.known.Put(sum, p)
+		e.outage.note(nil)
 	case errors.As(err, &unknown):
 		e.wrong.Put(sum, unknown)
+		e.outage.note(nil)
+	default:
+		e.outage.note(errors.Unwrap(err))
 	}
 	return p, err
 }

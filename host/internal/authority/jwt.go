@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type JWTOptions struct {
 	Leeway  time.Duration
 	Mapping Mapping
 	Now     func() time.Time
+	// Logger is told why published keys cannot be had. It may be nil.
+	Logger *slog.Logger
 }
 
 // JWT is the authority of an issuer of JSON Web Tokens.
@@ -77,7 +80,10 @@ func NewJWT(opt JWTOptions) (*JWT, error) {
 	if err := CheckURL(address); err != nil {
 		return nil, fmt.Errorf("%s: %w", jwtTable, err)
 	}
-	j.published = &published{web: newWeb(), now: opt.Now, address: opt.URL, issuer: opt.Issuer}
+	j.published = &published{
+		web: newWeb(), now: opt.Now, address: opt.URL, issuer: opt.Issuer,
+		outage: newOutage(jwtTable, opt.Logger, opt.Now),
+	}
 	return j, nil
 }
 
@@ -86,6 +92,14 @@ func (j *JWT) Close() {
 	if j.published != nil {
 		j.published.web.close()
 	}
+}
+
+// Warnings says why newer keys cannot be had, if that was so at the last look.
+func (j *JWT) Warnings() []string {
+	if j.published == nil {
+		return nil
+	}
+	return j.published.outage.warnings()
 }
 
 // Claims implements [auth.Authority]: three parts with dots between are a JSON
@@ -125,7 +139,7 @@ func (j *JWT) Authenticate(ctx context.Context, token string) (auth.Principal, e
 func (j *JWT) verify(ctx context.Context, t *jwt.JSONWebToken) (known jwt.Claims, more map[string]any, err error) {
 	head := t.Headers[0]
 	if typ, _ := head.ExtraHeaders[jose.HeaderType].(string); !isAccess(typ) {
-		return known, nil, refuse("it is of type %q", typ)
+		return known, nil, refuse("it is of a type that opens nothing, as a note of a logout")
 	}
 	keys := match(j.fixed, head.KeyID, head.Algorithm)
 	if j.published != nil {
@@ -134,7 +148,7 @@ func (j *JWT) verify(ctx context.Context, t *jwt.JSONWebToken) (known jwt.Claims
 		}
 	}
 	if len(keys) == 0 {
-		return known, nil, refuse("there is no key %q for %s", head.KeyID, head.Algorithm)
+		return known, nil, refuse("there is no key of its id for %s", head.Algorithm)
 	}
 	for _, k := range keys {
 		if err = t.Claims(k.value, &known, &more); err == nil {

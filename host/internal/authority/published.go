@@ -29,6 +29,7 @@ type published struct {
 	now func() time.Time
 	// address is that of the set; without one the issuer says where it is.
 	address, issuer string
+	outage          *outage
 
 	// looking is held by the one who fetches.
 	looking sync.Mutex
@@ -41,25 +42,31 @@ type published struct {
 }
 
 // find returns the keys that a signature may have been made with. Nobody can
-// make it fetch more often than lookPause, whatever key ids he makes up.
+// make it fetch more often than lookPause, whatever key ids he makes up. While it
+// may not look, or looks in vain, nobody can tell whether a key that is not there
+// is a new one: that is an *[auth.Unavailable].
 func (p *published) find(ctx context.Context, id, alg string) ([]key, error) {
 	found, fresh := p.look(id, alg)
 	if len(found) > 0 && fresh {
 		return found, nil
 	}
+	var looked error
 	if len(found) > 0 {
 		// Somebody else may be fetching; those who have a key do not wait.
 		if p.looking.TryLock() {
-			p.refresh(ctx)
+			_ = p.refresh(ctx)
 			p.looking.Unlock()
 		}
 	} else {
 		p.looking.Lock()
-		p.refresh(ctx)
+		looked = p.refresh(ctx)
 		p.looking.Unlock()
 	}
 	found, _ = p.look(id, alg)
-	return found, p.usable()
+	if err := p.usable(); err != nil || len(found) > 0 {
+		return found, err
+	}
+	return nil, looked
 }
 
 func (p *published) look(id, alg string) (found []key, fresh bool) {
@@ -75,34 +82,46 @@ func (p *published) usable() error {
 	if len(p.keys) > 0 && p.now().Sub(p.fetched) < keysStale {
 		return nil
 	}
-	return &auth.Unavailable{Authority: jwtTable, Err: fmt.Errorf("fetch the keys of %s: %w", p.issuer, p.err), Retry: needPause}
+	return p.unavailable(p.err, needPause)
 }
 
-// refresh fetches the keys unless that was tried a moment ago. It holds looking.
-func (p *published) refresh(ctx context.Context) {
+// refresh fetches the keys unless that was tried a moment ago. An error says why
+// there are no newer ones. It holds looking.
+func (p *published) refresh(ctx context.Context) error {
 	p.mu.Lock()
 	pause := lookPause
 	if len(p.keys) == 0 {
 		pause = needPause
 	}
 	now := p.now()
-	soon := !p.tried.IsZero() && now.Sub(p.tried) < pause
+	left := pause - now.Sub(p.tried)
+	soon := !p.tried.IsZero() && left > 0
 	if !soon {
 		p.tried = now
 	}
 	p.mu.Unlock()
 	if soon {
-		return
+		return p.unavailable(errLooked, min(left, pause))
 	}
 	// A caller who leaves must not spoil it for those who wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	keys, err := p.fetch(ctx)
+	p.outage.note(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err = err; err == nil {
-		p.keys, p.fetched = keys, p.now()
+	if p.err = err; err != nil {
+		return p.unavailable(err, pause)
 	}
+	p.keys, p.fetched = keys, p.now()
+	return nil
+}
+
+// errLooked says that no new keys are looked for yet.
+var errLooked = errors.New("it has no such key, and was asked for new ones a moment ago")
+
+func (p *published) unavailable(err error, retry time.Duration) error {
+	return &auth.Unavailable{Authority: jwtTable, Err: fmt.Errorf("fetch the keys of %s: %w", p.issuer, err), Retry: retry}
 }
 
 func (p *published) fetch(ctx context.Context) ([]key, error) {

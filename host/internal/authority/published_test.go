@@ -108,8 +108,12 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	check("d", ring().ed, true)
+	// Nobody may look again yet, so nobody can tell whether a key is new.
 	for i := range 100 {
-		check(fmt.Sprint("made up ", i), ring().ed, false)
+		var wait *auth.Unavailable
+		if _, err := j.Authenticate(t.Context(), p.token(t, fmt.Sprint("made up ", i), ring().ed)); !errors.As(err, &wait) || wait.Retry != 30*time.Second {
+			t.Errorf("made up %d: %v", i, err)
+		}
 	}
 	if n := p.asked.Load(); n != 1 {
 		t.Errorf("made-up ids made it fetch %d times", n)
@@ -118,14 +122,52 @@ func TestRotation(t *testing.T) {
 	p.set(set(t, jwk("d", "", ring().ed), jwk("new", "", fresh)), nil)
 	check("new", fresh, true)
 	check("d", ring().ed, true)
+	p.move(30 * time.Second)
+	check("made up", ring().ed, false)
 	// The old key is taken back.
 	p.set(set(t, jwk("new", "", fresh)), nil)
 	check("d", ring().ed, true)
 	p.move(11 * time.Minute)
 	check("d", ring().ed, false)
 	check("new", fresh, true)
-	if n := p.asked.Load(); n != 3 {
-		t.Errorf("fetched %d times, want 3", n)
+	if n := p.asked.Load(); n != 4 {
+		t.Errorf("fetched %d times, want 4", n)
+	}
+}
+
+// A made-up key id that came first does not make a new key's owner a stranger: he
+// is asked to come again when the host may look.
+func TestRotationAfterMadeUp(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	j := p.jwt(t, "")
+	_, fresh, _ := ed25519.GenerateKey(rand.Reader)
+	who := func(kid string, key any) error {
+		_, err := j.Authenticate(t.Context(), p.token(t, kid, key))
+		return err
+	}
+	if err := who("d", ring().ed); err != nil {
+		t.Fatal(err)
+	}
+	p.move(30 * time.Second)
+	if err := who("made up", ring().ed); !errors.Is(err, auth.ErrUnknown) {
+		t.Error(err)
+	}
+	p.set(set(t, jwk("d", "", ring().ed), jwk("new", "", fresh)), nil)
+	p.move(10 * time.Second)
+	var wait *auth.Unavailable
+	if err := who("new", fresh); !errors.As(err, &wait) || wait.Retry != 20*time.Second {
+		t.Errorf("10 seconds after a look: %v", err)
+	}
+	p.move(20 * time.Second)
+	if err := who("new", fresh); err != nil {
+		t.Error(err)
+	}
+	// A look in vain tells nothing either.
+	p.set("", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(500); return true })
+	p.move(30 * time.Second)
+	if err := who("newer", fresh); !errors.As(err, &wait) || !strings.Contains(err.Error(), "status 500") {
+		t.Errorf("while the issuer is gone: %v", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func readAsk(c call, req []byte) (*swarm.Ask, *abi.Error) {
 }
 
 // put begins a call that a person answers.
-func (o *ops) put(ctx context.Context, c call, a *swarm.Ask) *reply {
+func (o *ops) put(ctx context.Context, c call, a *swarm.Ask, req []byte) *reply {
 	r := &reply{o: o, call: c, off: ctx.Done(), ask: a}
 	size := len(a.Args)
 	for _, other := range o.j.asking {
@@ -57,13 +57,39 @@ func (o *ops) put(ctx context.Context, c call, a *swarm.Ask) *reply {
 	if size > swarm.MaxAsked {
 		fault := abi.Errorf(abi.CodeLimit, c.op, "asked", "the calls of a turn that people answer may have %d bytes of arguments", swarm.MaxAsked)
 		o.j.told(c, 0, nil, fault)
+		o.refusedAction(c, req, fault)
 		return o.done(c, nil, fault)
 	}
 	e := c.asked(swarm.EntryIntent)
 	e.Index = asked
 	o.j.add(e)
 	o.j.asking = append(o.j.asking, r)
+	if fault := o.turn.Unanswered(c.op); fault != nil {
+		o.j.unanswered(c, fault)
+	}
 	return r
+}
+
+// unanswered records that a call will not be answered. The turn learns of it where
+// it would learn of an answer, as when it is run again.
+func (j *journal) unanswered(c call, fault *abi.Error) {
+	e := c.entry(swarm.EntryAnswer)
+	e.Err, e.Time = fault, j.clock.Now()
+	j.add(e)
+	if j.past.answers == nil {
+		j.past.answers = map[string]*swarm.Entry{}
+	}
+	j.past.entries = append(j.past.entries, e)
+}
+
+// refusedAction tells the turn of a call of an action that did not begin.
+func (o *ops) refusedAction(c call, req []byte, fault *abi.Error) {
+	if c.op != abi.OpAction || o.turn == nil || fault == nil {
+		return
+	}
+	a, _ := readAsk(c, req) // one that cannot be read has no name
+	a.ID = o.turn.AskID(c.path)
+	o.turn.RefusedAction(*a, fault)
 }
 
 // putAgain takes up such a call where it is recorded.

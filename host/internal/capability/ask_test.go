@@ -151,7 +151,7 @@ func (h *host) checkPaused(t *testing.T) {
 		t.Errorf("%+v, %v", rec.End, err)
 	}
 	snap, err := h.rt.Task(context.Background(), h.key())
-	if err != nil || len(snap.Task.Breakpoints) != 0 || snap.Task.Steps != 1 {
+	if err != nil || len(snap.Task.Breakpoints) != 0 || len(snap.Task.Metered) != 0 {
 		t.Errorf("%+v, %v", snap.Task, err)
 	}
 }

@@ -100,7 +100,7 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	}
 	defer j.stop(nil)
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, spent: &spent{}}
-	o.spent.recall(t.Past())
+	o.spent.recall(t.Past(), t.Metered())
 	res := b.Module.Turn(j.life, sandbox.Turn{
 		Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
 		Ops: o,

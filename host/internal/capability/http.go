@@ -23,9 +23,9 @@ type Fetcher interface {
 // spent is what the requests of a turn have cost. It is safe for concurrent use.
 type spent struct{ fetches, bytes atomic.Int64 }
 
-// recall counts the answers that an earlier attempt got: its own count died with
-// its host.
-func (s *spent) recall(p *swarm.Past) {
+// recall begins with what earlier attempts have cost: what was counted of them, or
+// the answers they got, where the count died with its host.
+func (s *spent) recall(p *swarm.Past, had swarm.Usage) {
 	if p == nil {
 		return
 	}
@@ -34,6 +34,8 @@ func (s *spent) recall(p *swarm.Past) {
 			s.add(len(e.Answer))
 		}
 	}
+	s.fetches.Store(max(s.fetches.Load(), had.Fetches))
+	s.bytes.Store(max(s.bytes.Load(), had.FetchBytes))
 }
 
 func (s *spent) add(bytes int) {

@@ -50,7 +50,7 @@ func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (
 		return o.performAgain(ctx, c, e, req, stream)
 	}
 	if a := o.asks(c, req); a != nil && ctx.Err() == nil && len(req) <= maxRequest {
-		return o.put(ctx, c, a), nil
+		return o.put(ctx, c, a, req), nil
 	}
 	h, fault := o.find(ctx, op, req)
 	switch {
@@ -64,6 +64,7 @@ func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (
 		return o.do(ctx, c, h, req), nil
 	}
 	o.j.told(c, refused, nil, fault)
+	o.refusedAction(c, req, fault)
 	return nil, fault
 }
 
@@ -95,6 +96,7 @@ func (o *ops) decide(ctx context.Context, c call, h handler, req []byte) *reply 
 // performAgain begins an op whose beginning is recorded.
 func (o *ops) performAgain(ctx context.Context, c call, e *swarm.Entry, req []byte, stream bool) (*reply, *abi.Error) {
 	if e.Kind == swarm.EntryCall {
+		o.refusedAction(c, req, e.Err)
 		body, fault := o.repeat(ctx, e, req)
 		if e.Index == refused {
 			return nil, fault

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,21 +43,29 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&prev, "prev", "", "the `HASH` of the entry before the first that is there")
 	cmd.Flags().StringVar(&head, "head", "", "the `HASH` of an entry that must be there")
 	cmd.RunE = a.onAudit(func(file string) error {
+		prev, head = strings.ToLower(prev), strings.ToLower(head)
+		for _, flag := range [][2]string{{"prev", prev}, {"head", head}} {
+			if cmd.Flags().Changed(flag[0]) && !isHash.MatchString(flag[1]) {
+				return usagef("--%s takes a hash of 64 hexadecimal digits, as verify prints it, not %q", flag[0], flag[1])
+			}
+		}
 		r, err := host.VerifyAudit(file, prev, head)
 		if err != nil {
 			return a.damaged(err)
 		}
 		if a.json() {
-			return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "head": r.Head})
+			return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "repairs": r.Repairs, "head": r.Head})
 		}
-		if r.Entries == 0 {
-			a.notef("the audit log is empty")
-			return nil
+		if r.Repairs > 0 {
+			a.notef("%d of them are audit.repair: the log did not end as it should; `skep audit list --last 0` shows when", r.Repairs)
 		}
 		return a.printf("%d entries, %d to %d, are as they were written\nhead %s\n", r.Entries, r.First, r.Last, r.Head)
 	})
 	return cmd
 }
+
+// isHash is the form of an entry's hash.
+var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // damaged tells where a log is not as it was written.
 func (a *app) damaged(err error) error {
@@ -156,6 +167,12 @@ func (a *app) onAudit(do func(file string) error) func(*cobra.Command, []string)
 		if len(args) == 1 {
 			return do(args[0])
 		}
-		return do(host.Data{Dir: a.dataDir()}.AuditFile())
+		d := host.Data{Dir: a.dataDir()}
+		if _, err := os.Lstat(d.AuditFile()); errors.Is(err, fs.ErrNotExist) {
+			if none := d.Exists(); none != nil {
+				return none
+			}
+		}
+		return do(d.AuditFile())
 	})
 }

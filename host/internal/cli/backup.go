@@ -16,8 +16,9 @@ import (
 
 const backupHelp = `Backup writes a copy of the database to FILE, which must not exist, and copies of
 the modules that the host keeps to FILE.modules: turns that wait for somebody go on
-with the module they began with. It works while a host runs, and copies what was
-there at one moment.
+with the module they began with. The swarms that were registered go to
+FILE.registry.json, if there are any; issued tokens are in the database. It works
+while a host runs, and copies what was there at one moment.
 
 What tenants keep is sealed in it: without the keyring of the data directory it
 cannot be read, by nobody. Keep a copy of the keyring, but not beside the backups;
@@ -53,13 +54,17 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 		return err
 	}
 	out := struct {
-		File    string `json:"file"`
-		Bytes   int64  `json:"bytes"`
-		Modules string `json:"modules,omitempty"`
-		Keyring string `json:"keyring,omitempty"`
+		File     string `json:"file"`
+		Bytes    int64  `json:"bytes"`
+		Modules  string `json:"modules,omitempty"`
+		Registry string `json:"registry,omitempty"`
+		Keyring  string `json:"keyring,omitempty"`
 	}{File: file, Bytes: info.Size()}
 	if modules > 0 {
 		out.Modules = file + host.ModulesSuffix
+	}
+	if _, err := os.Stat(file + host.RegistrySuffix); err == nil {
+		out.Registry = file + host.RegistrySuffix
 	}
 	if withKeyring {
 		out.Keyring = file + host.KeyringSuffix
@@ -71,6 +76,9 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if modules > 0 {
 		a.notef("%s: %s", out.Modules, plural(int64(modules), "module"))
 	}
+	if out.Registry != "" {
+		a.notef("%s: the swarms that were registered", out.Registry)
+	}
 	if withKeyring {
 		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
 	} else {
@@ -81,7 +89,10 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 
 const restoreHelp = `Restore makes a data directory of a backup. The directory must not hold a database;
 FILE is checked before it is used. Modules in FILE.modules are kept as well, those
-that are what their names say.
+that are what their names say, and the swarms in FILE.registry.json.
+
+Issued tokens are as they were when the backup was made: those that were revoked
+since are valid again. "skep token list" shows them.
 
 The keyring that belongs to the backup is the one in the directory, or FILE.keyring.
 Where its keys are wrapped, [store] keyring in swarm.toml has to be the key that

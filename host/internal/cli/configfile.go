@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"skep/host/internal/config"
 )
@@ -12,7 +13,17 @@ import (
 // loadConfig reads the swarm's file. plainHTTP is for those who serve no other
 // machine, or only a proxy that speaks TLS.
 func (a *app) loadConfig(plainHTTP bool) (*config.Config, error) {
-	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, PlainHTTP: plainHTTP})
+	return a.readConfig(plainHTTP, time.Now())
+}
+
+// reloadConfig reads it for a host that runs: its certificate is in use already,
+// and the files of it are looked at by themselves.
+func (a *app) reloadConfig(plainHTTP bool) (*config.Config, error) {
+	return a.readConfig(plainHTTP, time.Time{})
+}
+
+func (a *app) readConfig(plainHTTP bool, now time.Time) (*config.Config, error) {
+	c, err := config.Load(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, PlainHTTP: plainHTTP, Now: now})
 	if err != nil {
 		return nil, a.unreadable(err)
 	}

@@ -5,11 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"net/url"
-	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	"skep/host/client"
 	"skep/host/internal/config"
@@ -33,21 +29,9 @@ func (a *app) connect() (*client.Client, error) {
 
 // client returns a client that tells the person when it repeats a call.
 func (a *app) client(address, token string) (*client.Client, error) {
-	var mu sync.Mutex
-	last := ""
 	c, err := client.New(client.Options{
 		URL: address, Token: token, TLS: a.common.tls, UserAgent: "skep/" + readVersions().Skep,
-		OnRetry: func(cause error, _ time.Duration) {
-			if a.answered.Load() {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if text := cause.Error(); text != last {
-				last = text
-				a.notef("%s %s; trying again", a.noteStyle().yellow(setback(cause)), inLine(text))
-			}
-		},
+		OnRetry: (&setbacks{app: a}).tell,
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -60,15 +44,6 @@ func (a *app) client(address, token string) (*client.Client, error) {
 		return nil, f
 	}
 	return c, nil
-}
-
-// setback is what has kept a call from its answer.
-func setback(cause error) string {
-	var refusal *client.Error
-	if errors.As(cause, &refusal) {
-		return "not now:"
-	}
-	return "connection lost:"
 }
 
 // hostURL is --url, or else where the swarm's file lets its host listen. The
@@ -109,35 +84,4 @@ func doorURL(door config.Door) string {
 		hostname = "127.0.0.1"
 	}
 	return scheme + net.JoinHostPort(hostname, port)
-}
-
-// token is the one that was given, or that of the operator when the host is on
-// this machine: nobody else may get to see it.
-func (a *app) token(address string) (string, error) {
-	if a.common.flagged["token-file"] {
-		return readToken(a.common.tokenFile)
-	}
-	if token := a.env.get("SKEP_TOKEN"); token != "" {
-		return token, nil
-	}
-	if a.common.tokenFile != "" {
-		return readToken(a.common.tokenFile)
-	}
-	if !onThisMachine(address) {
-		return "", nil
-	}
-	token, err := readToken(filepath.Join(a.dataDir(), "operator.key"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return token, err
-}
-
-func onThisMachine(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

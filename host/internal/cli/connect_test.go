@@ -41,6 +41,7 @@ func settled(t *testing.T, vars map[string]string, args ...string) (*app, *shell
 	s := newShell(vars, args...)
 	a := newApp(s.Env)
 	fs := a.root().PersistentFlags()
+	a.common.registerCalls(fs)
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,7 @@ func TestTokenSources(t *testing.T) {
 	}{
 		{"flag first", all, []string{"--token-file", in("flag")}, "flag", 0},
 		{"then the token", all, nil, "direct", 0},
+		{"without a line's end", map[string]string{"SKEP_TOKEN": " direct\r\n"}, nil, "direct", 0},
 		{"then its file", map[string]string{"SKEP_TOKEN_FILE": in("variable")}, nil, "variable", 0},
 		{"then the host's own", nil, nil, "operator", 0},
 		{"wherever its data is", nil, []string{"--data", in("data")}, "data", 0},
@@ -103,6 +105,16 @@ func TestTokenSources(t *testing.T) {
 				t.Errorf("token = %q, %v; want %q, code %d", got, err, tc.want, tc.code)
 			}
 		})
+	}
+}
+
+// A token that no header can carry is a usage error, not a connection that breaks
+// again and again.
+func TestTokenOfTwoLines(t *testing.T) {
+	t.Parallel()
+	a, _ := settled(t, map[string]string{"SKEP_TOKEN": "two\nlines"}, "--url", "http://127.0.0.1:1")
+	if _, err := a.connect(); err == nil || explain(err).code != exitUsage {
+		t.Errorf("connect = %v", err)
 	}
 }
 

@@ -46,7 +46,8 @@ func TestTLSFlags(t *testing.T) {
 		{"flag first", map[string]string{"SKEP_CA_FILE": "nowhere"}, []string{"--ca-file", ca}, exitOK, ""},
 		{"not trusted", nil, nil, exitUnreachable, "--ca-file names who vouches"},
 		{"no such file", nil, []string{"--ca-file", ca + "x"}, exitNotFound, "the CA file"},
-		{"half a certificate", map[string]string{"SKEP_CLIENT_CERT": ca}, []string{"--ca-file", ca}, exitUsage, "one for its key"},
+		{"half a certificate", map[string]string{"SKEP_CLIENT_CERT": ca}, []string{"--ca-file", ca}, exitUsage, "SKEP_CLIENT_CERT is set, and --client-key (SKEP_CLIENT_KEY) is not"},
+		{"half, by flag", nil, []string{"--client-key", ca}, exitUsage, "--client-key needs --client-cert (SKEP_CLIENT_CERT) beside it"},
 		{"not its key", map[string]string{"SKEP_CLIENT_CERT": ca}, []string{"--client-key", ca}, exitUsage, "the client certificate " + ca},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -58,5 +59,18 @@ func TestTLSFlags(t *testing.T) {
 				t.Errorf("code %d, stderr %q; want %d, %q", code, s.stderr.String(), tc.code, tc.stderr)
 			}
 		})
+	}
+}
+
+// TestInTheClear wants a call in the clear to a host with TLS to name the URL.
+func TestInTheClear(t *testing.T) {
+	t.Parallel()
+	url, _ := secureHost(t)
+	s := newShell(nil, "task", "list", "--url", strings.Replace(url, "https:", "http:", 1))
+	if code := Main(t.Context(), s.Env); code != exitUnreachable {
+		t.Errorf("code %d, want %d", code, exitUnreachable)
+	}
+	if got := s.stderr.String(); !strings.Contains(got, "it speaks TLS: use an https URL, "+url) || strings.Contains(got, "skep serve") {
+		t.Errorf("stderr %q", got)
 	}
 }

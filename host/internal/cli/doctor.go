@@ -26,7 +26,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: isolationHelp, Example: isolationExample, Args: atMost(0),
 	}
 	below.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.checkIsolation(cmd) })
-	return group(&cobra.Command{Use: "doctor", Short: "Test what the host promises, on this machine", GroupID: groupCheck}, below)
+	return group(&cobra.Command{
+		Use: "doctor", Short: "Test what the host promises, on this machine", GroupID: groupCheck,
+		Long: "Doctor commands test on this machine what the host promises. They need no swarm.toml\nand no host that runs, and touch no data of yours.",
+	}, below)
 }
 
 func (a *app) checkIsolation(cmd *cobra.Command) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"skep/host"
@@ -86,6 +87,8 @@ func explain(err error) *failure {
 		return &failure{code: exitRefused, err: err}
 	case errors.As(err, &refusal):
 		return explainRefusal(refusal)
+	case errors.As(err, &gone) && errors.Is(err, client.ErrSpeaksTLS):
+		return &failure{code: exitUnreachable, err: err} // it says what to change
 	case errors.As(err, &gone) && client.Untrusted(err):
 		return (&failure{code: exitUnreachable, err: err}).help(
 			"--ca-file names who vouches for the host, --client-cert and --client-key what it asks of you; a host without TLS has an http URL")
@@ -118,16 +121,25 @@ func explainRefusal(e *client.Error) *failure {
 		f.code = exitUsage
 	case http.StatusUnauthorized, http.StatusForbidden:
 		f.code = exitRefused
-		f.hint = "give a token in SKEP_TOKEN or --token-file; on the host's own machine, run skep beside its swarm.toml"
 	case http.StatusMisdirectedRequest:
 		f.code = exitRefused
 		f.hint = "call the host by an address it knows, or add this one to [server] hosts"
 	case http.StatusNotFound:
 		f.code = exitNotFound
+		if foreign(e.Detail) {
+			f.code = exitUnreachable
+			f.hint = "it is not skep's API that answers there: --url is the address of [server] listen, not that of admin_listen"
+		}
 	case http.StatusTooManyRequests, http.StatusPaymentRequired:
 		f.code = exitBudget
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		f.code = exitUnreachable
 	}
 	return f
+}
+
+// foreign reports whether a 404 is of a server that does not know the call at all:
+// skep's API names what it has not found.
+func foreign(detail string) bool {
+	return detail == "Not Found" || detail == "404 page not found" || strings.HasPrefix(detail, "<")
 }

@@ -8,7 +8,7 @@ import (
 	"skep/host/client"
 )
 
-// common are the flags every command has.
+// common are the flags that commands share.
 type common struct {
 	config    string
 	data      string
@@ -33,6 +33,10 @@ func (c *common) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&c.config, "config", "c", "swarm.toml", "the swarm's `FILE`")
 	fs.StringVar(&c.data, "data", "", "the data `DIR` (default .skep beside the swarm's file)")
 	fs.StringVarP(&c.output, "output", "o", outputText, "`FORMAT` of what is printed: text or json")
+}
+
+// registerCalls adds the flags of commands that call a running host.
+func (c *common) registerCalls(fs *pflag.FlagSet) {
 	fs.StringVar(&c.url, "url", "", "`URL` of the host (default from [server] listen)")
 	fs.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token (default $SKEP_TOKEN, then the host's operator.key)")
 	fs.StringVar(&c.tls.CA, "ca-file", "", "`FILE` with the certificates that vouch for an https host (default: the system's)")
@@ -40,27 +44,56 @@ func (c *common) register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.tls.Key, "client-key", "", "`FILE` with the key of --client-cert")
 }
 
+// callFlags are those that registerCalls adds.
+func callFlags() []string {
+	return []string{"url", "token-file", "ca-file", "client-cert", "client-key"}
+}
+
 // complete fills flags that were not given from SKEP_*, and checks them.
 func (c *common) complete(fs *pflag.FlagSet, env Env) error {
 	c.given, c.flagged = map[string]bool{}, map[string]bool{}
-	for _, name := range []string{"config", "data", "output", "url", "token-file", "ca-file", "client-cert", "client-key"} {
+	for _, name := range append([]string{"config", "data", "output"}, callFlags()...) {
+		flag := fs.Lookup(name)
+		if flag == nil {
+			continue
+		}
 		if fs.Changed(name) {
 			c.given[name], c.flagged[name] = true, true
 			continue
 		}
-		value := env.get("SKEP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+		value := env.get(variable(name))
 		if value == "" {
 			continue
 		}
 		c.given[name] = true
-		if err := fs.Lookup(name).Value.Set(value); err != nil {
+		if err := flag.Value.Set(value); err != nil {
 			return usagef("%s: %w", name, err)
 		}
 	}
 	if c.output != outputText && c.output != outputJSON {
 		return usagef("--output is text or json, not %q", c.output)
 	}
-	return nil
+	return c.wholePair()
+}
+
+// wholePair checks that a client's certificate and its key are given together.
+func (c *common) wholePair() error {
+	has, lacks := "client-cert", "client-key"
+	if c.tls.Cert == "" {
+		has, lacks = lacks, has
+	}
+	if (c.tls.Cert == "") == (c.tls.Key == "") {
+		return nil
+	}
+	if !c.flagged[has] {
+		return usagef("%s is set, and --%s (%s) is not: both or neither", variable(has), lacks, variable(lacks))
+	}
+	return usagef("--%s needs --%s (%s) beside it: both or neither", has, lacks, variable(lacks))
+}
+
+// variable is the one that stands for a flag.
+func variable(flag string) string {
+	return "SKEP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // nearestFlag returns the flag whose name differs least from a mistyped one,

@@ -49,9 +49,11 @@ func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string, log
 		brief.Server.ShutdownGrace = min(brief.Server.ShutdownGrace, time.Second)
 		cfg = &brief
 	}
+	plain := *cfg
+	plain.Server.TLS = config.TLS{} // nobody else calls, and no certificate names the address
 	h, err = host.New(ctx, host.Options{
-		Config: cfg, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
-		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(),
+		Config: &plain, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
+		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(), Env: a.env.LookupEnv,
 	})
 	if err != nil || token != "" {
 		return h, token, err
@@ -70,7 +72,7 @@ func (a *app) ownKey(cfg *config.Config) (_ *config.Config, token string) {
 	if len(cfg.Auth.Keys) == 0 {
 		return cfg, ""
 	}
-	if token := a.env.get("SKEP_TOKEN"); opens(cfg, token) {
+	if token := a.envToken(); opens(cfg, token) {
 		return cfg, token
 	}
 	b := make([]byte, 32)

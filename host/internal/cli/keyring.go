@@ -180,16 +180,17 @@ backups are kept. No host may run on the data directory.`
 
 func (a *app) keyringPruneCommand() *cobra.Command {
 	var yes bool
-	var older time.Duration
+	var age string
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Destroy retired keys that nothing needs", Long: keyringPruneHelp, Args: atMost(0),
-		Example: "  skep keyring prune --yes\n  skep keyring prune --older 720h --yes",
+		Example: "  skep keyring prune --yes\n  skep keyring prune --older 30d --yes",
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without this nothing is destroyed")
-	cmd.Flags().DurationVar(&older, "older", 0, "only keys that were retired at least so long ago")
+	cmd.Flags().StringVar(&age, "older", "0s", "only keys that were retired at least so long ago, as in `30d`")
 	cmd.RunE = a.onData(func(cmd *cobra.Command, d host.Data, _ []string) error {
-		if older < 0 {
-			return usagef("--older is a time such as 720h, not %v", older)
+		older, err := config.ParseDuration(age)
+		if err != nil || older < 0 {
+			return usagef(`--older takes a duration such as "36h" or "30d", not %q`, age)
 		}
 		if !yes {
 			return usagef("keyring prune needs --yes: backups from before a rotation cannot be read without the old key").help(

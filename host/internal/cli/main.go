@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"skep/host/client"
 	"skep/host/internal/config"
 )
 
@@ -35,6 +37,8 @@ func Main(ctx context.Context, env Env) int {
 type app struct {
 	env    Env
 	common common
+	// sent tells where the key is from that goes to the host, empty for none.
+	sent string
 	// ran is set once a command has begun: errors before are the caller's.
 	ran bool
 	// answered is set once the answer is here: a connection that breaks from
@@ -62,6 +66,10 @@ func (a *app) main(ctx context.Context) int {
 		err = usageError(cmd, err)
 	}
 	f := explain(err)
+	var refusal *client.Error
+	if errors.As(f, &refusal) && (refusal.Status == http.StatusUnauthorized || refusal.Status == http.StatusForbidden) {
+		f.hint = a.credentialHint(refusal)
+	}
 	a.report(cmd, f)
 	return f.code
 }

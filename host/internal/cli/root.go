@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,16 @@ import (
 const rootHelp = `skep hosts swarms of agents that work by mailing each other (MAIL 1.3).
 
 A swarm is a file, swarm.toml: its agents, what they may do, and what one turn
-of theirs may cost. Every agent is a WebAssembly module in a sandbox.`
+of theirs may cost. Every agent is a WebAssembly module in a sandbox.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 not found, 5 refused,
+6 refused by a limit of the host, 7 unreachable, 8 a module or a self-test failed
+a check, 124 timeout, 130 interrupted.
+
+Variables: SKEP_TOKEN is the token to send. SKEP_CONFIG, SKEP_DATA, SKEP_OUTPUT,
+SKEP_URL, SKEP_TOKEN_FILE, SKEP_CA_FILE, SKEP_CLIENT_CERT and SKEP_CLIENT_KEY stand
+for the flags of those names; a flag goes before its variable. NO_COLOR turns
+colours off.`
 
 const rootExample = `  skep validate                      check swarm.toml
   skep run "What is 6 times 7?"      one task, from start to answer
@@ -45,9 +55,22 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupCheck, Title: "Look and check:"},
 	)
 	a.common.register(root.PersistentFlags())
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.taskCommand(),
-		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.keyringCommand(), a.planCommand(), a.reloadCommand(), a.tokenCommand(), a.auditCommand(), a.validateCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.calling(a.sendCommand()), a.taskCommand(),
+		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.keyringCommand(),
+		a.calling(a.planCommand()), a.calling(a.reloadCommand()), a.tokenCommand(), a.peerCommand(), a.auditCommand(), a.validateCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			needsOneOf(cmd, cmd.Commands()) // otherwise a mistyped shell gets help, and success
+		}
+	}
 	return root
+}
+
+// calling adds the flags with which a command finds a running host.
+func (a *app) calling(cmd *cobra.Command) *cobra.Command {
+	a.common.registerCalls(cmd.Flags())
+	return cmd
 }
 
 // command wraps what a command does: flags are completed from the environment
@@ -65,6 +88,13 @@ func (a *app) command(do func(cmd *cobra.Command, args []string) error) func(*co
 // group makes a command that only has others below it.
 func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
+	needsOneOf(cmd, below)
+	return cmd
+}
+
+// needsOneOf makes a command refuse to be called without one of those below it.
+func needsOneOf(cmd *cobra.Command, below []*cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs // they are told of below
 	// With flags of a command that is not there, the command is the news.
 	cmd.FParseErrWhitelist = cobra.FParseErrWhitelist{UnknownFlags: true}
 	cmd.SuggestionsMinimumDistance = 2
@@ -74,9 +104,11 @@ func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 		}
 		f := usagef("unknown command %q for %q", args[0], cmd.CommandPath())
 		suggest(f, cmd, args[0])
+		if f.hint == "" {
+			f.hint = path(cmd) + " takes " + names(below)
+		}
 		return f
 	}
-	return cmd
 }
 
 func names(cmds []*cobra.Command) string {
@@ -123,7 +155,7 @@ func atMost(n int) cobra.PositionalArgs {
 // valueError says what a flag takes instead of what it was given.
 func valueError(e *pflag.InvalidValueError) error {
 	flag, value := e.GetFlag(), e.GetValue()
-	want := map[string]string{"int": "a whole number", "duration": "a time such as 90s or 10m", "bool": "true or false"}[flag.Value.Type()]
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "duration": "a time such as 90s or 10m", "bool": "true or false"}[flag.Value.Type()]
 	if want == "" {
 		return usagef("%w", e)
 	}
@@ -152,6 +184,10 @@ func flagError(cmd *cobra.Command, err error) error {
 		return f
 	}
 	f.err = fmt.Errorf("unknown flag --%s for %q", name, cmd.CommandPath())
+	if slices.Contains(callFlags(), name) {
+		f.err = fmt.Errorf("%s takes no --%s: it calls no running host", path(cmd), name)
+		return f
+	}
 	if near := nearestFlag(cmd.Flags(), name); near != "" {
 		f.hint = "did you mean --" + near + "?"
 	}

@@ -67,8 +67,8 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	defer ignore()
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Version: readVersions().Skep,
-		Compiler: a.compiler(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests,
-		Reread: func() (*config.Config, error) { return a.loadConfig(plainHTTP) },
+		Compiler: a.compiler(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests, Env: a.env.LookupEnv,
+		Reread: func() (*config.Config, error) { return a.reloadConfig(plainHTTP) },
 	})
 	if err != nil {
 		return err

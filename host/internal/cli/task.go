@@ -10,7 +10,8 @@ func (a *app) taskCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "task", Short: "List, show, export, resume and cancel tasks", GroupID: groupHost,
 		Long: "Task commands look at the caller's tasks on a host that runs.",
-	}, a.taskListCommand(), a.taskShowCommand(), a.taskEventsCommand(), a.taskHistoryCommand(), a.taskResumeCommand(), a.taskCancelCommand())
+	}, a.calling(a.taskListCommand()), a.calling(a.taskShowCommand()), a.calling(a.taskEventsCommand()),
+		a.calling(a.taskHistoryCommand()), a.calling(a.taskResumeCommand()), a.calling(a.taskCancelCommand()))
 }
 
 // connected makes a command that talks to a host.

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"net/http"
+
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
@@ -40,9 +44,24 @@ func (a *app) taskResumeCommand() *cobra.Command {
 		case answers:
 			post.Result = &result
 		}
-		return a.exchange(cmd.Context(), talk{
+		err := a.exchange(cmd.Context(), talk{
 			client: c, post: post, lasts: true, kept: "`" + a.sameSwarm("skep task show %s") + "` tells what becomes of the task",
 		})
+		return a.tooLate(cmd.Context(), c, args[0], err)
 	})
 	return cmd
+}
+
+// tooLate says of an answer that the host has refused whether the task has ended.
+func (a *app) tooLate(ctx context.Context, c *client.Client, id string, err error) error {
+	var refusal *client.Error
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+		return err
+	}
+	t, failed := c.Task(ctx, id)
+	if failed != nil || t.Running || t.State == statePaused {
+		return err // the host's own word is the news
+	}
+	return failf(exitFailed, "task %s waits for nothing: it is %s", inLine(id), inLine(t.State)).help(
+		"`%s` posts to it anew", a.sameSwarm("skep send --task "+printable(id)+" TEXT"))
 }

@@ -18,7 +18,7 @@ func (a *app) tenantCommand() *cobra.Command {
 		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
 		Long: `Tenant commands work on a data directory. List and export also work while a host
 uses it, and erase then has the host do it; rotate needs the directory for itself.`,
-	}, a.tenantListCommand(), a.tenantExportCommand(), a.tenantEraseCommand(), a.tenantRotateCommand())
+	}, a.tenantListCommand(), a.tenantExportCommand(), a.calling(a.tenantEraseCommand()), a.tenantRotateCommand())
 }
 
 func (a *app) tenantListCommand() *cobra.Command {

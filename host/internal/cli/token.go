@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
+	"skep/host/internal/config"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -19,7 +19,7 @@ it is made; the host keeps a digest of it.
 An admin makes tokens of users and agents of its tenant, an operator those of
 admins too, and of any tenant. On the host's own machine, beside its swarm.toml,
 skep finds the operator's key by itself.`,
-	}, a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	}, a.calling(a.tokenCreateCommand()), a.calling(a.tokenListCommand()), a.calling(a.tokenRevokeCommand()))
 }
 
 const tokenCreateHelp = `Create makes a token and prints it on stdout, once. Whoever shows it to the host is
@@ -76,11 +76,7 @@ func readTTL(text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
 	}
-	hours, isDays := strings.CutSuffix(text, "d")
-	if n, err := strconv.ParseUint(hours, 10, 16); isDays && err == nil {
-		text = strconv.FormatUint(n*24, 10) + "h"
-	}
-	d, err := time.ParseDuration(text)
+	d, err := config.ParseDuration(text)
 	if err != nil || d < 0 || d%time.Second != 0 {
 		return nil, usagef("--ttl takes a time such as 12h or 30d, not %q", text)
 	}
@@ -109,7 +105,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Long:    "List shows the tokens of your tenant, to an operator those of all. Tokens that are\nnot valid any more are listed for another 30 days.",
 		Example: "  skep token list\n  skep token list -o json | jq -r '.tokens[] | select(.state==\"valid\").id'",
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "for operators: those of one `TENANT`")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "for operators: those of one `TENANT`, which to others is their own")
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		list, err := c.Tokens(cmd.Context(), tenant)
 		if err != nil {
@@ -152,6 +148,9 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Example: "  skep token revoke 0b9f2f1c-52a4-4c0e-9d4e-6f0f3b1c8a11",
 	}
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		if strings.TrimSpace(args[0]) == "" {
+			return usagef("token revoke takes the ID of a token, which `skep token list` shows")
+		}
 		t, err := c.RevokeToken(cmd.Context(), args[0])
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ func TestReadTTL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
 		"": -1, "0": 0, "90s": 90, "12h": 43200, "30d": 2592000, "0d": 0, "1h30m": 5400,
-		"soon": -2, "-1h": -2, "1.5s": -2, "90": -2, "1d12h": -2, "d": -2, "-1d": -2, "99999999d": -2,
+		"soon": -2, "-1h": -2, "1d12h": 129600, "1.5s": -2, "90": -2, "d": -2, "-1d": -2, "99999999d": -2,
 	} {
 		got := int64(-1)
 		switch n, err := readTTL(text); {

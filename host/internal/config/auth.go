@@ -40,9 +40,9 @@ type AuthKey struct {
 // minKey is the shortest key: 16 random characters are beyond guessing.
 const minKey = 16
 
-func (d *decoder) auth(t *table, tenants []string) Auth {
+func (d *decoder) auth(t *table, local string, tenants []string) Auth {
 	a := Auth{
-		Keys:      d.authKeys(t, tenants),
+		Keys:      d.authKeys(t, local, tenants),
 		JWT:       d.jwt(t.table("jwt"), tenants),
 		Endpoints: d.endpoints(t.table("endpoints"), tenants),
 	}
@@ -50,11 +50,11 @@ func (d *decoder) auth(t *table, tenants []string) Auth {
 	return a
 }
 
-func (d *decoder) authKeys(t *table, tenants []string) []AuthKey {
+func (d *decoder) authKeys(t *table, local string, tenants []string) []AuthKey {
 	var out []AuthKey
 	principals, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	for _, sub := range t.tables("keys") {
-		k, complete := d.authKey(sub, tenants)
+		k, complete := d.authKey(sub, local, tenants)
 		if !complete {
 			continue
 		}
@@ -63,6 +63,11 @@ func (d *decoder) authKeys(t *table, tenants []string) []AuthKey {
 			d.atKey(sub.spot, fmt.Sprintf("%s has two keys; a role and id may have one", principal))
 		} else {
 			principals[name] = true
+		}
+		for _, other := range out {
+			if k.Tenant == other.Tenant && k.ID == other.ID && bothAdmins(k.Role, other.Role) {
+				d.atKey(sub.spot, fmt.Sprintf("%s has the id of %s:%s, and MAIL knows both as admins; one of them needs another id", principal, other.Role, other.ID))
+			}
 		}
 		if digests[k.SHA256] {
 			d.atKey(sub.spot, "this key is also that of another principal")
@@ -73,7 +78,12 @@ func (d *decoder) authKeys(t *table, tenants []string) []AuthKey {
 	return out
 }
 
-func (d *decoder) authKey(t *table, tenants []string) (k AuthKey, complete bool) {
+// bothAdmins reports whether two roles are one to MAIL.
+func bothAdmins(a, b string) bool {
+	return a == RoleAdmin && b == RoleOperator || a == RoleOperator && b == RoleAdmin
+}
+
+func (d *decoder) authKey(t *table, local string, tenants []string) (k AuthKey, complete bool) {
 	k = AuthKey{Role: t.oneOf("role", "", RoleOperator, RoleAdmin, RoleUser, RoleAgent), Pos: d.pos(t.spot)}
 	id, hasID := t.value("id")
 	k.ID = id.text
@@ -86,24 +96,30 @@ func (d *decoder) authKey(t *table, tenants []string) (k AuthKey, complete bool)
 			t.missing(key, "")
 		}
 	}
-	d.keyPeer(t, &k)
+	speaks, hasPeer := d.keyPeer(t, &k)
+	if !hasPeer {
+		speaks = id
+	}
+	if k.Role == RoleAgent && speaks.text == local && local != "" {
+		d.atValue(speaks.spot, fmt.Sprintf("%s: %q is this swarm itself; an agent's key speaks for another one", speaks.path, local))
+	}
 	hasTenant := d.keyTenant(t, &k, tenants)
 	hasKey := d.keyDigest(t, &k)
 	t.done()
 	return k, hasTenant && hasID && hasKey && k.Role != ""
 }
 
-// keyPeer reads for whom an agent's key speaks.
-func (d *decoder) keyPeer(t *table, k *AuthKey) {
-	v, ok := t.value("peer")
-	if !ok {
-		return
+// keyPeer reads for whom an agent's key speaks, if that is not its id.
+func (d *decoder) keyPeer(t *table, k *AuthKey) (v value, ok bool) {
+	if v, ok = t.value("peer"); !ok {
+		return v, false
 	}
 	k.Peer = v.text
 	d.checkName(v, "a peer", true)
 	if k.Role != "" && k.Role != RoleAgent {
 		d.atKey(v.spot, fmt.Sprintf("%s is for keys of role %q: it names the swarm they speak for", v.path, RoleAgent))
 	}
+	return v, true
 }
 
 // keyTenant reads whose principal a key's is.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Config is one swarm.toml with every reference resolved and every default
@@ -46,6 +47,9 @@ type Options struct {
 	BundleDir string
 	// PlainHTTP allows what [server] plain_http does.
 	PlainHTTP bool
+	// Now is when a host is to show the file's certificate: one that is not valid
+	// then is a fault. The zero time leaves that to a host that runs already.
+	Now time.Time
 }
 
 // Load reads and checks the file at path. Its error is [Faults] if the file
@@ -148,9 +152,9 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Limits = d.limits(t.table("limits"))
 	var tenants []string
 	c.Tenants, tenants = d.tenants(t)
-	c.Auth = d.auth(t.table("auth"), tenants)
+	c.Auth = d.auth(t.table("auth"), c.Swarm.Name, tenants)
 	c.Server = d.server(t.table("server"), knowsCallers(t.table("auth")))
-	c.Peers = d.peers(t)
+	c.Peers = d.peers(t, c.Swarm.Name)
 	c.Store = d.store(t.table("store"))
 	c.Telemetry = d.telemetry(t.table("telemetry"))
 	c.Gateways = d.gateways(t)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,8 @@ type decoder struct {
 	unbuilt  map[string]string
 	remote   *remote // set for what is not the file's
 	faults   Faults
-	more     bool // than faults holds
+	more     bool            // than faults holds
+	absent   map[string]bool // paths of settings that ask for what is not built
 	warnings Faults
 }
 
@@ -83,7 +85,7 @@ func (d *decoder) report(offset int, path, message string) *Fault {
 
 // result is every fault that was reported, in the order of the file.
 func (d *decoder) result() Faults {
-	faults := d.faults.sorted()
+	faults := slices.DeleteFunc(d.faults, d.moot).sorted()
 	if d.more {
 		last := faults[len(faults)-1]
 		last.Path, last.Suggestion = "", ""
@@ -106,9 +108,34 @@ func (d *decoder) pos(sp spot) Pos {
 // setting would otherwise be read and have no effect.
 func (d *decoder) needs(capability string, sp spot) {
 	what, missing := d.unbuilt[capability]
-	if missing {
-		d.atKey(sp, what+" not built into this version of skep yet; remove the line")
+	if !missing {
+		return
 	}
+	if d.atKey(sp, what+notBuilt) == nil {
+		return
+	}
+	if d.absent == nil {
+		d.absent = map[string]bool{}
+	}
+	d.absent[sp.path] = true
+}
+
+const notBuilt = " not built into this version of skep yet; remove the line"
+
+// moot reports whether a fault is of a setting that is to be removed, or lies in
+// a table that is: what else is wrong there does not matter.
+func (d *decoder) moot(f Fault) bool {
+	if d.remote != nil {
+		return false // what is remote is refused for more than one reason
+	}
+	first := !strings.HasSuffix(f.Message, notBuilt)
+	for path := f.Path; path != "" && len(d.absent) > 0; first = true {
+		if first && d.absent[path] {
+			return true
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return false
 }
 
 // kindOf names a TOML value's type for people.

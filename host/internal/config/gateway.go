@@ -16,12 +16,12 @@ func (d *decoder) gateways(t *table) []Gateway {
 	group := t.table("gateways")
 	for _, name := range group.names() {
 		at := group.child(name)
+		d.needs("gateways", at)
 		if !slices.Contains(gatewayNames, name) {
 			f := d.atKey(at, fmt.Sprintf("unknown gateway %q", name))
 			f.near(name, gatewayNames)
 			continue
 		}
-		d.needs("gateways", at)
 		out = append(out, Gateway{Name: name, Pos: d.pos(at)})
 	}
 	return out

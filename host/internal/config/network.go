@@ -28,8 +28,10 @@ func (t *table) address(key, def string) string {
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || portErr != nil || host != "" && !isHost(host) {
 		f := t.d.atValue(v.spot, fmt.Sprintf(`%s must be HOST:PORT, as in "127.0.0.1:8000", which %s is not`, v.path, v.shown))
-		if err != nil && isHost(v.text) {
-			_, port, _ := net.SplitHostPort(def)
+		local, port, _ := net.SplitHostPort(def)
+		if _, notPort := strconv.ParseUint(v.text, 10, 16); notPort == nil {
+			f.suggest(v.suggest(net.JoinHostPort(local, v.text)))
+		} else if err != nil && isHost(v.text) && strings.Trim(v.text, "0123456789") != "" {
 			f.suggest(v.suggest(net.JoinHostPort(v.text, port)))
 		}
 		return def

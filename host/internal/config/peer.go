@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -17,11 +18,14 @@ type Peer struct {
 	Pos          Pos
 }
 
-func (d *decoder) peers(t *table) []Peer {
+func (d *decoder) peers(t *table, local string) []Peer {
 	var out []Peer
 	names, subs := t.named("peers")
 	for i, sub := range subs {
 		d.checkName(sub.keyAsValue(names[i]), "a peer", true)
+		if names[i] == local {
+			d.atKey(sub.spot, fmt.Sprintf("%q is the name of this swarm; a peer is another", local))
+		}
 		out = append(out, d.peer(names[i], sub))
 		d.needs("peers", sub.spot)
 	}

@@ -67,7 +67,13 @@ func parseSize(s string) (int64, error) {
 // day is 24 hours, whatever a calendar says.
 const day = 24 * time.Hour
 
-// parseDuration reads what [time.ParseDuration] does, and days before it.
+// ParseDuration reads what [time.ParseDuration] does, and days before it, as in
+// "7d" or "1d12h". Its error is what is wanted, to be said after "must be".
+func ParseDuration(s string) (time.Duration, error) {
+	n, err := parseDuration(s)
+	return time.Duration(n), err
+}
+
 func parseDuration(s string) (int64, error) {
 	s = strings.TrimSpace(s)
 	var days uint64
@@ -79,7 +85,7 @@ func parseDuration(s string) (int64, error) {
 	d, wrong := time.ParseDuration(s)
 	sum := time.Duration(days)*day + d
 	if err != nil || wrong != nil || days > 0 && (d < 0 || sum < d) {
-		return 0, errors.New(`a duration such as "30s", "10m" or "1h30m"`)
+		return 0, errors.New(`a duration such as "30s", "1h30m" or "7d"`)
 	}
 	return int64(sum), nil
 }

@@ -1,8 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"time"
+	"os"
 
 	"skep/host/internal/listen"
 )
@@ -16,7 +17,7 @@ type TLS struct {
 }
 
 func (d *decoder) tls(t *table) TLS {
-	files, whole := [3]string{}, t.values != nil
+	files, whole, cert := [3]string{}, t.values != nil, t.spot
 	for i, key := range []string{"cert", "key", "client_ca"} {
 		v, ok := t.value(key)
 		if !ok {
@@ -27,15 +28,18 @@ func (d *decoder) tls(t *table) TLS {
 			continue
 		}
 		files[i] = d.path(v.text)
+		if key == "cert" {
+			cert = v.spot
+		}
 		if err := isFile(files[i]); err != nil {
 			whole = false
 			d.atValue(v.spot, fmt.Sprintf("the file %s %s", v.shown, err))
 		}
 	}
 	s := TLS{Files: listen.Files{Cert: files[0], Key: files[1], ClientCA: files[2]}}
-	// When it ends is looked at by the host: a file does not become wrong by itself.
-	if err := s.Check(time.Time{}); whole && err != nil {
-		d.atKey(t.spot, fmt.Sprintf("%s: %s", t.path, err))
+	if whole {
+		d.checkCertificate(t, cert, s.Files)
+		d.checkKeyFile(t, s.Key)
 	}
 	s.TLS12 = t.oneOf("min_version", "1.3", "1.3", "1.2") == "1.2"
 	s.RequireClient = t.oneOf("client_auth", "request", "request", "require") == "require"
@@ -44,4 +48,25 @@ func (d *decoder) tls(t *table) TLS {
 	}
 	t.done()
 	return s
+}
+
+// checkCertificate makes sure that a host could show it.
+func (d *decoder) checkCertificate(t *table, cert spot, files listen.Files) {
+	err := files.Check(d.opt.Now)
+	var period *listen.PeriodError
+	switch {
+	case errors.As(err, &period):
+		d.atValue(cert, fmt.Sprintf("%s.cert: %s", t.path, err))
+	case err != nil:
+		d.atKey(t.spot, fmt.Sprintf("%s: %s", t.path, err))
+	}
+}
+
+// checkKeyFile warns of a key that everybody on the machine can read. One that a
+// group can read is how certificates are shared with services.
+func (d *decoder) checkKeyFile(t *table, key string) {
+	info, err := os.Stat(key)
+	if err == nil && info.Mode().Perm()&0o004 != 0 {
+		d.warn(t.child("key"), fmt.Sprintf("everybody on this machine can read the key %s; chmod 600 %s", key, key))
+	}
 }

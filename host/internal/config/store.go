@@ -35,7 +35,7 @@ func (d *decoder) store(t *table) Store {
 	switch {
 	case s.Driver == DriverPostgres:
 		d.needs("postgres", t.child("driver"))
-		if s.DSN == "" {
+		if _, missing := d.unbuilt["postgres"]; s.DSN == "" && !missing {
 			t.missing("dsn", "; the driver postgres needs it")
 		}
 	case t.has("dsn"):

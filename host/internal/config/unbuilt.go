@@ -1,8 +1,8 @@
 package config
 
 // unbuilt lists what the grammar has and this version cannot do yet. A setting
-// that asks for it is a fault, because it would have no effect; its keys and
-// types are checked all the same. Delete a row when its capability is built.
+// that asks for it is one fault, because it would have no effect; what else is
+// wrong with that setting is not told. Delete a row when its capability is built.
 var unbuilt = map[string]string{
 	"actions":                  "actions with code are",
 	"allow.llm":                "model access of agents is",
@@ -10,11 +10,9 @@ var unbuilt = map[string]string{
 	"expose":                   "exposing agents through gateways is",
 	"gateways":                 "gateways are",
 	"history":                  "a limit on histories is",
-	"interswarm":               "mail between swarms is",
 	"lock":                     "the lock file is",
 	"models":                   "models are",
 	"oci":                      "the source oci: is",
-	"peers":                    "peers are",
 	"postgres":                 "the store driver postgres is",
 	"tenants.memory":           "a quota of memory is",
 	"tenants.tokens_per_day":   "a quota of model tokens is",

@@ -11,9 +11,10 @@ const (
 	loopback class = "loopback"
 )
 
-// never are the classes that no grant opens: they name no one host.
+// never are the classes that no grant opens: they name no one host, or, of this
+// link, the service by which a cloud tells a machine its credentials.
 func (c class) never() bool {
-	return c == "unspecified" || c == "multicast" || c == "broadcast" || c == "reserved"
+	return c == "unspecified" || c == "multicast" || c == "broadcast" || c == "reserved" || c == "link-local"
 }
 
 // special lists address blocks that are not public, narrow ones first.

@@ -265,6 +265,9 @@ func TestPrivateByName(t *testing.T) {
 		{"another literal", "http://127.0.0.1:" + port, "127.0.0.2", true, abi.CodeDenied},
 		{"another name", "http://rebound.test:" + port, "rebound.test", true, abi.CodeDenied},
 		{"everyone", "http://*:" + port, "127.0.0.1", true, abi.CodeDenied},
+		{"this link", "http://169.254.169.254:" + port, "169.254.169.254", true, abi.CodeDenied},
+		{"this link, IPv6", "http://[fe80::1]:" + port, "[fe80::1]", true, abi.CodeDenied},
+		{"this link, mapped", "http://169.254.169.254:" + port, "[::ffff:a9fe:a9fe]", true, abi.CodeDenied},
 		{"unspecified", "http://0.0.0.0:" + port, "0.0.0.0", true, abi.CodeDenied},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,17 +8,26 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"skep/host/internal/lasting"
 )
 
 // tornSuffix is what the name of the file ends with that takes the end of a
-// write that was cut short.
+// write that was cut short. Later ones have a number behind it.
 const tornSuffix = ".torn"
+
+// maxTorn bounds how many are kept.
+const maxTorn = 1000
 
 // load reads the file, if there is one, and gives it today's form. The caller
 // has r alone.
 func (r *Ring) load() error {
+	if err := checkOwn(r.path); err != nil {
+		return err
+	}
 	if !r.readOnly {
 		if err := lasting.WipeLeft(r.path); err != nil {
 			return err
@@ -50,6 +59,19 @@ func (r *Ring) load() error {
 		return r.replace(r.sorted(), r.kek)
 	}
 	return nil
+}
+
+// checkOwn refuses a link: it would be replaced, and what it leads to would keep
+// keys that are destroyed.
+func checkOwn(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no file of its own but a link or worse, and keys that are destroyed would stay where it leads: put the file itself in its place, or link the whole data directory")
+	}
+	return err
 }
 
 func (r *Ring) checkKEK(check []byte) error {
@@ -90,7 +112,11 @@ func (r *Ring) take(fk fileKey) error {
 // setAside moves the end of the file to another one: what is no whole line was
 // never said to be durable, unless the disk has damaged it since.
 func (r *Ring) setAside(end []byte) error {
-	if err := lasting.Replace(r.path+tornSuffix, end); err != nil {
+	name, err := freeName(r.path + tornSuffix)
+	if err != nil {
+		return err
+	}
+	if err := lasting.Replace(name, end); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
@@ -98,8 +124,26 @@ func (r *Ring) setAside(end []byte) error {
 		return err
 	}
 	err = f.Truncate(r.size)
-	r.aside = len(end)
+	r.aside, r.asideFile = len(end), name
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// freeName returns a name that is not taken, with a number from 2 on behind it if
+// it must.
+func freeName(name string) (string, error) {
+	for n := 1; n <= maxTorn; n++ {
+		try := name
+		if n > 1 {
+			try += "." + strconv.Itoa(n)
+		}
+		switch _, err := os.Lstat(try); {
+		case errors.Is(err, fs.ErrNotExist):
+			return try, nil
+		case err != nil:
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("there are %d files %s already: move them away", maxTorn, name)
 }
 
 // append adds keys to the file, in one line. The caller holds r.disk. A file
@@ -154,12 +198,18 @@ func (r *Ring) replace(keys []*key, kek cipher.AEAD) (err error) {
 	return nil
 }
 
+// wipeAside removes what was ever set aside: it may hold keys.
 func wipeAside(path string) error {
-	err := lasting.Wipe(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	path = filepath.Clean(path)
+	list, err := os.ReadDir(filepath.Dir(path))
+	errs := []error{err}
+	for _, e := range list {
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		if e.Type().IsRegular() && (name == path || strings.HasPrefix(name, path+".")) {
+			errs = append(errs, lasting.Wipe(name), os.Remove(name))
+		}
 	}
-	return errors.Join(err, os.Remove(path))
+	return errors.Join(errs...)
 }
 
 // render appends a line with keys.
@@ -220,7 +270,7 @@ func read(path string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+	if mode := info.Mode(); mode.Perm()&0o077 != 0 {
 		return nil, nil, fmt.Errorf("others could read it (mode %#o): run chmod 600 %s", mode.Perm(), path)
 	}
 	var b bytes.Buffer

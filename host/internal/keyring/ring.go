@@ -44,10 +44,11 @@ type Options struct {
 
 // Ring is a keyring in use. Its methods are safe for concurrent use.
 type Ring struct {
-	path     string
-	now      func() time.Time
-	readOnly bool
-	aside    int
+	path      string
+	now       func() time.Time
+	readOnly  bool
+	aside     int
+	asideFile string
 
 	// disk is held by whoever changes the file, and taken before mu. What is
 	// below it belongs to its holder.
@@ -111,7 +112,7 @@ func (r *Ring) Wrapped() bool {
 
 // Aside returns how many bytes at the end of the file were no whole line when it
 // was opened, and the file they were moved to.
-func (r *Ring) Aside() (n int, file string) { return r.aside, r.path + tornSuffix }
+func (r *Ring) Aside() (n int, file string) { return r.aside, r.asideFile }
 
 // State returns what a key can do.
 func (r *Ring) State(id ID) State {

@@ -36,11 +36,10 @@ type Certificates struct {
 
 	mu     sync.Mutex
 	digest [sha256.Size]byte // of what is served
-	// broken is what the last look has found that cannot be served, and said
-	// whether that was logged.
-	broken string
-	said   bool
-	warned time.Time
+	// broken is what the last look has found that cannot be served, and told what
+	// of that was logged last; both are empty once the files are whole again.
+	broken, told string
+	warned       time.Time
 }
 
 // served is a pair and what callers are shown of it.
@@ -137,18 +136,17 @@ func (c *Certificates) look(asked bool) {
 	changed, err := c.take()
 	switch {
 	case err == nil && changed:
-		c.broken, c.said = "", false
+		c.broken, c.told = "", ""
 		c.opt.Logger.Info("new certificate in use", "cert", c.opt.Cert, "expires", c.Expires())
 	case err == nil:
-		c.broken, c.said = "", false
-	case err.Error() != c.broken:
-		c.broken, c.said = err.Error(), asked
-		if asked {
+		c.broken, c.told = "", ""
+	default:
+		again := err.Error() == c.broken
+		c.broken = err.Error()
+		if (asked || again) && c.told != c.broken {
+			c.told = c.broken
 			c.complain()
 		}
-	case !c.said:
-		c.said = true
-		c.complain()
 	}
 }
 
@@ -189,8 +187,8 @@ func (c *Certificates) Warnings() []string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.said {
-		all = append(all, "the certificate on disk cannot be used; the old one stays: "+c.broken)
+	if c.told != "" {
+		all = append(all, "the certificate on disk cannot be used; the old one stays: "+c.told)
 	}
 	return all
 }

@@ -23,6 +23,7 @@ func TestLoadErrors(t *testing.T) {
 	cert, key := a.issue(2, nextYear())
 	_, other := a.issue(3, nextYear())
 	old, oldKey := a.issue(4, time.Now().Add(-time.Minute))
+	young, youngKey := a.issueFrom(5, time.Now().Add(time.Hour), nextYear())
 	for _, c := range []struct {
 		name          string
 		cert, key, ca []byte
@@ -32,6 +33,7 @@ func TestLoadErrors(t *testing.T) {
 		{"no key", cert, nil, nil, "key.pem: no such file"},
 		{"another key", cert, other, nil, "are no certificate and its key"},
 		{"expired", old, oldKey, nil, "expired on"},
+		{"not yet", young, youngKey, nil, "is not valid before"},
 		{"no authority", cert, key, []byte("words"), "holds no certificate in PEM form"},
 		{"too large", cert, make([]byte, 1<<20+1), nil, "has more than 1048576 bytes"},
 	} {
@@ -183,6 +185,8 @@ func TestReload(t *testing.T) {
 	until(t, "the pair is whole", func() bool { return shown(t, a, l) == 4 && len(certs.Warnings()) == 0 })
 	d.put(a.issue(5, time.Now().Add(-time.Minute)))
 	until(t, "an expired one is refused", func() bool { return d.log.count("expired on") == 1 })
+	d.put(a.issueFrom(6, time.Now().Add(time.Hour), nextYear()))
+	until(t, "one of tomorrow is refused", func() bool { return d.log.count("is not valid before") == 1 })
 	if n := shown(t, a, l); n != 4 {
 		t.Errorf("certificate %d is shown", n)
 	}
@@ -318,5 +322,32 @@ func TestReloadUnderLoad(t *testing.T) {
 	all.Wait()
 	if _, ok := asked.Load(5); !ok {
 		t.Error("a caller asked nothing")
+	}
+}
+
+// What is wrong stays a warning while something else comes to be wrong.
+func TestWarningStays(t *testing.T) {
+	t.Parallel()
+	a, d := newAuthority(t), newDesk(t)
+	d.put(a.issue(2, nextYear()))
+	certs := d.load()
+	cert, key := a.issue(3, nextYear())
+	d.write(d.files.Cert, cert)
+	certs.Reload()
+	if err := os.Remove(d.files.Key); err != nil {
+		t.Fatal(err)
+	}
+	certs.Look()
+	if all := certs.Warnings(); len(all) != 1 || !strings.Contains(all[0], "are no certificate and its key") {
+		t.Errorf("after the first look: %q", all)
+	}
+	certs.Look()
+	if all := certs.Warnings(); len(all) != 1 || !strings.Contains(all[0], "no such file") {
+		t.Errorf("after the second look: %q", all)
+	}
+	d.write(d.files.Key, key)
+	certs.Look()
+	if all := certs.Warnings(); len(all) != 0 {
+		t.Errorf("once it is mended: %q", all)
 	}
 }

@@ -66,14 +66,30 @@ type pair struct {
 	callers *x509.CertPool
 }
 
-// parse makes sure that a content can be served at a time.
+// PeriodError says that a certificate is not valid at a time, though it is whole.
+type PeriodError struct {
+	Cert         string // its file
+	Begins, Ends time.Time
+	Now          time.Time
+}
+
+// Error names the file and the day.
+func (e *PeriodError) Error() string {
+	if e.Now.Before(e.Begins) {
+		return fmt.Sprintf("the certificate in %s is not valid before %s", e.Cert, e.Begins.UTC().Format(time.DateTime))
+	}
+	return fmt.Sprintf("the certificate in %s expired on %s", e.Cert, e.Ends.UTC().Format(time.DateTime))
+}
+
+// parse makes sure that a content can be served at a time; at the zero time any
+// period will do.
 func (f Files) parse(c content, now time.Time) (p pair, err error) {
 	if p.cert, err = tls.X509KeyPair(c.cert, c.key); err != nil {
 		return p, fmt.Errorf("%s and %s are no certificate and its key: %w", f.Cert, f.Key, err)
 	}
 	p.begins, p.expires = p.cert.Leaf.NotBefore, p.cert.Leaf.NotAfter
-	if now.After(p.expires) {
-		return p, fmt.Errorf("the certificate in %s expired on %s", f.Cert, p.expires.UTC().Format(time.DateTime))
+	if !now.IsZero() && (now.Before(p.begins) || now.After(p.expires)) {
+		return p, &PeriodError{Cert: f.Cert, Begins: p.begins, Ends: p.expires, Now: now}
 	}
 	if f.ClientCA == "" {
 		return p, nil
@@ -85,7 +101,8 @@ func (f Files) parse(c content, now time.Time) (p pair, err error) {
 	return p, nil
 }
 
-// Check says what is wrong with the files at a time, if anything is.
+// Check says what is wrong with the files at a time, if anything is: a
+// *[PeriodError] when only the time is. The zero time is in every period.
 func (f Files) Check(now time.Time) error {
 	c, err := f.read()
 	if err != nil {

@@ -3,7 +3,7 @@
 // a store; it reads nothing but what it is given.
 //
 // The yardstick of an agent is one agent of the file that runs on the same module:
-// the one of the same name if there is such, and else the first in the file that
-// grants all that is asked. Never are the grants of two agents of the file added
-// up in one.
+// the one of the same name if there is such, and else the first in the file. No
+// other is tried when that one does not grant what is asked: a definition would
+// choose for itself whose grants an agent of the file gets.
 package recompose

@@ -1,7 +1,6 @@
 package recompose
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,6 +93,9 @@ func (f File) judgeSwarm(s *config.Swarm, actions []config.Action) (r Refused) {
 	if s.EnableInterswarm && !own.EnableInterswarm {
 		r = append(r, Reason{"swarm.enable_interswarm", "the operator's file does not grant it"})
 	}
+	if s.Public && !own.Public {
+		r = append(r, Reason{"swarm.public", "the operator's file does not grant it"})
+	}
 	for _, tool := range own.BreakpointTools {
 		has := slices.Contains(mail.Tools(), tool) || slices.ContainsFunc(actions, func(a config.Action) bool { return a.Name == tool })
 		if has && !slices.Contains(s.BreakpointTools, tool) {
@@ -138,45 +140,43 @@ func (f File) coded(name string) bool {
 // judgeAgent completes an agent from its yardstick.
 func (f File) judgeAgent(a *config.Agent) Refused {
 	at := "agents." + a.Name
-	candidates := f.candidates(*a)
-	if len(candidates) == 0 {
+	own, ok := f.yardstick(*a)
+	if !ok {
 		return Refused{{at + ".sha256", "no agent of the operator's file runs on this module"}}
 	}
-	var first Refused
-	for _, own := range candidates {
-		r := f.exceeds(at, *a, own)
-		if len(r) == 0 {
-			f.complete(a, own)
-			return nil
-		}
-		if first == nil {
-			first = r
-		}
+	if r := f.exceeds(at, *a, own); len(r) > 0 {
+		return r
 	}
-	return first
+	f.complete(a, own)
+	return nil
 }
 
-// candidates are the agents of the file on an agent's module: that of its name
-// first.
-func (f File) candidates(a config.Agent) []config.Agent {
-	var out []config.Agent
+// yardstick is the agent of the file that an agent is held against, if one runs
+// on its module.
+func (f File) yardstick(a config.Agent) (first config.Agent, ok bool) {
+	module := f.module(a)
+	for _, own := range f.Config.Agents {
+		switch {
+		case module == "" || f.Modules[own.Name] != module:
+		case own.Name == a.Name:
+			return own, true
+		case !ok:
+			first, ok = own, true
+		}
+	}
+	return first, ok
+}
+
+// module is the digest of the module that an agent names, empty if the file has
+// no such. The file may have one module under two sources.
+func (f File) module(a config.Agent) string {
 	for _, own := range f.Config.Agents {
 		named := a.Source.Kind == "" || a.Source.Kind == own.Source.Kind && a.Source.Ref == own.Source.Ref
-		if named && (a.SHA256 == "" || a.SHA256 == f.Modules[own.Name]) {
-			out = append(out, own)
+		if digest := f.Modules[own.Name]; named && (a.SHA256 == "" || a.SHA256 == digest) {
+			return digest
 		}
 	}
-	slices.SortStableFunc(out, func(x, y config.Agent) int {
-		return cmp.Compare(rank(x.Name == a.Name), rank(y.Name == a.Name))
-	})
-	return out
-}
-
-func rank(first bool) int {
-	if first {
-		return 0
-	}
-	return 1
+	return ""
 }
 
 func (f File) complete(a *config.Agent, own config.Agent) {

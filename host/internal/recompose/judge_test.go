@@ -51,6 +51,13 @@ func single(agent string) []byte {
 	return []byte(`{"swarm":{"name":"hive","entrypoint":"x"},"agents":{"x":{"enable_entrypoint":true,"can_complete_tasks":true,` + agent + `}}}`)
 }
 
+// beside is a definition of math and a boss that it is not about.
+func beside(math string) []byte {
+	return []byte(`{"swarm":{"name":"hive","entrypoint":"boss"},"agents":{
+		"boss":{"source":"file:judge.go","comm_targets":["math"],"enable_entrypoint":true,"can_complete_tasks":true},
+		"math":{"comm_targets":["boss"],` + math + `}}}`)
+}
+
 // An agent has at most what one agent of the file has on its module, and what it
 // does not name is that one's limits, and no grant.
 func TestJudge(t *testing.T) {
@@ -64,8 +71,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{`"sha256":"` + digest + `"`, 64 * config.MiB, time.Minute, ""},
 		{`"source":"file:judge.go","limits":{"memory":"16MiB"}`, 16 * config.MiB, time.Minute, ""},
-		{`"source":"file:judge.go","allow":{"kv":"agent"}`, 32 * config.MiB, 2 * time.Minute, ""},
-		{`"source":"file:judge.go","limits":{"turn":"2m"}`, 32 * config.MiB, 2 * time.Minute, ""},
+		{`"source":"file:judge.go","allow":{"kv":"agent"}`, 0, 0, `agents.x.allow.kv: the operator's file does not grant "agent" to "boss"`},
+		{`"source":"file:judge.go","limits":{"turn":"2m"}`, 0, 0, "agents.x.limits.turn: more than the 1m0s of agents.boss"},
 		{`"source":"file:judge.go","limits":{"turn":"2m","memory":"33MiB"}`, 0, 0, "agents.x.limits.turn: more than the 1m0s of agents.boss"},
 		{`"source":"file:judge.go","allow":{"kv":"agent","secrets":["key"]}`, 0, 0, `agents.x.allow.kv: the operator's file does not grant "agent" to "boss"`},
 		{`"source":"file:judge.go","allow":{"kv":"agent","retry_in_doubt":true}`, 0, 0, "agents.x.allow.kv"},
@@ -88,6 +95,50 @@ func TestJudge(t *testing.T) {
 		if a.Limits.Memory != c.memory || a.Limits.Turn != c.turn || a.SHA256 != digest || !slices.Equal(x.Swarm.BreakpointTools, []string{"task_complete"}) {
 			t.Errorf("%s: %+v, breakpoints %q", c.agent, a, x.Swarm.BreakpointTools)
 		}
+	}
+}
+
+// An agent of the file's name and module is held against that one alone, and has
+// no more part in the swarm than the file gives it.
+func TestJudgeByName(t *testing.T) {
+	t.Parallel()
+	f := testFile(t, grants)
+	x, err := f.Judge(beside(`"source":"file:judge.go","allow":{"kv":"instance"},"limits":{"turn":"2m"}`))
+	if err != nil || x.Agents[1].Limits.Memory != 32*config.MiB {
+		t.Errorf("%+v, %v", x.Agents, err)
+	}
+	const none = "the operator's file does not grant "
+	for math, says := range map[string]string{
+		`"source":"file:judge.go","allow":{"secrets":["key"]}`:  `agents.math.allow.secrets: ` + none + `"key" to "math"`,
+		`"sha256":"` + digest + `","limits":{"memory":"64MiB"}`: "agents.math.limits.memory: more than the 32MiB of agents.math",
+		`"source":"file:judge.go","enable_entrypoint":true`:     `agents.math.enable_entrypoint: ` + none + `it to "math"`,
+		`"source":"file:judge.go","can_complete_tasks":true`:    `agents.math.can_complete_tasks: ` + none + `it to "math"`,
+		`"source":"file:judge.go","enable_interswarm":true`:     `agents.math.enable_interswarm`,
+	} {
+		if _, err := f.Judge(beside(math)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", math, err, says)
+		}
+	}
+	public := strings.Replace(string(beside(`"sha256":"`+digest+`"`)), `"name"`, `"public":true,"name"`, 1)
+	if _, err := f.Judge([]byte(public)); err == nil || !strings.Contains(err.Error(), "swarm.public: "+none+"it") {
+		t.Errorf("public: %v", err)
+	}
+	f = testFile(t, strings.Replace(grants, "breakpoint_tools", "public = true\nbreakpoint_tools", 1))
+	if _, err := f.Judge([]byte(public)); err != nil {
+		t.Errorf("public as the file is: %v", err)
+	}
+}
+
+// One module under two sources is one module: its other source brings no other
+// grants.
+func TestJudgeOneModuleTwoSources(t *testing.T) {
+	t.Parallel()
+	f := testFile(t, strings.Replace(grants, `[agents.boss]
+source = "file:judge.go"`, `[agents.boss]
+source = "file:narrow.go"`, 1))
+	_, err := f.Judge(beside(`"source":"file:narrow.go","allow":{"secrets":["key"]}`))
+	if err == nil || !strings.Contains(err.Error(), `does not grant "key" to "math"`) {
+		t.Error(err)
 	}
 }
 

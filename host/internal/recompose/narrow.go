@@ -21,8 +21,17 @@ func (f File) exceeds(at string, a, own config.Agent) Refused {
 			r = append(r, Reason{at + ".limits." + l.key, fmt.Sprintf("more than the %s of agents.%s in the operator's file", l.show(l.most), own.Name)})
 		}
 	}
-	if a.EnableInterswarm && !own.EnableInterswarm {
-		r = append(r, Reason{at + ".enable_interswarm", refusal("it", own.Name)})
+	for _, flag := range []struct {
+		key        string
+		asked, has bool
+	}{
+		{"enable_entrypoint", a.EnableEntrypoint, own.EnableEntrypoint},
+		{"can_complete_tasks", a.CanCompleteTasks, own.CanCompleteTasks},
+		{"enable_interswarm", a.EnableInterswarm, own.EnableInterswarm},
+	} {
+		if flag.asked && !flag.has {
+			r = append(r, Reason{at + "." + flag.key, refusal("it", own.Name)})
+		}
 	}
 	r = append(r, missing(at+".expose", a.Expose, own.Expose, own.Name)...)
 	remote := slices.DeleteFunc(slices.Clone(a.CommTargets), func(t string) bool { return !strings.Contains(t, "@") })
@@ -89,23 +98,13 @@ func (f File) Narrow(x config.Composition, own bool) config.Composition {
 	return x
 }
 
-// today finds the agent of the file that an older one is held against: its
-// yardstick, or what comes closest.
+// today finds the agent of the file that an older one is held against.
 func (f File) today(a config.Agent, own bool) (config.Agent, bool) {
 	if named, ok := f.Config.Agent(a.Name); own && ok {
 		return named, true
 	}
 	a.Source = config.Source{} // the module decides
-	candidates := f.candidates(a)
-	for _, c := range candidates {
-		if len(f.exceeds("", a, c)) == 0 {
-			return c, true
-		}
-	}
-	if len(candidates) == 0 {
-		return config.Agent{}, false
-	}
-	return candidates[0], true
+	return f.yardstick(a)
 }
 
 func (f File) narrowAllow(a, own config.Allow) config.Allow {

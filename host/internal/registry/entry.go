@@ -27,6 +27,8 @@ type Entry struct {
 	Volatile    bool            `json:"volatile"`
 	// Registered is when the entry was made; it gives the order.
 	Registered time.Time `json:"registered"`
+	// Fixed is an entry of the operator's file.
+	Fixed bool `json:"-"`
 }
 
 // Static is a swarm of the operator's file. Nobody registers over it.
@@ -39,6 +41,6 @@ type Static struct {
 func (s Static) entry() Entry {
 	return Entry{
 		Name: s.Name, BaseURL: s.BaseURL, Public: s.Public, Metadata: s.Metadata,
-		Keywords: []string{}, TokenRef: "[peers." + s.Name + "] auth_token",
+		Keywords: []string{}, TokenRef: "[peers." + s.Name + "] auth_token", Fixed: true,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"skep/abi"
@@ -19,6 +20,7 @@ const (
 	maxVersion     = 32
 	maxDescription = 4 << 10
 	maxKeywords    = 64
+	maxKeyword     = 128
 )
 
 // said is what a swarm answers on its root.
@@ -32,7 +34,9 @@ type said struct {
 }
 
 func (s *said) fits() bool {
-	return len(s.Version) <= maxVersion && len(s.Swarm.Description) <= maxDescription && len(s.Swarm.Keywords) <= maxKeywords
+	long := func(word string) bool { return len(word) > maxKeyword }
+	return len(s.Version) <= maxVersion && len(s.Swarm.Description) <= maxDescription &&
+		len(s.Swarm.Keywords) <= maxKeywords && !slices.ContainsFunc(s.Swarm.Keywords, long)
 }
 
 // newClient returns what asks swarms about themselves. It follows nothing: the
@@ -56,7 +60,7 @@ func (r *Registry) look(ctx context.Context, name, base string) (said, error) {
 	switch {
 	case broken != nil && broken.Reason == egress.ReasonAddress:
 		return said{}, refuse(swarm.ErrInvalid,
-			"base_url leads to an address that is not public; the operator can allow it with [peers.%s] allow_private = true in swarm.toml", name)
+			"base_url leads to an address that is not public; the operator can allow a private one with [peers.%s] allow_private = true in swarm.toml", name)
 	case broken != nil:
 		return said{}, broken
 	case answer.Status != http.StatusOK:

@@ -46,8 +46,8 @@ type Registry struct {
 	tokens map[string]string
 }
 
-// Open reads the file, if there is one. Entries of swarms that the operator's
-// file names by now give way to it.
+// Open reads the file, if there is one. Entries under names that are not free by
+// now, as those of the operator's file, are left out.
 func Open(opt Options) (*Registry, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -64,8 +64,8 @@ func Open(opt Options) (*Registry, error) {
 		return nil, err
 	}
 	for _, e := range kept {
-		if r.fixed(e.Name) {
-			opt.Logger.Warn("a registered swarm gives way to swarm.toml", "swarm", e.Name)
+		if err := r.free(r.entries, e.Name); err != nil {
+			opt.Logger.Warn("a registered swarm is left out", "swarm", e.Name, "why", err)
 			continue
 		}
 		r.entries = append(r.entries, e)
@@ -102,17 +102,14 @@ func (r *Registry) Register(ctx context.Context, q Request) (Entry, error) {
 	if err := q.check(); err != nil {
 		return Entry{}, err
 	}
-	switch {
-	case q.Name == r.opt.Local:
-		return Entry{}, invalid("'%s' is the swarm of this host", q.Name)
-	case r.fixed(q.Name):
-		return Entry{}, refuse(swarm.ErrConflict, "swarm '%s' stands in swarm.toml; change [peers.%s] there", q.Name, q.Name)
-	}
 	begun := r.opt.Now()
 	ref, literal := q.tokens()
 	e := Entry{
 		Name: q.Name, BaseURL: q.BaseURL, TokenRef: ref, Keywords: []string{}, Metadata: q.Metadata,
 		Volatile: q.Volatile, Registered: begun.UTC(),
+	}
+	if err := r.takes(r.Entries(), e, q.Operator); err != nil {
+		return Entry{}, err
 	}
 	s, err := r.look(ctx, q.Name, q.BaseURL)
 	var refused *swarm.Refusal
@@ -126,7 +123,7 @@ func (r *Registry) Register(ctx context.Context, q Request) (Entry, error) {
 	default:
 		e.seen(s, begun, r.opt.Now())
 	}
-	return e, r.put(e, literal)
+	return e, r.put(e, literal, q.Operator)
 }
 
 // seen takes over what a swarm said of itself.
@@ -139,10 +136,13 @@ func (e *Entry) seen(s said, begun, now time.Time) {
 
 // put makes an entry known, in the place of an older one of its name. Nothing
 // changes when it cannot be kept.
-func (r *Registry) put(e Entry, literal string) error {
+func (r *Registry) put(e Entry, literal string, operator bool) error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	entries, keep := r.Entries(), !e.Volatile
+	if err := r.takes(entries, e, operator); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(entries, func(old Entry) bool { return old.Name == e.Name })
 	switch {
 	case i >= 0:
@@ -154,6 +154,12 @@ func (r *Registry) put(e Entry, literal string) error {
 	default:
 		entries = append(entries, e)
 	}
+	return r.save(entries, keep, e.Name, literal)
+}
+
+// save puts entries in the place of those that are known. Keep is whether the
+// file changes; token is that of the one that has changed.
+func (r *Registry) save(entries []Entry, keep bool, name, token string) error {
 	if keep {
 		if err := writeFile(r.opt.Path, entries[len(r.opt.Static):]); err != nil {
 			return err
@@ -162,14 +168,9 @@ func (r *Registry) put(e Entry, literal string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = entries
-	delete(r.tokens, e.Name)
-	if literal != "" {
-		r.tokens[e.Name] = literal
+	delete(r.tokens, name)
+	if token != "" {
+		r.tokens[name] = token
 	}
 	return nil
-}
-
-// fixed reports whether a swarm stands in the operator's file.
-func (r *Registry) fixed(name string) bool {
-	return slices.ContainsFunc(r.opt.Static, func(s Static) bool { return s.Name == name })
 }

@@ -103,6 +103,9 @@ func TestRegisterWithoutAnswer(t *testing.T) {
 		"verbose": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"swarm":{"description":%q}}`, strings.Repeat("x", 5000))
 		},
+		"wordy": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"swarm":{"keywords":["k",%q]}}`, strings.Repeat("x", 129))
+		},
 		"elsewhere": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 302) },
 		"gone":      nil,
 	} {
@@ -135,7 +138,7 @@ func TestRegisterReachesNothingPrivate(t *testing.T) {
 		private       bool
 	}{
 		{"http://127.0.0.1:9", "", false}, {"http://localhost:9", "", false}, {"http://[::1]:9", "", false},
-		{"http://10.0.0.1", "", false}, {"http://169.254.169.254", "", false}, {"http://0.0.0.0:9", "", true},
+		{"http://10.0.0.1", "", false}, {"http://169.254.169.254", "", false}, {"http://169.254.169.254", "", true}, {"http://0.0.0.0:9", "", true},
 		{"https://depot.example", "127.0.0.1", true}, {"https://depot.example", "10.0.0.1", true},
 		{"https://metadata.example", "169.254.169.254", false},
 	} {
@@ -177,6 +180,14 @@ func TestRegisterRefuses(t *testing.T) {
 		"a path":         {registry.Request{Name: "depot", BaseURL: "/etc/passwd"}, swarm.ErrInvalid, "base_url must be"},
 		"a file":         {registry.Request{Name: "depot", BaseURL: "file:///etc/passwd"}, swarm.ErrInvalid, "base_url must be"},
 		"credentials":    {registry.Request{Name: "depot", BaseURL: "https://u:p@depot.example"}, swarm.ErrInvalid, "credentials"},
+		"a space":        {registry.Request{Name: "depot", BaseURL: good + "/a b"}, swarm.ErrInvalid, "base_url must not have spaces"},
+		"a line in it":   {registry.Request{Name: "depot", BaseURL: good + "\n"}, swarm.ErrInvalid, "base_url must not have spaces"},
+		"a letter":       {registry.Request{Name: "é", BaseURL: good}, swarm.ErrInvalid, "takes [peers.NAME]"},
+		"a brace":        {registry.Request{Name: "a}b", BaseURL: good}, swarm.ErrInvalid, "name must be"},
+		"everybody":      {registry.Request{Name: "all", BaseURL: good}, swarm.ErrInvalid, "name must be"},
+		"a way up":       {registry.Request{Name: "../../etc", BaseURL: good}, swarm.ErrInvalid, "name must be"},
+		"its own, large": {registry.Request{Name: "Hive", BaseURL: good}, swarm.ErrConflict, "would have the token of 'hive', ${SWARM_AUTH_TOKEN_HIVE}"},
+		"almost fixed":   {registry.Request{Name: "FIXED", BaseURL: good}, swarm.ErrConflict, "would have the token of 'fixed'"},
 		"a query":        {registry.Request{Name: "depot", BaseURL: good + "?a=b"}, swarm.ErrInvalid, "query"},
 		"a wildcard":     {registry.Request{Name: "depot", BaseURL: "https://*"}, swarm.ErrInvalid, "a *"},
 		"dots":           {registry.Request{Name: "depot", BaseURL: good + "/a/../b"}, swarm.ErrInvalid, "base_url"},
@@ -253,7 +264,7 @@ func TestRegisterAgain(t *testing.T) {
 	r := open(t, registry.Options{Path: path})
 	for _, q := range []registry.Request{
 		{Name: "a", BaseURL: url, Token: "first-token"}, {Name: "b", BaseURL: url},
-		{Name: "a", BaseURL: url, Token: "second-token", Volatile: true},
+		{Name: "a", BaseURL: url, Token: "second-token", Volatile: true, Operator: true},
 	} {
 		register(t, r, q)
 	}

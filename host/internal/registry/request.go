@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"skep/host/internal/egress"
 	"skep/host/internal/swarm"
@@ -29,20 +30,37 @@ type Request struct {
 	Volatile bool
 	// Metadata is a JSON object or nil.
 	Metadata json.RawMessage
+	// Operator says that the operator asks, who alone may move an entry whose
+	// token stands in a variable.
+	Operator bool
 }
+
+// swarmName is what may be registered: what gives the name of a variable, and
+// cannot be taken for a path. Other names stand in the operator's file.
+var swarmName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // reference is a token that stands in the environment.
 var reference = regexp.MustCompile(`^\$\{([A-Za-z0-9_]+)\}$`)
 
 // TokenVariable names the variable that holds the token for a swarm.
 func TokenVariable(name string) string {
-	return "SWARM_AUTH_TOKEN_" + strings.ReplaceAll(strings.ToUpper(name), "-", "_")
+	return "SWARM_AUTH_TOKEN_" + strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(name))
+}
+
+func checkName(name string) error {
+	if err := mail.CheckSwarmName(name); err != nil {
+		return invalid("name %v", err)
+	}
+	if !swarmName.MatchString(name) || name == mail.ReservedAll {
+		return invalid(`name must be 1 to 128 letters, digits, ".", "_" or "-", begin with a letter or digit, and not be "all"; another name takes [peers.NAME] in swarm.toml`)
+	}
+	return nil
 }
 
 // check refuses a malformed request and brings its URL to one form.
 func (q *Request) check() error {
-	if err := mail.CheckSwarmName(q.Name); err != nil {
-		return invalid("name %v", err)
+	if err := checkName(q.Name); err != nil {
+		return err
 	}
 	base, err := baseURL(q.BaseURL)
 	if err != nil {
@@ -68,6 +86,9 @@ func (q *Request) check() error {
 
 // baseURL checks where a swarm is and takes the slash off its end.
 func baseURL(text string) (string, error) {
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", invalid("base_url must not have spaces or control characters")
+	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "", invalid("base_url must be as in https://depot.example")

@@ -11,8 +11,9 @@ import (
 )
 
 // admit finds out who the caller is and whether it may go on. Calls without
-// credentials, and with wrong ones, count for the address they come from, so
-// that whoever shares it with a guesser keeps his own share.
+// credentials, with wrong ones, and with those that cannot be told, count for the
+// address they come from, so that whoever shares it with a guesser keeps his own
+// share.
 func (c *call) admit(rt route) error {
 	if rt.need == "" {
 		return c.h.admitAddress(c.w)
@@ -66,20 +67,24 @@ func (c *call) identify(token string) (auth.Principal, error) {
 		f.reason = "too many wrong credentials"
 		return auth.Principal{}, f
 	}
+	outcome := auth.Untold
+	defer func() { done(outcome) }()
 	who, err := c.h.known.Authenticate(c.ctx(), token)
-	wrong := errors.Is(err, auth.ErrUnknown)
-	done(wrong)
-	if wrong {
-		c.h.counters.unauthenticated.Add(1)
-		if err := c.h.admitAddress(c.w); err != nil {
-			return auth.Principal{}, err
+	if err == nil {
+		outcome = auth.Right
+		if who.Tenant == "" {
+			who.Tenant = c.h.opt.Tenant
 		}
-		return auth.Principal{}, stranger(err)
+		return who, nil
 	}
-	if who.Tenant == "" {
-		who.Tenant = c.h.opt.Tenant
+	if errors.Is(err, auth.ErrUnknown) {
+		outcome, err = auth.Wrong, stranger(err)
+		c.h.counters.unauthenticated.Add(1)
 	}
-	return who, err
+	if err := c.h.admitAddress(c.w); err != nil {
+		return auth.Principal{}, err
+	}
+	return auth.Principal{}, err
 }
 
 // stranger tells a caller that his token is nobody's, and the operator why.

@@ -121,6 +121,53 @@ func TestOversizeBodies_S21(t *testing.T) {
 	}
 }
 
+// What says that it is too large is never asked for, and waited for by no route.
+func TestOversizeIsNotAwaited_S21(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) { h.opt.MaxBody = 4096 })
+	for line, want := range map[string]int{"POST /message": 413, "GET /whoami": 200, "POST /skep/v1/tasks/t/cancel": 404} {
+		c := h.dial()
+		_, _ = io.WriteString(c, line+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+aliceToken+
+			"\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
+		rsp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := read(t, rsp); a.status != want || !rsp.Close {
+			t.Errorf("%s: %d %s, the connection stays: %v", line, a.status, a.body, !rsp.Close)
+		}
+	}
+}
+
+// A body that is coded is refused as that, not as broken JSON.
+func TestCodedBody(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	for coding, want := range map[string]int{"gzip": 415, "br": 415, "Identity": 200, "": 200} {
+		q := request{method: "POST", path: "/message", body: `{"body":"b"}`, header: http.Header{"Content-Encoding": {coding}}}
+		if a := h.do(q); a.status != want || want == 415 && !strings.Contains(a.body, coding) {
+			t.Errorf("%q: %d %s", coding, a.status, a.body)
+		}
+	}
+}
+
+// The server as a whole has no such page.
+func TestAsterisk(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	for method, want := range map[string]int{"GET": 404, "POST": 404, "OPTIONS": 405} {
+		c := h.dial()
+		_, _ = io.WriteString(c, method+" * HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		rsp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := read(t, rsp); a.status != want || (a.header.Get("Allow") != "") != (want == 405) {
+			t.Errorf("%s *: %d %v", method, a.status, a.header)
+		}
+	}
+}
+
 func TestDeepJSON_S21(t *testing.T) {
 	t.Parallel()
 	h := newHive(t)

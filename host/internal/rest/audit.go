@@ -26,7 +26,7 @@ func (unheard) Refused(audit.Entry)      {}
 
 // audit notes a refusal.
 func (h *Handler) audit(w *recorder, r *http.Request, f *fault) {
-	if f == nil || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests {
+	if f == nil || w.told || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests {
 		return
 	}
 	e := entry(w, r)
@@ -44,14 +44,20 @@ func entry(w *recorder, r *http.Request) audit.Entry {
 }
 
 // did records an act of the caller's, which failed if err says so, and returns
-// when the entry is durable. An act that cannot be recorded is not answered.
+// when the entry is durable. An act that cannot be recorded is not answered. One
+// that was refused has changed nothing and costs what every refusal does.
 func (c *call) did(act, target string, err error) error {
 	e := entry(c.w, c.r)
 	e.Act, e.Target, e.Outcome = act, target, audit.Done
 	if err != nil {
 		f, known := explain(err)
 		if e.Outcome, e.Reason = audit.Failed, "internal error"; known {
-			e.Reason = f.detail
+			e.Reason = cmp.Or(f.reason, f.detail)
+		}
+		if known && f.status < http.StatusInternalServerError {
+			c.w.told = true
+			c.h.opt.Audit.Refused(e)
+			return err
 		}
 	}
 	if broken := c.h.opt.Audit.Record(e); broken != nil {

@@ -5,17 +5,25 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
 // readBody reads the whole body, because only then does net/http notice that
-// the caller leaves. A route that takes none ignores what it is sent.
+// the caller leaves. A route that takes none ignores what it is sent, and does not
+// begin with what says that it is too large.
 func (c *call) readBody(rt route) error {
 	if c.r.Body == http.NoBody {
 		return nil
 	}
-	if c.r.ContentLength > c.h.opt.MaxBody && rt.takesBody() {
-		return c.h.tooLarge()
+	if c.r.ContentLength > c.h.opt.MaxBody {
+		if rt.takesBody() {
+			return c.h.tooLarge()
+		}
+		return nil
+	}
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") && rt.takesBody() {
+		return newFault(http.StatusUnsupportedMediaType, "the request body has the Content-Encoding %s; send it without one", clipped(coding))
 	}
 	// MaxBytesReader must see net/http's own writer to close the connection.
 	limited := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.opt.MaxBody)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"strings"
 
 	"skep/host/internal/auth"
 )
@@ -28,6 +29,14 @@ func (h *Handler) gateDebug(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	w.(*recorder).route = rt.method + " " + rt.path
+	h.noDebug(w, r)
+}
+
+// isDebug reports whether a path is one of those routes'.
+func isDebug(path string) bool { return path == "/responses" || strings.HasPrefix(path, "/ui/") }
+
+// noDebug answers where debug routes are off, whatever the method.
+func (h *Handler) noDebug(w http.ResponseWriter, r *http.Request) {
 	if err := h.admitAddress(w.(*recorder)); err != nil {
 		h.fail(w, r, err)
 		return

@@ -51,6 +51,22 @@ func (p *phonebook) Register(_ context.Context, q registry.Request) (registry.En
 	return e, nil
 }
 
+func (p *phonebook) Remove(name string, operator bool) (registry.Entry, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.err != nil:
+		return registry.Entry{}, p.err
+	case name == "fixed":
+		return registry.Entry{}, &swarm.Refusal{Kind: swarm.ErrConflict, Text: "swarm 'fixed' stands in swarm.toml"}
+	case name == "nobody":
+		return registry.Entry{}, &swarm.Refusal{Kind: swarm.ErrNotFound, Text: "swarm 'nobody' is not registered"}
+	case name == "bound" && !operator:
+		return registry.Entry{}, &swarm.Refusal{Kind: swarm.ErrConflict, Text: "only an operator removes it"}
+	}
+	return registry.Entry{Name: name, BaseURL: "https://x.example"}, nil
+}
+
 // shelf takes every definition but those that name programs.
 type shelf struct{ took *[]string }
 

@@ -62,6 +62,7 @@ var kinds = []struct {
 	{swarm.ErrErasing, http.StatusServiceUnavailable, 5, "the tenant is being erased; try again when that is done"},
 	{swarm.ErrInvalid, http.StatusBadRequest, 0, "malformed request"},
 	{swarm.ErrNotFound, http.StatusNotFound, 0, "not found"},
+	{swarm.ErrForbidden, http.StatusUnauthorized, 0, "invalid role"},
 	{swarm.ErrConflict, http.StatusConflict, 0, "conflict"},
 	{swarm.ErrLimit, http.StatusTooManyRequests, 5, "too much at once"},
 }

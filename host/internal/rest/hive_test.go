@@ -110,6 +110,7 @@ type hive struct {
 	// narrow makes the sockets hold little, so that a slow reader shows.
 	narrow bool
 
+	store   *sqlite.Store
 	rt      *swarm.Runtime
 	handler *rest.Handler
 	server  *httptest.Server
@@ -152,6 +153,7 @@ func (h *hive) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	h.store = store
 	h.rt, err = swarm.New(ctx, store, h.script, swarm.Closed{}, book{set}, append(h.also, h.def), h.limits)
 	if err != nil {
 		h.t.Fatal(err)

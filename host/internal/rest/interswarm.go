@@ -49,7 +49,7 @@ func (c *call) interswarmMessage() error {
 	c.w.Header().Set(taskHeader, headerText(m.Task))
 	var answer swarm.Answer
 	for _, receipt := range receipts {
-		if answer, err = c.h.rt.Wait(c.ctx(), receipt); err != nil {
+		if answer, err = c.held(c.ctx(), receipt); err != nil {
 			return waited(err)
 		}
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -39,8 +40,8 @@ func (p *post) kwargs(kw object) error {
 		p.Timeout = max(time.Millisecond, time.Duration(seconds*float64(time.Second)))
 	}
 	if raw, ok := kw.get("max_steps"); ok {
-		n, err := strconv.ParseInt(string(raw), 10, 32)
-		if err != nil || n <= 0 {
+		n, ok := integer(raw)
+		if !ok || n <= 0 || n > math.MaxInt32 {
 			return badRequest("kwargs.max_steps must be a positive integer or null")
 		}
 		p.MaxSteps = int(n)

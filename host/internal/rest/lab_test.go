@@ -32,6 +32,7 @@ func newLab(t *testing.T) *lab {
 	l := &lab{t: t}
 	l.well = newHive(t, func(h *hive) {
 		h.opt.Loopback, h.opt.MaxBody, h.def.Public = true, 4096, true
+		h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
 		h.limits.Quarantine = cell{"math"}
 		h.opt.Debug, h.opt.Registry, h.opt.Definitions = true, newPhonebook(), shelf{}
 		h.opt.Tenants, h.opt.File = broom{}, paperFile{}
@@ -39,12 +40,32 @@ func newLab(t *testing.T) *lab {
 	})
 	l.slow = newHive(t, func(h *hive) { h.opt.Stall, h.opt.Debug = 50*time.Millisecond, true })
 	l.well.ask(obj{"task_id": "done", "body": "b"})
+	l.well.bury("done")
+	l.well.do(request{method: "POST", path: "/interswarm/forward", token: agentToken, body: wrapper("message_id", "first")})
 	l.well.post(obj{"task_id": "busy", "body": calls("gate", obj{"name": "never"})}, "Prefer", "respond-async")
 	l.closed = rest.New(broken{err: swarm.ErrDraining}, newKeys(t), rest.Options{Swarm: "hive", Debug: true})
 	l.empty = rest.New(broken{err: swarm.ErrNotFound}, newKeys(t), rest.Options{Swarm: "hive", Debug: true})
 	l.stuck = rest.New(l.well.rt, newKeys(t), rest.Options{Swarm: "hive", File: paperFile{err: &swarm.Refusal{Kind: swarm.ErrConflict, Text: "the file is at fault"}}})
 	l.shut = rest.New(l.well.rt, newKeys(t), rest.Options{Swarm: "hive"})
 	return l
+}
+
+// deadID is that of the dead letter that bury leaves.
+const deadID = "7c9d8d2f-6f0e-4a39-9f5e-0d2c6a1c7b11"
+
+// bury gives a task of alice's a dead letter.
+func (h *hive) bury(task string) {
+	h.t.Helper()
+	key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "default", Swarm: "hive", Instance: "user:alice"}, Task: task}
+	snap, err := h.store.Load(h.t.Context(), key)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	d := newLetterbox().letters[0].Letter
+	d.N, d.ID, snap.Task.Letters = 1, deadID, 1
+	if err := h.store.Commit(h.t.Context(), swarm.Step{Task: snap.Task, Letters: []swarm.Letter{d}}); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // cell is a quarantine that one agent never leaves.
@@ -56,92 +77,105 @@ func (c cell) Release(_, _, agent string) (bool, error) { return agent == c.agen
 
 // good are requests that succeed, by operation; their paths need no more.
 var good = map[string]request{
-	"GET /":                                {path: "/", token: "-"},
-	"GET /health":                          {path: "/health", token: "-"},
-	"POST /health":                         {path: "/health", token: adminToken, body: `{"status":"healthy"}`},
-	"GET /status":                          {path: "/status"},
-	"GET /whoami":                          {path: "/whoami"},
-	"POST /message":                        {path: "/message", body: `{"body":"b","show_events":true}`},
-	"GET /tasks":                           {path: "/tasks"},
-	"GET /tasks/{task_id}":                 {path: "/tasks/done"},
-	"GET /task":                            {path: "/task", body: `{"task_id":"done"}`},
-	"GET /swarms":                          {path: "/swarms", token: "-"},
-	"POST /swarms":                         {path: "/swarms", token: adminToken, body: `{"name":"depot","base_url":"https://depot.example","auth_token":null}`},
-	"POST /swarms/register":                {path: "/swarms/register", token: adminToken, body: `{"swarm_name":"depot","base_url":"https://depot.example","volatile":false}`},
-	"GET /swarms/dump":                     {path: "/swarms/dump", token: adminToken},
-	"POST /swarms/load":                    {path: "/swarms/load", token: adminToken, body: `{"json":"{}"}`},
-	"POST /interswarm/forward":             {path: "/interswarm/forward", token: agentToken, body: wrapper()},
-	"POST /interswarm/back":                {path: "/interswarm/back", token: agentToken, body: wrapper()},
-	"POST /interswarm/message":             {path: "/interswarm/message", body: `{"user_token":"u","body":"b","targets":["boss"]}`},
-	"POST /interswarm/response":            {path: "/interswarm/response", token: "-"},
-	"GET /openapi.json":                    {path: "/openapi.json", token: "-"},
-	"GET /docs":                            {path: "/docs", token: "-"},
-	"POST /responses":                      {path: "/responses", body: `{"input":[{"role":"user","content":"hello"}],"tools":[]}`},
-	"GET /ui/agents":                       {path: "/ui/agents"},
-	"POST /ui/message":                     {path: "/ui/message", body: `{"body":"b","stream":false}`},
-	"GET /ui/tasks":                        {path: "/ui/tasks"},
-	"GET /ui/task/{task_id}":               {path: "/ui/task/done"},
-	"GET /ui/task-summary/{task_id}":       {path: "/ui/task-summary/done"},
-	"GET /ui/dump-events":                  {path: "/ui/dump-events"},
-	"GET /skep/v1/version":                 {path: "/skep/v1/version"},
-	"GET /skep/v1/tasks":                   {path: "/skep/v1/tasks?limit=1"},
-	"GET /skep/v1/tasks/{task_id}":         {path: "/skep/v1/tasks/done"},
-	"GET /skep/v1/tasks/{task_id}/events":  {path: "/skep/v1/tasks/done/events"},
-	"GET /skep/v1/tasks/{task_id}/history": {path: "/skep/v1/tasks/done/history?agent=boss"},
-	"GET /skep/v1/tasks/{task_id}/turns":   {path: "/skep/v1/tasks/done/turns"},
-	"POST /skep/v1/tasks/{task_id}/cancel": {path: "/skep/v1/tasks/busy/cancel"},
-	"POST /skep/v1/tenants/{tenant}/erase": {path: "/skep/v1/tenants/acme/erase", token: operatorToken},
-	"POST /skep/v1/agents/{agent}/release": {path: "/skep/v1/agents/math/release?tenant=default", token: operatorToken},
-	"GET /skep/v1/tokens":                  {path: "/skep/v1/tokens?limit=1", token: adminToken},
-	"POST /skep/v1/tokens":                 {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"agent","id":"depot"}`},
-	"DELETE /skep/v1/tokens/{token_id}":    {path: "/skep/v1/tokens/" + paperID, token: operatorToken},
-	"GET /skep/v1/definition":              {path: "/skep/v1/definition", token: adminToken},
-	"DELETE /skep/v1/definition":           {path: "/skep/v1/definition", token: adminToken},
-	"GET /skep/v1/plan":                    {path: "/skep/v1/plan", token: operatorToken},
-	"POST /skep/v1/reload":                 {path: "/skep/v1/reload", token: operatorToken},
+	"GET /":                                  {path: "/", token: "-"},
+	"GET /health":                            {path: "/health", token: "-"},
+	"POST /health":                           {path: "/health", token: adminToken, body: `{"status":"healthy"}`},
+	"GET /status":                            {path: "/status"},
+	"GET /whoami":                            {path: "/whoami"},
+	"POST /message":                          {path: "/message", body: `{"body":"b","show_events":true}`},
+	"GET /tasks":                             {path: "/tasks"},
+	"GET /tasks/{task_id}":                   {path: "/tasks/done"},
+	"GET /task":                              {path: "/task", body: `{"task_id":"done"}`},
+	"GET /swarms":                            {path: "/swarms", token: "-"},
+	"POST /swarms":                           {path: "/swarms", token: adminToken, body: `{"name":"depot","base_url":"https://depot.example","auth_token":null}`},
+	"POST /swarms/register":                  {path: "/swarms/register", token: adminToken, body: `{"swarm_name":"depot","base_url":"https://depot.example","volatile":false}`},
+	"GET /swarms/dump":                       {path: "/swarms/dump", token: adminToken},
+	"POST /swarms/load":                      {path: "/swarms/load", token: adminToken, body: `{"json":"{}"}`},
+	"POST /interswarm/forward":               {path: "/interswarm/forward", token: agentToken, body: wrapper()},
+	"POST /interswarm/back":                  {path: "/interswarm/back", token: agentToken, body: wrapper("task_contributors", []string{"user:carol@depot", "swarm:depot@hive"})},
+	"POST /interswarm/message":               {path: "/interswarm/message", body: `{"user_token":"u","body":"b","targets":["boss"]}`},
+	"POST /interswarm/response":              {path: "/interswarm/response", token: "-"},
+	"GET /openapi.json":                      {path: "/openapi.json", token: "-"},
+	"GET /docs":                              {path: "/docs", token: "-"},
+	"POST /responses":                        {path: "/responses", body: `{"input":[{"role":"user","content":"hello"}],"tools":[]}`},
+	"GET /ui/agents":                         {path: "/ui/agents"},
+	"POST /ui/message":                       {path: "/ui/message", body: `{"body":"b","stream":false}`},
+	"GET /ui/tasks":                          {path: "/ui/tasks"},
+	"GET /ui/task/{task_id}":                 {path: "/ui/task/done"},
+	"GET /ui/task-summary/{task_id}":         {path: "/ui/task-summary/done"},
+	"GET /ui/dump-events":                    {path: "/ui/dump-events"},
+	"GET /skep/v1/version":                   {path: "/skep/v1/version"},
+	"GET /skep/v1/tasks":                     {path: "/skep/v1/tasks?limit=1"},
+	"GET /skep/v1/tasks/{task_id}":           {path: "/skep/v1/tasks/done"},
+	"GET /skep/v1/tasks/{task_id}/events":    {path: "/skep/v1/tasks/done/events"},
+	"GET /skep/v1/tasks/{task_id}/history":   {path: "/skep/v1/tasks/done/history?agent=boss"},
+	"GET /skep/v1/tasks/{task_id}/turns":     {path: "/skep/v1/tasks/done/turns"},
+	"POST /skep/v1/tasks/{task_id}/cancel":   {path: "/skep/v1/tasks/busy/cancel"},
+	"POST /skep/v1/tenants/{tenant}/erase":   {path: "/skep/v1/tenants/acme/erase", token: operatorToken},
+	"POST /skep/v1/agents/{agent}/release":   {path: "/skep/v1/agents/math/release?tenant=default", token: operatorToken},
+	"GET /skep/v1/tokens":                    {path: "/skep/v1/tokens?limit=1", token: adminToken},
+	"POST /skep/v1/tokens":                   {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"agent","id":"depot"}`},
+	"DELETE /skep/v1/tokens/{token_id}":      {path: "/skep/v1/tokens/" + paperID, token: operatorToken},
+	"GET /skep/v1/definition":                {path: "/skep/v1/definition", token: adminToken},
+	"DELETE /skep/v1/definition":             {path: "/skep/v1/definition", token: adminToken},
+	"GET /skep/v1/peers":                     {path: "/skep/v1/peers", token: adminToken},
+	"GET /skep/v1/dead-letters":              {path: "/skep/v1/dead-letters?limit=1", token: adminToken},
+	"POST /skep/v1/dead-letters/{id}/resend": {path: "/skep/v1/dead-letters/" + deadID + "/resend", token: adminToken},
+	"DELETE /skep/v1/peers/{name}":           {path: "/skep/v1/peers/depot", token: adminToken},
+	"GET /skep/v1/plan":                      {path: "/skep/v1/plan", token: operatorToken},
+	"POST /skep/v1/reload":                   {path: "/skep/v1/reload", token: operatorToken},
 }
 
 // bad are requests that are malformed, unknown or in conflict.
 var bad = map[string]request{
-	"POST /health 400":                         {path: "/health", token: adminToken, body: `{}`},
-	"POST /message 400":                        {path: "/message", body: `{}`},
-	"POST /message 404":                        {path: "/message", body: `{"body":"b","task_id":"x","resume_from":"user_response"}`},
-	"GET /tasks/{task_id} 404":                 {path: "/tasks/x"},
-	"GET /task 400":                            {path: "/task", body: `{}`},
-	"GET /task 404":                            {path: "/task", body: `{"task_id":"x"}`},
-	"POST /swarms 400":                         {path: "/swarms", token: adminToken, body: `{"name":"depot"}`},
-	"POST /swarms 409":                         {path: "/swarms", token: adminToken, body: `{"name":"fixed","base_url":"https://x.example"}`},
-	"POST /swarms/register 400":                {path: "/swarms/register", token: adminToken, body: `{"name":"depot","base_url":"depot"}`},
-	"POST /swarms/register 409":                {path: "/swarms/register", token: adminToken, body: `{"name":"fixed","base_url":"https://x.example"}`},
-	"POST /swarms/load 400":                    {path: "/swarms/load", token: adminToken, body: `{"json":"exec:"}`},
-	"POST /interswarm/forward 400":             {path: "/interswarm/forward", token: agentToken, body: `{}`},
-	"POST /interswarm/back 400":                {path: "/interswarm/back", token: agentToken, body: `{}`},
-	"POST /interswarm/message 400":             {path: "/interswarm/message", body: `{"user_token":"u"}`},
-	"POST /interswarm/response 410":            {path: "/interswarm/response", token: "-"},
-	"POST /responses 400":                      {path: "/responses", body: `{}`},
-	"POST /responses 404":                      {path: "/responses", body: `{"input":[{"role":"user","content":"hello"}],"tools":[],"previous_response_id":"x"}`},
-	"POST /ui/message 400":                     {path: "/ui/message", body: `{}`},
-	"POST /ui/message 404":                     {path: "/ui/message", body: `{"body":"b","stream":false,"task_id":"x","resume_from":"user_response"}`},
-	"GET /ui/task/{task_id} 404":               {path: "/ui/task/x"},
-	"GET /ui/task-summary/{task_id} 404":       {path: "/ui/task-summary/x"},
-	"GET /skep/v1/tasks 400":                   {path: "/skep/v1/tasks?limit=x"},
-	"GET /skep/v1/tasks/{task_id} 404":         {path: "/skep/v1/tasks/x"},
-	"GET /skep/v1/tasks/{task_id}/events 400":  {path: "/skep/v1/tasks/done/events?after=x"},
-	"GET /skep/v1/tasks/{task_id}/events 404":  {path: "/skep/v1/tasks/x/events"},
-	"GET /skep/v1/tasks/{task_id}/history 400": {path: "/skep/v1/tasks/done/history"},
-	"GET /skep/v1/tasks/{task_id}/history 404": {path: "/skep/v1/tasks/x/history?agent=boss"},
-	"GET /skep/v1/tasks/{task_id}/turns 400":   {path: "/skep/v1/tasks/done/turns?limit=0"},
-	"GET /skep/v1/tasks/{task_id}/turns 404":   {path: "/skep/v1/tasks/x/turns"},
-	"POST /skep/v1/tasks/{task_id}/cancel 404": {path: "/skep/v1/tasks/x/cancel"},
-	"POST /skep/v1/tasks/{task_id}/cancel 409": {path: "/skep/v1/tasks/done/cancel"},
-	"POST /skep/v1/tenants/{tenant}/erase 404": {path: "/skep/v1/tenants/nobody/erase", token: operatorToken},
-	"POST /skep/v1/tenants/{tenant}/erase 409": {path: "/skep/v1/tenants/busy/erase", token: operatorToken},
-	"POST /skep/v1/agents/{agent}/release 404": {path: "/skep/v1/agents/text/release", token: operatorToken},
-	"GET /skep/v1/tokens 400":                  {path: "/skep/v1/tokens?after=x", token: adminToken},
-	"POST /skep/v1/tokens 400":                 {path: "/skep/v1/tokens", token: adminToken, body: `{}`},
-	"POST /skep/v1/tokens 404":                 {path: "/skep/v1/tokens", token: operatorToken, body: `{"role":"user","id":"a","tenant":"nowhere"}`},
-	"POST /skep/v1/tokens 409":                 {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"user","id":"greedy"}`},
-	"DELETE /skep/v1/tokens/{token_id} 404":    {path: "/skep/v1/tokens/nobody", token: operatorToken},
+	"POST /health 400":                           {path: "/health", token: adminToken, body: `{}`},
+	"POST /message 400":                          {path: "/message", body: `{}`},
+	"POST /message 404":                          {path: "/message", body: `{"body":"b","task_id":"x","resume_from":"user_response"}`},
+	"GET /tasks/{task_id} 404":                   {path: "/tasks/x"},
+	"GET /task 400":                              {path: "/task", body: `{}`},
+	"GET /task 404":                              {path: "/task", body: `{"task_id":"x"}`},
+	"POST /swarms 400":                           {path: "/swarms", token: adminToken, body: `{"name":"depot"}`},
+	"POST /swarms 409":                           {path: "/swarms", token: adminToken, body: `{"name":"fixed","base_url":"https://x.example"}`},
+	"POST /swarms/register 400":                  {path: "/swarms/register", token: adminToken, body: `{"name":"depot","base_url":"depot"}`},
+	"POST /swarms/register 409":                  {path: "/swarms/register", token: adminToken, body: `{"name":"fixed","base_url":"https://x.example"}`},
+	"POST /swarms/load 400":                      {path: "/swarms/load", token: adminToken, body: `{"json":"exec:"}`},
+	"POST /interswarm/forward 400":               {path: "/interswarm/forward", token: agentToken, body: `{}`},
+	"POST /interswarm/forward 404":               {path: "/interswarm/forward", token: agentToken, body: strings.Replace(wrapper("message_id", "nobody"), "boss@hive", "nobody@hive", 1)},
+	"POST /interswarm/forward 409":               {path: "/interswarm/forward", token: agentToken, body: wrapper("message_id", "other", "task_owner", "user:dan@depot", "task_contributors", []string{"user:dan@depot"})},
+	"POST /interswarm/back 404":                  {path: "/interswarm/back", token: agentToken, body: wrapper("message_id", "none")},
+	"POST /interswarm/back 409":                  {path: "/interswarm/back", token: agentToken, body: strings.Replace(wrapper("message_id", "first", "task_contributors", []string{"user:carol@depot", "swarm:depot@hive"}), "5b0c1b0a", "5b0c1b0b", 1)},
+	"GET /skep/v1/dead-letters 400":              {path: "/skep/v1/dead-letters?before=x", token: adminToken},
+	"POST /skep/v1/dead-letters/{id}/resend 404": {path: "/skep/v1/dead-letters/none/resend", token: adminToken},
+	"POST /interswarm/back 400":                  {path: "/interswarm/back", token: agentToken, body: `{}`},
+	"POST /interswarm/message 400":               {path: "/interswarm/message", body: `{"user_token":"u"}`},
+	"POST /interswarm/response 410":              {path: "/interswarm/response", token: "-"},
+	"POST /responses 400":                        {path: "/responses", body: `{}`},
+	"POST /responses 404":                        {path: "/responses", body: `{"input":[{"role":"user","content":"hello"}],"tools":[],"previous_response_id":"x"}`},
+	"POST /ui/message 400":                       {path: "/ui/message", body: `{}`},
+	"POST /ui/message 404":                       {path: "/ui/message", body: `{"body":"b","stream":false,"task_id":"x","resume_from":"user_response"}`},
+	"GET /ui/task/{task_id} 404":                 {path: "/ui/task/x"},
+	"GET /ui/task-summary/{task_id} 404":         {path: "/ui/task-summary/x"},
+	"GET /skep/v1/tasks 400":                     {path: "/skep/v1/tasks?limit=x"},
+	"GET /skep/v1/tasks/{task_id} 404":           {path: "/skep/v1/tasks/x"},
+	"GET /skep/v1/tasks/{task_id}/events 400":    {path: "/skep/v1/tasks/done/events?after=x"},
+	"GET /skep/v1/tasks/{task_id}/events 404":    {path: "/skep/v1/tasks/x/events"},
+	"GET /skep/v1/tasks/{task_id}/history 400":   {path: "/skep/v1/tasks/done/history"},
+	"GET /skep/v1/tasks/{task_id}/history 404":   {path: "/skep/v1/tasks/x/history?agent=boss"},
+	"GET /skep/v1/tasks/{task_id}/turns 400":     {path: "/skep/v1/tasks/done/turns?limit=0"},
+	"GET /skep/v1/tasks/{task_id}/turns 404":     {path: "/skep/v1/tasks/x/turns"},
+	"POST /skep/v1/tasks/{task_id}/cancel 404":   {path: "/skep/v1/tasks/x/cancel"},
+	"POST /skep/v1/tasks/{task_id}/cancel 409":   {path: "/skep/v1/tasks/done/cancel"},
+	"POST /skep/v1/tenants/{tenant}/erase 404":   {path: "/skep/v1/tenants/nobody/erase", token: operatorToken},
+	"POST /skep/v1/tenants/{tenant}/erase 409":   {path: "/skep/v1/tenants/busy/erase", token: operatorToken},
+	"POST /skep/v1/agents/{agent}/release 404":   {path: "/skep/v1/agents/text/release", token: operatorToken},
+	"GET /skep/v1/tokens 400":                    {path: "/skep/v1/tokens?after=x", token: adminToken},
+	"GET /skep/v1/tokens 404":                    {path: "/skep/v1/tokens?tenant=acme", token: adminToken},
+	"POST /skep/v1/tokens 400":                   {path: "/skep/v1/tokens", token: adminToken, body: `{}`},
+	"POST /skep/v1/tokens 404":                   {path: "/skep/v1/tokens", token: operatorToken, body: `{"role":"user","id":"a","tenant":"nowhere"}`},
+	"POST /skep/v1/tokens 409":                   {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"user","id":"greedy"}`},
+	"DELETE /skep/v1/peers/{name} 404":           {path: "/skep/v1/peers/nobody", token: adminToken},
+	"DELETE /skep/v1/peers/{name} 409":           {path: "/skep/v1/peers/fixed", token: adminToken},
+	"DELETE /skep/v1/tokens/{token_id} 404":      {path: "/skep/v1/tokens/nobody", token: operatorToken},
 }
 
 // produce gets an operation to answer with a status. ok is false when nobody
@@ -173,6 +207,9 @@ func (l *lab) produce(op, status string) (a answer, ok bool) {
 		}
 	case "413":
 		q.body = `{"x":"` + strings.Repeat("x", 5000) + `"}`
+		return l.well.do(q), ok
+	case "415":
+		q.header = http.Header{"Content-Encoding": {"gzip"}}
 		return l.well.do(q), ok
 	case "304":
 		q.header = http.Header{"If-None-Match": {l.well.do(q).header.Get("ETag")}}

@@ -69,7 +69,7 @@ func (c *call) await(receipt *swarm.Receipt, wait time.Duration, showEvents bool
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, errPatience)
 		defer cancel()
 	}
-	answer, err := c.h.rt.Wait(ctx, receipt)
+	answer, err := c.held(ctx, receipt)
 	switch {
 	case errors.Is(err, errPatience):
 		return c.accepted(receipt)

@@ -48,6 +48,7 @@ func TestPostTakes_X04_X25(t *testing.T) {
 		"no UUID as task":        {`{"body":"b","task_id":"test-task-id"}`, "boss got [New Message] b"},
 		"entrypoint trimmed":     {`{"body":"b","entrypoint":" boss "}`, "boss got [New Message] b"},
 		"unknown fields":         {`{"body":"b","Body":"x","extra":{"a":[1]}}`, "boss got [New Message] b"},
+		"whole steps":            {`{"body":"b","kwargs":{"max_steps":9.0}}`, "boss got [New Message] b"},
 		"unknown kwargs":         {`{"body":"b","kwargs":{"temperature":1,"timeout":null,"max_steps":null}}`, "boss got [New Message] b"},
 		"interrupt":              {`{"body":"b","msg_type":"interrupt"}`, "boss got [New Message] b"},
 		"space around":           {" \r\n{\"body\":\"b\"}\n\t", "boss got [New Message] b"},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -149,4 +151,14 @@ func typeName(raw json.RawMessage) string {
 		return "float"
 	}
 	return "int"
+}
+
+// integer reads a number without a fraction, however it is written: 1, 1.0, 1e0.
+func integer(raw json.RawMessage) (n int64, ok bool) {
+	const exact = 1 << 53
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > exact {
+		return 0, false
+	}
+	return int64(f), true
 }

@@ -69,6 +69,8 @@ type Options struct {
 	Tokens Tokens
 	// Tenants erases tenants. Without it none is erased while the host runs.
 	Tenants Eraser
+	// Operators are those whose ids no admin may have.
+	Operators auth.Operators
 	// Audit is told what was refused and done. Without it nobody is.
 	Audit Audit
 

@@ -24,6 +24,8 @@ type recorder struct {
 	// route is empty for requests that have none.
 	route string
 	who   auth.Principal
+	// told says that the audit knows already that the request was refused.
+	told bool
 }
 
 // Unwrap lets [http.ResponseController] find the connection.

@@ -119,6 +119,10 @@ func TestRespondAsync(t *testing.T) {
 	if want := "a/b%20c%25%C3%BC"; a.header.Get("X-Mail-Task-Id") != want {
 		t.Errorf("X-MAIL-Task-Id = %q, want %q", a.header.Get("X-Mail-Task-Id"), want)
 	}
+	plain := h.post(obj{"body": "b", "task_id": "50%41"}, "Prefer", "respond-async")
+	if want := "50%2541"; plain.header.Get("X-Mail-Task-Id") != want {
+		t.Errorf("X-MAIL-Task-Id = %q, want %q", plain.header.Get("X-Mail-Task-Id"), want)
+	}
 	all := events(t, h.do(request{path: a.header.Get("Location")}).body)
 	if len(all) != 5 || all[0].id != "6" {
 		t.Errorf("the stream begins at %+v and has %d events", all[0], len(all))

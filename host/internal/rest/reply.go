@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Headers of answers to posts (contract 1.3, decision 6).
@@ -34,22 +35,17 @@ func reply(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body)
 }
 
-// headerText is a task id as a header can carry it: as it is, or
-// percent-encoded when it has anything but visible ASCII.
+// headerText is a task id as a header can carry it: what is not visible ASCII,
+// and the percent sign itself, is percent-encoded.
 func headerText(id string) string {
 	const hex = "0123456789ABCDEF"
+	var b strings.Builder
 	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			var b []byte
-			for j := range len(id) {
-				if c := id[j]; c <= ' ' || c > '~' || c == '%' {
-					b = append(b, '%', hex[c>>4], hex[c&15])
-				} else {
-					b = append(b, c)
-				}
-			}
-			return string(b)
+		if c := id[i]; c <= ' ' || c > '~' || c == '%' {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			b.WriteByte(c)
 		}
 	}
-	return id
+	return b.String()
 }

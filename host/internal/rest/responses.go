@@ -33,7 +33,7 @@ func (c *call) postResponses() error {
 		return err
 	}
 	c.w.Header().Set(taskHeader, headerText(receipt.Task.Task))
-	answer, err := c.h.rt.Wait(c.ctx(), receipt)
+	answer, err := c.held(c.ctx(), receipt)
 	if err != nil {
 		return waited(err)
 	}

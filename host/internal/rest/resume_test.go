@@ -119,3 +119,33 @@ func TestUserResponseWhilePaused(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A post that waits when its task pauses is answered when the task goes on, streamed
+// or not.
+func TestPostsOutlastAPause(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.post(obj{"task_id": "t", "body": calls("gate", obj{"name": "g"}, "ask", []string{"a"})}, "Prefer", "respond-async")
+	shows := func(what string, times int) func() bool {
+		return func() bool {
+			return strings.Count(h.do(request{path: "/task?task_id=t"}).body, what) >= times
+		}
+	}
+	plain, streamed := make(chan string, 1), make(chan string, 1)
+	go func() { plain <- h.ask(obj{"task_id": "t", "body": "plain"}) }()
+	go func() { streamed <- h.post(obj{"task_id": "t", "body": "streamed", "stream": true}).body }()
+	eventually(t, "both are accepted", shows(`"event":"new_message"`, 3))
+	h.script.open("g")
+	eventually(t, "the task is paused", shows(`"state":"paused"`, 1))
+	if got := h.ask(resumed("t", "yes")); got != `{"text":"yes"}` {
+		t.Errorf("%q", got)
+	}
+	if got := <-plain; got != "boss got [New Message] plain" {
+		t.Errorf("the plain post: %q", got)
+	}
+	raw := <-streamed
+	if strings.Contains(raw, "event: task_error") || !strings.Contains(raw, "event: breakpoint_action_complete") ||
+		!strings.Contains(raw, `"response":"boss got [New Message] streamed"`) {
+		t.Errorf("the streamed post:\n%s", raw)
+	}
+}

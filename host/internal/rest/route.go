@@ -63,6 +63,10 @@ func ownRoutes() []route {
 		{http.MethodPost, ownPrefix + "tenants/{tenant}/erase", auth.Operator, (*call).eraseTenant},
 		{http.MethodGet, ownPrefix + "definition", auth.Admin, (*call).showDefinition},
 		{http.MethodDelete, ownPrefix + "definition", auth.Admin, (*call).unloadDefinition},
+		{http.MethodGet, ownPrefix + "peers", auth.Admin, (*call).listPeers},
+		{http.MethodDelete, ownPrefix + "peers/{name}", auth.Admin, (*call).removePeer},
+		{http.MethodGet, ownPrefix + "dead-letters", auth.Admin, (*call).deadLetters},
+		{http.MethodPost, ownPrefix + "dead-letters/{id}/resend", auth.Admin, (*call).resend},
 		{http.MethodGet, ownPrefix + "plan", auth.Operator, (*call).plan},
 		{http.MethodPost, ownPrefix + "reload", auth.Operator, (*call).reload},
 		{http.MethodPost, tokensPath, auth.Admin, (*call).createToken},
@@ -84,8 +88,18 @@ func (h *Handler) mailRouter() http.Handler {
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = http.HandlerFunc(h.notFound)
 	r.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		allowed := w.Header().Get("Allow")
+		w.Header().Del("Allow")
+		switch {
+		case q.URL.Path == "*" && q.Method != http.MethodOptions:
+			h.notFound(w, q)
+			return
+		case !h.opt.Debug && isDebug(q.URL.Path):
+			h.noDebug(w, q)
+			return
+		}
 		// httprouter adds OPTIONS, which it was told not to answer.
-		methods := strings.Split(w.Header().Get("Allow"), ", ")
+		methods := strings.Split(allowed, ", ")
 		methods = slices.DeleteFunc(methods, func(m string) bool { return m == http.MethodOptions })
 		h.notAllowed(w, q, strings.Join(methods, ", "))
 	})

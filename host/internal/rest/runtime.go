@@ -28,6 +28,13 @@ type Runtime interface {
 	// ReleaseAgent takes an agent out of quarantine; it is durable on return.
 	ReleaseAgent(tenant, swarm, agent string) error
 
+	// Receive returns when what another swarm has handed in is durable.
+	Receive(ctx context.Context, in swarm.Incoming) (swarm.Received, error)
+	// DeadLetters lists a tenant's, newest first, before a place in the list;
+	// Resend puts one back into its outbox, and is durable on return.
+	DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]swarm.DeadLetter, error)
+	Resend(ctx context.Context, tenant, id string) (swarm.DeadLetter, error)
+
 	// Follow returns a feed that the caller closes.
 	Follow(ctx context.Context, key swarm.TaskKey, after int64) (*swarm.Feed, error)
 	Task(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error)

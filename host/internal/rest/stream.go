@@ -11,13 +11,16 @@ import (
 )
 
 // streamPost answers a post with the events that follow it, up to the one that
-// answers it (contract 2.3). A caller that leaves takes nothing with it.
+// answers it (contract 2.3). Where the task pauses before the post's message is
+// handled, it follows on, as a post that is not streamed waits on. A caller that
+// leaves takes nothing with it.
 func (c *call) streamPost(receipt *swarm.Receipt) error {
 	feed, err := c.h.rt.Follow(c.ctx(), receipt.Task, receipt.Cursor-1)
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
+	feed.OutlastPauses()
 	s, err := c.openStream(receipt.Task.Task)
 	for err == nil {
 		var events []swarm.Event

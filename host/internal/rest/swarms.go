@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
+	"skep/host/internal/auth"
 	"skep/host/internal/registry"
 )
 
@@ -16,6 +18,9 @@ type Registry interface {
 	// Register asks a swarm what it is and makes it known; an entry that lasts
 	// is durable on return.
 	Register(ctx context.Context, q registry.Request) (registry.Entry, error)
+	// Remove forgets a swarm that was registered, and returns what it was; that
+	// is durable on return.
+	Remove(name string, operator bool) (registry.Entry, error)
 }
 
 var _ Registry = (*registry.Registry)(nil)
@@ -44,14 +49,18 @@ func newPeer(e registry.Entry) peer {
 	return p
 }
 
+// maxListed bounds the entries of GET /swarms, in bytes: everybody may ask, and
+// others have written most of it.
+const maxListed = 256 << 10
+
 // swarms is GET /swarms: what others may know of, the local swarm itself first
-// when it is public (X-27).
+// when it is public (X-27). The list ends before the entry that is too much.
 func (c *call) swarms() error {
 	def, err := c.definition()
 	if err != nil {
 		return err
 	}
-	known := []peer{}
+	var known []peer
 	if def.Public {
 		known = append(known, newPeer(registry.Entry{
 			Name: def.Name, BaseURL: c.baseURL(), Version: protocol, LastSeen: c.h.opt.Now(), Active: true,
@@ -65,9 +74,17 @@ func (c *call) swarms() error {
 			}
 		}
 	}
+	listed, size := []json.RawMessage{}, 0
+	for _, p := range known {
+		text := encode(p)
+		if size += len(text); size > maxListed {
+			break
+		}
+		listed = append(listed, text)
+	}
 	return c.reply(struct {
-		Swarms []peer `json:"swarms"`
-	}{known})
+		Swarms []json.RawMessage `json:"swarms"`
+	}{listed})
 }
 
 // registerSwarm is POST /swarms and POST /swarms/register (X-05). The registry
@@ -83,8 +100,9 @@ func (c *call) registerSwarm() error {
 	if err != nil {
 		return err
 	}
+	q.Operator = c.w.who.Role == auth.Operator
 	e, err := c.h.opt.Registry.Register(c.ctx(), q)
-	if err := c.did("swarm.register", q.Name, err); err != nil {
+	if err := c.did("swarm.register", q.Name+" "+q.BaseURL, err); err != nil {
 		return err
 	}
 	c.h.opt.Logger.Info("swarm registered", "swarm", e.Name, "base_url", e.BaseURL, "active", e.Active, "by", c.w.who.String())
@@ -93,6 +111,25 @@ func (c *call) registerSwarm() error {
 		Name   string `json:"swarm_name"`
 		Token  string `json:"auth_token_ref,omitempty"`
 	}{"registered", e.Name, e.TokenRef})
+}
+
+// removePeer is DELETE /skep/v1/peers/{name}.
+func (c *call) removePeer() error {
+	if err := c.ofTheHost("the swarms this host knows are"); err != nil {
+		return err
+	}
+	if c.h.opt.Registry == nil {
+		return newFault(http.StatusServiceUnavailable, "swarm registry not available")
+	}
+	name := c.r.PathValue("name")
+	e, err := c.h.opt.Registry.Remove(name, c.w.who.Role == auth.Operator)
+	if err := c.did("swarm.remove", strings.TrimSpace(name+" "+e.BaseURL), err); err != nil {
+		return err
+	}
+	return c.reply(struct {
+		Status string `json:"status"`
+		Name   string `json:"swarm_name"`
+	}{"removed", e.Name})
 }
 
 // parseRegistration reads the body of POST /swarms (X-06, X-08).

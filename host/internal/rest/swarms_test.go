@@ -3,6 +3,7 @@ package rest_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -104,6 +105,72 @@ func TestSwarmsList(t *testing.T) {
 	}
 }
 
+// Everybody may ask for the list, so others cannot make it as large as they
+// like: it ends in time, and begins as always.
+func TestSwarmsListIsBounded(t *testing.T) {
+	t.Parallel()
+	var all []registry.Entry
+	for i := range 1000 {
+		all = append(all, registry.Entry{Name: fmt.Sprint("s", i), BaseURL: "https://x.example", Public: true,
+			Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)})
+	}
+	h := newHive(t, func(h *hive) { h.opt.Registry, h.def.Public = newPhonebook(all...), true })
+	a := h.do(request{path: "/swarms", token: "-"})
+	var got struct{ Swarms []struct{ Swarm_name string } }
+	a.json(t, &got)
+	if len(a.body) > 257<<10 || len(got.Swarms) != 16 || got.Swarms[0].Swarm_name != "hive" || got.Swarms[1].Swarm_name != "s0" {
+		t.Errorf("%d bytes, %d swarms", len(a.body), len(got.Swarms))
+	}
+}
+
+// A registered swarm is forgotten on the word of the host's admins; what an
+// operator alone may remove is the registry's to say.
+func TestRemovePeer(t *testing.T) {
+	t.Parallel()
+	ears, book := &ears{}, newPhonebook()
+	h := rest.New(broken{}, newKeys(t), rest.Options{Swarm: "hive", Registry: book, Audit: ears})
+	for _, c := range []struct {
+		name, token string
+		status      int
+		body        string
+	}{
+		{"depot", adminToken, 200, `{"status":"removed","swarm_name":"depot"}`},
+		{"nobody", adminToken, 404, detail("swarm 'nobody' is not registered")},
+		{"fixed", operatorToken, 409, detail("swarm 'fixed' stands in swarm.toml")},
+		{"bound", adminToken, 409, detail("only an operator removes it")},
+		{"bound", operatorToken, 200, `{"status":"removed","swarm_name":"bound"}`},
+	} {
+		q := request{method: "DELETE", path: "/skep/v1/peers/" + c.name, token: c.token}
+		if a := serve(t, h, q); a.status != c.status || a.body != c.body {
+			t.Errorf("%s: %d %s, want %d %s", c.name, a.status, a.body, c.status, c.body)
+		}
+	}
+	if heard := ears.heard(); len(heard) != 5 || heard[0] != "done|swarm.remove|depot https://x.example|default|admin:ada|" {
+		t.Errorf("%q", heard)
+	}
+	book.err = errors.New("disk on fire")
+	q := request{method: "DELETE", path: "/skep/v1/peers/depot", token: adminToken}
+	if a := serve(t, h, q); a.status != 500 || strings.Contains(a.body, "fire") {
+		t.Errorf("a broken disk: %d %s", a.status, a.body)
+	}
+	if a := serve(t, rest.New(broken{}, newKeys(t), rest.Options{Swarm: "hive"}), q); a.status != 503 {
+		t.Errorf("without a registry: %d %s", a.status, a.body)
+	}
+}
+
+// A tenant's admin removes nothing of the host's.
+func TestRemovePeerOfTheHost(t *testing.T) {
+	t.Parallel()
+	keys, err := auth.NewKeys([]auth.Key{auth.NewKey(auth.Principal{Tenant: "acme", Role: auth.Admin, ID: "ada"}, adminToken)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := rest.New(broken{}, keys, rest.Options{Swarm: "hive", Registry: newPhonebook()})
+	if a := serve(t, h, request{method: "DELETE", path: "/skep/v1/peers/depot", token: adminToken}); a.status != http.StatusUnauthorized {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // A definition is handed on with who sent it, and dumped under its name.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
@@ -133,13 +200,14 @@ func TestRegisterSwarmIsAudited(t *testing.T) {
 		serve(t, h, q)
 	}
 	want := []string{
-		"done|swarm.register|depot|default|admin:ada|",
-		"failed|swarm.register|fixed|default|admin:ada|swarm 'fixed' stands in swarm.toml",
+		"done|swarm.register|depot https://x.example|default|admin:ada|",
+		"refused|swarm.register|fixed https://x.example|default|admin:ada|swarm 'fixed' stands in swarm.toml",
 	}
 	if diff := cmp.Diff(want, ears.heard()); diff != "" {
 		t.Error(diff)
 	}
 	ears.fail = errors.New("disk full")
+	q.body = text(obj{"name": "depot", "base_url": "https://x.example"})
 	if a := serve(t, h, q); a.status != http.StatusInternalServerError {
 		t.Errorf("without an audit: %d %s", a.status, a.body)
 	}

@@ -111,9 +111,12 @@ func (c *call) listTokens() error {
 	if err != nil {
 		return err
 	}
-	tenant := c.w.who.Tenant
-	if c.w.who.Role == auth.Operator {
-		tenant = c.r.URL.Query().Get("tenant")
+	tenant := c.r.URL.Query().Get("tenant")
+	if c.w.who.Role != auth.Operator {
+		if tenant != "" && tenant != c.w.who.Tenant {
+			return c.noTenant(tenant, "asked for the tokens of tenant ")
+		}
+		tenant = c.w.who.Tenant
 	}
 	all := c.h.opt.Tokens.List(tenant)
 	if after := c.r.URL.Query().Get("after"); after != "" {
@@ -159,6 +162,9 @@ func (c *call) revokeToken() error {
 	}
 	if i.Role == auth.Admin && who.Role != auth.Operator {
 		return denied("an admin's token is for the operator to revoke", "asked to revoke an admin's token")
+	}
+	if !i.Revoked.IsZero() {
+		return c.reply(newToken(i, c.h.opt.Now()))
 	}
 	i, err = c.h.opt.Tokens.Revoke(c.ctx(), id)
 	if errors.Is(err, auth.ErrNoToken) {

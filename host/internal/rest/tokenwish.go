@@ -1,13 +1,14 @@
 package rest
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 	"unicode"
 
 	"skep/host/internal/auth"
+	"skep/host/internal/registry"
 	"skep/spec/mail"
 )
 
@@ -56,8 +57,8 @@ func life(o object) (time.Duration, error) {
 	if !ok {
 		return tokenLife, nil
 	}
-	var n int64
-	if json.Unmarshal(raw, &n) != nil || n < 0 || n > int64(maxLife/time.Second) {
+	n, ok := integer(raw)
+	if !ok || n < 0 || n > int64(maxLife/time.Second) {
 		return 0, badRequest("ttl_seconds must be a number from 0, which means until it is revoked, to %d", int64(maxLife/time.Second))
 	}
 	return time.Duration(n) * time.Second, nil
@@ -103,7 +104,7 @@ func clipped(s string) string { return s[:min(len(s), 64)] }
 // mayIssue holds what tokens a caller may have made. A tenant that an admin may
 // not name is answered like one that is not there.
 func (c *call) mayIssue(p auth.Principal) error {
-	who := c.w.who
+	who, speaks := c.w.who, p.Speaks()
 	_, exists := c.h.rt.Definition(p.Tenant, c.h.opt.Swarm)
 	operator := who.Role == auth.Operator
 	switch {
@@ -111,14 +112,33 @@ func (c *call) mayIssue(p auth.Principal) error {
 		return denied("tokens of operators are not issued; add a key of role operator to [[auth.keys]]", "asked for an operator's token")
 	case p.Role == auth.Admin && !operator:
 		return denied("an admin makes tokens of users and agents; those of admins are for the operator to make", "asked for an admin's token")
+	case speaks != "" && speaks == c.h.opt.Swarm:
+		return badRequest("an agent's token speaks for another swarm than '%s', which is this host's own; give another peer or id", speaks)
+	case !operator && c.filePeer(speaks):
+		return denied("swarm '"+speaks+"' stands in swarm.toml, and tokens that speak for it are for the operator to make", "asked for a token of peer "+speaks)
 	case operator && !exists, p.Tenant != who.Tenant && !operator:
-		f := newFault(http.StatusNotFound, "tenant '%s' not found", clipped(p.Tenant))
-		if exists {
-			f.reason = "asked for a token of tenant " + p.Tenant
-		}
-		return f
+		return c.noTenant(p.Tenant, "asked for a token of tenant ")
+	case c.h.opt.Operators.Share(p):
+		return newFault(http.StatusConflict, "an operator has the id '%s', and MAIL knows both as admins; take another id", p.ID)
 	}
 	return nil
+}
+
+// noTenant is what a caller is told of a tenant that is not there or another's;
+// of one that is there the audit hears.
+func (c *call) noTenant(tenant, asked string) *fault {
+	f := newFault(http.StatusNotFound, "tenant '%s' not found", clipped(tenant))
+	if _, exists := c.h.rt.Definition(tenant, c.h.opt.Swarm); exists {
+		f.reason = asked + tenant
+	}
+	return f
+}
+
+// filePeer reports whether a swarm stands in the operator's file.
+func (c *call) filePeer(name string) bool {
+	return c.h.opt.Registry != nil && slices.ContainsFunc(c.h.opt.Registry.Entries(), func(e registry.Entry) bool {
+		return e.Fixed && e.Name == name
+	})
 }
 
 // denied is a refusal that is audited.

@@ -1,10 +1,13 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -77,12 +80,12 @@ func readWrapper(raw []byte, depth int) (mail.Interswarm, error) {
 }
 
 // forward is POST /interswarm/forward, back POST /interswarm/back. Both look at
-// all there is to look at before they say that nothing routes the message yet.
-func (c *call) forward() error { return c.fromPeer() }
+// all there is to look at before the message is taken.
+func (c *call) forward() error { return c.fromPeer(false) }
 
-func (c *call) back() error { return c.fromPeer() }
+func (c *call) back() error { return c.fromPeer(true) }
 
-func (c *call) fromPeer() error {
+func (c *call) fromPeer(back bool) error {
 	w, err := parseWrapper(c.body, c.h.opt.MaxDepth)
 	if err != nil {
 		return err
@@ -96,7 +99,45 @@ func (c *call) fromPeer() error {
 	if err := c.checkOwners(w); err != nil {
 		return err
 	}
-	return noRouter
+	hops, err := hopsOf(c.r.Header)
+	if err != nil {
+		return err
+	}
+	if def, err := c.definition(); err != nil || !def.Interswarm {
+		return cmp.Or(err, error(noRouter))
+	}
+	got, err := c.h.rt.Receive(c.ctx(), swarm.Incoming{
+		Principal: c.principal(), Peer: w.SourceSwarm, Swarm: c.h.opt.Swarm, Back: back, Wrapper: w,
+		Hops: hops, Trace: trace(c.r.Header),
+	})
+	if err != nil {
+		return err
+	}
+	return c.reply(struct {
+		Swarm  string `json:"swarm"`
+		Task   string `json:"task_id"`
+		Status string `json:"status"`
+		Runner string `json:"local_runner"`
+	}{c.h.opt.Swarm, got.Task.Task, "success", got.Runner})
+}
+
+// hopHeader counts the swarms that a message was handed on by.
+const hopHeader = "X-Mail-Hop"
+
+// hopsOf reads the header, which peers of other kinds do not send.
+func hopsOf(h http.Header) (int, error) {
+	text := h.Get(hopHeader)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, badRequest("the header X-MAIL-Hop must be a number")
+	}
+	if n > swarm.MaxHops {
+		return 0, badRequest("the message was handed on %d times, at most %d: do the peers send it in a circle?", n, swarm.MaxHops)
+	}
+	return n, nil
 }
 
 // checkOwners looks at who is said to work on the task (contract 3.1, 3.2): any

@@ -30,7 +30,26 @@ func openPagemap() pagemap {
 	if err != nil {
 		return pagemap{-1}
 	}
-	return pagemap{fd}
+	p := pagemap{fd}
+	if !p.honest() {
+		p.close()
+		return pagemap{-1}
+	}
+	return p
+}
+
+// honest reports whether the record tells a page that was written: a system that
+// only pretends to keep one would let a turn's bytes through to the next.
+func (p pagemap) honest() bool {
+	memory, err := unix.Mmap(-1, 0, 2*osPage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	memory[osPage] = 1
+	seen := false
+	p.written(memory, func(at int) { seen = seen || at == osPage })
+	return seen
 }
 
 // written calls each for the pages of a memory that may differ from what was

@@ -17,6 +17,9 @@ type Breakpoint struct {
 	Row   int64  `json:"row"`
 	Agent string `json:"agent"`
 	Asks  []Ask  `json:"asks"`
+	// Off says that somebody has written instead of answering: the turn goes on
+	// to its end, and nobody answers what it asks on the way.
+	Off bool `json:"off,omitempty"`
 }
 
 // Ask is one call that a person answers.
@@ -71,17 +74,6 @@ func (d *Definition) human(name string) bool {
 // AskID names a call to people.
 func (t *Turn) AskID(call string) string { return fmt.Sprintf("t%d.c%s", t.row.N, call) }
 
-// Told stages what a person has answered: it goes into the agent's history as it
-// is.
-func (t *Turn) Told(a Ask, text string, fault *abi.Error) {
-	call := abi.Call{ID: a.ID, Name: a.Name, Args: a.Args}
-	result := abi.Result{ID: a.ID, OK: fault == nil, Text: text}
-	if fault != nil {
-		result.Text = "ERROR: " + fault.Message
-	}
-	t.staged = append(t.staged, effect{at: t.clock.Now(), call: call, result: result, silent: true})
-}
-
 // given are the answers to a suspended turn, in the form of its journal.
 func (b Breakpoint) given() (out []Entry) {
 	for _, a := range b.Asks {
@@ -131,6 +123,9 @@ func (s *step) pause(agent string, asks []Ask) {
 	m := s.systemMessage(mail.BroadcastComplete, "", mail.SubjectBreakpointToolCall, body)
 	for _, a := range s.def.Agents {
 		s.rememberMessage(a.Name, 0, m)
+	}
+	if s.Task.foreign() {
+		s.failCaller(mail.SubjectBreakpointToolCall, body, true)
 	}
 	s.Task.State = StatePaused
 	s.stashRest()
@@ -240,8 +235,7 @@ func (s *step) resume(p Post) (row int64) {
 		}
 	}
 	s.Task.State = StateRunning
-	s.Unstash, s.Stash = true, false
-	s.left += len(s.live.stash)
+	s.restore()
 	return row
 }
 
@@ -253,20 +247,6 @@ func (s *step) tell(agent string, a Ask, results Results) *Told {
 	s.event("breakpoint_action_complete", "breakpoint action complete (caller = "+agent+"):\n"+text,
 		map[string]any{"caller": agent, "tool_call_id": a.ID})
 	return &Told{Text: text, Time: s.now}
-}
-
-// cancelAsks answers what a reopened task waits for: nobody will.
-func (s *step) cancelAsks() {
-	for i := range s.Task.Breakpoints {
-		b := &s.Task.Breakpoints[i]
-		b.Asks = slices.Clone(b.Asks)
-		for k := range b.Asks {
-			if b.Asks[k].Told == nil {
-				b.Asks[k].Told = &Told{Code: abi.CodeCancelled, Reason: "cancelled",
-					Message: "the user has written instead of answering this call", Time: s.now}
-			}
-		}
-	}
 }
 
 // rebase gives up a suspended turn that cannot go on, and lets its agent begin

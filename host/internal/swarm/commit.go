@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"skep/abi"
 	"skep/spec/mail"
@@ -81,13 +82,12 @@ func (s *step) conclude(t *Turn, out Outcome) {
 	s.fail(t, *out.Failure)
 }
 
-// discard settles what a turn has cost whose effects do not count. The caller
-// holds t.commit.
+// discard settles what a turn has cost whose effects do not count. Its row stays,
+// and may be run again. The caller holds t.commit.
 func (r *Runtime) discard(t *live, rn *run, turn *Turn, out Outcome) {
 	t.mu.Lock()
-	out.Usage.Turns = 1
-	t.spent = t.spent.Add(out.Usage)
 	s := t.begin(r.now())
+	s.meter(rn.row.N, out.Usage)
 	t.mu.Unlock()
 	if !r.write(s.Step) {
 		return
@@ -129,8 +129,7 @@ func (r *Runtime) commit(s Step) error {
 // charge counts a turn and what it cost.
 func (s *step) charge(rn *run, u Usage) {
 	s.cost = &u
-	u.Turns = 1
-	s.Task.Usage = s.Task.Usage.Add(u)
+	s.meter(rn.row.N, u)
 	if rn.counted {
 		s.Task.Steps++
 	}
@@ -146,6 +145,7 @@ func (s *step) succeed(t *Turn, out Outcome) {
 	s.stage(t)
 	s.stageKV(t)
 	s.stageTimers(t)
+	s.followUp(t)
 	for _, note := range out.Result.Notes {
 		s.remember(name, t.row.N, abi.HistoryEntry{Kind: abi.KindNote, Note: note})
 	}
@@ -182,6 +182,8 @@ func (s *step) fail(t *Turn, f Failure) {
 		if _, ok := s.def.agent(sender.Name); ok {
 			s.closeRequest(t.row.Message.Payload.ID)
 			s.sendSystem(mail.Response, sender.Name, mail.SubjectAgentError, text, t.id())
+		} else if abroad(sender.Name) {
+			s.failAbroad(t.row.Message, text)
 		}
 	}
 }
@@ -255,9 +257,17 @@ func (r *Runtime) limitText(ctx context.Context, t *live) string {
 		}
 	}
 	if len(text) > transcript {
-		text = text[:transcript] + "…"
+		text = text[:runeStart(text, transcript)] + "…"
 	}
 	return text
+}
+
+// runeStart is where the rune begins that byte i of a text belongs to.
+func runeStart(text string, i int) int {
+	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {
+		i--
+	}
+	return i
 }
 
 // message returns the message a new_message event carries.

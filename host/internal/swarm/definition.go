@@ -22,6 +22,8 @@ type Definition struct {
 	Keywords    []string
 	Public      bool
 	Entrypoint  string
+	// Interswarm lets it take mail from other swarms.
+	Interswarm bool
 	// Preempt makes an interrupt call off the turn its recipient has under
 	// way; else it only goes before other mail.
 	Preempt bool

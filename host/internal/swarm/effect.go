@@ -23,6 +23,8 @@ type effect struct {
 	// message goes to each of the recipients.
 	message    *mail.Message
 	recipients []string
+	// letters go to other swarms.
+	letters []Letter
 	// opens and closes keep the list of open requests.
 	opens  []OpenRequest
 	closes string
@@ -36,6 +38,8 @@ type effect struct {
 	note string
 	// silent says that the log has the call already.
 	silent bool
+	// action is how an action ended, nil for a mail call.
+	action *actionEnd
 }
 
 // stage writes a turn's effects into its commit.
@@ -78,6 +82,9 @@ func (s *step) stageMail(t *Turn, e effect) {
 				Origin: Origin{Door: "agent"}, Hops: t.row.Hops, Trace: t.row.Trace, Cause: cause,
 			})
 		}
+	}
+	for _, l := range e.letters {
+		s.post(l)
 	}
 	if len(s.Task.Requests)+len(e.opens) <= maxOpenRequests {
 		s.Task.Requests = append(s.Task.Requests, e.opens...)

@@ -33,6 +33,7 @@ func (s *step) endBySystem(state State, subject, body string) {
 	if state == StateTimedOut {
 		name = "task_error"
 	}
+	s.announce(ending{subject: subject, body: body})
 	s.Task.State, s.Task.Grace = state, false
 	s.Task.Requests = nil
 	s.stashRest()
@@ -49,11 +50,12 @@ func (s *step) complete(agent string, m mail.Message) {
 		s.rememberMessage(a.Name, 0, m)
 	}
 	body := m.Payload.Body
-	s.Task.Requests, s.Task.Grace = nil, false
 	if s.userLeft() {
+		s.Task.Requests, s.Task.Grace = nil, false
 		s.goOn()
 	} else {
-		s.Task.State = StateCompleted
+		s.announce(ending{by: agent, subject: mail.SubjectTaskComplete, body: body})
+		s.Task.State, s.Task.Requests, s.Task.Grace = StateCompleted, nil, false
 		s.stashRest()
 	}
 	s.answer("task_complete", Answer{
@@ -73,9 +75,9 @@ func (s *step) goOn() {
 	}
 }
 
-// restore puts the stash back into the queue and starts the count anew. A
-// request to finish that nobody has read is void: it was made for what ends
-// here.
+// restore puts the stash back into the queue and starts the count anew (contract
+// 5.3). A request to finish that nobody has read is void: it was made for what
+// ends here.
 func (s *step) restore() {
 	s.Task.Steps, s.Task.Grace = 0, false
 	s.Unstash, s.Stash = true, false
@@ -88,7 +90,7 @@ func (s *step) restore() {
 
 func (s *step) voidRequests(rows []Row) {
 	for i := range rows { // a row is large, and there may be thousands
-		if voidAfter(&rows[i]) {
+		if voidAfter(&rows[i]) && !rows[i].Suspended {
 			s.void(rows[i])
 			s.left--
 		}

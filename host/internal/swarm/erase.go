@@ -27,11 +27,11 @@ const quietEvery = 10 * time.Millisecond
 // [ErrNotFound]. The end of ctx counts until its tasks have stopped: what is
 // removed from then on is removed to the end.
 func (r *Runtime) Erase(ctx context.Context, tenant string) error {
-	kept, err := r.store.Footprint(ctx, tenant)
+	kept, err := r.store.Keeps(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if kept.Tasks == 0 && kept.Bytes == 0 {
+	if !kept {
 		return refuse(ErrNotFound, "tenant '%s' keeps nothing", tenant)
 	}
 	if !r.mark(tenant, 0, stopping) {
@@ -134,8 +134,12 @@ func (r *Runtime) cancelErased(ctx context.Context, key TaskKey) (runs bool, err
 		return false, nil // this host does not run it
 	}
 	t, err := r.acquire(ctx, key, def)
-	if err != nil {
+	if endsRun(ctx, err) {
 		return false, err
+	}
+	if err != nil {
+		r.setAside(key, err) // it can be removed nevertheless
+		return false, nil
 	}
 	defer r.release(t)
 	err = r.stop(t, func(rec Task) (State, string, string, error) {
@@ -168,6 +172,11 @@ func (r *Runtime) forget(tenant string) {
 			r.carry(key.InstanceKey, load{-counted.running, -counted.waiting})
 		}
 	}
+	for key := range r.damaged {
+		if key.Tenant == tenant {
+			delete(r.damaged, key)
+		}
+	}
 	for key, in := range r.instances {
 		if key.Tenant == tenant && in.load == (load{}) && in.posts == 0 {
 			delete(r.instances, key)
@@ -193,7 +202,7 @@ func (t *live) forget() {
 	defer t.mu.Unlock()
 	fresh := newLive(t.key, t.def)
 	t.loaded, t.exists, t.rec = false, false, Task{}
-	t.queue, t.later, t.stash, t.queued = fresh.queue, nil, nil, fresh.queued
-	t.states, t.tails, t.posts, t.spent = fresh.states, fresh.tails, fresh.posts, Usage{}
+	t.queue, t.later, t.stash, t.letters, t.queued = fresh.queue, nil, nil, nil, fresh.queued
+	t.states, t.tails, t.posts = fresh.states, fresh.tails, fresh.posts
 	t.notify()
 }

@@ -14,6 +14,8 @@ type Feed struct {
 	// seen is the reader's place in the task's air.
 	seen int64
 	wake chan struct{}
+	// outlasts says that a pause of the task is not the feed's end.
+	outlasts bool
 }
 
 // feedBatch bounds what one Next reads; an event may carry a whole body.
@@ -40,6 +42,15 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 	return f, nil
 }
 
+// OutlastPauses makes Next wait while the task is paused, where it would end. It is
+// called before Next.
+func (f *Feed) OutlastPauses() { f.outlasts = true }
+
+// over reports whether a task in this state logs nothing more for the feed.
+func (f *Feed) over(s State) bool {
+	return s != StateRunning && (s != StatePaused || !f.outlasts)
+}
+
 // Next returns the next events, waiting for them. It ends with io.EOF when the
 // task has ended and all its events were read, with ErrDraining when the host
 // stops, and with ctx's cause. Events that the log does not have, because they
@@ -48,7 +59,7 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 	for {
 		f.task.mu.Lock()
-		changed, cursor, running := f.task.changed, f.task.rec.Cursor, f.task.rec.State == StateRunning
+		changed, cursor, over := f.task.changed, f.task.rec.Cursor, f.over(f.task.rec.State)
 		shown, limit := f.task.air.next(f)
 		f.task.mu.Unlock()
 		if len(shown) > 0 {
@@ -66,7 +77,7 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 				f.after = events[len(events)-1].Seq
 				return events, nil
 			}
-		} else if !running {
+		} else if over {
 			return nil, io.EOF
 		}
 		select {

@@ -3,7 +3,6 @@ package swarm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,7 +45,12 @@ func (s *legacy) hold(key TaskKey) (release func()) {
 	return sync.OnceFunc(func() { close(ch) })
 }
 
-func (s *legacy) Claim(context.Context) ([]TaskKey, error) { return slices.Clone(s.keys), nil }
+func (s *legacy) Claim(context.Context) (found []Claimed, err error) {
+	for _, key := range s.keys {
+		found = append(found, Claimed{key, 1})
+	}
+	return found, nil
+}
 
 func (s *legacy) Load(ctx context.Context, key TaskKey) (Snapshot, error) {
 	s.loading <- key

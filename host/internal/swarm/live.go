@@ -31,6 +31,8 @@ type live struct {
 	// later are rows whose time has not come.
 	later []Row
 	stash []Row
+	// letters are those of the outbox that are not dead, in the order of N.
+	letters []Letter
 	// queued is the tier of the claim each agent has in the schedule.
 	queued  map[string]int
 	running map[string]*run
@@ -41,8 +43,6 @@ type live struct {
 	// changed is closed and replaced whenever the record changes.
 	changed chan struct{}
 	air     air
-	// spent is what discarded turns cost; the next step settles it.
-	spent Usage
 
 	// counted is what the task adds to its instance's load. A running task
 	// is also one of its own holders.
@@ -93,6 +93,7 @@ func (t *live) adopt(snap Snapshot) {
 		_, row.Suspended = t.rec.breakpoint(row.N)
 		t.enqueue(row)
 	}
+	t.letters = snap.Letters
 	t.posts.adopt(snap)
 	if snap.States != nil {
 		t.states = snap.States

@@ -1,6 +1,6 @@
 package swarm
 
-// A task that runs but only waits, for timers or for the time of a row, is let go
+// A task that runs but only waits, for timers, the time of a row or another swarm, is let go
 // of: what it counts for its instance stays, with its alarm, and whoever asks for
 // it loads it again. So is one that an earlier host left and nobody has asked for.
 
@@ -8,7 +8,8 @@ package swarm
 func (t *live) waitsOnly() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.counted.running == 0 || len(t.later) == 0 || len(t.running) > 0 || t.spent != (Usage{}) {
+	waits := len(t.later) > 0 || t.rec.waitsAbroad()
+	if t.counted.running == 0 || !waits || len(t.running) > 0 || len(t.letters) > 0 {
 		return false
 	}
 	for _, q := range t.queue {
@@ -36,6 +37,13 @@ func (r *Runtime) lastSees(t *live) (waits bool) {
 func (r *Runtime) parkTask(t *live) {
 	r.parked[t.key] = t.counted
 	t.refs, t.held = 0, false
+	r.forgetTask(t)
+}
+
+// forgetTask lets go of a task that nobody holds. The caller holds r.mu. Posts that
+// have no answer yet, because the task is parked or paused, are told to look for
+// theirs: whoever takes the task up next does not know them.
+func (r *Runtime) forgetTask(t *live) {
 	delete(r.tasks, t.key)
 	for _, waiting := range t.waiters {
 		for _, ch := range waiting {
@@ -48,6 +56,7 @@ func (r *Runtime) parkTask(t *live) {
 func (r *Runtime) unpark(t *live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.damaged, t.key)
 	counted, ok := r.parked[t.key]
 	if !ok {
 		return

@@ -71,7 +71,7 @@ func (s *shelf) Commit(_ context.Context, step Step) error {
 	return nil
 }
 
-func (s *shelf) Claim(context.Context) ([]TaskKey, error) { return nil, nil }
+func (s *shelf) Claim(context.Context) ([]Claimed, error) { return nil, nil }
 func (s *shelf) Load(_ context.Context, key TaskKey) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

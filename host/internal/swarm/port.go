@@ -53,7 +53,7 @@ type Store interface {
 	// KVUsage returns what a scope holds.
 	KVUsage(ctx context.Context, key TaskKey, scope KVScope) (KVUsage, error)
 	// Claim lists the tasks in state running that this host must take up.
-	Claim(ctx context.Context) ([]TaskKey, error)
+	Claim(ctx context.Context) ([]Claimed, error)
 	// Load returns a task with its rows and agent states, or ErrNotFound.
 	Load(ctx context.Context, key TaskKey) (Snapshot, error)
 	// Tasks lists an instance's task records, newest first, created before
@@ -84,10 +84,21 @@ type Store interface {
 	// for the tenant answer ErrErasing until it returns; the caller stops its
 	// turns first. An erasure that was cut short goes on at the next open.
 	Erase(ctx context.Context, tenant string) error
+	// Keeps reports whether there is anything that Erase would remove: a task, a
+	// value, a name, a token, a key.
+	Keeps(ctx context.Context, tenant string) (bool, error)
 	// Backup writes a copy of everything but the keys to a new file.
 	Backup(ctx context.Context, path string) error
 	// Footprint returns what a tenant keeps, from counters.
 	Footprint(ctx context.Context, tenant string) (Footprint, error)
+	// Outboxes lists the tasks with letters that are not dead, once for each peer
+	// that they are for.
+	Outboxes(ctx context.Context) ([]Outbox, error)
+	// DeadLetters returns a tenant's dead letters with a smaller Place than before
+	// (0 for the newest), newest first, in pages like those of History.
+	DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]DeadLetter, error)
+	// DeadLetter returns a dead letter of a tenant by its ID, or ErrNotFound.
+	DeadLetter(ctx context.Context, tenant, id string) (DeadLetter, error)
 	// Secret returns 32 random bytes, made once for this store. Turn seeds
 	// and idempotency keys derive from it.
 	Secret(ctx context.Context) ([]byte, error)
@@ -141,6 +152,10 @@ type Step struct {
 	History        []AgentEntry
 	States         []AgentState
 	Answers        []Answered
+	// Letters are added to the task's outbox, or replace those of their numbers;
+	// Sent are the numbers of those that leave it, which need not be there.
+	Letters []Letter
+	Sent    []int64
 	// Record is what is not journaled yet of the turn that makes this step.
 	Record *Record
 	KV     []KVWrite
@@ -179,6 +194,13 @@ type Submission struct {
 	Answer int64
 }
 
+// Claimed is a running task of an earlier host, with how many rows it has in its
+// queue.
+type Claimed struct {
+	TaskKey
+	Waiting int
+}
+
 // Snapshot is what a host needs to take a task up.
 type Snapshot struct {
 	Task Task
@@ -189,6 +211,8 @@ type Snapshot struct {
 	// one which has expired.
 	Posts  []Pending
 	States map[string]json.RawMessage
+	// Letters are those that are not dead, in the order of N.
+	Letters []Letter
 }
 
 // Executor runs turns. Execute is called from many goroutines at once, at most
@@ -221,10 +245,14 @@ type Failure struct {
 	Message string
 }
 
-// Forwarder takes messages for agents of other swarms.
+// Forwarder takes messages for agents of other swarms. Its methods return at once
+// and are safe for concurrent use.
 type Forwarder interface {
 	// Check says why a message for the swarm cannot be taken, or nil.
 	Check(ctx context.Context, from InstanceKey, swarm string) error
+	// Wake says that an outbox has letters. It may be called for no reason, and
+	// must not call the runtime before it returns.
+	Wake(box Outbox)
 }
 
 // Closed is the [Forwarder] of a host without peers.
@@ -234,3 +262,6 @@ type Closed struct{}
 func (Closed) Check(_ context.Context, _ InstanceKey, swarm string) error {
 	return errors.New("no peer \"" + swarm + "\": this host has no peers configured")
 }
+
+// Wake does nothing: there are no letters.
+func (Closed) Wake(Outbox) {}

@@ -108,20 +108,28 @@ func (r *Runtime) exceeds(tenant string, d demand, kept Footprint) *excess {
 	if l := r.ledgers[tenant]; l != nil {
 		has = *l
 	}
-	over := func(retry time.Duration, key, format string, n any) *excess {
-		return &excess{fmt.Sprintf("tenant %q has "+format+", its quota; raise [tenants.%s] %s", tenant, n, tenant, key), retry}
+	over := func(retry time.Duration, key, has string) *excess {
+		return &excess{fmt.Sprintf("tenant %q has %s, its quota; raise [tenants.%s] %s", tenant, has, tenant, key), retry}
 	}
 	switch {
 	case q.Tasks > 0 && d.tasks > 0 && has.running+has.tasks+d.tasks > q.Tasks:
-		return over(retrySoon, "tasks or try later", "%d tasks running", has.running+has.tasks)
+		return over(retrySoon, "tasks or try later", counted(int64(has.running+has.tasks), "task")+" running")
 	case q.Queue > 0 && d.rows > 0 && has.waiting+has.rows+d.rows > q.Queue:
-		return over(retrySoon, "queue or try later", "%d messages waiting", has.waiting+has.rows)
+		return over(retrySoon, "queue or try later", counted(int64(has.waiting+has.rows), "message")+" waiting")
 	case q.MessagesPerDay > 0 && d.rows > 0 && kept.Made+int64(has.rows+d.rows) > q.MessagesPerDay:
-		return over(untilTomorrow(r.now()), "messages_per_day or try tomorrow (UTC)", "made %d messages today", kept.Made)
+		return over(untilTomorrow(r.now()), "messages_per_day or try tomorrow (UTC)", "made "+counted(kept.Made, "message")+" today")
 	case q.Storage > 0 && d.keeps && kept.Bytes >= q.Storage:
-		return over(retryStorage, "storage, or shorten [store] history_retention", "%d bytes stored", kept.Bytes)
+		return over(retryStorage, "storage, or shorten [store] history_retention", counted(kept.Bytes, "byte")+" stored")
 	}
 	return nil
+}
+
+// counted is a number with its noun.
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // ledger returns a tenant's, new or not. The caller holds mu.
@@ -171,7 +179,7 @@ func (t *Turn) fits(op abi.Op, rows int) *abi.Error {
 func (t *Turn) made() int {
 	n := len(t.timers)
 	for _, e := range t.staged {
-		n += len(e.recipients)
+		n += len(e.recipients) + len(e.letters)
 	}
 	return n
 }

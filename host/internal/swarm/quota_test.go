@@ -99,6 +99,16 @@ func TestQuotaOfQueue(t *testing.T) {
 	h.mustPost("of another", of("free"))
 }
 
+// A quota of one is told in the singular.
+func TestQuotaOfOne(t *testing.T) {
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Tasks: 1}}))
+	open := blocked(h)
+	defer open()
+	h.mustPost("a", of("acme"))
+	_, err := h.post("b", of("acme"))
+	wantLimit(t, err, 5*time.Second, `tenant "acme" has 1 task running, its quota`, "[tenants.acme] tasks")
+}
+
 // A turn may not send beyond its tenant's quota either; what was accepted stays.
 func TestQuotaInsideATurn(t *testing.T) {
 	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Queue: 3}, "busy": {MessagesPerDay: 4}}))

@@ -9,28 +9,30 @@ import (
 )
 
 // claim finds the tasks that were running when the last host ended. From then on
-// each counts as running, and is loaded when somebody asks for it; [Runtime.recover]
+// each counts as running, with what waits in it, and is loaded when somebody asks for it; [Runtime.recover]
 // asks for all of them.
 func (r *Runtime) claim(ctx context.Context) ([]TaskKey, error) {
-	keys, err := r.store.Claim(ctx)
+	found, err := r.store.Claim(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
-	keys = slices.DeleteFunc(keys, func(key TaskKey) bool {
-		_, ok := r.definition(key.Tenant, key.Swarm)
+	found = slices.DeleteFunc(found, func(c Claimed) bool {
+		_, ok := r.definition(c.Tenant, c.Swarm)
 		if !ok {
 			r.log.Warn("a running task belongs to a swarm that is not configured; it is left as it is",
-				"swarm", key.Swarm, "tenant", key.Tenant, "task_id", key.Task)
+				"swarm", c.Swarm, "tenant", c.Tenant, "task_id", c.Task)
 		}
 		return !ok
 	})
+	keys := make([]TaskKey, len(found))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range keys {
+	for i, c := range found {
+		keys[i] = c.TaskKey
 		// A post may have come first.
-		if _, ok := r.parked[key]; !ok && r.tasks[key] == nil {
-			r.parked[key] = load{running: 1}
-			r.carry(key.InstanceKey, load{running: 1})
+		if _, ok := r.parked[c.TaskKey]; !ok && r.tasks[c.TaskKey] == nil {
+			r.parked[c.TaskKey] = load{1, c.Waiting}
+			r.carry(c.InstanceKey, load{1, c.Waiting})
 		}
 	}
 	return takeTurns(keys), nil
@@ -65,13 +67,17 @@ func deal[P comparable](keys []TaskKey, party func(TaskKey) P) []TaskKey {
 }
 
 // recover takes up the tasks that were claimed, while turns run. Each is looked at
-// as after a commit: it goes on, times out, or has stalled.
+// as after a commit: it goes on, times out, or has stalled. One that cannot be read
+// is set aside: it must not keep all others from going on.
 func (r *Runtime) recover(ctx context.Context, keys []TaskKey) error {
 	rows := 0
 	for _, key := range keys {
 		n, err := r.resume(ctx, key)
-		if err != nil {
+		if endsRun(ctx, err) {
 			return fmt.Errorf("recover task %q: %w", key.Task, err)
+		}
+		if err != nil {
+			r.setAside(key, err)
 		}
 		rows += n
 	}
@@ -111,4 +117,34 @@ func (r *Runtime) resume(ctx context.Context, key TaskKey) (rows int, err error)
 	}
 	r.applied(t)
 	return rows, nil
+}
+
+// endsRun reports whether an error is not that of the task alone that met it.
+func endsRun(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, ErrDraining) || errors.Is(err, ErrFenced))
+}
+
+// setAside takes a task that cannot be read out of what runs. The store keeps it
+// as it is, and it counts for nobody's quota. Whoever asks for it makes another
+// try, and with luck takes it up.
+func (r *Runtime) setAside(key TaskKey, why error) {
+	r.log.Error("a running task cannot be read; it is set aside, and everything else goes on. Restore the data directory from a backup, or erase the tenant",
+		"tenant", key.Tenant, "swarm", key.Swarm, "instance", key.Instance, "task_id", key.Task, "err", why)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if counted, ok := r.parked[key]; ok {
+		delete(r.parked, key)
+		r.carry(key.InstanceKey, load{-counted.running, -counted.waiting})
+	}
+	if r.damaged == nil {
+		r.damaged = map[TaskKey]struct{}{}
+	}
+	r.damaged[key] = struct{}{}
+}
+
+// Damaged counts the running tasks that are set aside because they cannot be read.
+func (r *Runtime) Damaged() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.damaged)
 }

@@ -1,8 +1,10 @@
 package swarm
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +54,23 @@ func TestClaimedTasksCount(t *testing.T) {
 	if _, err := postTo(r, taskOf("tenant0", "other", "new")); !errors.Is(err, ErrLimit) {
 		t.Errorf("a post beyond the quota of one task = %v", err)
 	}
+	release()
+	wantRest(t, r)
+	mustAnswer(t, r, taskOf("tenant0", "other", "new"))
+}
+
+// What waits in a task counts before it is loaded.
+func TestClaimedRowsCount(t *testing.T) {
+	t.Parallel()
+	slow := taskOf("tenant0", "busy", "slow")
+	store := newLegacy(slow)
+	release := store.hold(slow)
+	r, _ := begin(t, store, Options{Tenants: map[string]Tenant{"tenant0": {Quota: Quota{Queue: 1}}}})
+	<-store.loading
+	if _, err := postTo(r, taskOf("tenant0", "other", "new")); !errors.Is(err, ErrLimit) {
+		t.Errorf("a post beyond the quota of one message = %v", err)
+	}
+	mustAnswer(t, r, taskOf("tenant1", "other", "new"))
 	release()
 	wantRest(t, r)
 	mustAnswer(t, r, taskOf("tenant0", "other", "new"))
@@ -135,16 +154,93 @@ func TestRecoverErased(t *testing.T) {
 	}
 }
 
-// A task that cannot be loaded ends the run: it would be forgotten.
-func TestRecoverFails(t *testing.T) {
+// A task that cannot be loaded is set aside: others go on, it counts for nobody's
+// quota, whoever posts to it is told, and its tenant can be erased.
+func TestDamagedTaskIsSetAside(t *testing.T) {
 	t.Parallel()
-	store := &torn{newLegacy(taskOf("tenant0", "u", "whole"), taskOf("tenant0", "u", "torn")), errTorn}
+	bad, whole := taskOf("tenant0", "u", "torn"), taskOf("tenant1", "u", "whole")
+	store := &torn{newLegacy(bad, whole), errTorn}
+	var log bytes.Buffer
+	r, stop := begin(t, store, Options{
+		Tenants: map[string]Tenant{"tenant0": {Quota: Quota{Tasks: 1}}},
+		Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	for deadline := time.Now().Add(time.Minute); store.state(whole) != StateCompleted || r.Damaged() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the other task is %s, %d damaged", store.state(whole), r.Damaged())
+		}
+	}
+	wantRest(t, r)
+	if store.state(bad) != StateRunning {
+		t.Errorf("the damaged task is %s", store.state(bad))
+	}
+	if _, err := postTo(r, bad); !errors.Is(err, errTorn) {
+		t.Errorf("a post to a damaged task = %v", err)
+	}
+	mustAnswer(t, r, taskOf("tenant0", "u", "new"))
+	if err := r.Erase(t.Context(), "tenant0"); err != nil || r.Damaged() != 0 {
+		t.Errorf("Erase() = %v, %d damaged", err, r.Damaged())
+	}
+	if err := stop(); err != nil {
+		t.Error("Run:", err)
+	}
+	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "task_id=torn") {
+		t.Errorf("the log has %s", text)
+	}
+}
+
+// What is set aside is taken up once it can be read.
+func TestDamagedTaskHeals(t *testing.T) {
+	t.Parallel()
+	bad := taskOf("tenant0", "u", "torn")
+	store := &torn{newLegacy(bad), errTorn}
+	r, err := New(t.Context(), store, completer{}, Closed{}, toolbook{}, crowd(1), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := r.claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.recover(t.Context(), claimed); err != nil || r.Damaged() != 1 {
+		t.Fatalf("recover() = %v, %d damaged", err, r.Damaged())
+	}
+	store.why = nil
+	if _, err := postTo(r, bad); err != nil || r.Damaged() != 0 {
+		t.Errorf("a post = %v, %d damaged", err, r.Damaged())
+	}
+	if l := r.ledgers["tenant0"]; l == nil || l.load != (load{1, 2}) {
+		t.Errorf("the ledger has %+v", l)
+	}
+}
+
+// A task that nobody has loaded yet, and that cannot be, does not keep its tenant
+// from being erased.
+func TestEraseBeforeDamageIsSeen(t *testing.T) {
+	t.Parallel()
+	bad := taskOf("tenant0", "u", "torn")
+	r, err := New(t.Context(), &torn{newLegacy(bad), errTorn}, completer{}, Closed{}, toolbook{}, crowd(1), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Erase(t.Context(), "tenant0"); err != nil || len(r.parked) != 0 {
+		t.Errorf("Erase() = %v, %d parked", err, len(r.parked))
+	}
+}
+
+// A store that another host has taken over ends the run.
+func TestRecoverFenced(t *testing.T) {
+	t.Parallel()
+	store := &torn{newLegacy(taskOf("tenant0", "u", "whole"), taskOf("tenant0", "u", "torn")), ErrFenced}
 	r, err := New(t.Context(), store, completer{}, Closed{}, toolbook{}, crowd(1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = r.Run(t.Context(), time.Second)
-	if !errors.Is(err, errTorn) || !strings.Contains(err.Error(), `"torn"`) {
+	if !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), `"torn"`) {
 		t.Errorf("Run() = %v", err)
 	}
 }
@@ -157,11 +253,14 @@ type torn struct {
 }
 
 func (s *torn) Load(ctx context.Context, key TaskKey) (Snapshot, error) {
-	if key.Task == "torn" {
+	if key.Task == "torn" && s.why != nil {
 		return Snapshot{}, s.why
 	}
 	return s.legacy.Load(ctx, key)
 }
+
+func (*torn) Keeps(context.Context, string) (bool, error) { return true, nil }
+func (*torn) Erase(context.Context, string) error         { return nil }
 
 // A store that cannot tell what runs ends the run before any turn.
 func TestClaimFails(t *testing.T) {
@@ -177,7 +276,7 @@ func TestClaimFails(t *testing.T) {
 
 type blind struct{ *legacy }
 
-func (*blind) Claim(context.Context) ([]TaskKey, error) { return nil, errTorn }
+func (*blind) Claim(context.Context) ([]Claimed, error) { return nil, errTorn }
 
 // A stop does not wait for tasks that are not loaded yet.
 func TestStopWhileTasksLoad(t *testing.T) {

@@ -11,6 +11,8 @@ var (
 	ErrInvalid  = errors.New("invalid")
 	ErrConflict = errors.New("conflict")
 	ErrLimit    = errors.New("limit")
+	// ErrForbidden says that the caller is somebody else than it would have to be.
+	ErrForbidden = errors.New("forbidden")
 	// ErrDraining says that the host is shutting down; what it has accepted
 	// goes on at the next start.
 	ErrDraining = errors.New("shutting down")

@@ -73,6 +73,8 @@ type Runtime struct {
 	gone  chan struct{}
 	// erasing are the tenants that are being erased.
 	erasing map[string]erasing
+	// damaged are running tasks that cannot be read.
+	damaged map[TaskKey]struct{}
 }
 
 type swarmKey struct{ tenant, name string }
@@ -249,7 +251,7 @@ func (r *Runtime) release(t *live) {
 	t.refs--
 	switch {
 	case t.refs == 0:
-		delete(r.tasks, t.key)
+		r.forgetTask(t)
 	case t.refs == 1 && t.held && waits:
 		r.parkTask(t)
 	}
@@ -278,6 +280,7 @@ func (r *Runtime) applied(t *live) {
 	}
 	r.alarms.set(t.key, wake)
 	r.kick(t)
+	r.wakeForwarder(t)
 }
 
 // retain holds a task once more for a claim, which outlives the caller's hold.

@@ -123,6 +123,8 @@ type hive struct {
 	// also names tenants that have the swarm besides the definition's own.
 	also []string
 	opt  swarm.Options
+	// forward is Closed by default.
+	forward swarm.Forwarder
 	// wrap, if set, stands between the runtime and the store.
 	wrap func(swarm.Store) swarm.Store
 
@@ -172,7 +174,10 @@ func (h *hive) start() {
 	if h.wrap != nil {
 		store = h.wrap(st)
 	}
-	rt, err := swarm.New(ctx, store, h.agents, swarm.Closed{}, book{set}, defs, h.opt)
+	if h.forward == nil {
+		h.forward = swarm.Closed{}
+	}
+	rt, err := swarm.New(ctx, store, h.agents, h.forward, book{set}, defs, h.opt)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package swarm
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -25,26 +23,34 @@ func (t *Turn) send(e *effect, args toolArgs) (string, *abi.Error) {
 	if e.call.Name == mail.ToolSendBroadcast {
 		return t.sendBroadcast(e, args)
 	}
-	names, fault := t.reach(e, args.Target)
+	to, fault := t.reach(e, args.Target)
 	if fault == nil {
-		fault = t.fits(abi.OpMail, len(names))
+		fault = t.fits(abi.OpMail, to.size())
 	}
 	if fault != nil {
 		return "", fault
 	}
-	e.recipients = names
+	e.recipients = to.local
 	kind, payloadID := mail.Interrupt, ""
 	switch e.call.Name {
 	case mail.ToolSendRequest:
 		kind, payloadID = mail.Request, t.newID()
-		for _, n := range names {
+		for _, n := range to.local {
 			e.opens = append(e.opens, OpenRequest{ID: payloadID, From: t.agent.Name, To: n})
 		}
 	case mail.ToolSendResponse:
-		kind, payloadID = mail.Response, t.answers(names[0])
+		kind, payloadID = mail.Response, t.answers(to.first())
 		e.closes = payloadID
 	}
-	t.address(e, kind, payloadID, args)
+	if len(to.away) == 0 {
+		t.address(e, kind, payloadID, args)
+		return "message sent", nil
+	}
+	l := t.letter(kind, payloadID, to.away[0], args.Subject, args.Body)
+	if open, ok := l.opens(); ok {
+		e.opens = append(e.opens, open)
+	}
+	e.letters = append(e.letters, l)
 	return "message sent", nil
 }
 
@@ -58,33 +64,45 @@ func (t *Turn) address(e *effect, kind mail.Type, payloadID string, args toolArg
 	e.message = &m
 }
 
-// reach resolves the target of a request, response or interrupt to local
-// agents. comm_targets is checked here and now, and the refusal also reaches
-// the agent's mail.
-func (t *Turn) reach(e *effect, target string) ([]string, *abi.Error) {
-	if target == mail.ReservedAll {
+// reach resolves the target of a request, response or interrupt. comm_targets is
+// checked here and now, and the refusal also reaches the agent's mail.
+func (t *Turn) reach(e *effect, target string) (to audience, fault *abi.Error) {
+	if t.everybody(target) {
 		return t.audience(e, nil)
 	}
 	name, swarm, err := mail.ParseAddr(target)
 	if err != nil {
-		return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
+		return to, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 	}
 	local := swarm == "" || swarm == t.def.Name
 	if t.again == nil && !t.mayWrite(name, swarm) {
 		if local && name == t.userID() {
-			return nil, t.complain(e, abi.CodeInvalid, "user",
+			return to, t.complain(e, abi.CodeInvalid, "user",
 				"agents do not write to the user; the finish message of task_complete reaches %q", name)
 		}
-		return nil, t.complain(e, abi.CodeDenied, "comm_targets",
+		return to, t.complain(e, abi.CodeDenied, "comm_targets",
 			"agent %q may not write to %q; add it to [agents.%s] comm_targets", t.agent.Name, target, t.agent.Name)
 	}
-	if !local {
-		return nil, t.remote(e, target, swarm)
+	return to, t.take(e, &to, name, swarm)
+}
+
+// everybody reports whether a target is all agents of this swarm, by either name.
+func (t *Turn) everybody(target string) bool {
+	return target == mail.ReservedAll || target == mail.FormatAddr(mail.ReservedAll, t.def.Name)
+}
+
+// take adds an agent to those that get a message. One of this swarm may bear its
+// name.
+func (t *Turn) take(e *effect, to *audience, name, swarm string) *abi.Error {
+	if swarm != "" && swarm != t.def.Name {
+		to.add(name, swarm)
+		return t.mayLeave(e, name, swarm)
 	}
 	if !t.knows(name) {
-		return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.def.Name)
+		return t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.def.Name)
 	}
-	return []string{name}, nil
+	to.add(name, "")
+	return nil
 }
 
 // knows reports whether the swarm has an agent, or had when the call was first
@@ -94,20 +112,11 @@ func (t *Turn) knows(name string) bool {
 	return ok || t.again != nil
 }
 
-// remote refuses a message that no peer would take.
-func (t *Turn) remote(e *effect, target, swarm string) *abi.Error {
-	err := t.rt.forward.Check(context.Background(), t.task.key.InstanceKey, swarm)
-	if err == nil {
-		err = errors.New("this host does not forward mail")
-	}
-	return t.complain(e, abi.CodeUnavailable, "router", "cannot send to %q: %v", target, err)
-}
-
 // mayWrite checks comm_targets. A local agent may be listed bare or with its
-// own swarm's name.
+// own swarm's name, another swarm's by a star for its agents.
 func (t *Turn) mayWrite(name, swarm string) bool {
 	own := t.def.Name
-	forms := []string{mail.FormatAddr(name, swarm)}
+	forms := []string{mail.FormatAddr(name, swarm), "*@" + swarm, "*@*"}
 	if swarm == "" || swarm == own {
 		forms = []string{name, mail.FormatAddr(name, own)}
 	}
@@ -120,53 +129,63 @@ func (t *Turn) userID() string {
 	return id
 }
 
-// sendBroadcast reaches the named agents, or all but the sender.
+// sendBroadcast reaches the named agents, or all but the sender. Those of another
+// swarm get one message together.
 func (t *Turn) sendBroadcast(e *effect, args toolArgs) (string, *abi.Error) {
-	names, fault := t.audience(e, args.Targets)
+	all := len(args.Targets) == 0 || slices.ContainsFunc(args.Targets, t.everybody)
+	to, fault := t.audience(e, args.Targets)
 	if fault == nil {
-		fault = t.fits(abi.OpMail, len(names))
+		fault = t.fits(abi.OpMail, to.size())
 	}
 	if fault != nil {
 		return "", fault
 	}
-	to := []mail.Address{{Type: mail.Agent, Name: mail.ReservedAll}}
-	if len(args.Targets) > 0 && !slices.Contains(args.Targets, mail.ReservedAll) {
-		to = nil
-		for _, n := range names {
-			to = append(to, mail.Address{Type: mail.Agent, Name: n})
-		}
+	if len(to.local) > 0 {
+		m := t.compose(mail.Broadcast, "", broadcastTo(to.local, all), args.Subject, args.Body)
+		e.message, e.recipients = &m, to.local
 	}
-	m := t.compose(mail.Broadcast, "", to, args.Subject, args.Body)
-	e.message, e.recipients = &m, names
+	for _, away := range to.away {
+		e.letters = append(e.letters, t.letter(mail.Broadcast, "", away, args.Subject, args.Body))
+	}
 	return "message sent", nil
 }
 
-func (t *Turn) audience(e *effect, targets []string) ([]string, *abi.Error) {
-	if len(targets) == 0 || slices.Contains(targets, mail.ReservedAll) {
-		names := t.def.others(t.agent.Name)
-		if len(names) == 0 && t.again == nil {
-			return nil, t.complain(e, abi.CodeNotFound, "audience",
+func broadcastTo(names []string, all bool) (to []mail.Address) {
+	if all {
+		return []mail.Address{{Type: mail.Agent, Name: mail.ReservedAll}}
+	}
+	for _, n := range names {
+		to = append(to, mail.Address{Type: mail.Agent, Name: n})
+	}
+	return to
+}
+
+// audience resolves a list of targets. None are all.
+func (t *Turn) audience(e *effect, targets []string) (to audience, fault *abi.Error) {
+	if len(targets) == 0 || slices.ContainsFunc(targets, t.everybody) {
+		to.local = t.def.others(t.agent.Name)
+		if len(to.local) == 0 && t.again == nil {
+			return to, t.complain(e, abi.CodeNotFound, "audience",
 				"error sending message: swarm %q has no other agent", t.def.Name)
 		}
-		return names, nil
 	}
-	var names []string
 	for _, target := range targets {
+		if t.everybody(target) {
+			continue
+		}
 		name, swarm, err := mail.ParseAddr(target)
 		if err != nil {
-			return nil, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
+			return to, t.complain(e, abi.CodeInvalid, "target", "error sending message: target %q: %v", target, err)
 		}
-		if swarm != "" && swarm != t.def.Name {
-			return nil, t.remote(e, target, swarm)
+		if swarm != "" && swarm != t.def.Name && t.again == nil && !t.mayWrite(name, swarm) {
+			return to, t.complain(e, abi.CodeDenied, "comm_targets",
+				"agent %q may not write to %q; add it to [agents.%s] comm_targets", t.agent.Name, target, t.agent.Name)
 		}
-		if !t.knows(name) {
-			return nil, t.complain(e, abi.CodeNotFound, "agent", "there is no agent %q in swarm %q", name, t.def.Name)
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if fault := t.take(e, &to, name, swarm); fault != nil {
+			return to, fault
 		}
 	}
-	return names, nil
+	return to, nil
 }
 
 // answers finds the request that a response to an agent answers: the

@@ -18,6 +18,8 @@ type step struct {
 	live *live
 	// left counts the rows that can still make the task progress.
 	left int
+	// letters counts those that are to be delivered.
+	letters int
 	// ended is set when the step ends the task; kill says that the turns
 	// that run must stop.
 	ended, kill bool
@@ -33,10 +35,9 @@ type step struct {
 
 // begin starts a step. The caller holds t.commit and t.mu.
 func (t *live) begin(now time.Time) *step {
-	s := &step{def: t.def, now: now, live: t, left: t.pending()}
+	s := &step{def: t.def, now: now, live: t, left: t.pending(), letters: len(t.letters)}
 	s.Task = t.rec.clone()
 	s.Task.Updated = now
-	s.Task.Usage = s.Task.Usage.Add(t.spent)
 	if s.Task.History == nil {
 		s.Task.History = map[string]int64{}
 	}
@@ -47,6 +48,7 @@ func (t *live) begin(now time.Time) *step {
 func (s *step) consume(row Row) {
 	s.Consume = append(s.Consume, row.N)
 	s.dropBreakpoint(row.N)
+	delete(s.Task.Metered, row.N)
 	s.handle(row.N)
 	s.left--
 }
@@ -54,6 +56,7 @@ func (s *step) consume(row Row) {
 // void takes a row off the queue, or out of the stash, that no turn has.
 func (s *step) void(row Row) {
 	s.Consume = append(s.Consume, row.N)
+	delete(s.Task.Metered, row.N)
 	s.unread = append(s.unread, row.N)
 }
 
@@ -129,7 +132,7 @@ func (s *step) rememberMessage(agent string, turn int64, m mail.Message) {
 // settle applies the stall rule: a running task without a row that could make
 // it progress ends in this very step.
 func (s *step) settle() {
-	if s.Task.State != StateRunning || s.left > 0 {
+	if s.Task.State != StateRunning || s.left > 0 || s.letters > 0 || s.Task.waitsAbroad() {
 		return
 	}
 	if s.Task.Grace {
@@ -143,7 +146,7 @@ func (s *step) settle() {
 // apply makes a durable step visible in memory. The caller holds t.commit and
 // t.mu.
 func (t *live) apply(s *step) {
-	t.exists, t.rec, t.spent = true, s.Task, Usage{}
+	t.exists, t.rec = true, s.Task
 	t.drop(s.unread)
 	switch {
 	case s.Stash:
@@ -155,6 +158,7 @@ func (t *live) apply(s *step) {
 	for _, row := range s.Insert {
 		t.enqueue(row)
 	}
+	t.applyLetters(s.Step)
 	t.preempt(s.Insert)
 	for _, e := range s.History {
 		t.extend(e)

@@ -31,7 +31,13 @@ type Task struct {
 	Key          TaskKey  `json:"key"`
 	Owner        string   `json:"owner"`
 	Contributors []string `json:"contributors"`
-	Entrypoint   string   `json:"entrypoint"`
+	// Caller is the swarm that has handed the task in, and Hops the number of
+	// swarms between this one and its owner's; empty for a task of one's own.
+	Caller string `json:"caller,omitempty"`
+	Hops   int    `json:"hops,omitempty"`
+	// Peers are the other swarms that have to do with the task.
+	Peers      []TaskPeer `json:"peers,omitempty"`
+	Entrypoint string     `json:"entrypoint"`
 	// Definition is the digest of the definition that the task goes by until it
 	// ends; empty for one that has none.
 	Definition string    `json:"definition,omitempty"`
@@ -48,9 +54,11 @@ type Task struct {
 	Steps int `json:"steps"`
 	// Grace is set while the entrypoint has its one turn after the limit.
 	Grace bool `json:"grace,omitempty"`
-	// Rows is the highest row number given, Cursor the highest event.
-	Rows   int64 `json:"rows"`
-	Cursor int64 `json:"cursor"`
+	// Rows is the highest row number given, Cursor the highest event, Letters the
+	// highest number of a letter.
+	Rows    int64 `json:"rows"`
+	Cursor  int64 `json:"cursor"`
+	Letters int64 `json:"letters,omitempty"`
 	// Nonce makes turn ids unguessable and the same on every attempt.
 	Nonce []byte `json:"nonce"`
 	// History counts the entries of each agent's history.
@@ -58,13 +66,16 @@ type Task struct {
 	// Requests are agents' requests that have no response yet.
 	Requests []OpenRequest `json:"requests,omitempty"`
 	Usage    Usage         `json:"usage"`
+	// Metered is what Usage has of turns that are not over, by their rows.
+	Metered map[int64]Usage `json:"metered,omitempty"`
 	// Breakpoints are the suspended turns.
 	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
 }
 
-// OpenRequest is a request one local agent made of another.
+// OpenRequest is a request that one agent made of another. One of them may be
+// another swarm's, and has its swarm's name.
 type OpenRequest struct {
 	ID   string `json:"id"`
 	From string `json:"from"`
@@ -77,34 +88,20 @@ type Finish struct {
 	Subject string `json:"subject"`
 }
 
-// Usage is what turns have cost, also those that were discarded.
-type Usage struct {
-	Turns     int64         `json:"turns"`
-	Fuel      uint64        `json:"fuel"`
-	CPU       time.Duration `json:"cpu"`
-	HostCalls int64         `json:"host_calls"`
-	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
-	Fetches    int64 `json:"fetches,omitempty"`
-	FetchBytes int64 `json:"fetch_bytes,omitempty"`
-}
-
-// Add returns the sum of two usages.
-func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Turns + v.Turns, u.Fuel + v.Fuel, u.CPU + v.CPU, u.HostCalls + v.HostCalls, u.Fetches + v.Fetches, u.FetchBytes + v.FetchBytes}
-}
-
 // clone returns a copy that shares nothing a step may change.
 func (t Task) clone() Task {
 	t.Contributors = slices.Clone(t.Contributors)
 	t.History = maps.Clone(t.History)
 	t.Requests = slices.Clone(t.Requests)
+	t.Peers = slices.Clone(t.Peers)
 	t.Breakpoints = slices.Clone(t.Breakpoints)
+	t.Metered = maps.Clone(t.Metered)
 	return t
 }
 
 // Origin is where a message came from.
 type Origin struct {
-	// Door is "rest", "agent" or "system".
+	// Door is "rest", "agent", "system" or "peer".
 	Door string `json:"door"`
 	// Realm and Principal name who handed it in, empty for agents.
 	Realm     string `json:"realm,omitempty"`

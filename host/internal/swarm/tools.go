@@ -73,6 +73,9 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 		e.call.Args = json.RawMessage(`{}`)
 	}
 	size := len(e.call.Args) + len(e.complaint)
+	for _, l := range e.letters {
+		size += len(l.Message.Payload.Body)
+	}
 	if e.message != nil {
 		size += len(e.message.Payload.Body) * len(e.recipients)
 	}
@@ -91,6 +94,9 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 	t.staged = append(t.staged, e)
 	t.over = e.ends
 	rsp := abi.MailResponse{Text: e.result.Text}
+	if len(e.letters) > 0 {
+		rsp.ID = e.letters[0].ID
+	}
 	if e.message != nil {
 		rsp.ID = e.message.ID
 	}
@@ -146,7 +152,7 @@ func (t *Turn) lodge(e *effect, fault *abi.Error) {
 // complaintSubject is the subject under which the reason of a refusal comes.
 func complaintSubject(reason string) string {
 	switch reason {
-	case "comm_targets":
+	case "comm_targets", "interswarm":
 		return mail.SubjectInvalidRecipient
 	case "user":
 		return mail.SubjectImproperResponseToUser
@@ -208,12 +214,12 @@ func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
 func (t *Turn) moreToCome() bool {
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	if t.rowsLeft() > 1 {
+	if t.rowsLeft() > 1 || len(t.task.letters) > 0 || slices.ContainsFunc(t.task.rec.Requests, t.opensAbroad) {
 		return true
 	}
 	// In the grace turn what is sent goes to the stash.
 	return !t.task.rec.Grace && (len(t.timers) > 0 || slices.ContainsFunc(t.staged, func(e effect) bool {
-		return len(e.recipients) > 0 || e.complaint != ""
+		return len(e.recipients) > 0 || len(e.letters) > 0 || e.complaint != ""
 	}))
 }
 

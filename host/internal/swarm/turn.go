@@ -43,6 +43,8 @@ type Turn struct {
 	bytes   int
 	// over names the tool that ended the turn's mail calls.
 	over string
+	// refusedActions counts those that are staged.
+	refusedActions int
 	// ignored says that the incoming broadcast leaves no trace.
 	ignored bool
 	emitted emitted

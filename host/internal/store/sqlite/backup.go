@@ -106,6 +106,10 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	// A name that was mistyped must not leave a directory behind.
+	if _, err := os.Stat(backup); err != nil {
+		return err
+	}
 	if err := prepareDir(dir); err != nil {
 		return err
 	}

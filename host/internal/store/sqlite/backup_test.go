@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,7 +88,13 @@ func TestRestoreRefuses(t *testing.T) {
 		return path
 	}
 	fresh := func() string { return filepath.Join(t.TempDir(), "d") }
-	wantRestoreError(t, filepath.Join(t.TempDir(), "none"), fresh(), "no such file")
+	nowhere := fresh()
+	if err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), nowhere); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Restore() of nothing = %v", err)
+	}
+	if _, err := os.Lstat(nowhere); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory is made for a backup that is not there: %v", err)
+	}
 	wantRestoreError(t, spoiled("empty", func([]byte) []byte { return nil }), fresh(), "it is empty")
 	wantRestoreError(t, spoiled("text", func([]byte) []byte { return []byte(strings.Repeat("no database ", 500)) }), fresh(), "no database")
 	wantRestoreError(t, spoiled("cut", func(b []byte) []byte { return b[:len(b)-4096] }), fresh(), "damaged")

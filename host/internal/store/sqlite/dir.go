@@ -45,14 +45,31 @@ func makeDir(dir string) error {
 	case err == nil:
 		return syncDir(filepath.Dir(dir))
 	case errors.Is(err, fs.ErrExist):
-		return nil // prepareDir sees what it is
-	case errors.Is(err, fs.ErrNotExist):
-		if err := makeDir(filepath.Dir(dir)); err != nil {
-			return err
-		}
-		return makeDir(dir)
+		return leads(dir) // prepareDir sees what it is
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
-	return err
+	parent := filepath.Dir(dir)
+	if _, there := os.Stat(parent); there == nil {
+		return err // some file systems, such as /proc, take no directories
+	}
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	return makeDir(dir)
+}
+
+// leads refuses a symbolic link to what is not there: no directory can be made
+// in it, nor of its name.
+func leads(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	to, err := os.Readlink(dir)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is a link to %s, which is not there: make that directory, or choose another data directory", dir, to)
 }
 
 // create makes a file that only its owner can read, unless it exists. The

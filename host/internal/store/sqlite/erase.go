@@ -13,6 +13,9 @@ func (s *Store) Erase(ctx context.Context, tenant string) error {
 	s.gate.Lock() // waits for the writes that are on their way
 	s.erasing[tenant] = true
 	s.gate.Unlock()
+	if s.onErase != nil {
+		s.onErase(tenant)
+	}
 	c := chore{choreErase, tenant}
 	err := s.writer.do(ctx, note{c})
 	if err == nil {
@@ -23,6 +26,12 @@ func (s *Store) Erase(ctx context.Context, tenant string) error {
 	}
 	return nil
 }
+
+// OnErase names who is told that a tenant is being erased, once nothing is
+// written for it any more and before anything of it is removed. It is called
+// before the first erasure. Erasures that an earlier host left undone are not
+// told.
+func (s *Store) OnErase(f func(tenant string)) { s.onErase = f }
 
 func (s *Store) erase(ctx context.Context, tenant string) error {
 	if s.codec.ring != nil {
@@ -46,6 +55,12 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 			return err
 		}
 		done = e.done
+	}
+	if err := s.blank(ctx); err != nil {
+		return err
+	}
+	if err := s.writer.do(ctx, vanishing(tenant)); err != nil {
+		return err
 	}
 	// The log still has the pages as they were.
 	s.writer.wal.empty.Store(true)
@@ -80,8 +95,7 @@ func (d *doomTenant) apply(ctx context.Context, t *tables) (steps int, err error
 	return 0, err
 }
 
-// emptying removes what a tenant has besides tasks, and in the end its names
-// and the chore.
+// emptying removes what a tenant has in its instances besides tasks.
 type emptying struct {
 	tenant string
 	done   bool
@@ -98,7 +112,7 @@ func (e *emptying) slice(ctx context.Context, t *tables) error {
 	for e.done = false; d.left > 0; {
 		err := t.reaping.instance.QueryRowContext(ctx, []byte(e.tenant)).Scan(&d.iid)
 		if e.done = errors.Is(err, sql.ErrNoRows); e.done {
-			return e.last(ctx, t)
+			return nil
 		}
 		if err == nil {
 			err = d.instance(ctx)
@@ -129,8 +143,17 @@ func (d *deletion) instance(ctx context.Context) error {
 	return err
 }
 
-func (e *emptying) last(ctx context.Context, t *tables) error {
-	tenant := []byte(e.tenant)
+// vanishing removes the names of a tenant without instances, and the chore.
+type vanishing string
+
+func (vanishing) bytes() int { return purgeSlice }
+
+func (v vanishing) apply(ctx context.Context, t *tables) (steps int, err error) {
+	return 0, t.securely(ctx, v.whole)
+}
+
+func (v vanishing) whole(ctx context.Context, t *tables) error {
+	tenant := []byte(v)
 	_, err := t.reaping.dropTenant.ExecContext(ctx, tenant)
 	if err == nil {
 		_, err = t.issued.dropTenant.ExecContext(ctx, tenant)
@@ -147,7 +170,7 @@ func (e *emptying) last(ctx context.Context, t *tables) error {
 	if err == nil {
 		_, err = t.reaping.dropChore.ExecContext(ctx, choreReseal, tenant)
 	}
-	t.tally.drop(e.tenant)
+	t.tally.drop(string(v))
 	clear(t.keys)
 	return err
 }

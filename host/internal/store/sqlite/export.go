@@ -51,6 +51,7 @@ var kinds = map[string]string{
 	inTasks: "task", inQueue: "row", inEvents: "event", inHistory: "history", inStates: "state",
 	inHeaders: "turn", inInputs: "turn_input", inEnds: "turn_end", inJournal: "turn_entries",
 	inSubmissions: "submission", inDefinitions: "definition", inLoaded: "loaded_definition",
+	inOutbox: "letter",
 }
 
 // Export implements [swarm.Store]. A line of kind tenant opens the export and

@@ -1,11 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"io"
+	"slices"
 
+	"skep/host/internal/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -15,10 +18,27 @@ type Holding struct {
 	swarm.Footprint
 }
 
-// Tenants lists who keeps anything, by name.
+// holdings lists all tenants that a row names. What the host itself keeps is of
+// no tenant.
+const holdings = `SELECT tenant, bytes, tasks FROM tenants
+	UNION ALL SELECT tenant, 0, 0 FROM (
+		SELECT tenant FROM instances UNION SELECT tenant FROM tokens UNION SELECT tenant FROM definitions
+		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys
+	) WHERE tenant <> x'' AND tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`
+
+// Tenants lists who keeps anything, by name. A name, a token or a key is enough.
 func (s *Store) Tenants(ctx context.Context) ([]Holding, error) {
-	rows, err := s.readers.db.QueryContext(ctx, `SELECT tenant, bytes, tasks FROM tenants
-		UNION ALL SELECT DISTINCT tenant, 0, 0 FROM tokens WHERE tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`)
+	list, err := s.named(ctx)
+	if err == nil {
+		list = append(list, s.sealing(list)...)
+		slices.SortFunc(list, func(a, b Holding) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	}
+	return list, err
+}
+
+// named lists the tenants that are in the database, by name.
+func (s *Store) named(ctx context.Context) ([]Holding, error) {
+	rows, err := s.readers.db.QueryContext(ctx, holdings)
 	list, err := collect(rows, err, func(rows *sql.Rows) (h Holding, err error) {
 		var tenant []byte
 		err = rows.Scan(&tenant, &h.Bytes, &h.Tasks)
@@ -29,6 +49,34 @@ func (s *Store) Tenants(ctx context.Context) ([]Holding, error) {
 		return nil, fmt.Errorf("list tenants: %w", explain(err))
 	}
 	return list, nil
+}
+
+// sealing lists the tenants beside those that are known of which there are keys.
+func (s *Store) sealing(known []Holding) (more []Holding) {
+	if s.codec.ring == nil {
+		return nil
+	}
+	seen := map[string]bool{"": true}
+	for _, h := range known {
+		seen[h.Tenant] = true
+	}
+	for _, e := range s.codec.ring.Entries() {
+		if e.State != keyring.Destroyed && !seen[e.Tenant] {
+			seen[e.Tenant] = true
+			more = append(more, Holding{Tenant: e.Tenant})
+		}
+	}
+	return more
+}
+
+// Keeps implements [swarm.Store].
+func (s *Store) Keeps(ctx context.Context, tenant string) (bool, error) {
+	list, err := s.Tenants(ctx)
+	return holds(list, tenant), err
+}
+
+func holds(list []Holding, tenant string) bool {
+	return slices.ContainsFunc(list, func(h Holding) bool { return h.Tenant == tenant })
 }
 
 // headers finds the headers of records in the order of their ids. Tasks that
@@ -86,8 +134,15 @@ func (s *Store) headers(ctx context.Context, visit func(key swarm.TaskKey, turn 
 	}
 }
 
-// Tenants is [Store.Tenants].
-func (r *Reader) Tenants(ctx context.Context) ([]Holding, error) { return r.store.Tenants(ctx) }
+// Tenants is [Store.Tenants] without those of whom there are only keys: the
+// keyring is seen as it was when the reader was opened.
+func (r *Reader) Tenants(ctx context.Context) ([]Holding, error) { return r.store.named(ctx) }
+
+// Keeps reports whether the database names a tenant.
+func (r *Reader) Keeps(ctx context.Context, tenant string) (bool, error) {
+	list, err := r.Tenants(ctx)
+	return holds(list, tenant), err
+}
 
 // Export is [Store.Export].
 func (r *Reader) Export(ctx context.Context, tenant string, out io.Writer) error {

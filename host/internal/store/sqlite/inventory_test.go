@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"skep/host/internal/auth"
 	"skep/host/internal/keyring"
 	"skep/host/internal/swarm"
 )
@@ -96,5 +98,84 @@ func wantTenants(t *testing.T, r *Reader, want ...string) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tenants (-want +got):\n%s", diff)
+	}
+}
+
+// A name, a token or a key is enough to be erased for, and gone afterwards.
+func TestKeeps(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(t *testing.T, s *Store){
+		"a token": func(t *testing.T, s *Store) {
+			mustDo(t, s.AddToken(t.Context(), auth.Issued{ID: "1", Principal: auth.Principal{Tenant: "acme", Role: auth.User, ID: "u"}, Created: testTime}))
+		},
+		"names and keys": func(t *testing.T, s *Store) {
+			plant(t, s, "acme", "t1", planted)
+			exec(t, behindFile(t, s.path), "DELETE FROM tasks; DELETE FROM submissions; DELETE FROM tenants")
+		},
+		"a submission": func(t *testing.T, s *Store) {
+			plant(t, s, "acme", "t1", planted)
+			exec(t, behindFile(t, s.path), "DELETE FROM tasks; DELETE FROM tenants; DELETE FROM keys")
+		},
+		"a key in the keyring": func(t *testing.T, s *Store) {
+			_, err := s.codec.ring.Sealer("acme")
+			mustDo(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := openSealed(t, dir, &keyring.Options{})
+			wantKeeps(t, s, false)
+			leave(t, s)
+			wantKeeps(t, s, true)
+			mustDo(t, s.Erase(t.Context(), "acme"))
+			wantKeeps(t, s, false)
+		})
+	}
+}
+
+func wantKeeps(t *testing.T, s *Store, want bool) {
+	t.Helper()
+	if kept, err := s.Keeps(t.Context(), "acme"); kept != want || err != nil {
+		t.Errorf("Keeps() = %v, %v, want %v", kept, err, want)
+	}
+}
+
+// The tokens of a tenant whose erasure was cut short open nothing any more, from
+// the moment that the next host opens the store.
+func TestErasingTenantHasNoTokens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openSealed(t, dir, &keyring.Options{})
+	for i, tenant := range []string{"acme", "globex"} {
+		mustDo(t, s.AddToken(t.Context(), auth.Issued{
+			ID: tenant, SHA256: [32]byte{byte(i)}, Principal: auth.Principal{Tenant: tenant, Role: auth.User, ID: "u"}, Created: testTime,
+		}))
+	}
+	mustDo(t, s.writer.do(t.Context(), note{chore{choreErase, "acme"}}))
+	list, err := s.Tokens(t.Context())
+	if err != nil || len(list) != 1 || list[0].Tenant != "globex" {
+		t.Errorf("Tokens() = %v, %v", list, err)
+	}
+}
+
+// Whoever holds something of a tenant in memory hears of its erasure while
+// everything is still there, and when nothing can come to it any more.
+func TestOnErase(t *testing.T) {
+	t.Parallel()
+	s := openSealed(t, t.TempDir(), &keyring.Options{})
+	plant(t, s, "acme", "t1", planted)
+	var told []string
+	s.OnErase(func(tenant string) {
+		kept, err := s.Keeps(t.Context(), tenant)
+		told = append(told, fmt.Sprint(tenant, kept, err))
+		err = s.AddToken(t.Context(), auth.Issued{ID: "1", Principal: auth.Principal{Tenant: tenant}})
+		if !errors.Is(err, swarm.ErrErasing) {
+			t.Errorf("AddToken() = %v", err)
+		}
+	})
+	mustDo(t, s.Erase(t.Context(), "acme"))
+	if diff := cmp.Diff([]string{"acmetrue <nil>"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

@@ -65,6 +65,23 @@ func TestOpenRefusesNoDirectory(t *testing.T) {
 	refused(t, filepath.Join(file, "sub", "dir"), "not a directory")
 }
 
+// Neither a link to nowhere nor a file system that takes no directories is tried
+// again and again.
+func TestOpenRefusesNowhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "gone"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{link, filepath.Join(link, "x"), filepath.Join(link, "x", "y")} {
+		refused(t, data, link+" is a link to "+filepath.Join(dir, "gone")+", which is not there")
+	}
+	refused(t, "/proc/nope", "mkdir /proc/nope")
+	refused(t, "/proc/nope/x", "mkdir /proc/nope")
+	openTest(t, dir+"/a/b/../c")
+}
+
 func TestOpenRefusesSecondHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

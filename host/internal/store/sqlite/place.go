@@ -21,6 +21,7 @@ const (
 	inSubmissions = "submissions"
 	inDefinitions = "definitions"
 	inLoaded      = "loaded"
+	inOutbox      = "outbox"
 	inKV          = "kv/"
 )
 

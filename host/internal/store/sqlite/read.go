@@ -33,6 +33,7 @@ type stored struct {
 	rows   []row
 	states []agentState
 	posts  []swarm.Pending
+	outbox []entry
 }
 
 // load reads the parts of a snapshot in one transaction, which makes them
@@ -56,7 +57,11 @@ func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err e
 		return st, err
 	}
 	rows, err = tx.StmtContext(ctx, r.posts).QueryContext(ctx, iid, []byte(key.Task))
-	st.posts, err = collect(rows, err, scanPending)
+	if st.posts, err = collect(rows, err, scanPending); err != nil {
+		return st, err
+	}
+	rows, err = tx.StmtContext(ctx, r.letters).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
+	st.outbox, err = collect(rows, err, scanEntry)
 	return st, err
 }
 
@@ -88,6 +93,9 @@ func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
 	if snap.Rows, err = decodeAll(st.rows, nil, o.readRow); err != nil {
 		return swarm.Snapshot{}, err
 	}
+	if snap.Letters, err = decodeAll(st.outbox, nil, o.readLetter); err != nil {
+		return swarm.Snapshot{}, err
+	}
 	snap.States = make(map[string]json.RawMessage, len(st.states))
 	for _, as := range st.states {
 		if snap.States[as.agent], err = o.open(as.body, spot{inStates, as.agent, 0}); err != nil {
@@ -99,19 +107,19 @@ func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
 
 // Claim implements [swarm.Store]. The directory's lock makes every task ours,
 // so nothing needs to be written.
-func (s *Store) Claim(ctx context.Context) ([]swarm.TaskKey, error) {
+func (s *Store) Claim(ctx context.Context) ([]swarm.Claimed, error) {
 	rows, err := s.readers.claim.QueryContext(ctx)
-	keys, err := collect(rows, err, func(rows *sql.Rows) (k swarm.TaskKey, err error) {
+	found, err := collect(rows, err, func(rows *sql.Rows) (c swarm.Claimed, err error) {
 		var tenant, name, instance, task []byte
-		err = rows.Scan(&tenant, &name, &instance, &task)
-		k.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
-		k.Task = string(task)
-		return k, err
+		err = rows.Scan(&tenant, &name, &instance, &task, &c.Waiting)
+		c.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
+		c.Task = string(task)
+		return c, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim running tasks: %w", explain(err))
 	}
-	return keys, nil
+	return found, nil
 }
 
 // Tasks implements [swarm.Store].

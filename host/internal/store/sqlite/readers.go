@@ -23,6 +23,8 @@ type readers struct {
 	turn, turns, journal         *sql.Stmt
 	value, values, space         *sql.Stmt
 	footprint, ended             *sql.Stmt
+	letters, outboxes            *sql.Stmt
+	deadLetters, deadOne         *sql.Stmt
 }
 
 // Parts that queries share. CROSS JOIN keeps the planner to this order, in
@@ -46,7 +48,8 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
 		&r.posts: `SELECT row, door, key FROM submissions INDEXED BY submissions_open
 			WHERE iid = ? AND task = ? AND answer = 0 ORDER BY cursor`,
-		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task
+		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task,
+				(SELECT count(*) FROM queue q WHERE q.id > t.tid << 31 AND q.id < (t.tid + 1) << 31 AND q.stash = 0)
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,
 		&r.tasks: "SELECT t.task, t.body" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
@@ -70,7 +73,18 @@ func (r *readers) texts() map[**sql.Stmt]string {
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
 		&r.footprint: "SELECT bytes, tasks, day, made FROM tenants WHERE tenant = ?",
+		&r.letters:   "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
+		// Tasks that are on their way out have no instance any more.
+		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting
+			CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead = 0 ORDER BY o.id`,
+		&r.deadLetters: fromDead("outbox_dead") + " AND i.tenant = ? AND o.id < ? ORDER BY o.id DESC LIMIT ?",
+		&r.deadOne:     fromDead("outbox_named") + " AND o.letter = ? AND i.tenant = ? ORDER BY o.id LIMIT 1",
 	}
+}
+
+func fromDead(index string) string {
+	return `SELECT i.tenant, i.swarm, i.instance, t.task, o.id, o.body FROM outbox o INDEXED BY ` + index + `
+		CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead <> 0`
 }
 
 func openReaders(ctx context.Context, path string) (*readers, error) {

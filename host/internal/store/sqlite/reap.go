@@ -14,6 +14,7 @@ type reaping struct {
 	doom, doomTenant                 *sql.Stmt
 	next, tenantOf                   *sql.Stmt
 	rows, events, history, values    *sql.Stmt
+	letters                          *sql.Stmt
 	agent, dropAgent                 *sql.Stmt
 	turns, oldTurns, dropTurn, lines *sql.Stmt
 	space, anySpace, dropSpace       *sql.Stmt
@@ -42,6 +43,7 @@ func (r *reaping) texts() map[**sql.Stmt]string {
 		&r.events:    slice("events"),
 		&r.history:   slice("history"),
 		&r.lines:     slice("journal"),
+		&r.letters:   slice("outbox"),
 		&r.agent:     "SELECT aid FROM agents WHERE tid = ? LIMIT 1",
 		&r.dropAgent: "DELETE FROM agents WHERE aid = ? RETURNING coalesce(length(state), 0)",
 		&r.turns:     turns + " LIMIT ?",
@@ -145,6 +147,7 @@ func (d *deletion) task(ctx context.Context) error {
 	for _, part := range []func() error{
 		func() error { return d.span(ctx, d.reaping.rows, lo, hi) },
 		func() error { return d.span(ctx, d.reaping.events, lo, hi) },
+		func() error { return d.span(ctx, d.reaping.letters, lo, hi) },
 		func() error { return d.agents(ctx) },
 		func() error { return d.turns(ctx, d.reaping.turns, lo, hi) },
 		func() error { return d.spaces(ctx, d.reaping.space, d.iid, d.tid) },

@@ -182,6 +182,18 @@ var migrations = []string{
 		body    BLOB NOT NULL,
 		PRIMARY KEY (tenant, swarm)
 	) STRICT, WITHOUT ROWID;`,
+
+	// Letters that are dead stay with their task, out of the way of the others.
+	`CREATE TABLE outbox (
+		id     INTEGER PRIMARY KEY, -- tid, n
+		letter BLOB NOT NULL,
+		peer   BLOB NOT NULL,
+		dead   INTEGER NOT NULL,
+		body   BLOB NOT NULL
+	) STRICT;
+	CREATE INDEX outbox_waiting ON outbox (id, peer) WHERE dead = 0;
+	CREATE INDEX outbox_dead ON outbox (id) WHERE dead <> 0;
+	CREATE INDEX outbox_named ON outbox (letter) WHERE dead <> 0;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

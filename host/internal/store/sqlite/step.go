@@ -27,6 +27,8 @@ type step struct {
 	answers        []swarm.Answered
 	record         *record // nil for none
 	kv             []kvChange
+	letters        []letter
+	sent           []int64
 	size           int
 
 	// post is recorded with the step, if there is one.
@@ -138,7 +140,7 @@ func (c closer) encodeStep(st swarm.Step) (*step, error) {
 	if e.body, err = e.seal(inTasks, "", 0, st.Task); err != nil {
 		return nil, err
 	}
-	return e, errors.Join(e.encodeQueue(st), e.encodeEvents(st), e.encodeAgents(st), e.encodeRecord(st), e.encodeKV(st))
+	return e, errors.Join(e.encodeQueue(st), e.encodeEvents(st), e.encodeAgents(st), e.encodeRecord(st), e.encodeKV(st), e.encodeLetters(st))
 }
 
 // seal makes the body of v at a spot of the step's task.

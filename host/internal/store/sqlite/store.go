@@ -47,6 +47,8 @@ type Store struct {
 	gate sync.RWMutex
 	// erasing holds the tenants that nothing is written for.
 	erasing map[string]bool
+	// onErase may be nil.
+	onErase func(tenant string)
 }
 
 // Open takes the data directory dir into use, making it if it is missing, and

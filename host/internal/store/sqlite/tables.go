@@ -47,6 +47,8 @@ type tables struct {
 	reaping                                reaping
 	issued                                 issued
 	defined                                defined
+	posting                                posting
+	blank                                  blankers
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
@@ -125,7 +127,9 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 }
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
-	return []map[**sql.Stmt]string{t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts()}
+	return []map[**sql.Stmt]string{
+		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(),
+	}
 }
 
 // forget drops what may have been undone.

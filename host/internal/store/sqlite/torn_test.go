@@ -91,12 +91,12 @@ func wholeTurns(t *testing.T, s *Store) (turns map[string]int64, total int64) {
 	}
 	turns = make(map[string]int64)
 	for _, key := range keys {
-		snap, err := s.Load(t.Context(), key)
+		snap, err := s.Load(t.Context(), key.TaskKey)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := snap.Task.Cursor
-		events, err := s.Events(t.Context(), key, 0, int(at)+1)
+		events, err := s.Events(t.Context(), key.TaskKey, 0, int(at)+1)
 		if n := int64(len(events)); n != at || n > 0 && events[n-1].Seq != n || err != nil {
 			t.Errorf("task %s is at %d with %d events, %v", key.Task, at, n, err)
 		}

@@ -20,16 +20,17 @@ const (
 // wal keeps the write-ahead log bounded under load without end.
 type wal struct {
 	path string
-	// next is the size at which something must be done.
+	// next is the size at which readers are waited for.
 	next int64
 	// empty asks for a log without anything in it, after the next group.
 	empty atomic.Bool
 }
 
 // trim makes readers leave the log, which each does within one short query, and
-// waits for them the longer the larger the log is. If one stays nevertheless,
-// the log grows by trimAgain before trim tries again. Errors are nobody's
-// concern here: a disk that fails also fails the next commit.
+// waits for them the longer the larger the log is. If one stays nevertheless, the
+// log grows by trimAgain before trim waits again; until then it tries without
+// waiting after each group. Errors are nobody's concern here: a disk that fails
+// also fails the next commit.
 func (l *wal) trim(ctx context.Context, c *sql.Conn) {
 	if l.empty.Swap(false) {
 		_, _ = c.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -39,12 +40,13 @@ func (l *wal) trim(ctx context.Context, c *sql.Conn) {
 		l.next = trimBytes
 		return
 	}
-	if info.Size() < l.next {
-		return
+	wait := int64(0)
+	if info.Size() >= l.next {
+		wait = trimWaitMS * info.Size() / trimBytes
+		l.next = info.Size() + trimAgain
 	}
-	l.next = info.Size() + trimAgain
 	for _, pragma := range []string{
-		fmt.Sprintf("busy_timeout = %d", trimWaitMS*info.Size()/trimBytes),
+		fmt.Sprintf("busy_timeout = %d", wait),
 		"wal_checkpoint(RESTART)",
 		fmt.Sprintf("busy_timeout = %d", busyMS),
 	} {

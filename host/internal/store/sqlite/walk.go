@@ -49,6 +49,7 @@ const (
 	swapValue   = "UPDATE kv SET value = ? WHERE sid = ? AND name = ? AND value = ?"
 	swapDefined = "UPDATE definitions SET body = ? WHERE tenant = ? AND swarm = ? AND digest = ? AND body = ?"
 	swapLoaded  = "UPDATE loaded SET body = ? WHERE tenant = ? AND swarm = ? AND body = ?"
+	swapLetter  = "UPDATE outbox SET body = ? WHERE id = ? AND body = ?"
 	swapDigest  = "UPDATE submissions SET digest = ? WHERE iid = ? AND door = ? AND key = ? AND digest = ?"
 )
 
@@ -65,6 +66,7 @@ type walkStmts struct {
 	queue, events, history     *sql.Stmt
 	agents, turns, journal     *sql.Stmt
 	spaces, taskSpaces, values *sql.Stmt
+	letters                    *sql.Stmt
 }
 
 func (w *walkStmts) texts() map[**sql.Stmt]string {
@@ -81,6 +83,7 @@ func (w *walkStmts) texts() map[**sql.Stmt]string {
 		&w.events:     span("id, 0, body", "events"),
 		&w.history:    span("id, 0, body", "history"),
 		&w.journal:    span("id, 0, body", "journal"),
+		&w.letters:    span("id, dead, body", "outbox"),
 		&w.turns:      span("id, jid, header, input, finish", "turns"),
 		&w.agents:     "SELECT aid, agent, state FROM agents WHERE tid = ? AND agent > ? ORDER BY agent LIMIT ?",
 		&w.taskSpaces: "SELECT sid, kind, agent FROM spaces WHERE iid = ? AND kind = 'task' AND tid = ? AND agent > ? ORDER BY agent LIMIT ?",

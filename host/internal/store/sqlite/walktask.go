@@ -20,6 +20,9 @@ func (w *walk) task(ctx context.Context, iid, tid int64, key swarm.TaskKey) erro
 	if err := w.span(ctx, w.stmts.events, tid, plain(inEvents, swapEvents)); err != nil {
 		return err
 	}
+	if err := w.span(ctx, w.stmts.letters, tid, plain(inOutbox, swapLetter)); err != nil {
+		return err
+	}
 	if err := w.agents(ctx, tid, key); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ var readCases = map[string]func(*testing.T, Engine){
 	"large entries end a page": readLarge,
 	"secret is made once":      readSecret,
 	"claim lists what runs":    readClaim,
+	"claim counts rows":        readClaimRows,
 	"gaps do not stop a page":  readGaps,
 }
 
@@ -141,14 +142,28 @@ func readClaim(t *testing.T, s Engine) {
 
 func wantClaim(t *testing.T, s Engine, want []swarm.TaskKey) {
 	t.Helper()
-	got, err := s.Claim(t.Context())
+	got := map[swarm.TaskKey]bool{}
+	for key := range mustClaim(t, s) {
+		got[key] = true
+	}
+	same(t, "claimed tasks", got, set(want))
+}
+
+// mustClaim returns what runs, with how many rows each has in its queue.
+func mustClaim(t *testing.T, s Engine) map[swarm.TaskKey]int {
+	t.Helper()
+	found, err := s.Claim(t.Context())
 	if err != nil {
 		t.Fatalf("Claim() = %v", err)
 	}
-	same(t, "claimed tasks", set(got), set(want))
-	if len(got) != len(want) {
-		t.Errorf("Claim() lists %d tasks, want %d", len(got), len(want))
+	waiting := make(map[swarm.TaskKey]int, len(found))
+	for _, c := range found {
+		if _, twice := waiting[c.TaskKey]; twice {
+			t.Errorf("Claim() lists %q twice", c.Task)
+		}
+		waiting[c.TaskKey] = c.Waiting
 	}
+	return waiting
 }
 
 func set[K comparable](keys []K) map[K]bool {
@@ -157,6 +172,26 @@ func set[K comparable](keys []K) map[K]bool {
 		m[k] = true
 	}
 	return m
+}
+
+// readClaimRows wants a claim to count what is in the queue, and not what is in the
+// stash or in the queue of another task.
+func readClaimRows(t *testing.T, s Engine) {
+	for i, rows := range []int{3, 0, 2} {
+		st := newStory(alice, name(i))
+		step := st.step()
+		for n := range rows {
+			step.Insert = append(step.Insert, st.row("a", name(n)))
+		}
+		if rows > 0 {
+			aside := st.row("a", "aside")
+			aside.Stash = true
+			step.Insert = append(step.Insert, aside)
+		}
+		mustCommit(t, s, step)
+	}
+	key := func(i int) swarm.TaskKey { return swarm.TaskKey{InstanceKey: alice, Task: name(i)} }
+	same(t, "rows that wait", mustClaim(t, s), map[swarm.TaskKey]int{key(0): 3, key(1): 0, key(2): 2})
 }
 
 // readLarge wants pages that end early when their entries are large, and no

@@ -32,6 +32,7 @@ var groups = []struct {
 	{"pending", pendingCases},
 	{"commit", commitCases},
 	{"queue", queueCases},
+	{"letter", letterCases},
 	{"read", readCases},
 	{"tail", tailCases},
 	{"list", listCases},

@@ -53,6 +53,7 @@ func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *stor
 	e := end("ok")
 	e.Output = []byte(mark + " output")
 	commitRecord(t, s, st, swarm.Record{N: 1, Entries: []swarm.Entry{call(2, mark+" late answer")}, End: e})
+	commitLetters(t, s, st, nil, letter(1, "depot", mark+" letter"), dead(letter(2, "depot", mark+" dead letter")))
 	commitKV(t, s, st, put(swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", mark+" task value"),
 		put(swarm.KVScope{Kind: swarm.KVAgent, Agent: "a"}, "k", mark+" agent value"),
 		put(swarm.KVScope{Kind: swarm.KVInstance}, "k", mark+" instance value"))
@@ -61,7 +62,7 @@ func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *stor
 
 // marks are what furnish leaves in an export.
 func marks(mark string) (list []string) {
-	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "task value", "agent value", "instance value"} {
+	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value"} {
 		list = append(list, mark+" "+part)
 	}
 	return list
@@ -126,7 +127,7 @@ func exportWhole(t *testing.T, s Engine) {
 	}
 	same(t, "lines", kinds, map[string]int{
 		"task": 3, "row": 2, "event": 1202, "history": 1202, "state": 2, "submission": 2,
-		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6,
+		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4,
 	})
 }
 

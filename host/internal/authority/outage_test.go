@@ -1,0 +1,84 @@
+package authority_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/auth"
+	"skep/host/internal/authority"
+)
+
+// Why an authority does not answer is in the host's log, now and then, and is a
+// warning until it answers.
+func TestOutageIsTold(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	p, clock := newProvider(t), now
+	endpoint := p.URL + "/login"
+	e, err := authority.NewEndpoints(authority.EndpointsOptions{
+		Login: endpoint, TokenInfo: endpoint, Now: func() time.Time { return clock },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	ask := func(status int) error {
+		p.set("", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(status); return true })
+		clock = clock.Add(20 * time.Second)
+		_, err := e.Authenticate(t.Context(), "a-key-of-somebody")
+		return err
+	}
+	for range 5 {
+		var gone *auth.Unavailable
+		if err := ask(http.StatusBadGateway); !errors.As(err, &gone) {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 2 || !strings.Contains(log.String(), "status 502") {
+		t.Errorf("%d warnings in 100 seconds:\n%s", n, &log)
+	}
+	if all := e.Warnings(); len(all) != 1 || !strings.Contains(all[0], "[auth.endpoints] does not answer as it should: POST "+endpoint+": status 502") {
+		t.Errorf("%q", all)
+	}
+	if strings.Contains(log.String(), "a-key-of-somebody") {
+		t.Error("the log has a caller's key")
+	}
+	if err := ask(http.StatusUnauthorized); !errors.Is(err, auth.ErrUnknown) {
+		t.Error(err)
+	}
+	if all := e.Warnings(); len(all) != 0 || !strings.Contains(log.String(), "answers again") {
+		t.Errorf("%q\n%s", all, &log)
+	}
+}
+
+// An issuer that cannot be reached is told as well; a key id that nobody knows is
+// no outage.
+func TestIssuerOutageIsTold(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	p := newProvider(t)
+	j := newJWT(t, func(o *authority.JWTOptions) {
+		o.Keys, o.URL, o.Issuer, o.Now = "", p.URL+"/keys", p.URL, p.now
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	p.set("", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusTeapot); return true })
+	token := p.token(t, "made-up", ring().ed)
+	_, err := j.Authenticate(t.Context(), token)
+	if all := j.Warnings(); len(all) != 1 || !strings.Contains(all[0], "[auth.jwt]") || !strings.Contains(log.String(), "status 418") {
+		t.Errorf("%v: %q\n%s", err, all, &log)
+	}
+	p.set(set(t, jwk("d", "", ring().ed)), nil)
+	p.move(time.Minute)
+	for range 2 {
+		_, err = j.Authenticate(t.Context(), token)
+	}
+	if all := j.Warnings(); len(all) != 0 {
+		t.Errorf("%v: %q", err, all)
+	}
+}

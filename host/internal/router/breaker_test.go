@@ -1,0 +1,39 @@
+package router
+
+import (
+	"testing"
+	"time"
+)
+
+// A peer that does not answer is left alone, then tried by one, and taken up again
+// when it answers.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	now := time.Unix(1e9, 0)
+	for range tripAfter {
+		if wait := b.admit(now); wait != 0 {
+			t.Fatalf("it waits %s before it has tripped", wait)
+		}
+		b.report(false, now)
+	}
+	for _, rest := range []time.Duration{firstRest, 2 * firstRest, 4 * firstRest} {
+		if wait := b.admit(now); wait != rest {
+			t.Errorf("it waits %s, want %s", wait, rest)
+		}
+		now = now.Add(rest)
+		if wait := b.admit(now); wait != 0 {
+			t.Errorf("nobody tries after %s", rest)
+		}
+		if wait := b.admit(now); wait != probeWait {
+			t.Errorf("two try at once: %s", wait)
+		}
+		b.report(false, now)
+	}
+	now = now.Add(lastRest)
+	b.admit(now)
+	b.report(true, now)
+	if wait := b.admit(now); wait != 0 || !b.closed() {
+		t.Errorf("it waits %s after an answer", wait)
+	}
+}
