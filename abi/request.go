@@ -2,6 +2,7 @@ package abi
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -64,6 +65,8 @@ func (o object) set(v reflect.Value, path string, raw json.RawMessage) {
 		part.read(raw, names)
 		v.Set(reflect.New(t))
 		part.fill(v.Elem(), names)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && raw[0] == '[':
+		o.setList(v, path, raw)
 	case t == reflect.TypeFor[map[string]string]() && raw[0] == '{':
 		part := object{path: path + ".", fault: o.fault}
 		part.read(raw, nil)
@@ -81,6 +84,25 @@ func (o object) set(v reflect.Value, path string, raw json.RawMessage) {
 	}
 }
 
+// setList reads a list of objects.
+func (o object) setList(v reflect.Value, path string, raw json.RawMessage) {
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // it is JSON
+	list := reflect.MakeSlice(v.Type(), len(items), len(items))
+	names := memberNames(v.Type().Elem())
+	for i, item := range items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item[0] != '{' {
+			o.failf("%s must be an object, not %s", at, kindOf(item))
+			return
+		}
+		part := object{path: at + ".", fault: o.fault}
+		part.read(item, names)
+		part.fill(list.Index(i), names)
+	}
+	v.Set(list)
+}
+
 // kindWanted names what a value of a type is written as.
 func kindWanted(t reflect.Type) string {
 	switch {
@@ -96,6 +118,10 @@ func kindWanted(t reflect.Type) string {
 		return "a whole number"
 	case reflect.Float64:
 		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
 	}
 	return "an object"
 }

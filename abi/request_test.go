@@ -67,6 +67,16 @@ func TestReadRequestRefuses(t *testing.T) {
 		{&abi.EmitRequest{}, `{"progress":{"fraction":"half"}}`, `progress.fraction must be a number, not a text`},
 		{&abi.EmitRequest{}, `{"progress":{"done":1}}`, `progress.done is no member; the members are text, fraction`},
 		{&abi.EmitRequest{}, `{"progress":1}`, `progress must be an object, not the number 1`},
+		{&abi.ChatRequest{}, `{"messages":{}}`, `messages must be a list, not an object`},
+		{&abi.ChatRequest{}, `{"messages":[{"role":"user","content":"a"},"b"]}`, `messages[1] must be an object, not a text`},
+		{&abi.ChatRequest{}, `{"messages":[null]}`, `messages[0] must be an object, not null`},
+		{&abi.ChatRequest{}, `{"messages":[{"Role":"user"}]}`, `messages[0].Role must be written role`},
+		{&abi.ChatRequest{}, `{"messages":[{"role":"a","role":"b"}]}`, `messages[0].role is there twice`},
+		{&abi.ChatRequest{}, `{"messages":[{"name":"a"}]}`, `messages[0].name is no member; the members are role, content, tool_calls, tool_call_id, error, carry`},
+		{&abi.ChatRequest{}, `{"messages":[{"tool_calls":[{"id":7}]}]}`, `messages[0].tool_calls[0].id must be a text, not the number 7`},
+		{&abi.ChatRequest{}, `{"messages":[{"error":"yes"}]}`, `messages[0].error must be true or false, not a text`},
+		{&abi.ChatRequest{}, `{"temperature":"hot"}`, `temperature must be a number, not a text`},
+		{&abi.ChatRequest{}, `{"max_tokens":1.5}`, `max_tokens must be a whole number, not the number 1.5`},
 		{&abi.LogRequest{}, `{"message":"x","fields":"y"}`, `fields must be an object, not a text`},
 	} {
 		if err := abi.ReadRequest([]byte(c.raw), c.into); err == nil || err.Error() != c.want {
@@ -80,7 +90,7 @@ func FuzzReadRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, into := range []any{&abi.KVCasRequest{}, &abi.FetchRequest{}, &abi.EmitRequest{}, &abi.TimerRequest{}, &abi.LogRequest{}} {
+		for _, into := range []any{&abi.KVCasRequest{}, &abi.FetchRequest{}, &abi.EmitRequest{}, &abi.TimerRequest{}, &abi.LogRequest{}, &abi.ChatRequest{}} {
 			if err := abi.ReadRequest(raw, into); err != nil && strings.Contains(err.Error(), "Go ") {
 				t.Errorf("%q: %v tells of Go", raw, err)
 			}

@@ -114,6 +114,7 @@ func TestSDKHasTheHostsShapes(t *testing.T) {
 		abi.KVGetRequest{}, abi.KVGetResponse{}, abi.KVPutRequest{}, abi.KVListRequest{}, abi.KVListResponse{}, abi.KVCasRequest{}, abi.KVCasResponse{},
 		abi.TimerRequest{}, abi.TimerResponse{}, abi.TimerCancelRequest{}, abi.FetchRequest{}, abi.FetchResponse{},
 		abi.SecretRequest{}, abi.SecretResponse{},
+		abi.ChatRequest{}, abi.ChatMessage{}, abi.ChatCall{}, abi.ChatResponse{}, abi.ChatUsage{}, abi.ChatPiece{},
 	}
 	for _, shape := range shapes {
 		host := reflect.TypeOf(shape)

@@ -138,6 +138,8 @@ type ActionRequest struct {
 type MailResponse struct {
 	ID   string `json:"id,omitempty"`
 	Text string `json:"text"`
+	// SentTo are the agents that send_interswarm_broadcast wrote to.
+	SentTo []string `json:"sent_to,omitempty"`
 }
 
 // HistoryRequest is the request of op history: entries with Seq > After.

@@ -19,23 +19,22 @@ func GrantFaults(cfg *config.Config) config.Faults {
 			faults = append(faults, cfg.Fault(err.Error(), "secrets", s.Name))
 		}
 	}
-	for _, a := range cfg.Agents {
-		faults = append(faults, httpFaults(cfg, a, allowHTTP, a.Allow.HTTP)...)
-		faults = append(faults, httpFaults(cfg, a, allowHTTPNoKey, a.Allow.HTTPNoKey)...)
+	for _, h := range holders(cfg) {
+		faults = append(faults, httpFaults(cfg, h, allowHTTP, h.allow.HTTP)...)
+		faults = append(faults, httpFaults(cfg, h, allowHTTPNoKey, h.allow.HTTPNoKey)...)
 	}
 	return faults
 }
 
-// httpFaults lists what is wrong with the grants under one key of an agent's
-// allow table.
-func httpFaults(cfg *config.Config, a config.Agent, key string, grants []string) (faults config.Faults) {
+// httpFaults lists what is wrong with the grants under one key of an allow table.
+func httpFaults(cfg *config.Config, h holder, key string, grants []string) (faults config.Faults) {
 	for _, text := range grants {
 		g, err := egress.ParseGrant(text)
-		if err == nil && g.Private() && !a.Allow.HTTPPrivate {
-			err = fmt.Errorf("the grant %q is of a private address; it takes allow = { http_private = true } in [agents.%s]", text, a.Name)
+		if err == nil && g.Private() && !h.allow.HTTPPrivate {
+			err = fmt.Errorf("the grant %q is of a private address; it takes allow = { http_private = true } in %s", text, h.table())
 		}
 		if err != nil {
-			faults = append(faults, cfg.Fault(err.Error(), "agents", a.Name, "allow", key))
+			faults = append(faults, cfg.Fault(err.Error(), h.section, h.name, "allow", key))
 		}
 	}
 	return faults
@@ -45,21 +44,22 @@ func secret(s config.SecretGrant) (egress.Secret, error) {
 	return egress.NewSecret(s.Name, s.Value.Reveal(), s.Header, s.Hosts...)
 }
 
-// allow is what an agent is granted, of a file without [GrantFaults].
-func allow(cfg *config.Config, a config.Agent) capability.Allow {
-	web := egress.Policy{Table: "[agents." + a.Name + "]", AllowPrivate: a.Allow.HTTPPrivate}
+// allow is what somebody is granted, of a file without [GrantFaults].
+func allow(cfg *config.Config, h holder) capability.Allow {
+	a := h.allow
+	web := egress.Policy{Table: h.table(), AllowPrivate: a.HTTPPrivate}
 	// The first grant that covers a request counts. Those without the key come
 	// first, so that they can be a part of another one.
-	web.Grants = append(grantsOf(a.Allow.HTTPNoKey, true), grantsOf(a.Allow.HTTP, false)...)
+	web.Grants = append(grantsOf(a.HTTPNoKey, true), grantsOf(a.HTTP, false)...)
 	for _, s := range cfg.Secrets {
-		if !slices.Contains(a.Allow.Secrets, s.Name) {
+		if !slices.Contains(a.Secrets, s.Name) {
 			continue
 		}
 		if value, err := secret(s); err == nil {
 			web.Secrets = append(web.Secrets, value)
 		}
 	}
-	return capability.Allow{KV: swarm.KVKind(a.Allow.KV), HTTP: web, Secrets: a.Allow.Secrets, RetryInDoubt: a.Allow.RetryInDoubt}
+	return capability.Allow{KV: swarm.KVKind(a.KV), LLM: a.LLM, HTTP: web, Secrets: a.Secrets, RetryInDoubt: a.RetryInDoubt}
 }
 
 func grantsOf(texts []string, noKey bool) (grants []egress.Grant) {

@@ -66,7 +66,7 @@ func TestGrantFaults(t *testing.T) {
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	cfg := parseGrants(t, `"http://127.0.0.1:80"`, true, "v", "X-Key")
-	a := allow(cfg, cfg.Agents[0])
+	a := allow(cfg, agentHolder(cfg.Agents[0]))
 	if a.KV != "task" || !a.RetryInDoubt || !a.HTTP.AllowPrivate || a.HTTP.Table != "[agents.a]" || len(a.HTTP.Grants) != 1 || len(a.HTTP.Secrets) != 1 {
 		t.Errorf("%+v", a)
 	}
@@ -74,11 +74,11 @@ func TestAllow(t *testing.T) {
 		t.Error(got)
 	}
 	cfg.Agents[0].Allow.HTTPNoKey = []string{"POST http://127.0.0.1:80/odd"}
-	if got := allow(cfg, cfg.Agents[0]).HTTP.Grants; len(got) != 2 || !got[0].NoKey || got[0].String() != "POST http://127.0.0.1/odd" || got[1].NoKey {
+	if got := allow(cfg, agentHolder(cfg.Agents[0])).HTTP.Grants; len(got) != 2 || !got[0].NoKey || got[0].String() != "POST http://127.0.0.1/odd" || got[1].NoKey {
 		t.Errorf("grants %v", got)
 	}
 	cfg.Agents[0].Allow = config.Allow{}
-	if a := allow(cfg, cfg.Agents[0]); a.KV != "" || a.RetryInDoubt || a.HTTP.AllowPrivate || len(a.HTTP.Grants)+len(a.HTTP.Secrets) != 0 {
+	if a := allow(cfg, agentHolder(cfg.Agents[0])); a.KV != "" || a.RetryInDoubt || a.HTTP.AllowPrivate || len(a.HTTP.Grants)+len(a.HTTP.Secrets) != 0 {
 		t.Errorf("%+v", a)
 	}
 }

@@ -89,9 +89,11 @@ func VerifyAudit(file, prev, head string) (AuditReport, error) {
 	return audit.Verify(file, audit.Expect{Prev: prev, Head: head})
 }
 
-// AuditEntries hands on the entries of an audit log, oldest first.
-func AuditEntries(file string, each func(seq int64, e AuditEntry)) error {
-	return audit.Entries(file, each)
+// AuditEntries hands on the entries of an audit log that are as they were written,
+// oldest first. Broken, which may be nil, is told of each place in between where the
+// log is not whole; the first is the error, an *[AuditDamage].
+func AuditEntries(file string, each func(seq int64, e AuditEntry), broken func(*AuditDamage)) error {
+	return audit.Entries(file, each, broken)
 }
 
 // AuditFile is the audit log of the directory.

@@ -178,7 +178,7 @@ func checkAudit(t *testing.T, file string, secrets map[string]string) {
 			return
 		}
 		acts = append(acts, e.Act)
-	}); err != nil {
+	}, nil); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Join(acts, " "); got != "host.start token.create host.stop" || refused != 8 {

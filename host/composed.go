@@ -24,16 +24,24 @@ type composed struct {
 	agents map[string]capability.Binding
 }
 
+// outside is what agents reach beyond the host.
+type outside struct {
+	web    capability.Fetcher
+	models map[string]capability.Model
+}
+
 // compose translates a composition into the words of the runtime and of the
 // executor, with what is granted of it.
-func compose(cfg *config.Config, web capability.Fetcher, c composed, granted config.Composition) *composed {
+func compose(cfg *config.Config, out outside, c composed, granted config.Composition) *composed {
 	cfg = cfg.With(granted)
 	c.def = definition(cfg)
 	c.def.Digest = c.digest
+	actions := c.bindActions(cfg, out)
 	c.agents = make(map[string]capability.Binding, len(cfg.Agents))
 	for _, a := range cfg.Agents {
 		c.agents[a.Name] = capability.Binding{
-			Module: c.modules[a.SHA256], Limits: TurnLimits(a.Limits), Allow: allow(cfg, a), Web: web,
+			Module: c.modules[a.SHA256], Limits: TurnLimits(a.Limits), Allow: allow(cfg, agentHolder(a)), Web: out.web, Models: out.models,
+			Actions: calledBy(actions, a.Actions),
 		}
 	}
 	return &c
@@ -43,11 +51,12 @@ func definition(cfg *config.Config) swarm.Definition {
 	def := swarm.Definition{
 		Name: cfg.Swarm.Name, Version: cfg.Swarm.Version,
 		Description: cfg.Swarm.Description, Keywords: cfg.Swarm.Keywords, Public: cfg.Swarm.Public,
-		Entrypoint: cfg.Swarm.Entrypoint, Interswarm: cfg.Swarm.EnableInterswarm, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
+		Entrypoint: cfg.Swarm.Entrypoint, Interswarm: cfg.Swarm.EnableInterswarm, Discovery: cfg.Swarm.AllowAgentDiscovery, Preempt: cfg.Swarm.InterruptMode == config.InterruptPreempt,
 		BreakpointTools: cfg.Swarm.BreakpointTools,
 		Limits: swarm.Limits{
 			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,
-			Queue: cfg.Limits.Queue, Instances: cfg.Limits.Instances,
+			Queue: cfg.Limits.Queue, PeerTasks: cfg.Limits.PeerTasks, Instances: cfg.Limits.Instances,
+			Spend: budget(cfg.Limits.TaskTokens, cfg.Limits.TaskUSD),
 		},
 	}
 	for _, a := range cfg.Actions {
@@ -63,6 +72,7 @@ func definition(cfg *config.Config) swarm.Definition {
 			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
 			Limits: swarm.TurnLimits{
 				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),
+				Spend: budget(l.Tokens, l.USD),
 			},
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -23,6 +24,7 @@ import (
 	"skep/host/client"
 	"skep/host/internal/config"
 	"skep/host/internal/guests"
+	"skep/host/internal/subprocess"
 	"skep/spec/mail"
 )
 
@@ -41,6 +43,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == subprocess.Command {
+		os.Exit(subprocess.Exec(os.Args[2:], os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -82,43 +87,58 @@ type victim struct {
 	dir  string
 	addr string
 	env  string
-	mu   sync.Mutex
-	life int
-	cmd  *exec.Cmd
+	// command is the program with its arguments, this one by default; log is where
+	// it writes to.
+	command []string
+	log     io.Writer
+	mu      sync.Mutex
+	life    int
+	cmd     *exec.Cmd
 }
 
 // newVictim starts a host of a swarm whose modules are script.wasm.
 func newVictim(t *testing.T, swarm string) *victim {
 	t.Helper()
-	v := &victim{t: t, dir: t.TempDir()}
-	write := func(name string, data []byte) {
+	v := &victim{t: t, dir: t.TempDir(), addr: freeAddress(t, "127.0.0.1"), log: os.Stderr}
+	v.settle(swarm)
+	return v
+}
+
+// settle writes the host's files and starts it.
+func (v *victim) settle(swarm string) {
+	v.t.Helper()
+	for name, data := range map[string][]byte{"swarm.toml": []byte(swarm), "script.wasm": guests.Bytes(v.t, "plugins/script")} {
 		if err := os.WriteFile(filepath.Join(v.dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
+			v.t.Fatal(err)
 		}
 	}
-	write("swarm.toml", []byte(swarm))
-	write("script.wasm", guests.Bytes(t, "plugins/script"))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	v.env = childEnv + "=" + v.dir + "|" + v.addr + "|" + guests.CacheDir(v.t)
+	v.start()
+	v.t.Cleanup(v.kill)
+}
+
+// freeAddress is one at which nobody listens.
+func freeAddress(t *testing.T, ip string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.addr = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	v.env = childEnv + "=" + v.dir + "|" + v.addr + "|" + guests.CacheDir(t)
-	v.start()
-	t.Cleanup(v.kill)
-	return v
+	defer l.Close()
+	return l.Addr().String()
 }
 
 func (v *victim) start() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.cmd = exec.Command(os.Args[0], "-test.run=^$")
+	command := v.command
+	if command == nil {
+		command = []string{os.Args[0], "-test.run=^$"}
+	}
+	v.cmd = exec.Command(command[0], command[1:]...)
 	v.life++
 	v.cmd.Env = append(os.Environ(), v.env, lifeEnv+"="+lifeName(v.life))
-	v.cmd.Stderr = os.Stderr
+	v.cmd.Stderr = v.log
 	if err := v.cmd.Start(); err != nil {
 		v.t.Error(err)
 	}
@@ -136,9 +156,12 @@ func (v *victim) kill() {
 
 // client returns a client that has reached the host, and therefore waits for
 // it from then on.
-func (v *victim) client() *client.Client {
+func (v *victim) client() *client.Client { return v.clientOf("a-key-for-the-crash-test") }
+
+// clientOf is client with somebody's key.
+func (v *victim) clientOf(key string) *client.Client {
 	v.t.Helper()
-	c, err := client.New(client.Options{URL: "http://" + v.addr, Token: "a-key-for-the-crash-test", Patience: 2 * time.Minute})
+	c, err := client.New(client.Options{URL: "http://" + v.addr, Token: key, Patience: 2 * time.Minute})
 	if err != nil {
 		v.t.Fatal(err)
 	}

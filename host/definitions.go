@@ -12,7 +12,7 @@ import (
 	"skep/host/internal/config"
 	"skep/host/internal/egress"
 	"skep/host/internal/recompose"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/runset"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
@@ -23,23 +23,35 @@ import (
 type definitions struct {
 	store    *sqlite.Store
 	kept     *moduleStore
-	confined quarantine
+	confined *runset.Quarantine
 	exec     *capability.Executor
 	swarm    *swarm.Runtime
-	log      *slog.Logger
+	// providers open the models of files.
+	providers *providers
+	log       *slog.Logger
+	// most is how many definitions a tenant may have kept.
+	most int
+
+	// reloading is held from the first look at a file until it is in force.
+	reloading sync.Mutex
 
 	// change is held from the first look at what is in force until something
-	// else is.
+	// else is. Who holds it may read the state without mu.
 	change sync.Mutex
 
 	mu sync.Mutex
 	state
+	// coming are modules of a file that is not in force yet.
+	coming map[string]bool
 }
+
+// maxDefinitions is how many definitions of its own a tenant may have kept.
+const maxDefinitions = 64
 
 // state is what is in force.
 type state struct {
 	file recompose.File
-	web  capability.Fetcher
+	outside
 	// own is the operator's composition, and bound everything that can be run,
 	// by digest.
 	own    *composed
@@ -56,13 +68,13 @@ type origin struct {
 
 var _ swarm.Library = (*definitions)(nil)
 
-func newDefinitions(store *sqlite.Store, kept *moduleStore, confined quarantine, log *slog.Logger) *definitions {
-	return &definitions{store: store, kept: kept, confined: confined, log: log}
+func newDefinitions(store *sqlite.Store, kept *moduleStore, confined *runset.Quarantine, log *slog.Logger) *definitions {
+	return &definitions{store: store, kept: kept, confined: confined, log: log, most: maxDefinitions, providers: newProviders()}
 }
 
 // open puts the operator's composition in force, and what tenants have loaded as
 // far as it is still covered.
-func (d *definitions) open(ctx context.Context, cfg *config.Config, modules map[string]*sandbox.Module) error {
+func (d *definitions) open(ctx context.Context, cfg *config.Config, modules map[string]Module) error {
 	next, err := d.next(ctx, cfg, modules)
 	if err != nil {
 		return err
@@ -73,12 +85,18 @@ func (d *definitions) open(ctx context.Context, cfg *config.Config, modules map[
 }
 
 // next makes the state of a configuration. What it needs later is durable.
-func (d *definitions) next(ctx context.Context, cfg *config.Config, modules map[string]*sandbox.Module) (state, error) {
+func (d *definitions) next(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
 	http := cfg.Limits.HTTP
+	models, faults := d.providers.open(cfg)
+	if len(faults) > 0 {
+		return state{}, faults
+	}
 	s := state{
 		file: recompose.File{Config: cfg, Modules: map[string]string{}, Reaches: reaches},
-		web:  egress.New(egress.Options{Timeout: http.Timeout, MaxSent: int64(http.Request), MaxBody: int64(http.Response)}),
-
+		outside: outside{
+			web:    egress.New(egress.Options{Timeout: http.Timeout, MaxSent: int64(http.Request), MaxBody: int64(http.Response)}),
+			models: models,
+		},
 		bound: map[string]*composed{}, loaded: map[string]origin{},
 	}
 	byDigest := map[string]capability.Module{}
@@ -86,7 +104,7 @@ func (d *definitions) next(ctx context.Context, cfg *config.Config, modules map[
 		s.file.Modules[name], byDigest[m.Digest()] = m.Digest(), m
 	}
 	own := s.file.Own()
-	s.own = compose(cfg, s.web, composed{digest: own.Digest(), x: own, own: true, modules: byDigest}, own)
+	s.own = compose(cfg, s.outside, composed{digest: own.Digest(), x: own, own: true, modules: byDigest}, own)
 	s.bound[s.own.digest] = s.own
 	if err := d.keep(ctx, "", s.own); err != nil {
 		return s, err
@@ -151,8 +169,12 @@ func (s *state) judge(text []byte) (*composed, error) {
 	cfg := s.file.Config.With(x)
 	var faults config.Faults
 	for _, a := range x.Agents {
-		m, _ := s.own.modules[a.SHA256].(*sandbox.Module) // judged to be one of them
+		m, _ := s.own.modules[a.SHA256].(Module) // judged to be one of them
 		faults = append(faults, ModuleFaults(cfg, a, m)...)
+	}
+	for _, a := range coded(x.Actions) {
+		m, _ := s.own.modules[a.SHA256].(Module) // the file's own
+		faults = append(faults, ActionFaults(cfg, a, m)...)
 	}
 	if faults = append(faults, GrantFaults(cfg)...); len(faults) > 0 {
 		var r recompose.Refused
@@ -161,7 +183,7 @@ func (s *state) judge(text []byte) (*composed, error) {
 		}
 		return nil, r
 	}
-	return compose(s.file.Config, s.web, composed{digest: x.Digest(), x: x, modules: s.own.modules}, x), nil
+	return compose(s.file.Config, s.outside, composed{digest: x.Digest(), x: x, modules: s.own.modules}, x), nil
 }
 
 // bindings are those of all that can be run.
@@ -193,7 +215,19 @@ func (s *state) of(tenant string) *composed {
 	return s.own
 }
 
-// current is the state. It is never changed in place, but for what is bound.
+// module returns the digest of what an agent of a definition that can be run runs
+// on, empty if there is none.
+func (d *definitions) module(definition, agent string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.bound[definition]; c != nil && c.agents[agent].Module != nil {
+		return c.agents[agent].Module.Digest()
+	}
+	return ""
+}
+
+// current is the state. It is never changed in place, but for its maps, which are
+// d.mu's.
 func (d *definitions) current() state {
 	d.mu.Lock()
 	defer d.mu.Unlock()

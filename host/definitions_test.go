@@ -299,7 +299,32 @@ func TestNetworkDefinition(t *testing.T) {
 	}
 }
 
-// A definition that is shown can be loaded as it is.
+// An instance that lives already has a definition as soon as it is loaded, its
+// entrypoint as well. What runs finishes on what it was begun with (G-47).
+func TestLoadHoldsForLiveInstance_G47(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pausing)
+	ask := func(task, body, want string) {
+		t.Helper()
+		a, err := s.as(adaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body})
+		if err != nil || !strings.HasPrefix(a.Body, want) {
+			t.Errorf("%s: %q, %v, want %q", task, a.Body, err, want)
+		}
+	}
+	ask("old", pausedScript, `[{"arguments"`)
+	ask("ended", "hello", "boss got")
+	text := `{"swarm":{"name":"hive","entrypoint":"chief"},"agents":{"chief":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true}}}`
+	if _, err := s.as(adaKey).LoadSwarm(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	ask("new", "hello", "chief got")
+	ask("ended", "hello", "chief got")
+	if got := confirm(t, s.host.Addr(), adaKey, "old"); got != "boss got [Re: s] echo: hello" {
+		t.Errorf("what ran before ended with %q", got)
+	}
+}
+
+// A definition that is shown can be loaded as it is (S-18).
 func TestDefinitionRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, grantedSwarm)

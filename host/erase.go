@@ -21,5 +21,5 @@ func (e eraser) Erase(ctx context.Context, tenant string) error {
 	if err := e.rt.Erase(ctx, tenant); err != nil {
 		return err
 	}
-	return e.defs.forget(tenant)
+	return e.defs.forget(context.WithoutCancel(ctx), tenant)
 }

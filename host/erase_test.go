@@ -162,7 +162,7 @@ func TestErasureElsewhereIsNotRecorded(t *testing.T) {
 		if e.Act == "tenant.erase" {
 			t.Errorf("%+v is recorded", e)
 		}
-	}); err != nil {
+	}, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"skep/host/client"
 	"skep/host/internal/config"
 	"skep/host/internal/guests"
+	"skep/host/internal/subprocess"
 )
 
 // running is a host in this process.
@@ -34,6 +35,7 @@ func startHost(t *testing.T, file, data string) *running {
 	}
 	return run(t, host.Options{
 		Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0",
+		Subprocess: []string{"/proc/self/exe", subprocess.Command},
 	})
 }
 

@@ -10,21 +10,25 @@ import (
 	"skep/host/internal/config"
 )
 
-// MissingGrants lists what a module needs and the file does not grant. What is
-// optional is refused at the call and no fault.
+// MissingGrants lists what an agent's module needs and the file does not grant.
+// What is optional is refused at the call and no fault.
 func MissingGrants(cfg *config.Config, agent config.Agent, d *abi.Descriptor) config.Faults {
+	return missingGrants(cfg, agentHolder(agent), d)
+}
+
+func missingGrants(cfg *config.Config, h holder, d *abi.Descriptor) config.Faults {
 	var faults config.Faults
 	for _, r := range d.Requests {
-		if r.Optional || granted(agent.Allow, r) {
+		if r.Optional || granted(h.allow, r) {
 			continue
 		}
-		text := fmt.Sprintf("the module %s %s needs to %s (%s) and is not granted it; add to [agents.%s]: allow = { %s = %s }",
-			d.Name, d.Version, May(r), r.Reason, agent.Name, r.Allow, tomlValue(r))
+		text := fmt.Sprintf("the module %s %s needs to %s (%s) and is not granted it; add to %s: allow = { %s = %s }",
+			d.Name, d.Version, May(r), r.Reason, h.table(), r.Allow, tomlValue(r))
 		if !grantable(r.Allow) {
 			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
 				d.Name, d.Version, r.Allow, r.Reason)
 		}
-		faults = append(faults, cfg.Fault(text, "agents", agent.Name, "allow", r.Allow))
+		faults = append(faults, cfg.Fault(text, h.section, h.name, "allow", r.Allow))
 	}
 	return faults
 }

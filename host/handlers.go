@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"skep/host/internal/auth"
@@ -29,9 +30,10 @@ func (h *Host) handlers() error {
 		return err
 	}
 	h.peers.known, h.peers.private = known, private
+	h.warnOfPeers()
 	api := rest.New(h.swarm, callers, rest.Options{
 		Tenant: swarm.DefaultTenant, Swarm: cfg.Swarm.Name, Version: h.opt.Version,
-		Tenants: eraser{h.swarm, h.defs}, PublicURL: s.PublicURL, Registry: known, Debug: s.Debug, MaxBody: int64(s.MaxBody), MaxDepth: s.MaxDepth,
+		Tenants: eraser{h.swarm, h.defs}, PublicURL: s.PublicURL, Registry: known, Letters: h.peers.trouble, Seals: seals{h.peers}, Debug: s.Debug, MaxBody: int64(s.MaxBody), MaxDepth: s.MaxDepth,
 		Loopback: listen.Loopback(h.publicAddr.Addr()), Hosts: s.Hosts, Origins: s.CORSOrigins,
 		TrustedProxies: s.TrustedProxies, MaxStreams: s.MaxStreams, MaxStreamsPerPrincipal: s.MaxStreamsPerPrincipal,
 		Rate: auth.Rate{Requests: s.RateLimit.Requests, Per: s.RateLimit.Per}, Guess: guessing,
@@ -43,8 +45,10 @@ func (h *Host) handlers() error {
 	if h.adminAddr != nil {
 		h.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
 			Ready: h.ready, Loopback: listen.Loopback(h.adminAddr.Addr()), Hosts: s.Hosts,
-			Counters: func() []rest.Counter { return append(h.retention.counters(), h.doorCounters()...) },
-			Gauges:   h.doorGauges, Warnings: h.warnings,
+			Counters: func() []rest.Counter {
+				return slices.Concat(h.retention.counters(), h.doorCounters(), h.peerCounters(), h.letterCounters(), h.defs.providers.counters())
+			},
+			Gauges: func() []rest.Gauge { return slices.Concat(h.doorGauges(), h.peerGauges(), h.letterGauges()) }, Warnings: h.warnings,
 		}))
 		h.admin.ErrorLog = errorLog
 	}

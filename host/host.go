@@ -39,6 +39,13 @@ type Options struct {
 	// Hangups make the host look at its certificate. It may be nil.
 	Hangups <-chan os.Signal
 	Logger  *slog.Logger
+	// Level is the Logger's. A reload sets it to what the file says; nil leaves
+	// the log as it is.
+	Level *slog.LevelVar
+	// Subprocess begins the command line of the process that stands between the host
+	// and a subprocess: the program's own file and [subprocess.Command]. Without it
+	// exec: sources are refused.
+	Subprocess []string
 	// Compiler starts a child that compiles modules which do not come with
 	// the host, see [sandbox.Child]; empty compiles them in this process.
 	Compiler []string
@@ -69,7 +76,7 @@ type Host struct {
 	defs       *definitions
 	retention  *retention
 	running    *runset.Set
-	quarantine quarantine
+	quarantine *runset.Quarantine
 	audit      *audit.Log
 	// recorded says that the audit log has that the host was started.
 	recorded bool
@@ -145,12 +152,18 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	if err := h.defs.open(ctx, h.opt.Config, modules); err != nil {
 		return err
 	}
-	h.peers = &peers{file: h.opt.Config.Peers, env: h.opt.Env}
-	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Logger: h.log})
+	h.peers = newPeers(h.opt.Config.Peers, h.opt.Env)
+	h.peers.signs = h.opt.Config.Server.SignLetters
+	signer := newLetterKey(h.opt.DataDir, h.audit)
+	if err := signer.needed(h.opt.Config); err != nil {
+		return err
+	}
+	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, Logger: h.log})
 	h.swarm, err = swarm.New(ctx, h.store, h.defs.exec, h.router, book,
 		h.defs.all(), swarm.Options{
 			Turns: h.opt.Config.Limits.Turns, Tokens: h.opt.Guests, Tenants: tenants(h.opt.Config), Logger: h.log,
-			RunSet: h.running, Quarantine: h.quarantine, Library: h.defs,
+			Neighbours: &neighbours{h.peers, h.audit},
+			RunSet:     h.running, Quarantine: quarantine{h.quarantine, h.defs.module}, Library: h.defs,
 		})
 	if err != nil {
 		return err
@@ -195,7 +208,7 @@ func (h *Host) Run(ctx context.Context) error {
 	g.Go(func() error { return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace) })
 	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.serve(ctx) })
-	for _, background := range []func(context.Context){h.retention.run, h.defs.run, h.keepTokens, h.audit.Run} {
+	for _, background := range []func(context.Context){h.retention.run, h.defs.run, h.keepTokens, h.audit.Run, h.peers.known.Run} {
 		g.Go(func() error {
 			background(ctx)
 			return nil
@@ -212,9 +225,16 @@ func (h *Host) Close() error {
 			errs = append(errs, l.Close())
 		}
 	}
+	if h.kept != nil {
+		errs = append(errs, h.kept.programs.close())
+		h.kept = nil
+	}
 	if h.engine != nil {
 		errs = append(errs, h.engine.Close(context.Background()))
 		h.engine = nil
+	}
+	if h.defs != nil {
+		h.defs.providers.client.Close()
 	}
 	if h.running != nil {
 		errs = append(errs, h.running.Close())

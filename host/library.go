@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"skep/host/internal/capability"
@@ -52,14 +54,14 @@ func (d *definitions) recall(ctx context.Context, s state, tenant, name, digest 
 
 // narrow composes with what today's file leaves of a composition.
 func (s *state) narrow(c composed) *composed {
-	return compose(s.file.Config, s.web, c, s.file.Narrow(c.x, c.own))
+	return compose(s.file.Config, s.outside, c, s.file.Narrow(c.x, c.own))
 }
 
 // modules finds the modules of a composition: those of today, and copies of
 // older ones.
 func (d *definitions) modules(ctx context.Context, s state, x config.Composition) map[string]capability.Module {
 	found := make(map[string]capability.Module, len(x.Agents))
-	for _, a := range x.Agents {
+	for _, a := range running(x) {
 		if m := s.own.modules[a.SHA256]; m != nil {
 			found[a.SHA256] = m
 			continue
@@ -73,6 +75,17 @@ func (d *definitions) modules(ctx context.Context, s state, x config.Composition
 		found[a.SHA256] = m
 	}
 	return found
+}
+
+// running are the agents of a composition and, as such, its actions with code.
+func running(x config.Composition) []config.Agent {
+	all := slices.Clone(x.Agents)
+	for _, a := range coded(x.Actions) {
+		one := asAgent(a)
+		one.Name = moduleKey(a.Name)
+		all = append(all, one)
+	}
+	return all
 }
 
 // standIn is today's module of an agent whose own is gone: what it was doing
@@ -114,6 +127,9 @@ func (d *definitions) namedModules(ctx context.Context) (map[string]bool, error)
 		for _, a := range x.Agents {
 			named[a.SHA256] = true
 		}
+		for _, a := range coded(x.Actions) {
+			named[a.SHA256] = true
+		}
 	}
 	return named, nil
 }
@@ -123,44 +139,39 @@ func (d *definitions) namedModules(ctx context.Context) (map[string]bool, error)
 func (d *definitions) sweep(ctx context.Context) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	d.swarm.ForgetOlder()
+	return d.tidy(ctx)
+}
+
+// tidy is sweep for those who hold d.change.
+func (d *definitions) tidy(ctx context.Context) error {
 	used := d.swarm.InUse() // first: tasks go from memory to the store
 	named, err := d.store.NamedDefinitions(ctx)
 	if err != nil {
 		return err
 	}
 	wanted := func(digest string) bool { return used[digest] || named[digest] || digest == d.own.digest }
-	idle := d.unbind(wanted)
-	for digest := range idle {
-		if err := d.kept.close(ctx, digest); err != nil {
-			return err
-		}
+	d.swarm.Forget(wanted)
+	if err := d.kept.closeOthers(ctx, d.unbind(wanted)); err != nil {
+		return err
 	}
 	return d.drop(ctx, func(k sqlite.Definition) bool { return !wanted(k.Digest) })
 }
 
-// unbind forgets the compositions that nobody wants, and returns the modules that
-// only they had.
-func (d *definitions) unbind(wanted func(digest string) bool) (idle map[string]bool) {
+// unbind forgets the compositions that nobody wants, and returns the modules of the
+// others and of those to come.
+func (d *definitions) unbind(wanted func(digest string) bool) (modules map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	idle = map[string]bool{}
-	for digest, c := range d.bound {
-		if wanted(digest) {
-			continue
-		}
-		delete(d.bound, digest)
-		for module := range c.modules {
-			idle[module] = true
-		}
-	}
+	maps.DeleteFunc(d.bound, func(digest string, _ *composed) bool { return !wanted(digest) })
+	modules = map[string]bool{}
+	maps.Copy(modules, d.coming)
 	for _, c := range d.bound {
-		for module := range c.modules {
-			delete(idle, module)
+		for _, m := range c.modules {
+			modules[m.Digest()] = true
 		}
 	}
 	d.exec.Bind(d.bindings())
-	return idle
+	return modules
 }
 
 // sweepEvery is how often definitions are looked through while there are some

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"skep/host/internal/recompose"
@@ -19,14 +20,16 @@ var _ rest.Definitions = (*definitions)(nil)
 func (d *definitions) Load(ctx context.Context, tenant, by string, text []byte) (name string, err error) {
 	d.change.Lock()
 	defer d.change.Unlock()
-	s := d.current()
-	c, err := s.judge(text)
+	c, err := d.judge(text)
 	var refused recompose.Refused
 	if errors.As(err, &refused) {
 		return "", &swarm.Refusal{Kind: swarm.ErrInvalid, Text: refused.Error()}
 	}
 	if err == nil {
-		err = d.mayRun(s, tenant, c)
+		err = d.mayRun(tenant, c)
+	}
+	if err == nil {
+		err = d.makeRoom(ctx, tenant, c.digest)
 	}
 	if err != nil {
 		return "", err
@@ -43,45 +46,62 @@ func (d *definitions) Load(ctx context.Context, tenant, by string, text []byte) 
 	return c.def.Name, d.swarm.Replace([]swarm.Definition{c.of(tenant)})
 }
 
-// mayRun refuses to give the module of an agent in quarantine to one of another
-// name.
-func (d *definitions) mayRun(s state, tenant string, c *composed) error {
-	d.mu.Lock()
-	before := s.of(tenant)
-	d.mu.Unlock()
-	confined := map[string]string{}
-	for _, known := range []*composed{s.own, before} {
-		for _, a := range known.x.Agents {
-			if _, yes := d.confined.Why(tenant, c.def.Name, a.Name); yes {
-				confined[a.SHA256] = a.Name
-			}
-		}
+// makeRoom refuses a definition that would be one more than a tenant may have kept,
+// after those have gone that nobody needs. The caller holds d.change.
+func (d *definitions) makeRoom(ctx context.Context, tenant, digest string) error {
+	if full, err := d.full(ctx, tenant, digest); !full || err != nil {
+		return err
 	}
-	for _, a := range c.x.Agents {
-		if name, yes := confined[a.SHA256]; yes && name != a.Name {
-			return &swarm.Refusal{Kind: swarm.ErrInvalid, Text: fmt.Sprintf(
-				"agents.%s: agent %q of the same module is in quarantine; an operator may release it", a.Name, name)}
-		}
+	if err := d.tidy(ctx); err != nil {
+		return err
 	}
-	return nil
+	if full, err := d.full(ctx, tenant, digest); !full || err != nil {
+		return err
+	}
+	return &swarm.Refusal{Kind: swarm.ErrLimit, Retry: sweepEvery, Text: fmt.Sprintf(
+		"tenant '%s' has %d definitions, the most there may be: the one in force and those that its unfinished tasks were begun with; finish or cancel tasks of older ones, then load again",
+		tenant, d.most)}
 }
 
-// Unload gives a tenant the operator's definition.
+// full reports whether a tenant has as many definitions as it may, without that
+// with the digest.
+func (d *definitions) full(ctx context.Context, tenant, digest string) (bool, error) {
+	list, err := d.store.Definitions(ctx)
+	n := 0
+	for _, k := range list {
+		switch {
+		case k.Tenant != tenant:
+		case k.Digest == digest:
+			return false, err
+		default:
+			n++
+		}
+	}
+	return n >= d.most, err
+}
+
+// Unload gives a tenant the operator's definition. Whom the file gives a module is
+// the operator's choice, so quarantine holds up nothing but the agents in it.
 func (d *definitions) Unload(ctx context.Context, tenant string) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	s := d.current()
-	if err := d.store.UnloadDefinition(ctx, tenant, s.own.def.Name); err != nil {
+	if err := d.store.UnloadDefinition(ctx, tenant, d.own.def.Name); err != nil {
 		return err
 	}
 	return d.restore(tenant)
 }
 
-// forget gives a tenant that was erased the operator's definition.
-func (d *definitions) forget(tenant string) error {
+// forget gives a tenant that was erased the operator's definition, unless it has
+// loaded another one since. What is kept for it that cannot be read is not in
+// force.
+func (d *definitions) forget(ctx context.Context, tenant string) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	return d.restore(tenant)
+	kept, err := d.store.Loaded(ctx)
+	if slices.ContainsFunc(kept, func(l sqlite.Loaded) bool { return l.Tenant == tenant }) {
+		return nil
+	}
+	return errors.Join(err, d.restore(tenant))
 }
 
 // restore puts the operator's definition in force for a tenant. The caller holds

@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"skep/host/internal/config"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/subprocess"
 	"skep/host/internal/wasmbin"
 )
 
@@ -50,15 +52,21 @@ func (h *Host) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.kept, err = newModuleStore(h.opt.DataDir, h.engine, caps)
-	return err
+	p := newPrograms(subprocess.Options{Command: h.opt.Subprocess, Logger: h.log})
+	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine, caps, p); err != nil {
+		return err
+	}
+	return nil
 }
 
 // loadModules loads the modules of a configuration's agents, by the agents'
 // names.
-func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]*sandbox.Module, error) {
-	modules := make(map[string]*sandbox.Module, len(cfg.Agents))
-	faults := GrantFaults(cfg)
+func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]Module, error) {
+	modules := make(map[string]Module, len(cfg.Agents))
+	faults := append(GrantFaults(cfg), ModelFaults(cfg)...)
+	if faults = append(faults, programFaults(cfg)...); len(faults) > 0 {
+		return nil, faults // before any program is started
+	}
 	for _, a := range cfg.Agents {
 		m, err := h.loadModule(ctx, a)
 		if err != nil {
@@ -67,14 +75,21 @@ func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]
 		modules[a.Name] = m
 		faults = append(faults, ModuleFaults(cfg, a, m)...)
 	}
-	if len(faults) > 0 {
+	wrong, err := h.loadActions(ctx, cfg, modules)
+	if err != nil {
+		return nil, err
+	}
+	if faults = append(faults, wrong...); len(faults) > 0 {
 		return nil, faults
 	}
 	return modules, nil
 }
 
-// loadModule loads an agent's module and keeps a copy of it.
-func (h *Host) loadModule(ctx context.Context, a config.Agent) (*sandbox.Module, error) {
+// loadModule loads an agent's module and keeps a copy of it, or starts its program.
+func (h *Host) loadModule(ctx context.Context, a config.Agent) (Module, error) {
+	if a.Source.Kind == config.SourceExec {
+		return h.loadProgram(ctx, a)
+	}
 	wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(h.opt.Config.Limits.Module))
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: %w", a.Name, err)
@@ -93,12 +108,16 @@ func (h *Host) loadModule(ctx context.Context, a config.Agent) (*sandbox.Module,
 }
 
 // ModuleFaults lists why an agent cannot run on a module as the file has it.
-func ModuleFaults(cfg *config.Config, a config.Agent, m *sandbox.Module) config.Faults {
-	faults := MissingGrants(cfg, a, m.Descriptor())
-	if need := config.Size(m.MinMemory()); need > a.Limits.Memory {
-		faults = append(faults, cfg.Fault(fmt.Sprintf(
-			"the module starts with %v of memory, the agent may have %v; raise [agents.%s] limits.memory", need, a.Limits.Memory, a.Name),
-			"agents", a.Name, "limits", "memory"))
+func ModuleFaults(cfg *config.Config, a config.Agent, m Module) config.Faults {
+	return append(MissingGrants(cfg, a, m.Descriptor()), memoryFaults(cfg, agentHolder(a), m)...)
+}
+
+func memoryFaults(cfg *config.Config, h holder, m Module) config.Faults {
+	need := config.Size(m.MinMemory())
+	if need <= h.limits.Memory {
+		return nil
 	}
-	return faults
+	return config.Faults{cfg.Fault(fmt.Sprintf(
+		"the module starts with %v of memory, the %s may have %v; raise %s limits.memory", need, strings.TrimSuffix(h.section, "s"), h.limits.Memory, h.table()),
+		h.section, h.name, "limits", "memory")}
 }

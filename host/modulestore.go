@@ -26,6 +26,9 @@ type moduleStore struct {
 	dir    string
 	engine *sandbox.Engine
 	caps   wasmbin.Caps
+	// programs are what agents run on that are no modules; of these there are no
+	// copies. It is set before the store is used.
+	programs *programs
 
 	mu sync.Mutex
 	// used are the digests that this host has loaded: turns that it runs may
@@ -43,7 +46,7 @@ func modulesDir(data string) string { return filepath.Join(data, "modules") }
 // newModuleStore makes the directory, or refuses one that others could change.
 // What a host has left half-written is removed: the caller holds the data
 // directory's lock.
-func newModuleStore(data string, engine *sandbox.Engine, caps wasmbin.Caps) (*moduleStore, error) {
+func newModuleStore(data string, engine *sandbox.Engine, caps wasmbin.Caps, p *programs) (*moduleStore, error) {
 	dir := modulesDir(data)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("keep modules: %w", err)
@@ -58,7 +61,7 @@ func newModuleStore(data string, engine *sandbox.Engine, caps wasmbin.Caps) (*mo
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, caps: caps, used: map[string]bool{}, pinned: map[string]bool{}}, nil
+	return &moduleStore{dir: dir, engine: engine, caps: caps, programs: p, used: map[string]bool{}, pinned: map[string]bool{}}, nil
 }
 
 // Module loads a module by its digest, for good.
@@ -71,6 +74,9 @@ func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Mod
 
 // load loads a module by its digest until it is closed.
 func (s *moduleStore) load(ctx context.Context, digest string) (capability.Module, error) {
+	if p := s.programs.find(digest); p != nil {
+		return p, nil
+	}
 	s.mu.Lock()
 	s.used[digest] = true
 	s.mu.Unlock()
@@ -85,19 +91,27 @@ func (s *moduleStore) load(ctx context.Context, digest string) (capability.Modul
 	return m, nil
 }
 
-// close frees a module that no definition has any more, unless turns are run on it
-// again.
-func (s *moduleStore) close(ctx context.Context, digest string) error {
+// closeOthers frees the modules that are not among those given, unless turns are
+// run on them again, or still run.
+func (s *moduleStore) closeOthers(ctx context.Context, wanted map[string]bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pinned[digest] {
-		return nil
+	if err := s.programs.closeOthers(func(digest string) bool { return wanted[digest] || s.pinned[digest] }); err != nil {
+		return err
 	}
-	done, err := s.engine.Unload(ctx, digest)
-	if done {
-		delete(s.used, digest)
+	for digest := range s.used {
+		if wanted[digest] || s.pinned[digest] {
+			continue
+		}
+		done, err := s.engine.Unload(ctx, digest)
+		if err != nil {
+			return err
+		}
+		if done {
+			delete(s.used, digest)
+		}
 	}
-	return err
+	return nil
 }
 
 // keep makes sure that there is a copy of a module.

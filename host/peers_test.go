@@ -15,7 +15,11 @@ import (
 func TestPeersAtPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 10)
-	peer := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} }))
+	peer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			asked <- struct{}{}
+		}
+	}))
 	t.Cleanup(peer.Close)
 	for name, c := range map[string]struct {
 		server string
@@ -25,7 +29,7 @@ func TestPeersAtPrivateAddresses(t *testing.T) {
 		"a public name":   {`public_url = "https://hive.example"`, false},
 		"trusted proxies": {`trusted_proxies = ["10.0.0.0/8"]`, false},
 	} {
-		s := newSite(t, strings.Replace(grantedSwarm, "[tenants.acme]", "[server]\n"+c.server+"\n[tenants.acme]", 1))
+		s := newSite(t, strings.Replace(grantedSwarm, "[tenants.acme]", "[server]\npeer_health = \"0s\"\n"+c.server+"\n[tenants.acme]", 1))
 		_, err := s.as(adaKey).RegisterSwarm(t.Context(), client.Registration{Name: "depot", BaseURL: peer.URL})
 		var refused *client.Error
 		if c.asks && (err != nil || len(asked) != 1) || !c.asks && (!errors.As(err, &refused) || refused.Status != http.StatusBadRequest || len(asked) != 0) {

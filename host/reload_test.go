@@ -159,6 +159,33 @@ func TestReloadNarrowsOldTasks(t *testing.T) {
 	}
 }
 
+// So it is with other swarms: a paused task that could write to one cannot when the
+// file has it no more, and says so.
+func TestReloadNarrowsOldTargets(t *testing.T) {
+	t.Parallel()
+	abroad := strings.NewReplacer(`entrypoint = "boss"`, "entrypoint = \"boss\"\nenable_interswarm = true", `["math"]`, `["math", "stats@depot"]`,
+		"can_complete_tasks = true", "can_complete_tasks = true\nenable_interswarm = true").Replace(pausing)
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", again), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, abroad)
+			body := `[["confirm",{}],["send_request",{"target":"stats@depot","subject":"s","body":"hello"}],["task_complete",{"finish_message":"{{1}}"}]]`
+			if a, err := s.as(adaKey).PostMessage(t.Context(), client.Post{Task: "old", Body: body}); err != nil || !strings.HasPrefix(a.Body, "[{") {
+				t.Fatal(a.Body, err)
+			}
+			s.write(pausing)
+			if again {
+				s.restart()
+			} else if _, err := s.as(opKey).Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := confirm(t, s.host.Addr(), adaKey, "old"); !strings.Contains(got, `may not write to "stats@depot"`) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // confirm answers what a paused task waits for, and returns what becomes of it.
 func confirm(t *testing.T, addr, key, task string) string {
 	t.Helper()

@@ -183,7 +183,7 @@ func (r *replayer) turn(ctx context.Context, n int64) (ReplayedTurn, error) {
 	if err != nil {
 		return out, fmt.Errorf("turn %d of agent %q: %w", n, rec.Header.Agent, err)
 	}
-	look := capability.Look{At: r.opt.At}
+	look := capability.Look{At: r.opt.At, Modules: r}
 	if r.opt.Each != nil {
 		look.Each = func(call ReplayedCall) { r.opt.Each(n, rec.Header.Agent, call) }
 	}
@@ -212,6 +212,15 @@ func (r *replayer) module(ctx context.Context, digest string) (*sandbox.Module, 
 	return m, nil
 }
 
+// Module loads what an action was recorded on.
+func (r *replayer) Module(ctx context.Context, digest string) (capability.Module, error) {
+	m, err := r.module(ctx, digest)
+	if err != nil {
+		return nil, err // not m: its type would make it look like a module
+	}
+	return m, nil
+}
+
 func (r *replayer) source(digest string) (sandbox.Source, error) {
 	kept := modulesDir(r.opt.DataDir)
 	wasm, err := readModule(kept, digest, Caps(r.opt.Config.Limits.Module))
@@ -221,7 +230,13 @@ func (r *replayer) source(digest string) (sandbox.Source, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return sandbox.Source{}, err
 	}
-	for _, a := range r.opt.Config.Agents {
+	for _, a := range running(r.opt.Config.Composition()) {
+		if a.Source.Kind == config.SourceExec {
+			if program, err := CheckProgram(a); err == nil && program == digest {
+				return sandbox.Source{}, fmt.Errorf("the turn ran in a subprocess (exec:%s), which does not repeat itself", a.Source.Ref)
+			}
+			continue
+		}
 		wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(r.opt.Config.Limits.Module))
 		if err != nil {
 			continue // another may be the one

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"skep/host/internal/subprocess"
 	"skep/host/internal/swarm"
 	"skep/host/internal/wasmbin"
 )
@@ -24,9 +25,11 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func noPrograms() *programs { return newPrograms(subprocess.Options{}) }
+
 func newTestModules(t *testing.T) *moduleStore {
 	t.Helper()
-	s, err := newModuleStore(t.TempDir(), nil, wasmbin.DefaultCaps())
+	s, err := newModuleStore(t.TempDir(), nil, wasmbin.DefaultCaps(), noPrograms())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func TestModuleDirectory(t *testing.T) {
 	if err := os.WriteFile(left, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps()); err != nil {
+	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps(), noPrograms()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
@@ -117,7 +120,7 @@ func TestModuleDirectory(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps()); err == nil || !strings.Contains(err.Error(), "others could replace") {
+	if _, err := newModuleStore(data, nil, wasmbin.DefaultCaps(), noPrograms()); err == nil || !strings.Contains(err.Error(), "others could replace") {
 		t.Errorf("%v", err)
 	}
 }

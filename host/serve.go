@@ -166,6 +166,9 @@ func (h *Host) warnings() (all []string) {
 	for _, a := range h.outside {
 		all = append(all, a.Warnings()...)
 	}
+	if err := h.audit.Trouble(); err != nil {
+		all = append(all, "the audit log cannot be written: "+err.Error())
+	}
 	if n := h.swarm.Damaged(); n > 0 {
 		all = append(all, fmt.Sprintf("%d running tasks cannot be read and are set aside; the host's log names them", n))
 	}
@@ -178,6 +181,7 @@ func (h *Host) doorCounters() []rest.Counter {
 	return []rest.Counter{
 		{Name: "skep_connections_refused_total", Help: "Connections that were one too many.", Value: n.Refused},
 		{Name: "skep_connections_evicted_total", Help: "Connections without a request that had to make room for others.", Value: n.Evicted},
+		{Name: "skep_audit_failures_total", Help: "Writes to the audit log that failed.", Value: h.audit.Failures()},
 	}
 }
 

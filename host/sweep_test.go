@@ -34,8 +34,9 @@ description = "a person confirms"
 parameters = { type = "object" }
 `
 
-// sweptHost is a host that runs on a file that write changes.
-func sweptHost(t *testing.T) (h *Host, write func(text string)) {
+// sweptHost is a host that runs on a file that write changes, with options as
+// changed.
+func sweptHost(t *testing.T, change ...func(*Options)) (h *Host, write func(text string)) {
 	t.Helper()
 	dir := t.TempDir()
 	write = func(text string) {
@@ -54,7 +55,11 @@ func sweptHost(t *testing.T) (h *Host, write func(text string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err = New(t.Context(), Options{Config: cfg, DataDir: t.TempDir(), CacheDir: guests.CacheDir(t), Listen: "127.0.0.1:0", AdminListen: "off", Reread: read})
+	opt := Options{Config: cfg, DataDir: t.TempDir(), CacheDir: guests.CacheDir(t), Listen: "127.0.0.1:0", AdminListen: "off", Reread: read}
+	for _, c := range change {
+		c(&opt)
+	}
+	h, err = New(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,33 +75,21 @@ func sweptHost(t *testing.T) (h *Host, write func(text string)) {
 	return h, write
 }
 
-// An agent does not leave quarantine under another name.
-func TestQuarantineFollowsModule(t *testing.T) {
-	t.Parallel()
-	h, _ := sweptHost(t)
-	if err := h.quarantine.Confine(swarm.DefaultTenant, "hive", "boss", "a test"); err != nil {
+// paused begins a task that waits for a person.
+func (h *Host) paused(t *testing.T) swarm.TaskKey {
+	t.Helper()
+	alice := swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "alice"}
+	r, err := h.swarm.Submit(t.Context(), swarm.Post{Principal: alice, Swarm: "hive", Door: "test", Type: mail.Request, Subject: "s", Body: `[["confirm",{}]]`})
+	if err != nil {
 		t.Fatal(err)
 	}
-	load := func(name string) error {
-		_, err := h.defs.Load(t.Context(), swarm.DefaultTenant, "ada", []byte(`{"swarm":{"name":"hive","entrypoint":"`+name+`"},"agents":{"`+name+
-			`":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true}}}`))
-		return err
+	if a, err := h.swarm.Wait(t.Context(), r); err != nil || a.State != swarm.StatePaused {
+		t.Fatalf("%+v, %v", a, err)
 	}
-	if err := load("another"); !errors.Is(err, swarm.ErrInvalid) || !strings.Contains(err.Error(), `agent "boss" of the same module is in quarantine`) {
-		t.Error(err)
-	}
-	if err := load("boss"); err != nil {
-		t.Error(err)
-	}
-	if _, err := h.quarantine.Release(swarm.DefaultTenant, "hive", "boss"); err != nil {
-		t.Fatal(err)
-	}
-	if err := load("another"); err != nil {
-		t.Error(err)
-	}
+	return r.Task
 }
 
-// A host without a file to read again says so.
+// A host without a file says so.
 func TestReloadWithoutFile(t *testing.T) {
 	t.Parallel()
 	h, _ := sweptHost(t)
@@ -113,14 +106,7 @@ func TestReloadWithoutFile(t *testing.T) {
 func TestSweepFollowsTasks(t *testing.T) {
 	t.Parallel()
 	h, write := sweptHost(t)
-	alice := swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "alice"}
-	r, err := h.swarm.Submit(t.Context(), swarm.Post{Principal: alice, Swarm: "hive", Door: "test", Type: mail.Request, Subject: "s", Body: `[["confirm",{}]]`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err := h.swarm.Wait(t.Context(), r); err != nil || a.State != swarm.StatePaused {
-		t.Fatalf("%+v, %v", a, err)
-	}
+	task := h.paused(t)
 	old := h.defs.current().own
 	write(strings.Replace(sweptSwarm, "[agents.old]\nsource = \"bundled:calculator\"", "[agents.old]\nsource = \"file:script.wasm\"", 1))
 	if _, err := h.Reload(t.Context()); err != nil {
@@ -144,16 +130,21 @@ func TestSweepFollowsTasks(t *testing.T) {
 	if named, err := h.defs.namedModules(t.Context()); err != nil || !named[digest] {
 		t.Errorf("the module is not named: %v, %v", named, err)
 	}
-	if err := h.swarm.Cancel(t.Context(), r.Task, "alice"); err != nil {
+	if err := h.swarm.Cancel(t.Context(), task, "alice"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	eventually(t, "all has gone with its last task", func() bool {
 		bound, stored, used := kept()
-		if !bound && !stored && !used {
-			break
-		}
+		return !bound && !stored && !used
+	})
+}
+
+// eventually waits for something that happens soon.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after its last task: %v %v %v", bound, stored, used)
+			t.Fatal("never:", what)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"math"
 
 	"skep/host/internal/auth"
 	"skep/host/internal/config"
@@ -15,9 +16,15 @@ func tenants(cfg *config.Config) map[string]swarm.Tenant {
 		out[t.Name] = swarm.Tenant{Weight: t.Weight, Quota: swarm.Quota{
 			Turns: t.Turns, Tasks: t.Tasks, Queue: t.Queue,
 			MessagesPerDay: t.MessagesPerDay, Storage: int64(t.Storage),
+			SpendPerDay: budget(t.TokensPerDay, t.USDPerDay),
 		}}
 	}
 	return out
+}
+
+// budget is a bound of what models may cost; 0 is none.
+func budget(tokens int64, usd float64) swarm.Spend {
+	return swarm.Spend{Tokens: tokens, MicroUSD: int64(math.Ceil(usd * 1e6))}
 }
 
 // weight is the share of each tenant, 1 for those the file does not name.

@@ -129,6 +129,11 @@ func attack(ctx context.Context, c net.Conn, kind string) {
 		drip(ctx, c)
 		return
 	}
+	// What waits to be sent would lie in the attacker's own machine; here its
+	// copying would be the host's loss.
+	if err := c.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
+		return
+	}
 	head := http.MethodPost + " /message HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + benchKey + "\r\nContent-Length: 1073741824\r\n\r\n"
 	if _, err := io.WriteString(c, head); err != nil {
 		return

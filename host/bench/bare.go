@@ -11,7 +11,8 @@ import (
 )
 
 // bareHere serves what HTTP itself costs, until the parent closes in: an echo,
-// a text of a size, and events that were made before.
+// a text of a size, and events that were made before. It takes bodies as large as
+// the attacked host does.
 func bareHere(in io.Reader) error {
 	g := newSignal()
 	router := httprouter.New()
@@ -19,7 +20,7 @@ func bareHere(in io.Reader) error {
 	router.GET("/task", bareText)
 	router.GET("/events", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) { bareEvents(w, r, g) })
 	router.Handler(http.MethodPost, "/open", g)
-	return serveHere(router, in)
+	return serveHere(http.MaxBytesHandler(router, fits), in)
 }
 
 // serveHere serves a handler until the parent closes in.

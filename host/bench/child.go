@@ -56,6 +56,8 @@ func child(ctx context.Context, args []string) int {
 		err = a2aHere(ctx, os.Stdin)
 	case "bare":
 		err = bareHere(os.Stdin)
+	case "side":
+		err = bareSideHere(args[1:], os.Stdin)
 	default:
 		err = fmt.Errorf("no measurement %q", args[0])
 	}

@@ -51,6 +51,8 @@ var parts = []part{
 	{"warm", "From process start to the first turn", warmStarts},
 	{"posts", "A durable POST /message", posts},
 	{"server", "The server, beside a2a-go's and a bare one", servers},
+	{"interswarm", "A task over two hosts, and the link between them", interswarm},
+	{"peers", "A host that knows many peers", peers},
 	{"writes", "Durable writes of a turn", writes},
 	{"growth", "A message as queue, history, tasks and tenants grow", growth},
 	{"tenants", "Parked tenants", parkedTenants},

@@ -19,7 +19,8 @@ type Outbound struct {
 	// Type is request, the default, or broadcast.
 	Type mail.Type `json:"msg_type,omitempty"`
 	Task string    `json:"task_id,omitempty"`
-	// UserToken is shown to the other swarm. Empty means the client's own.
+	// UserToken is what MAIL wants in the body; a skep host shows it to nobody.
+	// Empty means the client's own.
 	UserToken string `json:"user_token"`
 	// Events asks for the task's log.
 	Events bool `json:"stream,omitempty"`
@@ -32,7 +33,8 @@ type Delivered struct {
 }
 
 // PostInterswarm sends a message and waits for its answer. It is not repeated
-// once the host may have begun it: no key tells a repeat from another message.
+// once the host may have begun it. When the other swarm does not answer, the error is
+// of status 502 and gives the reason.
 func (c *Client) PostInterswarm(ctx context.Context, m Outbound) (Delivered, error) {
 	if m.UserToken == "" {
 		m.UserToken = c.opt.Token

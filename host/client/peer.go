@@ -14,11 +14,22 @@ import (
 // Peer is a swarm as an admin sees it.
 type Peer struct {
 	Swarm
-	Public bool `json:"public"`
+	// Entrypoint is the agent there that takes mail for nobody in particular, empty
+	// for a swarm that has not said.
+	Entrypoint string `json:"entrypoint"`
+	// Since is when Active became what it is, an RFC 3339 date-time as the host
+	// wrote it; empty for a swarm that was never asked. Error is why it is not
+	// active.
+	Since  string `json:"since"`
+	Error  string `json:"error"`
+	Public bool   `json:"public"`
 	// Volatile entries are forgotten when the host stops; Fixed ones stand in the
-	// operator's file.
-	Volatile bool `json:"volatile"`
-	Fixed    bool `json:"fixed"`
+	// operator's file. Discovered ones were listed by another swarm.
+	Volatile   bool `json:"volatile"`
+	Fixed      bool `json:"fixed"`
+	Discovered bool `json:"discovered"`
+	// LettersError is why mail for it cannot leave the host.
+	LettersError string `json:"letters_error"`
 }
 
 // Peers lists all swarms that the host knows. It takes an admin.
@@ -28,6 +39,27 @@ func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
 	}
 	_, err := c.do(ctx, call{method: http.MethodGet, path: "/skep/v1/peers"}, &page)
 	return page.Peers, err
+}
+
+// Pinged is what a swarm came to when it was asked whether it is well.
+type Pinged struct {
+	Name   string `json:"swarm_name"`
+	Active bool   `json:"active"`
+	// Latency is that of the last answer, in seconds; nil for never.
+	Latency *float64 `json:"latency"`
+	// Version is that of the protocol, empty for a swarm that never said.
+	Version string `json:"version"`
+	// LastSeen is an RFC 3339 date-time as the host wrote it, empty for never.
+	LastSeen string `json:"last_seen"`
+	// Error is why the swarm is not active, else empty.
+	Error string `json:"error"`
+}
+
+// PingPeer has the host ask a swarm that it knows whether it is well. That it is
+// not is no error. It takes an admin.
+func (c *Client) PingPeer(ctx context.Context, name string) (p Pinged, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: "/skep/v1/peers/" + url.PathEscape(name) + "/ping"}, &p)
+	return p, err
 }
 
 // DeadLetter is a message that no peer has taken.

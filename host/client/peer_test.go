@@ -46,3 +46,28 @@ func TestPeersAndDeadLetters(t *testing.T) {
 		}
 	}
 }
+
+// That a swarm is not well is an answer; that the host does not know it is not.
+func TestPingPeer(t *testing.T) {
+	t.Parallel()
+	c := fakeHost(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.EscapedPath() {
+		case "POST /skep/v1/peers/depot/ping":
+			reply(w, 200, `{"swarm_name":"depot","active":true,"latency":0.25,"version":"1.3","last_seen":"2026-11-20T15:52:40.084847+00:00","error":null}`)
+		case "POST /skep/v1/peers/a%2Fb/ping":
+			reply(w, 200, `{"swarm_name":"a/b","active":false,"latency":null,"version":"","last_seen":null,"error":"it answers 502 Bad Gateway"}`)
+		default:
+			reply(w, 404, `{"detail":"swarm is not registered"}`)
+		}
+	})
+	if p, err := c.PingPeer(t.Context(), "depot"); err != nil || !p.Active || p.Latency == nil || *p.Latency != 0.25 || p.Version != "1.3" || p.Error != "" {
+		t.Errorf("PingPeer() = %+v, %v", p, err)
+	}
+	if p, err := c.PingPeer(t.Context(), "a/b"); err != nil || p.Active || p.Latency != nil || p.LastSeen != "" || p.Error != "it answers 502 Bad Gateway" {
+		t.Errorf("PingPeer() = %+v, %v", p, err)
+	}
+	var refused *Error
+	if _, err := c.PingPeer(t.Context(), "none"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("PingPeer of none = %v", err)
+	}
+}

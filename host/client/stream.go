@@ -51,6 +51,9 @@ type stream struct {
 func (s *stream) follow(ctx context.Context) error {
 	for {
 		err := s.read(ctx)
+		if errors.Is(err, errStopped) {
+			return err // whatever else has ended meanwhile: yield must not be called again
+		}
 		if errors.Is(err, errClosed) {
 			done, ask := s.over(ctx)
 			if done || ask != nil {
@@ -102,7 +105,7 @@ func (s *stream) read(ctx context.Context) error {
 		defer func() { _ = rsp.Body.Close() }()
 		err = s.events(rsp, idle)
 	}
-	if errors.Is(context.Cause(ctx), errSilent) {
+	if errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errStopped) {
 		return errSilent
 	}
 	return err

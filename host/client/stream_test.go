@@ -177,6 +177,25 @@ func TestStreamIsStopped(t *testing.T) {
 	}
 }
 
+// TestStreamIsStoppedAndCancelled wants a reader to get nothing more that leaves
+// while what it reads under ends.
+func TestStreamIsStoppedAndCancelled(t *testing.T) {
+	t.Parallel()
+	c := streaming(t, Options{}, connection{"", event(1, "a") + finish, false, 0})
+	ctx, cancel := context.WithCancel(eventually(t))
+	for _, err := range c.Stream(ctx, "a/b", 0) {
+		if err != nil {
+			t.Error(err)
+		}
+		cancel()
+		break
+	}
+	if ctx.Err() == nil {
+		t.Error("no event came")
+	}
+	cancel()
+}
+
 // TestStreamIsCancelled wants the cause of the context while nothing comes.
 func TestStreamIsCancelled(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,9 @@ type Usage struct {
 	HostCalls int64
 	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
 	Fetches, FetchBytes int64
+	// Tokens are those of models, MicroUSD what they cost in millionths of a
+	// dollar.
+	Tokens, MicroUSD int64
 }
 
 // usageJSON is Usage on the wire.
@@ -60,12 +63,14 @@ type usageJSON struct {
 
 	Fetches    int64 `json:"fetches"`
 	FetchBytes int64 `json:"fetch_bytes"`
+	Tokens     int64 `json:"tokens"`
+	MicroUSD   int64 `json:"micro_usd"`
 }
 
 // MarshalJSON gives the computing time in milliseconds.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	ms := float64(u.CPU.Microseconds()) / 1e3
-	return json.Marshal(usageJSON{u.Turns, u.Fuel, ms, u.HostCalls, u.Fetches, u.FetchBytes})
+	return json.Marshal(usageJSON{u.Turns, u.Fuel, ms, u.HostCalls, u.Fetches, u.FetchBytes, u.Tokens, u.MicroUSD})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -74,7 +79,7 @@ func (u *Usage) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return err
 	}
-	*u = Usage{w.Turns, w.Fuel, spanOf(w.CPUms), w.HostCalls, w.Fetches, w.FetchBytes}
+	*u = Usage{w.Turns, w.Fuel, spanOf(w.CPUms), w.HostCalls, w.Fetches, w.FetchBytes, w.Tokens, w.MicroUSD}
 	return nil
 }
 

@@ -127,7 +127,7 @@ func TestCancelAndHistory(t *testing.T) {
 
 func TestUsageSurvivesJSON(t *testing.T) {
 	t.Parallel()
-	want := Usage{Turns: 1, Fuel: 1<<64 - 1, CPU: 1234567 * time.Nanosecond, HostCalls: 2, Fetches: 3, FetchBytes: 4}
+	want := Usage{Turns: 1, Fuel: 1<<64 - 1, CPU: 1234567 * time.Nanosecond, HostCalls: 2, Fetches: 3, FetchBytes: 4, Tokens: 5, MicroUSD: 6}
 	raw, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

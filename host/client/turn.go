@@ -43,6 +43,8 @@ type TurnUsage struct {
 	HostCalls int64
 	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
 	Fetches, FetchBytes int64
+	// Tokens and MicroUSD are as in [Usage].
+	Tokens, MicroUSD int64
 }
 
 // UnmarshalJSON reads times in milliseconds.
@@ -54,7 +56,7 @@ func (u *TurnUsage) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return err
 	}
-	*u = TurnUsage{w.Fuel, spanOf(w.CPUms), spanOf(w.WallMS), w.HostCalls, w.Fetches, w.FetchBytes}
+	*u = TurnUsage{w.Fuel, spanOf(w.CPUms), spanOf(w.WallMS), w.HostCalls, w.Fetches, w.FetchBytes, w.Tokens, w.MicroUSD}
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const endedTurn = `{"turn":1,"agent":"boss","start":"s","attempt":2,"ops":{"kv.put":3},"end":"e","exit":"fuel",` +
-	`"usage":{"fuel":18446744073709551615,"cpu_ms":1.5,"wall_ms":2000,"host_calls":3,"fetches":1,"fetch_bytes":77}}`
+	`"usage":{"fuel":18446744073709551615,"cpu_ms":1.5,"wall_ms":2000,"host_calls":3,"fetches":1,"fetch_bytes":77,"tokens":12,"micro_usd":34}}`
 
 func TestTurns(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 	}
 	want := []Turn{
 		{N: 1, Agent: "boss", Start: "s", End: "e", Exit: "fuel", Attempt: 2, Ops: map[string]int64{"kv.put": 3}, Raw: []byte(endedTurn),
-			Usage: &TurnUsage{Fuel: 1<<64 - 1, CPU: 1500 * time.Microsecond, Wall: 2 * time.Second, HostCalls: 3, Fetches: 1, FetchBytes: 77}},
+			Usage: &TurnUsage{Fuel: 1<<64 - 1, CPU: 1500 * time.Microsecond, Wall: 2 * time.Second, HostCalls: 3, Fetches: 1, FetchBytes: 77, Tokens: 12, MicroUSD: 34}},
 		{N: 2, Agent: "math", Start: "s", Attempt: 1, Ops: map[string]int64{}, Raw: []byte(open)},
 		{N: 5, Agent: "math", Start: "s", End: "e", Exit: "ok", Attempt: 1, Ops: map[string]int64{}, Usage: &TurnUsage{}, Raw: []byte(last)},
 	}

@@ -7,11 +7,19 @@ import (
 	"skep/sdk/go/internal/link"
 )
 
-// ActionCall is one call of an action.
+// ActionCall is one call of an action. It is valid until Action returns.
 type ActionCall struct {
-	Name string          `json:"name"`
+	Name string `json:"name"`
+	// Args fit the parameters of the descriptor: the host has checked them.
 	Args json.RawMessage `json:"args"`
+
+	turn *Turn
 }
+
+// Host is what the action reaches, with the methods of a turn: ops as far as the
+// operator grants them to the action, and its params. It has no message, no state
+// and no history, and sends no mail.
+func (c *ActionCall) Host() *Turn { return c.turn }
 
 // DriveAction runs one call of an action against a host. Like [Drive] it is a
 // seam that agents do not call.
@@ -20,11 +28,15 @@ func DriveAction(h link.Host, a Agent) int32 {
 	if !ok {
 		return int32(abi.StatusNotImplemented)
 	}
-	var c ActionCall
+	var c struct {
+		ActionCall
+		Params json.RawMessage `json:"params"`
+	}
 	if err := json.Unmarshal(h.Input(), &c); err != nil {
 		return int32(outcome(h, nil, Errorf(Invalid, "action input: %v", err)))
 	}
-	answer, err := actor.Action(&c)
+	c.turn = &Turn{host: h, params: c.Params}
+	answer, err := actor.Action(&c.ActionCall)
 	if err != nil {
 		return int32(outcome(h, nil, err))
 	}

@@ -141,3 +141,36 @@ func ExampleActor() {
 	// {"cents":250}
 	// NOT_FOUND: no price for gold
 }
+
+// Poet has a model write, and shows the text as it comes.
+type Poet struct{}
+
+func (Poet) Turn(t *skep.Turn) error {
+	answer, err := t.ChatStream(skep.ChatRequest{Model: "default", Messages: []skep.ChatMessage{
+		{Role: skep.RoleSystem, Content: "Write one line of verse."},
+		{Role: skep.RoleUser, Content: t.Message.Body},
+	}}, func(p skep.ChatPiece) error {
+		_, err := t.EmitChunk(p.Delta)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return t.TaskComplete(answer.Text)
+}
+
+// A model is asked by its name in the operator's file; World.LLM plays it.
+func ExampleTurn_ChatStream() {
+	world := &skeptest.World{LLM: func(r skep.ChatRequest) (skep.ChatResponse, error) {
+		return skep.ChatResponse{Text: "O " + r.Messages[1].Content, Finish: skep.FinishStop}, nil
+	}}
+	out := skeptest.Run(Poet{}, skeptest.Input{World: world, CanComplete: true, Message: skep.Message{Body: "bees"}})
+	for _, e := range out.Emits {
+		fmt.Printf("%q\n", e.Text)
+	}
+	fmt.Println(out.Mail[0].Finish)
+	// Output:
+	// "O "
+	// "bees"
+	// O bees
+}

@@ -1,6 +1,7 @@
 package mail_test
 
 import (
+	"bytes"
 	"testing"
 
 	"skep/spec/conformance"
@@ -20,7 +21,14 @@ func FuzzParseMessage(f *testing.F) {
 			f.Add(v.Raw)
 		}
 	}
-	lenient := mail.ParseOptions{NullsAbsent: true, UnknownKeys: true}
+	for _, write := range []func([]byte) ([]byte, error){request().AppendJSON, wrapper().AppendJSON} {
+		spaced, err := write(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Replace(spaced, []byte("T12"), []byte(" 12"), 1))
+	}
+	lenient := mail.ParseOptions{NullsAbsent: true, UnknownKeys: true, SpacedTimes: true}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := mail.ParseMessage(raw)
 		l, lenientErr := lenient.Message(raw)

@@ -20,7 +20,7 @@ func (s *scanner) message(m *Message) error {
 		case envID:
 			m.ID, err = s.text()
 		case envTimestamp:
-			m.Timestamp, err = s.text()
+			m.Timestamp, err = s.timestamp()
 		case envType:
 			m.Type, err = s.msgType()
 		case envMessage:
@@ -45,7 +45,7 @@ func (s *scanner) interswarm(w *Interswarm) error {
 		case wrapTarget:
 			w.TargetSwarm, err = s.text()
 		case wrapTimestamp:
-			w.Timestamp, err = s.text()
+			w.Timestamp, err = s.timestamp()
 		case wrapType:
 			w.Type, err = s.msgType()
 		case wrapOwner:
@@ -86,6 +86,14 @@ func (b *bound) late(t Type, p *Payload) error {
 		return nil
 	}
 	return b.at.payload(kindOf(t), p)
+}
+
+func (s *scanner) timestamp() (string, error) {
+	t, err := s.text()
+	if s.opts.SpacedTimes && looksLike(t, "dddd-dd-dd ") {
+		t = t[:len("dddd-dd-dd")] + "T" + t[len("dddd-dd-dd "):]
+	}
+	return t, err
 }
 
 func (s *scanner) msgType() (Type, error) {

@@ -28,6 +28,8 @@ func TestParseOptions(t *testing.T) {
 	with := func(members string) string { return strings.Replace(plain, `,"body"`, members+`,"body"`, 1) }
 	nulls := mail.ParseOptions{NullsAbsent: true}
 	unknown := mail.ParseOptions{UnknownKeys: true}
+	spaced := mail.ParseOptions{SpacedTimes: true}
+	at := func(time string) string { return strings.Replace(plain, `"`+noon+`"`, `"`+time+`"`, 1) }
 	for _, tc := range []struct {
 		name string
 		opts mail.ParseOptions
@@ -45,6 +47,14 @@ func TestParseOptions(t *testing.T) {
 		{"unknown key twice", unknown, with(`,"x":1,"x":1`), "message.x"},
 		{"unknown key in another case", unknown, with(`,"Body":""`), "message.Body"},
 		{"unknown key with a broken value", unknown, with(`,"x":{"y":[1,-]}`), "message.x.y[1]"},
+		{"a spaced time", spaced, at(strings.Replace(noon, "T", " ", 1)), ""},
+		{"a spaced time, escaped", spaced, at(strings.Replace(noon, "T", "\\u0020", 1)), ""},
+		{"a time with a T", spaced, plain, ""},
+		{"a spaced time, strict", mail.ParseOptions{NullsAbsent: true, UnknownKeys: true}, at(strings.Replace(noon, "T", " ", 1)), "timestamp"},
+		{"two spaces", spaced, at(strings.Replace(noon, "T", "  ", 1)), "timestamp"},
+		{"a small t", spaced, at(strings.Replace(noon, "T", "t", 1)), "timestamp"},
+		{"a day and a space", spaced, at("2026-03-01 "), "timestamp"},
+		{"a spaced time without an offset", spaced, at("2026-03-01 09:30:00"), "timestamp"},
 		{"null is no unknown key", unknown, with(`,"routing_info":null`), "message.routing_info"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -63,6 +73,14 @@ func TestParseOptions(t *testing.T) {
 	}
 	if _, err := nulls.Interswarm([]byte(`{"metadata":null,"auth_token":null,"task_owner":null}`)); err == nil {
 		t.Error("a wrapper without an owner was read")
+	}
+	wrapped, err := wrapper().AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := spaced.Interswarm(bytes.Replace(wrapped, []byte("T12"), []byte(" 12"), 1))
+	if err != nil || w.Timestamp != noon {
+		t.Errorf("a wrapper with a spaced time: %q, %v", w.Timestamp, err)
 	}
 }
 

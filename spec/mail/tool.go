@@ -14,6 +14,9 @@ const (
 	ToolAwaitMessage         = "await_message"
 	ToolTaskComplete         = "task_complete"
 	ToolHelp                 = "help"
+	// These two are for supervisors that may write to other swarms.
+	ToolSendInterswarmBroadcast = "send_interswarm_broadcast"
+	ToolDiscoverSwarms          = "discover_swarms"
 )
 
 // Tools returns the names of all MAIL tools, in the order in which agents are
@@ -22,11 +25,9 @@ func Tools() []string {
 	return []string{
 		ToolSendRequest, ToolSendResponse, ToolSendInterrupt, ToolSendBroadcast,
 		ToolAcknowledgeBroadcast, ToolIgnoreBroadcast, ToolAwaitMessage, ToolTaskComplete, ToolHelp,
+		ToolSendInterswarmBroadcast, ToolDiscoverSwarms,
 	}
 }
 
-// ReservedTool reports whether no action may bear this name: the names of [Tools],
-// and the two interswarm tools that MAIL 1.3 hosts advertise.
-func ReservedTool(name string) bool {
-	return slices.Contains(Tools(), name) || name == "send_interswarm_broadcast" || name == "discover_swarms"
-}
+// ReservedTool reports whether no action may bear this name: it is one of [Tools].
+func ReservedTool(name string) bool { return slices.Contains(Tools(), name) }

@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 		Setup:               func(env *testscript.Env) error { return setup(env, cache) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile, "describe": describe, "certify": certify,
+			"asjson": asJSON,
 		},
 	})
 }

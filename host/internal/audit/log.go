@@ -34,6 +34,7 @@ type Log struct {
 	path     string
 	opt      Options
 	refusals refusals
+	trouble  trouble
 
 	mu sync.Mutex
 	// file is nil when the log is closed.
@@ -81,7 +82,13 @@ func (l *Log) open() (*os.File, error) {
 }
 
 // Record writes an entry and returns when it is on the disk.
-func (l *Log) Record(e Entry) error { return l.write([]Entry{e}) }
+func (l *Log) Record(e Entry) error {
+	err := l.write([]Entry{e})
+	if err != nil {
+		l.trouble.missed.Add(1)
+	}
+	return err
+}
 
 // Head returns the number of the last entry that this process has seen, and its
 // hash. Kept elsewhere, it shows later whether entries were cut off the end.
@@ -106,9 +113,10 @@ func (l *Log) Close() error {
 }
 
 // write appends entries in one piece. Without any it only finds the end.
-func (l *Log) write(entries []Entry) error {
+func (l *Log) write(entries []Entry) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer func() { l.note(err) }()
 	if l.file == nil {
 		return ErrClosed
 	}

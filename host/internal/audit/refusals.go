@@ -60,7 +60,8 @@ func (l *Log) Refused(e Entry) {
 	r.list = append(r.list, e)
 }
 
-// Run writes refusals until ctx ends, and those that are left then.
+// Run writes refusals until ctx ends, and those that are left then. After a write
+// that failed it tries again each time.
 func (l *Log) Run(ctx context.Context) {
 	tick := time.NewTicker(l.opt.Every)
 	defer tick.Stop()
@@ -69,9 +70,8 @@ func (l *Log) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
-		if err := l.flush(); err != nil {
-			l.opt.Logger.Error("refusals cannot be audited", "err", err)
-		}
+		_ = l.flush() // what failed is noted, and counted on
+		l.mend()
 		if ctx.Err() != nil {
 			return
 		}

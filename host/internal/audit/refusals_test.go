@@ -36,7 +36,7 @@ func refused(t *testing.T, path string) (lines, count int64) {
 	err := audit.Entries(path, func(_ int64, e audit.Entry) {
 		lines++
 		count += max(1, e.Count)
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,10 +59,25 @@ func Verify(path string, expect Expect) (Report, error) {
 	return v.report()
 }
 
-// Entries hands on all entries of a log that is whole, oldest first.
-func Entries(path string, each func(seq int64, e Entry)) error {
+// Entries hands on all entries of a log that are as they were written, oldest first.
+// Broken, which may be nil, is told in between of each place where the log is not
+// whole: of lines that cannot be read one after the other, of the first. It returns
+// the first place as an error, which is a *[Damage].
+func Entries(path string, each func(seq int64, e Entry), broken func(*Damage)) error {
+	var first error
 	v := verifier{each: func(l line) { each(l.Seq, l.entry()) }, anyStart: true}
-	return v.all(path)
+	v.broken = func(d *Damage) {
+		if first == nil {
+			first = d
+		}
+		if broken != nil {
+			broken(d)
+		}
+	}
+	if err := v.all(path); err != nil {
+		return err
+	}
+	return first
 }
 
 // verifier walks a log.
@@ -70,6 +85,10 @@ type verifier struct {
 	expect   Expect
 	anyStart bool
 	each     func(line)
+	// broken is told of damage; without it, damage ends the walk.
+	broken func(*Damage)
+	// lost is behind a line that cannot be read: nobody knows what follows it.
+	lost bool
 
 	begun bool
 	first int64
@@ -166,36 +185,84 @@ func (v *verifier) file(f *os.File) error {
 	in := bufio.NewReaderSize(io.LimitReader(f, info.Size()), maxLine)
 	for n := 1; ; n++ {
 		text, err := in.ReadSlice('\n')
+		reason := ""
 		switch {
 		case errors.Is(err, io.EOF) && len(text) == 0:
 			return nil
 		case errors.Is(err, io.EOF):
-			return &Damage{f.Name(), n, "the last line is cut off; the next start of a host sets it aside"}
+			reason = "the last line is cut off; the next start of a host sets it aside"
 		case errors.Is(err, bufio.ErrBufferFull):
-			return &Damage{f.Name(), n, fmt.Sprintf("the line has more than %d bytes", maxLine)}
+			if err := skipLine(in); err != nil {
+				return err
+			}
+			reason = fmt.Sprintf("the line has more than %d bytes", maxLine)
 		case err != nil:
 			return err
 		}
-		if reason := v.line(bytes.TrimSuffix(text, []byte{'\n'})); reason != "" {
-			return &Damage{f.Name(), n, reason}
+		if err := v.next(f.Name(), n, bytes.TrimSuffix(text, []byte{'\n'}), reason); err != nil {
+			return err
 		}
 	}
 }
 
-// line says what is wrong with the next line.
-func (v *verifier) line(text []byte) string {
-	l, hash, err := parse(text)
-	if err != nil {
-		return err.Error()
-	}
-	if !v.begun {
-		if reason := v.begin(l); reason != "" {
-			return reason
+// skipLine leaves out the rest of a line.
+func skipLine(in *bufio.Reader) error {
+	for {
+		_, err := in.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-	} else if l.Seq != v.end.seq+1 {
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+// next takes a line, or the reason why there is none to read.
+func (v *verifier) next(file string, n int, text []byte, reason string) error {
+	var l line
+	var hash string
+	if reason == "" {
+		var err error
+		if l, hash, err = parse(text); err != nil {
+			reason = err.Error()
+		}
+	}
+	readable := reason == ""
+	if readable && !v.lost {
+		reason = v.follows(l)
+	}
+	if reason != "" {
+		damage := &Damage{file, n, reason}
+		if v.broken == nil {
+			return damage
+		}
+		if !v.lost {
+			v.broken(damage)
+		}
+	}
+	if v.lost = !readable; readable {
+		v.take(l, hash)
+	}
+	return nil
+}
+
+// follows says why a line is not the one that comes next.
+func (v *verifier) follows(l line) string {
+	switch {
+	case !v.begun:
+		return v.begin(l)
+	case l.Seq != v.end.seq+1:
 		return fmt.Sprintf("entry %d follows entry %d: lines were removed, inserted or moved", l.Seq, v.end.seq)
-	} else if l.Prev != v.end.head {
+	case l.Prev != v.end.head:
 		return fmt.Sprintf("entry %d does not follow the entry %d that is there: one of them was replaced", l.Seq, v.end.seq)
+	}
+	return ""
+}
+
+func (v *verifier) take(l line, hash string) {
+	if !v.begun {
+		v.begun, v.first = true, l.Seq
 	}
 	v.end = chain{l.Seq, hash}
 	v.seen = v.seen || hash == v.expect.Head
@@ -203,11 +270,10 @@ func (v *verifier) line(text []byte) string {
 		v.repairs++
 	}
 	v.each(l)
-	return ""
 }
 
+// begin says why a line cannot be the first.
 func (v *verifier) begin(l line) string {
-	v.begun, v.first = true, l.Seq
 	switch {
 	case v.anyStart:
 		return ""

@@ -108,11 +108,50 @@ func TestEntries(t *testing.T) {
 	t.Parallel()
 	path, _ := small(t, 3)
 	var got []string
-	if err := audit.Entries(path, func(_ int64, e audit.Entry) { got = append(got, e.Act+" "+e.Target) }); err != nil {
+	if err := audit.Entries(path, func(_ int64, e audit.Entry) { got = append(got, e.Act+" "+e.Target) }, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"token.create t0", "token.create t1", "token.create t2"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What is behind a broken line is handed on, and each place is told once.
+func TestEntriesBeyondDamage(t *testing.T) {
+	t.Parallel()
+	path, text := small(t, 6)
+	lines := bytes.SplitAfter(text, []byte{'\n'})[:6]
+	long := []byte(strings.Repeat("x", 200<<10) + "\n")
+	for name, c := range map[string]struct {
+		lines [][]byte
+		want  []string
+	}{
+		"altered":    {[][]byte{lines[0], bytes.Replace(lines[1], []byte("t1"), []byte("tx"), 1), lines[2]}, []string{"t0", ":2: it is not as", "t2"}},
+		"first":      {[][]byte{[]byte("x\n"), lines[1], lines[2]}, []string{":1: it is no line", "t1", "t2"}},
+		"several":    {[][]byte{lines[0], []byte("x\n"), []byte("y\n"), lines[1]}, []string{"t0", ":2: it is no line", "t1"}},
+		"too long":   {[][]byte{lines[0], long, lines[1]}, []string{"t0", ":2: the line has more", "t1"}},
+		"removed":    {[][]byte{lines[0], lines[2], lines[3]}, []string{"t0", ":2: entry 3 follows entry 1", "t2", "t3"}},
+		"two places": {[][]byte{lines[0], lines[2], []byte("x\n"), lines[4]}, []string{"t0", ":2: entry 3 follows entry 1", "t2", ":3: it is no line", "t4"}},
+		"cut off":    {[][]byte{lines[0], lines[1][:50]}, []string{"t0", ":2: the last line is cut off"}},
+		"long end":   {[][]byte{lines[0], long[:len(long)-1]}, []string{"t0", ":2: the line has more"}},
+	} {
+		put(t, path, bytes.Join(c.lines, nil))
+		var got []string
+		var first *audit.Damage
+		err := audit.Entries(path, func(_ int64, e audit.Entry) { got = append(got, e.Target) }, func(d *audit.Damage) {
+			if first == nil {
+				first = d
+			}
+			got = append(got, d.Error())
+		})
+		same := func(got, want string) bool { return got == want || want[0] == ':' && strings.Contains(got, want) }
+		if !slices.EqualFunc(got, c.want, same) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		var damage *audit.Damage
+		if !errors.As(err, &damage) || damage != first {
+			t.Errorf("%s: the error is %v, want the first place, %v", name, err, first)
+		}
 	}
 }
 

@@ -8,6 +8,9 @@ type Principal struct {
 	// Peer is the swarm that an agent speaks for, empty for the one that its
 	// ID names; of others it is empty.
 	Peer string
+	// Maker is who had the token made that the host has issued to an agent, as
+	// the authenticator tells it; of all others it is zero.
+	Maker Maker
 }
 
 // Speaks returns the swarm that an agent speaks for.

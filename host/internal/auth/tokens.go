@@ -99,7 +99,9 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 	if now.Sub(i.Used) >= usedEvery {
 		t.used(i.ID, now)
 	}
-	return i.Principal, nil
+	p := i.Principal
+	p.Maker = i.maker()
+	return p, nil
 }
 
 func (t *Tokens) used(id string, now time.Time) {

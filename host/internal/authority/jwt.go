@@ -176,6 +176,9 @@ func (j *JWT) check(c jwt.Claims) error {
 	if c.Expiry == nil {
 		return refuse("it never expires")
 	}
+	if c.Issuer != j.opt.Issuer {
+		return refuse("it is of another issuer: it %s", otherIssuer(c.Issuer, j.opt.Issuer))
+	}
 	err := c.ValidateWithLeeway(jwt.Expected{
 		Issuer: j.opt.Issuer, AnyAudience: jwt.Audience{j.opt.Audience}, Time: j.opt.Now(),
 	}, j.opt.Leeway)
@@ -183,7 +186,6 @@ func (j *JWT) check(c jwt.Claims) error {
 		err  error
 		text string
 	}{
-		{jwt.ErrInvalidIssuer, "it is of another issuer"},
 		{jwt.ErrInvalidAudience, "it is for another audience"},
 		{jwt.ErrExpired, "it has expired"},
 		{jwt.ErrNotValidYet, "it is not valid yet"},
@@ -197,6 +199,14 @@ func (j *JWT) check(c jwt.Claims) error {
 		return refuse("its claims are not valid")
 	}
 	return nil
+}
+
+// maxIssuer bounds what is shown of an issuer's name.
+const maxIssuer = 200
+
+// otherIssuer says how a name differs from that of the configuration.
+func otherIssuer(says, issuer string) string {
+	return fmt.Sprintf("says issuer %.*q; [auth.jwt] issuer is %q; write it the same, letter for letter", maxIssuer, says, issuer)
 }
 
 // refuse says why a token is nobody's.

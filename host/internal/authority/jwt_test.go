@@ -182,7 +182,7 @@ func TestJWTRefuses(t *testing.T) {
 		"logout token":       {sign(t, "EdDSA", "d", r.ed, map[string]string{"typ": "logout+jwt"}, good(nil)), "a type that opens nothing"},
 		"too long":           {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"x": strings.Repeat("x", 20_000)})), "more than"},
 		"no issuer":          {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"iss": nil})), "another issuer"},
-		"another issuer":     {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"iss": "https://login.example.com"})), "another issuer"},
+		"another issuer":     {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"iss": "https://login.example.com"})), `it says issuer "https://login.example.com"; [auth.jwt] issuer is "`},
 		"no audience":        {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"aud": nil})), "another audience"},
 		"another audience":   {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"aud": []string{"skep2"}})), "another audience"},
 		"no expiry":          {sign(t, "EdDSA", "d", r.ed, nil, good(claims{"exp": nil})), "never expires"},

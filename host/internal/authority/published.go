@@ -42,9 +42,9 @@ type published struct {
 }
 
 // find returns the keys that a signature may have been made with. Nobody can
-// make it fetch more often than lookPause, whatever key ids he makes up. While it
-// may not look, or looks in vain, nobody can tell whether a key that is not there
-// is a new one: that is an *[auth.Unavailable].
+// make it fetch more often than lookPause, whatever key ids he makes up: what was
+// not in the set at the last look is unknown until the next. Where that look was in
+// vain nobody can tell whether a key is a new one: that is an *[auth.Unavailable].
 func (p *published) find(ctx context.Context, id, alg string) ([]key, error) {
 	found, fresh := p.look(id, alg)
 	if len(found) > 0 && fresh {
@@ -86,22 +86,25 @@ func (p *published) usable() error {
 }
 
 // refresh fetches the keys unless that was tried a moment ago. An error says why
-// there are no newer ones. It holds looking.
+// it could not. It holds looking.
 func (p *published) refresh(ctx context.Context) error {
 	p.mu.Lock()
 	pause := lookPause
 	if len(p.keys) == 0 {
 		pause = needPause
 	}
-	now := p.now()
+	now, last := p.now(), p.err
 	left := pause - now.Sub(p.tried)
 	soon := !p.tried.IsZero() && left > 0
 	if !soon {
 		p.tried = now
 	}
 	p.mu.Unlock()
-	if soon {
-		return p.unavailable(errLooked, min(left, pause))
+	switch {
+	case soon && last != nil:
+		return p.unavailable(last, min(left, pause))
+	case soon:
+		return nil
 	}
 	// A caller who leaves must not spoil it for those who wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -116,9 +119,6 @@ func (p *published) refresh(ctx context.Context) error {
 	p.keys, p.fetched = keys, p.now()
 	return nil
 }
-
-// errLooked says that no new keys are looked for yet.
-var errLooked = errors.New("it has no such key, and was asked for new ones a moment ago")
 
 func (p *published) unavailable(err error, retry time.Duration) error {
 	return &auth.Unavailable{Authority: jwtTable, Err: fmt.Errorf("fetch the keys of %s: %w", p.issuer, err), Retry: retry}
@@ -156,7 +156,7 @@ func (p *published) place(ctx context.Context) (string, error) {
 	}
 	switch {
 	case about.Issuer != p.issuer:
-		return "", fmt.Errorf("%s is about the issuer %q", address, about.Issuer)
+		return "", fmt.Errorf("%s %s", address, otherIssuer(about.Issuer, p.issuer))
 	case about.JWKSURI == "":
 		return "", fmt.Errorf("%s has no jwks_uri", address)
 	}

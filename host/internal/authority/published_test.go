@@ -108,12 +108,9 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	check("d", ring().ed, true)
-	// Nobody may look again yet, so nobody can tell whether a key is new.
+	// What the last look has not found is nobody's.
 	for i := range 100 {
-		var wait *auth.Unavailable
-		if _, err := j.Authenticate(t.Context(), p.token(t, fmt.Sprint("made up ", i), ring().ed)); !errors.As(err, &wait) || wait.Retry != 30*time.Second {
-			t.Errorf("made up %d: %v", i, err)
-		}
+		check(fmt.Sprint("made up ", i), ring().ed, false)
 	}
 	if n := p.asked.Load(); n != 1 {
 		t.Errorf("made-up ids made it fetch %d times", n)
@@ -135,9 +132,9 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A made-up key id that came first does not make a new key's owner a stranger: he
-// is asked to come again when the host may look.
-func TestRotationAfterMadeUp(t *testing.T) {
+// A key id that the last look has not found is unknown until the next, whoever
+// brings it; while the issuer does not answer, nobody can tell.
+func TestUnknownKeyID(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	j := p.jwt(t, "")
@@ -146,28 +143,31 @@ func TestRotationAfterMadeUp(t *testing.T) {
 		_, err := j.Authenticate(t.Context(), p.token(t, kid, key))
 		return err
 	}
-	if err := who("d", ring().ed); err != nil {
-		t.Fatal(err)
-	}
-	p.move(30 * time.Second)
-	if err := who("made up", ring().ed); !errors.Is(err, auth.ErrUnknown) {
-		t.Error(err)
+	if err := who("made up", ring().ed); !errors.Is(err, auth.ErrUnknown) || !strings.Contains(err.Error(), "no key of its id") {
+		t.Errorf("with the first look: %v", err)
 	}
 	p.set(set(t, jwk("d", "", ring().ed), jwk("new", "", fresh)), nil)
-	p.move(10 * time.Second)
-	var wait *auth.Unavailable
-	if err := who("new", fresh); !errors.As(err, &wait) || wait.Retry != 20*time.Second {
-		t.Errorf("10 seconds after a look: %v", err)
+	p.move(29 * time.Second)
+	if err := who("new", fresh); !errors.Is(err, auth.ErrUnknown) || p.asked.Load() != 1 {
+		t.Errorf("29 seconds after a look: %v; %d looks", err, p.asked.Load())
 	}
-	p.move(20 * time.Second)
-	if err := who("new", fresh); err != nil {
-		t.Error(err)
+	p.move(time.Second)
+	if err := who("new", fresh); err != nil || p.asked.Load() != 2 {
+		t.Errorf("30 seconds after a look: %v; %d looks", err, p.asked.Load())
 	}
-	// A look in vain tells nothing either.
+	// A look in vain tells nothing, and is not repeated at once.
 	p.set("", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(500); return true })
-	p.move(30 * time.Second)
-	if err := who("newer", fresh); !errors.As(err, &wait) || !strings.Contains(err.Error(), "status 500") {
-		t.Errorf("while the issuer is gone: %v", err)
+	for _, after := range []time.Duration{30 * time.Second, 10 * time.Second} {
+		p.move(after)
+		var wait *auth.Unavailable
+		if err := who("newer", fresh); !errors.As(err, &wait) || !strings.Contains(err.Error(), "status 500") || wait.Retry <= 0 {
+			t.Errorf("while the issuer is gone: %v", err)
+		} else if after == 10*time.Second && wait.Retry != 20*time.Second {
+			t.Errorf("come again in %v, want 20s", wait.Retry)
+		}
+	}
+	if err := who("new", fresh); err != nil {
+		t.Errorf("a key that is there: %v", err)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestBadProvider(t *testing.T) {
 		answer func(*provider) func(http.ResponseWriter, *http.Request) bool
 		want   string
 	}{
-		"another's description": {about("https://evil.example", "SELF/keys"), "is about the issuer"},
+		"another's description": {about("https://evil.example", "SELF/keys"), "letter for letter"},
 		"no address":            {about("SELF", ""), "no jwks_uri"},
 		"plain address":         {about("SELF", "http://keys.example.com/"), "must begin with https://"},
 		"a file":                {about("SELF", "file:///etc/passwd"), "is no URL"},

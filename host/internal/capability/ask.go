@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -18,7 +19,14 @@ func (o *ops) asks(c call, req []byte) *swarm.Ask {
 		return nil
 	}
 	a, fault := readAsk(c, req)
-	if fault != nil || !o.turn.Asks(c.op, a.Name) {
+	switch {
+	case fault != nil:
+		return nil
+	case o.action != nil:
+		if c.op == abi.OpMail || !slices.Contains(o.action.Calls, a.Name) || !o.turn.Personal(a.Name) {
+			return nil
+		}
+	case !o.turn.Asks(c.op, a.Name):
 		return nil
 	}
 	a.ID = o.turn.AskID(c.path)
@@ -84,7 +92,7 @@ func (j *journal) unanswered(c call, fault *abi.Error) {
 
 // refusedAction tells the turn of a call of an action that did not begin.
 func (o *ops) refusedAction(c call, req []byte, fault *abi.Error) {
-	if c.op != abi.OpAction || o.turn == nil || fault == nil {
+	if c.op != abi.OpAction || o.turn == nil || o.action != nil || fault == nil {
 		return
 	}
 	a, _ := readAsk(c, req) // one that cannot be read has no name

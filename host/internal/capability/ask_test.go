@@ -229,16 +229,28 @@ func TestWriteInsteadOfAnswering(t *testing.T) {
 	}
 }
 
-// A suspended turn whose module is gone begins anew, in MAIL's own form.
+// A suspended turn whose module is gone, or does not repeat itself, begins anew, in
+// MAIL's own form.
 func TestRebase(t *testing.T) {
 	t.Parallel()
+	for name, m := range map[string]Module{"gone": guest{"m2", shop}, "a process": restless{guest{"m1", shop}}} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); rebase(t, m) })
+	}
+}
+
+// restless is a guest that need not do what it did before.
+type restless struct{ guest }
+
+func (restless) Repeats() bool { return false }
+
+func rebase(t *testing.T, then Module) {
 	h := newShop(t, shop)
 	h.start(0, false)
 	if a, err := h.ask(); err != nil || a.State != swarm.StatePaused {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	h.stop()
-	h.modules["boss"] = guest{"m2", shop}
+	h.modules["boss"] = then
 	h.start(0, false)
 	defer func() { h.stop() }()
 	a, err := h.resume(one("yes, do"))

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"skep/abi"
 	"skep/host/internal/swarm"
 )
 
@@ -15,6 +16,7 @@ type fakeBook struct {
 	repeat []string // paths of the calls that were repeated
 	value  string   // that a cas compares
 	err    error
+	spent  swarm.Spend
 }
 
 func (b *fakeBook) Journal(w swarm.JournalWrite) (bool, error) {
@@ -39,6 +41,19 @@ func (b *fakeBook) Journal(w swarm.JournalWrite) (bool, error) {
 }
 
 func (b *fakeBook) EffectKey(call string) string { return "key-" + call }
+
+// Reserve refuses what is more than the book has.
+func (b *fakeBook) Reserve(op abi.Op, most swarm.Spend) *abi.Error {
+	if b.spent = b.spent.Add(most); b.spent.Tokens > maxFakeTokens {
+		b.spent = b.spent.Minus(most)
+		return abi.Errorf(abi.CodeLimit, op, "tokens", "there are no more")
+	}
+	return nil
+}
+
+func (b *fakeBook) Settle(change swarm.Spend) { b.spent = b.spent.Add(change) }
+
+const maxFakeTokens = 1000
 
 func (b *fakeBook) Repeat(e *swarm.Entry) {
 	if e != nil {
@@ -71,7 +86,7 @@ func bareOps(t *testing.T, all table) *ops {
 
 // ways counts how an op can be done.
 func ways(h handler) (n int) {
-	for _, set := range []bool{h.now != nil, h.immediate != nil, h.nested != nil, h.effect != nil} {
+	for _, set := range []bool{h.now != nil, h.immediate != nil, h.nested != nil, h.effect != nil, h.by != nil && h.now == nil} {
 		if set {
 			n++
 		}

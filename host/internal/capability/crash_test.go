@@ -155,6 +155,11 @@ type host struct {
 	find    Modules
 	allow   Allow
 	web     Fetcher // nil for the world
+	models  map[string]Model
+	actions map[string]*Action // of the boss
+	tenants map[string]swarm.Tenant
+	forward swarm.Forwarder
+	near    swarm.Neighbours
 	wrap    func(swarm.Store) swarm.Store
 	change  func(*swarm.Definition)
 	store   *mortal
@@ -164,7 +169,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	g := guest{"m1", mixed}
-	return &host{t: t, dir: t.TempDir(), modules: map[string]Module{"boss": g, "math": g}}
+	return &host{t: t, dir: t.TempDir(), forward: swarm.Closed{}, modules: map[string]Module{"boss": g, "math": g}}
 }
 
 func (h *host) start(dies int64, behind bool) {
@@ -181,7 +186,7 @@ func (h *host) start(dies int64, behind bool) {
 	h.store = &mortal{Store: st, dies: dies, behind: behind}
 	bindings := map[Agent]Binding{}
 	for name, m := range h.modules {
-		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Web: h.web}
+		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Web: h.web, Models: h.models, Actions: h.actions}
 	}
 	x := NewExecutor(bindings, h.find)
 	if h.web == nil {
@@ -201,7 +206,7 @@ func (h *host) start(dies int64, behind bool) {
 	if h.wrap != nil {
 		store = h.wrap(store)
 	}
-	h.rt, err = swarm.New(ctx, store, x, swarm.Closed{}, toolbook{set}, []swarm.Definition{def}, swarm.Options{})
+	h.rt, err = swarm.New(ctx, store, x, h.forward, toolbook{set}, []swarm.Definition{def}, swarm.Options{Neighbours: h.near, Tenants: h.tenants})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package capability
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -17,6 +18,14 @@ type Module interface {
 	// Digest is the sha256 of its bytes, in hexadecimal.
 	Digest() string
 	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
+}
+
+// repeats reports whether a module does in a turn that is run again what it did
+// before. One that does not says so; what it asks is then compared with the record,
+// call by call.
+func repeats(m Module) bool {
+	r, says := m.(interface{ Repeats() bool })
+	return !says || r.Repeats()
 }
 
 // Modules finds what turns were recorded on.
@@ -46,12 +55,19 @@ type Binding struct {
 	// Web makes the agent's HTTP requests; one serves all agents. With nil
 	// http.fetch is not offered.
 	Web Fetcher
+	// Models are those of the operator by their names. With nil llm.chat is not
+	// offered.
+	Models map[string]Model
+	// Actions are those with code that it may call, by their names.
+	Actions map[string]*Action
 }
 
 // Allow is what an agent is granted beyond mail. The zero value grants nothing.
 type Allow struct {
 	// KV is the widest scope, empty for none.
-	KV   swarm.KVKind
+	KV swarm.KVKind
+	// LLM are the names of models.
+	LLM  []string
 	HTTP egress.Policy
 	// Secrets are the names of those in HTTP.
 	Secrets []string
@@ -90,7 +106,11 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	b.Limits = b.Limits.Full()
 	if past := t.Past(); past != nil {
 		var err error
-		if b, err = x.recorded(ctx, b, past.Header); err != nil {
+		b, err = x.recorded(ctx, b, past.Header)
+		if err == nil && len(past.Given) > 0 && !repeats(b.Module) {
+			err = errors.New("a process does not repeat its turn up to where it waited")
+		}
+		if err != nil {
 			return swarm.Outcome{Failure: &swarm.Failure{Cause: swarm.CauseModule, Message: err.Error()}}
 		}
 	}
@@ -99,13 +119,14 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
 	}
 	defer j.stop(nil)
-	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, spent: &spent{}}
+	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, models: b.Models, spent: &spent{}}
+	o.actions, o.modules, o.cpu, o.seed, o.taken = b.Actions, x.modules, t.CPU(), t.Seed(), &taken{}
 	o.spent.recall(t.Past(), t.Metered())
 	res := b.Module.Turn(j.life, sandbox.Turn{
-		Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
+		Tenant: t.Key().Tenant, Input: t.Input(), Seed: t.Seed(), Clock: turnClock{j.clock, j}, CPU: t.CPU(), Limits: b.Limits, Cancelled: t.Interrupted(),
 		Ops: o,
 	})
-	return o.spent.charge(j.outcome(res))
+	return o.spent.charge(j.outcome(o.taken.add(res)), t.Spent())
 }
 
 // Bounds of a turn's result.

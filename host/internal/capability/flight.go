@@ -6,6 +6,7 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
+	"skep/host/internal/swarm"
 )
 
 // Bounds of effects.
@@ -53,6 +54,8 @@ type flight struct {
 	over   bool
 	fault  *abi.Error
 	panic  any // of the work; the turn's goroutine goes on with it
+	// cost is what the work has cost, as far as it is known.
+	cost swarm.Spend
 }
 
 // fly runs the work, when there is a slot for it and depart has let it go.
@@ -107,6 +110,20 @@ func (f *flight) write(p []byte) *abi.Error {
 			return f.calledOff(f.ctx)
 		}
 	}
+}
+
+// charge says what the work costs, in the place of what it has said before.
+func (f *flight) charge(cost swarm.Spend) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cost = cost
+}
+
+// charged is what the work has cost.
+func (f *flight) charged() swarm.Spend {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cost
 }
 
 // take moves what has come of a stream to p.

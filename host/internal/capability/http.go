@@ -1,9 +1,7 @@
 package capability
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"sync/atomic"
 
@@ -21,7 +19,11 @@ type Fetcher interface {
 }
 
 // spent is what the requests of a turn have cost. It is safe for concurrent use.
-type spent struct{ fetches, bytes atomic.Int64 }
+type spent struct {
+	fetches, bytes atomic.Int64
+	// searches is for the turn's goroutine.
+	searches int
+}
 
 // recall begins with what earlier attempts have cost: what was counted of them, or
 // the answers they got, where the count died with its host.
@@ -43,9 +45,10 @@ func (s *spent) add(bytes int) {
 	s.bytes.Add(int64(bytes))
 }
 
-// charge adds it to what the turn has used otherwise.
-func (s *spent) charge(out swarm.Outcome) swarm.Outcome {
+// charge adds it, and the cost of models, to what the turn has used otherwise.
+func (s *spent) charge(out swarm.Outcome, cost swarm.Spend) swarm.Outcome {
 	out.Usage.Fetches, out.Usage.FetchBytes = s.fetches.Load(), s.bytes.Load()
+	out.Usage.Spend = cost
 	if out.Record != nil && out.Record.End != nil {
 		out.Record.End.Usage = out.Usage
 	}
@@ -73,14 +76,12 @@ func (o *ops) fetch(_ context.Context, req []byte, _ bool) (work, *abi.Error) {
 			used.add(len(req))
 			return fault
 		}
-		var text bytes.Buffer
-		enc := json.NewEncoder(&text)
-		enc.SetEscapeHTML(false) // pages would swell
-		if err := enc.Encode(answer); err != nil {
-			return abi.Errorf(abi.CodeInternal, abi.OpHTTPFetch, "encode", "answer: %v", err)
+		text, fault := plainJSON(abi.OpHTTPFetch, answer)
+		if fault != nil {
+			return fault
 		}
-		used.add(len(req) + text.Len())
-		return out.write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+		used.add(len(req) + len(text))
+		return out.write(text)
 	}, nil
 }
 

@@ -18,6 +18,9 @@ type book interface {
 	// Journal is safe for concurrent use.
 	Journal(w swarm.JournalWrite) (casOK bool, err error)
 	EffectKey(call string) string
+	// Reserve and Settle keep the budgets of calls that cost money.
+	Reserve(op abi.Op, most swarm.Spend) *abi.Error
+	Settle(change swarm.Spend)
 	Repeat(e *swarm.Entry)
 }
 
@@ -90,11 +93,14 @@ func (j *journal) add(e swarm.Entry) (n int64) {
 	if j.life.Err() != nil {
 		return j.last
 	}
-	if j.bytes += overhead + int64(len(e.Answer)); j.bytes > j.limit {
+	if j.bytes += overhead + int64(len(e.Answer)+len(e.Ran)); j.bytes > j.limit {
 		j.end("journal", "limits.host_bytes", fmt.Sprintf("the turn was told more than %d bytes", j.limit))
 		return j.last
 	}
 	e.Time = j.clock.Now()
+	if e.Spend != (swarm.Spend{}) && e.Kind != swarm.EntryIntent {
+		j.book.Settle(e.Spend)
+	}
 	j.mark()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -223,5 +229,22 @@ func (j *journal) off(op abi.Op) *abi.Error {
 // be in the air any more.
 func (j *journal) record(end *swarm.TurnEnd) *swarm.Record {
 	j.mark()
+	j.unsent()
 	return &swarm.Record{Header: j.header, Entries: j.pending, End: end}
+}
+
+// unsent gives back what was reserved for effects that never left: an intent is
+// durable before its request is sent.
+func (j *journal) unsent() {
+	over := map[string]bool{}
+	for _, e := range j.pending {
+		over[e.Call] = over[e.Call] || e.Kind == swarm.EntryCancel || e.Kind == swarm.EntryAnswer
+	}
+	for i := range j.pending {
+		e := &j.pending[i]
+		if e.Kind == swarm.EntryIntent && e.Spend != (swarm.Spend{}) && !over[e.Call] {
+			j.book.Settle(swarm.Spend{}.Minus(e.Spend))
+			e.Spend = swarm.Spend{}
+		}
+	}
 }

@@ -30,9 +30,8 @@ func (o *ops) scope(op abi.Op, name string) (swarm.KVKind, *abi.Error) {
 		return "", abi.Errorf(abi.CodeInvalid, op, "scope", "the scope must be task, agent or instance, not %.40q", name)
 	}
 	if asked > granted && o.turn.Repeated() == nil {
-		agent := o.turn.Agent().Name
-		return "", abi.Errorf(abi.CodeDenied, op, "grant", "the scope %s is not granted to agent %q; it takes allow = { kv = %q } in [agents.%s]",
-			kind, agent, kind, agent)
+		return "", abi.Errorf(abi.CodeDenied, op, "grant", "the scope %s is not granted to %s; it takes allow = { kv = %q } in %s",
+			kind, o.who(), kind, o.tableName())
 	}
 	return kind, nil
 }

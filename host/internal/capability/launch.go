@@ -14,8 +14,16 @@ func (o *ops) launch(ctx context.Context, c call, h handler, req []byte, stream 
 	if fault != nil {
 		return nil, fault
 	}
-	n := o.j.add(c.asked(swarm.EntryIntent))
-	return o.send(ctx, c, stream && h.streams, n, do), nil
+	intent := c.asked(swarm.EntryIntent)
+	if h.most != (swarm.Spend{}) {
+		if fault := o.j.book.Reserve(c.op, h.most); fault != nil {
+			return nil, fault
+		}
+		intent.Spend = h.most
+	}
+	r := o.send(ctx, c, stream && h.streams, o.j.add(intent), do).searched(req).acting(req)
+	r.reserved = intent.Spend
+	return r, nil
 }
 
 // send lets an effect fly, once its intent, the n-th entry, is durable.
@@ -40,11 +48,15 @@ func (o *ops) send(ctx context.Context, c call, stream bool, n int64, do work) *
 
 // relaunch takes up an effect whose intent is recorded. What was answered or
 // closed is not sent again; what was not goes out once more under the same key,
-// unless the operator forbids that.
-func (o *ops) relaunch(ctx context.Context, c call, req []byte, stream bool) *reply {
-	r := &reply{o: o, call: c, off: ctx.Done()}
+// unless the operator forbids that. What was reserved for it then still is.
+func (o *ops) relaunch(ctx context.Context, c call, req []byte, stream bool, reserved swarm.Spend) *reply {
+	r := (&reply{o: o, call: c, off: ctx.Done()}).searched(req).acting(req)
 	was := o.j.past.outcomes[c.path]
 	if was.answered || was.closed || o.j.past.offline {
+		return r
+	}
+	if o.decided { // the action ended while it flew
+		r.late = abi.Errorf(abi.CodeCancelled, c.op, "cancelled", "the action is over")
 		return r
 	}
 	if was.read {
@@ -67,5 +79,7 @@ func (o *ops) relaunch(ctx context.Context, c call, req []byte, stream bool) *re
 		r.late = fault
 		return r
 	}
-	return o.send(ctx, c, stream && h.streams, 0, do)
+	r = o.send(ctx, c, stream && h.streams, 0, do).searched(req).acting(req)
+	r.reserved = reserved
+	return r
 }

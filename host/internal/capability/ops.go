@@ -2,9 +2,11 @@ package capability
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +25,20 @@ type ops struct {
 	allow Allow
 	web   Fetcher
 	spent *spent
+	// models are those of the operator.
+	models map[string]Model
+	// actions are those with code that may be called. action is the one that these
+	// are the ops of, nil for the agent's own.
+	actions map[string]*Action
+	action  *Action
+	modules Modules
+	cpu     sandbox.CPU
+	seed    [32]byte
+	ids     *rand.ChaCha8 // of op random in an action
+	taken   *taken
+	// decided says that the record has how this action ends, ended is how it did.
+	decided bool
+	ended   *ran
 
 	j *journal
 	// prefix begins the paths of calls, and calls counts them.
@@ -48,14 +64,20 @@ func (o *ops) find(ctx context.Context, op abi.Op, req []byte) (handler, *abi.Er
 	switch {
 	case ctx.Err() != nil && op != abi.OpLog: // last words are heard
 		return handler{}, sandbox.CalledOff(ctx, op.String())
-	case !ok && op == abi.OpAction:
-		return handler{}, o.noAction(req)
 	case !ok:
 		return handler{}, unsupported(op)
 	case len(req) > maxRequest:
 		return handler{}, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
 	case !utf8.Valid(req):
 		return handler{}, abi.Errorf(abi.CodeInvalid, op, "utf8", "the request is not UTF-8")
+	}
+	if fault := o.forAgents(op); fault != nil {
+		return handler{}, fault
+	}
+	if h.by != nil {
+		if other, ok := h.by(o, req); ok {
+			return other, nil
+		}
 	}
 	return h, nil
 }
@@ -68,20 +90,6 @@ func unsupported(op abi.Op) *abi.Error {
 	}
 	return abi.Errorf(abi.CodeUnsupported, op, "op",
 		"this host (ABI %d) %s; upgrade skep, or build the module without it", abi.Version, what)
-}
-
-// noAction answers the call of an action that no person answers.
-func (o *ops) noAction(req []byte) *abi.Error {
-	a, fault := readAsk(call{op: abi.OpAction}, req)
-	switch {
-	case fault != nil:
-		return fault
-	case o.turn == nil || a.Name == "":
-		return unsupported(abi.OpAction)
-	}
-	agent := o.turn.Agent().Name
-	return abi.Errorf(abi.CodeUnsupported, abi.OpAction, "op",
-		"agent %q has no action %.64q; [agents.%s] actions names those that people answer, and actions with code are not built yet", agent, a.Name, agent)
 }
 
 // decode reads a request as [abi.ReadRequest] does.
@@ -123,7 +131,13 @@ func (o *ops) clockNow() ([]byte, *abi.Error) {
 }
 
 func (o *ops) random() ([]byte, *abi.Error) {
-	b := o.turn.Random()
+	var b [16]byte
+	if o.ids == nil {
+		b = o.turn.Random()
+	} else {
+		binary.LittleEndian.PutUint64(b[:8], o.ids.Uint64())
+		binary.LittleEndian.PutUint64(b[8:], o.ids.Uint64())
+	}
 	return encode(abi.OpRandom, abi.RandomResponse{Value: hex.EncodeToString(b[:])})
 }
 

@@ -14,7 +14,7 @@ func TestNoAction(t *testing.T) {
 	t.Parallel()
 	told := ""
 	recordOf(t, func(v *visit) { told = v.call(abi.OpAction, `{"name":"nonsense","args":{}}`); workday(v) })
-	want := `UNSUPPORTED: agent "boss" has no action "nonsense"; [agents.boss] actions names those that people answer, and actions with code are not built yet`
+	want := `UNSUPPORTED: agent "boss" has no action "nonsense"; [agents.boss] actions names those it may call`
 	if told != want {
 		t.Errorf("%s, want %s", told, want)
 	}
@@ -28,7 +28,7 @@ func TestRefusedOps(t *testing.T) {
 		req  string
 		want abi.Code
 	}{
-		{abi.OpAction, `{}`, abi.CodeUnsupported},
+		{abi.OpAction, `{}`, abi.CodeInvalid},
 		{abi.OpAction, `{"Name":"a"}`, abi.CodeInvalid},
 		{abi.OpMail, `{"tool":"help","args":{},"tool":"help"}`, abi.CodeInvalid},
 		{abi.OpBlobGet, `{"sha256":"a"}`, abi.CodeUnsupported},

@@ -1,7 +1,6 @@
 package capability
 
 import (
-	"bytes"
 	"context"
 
 	"skep/abi"
@@ -72,7 +71,9 @@ func (o *ops) perform(ctx context.Context, op abi.Op, req []byte, stream bool) (
 func (o *ops) do(ctx context.Context, c call, h handler, req []byte) *reply {
 	switch {
 	case h.nested != nil:
-		o.j.add(c.asked(swarm.EntryIntent))
+		e := c.asked(swarm.EntryIntent)
+		e.Ran = h.ran
+		o.j.add(e)
 		return o.nest(ctx, c, h, req)
 	case h.immediate != nil:
 		return o.decide(ctx, c, h, req)
@@ -106,34 +107,15 @@ func (o *ops) performAgain(ctx context.Context, c call, e *swarm.Entry, req []by
 	if e.Index == asked {
 		return o.putAgain(ctx, c, req), nil
 	}
-	if h := o.table[c.op]; h.nested != nil {
+	h := o.table[c.op]
+	if len(e.Ran) > 0 {
+		var off *abi.Error
+		if h, off = o.runsAgain(e, req); off != nil {
+			return nil, off
+		}
+	}
+	if h.nested != nil {
 		return o.nest(ctx, c, h, req), nil
 	}
-	return o.relaunch(ctx, c, req, stream), nil
-}
-
-// nest runs an action, for the first time or again.
-func (o *ops) nest(ctx context.Context, c call, h handler, req []byte) *reply {
-	if o.j.past.offline {
-		o.j.skip(c.path)
-		if e, ok := o.j.answer(c.path); ok {
-			return o.done(c, e.Answer, e.Err)
-		}
-		return o.done(c, nil, o.j.over(c))
-	}
-	body, fault := h.nested(o.inner(c), ctx, req)
-	if e, ok := o.j.answer(c.path); ok {
-		if !bytes.Equal(e.Answer, body) || (e.Err == nil) != (fault == nil) {
-			return o.done(c, nil, o.j.diverged(c.op,
-				"the action of call %s did not repeat itself: it answers %.80q, recorded %.80q", c.path, body, e.Answer))
-		}
-		return o.done(c, e.Answer, e.Err)
-	}
-	if e := o.j.next(); e != nil {
-		return o.done(c, nil, o.j.diverge(c, swarm.EntryAnswer, e))
-	}
-	e := c.entry(swarm.EntryAnswer)
-	e.Answer, e.Err = body, fault
-	o.j.add(e)
-	return o.done(c, body, fault)
+	return o.relaunch(ctx, c, req, stream, e.Spend), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"skep/abi"
@@ -41,6 +42,9 @@ type Seen struct {
 type Look struct {
 	// At is the path of the call to stop at, empty for none.
 	At string
+	// Modules finds those of actions; without it actions are answered from the
+	// record and not run.
+	Modules Modules
 	// Each, where it is set, is told of every call, in their order.
 	Each func(Seen)
 }
@@ -58,7 +62,7 @@ func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, look
 	}
 	cut := cutShort(rec.End)
 	if cut && rec.End != nil && rec.End.Usage.Fuel > 0 {
-		limits.Fuel = rec.End.Usage.Fuel
+		limits.Fuel = max(1, rec.End.Usage.Fuel-fuelOfActions(rec))
 	}
 	limits.CPU = time.Hour // fuel is what repeats
 	clock := &recordedClock{rec.Header.Start}
@@ -67,10 +71,11 @@ func Replay(ctx context.Context, m Module, rec swarm.Record, seed [32]byte, look
 	j.limit = limits.HostBytes + slack
 	j.recall(&swarm.Past{Record: rec})
 	j.past.offline, j.past.look = true, look
-	o := &ops{clock: clock, now: clock.Now, j: j, table: builtin()}
+	o := &ops{clock: clock, now: clock.Now, j: j, table: builtin(), seed: seed, taken: &taken{}, modules: look.Modules}
 	res := m.Turn(j.life, sandbox.Turn{
 		Input: rec.Header.Input, Seed: seed, Clock: turnClock{clock, j}, Ops: o, Limits: limits,
 	})
+	res = o.taken.add(res)
 	out := Replayed{Ops: o.calls, Fuel: res.Fuel, Seen: j.past.seen}
 	if out.Seen == nil {
 		out.Difference = j.difference(rec.End, res, cut)
@@ -84,11 +89,19 @@ func cutShort(end *swarm.TurnEnd) bool {
 	if end == nil {
 		return true
 	}
-	own := []string{
-		exitOK, "output", string(sandbox.ExitFailed), string(sandbox.ExitTrap), string(sandbox.ExitAbort), string(sandbox.ExitProc),
-		string(sandbox.ExitFuel), string(sandbox.ExitStack), string(sandbox.ExitMemory), string(sandbox.ExitOutput),
+	return !slices.Contains(repeating(), end.Exit)
+}
+
+// fuelOfActions is what the actions of a turn have taken of its fuel. What runs
+// inside one counts with it.
+func fuelOfActions(rec swarm.Record) (fuel uint64) {
+	for _, e := range rec.Entries {
+		var r ran
+		if e.Kind == swarm.EntryAnswer && !strings.Contains(e.Call, ".") && json.Unmarshal(e.Ran, &r) == nil {
+			fuel += r.Fuel
+		}
 	}
-	return !slices.Contains(own, end.Exit)
+	return min(fuel, rec.End.Usage.Fuel)
 }
 
 // difference names the first thing that was not as recorded.

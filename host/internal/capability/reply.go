@@ -23,10 +23,16 @@ type reply struct {
 	known bool
 	rest  []byte
 	fault *abi.Error
+	// reserved is what the effect may cost at most.
+	reserved swarm.Spend
 	// late is a fault that is not recorded yet.
 	late *abi.Error
 	// ask is what a person is asked, if one is.
 	ask *swarm.Ask
+	// acts is the request of an action that the host does, nil for any other.
+	acts []byte
+	// tool is the call of a MAIL tool that leaves the host, nil for any other.
+	tool *abi.MailRequest
 	// gone says that the guest has closed it.
 	gone bool
 }
@@ -47,10 +53,16 @@ func (r *reply) look() {
 
 func (r *reply) know(rest []byte, fault *abi.Error) {
 	r.known, r.rest, r.fault = true, rest, fault
-	if r.ask != nil && r.o.turn != nil {
+	if r.acts != nil {
+		r.o.act(r.call, r.acts, rest, fault)
+	}
+	if r.ask != nil && r.o.turn != nil && r.o.action == nil {
 		var told abi.MailResponse
 		_ = json.Unmarshal(rest, &told) // there is none beside a fault
 		r.o.turn.Told(*r.ask, told.Text, fault)
+	}
+	if r.tool != nil && r.o.turn != nil {
+		r.o.turn.Discovered(r.call.path, *r.tool, rest, fault)
 	}
 }
 
@@ -78,12 +90,21 @@ func (r *reply) settle() *abi.Error {
 		return abi.Errorf(abi.CodeCancelled, r.call.op, "cancelled", "the turn is over")
 	}
 	e := r.call.entry(swarm.EntryAnswer)
-	e.Answer, e.Err = rest, fault
+	e.Answer, e.Err, e.Spend = rest, fault, r.correction()
 	if err := r.o.j.flush(r.o.j.add(e)); err != nil {
 		return r.o.j.lost(r.call.op, err)
 	}
 	r.know(rest, fault)
 	return r.o.j.off(r.call.op)
+}
+
+// correction is how what was reserved differs from what the effect has cost. One
+// that was sent by an earlier attempt may have cost all of it.
+func (r *reply) correction() swarm.Spend {
+	if r.flight == nil {
+		return swarm.Spend{}
+	}
+	return r.flight.charged().Minus(r.reserved)
 }
 
 // calledOff is the fault of a call that only a person could answer, and nobody
@@ -220,7 +241,9 @@ func (r *reply) Close() {
 		}
 	case !closed(r.off):
 		// What ends the turn closes everything, and is no deed of the guest.
-		j.add(r.call.entry(swarm.EntryCancel))
+		e := r.call.entry(swarm.EntryCancel)
+		e.Spend = r.correction()
+		j.add(e)
 	}
 }
 

@@ -3,6 +3,7 @@ package capability
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -30,7 +31,9 @@ type past struct {
 // outcome is what a record says of an effect whose request may have left.
 type outcome struct {
 	answered, closed bool
-	read             bool // as a stream
+	// ran is how an action has ended, nil for another effect.
+	ran  *ran
+	read bool // as a stream
 }
 
 // recall makes a journal answer from what an earlier attempt recorded.
@@ -44,7 +47,7 @@ func (j *journal) recall(p *swarm.Past) {
 			j.attempt++
 			continue
 		case swarm.EntryAnswer:
-			j.note(e.Call, func(o *outcome) { o.answered = true })
+			j.note(e.Call, func(o *outcome) { o.answered, o.ran = true, ended(e) })
 		case swarm.EntryCancel:
 			j.note(e.Call, func(o *outcome) { o.closed = true })
 		case swarm.EntryRead:
@@ -52,7 +55,7 @@ func (j *journal) recall(p *swarm.Past) {
 		}
 		j.count(e)
 		j.past.entries = append(j.past.entries, e)
-		j.bytes += overhead + int64(len(e.Answer))
+		j.bytes += overhead + int64(len(e.Answer)+len(e.Ran))
 	}
 }
 
@@ -66,6 +69,15 @@ func (j *journal) give(entries []swarm.Entry) {
 		j.past.entries = append(j.past.entries, e)
 		j.note(e.Call, func(o *outcome) { o.answered = true })
 	}
+}
+
+// ended is how an action has ended whose answer an entry is.
+func ended(e swarm.Entry) *ran {
+	var r ran
+	if json.Unmarshal(e.Ran, &r) != nil {
+		return nil
+	}
+	return &r
 }
 
 func (j *journal) note(path string, set func(*outcome)) {
@@ -188,7 +200,8 @@ func ending(fault *abi.Error) string {
 func (j *journal) skip(path string) {
 	for j.behind() {
 		e := &j.past.entries[j.past.pos]
-		if e.Call == path && e.Kind == swarm.EntryAnswer || !strings.HasPrefix(e.Call, path+".") && e.Call != pathSleep {
+		inside := strings.HasPrefix(e.Call, path+".") || e.Call == pathSleep
+		if e.Call == path && e.Kind == swarm.EntryAnswer || !inside && e.Kind != swarm.EntryAnswer {
 			return
 		}
 		j.pass(e)

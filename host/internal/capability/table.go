@@ -2,19 +2,24 @@ package capability
 
 import (
 	"context"
+	"encoding/json"
 
 	"skep/abi"
+	"skep/host/internal/swarm"
 )
 
 // table says how each op is done that this host has built.
 type table map[abi.Op]handler
 
 // handler is how one op is done. One of now, immediate, nested and effect is
-// set. None of them knows that calls are recorded.
+// set, or by alone. None of them knows that calls are recorded.
 type handler struct {
 	// now does an op that waits for nothing outside the host, on the turn's
 	// goroutine.
 	now func(o *ops, ctx context.Context, req []byte) ([]byte, *abi.Error)
+	// by, where it is set, is asked first: calls that it returns an effect for are
+	// done by that.
+	by func(o *ops, req []byte) (handler, bool)
 	// again says that the op changes the turn, so that a turn that is run again
 	// does it again.
 	again bool
@@ -22,6 +27,8 @@ type handler struct {
 	immediate func(o *ops, ctx context.Context, req []byte) (change, *abi.Error)
 	// nested runs an action, whose ops are o. It is run again with the turn.
 	nested func(o *ops, ctx context.Context, req []byte) ([]byte, *abi.Error)
+	// ran is what a nested action runs on, for the record.
+	ran json.RawMessage
 	// effect prepares an op that leaves the host: it checks the grant and the
 	// request on the turn's goroutine, where the turn may be used. A guest that
 	// asks for a stream reads the answer as it comes.
@@ -29,6 +36,8 @@ type handler struct {
 	// streams says that a guest may read the effect's answer as it comes; else
 	// it gets it whole.
 	streams bool
+	// most is what is reserved for an effect that costs money.
+	most swarm.Spend
 	// once, where it is set, reports whether a request must not be sent again
 	// when nobody knows what became of it.
 	once func(o *ops, req []byte) bool
@@ -48,13 +57,16 @@ func builtin() table {
 	bare := func(f func(o *ops) ([]byte, *abi.Error)) func(*ops, context.Context, []byte) ([]byte, *abi.Error) {
 		return func(o *ops, _ context.Context, _ []byte) ([]byte, *abi.Error) { return f(o) }
 	}
+	letters := plain((*ops).mail)
+	letters.by = (*ops).leaves
 	return table{
 		abi.OpLog:      plain((*ops).log),
 		abi.OpClockNow: {now: bare((*ops).clockNow)},
 		abi.OpRandom:   {now: bare((*ops).random), again: true},
 		abi.OpHistory:  {now: (*ops).history},
-		abi.OpMail:     plain((*ops).mail),
+		abi.OpMail:     letters,
 		abi.OpEmit:     plain((*ops).emit),
+		abi.OpAction:   {by: (*ops).acts},
 
 		abi.OpKVGet:    {now: (*ops).kvGet},
 		abi.OpKVList:   {now: (*ops).kvList},
@@ -66,6 +78,7 @@ func builtin() table {
 		abi.OpTimerCancel: staged((*ops).timerCancel),
 
 		abi.OpHTTPFetch:    {effect: (*ops).fetch, once: (*ops).notTwice},
+		abi.OpLLMChat:      {by: (*ops).chats},
 		abi.OpSecretExists: {now: (*ops).secretExists},
 	}
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
@@ -84,7 +82,8 @@ func (a *app) auditListCommand() *cobra.Command {
 	var last int
 	cmd := &cobra.Command{
 		Use: "list [FILE]", Short: "Show the newest entries of the audit log", Args: atMost(1),
-		Long:    "List shows the newest entries, oldest first. It stops at a line that is damaged.",
+		Long: `List shows the newest entries, oldest first. Where the log is not as it was written,
+a line says so, the entries behind it follow, and the exit code is 1.`,
 		Example: "  skep audit list\n  skep audit list --last 0 -o json | jq -r '.entries[] | select(.outcome==\"refused\").address'",
 	}
 	cmd.Flags().IntVar(&last, "last", 50, "how `MANY` entries; 0 means all")
@@ -92,72 +91,23 @@ func (a *app) auditListCommand() *cobra.Command {
 		if last < 0 {
 			return usagef("--last takes a number from 0, not %d", last)
 		}
-		var list []auditLine
-		err := host.AuditEntries(file, func(seq int64, e host.AuditEntry) {
-			if list = append(list, auditLine{seq, e}); last > 0 && len(list) > 2*last {
-				list = append([]auditLine(nil), list[len(list)-last:]...)
-			}
-		})
-		if last > 0 && len(list) > last {
-			list = list[len(list)-last:]
+		var list auditTail
+		err := host.AuditEntries(file,
+			func(seq int64, e host.AuditEntry) { list.add(auditLine{seq, e, nil}, last) },
+			func(d *host.AuditDamage) { list.add(auditLine{broken: d}, last) })
+		var damage *host.AuditDamage
+		if err != nil && !errors.As(err, &damage) {
+			return err
 		}
-		if shown := a.printAudit(list); err == nil {
-			err = shown
+		if shown := a.printAudit(list.newest(last), damage); shown != nil || damage == nil {
+			return shown
+		}
+		if a.json() {
+			return reported(exitFailed)
 		}
 		return a.damaged(err)
 	})
 	return cmd
-}
-
-// auditLine is an entry with its number.
-type auditLine struct {
-	seq int64
-	host.AuditEntry
-}
-
-// auditJSON is the JSON of an entry.
-type auditJSON struct {
-	Seq       int64  `json:"seq"`
-	Time      string `json:"time"`
-	Act       string `json:"act"`
-	Outcome   string `json:"outcome"`
-	Tenant    string `json:"tenant"`
-	Principal string `json:"principal"`
-	Address   string `json:"address"`
-	RequestID string `json:"request_id"`
-	Target    string `json:"target"`
-	Reason    string `json:"reason"`
-	Count     int64  `json:"count"`
-}
-
-func (a *app) printAudit(list []auditLine) error {
-	const form = "2006-01-02T15:04:05.000000Z"
-	if a.json() {
-		out := []auditJSON{}
-		for _, l := range list {
-			out = append(out, auditJSON{
-				l.seq, l.Time.Format(form), l.Act, l.Outcome, l.Tenant, l.Principal, l.Address, l.RequestID, l.Target, l.Reason, max(1, l.Count),
-			})
-		}
-		return a.printJSON(map[string]any{"entries": out})
-	}
-	for _, l := range list {
-		who := l.Principal
-		if l.Tenant != "" {
-			who = l.Tenant + "/" + who
-		}
-		parts := []string{l.Time.Local().Format("2006-01-02 15:04:05"), pad(l.Outcome, 7), pad(l.Act, 13), cmp.Or(who, "-"), cmp.Or(l.Address, "-"), l.Target}
-		if l.Count > 1 {
-			parts = append(parts, fmt.Sprintf("×%d", l.Count))
-		}
-		if l.Reason != "" {
-			parts = append(parts, "· "+l.Reason)
-		}
-		if err := a.printf("%s\n", inLine(strings.Join(parts, "  "))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // onAudit makes a command that reads an audit log: a file, or that of the data

@@ -56,7 +56,7 @@ func (a *app) agentCheckCommand() *cobra.Command {
 func (a *app) listChecks() error {
 	list := conform.List()
 	if a.json() {
-		return a.printJSON(list)
+		return a.printJSON(map[string]any{"checks": list})
 	}
 	for _, c := range list {
 		if err := a.printf("%s  %s\n", pad(c.Name, checkWidth), c.About); err != nil {

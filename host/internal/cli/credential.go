@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"skep/host/client"
+	"skep/host/internal/config"
 )
 
 // token is the one that was given, or that of the operator when the host is on
@@ -49,12 +50,21 @@ func (a *app) tokenIn(path, namedBy string) (string, error) {
 // credentialHint says which key a host has refused, and what to change.
 func (a *app) credentialHint(e *client.Error) string {
 	switch {
+	case !strings.HasPrefix(e.Detail, "invalid role") && a.operatorKeyEnded():
+		return "swarm.toml has [[auth.keys]], so the host knows no operator.key: put the key of one of them into SKEP_TOKEN"
 	case a.sent == "":
 		return "no key was sent: give one in SKEP_TOKEN or --token-file; on the host's own machine, run skep beside its swarm.toml"
 	case strings.HasPrefix(e.Detail, "invalid role"):
 		return "the key of " + a.sent + " is known; its role is what to change: give the key of somebody who may, in SKEP_TOKEN or --token-file"
 	}
 	return "the key that was sent is that of " + a.sent + "; give another in SKEP_TOKEN or --token-file"
+}
+
+// operatorKeyEnded reports whether the key of the data directory was sent, or would
+// have been, though the host's file names keys of its own.
+func (a *app) operatorKeyEnded() bool {
+	written := a.sent == filepath.Join(a.dataDir(), "operator.key")
+	return (a.sent == "" && a.common.url == "" || written) && config.NamesKeys(a.common.config)
 }
 
 // envToken is the token in the environment, without the line's end that a shell

@@ -27,6 +27,8 @@ func TestRefusedKey(t *testing.T) {
 	const unknown, role = `{"detail":"invalid API key"}`, `{"detail":"invalid role: that is for operators"}`
 	dir := t.TempDir()
 	write(t, dir, "hive/.skep/operator.key", "k")
+	write(t, dir, "keyed/.skep/operator.key", "k")
+	write(t, dir, "keyed/swarm.toml", "[[auth.keys]]\nkey = \"env::NOT_HERE\"\n")
 	write(t, dir, "token", "k")
 	file := filepath.Join(dir, "token")
 	for _, tc := range []struct {
@@ -37,6 +39,9 @@ func TestRefusedKey(t *testing.T) {
 	}{
 		{"none", unknown, "empty", nil, nil, "no key was sent: give one in SKEP_TOKEN"},
 		{"the operator's", unknown, "hive", nil, nil, "is that of " + filepath.Join(dir, "hive/.skep/operator.key")},
+		{"the operator's, ended", unknown, "keyed", nil, nil, "swarm.toml has [[auth.keys]], so the host knows no operator.key: put the key of one of them into SKEP_TOKEN"},
+		{"another's, beside keys", unknown, "keyed", map[string]string{"SKEP_TOKEN": "k"}, nil, "is that of SKEP_TOKEN;"},
+		{"a role, beside keys", role, "keyed", nil, nil, "its role is what to change"},
 		{"the variable's", unknown, "hive", map[string]string{"SKEP_TOKEN": "k"}, nil, "is that of SKEP_TOKEN;"},
 		{"a file's", unknown, "hive", nil, []string{"--token-file", file}, "is that of " + file + " (--token-file);"},
 		{"a file's, by variable", unknown, "hive", map[string]string{"SKEP_TOKEN_FILE": file}, nil, file + " (SKEP_TOKEN_FILE);"},

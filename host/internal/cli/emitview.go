@@ -11,6 +11,7 @@ import (
 
 // pieces is what a turn has shown of itself so far.
 type pieces struct {
+	agent    string
 	last     int64
 	progress *client.Progress
 	text     string // its end, on a live line
@@ -28,7 +29,7 @@ func (p *pieces) add(m client.Emission, chunk bool) {
 	if p.last > 0 && m.N > p.last+1 {
 		p.text += "…"
 	}
-	p.last = m.N
+	p.agent, p.last = m.Agent, m.N
 	if m.Progress != nil {
 		p.progress = m.Progress
 	}
@@ -85,27 +86,19 @@ func (v *mailview) emitted(at time.Time, agent, text string) {
 	v.line(v.time(at)+v.style.cyan(pad(clip(who, v.names), v.names)), v.style.dim(" … "+clip(text, v.room())))
 }
 
-// show writes the line that changes. The cursor stays at its beginning, where
-// whatever else is written goes over it. The end of a long text is shown.
+// show writes the line that changes. The end of a long text is shown.
 func (v *mailview) show(at time.Time, agent, text string) {
 	v.head()
-	v.wipe()
 	left := fmt.Sprintf("%*s  ", timeColumn, since(at.Sub(v.start))) + pad(clip(inLine(agent), v.names), v.names) + " … "
 	room := v.width - utf8.RuneCountInString(left) - 1
 	if runes := []rune(text); len(runes) > room {
 		text = "…" + string(runes[len(runes)-room+1:])
 	}
-	v.shown = utf8.RuneCountInString(left + text)
-	v.write(v.style.dim(left+text) + "\r")
+	v.failed(v.w.show(v.style.dim(left+text), utf8.RuneCountInString(left+text)))
 }
 
 // wipe takes the line that changes away.
-func (v *mailview) wipe() {
-	if v.shown > 0 {
-		v.write(strings.Repeat(" ", v.shown) + "\r")
-		v.shown = 0
-	}
-}
+func (v *mailview) wipe() { v.failed(v.w.show("", 0)) }
 
 // lastLine gives the end of a text that is still being written.
 func lastLine(text string) string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,9 @@ type Env struct {
 	// Hangups begins to catch SIGHUP, which otherwise ends the program, until
 	// ignore is called. It may be nil.
 	Hangups func() (signals <-chan os.Signal, ignore func())
+	// Every gives the time again and again until stop is called. It may be nil:
+	// then nothing shows that work goes on.
+	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 	// Self is the program's own file.
 	Self string
 	// Plugins holds the bundled modules.
@@ -39,7 +43,7 @@ type Env struct {
 func OS(signals <-chan os.Signal) Env {
 	e := Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups,
+		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups, Every: every,
 	}
 	_, e.StdinTerminal = columns(os.Stdin)
 	_, e.StdoutTerminal = columns(os.Stdout)
@@ -59,6 +63,11 @@ func hangups() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, unix.SIGHUP)
 	return c, func() { signal.Stop(c) }
+}
+
+func every(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTicker(d)
+	return t.C, t.Stop
 }
 
 // columns returns the width of a terminal; ok is false for anything else.

@@ -24,6 +24,7 @@ type exchange struct {
 	// fails from then on is nobody's loss.
 	answered func()
 
+	task     string // set once the post is durable
 	messages []mail.Message
 }
 
@@ -51,7 +52,8 @@ func (x *exchange) run(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	x.accepted(receipt.Task)
+	x.task = receipt.Task
+	x.accepted(x.task)
 	answer, err := x.follow(ctx, receipt)
 	if err != nil {
 		return outcome{}, err

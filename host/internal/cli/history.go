@@ -20,7 +20,7 @@ agent's next turn begins with.
 some lines already goes on behind the last.`
 
 const taskHistoryExample = `  skep task history 3b0e4c1a-… --agent supervisor
-  skep task history 3b0e4c1a-… --agent supervisor -o json | jq .call.name
+  skep task history 3b0e4c1a-… --agent supervisor -o json | jq -r 'select(.call).call.name'
   skep task history 3b0e4c1a-… --agent supervisor --export supervisor.jsonl`
 
 func (a *app) taskHistoryCommand() *cobra.Command {

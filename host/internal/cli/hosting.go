@@ -53,7 +53,7 @@ func (a *app) ephemeral(ctx context.Context, cfg *config.Config, dir string, log
 	plain.Server.TLS = config.TLS{} // nobody else calls, and no certificate names the address
 	h, err = host.New(ctx, host.Options{
 		Config: &plain, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
-		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(), Env: a.env.LookupEnv,
+		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(), Subprocess: a.subprocess(), Env: a.env.LookupEnv,
 	})
 	if err != nil || token != "" {
 		return h, token, err
@@ -106,12 +106,13 @@ func (a *app) workDir() (dir string, remove func(), err error) {
 	if a.common.data != "" {
 		return a.common.data, func() {}, nil
 	}
-	dir, err = os.MkdirTemp("", "skep-run-")
+	sweepRunDirs()
+	dir, clear, err := makeRunDir()
 	if err != nil {
 		return "", nil, err
 	}
 	return dir, func() {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := clear(); err != nil {
 			a.notef("skep: the temporary data directory stays behind: %v", err)
 		}
 	}, nil

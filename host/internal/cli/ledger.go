@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,6 +105,18 @@ func opsText(t client.Turn) string {
 	text := "ops: " + strings.Join(parts, ", ")
 	if u := t.Usage; u != nil && u.Fetches > 0 {
 		text += fmt.Sprintf(" · %s", httpText(u.Fetches, u.FetchBytes))
+	}
+	if u := t.Usage; u != nil && u.Tokens > 0 {
+		text += " · " + modelText(u.Tokens, u.MicroUSD)
+	}
+	return text
+}
+
+// modelText tells of a model's tokens and, where they have a price, of the money.
+func modelText(tokens, microUSD int64) string {
+	text := plural(tokens, "token")
+	if microUSD > 0 {
+		text += " · $" + strconv.FormatFloat(float64(microUSD)/1e6, 'f', -1, 64)
 	}
 	return text
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"skep/host/internal/config"
 )
 
 // noteLog is a log handler for people: time, message, and what belongs to it.
@@ -16,10 +18,24 @@ type noteLog struct {
 	group string
 }
 
+// forPerson reports whether a person reads the notes, and no program.
+func (a *app) forPerson() bool { return a.env.StderrTerminal && !a.json() }
+
+// logsText reports whether the log of a host is for people, as its file wants it.
+func (a *app) logsText(t config.Telemetry) bool {
+	switch t.LogFormat {
+	case "text":
+		return true
+	case "json":
+		return false
+	}
+	return a.forPerson()
+}
+
 // logger returns the log of a host: one line a record for people, JSON for
 // everything else.
-func (a *app) logger(level slog.Leveler) *slog.Logger {
-	if a.env.StderrTerminal {
+func (a *app) logger(text bool, level slog.Leveler) *slog.Logger {
+	if text {
 		return a.noteLogger(level)
 	}
 	return slog.New(slog.NewJSONHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -13,9 +14,11 @@ import (
 	"skep/spec/mail"
 )
 
-// mailview prints the mail of a task as it flows, one message a line.
+// mailview prints the mail of a task as it flows, one message a line. One goroutine
+// may call event, and another tick.
 type mailview struct {
-	w     io.Writer
+	mu    sync.Mutex
+	w     *locked
 	style style
 	width int // of a line
 	names int // of the two columns that hold names
@@ -26,8 +29,8 @@ type mailview struct {
 	err   error // of the first line that could not be written
 
 	live  bool             // there is a line that can change
-	shown int              // how much stands on it
 	turns map[int64]pieces // of turns that are under way
+	quiet silence
 }
 
 // Bounds of a column that holds names, and of a line.
@@ -42,7 +45,11 @@ const (
 // newMailview prints to w. Names that are known beforehand make the columns
 // fit from the first line on.
 func newMailview(w io.Writer, st style, width int, names ...string) *mailview {
-	v := &mailview{w: w, style: st, width: max(cmp.Or(width, defaultWidth), minWide), names: minNames, turns: map[int64]pieces{}}
+	out, ok := w.(*locked)
+	if !ok {
+		out = &locked{w: w}
+	}
+	v := &mailview{w: out, style: st, width: max(cmp.Or(width, defaultWidth), minWide), names: minNames, turns: map[int64]pieces{}}
 	for _, name := range names {
 		v.fit(name)
 	}
@@ -56,10 +63,13 @@ func (v *mailview) fit(name string) {
 // event prints an event that tells of mail, of what an agent shows meanwhile, or
 // of its failure.
 func (v *mailview) event(e client.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	at, _ := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if v.start.IsZero() {
 		v.start = at
 	}
+	v.quiet.hear(at, e)
 	if m, ok := e.Message(); ok {
 		v.message(at, m, costOf(e))
 		return
@@ -82,11 +92,15 @@ func (v *mailview) event(e client.Event) {
 // told are the tools whose calls need no line: what comes of them has one.
 var told = map[string]bool{
 	"send_request": true, "send_response": true, "send_broadcast": true, "send_interrupt": true,
-	"task_complete": true, "await_message": true,
+	"send_interswarm_broadcast": true,
+	"task_complete":             true, "await_message": true,
 }
 
 // troubles are the events that tell of something wrong.
-var troubles = map[string]bool{"agent_error": true, "run_loop_error": true, "interswarm_error": true, "action_error": true}
+var troubles = map[string]bool{
+	"agent_error": true, "run_loop_error": true, "interswarm_error": true, "action_error": true,
+	"interswarm_message_error": true,
+}
 
 // message prints one line for a message, whoever many it is handed to.
 func (v *mailview) message(at time.Time, m mail.Message, cost string) {
@@ -130,12 +144,12 @@ func (v *mailview) head() {
 }
 
 func (v *mailview) line(left, text string) {
-	v.wipe()
-	v.write(strings.TrimRight(left+text, " ") + "\n")
+	_, err := io.WriteString(v.w, strings.TrimRight(left+text, " ")+"\n")
+	v.failed(err)
 }
 
-func (v *mailview) write(text string) {
-	if _, err := io.WriteString(v.w, text); err != nil && v.err == nil {
+func (v *mailview) failed(err error) {
+	if v.err == nil {
 		v.err = err
 	}
 }

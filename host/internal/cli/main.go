@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"skep/host/client"
 	"skep/host/internal/config"
+	"skep/host/internal/subprocess"
 )
 
 // Main runs one command line and returns its exit code. A second signal makes
@@ -20,6 +22,9 @@ import (
 func Main(ctx context.Context, env Env) int {
 	if len(env.Args) > 0 && env.Args[0] == compileCommand {
 		return env.compile(ctx)
+	}
+	if len(env.Args) > 0 && env.Args[0] == subprocess.Command {
+		return env.execute()
 	}
 	soft, cut, stop := watch(ctx, env.Signals)
 	done := make(chan int, 1)
@@ -82,6 +87,15 @@ func (a *app) report(cmd *cobra.Command, f *failure) {
 	if errors.Is(f, errReported) {
 		return
 	}
+	more := ""
+	if f.code == exitUsage && !a.ran {
+		more = fmt.Sprintf("`%s --help` tells more", cmd.CommandPath())
+	}
+	if a.failsAsData() {
+		f.hint = cmp.Or(f.hint, more)
+		a.reportJSON(f)
+		return
+	}
 	var faults config.Faults
 	if errors.As(f, &faults) {
 		for _, fault := range faults {
@@ -94,8 +108,8 @@ func (a *app) report(cmd *cobra.Command, f *failure) {
 	if f.hint != "" {
 		a.notef("      %s", below(printable(f.hint), noteIndent))
 	}
-	if f.code == exitUsage && !a.ran {
-		a.notef("      `%s --help` tells more", cmd.CommandPath())
+	if more != "" {
+		a.notef("      %s", more)
 	}
 }
 

@@ -34,10 +34,19 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 		return found, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
-	found.grants = host.GrantFaults(cfg)
+	found.grants = append(host.GrantFaults(cfg), host.ModelFaults(cfg)...)
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
-		m, err := loadModule(ctx, engine, agent, host.Caps(cfg.Limits.Module))
+		if agent.Source.Kind == config.SourceExec {
+			digest, err := host.CheckProgram(agent) // it is not started for a look
+			if err != nil {
+				found.refused = append(found.refused, refusedModule(cfg, "agents", agent.Name, agent.Source, err))
+				continue
+			}
+			good[digest] = true
+			continue
+		}
+		m, err := loadModule(ctx, engine, agent.Source, agent.SHA256, host.Caps(cfg.Limits.Module))
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
@@ -46,11 +55,14 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 			return found, err
 		}
 		if err != nil {
-			found.refused = append(found.refused, refusedModule(cfg, agent, err))
+			found.refused = append(found.refused, refusedModule(cfg, "agents", agent.Name, agent.Source, err))
 			continue
 		}
 		good[m.Digest()] = true
 		found.grants = append(found.grants, host.ModuleFaults(cfg, agent, m)...)
+	}
+	if err := found.checkActions(ctx, engine, cfg, good); err != nil {
+		return found, err
 	}
 	var weak *guard.Error
 	if err := guard.Dir(a.dataDir()); errors.As(err, &weak) {
@@ -60,27 +72,50 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 	return found, nil
 }
 
-// loadModule loads an agent's module.
-func loadModule(ctx context.Context, engine *sandbox.Engine, agent config.Agent, caps wasmbin.Caps) (*sandbox.Module, error) {
-	wasm, err := sandbox.ReadModule(sourceText(agent.Source), agent.Source.Path, caps)
+// checkActions looks at the modules of actions, too.
+func (found *moduleFaults) checkActions(ctx context.Context, engine *sandbox.Engine, cfg *config.Config, good map[string]bool) error {
+	for _, action := range cfg.Actions {
+		if action.Source.Kind == config.SourceHuman {
+			continue
+		}
+		m, err := loadModule(ctx, engine, action.Source, action.SHA256, host.Caps(cfg.Limits.Module))
+		var fault *sandbox.CompileError
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &fault):
+			return err
+		case err != nil:
+			found.refused = append(found.refused, refusedModule(cfg, "actions", action.Name, action.Source, err))
+			continue
+		}
+		good[m.Digest()] = true
+		found.grants = append(found.grants, host.ActionFaults(cfg, action, m)...)
+	}
+	return nil
+}
+
+// loadModule loads the module of an agent or action.
+func loadModule(ctx context.Context, engine *sandbox.Engine, source config.Source, pinned string, caps wasmbin.Caps) (*sandbox.Module, error) {
+	wasm, err := sandbox.ReadModule(sourceText(source), source.Path, caps)
 	if err != nil {
 		return nil, err
 	}
 	return engine.Load(ctx, sandbox.Source{
-		Name: sourceText(agent.Source), Wasm: wasm, SHA256: agent.SHA256,
-		Trusted: agent.Source.Kind == config.SourceBundled,
+		Name: sourceText(source), Wasm: wasm, SHA256: pinned,
+		Trusted: source.Kind == config.SourceBundled,
 	})
 }
 
 // refusedModule places a refusal at the line that decides.
-func refusedModule(cfg *config.Config, agent config.Agent, err error) config.Fault {
+func refusedModule(cfg *config.Config, section, name string, source config.Source, err error) config.Fault {
 	var refusal *sandbox.LoadError
 	var weak *guard.Error
 	if errors.As(err, &weak) {
-		return cfg.Fault(fmt.Sprintf("the module %s is refused: %v", sourceText(agent.Source), err), "agents", agent.Name, "source")
+		return cfg.Fault(fmt.Sprintf("the module %s is refused: %v", sourceText(source), err), section, name, "source")
 	}
 	if !errors.As(err, &refusal) {
-		return cfg.Fault(fmt.Sprintf("the module %s cannot be read: %v", sourceText(agent.Source), err), "agents", agent.Name, "source")
+		return cfg.Fault(fmt.Sprintf("the module %s cannot be read: %v", sourceText(source), err), section, name, "source")
 	}
 	text := "the " + refusal.Error()
 	key := "source"
@@ -90,7 +125,7 @@ func refusedModule(cfg *config.Config, agent config.Agent, err error) config.Fau
 	case refusal.Key != "" && !strings.Contains(text, "[limits.module]"):
 		text += "; the limit is " + refusal.Key
 	}
-	return cfg.Fault(text, "agents", agent.Name, key)
+	return cfg.Fault(text, section, name, key)
 }
 
 // inOrder sorts faults by their place in the file.

@@ -1,6 +1,12 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"unicode/utf8"
+
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
@@ -8,11 +14,11 @@ import (
 
 func (a *app) peerCommand() *cobra.Command {
 	return group(&cobra.Command{
-		Use: "peer", Short: "Add, list and remove other swarms, and see to their mail", GroupID: groupHost,
+		Use: "peer", Short: "Add, list, ping and remove other swarms, and see to their mail", GroupID: groupHost,
 		Long: `A peer is another swarm, on a host of its own, to whose agents those of this swarm
 write as NAME@PEER. Peers stand in swarm.toml under [peers.NAME], or are added to a
 running host.`,
-	}, a.calling(a.peerAddCommand()), a.calling(a.peerListCommand()), a.calling(a.peerRemoveCommand()), a.peerDeadCommand())
+	}, a.calling(a.peerAddCommand()), a.calling(a.peerListCommand()), a.calling(a.peerPingCommand()), a.calling(a.peerRemoveCommand()), a.peerDeadCommand(), a.peerKeyCommand())
 }
 
 const peerAddHelp = `Add makes a swarm known to the running host, which asks it what it is and takes it
@@ -38,7 +44,11 @@ func (a *app) peerAddCommand() *cobra.Command {
 		r.Name, r.BaseURL, r.Lasting = args[0], args[1], !volatile
 		if file != "" {
 			var err error
-			if r.Token, err = readToken(file); err != nil {
+			r.Token, err = readToken(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				return failf(exitNotFound, "there is no file %s, which --peer-token names", file)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -61,7 +71,9 @@ func (a *app) peerAddCommand() *cobra.Command {
 func (a *app) peerListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the swarms that the host knows", Args: atMost(0),
-		Long:    "List shows all swarms that the running host knows: those of its file first.",
+		Long: `List shows all swarms that the running host knows: those of its file first. Of each it
+tells whether it answered when the host last asked it, how long it took, which version
+of MAIL it speaks, and when it last answered.`,
 		Example: "  skep peer list\n  skep peer list -o json | jq -r '.peers[].swarm_name'",
 	}
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -70,19 +82,57 @@ func (a *app) peerListCommand() *cobra.Command {
 			return err
 		}
 		if a.json() {
-			return a.printJSON(map[string]any{"peers": append([]client.Peer{}, list...)})
+			return a.printPeersJSON(list)
 		}
 		if len(list) == 0 {
 			a.notef("there are no peers")
+			return nil
 		}
-		for _, p := range list {
-			if err := a.printf("%s  %s  %s  %s\n", pad(printable(p.Name), 20), pad(printable(p.BaseURL), 36), pad(peerKind(p), 12), peerHealth(p)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return a.printPeers(list)
 	})
 	return cmd
+}
+
+// printPeersJSON has null for what there is not, as the host's API has.
+func (a *app) printPeersJSON(list []client.Peer) error {
+	type peer struct {
+		client.Peer
+		LastSeen     *string `json:"last_seen"`
+		Since        *string `json:"since"`
+		Error        *string `json:"error"`
+		LettersError *string `json:"letters_error"`
+	}
+	out := []peer{}
+	for _, p := range list {
+		out = append(out, peer{p, orNull(p.LastSeen), orNull(p.Since), orNull(p.Error), orNull(p.LettersError)})
+	}
+	return a.printJSON(map[string]any{"peers": out})
+}
+
+// orNull is a text for JSON that is null when it is empty.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func (a *app) printPeers(list []client.Peer) error {
+	name, url := len("SWARM"), len("URL")
+	for _, p := range list {
+		name, url = max(name, utf8.RuneCountInString(inLine(p.Name))), max(url, utf8.RuneCountInString(inLine(p.BaseURL)))
+	}
+	row := func(cells ...string) string { return aligned(cells, []int{name, url, 10, 9, 8, 4}) }
+	head := row("SWARM", "URL", "FROM", "STATE", "LATENCY", "MAIL", "SEEN")
+	if err := a.printf("%s\n", a.dataStyle().dim(head)); err != nil {
+		return err
+	}
+	for _, p := range list {
+		if err := a.printf("%s\n", row(inLine(p.Name), inLine(p.BaseURL), peerKind(p), peerHealth(p))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // peerKind says where an entry comes from.
@@ -90,6 +140,8 @@ func peerKind(p client.Peer) string {
 	switch {
 	case p.Fixed:
 		return "swarm.toml"
+	case p.Discovered:
+		return "discovered"
 	case p.Volatile:
 		return "volatile"
 	}
@@ -97,10 +149,32 @@ func peerKind(p client.Peer) string {
 }
 
 func peerHealth(p client.Peer) string {
-	if p.LastSeen == "" {
-		return "never seen"
+	state := "inactive"
+	switch {
+	case p.Active:
+		state = "active"
+	case p.Since == "":
+		state = "not asked"
 	}
-	return "last seen " + printable(p.LastSeen)
+	seen := "never seen"
+	if p.LastSeen != "" {
+		seen = "last seen " + inLine(p.LastSeen)
+	}
+	if p.Error != "" {
+		seen += ": " + inLine(p.Error)
+	}
+	if p.LettersError != "" {
+		seen += "; it gets no mail: " + inLine(p.LettersError)
+	}
+	return pad(state, 9) + "  " + pad(took(p.Latency), 8) + "  " + pad(cmp.Or(inLine(p.Version), "-"), 4) + "  " + seen
+}
+
+// took shows a latency in seconds.
+func took(latency *float64) string {
+	if latency == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", *latency*1000)
 }
 
 func (a *app) peerRemoveCommand() *cobra.Command {
@@ -113,57 +187,10 @@ func (a *app) peerRemoveCommand() *cobra.Command {
 		if err := c.RemoveSwarm(cmd.Context(), args[0]); err != nil {
 			return err
 		}
-		a.notef("swarm %s is not known any more", printable(args[0]))
-		return nil
-	})
-	return cmd
-}
-
-func (a *app) peerDeadCommand() *cobra.Command {
-	return group(&cobra.Command{
-		Use: "dead", Short: "List and send again what no peer has taken",
-		Long: "A dead letter is a message that a peer has refused, or did not answer for too long.\nThe agent that sent it was told.",
-	}, a.calling(a.deadListCommand()), a.calling(a.deadResendCommand()))
-}
-
-func (a *app) deadListCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "list", Short: "List dead letters, newest first", Args: atMost(0),
-		Long:    "List shows the newest hundred dead letters of your tenant, with what became of them.",
-		Example: "  skep peer dead list\n  skep peer dead list -o json | jq -r '.dead_letters[].id'",
-	}
-	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-		list, _, err := c.DeadLetters(cmd.Context(), "", 100)
-		if err != nil {
-			return err
-		}
 		if a.json() {
-			return a.printJSON(map[string]any{"dead_letters": append([]client.DeadLetter{}, list...)})
+			return a.printJSON(map[string]any{"swarm_name": args[0], "removed": true})
 		}
-		if len(list) == 0 {
-			a.notef("there are no dead letters")
-		}
-		for _, d := range list {
-			if err := a.printf("%s  %s  %s  %s\n", pad(inLine(d.ID), 36), pad(printable(d.Peer), 16), pad(printable(d.Task), 36), inLine(d.Reason)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return cmd
-}
-
-func (a *app) deadResendCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "resend ID", Short: "Send a dead letter again", Args: takes("the ID of a dead letter, which `skep peer dead list` shows"),
-		Long:    "Resend puts a dead letter back on its way, as if it was new. A peer that has taken\nit after all takes it once.",
-		Example: "  skep peer dead resend 1c9d8d2f-6f0e-4a39-9f5e-0d2c6a1c7b11",
-	}
-	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		if err := c.ResendDeadLetter(cmd.Context(), args[0]); err != nil {
-			return err
-		}
-		a.notef("letter %s is on its way again", printable(args[0]))
+		a.notef("swarm %s is not known any more", printable(args[0]))
 		return nil
 	})
 	return cmd

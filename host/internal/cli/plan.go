@@ -77,7 +77,7 @@ func (a *app) changeLine(c client.Change) string {
 	line := map[string]string{"added": "+", "removed": "-", "changed": "~"}[c.Change] + " " + pad(c.Kind, len("gateway")) + " " + inLine(c.Name)
 	switch c.Change {
 	case "added":
-		line += "  " + brief(c.After)
+		line += "  " + brief(said(c.After))
 	case "changed":
 		line += "  " + brief(c.Before) + " → " + brief(c.After)
 	}
@@ -88,6 +88,26 @@ func (a *app) changeLine(c client.Change) string {
 		line += "  restart"
 	}
 	return line
+}
+
+// said leaves of a table that is new what says nothing: what is absent, off or
+// empty there.
+func said(v json.RawMessage) json.RawMessage {
+	var table map[string]json.RawMessage
+	if json.Unmarshal(v, &table) != nil || table == nil {
+		return v
+	}
+	for key, value := range table {
+		switch string(value) {
+		case "null", "false", "0", `""`, "[]", "{}", `"{}"`:
+			delete(table, key)
+		}
+	}
+	left, err := json.Marshal(table)
+	if err != nil {
+		return v
+	}
+	return left
 }
 
 // brief is a value in one line.

@@ -22,7 +22,7 @@ type postFlags struct {
 func (f *postFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.task, "task", "", "`ID` of the task to continue (default a new one)")
-	fs.StringVar(&f.entrypoint, "entrypoint", "", "`AGENT` that gets the message (default the swarm's entrypoint)")
+	fs.StringVar(&f.entrypoint, "entrypoint", "", "`AGENT` that gets the message, AGENT@SWARM for another swarm's (default the swarm's entrypoint)")
 	fs.StringVar(&f.subject, "subject", "", "`TEXT` of the message's subject")
 	fs.StringVar(&f.kind, "type", "request", "`TYPE` of the message: request, broadcast or interrupt")
 	fs.DurationVar(&f.timeout, "timeout", 0, "end the task after this `TIME`, as in 90s or 10m (default the host's)")

@@ -20,6 +20,9 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 not found, 5 refused,
 6 refused by a limit of the host, 7 unreachable, 8 a module or a self-test failed
 a check, 124 timeout, 130 interrupted.
 
+With -o json a command prints one JSON object, or JSON lines, and says in the last
+line of stderr why it failed: {"error":{"message":…,"code":…,"request_id":…}}.
+
 Variables: SKEP_TOKEN is the token to send. SKEP_CONFIG, SKEP_DATA, SKEP_OUTPUT,
 SKEP_URL, SKEP_TOKEN_FILE, SKEP_CA_FILE, SKEP_CLIENT_CERT and SKEP_CLIENT_KEY stand
 for the flags of those names; a flag goes before its variable. NO_COLOR turns

@@ -20,8 +20,8 @@ const serveHelp = `Serve runs the swarm's host until it is told to stop.
 The API is on [server] listen, health and metrics on admin_listen; both are on
 this machine alone unless swarm.toml says otherwise. For other machines it takes
 [server.tls], or --plain-http where a proxy in front speaks TLS; SIGHUP makes the
-host look at its certificate at once. A file without [[auth.keys]] gets an operator's key in the data directory, which commands on
-this machine find by themselves.
+host look at its certificate at once. A file without [[auth.keys]] gets an operator's
+key in the data directory, which commands on this machine find by themselves.
 
 The first Ctrl-C (or SIGTERM) lets running turns finish, at most for [server]
 shutdown_grace; the second stops at once. Either way no accepted task is lost:
@@ -51,12 +51,7 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	if err != nil {
 		return err
 	}
-	// A person gets a summary instead of the steps that lead to it.
-	level := &slog.LevelVar{}
-	if a.env.StderrTerminal {
-		level.Set(slog.LevelWarn)
-	}
-	log := a.logger(level)
+	log, level := a.serveLog(cfg.Telemetry)
 	for _, w := range cfg.Warnings {
 		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
 	}
@@ -66,19 +61,19 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	hangups, ignore := a.hangups(cfg)
 	defer ignore()
 	h, err := host.New(ctx, host.Options{
-		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Version: readVersions().Skep,
-		Compiler: a.compiler(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests, Env: a.env.LookupEnv,
+		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Level: level, Version: readVersions().Skep,
+		Compiler: a.compiler(), Subprocess: a.subprocess(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests, Env: a.env.LookupEnv,
 		Reread: func() (*config.Config, error) { return a.reloadConfig(plainHTTP) },
 	})
 	if err != nil {
 		return err
 	}
-	if a.env.StderrTerminal {
+	if a.forPerson() {
 		a.banner(cfg, h)
 	}
 	log.Info("serving", "address", h.URL(), "admin", h.AdminAddr(), "swarm", cfg.Swarm.Name,
 		"entrypoint", cfg.Swarm.Entrypoint, "agents", len(cfg.Agents), "data", a.dataDir(), "operator_key", h.OperatorKeyPath())
-	level.Set(slog.LevelInfo)
+	level.Set(cfg.Telemetry.Level())
 	err = during(ctx, h, func(ctx context.Context) error {
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
@@ -91,6 +86,17 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// serveLog is the log of a host that starts. A person gets a summary instead of the
+// steps that lead to it.
+func (a *app) serveLog(t config.Telemetry) (*slog.Logger, *slog.LevelVar) {
+	level, text := &slog.LevelVar{}, a.logsText(t)
+	level.Set(t.Level())
+	if a.forPerson() && text && level.Level() == slog.LevelInfo {
+		level.Set(slog.LevelWarn)
+	}
+	return a.logger(text, level), level
 }
 
 // hangups are the signals that make a host look at its certificate. Without one
@@ -122,7 +128,7 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 		wide = max(wide, len(agent.Name))
 	}
 	for _, agent := range cfg.Agents {
-		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path)))
+		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path))+trustedMark(agent, st))
 		title = ""
 	}
 	row("try", a.sameSwarm(`skep send "hello"`))
@@ -138,6 +144,14 @@ func (a *app) sameSwarm(command string) string {
 		}
 	}
 	return command
+}
+
+// trustedMark marks an agent that runs outside the sandbox.
+func trustedMark(a config.Agent, st style) string {
+	if a.Source.Kind != config.SourceExec {
+		return ""
+	}
+	return "  " + st.red("process (trusted)")
 }
 
 func sourceText(s config.Source) string { return string(s.Kind) + ":" + s.Ref }

@@ -106,6 +106,9 @@ func taskHead(st style, t client.Task) [][2]string {
 	if n := t.Usage.Fetches; n > 0 {
 		cost += " · " + httpText(n, t.Usage.FetchBytes)
 	}
+	if n := t.Usage.Tokens; n > 0 {
+		cost += " · " + modelText(n, t.Usage.MicroUSD)
+	}
 	return append(rows, [2]string{"cost", cost})
 }
 

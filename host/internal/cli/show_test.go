@@ -80,7 +80,7 @@ func (k *keptTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const doneRecord = `{"task_id":"t-1","instance":"user:alice","task_owner":"user:alice@hive","entrypoint":"chief","state":"completed",
 	"is_running":false,"completed":true,"start_time":"2026-11-20T12:00:00.000+00:00","updated":"2026-11-20T12:00:01.750+00:00",
 	"ended":"2026-11-20T12:00:01.750+00:00","cursor":9,"finish_subject":"::task_complete::","answer":"4\u001b[1m2",
-	"usage":{"turns":4,"fuel":1234567,"cpu_ms":3.25,"host_calls":5,"fetches":2,"fetch_bytes":3072}}`
+	"usage":{"turns":4,"fuel":1234567,"cpu_ms":3.25,"host_calls":5,"fetches":2,"fetch_bytes":3072,"tokens":1,"micro_usd":0}}`
 
 // event is an event of the log with its data.
 func logged(id int, second, name, description, extra string) string {
@@ -153,8 +153,8 @@ func doneTask() *keptTask {
 func recordedTurn(n int, agent, start, end, exit string, attempt int, ops string, fetched int) string {
 	over := `"end":null,"exit":null,"usage":null`
 	if end != "" {
-		over = fmt.Sprintf(`"end":"2026-11-20T12:00:%s+00:00","exit":%q,"usage":{"fuel":1500,"cpu_ms":1.25,"wall_ms":2000,"host_calls":3,"fetches":%d,"fetch_bytes":%d}`,
-			end, exit, min(fetched, 2), fetched)
+		over = fmt.Sprintf(`"end":"2026-11-20T12:00:%s+00:00","exit":%q,"usage":{"fuel":1500,"cpu_ms":1.25,"wall_ms":2000,"host_calls":3,"fetches":%d,"fetch_bytes":%d,"tokens":%d,"micro_usd":%d}`,
+			end, exit, min(fetched, 2), fetched, min(fetched, 1450), min(fetched, 812))
 	}
 	return fmt.Sprintf(`{"turn":%d,"agent":%q,"start":"2026-11-20T12:00:%s+00:00","attempt":%d,"ops":%s,%s}`, n, agent, start, attempt, ops, over)
 }
@@ -166,7 +166,7 @@ instance  user:alice
 created   THEN
 ended     THEN
 duration  1.8 s
-cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests, 3.07k bytes
+cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests, 3.07k bytes · 1 token
 
     time  from         to          type       tier      cost  mail
    0.000  you        → chief       request    2            What is 6*7? (1 more line)
@@ -183,7 +183,7 @@ cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests
             cause fuel, limit [agents.poet] limits.fuel
    0.021  system     → chief       response   1            ::agent_error:: · poet failed
    1.700  chief      # turn 3 · ok in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from math Re: multiply
-            ops: http.fetch ×2, kv.get ×1 · 2 HTTP requests, 3.07k bytes
+            ops: http.fetch ×2, kv.get ×1 · 2 HTTP requests, 3.07k bytes · 1450 tokens · $0.000812
             note: so it is 42
    1.740  idle       # turn 6 · ok in 2 s · 1.5k fuel · 1.2 ms cpu
             ops: clock.now ×1

@@ -35,51 +35,54 @@ type talk struct {
 
 // exchange posts a message, shows the mail, and prints the answer.
 func (a *app) exchange(ctx context.Context, t talk) error {
-	c, post := t.client, t.post
-	if post.Timeout > 0 {
+	if t.post.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, post.Timeout+overtime, errOvertime)
+		ctx, cancel = context.WithTimeoutCause(ctx, t.post.Timeout+overtime, errOvertime)
 		defer cancel()
 	}
-	st := a.noteStyle()
-	view := newMailview(a.env.Stderr, st, a.env.Width, append(t.names, "you")...)
-	view.live = a.env.StderrTerminal && a.env.Width >= minWide && a.env.get("TERM") != "dumb"
-	task := ""
-	x := &exchange{
-		client: c, post: post,
-		accepted: func(id string) {
-			task = id
-			if !a.json() {
-				a.notef("%s %s  %s\n", st.dim("task"), st.bold(inLine(id)), st.dim(c.URL()))
-			}
-		},
-		event: func(e client.Event) {
-			if !a.json() {
-				view.event(e)
-			}
-		},
-		missed: func(err error) {
-			view.wipe()
-			a.notef("skep: the mail cannot be shown any more: %s", below(printable(err.Error()), noteIndent))
-		},
-		answered: func() { a.answered.Store(true) },
-	}
+	x, still := a.shown(t)
+	defer still()
 	begun := time.Now()
 	out, err := x.run(ctx)
-	view.wipe()
+	still()
 	if t.settled != nil {
 		t.settled()
 	}
 	if err != nil {
-		return t.broken(err, task)
+		return t.broken(err, x.task)
 	}
 	if !a.json() {
-		a.notef("\n  %s", st.dim(summary(out, len(x.messages), time.Since(begun))))
+		a.notef("\n  %s", a.noteStyle().dim(summary(out, len(x.messages), time.Since(begun))))
 	}
 	if state, _ := end(out); state == statePaused {
 		return a.paused(t, out, x.messages)
 	}
 	return a.finish(out, x.messages)
+}
+
+// shown is the exchange of a post whose mail a person sees as it flows. Nothing
+// moves any more once still has returned.
+func (a *app) shown(t talk) (x *exchange, still func()) {
+	st := a.noteStyle()
+	view := newMailview(a.env.Stderr, st, a.env.Width, append(t.names, "you")...)
+	view.live = a.env.StderrTerminal && a.env.Width >= minWide && a.env.get("TERM") != "dumb"
+	still = a.watching(view)
+	x = &exchange{client: t.client, post: t.post, answered: func() { a.answered.Store(true) }}
+	x.accepted = func(id string) {
+		if !a.json() {
+			a.notef("%s %s  %s\n", st.dim("task"), st.bold(inLine(id)), st.dim(t.client.URL()))
+		}
+	}
+	x.event = func(e client.Event) {
+		if !a.json() {
+			view.event(e)
+		}
+	}
+	x.missed = func(err error) {
+		still()
+		a.notef("skep: the mail cannot be shown any more: %s", below(printable(err.Error()), noteIndent))
+	}
+	return x, still
 }
 
 // paused prints what a task waits for, and how it goes on.

@@ -13,7 +13,8 @@ begins behind one.
 
 -o json and --export write one JSON object a line. An export to a file that has
 some lines already goes on behind the last, so that it can be repeated after a
-break, or while the task runs.`
+break, or while the task runs. With both, the lines go to the file, and one object
+on stdout tells what the file has come to.`
 
 const taskEventsExample = `  skep task events 3b0e4c1a-…
   skep task events 3b0e4c1a-… --after 40 -o json
@@ -83,7 +84,16 @@ func (a *app) exported(x *export, what string, run func() error) error {
 	if err := x.close(run()); err != nil {
 		return err
 	}
-	if x.file != nil {
+	switch {
+	case x.file == nil:
+	case a.json():
+		return a.printJSON(struct {
+			File string `json:"file"`
+			exportHead
+			Added int   `json:"added"`
+			Last  int64 `json:"last"`
+		}{x.file.Name(), x.head, x.n, x.last})
+	default:
 		a.notef("%s: %s more, the last is %d", x.file.Name(), plural(int64(x.n), what), x.last)
 	}
 	return nil

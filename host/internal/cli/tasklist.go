@@ -12,41 +12,48 @@ import (
 )
 
 func (a *app) taskListCommand() *cobra.Command {
-	limit := 20
+	limit, before := 20, ""
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks, newest first", Args: atMost(0),
-		Example: "  skep task list\n  skep task list -o json | jq -r '.[].task_id'",
+		Example: "  skep task list\n  skep task list -o json | jq -r '.tasks[].task_id'\n  skep task list --limit 500 --before \"$NEXT\"",
 	}
 	cmd.Flags().IntVar(&limit, "limit", limit, "list at most `N` tasks")
+	cmd.Flags().StringVar(&before, "before", "", "go on where a list ended, by its `NEXT`")
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		if limit < 1 || limit > 500 {
 			return usagef("--limit is 1 to 500, not %d", limit)
 		}
-		tasks, next, err := c.Tasks(cmd.Context(), "", limit)
+		tasks, next, err := c.Tasks(cmd.Context(), before, limit)
 		if err != nil {
 			return err
 		}
 		if a.json() {
-			return a.printRecords(tasks)
+			return a.printRecords(tasks, next)
 		}
 		if err := a.printTasks(tasks); err != nil {
 			return err
 		}
 		if next != "" {
-			a.notef("there are more; --limit lists up to 500")
+			a.notef("there are more: `%s`", a.sameSwarm("skep task list --before "+argument(next)))
 		}
 		return nil
 	})
 	return cmd
 }
 
-// printRecords prints the records as the host wrote them, as one array.
-func (a *app) printRecords(tasks []client.Task) error {
-	records := make([]json.RawMessage, len(tasks))
+// printRecords prints the records as the host wrote them.
+func (a *app) printRecords(tasks []client.Task, next string) error {
+	out := struct {
+		Tasks []json.RawMessage `json:"tasks"`
+		Next  *string           `json:"next"`
+	}{Tasks: make([]json.RawMessage, len(tasks))}
 	for i, t := range tasks {
-		records[i] = t.Raw
+		out.Tasks[i] = t.Raw
 	}
-	return a.printJSON(records)
+	if next != "" {
+		out.Next = &next
+	}
+	return a.printJSON(out)
 }
 
 func (a *app) printTasks(tasks []client.Task) error {

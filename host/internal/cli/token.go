@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +65,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 		if a.json() {
 			return a.printJSON(made)
 		}
-		a.notef("token %s of %s %s/%s, %s; it is not shown again", made.ID, made.Role, printable(made.Tenant), printable(made.Principal), lifeText(made.Token))
+		a.notef("token %s of %s, %s; it is not shown again", inLine(made.ID), holder(made.Token), lifeText(made.Token))
 		return a.printf("%s\n", made.Text)
 	})
 	return cmd
@@ -125,21 +126,23 @@ func (a *app) printTokens(list []client.Token) error {
 		return nil
 	}
 	wide := len("WHOSE")
-	who := func(t client.Token) string { return printable(t.Tenant + "/" + t.Role + ":" + t.Principal) }
 	for _, t := range list {
-		wide = max(wide, len(who(t)))
+		wide = max(wide, utf8.RuneCountInString(holder(t)))
 	}
 	head := pad("ID", 36) + "  " + pad("WHOSE", wide) + "  " + pad("LIFE", 24) + "  LABEL"
 	if err := a.printf("%s\n", a.dataStyle().dim(head)); err != nil {
 		return err
 	}
 	for _, t := range list {
-		if err := a.printf("%s  %s  %s  %s\n", pad(inLine(t.ID), 36), pad(who(t), wide), pad(lifeText(t), 24), inLine(t.Label)); err != nil {
+		if err := a.printf("%s  %s  %s  %s\n", pad(inLine(t.ID), 36), pad(holder(t), wide), pad(lifeText(t), 24), inLine(t.Label)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// holder names whose a token is, as the host's logs do.
+func holder(t client.Token) string { return inLine(t.Tenant + "/" + t.Role + ":" + t.Principal) }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -158,7 +161,11 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		if a.json() {
 			return a.printJSON(t)
 		}
-		a.notef("token %s of %s/%s is revoked", t.ID, printable(t.Tenant), printable(t.Principal))
+		since := ""
+		if t.Revoked != nil { // of a token that was revoked before, when it was
+			since = ", since " + localTime(*t.Revoked)
+		}
+		a.notef("token %s of %s is revoked%s", inLine(t.ID), holder(t), since)
 		return nil
 	})
 	return cmd

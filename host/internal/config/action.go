@@ -18,17 +18,20 @@ type Action struct {
 	Params      json.RawMessage
 	Timeout     time.Duration
 	Trusted     bool
+	Actions     []string // that its code may call
 	Allow       Allow
+	Limits      AgentLimits // of one call; Timeout is its Turn, and it has no budget
 	Pos         Pos
 }
 
 func (d *decoder) actions(t *table, k known) (out []Action, names []string) {
 	names, subs := t.named("actions")
+	k.actions = names
 	for i, sub := range subs {
 		a := d.action(names[i], sub, k)
 		out = append(out, a)
-		if a.Source.Kind != SourceHuman {
-			d.needs("actions", sub.spot)
+		if a.Source.Kind == SourceExec && d.remote == nil {
+			d.atKey(sub.child("source"), sub.path+".source: an action runs in the sandbox; exec: is for agents")
 		}
 	}
 	return out, names
@@ -49,12 +52,20 @@ func (d *decoder) action(name string, t *table, k known) Action {
 		Params:      t.params("params"),
 		Timeout:     t.duration("timeout", 2*time.Minute, within(time.Millisecond, 24*time.Hour)),
 		Trusted:     t.boolean("trusted", false),
+		Actions:     t.among("actions", "action", k.actions),
 		Allow:       d.allow(t.table("allow"), k),
+		Limits:      d.actionLimits(t.table("limits")),
 		Pos:         d.pos(t.spot),
 	}
 	d.notRemote(t, "trusted")
+	a.Limits.Turn = a.Timeout
 	if d.human(t) {
-		a.Source = Source{Kind: SourceHuman}
+		a.Source, a.Limits = Source{Kind: SourceHuman}, AgentLimits{}
+		for _, key := range []string{"actions", "limits"} {
+			if t.has(key) {
+				d.atKey(t.child(key), fmt.Sprintf("%s.%s is for actions with code", t.path, key))
+			}
+		}
 		for _, key := range []string{"description", "parameters"} {
 			if !t.has(key) {
 				t.missing(key, "; a human action has no code that could give it")
@@ -65,6 +76,17 @@ func (d *decoder) action(name string, t *table, k known) Action {
 	}
 	t.done()
 	return a
+}
+
+// actionLimits reads the limits of one call of an action. Its wall time is timeout,
+// and what it spends counts to the agent whose turn it is.
+func (d *decoder) actionLimits(t *table) AgentLimits {
+	for _, key := range []string{"turn", "tokens", "usd"} {
+		if t.has(key) {
+			d.atKey(t.child(key), fmt.Sprintf("%s.%s is for agents; the time of an action is bounded by timeout, and what it spends is its caller's", t.path, key))
+		}
+	}
+	return d.agentLimits(t)
 }
 
 // human reports whether a person answers an action, or is meant to.

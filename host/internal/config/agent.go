@@ -19,6 +19,7 @@ type Agent struct {
 	Actions          []string
 	Expose           []string // gateways that may show this agent
 	Trusted          bool     // may run outside the sandbox
+	Readable         []string // what a subprocess may read, as paths on disk
 	ExcludeTools     []string // those of the swarm included
 	Params           json.RawMessage
 	Allow            Allow
@@ -42,7 +43,8 @@ func (a Allow) any() bool {
 	return len(a.LLM)+len(a.HTTP)+len(a.HTTPNoKey)+len(a.Secrets) > 0 || a.KV != ""
 }
 
-// AgentLimits bounds one turn of an agent. None can be switched off.
+// AgentLimits bounds one turn of an agent. None but the last two can be switched
+// off.
 type AgentLimits struct {
 	Memory    Size
 	Turn      time.Duration // wall time, waiting included
@@ -53,6 +55,8 @@ type AgentLimits struct {
 	HostCalls int
 	HostBytes Size          // moved by host calls
 	Grace     time.Duration // what is left of a turn that is called off
+	Tokens    int64         // of models, in one task; 0 for unlimited, as USD
+	USD       float64       // for models, in one task
 }
 
 func defaultAgentLimits() AgentLimits {
@@ -102,6 +106,7 @@ func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
 		Pos:              d.pos(t.spot),
 	}
 	a.Source = d.source(t, a.SHA256, a.Trusted)
+	a.Readable = d.readable(t, a.Source)
 	d.notRemote(t, "trusted")
 	t.needs("interswarm", "enable_interswarm")
 	t.needs("expose", "expose")
@@ -122,7 +127,6 @@ func (d *decoder) allow(t *table, k known) Allow {
 		Secrets:      t.among("secrets", "secret", k.secrets),
 		RetryInDoubt: t.boolean("retry_in_doubt", d.remote == nil),
 	}
-	t.needs("allow.llm", "llm")
 	t.done()
 	return a
 }
@@ -142,6 +146,8 @@ func (d *decoder) agentLimits(t *table) AgentLimits {
 		HostCalls: t.count("host_calls", def.HostCalls, bounds{min: 1, max: 1_000_000}),
 		HostBytes: t.size("host_bytes", def.HostBytes, bounds{min: int64(KiB), max: int64(4 * GiB)}),
 		Grace:     t.duration("grace", def.Grace, within(time.Millisecond, time.Minute)),
+		Tokens:    t.number("tokens", counts, 0, bounds{min: 1, max: 1e15, off: true}),
+		USD:       t.money("usd"),
 	}
 	t.done()
 	return l

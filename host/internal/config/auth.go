@@ -50,6 +50,14 @@ func (d *decoder) auth(t *table, local string, tenants []string) Auth {
 	return a
 }
 
+// NamesKeys reports whether the file at path has [[auth.keys]]. It does not look at
+// the rest: a caller need not have what that refers to. A file that cannot be read
+// has none.
+func NamesKeys(path string) bool {
+	_, file, err := open(path, Options{})
+	return err == nil && len(file.table("auth").tables("keys")) > 0
+}
+
 func (d *decoder) authKeys(t *table, local string, tenants []string) []AuthKey {
 	var out []AuthKey
 	principals, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}

@@ -80,6 +80,9 @@ func (r *jsonReader) value(n *node, path string, depth int) (any, error) {
 	case json.Number:
 		return number(t, path)
 	case nil:
+		if path == "" {
+			return nil, errJSON{"", "the definition is null; it must be a JSON object"}
+		}
 		return nil, errJSON{path, path + " is null; leave it out instead"}
 	}
 	return t, nil

@@ -13,6 +13,8 @@ entrypoint = "boss"
 keywords = ["a", "b"]
 breakpoint_tools = ["confirm"]
 exclude_tools = ["send_broadcast"]
+enable_interswarm = true
+allow_agent_discovery = true
 [agents.boss]
 source = "file:composition_test.go"
 comm_targets = ["math"]
@@ -83,12 +85,15 @@ func TestParseCompositionFaults(t *testing.T) {
 	whole := string(c.Composition().JSON())
 	for text, want := range map[string]string{
 		``: "not JSON", `[]`: "JSON object", `{"swarm":`: "not JSON", whole + `x`: "after the definition", `{"a":1,"a":2}`: "a stands twice",
-		`{"swarm":null}`:                                          "swarm is null",
-		`{"swarm":{"name":1e999}}`:                                "swarm.name is a number that is too large",
-		strings.Repeat(`{"a":`, 40) + `1`:                         "nested deeper",
-		"{\"swarm\":\"\xff\"}":                                    "not UTF-8",
+		`null`:                                   "the definition is null; it must be a JSON object",
+		`{"":null}`:                              `"" is null`,
+		`{"agents":{"boss":{"actions":[null]}}}`: "agents.boss.actions[0] is null",
+		`{"swarm":null}`:                         "swarm is null",
+		`{"swarm":{"name":1e999}}`:               "swarm.name is a number that is too large",
+		strings.Repeat(`{"a":`, 40) + `1`:        "nested deeper",
+		"{\"swarm\":\"\xff\"}":                   "not UTF-8",
 		`{"swarm":"` + strings.Repeat("x", maxComposition) + `"}`: "more than 524288 bytes",
-		`{"models":{}}`:                                           "models: a definition has",
+		`{"models":{}}`: "models: a definition has",
 		strings.Replace(whole, `"memory":50331648`, `"memory":"48MB2"`, 1):               "agents.boss.limits.memory",
 		strings.Replace(whole, `"memory":50331648`, `"memory":"file::x"`, 1):             "env:: and file:: are the operator's",
 		strings.Replace(whole, `"confirm":{`, `"confirm":{"trusted":false,`, 1):          "actions.confirm.trusted",

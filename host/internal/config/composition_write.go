@@ -10,15 +10,16 @@ import (
 // everywhere is left out; limits and grants never are.
 type (
 	swarmJSON struct {
-		Name             string   `json:"name"`
-		Version          string   `json:"version,omitempty"`
-		Description      string   `json:"description,omitempty"`
-		Keywords         []string `json:"keywords,omitempty"`
-		Public           bool     `json:"public,omitempty"`
-		Entrypoint       string   `json:"entrypoint"`
-		BreakpointTools  []string `json:"breakpoint_tools,omitempty"`
-		EnableInterswarm bool     `json:"enable_interswarm,omitempty"`
-		InterruptMode    string   `json:"interrupt_mode"`
+		Name                string   `json:"name"`
+		Version             string   `json:"version,omitempty"`
+		Description         string   `json:"description,omitempty"`
+		Keywords            []string `json:"keywords,omitempty"`
+		Public              bool     `json:"public,omitempty"`
+		Entrypoint          string   `json:"entrypoint"`
+		BreakpointTools     []string `json:"breakpoint_tools,omitempty"`
+		EnableInterswarm    bool     `json:"enable_interswarm,omitempty"`
+		AllowAgentDiscovery bool     `json:"allow_agent_discovery,omitempty"`
+		InterruptMode       string   `json:"interrupt_mode"`
 	}
 	agentJSON struct {
 		Source           string          `json:"source,omitempty"`
@@ -35,13 +36,15 @@ type (
 		Limits           limitsJSON      `json:"limits"`
 	}
 	actionJSON struct {
-		Source      string          `json:"source,omitempty"`
-		SHA256      string          `json:"sha256,omitempty"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters,omitempty"`
-		Params      json.RawMessage `json:"params,omitempty"`
-		Timeout     string          `json:"timeout"`
-		Allow       allowJSON       `json:"allow"`
+		Source      string            `json:"source,omitempty"`
+		SHA256      string            `json:"sha256,omitempty"`
+		Description string            `json:"description,omitempty"`
+		Parameters  json.RawMessage   `json:"parameters,omitempty"`
+		Params      json.RawMessage   `json:"params,omitempty"`
+		Timeout     string            `json:"timeout"`
+		Actions     []string          `json:"actions,omitempty"`
+		Allow       allowJSON         `json:"allow"`
+		Limits      *actionLimitsJSON `json:"limits,omitempty"`
 	}
 	allowJSON struct {
 		LLM          []string `json:"llm,omitempty"`
@@ -51,6 +54,16 @@ type (
 		KV           string   `json:"kv,omitempty"`
 		Secrets      []string `json:"secrets,omitempty"`
 		RetryInDoubt bool     `json:"retry_in_doubt"`
+	}
+	actionLimitsJSON struct {
+		Memory    Size   `json:"memory"`
+		CPU       string `json:"cpu"`
+		Fuel      int64  `json:"fuel"`
+		Output    Size   `json:"output"`
+		Stack     Size   `json:"stack"`
+		HostCalls int    `json:"host_calls"`
+		HostBytes Size   `json:"host_bytes"`
+		Grace     string `json:"grace"`
 	}
 	limitsJSON struct {
 		Memory    Size   `json:"memory"`
@@ -62,6 +75,9 @@ type (
 		HostCalls int    `json:"host_calls"`
 		HostBytes Size   `json:"host_bytes"`
 		Grace     string `json:"grace"`
+		// What is unlimited is left out: texts of earlier versions have neither.
+		Tokens int64   `json:"tokens,omitempty"`
+		USD    float64 `json:"usd,omitempty"`
 	}
 )
 
@@ -71,7 +87,7 @@ func (x Composition) JSON() []byte {
 	var b bytes.Buffer
 	s := x.Swarm
 	b.WriteString(`{"swarm":`)
-	write(&b, swarmJSON{s.Name, s.Version, s.Description, s.Keywords, s.Public, s.Entrypoint, s.BreakpointTools, s.EnableInterswarm, s.InterruptMode})
+	write(&b, swarmJSON{s.Name, s.Version, s.Description, s.Keywords, s.Public, s.Entrypoint, s.BreakpointTools, s.EnableInterswarm, s.AllowAgentDiscovery, s.InterruptMode})
 	b.WriteString(`,"agents":{`)
 	for i, a := range x.Agents {
 		entry(&b, i, a.Name, agentJSON{
@@ -84,7 +100,8 @@ func (x Composition) JSON() []byte {
 		b.WriteString(`,"actions":{`)
 		for i, a := range x.Actions {
 			entry(&b, i, a.Name, actionJSON{
-				a.Source.text(), a.SHA256, a.Description, full(a.Parameters), full(a.Params), a.Timeout.String(), allowJSON(a.Allow),
+				a.Source.text(), a.SHA256, a.Description, full(a.Parameters), full(a.Params), a.Timeout.String(),
+				a.Actions, allowJSON(a.Allow), actionLimitsOf(a),
 			})
 		}
 		b.WriteString("}")
@@ -103,7 +120,16 @@ func full(table json.RawMessage) json.RawMessage {
 
 func limitsOf(l AgentLimits) limitsJSON {
 	text := time.Duration.String
-	return limitsJSON{l.Memory, text(l.Turn), text(l.CPU), l.Fuel, l.Output, l.Stack, l.HostCalls, l.HostBytes, text(l.Grace)}
+	return limitsJSON{l.Memory, text(l.Turn), text(l.CPU), l.Fuel, l.Output, l.Stack, l.HostCalls, l.HostBytes, text(l.Grace), l.Tokens, l.USD}
+}
+
+// actionLimitsOf are the limits of an action with code.
+func actionLimitsOf(a Action) *actionLimitsJSON {
+	if a.Source.Kind == SourceHuman {
+		return nil
+	}
+	l := a.Limits
+	return &actionLimitsJSON{l.Memory, l.CPU.String(), l.Fuel, l.Output, l.Stack, l.HostCalls, l.HostBytes, l.Grace.String()}
 }
 
 // entry writes a named member of an object, which keeps its place.

@@ -154,7 +154,7 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Tenants, tenants = d.tenants(t)
 	c.Auth = d.auth(t.table("auth"), c.Swarm.Name, tenants)
 	c.Server = d.server(t.table("server"), knowsCallers(t.table("auth")))
-	c.Peers = d.peers(t, c.Swarm.Name)
+	c.Peers = d.peers(t, c.Swarm.Name, c.Server)
 	c.Store = d.store(t.table("store"))
 	c.Telemetry = d.telemetry(t.table("telemetry"))
 	c.Gateways = d.gateways(t)

@@ -24,7 +24,8 @@ func (s Setting) Amount() float64 {
 			return float64(n)
 		}
 	}
-	return 0
+	n, _ := strconv.ParseFloat(s.Value, 64) // an amount of money
+	return n
 }
 
 const unlimited = "unlimited"
@@ -61,6 +62,8 @@ func (e *explainer) tenant(t Tenant) {
 	e.count(int64(t.Tasks), at("tasks")...)
 	e.count(int64(t.Queue), at("queue")...)
 	e.count(t.MessagesPerDay, at("messages_per_day")...)
+	e.count(t.TokensPerDay, at("tokens_per_day")...)
+	e.money(t.USDPerDay, at("usd_per_day")...)
 	if t.Storage == 0 {
 		e.add(unlimited, at("storage"))
 	} else {
@@ -73,9 +76,12 @@ func (e *explainer) swarm(l Limits) {
 	e.count(int64(l.TaskMessages), "limits", "task_messages")
 	e.span(l.TaskTimeout, "limits", "task_timeout")
 	e.count(int64(l.Instances), "limits", "instances")
+	e.count(int64(l.PeerTasks), "limits", "peer_tasks")
 	e.count(int64(l.Queue), "limits", "queue")
 	e.count(int64(l.History), "limits", "history")
 	e.count(int64(l.Turns), "limits", "turns")
+	e.count(l.TaskTokens, "limits", "task_tokens")
+	e.money(l.TaskUSD, "limits", "task_usd")
 	e.duration(l.HTTP.Timeout, "limits", "http", "timeout")
 	e.size(l.HTTP.Request, "limits", "http", "request")
 	e.size(l.HTTP.Response, "limits", "http", "response")
@@ -128,6 +134,8 @@ func (e *explainer) agent(a Agent) {
 	e.count(int64(a.Limits.HostCalls), at("host_calls")...)
 	e.size(a.Limits.HostBytes, at("host_bytes")...)
 	e.duration(a.Limits.Grace, at("grace")...)
+	e.count(a.Limits.Tokens, at("tokens")...)
+	e.money(a.Limits.USD, at("usd")...)
 }
 
 // count adds a number; those that may be 0 are unlimited then.
@@ -135,6 +143,15 @@ func (e *explainer) count(n int64, path ...string) {
 	text := strconv.FormatInt(n, 10)
 	if n == 0 {
 		text = unlimited
+	}
+	e.add(text, path)
+}
+
+// money adds an amount of dollars; 0 is unlimited.
+func (e *explainer) money(n float64, path ...string) {
+	text := unlimited
+	if n > 0 {
+		text = strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	e.add(text, path)
 }

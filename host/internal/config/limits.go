@@ -7,9 +7,12 @@ type Limits struct {
 	TaskMessages int           // turns of one task
 	TaskTimeout  time.Duration // of one task, down time included
 	Instances    int           // MAIL instances
+	PeerTasks    int           // that run for one other swarm's key
 	Queue        int           // waiting rows of one instance
 	History      int           // entries of one agent in one task
 	Turns        int           // turns that run at the same time
+	TaskTokens   int64         // of models, in one task
+	TaskUSD      float64       // for models, in one task
 	HTTP         HTTPLimits
 	Module       ModuleLimits
 }
@@ -47,9 +50,12 @@ func (d *decoder) limits(t *table) Limits {
 		TaskMessages: t.count("task_messages", 100, off),
 		TaskTimeout:  t.duration("task_timeout", time.Hour, bounds{int64(time.Second), int64(10 * 365 * 24 * time.Hour), true}),
 		Instances:    t.count("instances", 10_000, off),
+		PeerTasks:    t.count("peer_tasks", 1000, off),
 		Queue:        t.count("queue", 10_000, off),
 		History:      t.count("history", 0, off),
 		Turns:        t.count("turns", 64, bounds{min: 1, max: 1_000_000, off: true}),
+		TaskTokens:   t.number("task_tokens", counts, 0, bounds{min: 1, max: 1e15, off: true}),
+		TaskUSD:      t.money("task_usd"),
 		HTTP:         httpLimits(t.table("http")),
 		Module:       d.moduleLimits(t.table("module")),
 	}

@@ -82,10 +82,6 @@ func (d *decoder) sourceFile(v value, s Source) {
 }
 
 func (d *decoder) sourceExec(v value, s Source, trusted bool) {
-	if _, missing := d.unbuilt["exec"]; missing {
-		d.needs("exec", v.spot)
-		return
-	}
 	if s.Ref == "" {
 		d.atValue(v.spot, `exec: needs a path, as in "exec:./agent"`)
 	} else if err := isFile(s.Path); err != nil {
@@ -94,6 +90,25 @@ func (d *decoder) sourceExec(v value, s Source, trusted bool) {
 	if !trusted {
 		d.atValue(v.spot, "exec: runs outside the sandbox and needs trusted = true")
 	}
+}
+
+// readable reads what a subprocess may read besides the system's libraries.
+func (d *decoder) readable(t *table, s Source) (paths []string) {
+	if t.has("readable") && d.remote != nil {
+		d.notRemote(t, "readable")
+	} else if t.has("readable") && s.Kind != SourceExec && s.Kind != "" {
+		d.atKey(t.child("readable"), "readable is only for exec: sources; a module reads no files")
+	}
+	for _, v := range t.list("readable") {
+		path := d.path(v.text)
+		if d.remote == nil {
+			if _, err := os.Stat(path); err != nil {
+				d.atValue(v.spot, v.shown+" is not there")
+			}
+		}
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 func (d *decoder) sourceOCI(v value, s Source, sha256 string) {

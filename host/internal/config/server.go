@@ -23,6 +23,8 @@ type Server struct {
 	MaxBody        Size
 	MaxDepth       int // of a body's JSON
 	ShutdownGrace  time.Duration
+	PeerHealth     time.Duration // how often peers are asked whether they are well; 0 is never
+	SignLetters    bool          // for all peers, also those whose letters need no signature
 	RateLimit      RateLimit
 	// How many connections and event streams there may be; 0 is unlimited.
 	MaxConnections           int
@@ -43,6 +45,11 @@ type RateLimit struct {
 // Loopback tells whether both listeners are reachable from this machine only.
 func (s Server) Loopback() bool { return isLoopback(s.Listen) && isLoopback(s.AdminListen) }
 
+// alone tells whether only this machine calls, with no proxy in front.
+func (s Server) alone() bool {
+	return isLoopback(s.Listen) && s.PublicURL == "" && len(s.TrustedProxies) == 0
+}
+
 func (d *decoder) server(t *table, keys bool) Server {
 	s := Server{
 		Listen:        t.address("listen", defaultListen),
@@ -55,12 +62,17 @@ func (d *decoder) server(t *table, keys bool) Server {
 		MaxBody:       t.size("max_body", MiB, bounds{min: int64(KiB), max: int64(GiB)}),
 		MaxDepth:      t.count("max_depth", 64, bounds{min: 8, max: 1000}),
 		ShutdownGrace: t.duration("shutdown_grace", 30*time.Second, within(0, time.Hour)),
+		PeerHealth:    t.duration("peer_health", 30*time.Second, within(0, time.Hour)),
+		SignLetters:   t.boolean("sign_letters", false),
 		Debug:         t.boolean("debug", false),
 		RequireLock:   t.boolean("require_lock", false),
 	}
 	s.TrustedProxies = t.networks("trusted_proxies")
 	d.crowd(t, &s)
 	t.needs("lock", "require_lock")
+	if s.PeerHealth > 0 && s.PeerHealth < time.Second {
+		d.atValue(t.child("peer_health"), `server.peer_health must be 0s, which is never, or at least 1s`)
+	}
 	if s.Listen == s.AdminListen && !hasPort(s.Listen, "0") {
 		d.atValue(t.child("admin_listen"), "listen and admin_listen are the same address")
 	}

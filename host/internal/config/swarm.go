@@ -18,8 +18,10 @@ type Swarm struct {
 	BreakpointTools  []string
 	ExcludeTools     []string // MAIL tools no agent gets
 	EnableInterswarm bool
-	InterruptMode    string // InterruptQueue or InterruptPreempt
-	Pos              Pos
+	// AllowAgentDiscovery lets supervisors look for other swarms in anybody's tasks.
+	AllowAgentDiscovery bool
+	InterruptMode       string // InterruptQueue or InterruptPreempt
+	Pos                 Pos
 }
 
 // Values of [Swarm.InterruptMode].
@@ -38,19 +40,23 @@ func (d *decoder) swarm(t *table) Swarm {
 		d.checkName(name, "the swarm", true)
 	}
 	s := Swarm{
-		Name:             t.text("name", ""),
-		Version:          t.text("version", ""),
-		Description:      t.text("description", ""),
-		Keywords:         t.texts("keywords"),
-		Public:           t.boolean("public", false),
-		Entrypoint:       t.text("entrypoint", ""),
-		BreakpointTools:  t.texts("breakpoint_tools"),
-		ExcludeTools:     t.tools("exclude_tools"),
-		EnableInterswarm: t.boolean("enable_interswarm", false),
-		InterruptMode:    t.oneOf("interrupt_mode", InterruptQueue, InterruptQueue, InterruptPreempt),
-		Pos:              d.pos(t.spot),
+		Name:                t.text("name", ""),
+		Version:             t.text("version", ""),
+		Description:         t.text("description", ""),
+		Keywords:            t.texts("keywords"),
+		Public:              t.boolean("public", false),
+		Entrypoint:          t.text("entrypoint", ""),
+		BreakpointTools:     t.texts("breakpoint_tools"),
+		ExcludeTools:        t.tools("exclude_tools"),
+		EnableInterswarm:    t.boolean("enable_interswarm", false),
+		AllowAgentDiscovery: t.boolean("allow_agent_discovery", false),
+		InterruptMode:       t.oneOf("interrupt_mode", InterruptQueue, InterruptQueue, InterruptPreempt),
+		Pos:                 d.pos(t.spot),
 	}
 	t.needs("interswarm", "enable_interswarm")
+	if s.AllowAgentDiscovery && !s.EnableInterswarm {
+		d.atKey(t.child("allow_agent_discovery"), "swarm.allow_agent_discovery has no effect without enable_interswarm = true in [swarm]")
+	}
 	t.done()
 	return s
 }

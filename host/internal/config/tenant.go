@@ -59,7 +59,7 @@ func (d *decoder) tenant(name string, t *table) Tenant {
 		Weight:         t.count("weight", 1, bounds{min: 1, max: 1000}),
 		Pos:            d.pos(t.spot),
 	}
-	for _, key := range []string{"turns_per_second", "tokens_per_day", "usd_per_day", "memory"} {
+	for _, key := range []string{"turns_per_second", "memory"} {
 		t.needs("tenants."+key, key)
 	}
 	t.done()
@@ -76,9 +76,11 @@ func (c *Config) Tenant(name string) (Tenant, bool) {
 	return Tenant{}, false
 }
 
-// money reads an amount, which may have a fraction.
-func (t *table) money(key string) float64 {
-	const most = 1e9
+// money reads an amount of dollars, which may have a fraction.
+func (t *table) money(key string) float64 { return t.amount(key, 1e9) }
+
+// amount reads a number that may have a fraction.
+func (t *table) amount(key string, most float64) float64 {
 	v, sp, ok := t.take(key)
 	if !ok {
 		return 0

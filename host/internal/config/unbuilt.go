@@ -4,18 +4,12 @@ package config
 // that asks for it is one fault, because it would have no effect; what else is
 // wrong with that setting is not told. Delete a row when its capability is built.
 var unbuilt = map[string]string{
-	"actions":                  "actions with code are",
-	"allow.llm":                "model access of agents is",
-	"exec":                     "the source exec: is",
 	"expose":                   "exposing agents through gateways is",
 	"gateways":                 "gateways are",
 	"history":                  "a limit on histories is",
 	"lock":                     "the lock file is",
-	"models":                   "models are",
 	"oci":                      "the source oci: is",
 	"postgres":                 "the store driver postgres is",
 	"tenants.memory":           "a quota of memory is",
-	"tenants.tokens_per_day":   "a quota of model tokens is",
 	"tenants.turns_per_second": "a quota of turns per second is",
-	"tenants.usd_per_day":      "a quota of money is",
 }

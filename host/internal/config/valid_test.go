@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 			Pos: Pos{5, 9},
 		}},
 		Limits: Limits{
-			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, Queue: 10_000, Turns: 64,
+			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64,
 			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: ModuleLimits{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Server: Server{
 			Listen: "127.0.0.1:8000", AdminListen: "127.0.0.1:8001", Hosts: []string{}, CORSOrigins: []string{},
-			MaxBody: 1 << 20, MaxDepth: 64, ShutdownGrace: 30 * time.Second, RateLimit: RateLimit{Per: time.Minute},
+			MaxBody: 1 << 20, MaxDepth: 64, ShutdownGrace: 30 * time.Second, PeerHealth: 30 * time.Second, RateLimit: RateLimit{Per: time.Minute},
 			MaxConnections: 16_384, MaxStreams: 10_000, MaxStreamsPerPrincipal: 1_000,
 		},
 		Auth:      Auth{},
@@ -139,7 +139,7 @@ func TestWholeGrammar(t *testing.T) {
 		"excluded":    {a.ExcludeTools, []string{"help", "ignore_broadcast"}},
 		"sha256":      {a.SHA256, strings.Repeat("0123456789abcdef", 4)},
 		"params":      {string(a.Params), `{"model":"default","odd key":[1,2.5,{"at":"2026-11-20T10:00:00Z"}],"system":"You run the port.\n"}`},
-		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536, time.Second}},
+		"limits":      {a.Limits, AgentLimits{96 * MiB, 5 * time.Minute, 90 * time.Minute, 5e6, 512_000, MiB, 10, 65536, time.Second, 50_000, 0.5}},
 		"allow": {a.Allow, Allow{LLM: []string{"default"}, HTTP: []string{"https://api.example.com", "http://[::1]:8080"},
 			HTTPNoKey: []string{"POST https://api.example.com/odd"}, HTTPPrivate: true, KV: "agent", Secrets: []string{"weather_key"}}},
 		"exec":       {c.Agents[2].Source, Source{SourceExec, "./build/native", "testdata/valid/build/native"}},
@@ -148,7 +148,13 @@ func TestWholeGrammar(t *testing.T) {
 		"human":      {c.Actions[0].Source, Source{Kind: SourceHuman}},
 		"parameters": {string(c.Actions[0].Parameters), `{"properties":{"order":{"type":"string"}},"required":["order"],"type":"object"}`},
 		"action":     {c.Actions[1].Timeout, 30 * time.Second},
-		"model":      {c.Models[0].BaseURL, "https://openai_base_url.example"},
+		"model": {c.Models[0], Model{
+			Name: "default", Provider: "openai", BaseURL: "https://openai_base_url.example", Model: "small",
+			APIKey: "https://openai_api_key.example", MaxTokens: 1000, Timeout: 30 * time.Second,
+			InputPrice: 0.15, CachedPrice: 0.075, OutputPrice: 6, CassetteMode: "auto", AllowPrivate: true, Pos: c.Models[0].Pos,
+		}},
+		"script":     {c.Models[1].Cassette, "testdata/valid/prompts/answers.json"},
+		"budgets":    {[]any{c.Limits.TaskTokens, c.Limits.TaskUSD}, []any{int64(200_000), 2.0}},
 		"secret":     {c.Secrets[0].Value.Reveal(), "https://weather_key.example"},
 		"public_url": {c.Server.PublicURL, "https://hive.example/mail"},
 		"rate":       {c.Server.RateLimit, RateLimit{120, 10 * time.Second}},
@@ -170,6 +176,10 @@ func TestWholeGrammar(t *testing.T) {
 		"quotas":      {[]int{c.Tenants[1].Turns, c.Tenants[1].Tasks, c.Tenants[1].Queue, c.Tenants[1].Weight}, []int{8, 50, 500, 1}},
 		"key tenants": {[]string{c.Auth.Keys[0].Tenant, c.Auth.Keys[1].Tenant}, []string{"default", "acme"}},
 		"peer":        {string(c.Peers[0].Metadata), `{"region":"north"}`},
+		"peer flags":  {[]bool{c.Peers[0].AllowPrivate, c.Peers[0].LegacyBodyToken, c.Peers[0].Public}, []bool{true, true, true}},
+		"verify key":  {c.Peers[0].VerifyKey, "ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="},
+		"signatures":  {c.Server.SignLetters, true},
+		"peer health": {c.Server.PeerHealth, time.Duration(0)},
 		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
 		"keyring":     {c.Store.Keyring.Reveal(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
 		"retention":   {[]time.Duration{c.Store.JournalRetention, c.Store.HistoryRetention}, []time.Duration{60 * time.Hour, 2160 * time.Hour}},
@@ -181,6 +191,7 @@ func TestWholeGrammar(t *testing.T) {
 		"telemetry":   {c.Telemetry, Telemetry{"debug", "json"}},
 		"gateways":    {c.Gateways[1].Name, "a2a"},
 		"instances":   {c.Limits.Instances, 5},
+		"peer tasks":  {c.Limits.PeerTasks, 9},
 		"module size": {c.Limits.Module.Size, 32 * MiB},
 	}
 	for name, check := range checks {
@@ -251,10 +262,13 @@ source = "bundled:script"
 comm_targets = ["b"]
 enable_entrypoint = true
 allow = { kv = "task" }
+[peers.yard]
+base_url = "https://yard.example"
 `)
 	want := `swarm.toml:19:9: no entrypoint reaches the agent "c" through comm_targets
 swarm.toml:22:9: no entrypoint reaches the agent "d" through comm_targets
-swarm.toml:29:1: the agent "e" does what its messages say: whoever can write to it has its grants`
+swarm.toml:29:1: the agent "e" does what its messages say: whoever can write to it has its grants
+swarm.toml:30:8: peers.yard has no auth_token: this swarm can neither ask yard nor answer it`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}
@@ -325,7 +339,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 9+15+9+2+6+9 {
+	if len(got) != 11+15+10+2+8+11 {
 		t.Errorf("%d settings", len(got))
 	}
 }

@@ -23,8 +23,13 @@ type Outcome struct {
 	startFuel uint64 // what the start of the module took, where it ran
 }
 
+// Agent runs turns, at whatever level of isolation.
+type Agent interface {
+	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
+}
+
 // Run plays one vector.
-func Run(ctx context.Context, m *sandbox.Module, v conformance.Turn) Outcome {
+func Run(ctx context.Context, m Agent, v conformance.Turn) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s := &script{vector: v, clock: newClock(), off: make(chan struct{})}

@@ -19,7 +19,7 @@ type Case struct {
 
 // Vectors runs all vectors for conformance guests. Each runs twice: the same
 // turn must take the same way.
-func Vectors(ctx context.Context, m *sandbox.Module) ([]Case, error) {
+func Vectors(ctx context.Context, m Agent) ([]Case, error) {
 	vectors, err := conformance.Turns()
 	if err != nil {
 		return nil, fmt.Errorf("conform: %w", err)

@@ -25,6 +25,12 @@ type Options struct {
 	MaxBody int64
 	// MaxHeader bounds the header of an answer, in bytes. Default 64 KiB.
 	MaxHeader int64
+	// Connect bounds the part of Timeout that a connection may take: name, TCP
+	// and TLS. Zero sets no bound of its own.
+	Connect time.Duration
+	// Keep leaves connections open between fetches. Only a client whose every
+	// request is the host's own may.
+	Keep Keep
 	// MaxRedirects is how many redirects are followed. Default 5; a negative
 	// number allows none.
 	MaxRedirects int
@@ -55,6 +61,13 @@ type Policy struct {
 	// AllowPrivate lets a grant that names a private address, or localhost,
 	// reach it. A name that resolves to a private address stays refused.
 	AllowPrivate bool
+	// PrivateNames lets a grant of one host's name reach the private addresses
+	// that it resolves to. It is for hosts that the operator names: whoever
+	// answers for such a name chooses a machine of the private network.
+	PrivateNames bool
+	// NoPublicHTTP keeps http URLs from public addresses, where anybody on the way
+	// reads what is sent. Those that the others open are reached.
+	NoPublicHTTP bool
 }
 
 // in names the table of the grants in a refusal.
@@ -65,13 +78,16 @@ func (p Policy) in() string {
 	return " in " + p.Table
 }
 
-// Client makes requests for guests. It keeps nothing between two fetches and
-// is safe for concurrent use. One serves the whole host.
+// Client makes requests for guests. It keeps nothing between two fetches, except
+// connections when it is told to, and is safe for concurrent use. One serves the
+// whole host.
 type Client struct {
 	o Options
+	// kept is nil when nothing is.
+	kept keeper
 }
 
-// New returns a client. It starts nothing and needs no close.
+// New returns a client. It starts nothing; see [Client.Close].
 func New(o Options) *Client {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.MaxSent = cmp.Or(o.MaxSent, 2<<20)
@@ -81,7 +97,13 @@ func New(o Options) *Client {
 	if o.Resolver == nil {
 		o.Resolver = &net.Resolver{PreferGo: true}
 	}
-	return &Client{o: o}
+	o.Keep.For = cmp.Or(o.Keep.For, 90*time.Second)
+	c := &Client{o: o}
+	if o.Keep.Idle > 0 {
+		c.o.Connect = cmp.Or(o.Connect, o.Timeout) // it is opened for more than one fetch
+		c.kept = newKeeper(c)
+	}
+	return c
 }
 
 var errTimeout = errors.New("the fetch took too long")

@@ -11,7 +11,7 @@ const (
 	ReasonRequest    = "request"          // INVALID: method, URL or body
 	ReasonHeader     = "header"           // INVALID: a header of the request
 	ReasonGrant      = "grant"            // DENIED: no grant covers the URL
-	ReasonAddress    = "address"          // DENIED: the address is not public
+	ReasonAddress    = "address"          // DENIED: the address may not be reached
 	ReasonRedirect   = "redirect"         // DENIED or LIMIT: where the server points to
 	ReasonTimeout    = "timeout"          // DEADLINE: of the fetch
 	ReasonTurn       = "turn"             // DEADLINE or CANCELLED: of the caller

@@ -87,34 +87,52 @@ func (h *hop) request(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// send makes the request on a connection of its own and reads the header of
-// the answer.
+// send makes the request and reads the header of the answer.
 func (h *hop) send(ctx context.Context) (*http.Response, *abi.Error) {
 	req, err := h.request(ctx)
 	if err != nil {
 		return nil, fault(abi.CodeInternal, ReasonRequest, "the request to %s cannot be made", h.shown())
 	}
-	l, broken := h.line(ctx)
+	exchange := h.sendAlone
+	if h.c.kept != nil {
+		exchange = h.sendKept
+	}
+	resp, l, err := exchange(req)
+	var broken *unreached
 	switch {
-	case broken != nil && over(ctx):
+	case err != nil && over(ctx):
 		return nil, h.ended(ctx)
-	case broken != nil:
-		return nil, broken
-	}
-	resp, err := l.transport(h.c.o.MaxHeader).RoundTrip(req)
-	if err != nil {
-		_ = l.Close()
-		if !over(ctx) && l.read.Load() >= h.c.o.MaxHeader {
-			return nil, fault(abi.CodeLimit, ReasonHeaders, "the header of the answer from %s is larger than %d bytes", h.shown(), h.c.o.MaxHeader)
-		}
+	case errors.As(err, &broken):
+		return nil, broken.because
+	case err != nil && l != nil && l.read.Load() >= h.c.o.MaxHeader:
+		return nil, fault(abi.CodeLimit, ReasonHeaders, "the header of the answer from %s is larger than %d bytes", h.shown(), h.c.o.MaxHeader)
+	case err != nil:
 		return nil, h.failed(ctx, err)
-	}
-	if resp.StatusCode < 200 {
+	case resp.StatusCode < 200:
 		_ = resp.Body.Close()
 		return nil, fault(abi.CodeUnavailable, ReasonProtocol, "%s answered with status %d, which ends no exchange", h.shown(), resp.StatusCode)
 	}
 	return resp, nil
 }
+
+// sendAlone makes the request on a connection of its own.
+func (h *hop) sendAlone(req *http.Request) (*http.Response, *line, error) {
+	l, broken := h.line(req.Context())
+	if broken != nil {
+		return nil, nil, &unreached{broken}
+	}
+	resp, err := l.transport(h.c.o.MaxHeader).RoundTrip(req)
+	if err != nil {
+		_ = l.Close()
+	}
+	return resp, l, err
+}
+
+// unreached is the guest's error of a connection that could not be opened, on its
+// way through package net/http.
+type unreached struct{ because *abi.Error }
+
+func (u *unreached) Error() string { return u.because.Message }
 
 // failed turns an error of the network into the guest's. What package net/http
 // says of an answer may quote it, so it is not repeated.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,11 +16,14 @@ import (
 	"skep/abi"
 )
 
-// line is the one connection of a hop.
+// line is a connection. A hop has it alone, or for the time of its exchange.
 type line struct {
 	net.Conn
 	to   target
-	read atomic.Int64 // bytes of HTTP received
+	read atomic.Int64 // bytes of HTTP received in this exchange
+
+	// taken and given count the exchanges that were begun and ended.
+	taken, given atomic.Int64
 
 	start sync.Once
 	begun chan struct{} // closed by the first write, or by Close
@@ -29,14 +33,27 @@ func newLine(conn net.Conn, to target) *line {
 	return &line{Conn: conn, to: to, begun: make(chan struct{})}
 }
 
-// Read counts what is read. It waits for the request to begin: of a server
-// that speaks first, package net/http would write the words to the host's log.
+// Read counts what is read. It waits for the request to begin, and drops what
+// comes between two exchanges: of a server that speaks first, package net/http
+// would write the words to the host's log.
 func (l *line) Read(p []byte) (int, error) {
 	<-l.begun
 	n, err := l.Conn.Read(p)
+	if idle := l.given.Load(); n > 0 && idle > 0 && idle == l.taken.Load() {
+		return 0, io.EOF
+	}
 	l.read.Add(int64(n))
 	return n, err
 }
+
+// take begins an exchange on a line that is kept, put ends it. The next may take
+// the line before the last has put it down.
+func (l *line) take() {
+	l.read.Store(0)
+	l.taken.Add(1)
+}
+
+func (l *line) put() { l.given.Add(1) }
 
 func (l *line) Write(p []byte) (int, error) {
 	l.begin()
@@ -75,6 +92,11 @@ var errElsewhere = errors.New("the connection would lead elsewhere")
 // Package net/http is handed the connection ready: its own dials outlive the
 // request they are for.
 func (h *hop) line(ctx context.Context) (*line, *abi.Error) {
+	if h.c.o.Connect > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.c.o.Connect)
+		defer cancel()
+	}
 	conn, broken := h.connect(ctx)
 	if broken != nil {
 		return nil, broken
@@ -120,7 +142,7 @@ func (h *hop) connect(ctx context.Context) (net.Conn, *abi.Error) {
 }
 
 // share makes a context with a part of the time that is left. Every fetch has
-// a deadline.
+// a deadline, and so has a connection that is kept.
 func share(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	end, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))

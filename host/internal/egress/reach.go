@@ -44,19 +44,22 @@ func (h *hop) lookup(ctx context.Context) ([]netip.Addr, error) {
 }
 
 // mayReach checks an address of the hop's host. A private one is reached only
-// by its own name: DNS has no say in it.
+// by its own name, unless the operator trusts that of a host: DNS has no say in it.
 func (h *hop) mayReach(a netip.Addr) bool {
 	c := classify(a)
 	if c == public {
-		return true
+		return !h.policy.NoPublicHTTP || h.to.scheme == "https"
 	}
 	named := h.to.addr == a || h.to.host == localhost && c == loopback
-	return named && h.policy.AllowPrivate && !c.never()
+	trusted := h.policy.PrivateNames && h.grant.hosts == exact
+	return (named && h.policy.AllowPrivate || trusted) && !c.never()
 }
 
 func (h *hop) unreachable(c class) *abi.Error {
 	host := cut(h.to.host)
 	switch {
+	case c == public:
+		return fault(abi.CodeDenied, ReasonAddress, "%s is or resolves to a public address, and anybody on the way there could read what is sent; use https", h.to.origin())
 	case c.never():
 		return fault(abi.CodeDenied, ReasonAddress, "%s is or resolves to an address that no grant opens (%s)", host, c)
 	case h.to.addr.IsValid() || h.to.host == localhost:

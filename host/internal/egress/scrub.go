@@ -20,6 +20,7 @@ const minWord = 8
 // trusts the hosts of a secret with the secret.
 type scrubber struct {
 	replacer *strings.Replacer
+	forms    []string
 	lower    []string
 }
 
@@ -30,6 +31,7 @@ func newScrubber(secrets []Secret) *scrubber {
 	for _, secret := range secrets {
 		for _, form := range forms(secret.value) {
 			pairs = append(pairs, pair{form, secret.placeholder()})
+			s.forms = append(s.forms, form)
 			s.lower = append(s.lower, strings.ToLower(form))
 		}
 	}

@@ -1,5 +1,5 @@
-// Package guests owns the Wasm modules of this repository as files: where their
-// sources lie, whether what was built from them is still good, and how tests get
+// Package guests owns the agents of this repository as files, Wasm modules and the
+// programs of subprocesses: where their sources lie, whether what was built from them is still good, and how tests get
 // at it. It must not know how a module is run, and no host binary imports it.
 //
 // Modules and their compiled code lie under bin; the command in build makes
@@ -26,6 +26,8 @@ import (
 type Guest struct {
 	// Name is its place under bin, without .wasm: plugins/script.
 	Name string
+	// Program says that it is built for this machine, to run as a subprocess.
+	Program bool
 	// Dir holds its package main.
 	Dir string
 	// Inputs are the directories whose Go files decide what is built.
@@ -59,10 +61,15 @@ func All(root string) ([]Guest, error) {
 			if err != nil {
 				return err
 			}
-			all = append(all, Guest{
+			g := Guest{
 				Name: r.bin + "/" + filepath.ToSlash(name), Dir: path,
 				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "wasmbin")},
-			})
+			}
+			all = append(all, g)
+			if says(path, `"skep/sdk/goproc"`) {
+				g.Program, g.Inputs = true, []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "sdk", "goproc")}
+				all = append(all, g)
+			}
 			return nil
 		})
 		if err != nil {
@@ -98,14 +105,35 @@ func isGuest(dir string) bool {
 	return isMain && isAgent
 }
 
-// File is where the guest's module lies.
+// says reports whether one of the Go files of a directory has a text.
+func says(dir, text string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	return err == nil && slices.ContainsFunc(files, func(f string) bool {
+		all, err := os.ReadFile(f)
+		return err == nil && strings.Contains(string(all), text)
+	})
+}
+
+// File is where the guest's module or program lies.
 func (g Guest) File(root string) string {
-	return filepath.Join(root, "bin", filepath.FromSlash(g.Name)+".wasm")
+	file := filepath.Join(root, "bin", filepath.FromSlash(g.Name))
+	if g.Program {
+		return file
+	}
+	return file + ".wasm"
+}
+
+// key tells the module of a guest from its program.
+func (g Guest) key() string {
+	if g.Program {
+		return g.Name + ".program"
+	}
+	return g.Name
 }
 
 // stamp is where the digest of the sources lies that the module was built from.
 func (g Guest) stamp(root string) string {
-	return filepath.Join(root, "bin", "cache", "stamps", strings.ReplaceAll(g.Name, "/", "-"))
+	return filepath.Join(root, "bin", "cache", "stamps", strings.ReplaceAll(g.key(), "/", "-"))
 }
 
 // Digest is the digest of everything the module is built from, the rewriter and
@@ -150,18 +178,21 @@ func (g Guest) MarkFresh(root, digest string) error {
 	return os.WriteFile(g.stamp(root), []byte(digest), 0o600)
 }
 
-var buildFlags = []string{"build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+var buildFlags = []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
-// Build makes the module. It replaces the file in one step.
+// Build makes the module or the program. It replaces the file in one step.
 func (g Guest) Build(root string) error {
 	out := g.File(root)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
 	fresh := out + ".new"
-	cmd := exec.Command("go", append(slices.Clone(buildFlags), "-o", fresh, ".")...)
-	cmd.Dir = g.Dir
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	args, env := slices.Clone(buildFlags), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if !g.Program {
+		args, env = append(args, "-buildmode=c-shared"), append(env, "GOOS=wasip1", "GOARCH=wasm")
+	}
+	cmd := exec.Command("go", append(args, "-o", fresh, ".")...)
+	cmd.Dir, cmd.Env = g.Dir, env
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", g.Name, err, text)
 	}
@@ -192,7 +223,7 @@ var prepare = sync.OnceValues(func() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		digests[g.Name] = digest
+		digests[g.key()] = digest
 		stale = stale || !g.Fresh(root, digest)
 	}
 	if !stale {
@@ -221,6 +252,18 @@ func Bytes(tb TB, name string) []byte {
 		tb.Fatalf("guest %s: %v", name, err)
 	}
 	return wasm
+}
+
+// Program returns where a guest's program lies, by the guest's name. It fails the
+// test when it is missing or does not build.
+func Program(tb TB, name string) string {
+	tb.Helper()
+	digests, failed := prepare()
+	g := Guest{Name: name, Program: true}
+	if !g.Fresh(Root(), digests[g.key()]) {
+		tb.Fatalf("program %s is not built: %v", name, failed)
+	}
+	return g.File(Root())
 }
 
 // CacheDir returns the compile cache that holds all guests.

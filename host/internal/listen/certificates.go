@@ -2,12 +2,10 @@ package listen
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,14 +30,20 @@ type Options struct {
 // use.
 type Certificates struct {
 	opt     Options
+	read    func() (content, error)
 	current atomic.Pointer[served]
+	// patience is how long reading the files may take before that is told.
+	patience time.Duration
 
+	// mu is not held while files are read: that may take for ever.
 	mu     sync.Mutex
 	digest [sha256.Size]byte // of what is served
 	// broken is what the last look has found that cannot be served, and told what
 	// of that was logged last; both are empty once the files are whole again.
 	broken, told string
-	warned       time.Time
+	// stuck says that the files have been read for too long.
+	stuck  bool
+	warned time.Time
 }
 
 // served is a pair and what callers are shown of it.
@@ -60,20 +64,21 @@ func Load(opt Options) (*Certificates, error) {
 		opt.Now = time.Now
 	}
 	opt.Look = cmp.Or(opt.Look, 5*time.Second)
-	c := &Certificates{opt: opt}
-	if _, err := c.take(); err != nil {
+	c := &Certificates{opt: opt, read: opt.read, patience: patience}
+	text, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.take(text); err != nil {
 		return nil, err
 	}
 	c.warn()
 	return c, nil
 }
 
-// take reads the files and serves what they hold, if it is new and whole.
-func (c *Certificates) take() (changed bool, err error) {
-	text, err := c.opt.read()
-	if err != nil {
-		return false, err
-	}
+// take serves what the files hold, if it is new and whole. The caller holds the lock,
+// or has the certificates for himself.
+func (c *Certificates) take(text content) (changed bool, err error) {
 	digest := text.digest()
 	if digest == c.digest {
 		return false, nil
@@ -121,60 +126,6 @@ func (c *Certificates) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 // Expires is when the certificate in use does.
 func (c *Certificates) Expires() time.Time { return c.current.Load().expires }
 
-// Reload takes what the files hold now. What cannot be served leaves the old in
-// use, and is logged.
-func (c *Certificates) Reload() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.look(true)
-}
-
-// look takes what has changed. Files are replaced one after the other, so what is
-// broken is logged when it still is at the next look, or at once if it was asked
-// for.
-func (c *Certificates) look(asked bool) {
-	changed, err := c.take()
-	switch {
-	case err == nil && changed:
-		c.broken, c.told = "", ""
-		c.opt.Logger.Info("new certificate in use", "cert", c.opt.Cert, "expires", c.Expires())
-	case err == nil:
-		c.broken, c.told = "", ""
-	default:
-		again := err.Error() == c.broken
-		c.broken = err.Error()
-		if (asked || again) && c.told != c.broken {
-			c.told = c.broken
-			c.complain()
-		}
-	}
-}
-
-func (c *Certificates) complain() {
-	c.opt.Logger.Error("the certificate on disk cannot be used; the old one stays", "err", c.broken, "expires", c.Expires())
-}
-
-// Run looks at the files now and then, and whenever hangups has something, until
-// ctx ends.
-func (c *Certificates) Run(ctx context.Context, hangups <-chan os.Signal) {
-	tick := time.NewTicker(c.opt.Look)
-	defer tick.Stop()
-	for {
-		asked := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-hangups:
-			asked = true
-		}
-		c.mu.Lock()
-		c.look(asked)
-		c.warn()
-		c.mu.Unlock()
-	}
-}
-
 // soon is how long before its end a certificate is worth a word; of one that was
 // made for a shorter time, a third of that.
 const soon = 14 * 24 * time.Hour
@@ -189,6 +140,9 @@ func (c *Certificates) Warnings() []string {
 	defer c.mu.Unlock()
 	if c.told != "" {
 		all = append(all, "the certificate on disk cannot be used; the old one stays: "+c.told)
+	}
+	if c.stuck {
+		all = append(all, "the files of the certificate do not let themselves be read; the old one stays: look at where "+c.opt.Cert+" lies")
 	}
 	return all
 }

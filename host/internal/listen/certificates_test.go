@@ -213,6 +213,13 @@ func TestReloadWaitsForTheSecondFile(t *testing.T) {
 	if d.log.count("the old one stays") != 1 {
 		t.Errorf("the log: %s", d.log.buf.String())
 	}
+	d.write(d.files.Key, key)
+	for range 2 {
+		certs.Look()
+	}
+	if d.log.count("is whole again") != 1 || d.log.count("new certificate in use") != 1 {
+		t.Errorf("mended as it was, the log: %s", d.log.buf.String())
+	}
 }
 
 func TestHangup(t *testing.T) {

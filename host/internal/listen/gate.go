@@ -25,7 +25,8 @@ type Limits struct {
 // before a byte is read. Where all are taken, one that has no request makes room,
 // and the next has to wait until there is one that had its moment: whoever only
 // holds connections is pushed out by his own next ones, and whoever has something
-// to ask gets to ask it.
+// to ask gets to ask it. Meanwhile nobody comes in from where somebody just sent more
+// than is taken, see [offenders].
 type gate struct {
 	*net.TCPListener
 	limits Limits
@@ -33,32 +34,25 @@ type gate struct {
 	mu   sync.Mutex
 	open int
 	from map[netip.Prefix]int
-	// fresh holds the *conn that have not asked anything yet, idle those between
+	// fresh holds the *conn that have not said anything whole yet, greeted those
+	// that were answered in a handshake and have not asked yet, idle those between
 	// two requests and after the last; longest first.
-	fresh, idle *list.List
-	refused     int64
-	evicted     int64
+	fresh, greeted, idle *list.List
+	offenders            offenders
+	refused              int64
+	evicted              int64
 }
 
 func newGate(l *net.TCPListener, limits Limits) *gate {
-	return &gate{TCPListener: l, limits: limits, from: map[netip.Prefix]int{}, fresh: list.New(), idle: list.New()}
-}
-
-// conn is a connection that was let in.
-type conn struct {
-	*net.TCPConn
-	gate *gate
-	from netip.Prefix
-	// place is where it waits to be asked something, or to be closed; nil while
-	// it has a request.
-	place *list.Element
-	among *list.List
-	since time.Time
-	gone  bool
+	return &gate{TCPListener: l, limits: limits, from: map[netip.Prefix]int{}, fresh: list.New(), greeted: list.New(), idle: list.New()}
 }
 
 // moment is how long a connection may say nothing before it has to make room.
 const moment = 5 * time.Millisecond
+
+// handshakeTime is how long one that was greeted counts as at it: a caller far
+// away needs most of it for one way there and back.
+const handshakeTime = time.Second
 
 // Accept returns the next connection that there is room for.
 func (g *gate) Accept() (net.Conn, error) {
@@ -67,8 +61,13 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		time.Sleep(g.rush(time.Now()))
-		in, out := g.admit(c, time.Now())
+		from, now := g.counted(c.RemoteAddr()), time.Now()
+		if g.barred(from, now) {
+			cut(c)
+			continue
+		}
+		time.Sleep(g.rush(now))
+		in, out := g.admit(c, from, time.Now())
 		cut(out)
 		if in != nil {
 			return in, nil
@@ -87,17 +86,27 @@ func cut(c *net.TCPConn) {
 }
 
 // next is the one that has to make room, nil if none can. The caller holds the
-// lock. It is one that is done, or of the larger crowd, so that neither those who ask nothing nor
-// those who have asked once push out the others.
-func (g *gate) next() *conn {
+// lock. It is one that is done, or of the larger crowd, so that neither those who
+// ask nothing nor those who have asked once push out the others.
+func (g *gate) next(now time.Time) *conn {
 	crowd := g.idle
-	if g.fresh.Len() >= g.idle.Len() && !done(g.idle.Front()) {
-		crowd = g.fresh
+	if g.fresh.Len()+g.greeted.Len() >= g.idle.Len() && !done(g.idle.Front()) {
+		crowd = g.silent(now)
 	}
 	if first := crowd.Front(); first != nil {
 		return first.Value.(*conn)
 	}
 	return nil
+}
+
+// silent is the crowd that makes room of those who have not asked anything. Those
+// at a handshake stay, unless they are more than those who have not begun one.
+func (g *gate) silent(now time.Time) *list.List {
+	slow := g.greeted.Front()
+	if slow != nil && (g.greeted.Len() > g.fresh.Len() || now.Sub(slow.Value.(*conn).since) >= handshakeTime) {
+		return g.greeted
+	}
+	return g.fresh
 }
 
 // done reports whether a connection is only kept until its last answer is read.
@@ -113,16 +122,27 @@ func (g *gate) rush(now time.Time) time.Duration {
 	if !g.full() {
 		return 0
 	}
-	if c := g.next(); c != nil {
+	if c := g.next(now); c != nil {
 		return moment - now.Sub(c.since)
 	}
 	return 0
 }
 
+// barred refuses one from an offender's network where all are taken, at less cost
+// than letting it in to make room again.
+func (g *gate) barred(from netip.Prefix, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.full() || !g.offenders.has(from, now) {
+		return false
+	}
+	g.refused++
+	return true
+}
+
 // admit counts a connection in, or returns nil when there is no room. out is the
 // one that made room, if one had to.
-func (g *gate) admit(c *net.TCPConn, now time.Time) (in *conn, out *net.TCPConn) {
-	from := g.counted(c.RemoteAddr())
+func (g *gate) admit(c *net.TCPConn, from netip.Prefix, now time.Time) (in *conn, out *net.TCPConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if from.IsValid() && g.from[from] >= g.limits.PerAddress {
@@ -130,12 +150,15 @@ func (g *gate) admit(c *net.TCPConn, now time.Time) (in *conn, out *net.TCPConn)
 		return nil, nil
 	}
 	if g.full() {
-		old := g.next()
+		old := g.next(now)
 		if old == nil {
 			g.refused++
 			return nil, nil
 		}
 		g.evicted++
+		if done(old.place) {
+			g.offenders.add(old.from, now)
+		}
 		g.forget(old)
 		out = old.TCPConn
 	}
@@ -185,24 +208,24 @@ func (g *gate) leave(c *conn) {
 	}
 }
 
-// Close closes the connection and makes room for another.
-func (c *conn) Close() error {
-	c.gate.mu.Lock()
-	c.gate.forget(c)
-	c.gate.mu.Unlock()
-	return c.TCPConn.Close()
+// greet puts one who was answered in a handshake among its like.
+func (g *gate) greet(c *conn, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.gone || c.among != g.fresh {
+		return
+	}
+	g.leave(c)
+	c.place, c.among, c.since = g.greeted.PushBack(c), g.greeted, now
 }
 
-// CloseWrite says that nothing more will be sent. net/http then waits for the other
-// side to read what was, and this is the first to make room meanwhile.
-func (c *conn) CloseWrite() error {
-	g := c.gate
+// outlived puts a connection on which all is said before those that wait.
+func (g *gate) outlived(c *conn) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if !c.gone && c.place == nil {
 		c.place, c.among, c.since = g.idle.PushFront(c), g.idle, time.Time{}
 	}
-	g.mu.Unlock()
-	return c.TCPConn.CloseWrite()
 }
 
 // note hears from net/http what a connection is about.

@@ -2,6 +2,7 @@ package listen_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -180,24 +181,37 @@ func TestFullOfRequestsRefusesTheNewest(t *testing.T) {
 // A connection that is only kept until its last answer is read makes room first.
 func TestFullEvictsWhoIsDone(t *testing.T) {
 	t.Parallel()
-	l := open(t, listen.Limits{Connections: 2}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			w.Header().Set("Connection", "close")
-		}
-		hello(w, r)
-	}))
-	idle := dialFrom(t, "127.0.0.2", l)
-	ask(t, idle)
-	done := dialFrom(t, "127.0.0.2", l)
-	// A body that is not read: the answer must not be lost to a reset.
-	if _, err := io.WriteString(done, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it is done", func() bool { return l.Waiting() == 2 })
-	ask(t, dialFrom(t, "127.0.0.2", l))
-	ask(t, idle)
-	if n := l.Counts(); n.Evicted > 1 || n.Refused != 0 {
-		t.Errorf("%+v", n)
+	a, d := newAuthority(t), newDesk(t)
+	d.put(a.issue(2, nextYear()))
+	for name, certs := range map[string]*listen.Certificates{"in the clear": nil, "TLS": d.load()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, listen.Limits{Connections: 2}, certs, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					w.Header().Set("Connection", "close")
+				}
+				hello(w, r)
+			}))
+			dial := func() net.Conn {
+				c := dialFrom(t, "127.0.0.2", l)
+				if certs == nil {
+					return c
+				}
+				return tls.Client(c, &tls.Config{RootCAs: a.pool(), ServerName: "127.0.0.1"})
+			}
+			idle := dial()
+			ask(t, idle)
+			// A body that is not read: the answer must not be lost to a reset.
+			if _, err := io.WriteString(dial(), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "it is done", func() bool { return l.Waiting() == 2 })
+			ask(t, dial())
+			ask(t, idle)
+			if n := l.Counts(); n.Evicted > 1 || n.Refused != 0 {
+				t.Errorf("%+v", n)
+			}
+		})
 	}
 }
 

@@ -5,10 +5,17 @@ import (
 	"net/netip"
 )
 
-// Network is who shares a bucket: one IPv4 address, or one IPv6 network as
-// providers give it to one customer.
+// nat64 is where networks of IPv6 only put the addresses of IPv4 (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Network is who shares a bucket: one IPv4 address, however it is written, or one
+// IPv6 network as providers give it to one customer.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
+	if nat64.Contains(ip) {
+		whole := ip.As16()
+		ip = netip.AddrFrom4([4]byte(whole[12:]))
+	}
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = 64

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -18,7 +20,11 @@ type Files struct{ Cert, Key, ClientCA string }
 const maxFile = 1 << 20
 
 // content is what the files hold.
-type content struct{ cert, key, ca []byte }
+type content struct {
+	cert, key, ca []byte
+	// exposed says that everybody on the machine can read the key.
+	exposed bool
+}
 
 // digest tells one content from another.
 func (c content) digest() [sha256.Size]byte {
@@ -38,24 +44,34 @@ func (f Files) read() (c content, err error) {
 		if file.path == "" {
 			continue
 		}
-		if *file.to, err = readFile(file.path); err != nil {
+		var mode fs.FileMode
+		if *file.to, mode, err = readFile(file.path); err != nil {
 			return content{}, err
 		}
+		c.exposed = c.exposed || file.to == &c.key && mode&0o004 != 0
 	}
 	return c, nil
 }
 
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readFile opens without waiting: a pipe would let nobody in until somebody writes.
+func readFile(path string) (text []byte, mode fs.FileMode, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no regular file", path)
+	}
+	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
 	}
-	return text, err
+	return text, info.Mode(), err
 }
 
 // pair is a certificate with its key, and who vouches for callers.

@@ -29,7 +29,11 @@ import (
 	"skep/host/internal/rest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// net/http waits half a second for callers that were refused, even when its server
+// was closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // authority signs certificates.
 type authority struct {

@@ -23,7 +23,7 @@ func items(c *config.Config, reaches Reaches) (out []item) {
 		out = append(out, grants(a.Name, a.Allow, reaches)...)
 	}
 	for _, a := range c.Actions {
-		out = append(out, whole("action", a.Name, a, whenNew, "name", "allow", "source"))
+		out = append(out, whole("action", a.Name, a, actionWider, "name", "allow", "source"))
 		out[len(out)-1].source(a.Source)
 		out = append(out, grants("actions."+a.Name, a.Allow, reaches)...)
 	}
@@ -35,7 +35,7 @@ func items(c *config.Config, reaches Reaches) (out []item) {
 		out = append(out, whole("secret", s.Name, s, gains("hosts"), "name"))
 	}
 	for _, p := range c.Peers {
-		out = append(out, fixed(whole("peer", p.Name, p, whenNew, "name")))
+		out = append(out, whole("peer", p.Name, p, peerWider, "name"))
 	}
 	for _, t := range c.Tenants {
 		out = append(out, fixed(whole("tenant", t.Name, t, whenNew, "name")))
@@ -51,7 +51,11 @@ func server(c *config.Config) []item {
 	out := fields("server", "", c.Server, true, nil)
 	out = append(out, fields("server", "auth.", c.Auth, true, nil)...)
 	out = append(out, fields("server", "store.", c.Store, true, nil)...)
-	return append(out, fields("server", "telemetry.", c.Telemetry, true, nil)...)
+	for _, it := range fields("server", "telemetry.", c.Telemetry, true, nil) {
+		it.restart = it.name != "telemetry.log_level"
+		out = append(out, it)
+	}
+	return out
 }
 
 func fixed(it item) item {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 // swarmWider is when a key of [swarm] allows more.
 func swarmWider(key string) func(before, after any) bool {
 	switch key {
-	case "public", "enable_interswarm":
+	case "public", "enable_interswarm", "allow_agent_discovery":
 		return on
 	case "breakpoint_tools", "exclude_tools":
 		return lost
@@ -34,12 +35,27 @@ func agentWider(before, after any) bool {
 			return true
 		}
 	}
-	for _, key := range []string{"comm_targets", "actions", "expose"} {
+	for _, key := range []string{"comm_targets", "actions", "expose", "readable"} {
 		if gained(b[key], a[key]) {
 			return true
 		}
 	}
 	return lost(b["exclude_tools"], a["exclude_tools"])
+}
+
+// actionWider is when an action may do more. One whose limits change might.
+func actionWider(before, after any) bool {
+	b, had := before.(map[string]any)
+	a, _ := after.(map[string]any)
+	return !had || gained(b["actions"], a["actions"]) || !reflect.DeepEqual(b["limits"], a["limits"])
+}
+
+// peerWider is when mail may go where it could not, or comes in less well proven.
+func peerWider(before, after any) bool {
+	b, had := before.(map[string]any)
+	a, _ := after.(map[string]any)
+	return !had || b["base_url"] != a["base_url"] || on(b["allow_private"], a["allow_private"]) ||
+		b["verify_key"] != "" && b["verify_key"] != a["verify_key"]
 }
 
 // scopes are those of allow.kv, each within the next.

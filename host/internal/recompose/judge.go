@@ -13,7 +13,8 @@ import (
 // File is what an operator grants. It is not changed and may be shared.
 type File struct {
 	Config *config.Config
-	// Modules are the digests of the modules of the file's agents, by name.
+	// Modules are the digests of the modules of the file's agents, by name, and of
+	// its actions, by "actions/" and their name.
 	Modules map[string]string
 	// Reaches reports whether some grants of HTTP cover another one.
 	Reaches func(grants []string, asked string) bool
@@ -53,8 +54,16 @@ func (f File) Own() config.Composition {
 	for i := range x.Agents {
 		x.Agents[i].SHA256 = f.Modules[x.Agents[i].Name]
 	}
+	for i := range x.Actions {
+		if a := &x.Actions[i]; f.coded(a.Name) {
+			a.SHA256 = f.Modules[actionModule+a.Name]
+		}
+	}
 	return x
 }
+
+// actionModule begins the name of an action's module.
+const actionModule = "actions/"
 
 // Judge reads a definition and returns it with all that it left to the file: the
 // digests of modules, and the limits of its agents. Its error is [Refused].
@@ -93,6 +102,9 @@ func (f File) judgeSwarm(s *config.Swarm, actions []config.Action) (r Refused) {
 	if s.EnableInterswarm && !own.EnableInterswarm {
 		r = append(r, Reason{"swarm.enable_interswarm", "the operator's file does not grant it"})
 	}
+	if s.AllowAgentDiscovery && !own.AllowAgentDiscovery {
+		r = append(r, Reason{"swarm.allow_agent_discovery", "the operator's file does not grant it"})
+	}
 	if s.Public && !own.Public {
 		r = append(r, Reason{"swarm.public", "the operator's file does not grant it"})
 	}
@@ -121,11 +133,18 @@ func (f File) judgeAction(a *config.Action) Refused {
 	}
 	own := f.Config.Actions[i]
 	r := f.wider(at, a.Allow, own.Allow, own.Name)
-	if a.Source != own.Source || a.SHA256 != own.SHA256 {
+	digest := f.Modules[actionModule+own.Name]
+	if a.Source.Kind != "" && a.Source != own.Source || a.SHA256 != "" && a.SHA256 != own.SHA256 && a.SHA256 != digest {
 		r = append(r, Reason{at, "its code is not that of the operator's file"})
 	}
+	r = append(r, over(at, a.Limits, own.Limits, own.Name)...)
+	r = append(r, missing(at+".actions", slices.DeleteFunc(slices.Clone(a.Actions), func(name string) bool { return !f.coded(name) }), own.Actions, own.Name)...)
 	if a.Timeout > own.Timeout {
 		r = append(r, Reason{at + ".timeout", fmt.Sprintf("the operator's file allows %v", own.Timeout)})
+	}
+	if len(r) == 0 {
+		a.Source, a.SHA256, a.Limits = own.Source, digest, narrowLimits(a.Limits, own.Limits)
+		a.Limits.Turn = a.Timeout
 	}
 	return r
 }
@@ -143,6 +162,9 @@ func (f File) judgeAgent(a *config.Agent) Refused {
 	own, ok := f.yardstick(*a)
 	if !ok {
 		return Refused{{at + ".sha256", "no agent of the operator's file runs on this module"}}
+	}
+	if own.Source.Kind == config.SourceExec && own.Name != a.Name {
+		return Refused{{at, fmt.Sprintf("it would run outside the sandbox, which the operator's file allows agent %q alone", own.Name)}}
 	}
 	if r := f.exceeds(at, *a, own); len(r) > 0 {
 		return r
@@ -180,7 +202,7 @@ func (f File) module(a config.Agent) string {
 }
 
 func (f File) complete(a *config.Agent, own config.Agent) {
-	a.Source, a.SHA256 = own.Source, f.Modules[own.Name]
+	a.Source, a.SHA256, a.Trusted = own.Source, f.Modules[own.Name], own.Trusted
 	a.Limits = narrowLimits(a.Limits, own.Limits)
 	for _, tool := range own.ExcludeTools {
 		if !slices.Contains(a.ExcludeTools, tool) {

@@ -100,6 +100,22 @@ func TestJudge(t *testing.T) {
 
 // An agent of the file's name and module is held against that one alone, and has
 // no more part in the swarm than the file gives it.
+// A program of the operator's runs for the agent that the file trusts, and for no
+// other.
+func TestJudgeProgram(t *testing.T) {
+	f := testFile(t, strings.Replace(grants, "[agents.math]\nsource = \"file:judge.go\"", "[agents.math]\nsource = \"exec:judge.go\"\ntrusted = true", 1))
+	f.Modules["math"] = strings.Repeat("cd", 32)
+	program := `"sha256":"` + f.Modules["math"] + `"`
+	x, err := f.Judge(beside(program))
+	if err != nil || !x.Agents[1].Trusted || x.Agents[1].Source.Kind != config.SourceExec {
+		t.Errorf("under its own name: %+v %v", x.Agents, err)
+	}
+	_, err = f.Judge(single(program))
+	if err == nil || !strings.Contains(err.Error(), "it would run outside the sandbox") {
+		t.Errorf("under another name: %v", err)
+	}
+}
+
 func TestJudgeByName(t *testing.T) {
 	t.Parallel()
 	f := testFile(t, grants)
@@ -172,5 +188,111 @@ func TestNarrow(t *testing.T) {
 	own := f.Own()
 	if got := less.Narrow(own, true).Agents[0].Allow; got.KV != "task" || len(got.HTTP) != 1 {
 		t.Errorf("the operator's own on an older module: %+v", got)
+	}
+}
+
+const abroad = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+enable_interswarm = true
+[agents.boss]
+source = "file:judge.go"
+comm_targets = ["math", "stats@depot", "*@yard"]
+enable_entrypoint = true
+can_complete_tasks = true
+enable_interswarm = true
+[agents.math]
+source = "file:judge.go"
+comm_targets = ["boss", "stats@depot"]
+enable_entrypoint = true
+can_complete_tasks = true
+enable_interswarm = true
+`
+
+// part is what an agent has to do with others.
+type part struct {
+	Entry, Completes, Abroad bool
+	Targets                  string
+}
+
+func parts(x config.Composition) map[string]part {
+	all := map[string]part{}
+	for _, a := range x.Agents {
+		all[a.Name] = part{a.EnableEntrypoint, a.CanCompleteTasks, a.EnableInterswarm, strings.Join(a.CommTargets, " ")}
+	}
+	return all
+}
+
+// A task keeps its own swarm, whatever the file says of it today, and has of other
+// swarms what the file leaves. It can always be answered and completed.
+func TestNarrowParts(t *testing.T) {
+	t.Parallel()
+	f := testFile(t, abroad)
+	const (
+		entry     = "enable_entrypoint = true\n"
+		completes = "can_complete_tasks = true\n"
+		goes      = "enable_interswarm = true\n"
+	)
+	boss, math, _ := strings.Cut(abroad, "[agents.math]")
+	math = "[agents.math]" + math
+	const bossTargets, mathTargets = "math stats@depot *@yard", "boss stats@depot"
+	for name, c := range map[string]struct {
+		file string
+		want map[string]part
+	}{
+		"as it was": {abroad, map[string]part{"boss": {true, true, true, bossTargets}, "math": {true, true, true, mathTargets}}},
+		"narrower flags": {
+			boss + strings.NewReplacer(entry, "", completes, "").Replace(math),
+			map[string]part{"boss": {true, true, true, bossTargets}, "math": {false, false, true, mathTargets}},
+		},
+		"one agent of a swarm": {
+			strings.NewReplacer(`, "stats@depot"`, "", `"*@yard"`, `"keeper@yard", "other@yard"`).Replace(abroad),
+			map[string]part{"boss": {true, true, true, "math keeper@yard other@yard"}, "math": {true, true, true, "boss"}},
+		},
+		"no other swarms": {
+			strings.NewReplacer(goes, "", `, "stats@depot"`, "", `, "*@yard"`, "").Replace(abroad),
+			map[string]part{"boss": {true, true, false, "math"}, "math": {true, true, false, "boss"}},
+		},
+		"another who completes": {
+			strings.NewReplacer("[agents.boss]\n", "[agents.chief]\n"+entry+completes+"source = \"file:judge.go\"\ncomm_targets = [\"math\", \"boss\"]\n[agents.boss]\n",
+				`entrypoint = "boss"`, `entrypoint = "chief"`).Replace(strings.NewReplacer(entry, "", completes, "").Replace(abroad)),
+			map[string]part{"boss": {true, true, true, bossTargets}, "math": {false, true, true, mathTargets}},
+		},
+		"a name that is gone": {
+			strings.NewReplacer("agents.boss", "agents.chief", `"boss"`, `"chief"`).Replace(abroad),
+			map[string]part{"boss": {true, true, false, "math"}, "math": {true, true, true, mathTargets}},
+		},
+	} {
+		less := testFile(t, c.file)
+		less.Modules = map[string]string{"boss": "another", "math": "another", "chief": "another"}
+		got := less.Narrow(f.Own(), true)
+		if diff := cmp.Diff(c.want, parts(got)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		if interswarm := strings.Contains(c.file, "\n"+goes); got.Swarm.EnableInterswarm != interswarm {
+			t.Errorf("%s: the swarm has enable_interswarm = %v", name, got.Swarm.EnableInterswarm)
+		}
+		if diff := cmp.Diff(f.Own().JSON(), f.Narrow(f.Own(), true).JSON()); diff != "" {
+			t.Errorf("what was narrowed has changed: %s", diff)
+		}
+	}
+}
+
+// What two addresses of other swarms have in common is what is left.
+func TestNarrowTargets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ asked, today, want string }{
+		{"math", "", "math"},
+		{"a@depot", "a@depot", "a@depot"},
+		{"a@depot", "b@depot a@yard a", ""},
+		{"a@depot", "*@depot *@*", "a@depot"},
+		{"*@depot", "a@depot b@depot", "a@depot b@depot"},
+		{"*@*", "a@depot *@yard a", "a@depot *@yard"},
+	} {
+		got := narrowTargets(strings.Fields(c.asked), strings.Fields(c.today))
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s by %s: %q, want %q", c.asked, c.today, got, c.want)
+		}
 	}
 }

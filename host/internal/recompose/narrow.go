@@ -3,6 +3,7 @@ package recompose
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +17,7 @@ var scopes = []string{"", "task", "agent", "instance"}
 // exceeds lists what an agent asks for beyond one agent of the file.
 func (f File) exceeds(at string, a, own config.Agent) Refused {
 	r := f.wider(at, a.Allow, own.Allow, own.Name)
-	for _, l := range limits(a.Limits, own.Limits) {
-		if l.asked > l.most {
-			r = append(r, Reason{at + ".limits." + l.key, fmt.Sprintf("more than the %s of agents.%s in the operator's file", l.show(l.most), own.Name)})
-		}
-	}
+	r = append(r, over(at, a.Limits, own.Limits, own.Name)...)
 	for _, flag := range []struct {
 		key        string
 		asked, has bool
@@ -38,6 +35,17 @@ func (f File) exceeds(at string, a, own config.Agent) Refused {
 	r = append(r, missing(at+".comm_targets", remote, own.CommTargets, own.Name)...)
 	coded := slices.DeleteFunc(slices.Clone(a.Actions), func(name string) bool { return !f.coded(name) })
 	return append(r, missing(at+".actions", coded, own.Actions, own.Name)...)
+}
+
+// over lists the limits beyond those of one agent or action of the file.
+func over(at string, asked, own config.AgentLimits, name string) (r Refused) {
+	section, _, _ := strings.Cut(at, ".")
+	for _, l := range limits(asked, own) {
+		if l.most > 0 && l.asked > l.most {
+			r = append(r, Reason{at + ".limits." + l.key, fmt.Sprintf("more than the %s of %s.%s in the operator's file", l.show(l.most), section, name)})
+		}
+	}
+	return r
 }
 
 // wider lists the grants beyond those of one agent or action of the file.
@@ -80,21 +88,27 @@ func refusal(what, name string) string {
 }
 
 // Narrow returns what is left of a composition that was granted once, by what
-// the file grants today. Nothing is refused: tasks were begun with it. Own says
-// that it was the operator's, whose agents keep their names when their modules
-// change.
+// the file grants today. Nothing is refused: tasks were begun with it, and they can
+// still come to their end. Own says that it was the operator's, whose agents keep
+// their names when their modules change.
 func (f File) Narrow(x config.Composition, own bool) config.Composition {
-	x.Agents = slices.Clone(x.Agents)
+	begun := x
+	x.Swarm.EnableInterswarm = x.Swarm.EnableInterswarm && f.Config.Swarm.EnableInterswarm
+	x.Swarm.AllowAgentDiscovery = x.Swarm.AllowAgentDiscovery && f.Config.Swarm.AllowAgentDiscovery
+	x.Agents, x.Actions = slices.Clone(x.Agents), slices.Clone(x.Actions)
 	for i := range x.Agents {
 		a := &x.Agents[i]
 		today, ok := f.today(*a, own)
 		if !ok {
-			a.Allow = config.Allow{}
+			stayHome(a)
 			continue
 		}
 		a.Allow = f.narrowAllow(a.Allow, today.Allow)
 		a.Limits = narrowLimits(a.Limits, today.Limits)
+		f.narrowPart(a, today)
 	}
+	f.narrowActions(x)
+	finishable(x, begun)
 	return x
 }
 
@@ -124,11 +138,15 @@ func (f File) narrowAllow(a, own config.Allow) config.Allow {
 	}
 }
 
-// least is a limit that is asked for within another one; 0 asks for all.
+// least is a limit that is asked for within another one; 0 asks for all, and a
+// most of 0 has no end.
 func least[T cmp.Ordered](asked, most T) T {
 	var none T
-	if asked == none {
+	switch {
+	case asked == none:
 		return most
+	case most == none:
+		return asked
 	}
 	return min(asked, most)
 }
@@ -138,8 +156,12 @@ func narrowLimits(a, own config.AgentLimits) config.AgentLimits {
 		Memory: least(a.Memory, own.Memory), Turn: least(a.Turn, own.Turn), CPU: least(a.CPU, own.CPU),
 		Fuel: least(a.Fuel, own.Fuel), Output: least(a.Output, own.Output), Stack: least(a.Stack, own.Stack),
 		HostCalls: least(a.HostCalls, own.HostCalls), HostBytes: least(a.HostBytes, own.HostBytes), Grace: least(a.Grace, own.Grace),
+		Tokens: least(a.Tokens, own.Tokens), USD: least(a.USD, own.USD),
 	}
 }
+
+// micro is an amount in millionths.
+func micro(usd float64) int64 { return int64(math.Ceil(usd * 1e6)) }
 
 // limit is one limit of two agents.
 type limit struct {
@@ -162,5 +184,7 @@ func limits(a, own config.AgentLimits) []limit {
 		{"host_calls", int64(a.HostCalls), int64(own.HostCalls), count},
 		{"host_bytes", int64(a.HostBytes), int64(own.HostBytes), size},
 		{"grace", int64(a.Grace), int64(own.Grace), span},
+		{"tokens", a.Tokens, own.Tokens, count},
+		{"usd", micro(a.USD), micro(own.USD), func(n int64) string { return fmt.Sprint(float64(n) / 1e6) }},
 	}
 }

@@ -59,7 +59,7 @@ func readFile(path string) ([]Entry, error) {
 func writeFile(path string, entries []Entry) error {
 	c := content{Version: fileVersion, Endpoints: map[string]Entry{}}
 	for _, e := range entries {
-		if !e.Volatile {
+		if !e.Volatile && !e.Fixed {
 			c.Endpoints[e.Name] = e
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"skep/abi"
 	"skep/host/internal/egress"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // Bounds of what a swarm may say of itself.
@@ -28,6 +30,7 @@ type said struct {
 	Version string `json:"protocol_version"`
 	Swarm   struct {
 		Description string   `json:"description"`
+		Entrypoint  string   `json:"entrypoint"`
 		Keywords    []string `json:"keywords"`
 		Public      bool     `json:"public"`
 	} `json:"swarm"`
@@ -49,26 +52,53 @@ func newClient(opt egress.Options) *egress.Client {
 // look asks a swarm what it is. An address that this host may not reach is a
 // refusal; anything else that goes wrong is the swarm's own trouble.
 func (r *Registry) look(ctx context.Context, name, base string) (said, error) {
-	grant, err := egress.ParseGrant(base)
-	if err != nil {
-		return said{}, invalid("base_url: %v", err)
-	}
-	policy := egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: r.opt.Private}
-	answer, broken := r.client.Fetch(ctx, policy, "", abi.FetchRequest{
-		Method: http.MethodGet, URL: base, Headers: map[string]string{"Accept": "application/json"},
-	})
-	switch {
-	case broken != nil && broken.Reason == egress.ReasonAddress:
+	body, err := r.get(ctx, base, "")
+	var broken *abi.Error
+	if errors.As(err, &broken) && broken.Reason == egress.ReasonAddress {
 		return said{}, refuse(swarm.ErrInvalid,
 			"base_url leads to an address that is not public; the operator can allow a private one with [peers.%s] allow_private = true in swarm.toml", name)
-	case broken != nil:
-		return said{}, broken
-	case answer.Status != http.StatusOK:
-		return said{}, errors.New("it answers " + http.StatusText(answer.Status))
+	}
+	if err != nil {
+		return said{}, err
 	}
 	var s said
-	if err := json.Unmarshal([]byte(answer.Body), &s); err != nil || !s.fits() {
+	if err := json.Unmarshal([]byte(body), &s); err != nil || !s.fits() {
 		return said{}, errors.New("it does not answer as a MAIL server does")
 	}
+	if mail.CheckAgentName(s.Swarm.Entrypoint) != nil {
+		s.Swarm.Entrypoint = ""
+	}
 	return s, nil
+}
+
+// get returns the body of what a swarm answers with status 200. Errors of the
+// way there are *abi.Error.
+func (r *Registry) get(ctx context.Context, base, path string) (string, error) {
+	policy, err := r.policy(base)
+	if err != nil {
+		return "", err
+	}
+	answer, broken := r.client.Fetch(ctx, policy, "", abi.FetchRequest{
+		Method: http.MethodGet, URL: base + path, Headers: map[string]string{"Accept": "application/json"},
+	})
+	switch {
+	case broken != nil:
+		return "", broken
+	case answer.Status != http.StatusOK:
+		return "", fmt.Errorf("it answers %d %s", answer.Status, http.StatusText(answer.Status))
+	}
+	return answer.Body, nil
+}
+
+// policy is where a request to a swarm may go. Only the operator's file makes a
+// name lead to a private address.
+func (r *Registry) policy(base string) (egress.Policy, error) {
+	grant, err := egress.ParseGrant(base)
+	if err != nil {
+		return egress.Policy{}, invalid("base_url: %v", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	named := slices.ContainsFunc(r.entries, func(e Entry) bool { return e.AllowPrivate && e.BaseURL == base })
+	return egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: r.opt.Private || named, PrivateNames: named}, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // free refuses a name that is not to be registered beside entries. Two names
-// that share a variable would share the token in it.
+// that share a variable would share the token in it; a discovered swarm has none.
 func (r *Registry) free(entries []Entry, name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -16,14 +16,14 @@ func (r *Registry) free(entries []Entry, name string) error {
 	if name == r.opt.Local {
 		return invalid("'%s' is the swarm of this host", name)
 	}
-	if TokenVariable(name) == TokenVariable(r.opt.Local) {
+	if Alike(name, r.opt.Local) {
 		return alike(name, r.opt.Local)
 	}
 	for _, e := range entries {
 		switch {
 		case e.Fixed && e.Name == name:
 			return refuse(swarm.ErrConflict, "swarm '%s' stands in swarm.toml; change [peers.%s] there", name, name)
-		case e.Name != name && TokenVariable(e.Name) == TokenVariable(name):
+		case e.Name != name && !e.Found && Alike(e.Name, name):
 			return alike(name, e.Name)
 		}
 	}
@@ -42,6 +42,10 @@ func (r *Registry) takes(entries []Entry, e Entry, operator bool) error {
 	}
 	return nil
 }
+
+// Alike reports whether two names are one, or differ in case and punctuation only:
+// no two such swarms are registered.
+func Alike(a, b string) bool { return TokenVariable(a) == TokenVariable(b) }
 
 func alike(name, known string) error {
 	return refuse(swarm.ErrConflict, "swarm '%s' would have the token of '%s', ${%s}; choose a name that differs in more than case and punctuation",
@@ -64,7 +68,7 @@ func (r *Registry) Remove(name string, operator bool) (Entry, error) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	entries := r.Entries()
-	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+	i := indexOf(entries, name)
 	switch {
 	case i < 0:
 		return Entry{}, refuse(swarm.ErrNotFound, "swarm '%s' is not registered", shown(name))

@@ -81,6 +81,7 @@ func TestRegister(t *testing.T) {
 	zero := 0.0
 	want := registry.Entry{
 		Name: "depot", BaseURL: url, Version: "1.3", LastSeen: now.UTC(), Latency: &zero, Description: "parts",
+		Entrypoint: "x", Since: now.UTC(),
 		Keywords: []string{"k"}, Public: true, Active: true, Metadata: json.RawMessage(`{"a":1}`), Volatile: true, Registered: now.UTC(),
 	}
 	if diff := cmp.Diff(want, e); diff != "" || *asked != 1 {
@@ -115,7 +116,7 @@ func TestRegisterWithoutAnswer(t *testing.T) {
 		}
 		r := open(t, registry.Options{})
 		e := register(t, r, registry.Request{Name: "depot", BaseURL: s.URL})
-		if e.Active || e.Version != "" || e.Public || !e.LastSeen.IsZero() || e.Latency != nil || len(r.Entries()) != 1 {
+		if e.Active || e.Version != "" || e.Public || !e.LastSeen.IsZero() || e.Latency != nil || e.Trouble == "" || e.Since.IsZero() || len(r.Entries()) != 1 {
 			t.Errorf("%s: %+v", name, e)
 		}
 		s.Close()

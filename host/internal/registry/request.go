@@ -44,7 +44,12 @@ var reference = regexp.MustCompile(`^\$\{([A-Za-z0-9_]+)\}$`)
 
 // TokenVariable names the variable that holds the token for a swarm.
 func TokenVariable(name string) string {
-	return "SWARM_AUTH_TOKEN_" + strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(name))
+	return "SWARM_AUTH_TOKEN_" + strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' {
+			return '_'
+		}
+		return unicode.ToUpper(r)
+	}, name)
 }
 
 func checkName(name string) error {

@@ -33,6 +33,15 @@ type Gauge Counter
 type Counter struct {
 	Name, Help string
 	Value      int64
+	// Peers are the values of each peer, in the place of Value. There may be none.
+	Peers []PeerValue
+}
+
+// PeerValue is what a metric has for one peer. Names must be those of the operator
+// or of admins: each makes a series.
+type PeerValue struct {
+	Peer  string
+	Value float64
 }
 
 // NewAdmin returns the handler of the operators' listener: whether the host
@@ -101,12 +110,12 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 	a.h.counters.write(&b, a.h.streams.count())
 	if a.opt.Counters != nil {
 		for _, c := range a.opt.Counters() {
-			family(&b, c.Name, "counter", c.Help, sample(c.Name, c.Value))
+			family(&b, c.Name, "counter", c.Help, c.samples()...)
 		}
 	}
 	if a.opt.Gauges != nil {
 		for _, g := range a.opt.Gauges() {
-			family(&b, g.Name, "gauge", g.Help, sample(g.Name, g.Value))
+			family(&b, g.Name, "gauge", g.Help, Counter(g).samples()...)
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -17,7 +17,10 @@ func TestAdmin(t *testing.T) {
 	h.do(request{path: "/whoami", token: "nobody"})
 	var notReady error
 	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Ready: func(context.Context) error { return notReady },
-		Counters: func() []rest.Counter { return []rest.Counter{{Name: "skep_more_total", Help: "More.", Value: 3}} }})
+		Counters: func() []rest.Counter { return []rest.Counter{{Name: "skep_more_total", Help: "More.", Value: 3}} },
+		Gauges: func() []rest.Gauge {
+			return []rest.Gauge{{Name: "skep_few", Value: -3}, {Name: "skep_none", Peers: []rest.PeerValue{}}, {Name: "skep_by_peer", Peers: []rest.PeerValue{{Peer: "a\"\\b", Value: 0.25}, {Peer: "é", Value: 1}}}}
+		}})
 	for path, want := range map[string]string{
 		"/livez": "ok\n", "/readyz": "ready\n", "/version": `{"version":"0.0.0-test","protocol_version":"1.3","abi":1}`,
 	} {
@@ -31,6 +34,7 @@ func TestAdmin(t *testing.T) {
 		`skep_http_requests_total{method="GET",route="/whoami",code="401"} 1`,
 		"skep_auth_failures_total 1", "skep_http_streams 0", `skep_build_info{version="0.0.0-test",go="go`,
 		"# TYPE skep_http_requests_total counter", "# HELP skep_more_total More.", "skep_more_total 3",
+		"skep_few -3", "# TYPE skep_none gauge", `skep_by_peer{peer="a\"\\b"} 0.25`, `skep_by_peer{peer="é"} 1`,
 	} {
 		if !strings.Contains(a.body, "\n"+line) && !strings.HasPrefix(a.body, line) {
 			t.Errorf("the metrics lack %s:\n%s", line, a.body)

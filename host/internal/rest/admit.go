@@ -36,9 +36,23 @@ func (c *call) admit(rt route) error {
 		return c.h.tooMany(wait)
 	}
 	if !who.Role.Covers(rt.need) {
-		return unauthorized("invalid role")
+		return wrongRole(rt)
 	}
 	return nil
+}
+
+// takers are those who have what a route needs.
+var takers = map[auth.Role]string{
+	auth.User: "users, admins and operators", auth.Admin: "admins and operators", auth.Operator: "operators", auth.Agent: "other swarms",
+}
+
+// wrongRole says whom a route is for. The text of MAIL's routes is fixed (contract
+// 1.1).
+func wrongRole(rt route) *fault {
+	if !isOwn(rt.path) {
+		return unauthorized("invalid role")
+	}
+	return unauthorized("invalid role: this is for " + takers[rt.need])
 }
 
 // credentials reads the caller's token (contract 1.1, R-087).
@@ -69,12 +83,9 @@ func (c *call) identify(token string) (auth.Principal, error) {
 	}
 	outcome := auth.Untold
 	defer func() { done(outcome) }()
-	who, err := c.h.known.Authenticate(c.ctx(), token)
+	who, err := c.whose(token)
 	if err == nil {
 		outcome = auth.Right
-		if who.Tenant == "" {
-			who.Tenant = c.h.opt.Tenant
-		}
 		return who, nil
 	}
 	if errors.Is(err, auth.ErrUnknown) {
@@ -85,6 +96,14 @@ func (c *call) identify(token string) (auth.Principal, error) {
 		return auth.Principal{}, err
 	}
 	return auth.Principal{}, err
+}
+
+// whose asks for the principal of a token. One that names no tenant is of the
+// host's.
+func (c *call) whose(token string) (auth.Principal, error) {
+	who, err := c.h.known.Authenticate(c.ctx(), token)
+	who.Tenant = cmp.Or(who.Tenant, c.h.opt.Tenant)
+	return who, err
 }
 
 // stranger tells a caller that his token is nobody's, and the operator why.
@@ -104,10 +123,7 @@ func (c *call) stillKnown() error {
 	if c.token == "" {
 		return nil
 	}
-	who, err := c.h.known.Authenticate(c.ctx(), c.token)
-	if who.Tenant == "" {
-		who.Tenant = c.h.opt.Tenant
-	}
+	who, err := c.whose(c.token)
 	if errors.Is(err, auth.ErrUnknown) || err == nil && who != c.w.who {
 		return errRevoked
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"skep/host/internal/audit"
+	"skep/host/internal/auth"
 )
 
 // Audit is told what matters to the security of the host. It is safe for
@@ -24,9 +25,10 @@ type unheard struct{}
 func (unheard) Record(audit.Entry) error { return nil }
 func (unheard) Refused(audit.Entry)      {}
 
-// audit notes a refusal.
+// audit notes a refusal. Whatever another swarm is refused counts.
 func (h *Handler) audit(w *recorder, r *http.Request, f *fault) {
-	if f == nil || w.told || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests {
+	peer := f != nil && w.who.Role == auth.Agent && f.status < http.StatusInternalServerError
+	if f == nil || w.told || f.reason == "" && f.status != http.StatusUnauthorized && f.status != http.StatusTooManyRequests && !peer {
 		return
 	}
 	e := entry(w, r)

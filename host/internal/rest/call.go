@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -44,10 +45,7 @@ func (c *call) task(id string) swarm.TaskKey {
 // definition is the swarm's, as the tenant of the caller or of the listener
 // has it.
 func (c *call) definition() (*swarm.Definition, error) {
-	tenant := c.w.who.Tenant
-	if tenant == "" {
-		tenant = c.h.opt.Tenant
-	}
+	tenant := cmp.Or(c.w.who.Tenant, c.h.opt.Tenant)
 	def, ok := c.h.rt.Definition(tenant, c.h.opt.Swarm)
 	if !ok {
 		return nil, newFault(http.StatusServiceUnavailable, "no swarm loaded")

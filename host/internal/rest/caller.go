@@ -53,8 +53,12 @@ func (p proxies) behind(ip netip.Addr, forwarded []string) netip.Addr {
 	return ip
 }
 
-// readHop reads an address, which some proxies write with a port.
+// readHop reads an address, which some proxies write with a port or in brackets.
 func readHop(hop string) (netip.Addr, bool) {
+	if inner, ok := strings.CutPrefix(hop, "["); ok && strings.HasSuffix(inner, "]") {
+		ip, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		return ip.Unmap().WithZone(""), err == nil && ip.Is6()
+	}
 	ip, err := netip.ParseAddr(hop)
 	if err != nil {
 		var with netip.AddrPort

@@ -125,8 +125,8 @@ func TestContract400And404(t *testing.T) {
 		{"a bad one", adminToken, "POST", "/swarms/load", `{"json":"exec:"}`, 400,
 			"error loading swarm from JSON: agents.boss.source: exec: is for the operator's file"},
 
-		{"no token", aliceToken, "POST", "/interswarm/message", `{"body":"b","targets":["boss"]}`, 401, "user token is required"},
-		{"null token", aliceToken, "POST", "/interswarm/message", `{"user_token":null,"body":"b","targets":["boss"]}`, 401, "user token is required"},
+		{"no token", aliceToken, "POST", "/interswarm/message", `{"body":"b","targets":["boss"]}`, 401, "user token is required: the member 'user_token' must not be empty"},
+		{"null token", aliceToken, "POST", "/interswarm/message", `{"user_token":null,"body":"b","targets":["boss"]}`, 401, "user token is required: the member 'user_token' must not be empty"},
 		{"no body", aliceToken, "POST", "/interswarm/message", `{"user_token":"u","targets":["boss"]}`, 400, "'targets' and 'body' are required"},
 		{"no targets", aliceToken, "POST", "/interswarm/message", `{"user_token":"u","body":"b"}`, 400, "'targets' and 'body' are required"},
 		{"empty targets", aliceToken, "POST", "/interswarm/message", `{"user_token":"u","body":"b","targets":[]}`, 400, "'targets' and 'body' are required"},
@@ -205,7 +205,7 @@ func TestContractWrapper(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"no JSON", `{`, 400, "error parsing request: unexpected end of JSON input"},
+		{"no JSON", `{`, 400, "error parsing request: the body is no JSON: it ends too early"},
 		{"a list", `[]`, 400, "error parsing request: must be a JSON object, got list"},
 		{"nothing", `{}`, 400, "parameter 'message' is required"},
 		{"null", `{"message":null}`, 400, "parameter 'message' is required"},
@@ -250,6 +250,7 @@ func TestContractWrapper(t *testing.T) {
 		{"an extra key", wrapper("task_id", "t"), 503, unrouted},
 		{"nulls in the payload", wrapper("payload", edited("sender_swarm", nil)), 503, unrouted},
 		{"a short time", wrapper("timestamp", "2026-03-01T09:31:00Z"), 503, unrouted},
+		{"a spaced time", wrapper("timestamp", "2026-03-01 09:31:00.5+00:00"), 503, unrouted},
 	} {
 		for _, path := range []string{"/interswarm/forward", "/interswarm/back"} {
 			q := request{method: "POST", path: path, token: agentToken, body: c.body}

@@ -65,6 +65,19 @@ func (n *counters) write(w io.Writer, streams int64) {
 
 func sample(name string, n int64) string { return fmt.Sprintf("%s %d\n", name, n) }
 
+// inLabel escapes the value of a label.
+var inLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func (c Counter) samples() (lines []string) {
+	if c.Peers == nil {
+		return []string{sample(c.Name, c.Value)}
+	}
+	for _, p := range c.Peers {
+		lines = append(lines, fmt.Sprintf("%s{peer=\"%s\"} %g\n", c.Name, inLabel.Replace(p.Peer), p.Value))
+	}
+	return lines
+}
+
 // family writes one metric with its samples.
 func family(w io.Writer, name, kind, help string, samples ...string) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", name, help, name, kind, strings.Join(samples, ""))

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"skep/host/internal/auth"
-	"skep/host/internal/registry"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -28,12 +27,17 @@ func newDeadLetter(d swarm.DeadLetter) deadLetter {
 	}
 }
 
-// tenantOf is the caller's, or the one that an operator names.
-func (c *call) tenantOf() string {
-	if named := c.r.URL.Query().Get("tenant"); named != "" && c.w.who.Role == auth.Operator {
-		return named
+// tenantOf is the caller's, or the one that an operator names. Nobody else names
+// another one.
+func (c *call) tenantOf() (string, error) {
+	named, own := c.r.URL.Query().Get("tenant"), c.instance().Tenant
+	switch {
+	case named == "" || named == own:
+		return own, nil
+	case c.w.who.Role != auth.Operator:
+		return "", denied("only an operator may name another tenant", "asked for tenant "+clipped(named))
 	}
-	return c.instance().Tenant
+	return named, nil
 }
 
 // deadLetters is GET /skep/v1/dead-letters, newest first.
@@ -48,11 +52,15 @@ func (c *call) deadLetters() error {
 			return badRequest("before must be the 'next' of an earlier answer")
 		}
 	}
-	page, err := c.h.rt.DeadLetters(c.ctx(), c.tenantOf(), before, int(limit))
+	tenant, err := c.tenantOf()
 	if err != nil {
 		return err
 	}
-	next, err := c.moreLetters(page)
+	page, err := c.h.rt.DeadLetters(c.ctx(), tenant, before, int(limit))
+	if err != nil {
+		return err
+	}
+	next, err := c.moreLetters(tenant, page)
 	if err != nil {
 		return err
 	}
@@ -67,12 +75,12 @@ func (c *call) deadLetters() error {
 }
 
 // moreLetters is where the next page begins, nil when there is none.
-func (c *call) moreLetters(page []swarm.DeadLetter) (*string, error) {
+func (c *call) moreLetters(tenant string, page []swarm.DeadLetter) (*string, error) {
 	if len(page) == 0 {
 		return nil, nil
 	}
 	last := page[len(page)-1].Place
-	rest, err := c.h.rt.DeadLetters(c.ctx(), c.tenantOf(), last, 1)
+	rest, err := c.h.rt.DeadLetters(c.ctx(), tenant, last, 1)
 	if err != nil || len(rest) == 0 {
 		return nil, err
 	}
@@ -83,7 +91,11 @@ func (c *call) moreLetters(page []swarm.DeadLetter) (*string, error) {
 // resend is POST /skep/v1/dead-letters/{id}/resend.
 func (c *call) resend() error {
 	id := c.r.PathValue("id")
-	d, err := c.h.rt.Resend(c.ctx(), c.tenantOf(), id)
+	tenant, err := c.tenantOf()
+	if err != nil {
+		return err
+	}
+	d, err := c.h.rt.Resend(c.ctx(), tenant, id)
 	if err := c.did("letter.resend", id, err); err != nil {
 		return err
 	}
@@ -92,25 +104,4 @@ func (c *call) resend() error {
 		ID     string `json:"id"`
 		Peer   string `json:"peer"`
 	}{"resent", d.ID, d.Peer})
-}
-
-// listPeers is GET /skep/v1/peers: all that are known, with what only admins see.
-func (c *call) listPeers() error {
-	type shown struct {
-		peer
-		Public   bool `json:"public"`
-		Volatile bool `json:"volatile"`
-		Fixed    bool `json:"fixed"`
-	}
-	list := []shown{}
-	var known []registry.Entry
-	if c.h.opt.Registry != nil {
-		known = c.h.opt.Registry.Entries()
-	}
-	for _, e := range known {
-		list = append(list, shown{newPeer(e), e.Public, e.Volatile, e.Fixed})
-	}
-	return c.reply(struct {
-		Peers []shown `json:"peers"`
-	}{list})
 }

@@ -26,6 +26,13 @@ type phonebook struct {
 
 func newPhonebook(known ...registry.Entry) *phonebook { return &phonebook{entries: known} }
 
+// know puts others in the place of what is known.
+func (p *phonebook) know(entries ...registry.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.entries = entries
+}
+
 func (p *phonebook) Entries() []registry.Entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,6 +72,23 @@ func (p *phonebook) Remove(name string, operator bool) (registry.Entry, error) {
 		return registry.Entry{}, &swarm.Refusal{Kind: swarm.ErrConflict, Text: "only an operator removes it"}
 	}
 	return registry.Entry{Name: name, BaseURL: "https://x.example"}, nil
+}
+
+// Ping finds every swarm well but the one called silent.
+func (p *phonebook) Ping(_ context.Context, name string) (registry.Entry, error) {
+	e := registry.Entry{Name: name, BaseURL: "https://x.example", Version: "1.3"}
+	switch {
+	case p.err != nil:
+		return e, p.err
+	case name == "nobody":
+		return e, &swarm.Refusal{Kind: swarm.ErrNotFound, Text: "swarm 'nobody' is not registered"}
+	case name == "silent":
+		e.Version, e.Trouble = "", "it answers 502 Bad Gateway"
+	default:
+		latency := 0.25
+		e.Active, e.Latency, e.LastSeen = true, &latency, time.Unix(1e9, 0)
+	}
+	return e, nil
 }
 
 // shelf takes every definition but those that name programs.

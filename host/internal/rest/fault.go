@@ -97,7 +97,7 @@ func explain(err error) (f *fault, known bool) {
 // noAuthority says which of those who could tell who the caller is does not
 // answer. How it fails is for the log.
 func noAuthority(gone *auth.Unavailable) *fault {
-	f := newFault(http.StatusServiceUnavailable, "who you are cannot be told now: %s does not answer; come again later", gone.Authority)
+	f := newFault(http.StatusServiceUnavailable, "who you are cannot be told now: %s does not answer as it should; come again later", gone.Authority)
 	f.retry = max(1, seconds(gone.Retry))
 	f.reason = gone.Error()
 	return f

@@ -60,7 +60,7 @@ func FuzzParseBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for name, parse := range map[string]func([]byte, int) error{
 			"registration": func(raw []byte, depth int) error { _, err := parseRegistration(raw, depth); return err },
-			"wrapper":      func(raw []byte, depth int) error { _, err := parseWrapper(raw, depth); return err },
+			"wrapper":      func(raw []byte, depth int) error { _, _, err := parseWrapper(raw, depth); return err },
 			"outbound":     func(raw []byte, depth int) error { _, err := parseOutbound(raw, depth); return err },
 			"responses":    func(raw []byte, depth int) error { _, err := parseResponses(raw, depth); return err },
 		} {

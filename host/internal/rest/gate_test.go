@@ -46,7 +46,9 @@ func TestUnauthorized_R087_X15(t *testing.T) {
 		{"/health", "Bearer " + agentToken, "invalid role"},
 		{"/skep/v1/version", "", "no API key provided"},
 		{"/skep/v1/version", "Bearer nobody", "invalid API key"},
-		{"/skep/v1/version", "Bearer " + agentToken, "invalid role"},
+		{"/skep/v1/version", "Bearer " + agentToken, "invalid role: this is for users, admins and operators"},
+		{"/skep/v1/tokens", "Bearer " + aliceToken, "invalid role: this is for admins and operators"},
+		{"/skep/v1/plan", "Bearer " + adminToken, "invalid role: this is for operators"},
 	} {
 		q := request{path: c.path, token: "-", header: http.Header{}}
 		if c.path == "/message" || c.path == "/health" {
@@ -295,7 +297,8 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{
 		"192.0.2.1:5": "192.0.2.1", "[::ffff:192.0.2.1]:5": "192.0.2.1",
-		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64", "pipe": "pipe", "@:1": "@",
+		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:5": "fe80::/64",
+		"[64:ff9b::c000:201]:5": "192.0.2.1", "[64:ff9b::c000:202]:5": "192.0.2.2", "[64:ff9b:1::c000:202]:5": "64:ff9b:1::/64", "pipe": "pipe", "@:1": "@",
 	} {
 		r := &http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": {"198.51.100.9"}}}
 		if got := rest.Address(r); got != want {
@@ -317,6 +320,13 @@ func TestAddressBehindProxies(t *testing.T) {
 		{"[::1]:5", []string{"2001:db8:1:2:3::9"}, "2001:db8:1:2::/64"},
 		{"10.0.0.1:5", []string{"192.0.2.7:4711"}, "192.0.2.7"},
 		{"10.0.0.1:5", []string{"[2001:db8:1:2:3::9]:4711"}, "2001:db8:1:2::/64"},
+		{"10.0.0.1:5", []string{"[2001:db8:1:2:3::9]"}, "2001:db8:1:2::/64"},
+		{"10.0.0.1:5", []string{"192.0.2.9, [::1]"}, "192.0.2.9"},
+		{"10.0.0.1:5", []string{"[::ffff:192.0.2.7]"}, "192.0.2.7"},
+		{"10.0.0.1:5", []string{"[192.0.2.7]"}, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"[2001:db8::1"}, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"[]"}, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"64:ff9b::192.0.2.7"}, "192.0.2.7"},
 		{"10.0.0.1:5", []string{"198.51.100.1, 192.0.2.7 , 10.9.9.9"}, "192.0.2.7"},
 		{"10.0.0.1:5", []string{"198.51.100.1", "192.0.2.7"}, "192.0.2.7"},
 		{"10.0.0.1:5", []string{"198.51.100.1, nonsense, 10.2.2.2"}, "10.2.2.2"},

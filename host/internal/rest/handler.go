@@ -41,8 +41,8 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 		guesses:   auth.NewGuesses(opt.Guess, opt.Now),
 		health:    newHealth(rt.Started()),
 		streams:   newCrowd(opt.MaxStreams, opt.MaxStreamsPerPrincipal),
+		described: newDescribed(),
 	}
-	h.described = newDescribed()
 	h.mail, h.own = h.mailRouter(), h.ownMux()
 	return h
 }

@@ -105,6 +105,8 @@ type hive struct {
 	also   []swarm.Definition
 	opt    rest.Options
 	limits swarm.Options
+	// forward takes mail for other swarms; there are none by default.
+	forward swarm.Forwarder
 	// known tells who callers are, the usual keys by default.
 	known auth.Authenticator
 	// narrow makes the sockets hold little, so that a slow reader shows.
@@ -117,6 +119,16 @@ type hive struct {
 	client  *http.Client
 	// drain ends the runtime, stop everything.
 	drain, stop func()
+}
+
+// toDepot takes letters for the swarm depot, and carries none.
+type toDepot struct{ swarm.Closed }
+
+func (f toDepot) Check(ctx context.Context, from swarm.InstanceKey, to string) error {
+	if to == "depot" {
+		return nil
+	}
+	return f.Closed.Check(ctx, from, to)
 }
 
 func newHive(t *testing.T, change ...func(*hive)) *hive {
@@ -133,7 +145,7 @@ func newHive(t *testing.T, change ...func(*hive)) *hive {
 		},
 		Limits: swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Queue: 100},
 	}
-	h.opt = rest.Options{Swarm: "hive", Version: "0.0.0-test"}
+	h.opt, h.forward = rest.Options{Swarm: "hive", Version: "0.0.0-test"}, swarm.Closed{}
 	for _, c := range change {
 		c(h)
 	}
@@ -154,7 +166,7 @@ func (h *hive) start() {
 		h.t.Fatal(err)
 	}
 	h.store = store
-	h.rt, err = swarm.New(ctx, store, h.script, swarm.Closed{}, book{set}, append(h.also, h.def), h.limits)
+	h.rt, err = swarm.New(ctx, store, h.script, h.forward, book{set}, append(h.also, h.def), h.limits)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -94,8 +95,8 @@ func TestInterswarmBareWrapper(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no token":     {bare(), 401, "user token is required"},
-		"a null token": {bare("auth_token", nil), 401, "user token is required"},
+		"no token":     {bare(), 401, "user token is required: the member 'auth_token' must not be empty"},
+		"a null token": {bare("auth_token", nil), 401, "user token is required: the member 'auth_token' must not be empty"},
 		"malformed":    {bare("auth_token", "u", "timestamp", "noon"), 400, "error parsing request: timestamp: must be an RFC 3339 date-time"},
 		"an answer":    {bare("auth_token", "u", "msg_type", "response"), 400, "msg_type 'response' is not supported for interswarm send"},
 		"another swarm": {bare("auth_token", "u", "target_swarm", "depot", "payload", obj{"task_id": "t", "request_id": m.Payload.ID,
@@ -127,5 +128,76 @@ func TestInterswarmEnds(t *testing.T) {
 		if a := serve(t, newHandler(t, h), q); a.status != want {
 			t.Errorf("%v: %d %s", err, a.status, a.body)
 		}
+	}
+}
+
+// lost is a runtime whose peers do not answer.
+type lost struct{ withDefinition }
+
+func (lost) Submit(_ context.Context, p swarm.Post) (*swarm.Receipt, error) {
+	return &swarm.Receipt{Task: swarm.TaskKey{InstanceKey: p.Principal.Instance(p.Swarm), Task: "t"}}, nil
+}
+
+func (lost) Wait(context.Context, *swarm.Receipt) (swarm.Answer, error) {
+	return swarm.Answer{State: swarm.StateFailed, Subject: mail.SubjectRouterError, Body: "no answer for 30s"}, nil
+}
+
+// What another swarm does not answer is 502 with the reason (R-084).
+func TestInterswarmUnanswered_R084(t *testing.T) {
+	t.Parallel()
+	def := swarm.Definition{Name: "hive", Entrypoint: "boss", Interswarm: true}
+	a := serve(t, newHandler(t, lost{withDefinition{def: &def}}), request{
+		method: "POST", path: "/interswarm/message", body: `{"user_token":"u","body":"b","targets":["stock@depot"]}`,
+	})
+	if a.status != http.StatusBadGateway || a.body != detail("no answer for 30s") || a.header.Get("X-MAIL-Task-Id") != "t" ||
+		a.header.Get("X-MAIL-Finish-Subject") != mail.SubjectRouterError {
+		t.Errorf("%d %s %v", a.status, a.body, a.header)
+	}
+}
+
+// A target that is refused keeps the message from all others; so does a message that
+// goes in a circle.
+func TestInterswarmRefused(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) {
+		h.def.Interswarm, h.def.Agents[0].Interswarm, h.def.Agents[0].Targets = true, true, []string{"*@*"}
+	})
+	two := `{"user_token":"u","body":"b","msg_type":"broadcast","targets":["boss","stock@depot"],"task_id":"t"}`
+	for name, c := range map[string]struct {
+		body   string
+		hops   string
+		status int
+		want   string
+	}{
+		"an unknown swarm": {two, "0", 404, `cannot send to 'stock@depot': no peer "depot": this host has no peers configured`},
+		"a circle":         {two, "5", 400, "the message was handed on 5 times, at most 4: do the peers send it in a circle?"},
+		"no address":       {strings.Replace(two, "stock@", "stock@@", 1), "4", 400, "targets: swarm: must not contain any of \"@:\""},
+	} {
+		a := h.do(request{method: "POST", path: "/interswarm/message", body: c.body, header: http.Header{"X-Mail-Hop": {c.hops}}})
+		if a.status != c.status || a.body != detail(c.want) {
+			t.Errorf("%s: %d %s, want %d %s", name, a.status, a.body, c.status, c.want)
+		}
+	}
+	if a := h.do(request{path: "/tasks/t"}); a.status != http.StatusNotFound {
+		t.Errorf("something was sent: %d %s", a.status, a.body)
+	}
+}
+
+// A repeat under an idempotency key gets the first answer; another message does not.
+func TestInterswarmRepeat(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	post := func(body string) answer {
+		return h.do(request{
+			method: "POST", path: "/interswarm/message", header: http.Header{"Idempotency-Key": {"k"}},
+			body: text(obj{"user_token": "u", "targets": []string{"boss"}, "body": body}),
+		})
+	}
+	first, again := post("hello"), post("hello")
+	if id := first.header.Get("X-MAIL-Task-Id"); first.status != http.StatusOK || id == "" || again.status != http.StatusOK || again.header.Get("X-MAIL-Task-Id") != id {
+		t.Errorf("%d %s, then %d %s", first.status, first.body, again.status, again.body)
+	}
+	if a := post("other"); a.status != http.StatusConflict {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

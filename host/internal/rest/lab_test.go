@@ -31,8 +31,9 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	l := &lab{t: t}
 	l.well = newHive(t, func(h *hive) {
+		h.forward = toDepot{}
 		h.opt.Loopback, h.opt.MaxBody, h.def.Public = true, 4096, true
-		h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
+		h.def.Interswarm, h.def.Agents[0].Interswarm, h.def.Agents[0].Targets = true, true, []string{"math", "text", "*@*"}
 		h.limits.Quarantine = cell{"math"}
 		h.opt.Debug, h.opt.Registry, h.opt.Definitions = true, newPhonebook(), shelf{}
 		h.opt.Tenants, h.opt.File = broom{}, paperFile{}
@@ -72,7 +73,7 @@ func (h *hive) bury(task string) {
 type cell struct{ agent string }
 
 func (c cell) Why(_, _, agent string) (string, bool)    { return "a test", false }
-func (c cell) Confine(_, _, _, _ string) error          { return nil }
+func (c cell) Confine(_, _, _, _, _ string) error       { return nil }
 func (c cell) Release(_, _, agent string) (bool, error) { return agent == c.agent, nil }
 
 // good are requests that succeed, by operation; their paths need no more.
@@ -122,6 +123,7 @@ var good = map[string]request{
 	"GET /skep/v1/dead-letters":              {path: "/skep/v1/dead-letters?limit=1", token: adminToken},
 	"POST /skep/v1/dead-letters/{id}/resend": {path: "/skep/v1/dead-letters/" + deadID + "/resend", token: adminToken},
 	"DELETE /skep/v1/peers/{name}":           {path: "/skep/v1/peers/depot", token: adminToken},
+	"POST /skep/v1/peers/{name}/ping":        {path: "/skep/v1/peers/depot/ping", token: adminToken},
 	"GET /skep/v1/plan":                      {path: "/skep/v1/plan", token: operatorToken},
 	"POST /skep/v1/reload":                   {path: "/skep/v1/reload", token: operatorToken},
 }
@@ -141,13 +143,14 @@ var bad = map[string]request{
 	"POST /swarms/load 400":                      {path: "/swarms/load", token: adminToken, body: `{"json":"exec:"}`},
 	"POST /interswarm/forward 400":               {path: "/interswarm/forward", token: agentToken, body: `{}`},
 	"POST /interswarm/forward 404":               {path: "/interswarm/forward", token: agentToken, body: strings.Replace(wrapper("message_id", "nobody"), "boss@hive", "nobody@hive", 1)},
-	"POST /interswarm/forward 409":               {path: "/interswarm/forward", token: agentToken, body: wrapper("message_id", "other", "task_owner", "user:dan@depot", "task_contributors", []string{"user:dan@depot"})},
+	"POST /interswarm/forward 409":               {path: "/interswarm/forward", token: agentToken, body: strings.Replace(wrapper("message_id", "first"), "5b0c1b0a", "5b0c1b0b", 1)},
 	"POST /interswarm/back 404":                  {path: "/interswarm/back", token: agentToken, body: wrapper("message_id", "none")},
 	"POST /interswarm/back 409":                  {path: "/interswarm/back", token: agentToken, body: strings.Replace(wrapper("message_id", "first", "task_contributors", []string{"user:carol@depot", "swarm:depot@hive"}), "5b0c1b0a", "5b0c1b0b", 1)},
 	"GET /skep/v1/dead-letters 400":              {path: "/skep/v1/dead-letters?before=x", token: adminToken},
 	"POST /skep/v1/dead-letters/{id}/resend 404": {path: "/skep/v1/dead-letters/none/resend", token: adminToken},
 	"POST /interswarm/back 400":                  {path: "/interswarm/back", token: agentToken, body: `{}`},
 	"POST /interswarm/message 400":               {path: "/interswarm/message", body: `{"user_token":"u"}`},
+	"POST /interswarm/message 404":               {path: "/interswarm/message", body: `{"user_token":"u","body":"b","targets":["stock@nowhere"]}`},
 	"POST /interswarm/response 410":              {path: "/interswarm/response", token: "-"},
 	"POST /responses 400":                        {path: "/responses", body: `{}`},
 	"POST /responses 404":                        {path: "/responses", body: `{"input":[{"role":"user","content":"hello"}],"tools":[],"previous_response_id":"x"}`},
@@ -174,6 +177,7 @@ var bad = map[string]request{
 	"POST /skep/v1/tokens 404":                   {path: "/skep/v1/tokens", token: operatorToken, body: `{"role":"user","id":"a","tenant":"nowhere"}`},
 	"POST /skep/v1/tokens 409":                   {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"user","id":"greedy"}`},
 	"DELETE /skep/v1/peers/{name} 404":           {path: "/skep/v1/peers/nobody", token: adminToken},
+	"POST /skep/v1/peers/{name}/ping 404":        {path: "/skep/v1/peers/nobody/ping", token: adminToken},
 	"DELETE /skep/v1/peers/{name} 409":           {path: "/skep/v1/peers/fixed", token: adminToken},
 	"DELETE /skep/v1/tokens/{token_id} 404":      {path: "/skep/v1/tokens/nobody", token: operatorToken},
 }
@@ -202,7 +206,7 @@ func (l *lab) produce(op, status string) (a answer, ok bool) {
 		if strings.HasSuffix(op, "/message") {
 			q.header = http.Header{"Idempotency-Key": {"k" + op}}
 			l.well.do(q)
-			q.body = `{"body":"another","stream":false}`
+			q.body = strings.Replace(q.body, `"b"`, `"another"`, 1)
 			return l.well.do(q), true
 		}
 	case "413":
@@ -225,6 +229,8 @@ func (l *lab) produce(op, status string) (a answer, ok bool) {
 		once := rest.New(l.well.rt, newKeys(l.t), rest.Options{Swarm: "hive", Debug: true, Rate: auth.Rate{Requests: 1, Per: time.Hour}})
 		serve(l.t, once, q)
 		return serve(l.t, once, q), ok
+	case "502":
+		return serve(l.t, newHandler(l.t, lost{withDefinition{def: &l.well.def}}), q), ok
 	case "503":
 		return l.unavailable(q), ok
 	}

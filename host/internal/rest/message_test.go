@@ -89,6 +89,7 @@ func TestPostRefuses_R088_X16(t *testing.T) {
 		`{"body":""}`:                  "no message provided",
 		`{}`:                           "no message provided",
 		`{"body":null,"message":null}`: "no message provided",
+		`{"boddy":"x"}`:                "no message provided: the text goes into the member 'body'",
 		`{"body":5}`:                   "body must be a string, got int",
 		`{"body":"b","message":["x"]}`: "message must be a string, got list",
 		`{"body":"b","subject":true}`:  "subject must be a string, got bool",
@@ -161,11 +162,11 @@ func TestPostMalformedJSON_R088(t *testing.T) {
 	h := newHive(t)
 	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
 	for name, c := range map[string]struct{ body, want string }{
-		"nothing":            {"", "unexpected end of JSON input"},
-		"no JSON":            {"hello", "invalid character 'h'"},
-		"cut off":            {`{"body":"b"`, "unexpected end of JSON input"},
-		"two values":         {`{"body":"b"}{"body":"c"}`, "after top-level value"},
-		"bytes behind":       {`{"body":"b"} x`, "after top-level value"},
+		"nothing":            {"", "the body is empty"},
+		"no JSON":            {"hello", "byte 1, 'h'"},
+		"cut off":            {`{"body":"b"`, "it ends too early"},
+		"two values":         {`{"body":"b"}{"body":"c"}`, "byte 13, '{'"},
+		"bytes behind":       {`{"body":"b"} x`, "byte 14, 'x'"},
 		"an array":           {`[{"body":"b"}]`, "must be a JSON object, got list"},
 		"a string":           {`"body"`, "must be a JSON object, got str"},
 		"null":               {`null`, "must be a JSON object, got NoneType"},
@@ -174,9 +175,9 @@ func TestPostMalformedJSON_R088(t *testing.T) {
 		"twice within":       {`{"body":"b","kwargs":{"timeout":1,"timeout":2}}`, `duplicate name "timeout"`},
 		"twice where unread": {`{"body":"b","x":[{"a":1,"a":2}]}`, `duplicate name "a"`},
 		"too deep":           {`{"body":"b","x":` + deep + `}`, "nested deeper than 64 levels"},
-		"far too deep":       {`{"body":"b","x":` + strings.Repeat("[", 20000), "exceeded max depth"},
+		"far too deep":       {`{"body":"b","x":` + strings.Repeat("[", 20000), "nested deeper than 64 levels"},
 		"broken text":        {"{\"body\":\"\xff\"}", "not UTF-8"},
-		"comma":              {`{"body":"b",}`, "invalid character"},
+		"comma":              {`{"body":"b",}`, "byte 13, '}', is not what may stand there"},
 	} {
 		a := h.do(request{method: "POST", path: "/message", body: c.body})
 		var got struct{ Detail string }

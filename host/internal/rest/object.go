@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -28,7 +29,7 @@ func parseObject(body []byte, depth int) (object, error) {
 	case errors.As(err, &wrong), err == nil && o == nil:
 		return nil, badRequest("error parsing request: must be a JSON object, got %s", typeName(body))
 	case err != nil:
-		return nil, badRequest("error parsing request: %v", err)
+		return nil, badRequest("error parsing request: %s", brokenJSON(body, err, depth))
 	}
 	s := scan{dec: json.NewDecoder(bytes.NewReader(body)), depth: depth}
 	s.dec.UseNumber()
@@ -36,6 +37,24 @@ func parseObject(body []byte, depth int) (object, error) {
 		return nil, badRequest("error parsing request: %v", err)
 	}
 	return o, nil
+}
+
+// brokenJSON says where a body stops being JSON.
+func brokenJSON(body []byte, err error, depth int) string {
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return "the body is empty, and must be a JSON object"
+	case !errors.As(err, &syntax):
+		return err.Error()
+	case strings.Contains(syntax.Error(), "max depth"):
+		return fmt.Sprintf("nested deeper than %d levels", depth)
+	case strings.Contains(syntax.Error(), "unexpected end"), syntax.Offset < 1:
+		return "the body is no JSON: it ends too early"
+	}
+	at := min(int(syntax.Offset), len(body)) - 1
+	wrong, _ := utf8.DecodeRune(body[at:])
+	return fmt.Sprintf("the body is no JSON: byte %d, %q, is not what may stand there", at+1, wrong)
 }
 
 // scan walks through a document that is known to be valid.
@@ -103,6 +122,48 @@ func (o object) text(name string) (string, error) {
 		return "", badRequest("%s must be a string, got %s", name, typeName(raw))
 	}
 	return s, nil
+}
+
+// goesTo is a text member and what it is read into.
+type goesTo struct {
+	name string
+	to   *string
+}
+
+// texts reads several. Where two go to one place, the later one counts unless it
+// is empty.
+func (o object) texts(members ...goesTo) error {
+	for _, m := range members {
+		text, err := o.text(m.name)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			*m.to = text
+		}
+	}
+	return nil
+}
+
+// parameter is a member whose type is looked at before anything is read.
+type parameter struct {
+	name, kind string
+	optional   bool
+}
+
+// fits refuses an object without one of its parameters, or with one of another
+// type (contract 1.3).
+func (o object) fits(parameters []parameter) error {
+	for _, p := range parameters {
+		raw, ok := o.get(p.name)
+		switch {
+		case !ok && !p.optional:
+			return badRequest("parameter '%s' is required", p.name)
+		case ok && typeName(raw) != p.kind:
+			return badRequest("parameter '%s' must be a %s, got %s", p.name, p.kind, typeName(raw))
+		}
+	}
+	return nil
 }
 
 func (o object) flag(name string) (bool, error) {

@@ -25,6 +25,11 @@ type Options struct {
 	// Registry is the swarms that the host knows; without one there are none,
 	// and none can be registered.
 	Registry Registry
+	// Letters says why mail for a swarm of the registry cannot leave, or nil; without
+	// it nothing is told.
+	Letters func(swarm string) error
+	// Seals looks at what other swarms have signed; without it nothing need be.
+	Seals Seals
 	// Definitions takes definitions over the network; without it none are.
 	Definitions Definitions
 	// File reads the operator's file again; without it nothing does.
@@ -95,6 +100,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Tenants == nil {
 		o.Tenants = noEraser{}
+	}
+	if o.Registry == nil {
+		o.Registry = noRegistry{}
+	}
+	if o.Seals == nil {
+		o.Seals = noSeals{}
 	}
 	if o.Definitions == nil {
 		o.Definitions = noDefinitions{}

@@ -114,6 +114,9 @@ func (c *call) ending(t swarm.Task) (answer, ended *string, err error) {
 	if t.State == swarm.StateRunning || t.Finish.Cursor == 0 {
 		return nil, nil, nil
 	}
+	if calls := t.Calls(); t.State == swarm.StatePaused {
+		return &calls, nil, nil // more may have come than it was paused for
+	}
 	events, err := c.h.rt.Events(c.ctx(), t.Key, t.Finish.Cursor-1, 1)
 	if err != nil {
 		return nil, nil, err

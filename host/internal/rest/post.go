@@ -32,25 +32,17 @@ func parsePost(body []byte, depth int) (p post, err error) {
 }
 
 func readPost(o object) (p post, err error) {
-	for _, field := range []struct {
-		name string
-		to   *string
-	}{
-		{"message", &p.Body}, {"body", &p.Body}, {"subject", &p.Subject},
-		{"entrypoint", &p.Entrypoint}, {"task_id", &p.Task},
-	} {
-		text, err := o.text(field.name)
-		if err != nil {
-			return p, err
-		}
-		if text != "" {
-			*field.to = text
-		}
+	err = o.texts(goesTo{"message", &p.Body}, goesTo{"body", &p.Body}, goesTo{"subject", &p.Subject},
+		goesTo{"entrypoint", &p.Entrypoint}, goesTo{"task_id", &p.Task})
+	if err != nil {
+		return p, err
 	}
 	if p.Subject == "" {
 		p.Subject = "New Message"
 	}
-	p.Entrypoint = strings.TrimSpace(p.Entrypoint)
+	if p.Entrypoint = strings.TrimSpace(p.Entrypoint); strings.Contains(p.Entrypoint, "@") {
+		p.To = []string{p.Entrypoint}
+	}
 	if p.Type, err = messageType(o); err != nil {
 		return p, err
 	}
@@ -92,7 +84,7 @@ func (p *post) options(o object) error {
 	case p.MustExist && p.Task == "":
 		return badRequest("task_id is required")
 	case p.Body == "" && p.Results == nil:
-		return badRequest("no message provided")
+		return noMessage(o)
 	}
 	return nil
 }
@@ -127,4 +119,14 @@ func (p *post) digest() []byte {
 	}{p.Body, p.Subject, string(p.Type), p.Entrypoint, p.Task, p.MustExist, int64(p.Timeout), p.MaxSteps, p.Results})
 	sum := sha256.Sum256(raw)
 	return sum[:]
+}
+
+// noMessage names the member that is missing to whoever has sent others.
+func noMessage(o object) *fault {
+	_, body := o["body"]
+	_, message := o["message"]
+	if body || message || len(o) == 0 {
+		return badRequest("no message provided")
+	}
+	return badRequest("no message provided: the text goes into the member 'body'")
 }

@@ -1,13 +1,14 @@
 package rest
 
-import "cmp"
-
 // releaseAgent is POST /skep/v1/agents/{agent}/release. An operator runs the host
 // for all tenants, so it may name any.
 func (c *call) releaseAgent() error {
 	agent := c.r.PathValue("agent")
-	tenant := cmp.Or(c.r.URL.Query().Get("tenant"), c.w.who.Tenant)
-	err := c.h.rt.ReleaseAgent(tenant, c.h.opt.Swarm, agent)
+	tenant, err := c.tenantOf()
+	if err != nil {
+		return err
+	}
+	err = c.h.rt.ReleaseAgent(tenant, c.h.opt.Swarm, agent)
 	if err := c.did("agent.release", tenant+"/"+agent, err); err != nil {
 		return err
 	}

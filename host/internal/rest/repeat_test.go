@@ -155,3 +155,30 @@ func TestMaxWait(t *testing.T) {
 	}
 	h.script.open("g")
 }
+
+// A peer's message that comes again is answered as before; another one under its id
+// is a conflict, and a line in the audit log.
+func TestPeerRepeats(t *testing.T) {
+	t.Parallel()
+	ears := &ears{}
+	h := newHive(t, func(h *hive) {
+		h.def.Interswarm, h.def.Agents[0].Interswarm, h.opt.Audit, h.forward = true, true, ears, toDepot{}
+	})
+	send := func(body string) answer {
+		return h.do(request{method: http.MethodPost, path: "/interswarm/forward", token: agentToken, body: body})
+	}
+	first := send(wrapper())
+	for _, body := range []string{wrapper(), wrapper("auth_token", "t"), wrapper("metadata", obj{"skep_signature": "x"})} {
+		if a := send(body); first.status != http.StatusOK || a.status != http.StatusOK || a.body != first.body {
+			t.Errorf("%d %s, then %d %s", first.status, first.body, a.status, a.body)
+		}
+	}
+	ears.heard()
+	a := send(strings.Replace(wrapper(), "valve 17", "valve 18", 1))
+	if want := "message_id '1c9d8d2f-6f0e-4a39-9f5e-0d2c6a1c7b11' was used for another message"; a.status != http.StatusConflict || a.body != detail(want) {
+		t.Errorf("another message: %d %s", a.status, a.body)
+	}
+	if heard := ears.heard(); len(heard) != 1 || !strings.HasPrefix(heard[0], "refused|request|POST /interswarm/forward|default|agent:depot|message_id '1c9d") {
+		t.Errorf("the audit heard %q", heard)
+	}
+}

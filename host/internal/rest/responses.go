@@ -41,6 +41,12 @@ func (c *call) postResponses() error {
 	return c.reply(string(encode(c.responseObject(receipt.Task.Task, answer))))
 }
 
+// responsesFields are what the body may have, with their types.
+var responsesFields = []parameter{
+	{"input", "list", false}, {"tools", "list", false}, {"instructions", "str", true},
+	{"previous_response_id", "str", true}, {"parallel_tool_calls", "bool", true}, {"kwargs", "dict", true},
+}
+
 // parseResponses reads the body (contract 1.3). instructions, tools and the like
 // are looked at and have no effect: an agent has the tools it is granted.
 func parseResponses(body []byte, depth int) (p post, err error) {
@@ -48,20 +54,8 @@ func parseResponses(body []byte, depth int) (p post, err error) {
 	if err != nil {
 		return p, err
 	}
-	for _, f := range []struct {
-		name, kind string
-		required   bool
-	}{
-		{"input", "list", true}, {"tools", "list", true}, {"instructions", "str", false},
-		{"previous_response_id", "str", false}, {"parallel_tool_calls", "bool", false}, {"kwargs", "dict", false},
-	} {
-		raw, ok := o.get(f.name)
-		switch {
-		case !ok && f.required:
-			return p, badRequest("parameter '%s' is required", f.name)
-		case ok && typeName(raw) != f.kind:
-			return p, badRequest("parameter '%s' must be a %s, got %s", f.name, f.kind, typeName(raw))
-		}
+	if err := o.fits(responsesFields); err != nil {
+		return p, err
 	}
 	p.Subject, p.Type = "New Message", mail.Request
 	if p.Task, err = o.text("previous_response_id"); err != nil {

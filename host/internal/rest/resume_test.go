@@ -16,7 +16,7 @@ func resumed(task string, result any, more ...any) obj {
 	return obj{"task_id": task, "resume_from": "breakpoint_tool_call", "kwargs": kwargs}
 }
 
-// S-18, contract 5.5: the answer to a post whose turn asks people is the array
+// S-17, contract 5.5: the answer to a post whose turn asks people is the array
 // of the calls; their results come in any of the forms, and the task goes on.
 func TestBreakpoints(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,7 @@ func ownRoutes() []route {
 		{http.MethodDelete, ownPrefix + "definition", auth.Admin, (*call).unloadDefinition},
 		{http.MethodGet, ownPrefix + "peers", auth.Admin, (*call).listPeers},
 		{http.MethodDelete, ownPrefix + "peers/{name}", auth.Admin, (*call).removePeer},
+		{http.MethodPost, ownPrefix + "peers/{name}/ping", auth.Admin, (*call).pingPeer},
 		{http.MethodGet, ownPrefix + "dead-letters", auth.Admin, (*call).deadLetters},
 		{http.MethodPost, ownPrefix + "dead-letters/{id}/resend", auth.Admin, (*call).resend},
 		{http.MethodGet, ownPrefix + "plan", auth.Operator, (*call).plan},

@@ -30,6 +30,8 @@ type Runtime interface {
 
 	// Receive returns when what another swarm has handed in is durable.
 	Receive(ctx context.Context, in swarm.Incoming) (swarm.Received, error)
+	// TurnedAway notes in an open task's log that one was refused.
+	TurnedAway(ctx context.Context, in swarm.Incoming, reason string) error
 	// DeadLetters lists a tenant's, newest first, before a place in the list;
 	// Resend puts one back into its outbox, and is durable on return.
 	DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]swarm.DeadLetter, error)

@@ -30,7 +30,9 @@ func (c *call) openStream(task string) (*stream, error) {
 	head := c.w.Header()
 	head.Set("Content-Type", "text/event-stream; charset=utf-8")
 	head.Set("Cache-Control", "no-cache")
-	head.Set("Connection", "keep-alive")
+	if !lastOfItsConnection(c.r) {
+		head.Set("Connection", "keep-alive")
+	}
 	head.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
 	s := &stream{w: c.w, task: task, ping: c.h.opt.Ping, now: c.h.opt.Now, known: c.stillKnown, asked: c.h.opt.Now()}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
+	"time"
 
 	"skep/host/internal/auth"
 	"skep/host/internal/registry"
@@ -21,9 +21,27 @@ type Registry interface {
 	// Remove forgets a swarm that was registered, and returns what it was; that
 	// is durable on return.
 	Remove(name string, operator bool) (registry.Entry, error)
+	// Ping asks a swarm now whether it is well; that it is not is no error.
+	Ping(ctx context.Context, name string) (registry.Entry, error)
 }
 
 var _ Registry = (*registry.Registry)(nil)
+
+// noRegistry knows none.
+type noRegistry struct{}
+
+var errNoRegistry = newFault(http.StatusServiceUnavailable, "swarm registry not available")
+
+func (noRegistry) Entries() []registry.Entry { return nil }
+func (noRegistry) Register(context.Context, registry.Request) (registry.Entry, error) {
+	return registry.Entry{}, errNoRegistry
+}
+func (noRegistry) Remove(string, bool) (registry.Entry, error) {
+	return registry.Entry{}, errNoRegistry
+}
+func (noRegistry) Ping(context.Context, string) (registry.Entry, error) {
+	return registry.Entry{}, errNoRegistry
+}
 
 type peer struct {
 	Name        string          `json:"swarm_name"`
@@ -38,15 +56,18 @@ type peer struct {
 }
 
 func newPeer(e registry.Entry) peer {
-	p := peer{
-		Name: e.Name, BaseURL: e.BaseURL, Version: e.Version, Active: e.Active, Latency: e.Latency,
+	return peer{
+		Name: e.Name, BaseURL: e.BaseURL, Version: e.Version, LastSeen: stampOrNull(e.LastSeen), Active: e.Active, Latency: e.Latency,
 		Description: e.Description, Keywords: list(e.Keywords), Metadata: e.Metadata,
 	}
-	if !e.LastSeen.IsZero() {
-		seen := stamp(e.LastSeen)
-		p.LastSeen = &seen
+}
+
+func stampOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
 	}
-	return p
+	text := stamp(t)
+	return &text
 }
 
 // maxListed bounds the entries of GET /swarms, in bytes: everybody may ask, and
@@ -67,11 +88,9 @@ func (c *call) swarms() error {
 			Description: def.Description, Keywords: def.Keywords,
 		}))
 	}
-	if c.h.opt.Registry != nil {
-		for _, e := range c.h.opt.Registry.Entries() {
-			if e.Public {
-				known = append(known, newPeer(e))
-			}
+	for _, e := range c.h.opt.Registry.Entries() {
+		if e.Public {
+			known = append(known, newPeer(e))
 		}
 	}
 	listed, size := []json.RawMessage{}, 0
@@ -93,9 +112,6 @@ func (c *call) registerSwarm() error {
 	if err := c.ofTheHost("the swarms this host knows are"); err != nil {
 		return err
 	}
-	if c.h.opt.Registry == nil {
-		return newFault(http.StatusServiceUnavailable, "swarm registry not available")
-	}
 	q, err := parseRegistration(c.body, c.h.opt.MaxDepth)
 	if err != nil {
 		return err
@@ -113,44 +129,16 @@ func (c *call) registerSwarm() error {
 	}{"registered", e.Name, e.TokenRef})
 }
 
-// removePeer is DELETE /skep/v1/peers/{name}.
-func (c *call) removePeer() error {
-	if err := c.ofTheHost("the swarms this host knows are"); err != nil {
-		return err
-	}
-	if c.h.opt.Registry == nil {
-		return newFault(http.StatusServiceUnavailable, "swarm registry not available")
-	}
-	name := c.r.PathValue("name")
-	e, err := c.h.opt.Registry.Remove(name, c.w.who.Role == auth.Operator)
-	if err := c.did("swarm.remove", strings.TrimSpace(name+" "+e.BaseURL), err); err != nil {
-		return err
-	}
-	return c.reply(struct {
-		Status string `json:"status"`
-		Name   string `json:"swarm_name"`
-	}{"removed", e.Name})
-}
-
 // parseRegistration reads the body of POST /swarms (X-06, X-08).
 func parseRegistration(body []byte, depth int) (q registry.Request, err error) {
 	o, err := parseObject(body, depth)
 	if err != nil {
 		return q, err
 	}
-	for _, field := range []struct {
-		name string
-		to   *string
-	}{
-		{"swarm_name", &q.Name}, {"name", &q.Name}, {"base_url", &q.BaseURL}, {"auth_token", &q.Token},
-	} {
-		text, err := o.text(field.name)
-		if err != nil {
-			return q, err
-		}
-		if text != "" {
-			*field.to = text
-		}
+	err = o.texts(goesTo{"swarm_name", &q.Name}, goesTo{"name", &q.Name}, goesTo{"base_url", &q.BaseURL},
+		goesTo{"auth_token", &q.Token})
+	if err != nil {
+		return q, err
 	}
 	if q.Name == "" || q.BaseURL == "" {
 		return q, badRequest("name and base_url are required")

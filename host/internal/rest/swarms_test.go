@@ -72,7 +72,7 @@ func TestRegisterSwarmRefused(t *testing.T) {
 }
 
 // The list has the local swarm, then the public ones in their order, with what
-// the contract names and nothing of how they are reached (R-070 to R-074).
+// the contract names and nothing of how they are reached (R-070 to R-074, S-18).
 func TestSwarmsList(t *testing.T) {
 	t.Parallel()
 	latency := 0.25
@@ -167,6 +167,67 @@ func TestRemovePeerOfTheHost(t *testing.T) {
 	}
 	h := rest.New(broken{}, keys, rest.Options{Swarm: "hive", Registry: newPhonebook()})
 	if a := serve(t, h, request{method: "DELETE", path: "/skep/v1/peers/depot", token: adminToken}); a.status != http.StatusUnauthorized {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A ping is for the host's admins; a swarm that is not well is an answer too.
+func TestPingPeer(t *testing.T) {
+	t.Parallel()
+	ears, book := &ears{}, newPhonebook()
+	h := rest.New(broken{}, newKeys(t), rest.Options{Swarm: "hive", Registry: book, Audit: ears})
+	for _, c := range []struct {
+		name, token string
+		status      int
+		body        string
+	}{
+		{"depot", adminToken, 200, `{"swarm_name":"depot","active":true,"latency":0.25,"version":"1.3","last_seen":"2001-09-09T01:46:40.000000+00:00","error":null}`},
+		{"silent", operatorToken, 200, `{"swarm_name":"silent","active":false,"latency":null,"version":"","last_seen":null,"error":"it answers 502 Bad Gateway"}`},
+		{"nobody", adminToken, 404, detail("swarm 'nobody' is not registered")},
+	} {
+		a := serve(t, h, request{method: "POST", path: "/skep/v1/peers/" + c.name + "/ping", token: c.token})
+		if a.status != c.status || a.body != c.body {
+			t.Errorf("%s: %d %s, want %d %s", c.name, a.status, a.body, c.status, c.body)
+		}
+	}
+	if heard := ears.heard(); len(heard) != 0 {
+		t.Errorf("%q", heard)
+	}
+	q := request{method: "POST", path: "/skep/v1/peers/depot/ping", token: adminToken}
+	if a := serve(t, rest.New(broken{}, newKeys(t), rest.Options{Swarm: "hive"}), q); a.status != 503 {
+		t.Errorf("without a registry: %d %s", a.status, a.body)
+	}
+	keys, err := auth.NewKeys([]auth.Key{auth.NewKey(auth.Principal{Tenant: "acme", Role: auth.Admin, ID: "ada"}, adminToken)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := serve(t, rest.New(broken{}, keys, rest.Options{Swarm: "hive", Registry: book}), q); a.status != http.StatusUnauthorized {
+		t.Errorf("a tenant's admin: %d %s", a.status, a.body)
+	}
+}
+
+// Admins see of every swarm how it is and where the entry comes from.
+func TestListPeers(t *testing.T) {
+	t.Parallel()
+	book := newPhonebook(
+		registry.Entry{Name: "depot", BaseURL: "https://depot.example", TokenRef: "${SWARM_AUTH_TOKEN_DEPOT}", Entrypoint: "chief",
+			Since: time.Unix(1e9, 0), Trouble: "it answers 502 Bad Gateway", Volatile: true},
+		registry.Entry{Name: "found", BaseURL: "https://found.example", Volatile: true, Found: true},
+	)
+	h := rest.New(broken{}, newKeys(t), rest.Options{
+		Swarm: "hive", Registry: book, Letters: func(swarm string) error { return errors.New("no token for " + swarm) },
+	})
+	q := request{path: "/skep/v1/peers", token: adminToken}
+	a := serve(t, h, q)
+	judge(t, q, a)
+	want := `{"peers":[{"swarm_name":"depot","base_url":"https://depot.example","version":"","last_seen":null,"is_active":false,"latency":null,"swarm_description":"","keywords":[],"metadata":null,` +
+		`"entrypoint":"chief","since":"2001-09-09T01:46:40.000000+00:00","error":"it answers 502 Bad Gateway","public":false,"volatile":true,"fixed":false,"discovered":false,"letters_error":"no token for depot"},` +
+		`{"swarm_name":"found","base_url":"https://found.example","version":"","last_seen":null,"is_active":false,"latency":null,"swarm_description":"","keywords":[],"metadata":null,` +
+		`"entrypoint":"","since":null,"error":null,"public":false,"volatile":true,"fixed":false,"discovered":true,"letters_error":null}]}`
+	if a.status != http.StatusOK || a.body != want {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := serve(t, h, request{path: "/skep/v1/peers", token: aliceToken}); a.status != http.StatusUnauthorized {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

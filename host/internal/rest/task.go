@@ -36,10 +36,14 @@ type usage struct {
 	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
 	Fetches    int64 `json:"fetches"`
 	FetchBytes int64 `json:"fetch_bytes"`
+	// Tokens are those of models, MicroUSD what they cost in millionths of a
+	// dollar.
+	Tokens   int64 `json:"tokens"`
+	MicroUSD int64 `json:"micro_usd"`
 }
 
 func newUsage(u swarm.Usage) usage {
-	return usage{u.Turns, u.Fuel, ms(u.CPU), u.HostCalls, u.Fetches, u.FetchBytes}
+	return usage{u.Turns, u.Fuel, ms(u.CPU), u.HostCalls, u.Fetches, u.FetchBytes, u.Tokens, u.MicroUSD}
 }
 
 // stashed is a message that waits for its task to go on.
@@ -62,6 +66,9 @@ func (c *call) record(id string) (taskRecord, error) {
 		ID: id, Owner: t.Owner, Contributors: list(t.Contributors), Started: stamp(t.Created), Events: []loggedEvent{},
 		Running: t.State == swarm.StateRunning, Queue: []stashed{}, Remote: []string{},
 		Completed: t.State != swarm.StateRunning, State: t.State, Usage: newUsage(t.Usage),
+	}
+	for _, p := range t.Peers {
+		r.Remote = append(r.Remote, p.Swarm)
 	}
 	for _, row := range snap.Rows {
 		if row.Stash {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"skep/host/internal/auth"
@@ -120,17 +121,11 @@ func (c *call) listTokens() error {
 	}
 	all := c.h.opt.Tokens.List(tenant)
 	if after := c.r.URL.Query().Get("after"); after != "" {
-		at := len(all)
-		for i, t := range all {
-			if t.ID == after {
-				at = i + 1
-				break
-			}
-		}
-		if at == len(all) && (at == 0 || all[at-1].ID != after) {
+		i := slices.IndexFunc(all, func(i auth.Issued) bool { return i.ID == after })
+		if i < 0 {
 			return badRequest("after must be the next of an earlier page")
 		}
-		all = all[at:]
+		all = all[i+1:]
 	}
 	page := []token{}
 	var next *string

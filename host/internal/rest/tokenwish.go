@@ -3,7 +3,6 @@ package rest
 import (
 	"net/http"
 	"regexp"
-	"slices"
 	"time"
 	"unicode"
 
@@ -34,13 +33,10 @@ func (c *call) wish() (w wish, err error) {
 		return w, err
 	}
 	role := ""
-	for _, field := range []struct {
-		name string
-		to   *string
-	}{{"role", &role}, {"id", &w.ID}, {"tenant", &w.Tenant}, {"peer", &w.Peer}, {"label", &w.label}} {
-		if *field.to, err = o.text(field.name); err != nil {
-			return w, err
-		}
+	err = o.texts(goesTo{"role", &role}, goesTo{"id", &w.ID}, goesTo{"tenant", &w.Tenant}, goesTo{"peer", &w.Peer},
+		goesTo{"label", &w.label})
+	if err != nil {
+		return w, err
 	}
 	if w.Role = auth.Role(role); w.Tenant == "" {
 		w.Tenant = c.w.who.Tenant
@@ -107,15 +103,16 @@ func (c *call) mayIssue(p auth.Principal) error {
 	who, speaks := c.w.who, p.Speaks()
 	_, exists := c.h.rt.Definition(p.Tenant, c.h.opt.Swarm)
 	operator := who.Role == auth.Operator
+	without := c.h.mayVouch(auth.Maker{Tenant: who.Tenant, Role: who.Role}, speaks)
 	switch {
 	case p.Role == auth.Operator:
 		return denied("tokens of operators are not issued; add a key of role operator to [[auth.keys]]", "asked for an operator's token")
 	case p.Role == auth.Admin && !operator:
 		return denied("an admin makes tokens of users and agents; those of admins are for the operator to make", "asked for an admin's token")
-	case speaks != "" && speaks == c.h.opt.Swarm:
-		return badRequest("an agent's token speaks for another swarm than '%s', which is this host's own; give another peer or id", speaks)
-	case !operator && c.filePeer(speaks):
-		return denied("swarm '"+speaks+"' stands in swarm.toml, and tokens that speak for it are for the operator to make", "asked for a token of peer "+speaks)
+	case speaks != "" && registry.Alike(speaks, c.h.opt.Swarm):
+		return badRequest("an agent's token speaks for another swarm than '%s', which is this host's own, and for none whose name differs from it in case and punctuation only; give another peer or id", c.h.opt.Swarm)
+	case without != "":
+		return denied(without, "asked for a token of peer "+speaks)
 	case operator && !exists, p.Tenant != who.Tenant && !operator:
 		return c.noTenant(p.Tenant, "asked for a token of tenant ")
 	case c.h.opt.Operators.Share(p):
@@ -132,13 +129,6 @@ func (c *call) noTenant(tenant, asked string) *fault {
 		f.reason = asked + tenant
 	}
 	return f
-}
-
-// filePeer reports whether a swarm stands in the operator's file.
-func (c *call) filePeer(name string) bool {
-	return c.h.opt.Registry != nil && slices.ContainsFunc(c.h.opt.Registry.Entries(), func(e registry.Entry) bool {
-		return e.Fixed && e.Name == name
-	})
 }
 
 // denied is a refusal that is audited.

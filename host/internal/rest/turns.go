@@ -34,6 +34,8 @@ type turnUsage struct {
 	HostCalls  int64   `json:"host_calls"`
 	Fetches    int64   `json:"fetches"`
 	FetchBytes int64   `json:"fetch_bytes"`
+	Tokens     int64   `json:"tokens"`
+	MicroUSD   int64   `json:"micro_usd"`
 }
 
 // turns is GET /skep/v1/tasks/{id}/turns.
@@ -76,7 +78,7 @@ func newTurnSummary(t swarm.TurnSummary) turnSummary {
 	if e := t.End; e != nil {
 		at, u := stamp(e.At), e.Usage
 		s.End, s.Exit = &at, &e.Exit
-		s.Usage = &turnUsage{u.Fuel, ms(u.CPU), ms(e.Wall), u.HostCalls, u.Fetches, u.FetchBytes}
+		s.Usage = &turnUsage{u.Fuel, ms(u.CPU), ms(e.Wall), u.HostCalls, u.Fetches, u.FetchBytes, u.Tokens, u.MicroUSD}
 	}
 	return s
 }

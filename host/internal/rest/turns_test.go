@@ -58,7 +58,7 @@ type turnsPage struct {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	h := newHive(t)
-	usage := swarm.Usage{Fuel: 9, CPU: 1500 * time.Microsecond, HostCalls: 4, Fetches: 1, FetchBytes: 77}
+	usage := swarm.Usage{Fuel: 9, CPU: 1500 * time.Microsecond, HostCalls: 4, Fetches: 1, FetchBytes: 77, Spend: swarm.Spend{Tokens: 12, MicroUSD: 34}}
 	ops := map[abi.Op]int64{abi.OpKVPut: 3, abi.OpHTTPFetch: 1, 999: 2}
 	h.ask(obj{"task_id": "t", "body": calls("record", swarm.TurnEnd{Exit: "ok", Attempt: 2, Calls: ops, Usage: usage})})
 	h.ask(obj{"task_id": "t", "body": calls("record", swarm.TurnEnd{Exit: "fuel", Usage: usage})})
@@ -68,7 +68,7 @@ func TestTurns(t *testing.T) {
 		h.do(request{path: "/skep/v1/tasks/t/turns"}).json(t, &page)
 		return len(page.Turns) == 3
 	})
-	cost := map[string]float64{"fuel": 9, "cpu_ms": 1.5, "host_calls": 4, "fetches": 1, "fetch_bytes": 77}
+	cost := map[string]float64{"fuel": 9, "cpu_ms": 1.5, "host_calls": 4, "fetches": 1, "fetch_bytes": 77, "tokens": 12, "micro_usd": 34}
 	for i, want := range []struct {
 		exit    string
 		attempt int

@@ -2,7 +2,9 @@ package rest
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,10 +22,7 @@ var (
 // wrapperFields are what a wrapper must have, in the order in which they are
 // looked at, with their types (contract 1.3). auth_token and metadata may be
 // missing (X-10).
-var wrapperFields = []struct {
-	name, kind string
-	optional   bool
-}{
+var wrapperFields = []parameter{
 	{"message_id", "str", false}, {"source_swarm", "str", false}, {"target_swarm", "str", false}, {"timestamp", "str", false},
 	{"payload", "dict", false}, {"msg_type", "str", false}, {"auth_token", "str", true}, {"metadata", "dict", true},
 	{"task_owner", "str", false}, {"task_contributors", "list", false},
@@ -31,33 +30,29 @@ var wrapperFields = []struct {
 
 // parseWrapper reads the body of /interswarm/forward and /interswarm/back. What
 // peers of other versions add is ignored, and so are their nulls (X-11).
-func parseWrapper(body []byte, depth int) (mail.Interswarm, error) {
+//
+// raw is the wrapper as it was sent, which is what a peer signs.
+func parseWrapper(body []byte, depth int) (w mail.Interswarm, raw []byte, err error) {
 	o, err := parseObject(body, depth)
 	if err != nil {
-		return mail.Interswarm{}, err
+		return w, nil, err
 	}
 	raw, ok := o.get("message")
 	if !ok || falsy(string(raw)) {
-		return mail.Interswarm{}, badRequest("parameter 'message' is required")
+		return w, nil, badRequest("parameter 'message' is required")
 	}
 	inner, err := o.object("message")
 	if err != nil {
-		return mail.Interswarm{}, badRequest("parameter 'message' must be a dict, got %s", typeName(raw))
+		return w, nil, badRequest("parameter 'message' must be a dict, got %s", typeName(raw))
 	}
-	for _, f := range wrapperFields {
-		raw, ok := inner.get(f.name)
-		switch {
-		case !ok && !f.optional:
-			return mail.Interswarm{}, badRequest("parameter '%s' is required", f.name)
-		case ok && typeName(raw) != f.kind:
-			return mail.Interswarm{}, badRequest("parameter '%s' must be a %s, got %s", f.name, f.kind, typeName(raw))
-		}
+	if err := inner.fits(wrapperFields); err != nil {
+		return w, nil, err
 	}
-	w, err := readWrapper(raw, depth)
+	w, err = readWrapper(raw, depth)
 	if err != nil {
-		return mail.Interswarm{}, badRequest("parameter 'message' is malformed: %v", err)
+		return w, nil, badRequest("parameter 'message' is malformed: %v", err)
 	}
-	return w, nil
+	return w, raw, nil
 }
 
 // falsy reports whether a JSON text is what the reference takes for nothing.
@@ -71,7 +66,7 @@ func falsy(raw string) bool {
 
 func readWrapper(raw []byte, depth int) (mail.Interswarm, error) {
 	w, err := mail.ParseOptions{
-		Limits: mail.Limits{Depth: depth}, NullsAbsent: true, UnknownKeys: true,
+		Limits: mail.Limits{Depth: depth}, NullsAbsent: true, UnknownKeys: true, SpacedTimes: true,
 	}.Interswarm(raw)
 	if err == nil && !mail.ValidTaskID(w.Payload.TaskID) {
 		err = errors.New("payload.task_id: must be 1 to 256 printable characters")
@@ -86,17 +81,11 @@ func (c *call) forward() error { return c.fromPeer(false) }
 func (c *call) back() error { return c.fromPeer(true) }
 
 func (c *call) fromPeer(back bool) error {
-	w, err := parseWrapper(c.body, c.h.opt.MaxDepth)
+	w, raw, err := parseWrapper(c.body, c.h.opt.MaxDepth)
 	if err != nil {
 		return err
 	}
-	if w.SourceSwarm != c.w.who.Speaks() {
-		return unauthorized("invalid role: this key does not speak for the swarm that 'source_swarm' names")
-	}
-	if w.TargetSwarm != c.h.opt.Swarm {
-		return badRequest("parameter 'target_swarm' must be '%s', the swarm of this host", c.h.opt.Swarm)
-	}
-	if err := c.checkOwners(w); err != nil {
+	if err := c.checkParties(w, raw, back); err != nil {
 		return err
 	}
 	hops, err := hopsOf(c.r.Header)
@@ -108,7 +97,7 @@ func (c *call) fromPeer(back bool) error {
 	}
 	got, err := c.h.rt.Receive(c.ctx(), swarm.Incoming{
 		Principal: c.principal(), Peer: w.SourceSwarm, Swarm: c.h.opt.Swarm, Back: back, Wrapper: w,
-		Hops: hops, Trace: trace(c.r.Header),
+		Hops: hops, Trace: cmp.Or(trace(c.r.Header), carriedTrace(w.Payload.RoutingInfo)),
 	})
 	if err != nil {
 		return err
@@ -119,6 +108,49 @@ func (c *call) fromPeer(back bool) error {
 		Status string `json:"status"`
 		Runner string `json:"local_runner"`
 	}{c.h.opt.Swarm, got.Task.Task, "success", got.Runner})
+}
+
+// checkParties looks at who sends a wrapper, and to whom.
+func (c *call) checkParties(w mail.Interswarm, raw []byte, back bool) error {
+	if w.SourceSwarm != c.w.who.Speaks() {
+		return unauthorized("invalid role: this key does not speak for the swarm that 'source_swarm' names")
+	}
+	if err := c.checkMaker(); err != nil {
+		return err
+	}
+	if err := c.h.opt.Seals.Verify(raw, w.SourceSwarm, c.h.opt.Swarm, back, c.h.opt.Now()); err != nil {
+		return c.unsealed(w, back, err)
+	}
+	if w.TargetSwarm != c.h.opt.Swarm {
+		return badRequest("parameter 'target_swarm' must be '%s', the swarm of this host", c.h.opt.Swarm)
+	}
+	return c.checkOwners(w)
+}
+
+// unsealed refuses a wrapper whose signature is wrong, and lets its task tell: whoever
+// waits for the message there looks into that, not into the audit log.
+func (c *call) unsealed(w mail.Interswarm, back bool, err error) error {
+	refusal := fmt.Sprintf("invalid signature: the message does not count as one of swarm '%s': %v", w.SourceSwarm, err)
+	in := swarm.Incoming{Principal: c.principal(), Peer: w.SourceSwarm, Swarm: c.h.opt.Swarm, Back: back, Wrapper: w}
+	if err := c.h.rt.TurnedAway(c.ctx(), in, refusal); err != nil {
+		c.h.opt.Logger.Warn("a task was not told that a message for it was refused", "task_id", w.Payload.TaskID, "err", err)
+	}
+	return unauthorized(refusal)
+}
+
+// carriedTrace is the trace in a message, for peers that pass messages on and drop
+// headers. It counts where the header is missing.
+func carriedTrace(routing []byte) string {
+	var info struct {
+		Trace any `json:"traceparent"`
+	}
+	if json.Unmarshal(routing, &info) != nil {
+		return ""
+	}
+	if text, _ := info.Trace.(string); traceForm.MatchString(text) {
+		return text
+	}
+	return ""
 }
 
 // hopHeader counts the swarms that a message was handed on by.

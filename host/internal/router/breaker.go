@@ -15,6 +15,18 @@ const (
 	probeWait = 250 * time.Millisecond
 )
 
+// BreakerState says whether letters go to a peer.
+type BreakerState int
+
+const (
+	// BreakerClosed lets all letters go.
+	BreakerClosed BreakerState = iota
+	// BreakerTrying lets one go, to see whether the peer answers again.
+	BreakerTrying
+	// BreakerOpen lets none go.
+	BreakerOpen
+)
+
 // breaker keeps lanes from a peer that does not answer.
 type breaker struct {
 	mu       sync.Mutex
@@ -56,8 +68,15 @@ func (b *breaker) report(answered bool, now time.Time) {
 	}
 }
 
-func (b *breaker) closed() bool {
+// state is how the breaker stands.
+func (b *breaker) state(now time.Time) BreakerState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures == 0
+	switch {
+	case b.failures < tripAfter:
+		return BreakerClosed
+	case !b.probing && now.Before(b.until):
+		return BreakerOpen
+	}
+	return BreakerTrying
 }

@@ -15,11 +15,17 @@ func TestBreaker(t *testing.T) {
 		if wait := b.admit(now); wait != 0 {
 			t.Fatalf("it waits %s before it has tripped", wait)
 		}
+		if b.state(now) != BreakerClosed {
+			t.Errorf("it is %d before it has tripped", b.state(now))
+		}
 		b.report(false, now)
 	}
 	for _, rest := range []time.Duration{firstRest, 2 * firstRest, 4 * firstRest} {
 		if wait := b.admit(now); wait != rest {
 			t.Errorf("it waits %s, want %s", wait, rest)
+		}
+		if b.state(now) != BreakerOpen {
+			t.Errorf("it is %d at rest", b.state(now))
 		}
 		now = now.Add(rest)
 		if wait := b.admit(now); wait != 0 {
@@ -28,12 +34,15 @@ func TestBreaker(t *testing.T) {
 		if wait := b.admit(now); wait != probeWait {
 			t.Errorf("two try at once: %s", wait)
 		}
+		if b.state(now) != BreakerTrying {
+			t.Errorf("it is %d while one tries", b.state(now))
+		}
 		b.report(false, now)
 	}
 	now = now.Add(lastRest)
 	b.admit(now)
 	b.report(true, now)
-	if wait := b.admit(now); wait != 0 || !b.closed() {
+	if wait := b.admit(now); wait != 0 || b.state(now) != BreakerClosed {
 		t.Errorf("it waits %s after an answer", wait)
 	}
 }

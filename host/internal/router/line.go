@@ -16,6 +16,8 @@ type line struct {
 	// known are the outboxes that have a lane or wait for one; true says that it
 	// was woken since.
 	known map[swarm.Outbox]bool
+	rests rests
+	tally tally
 }
 
 func (l *line) next() swarm.Outbox {
@@ -72,18 +74,21 @@ func (r *Router) leave(l *line, box swarm.Outbox) (next swarm.Outbox, ok bool) {
 		return l.next(), true
 	}
 	l.active--
-	if len(l.known) == 0 && l.breaker.closed() {
-		delete(r.lines, box.Peer)
-	}
 	return swarm.Outbox{}, false
 }
 
-// drain delivers the letters of an outbox in their order, until there is none.
+// drain delivers the letters of an outbox in their order, until there is none or
+// the rest of them rests.
 func (r *Router) drain(ctx context.Context, office Office, l *line, box swarm.Outbox) {
 	for pause := firstPause; ctx.Err() == nil; {
-		p, ok, err := office.NextLetter(ctx, box)
+		resting := r.resting(l, box)
+		p, ok, err := office.NextLetter(ctx, box, resting...)
 		if err == nil && !ok {
 			return
+		}
+		if err == nil && len(resting) > 0 && !p.Until.IsZero() {
+			r.rest(l, box, p.N, 0) // answers keep their order
+			continue
 		}
 		if err == nil {
 			err = r.deliver(ctx, office, l, box, p)
@@ -110,9 +115,15 @@ func (r *Router) deliver(ctx context.Context, office Office, l *line, box swarm.
 		return nil
 	case out.taken:
 		log.Debug("letter delivered")
+		l.tally.delivered.Add(1)
 		return office.LetterDelivered(context.WithoutCancel(ctx), box, p.N, out.runner)
+	case out.rests:
+		log.Debug("letter waits until its peer answers")
+		r.rest(l, box, p.N, out.wait)
+		return nil
 	}
 	log.Warn("letter not delivered", "reason", out.reason)
+	l.tally.dead.Add(1)
 	return office.LetterFailed(context.WithoutCancel(ctx), box, p.N, out.reason)
 }
 

@@ -52,27 +52,30 @@ func (o *office) Outboxes(context.Context) (list []swarm.Outbox, err error) {
 	return list, nil
 }
 
-func (o *office) NextLetter(_ context.Context, box swarm.Outbox) (swarm.Parcel, bool, error) {
+func (o *office) NextLetter(_ context.Context, box swarm.Outbox, resting ...int64) (swarm.Parcel, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.broken > 0 {
 		o.broken--
 		return swarm.Parcel{}, false, errors.New("the disk is slow")
 	}
-	if len(o.boxes[box]) == 0 {
-		return swarm.Parcel{}, false, nil
+	for _, p := range o.boxes[box] {
+		if !slices.Contains(resting, p.N) {
+			return p, true, nil
+		}
 	}
-	return o.boxes[box][0], true, nil
+	return swarm.Parcel{}, false, nil
 }
 
 func (o *office) settle(box swarm.Outbox, n int64, note func(id string)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := o.boxes[box][0]
-	if p.N != n {
-		return fmt.Errorf("letter %d is settled, %d is first", n, p.N)
+	i := slices.IndexFunc(o.boxes[box], func(p swarm.Parcel) bool { return p.N == n })
+	if i < 0 || i > 0 && o.boxes[box][0].Until.IsZero() {
+		return fmt.Errorf("letter %d is settled, which is not first", n)
 	}
-	o.boxes[box] = o.boxes[box][1:]
+	p := o.boxes[box][i]
+	o.boxes[box] = slices.Delete(o.boxes[box], i, i+1)
 	note(p.Wrapper.MessageID)
 	o.settled <- p.Wrapper.MessageID
 	return nil
@@ -237,67 +240,6 @@ func TestBodyToken(t *testing.T) {
 	o.wait(t, 1)
 	if !strings.Contains(d.body, `"auth_token":"the-token"`) {
 		t.Errorf("body %s", d.body)
-	}
-}
-
-// How answers are understood: a letter is taken, refused at once, or tried again.
-func TestAnswers(t *testing.T) {
-	t.Parallel()
-	fail := func(status int, detail string) func(int, string) (int, string) {
-		return func(int, string) (int, string) { return status, `{"detail":"` + detail + `"}` }
-	}
-	first := func(status int, body string) func(int, string) (int, string) {
-		return func(n int, path string) (int, string) {
-			if n == 1 {
-				return status, body
-			}
-			return ok(n, path)
-		}
-	}
-	for name, c := range map[string]struct {
-		back   bool
-		notice bool
-		answer func(int, string) (int, string)
-		paths  []string
-		want   string // of the reason, empty for taken
-	}{
-		"wrong key":           {false, false, fail(401, "invalid role"), []string{"forward"}, "swarm 'depot' refuses it: 401 Unauthorized: invalid role"},
-		"unknown agent":       {false, false, fail(404, "there is no agent 'x' in swarm 'depot'"), []string{"forward"}, "refuses it: 404"},
-		"reference refuses":   {true, false, fail(500, "server failed to receive interswarm back message: x"), []string{"back"}, "refuses it: 500"},
-		"conflict":            {false, false, fail(409, "another task"), []string{"forward"}, "refuses it: 409"},
-		"redirect":            {false, false, fail(307, ""), []string{"forward"}, "refuses it: 307"},
-		"busy":                {false, false, first(503, "{}"), []string{"forward", "forward"}, ""},
-		"broken":              {false, false, first(502, "<html>"), []string{"forward", "forward"}, ""},
-		"crashed":             {false, false, first(500, "Internal Server Error"), []string{"forward", "forward"}, ""},
-		"something else":      {false, false, first(200, "<html>"), []string{"forward", "forward"}, ""},
-		"the peer forgot":     {true, false, first(400, `{"detail":"task is not running"}`), []string{"back", "forward"}, ""},
-		"skep forgot":         {true, false, first(404, `{"detail":"task is not running: there is no task 't'"}`), []string{"back", "forward"}, ""},
-		"the peer has it":     {false, false, first(500, `{"detail":"server failed to receive interswarm forward message: task exists"}`), []string{"forward", "back"}, ""},
-		"both ways wrong":     {true, false, fail(404, "no task"), []string{"back", "forward"}, "refuses it: 404"},
-		"a notice of nothing": {true, true, fail(404, "no task"), []string{"back"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d, o := newDepot(t, c.answer), newOffice()
-			peer := d.peer()
-			peer.GiveUp = 20 * time.Second
-			r := run(t, o, peers{"depot": peer})
-			p := parcel(1, c.back)
-			p.Notice = c.notice
-			o.put(box("t", "depot"), p)
-			r.Wake(box("t", "depot"))
-			o.wait(t, 1)
-			var want []string
-			for _, p := range c.paths {
-				want = append(want, "/interswarm/"+p+" "+id(1))
-			}
-			if got := d.requests(); !slices.Equal(got, want) {
-				t.Errorf("requests %q, want %q", got, want)
-			}
-			if got := o.failed[id(1)]; !strings.Contains(got, c.want) || (c.want == "") != (len(o.taken) == 1) {
-				t.Errorf("taken %q, failed %q, want %q", o.taken, o.failed, c.want)
-			}
-		})
 	}
 }
 

@@ -23,8 +23,10 @@ type Agent struct {
 // Confined is an agent in quarantine.
 type Confined struct {
 	Agent
-	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
+	// Module is the digest of what it ran on, empty where that is not known.
+	Module string    `json:"module,omitempty"`
+	Since  time.Time `json:"since"`
+	Why    string    `json:"why"`
 }
 
 // Quarantine is the list of agents that must not run. It is safe for concurrent
@@ -81,14 +83,15 @@ func (q *Quarantine) Agents() []Confined {
 	return slices.Clone(q.list)
 }
 
-// Confine puts an agent into quarantine; it is durable on return.
-func (q *Quarantine) Confine(a Agent, why string, now time.Time) error {
+// Confine puts an agent that runs on a module into quarantine; it is durable on
+// return.
+func (q *Quarantine) Confine(a Agent, module, why string, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.find(a) >= 0 {
 		return nil
 	}
-	return q.save(append(slices.Clone(q.list), Confined{a, now.UTC(), why}))
+	return q.save(append(slices.Clone(q.list), Confined{a, module, now.UTC(), why}))
 }
 
 // Release takes an agent out; it is durable on return. ok is false for one that

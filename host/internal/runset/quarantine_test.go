@@ -26,7 +26,7 @@ func TestQuarantine(t *testing.T) {
 	math, text := Agent{"acme", "hive", "math"}, Agent{"acme", "hive", "text"}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, a := range []Agent{math, text, math} {
-		if err := q.Confine(a, "it kills hosts", now); err != nil {
+		if err := q.Confine(a, "digest", "it kills hosts", now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,11 +45,31 @@ func TestQuarantine(t *testing.T) {
 			t.Errorf("%v is confined", a)
 		}
 	}
-	if diff := cmp.Diff([]Confined{{math, now, "it kills hosts"}}, q.Agents()); diff != "" {
+	if diff := cmp.Diff([]Confined{{math, "digest", now, "it kills hosts"}}, q.Agents()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A list of before modules were written down is read, and kept as it is.
+func TestQuarantineWithoutModules(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "quarantine.json")
+	const old = `{"version":1,"agents":[{"tenant":"acme","swarm":"hive","agent":"math","since":"2026-11-20T12:00:00Z","why":"it kills hosts"}]}`
+	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := openQuarantine(t, path)
+	math, text := Agent{"acme", "hive", "math"}, Agent{"acme", "hive", "text"}
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	if err := q.Confine(text, "digest", "it kills hosts too", now); err != nil {
+		t.Fatal(err)
+	}
+	want := []Confined{{math, "", now, "it kills hosts"}, {text, "digest", now, "it kills hosts too"}}
+	if diff := cmp.Diff(want, openQuarantine(t, path).Agents()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -71,7 +91,7 @@ func TestQuarantineThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	q := openQuarantine(t, filepath.Join(t.TempDir(), "nowhere", "quarantine.json"))
 	a := Agent{"acme", "hive", "math"}
-	if err := q.Confine(a, "why", time.Now()); err == nil {
+	if err := q.Confine(a, "", "why", time.Now()); err == nil {
 		t.Error("it was kept nowhere")
 	}
 	if _, ok := q.Why(a); ok {

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -82,7 +81,6 @@ func (r *run) checkGrace(now time.Time) {
 	case r.offSince.IsZero():
 		r.offSince = now
 	case now.Sub(r.offSince) > r.limits.Grace:
-		r.kill(&Exit{Kind: ExitCancelled, Limit: keyGrace, Message: fmt.Sprintf(
-			"%v, and did not end within %v", errCalledOff, r.limits.Grace), Cause: errCalledOff})
+		r.kill(GraceExit(r.limits))
 	}
 }

@@ -87,7 +87,7 @@ func (h *hostile) checkTurns(t *testing.T, m *Module) {
 	for n := range corpusTurns {
 		r := play(t, m, h.turn(n))
 		h.checkExit(t, r.Exit)
-		if limits := h.limits.withDefaults(); r.Memory > limits.Memory || r.Fuel > limits.Fuel+wasmbin.MaxCharge+maxRequest {
+		if limits := h.limits.withDefaults(); r.Memory > limits.Memory || r.Fuel > limits.Fuel+wasmbin.MaxCharge+MaxRequest {
 			t.Errorf("used %d bytes and %d units, limits %+v", r.Memory, r.Fuel, limits)
 		}
 		if n == 0 {

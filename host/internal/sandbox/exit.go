@@ -22,6 +22,7 @@ const (
 	ExitStack     ExitKind = "stack"     // too deep
 	ExitMemory    ExitKind = "memory"    // declares more memory than it may have
 	ExitOutput    ExitKind = "output"    // wrote more than it may
+	ExitProcess   ExitKind = "process"   // a subprocess died
 	ExitHost      ExitKind = "host"      // a fault of the host, not of the guest
 )
 
@@ -50,9 +51,9 @@ func (e *Exit) Unwrap() error { return e.Cause }
 // errKilled is the panic that ends a guest. It never leaves the package.
 var errKilled = errors.New("sandbox: killed")
 
-// contextExit tells a deadline from a cancellation. The context has ended, or
+// ContextExit tells a deadline from a cancellation. The context has ended, or
 // its deadline has passed and it is about to.
-func contextExit(ctx context.Context) *Exit {
+func ContextExit(ctx context.Context) *Exit {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -19,7 +19,7 @@ type handle struct {
 
 // put opens a handle; ok is false when too many are open.
 func (h *handles) put(one handle) (number int32, ok bool) {
-	if len(h.open) >= maxHandles {
+	if len(h.open) >= MaxHandles {
 		return 0, false
 	}
 	if h.open == nil {

@@ -83,11 +83,15 @@ func (l Limits) atStart() Limits {
 	return l
 }
 
+// Fixed bounds of both levels of isolation.
+const (
+	MaxRequest = 4 << 20 // bytes of one op's request
+	MaxHandles = 64      // open handles of a turn
+	MaxWait    = 64      // handles in one wait
+)
+
 // Fixed bounds that no operator needs to raise.
 const (
-	maxRequest    = 4 << 20 // bytes of one op's request
-	maxHandles    = 64      // open handles of a turn
-	maxWait       = 64      // handles in one wait
 	maxLogLines   = 1000    // lines a turn writes to its descriptors 1 and 2
 	maxLogLine    = 1 << 10 // bytes of one of them; longer lines are split
 	maxWrite      = 64 << 10

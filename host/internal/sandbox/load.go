@@ -39,6 +39,7 @@ const (
 	StepMeter    Step = "meter"
 	StepCompile  Step = "compile"
 	StepDescribe Step = "describe"
+	StepStart    Step = "start" // of a subprocess, before it is described
 )
 
 // LoadError says why a module is refused, and what to do about it.

@@ -101,7 +101,7 @@ func (r *run) look() {
 	r.meter.unseen = 0
 	now := time.Now()
 	if r.ctx.Err() != nil || r.timed && now.After(r.deadline) {
-		r.kill(contextExit(r.ctx))
+		r.kill(ContextExit(r.ctx))
 	}
 	if !r.token.count(now) {
 		r.kill(&Exit{Kind: ExitCPU, Limit: keyCPU,
@@ -132,7 +132,7 @@ func (r *run) acquire() *Exit {
 	err := r.token.acquire(r.ctx)
 	switch {
 	case r.ctx.Err() != nil:
-		return contextExit(r.ctx)
+		return ContextExit(r.ctx)
 	case err != nil:
 		return cancelled(err)
 	}

@@ -76,7 +76,16 @@ func (m *Module) Restless() string { return m.restless }
 // Turn runs one turn in an instance that is as new, whoever used it before. It
 // returns soon after ctx ends, whatever the guest does; the context's cause is in
 // the exit.
-func (m *Module) Turn(ctx context.Context, t Turn) Result {
+func (m *Module) Turn(ctx context.Context, t Turn) Result { return m.invoke(ctx, t, abi.ExportTurn) }
+
+// Action runs one call of an action, as Turn runs a turn: in an instance that is
+// as new and nobody else's. The output of one that ends well is a JSON value, or
+// empty.
+func (m *Module) Action(ctx context.Context, t Turn) Result {
+	return m.invoke(ctx, t, abi.ExportAction)
+}
+
+func (m *Module) invoke(ctx context.Context, t Turn, name string) Result {
 	if err := m.begin(); err != nil {
 		return Result{Exit: &Exit{Kind: ExitHost, Message: err.Error(), Cause: err}}
 	}
@@ -88,12 +97,12 @@ func (m *Module) Turn(ctx context.Context, t Turn) Result {
 		}
 		r.begin()
 		r.show()
-		status, exit := r.callStatus(abi.ExportTurn, uint64(len(t.Input)))
+		status, exit := r.callStatus(name, uint64(len(t.Input)))
 		r.show()
 		if exit != nil {
 			return exit
 		}
-		return r.finish(status)
+		return r.finish(name, status)
 	})
 	return r.result(exit)
 }

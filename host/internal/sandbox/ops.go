@@ -84,7 +84,7 @@ func (r *run) deliver(body []byte, ptr, size uint32) uint64 {
 	}
 	number, ok := r.handles.put(handle{answer: Done(body[n:], nil), here: true})
 	if !ok {
-		return r.refuse(tooManyHandles(abi.ImportCall))
+		return r.refuse(TooManyHandles(abi.ImportCall))
 	}
 	return uint64(number)<<32 | uint64(len(body))
 }
@@ -110,12 +110,12 @@ func (r *run) perform(op abi.Op, ptr, size uint32) ([]byte, *abi.Error) {
 // copies what it asks. What is refused here does not run and does not count.
 func (r *run) request(name string, op abi.Op, ptr, size uint32) ([]byte, *abi.Error) {
 	switch {
-	case size > maxRequest:
-		return nil, abi.Errorf(abi.CodeLimit, op, "request", "a request of %d bytes, at most %d", size, maxRequest)
-	case len(r.handles.open) >= maxHandles:
-		return nil, tooManyHandles(name)
+	case size > MaxRequest:
+		return nil, abi.Errorf(abi.CodeLimit, op, "request", "a request of %d bytes, at most %d", size, MaxRequest)
+	case len(r.handles.open) >= MaxHandles:
+		return nil, TooManyHandles(name)
 	case r.calls >= r.limits.HostCalls:
-		return nil, r.tooManyCalls(op)
+		return nil, TooManyCalls(op, r.limits)
 	case int64(size) > r.bytesLeft():
 		return nil, r.tooManyBytes(op, fmt.Sprintf("the request has %d bytes", size))
 	}
@@ -169,7 +169,7 @@ func (r *run) abort(s []uint64) {
 	code, ptr, size := abi.Code(int32(u32(s[0]))), u32(s[1]), u32(s[2])
 	text := "(its message is not in its memory)"
 	if b, ok := r.view(ptr, min(size, maxGuestAbort)); ok {
-		text = clip(string(b), maxGuestAbort)
+		text = string(b)
 	}
-	r.kill(&Exit{Kind: ExitAbort, Message: code.String() + ": " + text})
+	r.kill(AbortExit(code, text))
 }

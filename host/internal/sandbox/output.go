@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"skep/abi"
 )
@@ -19,6 +21,22 @@ func checkOutput(out []byte) error {
 	}
 	if len(result.State) > abi.MaxState {
 		return fmt.Errorf("bad output: a state of %d bytes, at most %d", len(result.State), abi.MaxState)
+	}
+	return nil
+}
+
+// maxAnswerDepth keeps an action's answer within what every JSON decoder takes.
+const maxAnswerDepth = 256
+
+// checkAnswer checks the output of an action that ended well.
+func checkAnswer(out []byte) error {
+	switch {
+	case len(out) == 0:
+		return nil
+	case !utf8.Valid(out) || !json.Valid(out):
+		return errors.New("bad output: the answer of an action must be one JSON value")
+	case abi.Deeper(out, maxAnswerDepth):
+		return fmt.Errorf("bad output: the answer is nested deeper than %d levels", maxAnswerDepth)
 	}
 	return nil
 }

@@ -11,6 +11,12 @@ import (
 
 // refuse keeps an error for last_error and returns what the guest gets.
 func (r *run) refuse(err *abi.Error) uint64 {
+	r.last = Told(err)
+	return uint64(-int64(r.last.Code))
+}
+
+// Told is an error as an agent gets it, at either level of isolation.
+func Told(err *abi.Error) *abi.Error {
 	told := *err
 	if told.Code <= abi.CodeOK { // a port's slip must not look like an answer
 		told.Code = abi.CodeInternal
@@ -18,8 +24,7 @@ func (r *run) refuse(err *abi.Error) uint64 {
 	if len(told.Message) > abi.MaxErrorMessage {
 		told.Message = strings.ToValidUTF8(told.Message[:abi.MaxErrorMessage], "")
 	}
-	r.last = &told
-	return uint64(-int64(told.Code))
+	return &told
 }
 
 // refuse32 is refuse for imports whose result is an i32.
@@ -30,13 +35,18 @@ func (r *run) lastError() []byte {
 	if r.last == nil {
 		return nil
 	}
+	return ErrorBody(r.last)
+}
+
+// ErrorBody is the JSON that an agent reads of an error.
+func ErrorBody(told *abi.Error) []byte {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // nothing here is HTML, and people read it
 	err := enc.Encode(struct {
 		Code string `json:"code"`
 		*abi.Error
-	}{r.last.Code.String(), r.last})
+	}{told.Code.String(), told})
 	if err != nil {
 		return nil // strings and a number always encode
 	}
@@ -52,22 +62,29 @@ func outside(name string, ptr, size uint32) *abi.Error {
 	return fault(abi.CodeInvalid, name, "pointer", "%d bytes at %d are not in the module's memory", size, ptr)
 }
 
-func tooManyHandles(name string) *abi.Error {
-	return fault(abi.CodeLimit, name, "handles", "at most %d handles are open at once; close some", maxHandles)
+// TooManyHandles refuses one more open handle.
+func TooManyHandles(name string) *abi.Error {
+	return fault(abi.CodeLimit, name, "handles", "at most %d handles are open at once; close some", MaxHandles)
 }
 
-func noHandle(name string, handle int32) *abi.Error {
+// NoHandle refuses a handle that is not open.
+func NoHandle(name string, handle int32) *abi.Error {
 	return fault(abi.CodeNotFound, name, "handle", "handle %d is not open", handle)
 }
 
-// tooManyCalls and tooManyBytes name the key that an operator can raise: the
-// guest's text about it often is all that people see.
-func (r *run) tooManyCalls(op abi.Op) *abi.Error {
+// TooManyCalls and [TooManyBytes] name the key that an operator can raise: the
+// agent's text about it often is all that people see.
+func TooManyCalls(op abi.Op, l Limits) *abi.Error {
 	return abi.Errorf(abi.CodeLimit, op, "host_calls",
-		"the turn has made its %d host calls; %s allows more", r.limits.HostCalls, keyHostCalls)
+		"the turn has made its %d host calls; %s allows more", l.HostCalls, keyHostCalls)
+}
+
+// TooManyBytes says what is too much of what is left.
+func TooManyBytes(op abi.Op, what string, left int64, l Limits) *abi.Error {
+	return abi.Errorf(abi.CodeLimit, op, "host_bytes",
+		"%s, and the turn may move %d of its %d any more; %s allows more", what, left, l.HostBytes, keyHostBytes)
 }
 
 func (r *run) tooManyBytes(op abi.Op, what string) *abi.Error {
-	return abi.Errorf(abi.CodeLimit, op, "host_bytes",
-		"%s, and the turn may move %d of its %d any more; %s allows more", what, r.bytesLeft(), r.limits.HostBytes, keyHostBytes)
+	return TooManyBytes(op, what, r.bytesLeft(), r.limits)
 }

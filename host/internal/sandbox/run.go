@@ -200,28 +200,18 @@ func (r *run) failure(name string, err error) *Exit {
 	return exit
 }
 
-// finish looks at what skep_turn left behind.
-func (r *run) finish(status abi.Status) *Exit {
+// finish looks at what a turn or an action left behind.
+func (r *run) finish(name string, status abi.Status) *Exit {
 	if r.spoiled {
-		return &Exit{Kind: ExitOutput, Limit: keyOutput,
-			Message: fmt.Sprintf("wrote more than %d bytes of output", r.limits.Output)}
+		return OutputExit(r.limits)
 	}
 	r.status = status
-	if status != abi.StatusOK {
-		return r.failed(abi.ExportTurn, status)
-	}
-	if err := checkOutput(r.output); err != nil {
-		return &Exit{Kind: ExitFailed, Message: err.Error()}
-	}
-	return nil
+	return Ending(name, status, r.output)
 }
 
 // failed is the exit of a guest that returned a status other than ok.
 func (r *run) failed(name string, status abi.Status) *Exit {
-	if status == abi.StatusNotImplemented {
-		return &Exit{Kind: ExitFailed, Message: name + " is not implemented by this module"}
-	}
-	return &Exit{Kind: ExitFailed, Message: guestError(r.output)}
+	return failedExit(name, status, r.output)
 }
 
 // result gathers what the run used.

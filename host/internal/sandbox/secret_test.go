@@ -45,7 +45,7 @@ func spyTurn(t *testing.T, m *Module, in []byte) (found int, used *instance) {
 		if exit != nil {
 			return exit
 		}
-		return r.finish(status)
+		return r.finish(abi.ExportTurn, status)
 	})
 	if exit != nil || looked == 0 {
 		t.Fatalf("%v, looked %d times", exit, looked)

@@ -18,7 +18,7 @@ func (r *run) submitOp(s []uint64) {
 	number, ok := r.handles.put(handle{op: op, answer: answer})
 	if !ok { // request has looked
 		r.wait(answer.Close)
-		s[0] = r.refuse(tooManyHandles(abi.ImportSubmit))
+		s[0] = r.refuse(TooManyHandles(abi.ImportSubmit))
 		return
 	}
 	s[0] = uint64(number)
@@ -45,7 +45,7 @@ func (r *run) launch(op abi.Op, ptr, size uint32) (answer Answer, err *abi.Error
 // waitHandles is wait(handles_ptr, n, timeout_ms) -> i32.
 func (r *run) waitHandles(s []uint64) {
 	ptr, n, timeout := u32(s[0]), u32(s[1]), time.Duration(int32(u32(s[2])))*time.Millisecond
-	r.charge(uint64(min(n, maxWait)) * 4)
+	r.charge(uint64(min(n, MaxWait)) * 4)
 	index, err := r.firstReady(ptr, n, timeout)
 	if err != nil {
 		s[0] = r.refuse32(err)
@@ -56,8 +56,8 @@ func (r *run) waitHandles(s []uint64) {
 
 // firstReady waits for a list of handles.
 func (r *run) firstReady(ptr, n uint32, timeout time.Duration) (int, *abi.Error) {
-	if n == 0 || n > maxWait {
-		return 0, fault(abi.CodeInvalid, abi.ImportWait, "handles", "%d handles, from 1 to %d", n, maxWait)
+	if n == 0 || n > MaxWait {
+		return 0, fault(abi.CodeInvalid, abi.ImportWait, "handles", "%d handles, from 1 to %d", n, MaxWait)
 	}
 	list, ok := r.view(ptr, 4*n)
 	if !ok {
@@ -68,7 +68,7 @@ func (r *run) firstReady(ptr, n uint32, timeout time.Duration) (int, *abi.Error)
 		number := int32(le.Uint32(list[4*i:]))
 		h, known := r.handles.get(number)
 		if !known {
-			return 0, noHandle(abi.ImportWait, number)
+			return 0, NoHandle(abi.ImportWait, number)
 		}
 		answers[i] = h.answer
 		if h.here && here < 0 {
@@ -109,7 +109,7 @@ func (r *run) readHandle(s []uint64) {
 	to, ok := r.view(ptr, size)
 	switch {
 	case !known:
-		s[0] = r.refuse(noHandle(abi.ImportRead, number))
+		s[0] = r.refuse(NoHandle(abi.ImportRead, number))
 		return
 	case !ok:
 		s[0] = r.refuse(outside(abi.ImportRead, ptr, size))
@@ -155,7 +155,7 @@ func (r *run) closeHandle(s []uint64) {
 	r.charge(0)
 	h, known := r.handles.take(number)
 	if !known {
-		s[0] = r.refuse32(noHandle(abi.ImportClose, number))
+		s[0] = r.refuse32(NoHandle(abi.ImportClose, number))
 		return
 	}
 	r.wait(h.answer.Close)

@@ -9,6 +9,8 @@ import (
 
 // Turn is what one turn runs on.
 type Turn struct {
+	// Tenant is whose turn it is: a subprocess serves one tenant.
+	Tenant string
 	// Input is what the guest reads with input_read. It must not change
 	// before Turn returns.
 	Input []byte

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -20,7 +21,10 @@ var (
 // decode reads one JSON value that has one reading: valid UTF-8, no trailing
 // bytes, no duplicate keys, no half characters, within the default limits of
 // package mail. It shares no code with the parser there, which it is to check.
-func decode(raw []byte) (any, error) {
+func decode(raw []byte) (any, error) { return decodeWith(raw, false) }
+
+// decodeWith keeps the values of numbers where schemas look at them.
+func decodeWith(raw []byte, numbers bool) (any, error) {
 	if len(raw) > mail.DefaultBytes {
 		return nil, fmt.Errorf("%w: has %d bytes, at most %d are taken", mail.ErrLimit, len(raw), mail.DefaultBytes)
 	}
@@ -34,13 +38,16 @@ func decode(raw []byte) (any, error) {
 	if halfSurrogate(raw) {
 		return nil, errSurrogate
 	}
-	d := decoder{json.NewDecoder(bytes.NewReader(raw))}
+	d := decoder{json.NewDecoder(bytes.NewReader(raw)), numbers}
 	d.UseNumber()
 	return d.value(1)
 }
 
 // decoder builds the value of a text that is known to be valid.
-type decoder struct{ *json.Decoder }
+type decoder struct {
+	*json.Decoder
+	numbers bool
+}
 
 func (d decoder) value(depth int) (any, error) {
 	t, err := d.Token()
@@ -57,6 +64,9 @@ func (d decoder) value(depth int) (any, error) {
 		}
 		return d.object(depth)
 	case json.Number:
+		if d.numbers {
+			return plainNumber(t)
+		}
 		// The library computes a number's exact value just to name its type, and for
 		// 1e999999999 that takes longer than anyone can wait. No schema looks at a
 		// number (the lint sees to that), so any number will do.
@@ -64,6 +74,20 @@ func (d decoder) value(depth int) (any, error) {
 	}
 	return t, nil
 }
+
+// plainNumber refuses a number whose exact value would take long to compute.
+func plainNumber(n json.Number) (any, error) {
+	if _, err := n.Float64(); err != nil || len(n) > maxNumber {
+		return nil, fmt.Errorf("%w: a number that is too large or has more than %d characters", mail.ErrLimit, maxNumber)
+	}
+	if _, exp, found := strings.Cut(strings.ToLower(string(n)), "e"); found && len(exp) > 4 {
+		return json.Number("0"), nil // too small to tell from nothing
+	}
+	return n, nil
+}
+
+// maxNumber bounds the characters of a number.
+const maxNumber = 64
 
 func (d decoder) array(depth int) (any, error) {
 	list := []any{}

@@ -35,6 +35,9 @@ func lint(docs ...map[string]any) error {
 type linter struct {
 	docs map[string]map[string]any // by $id
 	id   string                    // of the document being read
+	// open is for the schemas of strangers, patterns counts the bytes of theirs.
+	open     bool
+	patterns int
 }
 
 func (l *linter) errorf(at, format string, args ...any) error {
@@ -48,7 +51,7 @@ func (l *linter) schema(at string, v any) error {
 	if !ok {
 		return l.errorf(at, "must be an object")
 	}
-	if ref, ok := node["$ref"]; ok {
+	if ref, ok := node["$ref"]; ok && !l.open {
 		if len(node) > 1 {
 			return l.errorf(at, "$ref must stand alone")
 		}
@@ -63,6 +66,11 @@ func (l *linter) schema(at string, v any) error {
 }
 
 func (l *linter) keyword(at string, root bool, key string, v any) error {
+	if l.open {
+		if known, err := l.openKeyword(at, key, v); known {
+			return err
+		}
+	}
 	switch key {
 	case "$schema", "$id", "definitions":
 		if !root {

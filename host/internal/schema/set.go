@@ -53,6 +53,10 @@ func judge(by *gojsonschema.Schema, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	return validate(by, doc)
+}
+
+func validate(by *gojsonschema.Schema, doc any) error {
 	res, err := by.Validate(gojsonschema.NewRawLoader(doc))
 	if err != nil {
 		return fmt.Errorf("validate: %w", err)

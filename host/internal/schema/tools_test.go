@@ -91,7 +91,17 @@ func TestToolArgs(t *testing.T) {
 		{"help", `{}`, ""},
 		{"help", `{"get_summary":null,"get_identity":true,"get_tool_help":["send_request"],"get_full_protocol":false}`, ""},
 		{"help", `{"get_tool_help":["help"]}`, `get_tool_help[0]: must be one of "send_request", "send_response", ` +
-			`"send_interrupt", "send_broadcast", "acknowledge_broadcast", "ignore_broadcast", "await_message", "task_complete"`},
+			`"send_interrupt", "send_broadcast", "acknowledge_broadcast", "ignore_broadcast", "await_message", "task_complete", "send_interswarm_broadcast", "discover_swarms"`},
+		{"send_interswarm_broadcast", `{"subject":"s","body":"b"}`, ""},
+		{"send_interswarm_broadcast", `{"subject":"s","body":"b","target_swarms":[]}`, ""},
+		{"send_interswarm_broadcast", `{"subject":"s","body":"b","target_swarms":null}`, ""},
+		{"send_interswarm_broadcast", `{"subject":"s","body":"b","target_swarms":["a",""]}`, "target_swarms[1]: must not be empty"},
+		{"send_interswarm_broadcast", `{"subject":"s","body":"b","targets":["a"]}`, "targets: is not a known key"},
+		{"discover_swarms", `{"discovery_urls":["https://a.example"]}`, ""},
+		{"discover_swarms", `{}`, "discovery_urls: is missing"},
+		{"discover_swarms", `{"discovery_urls":[]}`, "discovery_urls: must not be empty"},
+		{"discover_swarms", `{"discovery_urls":["1","2","3","4","5","6","7","8","9"]}`, "discovery_urls: must have at most 8 entries"},
+		{"discover_swarms", `{"discovery_urls":["` + strings.Repeat("x", 2049) + `"]}`, "discovery_urls[0]: must have at most 2048 characters"},
 		{"calc", `{}`, `unknown tool "calc"`},
 	} {
 		got := ""

@@ -82,10 +82,6 @@ func (t *Turn) letter(kind mail.Type, payloadID string, to party, subject, body 
 	return Letter{ID: m.ID, Peer: to.swarm, Message: m, Trace: t.row.Trace}
 }
 
-// opensAbroad reports whether another swarm has a request to answer that the turn
-// did not bring to an end.
-func (t *Turn) opensAbroad(r OpenRequest) bool { return abroad(r.To) && !t.task.rec.Grace }
-
 // routing is a routing_info of names and values.
 func routing(pairs ...string) json.RawMessage {
 	info := map[string]string{}

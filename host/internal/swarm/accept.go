@@ -16,7 +16,8 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	defer t.commit.Unlock()
 
 	r.renew(t)
-	if err := t.enters(&p); err != nil {
+	to, err := r.route(ctx, t, &p)
+	if err != nil {
 		return nil, err
 	}
 	free, err := r.reserve(ctx, t, p)
@@ -25,7 +26,7 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	}
 	defer free()
 	t.mu.Lock()
-	s, sub, err := r.acceptStep(t, p)
+	s, sub, err := r.acceptStep(t, p, to)
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -49,22 +50,7 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	return receipt, nil
 }
 
-// enters decides which agent gets a post. The caller holds t.commit.
-func (t *live) enters(p *Post) error {
-	if p.Entrypoint == "" {
-		p.Entrypoint = t.def.Entrypoint
-	}
-	agent, ok := t.def.agent(p.Entrypoint)
-	switch {
-	case !ok:
-		return refuse(ErrInvalid, "entrypoint '%s' is not an agent of swarm '%s'", p.Entrypoint, p.Swarm)
-	case !agent.Entrypoint:
-		return refuse(ErrInvalid, "agent '%s' is not an entrypoint (enable_entrypoint is false)", p.Entrypoint)
-	}
-	return nil
-}
-
-func (r *Runtime) acceptStep(t *live, p Post) (*step, Submission, error) {
+func (r *Runtime) acceptStep(t *live, p Post, to audience) (*step, Submission, error) {
 	if p.Results != nil {
 		if err := p.Results.check(t.rec); err != nil {
 			return nil, Submission{}, err
@@ -76,18 +62,18 @@ func (r *Runtime) acceptStep(t *live, p Post) (*step, Submission, error) {
 		Task: t.key.Task, Expires: s.now.Add(keyLife),
 	}
 	if p.Results != nil {
-		sub.Row = s.resume(p)
+		sub.Row = s.resume(*p.Results)
 		s.limits(p)
 		sub.Key = cmp.Or(sub.Key, newID())
 		s.posts.begun = append(s.posts.begun, Pending{sub.Row, sub.Door, sub.Key})
 	} else {
 		s.open(p)
-		row := s.postRow(p)
-		sub.Row = s.insert(row)
-		sub.Key = cmp.Or(sub.Key, row.Message.ID)
+		sub.Row = s.dispatch(p, to)
+		sub.Key = cmp.Or(sub.Key, newID())
 		s.posts.added = append(s.posts.added, Pending{sub.Row, sub.Door, sub.Key})
 	}
 	sub.Cursor = s.Task.Cursor
+	s.settle()
 	return s, sub, nil
 }
 
@@ -138,15 +124,16 @@ func (s *step) create(p Post) {
 	}
 }
 
-func (s *step) postRow(p Post) Row {
+// postRow is a post's message to one local agent.
+func (s *step) postRow(p Post, agent string) Row {
 	m := compose(p.Type, envelope{
 		task: s.Task.Key.Task, swarm: s.def.Name, id: newID(), payloadID: newID(), at: s.now,
 		sender:     mail.Address{Type: mail.AddressType(p.Principal.Role), Name: p.Principal.ID},
-		recipients: []mail.Address{{Type: mail.Agent, Name: p.Entrypoint}},
+		recipients: []mail.Address{{Type: mail.Agent, Name: agent}},
 		subject:    p.Subject, body: p.Body,
 	})
 	return Row{
-		Agent: p.Entrypoint, Tier: mail.Tier(m), Message: m, Trace: p.Trace,
+		Agent: agent, Tier: mail.Tier(m), Message: m, Trace: p.Trace,
 		Origin: Origin{Door: p.Door, Realm: p.Principal.Tenant, Principal: string(p.Principal.Role) + ":" + p.Principal.ID},
 		Cause:  m.ID,
 	}

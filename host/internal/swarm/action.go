@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,11 +13,12 @@ import (
 // Actions return inside the turn. Only an agent whose turn ends right behind one,
 // without mail, is told by a message that it may go on.
 
-// maxRefusedActions bounds what is kept of calls of actions that were refused, and
-// maxActionName a name that no action has.
+// Bounds of what is kept of calls of actions that were refused, of a name that no
+// action has, and of what the log shows of a result.
 const (
 	maxRefusedActions = 16
 	maxActionName     = 64
+	maxShownResult    = 4 << 10
 )
 
 // Told stages what a person has answered: it goes into the agent's history as it
@@ -32,6 +34,52 @@ func (t *Turn) Told(a Ask, text string, fault *abi.Error) {
 		e.result.Text = "ERROR: " + fault.Message
 	}
 	t.staged = append(t.staged, e)
+}
+
+// ActionFailed begins the fault of an action whose code has failed.
+const ActionFailed = "failed to execute action tool: "
+
+// Acted stages how the code of an action has ended: what it answered, or why it
+// failed. Both go into the agent's history.
+func (t *Turn) Acted(a Ask, text string, fault *abi.Error) {
+	e := effect{
+		at: t.clock.Now(), call: abi.Call{ID: a.ID, Name: a.Name, Args: a.Args}, action: &actionEnd{fault}, ran: true, silent: true,
+		result: abi.Result{ID: a.ID, OK: fault == nil, Text: success + text},
+		event:  "action_complete", description: "action complete (caller = " + t.agent.Name + "):\n" + shownResult(text),
+	}
+	if fault != nil {
+		e.event, e.result.Text = "action_error", "ERROR: "+fault.Message
+		e.description = "agent " + t.agent.Name + ": " + fault.Message
+	}
+	e.extra = map[string]any{
+		"caller": t.agent.Name, "tool_name": a.Name, "tool_call_id": a.ID, "result": shownResult(e.result.Text),
+	}
+	t.staged = append(t.staged, e)
+}
+
+// shownResult is what the log shows of a result, which the history has whole.
+func shownResult(text string) string {
+	if len(text) <= maxShownResult {
+		return text
+	}
+	return text[:runeStart(text, maxShownResult)] + "…"
+}
+
+// actionOwner begins the name under which an action keeps values. No agent has a
+// name like it.
+const actionOwner = "action/"
+
+// Enter says that an action runs until the function returned is called. What one
+// that failed has staged is dropped.
+func (t *Turn) Enter(action string) (leave func(failed bool)) {
+	before, kv := t.acting, maps.Clone(t.kv)
+	t.acting = action
+	return func(failed bool) {
+		t.acting = before
+		if failed {
+			t.kv = kv
+		}
+	}
 }
 
 // asked reports whether the turn was suspended with a call, which stands in the log

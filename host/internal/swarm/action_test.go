@@ -40,12 +40,14 @@ func TestFollowUpOfActions(t *testing.T) {
 		act  func(turn *swarm.Turn)
 		want string
 	}{
-		"an answer":   {func(turn *swarm.Turn) { turn.Told(confirm("a"), "yes", nil) }, mail.SubjectActionComplete},
-		"several":     {func(turn *swarm.Turn) { turn.Told(confirm("a"), "1", nil); turn.Told(confirm("b"), "2", nil) }, mail.SubjectActionComplete},
-		"a fault":     {func(turn *swarm.Turn) { turn.Told(confirm("a"), "", refused); turn.Told(confirm("b"), "2", nil) }, mail.SubjectActionError},
-		"a refusal":   {func(turn *swarm.Turn) { turn.RefusedAction(confirm("a"), refused) }, mail.SubjectActionError},
-		"mail before": {func(turn *swarm.Turn) { write(turn); turn.Told(confirm("a"), "yes", nil) }, mail.SubjectActionComplete},
-		"mail behind": {func(turn *swarm.Turn) { turn.Told(confirm("a"), "yes", nil); write(turn) }, ""},
+		"an answer":    {func(turn *swarm.Turn) { turn.Told(confirm("a"), "yes", nil) }, mail.SubjectActionComplete},
+		"several":      {func(turn *swarm.Turn) { turn.Told(confirm("a"), "1", nil); turn.Told(confirm("b"), "2", nil) }, mail.SubjectActionComplete},
+		"a fault":      {func(turn *swarm.Turn) { turn.Told(confirm("a"), "", refused); turn.Told(confirm("b"), "2", nil) }, mail.SubjectActionError},
+		"code":         {func(turn *swarm.Turn) { turn.Acted(confirm("a"), "7", nil) }, mail.SubjectActionComplete},
+		"failing code": {func(turn *swarm.Turn) { turn.Acted(confirm("a"), "", refused) }, mail.SubjectActionError},
+		"a refusal":    {func(turn *swarm.Turn) { turn.RefusedAction(confirm("a"), refused) }, mail.SubjectActionError},
+		"mail before":  {func(turn *swarm.Turn) { write(turn); turn.Told(confirm("a"), "yes", nil) }, mail.SubjectActionComplete},
+		"mail behind":  {func(turn *swarm.Turn) { turn.Told(confirm("a"), "yes", nil); write(turn) }, ""},
 		"called off": {func(turn *swarm.Turn) {
 			turn.Told(confirm("a"), "", off)
 			write(turn)

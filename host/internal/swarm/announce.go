@@ -21,7 +21,7 @@ type ending struct {
 func (s *step) announce(e ending) {
 	for _, p := range slices.Clone(s.Task.Peers) {
 		switch {
-		case p.Swarm == e.told, !s.Task.contributes(p.Swarm) && !s.live.posted(p.Swarm):
+		case p.Swarm == e.told, !s.Task.contributes(p.Swarm) && !s.posted(p.Swarm):
 		case p.Swarm != s.Task.Caller:
 			s.notify(p, e.by, "", mail.SubjectTaskComplete, e.body)
 		case e.by != "":
@@ -32,10 +32,11 @@ func (s *step) announce(e ending) {
 	}
 }
 
-// posted reports whether letters for a swarm are on their way. The caller holds
-// t.mu.
-func (t *live) posted(swarm string) bool {
-	return slices.ContainsFunc(t.letters, func(l Letter) bool { return l.Peer == swarm })
+// posted reports whether letters for a swarm are on their way, or will be with this
+// step.
+func (s *step) posted(swarm string) bool {
+	forIt := func(l Letter) bool { return l.Peer == swarm && l.Dead == nil }
+	return slices.ContainsFunc(s.live.letters, forIt) || slices.ContainsFunc(s.Letters, forIt)
 }
 
 // answerCaller sends the finish message to whoever asked last.
@@ -81,7 +82,7 @@ func (s *step) replyAbroad(r OpenRequest, subject, body string) {
 	if err != nil {
 		return
 	}
-	s.notify(TaskPeer{peer, name}, "", r.ID, subject, body)
+	s.notify(TaskPeer{Swarm: peer, Agent: name}, "", r.ID, subject, body)
 }
 
 // notify posts a response that no turn has sent. An empty by is the system's, an

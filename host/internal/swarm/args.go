@@ -40,6 +40,8 @@ type toolArgs struct {
 	Who     bool     `json:"get_identity"`
 	Tool    []string `json:"get_tool_help"`
 	Full    bool     `json:"get_full_protocol"`
+	Swarms  []string `json:"target_swarms"`
+	URLs    []string `json:"discovery_urls"`
 }
 
 // readArgs checks a call's arguments against the tool's schema and decodes
@@ -61,7 +63,7 @@ func (r *Runtime) readArgs(tool string, raw []byte) (args toolArgs, err error) {
 	if err := dec.Decode(&args); err != nil {
 		return args, err
 	}
-	if len(args.Targets) > maxTargets || len(args.Tool) > maxTargets {
+	if max(len(args.Targets), len(args.Tool), len(args.Swarms)) > maxTargets {
 		return args, fmt.Errorf("a list of more than %d names", maxTargets)
 	}
 	if len(raw) > smallArgs {

@@ -47,6 +47,7 @@ func (t *Turn) Journal(w JournalWrite) (casOK bool, err error) {
 	if err := t.mayJournal(); err != nil {
 		return false, err
 	}
+	w.Day = dayOf(t.rt.now())
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		casOK, err = t.rt.store.Journal(context.WithoutCancel(t.rt.life), t.task.key, t.row.N, w)
 		if err == nil {

@@ -62,8 +62,16 @@ func (t *Turn) Asks(op abi.Op, name string) bool {
 	if op == abi.OpMail {
 		return t.over == "" && slices.Contains(t.def.BreakpointTools, name) && t.granted(name)
 	}
-	return slices.Contains(t.agent.Actions, name) &&
-		(slices.Contains(t.def.BreakpointTools, name) || t.def.human(name))
+	return t.HasAction(name) && t.Personal(name)
+}
+
+// HasAction reports whether the turn's agent may call an action.
+func (t *Turn) HasAction(name string) bool { return slices.Contains(t.agent.Actions, name) }
+
+// Personal reports whether every call of an action waits for a person, whoever
+// makes it.
+func (t *Turn) Personal(name string) bool {
+	return slices.Contains(t.def.BreakpointTools, name) || t.def.human(name)
 }
 
 // human reports whether an action is done by people.
@@ -104,22 +112,29 @@ func (s *step) suspend(t *Turn, asks []Ask) {
 	s.handle(t.row.N)
 	s.dropBreakpoint(t.row.N)
 	s.Task.Breakpoints = append(s.Task.Breakpoints, Breakpoint{Row: t.row.N, Agent: t.agent.Name, Asks: asks})
+	s.await(t.agent.Name, functionCalls(asks))
+}
+
+// await logs calls that wait for people, and pauses a running task until somebody
+// answers. To a paused one they are added: [Task.Calls] has them all.
+func (s *step) await(agent string, calls []functionCall) {
 	var names, args []string
-	for _, a := range asks {
-		names, args = append(names, a.Name), append(args, string(a.Args))
+	for _, c := range calls {
+		names, args = append(names, c.Name), append(args, c.Arguments)
 	}
+	raw, _ := json.Marshal(calls) // strings always encode
 	s.event("breakpoint_tool_call", fmt.Sprintf("agent %s used breakpoint tools %s with args: %s",
-		t.agent.Name, strings.Join(names, ", "), strings.Join(args, ", ")), map[string]any{
-		"caller": t.agent.Name, "calls": json.RawMessage(functionCalls(asks)), // a later suspension has no answer that shows them
-	})
-	if s.Task.State == StateRunning {
-		s.pause(t.agent.Name, asks)
+		agent, strings.Join(names, ", "), strings.Join(args, ", ")), map[string]any{"caller": agent, "calls": json.RawMessage(raw)})
+	switch {
+	case s.Task.State == StateRunning:
+		s.pause(agent, string(raw))
+	case s.Task.State == StatePaused && s.Task.foreign():
+		s.failCaller(mail.SubjectBreakpointToolCall, string(raw), true)
 	}
 }
 
-// pause stops a running task until somebody answers.
-func (s *step) pause(agent string, asks []Ask) {
-	body := functionCalls(asks)
+// pause stops a running task until somebody answers. body is the list of calls.
+func (s *step) pause(agent, body string) {
 	m := s.systemMessage(mail.BroadcastComplete, "", mail.SubjectBreakpointToolCall, body)
 	for _, a := range s.def.Agents {
 		s.rememberMessage(a.Name, 0, m)
@@ -140,113 +155,38 @@ type functionCall struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
 	Status    string `json:"status"`
+	// Swarm is the peer where the call waits, empty for one of this swarm.
+	Swarm string `json:"swarm,omitempty"`
 }
 
-func functionCalls(asks []Ask) string {
+func functionCalls(asks []Ask) []functionCall {
 	list := make([]functionCall, len(asks))
 	for i, a := range asks {
-		list[i] = functionCall{string(a.Args), a.ID, a.Name, "function_call", "fc_" + a.ID, "completed"}
+		list[i] = functionCall{
+			Arguments: string(a.Args), CallID: a.ID, Name: a.Name, Type: "function_call", ID: "fc_" + a.ID, Status: "completed",
+		}
 	}
-	raw, _ := json.Marshal(list) // strings always encode
+	return list
+}
+
+// Calls is the list of all calls that wait for people, as whoever posted sees them.
+func (t Task) Calls() string {
+	raw, _ := json.Marshal(t.calls()) // strings always encode
 	return string(raw)
+}
+
+func (t Task) calls() (list []functionCall) {
+	for _, b := range t.Breakpoints {
+		list = append(list, functionCalls(slices.DeleteFunc(slices.Clone(b.Asks), func(a Ask) bool { return a.Told != nil }))...)
+	}
+	for _, a := range t.PeerAsks {
+		list = append(list, a.shown())
+	}
+	return list
 }
 
 func (s *step) dropBreakpoint(row int64) {
 	s.Task.Breakpoints = slices.DeleteFunc(s.Task.Breakpoints, func(b Breakpoint) bool { return b.Row == row })
-}
-
-// Results answer the calls for which a paused task waits.
-type Results struct {
-	// Caller names the agent that waits; empty for whichever it is.
-	Caller string
-	// One answers the only call there is. Each answers several, by their ids.
-	One  *string
-	Each []CallResult
-}
-
-// CallResult is the answer to one call.
-type CallResult struct{ Call, Content string }
-
-// pendingAsks are the calls that wait for an answer.
-func (t Task) pendingAsks() (asks []*Ask, agents []string) {
-	for i := range t.Breakpoints {
-		b := &t.Breakpoints[i]
-		for k := range b.Asks {
-			if b.Asks[k].Told == nil {
-				asks, agents = append(asks, &b.Asks[k]), append(agents, b.Agent)
-			}
-		}
-	}
-	return asks, agents
-}
-
-// check says why results do not fit what the task waits for.
-func (p Results) check(t Task) error {
-	asks, agents := t.pendingAsks()
-	size := 0
-	if p.One != nil {
-		size = len(*p.One)
-	}
-	known := 0
-	for _, one := range p.Each {
-		size += len(one.Content)
-		if slices.ContainsFunc(asks, func(a *Ask) bool { return a.ID == one.Call }) {
-			known++
-		}
-	}
-	switch {
-	case t.State != StatePaused || len(asks) == 0:
-		return refuse(ErrInvalid, "task '%s' has no pending breakpoint tool calls", t.Key.Task)
-	case p.Caller != "" && !slices.Contains(agents, p.Caller):
-		return refuse(ErrInvalid, "agent '%s' has no pending breakpoint tool calls in task '%s'", p.Caller, t.Key.Task)
-	case p.One != nil && len(asks) > 1:
-		return refuse(ErrInvalid, "task '%s' waits for %d breakpoint tool calls; give an array of objects with call_id and content", t.Key.Task, len(asks))
-	case p.One == nil && known == 0:
-		return refuse(ErrInvalid, "none of the results is for a pending breakpoint tool call of task '%s'", t.Key.Task)
-	case size > MaxAsked:
-		return refuse(ErrInvalid, "the results have %d bytes, at most %d", size, MaxAsked)
-	}
-	return nil
-}
-
-// find returns the answer to a call.
-func (p Results) find(id string) (string, bool) {
-	if p.One != nil {
-		return *p.One, true
-	}
-	i := slices.IndexFunc(p.Each, func(r CallResult) bool { return r.Call == id })
-	if i < 0 {
-		return "", false
-	}
-	return p.Each[i].Content, true
-}
-
-// resume makes a paused task run on with answers. It returns the row of the turn
-// that goes on.
-func (s *step) resume(p Post) (row int64) {
-	row = s.Task.Breakpoints[0].Row
-	for i := range s.Task.Breakpoints {
-		b := &s.Task.Breakpoints[i]
-		b.Asks = slices.Clone(b.Asks)
-		for k := range b.Asks {
-			if b.Asks[k].Told == nil {
-				b.Asks[k].Told = s.tell(b.Agent, b.Asks[k], *p.Results)
-			}
-		}
-	}
-	s.Task.State = StateRunning
-	s.restore()
-	return row
-}
-
-func (s *step) tell(agent string, a Ask, results Results) *Told {
-	text, ok := results.find(a.ID)
-	if !ok {
-		return &Told{Code: abi.CodeUnavailable, Reason: "no_result", Message: "the task was resumed without a result of this call", Time: s.now}
-	}
-	s.event("breakpoint_action_complete", "breakpoint action complete (caller = "+agent+"):\n"+text,
-		map[string]any{"caller": agent, "tool_call_id": a.ID})
-	return &Told{Text: text, Time: s.now}
 }
 
 // rebase gives up a suspended turn that cannot go on, and lets its agent begin

@@ -87,7 +87,7 @@ func (s *step) conclude(t *Turn, out Outcome) {
 func (r *Runtime) discard(t *live, rn *run, turn *Turn, out Outcome) {
 	t.mu.Lock()
 	s := t.begin(r.now())
-	s.meter(rn.row.N, out.Usage)
+	s.meter(rn, out.Usage)
 	t.mu.Unlock()
 	if !r.write(s.Step) {
 		return
@@ -129,7 +129,7 @@ func (r *Runtime) commit(s Step) error {
 // charge counts a turn and what it cost.
 func (s *step) charge(rn *run, u Usage) {
 	s.cost = &u
-	s.meter(rn.row.N, u)
+	s.meter(rn, u)
 	if rn.counted {
 		s.Task.Steps++
 	}

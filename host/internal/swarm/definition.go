@@ -24,13 +24,18 @@ type Definition struct {
 	Entrypoint  string
 	// Interswarm lets it take mail from other swarms.
 	Interswarm bool
+	// Discovery lets supervisors look for other swarms in tasks of anybody
+	// (allow_agent_discovery); else they may in those of admins.
+	Discovery bool
 	// Preempt makes an interrupt call off the turn its recipient has under
 	// way; else it only goes before other mail.
 	Preempt bool
 	// BreakpointTools names MAIL tools and actions whose calls a person answers.
 	BreakpointTools []string
-	// Human are the actions that have no code: a person answers every call.
+	// Human are the actions that have no code: a person answers every call. Coded
+	// are the others.
 	Human  []abi.Tool
+	Coded  []abi.Tool
 	Agents []Agent
 	Limits Limits
 }
@@ -50,8 +55,9 @@ type Agent struct {
 	Params  json.RawMessage
 	Limits  TurnLimits
 
-	// tools is made when the runtime takes the agent in.
-	tools *toolset
+	// tools are made when the runtime takes the agent in, adminTools for tasks of
+	// admins.
+	tools, adminTools *toolset
 }
 
 // TurnLimits are the limits of one turn that the runtime enforces or tells the
@@ -61,6 +67,8 @@ type TurnLimits struct {
 	Fuel      uint64
 	Output    int64
 	HostCalls int64
+	// Spend bounds what the agent's calls of models may cost in one task.
+	Spend Spend
 }
 
 // Limits bound a swarm. Zero means no limit.
@@ -70,8 +78,12 @@ type Limits struct {
 	TaskTimeout  time.Duration
 	// Queue bounds the messages that wait in one instance.
 	Queue int
+	// PeerTasks bounds the tasks that run for one other swarm's key.
+	PeerTasks int
 	// Instances bounds the instances the swarm has.
 	Instances int
+	// Spend bounds what calls of models may cost in one task.
+	Spend Spend
 }
 
 // Bounds of one turn's staged effects (design: 64 messages and 4 MiB).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -19,7 +20,7 @@ type Library interface {
 // definitions are what tasks go by: new ones by the current, begun ones by that
 // which they were begun with.
 type definitions struct {
-	library Library
+	shelf Library // nil for none
 
 	mu      sync.RWMutex
 	current map[swarmKey]*Definition
@@ -31,8 +32,8 @@ type olderKey struct {
 	digest string
 }
 
-func newDefinitions(library Library) definitions {
-	return definitions{library: library, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}}
+func newDefinitions(shelf Library) definitions {
+	return definitions{shelf: shelf, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}}
 }
 
 func (d *Definition) key() swarmKey { return swarmKey{d.Tenant, d.Name} }
@@ -63,8 +64,7 @@ func (r *Runtime) equip(defs []Definition) ([]Definition, error) {
 func (r *Runtime) withTools(def *Definition) ([]Agent, error) {
 	agents := slices.Clone(def.Agents)
 	for i := range agents {
-		var err error
-		if agents[i].tools, err = newToolset(r.book, def.Human, &agents[i]); err != nil {
+		if err := agents[i].equip(r.book, def); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +73,9 @@ func (r *Runtime) withTools(def *Definition) ([]Agent, error) {
 
 // Replace puts definitions in the place of those that their tenants' swarms have
 // now, all at the same time. Tasks that run or are paused keep the one they were
-// begun with until they end. With an error nothing has changed.
-func (r *Runtime) Replace(defs []Definition) error {
+// begun with until they end, as far as narrowed, whose definitions are of no tenant,
+// leaves of it to the turns that begin later. With an error nothing has changed.
+func (r *Runtime) Replace(defs []Definition, narrowed ...Definition) error {
 	for i := range defs {
 		if _, ok := r.definition(defs[i].Tenant, defs[i].Name); !ok {
 			return fmt.Errorf("tenant %q has no swarm %q", defs[i].Tenant, defs[i].Name)
@@ -82,6 +83,9 @@ func (r *Runtime) Replace(defs []Definition) error {
 	}
 	defs, err := r.equip(defs)
 	if err != nil {
+		return err
+	}
+	if narrowed, err = r.equip(narrowed); err != nil {
 		return err
 	}
 	d := &r.defs
@@ -95,15 +99,49 @@ func (r *Runtime) Replace(defs []Definition) error {
 		delete(d.older, olderKey{def.key(), def.Digest})
 		d.current[def.key()] = def
 	}
+	d.narrow(narrowed)
 	return nil
 }
 
-// ForgetOlder makes the runtime ask its library for definitions that are in force
-// no more, when it next takes up a task that was begun with one.
-func (r *Runtime) ForgetOlder() {
+// narrow puts what is left of older definitions in their place. The caller holds mu.
+func (d *definitions) narrow(narrowed []Definition) {
+	left := make(map[string]Definition, len(narrowed))
+	for _, def := range narrowed {
+		left[def.Digest] = def
+	}
+	for key := range d.older {
+		if def, ok := left[key.digest]; ok {
+			def.Tenant = key.tenant
+			d.older[key] = &def
+		}
+	}
+}
+
+// today returns what is left of a definition that a task was begun with. The caller
+// holds mu.
+func (d *definitions) today(begun *Definition) *Definition {
+	if def := d.current[begun.key()]; def != nil && def.Digest == begun.Digest {
+		return def
+	}
+	if def := d.older[olderKey{begun.key(), begun.Digest}]; def != nil {
+		return def
+	}
+	return begun
+}
+
+func (r *Runtime) today(begun *Definition) *Definition {
+	r.defs.mu.RLock()
+	defer r.defs.mu.RUnlock()
+	return r.defs.today(begun)
+}
+
+// Forget lets go of the definitions that are in force no more and not wanted: no
+// task in the store that runs or is paused was begun with one, and none of
+// [Runtime.InUse] is among them.
+func (r *Runtime) Forget(wanted func(digest string) bool) {
 	r.defs.mu.Lock()
 	defer r.defs.mu.Unlock()
-	clear(r.defs.older)
+	maps.DeleteFunc(r.defs.older, func(key olderKey, _ *Definition) bool { return !wanted(key.digest) })
 }
 
 // InUse returns the digests of the definitions that are in force or that tasks in
@@ -140,18 +178,18 @@ func (r *Runtime) definition(tenant, name string) (*Definition, bool) {
 	return def, ok
 }
 
-// renew makes a task that is new or has ended go by the current definition. The
-// caller holds t.commit. A task takes its definition while none can be replaced,
-// so that whoever replaces one and then asks [Runtime.InUse] sees it.
+// renew makes a task that is new or has ended go by the current definition, and any
+// other by what is left of its own. The caller holds t.commit. A task takes its
+// definition while none can be replaced, so that whoever replaces one and then asks
+// [Runtime.InUse] sees it.
 func (r *Runtime) renew(t *live) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.exists && !t.rec.State.Ended() {
-		return
-	}
 	r.defs.mu.RLock()
 	defer r.defs.mu.RUnlock()
-	if def, ok := r.defs.current[t.key.swarm()]; ok {
+	if t.exists && !t.rec.State.Ended() {
+		t.def = r.defs.today(t.def)
+	} else if def, ok := r.defs.current[t.key.swarm()]; ok {
 		t.def = def
 	}
 }
@@ -181,10 +219,10 @@ func (r *Runtime) begunWith(ctx context.Context, rec Task) (*Definition, error) 
 }
 
 func (r *Runtime) lookUp(ctx context.Context, key olderKey) (*Definition, error) {
-	if r.defs.library == nil {
+	if r.defs.shelf == nil {
 		return nil, ErrNotFound
 	}
-	def, err := r.defs.library.Definition(ctx, key.tenant, key.name, key.digest)
+	def, err := r.defs.shelf.Definition(ctx, key.tenant, key.name, key.digest)
 	var equipped []Definition
 	if err == nil {
 		equipped, err = r.equip([]Definition{*def})

@@ -170,6 +170,46 @@ func TestReplaceWithoutAgent(t *testing.T) {
 	})
 }
 
+// A task that is paused goes on with what is left of what it was begun with, also
+// after definitions were looked through.
+func TestReplaceNarrows(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, numbered, func(h *hive) { h.def.Agents[1].Entrypoint = true })
+	h.agents.by["boss"] = func(_ context.Context, t *swarm.Turn) swarm.Outcome {
+		if t.Past() == nil {
+			return asks(t)
+		}
+		said := call(t, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": "hello"})
+		call(t, mail.ToolTaskComplete, obj{"finish_message": said})
+		return swarm.Outcome{}
+	}
+	if a := h.ask("asks", task("old")); a.State != swarm.StatePaused {
+		t.Fatalf("%+v", a)
+	}
+	less := h.def
+	less.Tenant = ""
+	less.Agents = slices.Clone(less.Agents)
+	less.Agents[0].Targets, less.Agents[1].Entrypoint = []string{"text"}, false
+	bad := less
+	bad.Agents = nil
+	if err := h.rt.Replace([]swarm.Definition{h.second()}, bad); err == nil {
+		t.Error("what is left of a definition is no swarm")
+	}
+	if err := h.rt.Replace([]swarm.Definition{h.second()}, less); err != nil {
+		t.Fatal(err)
+	}
+	h.rt.Forget(func(digest string) bool { return digest == "one" })
+	if _, err := h.post("hello", task("old"), func(p *swarm.Post) { p.Entrypoint = "math" }); err == nil || !strings.Contains(err.Error(), "agent 'math' is not an entrypoint") {
+		t.Error(err)
+	}
+	if a := h.ask("", task("old"), results("yes")); !strings.Contains(a.Body, `may not write to "math"`) {
+		t.Errorf("%+v", a)
+	}
+	if got := h.record("old").Task.Definition; got != "one" {
+		t.Errorf("the task names %q", got)
+	}
+}
+
 // A definition that is no swarm changes nothing; a library that cannot be read
 // fails the post, not the host.
 func TestReplaceRefused(t *testing.T) {

@@ -25,6 +25,8 @@ type effect struct {
 	recipients []string
 	// letters go to other swarms.
 	letters []Letter
+	// sentTo are those that a circular reached.
+	sentTo []string
 	// opens and closes keep the list of open requests.
 	opens  []OpenRequest
 	closes string
@@ -38,13 +40,20 @@ type effect struct {
 	note string
 	// silent says that the log has the call already.
 	silent bool
-	// action is how an action ended, nil for a mail call.
+	// action is how an action ended, nil for a mail call. ran says that its code
+	// ran.
 	action *actionEnd
+	ran    bool
 }
 
 // stage writes a turn's effects into its commit.
 func (s *step) stage(t *Turn) {
 	for _, e := range t.staged {
+		if e.ran {
+			s.event("action_call", "agent "+t.agent.Name+" executing action tool: "+e.call.Name+" with args: "+string(shown(e.call.Args)), map[string]any{
+				"tool_name": e.call.Name, "tool_args": shown(e.call.Args), "tool_call_id": e.call.ID, "caller": t.agent.Name,
+			})
+		}
 		if !e.silent {
 			s.event("tool_call", "agent "+t.agent.Name+" called "+e.call.Name, map[string]any{
 				"tool_name": e.call.Name, "tool_args": shown(e.call.Args), "tool_call_id": e.call.ID, "caller": t.agent.Name,

@@ -35,7 +35,7 @@ func (s *step) endBySystem(state State, subject, body string) {
 	}
 	s.announce(ending{subject: subject, body: body})
 	s.Task.State, s.Task.Grace = state, false
-	s.Task.Requests = nil
+	s.Task.Requests, s.Task.PeerAsks, s.Task.Gathered = nil, nil, nil
 	s.stashRest()
 	s.kill = true
 	s.answer(name, Answer{State: state, Subject: subject, Body: body}, answersAll)
@@ -50,12 +50,16 @@ func (s *step) complete(agent string, m mail.Message) {
 		s.rememberMessage(a.Name, 0, m)
 	}
 	body := m.Payload.Body
-	if s.userLeft() {
-		s.Task.Requests, s.Task.Grace = nil, false
+	if s.userLeft() { // or others are still to answer a post
+		s.Task.Requests, s.Task.Grace = s.Task.errands(), false
 		s.goOn()
 	} else {
-		s.announce(ending{by: agent, subject: mail.SubjectTaskComplete, body: body})
-		s.Task.State, s.Task.Requests, s.Task.Grace = StateCompleted, nil, false
+		by := agent
+		if abroad(agent) {
+			by = s.Task.Entrypoint // no other swarm's agent speaks for this one
+		}
+		s.announce(ending{by: by, subject: mail.SubjectTaskComplete, body: body})
+		s.Task.State, s.Task.Requests, s.Task.Grace, s.Task.Gathered = StateCompleted, nil, false, nil
 		s.stashRest()
 	}
 	s.answer("task_complete", Answer{
@@ -123,7 +127,9 @@ func (s *step) answer(event string, a Answer, which answering) {
 		s.resolved = map[int64]Answer{}
 	}
 	for _, p := range s.answerPosts(which) {
-		s.Answers = append(s.Answers, Answered{p.Door, p.Key, a.Cursor})
+		if p.Key != "" {
+			s.Answers = append(s.Answers, Answered{p.Door, p.Key, a.Cursor})
+		}
 		s.resolved[p.Row] = a
 	}
 }
@@ -133,6 +139,7 @@ func (s *step) reopen() {
 	s.Task.Definition = s.def.Digest
 	s.Task.State = StateRunning
 	s.cancelAsks()
+	s.answerPeers(Results{}, func(string) bool { return true })
 	s.restore()
 }
 

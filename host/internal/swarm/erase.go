@@ -161,6 +161,7 @@ func (r *Runtime) cancelErased(ctx context.Context, key TaskKey) (runs bool, err
 func (r *Runtime) forget(tenant string) {
 	var held []*live
 	r.mu.Lock()
+	delete(r.days, tenant)
 	for key, t := range r.tasks {
 		if key.Tenant == tenant {
 			held = append(held, t)

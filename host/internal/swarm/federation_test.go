@@ -435,16 +435,27 @@ func TestRefusedWrappers(t *testing.T) {
 		"no instance of ours":                  {"depot", true, 0, "own", func(w *mail.Interswarm) { w.TaskContributors = []string{"user:u@depot"} }, swarm.ErrNotFound},
 		"a bad instance":                       {"depot", true, 0, "own", func(w *mail.Interswarm) { w.TaskContributors = []string{"agent:x@hive"} }, swarm.ErrInvalid},
 		"our own task forward":                 {"depot", false, 0, "own", own, swarm.ErrInvalid},
-		"a task of another owner":              {"depot", false, 0, "theirs", func(w *mail.Interswarm) { w.TaskOwner = "user:v@depot" }, swarm.ErrConflict},
 		"a forged sender":                      {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Sender.Name = "chief@thief" }, swarm.ErrForbidden},
 		"a forged system":                      {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Sender = mail.Address{Type: mail.System, Name: "hive"} }, swarm.ErrForbidden},
 		"a user":                               {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Sender.Type = mail.User }, swarm.ErrInvalid},
-		"a reserved subject":                   {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Subject = "::agent_error::" }, swarm.ErrInvalid},
-		"an unknown agent":                     {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Recipients[0].Name = "nobody@hive" }, swarm.ErrNotFound},
-		"another swarm's agent":                {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Recipients[0].Name = "math@yard" }, swarm.ErrInvalid},
-		"too many hops":                        {"depot", false, swarm.MaxHops + 1, "new", func(*mail.Interswarm) {}, swarm.ErrInvalid},
-		"a long body":                          {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Body = strings.Repeat("x", swarm.MaxBody+1) }, swarm.ErrInvalid},
-		"a used id":                            {"depot", false, 0, "new", func(w *mail.Interswarm) { w.MessageID = "1c9d0000-0000-4000-8000-000000000001" }, swarm.ErrConflict},
+		"a sender of two swarms":               {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Sender.Name = "boss@hive@depot" }, swarm.ErrInvalid},
+		"a sender without a name":              {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Sender.Name = "@depot" }, swarm.ErrInvalid},
+		"a system's plain word":                {"depot", false, 0, "theirs", func(w *mail.Interswarm) { w.Payload.Sender = mail.Address{Type: mail.System, Name: "depot"} }, swarm.ErrInvalid},
+		"a system's local word": {"depot", false, 0, "theirs", func(w *mail.Interswarm) {
+			w.Payload.Sender = mail.Address{Type: mail.System, Name: "depot"}
+			w.Payload.Subject = mail.SubjectMaximumStepsReached
+		}, swarm.ErrInvalid},
+		"a fault of a task that is not": {"depot", false, 0, "new", func(w *mail.Interswarm) {
+			w.Payload.Sender = mail.Address{Type: mail.System, Name: "depot"}
+			w.Payload.Subject = mail.SubjectAgentError
+		}, swarm.ErrNotFound},
+		"an end of a task that is not": {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Subject = mail.SubjectTaskComplete }, swarm.ErrNotFound},
+		"a reserved subject":           {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Subject = "::agent_error::" }, swarm.ErrInvalid},
+		"an unknown agent":             {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Recipients[0].Name = "nobody@hive" }, swarm.ErrNotFound},
+		"another swarm's agent":        {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Recipients[0].Name = "math@yard" }, swarm.ErrInvalid},
+		"too many hops":                {"depot", false, swarm.MaxHops + 1, "new", func(*mail.Interswarm) {}, swarm.ErrInvalid},
+		"a long body":                  {"depot", false, 0, "new", func(w *mail.Interswarm) { w.Payload.Body = strings.Repeat("x", swarm.MaxBody+1) }, swarm.ErrInvalid},
+		"a used id":                    {"depot", false, 0, "new", func(w *mail.Interswarm) { w.MessageID = "1c9d0000-0000-4000-8000-000000000001" }, swarm.ErrConflict},
 	} {
 		w := foreign(c.task, func(w *mail.Interswarm) { w.MessageID = "1c9d0000-0000-4000-8000-00000000000a"; w.SourceSwarm = c.from }, c.edit)
 		if got, err := p.hand(c.from, "hive", c.back, w, c.hops); !errors.Is(err, c.want) {
@@ -456,6 +467,51 @@ func TestRefusedWrappers(t *testing.T) {
 	}
 	if _, err := hive.rt.Task(t.Context(), guest("hive", "depot", "new")); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("a refused wrapper has made a task: %v", err)
+	}
+}
+
+// A wrapper that continues a task goes by the definition of the task's tenant,
+// whatever that of the key's says, and tells nobody which tenants there are.
+func TestBackToAnotherTenant(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	p.set(map[string]string{"depot": "wait"})
+	hive := p.hives["hive"]
+	hive.also = []string{"acme"}
+	hive.restart()
+	bob := swarm.Principal{Tenant: "acme", Role: mail.RoleUser, ID: "bob"}
+	own := swarm.TaskKey{InstanceKey: bob.Instance("hive"), Task: "t"}
+	hive.mustPost(requestTo("math@depot", "x"), task("t"), func(post *swarm.Post) { post.Principal = bob })
+	eventually(t, "the owner's turn", func() bool {
+		snap, err := hive.rt.Task(t.Context(), own)
+		return err == nil && len(snap.Task.Requests) == 1
+	})
+	rec := hive.load(own).Task
+	back := func(id, contributor string) (swarm.Received, error) {
+		return p.hand("depot", "hive", true, foreign("t", func(w *mail.Interswarm) {
+			w.MessageID, w.Type, w.TaskOwner, w.TaskContributors = id, mail.Response, rec.Owner, []string{contributor}
+		}), 0)
+	}
+	open := func(tenant string, is bool) {
+		def := hive.def
+		def.Tenant, def.Interswarm = tenant, is
+		if err := hive.rt.Replace([]swarm.Definition{def}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("acme", false)
+	if got, err := back("1c9d0000-0000-4000-8000-00000000000a", rec.Owner); !errors.Is(err, swarm.ErrInvalid) {
+		t.Errorf("a tenant that takes no mail: %+v, %v", got, err)
+	}
+	open("acme", true)
+	open(swarm.DefaultTenant, false)
+	if got, err := back("1c9d0000-0000-4000-8000-00000000000b", rec.Owner); err != nil || got.Task != own {
+		t.Errorf("a tenant that takes mail: %+v, %v", got, err)
+	}
+	_, none := back("1c9d0000-0000-4000-8000-00000000000c", strings.Replace(rec.Owner, "bob", "eve", 1))
+	open(swarm.DefaultTenant, true)
+	_, ghost := back("1c9d0000-0000-4000-8000-00000000000d", strings.Replace(rec.Owner, "acme", "ghost", 1))
+	if !errors.Is(ghost, swarm.ErrNotFound) || none == nil || ghost.Error() != none.Error() {
+		t.Errorf("a tenant that is not: %v; a task that is not: %v", ghost, none)
 	}
 }
 

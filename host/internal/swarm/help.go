@@ -18,7 +18,7 @@ func (t *Turn) help(e *effect, args toolArgs) (string, *abi.Error) {
 	if args.Who {
 		section(&b, "YOUR IDENTITY", fmt.Sprintf("Name: %s\nSwarm: %s\nLocal address: %s\nInterswarm address: %s\nYou may write to: %s",
 			t.agent.Name, t.def.Name, t.agent.Name, mail.FormatAddr(t.agent.Name, t.def.Name),
-			strings.Join(orNobody(t.agent.Targets), ", ")))
+			strings.Join(orNobody(t.agent.Targets), ", "))+t.around())
 	}
 	if len(args.Tool) > 0 {
 		section(&b, "TOOL HELP", t.toolHelp(args.Tool))

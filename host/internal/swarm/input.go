@@ -54,7 +54,7 @@ func (t *Turn) encode(state json.RawMessage, tail []abi.HistoryEntry) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	tools := t.rt.toolset(t.agent).encoded
+	tools := t.toolset().encoded
 	in := slices.Grow(head[:len(head)-1], len(tools)+len(rest)+2*len(t.row.Message.Payload.Body)+1<<10)
 	in = append(append(in, `,"tools":`...), tools...)
 	if in, err = t.row.Message.AppendJSON(append(in, `,"message":`...)); err != nil {

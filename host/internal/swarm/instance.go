@@ -33,9 +33,9 @@ const maxIdle = 1024
 // counted anew: the store may have forgotten some.
 const recount = time.Minute
 
-// room takes an instance into memory for a post. It is refused when the instance
+// room takes an instance into memory for a post of so many rows. It is refused when the instance
 // would be one too many, or has too many messages waiting.
-func (r *Runtime) room(ctx context.Context, t *live) error {
+func (r *Runtime) room(ctx context.Context, t *live, rows int) error {
 	key, limits := t.key.InstanceKey, t.def.Limits
 	known, err := r.knows(ctx, key)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Runtime) room(ctx context.Context, t *live) error {
 		return err
 	}
 	in, c := r.instances[key], r.census[key.swarm()]
-	if in != nil && limits.Queue > 0 && in.waiting+in.rows >= limits.Queue {
+	if in != nil && limits.Queue > 0 && in.waiting+in.rows+rows > limits.Queue {
 		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", in.waiting+in.rows)
 	}
 	if in == nil && !known && most > 0 && c.all >= most {
@@ -65,17 +65,17 @@ func (r *Runtime) room(ctx context.Context, t *live) error {
 			c.add(key, 1)
 		}
 	}
-	in.posts, in.rows = in.posts+1, in.rows+1
+	in.posts, in.rows = in.posts+1, in.rows+rows
 	delete(r.idle, key)
 	return nil
 }
 
 // leave ends what room began.
-func (r *Runtime) leave(key InstanceKey) {
+func (r *Runtime) leave(key InstanceKey, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in := r.instances[key]
-	in.posts, in.rows = in.posts-1, in.rows-1
+	in.posts, in.rows = in.posts-1, in.rows-rows
 	if in.fresh && in.posts == 0 {
 		r.census[key.swarm()].add(key, -1)
 		delete(r.instances, key)
@@ -117,6 +117,11 @@ func (r *Runtime) carry(key InstanceKey, more load) {
 	}
 	in.fresh = false
 	in.running, in.waiting = in.running+more.running, in.waiting+more.waiting
+	if g, ok := key.guests(); ok {
+		if r.guests[g] += more.running; r.guests[g] == 0 {
+			delete(r.guests, g)
+		}
+	}
 	r.park(key, in)
 	l := r.ledger(key.Tenant)
 	l.running, l.waiting = l.running+more.running, l.waiting+more.waiting

@@ -10,10 +10,10 @@ import (
 	"skep/abi"
 )
 
-// kvName names a value within what one agent can reach in one task.
+// kvName names a value within what one turn can reach.
 type kvName struct {
-	kind KVKind
-	name string
+	scope KVScope
+	name  string
 }
 
 // kvValue is a value that a turn has set or deleted and not committed.
@@ -37,19 +37,27 @@ func (v *kvValue) size(name string) int64 {
 // one that is new. It needs no grant: it was granted then.
 func (t *Turn) Repeated() *Entry { return t.again }
 
-// KVScope is a scope as the turn's agent has it.
-func (t *Turn) KVScope(kind KVKind) KVScope { return KVScope{Kind: kind, Agent: t.agent.Name} }
+// KVScope is a scope as the turn's agent has it, or the action that runs for it.
+func (t *Turn) KVScope(kind KVKind) KVScope {
+	switch {
+	case kind == KVInstance:
+		return KVScope{Kind: kind}
+	case t.acting != "":
+		return KVScope{Kind: kind, Agent: actionOwner + t.acting}
+	}
+	return KVScope{Kind: kind, Agent: t.agent.Name}
+}
 
 // KVStaged reports whether the turn has set or deleted a value.
 func (t *Turn) KVStaged(kind KVKind, name string) bool {
-	_, ok := t.kv[kvName{kind, name}]
+	_, ok := t.kv[kvName{t.KVScope(kind), name}]
 	return ok
 }
 
 // KVGet returns what the turn has set, else what is committed. It answers
 // [ErrNotFound] for neither.
 func (t *Turn) KVGet(ctx context.Context, kind KVKind, name string) ([]byte, error) {
-	if v, ok := t.kv[kvName{kind, name}]; ok {
+	if v, ok := t.kv[kvName{t.KVScope(kind), name}]; ok {
 		if v.value == nil {
 			return nil, ErrNotFound
 		}
@@ -65,7 +73,7 @@ func (t *Turn) KVList(ctx context.Context, kind KVKind, prefix, after string, li
 	gone := 0
 	for k, v := range t.kv {
 		switch {
-		case k.kind != kind || !strings.HasPrefix(k.name, prefix) || k.name <= after:
+		case k.scope != t.KVScope(kind) || !strings.HasPrefix(k.name, prefix) || k.name <= after:
 		case v.value == nil:
 			gone++
 		default:
@@ -88,7 +96,7 @@ func (t *Turn) KVList(ctx context.Context, kind KVKind, prefix, after string, li
 // KVPut stages a value; nil deletes. A refusal is LIMIT with the quota that it
 // would exceed, or INTERNAL when the store cannot be read.
 func (t *Turn) KVPut(ctx context.Context, op abi.Op, kind KVKind, name string, value []byte) *abi.Error {
-	key, v := kvName{kind, name}, &kvValue{value: value}
+	key, v := kvName{t.KVScope(kind), name}, &kvValue{value: value}
 	if old := t.kv[key]; old != nil {
 		v.old, v.known = old.old, old.known
 	}
@@ -110,11 +118,11 @@ func (t *Turn) KVPut(ctx context.Context, op abi.Op, kind KVKind, name string, v
 // kvFits checks the quotas of a scope as if the turn were committed now. Others
 // may fill it until then; the commit checks again.
 func (t *Turn) kvFits(ctx context.Context, op abi.Op, key kvName, v *kvValue) *abi.Error {
-	was, err := t.rt.store.KVUsage(ctx, t.task.key, t.KVScope(key.kind))
+	was, err := t.rt.store.KVUsage(ctx, t.task.key, key.scope)
 	is := was
 	count := func(name string, v *kvValue) {
 		if err == nil {
-			err = t.kvOld(ctx, key.kind, name, v)
+			err = t.kvOld(ctx, key.scope.Kind, name, v)
 		}
 		if size := v.size(name); size >= 0 {
 			is.Keys, is.Bytes = is.Keys+1, is.Bytes+size
@@ -125,17 +133,17 @@ func (t *Turn) kvFits(ctx context.Context, op abi.Op, key kvName, v *kvValue) *a
 	}
 	count(key.name, v)
 	for k, staged := range t.kv {
-		if k.kind == key.kind && k != key {
+		if k.scope == key.scope && k != key {
 			count(k.name, staged)
 		}
 	}
 	switch {
 	case err != nil:
-		return abi.Errorf(abi.CodeInternal, op, "store", "the values of scope %s cannot be read", key.kind)
+		return abi.Errorf(abi.CodeInternal, op, "store", "the values of scope %s cannot be read", key.scope.Kind)
 	case is.Keys > max(MaxKVKeys, was.Keys):
-		return abi.Errorf(abi.CodeLimit, op, "keys", "the scope %s would hold %d keys, at most %d", key.kind, is.Keys, MaxKVKeys)
+		return abi.Errorf(abi.CodeLimit, op, "keys", "the scope %s would hold %d keys, at most %d", key.scope.Kind, is.Keys, MaxKVKeys)
 	case is.Bytes > max(MaxKVBytes, was.Bytes):
-		return abi.Errorf(abi.CodeLimit, op, "bytes", "the scope %s would hold %d bytes, at most %d", key.kind, is.Bytes, MaxKVBytes)
+		return abi.Errorf(abi.CodeLimit, op, "bytes", "the scope %s would hold %d bytes, at most %d", key.scope.Kind, is.Bytes, MaxKVBytes)
 	}
 	return nil
 }
@@ -161,10 +169,10 @@ func (t *Turn) kvOld(ctx context.Context, kind KVKind, name string, v *kvValue) 
 // stageKV writes a turn's values into its commit.
 func (s *step) stageKV(t *Turn) {
 	for k, v := range t.kv {
-		s.KV = append(s.KV, KVWrite{Scope: t.KVScope(k.kind), Name: k.name, Value: v.value, Delete: v.value == nil})
+		s.KV = append(s.KV, KVWrite{Scope: k.scope, Name: k.name, Value: v.value, Delete: v.value == nil})
 	}
 	slices.SortFunc(s.KV, func(a, b KVWrite) int {
-		return cmp.Or(cmp.Compare(a.Scope.Kind, b.Scope.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Scope.Kind, b.Scope.Kind), cmp.Compare(a.Scope.Agent, b.Scope.Agent), cmp.Compare(a.Name, b.Name))
 	})
 }
 

@@ -17,9 +17,12 @@ type Letter struct {
 	Peer string `json:"peer"`
 	// Message is as the task's log has it.
 	Message mail.Message `json:"message"`
-	// Notice says that the host tells a swarm how the task ended: no agent waits
-	// to hear what became of it.
+	// Notice says that the host has written it: an end, a fault, or what people are
+	// asked or have answered.
 	Notice bool `json:"notice,omitempty"`
+	// Post is the number of the post that it is part of, 0 for what a turn or the
+	// host has sent.
+	Post int64 `json:"post,omitempty"`
 	// Since is when it was put into the outbox, or back into it.
 	Since time.Time `json:"since"`
 	Trace string    `json:"trace,omitempty"`
@@ -48,6 +51,27 @@ type DeadLetter struct {
 	Place int64
 }
 
+// patience is how long an answer is tried to be delivered. A task of the swarm that
+// asked is seldom older, and its end comes as a letter itself.
+const patience = 24 * time.Hour
+
+// until is when an answer is given up. It is zero for what somebody here waits for:
+// a request, a broadcast whose sender is told, and both ways of what people are to
+// answer, which end when they are given up.
+func (l Letter) until() time.Time {
+	p := l.Message.Payload
+	if l.Message.Type != mail.Response || p.Subject == mail.SubjectBreakpointToolCall || p.Subject == mail.SubjectActionCompleteBcast {
+		return time.Time{}
+	}
+	return l.Since.Add(patience)
+}
+
+// dismisses reports whether a letter only tells a swarm that works for this one that
+// the task is over.
+func (t Task) dismisses(l Letter) bool {
+	return l.Notice && l.Message.Payload.Subject == mail.SubjectTaskComplete && l.Peer != t.Caller
+}
+
 // opens is the request that waits for an answer to the letter, if one does. An
 // interrupt is a request that cannot wait.
 func (l Letter) opens() (OpenRequest, bool) {
@@ -56,5 +80,5 @@ func (l Letter) opens() (OpenRequest, bool) {
 	if !asks || p.Sender.Type != mail.Agent || len(p.Recipients) == 0 {
 		return OpenRequest{}, false
 	}
-	return OpenRequest{ID: p.ID, From: p.Sender.Name, To: p.Recipients[0].Name}, true
+	return OpenRequest{ID: p.ID, From: p.Sender.Name, To: p.Recipients[0].Name, Post: l.Post}, true
 }

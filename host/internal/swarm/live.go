@@ -70,6 +70,9 @@ type run struct {
 	preempted   bool
 	// timers counts those that the turn has set, less those it has cancelled.
 	timers int
+	// spent is what the turn's calls of models have cost, on all attempts, with
+	// what is reserved for those under way.
+	spent Spend
 }
 
 func newLive(key TaskKey, def *Definition) *live {

@@ -15,8 +15,14 @@ type Parcel struct {
 	// N is the letter's number in its task, Since when it was put into the outbox.
 	N     int64
 	Since time.Time
-	// Notice says that it tells how the task ended.
+	// Notice says that the host has written it, not an agent.
 	Notice bool
+	// Ending says that it tells the peer that the task is over. A peer which does
+	// not know the task needs it no more; any other letter is then given up.
+	Ending bool
+	// Until is zero when somebody here waits for the letter to be answered, or to
+	// be given up. Of others it is when they are given up at last.
+	Until time.Time
 	// Back says that the peer works on the task already.
 	Back bool
 	// Wrapper has no token yet.
@@ -37,8 +43,8 @@ func (r *Runtime) Outboxes(ctx context.Context) ([]Outbox, error) {
 }
 
 // NextLetter returns the oldest letter of a task for a peer that is to be
-// delivered; ok is false when there is none.
-func (r *Runtime) NextLetter(ctx context.Context, box Outbox) (p Parcel, ok bool, err error) {
+// delivered, but for those with the numbers given; ok is false when there is none.
+func (r *Runtime) NextLetter(ctx context.Context, box Outbox, resting ...int64) (p Parcel, ok bool, err error) {
 	t, err := r.existing(ctx, box.Task)
 	if errors.Is(err, ErrNotFound) {
 		return Parcel{}, false, nil
@@ -49,13 +55,13 @@ func (r *Runtime) NextLetter(ctx context.Context, box Outbox) (p Parcel, ok bool
 	defer r.release(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.letters, func(l Letter) bool { return l.Peer == box.Peer })
+	i := slices.IndexFunc(t.letters, func(l Letter) bool { return l.Peer == box.Peer && !slices.Contains(resting, l.N) })
 	if i < 0 {
 		return Parcel{}, false, nil
 	}
 	l := t.letters[i]
 	return Parcel{
-		N: l.N, Since: l.Since, Notice: l.Notice, Back: t.rec.contributes(box.Peer), Wrapper: t.rec.wrap(l, t.def.Name),
+		N: l.N, Since: l.Since, Notice: l.Notice, Ending: t.rec.dismisses(l), Until: l.until(), Back: t.rec.contributes(box.Peer), Wrapper: t.rec.wrap(l, t.def.Name),
 		Hops: t.rec.Hops + 1, Trace: l.Trace,
 	}, true, nil
 }
@@ -68,7 +74,7 @@ func (t Task) wrap(l Letter, local string) mail.Interswarm {
 	}
 	return mail.Interswarm{
 		MessageID: l.ID, SourceSwarm: local, TargetSwarm: l.Peer, Timestamp: l.Message.Timestamp,
-		Type: l.Message.Type, Payload: p, TaskOwner: t.Owner, TaskContributors: slices.Clone(t.Contributors),
+		Type: l.Message.Type, Payload: p, TaskOwner: t.Owner, TaskContributors: t.vouched(),
 	}
 }
 
@@ -79,11 +85,11 @@ func (r *Runtime) LetterDelivered(ctx context.Context, box Outbox, n int64, runn
 	return r.letterStep(ctx, box, n, func(s *step, l Letter) {
 		s.Sent = append(s.Sent, l.N)
 		s.letters--
-		if swarmOf(runner) != box.Peer {
-			runner = mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(s.def.Name), Swarm: box.Peer}.String()
-		}
-		if !s.Task.contributes(box.Peer) {
-			s.Task.join(s.def.Name, runner)
+		switch {
+		case swarmOf(runner) == box.Peer && (runner == s.Task.Owner || worker(runner)):
+			s.Task.confirm(runner)
+		case !s.Task.contributes(box.Peer):
+			s.Task.confirm(mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(s.def.Name), Swarm: box.Peer}.String())
 		}
 		if s.Task.State == StateRunning {
 			s.event("interswarm_message_sent", "sent interswarm message to swarm "+box.Peer, map[string]any{
@@ -127,7 +133,21 @@ func (s *step) recall(dead Letter) {
 // bounce tells the agent that sent a letter what became of it.
 func (s *step) bounce(l Letter, reason string) {
 	p := l.Message.Payload
-	if request, ok := l.opens(); ok {
+	if p.Subject == mail.SubjectActionCompleteBcast && l.Notice {
+		s.bounceResults(l, reason)
+		return
+	}
+	if p.Subject == mail.SubjectBreakpointToolCall && l.Notice {
+		s.unreported()
+		return
+	}
+	request, asks := l.opens()
+	if asks && l.Post > 0 {
+		s.closeRequest(request.ID)
+		s.gather(request, fmt.Sprintf("The message to %s was not delivered: %s. It is kept as dead letter %s.", request.To, reason, l.ID), true)
+		return
+	}
+	if asks {
 		s.closeRequest(request.ID)
 	}
 	_, known := s.def.agent(p.Sender.Name)

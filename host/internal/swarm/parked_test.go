@@ -127,7 +127,7 @@ func inUse() int64 {
 }
 
 // Tenants and instances in which nothing goes on take hardly any memory, however
-// many there were, and come back as if they had never been away.
+// many there were, and come back as if they had never been away (G-63).
 func TestParkedTakeLittleMemory(t *testing.T) {
 	const n = 10_000
 	store := &shelf{known: make(map[InstanceKey]bool, 2*n)}
@@ -192,14 +192,14 @@ func TestParkedAreCountedOnce(t *testing.T) {
 	def, _ := r.definition("tenant0", "hive")
 	visit := func(id string) error {
 		key := InstanceKey{"tenant0", "hive", "user:" + id}
-		if err := r.room(t.Context(), newLive(TaskKey{key, "t"}, def)); err != nil {
+		if err := r.room(t.Context(), newLive(TaskKey{key, "t"}, def), 1); err != nil {
 			return err
 		}
 		r.mu.Lock()
 		r.carry(key, load{})
 		r.mu.Unlock()
 		store.known[key] = true
-		r.leave(key)
+		r.leave(key, 1)
 		clear(r.idle)
 		clear(r.instances)
 		return nil

@@ -13,11 +13,16 @@ type TaskPeer struct {
 	// Agent is the agent there that was last written to or heard of, without its
 	// swarm.
 	Agent string `json:"agent"`
+	// Named counts the contributors that the swarm has made known.
+	Named int `json:"named,omitempty"`
 }
 
-// Bounds of what peers may add to a task's record.
+// Bounds of what peers may add to a task's record: contributors in all, those that
+// one swarm names for which this one does not work, and swarms that were only heard
+// of.
 const (
 	maxContributors = 256
+	maxNamed        = 16
 	maxPeers        = 64
 )
 
@@ -39,9 +44,17 @@ func swarmOf(owner string) string {
 }
 
 // contributes reports whether an instance of a swarm is among those that work on
-// the task.
+// the task, and not only by what another contributor says.
 func (t Task) contributes(swarm string) bool {
-	return slices.ContainsFunc(t.Contributors, func(c string) bool { return swarmOf(c) == swarm })
+	return slices.ContainsFunc(t.Contributors, func(c string) bool { return swarmOf(c) == swarm && !t.hearsay(c) })
+}
+
+func (t Task) hearsay(c string) bool { return slices.Contains(t.Hearsay, c) }
+
+// vouched are the contributors that other swarms are told of: who only heard of one
+// must not vouch for it.
+func (t Task) vouched() []string {
+	return slices.DeleteFunc(slices.Clone(t.Contributors), t.hearsay)
 }
 
 // knows reports whether the task has to do with a swarm: it works on it, or was
@@ -61,24 +74,18 @@ func (t Task) peer(swarm string) (TaskPeer, bool) {
 
 // meet remembers which agent of a swarm the task has last had to do with.
 func (t *Task) meet(swarm, agent string) {
-	i := slices.IndexFunc(t.Peers, func(p TaskPeer) bool { return p.Swarm == swarm })
-	switch {
-	case i >= 0:
+	if i := slices.IndexFunc(t.Peers, func(p TaskPeer) bool { return p.Swarm == swarm }); i >= 0 {
 		t.Peers[i].Agent = agent
-	case len(t.Peers) < maxPeers:
-		t.Peers = append(t.Peers, TaskPeer{swarm, agent})
+		return
 	}
+	t.Peers = append(t.Peers, TaskPeer{Swarm: swarm, Agent: agent})
 }
 
-// join adds contributors that are not of the local swarm, whose own are known
-// without anybody's word (contract 6.4).
-func (t *Task) join(local string, contributors ...string) {
-	for _, c := range contributors {
-		of := swarmOf(c)
-		if of == "" || of == local || slices.Contains(t.Contributors, c) || len(t.Contributors) >= maxContributors {
-			continue
-		}
-		t.Contributors = append(t.Contributors, c)
+// hearOf does so for a swarm that has written. Those that this one writes to have no
+// bound: each is told of the end (R-036).
+func (t *Task) hearOf(swarm, agent string) {
+	if _, ok := t.peer(swarm); ok || len(t.Peers) < maxPeers {
+		t.meet(swarm, agent)
 	}
 }
 

@@ -135,6 +135,8 @@ type Footprint struct {
 	// Made counts the rows that were made on Day, a number of days of UTC since
 	// 1970: that of the newest step.
 	Day, Made int64
+	// Spend is what the calls of models have cost on Day, as their entries tell.
+	Spend
 }
 
 // Step is one atomic change of one task.

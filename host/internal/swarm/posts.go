@@ -8,7 +8,9 @@ import (
 
 // Pending is a submission that has no answer yet.
 type Pending struct {
-	// Row is the row of its message, or of the turn that it lets go on.
+	// Row is the row of its message, or of the turn that it lets go on. A post with
+	// several recipients, or some at other swarms, has a number that is no row's;
+	// each of its rows is here as well, without a key.
 	Row       int64
 	Door, Key string
 }
@@ -22,12 +24,19 @@ type posts struct {
 }
 
 // adopt takes in what the store has of a task. A message was handled when its row
-// is gone, or belongs to a turn that waits for people.
+// is gone, or belongs to a turn that waits for people; one for other swarms when
+// all have answered.
 func (p *posts) adopt(snap Snapshot) {
 	open := make(map[int64]bool, len(snap.Rows))
 	for _, row := range snap.Rows {
 		_, begun := snap.Task.breakpoint(row.N)
 		open[row.N] = !begun
+		if row.Beside && !begun {
+			p.waiting[row.N] = Pending{Row: row.N}
+		}
+	}
+	for _, r := range snap.Task.Requests {
+		open[r.Post] = true
 	}
 	for _, one := range snap.Posts {
 		if open[one.Row] {

@@ -46,7 +46,8 @@ func (r *Runtime) reserve(ctx context.Context, t *live, p Post) (free func(), er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.room(ctx, t); err != nil {
+	rows := max(1, d.rows) // a turn that goes on is one
+	if err := r.room(ctx, t, rows); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -57,11 +58,11 @@ func (r *Runtime) reserve(ctx context.Context, t *live, p Post) (free func(), er
 	}
 	r.mu.Unlock()
 	if over != nil {
-		r.leave(t.key.InstanceKey)
+		r.leave(t.key.InstanceKey, rows)
 		return nil, &Refusal{Kind: ErrLimit, Text: over.text, Retry: over.retry}
 	}
 	return func() {
-		r.leave(t.key.InstanceKey)
+		r.leave(t.key.InstanceKey, rows)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		l := r.ledger(t.key.Tenant)
@@ -78,7 +79,7 @@ func (t *live) demand(p Post) (demand, error) {
 	if p.MustExist && !t.exists {
 		return demand{}, refuse(ErrNotFound, "task '%s' not found", p.Task)
 	}
-	d := demand{rows: 1, keeps: true}
+	d := demand{rows: max(1, len(p.To)), keeps: true}
 	if p.Results != nil {
 		d = demand{}
 	}

@@ -1,9 +1,14 @@
 package swarm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"skep/spec/mail"
@@ -40,6 +45,10 @@ const MaxHops = 4
 // host tries to deliver it.
 const peerKeyLife = 31 * 24 * time.Hour
 
+// errOtherOwner says that the caller's instance has a task of that id for another
+// owner.
+var errOtherOwner = fmt.Errorf("another owner: %w", ErrConflict)
+
 // doorPeer is the door of other swarms.
 const doorPeer = "peer"
 
@@ -50,19 +59,33 @@ func (r *Runtime) Receive(ctx context.Context, in Incoming) (Received, error) {
 	if r.draining.Load() {
 		return Received{}, ErrDraining
 	}
-	def, ok := r.definition(in.Principal.Tenant, in.Swarm)
-	if !ok {
-		return Received{}, refuse(ErrNotFound, "swarm '%s' not found", in.Swarm)
-	}
 	runner, err := in.runner()
 	if err != nil {
 		return Received{}, err
 	}
+	def, ok := r.definition(runner.tenant, in.Swarm)
+	switch {
+	case !ok && in.Back:
+		return Received{}, in.noTask() // which tenants there are is nobody's business
+	case !ok:
+		return Received{}, refuse(ErrNotFound, "swarm '%s' not found", in.Swarm)
+	}
+	got, err := r.receiveFor(ctx, in, def, runner)
+	if errors.Is(err, errOtherOwner) {
+		return r.receiveFor(ctx, in, def, in.apart())
+	}
+	return got, err
+}
+
+func (r *Runtime) receiveFor(ctx context.Context, in Incoming, def *Definition, runner runner) (Received, error) {
 	key := TaskKey{runner.instance(in.Swarm), in.Wrapper.Payload.TaskID}
 	if got, err := r.receivedBefore(ctx, key, in, runner); got.Duplicate || err != nil {
 		return got, err
 	}
 	if err := in.check(def); err != nil {
+		return Received{}, err
+	}
+	if err := r.wayBack(ctx, key.InstanceKey, in); err != nil {
 		return Received{}, err
 	}
 	t, err := r.acquire(ctx, key, def)
@@ -112,6 +135,16 @@ func (in Incoming) runner() (runner, error) {
 	return runner{}, refuse(ErrNotFound, "no mail instance found for task with id %s", in.Wrapper.Payload.TaskID)
 }
 
+// apart is the instance for a task whose id the caller's instance has for another
+// owner: one id of two users of a peer is two tasks (G-40).
+func (in Incoming) apart() runner {
+	sum := sha256.Sum256([]byte(in.Wrapper.TaskOwner))
+	id := in.Principal.ID + apartMark + hex.EncodeToString(sum[:16])
+	return runner{in.Principal.Tenant, mail.Owner{
+		Role: mail.RoleSwarm, ID: mail.PrincipalID(in.Principal.Tenant, id), Swarm: in.Swarm,
+	}}
+}
+
 // key names a wrapper among all that come by the door.
 func (in Incoming) key() string { return in.Peer + "\x1f" + in.Wrapper.MessageID }
 
@@ -126,56 +159,27 @@ func (r *Runtime) receivedBefore(ctx context.Context, key TaskKey, in Incoming, 
 	return in.again(key, sub, o)
 }
 
-// again answers a wrapper that has come before.
+// digest tells a wrapper that comes again from another one under its id. What may
+// differ from one attempt to the next is not in it: token, metadata, contributors,
+// timestamp and routing_info. Accepted wrappers are kept by it: its form must stay.
+func (in Incoming) digest() []byte {
+	w := in.Wrapper
+	p := w.Payload
+	// Strings always encode.
+	raw, _ := json.Marshal([]any{w.Type, w.TaskOwner, p.TaskID, p.ID, p.Sender, p.Recipients, p.Subject, p.Body, p.SenderSwarm, p.RecipientSwarms})
+	sum := sha256.Sum256(raw)
+	return sum[:]
+}
+
+// again answers a wrapper that has come before. An older host has kept no digest.
 func (in Incoming) again(key TaskKey, first Submission, o runner) (Received, error) {
 	if first.Task != key.Task {
 		return Received{}, refuse(ErrConflict, "message_id '%s' was used in another task", in.Wrapper.MessageID)
 	}
+	if first.Digest != nil && !bytes.Equal(first.Digest, in.digest()) {
+		return Received{}, refuse(ErrConflict, "message_id '%s' was used for another message", in.Wrapper.MessageID)
+	}
 	return Received{Task: key, Runner: o.owner.String(), Duplicate: true}, nil
-}
-
-// check looks at what does not depend on the task.
-func (in Incoming) check(def *Definition) error {
-	p := in.Wrapper.Payload
-	_, from, _ := mail.ParseAddr(p.Sender.Name)
-	switch {
-	case !def.Interswarm:
-		return refuse(ErrInvalid, "swarm '%s' takes no mail from other swarms", def.Name)
-	case !mail.ValidTaskID(p.TaskID):
-		return refuse(ErrInvalid, "task_id must be 1 to 256 printable characters")
-	case in.Hops > MaxHops:
-		return refuse(ErrInvalid, "the task was handed on %d times, at most %d", in.Hops, MaxHops)
-	case !in.Back && swarmOf(in.Wrapper.TaskOwner) == def.Name:
-		return refuse(ErrInvalid, "the task belongs to swarm '%s': send it to /interswarm/back", def.Name)
-	case p.Sender.Type != mail.Agent && p.Sender.Type != mail.System:
-		return refuse(ErrInvalid, "the sender must be an agent of swarm '%s'", in.Peer)
-	case p.Sender.Type == mail.Agent && from != "" && from != in.Peer,
-		p.Sender.Type == mail.System && p.Sender.Name != in.Peer:
-		return refuse(ErrForbidden, "invalid role: the sender is not of the swarm that calls")
-	case p.Sender.Type == mail.Agent && mail.Reserved(p.Subject) && p.Subject != mail.SubjectTaskComplete:
-		return refuse(ErrInvalid, "subject must not begin with '::', which is reserved for the system")
-	case len(p.Subject) > MaxSubject:
-		return refuse(ErrInvalid, "subject has %d bytes, at most %d", len(p.Subject), MaxSubject)
-	case len(p.Body) > MaxBody:
-		return refuse(ErrInvalid, "body has %d bytes, at most %d", len(p.Body), MaxBody)
-	}
-	return nil
-}
-
-// belongs says why a wrapper must not touch the task. The caller holds t.commit.
-func (in Incoming) belongs(t *live) error {
-	owner, id := in.Wrapper.TaskOwner, in.Wrapper.Payload.TaskID
-	switch {
-	case !t.exists && in.Back:
-		return refuse(ErrNotFound, "task is not running: there is no task '%s'", id)
-	case !t.exists:
-		return nil
-	case !in.Back && t.rec.Owner != owner:
-		return refuse(ErrConflict, "another task '%s' of swarm '%s' is here already", id, in.Peer)
-	case t.rec.Owner != owner, !t.rec.knows(in.Peer):
-		return refuse(ErrForbidden, "invalid role: swarm '%s' takes no part in task '%s'", in.Peer, id)
-	}
-	return nil
 }
 
 // acceptFromPeer writes a wrapper as one step of its task.
@@ -186,15 +190,17 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *live, in Incoming, o ru
 	if err := in.belongs(t); err != nil {
 		return Received{}, err
 	}
-	names, err := in.recipients(t.def)
+	names, message, err := in.local(t.def)
 	if err != nil {
 		return Received{}, err
 	}
-	message, err := in.message(t.def.Name)
-	if err != nil {
+	if err := t.stashes(in, names); err != nil {
 		return Received{}, err
 	}
-	free, err := r.reserve(ctx, t, Post{})
+	if err := r.guestRoom(t, in); err != nil {
+		return Received{}, err
+	}
+	free, err := r.reserve(ctx, t, Post{To: names})
 	if err != nil {
 		return Received{}, err
 	}
@@ -202,9 +208,10 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *live, in Incoming, o ru
 	t.mu.Lock()
 	s := t.begin(r.now())
 	s.arrive(in, o, message, names)
+	s.settle()
 	t.mu.Unlock()
 	sub := Submission{
-		Instance: t.key.InstanceKey, Door: doorPeer, Key: in.key(), Task: t.key.Task,
+		Instance: t.key.InstanceKey, Door: doorPeer, Key: in.key(), Digest: in.digest(), Task: t.key.Task,
 		Row: cmp.Or(s.firstRow(), 1), Cursor: s.Task.Cursor, Answer: s.Task.Cursor, Expires: s.now.Add(peerKeyLife),
 	}
 	first, err := r.store.Accept(ctx, s.Step, sub)

@@ -64,6 +64,12 @@ type Entry struct {
 	// Index -1 was refused before it began.
 	Index int
 	Len   int
+	// Spend is what an intent has reserved for a call of a model, and how its
+	// answer or its end corrects that. Those of a turn add up to its cost.
+	Spend Spend
+	// Ran is what the intent of an action with code runs on, and its answer has
+	// taken; JSON of the executor's.
+	Ran json.RawMessage
 	// Time is the turn's clock afterwards.
 	Time time.Time
 }
@@ -71,28 +77,33 @@ type Entry struct {
 // entryJSON is the stored form of an [Entry]. An answer is nearly always text;
 // only what is not becomes base64.
 type entryJSON struct {
-	N      int64      `json:"n"`
-	Call   string     `json:"call,omitempty"`
-	Kind   EntryKind  `json:"kind"`
-	Op     abi.Op     `json:"op"`
-	Digest []byte     `json:"digest,omitempty"`
-	Text   string     `json:"text,omitempty"`
-	Bytes  []byte     `json:"bytes,omitempty"`
-	Code   abi.Code   `json:"code,omitempty"`
-	Err    *abi.Error `json:"err,omitempty"`
-	Index  int        `json:"index,omitempty"`
-	Len    int        `json:"len,omitempty"`
-	Time   time.Time  `json:"time,omitzero"`
+	N      int64           `json:"n"`
+	Call   string          `json:"call,omitempty"`
+	Kind   EntryKind       `json:"kind"`
+	Op     abi.Op          `json:"op"`
+	Digest []byte          `json:"digest,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	Bytes  []byte          `json:"bytes,omitempty"`
+	Code   abi.Code        `json:"code,omitempty"`
+	Err    *abi.Error      `json:"err,omitempty"`
+	Index  int             `json:"index,omitempty"`
+	Len    int             `json:"len,omitempty"`
+	Spend  *Spend          `json:"spend,omitempty"`
+	Ran    json.RawMessage `json:"ran,omitempty"`
+	Time   time.Time       `json:"time,omitzero"`
 }
 
 // MarshalJSON keeps what the JSON of an [abi.Error] leaves out.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	w := entryJSON{
 		N: e.N, Call: e.Call, Kind: e.Kind, Op: e.Op, Digest: e.Digest,
-		Err: e.Err, Index: e.Index, Len: e.Len, Time: e.Time,
+		Err: e.Err, Index: e.Index, Len: e.Len, Ran: e.Ran, Time: e.Time,
 	}
 	if e.Err != nil {
 		w.Code = e.Err.Code
+	}
+	if e.Spend != (Spend{}) {
+		w.Spend = &e.Spend
 	}
 	if utf8.Valid(e.Answer) {
 		w.Text = string(e.Answer)
@@ -110,7 +121,10 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 	}
 	*e = Entry{
 		N: w.N, Call: w.Call, Kind: w.Kind, Op: w.Op, Digest: w.Digest, Answer: w.Bytes,
-		Err: w.Err, Index: w.Index, Len: w.Len, Time: w.Time,
+		Err: w.Err, Index: w.Index, Len: w.Len, Ran: w.Ran, Time: w.Time,
+	}
+	if w.Spend != nil {
+		e.Spend = *w.Spend
 	}
 	if w.Text != "" {
 		e.Answer = []byte(w.Text)
@@ -153,6 +167,9 @@ type JournalWrite struct {
 	Header *TurnHeader
 	// Entries follow those that were written before without a gap.
 	Entries []Entry
+	// Day numbers the day of UTC since 1970 to which the Spend of the entries
+	// counts. That of a [Step] counts to the day of its Task.Updated.
+	Day int64
 	// Cas, if set, is decided and applied in the same transaction.
 	Cas *KVCas
 }

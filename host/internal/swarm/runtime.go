@@ -25,6 +25,9 @@ type Options struct {
 	// agents must not run; without them nothing is told.
 	RunSet     RunSet
 	Quarantine Quarantine
+	// Neighbours are the other swarms that the host knows; without them it knows
+	// none.
+	Neighbours Neighbours
 	// Library finds what unfinished tasks of an earlier host were begun with;
 	// without it they go on with what there is now.
 	Library Library
@@ -38,6 +41,7 @@ type Runtime struct {
 	store      Store
 	exec       Executor
 	forward    Forwarder
+	neighbours Neighbours
 	tools      Toolbook
 	book       []abi.Tool
 	log        *slog.Logger
@@ -68,6 +72,10 @@ type Runtime struct {
 	idle      map[InstanceKey]struct{}
 	census    map[swarmKey]*census
 	ledgers   map[string]*ledger
+	// guests counts the running tasks of other swarms.
+	guests map[guests]int
+	// days are what tenants spend; only those whose turns call models have one.
+	days map[string]*daily
 	// going are the tasks that are being pruned until gone is closed.
 	going map[TaskKey]bool
 	gone  chan struct{}
@@ -88,7 +96,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		return nil, fmt.Errorf("read the store's secret: %w", err)
 	}
 	r := &Runtime{
-		store: store, exec: exec, forward: forward, tools: tools, book: tools.Tools(),
+		store: store, exec: exec, forward: forward, neighbours: opt.Neighbours, tools: tools, book: tools.Tools(),
 		log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspects(opt.RunSet), quarantine: opt.Quarantine,
 		defs:   newDefinitions(opt.Library),
@@ -96,7 +104,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
 		started: opt.Now(), stopped: make(chan struct{}),
 		tasks: map[TaskKey]*live{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
-		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{},
+		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{}, guests: map[guests]int{}, days: map[string]*daily{},
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
 	if defs, err = r.equip(defs); err != nil {
@@ -114,6 +122,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Tokens <= 0 {
 		o.Tokens = runtime.GOMAXPROCS(0)
+	}
+	if o.Neighbours == nil {
+		o.Neighbours = alone{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -8,7 +8,7 @@ import (
 	"skep/spec/mail"
 )
 
-// send handles the four sending tools.
+// send handles the sending tools.
 func (t *Turn) send(e *effect, args toolArgs) (string, *abi.Error) {
 	if fault := checkSize(args.Body); fault != nil {
 		return "", fault
@@ -20,8 +20,11 @@ func (t *Turn) send(e *effect, args toolArgs) (string, *abi.Error) {
 	if len(args.Subject) > MaxSubject {
 		return "", abi.Errorf(abi.CodeLimit, abi.OpMail, "subject", "subject has %d bytes, at most %d", len(args.Subject), MaxSubject)
 	}
-	if e.call.Name == mail.ToolSendBroadcast {
+	switch e.call.Name {
+	case mail.ToolSendBroadcast:
 		return t.sendBroadcast(e, args)
+	case mail.ToolSendInterswarmBroadcast:
+		return t.sendCircular(e, args)
 	}
 	to, fault := t.reach(e, args.Target)
 	if fault == nil {
@@ -115,12 +118,15 @@ func (t *Turn) knows(name string) bool {
 // mayWrite checks comm_targets. A local agent may be listed bare or with its
 // own swarm's name, another swarm's by a star for its agents.
 func (t *Turn) mayWrite(name, swarm string) bool {
-	own := t.def.Name
+	return t.agent.mayWrite(t.def.Name, name, swarm)
+}
+
+func (a Agent) mayWrite(own, name, swarm string) bool {
 	forms := []string{mail.FormatAddr(name, swarm), "*@" + swarm, "*@*"}
 	if swarm == "" || swarm == own {
 		forms = []string{name, mail.FormatAddr(name, own)}
 	}
-	return slices.ContainsFunc(t.agent.Targets, func(x string) bool { return slices.Contains(forms, x) })
+	return slices.ContainsFunc(a.Targets, func(x string) bool { return slices.Contains(forms, x) })
 }
 
 // userID is the id of the principal the task belongs to.

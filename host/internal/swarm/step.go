@@ -68,10 +68,15 @@ func (s *step) insert(row Row) int64 {
 	return row.N
 }
 
+// number gives the next number of a row.
+func (s *step) number() int64 {
+	s.Task.Rows++
+	return s.Task.Rows
+}
+
 // queue adds a row and logs nothing.
 func (s *step) queue(row Row) Row {
-	s.Task.Rows++
-	row.N = s.Task.Rows
+	row.N = s.number()
 	row.Stash = s.Task.State != StateRunning || s.Task.Grace && row.Message.Payload.Subject != mail.SubjectMaximumStepsReached
 	if !row.Stash {
 		s.left++
@@ -83,9 +88,13 @@ func (s *step) queue(row Row) Row {
 // newMessage logs that a message was made.
 func (s *step) newMessage(m mail.Message, extra map[string]any) {
 	if s.cost != nil {
-		extra["cost"] = map[string]any{
+		cost := map[string]any{
 			"fuel": s.cost.Fuel, "cpu_ms": float64(s.cost.CPU.Microseconds()) / 1e3, "host_calls": s.cost.HostCalls,
 		}
+		if s.cost.Spend != (Spend{}) {
+			cost["tokens"], cost["micro_usd"] = s.cost.Tokens, s.cost.MicroUSD
+		}
+		extra["cost"] = cost
 		s.cost = nil
 	}
 	raw, err := m.AppendJSON([]byte(`{"full_message":`))
@@ -132,6 +141,7 @@ func (s *step) rememberMessage(agent string, turn int64, m mail.Message) {
 // settle applies the stall rule: a running task without a row that could make
 // it progress ends in this very step.
 func (s *step) settle() {
+	s.finishErrands()
 	if s.Task.State != StateRunning || s.left > 0 || s.letters > 0 || s.Task.waitsAbroad() {
 		return
 	}

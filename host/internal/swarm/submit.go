@@ -37,6 +37,9 @@ type Post struct {
 	MustExist bool
 	// Entrypoint is empty for the swarm's own.
 	Entrypoint string
+	// To, if set, goes before Entrypoint: entrypoints of the swarm, and agents of
+	// others as NAME@SWARM. Only a broadcast has several.
+	To []string
 	// Results, if set, resume a paused task instead of bringing a message.
 	Results *Results
 	Type    mail.Type

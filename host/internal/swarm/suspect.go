@@ -33,7 +33,8 @@ type RunSet interface {
 type Quarantine interface {
 	// Why says why an agent must not run; ok is false for one that may.
 	Why(tenant, swarm, agent string) (why string, ok bool)
-	Confine(tenant, swarm, agent, why string) error
+	// Confine puts in an agent of the definition with a digest.
+	Confine(tenant, swarm, agent, definition, why string) error
 	// Release reports whether the agent was in it.
 	Release(tenant, swarm, agent string) (ok bool, err error)
 }
@@ -280,7 +281,7 @@ func (r *Runtime) barred(t *live, j *job) *Failure {
 	r.suspects.mu.Unlock()
 	if strikes >= maxStrikes {
 		why := fmt.Sprintf("turn %d of task %s was computing at %d deaths of the host", j.run.row.N, key.Task, strikes+1)
-		r.confine(key, name, why)
+		r.confine(key, name, j.run.def.Digest, why)
 		return &Failure{Cause: causePoison, Message: why + "; the agent is in quarantine until `skep agent release " + name + "`"}
 	}
 	if r.quarantine == nil {
@@ -293,12 +294,12 @@ func (r *Runtime) barred(t *live, j *job) *Failure {
 	return &Failure{Cause: causeQuarantine, Message: "it is in quarantine until `skep agent release " + name + "`: " + why}
 }
 
-func (r *Runtime) confine(key TaskKey, agent, why string) {
+func (r *Runtime) confine(key TaskKey, agent, definition, why string) {
 	r.log.Error("an agent is in quarantine", "tenant", key.Tenant, "swarm", key.Swarm, "agent", agent, "why", why)
 	if r.quarantine == nil {
 		return
 	}
-	if err := r.quarantine.Confine(key.Tenant, key.Swarm, agent, why); err != nil {
+	if err := r.quarantine.Confine(key.Tenant, key.Swarm, agent, definition, why); err != nil {
 		r.log.Error("the quarantine cannot be kept", "agent", agent, "err", err)
 	}
 }

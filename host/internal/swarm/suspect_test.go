@@ -60,7 +60,7 @@ func (c *cell) Why(tenant, name, agent string) (string, bool) {
 	return why, ok
 }
 
-func (c *cell) Confine(tenant, name, agent, why string) error {
+func (c *cell) Confine(tenant, name, agent, _, why string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.why[tenant+"/"+name+"/"+agent] = why

@@ -20,7 +20,7 @@ func (r *Runtime) take(claim ready) {
 	t := claim.task
 	defer r.release(t)
 	defer r.settleSuspect(t, claim.agent)
-	job, over := t.start(claim.agent, r.mayRun)
+	job, over := r.start(t, claim.agent)
 	if over {
 		r.limit(r.life, t)
 		return
@@ -47,7 +47,7 @@ type job struct {
 
 // start takes the next row of an agent, if it may have it. over says that the task has used up
 // its messages instead.
-func (t *live) start(name string, may func(*live, Row) bool) (j *job, over bool) {
+func (r *Runtime) start(t *live, name string) (j *job, over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queued, name)
@@ -59,26 +59,27 @@ func (t *live) start(name string, may func(*live, Row) bool) (j *job, over bool)
 	if counted && t.limitReached() {
 		return nil, !t.rec.Grace
 	}
-	if !may(t, (*q)[0]) {
+	if !r.mayRun(t, (*q)[0]) {
 		return nil, false
 	}
-	agent, ok := t.def.agent(name)
+	def := r.today(t.def)
+	agent, ok := def.agent(name)
 	if !ok {
 		// The definition that the task was begun with had this agent.
 		agent = &Agent{Name: name}
 	}
 	row := heap.Pop(q).(Row)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rn := &run{row: row, def: t.def, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
+	rn := &run{row: row, def: def, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
 	t.running[name] = rn
-	return &job{run: rn, def: t.def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
+	return &job{run: rn, def: def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
 }
 
 // countsStep reports whether a row counts towards the message limit: all but
-// system messages that no turn caused, each once.
+// system messages that no turn caused and what came late, each once.
 func countsStep(row Row) bool {
-	if row.Suspended {
-		return false // it has been counted
+	if row.Suspended || row.Late {
+		return false // it has been counted, or nobody here has asked for it
 	}
 	p := row.Message.Payload
 	if p.Subject == mail.SubjectMaximumStepsReached {
@@ -95,6 +96,7 @@ func (r *Runtime) runTurn(t *live, j *job) {
 	if err != nil {
 		return // the host stops; the row is still in the store
 	}
+	t.recall(j.run, past)
 	if f := r.barred(t, j); f != nil {
 		r.failTurn(t, j, past, *f)
 		return

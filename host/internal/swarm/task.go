@@ -31,6 +31,8 @@ type Task struct {
 	Key          TaskKey  `json:"key"`
 	Owner        string   `json:"owner"`
 	Contributors []string `json:"contributors"`
+	// Hearsay are the Contributors that only another contributor has named.
+	Hearsay []string `json:"hearsay,omitempty"`
 	// Caller is the swarm that has handed the task in, and Hops the number of
 	// swarms between this one and its owner's; empty for a task of one's own.
 	Caller string `json:"caller,omitempty"`
@@ -66,10 +68,18 @@ type Task struct {
 	// Requests are agents' requests that have no response yet.
 	Requests []OpenRequest `json:"requests,omitempty"`
 	Usage    Usage         `json:"usage"`
+	// Spent is what Usage has of each agent's calls of models.
+	Spent map[string]Spend `json:"spent,omitempty"`
 	// Metered is what Usage has of turns that are not over, by their rows.
 	Metered map[int64]Usage `json:"metered,omitempty"`
 	// Breakpoints are the suspended turns.
 	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
+	// PeerAsks are the calls at other swarms that wait for people.
+	PeerAsks []PeerAsk `json:"peer_asks,omitempty"`
+	// TurnedAway counts what the log has of refused wrappers.
+	TurnedAway int `json:"turned_away,omitempty"`
+	// Gathered are the answers to posts that still wait for others.
+	Gathered []Gathered `json:"gathered,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
 }
@@ -80,6 +90,9 @@ type OpenRequest struct {
 	ID   string `json:"id"`
 	From string `json:"from"`
 	To   string `json:"to"`
+	// Post is the number of the post that asked, in the agent's name; 0 for a
+	// request of the agent's own.
+	Post int64 `json:"post,omitempty"`
 }
 
 // Finish points at the event that ended or paused a task.
@@ -91,11 +104,15 @@ type Finish struct {
 // clone returns a copy that shares nothing a step may change.
 func (t Task) clone() Task {
 	t.Contributors = slices.Clone(t.Contributors)
+	t.Hearsay = slices.Clone(t.Hearsay)
 	t.History = maps.Clone(t.History)
 	t.Requests = slices.Clone(t.Requests)
 	t.Peers = slices.Clone(t.Peers)
 	t.Breakpoints = slices.Clone(t.Breakpoints)
+	t.PeerAsks = slices.Clone(t.PeerAsks)
+	t.Gathered = slices.Clone(t.Gathered)
 	t.Metered = maps.Clone(t.Metered)
+	t.Spent = maps.Clone(t.Spent)
 	return t
 }
 
@@ -116,8 +133,14 @@ type Row struct {
 	Tier    int          `json:"tier"`
 	Message mail.Message `json:"message"`
 	Origin  Origin       `json:"origin"`
+	// Beside says that its post has a number of its own, because it has several
+	// recipients.
+	Beside bool `json:"beside,omitempty"`
 	// Stash keeps a row of an ended or paused task out of the queue.
 	Stash bool `json:"-"`
+	// Late says that another swarm sent it when the task had ended: its turn does
+	// not count towards the message limit.
+	Late bool `json:"late,omitempty"`
 	// Recorded says that there may be a record of an earlier attempt, and
 	// Suspended that its turn waits for people, or did.
 	Recorded  bool `json:"-"`

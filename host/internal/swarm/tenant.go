@@ -20,6 +20,8 @@ type Quota struct {
 	MessagesPerDay int64
 	// Storage bounds what the store keeps of the tenant, in bytes.
 	Storage int64
+	// SpendPerDay bounds what calls of models may cost in a day of UTC.
+	SpendPerDay Spend
 }
 
 // tenants are those that the configuration names; others have no limits.

@@ -93,7 +93,7 @@ func (t *Turn) record(e effect, text string, fault *abi.Error) (abi.MailResponse
 	e.result = abi.Result{ID: e.call.ID, OK: true, Text: success + text}
 	t.staged = append(t.staged, e)
 	t.over = e.ends
-	rsp := abi.MailResponse{Text: e.result.Text}
+	rsp := abi.MailResponse{Text: e.result.Text, SentTo: e.sentTo}
 	if len(e.letters) > 0 {
 		rsp.ID = e.letters[0].ID
 	}
@@ -114,14 +114,14 @@ func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 	}
 	if !t.granted(e.call.Name) {
 		return "", t.complain(e, abi.CodeDenied, "tool", "agent %q is not given the tool %s: %s",
-			t.agent.Name, e.call.Name, whyNot(t.agent, e.call.Name))
+			t.agent.Name, e.call.Name, t.whyNot(e.call.Name))
 	}
 	args, err := t.rt.readArgs(e.call.Name, e.call.Args)
 	if err != nil {
 		return "", t.complain(e, abi.CodeInvalid, "args", "error in the arguments of %s: %v", e.call.Name, err)
 	}
 	switch e.call.Name {
-	case mail.ToolSendRequest, mail.ToolSendResponse, mail.ToolSendInterrupt, mail.ToolSendBroadcast:
+	case mail.ToolSendRequest, mail.ToolSendResponse, mail.ToolSendInterrupt, mail.ToolSendBroadcast, mail.ToolSendInterswarmBroadcast:
 		return t.send(e, args)
 	case mail.ToolTaskComplete:
 		return t.taskComplete(e, args)
@@ -131,6 +131,8 @@ func (t *Turn) callTool(e *effect) (string, *abi.Error) {
 		return t.acknowledge(e, args)
 	case mail.ToolIgnoreBroadcast:
 		return t.ignore(e, args)
+	case mail.ToolDiscoverSwarms:
+		return "", t.complain(e, abi.CodeUnsupported, "tool", "%s cannot be called here", e.call.Name)
 	}
 	return t.help(e, args)
 }
@@ -190,39 +192,6 @@ func (t *Turn) ignore(e *effect, args toolArgs) (string, *abi.Error) {
 	return "broadcast ignored", nil
 }
 
-// await ends the turn's mail calls; it is refused when nothing could arrive
-// for this task any more.
-func (t *Turn) await(e *effect, args toolArgs) (string, *abi.Error) {
-	if t.again == nil && !t.moreToCome() {
-		return "", t.complain(e, abi.CodeConflict, "nothing_to_await",
-			"no outstanding requests and message queue is empty")
-	}
-	e.ends = e.call.Name
-	text, suffix := "waiting for a new message", ""
-	e.extra = map[string]any{"caller": t.agent.Name}
-	if args.Reason != nil && *args.Reason != "" {
-		text += fmt.Sprintf(" (reason: '%s')", *args.Reason)
-		suffix = ": " + *args.Reason
-		e.extra["reason"] = *args.Reason
-	}
-	e.event, e.description = "await_message", "agent '"+t.agent.Name+"' is awaiting a new message"+suffix
-	return text, nil
-}
-
-// moreToCome is the stall rule seen from inside the turn: would a row remain
-// after this turn's staged effects?
-func (t *Turn) moreToCome() bool {
-	t.task.mu.Lock()
-	defer t.task.mu.Unlock()
-	if t.rowsLeft() > 1 || len(t.task.letters) > 0 || slices.ContainsFunc(t.task.rec.Requests, t.opensAbroad) {
-		return true
-	}
-	// In the grace turn what is sent goes to the stash.
-	return !t.task.rec.Grace && (len(t.timers) > 0 || slices.ContainsFunc(t.staged, func(e effect) bool {
-		return len(e.recipients) > 0 || len(e.letters) > 0 || e.complaint != ""
-	}))
-}
-
 func (t *Turn) taskComplete(e *effect, args toolArgs) (string, *abi.Error) {
 	body := "Task completed."
 	if args.Finish != nil {
@@ -268,18 +237,23 @@ func checkSize(body string) *abi.Error {
 func (t *Turn) id() string { return fmt.Sprintf("%s/%d", t.task.key.Task, t.row.N) }
 
 func (t *Turn) granted(tool string) bool {
-	return t.again != nil || slices.ContainsFunc(t.rt.toolset(t.agent).tools, func(x abi.Tool) bool { return x.Name == tool })
+	return t.again != nil || slices.ContainsFunc(t.toolset().tools, func(x abi.Tool) bool { return x.Name == tool })
 }
 
-// whyNot names the line of the swarm's file that would give an agent a tool.
-func whyNot(a *Agent, tool string) string {
-	table := "[agents." + a.Name + "]"
+// whyNot names the line of the swarm's file that would give the agent a tool.
+func (t *Turn) whyNot(tool string) string {
+	a, table := t.agent, "[agents."+t.agent.Name+"]"
+	abroad := tool == mail.ToolSendInterswarmBroadcast || tool == mail.ToolDiscoverSwarms
 	switch {
 	case slices.Contains(a.Exclude, tool):
 		return table + " exclude_tools names it"
 	case tool == mail.ToolTaskComplete:
 		return "set " + table + " can_complete_tasks = true"
-	case len(a.Targets) == 0:
+	case abroad && a.CanComplete && (!a.Interswarm || !t.def.Interswarm):
+		return "set enable_interswarm = true in [swarm] and in " + table
+	case tool == mail.ToolDiscoverSwarms && a.CanComplete:
+		return "the task is not an admin's; set [swarm] allow_agent_discovery = true"
+	case !abroad && len(a.Targets) == 0:
 		return table + " comm_targets is empty"
 	}
 	return strings.TrimSpace("only supervisors have it; set " + table + " can_complete_tasks = true")

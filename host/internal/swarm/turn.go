@@ -49,7 +49,9 @@ type Turn struct {
 	ignored bool
 	emitted emitted
 	// kv, timers and cancelled are staged beside the mail.
-	kv        map[kvName]*kvValue
+	kv map[kvName]*kvValue
+	// acting names the action that runs in the turn, if one does.
+	acting    string
 	timers    []timer
 	cancelled []string
 

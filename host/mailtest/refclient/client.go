@@ -86,7 +86,7 @@ func (b *body) Close() error {
 func (c *Client) call(ctx context.Context, method, path string, payload any, to any) error {
 	text := ""
 	if payload != nil {
-		text = dumps(payload)
+		text = Dumps(payload)
 	}
 	rsp, err := c.exchange(ctx, c.head(method, path, "application/json", text))
 	if err != nil {

@@ -17,9 +17,9 @@ type Member struct {
 	Value any
 }
 
-// dumps writes a value as Python's json module does: a space behind each comma
+// Dumps writes a value as Python's json module does: a space behind each comma
 // and colon, and nothing but ASCII.
-func dumps(v any) string {
+func Dumps(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "null"
@@ -40,13 +40,13 @@ func dumps(v any) string {
 	case []any:
 		var all []string
 		for _, e := range v {
-			all = append(all, dumps(e))
+			all = append(all, Dumps(e))
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	case Object:
 		var all []string
 		for _, m := range v {
-			all = append(all, quote(m.Name)+": "+dumps(m.Value))
+			all = append(all, quote(m.Name)+": "+Dumps(m.Value))
 		}
 		return "{" + strings.Join(all, ", ") + "}"
 	}

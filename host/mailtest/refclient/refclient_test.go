@@ -109,7 +109,7 @@ func TestStreamPayload(t *testing.T) {
 	want := `{"subject": "s", "body": "b", "msg_type": "request", "entrypoint": "e", "stream": true, "task_id": "t-1", "resume_from": "user_response", "kwargs": {"max_steps": 3}}`
 	e, id, from := "e", task, "user_response"
 	p := Post{Body: "b", Subject: "s", Type: "request", Entrypoint: &e, Task: &id, Resume: &from, Kwargs: Object{{"max_steps", 3}}}
-	if got := dumps(p.payload(true)); got != want {
+	if got := Dumps(p.payload(true)); got != want {
 		t.Errorf("%s", got)
 	}
 }

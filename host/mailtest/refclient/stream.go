@@ -17,7 +17,7 @@ type Event struct{ Name, Data string }
 // the stream ends or visit says no more. Events are split by CRLF CRLF and
 // nothing else.
 func (c *Client) PostMessageStream(ctx context.Context, p Post, visit func(Event) bool) error {
-	rsp, err := c.exchange(ctx, c.head(http.MethodPost, "/message", "text/event-stream", dumps(p.payload(true))))
+	rsp, err := c.exchange(ctx, c.head(http.MethodPost, "/message", "text/event-stream", Dumps(p.payload(true))))
 	if err != nil {
 		return err
 	}

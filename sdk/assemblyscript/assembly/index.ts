@@ -48,8 +48,8 @@ export abstract class Agent {
   }
 
   /**
-   * Answers one call of an action that the descriptor lists. Hosts of today check
-   * and list actions, and do not call them yet.
+   * Answers one call of an action that the descriptor lists. What it answers with
+   * may come from `call` alone: an action gets no host here yet.
    */
   action(call: ActionCall): Failure | null {
     return new Failure(Code.UNSUPPORTED, "no action " + call.name);

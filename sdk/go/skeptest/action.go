@@ -9,8 +9,17 @@ import (
 
 // Act runs one call of an action. Args is encoded as JSON.
 func Act(a skep.Actor, name string, args any) (json.RawMessage, *skep.Error) {
-	h := newHost(Input{})
-	h.input = mustJSON(skep.ActionCall{Name: name, Args: mustJSON(args)})
+	return ActIn(a, name, args, Input{})
+}
+
+// ActIn is Act with the params, the World and the Answer of an input. The rest of
+// the input is a turn's, which an action does not see.
+func ActIn(a skep.Actor, name string, args any, in Input) (json.RawMessage, *skep.Error) {
+	h := newHost(in)
+	h.input = mustJSON(struct {
+		skep.ActionCall
+		Params any `json:"params"`
+	}{skep.ActionCall{Name: name, Args: mustJSON(args)}, in.Params})
 	if status := abi.Status(skep.DriveAction(h, a)); status != abi.StatusOK {
 		return nil, failure(status, h.output)
 	}

@@ -185,7 +185,7 @@ func (h *host) worldly(op skep.Op, req json.RawMessage) (any, error) {
 	known := map[skep.Op]func(json.RawMessage) (any, error){
 		skep.OpKVGet: h.kvGet, skep.OpKVPut: h.kvPut, skep.OpKVDelete: h.kvDelete, skep.OpKVList: h.kvList, skep.OpKVCas: h.kvCas,
 		skep.OpTimerSet: h.timerSet, skep.OpTimerCancel: h.timerCancel,
-		skep.OpHTTPFetch: h.fetch, skep.OpSecretExists: h.secretExists,
+		skep.OpHTTPFetch: h.fetch, skep.OpSecretExists: h.secretExists, skep.OpLLMChat: h.chat,
 	}
 	answer, ok := known[op]
 	switch {

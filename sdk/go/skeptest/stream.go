@@ -43,6 +43,9 @@ func (h *host) start(op abi.Op, raw []byte, submitted bool) (*stream, *skep.Erro
 	if err != nil {
 		return nil, h.failed(s, refusal(call.Op, err))
 	}
+	if rsp, ok := answer.(skep.ChatResponse); ok && submitted {
+		answer = pieces(rsp)
+	}
 	if scripted, ok := answer.(Stream); ok {
 		s.ready = h.now.Add(scripted.After)
 		for _, c := range scripted.Chunks {

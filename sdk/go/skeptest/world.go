@@ -20,6 +20,9 @@ type World struct {
 	// HTTP answers http.fetch; nil grants no request. An error is as that of
 	// [Input.Answer].
 	HTTP func(r skep.FetchRequest) (skep.FetchResponse, error)
+	// LLM answers llm.chat, also where the agent reads it piece by piece; nil grants
+	// no model. An error is as that of [Input.Answer].
+	LLM func(r skep.ChatRequest) (skep.ChatResponse, error)
 	// Now is where a turn's clock begins whose input has no Start. Turns and
 	// [World.Fire] move it; zero is 2026-01-01 12:00 UTC.
 	Now time.Time

@@ -79,8 +79,8 @@ pub trait Agent {
         Ok(())
     }
 
-    /// Answers one call of an action that the descriptor lists. Hosts of today
-    /// check and list actions, and do not call them yet.
+    /// Answers one call of an action that the descriptor lists. What it answers
+    /// with may come from `call` alone: an action gets no host here yet.
     fn action(&self, call: &ActionCall) -> Result<Json, Error> {
         Err(Error::new(Code::UNSUPPORTED, format!("no action {:?}", call.name)))
     }

@@ -53,7 +53,9 @@ func build(root string) error {
 			broken = errors.Join(broken, err)
 			continue
 		}
-		files = append(files, g.File(root))
+		if !g.Program {
+			files = append(files, g.File(root))
+		}
 		marks = append(marks, func() error { return g.MarkFresh(root, digests[i]) })
 	}
 	if err := errors.Join(compile(root, files), compileForTests(root, files)); err != nil {

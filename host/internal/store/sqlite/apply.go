@@ -70,10 +70,13 @@ func (e *step) applyQueue(ctx context.Context, t *tables, ref *taskRef) error {
 		t.tally.add(e.key.Tenant, int64(len(r.body)), 0)
 	}
 	if len(e.rows) > 0 {
-		t.tally.made(e.key.Tenant, e.updated/int64(24*time.Hour), int64(len(e.rows)))
+		t.tally.made(e.key.Tenant, e.day(), int64(len(e.rows)))
 	}
 	return nil
 }
+
+// day is the day of UTC to which the step counts.
+func (e *step) day() int64 { return e.updated / int64(24*time.Hour) }
 
 func (e *step) applyStash(ctx context.Context, t *tables, ref *taskRef) (err error) {
 	lo, hi := pack(ref.tid, 0), pack(ref.tid, maxSeq)
@@ -129,7 +132,7 @@ func (e *step) applyRecord(ctx context.Context, t *tables, ref *taskRef) error {
 	if e.record == nil {
 		return nil
 	}
-	return t.putRecord(ctx, e.key.Tenant, ref.tid, e.record)
+	return t.putRecord(ctx, e.key.Tenant, ref.tid, e.record, e.day())
 }
 
 func (e *step) applyAnswers(ctx context.Context, t *tables, iid int64) error {

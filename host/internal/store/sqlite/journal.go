@@ -13,6 +13,7 @@ import (
 type journal struct {
 	closer  closer
 	key     swarm.TaskKey
+	day     int64
 	yes, no *record
 	cas     *casChange
 	ok      bool
@@ -44,7 +45,7 @@ func (s *Store) journal(ctx context.Context, key swarm.TaskKey, turn int64, w sw
 }
 
 func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrite) (*journal, error) {
-	j := &journal{closer: c, key: key}
+	j := &journal{closer: c, key: key, day: w.Day}
 	rec := swarm.Record{N: turn, Header: w.Header, Entries: w.Entries}
 	if w.Cas == nil {
 		if w.Header == nil && len(w.Entries) == 0 {
@@ -92,5 +93,5 @@ func (j *journal) apply(ctx context.Context, t *tables) (steps int, err error) {
 			rec = j.no
 		}
 	}
-	return 1, t.putRecord(ctx, j.key.Tenant, ref.tid, rec)
+	return 1, t.putRecord(ctx, j.key.Tenant, ref.tid, rec, j.day)
 }

@@ -72,7 +72,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
-		&r.footprint: "SELECT bytes, tasks, day, made FROM tenants WHERE tenant = ?",
+		&r.footprint: "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
 		&r.letters:   "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting

@@ -19,6 +19,8 @@ type record struct {
 	first, last int64
 	chunk, end  []byte
 	at          sql.NullInt64 // when the turn ended
+	// spend is that of the entries.
+	spend swarm.Spend
 }
 
 func (r *record) size() int { return len(r.header) + len(r.input) + len(r.chunk) + len(r.end) }
@@ -42,6 +44,9 @@ func (c closer) record(r swarm.Record) (*record, error) {
 	out := &record{n: r.N}
 	if n := len(r.Entries); n > 0 {
 		out.first, out.last = r.Entries[0].N, r.Entries[n-1].N
+	}
+	for _, e := range r.Entries {
+		out.spend = out.spend.Add(e.Spend)
 	}
 	var err error
 	if r.Header != nil {
@@ -90,9 +95,13 @@ func checkRecord(r swarm.Record) error {
 	return nil
 }
 
-// putRecord writes what is added to a record.
-func (t *tables) putRecord(ctx context.Context, tenant string, tid int64, r *record) error {
+// putRecord writes what is added to a record. What its entries have spent counts
+// to the day.
+func (t *tables) putRecord(ctx context.Context, tenant string, tid int64, r *record, day int64) error {
 	t.tally.add(tenant, int64(r.size()), 0)
+	if r.spend != (swarm.Spend{}) {
+		t.tally.spent(tenant, day, r.spend)
+	}
 	id := pack(tid, r.n)
 	if r.header == nil {
 		return t.extendRecord(ctx, id, r)
@@ -252,7 +261,7 @@ func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, lim
 
 // Footprint implements [swarm.Store].
 func (s *Store) Footprint(ctx context.Context, tenant string) (f swarm.Footprint, err error) {
-	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks, &f.Day, &f.Made)
+	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks, &f.Day, &f.Made, &f.Tokens, &f.MicroUSD)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -194,6 +194,10 @@ var migrations = []string{
 	CREATE INDEX outbox_waiting ON outbox (id, peer) WHERE dead = 0;
 	CREATE INDEX outbox_dead ON outbox (id) WHERE dead <> 0;
 	CREATE INDEX outbox_named ON outbox (letter) WHERE dead <> 0;`,
+
+	// What a tenant's calls of models cost counts to its newest day as well.
+	`ALTER TABLE tenants ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE tenants ADD COLUMN micro_usd INTEGER NOT NULL DEFAULT 0;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

@@ -106,8 +106,10 @@ func (t *tables) texts() map[**sql.Stmt]string {
 func (t *tables) turnTexts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.addKey: "INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&t.addFootprint: `INSERT INTO tenants (tenant, bytes, tasks, day, made) VALUES (?, ?, ?, ?, ?)
+		&t.addFootprint: `INSERT INTO tenants (tenant, bytes, tasks, day, made, tokens, micro_usd) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, tasks = tasks + excluded.tasks,
+			tokens = max(0, CASE WHEN excluded.day > day THEN excluded.tokens WHEN excluded.day = day THEN tokens + excluded.tokens ELSE tokens END),
+			micro_usd = max(0, CASE WHEN excluded.day > day THEN excluded.micro_usd WHEN excluded.day = day THEN micro_usd + excluded.micro_usd ELSE micro_usd END),
 			made = CASE WHEN excluded.day > day THEN excluded.made WHEN excluded.day = day THEN made + excluded.made ELSE made END,
 			day = max(day, excluded.day)`,
 		&t.addTurn:    "INSERT INTO turns (id, at, jid, header, finish, input) VALUES (?, ?, ?, ?, ?, ?)",

@@ -29,6 +29,11 @@ func (y *tally) made(tenant string, day, rows int64) {
 	y.change = merge(y.change, counted{tenant, swarm.Footprint{Day: day, Made: rows}})
 }
 
+// spent counts for the change in hand what calls of models have cost.
+func (y *tally) spent(tenant string, day int64, s swarm.Spend) {
+	y.change = merge(y.change, counted{tenant, swarm.Footprint{Day: day, Spend: s}})
+}
+
 // keep ends a change: what it counted is the group's, or nobody's.
 func (y *tally) keep(ok bool) {
 	if ok {
@@ -54,10 +59,11 @@ func merge(list []counted, c counted) []counted {
 			list[i].Bytes += c.Bytes
 			list[i].Tasks += c.Tasks
 			if c.Day > list[i].Day {
-				list[i].Day, list[i].Made = c.Day, 0
+				list[i].Day, list[i].Made, list[i].Spend = c.Day, 0, swarm.Spend{}
 			}
 			if c.Day == list[i].Day {
 				list[i].Made += c.Made
+				list[i].Spend = list[i].Add(c.Spend)
 			}
 			return list
 		}
@@ -71,7 +77,7 @@ func (t *tables) settle(ctx context.Context) error {
 		if c.Footprint == (swarm.Footprint{}) {
 			continue
 		}
-		if _, err := t.addFootprint.ExecContext(ctx, []byte(c.tenant), c.Bytes, c.Tasks, c.Day, c.Made); err != nil {
+		if _, err := t.addFootprint.ExecContext(ctx, []byte(c.tenant), c.Bytes, c.Tasks, c.Day, c.Made, c.Tokens, c.MicroUSD); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ var tenantCases = map[string]func(*testing.T, Engine){
 	"an erased tenant can begin anew":     eraseReborn,
 	"writes of the erased are refused":    eraseFence,
 	"a footprint follows what is kept":    footprintFollows,
+	"a day has what entries spend":        spentInADay,
 	"what is made is counted by the day":  madeByDay,
 	"a backup keeps the store in use":     backupInUse,
 	"a backup does not take a name twice": backupTaken,
@@ -163,6 +164,44 @@ func exportFails(t *testing.T, s Engine) {
 	}
 	for _, n := range []int{0, 5000, 10000} {
 		wantError(t, "Export to a writer that fails", s.Export(t.Context(), alice.Tenant, &brokenWriter{n}), errBroken)
+	}
+}
+
+// spentInADay counts what entries spend to the tenant and the newest day, also of
+// a turn that is cut off, and never below nothing.
+func spentInADay(t *testing.T, s Engine) {
+	st := oneTask(t, s, alice, "t1")
+	spends := func(n, tokens int64) swarm.Entry {
+		e := call(n, "answer")
+		e.Spend = swarm.Spend{Tokens: tokens, MicroUSD: 2 * tokens}
+		return e
+	}
+	journal := func(h *swarm.TurnHeader, day int64, entries ...swarm.Entry) {
+		mustJournal(t, s, st.task.Key, 1, swarm.JournalWrite{Header: h, Entries: entries, Day: day})
+	}
+	wants := func(what string, day, tokens int64) {
+		f := footprint(t, s, alice.Tenant)
+		same(t, what, []any{f.Day, f.Spend}, []any{day, swarm.Spend{Tokens: tokens, MicroUSD: 2 * tokens}})
+	}
+	day := footprint(t, s, alice.Tenant).Day + 20_000
+	journal(header("a"), day, spends(1, 500))
+	wants("an intent", day, 500)
+	journal(nil, day, spends(2, -300), spends(3, 40))
+	wants("its answer and another", day, 240)
+	journal(nil, day+1, spends(4, 7))
+	wants("the next day", day+1, 7)
+	journal(nil, day, spends(5, 100))
+	wants("a day that is over", day+1, 7)
+	journal(nil, day+1, spends(6, -50))
+	wants("what was reserved the day before", day+1, 0)
+	ending := st.step()
+	ending.Task.Updated = time.Unix((day+1)*24*3600+5, 0).UTC()
+	ending.Record = &swarm.Record{N: 1, Entries: []swarm.Entry{spends(7, 11)}, End: end("ok")}
+	mustCommit(t, s, ending)
+	wants("the end of the turn", day+1, 11)
+	rec, err := s.Record(t.Context(), st.task.Key, 1)
+	if err != nil || rec.Entries[1].Spend != (swarm.Spend{Tokens: -300, MicroUSD: -600}) {
+		t.Errorf("the record has %+v, %v", rec.Entries, err)
 	}
 }
 

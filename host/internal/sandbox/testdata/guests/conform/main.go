@@ -1,7 +1,5 @@
-//go:build wasip1
-
-// Command conform is the conformance guest of the Go SDK.
-// spec/conformance/GUEST.md says what it does.
+// Command conform is the conformance guest of the Go SDK, as a module and as a
+// program. spec/conformance/GUEST.md says what it does.
 package main
 
 import (
@@ -15,7 +13,7 @@ import (
 // conform counts what a package variable must not keep between turns.
 type conform struct{ turns, warmed int }
 
-var _ = skep.Run(skep.Descriptor{
+var agent = skep.Run(skep.Descriptor{
 	Name: "conform", Version: "1.0.0",
 	Description: "Does what the message says, the same in every language.",
 	Agents:      []skep.AgentInfo{{Name: "conform", Description: "Send it a command list."}},
@@ -23,8 +21,6 @@ var _ = skep.Run(skep.Descriptor{
 		Name: "echo", Description: "Answers with what it was given.", Parameters: json.RawMessage(`{"type":"object"}`),
 	}},
 }, &conform{})
-
-func main() {}
 
 // Warm counts.
 func (c *conform) Warm() error {
@@ -42,6 +38,7 @@ func (c *conform) Action(call *skep.ActionCall) (any, error) {
 
 // Turn runs the command list in the message's body.
 func (c *conform) Turn(t *skep.Turn) error {
+	c = own(c)
 	c.turns++
 	list, ok := parse(t.Message.Body)
 	if !ok {

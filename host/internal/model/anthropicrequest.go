@@ -1,0 +1,118 @@
+package model
+
+import (
+	"encoding/json"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"skep/abi"
+)
+
+func (p *messages) params(req abi.ChatRequest) anthropic.MessageNewParams {
+	out := anthropic.MessageNewParams{Model: anthropic.Model(p.s.Model), MaxTokens: p.s.bound(req)}
+	for _, m := range req.Messages {
+		// There is one place for the system's words. Words that only look like
+		// the system's, in a user's message, could be anyone's.
+		if m.Role == abi.RoleSystem {
+			if m.Content != "" {
+				out.System = append(out.System, anthropic.TextBlockParam{Text: m.Content})
+			}
+			continue
+		}
+		out.Messages = appendTurn(out.Messages, m)
+	}
+	for _, t := range req.Tools {
+		tool := anthropic.ToolParam{Name: t.Name, InputSchema: param.Override[anthropic.ToolInputSchemaParam](parameters(t))}
+		if t.Description != "" {
+			tool.Description = anthropic.String(t.Description)
+		}
+		out.Tools = append(out.Tools, anthropic.ToolUnionParam{OfTool: &tool})
+	}
+	if req.Temperature != nil {
+		out.Temperature = anthropic.Float(*req.Temperature)
+	}
+	if len(req.Schema) > 0 {
+		out.OutputConfig.Format = param.Override[anthropic.JSONOutputFormatParam](struct {
+			Type   string          `json:"type"`
+			Schema json.RawMessage `json:"schema"`
+		}{"json_schema", req.Schema})
+	}
+	if len(req.Tools) > 0 {
+		out.ToolChoice = anthropicChoice(req.ToolChoice)
+	}
+	return out
+}
+
+func anthropicChoice(choice string) anthropic.ToolChoiceUnionParam {
+	switch choice {
+	case "":
+		return anthropic.ToolChoiceUnionParam{}
+	case choiceAuto:
+		return anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{}}
+	case choiceNone:
+		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+	case choiceRequired:
+		return anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
+	}
+	return anthropic.ToolChoiceParamOfTool(choice)
+}
+
+// appendTurn adds a message to the turns, which alternate: what follows upon a
+// message of the same side belongs to its turn. So the results of parallel calls
+// are one turn, as the provider wants them.
+func appendTurn(turns []anthropic.MessageParam, m abi.ChatMessage) []anthropic.MessageParam {
+	blocks, role := userBlocks(m), anthropic.MessageParamRoleUser
+	if m.Role == abi.RoleAssistant {
+		blocks, role = assistantBlocks(m), anthropic.MessageParamRoleAssistant
+	}
+	if len(blocks) == 0 {
+		return turns
+	}
+	if last := len(turns) - 1; last >= 0 && turns[last].Role == role {
+		turns[last].Content = append(turns[last].Content, blocks...)
+		return turns
+	}
+	return append(turns, anthropic.MessageParam{Role: role, Content: blocks})
+}
+
+func userBlocks(m abi.ChatMessage) []anthropic.ContentBlockParamUnion {
+	switch {
+	case m.Role == abi.RoleTool:
+		result := anthropic.ToolResultBlockParam{ToolUseID: m.ToolCallID}
+		if m.Content != "" {
+			result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: m.Content}}}
+		}
+		if m.Error {
+			result.IsError = anthropic.Bool(true)
+		}
+		return []anthropic.ContentBlockParamUnion{{OfToolResult: &result}}
+	case m.Content == "":
+		return nil
+	}
+	return []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock(m.Content)}
+}
+
+// assistantBlocks begin with the reasoning that the answer was built on: the
+// provider refuses calls that come without it.
+func assistantBlocks(m abi.ChatMessage) []anthropic.ContentBlockParamUnion {
+	var out []anthropic.ContentBlockParamUnion
+	var carried carriedBlocks
+	if json.Unmarshal(m.Carry, &carried) == nil {
+		for _, t := range carried.Blocks {
+			switch t.Type {
+			case "thinking":
+				out = append(out, anthropic.NewThinkingBlock(t.Signature, t.Thinking))
+			case "redacted_thinking":
+				out = append(out, anthropic.NewRedactedThinkingBlock(t.Data))
+			}
+		}
+	}
+	if m.Content != "" {
+		out = append(out, anthropic.NewTextBlock(m.Content))
+	}
+	for _, c := range m.ToolCalls {
+		out = append(out, anthropic.NewToolUseBlock(c.ID, object(c.Arguments), c.Name))
+	}
+	return out
+}

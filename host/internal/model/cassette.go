@@ -1,0 +1,162 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"skep/abi"
+)
+
+// exchange is one line of a cassette. It has neither key nor header, and no
+// price: that is by the list of whoever replays it.
+type exchange struct {
+	Request abi.ChatRequest  `json:"request"`
+	Answer  abi.ChatResponse `json:"answer"`
+	// Pieces are the lengths, in bytes, in which the answer came.
+	Pieces []cut `json:"pieces,omitempty"`
+}
+
+// cut is a piece of an answer: so much of its text or of its reasoning.
+type cut struct {
+	Text      int `json:"text,omitempty"`
+	Reasoning int `json:"reasoning,omitempty"`
+}
+
+// maxExchange bounds a line of a cassette, in bytes.
+const maxExchange = 32 << 20
+
+// replay answers from a cassette. The same request gets its answers in the order
+// in which they were recorded, each once.
+type replay struct {
+	name, file string
+	recorded   []exchange
+	likes      []likeness // of each request
+
+	mu   sync.Mutex
+	next map[string][]int // by digest, what was not played
+	had  map[string]int   // by digest, what there was
+}
+
+func openReplay(s Spec) (*replay, error) {
+	f, err := os.Open(s.Cassette)
+	if err != nil {
+		return nil, fmt.Errorf("cassette: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	r := &replay{name: s.Name, file: filepath.Base(s.Cassette), next: map[string][]int{}, had: map[string]int{}}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxExchange)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := r.add(lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("cassette: %s:%d: %w", r.file, n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("cassette: %s: %w", r.file, err)
+	}
+	if len(r.recorded) == 0 {
+		return nil, fmt.Errorf("cassette: %s has no answers", r.file)
+	}
+	return r, nil
+}
+
+func (r *replay) add(line []byte) error {
+	var e exchange
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	p, err := likenessOf(e.Request)
+	if err != nil {
+		return err
+	}
+	r.next[p.digest] = append(r.next[p.digest], len(r.recorded))
+	r.had[p.digest]++
+	r.recorded, r.likes = append(r.recorded, e), append(r.likes, p)
+	return nil
+}
+
+func (r *replay) Chat(ctx context.Context, req abi.ChatRequest, _ string, emit func(abi.ChatPiece) error) (abi.ChatResponse, error) {
+	if ctx.Err() != nil {
+		return abi.ChatResponse{}, context.Cause(ctx)
+	}
+	e, err := r.take(req)
+	if err != nil {
+		return abi.ChatResponse{}, err
+	}
+	if emit == nil {
+		return e.Answer, nil
+	}
+	text, reasoning := e.Answer.Text, e.Answer.Reasoning
+	for _, c := range append(e.Pieces, cut{Reasoning: len(reasoning)}, cut{Text: len(text)}) {
+		var p abi.ChatPiece
+		p.Reasoning, reasoning = split(reasoning, c.Reasoning)
+		p.Delta, text = split(text, c.Text)
+		if p.Delta == "" && p.Reasoning == "" {
+			continue
+		}
+		if err := emit(p); err != nil {
+			return abi.ChatResponse{}, err
+		}
+	}
+	return e.Answer, nil
+}
+
+func split(text string, at int) (head, tail string) {
+	at = min(max(at, 0), len(text))
+	return text[:at], text[at:]
+}
+
+// take is the next answer to a request, with the ids of this run.
+func (r *replay) take(req abi.ChatRequest) (exchange, error) {
+	p, err := likenessOf(req)
+	if err != nil {
+		return exchange{}, r.named(fault(Refused, "the request is no JSON: %v", err))
+	}
+	r.mu.Lock()
+	left := r.next[p.digest]
+	if len(left) > 0 {
+		r.next[p.digest] = left[1:]
+	}
+	r.mu.Unlock()
+	if len(left) == 0 {
+		return exchange{}, r.named(r.unexpected(p))
+	}
+	e, err := r.likes[left[0]].translate(r.recorded[left[0]], p)
+	if err != nil {
+		return exchange{}, r.named(fault(Malformed, "the cassette %s: %v", r.file, err))
+	}
+	return e, nil
+}
+
+func (r *replay) named(e *Error) *Error {
+	e.Name = r.name
+	return e
+}
+
+func (r *replay) unexpected(p likeness) *Error {
+	if n := r.had[p.digest]; n > 0 {
+		return fault(Unexpected, "the cassette %s has %d answers to this request, and all were played; record it anew", r.file, n)
+	}
+	best, same := 0, -1
+	for i := range r.likes {
+		if n := common(r.likes[i].plain, p.plain); n > same {
+			best, same = i, n
+		}
+	}
+	return fault(Unexpected, "the cassette %s has no answer to this request; the nearest, number %d, differs at: recorded %q, now %q; record it anew",
+		r.file, best+1, around(r.likes[best].plain, same), around(p.plain, same))
+}
+
+// around is what stands at a place, with a little before it.
+func around(text string, at int) string {
+	return quote(text[max(at-40, 0):min(at+80, len(text))])
+}

@@ -1,0 +1,95 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"skep/abi"
+)
+
+// Prices are an operator's, in millionths of a dollar for a million tokens; see
+// [PerMTok]. CachedPerMTok zero takes InputPerMTok.
+type Prices struct {
+	InputPerMTok, CachedPerMTok, OutputPerMTok int64
+}
+
+// maxUSD keeps every price of a call far from what 64 bits hold.
+const maxUSD = 1_000_000
+
+// PerMTok is a price in dollars for a million tokens as [Prices] has it. Parts
+// of a millionth are rounded.
+func PerMTok(usd float64) (int64, error) {
+	if math.IsNaN(usd) || usd < 0 || usd > maxUSD {
+		return 0, fmt.Errorf("a price must be between 0 and %d dollars for a million tokens, not %v", maxUSD, usd)
+	}
+	return int64(math.Round(usd * 1e6)), nil
+}
+
+// Price is what a call costs in millionths of a dollar, rounded up.
+func (p Prices) Price(u abi.ChatUsage) int64 {
+	cached := min(max(u.CachedTokens, 0), max(u.InputTokens, 0))
+	perCached := p.CachedPerMTok
+	if perCached == 0 {
+		perCached = p.InputPerMTok
+	}
+	hi, lo := product(u.InputTokens-cached, p.InputPerMTok)
+	for _, part := range [][2]int64{{cached, perCached}, {u.OutputTokens, p.OutputPerMTok}} {
+		h, l := product(part[0], part[1])
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi, _ = bits.Add64(hi, h, carry)
+	}
+	lo, carry := bits.Add64(lo, perMillion-1, 0)
+	if hi += carry; hi >= perMillion {
+		return math.MaxInt64
+	}
+	price, _ := bits.Div64(hi, lo, perMillion)
+	return int64(min(price, math.MaxInt64))
+}
+
+const perMillion = 1_000_000
+
+func product(tokens, price int64) (hi, lo uint64) {
+	return bits.Mul64(uint64(max(tokens, 0)), uint64(max(price, 0)))
+}
+
+// What a prompt costs beyond its text: the provider's own words around a
+// conversation with tools, a message, a tool and a call.
+const (
+	tokensPerRequest = 1024
+	tokensPerMessage = 32
+	tokensPerTool    = 64
+)
+
+// Estimate is the most that a call can use: what is to be reserved before it. A
+// tokenizer makes at most one token of each byte, so the input counts a token a
+// byte; of English text, a call then uses about a quarter. The output is the
+// whole bound of the answer.
+func (s Spec) Estimate(req abi.ChatRequest) abi.ChatUsage {
+	input := tokensPerRequest + len(req.Schema)
+	for _, m := range req.Messages {
+		input += tokensPerMessage + len(m.Content) + len(m.Carry) + len(m.ToolCallID)
+		for _, c := range m.ToolCalls {
+			input += tokensPerMessage + len(c.ID) + len(c.Name) + len(c.Arguments)
+		}
+	}
+	for _, t := range req.Tools {
+		input += tokensPerTool + len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	u := abi.ChatUsage{InputTokens: int64(input), OutputTokens: s.bound(req)}
+	u.MicroUSD = s.Prices.Price(u)
+	return u
+}
+
+// bound is the most tokens that an answer may have.
+func (s Spec) bound(req abi.ChatRequest) int64 {
+	most := s.MaxTokens
+	if most == 0 {
+		most = defaultTokens
+	}
+	if req.MaxTokens > 0 {
+		most = min(most, req.MaxTokens)
+	}
+	return most
+}

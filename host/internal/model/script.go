@@ -1,0 +1,140 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/BurntSushi/toml"
+
+	"skep/abi"
+)
+
+// script answers by the rules of a file: the first rule that fits, and that is
+// not used up.
+type script struct {
+	name  string
+	file  string // without its folder, for errors
+	rules []rule
+
+	mu   sync.Mutex
+	used []int // by rule
+}
+
+// openScript reads a file of rules, or a cassette when its name ends in .jsonl.
+func openScript(s Spec) (Model, error) {
+	if s.Cassette == "" {
+		return nil, errors.New("a script takes a file of rules or recorded answers: set cassette")
+	}
+	if s.Mode == Record {
+		return nil, fmt.Errorf("there is nothing to record of a script: the mode must be %s or %s", Auto, Replay)
+	}
+	if filepath.Ext(s.Cassette) == ".jsonl" {
+		return openReplay(s)
+	}
+	raw, err := os.ReadFile(s.Cassette)
+	if err != nil {
+		return nil, fmt.Errorf("cassette: %w", err)
+	}
+	rules, err := parseRules(raw)
+	if err != nil {
+		return nil, fmt.Errorf("cassette: %s: %w", filepath.Base(s.Cassette), err)
+	}
+	return &script{name: s.Name, file: filepath.Base(s.Cassette), rules: rules, used: make([]int, len(rules))}, nil
+}
+
+func parseRules(raw []byte) ([]rule, error) {
+	var file struct {
+		Rules []rule `toml:"rule"`
+	}
+	meta, err := toml.Decode(string(raw), &file)
+	if err != nil {
+		return nil, err
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return nil, fmt.Errorf("the key %s is unknown", unknown[0])
+	}
+	if len(file.Rules) == 0 {
+		return nil, errors.New("there is no [[rule]]")
+	}
+	for i := range file.Rules {
+		if err := file.Rules[i].compile(); err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+	}
+	return file.Rules, nil
+}
+
+func (s *script) Chat(ctx context.Context, req abi.ChatRequest, _ string, emit func(abi.ChatPiece) error) (abi.ChatResponse, error) {
+	if err := ctx.Err(); err != nil {
+		return abi.ChatResponse{}, context.Cause(ctx)
+	}
+	r, err := s.take(req)
+	if err != nil {
+		err.Name = s.name
+		return abi.ChatResponse{}, err
+	}
+	resp := r.response(req)
+	for _, p := range piecesOf(resp) {
+		if emit == nil {
+			break
+		}
+		if err := emit(p); err != nil {
+			return abi.ChatResponse{}, err
+		}
+	}
+	return resp, nil
+}
+
+// take finds the rule of a request, and counts its use.
+func (s *script) take(req abi.ChatRequest) (*rule, *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.rules {
+		r := &s.rules[i]
+		if r.misfit(req) == "" && (r.Times == 0 || s.used[i] < r.Times) {
+			s.used[i]++
+			if r.Error != "" {
+				return nil, fault(r.Error, "the script %s says so: %s", s.file, r.Text)
+			}
+			return r, nil
+		}
+	}
+	return nil, s.unexpected(req)
+}
+
+// unexpected names the rule that comes nearest.
+func (s *script) unexpected(req abi.ChatRequest) *Error {
+	best, score := 0, -1.0
+	for i := range s.rules {
+		if n := s.rules[i].near(req); n > score {
+			best, score = i, n
+		}
+	}
+	why := s.rules[best].misfit(req)
+	if why == "" {
+		why = fmt.Sprintf("was used %d times, as often as it may be (times)", s.used[best])
+	}
+	asked := "a request without messages"
+	if n := len(req.Messages); n > 0 {
+		asked = fmt.Sprintf("the %s's message %q", req.Messages[n-1].Role, quote(req.Messages[n-1].Content))
+	}
+	return fault(Unexpected, "the script %s has no answer to %s; the nearest is rule %d, which %s", s.file, asked, best+1, why)
+}
+
+// piecesOf cuts an answer as a model would hand it on: by words.
+func piecesOf(resp abi.ChatResponse) (out []abi.ChatPiece) {
+	if resp.Reasoning != "" {
+		out = append(out, abi.ChatPiece{Reasoning: resp.Reasoning})
+	}
+	for _, w := range strings.SplitAfter(resp.Text, " ") {
+		if w != "" {
+			out = append(out, abi.ChatPiece{Delta: w})
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package recompose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/config"
+)
+
+const withAction = grants + `[actions.price]
+source = "file:judge.go"
+timeout = "1m"
+actions = ["ask"]
+allow = { kv = "task" }
+limits = { fuel = 1000 }
+[actions.ask]
+source = "human"
+description = "d"
+parameters = {}
+`
+
+func actionFile(t *testing.T) File {
+	f := testFile(t, strings.Replace(withAction, "exclude_tools", "actions = [\"price\"]\nexclude_tools", 1))
+	f.Modules[actionModule+"price"] = strings.Repeat("cd", 32)
+	return f
+}
+
+// An action with code is that of the file, with no more than the file grants it.
+func TestJudgeActions(t *testing.T) {
+	t.Parallel()
+	f := actionFile(t)
+	if got := f.Own().Actions[0].SHA256; got != f.Modules[actionModule+"price"] {
+		t.Errorf("the own action has the digest %q", got)
+	}
+	for action, want := range map[string]string{
+		`"source":"file:judge.go","timeout":"1m"`:                                          "",
+		`"sha256":"` + strings.Repeat("cd", 32) + `","timeout":"30s","limits":{"fuel":10}`: "",
+		`"sha256":"` + digest + `","timeout":"1m"`:                                         "its code is not that of the operator's file",
+		`"source":"file:judge.go","timeout":"2m"`:                                          "the operator's file allows 1m0s",
+		`"source":"file:judge.go","timeout":"1m","limits":{"fuel":2000}`:                   "actions.price.limits.fuel: more than the 1000 of actions.price",
+		`"source":"file:judge.go","timeout":"1m","allow":{"kv":"instance"}`:                "actions.price.allow.kv",
+		`"source":"file:judge.go","timeout":"1m","actions":["price"]`:                      `actions.price.actions: the operator's file does not grant "price"`,
+	} {
+		text := strings.TrimSuffix(string(single(`"source":"file:judge.go","actions":["price"]`)), "}") + `,"actions":{"price":{` + action + `}}}`
+		x, err := f.Judge([]byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", action, err, want)
+		}
+		if err == nil && (x.Actions[0].SHA256 != f.Modules[actionModule+"price"] || x.Actions[0].Source.Kind != config.SourceFile ||
+			x.Actions[0].Limits.Fuel > 1000 || x.Actions[0].Limits.Turn != x.Actions[0].Timeout) {
+			t.Errorf("%s: %+v", action, x.Actions[0])
+		}
+	}
+}
+
+// Older compositions keep of their actions what today's file grants.
+func TestNarrowActions(t *testing.T) {
+	t.Parallel()
+	f := actionFile(t)
+	x := f.Own()
+	less := testFile(t, strings.NewReplacer(`timeout = "1m"`, `timeout = "1s"`, `allow = { kv = "task" }`+"\nlimits = { fuel = 1000 }", "limits = { fuel = 10 }").Replace(withAction))
+	got := less.Narrow(x, true).Actions[0]
+	if got.Timeout != time.Second || got.Limits.Fuel != 10 || got.Allow.KV != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := testFile(t, grants).Narrow(x, true).Actions[0]; got.Allow.KV != "" || got.Actions != nil {
+		t.Errorf("an action that is gone keeps %+v", got)
+	}
+	if x.Actions[0].Allow.KV != "task" {
+		t.Error("the composition itself was changed")
+	}
+}

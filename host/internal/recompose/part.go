@@ -1,0 +1,89 @@
+package recompose
+
+import (
+	"slices"
+	"strings"
+
+	"skep/host/internal/config"
+)
+
+// narrowPart leaves an agent the part in the swarm that one of the file has today.
+// Whom it may write to in its own swarm is the composition's to say: the file may
+// call those agents something else by now.
+func (f File) narrowPart(a *config.Agent, today config.Agent) {
+	a.EnableEntrypoint = a.EnableEntrypoint && today.EnableEntrypoint
+	a.CanCompleteTasks = a.CanCompleteTasks && today.CanCompleteTasks
+	a.EnableInterswarm = a.EnableInterswarm && today.EnableInterswarm && f.Config.Swarm.EnableInterswarm
+	a.CommTargets = narrowTargets(a.CommTargets, today.CommTargets)
+}
+
+// stayHome leaves an agent that the file does not have any more its part in its own
+// swarm alone.
+func stayHome(a *config.Agent) {
+	a.Allow = config.Allow{}
+	a.EnableInterswarm = false
+	a.CommTargets = narrowTargets(a.CommTargets, nil)
+}
+
+// narrowTargets keeps the targets in the own swarm, and of those in other swarms
+// what is also within one of today's.
+func narrowTargets(asked, today []string) (kept []string) {
+	for _, target := range asked {
+		name, swarm, abroad := strings.Cut(target, "@")
+		if !abroad {
+			kept = append(kept, target)
+			continue
+		}
+		for _, t := range today {
+			todayName, todaySwarm, abroad := strings.Cut(t, "@")
+			both, ok := overlap(name, todayName)
+			bothSwarm, okSwarm := overlap(swarm, todaySwarm)
+			if both += "@" + bothSwarm; abroad && ok && okSwarm && !slices.Contains(kept, both) {
+				kept = append(kept, both)
+			}
+		}
+	}
+	return kept
+}
+
+// overlap returns what two names have in common, of which a star is any name.
+func overlap(a, b string) (both string, ok bool) {
+	if a == "*" {
+		return b, true
+	}
+	return a, b == a || b == "*"
+}
+
+// finishable gives back what a task cannot come to its end without: somebody whom
+// its owner can answer, and somebody who can complete it. Neither reaches out of
+// the swarm.
+func finishable(x, begun config.Composition) {
+	completes := slices.ContainsFunc(x.Agents, func(a config.Agent) bool { return a.CanCompleteTasks })
+	for i, was := range begun.Agents {
+		a := &x.Agents[i]
+		a.EnableEntrypoint = a.EnableEntrypoint || was.EnableEntrypoint && a.Name == x.Swarm.Entrypoint
+		a.CanCompleteTasks = a.CanCompleteTasks || was.CanCompleteTasks && !completes
+	}
+}
+
+// narrowActions leaves the actions with code what those of the file have today, and
+// nothing to one that the file has no more.
+func (f File) narrowActions(x config.Composition) {
+	for i := range x.Actions {
+		a := &x.Actions[i]
+		if a.Source.Kind == config.SourceHuman {
+			continue
+		}
+		at := slices.IndexFunc(f.Config.Actions, func(own config.Action) bool { return own.Name == a.Name && f.coded(own.Name) })
+		if at < 0 {
+			a.Allow, a.Actions = config.Allow{}, nil
+			continue
+		}
+		today := f.Config.Actions[at]
+		a.Allow = f.narrowAllow(a.Allow, today.Allow)
+		a.Limits, a.Timeout = narrowLimits(a.Limits, today.Limits), min(a.Timeout, today.Timeout)
+		a.Actions = slices.DeleteFunc(slices.Clone(a.Actions), func(name string) bool {
+			return f.coded(name) && !slices.Contains(today.Actions, name)
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/xeipuuv/gojsonschema"
+)
+
+// Bounds of the parameters of an action, which strangers write.
+const (
+	maxParams   = 32 << 10 // bytes of the schema
+	maxPatterns = 1 << 10  // bytes of all its patterns
+)
+
+// Params is the compiled schema of an action's parameters. It is immutable and may
+// be used by many goroutines at once.
+type Params struct{ schema *gojsonschema.Schema }
+
+// CompileParams compiles the parameters of an action: a schema of draft 7 for an
+// object, without $ref. Keywords that would not be checked are refused.
+func CompileParams(name string, raw []byte) (*Params, error) {
+	if len(raw) > maxParams {
+		return nil, fmt.Errorf("the schema has %d bytes, at most %d", len(raw), maxParams)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil || doc == nil {
+		return nil, errors.New("the schema must be a JSON object")
+	}
+	if kind, ok := doc["type"]; ok && kind != "object" {
+		return nil, errors.New(`the schema must have "type": "object"`)
+	}
+	doc["type"] = "object"
+	doc["$id"] = "skep://actions/" + name
+	l := &linter{docs: map[string]map[string]any{}, id: "of action " + name, open: true}
+	if err := l.schema("#", doc); err != nil {
+		return nil, err
+	}
+	s, err := compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	return &Params{s}, nil
+}
+
+// Check returns nil if raw is one JSON object that has the shape; its errors are
+// those of [Set.Message].
+func (p *Params) Check(raw []byte) error {
+	doc, err := decodeWith(raw, true)
+	if err != nil {
+		return err
+	}
+	return validate(p.schema, doc)
+}

@@ -1,0 +1,127 @@
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// programFD is where guard and process find the program.
+const programFD = 3
+
+// watchEvery is how often the memory of a process is looked at.
+const watchEvery = 100 * time.Millisecond
+
+// guard starts the process and stays between it and the host. It ends when the
+// process has, when the host asks, and when the host is gone; whatever the process
+// has started ends with it. The code is the process's own where it ended by itself.
+func guard(s spec) (code int, err error) {
+	// The process's parent-death signal goes by the thread that started it.
+	runtime.LockOSThread()
+	defer func() { err = errors.Join(err, os.RemoveAll(s.Dir)) }()
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return exitSetup, fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	gone := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // the host's end closes with the host
+		close(gone)
+	}()
+	self, err := os.Executable()
+	if err != nil {
+		return exitSetup, err
+	}
+	child, err := os.StartProcess(self, []string{self, Command, roleEnter, s.encode()}, enterAttr(s))
+	if err != nil {
+		return exitSetup, err
+	}
+	ended := reap(child.Pid)
+	code = oversee(s, ended, stop, gone)
+	return code, killAll()
+}
+
+// enterAttr is how the process begins: in a group of its own, and nothing but the
+// host's pipes and the program is open.
+func enterAttr(s spec) *os.ProcAttr {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		null = nil // it begins without an input
+	}
+	return &os.ProcAttr{
+		Dir: s.Dir, Env: os.Environ(),
+		Files: []*os.File{null, os.Stdout, os.Stderr, os.NewFile(programFD, "program")},
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+}
+
+// oversee waits until there is a reason to end.
+func oversee(s spec, ended <-chan int, stop <-chan os.Signal, gone <-chan struct{}) int {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case code := <-ended:
+			return code
+		case <-stop:
+			return 0
+		case <-gone:
+			return 0
+		case <-tick.C:
+			if s.Memory > 0 && taken(descendants()) > s.Memory {
+				return exitMemory
+			}
+		}
+	}
+}
+
+// reap waits for all children, orphans that were given to this process included,
+// and tells how the first one ended.
+func reap(first int) <-chan int {
+	ended := make(chan int, 1)
+	go func() {
+		for {
+			var status unix.WaitStatus
+			pid, err := unix.Wait4(-1, &status, 0, nil)
+			switch {
+			case errors.Is(err, unix.EINTR):
+			case err != nil:
+				return // nothing is left
+			case pid == first && status.Signaled():
+				ended <- 128 + int(status.Signal())
+			case pid == first:
+				ended <- status.ExitStatus()
+			}
+		}
+	}()
+	return ended
+}
+
+// killPatience bounds the killing: what cannot be killed is stuck in the kernel.
+const killPatience = 4 * time.Second
+
+// killAll kills what is below this process until there is nothing.
+func killAll() error {
+	end := time.Now().Add(killPatience)
+	for {
+		below := descendants()
+		if len(below) == 0 {
+			return nil
+		}
+		for _, pid := range below {
+			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone by now
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%d processes cannot be killed", len(below))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

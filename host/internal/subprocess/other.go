@@ -1,0 +1,47 @@
+//go:build !linux
+
+package subprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+var errLinux = errors.New("exec: needs Linux; build the agent as a Wasm module here")
+
+// Exec does nothing here.
+func Exec(_ []string, stderr io.Writer) int {
+	fmt.Fprintln(stderr, "skep:", errLinux)
+	return 1
+}
+
+type image struct {
+	file   *os.File
+	digest string
+	script bool
+}
+
+func newImage([]byte) (*image, error) { return nil, errLinux }
+
+func (i *image) close() error { return nil }
+
+// guarded is never made.
+type guarded struct {
+	runner.Runner
+	done chan struct{}
+}
+
+func newGuarded([]string, spec, *os.File) *guarded { return nil }
+
+func (g *guarded) within([]string) runner.Runner { return g }
+
+func (g *guarded) ended() string { return "" }
+
+func (g *guarded) tooBig() bool { return false }
+
+func (g *guarded) Kill(context.Context) error { return nil }

@@ -1,0 +1,253 @@
+package subprocess
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"skep/abi"
+	"skep/abi/pluginpb"
+	"skep/host/internal/sandbox"
+)
+
+// Bounds of a process's start and of a look at its health.
+const (
+	startPatience  = 15 * time.Second
+	healthEvery    = 10 * time.Second
+	healthPatience = 5 * time.Second
+)
+
+// process is one running program. It is safe for concurrent use.
+type process struct {
+	guard  *guarded
+	client *goplugin.Client
+	agent  pluginpb.AgentClient
+	health grpc_health_v1.HealthClient
+	desk   *desk
+	broker uint32 // what it dials to reach the desk
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	turns int
+	// retired says that it takes no more turns, and ends with its last one.
+	retired bool
+	ended   sync.Once
+}
+
+// peer is the host's side of the plugin.
+type peer struct {
+	goplugin.NetRPCUnsupportedPlugin
+}
+
+// GRPCServer is the process's side, which is not here.
+func (peer) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("the host serves no agent")
+}
+
+// reached is what the host gets of a process.
+type reached struct {
+	broker *goplugin.GRPCBroker
+	conn   *grpc.ClientConn
+}
+
+// GRPCClient implements goplugin.GRPCPlugin.
+func (peer) GRPCClient(_ context.Context, b *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return &reached{b, conn}, nil
+}
+
+// begin starts a process, up to the point where it answers.
+func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Logger) (_ *process, err error) {
+	if s.Dir, err = os.MkdirTemp("", "skep-agent-"); err != nil {
+		return nil, fmt.Errorf("make its directory: %w", err)
+	}
+	p := &process{desk: newDesk(), log: log, guard: newGuarded(command, s, i.file)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(s.Dir))
+		}
+	}()
+	said := &lines{log: log}
+	p.client = goplugin.NewClient(&goplugin.ClientConfig{
+		HandshakeConfig: goplugin.HandshakeConfig{
+			ProtocolVersion: pluginpb.ProtocolVersion, MagicCookieKey: pluginpb.CookieKey, MagicCookieValue: pluginpb.CookieValue,
+		},
+		Plugins:          goplugin.PluginSet{pluginpb.Name: &peer{}},
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		AutoMTLS:         true, SkipHostEnv: true, StartTimeout: startPatience, Logger: hclog.NewNullLogger(),
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: s.Dir},
+		Stderr:           said, SyncStdout: said, SyncStderr: said,
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
+			return p.guard.within(cmd.Env), nil
+		},
+	})
+	if err := p.connect(ctx); err != nil {
+		p.kill()
+		return nil, fmt.Errorf("%w%s", err, said.lastWords())
+	}
+	return p, nil
+}
+
+// connect waits for the handshake.
+func (p *process) connect(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- p.meet() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *process) meet() error {
+	conn, err := p.client.Client()
+	if err != nil {
+		return err
+	}
+	raw, err := conn.Dispense(pluginpb.Name)
+	if err != nil {
+		return err
+	}
+	at := raw.(*reached) // peer makes no others
+	p.agent, p.health = pluginpb.NewAgentClient(at.conn), grpc_health_v1.NewHealthClient(at.conn)
+	p.broker = at.broker.NextId()
+	go at.broker.AcceptAndServe(p.broker, p.desk.serve) // ends with the client
+	return nil
+}
+
+// start calls what comes before any turn.
+func (p *process) start(ctx context.Context, call func(context.Context, *pluginpb.StartRequest, ...grpc.CallOption) (*pluginpb.Outcome, error)) (*pluginpb.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	s := newSession(ctx, sandbox.Turn{}, p.log)
+	s.starting = true
+	p.desk.enter(s)
+	defer p.desk.leave(s)
+	return call(ctx, &pluginpb.StartRequest{BrokerId: p.broker, Session: s.token}, grpc.MaxCallRecvMsgSize(abi.MaxDescriptor+maxMessage))
+}
+
+// take counts a turn in; ok is false when the process takes no more.
+func (p *process) take() (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.retired || p.guard.ended() != "" {
+		return false
+	}
+	p.turns++
+	return true
+}
+
+// release counts a turn out. One that does not end takes the process with it, once
+// nobody else's turn is in it.
+func (p *process) release(stuck bool) {
+	p.mu.Lock()
+	p.turns--
+	p.retired = p.retired || stuck
+	last := p.retired && p.turns == 0
+	p.mu.Unlock()
+	if last {
+		p.kill()
+	}
+}
+
+// kill ends the process and everything it has started, at once.
+func (p *process) kill() {
+	p.ended.Do(func() {
+		if err := p.guard.Kill(context.Background()); err != nil {
+			p.log.Warn("a subprocess may have left something behind", "err", err)
+		}
+		p.client.Kill()
+	})
+}
+
+// stop asks the process to end, and ends it soon.
+func (p *process) stop() { p.ended.Do(p.client.Kill) }
+
+// watch ends a process that does not answer any more, until it has ended.
+func (p *process) watch() {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.guard.done:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+		_, err := p.health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
+		cancel()
+		if err != nil {
+			p.log.Warn("a subprocess does not answer, and is killed", "err", err)
+			p.kill()
+			return
+		}
+	}
+}
+
+// lines puts what a process writes for people into the log, and keeps the last.
+type lines struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	written int
+	part    []byte
+	last    string
+}
+
+var _ io.Writer = (*lines)(nil)
+
+// maxLines is what a process may write to the log.
+const maxLines = 1000
+
+// Write takes what comes, in pieces of any size.
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range b {
+		if c != '\n' && len(l.part) < maxLine {
+			l.part = append(l.part, c)
+		}
+		if c == '\n' {
+			l.line()
+		}
+	}
+	return len(b), nil
+}
+
+func (l *lines) line() {
+	text := clip(string(l.part), maxLine)
+	l.part = l.part[:0]
+	if text == "" {
+		return
+	}
+	l.last = text
+	if l.written++; l.written <= maxLines {
+		l.log.Info("subprocess", "line", text)
+	}
+	if l.written == maxLines {
+		l.log.Warn("a subprocess has written its most lines; the others are lost", "lines", maxLines)
+	}
+}
+
+// lastWords are the last line, for an error.
+func (l *lines) lastWords() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := cmp.Or(l.last, string(l.part)); last != "" {
+		return "; its last words: " + clip(last, maxLine)
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+package swarm_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// However many turns spend at once, a tenant never passes its budget, and comes
+// to its end to the token. Another tenant is not touched.
+func TestBudgetOfManyTurns(t *testing.T) {
+	t.Parallel()
+	const bound, tasks, each = 1000, 20, 70
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: bound}}}))
+	var spent, refused atomic.Int64
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		for range each {
+			fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 3})
+			if fault != nil {
+				refused.Add(1)
+				continue
+			}
+			turn.Settle(swarm.Spend{Tokens: -2})
+			if turn.Key().Tenant == "acme" {
+				spent.Add(1)
+			}
+		}
+		return tell(turn, "done")
+	}
+	var posts sync.WaitGroup
+	for n := range tasks {
+		posts.Go(func() { h.ask("a", of("acme"), task(fmt.Sprint(n))) })
+	}
+	posts.Wait()
+	before := refused.Load()
+	h.ask("a", of("free"))
+	// The last two tokens are fewer than a call may cost.
+	if got := spent.Load(); got != bound-2 || before != tasks*each-got || refused.Load() != before {
+		t.Errorf("%d of %d tokens spent, %d refused, %d of them of the other tenant", got, bound, before, refused.Load()-before)
+	}
+}
+
+// A new day begins with nothing spent; what was reserved the day before does not
+// count against it.
+func TestBudgetOfTheNextDay(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
+	var mu sync.Mutex
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 10}}}), func(h *hive) {
+		h.opt.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	})
+	all := swarm.Spend{Tokens: 10}
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if fault := turn.Reserve(abi.OpLLMChat, all); fault != nil {
+			t.Error(fault)
+		}
+		fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 1})
+		if fault == nil || fault.RetryAfterMS != time.Hour.Milliseconds() || !strings.Contains(fault.Message, "[tenants.acme] tokens_per_day") {
+			t.Errorf("beyond the day's: %+v", fault)
+		}
+		mu.Lock()
+		now = now.Add(time.Hour)
+		mu.Unlock()
+		turn.Settle(swarm.Spend{Tokens: -4})
+		if fault := turn.Reserve(abi.OpLLMChat, all); fault != nil {
+			t.Errorf("the next day: %v", fault)
+		}
+		if fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 1}); fault == nil {
+			t.Error("the next day has no end")
+		}
+		return tell(turn, "done")
+	}
+	h.ask("a", of("acme"))
+}
+
+// What one agent spends counts for its task and for itself, not for the others.
+func TestBudgetOfAnAgent(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) {
+		h.def.Limits.Spend.Tokens = 10
+		h.def.Agents[0].Limits.Spend.Tokens = 6
+	})
+	reserve := func(turn *swarm.Turn, n int64) string {
+		if fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: n}); fault != nil {
+			_, key, _ := strings.Cut(fault.Message, "raise ")
+			key, _, _ = strings.Cut(key, ",")
+			return key
+		}
+		return "ok"
+	}
+	h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		got := reserve(turn, 4) + "; " + reserve(turn, 1)
+		call(turn, "send_response", obj{"target": "boss", "subject": "s", "body": got})
+		return swarm.Outcome{}
+	}
+	h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		if m := incoming(turn); m.Payload.Sender.Name == "math" {
+			return tell(turn, m.Payload.Body)
+		}
+		if got := reserve(turn, 6) + "; " + reserve(turn, 1); got != "ok; [agents.boss] limits.tokens" {
+			t.Errorf("the boss: %s", got)
+		}
+		call(turn, "send_request", obj{"target": "math", "subject": "s", "body": "b"})
+		return swarm.Outcome{}
+	}
+	if a := h.ask("a", task("t")); a.Body != "ok; [limits] task_tokens" {
+		t.Errorf("the other agent: %s", a.Body)
+	}
+	snap := h.record("t")
+	if got := fmt.Sprint(snap.Task.Spent, snap.Task.Usage.Tokens); got != "map[boss:{6 0} math:{4 0}] 10" {
+		t.Errorf("spent %s", got)
+	}
+}
+
+// Sums stop where numbers end.
+func TestSpendHasNoEnd(t *testing.T) {
+	t.Parallel()
+	most := swarm.Spend{Tokens: math.MaxInt64, MicroUSD: 5}
+	if got := most.Add(most); got != (swarm.Spend{Tokens: math.MaxInt64, MicroUSD: 10}) {
+		t.Errorf("%+v", got)
+	}
+	if got := (swarm.Spend{}).Minus(most).Minus(most); got != (swarm.Spend{Tokens: -math.MaxInt64, MicroUSD: -10}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+// described is a definition of a boss that asks people.
+func described(text string) []byte {
+	return fmt.Appendf(nil, `{"swarm":{"name":"hive","entrypoint":"boss","description":%q},
+		"agents":{"boss":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true,"actions":["confirm"]}},
+		"actions":{"confirm":{"source":"human","description":"a person confirms","parameters":{"type":"object"}}}}`, text)
+}
+
+func (h *Host) loadDescribed(t *testing.T, text string) error {
+	t.Helper()
+	_, err := h.defs.Load(t.Context(), swarm.DefaultTenant, "ada", described(text))
+	return err
+}
+
+// own counts the definitions that a host keeps of a tenant's own, and how many can
+// be run.
+func (h *Host) own(t *testing.T) (stored, bound int) {
+	t.Helper()
+	list, err := h.store.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = slices.DeleteFunc(list, func(k sqlite.Definition) bool { return k.Tenant != swarm.DefaultTenant })
+	h.defs.mu.Lock()
+	defer h.defs.mu.Unlock()
+	return len(list), len(h.defs.bound) - 1
+}
+
+// The paused tasks of a tenant keep so many definitions and no more; those that
+// nobody needs are in nobody's way.
+func TestDefinitionsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, _ := sweptHost(t)
+	h.defs.most = 2
+	for i := range 5 {
+		if err := h.loadDescribed(t, fmt.Sprint(i)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	first := h.paused(t)
+	if err := h.loadDescribed(t, "second"); err != nil {
+		t.Fatal(err)
+	}
+	h.paused(t)
+	err := h.loadDescribed(t, "third")
+	if !errors.Is(err, swarm.ErrLimit) || !strings.Contains(err.Error(), "finish or cancel tasks of older ones") {
+		t.Errorf("one too many: %v", err)
+	}
+	if in := h.defs.InForce(swarm.DefaultTenant); !strings.Contains(string(in.Definition), `"second"`) {
+		t.Errorf("in force is %s", in.Definition)
+	}
+	if stored, bound := h.own(t); stored != 2 || bound != 2 {
+		t.Errorf("%d definitions are stored, %d can be run", stored, bound)
+	}
+	for _, text := range []string{"second", "4"} {
+		if err := h.loadDescribed(t, text); err != nil {
+			t.Errorf("one that is there: %v", err)
+		}
+	}
+	if err := h.swarm.Cancel(t.Context(), first, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.loadDescribed(t, "second"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there is room", func() bool { return h.loadDescribed(t, "third") == nil })
+	if stored, bound := h.own(t); stored != 2 || bound != 2 {
+		t.Errorf("%d definitions are stored, %d can be run", stored, bound)
+	}
+}
+
+// What is loaded while its tenant is erased is there whole, in the store and in
+// force, or not at all.
+func TestEraseAndLoad(t *testing.T) {
+	t.Parallel()
+	h, _ := sweptHost(t)
+	for i := range 20 {
+		if err := h.loadDescribed(t, "before"); err != nil {
+			t.Fatal(i, err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := (eraser{h.swarm, h.defs}).Erase(t.Context(), swarm.DefaultTenant); err != nil {
+				t.Error(i, err)
+			}
+		})
+		both.Go(func() {
+			if err := h.loadDescribed(t, fmt.Sprint(i)); err != nil && !errors.Is(err, swarm.ErrErasing) {
+				t.Error(i, err)
+			}
+		})
+		both.Wait()
+		h.wantWhole(t)
+	}
+}
+
+// wantWhole compares what is in force with what is in the store.
+func (h *Host) wantWhole(t *testing.T) {
+	t.Helper()
+	loaded, err := h.store.Loaded(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := h.defs.InForce(swarm.DefaultTenant)
+	def, _ := h.swarm.Definition(swarm.DefaultTenant, "hive")
+	if (in.Origin == "network") != (len(loaded) == 1) || def.Digest != in.Digest {
+		t.Errorf("in force is %s, new tasks go by %s, and %d are loaded", in.Origin, def.Digest, len(loaded))
+	}
+	_, err = h.store.Definition(t.Context(), swarm.DefaultTenant, "hive", in.Digest)
+	if in.Origin == "network" && err != nil || in.Origin == "file" && !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("in force is %s: %v", in.Origin, err)
+	}
+}
