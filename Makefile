@@ -16,7 +16,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 20m
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build run serve guests examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference conformance clean
+.PHONY: build run serve guests python examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference conformance clean
 
 build: guests
 
@@ -29,6 +29,19 @@ FORCE:
 # Builds every guest once and fills one compile cache that all tests open.
 guests: bin/skep
 	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build
+
+# The Python that agents in Python are built and tested with, with what they import,
+# and the example's program. base leads to where that Python has its own library.
+PYTHON ?= python3
+
+python: bin/python/.made
+	bin/python/bin/python sdk/python/build.py examples/subprocess/python/agent.py bin/python/clerk
+
+bin/python/.made: sdk/python/requirements.txt
+	$(PYTHON) -m venv --clear bin/python
+	bin/python/bin/python -m pip install --quiet --disable-pip-version-check -r sdk/python/requirements.txt
+	ln -sfn "$$(bin/python/bin/python -c 'import sys; print(sys.base_prefix)')" bin/python/base
+	touch bin/python/.made
 
 examples: guests
 

@@ -71,11 +71,13 @@ type ChatResponse struct {
 // ChatUsage is what a call has cost.
 type ChatUsage struct {
 	// InputTokens count the whole prompt, CachedTokens those of it that the
-	// provider had; OutputTokens the answer with its reasoning.
-	InputTokens     int64 `json:"input_tokens"`
-	CachedTokens    int64 `json:"cached_tokens,omitempty"`
-	OutputTokens    int64 `json:"output_tokens"`
-	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
+	// provider had, CacheWriteTokens those that it keeps for the next call;
+	// OutputTokens the answer with its reasoning.
+	InputTokens      int64 `json:"input_tokens"`
+	CachedTokens     int64 `json:"cached_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+	OutputTokens     int64 `json:"output_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`
 	// MicroUSD is the price in millionths of a dollar by the operator's list, 0
 	// for a model without prices.
 	MicroUSD int64 `json:"micro_usd,omitempty"`

@@ -95,10 +95,10 @@ func opTable() [22]OpInfo {
 		{OpSecretExists, "secret.exists", ClassPure, true},
 		{OpTimerSet, "timer.set", ClassStaged, true},
 		{OpTimerCancel, "timer.cancel", ClassStaged, true},
-		{OpMetric, "metric", ClassPure, false},
-		{OpSpan, "span", ClassPure, false},
-		{OpBlobGet, "blob.get", ClassPure, false},
-		{OpBlobPut, "blob.put", ClassStaged, false},
+		{OpMetric, "metric", ClassPure, true},
+		{OpSpan, "span", ClassPure, true},
+		{OpBlobGet, "blob.get", ClassPure, true},
+		{OpBlobPut, "blob.put", ClassStaged, true},
 	}
 }
 

@@ -79,7 +79,7 @@ func (o object) set(v reflect.Value, path string, raw json.RawMessage) {
 			texts[name] = text
 		}
 		v.Set(reflect.ValueOf(texts))
-	case json.Unmarshal(raw, v.Addr().Interface()) != nil:
+	case t == reflect.TypeFor[[]byte]() && raw[0] != '"', json.Unmarshal(raw, v.Addr().Interface()) != nil:
 		o.failf("%s must be %s, not %s", path, kindWanted(t), kindOf(raw))
 	}
 }

@@ -64,6 +64,9 @@ func TestReadRequestRefuses(t *testing.T) {
 		{&abi.FetchRequest{}, `{"headers":{"a":"1","a":"2"}}`, `headers.a is there twice`},
 		{&abi.FetchRequest{}, `{"headers":[]}`, `headers must be an object, not a list`},
 		{&abi.FetchRequest{}, `{"body_base64":"AP8"}`, `body_base64 must be bytes as base64 with padding, not a text`},
+		{&abi.BlobPutRequest{}, `{"data":[1,2]}`, `data must be bytes as base64 with padding, not a list`},
+		{&abi.MetricRequest{}, `{"value":"1"}`, `value must be a number, not a text`},
+		{&abi.SpanRequest{}, `{"attributes":{"a":1}}`, `attributes.a must be a text, not the number 1`},
 		{&abi.EmitRequest{}, `{"progress":{"fraction":"half"}}`, `progress.fraction must be a number, not a text`},
 		{&abi.EmitRequest{}, `{"progress":{"done":1}}`, `progress.done is no member; the members are text, fraction`},
 		{&abi.EmitRequest{}, `{"progress":1}`, `progress must be an object, not the number 1`},
@@ -86,11 +89,13 @@ func TestReadRequestRefuses(t *testing.T) {
 }
 
 func FuzzReadRequest(f *testing.F) {
-	for _, seed := range []string{`{"key":"a","value":"b"}`, `{"method":"GET","headers":{"a":"b"}}`, `{"progress":{"fraction":1e400}}`, `{"after":1e300}`, ``} {
+	for _, seed := range []string{`{"key":"a","value":"b"}`, `{"method":"GET","headers":{"a":"b"}}`, `{"progress":{"fraction":1e400}}`, `{"after":1e300}`, `{"data":"dGVhCg=="}`,
+		`{"name":"a","value":1,"labels":{"a":"b"}}`, `{"id":1,"attributes":{"a":"b"},"error":"x"}`, ``} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, into := range []any{&abi.KVCasRequest{}, &abi.FetchRequest{}, &abi.EmitRequest{}, &abi.TimerRequest{}, &abi.LogRequest{}, &abi.ChatRequest{}} {
+		for _, into := range []any{&abi.KVCasRequest{}, &abi.FetchRequest{}, &abi.EmitRequest{}, &abi.TimerRequest{}, &abi.LogRequest{}, &abi.ChatRequest{},
+			&abi.BlobPutRequest{}, &abi.MetricRequest{}, &abi.SpanRequest{}} {
 			if err := abi.ReadRequest(raw, into); err != nil && strings.Contains(err.Error(), "Go ") {
 				t.Errorf("%q: %v tells of Go", raw, err)
 			}

@@ -113,7 +113,8 @@ func TestSDKHasTheHostsShapes(t *testing.T) {
 		abi.LogRequest{}, abi.ClockResponse{}, abi.RandomResponse{}, abi.EmitRequest{}, abi.Progress{}, abi.EmitResponse{},
 		abi.KVGetRequest{}, abi.KVGetResponse{}, abi.KVPutRequest{}, abi.KVListRequest{}, abi.KVListResponse{}, abi.KVCasRequest{}, abi.KVCasResponse{},
 		abi.TimerRequest{}, abi.TimerResponse{}, abi.TimerCancelRequest{}, abi.FetchRequest{}, abi.FetchResponse{},
-		abi.SecretRequest{}, abi.SecretResponse{},
+		abi.SecretRequest{}, abi.SecretResponse{}, abi.BlobPutRequest{}, abi.BlobPutResponse{}, abi.BlobGetRequest{}, abi.BlobGetResponse{},
+		abi.MetricRequest{}, abi.SpanRequest{}, abi.SpanResponse{},
 		abi.ChatRequest{}, abi.ChatMessage{}, abi.ChatCall{}, abi.ChatResponse{}, abi.ChatUsage{}, abi.ChatPiece{},
 	}
 	for _, shape := range shapes {

@@ -52,12 +52,12 @@ func holders(cfg *config.Config) (all []holder) {
 
 // coded are the actions that have code.
 func coded(actions []config.Action) []config.Action {
-	return slices.DeleteFunc(slices.Clone(actions), func(a config.Action) bool { return a.Source.Kind == config.SourceHuman })
+	return slices.DeleteFunc(slices.Clone(actions), func(a config.Action) bool { return !a.Source.Kind.Coded() })
 }
 
 // asAgent is what loading a module takes of an action.
 func asAgent(a config.Action) config.Agent {
-	return config.Agent{Name: a.Name, Source: a.Source, SHA256: a.SHA256, Limits: a.Limits}
+	return config.Agent{Name: a.Name, Source: a.Source, SHA256: a.SHA256, Trusted: a.Trusted, Readable: a.Readable, Limits: a.Limits}
 }
 
 // ActionFaults lists why an action cannot run on a module as the file has it.
@@ -133,23 +133,37 @@ func (c *composed) bindActions(cfg *config.Config, out outside) map[string]*capa
 		}
 		tool := toolOf(a, m)
 		bound := &capability.Action{
-			Name: a.Name, Timeout: a.Timeout, Params: a.Params, Calls: a.Actions,
+			Name: a.Name, Timeout: a.Timeout, Params: a.Params, Calls: a.Actions, Check: checks(a.Name, tool.Parameters),
 			Binding: capability.Binding{
 				Module: m, Limits: TurnLimits(a.Limits).Full(), Allow: allow(cfg, actionHolder(a)), Web: out.web, Models: out.models,
 			},
 		}
-		if p, err := schema.CompileParams(a.Name, tool.Parameters); err == nil {
-			bound.Check = p.Check
-		} else {
-			bound.Check = func([]byte) error { return err }
-		}
 		all[a.Name] = bound
 		c.def.Coded = append(c.def.Coded, tool)
+	}
+	for _, a := range cfg.Actions {
+		switch a.Source.Kind {
+		case config.SourceBuiltin:
+			all[a.Name] = bindFiles(a, out.files[a.Name])
+			c.def.Coded = append(c.def.Coded, fileTool(a))
+		case config.SourceMCP:
+			all[a.Name] = bindTool(a, out.tools[a.Source.Ref])
+			c.def.Coded = append(c.def.Coded, pinnedTool(a))
+		}
 	}
 	for _, a := range coded(cfg.Actions) {
 		all[a.Name].Actions = calledBy(all, a.Actions)
 	}
 	return all
+}
+
+// checks makes what checks the arguments of calls.
+func checks(name string, parameters json.RawMessage) capability.Form {
+	p, err := schema.CompileParams(name, parameters)
+	if err != nil {
+		return func([]byte) error { return err }
+	}
+	return p.Check
 }
 
 func calledBy(all map[string]*capability.Action, names []string) map[string]*capability.Action {
@@ -165,9 +179,9 @@ func calledBy(all map[string]*capability.Action, names []string) map[string]*cap
 // loadActions loads the modules of a file's actions.
 func (h *Host) loadActions(ctx context.Context, cfg *config.Config, modules map[string]Module) (faults config.Faults, err error) {
 	for _, a := range coded(cfg.Actions) {
-		m, err := h.loadModule(ctx, asAgent(a))
+		m, err := h.loadModule(ctx, "action", asAgent(a))
 		if err != nil {
-			return nil, fmt.Errorf("action %q: %w", a.Name, err)
+			return nil, err
 		}
 		modules[moduleKey(a.Name)] = m
 		faults = append(faults, ActionFaults(cfg, a, m)...)

@@ -6,6 +6,8 @@ import (
 	"skep/abi"
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
+	"skep/host/internal/jail"
+	"skep/host/internal/mcpclient"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
 )
@@ -28,6 +30,12 @@ type composed struct {
 type outside struct {
 	web    capability.Fetcher
 	models map[string]capability.Model
+	// files are the roots of actions on files, by the actions' names.
+	files map[string]*jail.Jail
+	// servers are the MCP servers of the file by name, tools those of them that the
+	// file's own actions name, by their sources.
+	servers map[string]toolServer
+	tools   map[string]*mcpclient.Server
 }
 
 // compose translates a composition into the words of the runtime and of the
@@ -36,12 +44,12 @@ func compose(cfg *config.Config, out outside, c composed, granted config.Composi
 	cfg = cfg.With(granted)
 	c.def = definition(cfg)
 	c.def.Digest = c.digest
-	actions := c.bindActions(cfg, out)
+	actions, forms := c.bindActions(cfg, out), formsOf(cfg)
 	c.agents = make(map[string]capability.Binding, len(cfg.Agents))
 	for _, a := range cfg.Agents {
 		c.agents[a.Name] = capability.Binding{
 			Module: c.modules[a.SHA256], Limits: TurnLimits(a.Limits), Allow: allow(cfg, agentHolder(a)), Web: out.web, Models: out.models,
-			Actions: calledBy(actions, a.Actions),
+			Actions: calledBy(actions, a.Actions), Forms: forms,
 		}
 	}
 	return &c
@@ -68,7 +76,7 @@ func definition(cfg *config.Config) swarm.Definition {
 		l := a.Limits
 		def.Agents = append(def.Agents, swarm.Agent{
 			Name: a.Name, Targets: a.CommTargets, Entrypoint: a.EnableEntrypoint,
-			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm,
+			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm, Trusted: a.Trusted,
 			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
 			Limits: swarm.TurnLimits{
 				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),

@@ -47,6 +47,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == subprocess.Command {
 		os.Exit(subprocess.Exec(os.Args[2:], os.Stderr))
 	}
+	if dir := os.Getenv(notesEnv); dir != "" {
+		if err := serveNotes(dir); err != nil {
+			fmt.Fprintln(os.Stderr, "notes:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -56,7 +63,9 @@ func runChild(dir, addr, cache string) error {
 		return err
 	}
 	lg := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	h, err := host.New(context.Background(), host.Options{Config: cfg, Listen: addr, AdminListen: "off", CacheDir: cache, Logger: lg})
+	h, err := host.New(context.Background(), host.Options{
+		Config: cfg, Listen: addr, AdminListen: "off", CacheDir: cache, Logger: lg, Subprocess: []string{"/proc/self/exe", subprocess.Command},
+	})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"skep/host/internal/capability"
 	"skep/host/internal/config"
 	"skep/host/internal/egress"
+	"skep/host/internal/jail"
+	"skep/host/internal/mcpclient"
 	"skep/host/internal/recompose"
 	"skep/host/internal/runset"
 	"skep/host/internal/store/sqlite"
@@ -28,7 +30,11 @@ type definitions struct {
 	swarm    *swarm.Runtime
 	// providers open the models of files.
 	providers *providers
-	log       *slog.Logger
+	// tools are the MCP servers of files.
+	tools *toolServers
+	// keeper counts what actions write.
+	keeper *jail.Keeper
+	log    *slog.Logger
 	// most is how many definitions a tenant may have kept.
 	most int
 
@@ -38,6 +44,8 @@ type definitions struct {
 	// change is held from the first look at what is in force until something
 	// else is. Who holds it may read the state without mu.
 	change sync.Mutex
+
+	network func(*egress.Options) // as in [Options]
 
 	mu sync.Mutex
 	state
@@ -68,8 +76,8 @@ type origin struct {
 
 var _ swarm.Library = (*definitions)(nil)
 
-func newDefinitions(store *sqlite.Store, kept *moduleStore, confined *runset.Quarantine, log *slog.Logger) *definitions {
-	return &definitions{store: store, kept: kept, confined: confined, log: log, most: maxDefinitions, providers: newProviders()}
+func newDefinitions(store *sqlite.Store, kept *moduleStore, confined *runset.Quarantine, log *slog.Logger, network func(*egress.Options)) *definitions {
+	return &definitions{store: store, kept: kept, confined: confined, log: log, most: maxDefinitions, network: network, keeper: jail.NewKeeper(), providers: newProviders(network), tools: newToolServers(mcpclient.Options{}, nil)}
 }
 
 // open puts the operator's composition in force, and what tenants have loaded as
@@ -81,7 +89,7 @@ func (d *definitions) open(ctx context.Context, cfg *config.Config, modules map[
 	}
 	d.state = next
 	d.exec = capability.NewExecutor(next.bindings(), d.kept)
-	return nil
+	return d.tools.keep(next.servers)
 }
 
 // next makes the state of a configuration. What it needs later is durable.
@@ -91,11 +99,19 @@ func (d *definitions) next(ctx context.Context, cfg *config.Config, modules map[
 	if len(faults) > 0 {
 		return state{}, faults
 	}
+	files, faults := jails(cfg, d.keeper)
+	if len(faults) > 0 {
+		return state{}, faults
+	}
+	servers := d.tools.of(cfg)
 	s := state{
 		file: recompose.File{Config: cfg, Modules: map[string]string{}, Reaches: reaches},
 		outside: outside{
-			web:    egress.New(egress.Options{Timeout: http.Timeout, MaxSent: int64(http.Request), MaxBody: int64(http.Response)}),
+			web:    newClient(egress.Options{Timeout: http.Timeout, MaxSent: int64(http.Request), MaxBody: int64(http.Response)}, d.network),
 			models: models,
+			files:  files,
+
+			servers: servers, tools: tools(cfg, servers),
 		},
 		bound: map[string]*composed{}, loaded: map[string]origin{},
 	}
@@ -176,6 +192,7 @@ func (s *state) judge(text []byte) (*composed, error) {
 		m, _ := s.own.modules[a.SHA256].(Module) // the file's own
 		faults = append(faults, ActionFaults(cfg, a, m)...)
 	}
+	faults = append(faults, FormFaults(cfg)...)
 	if faults = append(faults, GrantFaults(cfg)...); len(faults) > 0 {
 		var r recompose.Refused
 		for _, f := range faults {

@@ -18,6 +18,7 @@ import (
 	"skep/host/client"
 	"skep/host/internal/config"
 	"skep/host/internal/guests"
+	"skep/host/internal/subprocess"
 )
 
 // grantedSwarm is a file whose agents have different grants on one module.
@@ -117,6 +118,7 @@ func (s *site) start() {
 	}
 	s.running = run(s.t, host.Options{
 		Config: cfg, DataDir: s.data, CacheDir: guests.CacheDir(s.t), Listen: "127.0.0.1:0", AdminListen: "off", Reread: s.read,
+		Subprocess: []string{"/proc/self/exe", subprocess.Command},
 	})
 	s.stop = sync.OnceValue(s.stop)
 }

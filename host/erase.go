@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 
 	"skep/host/internal/rest"
 	"skep/host/internal/swarm"
@@ -21,5 +22,5 @@ func (e eraser) Erase(ctx context.Context, tenant string) error {
 	if err := e.rt.Erase(ctx, tenant); err != nil {
 		return err
 	}
-	return e.defs.forget(context.WithoutCancel(ctx), tenant)
+	return errors.Join(e.defs.forget(context.WithoutCancel(ctx), tenant), eraseFiles(e.defs.current().files, tenant))
 }

@@ -1,10 +1,12 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +16,9 @@ import (
 	"skep/host/internal/audit"
 	"skep/host/internal/auth"
 	"skep/host/internal/config"
+	"skep/host/internal/egress"
 	"skep/host/internal/listen"
+	"skep/host/internal/mcpclient"
 	"skep/host/internal/router"
 	"skep/host/internal/runset"
 	"skep/host/internal/sandbox"
@@ -60,6 +64,10 @@ type Options struct {
 	Env func(name string) (string, bool)
 	// Version is shown to clients.
 	Version string
+
+	// network changes how agents and models reach others. It is for tests, which have
+	// no Internet.
+	network func(*egress.Options)
 }
 
 // Host is one running host. Close it, or call Run, which closes it.
@@ -148,7 +156,10 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.defs = newDefinitions(h.store, h.kept, h.quarantine, h.log)
+	h.defs = newDefinitions(h.store, h.kept, h.quarantine, h.log, h.opt.network)
+	h.defs.tools = newToolServers(mcpclient.Options{
+		Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, Changed: h.toolChanged, Network: h.opt.network,
+	}, h.opt.Env)
 	if err := h.defs.open(ctx, h.opt.Config, modules); err != nil {
 		return err
 	}
@@ -161,7 +172,7 @@ func (h *Host) startSwarm(ctx context.Context) error {
 	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, Logger: h.log})
 	h.swarm, err = swarm.New(ctx, h.store, h.defs.exec, h.router, book,
 		h.defs.all(), swarm.Options{
-			Turns: h.opt.Config.Limits.Turns, Tokens: h.opt.Guests, Tenants: tenants(h.opt.Config), Logger: h.log,
+			Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests, Tenants: tenants(h.opt.Config), Logger: h.log,
 			Neighbours: &neighbours{h.peers, h.audit},
 			RunSet:     h.running, Quarantine: quarantine{h.quarantine, h.defs.module}, Library: h.defs,
 		})
@@ -235,6 +246,7 @@ func (h *Host) Close() error {
 	}
 	if h.defs != nil {
 		h.defs.providers.client.Close()
+		errs = append(errs, h.defs.tools.keep(nil))
 	}
 	if h.running != nil {
 		errs = append(errs, h.running.Close())

@@ -27,12 +27,15 @@ var layers = map[string][]string{
 	"host/internal/wasmbin":         {},
 	"host/internal/guard":           {},
 	"host/internal/listen":          {},
-	"host/internal/config":          {"host/internal/authority", "host/internal/envelope", "host/internal/keyring", "host/internal/listen", "spec/mail"},
+	"host/internal/toolpin":         {},
+	"host/internal/mcpclient":       {"abi", "host/internal/egress", "host/internal/subprocess", "host/internal/toolpin"},
+	"host/internal/config":          {"host/internal/authority", "host/internal/envelope", "host/internal/keyring", "host/internal/listen", "host/internal/toolpin", "spec/mail"},
 	"host/internal/recompose":       {"host/internal/config", "spec/mail"},
 	"host/internal/plan":            {"host/internal/config"},
 	"host/internal/schema":          {"spec", "spec/mail"},
 	"host/internal/fair":            {},
-	"host/internal/swarm":           {"abi", "host/internal/fair", "spec/mail"},
+	"host/internal/meter":           {},
+	"host/internal/swarm":           {"abi", "host/internal/fair", "host/internal/meter", "spec/mail"},
 	"host/internal/keyring":         {"host/internal/lasting"},
 	"host/internal/lasting":         {},
 	"host/internal/runset":          {"host/internal/lasting"},
@@ -47,17 +50,18 @@ var layers = map[string][]string{
 	"host/internal/auth":            {"host/internal/recent", "spec/mail"},
 	"host/internal/authority":       {"host/internal/auth", "host/internal/recent"},
 	"host/internal/egress":          {"abi"},
+	"host/internal/jail":            {"abi"},
 	"host/internal/registry":        {"abi", "host/internal/egress", "host/internal/lasting", "host/internal/swarm", "spec/mail"},
 	"host/internal/envelope":        {},
 	"host/internal/router":          {"abi", "host/internal/egress", "host/internal/envelope", "host/internal/fair", "host/internal/swarm", "spec/mail"},
-	"host/internal/rest":            {"abi", "host/internal/audit", "host/internal/auth", "host/internal/listen", "host/internal/plan", "host/internal/registry", "host/internal/swarm", "spec", "spec/mail"},
+	"host/internal/rest":            {"abi", "host/internal/audit", "host/internal/auth", "host/internal/listen", "host/internal/meter", "host/internal/plan", "host/internal/registry", "host/internal/swarm", "spec", "spec/mail"},
 	"host/internal/guests":          {},
 	"host/internal/guests/build":    {"host/internal/guests", "host/internal/sandbox"},
 	"host/internal/store/storetest": {"abi", "host/internal/auth", "host/internal/swarm", "spec/mail"},
 	"host": {
 		"abi", "host/internal/audit", "host/internal/auth", "host/internal/authority", "host/internal/capability", "host/internal/config", "host/internal/egress", "host/internal/envelope", "host/internal/guard",
-		"host/internal/keyring", "host/internal/listen", "host/internal/model", "host/internal/plan", "host/internal/recompose", "host/internal/registry", "host/internal/rest", "host/internal/router", "host/internal/runset", "host/internal/sandbox", "host/internal/schema", "host/internal/store/sqlite",
-		"host/internal/subprocess", "host/internal/swarm", "host/internal/wasmbin",
+		"host/internal/jail", "host/internal/keyring", "host/internal/listen", "host/internal/mcpclient", "host/internal/model", "host/internal/plan", "host/internal/recompose", "host/internal/registry", "host/internal/rest", "host/internal/router", "host/internal/runset", "host/internal/sandbox", "host/internal/schema", "host/internal/store/sqlite",
+		"host/internal/subprocess", "host/internal/swarm", "host/internal/toolpin", "host/internal/wasmbin",
 	},
 	"host/internal/scaffold":          {},
 	"host/internal/scaffold/source":   {},
@@ -66,7 +70,7 @@ var layers = map[string][]string{
 	"host/internal/isolation":         {"host", "host/client", "host/internal/config"},
 	"host/internal/cli": {
 		"abi", "host", "host/client", "host/internal/config", "host/internal/conform", "host/internal/guard", "host/internal/isolation",
-		"host/internal/sandbox", "host/internal/scaffold", "host/internal/subprocess", "host/internal/wasmbin", "spec/mail",
+		"host/internal/mcpclient", "host/internal/sandbox", "host/internal/scaffold", "host/internal/subprocess", "host/internal/toolpin", "host/internal/wasmbin", "spec/mail",
 	},
 	"host/cmd/skep":         {"host/internal/cli"},
 	"host/mailtest/refpeer": {"host/mailtest/refclient"},
@@ -82,7 +86,8 @@ var only = map[string]string{
 	"github.com/santhosh-tekuri":          "spec/openapi",
 	"github.com/julienschmidt/httprouter": "host/internal/rest",
 	"github.com/go-jose/go-jose":          "host/internal/authority host/internal/envelope",
-	"github.com/gowebpki/jcs":             "host/internal/envelope",
+	"github.com/gowebpki/jcs":             "host/internal/envelope host/internal/toolpin",
+	"github.com/modelcontextprotocol":     "host/internal/mcpclient",
 	"modernc.org/sqlite":                  "host/internal/store/sqlite",
 	"github.com/klauspost/compress":       "host/internal/store/sqlite",
 	"github.com/spf13/cobra":              "host/internal/cli",
@@ -110,6 +115,20 @@ func TestLayers(t *testing.T) {
 			t.Errorf("package %s has no package comment", pkg)
 		}
 	}
+}
+
+// TestNamesOfAgentsMetrics: no metric of the host is called as those of agents are.
+func TestNamesOfAgentsMetrics(t *testing.T) {
+	t.Parallel()
+	eachFile(t, func(pkg, path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"skep_agent_`) && filepath.Base(path) != "series.go" {
+			t.Errorf("%s: names that begin with skep_agent_ are for what agents report", path)
+		}
+	})
 }
 
 func checkImport(t *testing.T, pkg, path, target string) {

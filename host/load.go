@@ -95,6 +95,7 @@ func (d *definitions) Unload(ctx context.Context, tenant string) error {
 // loaded another one since. What is kept for it that cannot be read is not in
 // force.
 func (d *definitions) forget(ctx context.Context, tenant string) error {
+	d.tools.forget(tenant)
 	d.change.Lock()
 	defer d.change.Unlock()
 	kept, err := d.store.Loaded(ctx)

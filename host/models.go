@@ -25,14 +25,22 @@ type providers struct {
 	calls, failed, tokens, microUSD atomic.Int64
 }
 
-func newProviders() *providers {
-	return &providers{client: egress.New(egress.Options{Keep: egress.Keep{Idle: modelConnections}})}
+func newProviders(network func(*egress.Options)) *providers {
+	return &providers{client: newClient(egress.Options{Keep: egress.Keep{Idle: modelConnections}}, network)}
+}
+
+// newClient returns a client of these options, and of a network where there is one.
+func newClient(o egress.Options, network func(*egress.Options)) *egress.Client {
+	if network != nil {
+		network(&o)
+	}
+	return egress.New(o)
 }
 
 // ModelFaults lists what is wrong with the models of a file, without asking any
 // provider.
 func ModelFaults(cfg *config.Config) config.Faults {
-	_, faults := newProviders().open(cfg)
+	_, faults := newProviders(nil).open(cfg)
 	return faults
 }
 
@@ -53,13 +61,15 @@ func (p *providers) open(cfg *config.Config) (map[string]capability.Model, confi
 
 func (p *providers) openOne(m config.Model) (capability.Model, error) {
 	spec := model.Spec{
-		Name: m.Name, Provider: m.Provider, BaseURL: m.BaseURL, Model: m.Model, APIKey: model.Key(m.APIKey.Reveal()),
+		Name: m.Name, Provider: m.Provider, BaseURL: m.BaseURL, Model: m.Model, APIKey: model.Key(m.APIKey.Reveal()), KeyVar: m.KeyVar,
 		MaxTokens: m.MaxTokens, Timeout: m.Timeout, Retries: m.Retries, Cassette: m.Cassette, Mode: m.CassetteMode,
+		Reasoning: m.Reasoning, Cache: m.Cache,
 	}
-	var errs [3]error
+	var errs [4]error
 	spec.Prices.InputPerMTok, errs[0] = model.PerMTok(m.InputPrice)
 	spec.Prices.CachedPerMTok, errs[1] = model.PerMTok(m.CachedPrice)
 	spec.Prices.OutputPerMTok, errs[2] = model.PerMTok(m.OutputPrice)
+	spec.Prices.CacheWritePerMTok, errs[3] = model.PerMTok(m.WritePrice)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -68,7 +78,7 @@ func (p *providers) openOne(m config.Model) (capability.Model, error) {
 		grant, err = egress.ParseGrant(m.BaseURL)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("base_url: %w", err)
+		return nil, fmt.Errorf("models.%s: base_url: %w", m.Name, err)
 	}
 	policy := egress.Policy{
 		Table: "[models." + m.Name + "]", Grants: []egress.Grant{grant}, AllowPrivate: m.AllowPrivate, PrivateNames: m.AllowPrivate,
@@ -94,21 +104,14 @@ func (m provided) Most(req abi.ChatRequest) swarm.Spend { return spend(m.spec.Es
 
 // Chat implements [capability.Model].
 func (m provided) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, swarm.Spend, *abi.Error) {
-	begun, handOn := false, emit
-	if emit != nil {
-		handOn = func(p abi.ChatPiece) error {
-			begun = true
-			return emit(p)
-		}
-	}
 	m.p.calls.Add(1)
-	rsp, err := m.m.Chat(ctx, req, key, handOn)
+	rsp, err := m.m.Chat(ctx, req, key, emit)
 	cost := spend(rsp.Usage)
 	var fault *abi.Error
 	if err != nil {
 		m.p.failed.Add(1)
 		fault, cost = chatFault(err), swarm.Spend{}
-		if begun || costly(err) {
+		if costly(err) {
 			cost = m.Most(req)
 		}
 	}
@@ -129,7 +132,7 @@ func spend(u abi.ChatUsage) swarm.Spend {
 // has not said how much.
 func costly(err error) bool {
 	var broken *model.Error
-	return !errors.As(err, &broken) || broken.Kind == model.Malformed || broken.Kind == model.TooLarge
+	return !errors.As(err, &broken) || broken.Begun || broken.Kind == model.Malformed || broken.Kind == model.TooLarge
 }
 
 // chatFault is what an agent is told of a call that failed.

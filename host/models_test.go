@@ -127,6 +127,12 @@ func modelWorld(t *testing.T) (text string) {
 // file, and what it logs.
 func modelHost(t *testing.T, text string, change ...func(*Options)) (*Host, *shared) {
 	t.Helper()
+	return hostOf(t, text, map[string]string{"MODEL_KEY": modelKey}, change...)
+}
+
+// hostOf is a host of a file with these variables in its environment.
+func hostOf(t *testing.T, text string, variables map[string]string, change ...func(*Options)) (*Host, *shared) {
+	t.Helper()
 	log := &shared{}
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
@@ -136,7 +142,7 @@ func modelHost(t *testing.T, text string, change ...func(*Options)) (*Host, *sha
 			t.Fatal(err)
 		}
 	}
-	env := func(name string) (string, bool) { return modelKey, name == "MODEL_KEY" }
+	env := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	cfg, err := config.Load(filepath.Join(dir, "swarm.toml"), config.Options{Env: env, BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
 	if err != nil {
 		t.Fatal(err)
@@ -324,5 +330,51 @@ func TestChatFaults(t *testing.T) {
 	}
 	if fault := chatFault(errors.New("late")); fault.Code != abi.CodeDeadline {
 		t.Errorf("%+v", fault)
+	}
+}
+
+// What a call has cost that got no answer: nothing where the provider refused it or was
+// not there, all that was reserved where it had begun to answer or the call's time ran
+// out with it.
+func TestChatCost(t *testing.T) {
+	t.Parallel()
+	busy := modeltest.Failure{Type: "overloaded_error", Message: "busy"}
+	for name, c := range map[string]struct {
+		reply    modeltest.Reply
+		streamed bool
+		counts   bool
+	}{
+		"refused for a rate":           {modeltest.Reply{Status: 429}, true, false},
+		"overloaded":                   {modeltest.Reply{Status: 503}, false, false},
+		"broken off at once":           {modeltest.Reply{Body: ": soon\n\n", Type: "text/event-stream"}, true, false},
+		"broken off before a piece":    {modeltest.Reply{Text: []string{"Yes."}, Events: 1}, true, true},
+		"broken off after a piece":     {modeltest.Reply{Text: []string{"Yes.", "No."}, Events: 2}, true, true},
+		"an error after a piece":       {modeltest.Reply{Text: []string{"Yes."}, Fail: &busy}, true, true},
+		"a whole answer that is wrong": {modeltest.Reply{Body: `{"choices":[`, Type: "application/json"}, false, true},
+		"silent until the end":         {modeltest.Reply{Silent: true}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(modeltest.OpenAI(modeltest.InOrder(c.reply)))
+			t.Cleanup(s.Close)
+			p := newProviders(nil)
+			m, err := p.openOne(config.Model{Name: "m", Provider: "openai", Model: "m", BaseURL: s.URL + "/v1", Timeout: 300 * time.Millisecond, AllowPrivate: true, InputPrice: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := modeltest.Question("Tea?")
+			var emit func(abi.ChatPiece) error
+			if c.streamed {
+				emit = func(abi.ChatPiece) error { return nil }
+			}
+			_, cost, fault := m.Chat(t.Context(), req, "k", emit)
+			want := swarm.Spend{}
+			if c.counts {
+				want = m.Most(req)
+			}
+			if fault == nil || cost != want || c.counts != (p.tokens.Load() > 0) {
+				t.Errorf("it has cost %+v, want %+v: %v", cost, want, fault)
+			}
+		})
 	}
 }

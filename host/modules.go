@@ -52,7 +52,7 @@ func (h *Host) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := newPrograms(subprocess.Options{Command: h.opt.Subprocess, Logger: h.log})
+	p := newPrograms(subprocess.Options{Command: h.opt.Subprocess, Logger: h.log, Idle: h.opt.Config.Limits.ProcessIdle})
 	if h.kept, err = newModuleStore(h.opt.DataDir, h.engine, caps, p); err != nil {
 		return err
 	}
@@ -64,11 +64,14 @@ func (h *Host) openEngine(ctx context.Context) error {
 func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]Module, error) {
 	modules := make(map[string]Module, len(cfg.Agents))
 	faults := append(GrantFaults(cfg), ModelFaults(cfg)...)
+	faults = append(faults, FileFaults(cfg, h.opt.DataDir, h.opt.CacheDir)...)
+	faults = append(faults, FormFaults(cfg)...)
+	faults = append(faults, ToolFaults(cfg)...)
 	if faults = append(faults, programFaults(cfg)...); len(faults) > 0 {
 		return nil, faults // before any program is started
 	}
 	for _, a := range cfg.Agents {
-		m, err := h.loadModule(ctx, a)
+		m, err := h.loadModule(ctx, "agent", a)
 		if err != nil {
 			return nil, err
 		}
@@ -82,13 +85,17 @@ func (h *Host) loadModules(ctx context.Context, cfg *config.Config) (map[string]
 	if faults = append(faults, wrong...); len(faults) > 0 {
 		return nil, faults
 	}
+	for _, m := range cfg.Models {
+		h.log.Info("model", "model", m.Name, "way", m.Answering())
+	}
 	return modules, nil
 }
 
-// loadModule loads an agent's module and keeps a copy of it, or starts its program.
-func (h *Host) loadModule(ctx context.Context, a config.Agent) (Module, error) {
+// loadModule loads the module of an agent or action and keeps a copy of it, or starts
+// its program. kind is which of the two, for people.
+func (h *Host) loadModule(ctx context.Context, kind string, a config.Agent) (Module, error) {
 	if a.Source.Kind == config.SourceExec {
-		return h.loadProgram(ctx, a)
+		return h.loadProgram(ctx, kind, a)
 	}
 	wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(h.opt.Config.Limits.Module))
 	if err != nil {
@@ -103,13 +110,14 @@ func (h *Host) loadModule(ctx context.Context, a config.Agent) (Module, error) {
 	if err := h.kept.keep(m.Digest(), wasm); err != nil {
 		return nil, err
 	}
-	h.log.Info("loaded", "agent", a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
+	h.log.Info("loaded", kind, a.Name, "source", string(a.Source.Kind)+":"+a.Source.Ref, "digest", m.Digest())
 	return m, nil
 }
 
 // ModuleFaults lists why an agent cannot run on a module as the file has it.
 func ModuleFaults(cfg *config.Config, a config.Agent, m Module) config.Faults {
-	return append(MissingGrants(cfg, a, m.Descriptor()), memoryFaults(cfg, agentHolder(a), m)...)
+	faults := append(MissingGrants(cfg, a, m.Descriptor()), memoryFaults(cfg, agentHolder(a), m)...)
+	return append(faults, paramFaults(cfg, a, m.Descriptor())...)
 }
 
 func memoryFaults(cfg *config.Config, h holder, m Module) config.Faults {

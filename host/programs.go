@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"skep/abi"
@@ -53,12 +54,12 @@ func newPrograms(opt subprocess.Options) *programs {
 // maxProgram bounds a program's file.
 const maxProgram = 256 << 20
 
-// loadProgram starts an agent's program, or finds it where it runs.
-func (h *Host) loadProgram(ctx context.Context, a config.Agent) (Module, error) {
+// loadProgram starts the program of an agent or action, or finds it where it runs.
+func (h *Host) loadProgram(ctx context.Context, kind string, a config.Agent) (Module, error) {
 	name := string(a.Source.Kind) + ":" + a.Source.Ref
 	program, err := guard.ReadFile(a.Source.Path, maxProgram)
 	if err != nil {
-		return nil, fmt.Errorf("agent %q: %w", a.Name, err)
+		return nil, fmt.Errorf("%s %q: %w", kind, a.Name, err)
 	}
 	p, err := h.kept.programs.load(ctx, subprocess.Source{
 		Name: name, Program: program, SHA256: a.SHA256, Memory: int64(a.Limits.Memory), Read: a.Readable,
@@ -66,7 +67,7 @@ func (h *Host) loadProgram(ctx context.Context, a config.Agent) (Module, error) 
 	if err != nil {
 		return nil, err
 	}
-	h.log.Warn("runs outside the sandbox", "agent", a.Name, "source", name, "digest", p.Digest())
+	h.log.Warn("runs outside the sandbox", kind, a.Name, "source", name, "digest", p.Digest())
 	return p, nil
 }
 
@@ -143,22 +144,32 @@ func CheckProgram(a config.Agent) (digest string, err error) {
 	return subprocess.Pinned(subprocess.Source{Name: string(a.Source.Kind) + ":" + a.Source.Ref, Program: program, SHA256: a.SHA256})
 }
 
-// programFaults are agents that share a program and differ in what its processes
-// may read: one program has one way to run.
+// programFaults are agents and actions that share a program and differ in what its
+// processes may read: one program has one way to run.
 func programFaults(cfg *config.Config) (faults config.Faults) {
-	first := map[string]config.Agent{}
-	for _, a := range cfg.Agents {
-		if a.Source.Kind != config.SourceExec {
-			continue
+	type user struct {
+		section, name string
+		readable      []string
+	}
+	first := map[string]user{}
+	look := func(s config.Source, u user) {
+		if s.Kind != config.SourceExec {
+			return
 		}
-		was, again := first[a.Source.Path]
-		if again && !slices.Equal(was.Readable, a.Readable) {
+		was, again := first[s.Path]
+		if again && !slices.Equal(was.readable, u.readable) {
 			faults = append(faults, cfg.Fault(fmt.Sprintf(
-				"agent %q runs the same program; readable must be the same for both", was.Name), "agents", a.Name, "readable"))
+				"%s %q runs the same program; readable must be the same for both", strings.TrimSuffix(was.section, "s"), was.name), u.section, u.name, "readable"))
 		}
 		if !again {
-			first[a.Source.Path] = a
+			first[s.Path] = u
 		}
+	}
+	for _, a := range cfg.Agents {
+		look(a.Source, user{"agents", a.Name, a.Readable})
+	}
+	for _, a := range cfg.Actions {
+		look(a.Source, user{"actions", a.Name, a.Readable})
 	}
 	return faults
 }

@@ -44,6 +44,10 @@ func TestProgramFaults(t *testing.T) {
 	if got := programFaults(parsePrograms(t, differ)); len(got) != 1 || !strings.HasPrefix(got.Error(), want) {
 		t.Errorf("%v, want %q", got, want)
 	}
+	action := strings.Replace(twoPrograms, `["testdata"]`, `["programs.go"]`, 1) + "[actions.c]\nsource = \"exec:programs.go\"\ntrusted = true\n"
+	if got := programFaults(parsePrograms(t, action)); len(got) != 1 || !strings.HasPrefix(got.Error(), `swarm.toml:17:10: agent "a" runs the same program`) {
+		t.Errorf("an action: %v", got)
+	}
 	same := strings.Replace(twoPrograms, `["testdata"]`, `["programs.go"]`, 1)
 	if got := programFaults(parsePrograms(t, same)); len(got) > 0 {
 		t.Errorf("the same: %v", got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -48,7 +49,7 @@ func (h *Host) reread() (next reading, err error) {
 	}
 	for i := range shown.Actions {
 		a := &shown.Actions[i]
-		if a.Source.Kind == config.SourceHuman {
+		if !a.Source.Kind.Coded() {
 			continue
 		}
 		if a.SHA256, err = h.digestOf(asAgent(*a)); err != nil {
@@ -61,8 +62,11 @@ func (h *Host) reread() (next reading, err error) {
 	return next, nil
 }
 
-// digestOf is the digest of a module as it lies there now.
+// digestOf is the digest of a module or program as it lies there now.
 func (h *Host) digestOf(a config.Agent) (string, error) {
+	if a.Source.Kind == config.SourceExec {
+		return CheckProgram(a)
+	}
 	wasm, err := sandbox.ReadModule(a.Name, a.Source.Path, Caps(h.opt.Config.Limits.Module))
 	if err != nil {
 		return "", err
@@ -139,13 +143,22 @@ func (d *definitions) expect(modules map[string]string) {
 
 // adopt puts a file in force, with what tenants have loaded until now.
 func (d *definitions) adopt(ctx context.Context, cfg *config.Config, modules map[string]Module) error {
+	s, err := d.put(ctx, cfg, modules)
+	if err != nil {
+		return errors.Join(err, d.tools.discard(s.servers))
+	}
+	return d.tools.keep(s.servers)
+}
+
+// put is adopt but for the sessions with MCP servers, whose end nobody waits for.
+func (d *definitions) put(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
 	d.change.Lock()
 	defer d.change.Unlock()
 	s, err := d.next(ctx, cfg, modules)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.swap(s)
 	}
-	return d.swap(s)
+	return s, err
 }
 
 // swap puts a state in force. What tasks were begun with goes on within what the

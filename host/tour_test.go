@@ -28,8 +28,13 @@ func consoleOf(t *testing.T, file, section string) (all []shown) {
 		t.Fatalf("%s has no section %q", file, section)
 	}
 	rest, _, _ = strings.Cut(rest, "\n## ")
+	return consolesIn(rest)
+}
+
+// consolesIn returns the commands of a part of a page.
+func consolesIn(part string) (all []shown) {
 	inside := false
-	for line := range strings.Lines(rest) {
+	for line := range strings.Lines(part) {
 		command, is := strings.CutPrefix(line, "$ ")
 		switch {
 		case strings.HasPrefix(line, "```"):

@@ -12,7 +12,7 @@ import (
 )
 
 // Turn is what a host tells of a turn: what it has cost and which ops it called,
-// nothing of what was said. A turn that has written nothing durable yet is not
+// nothing of what was said but the spans of its agent. A turn that has written nothing durable yet is not
 // told of.
 type Turn struct {
 	// N is the number of the turn in its task.
@@ -30,6 +30,9 @@ type Turn struct {
 	// Ops counts the calls of each op, by its name.
 	Ops   map[string]int64 `json:"ops"`
 	Usage *TurnUsage       `json:"usage"`
+	// Spans are the parts of the turn that its agent has marked, in the order in
+	// which they began.
+	Spans []TurnSpan `json:"spans"`
 	// Raw is what the host wrote.
 	Raw json.RawMessage `json:"-"`
 }
@@ -57,6 +60,41 @@ func (u *TurnUsage) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	*u = TurnUsage{w.Fuel, spanOf(w.CPUms), spanOf(w.WallMS), w.HostCalls, w.Fetches, w.FetchBytes, w.Tokens, w.MicroUSD}
+	return nil
+}
+
+// TurnSpan is a part of a turn as its agent has marked it.
+type TurnSpan struct {
+	Name string
+	// Parent is the place of the span that it lies in, from 1; 0 for none.
+	Parent int
+	// Action is the one whose code has marked it.
+	Action string
+	// Offset is the time from the turn's start.
+	Offset, Duration time.Duration
+	Attributes       map[string]string
+	// Error is what has gone wrong in it. Cut says that it had not ended when its
+	// turn or its action did.
+	Error string
+	Cut   bool
+}
+
+// UnmarshalJSON reads times in milliseconds.
+func (s *TurnSpan) UnmarshalJSON(raw []byte) error {
+	var w struct {
+		Name       string            `json:"name"`
+		Parent     int               `json:"parent"`
+		Action     string            `json:"action"`
+		OffsetMS   float64           `json:"offset_ms"`
+		DurationMS float64           `json:"duration_ms"`
+		Attributes map[string]string `json:"attributes"`
+		Error      string            `json:"error"`
+		Cut        bool              `json:"cut"`
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*s = TurnSpan{w.Name, w.Parent, w.Action, spanOf(w.OffsetMS), spanOf(w.DurationMS), w.Attributes, w.Error, w.Cut}
 	return nil
 }
 

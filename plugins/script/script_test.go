@@ -188,9 +188,9 @@ func TestScriptErrorsAreTextsAndDoNotStopIt(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	out := runScript(t, in, `[["blob.get",{"sha256":"a"}],["secret.exists",{"name":"x"}],["no such thing",{}],["sleep",{}],
+	out := runScript(t, in, `[["blob.get",{"sha256":"`+strings.Repeat("a", 64)+`"}],["secret.exists",{"name":"x"}],["no such thing",{}],["sleep",{}],
 		["task_complete",{"finish_message":"{{0}}|{{1}}|{{2}}|{{3}}"}]]`)
-	want := `ERROR UNSUPPORTED: this host has no blob.get|ERROR DENIED: not granted|` +
+	want := `ERROR NOT_FOUND: there is no blob ` + strings.Repeat("a", 64) + `|ERROR DENIED: not granted|` +
 		`ERROR UNSUPPORTED: this host has no "no such thing"|ERROR INVALID: sleep: ms must be a number from 0`
 	if len(out.Mail) != 1 || out.Mail[0].Finish != want {
 		t.Errorf("finished with %+v\nwant %q", out.Mail, want)
@@ -209,6 +209,15 @@ func TestScriptPassesArgumentsAsTheyAre(t *testing.T) {
 	want := []string{`kv.put {"key":"k","value":12345678901234567890}`, `kv.cas {"key":"k","expect":null,"value":1e3}`}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("called %q, want %q", got, want)
+	}
+}
+
+func TestScriptPutsBlobsAndMeasures(t *testing.T) {
+	t.Parallel()
+	out := runScript(t, skeptest.Input{CanComplete: true}, `[["blob.put",{"data":"dGVhCg=="}],["blob.get",{"sha256":"{{0}}"}],
+		["metric",{"name":"orders","value":2}],["span",{"name":"a"}],["span",{"id":1}],["task_complete",{"finish_message":"{{1}} {{2}} {{4}}"}]]`)
+	if len(out.Mail) != 1 || out.Mail[0].Finish != `dGVhCg== {} {"id":1}` || len(out.Metrics) != 1 || len(out.Spans) != 1 || !out.Spans[0].Ended {
+		t.Errorf("finished with %+v, metrics %+v, spans %+v", out.Mail, out.Metrics, out.Spans)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // textMembers are where a result keeps its text, first come first served.
-var textMembers = []string{"value", "body", "text", "data", "content"}
+var textMembers = []string{"value", "body", "text", "data", "content", "sha256"}
 
 // resultText is what {{N}} stands for: the result's text where it has one,
 // else the result as compact JSON.

@@ -9,9 +9,11 @@ const modules = {
   prices: "examples/prices.ts",
   gather: "examples/gather.ts",
   reminder: "examples/reminder.ts",
+  clerk: "examples/clerk.ts",
   conform: "conformance/conform.ts",
   pending: "testing/pending.ts",
   helpers: "testing/helpers.ts",
+  models: "testing/models.ts",
 };
 
 const [program, ...first] = process.env.ASC ? [process.env.ASC] : ["npx", "--no-install", "asc"];

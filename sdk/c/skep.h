@@ -233,12 +233,21 @@ SKEP_FN void skep_put_int(skep_buf *b, int64_t v) {
   skep__add(b, digits + i, sizeof digits - i);
 }
 
-/* skep_put_fraction appends a number from 0 to a thousand million, to six places. */
-SKEP_FN void skep_put_fraction(skep_buf *b, double v) {
-  uint64_t u = v < 1e9 ? (uint64_t)(v * 1e6 + 0.5) : 1000000000000000;
-  skep_put_int(b, (int64_t)(u / 1000000));
-  skep_put_char(b, '.');
-  for (uint64_t place = 100000; place; place /= 10) skep_put_char(b, (char)('0' + u / place % 10));
+/* skep_put_number appends a number: to nine places below a thousand million, else a
+ * whole one, of at most 10^18. */
+SKEP_FN void skep_put_number(skep_buf *b, double v) {
+  if (v < 0) {
+    skep_put_char(b, '-');
+    v = -v;
+  }
+  if (!(v < 1e9)) {
+    skep_put_int(b, v < 1e18 ? (int64_t)v : 1000000000000000000);
+    return;
+  }
+  uint64_t u = (uint64_t)(v * 1e9 + 0.5), rest = u % 1000000000;
+  skep_put_int(b, (int64_t)(u / 1000000000));
+  if (rest) skep_put_char(b, '.');
+  for (uint64_t place = 100000000; rest; rest %= place, place /= 10) skep_put_char(b, (char)('0' + rest / place));
 }
 
 SKEP_FN void skep__put_u(skep_buf *b, unsigned v) {
@@ -862,6 +871,229 @@ SKEP_FN skep_code skep_help(skep_json args, skep_text *text) {
   return SKEP_OK;
 }
 
+/* ---- Actions ---------------------------------------------------------------------- */
+
+/* skep_action_json is the request of SKEP_OP_ACTION, for skep_submit. */
+SKEP_FN skep_json skep_action_json(skep_text name, skep_json args) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "name", name);
+  skep_key(&b, "args");
+  skep_put(&b, args.len ? args : SKEP("{}"));
+  skep_put_char(&b, '}');
+  return skep_written(&b);
+}
+
+/* skep_call_action calls an action of the operator's file; answer, a JSON value, may be
+ * NULL. SKEP_UNSUPPORTED is a name that was not given to this agent, SKEP_INVALID args
+ * that do not fit, SKEP_UPSTREAM an action that has failed; the turn goes on. */
+SKEP_FN skep_code skep_call_action(skep_text name, skep_json args, skep_json *answer) {
+  skep_json got;
+  SKEP_TRY(skep_call(SKEP_OP_ACTION, skep_action_json(name, args), &got));
+  if (answer) *answer = skep_copy(got);
+  return SKEP_OK;
+}
+
+/* ---- Models ----------------------------------------------------------------------- */
+
+/* skep_chat_request is one question to a model. */
+typedef struct {
+  skep_text model;    /* by its name in the operator's [models] */
+  skep_buf messages;  /* so far, written with skep_chat_say and its like */
+  skep_buf tools;     /* that the model may call, written with skep_chat_tool */
+  skep_text choice;   /* auto when empty, none, required, or the name of a tool */
+  skep_json schema;   /* a JSON Schema that the text must follow, or empty */
+  int64_t max_tokens; /* bounds the answer; 0 takes the model's bound */
+  /* from 0 to 2; NULL leaves it to the model */
+  const double *temperature;
+} skep_chat_request;
+
+/* skep_chat_answer is what it says: text, tool calls, or both. */
+typedef struct {
+  skep_text text, reasoning;
+  skep_json tool_calls; /* an array of objects with the strings id, name, arguments */
+  skep_text finish;     /* stop, tool_calls, length or filtered */
+  int64_t input_tokens, cached_tokens, output_tokens, reasoning_tokens;
+  int64_t micro_usd; /* millionths of a dollar, 0 without prices */
+  skep_json carry;   /* empty, or what goes back with the answer */
+} skep_chat_answer;
+
+SKEP_FN void skep__open(skep_buf *b, const char *name, skep_text value) {
+  skep__comma(b);
+  skep_put_char(b, '{');
+  skep_member(b, name, value);
+}
+
+/* skep_chat_say adds a message to a conversation; role is system, user or assistant. */
+SKEP_FN void skep_chat_say(skep_buf *messages, skep_text role, skep_text content) {
+  skep__open(messages, "role", role);
+  skep_member(messages, "content", content);
+  skep_put_char(messages, '}');
+}
+
+/* skep__calls puts tool calls, with no members but those that a request has. */
+SKEP_FN void skep__calls(skep_buf *b, skep_json calls) {
+  skep_put_char(b, '[');
+  for (skep_each e = skep_over(calls); skep_next(&e);) {
+    skep__open(b, "id", skep_str(e.value, "id"));
+    skep_member(b, "name", skep_str(e.value, "name"));
+    skep_member(b, "arguments", skep_str(e.value, "arguments"));
+    skep_put_char(b, '}');
+  }
+  skep_put_char(b, ']');
+}
+
+/* skep_chat_repeat adds a model's answer, before what its tool calls gave. */
+SKEP_FN void skep_chat_repeat(skep_buf *messages, const skep_chat_answer *a) {
+  skep_each any = skep_over(a->tool_calls);
+  skep__open(messages, "role", SKEP("assistant"));
+  skep_member(messages, "content", a->text);
+  if (skep_next(&any)) {
+    skep_key(messages, "tool_calls");
+    skep__calls(messages, a->tool_calls);
+  }
+  if (a->carry.len) {
+    skep_key(messages, "carry");
+    skep_put_json(messages, a->carry);
+  }
+  skep_put_char(messages, '}');
+}
+
+/* skep_chat_result adds what a tool call gave, by the call's id, and whether it failed. */
+SKEP_FN void skep_chat_result(skep_buf *messages, skep_text id, skep_text content, bool failed) {
+  skep__open(messages, "role", SKEP("tool"));
+  skep_member(messages, "content", content);
+  skep_member(messages, "tool_call_id", id);
+  if (failed) {
+    skep_key(messages, "error");
+    skep_put(messages, SKEP("true"));
+  }
+  skep_put_char(messages, '}');
+}
+
+/* skep_chat_tool adds a tool; parameters is a JSON Schema. */
+SKEP_FN void skep_chat_tool(skep_buf *tools, skep_text name, skep_text description, skep_json parameters) {
+  skep__open(tools, "name", name);
+  skep_member(tools, "description", description);
+  skep_key(tools, "parameters");
+  skep_put_json(tools, parameters);
+  skep_put_char(tools, '}');
+}
+
+SKEP_FN void skep__list(skep_buf *b, const char *name, const skep_buf *items) {
+  skep_key(b, name);
+  skep_put_char(b, '[');
+  skep_put(b, skep_written(items));
+  skep_put_char(b, ']');
+}
+
+/* skep_chat_json is the request of SKEP_OP_LLM_CHAT, for skep_submit. */
+SKEP_FN skep_json skep_chat_json(skep_chat_request r) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "model", r.model);
+  skep__list(&b, "messages", &r.messages);
+  if (r.tools.len) skep__list(&b, "tools", &r.tools);
+  if (r.choice.len) skep_member(&b, "tool_choice", r.choice);
+  if (r.schema.len) {
+    skep_key(&b, "response_schema");
+    skep_put_json(&b, r.schema);
+  }
+  if (r.max_tokens) {
+    skep_key(&b, "max_tokens");
+    skep_put_int(&b, r.max_tokens);
+  }
+  if (r.temperature) {
+    skep_key(&b, "temperature");
+    skep_put_number(&b, *r.temperature);
+  }
+  skep_put_char(&b, '}');
+  return skep_written(&b);
+}
+
+/* skep_chatted reads an answer of SKEP_OP_LLM_CHAT. */
+SKEP_FN skep_chat_answer skep_chatted(skep_json answer) {
+  answer = skep_copy(answer);
+  skep_json usage = skep_at(answer, "usage"), carry = skep_at(answer, "carry");
+  return (skep_chat_answer){
+      .text = skep_str(answer, "text"),
+      .reasoning = skep_str(answer, "reasoning"),
+      .tool_calls = skep_at(answer, "tool_calls"),
+      .finish = skep_str(answer, "finish"),
+      .input_tokens = skep_int(skep_at(usage, "input_tokens")),
+      .cached_tokens = skep_int(skep_at(usage, "cached_tokens")),
+      .output_tokens = skep_int(skep_at(usage, "output_tokens")),
+      .reasoning_tokens = skep_int(skep_at(usage, "reasoning_tokens")),
+      .micro_usd = skep_int(skep_at(usage, "micro_usd")),
+      .carry = skep_is_null(carry) ? (skep_json){0} : carry,
+  };
+}
+
+/* skep_chat asks a model and waits for the whole answer. The model must be granted, as
+ * in allow = { llm = ["default"] }, else it is SKEP_DENIED. SKEP_LIMIT says that a budget
+ * is used up or the question too long, SKEP_UNAVAILABLE that the model may answer later. */
+SKEP_FN skep_code skep_chat(skep_chat_request r, skep_chat_answer *answer) {
+  skep_json got;
+  SKEP_TRY(skep_call(SKEP_OP_LLM_CHAT, skep_chat_json(r), &got));
+  *answer = skep_chatted(got);
+  return SKEP_OK;
+}
+
+/* skep_chat_stream is an answer as it comes. */
+typedef struct {
+  skep_pending op;         /* to wait for it, or to close it */
+  skep_text delta;         /* the piece of the text that skep_chat_next has found … */
+  skep_text reasoning;     /* … or that of the reasoning */
+  skep_chat_answer answer; /* all of it, at the end */
+  skep_buf read_, text_, reasoning_;
+  size_t at_;
+} skep_chat_stream;
+
+/* skep_chat_submit asks a model and does not wait. If the host refuses, skep_chat_next
+ * tells. */
+SKEP_FN skep_chat_stream skep_chat_submit(skep_chat_request r) {
+  return (skep_chat_stream){.op = skep_submit(SKEP_OP_LLM_CHAT, skep_chat_json(r))};
+}
+
+/* skep__line reads the next line of an answer, the last of which may have no end. */
+SKEP_FN skep_code skep__line(skep_chat_stream *s, skep_text *line) {
+  char piece[1024];
+  size_t n = 1, end = s->at_;
+  while (n) {
+    while (end < s->read_.len && s->read_.at[end] != '\n') end++;
+    if (end < s->read_.len) break;
+    SKEP_TRY(skep_read(&s->op, piece, sizeof piece, &n));
+    if (s->at_ == s->read_.len) s->at_ = end = s->read_.len = 0;
+    skep__add(&s->read_, piece, n);
+  }
+  *line = (skep_text){s->read_.at + s->at_, end - s->at_};
+  s->at_ = end + (n > 0);
+  return SKEP_OK;
+}
+
+/* skep_chat_next waits for the next piece. *more is false at the end, where the answer
+ * is there. */
+SKEP_FN skep_code skep_chat_next(skep_chat_stream *s, bool *more) {
+  skep_text line;
+  *more = false;
+  SKEP_TRY(skep__line(s, &line));
+  skep_json v = skep_parse(line), end = skep_at(v, "end");
+  if (!v.len) return skep_fail(SKEP_INTERNAL, SKEP("llm.chat: the answer breaks off"));
+  if (end.len) {
+    s->answer = skep_chatted(end);
+    s->answer.text = skep_written(&s->text_);
+    s->answer.reasoning = skep_written(&s->reasoning_);
+    skep_close(&s->op);
+    return SKEP_OK;
+  }
+  *more = true;
+  s->delta = skep_str(v, "delta");
+  s->reasoning = skep_str(v, "reasoning");
+  skep_put(&s->text_, s->delta);
+  skep_put(&s->reasoning_, s->reasoning);
+  return SKEP_OK;
+}
+
 /* ---- What whoever follows the task sees at once -------------------------------- */
 
 /* skep_emitted is what became of it. */
@@ -889,7 +1121,7 @@ SKEP_FN skep_code skep_emit_progress(skep_text text, double fraction, skep_emitt
   if (text.len) skep_member(&b, "text", text);
   if (fraction >= 0) {
     skep_key(&b, "fraction");
-    skep_put_fraction(&b, fraction);
+    skep_put_number(&b, fraction);
   }
   skep_put_char(&b, '}');
   return skep__emit(&b, status);
@@ -1050,6 +1282,13 @@ SKEP_FN void skep_put_base64(skep_buf *b, skep_text bytes) {
   }
 }
 
+SKEP_FN int skep__digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
 /* skep_from_base64 reads what a host writes; it ends at the first character that is
  * none of them. */
 SKEP_FN skep_text skep_from_base64(skep_text text) {
@@ -1057,10 +1296,9 @@ SKEP_FN skep_text skep_from_base64(skep_text text) {
   uint32_t bits = 0;
   int have = 0;
   for (size_t i = 0; i < text.len; i++) {
-    uint32_t digit = 0;
-    while (digit < 64 && skep__base64[digit] != text.at[i]) digit++;
-    if (digit == 64) break;
-    bits = bits << 6 | digit;
+    int digit = skep__digit(text.at[i]);
+    if (digit < 0) break;
+    bits = bits << 6 | (uint32_t)digit;
     if ((have += 6) >= 8) *to++ = (char)(bits >> (have -= 8));
   }
   return (skep_text){at, (size_t)(to - at)};
@@ -1133,6 +1371,91 @@ SKEP_FN skep_code skep_secret_exists(skep_text name, bool *exists) {
   SKEP_TRY(skep__named(SKEP_OP_SECRET_EXISTS, "name", name, &answer));
   *exists = skep_true(skep_at(answer, "exists"));
   return SKEP_OK;
+}
+
+/* ---- Blobs --------------------------------------------------------------------- */
+
+/* skep_blob_put keeps up to 3,000,000 bytes and tells their address, by which all
+ * agents of the tenant read them. It counts only if the turn ends well. The blob goes
+ * with the last task that has put it. */
+SKEP_FN skep_code skep_blob_put(skep_text bytes, skep_text *sha256) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put(&b, SKEP("{\"data\":\""));
+  skep_put_base64(&b, bytes);
+  skep_put(&b, SKEP("\"}"));
+  SKEP_TRY(skep_call(SKEP_OP_BLOB_PUT, skep_written(&b), &answer));
+  *sha256 = skep_str(answer, "sha256");
+  return SKEP_OK;
+}
+
+/* skep_blob_get reads a blob by its address; SKEP_NOT_FOUND when the tenant has none. */
+SKEP_FN skep_code skep_blob_get(skep_text sha256, skep_text *bytes) {
+  skep_json answer;
+  SKEP_TRY(skep__named(SKEP_OP_BLOB_GET, "sha256", sha256, &answer));
+  *bytes = skep_from_base64(skep_str(answer, "data"));
+  return SKEP_OK;
+}
+
+/* ---- What the operator measures ------------------------------------------------ */
+
+SKEP_FN skep_code skep__metric(skep_text name, double value, const char *kind, skep_json labels) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "name", name);
+  skep_key(&b, "value");
+  skep_put_number(&b, value);
+  if (kind) skep_member(&b, "kind", skep_c(kind));
+  if (labels.len) {
+    skep_key(&b, "labels");
+    skep_put(&b, labels);
+  }
+  skep_put_char(&b, '}');
+  return skep_call(SKEP_OP_METRIC, skep_written(&b), NULL);
+}
+
+/* skep_count adds a value, 0 or more, to a counter of the operator's monitoring. labels
+ * is an object of at most 8 short strings, or empty; each set of them is a series of its
+ * own. It counts when the turn ends, once. Too many series or calls are SKEP_LIMIT. */
+SKEP_FN skep_code skep_count(skep_text name, double value, skep_json labels) {
+  return skep__metric(name, value, NULL, labels);
+}
+
+/* skep_gauge sets a value that goes up and down, else as skep_count. */
+SKEP_FN skep_code skep_gauge(skep_text name, double value, skep_json labels) {
+  return skep__metric(name, value, "gauge", labels);
+}
+
+SKEP_FN skep_code skep__span(skep_buf *b, skep_json attributes, skep_text error, skep_json *answer) {
+  if (attributes.len) {
+    skep_key(b, "attributes");
+    skep_put(b, attributes);
+  }
+  if (error.len) skep_member(b, "error", error);
+  skep_put_char(b, '}');
+  return skep_call(SKEP_OP_SPAN, skep_written(b), answer);
+}
+
+/* skep_span_begin begins a part of the turn that the operator sees with the time it
+ * took; attributes is an object of strings, or empty. It lies in the one that began last
+ * and has not ended. What is open at the end of the turn ends with it. */
+SKEP_FN skep_code skep_span_begin(skep_text name, skep_json attributes, int64_t *id) {
+  skep_buf b = {0};
+  skep_json answer;
+  skep_put_char(&b, '{');
+  skep_member(&b, "name", name);
+  SKEP_TRY(skep__span(&b, attributes, (skep_text){0}, &answer));
+  *id = skep_int(skep_at(answer, "id"));
+  return SKEP_OK;
+}
+
+/* skep_span_end ends one, with attributes beside those it began with, and why what it
+ * covers has failed; an empty error says that it has not. */
+SKEP_FN skep_code skep_span_end(int64_t id, skep_json attributes, skep_text error) {
+  skep_buf b = {0};
+  skep_put(&b, SKEP("{\"id\":"));
+  skep_put_int(&b, id);
+  return skep__span(&b, attributes, error, NULL);
 }
 
 /* ---- Log, time, randomness, history ---------------------------------------- */
@@ -1296,16 +1619,19 @@ SKEP_FN int32_t skep__run_turn(uint32_t len, skep_code (*agent)(skep_turn *)) {
   return skep__ended(code, out.at, out.len);
 }
 
-/* skep_action is one call of an action this module exports. */
+/* skep_action is one call of an action this module exports. Its code may call ops as far
+ * as the operator grants them to the action; it sends no mail. */
 typedef struct {
   skep_text name;
-  skep_json args;
+  skep_json args;   /* they fit the parameters of the descriptor: the host has checked */
+  skep_json params; /* from swarm.toml */
   skep_json answer; /* a JSON value, set by the agent's code; null otherwise */
 } skep_action;
 
 SKEP_FN int32_t skep__run_action(uint32_t len, skep_code (*action)(skep_action *)) {
   skep_json in = skep__input(len);
-  skep_action a = {.name = skep_str(in, "name"), .args = skep_at(in, "args"), .answer = SKEP("null")};
+  skep_action a = {.name = skep_str(in, "name"), .args = skep_at(in, "args"), .params = skep_at(in, "params")};
+  a.answer = SKEP("null");
   skep_code code = action(&a);
   return skep__ended(code, a.answer.at, a.answer.len);
 }

@@ -35,6 +35,8 @@ typedef struct {
 
 enum { SKEP_TEST_CALLS = 256 };
 
+#define SKEP_TEST_START 1767268800000000000 /* 2026-01-01T12:00:00Z */
+
 /* skep_test_outcome is how the turn ended. */
 typedef struct {
   int32_t status; /* 0 when the turn would be committed */
@@ -71,7 +73,9 @@ static struct {
   skep_text why;
   int64_t now;
   int made;
+  int64_t spans;
   bool ended;
+  bool submitted; /* the op that is asked for */
   jmp_buf abort;
 } skep_test_;
 
@@ -130,6 +134,18 @@ SKEP_FN skep_code skep_test__mail(skep_json request, skep_json *answer) {
   return SKEP_OK;
 }
 
+/* skep_test__span numbers spans as they begin. */
+SKEP_FN skep_code skep_test__span(skep_json request, skep_json *answer) {
+  skep_buf b = {0};
+  int64_t id = skep_int(skep_at(request, "id"));
+  if (id < 0 || id > skep_test_.spans) return skep_test__refuse(SKEP_NOT_FOUND, SKEP("no such span is open"));
+  skep_put(&b, SKEP("{\"id\":"));
+  skep_put_int(&b, id ? id : ++skep_test_.spans);
+  skep_put_char(&b, '}');
+  *answer = skep_written(&b);
+  return SKEP_OK;
+}
+
 SKEP_FN skep_code skep_test__answer(int32_t op, skep_json request, skep_json *answer) {
   if (skep_test_.in.answer) {
     skep_code code = skep_test_.in.answer(op, request, answer);
@@ -138,7 +154,9 @@ SKEP_FN skep_code skep_test__answer(int32_t op, skep_json request, skep_json *an
   }
   switch (op) {
     case SKEP_OP_EMIT: *answer = SKEP("{\"status\":\"ok\"}"); return SKEP_OK;
-    case SKEP_OP_LOG: *answer = SKEP("{}"); return SKEP_OK;
+    case SKEP_OP_LOG:
+    case SKEP_OP_METRIC: *answer = SKEP("{}"); return SKEP_OK;
+    case SKEP_OP_SPAN: return skep_test__span(request, answer);
     case SKEP_OP_CLOCK_NOW: *answer = SKEP("{\"time\":\"2026-01-01T12:00:00.000000+00:00\"}"); return SKEP_OK;
     case SKEP_OP_HISTORY: *answer = SKEP("{\"entries\":[]}"); return SKEP_OK;
     case SKEP_OP_MAIL: return skep_test__mail(request, answer);
@@ -162,6 +180,31 @@ SKEP_FN void skep_test_pieces(size_t bytes) { skep_test_.next.piece = bytes; }
 /* skep_test_fails has the op fail after its answer. */
 SKEP_FN void skep_test_fails(skep_code code) { skep_test_.next.code = code; }
 
+/* skep_test_chat makes a model's answer of a text and of tool calls, an array or none: in
+ * lines, word by word, where the agent has submitted the op. */
+SKEP_FN skep_json skep_test_chat(skep_text text, skep_json tool_calls) {
+  skep_buf b = {0};
+  bool whole = !skep_test_.submitted;
+  for (size_t i = 0, from = 0; !whole && i < text.len; i++) {
+    if (text.at[i] != ' ' && i + 1 < text.len) continue;
+    skep_put(&b, SKEP("{\"delta\":"));
+    skep_put_string(&b, (skep_text){text.at + from, i + 1 - from});
+    skep_put(&b, SKEP("}\n"));
+    from = i + 1;
+  }
+  skep_put(&b, whole ? SKEP("{\"text\":") : SKEP("{\"end\":{"));
+  if (whole) {
+    skep_put_string(&b, text);
+    skep_put_char(&b, ',');
+  }
+  skep_put(&b, SKEP("\"tool_calls\":"));
+  skep_put(&b, tool_calls.len ? tool_calls : SKEP("[]"));
+  skep_put(&b, tool_calls.len ? SKEP(",\"finish\":\"tool_calls\"") : SKEP(",\"finish\":\"stop\""));
+  skep_put(&b, SKEP(",\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}"));
+  if (!whole) skep_put(&b, SKEP("}\n"));
+  return skep_written(&b);
+}
+
 /* skep_test__failed notes that an op has failed, and that the turn is called off. */
 SKEP_FN int64_t skep_test__failed(size_t call, skep_code code) {
   if (call < SKEP_TEST_CALLS) skep_test_.out.call[call].refused = code;
@@ -173,6 +216,7 @@ SKEP_FN int64_t skep_test__failed(size_t call, skep_code code) {
 SKEP_FN skep_code skep_test__start(int32_t op, skep_json request, bool submitted, skep_test_stream *s) {
   skep_json answer = {0};
   size_t n = skep_test_.out.calls;
+  skep_test_.submitted = submitted;
   skep_test_.next = (skep_test_stream){.ready = skep_test_.now, .piece = (size_t)-1, .call = n, .open = true};
   skep_code code = skep_test_.off && op != SKEP_OP_LOG ? skep_test__refuse(SKEP_CANCELLED, SKEP("the turn is called off"))
                                                        : skep_test__answer(op, request, &answer);
@@ -304,7 +348,7 @@ SKEP_FN skep_text skep_test__input(skep_test_input in) {
 SKEP_FN skep_test_outcome skep_test_turn(skep_test_input in) {
   memset(&skep_test_, 0, sizeof skep_test_);
   skep_test_.in = in;
-  skep_test_.now = 1767268800000000000; /* 2026-01-01T12:00:00Z */
+  skep_test_.now = SKEP_TEST_START;
   skep_test_.input = skep_test__input(in);
   skep__state = skep__notes = (skep_buf){0};
   skep__why = (skep_json){0};
@@ -339,15 +383,20 @@ SKEP_FN skep_json skep_test_emit(const skep_test_outcome *out, size_t n, const c
   return (skep_json){0};
 }
 
-/* skep_test_action runs one call of an action; exported is skep__action. The
- * outcome's output is the answer, or with status 1 why there is none. */
-SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_text name, skep_json args) {
+/* skep_test_action_in runs one call of an action, with the params and the answer of an
+ * input; exported is skep__action. The outcome's output is the answer, or with status 1
+ * why there is none. */
+SKEP_FN skep_test_outcome skep_test_action_in(int32_t (*exported)(uint32_t), skep_text name, skep_json args, skep_test_input in) {
   skep_buf b = {0};
   memset(&skep_test_, 0, sizeof skep_test_);
+  skep_test_.in = in;
+  skep_test_.now = SKEP_TEST_START;
   skep_put_char(&b, '{');
   skep_member(&b, "name", name);
   skep_key(&b, "args");
   skep_put(&b, args);
+  skep_key(&b, "params");
+  skep_put(&b, skep_test__or(in.params, "{}"));
   skep_put_char(&b, '}');
   skep_test_.input = skep_written(&b);
   skep__why = (skep_json){0};
@@ -355,6 +404,11 @@ SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_t
   skep_test_.out.status = exported((uint32_t)b.len);
   skep_test_.out.output = skep_written(&skep_test_.output);
   return skep_test_.out;
+}
+
+/* skep_test_action is skep_test_action_in with an empty input. */
+SKEP_FN skep_test_outcome skep_test_action(int32_t (*exported)(uint32_t), skep_text name, skep_json args) {
+  return skep_test_action_in(exported, name, args, (skep_test_input){0});
 }
 
 static int skep_test_failures;

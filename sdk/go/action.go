@@ -2,6 +2,7 @@ package skep
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"skep/sdk/go/internal/abi"
 	"skep/sdk/go/internal/link"
@@ -20,6 +21,18 @@ type ActionCall struct {
 // operator grants them to the action, and its params. It has no message, no state
 // and no history, and sends no mail.
 func (c *ActionCall) Host() *Turn { return c.turn }
+
+// Action calls an action of the operator's file and decodes its answer into rsp, as
+// [Turn.Call] does. [Unsupported] is a name that was not given to this agent, [Invalid]
+// args that do not fit, [Upstream] an action that has failed; the turn goes on. For
+// several that people answer, [Turn.Submit] takes an [ActionCall].
+func (t *Turn) Action(name string, args, rsp any) error {
+	raw, err := encode(args)
+	if err != nil {
+		return fmt.Errorf("%s: args of %s: %w", OpAction, name, err)
+	}
+	return t.Call(OpAction, ActionCall{Name: name, Args: raw}, rsp)
+}
 
 // DriveAction runs one call of an action against a host. Like [Drive] it is a
 // seam that agents do not call.

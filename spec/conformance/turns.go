@@ -13,6 +13,8 @@ type Turn struct {
 	Name string
 	// Input is what the guest reads with input_read.
 	Input []byte
+	// Action says that it is one call of an action, not a turn.
+	Action bool
 	// OutputLimit bounds what it may write; 0 leaves that to the host.
 	OutputLimit int64
 	// Answers are what the host says to the ops, in order. When they are used
@@ -27,9 +29,9 @@ type Turn struct {
 // Answer is what the host says to one op.
 type Answer struct {
 	Body  []byte
-	Error *Refusal // instead of a body
+	Error *Refusal // instead of a body, or behind its chunks
 	// Chunks are the pieces in which a body comes that is read by a handle; no
-	// read gives parts of two. Nil: in one.
+	// read gives parts of two. Nil: in one. An Error stands at their end.
 	Chunks [][]byte
 	// Waits is how many waits with a time-out an op that was submitted is not
 	// ready for. A wait without one ends when the first is ready.
@@ -75,7 +77,9 @@ type turnSuite struct {
 
 type turnVector struct {
 	Name string `json:"name"`
-	// Commands or Body is the message's body.
+	// Action is the input of a call of an action; without it Commands or Body is the
+	// body of a turn's message.
+	Action   json.RawMessage `json:"action"`
 	Commands json.RawMessage `json:"commands"`
 	Body     string          `json:"body"`
 	Patch    []edit          `json:"patch"`
@@ -122,7 +126,7 @@ func Turns() ([]Turn, error) {
 }
 
 func (v *turnVector) turn(base json.RawMessage) (t Turn, err error) {
-	t = Turn{Name: v.Name, OutputLimit: v.Limits.Output, CancelAt: v.Cancel}
+	t = Turn{Name: v.Name, OutputLimit: v.Limits.Output, CancelAt: v.Cancel, Action: v.Action != nil}
 	if t.Input, err = v.input(base); err != nil {
 		return t, err
 	}
@@ -167,6 +171,9 @@ func wantedOp(pair []json.RawMessage) (op Op, err error) {
 
 // input makes the turn's input from the base.
 func (v *turnVector) input(base json.RawMessage) ([]byte, error) {
+	if v.Action != nil {
+		return compact(v.Action), nil
+	}
 	body := v.Body
 	if v.Commands != nil {
 		body = string(compact(v.Commands))

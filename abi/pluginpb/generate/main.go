@@ -1,6 +1,7 @@
 // Command generate owns the making of Go code from a .proto file, with the
-// generators that go.mod pins, so that no protoc has to be installed, and a copy of
-// it for another module. It must not know what the file describes.
+// generators that go.mod pins, so that no protoc has to be installed, a copy of it
+// for another module, and the messages for Python. It must not know what the file
+// describes.
 package main
 
 import (
@@ -19,13 +20,13 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: generate FILE.proto COPY-DIRECTORY [FILE-TO-COPY…]")
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: generate FILE.proto PYTHON-FILE COPY-DIRECTORY [FILE-TO-COPY…]")
 		os.Exit(2)
 	}
-	made, err := generate(context.Background(), os.Args[1])
+	made, err := generate(context.Background(), os.Args[1], os.Args[2])
 	if err == nil {
-		err = duplicate(os.Args[2], append(made, os.Args[3:]...))
+		err = duplicate(os.Args[3], append(made, os.Args[4:]...))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -33,8 +34,9 @@ func main() {
 	}
 }
 
-// generate makes the messages and the services of a file, beside it.
-func generate(ctx context.Context, name string) (made []string, err error) {
+// generate makes the messages and the services of a file in Go, beside it, and the
+// messages in Python.
+func generate(ctx context.Context, name, python string) (made []string, err error) {
 	compiler := protocompile.Compiler{
 		Resolver: &protocompile.SourceResolver{}, SourceInfoMode: protocompile.SourceInfoStandard,
 	}
@@ -42,9 +44,13 @@ func generate(ctx context.Context, name string) (made []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	about := protoutil.ProtoFromFileDescriptor(files[0])
+	if err := pythonMessages(about, python); err != nil {
+		return nil, err
+	}
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate: []string{name}, Parameter: proto.String("paths=source_relative"),
-		ProtoFile: []*descriptorpb.FileDescriptorProto{protoutil.ProtoFromFileDescriptor(files[0])},
+		ProtoFile: []*descriptorpb.FileDescriptorProto{about},
 	})
 	if err != nil {
 		return nil, err

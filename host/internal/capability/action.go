@@ -35,14 +35,23 @@ type Action struct {
 	Params json.RawMessage
 	// Calls are the actions it may call, also those that people answer.
 	Calls []string
-	// Check says what is wrong with the arguments of a call, nil for nothing.
-	Check func(args []byte) error
+	// Check checks the arguments of a call; nil takes all.
+	Check Form
 }
 
 // HostAction does an action outside the sandbox, as an effect: it is safe for
-// concurrent use and returns soon after ctx ends. The key is the same when a call
-// is made again. Its answer is a JSON value.
-type HostAction func(ctx context.Context, key string, args json.RawMessage) (json.RawMessage, *abi.Error)
+// concurrent use and returns soon after ctx ends. Its answer is a JSON value.
+type HostAction func(ctx context.Context, c HostCall) (json.RawMessage, *abi.Error)
+
+// HostCall is one call of an action of the host.
+type HostCall struct {
+	Tenant string
+	// Key is the same when a call is made again, and Again says that this may be
+	// so: the host has stopped before its answer was known.
+	Key   string
+	Again bool
+	Args  json.RawMessage
+}
 
 // maxDepth is how many actions may run within each other.
 const maxDepth = 8
@@ -119,11 +128,16 @@ func (o *ops) forAgents(op abi.Op) *abi.Error {
 
 // launch does an action of the host's as an effect.
 func (a *Action) launch(args json.RawMessage) func(*ops, context.Context, []byte, bool) (work, *abi.Error) {
-	return func(*ops, context.Context, []byte, bool) (work, *abi.Error) {
+	return func(o *ops, _ context.Context, _ []byte, _ bool) (work, *abi.Error) {
+		c := HostCall{Args: args}
+		if o.turn != nil {
+			c.Tenant = o.turn.Key().Tenant
+		}
 		return func(ctx context.Context, out *flight) *abi.Error {
 			ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 			defer cancel()
-			answer, fault := a.Host(ctx, out.key, args)
+			c.Key, c.Again = out.key, out.again
+			answer, fault := a.Host(ctx, c)
 			if fault != nil {
 				failed := *fault
 				failed.Message = swarm.ActionFailed + fault.Message

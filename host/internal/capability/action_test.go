@@ -318,9 +318,12 @@ func TestHostAction(t *testing.T) {
 		h := newHost(t)
 		a, _ := h.newAction("write", nil)
 		a.Module, a.Allow.RetryInDoubt = nil, true
-		a.Host = func(_ context.Context, key string, args json.RawMessage) (json.RawMessage, *abi.Error) {
-			h.world.reach(key)
-			if string(args) == `{"path":".."}` {
+		a.Host = func(_ context.Context, c HostCall) (json.RawMessage, *abi.Error) {
+			if h.world.has(c.Key) && !c.Again || c.Tenant != swarm.DefaultTenant {
+				t.Errorf("%+v", c)
+			}
+			h.world.reach(c.Key)
+			if string(c.Args) == `{"path":".."}` {
 				return nil, abi.Errorf(abi.CodeDenied, abi.OpAction, "path", "outside")
 			}
 			return json.RawMessage(`"written"`), nil

@@ -58,6 +58,11 @@ func readAsk(c call, req []byte) (*swarm.Ask, *abi.Error) {
 // put begins a call that a person answers.
 func (o *ops) put(ctx context.Context, c call, a *swarm.Ask, req []byte) *reply {
 	r := &reply{o: o, call: c, off: ctx.Done(), ask: a}
+	if fault := o.misfit(c, a); fault != nil {
+		o.j.told(c, 0, nil, fault)
+		o.refusedAction(c, req, fault)
+		return o.done(c, nil, fault)
+	}
 	size := len(a.Args)
 	for _, other := range o.j.asking {
 		size += len(other.ask.Args)
@@ -76,6 +81,22 @@ func (o *ops) put(ctx context.Context, c call, a *swarm.Ask, req []byte) *reply 
 		o.j.unanswered(c, fault)
 	}
 	return r
+}
+
+// misfit says what is wrong with the arguments of an action that a person is to
+// answer.
+func (o *ops) misfit(c call, a *swarm.Ask) *abi.Error {
+	check := o.forms[a.Name]
+	if coded := o.actions[a.Name]; coded != nil {
+		check = coded.Check
+	}
+	if c.op != abi.OpAction || check == nil {
+		return nil
+	}
+	if err := check(a.Args); err != nil {
+		return abi.Errorf(abi.CodeInvalid, abi.OpAction, "args", "the arguments of action %q: %v", a.Name, err)
+	}
+	return nil
 }
 
 // unanswered records that a call will not be answered. The turn learns of it where

@@ -157,6 +157,7 @@ type host struct {
 	web     Fetcher // nil for the world
 	models  map[string]Model
 	actions map[string]*Action // of the boss
+	forms   map[string]Form
 	tenants map[string]swarm.Tenant
 	forward swarm.Forwarder
 	near    swarm.Neighbours
@@ -186,7 +187,7 @@ func (h *host) start(dies int64, behind bool) {
 	h.store = &mortal{Store: st, dies: dies, behind: behind}
 	bindings := map[Agent]Binding{}
 	for name, m := range h.modules {
-		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Web: h.web, Models: h.models, Actions: h.actions}
+		bindings[Agent{Tenant: swarm.DefaultTenant, Swarm: "hive", Name: name}] = Binding{Module: m, Allow: h.allow, Web: h.web, Models: h.models, Actions: h.actions, Forms: h.forms}
 	}
 	x := NewExecutor(bindings, h.find)
 	if h.web == nil {

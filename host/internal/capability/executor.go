@@ -60,7 +60,12 @@ type Binding struct {
 	Models map[string]Model
 	// Actions are those with code that it may call, by their names.
 	Actions map[string]*Action
+	// Forms check the arguments of the actions that people answer, by their names.
+	Forms map[string]Form
 }
+
+// Form says what is wrong with the arguments of a call, nil for nothing.
+type Form func(args []byte) error
 
 // Allow is what an agent is granted beyond mail. The zero value grants nothing.
 type Allow struct {
@@ -120,6 +125,7 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 	}
 	defer j.stop(nil)
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, models: b.Models, spent: &spent{}}
+	o.forms = b.Forms
 	o.actions, o.modules, o.cpu, o.seed, o.taken = b.Actions, x.modules, t.CPU(), t.Seed(), &taken{}
 	o.spent.recall(t.Past(), t.Metered())
 	res := b.Module.Turn(j.life, sandbox.Turn{

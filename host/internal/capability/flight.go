@@ -41,7 +41,9 @@ type flight struct {
 	op  abi.Op
 	// key is what the request carries outside, so that one that is sent again
 	// is known.
-	key    string
+	key string
+	// again says that it may have been sent before.
+	again  bool
 	ctx    context.Context // the work's
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the work is over

@@ -26,10 +26,11 @@ func (o *ops) launch(ctx context.Context, c call, h handler, req []byte, stream 
 	return r, nil
 }
 
-// send lets an effect fly, once its intent, the n-th entry, is durable.
+// send lets an effect fly, once its intent, the n-th entry, is durable. With an n
+// of 0 it is so already.
 func (o *ops) send(ctx context.Context, c call, stream bool, n int64, do work) *reply {
 	f := &flight{
-		air: o.j.air(), op: c.op, key: o.j.book.EffectKey(c.path),
+		air: o.j.air(), op: c.op, key: o.j.book.EffectKey(c.path), again: n == 0,
 		done: make(chan struct{}), room: make(bell, 1), stream: stream,
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)

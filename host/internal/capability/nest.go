@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"skep/abi"
@@ -21,6 +22,9 @@ type ran struct {
 	Module string          `json:"module,omitempty"`
 	Limits sandbox.Limits  `json:"limits,omitzero"`
 	Params json.RawMessage `json:"params,omitempty"`
+
+	// Fleeting says that it need not do again what it did.
+	Fleeting bool `json:"fleeting,omitempty"`
 
 	Exit      string `json:"exit,omitempty"`
 	Fuel      uint64 `json:"fuel,omitempty"`
@@ -104,6 +108,7 @@ func (o *ops) actor(ctx context.Context, a *Action, digest string) (Actor, *abi.
 // run runs an action, whose ops these are.
 func (o *ops) run(ctx context.Context, actor Actor, r ran, req []byte) ([]byte, *abi.Error) {
 	ask, _ := readAsk(call{op: abi.OpAction}, req)
+	o.fleeting = o.fleeting || !repeats(actor)
 	t := sandbox.Turn{
 		Input: actionInput(ask, r.Params), Seed: o.seed, Clock: turnClock{o.clock, o.j}, Ops: o,
 		CPU: o.cpu, Limits: r.Limits, Cancelled: ctx.Done(),
@@ -127,7 +132,7 @@ func (o *ops) run(ctx context.Context, actor Actor, r ran, req []byte) ([]byte, 
 	res := actor.Action(life, t)
 	leave(res.Exit != nil)
 	o.taken.fuel, o.taken.cpu, o.taken.calls = o.taken.fuel+res.Fuel, o.taken.cpu+res.CPU, o.taken.calls+res.HostCalls
-	*o.ended = ran{Exit: exitOf(res), Fuel: o.taken.fuel - before.fuel, HostCalls: o.taken.calls - before.calls}
+	*o.ended = ran{Fleeting: o.fleeting, Exit: exitOf(res), Fuel: o.taken.fuel - before.fuel, HostCalls: o.taken.calls - before.calls}
 	if res.Exit != nil {
 		return nil, o.failure(res.Exit)
 	}
@@ -179,7 +184,7 @@ func (o *ops) failure(exit *sandbox.Exit) *abi.Error {
 func (o *ops) nest(ctx context.Context, c call, h handler, req []byte) *reply {
 	was := o.j.past.outcomes[c.path]
 	if was.answered && !was.repeats() || o.j.past.offline && (len(h.ran) == 0 || o.modules == nil) {
-		return o.passOver(c, req, was)
+		return o.passOver(ctx, c, req, was)
 	}
 	in := o.inner(c)
 	in.decided, in.ended = was.answered, &ran{}
@@ -207,8 +212,11 @@ func (o *ops) nest(ctx context.Context, c call, h handler, req []byte) *reply {
 
 // passOver answers for an action that is not run again: how it ended does not
 // repeat, or the record is all there is.
-func (o *ops) passOver(c call, req []byte, was outcome) *reply {
-	o.j.skip(c.path)
+func (o *ops) passOver(ctx context.Context, c call, req []byte, was outcome) *reply {
+	o.j.skip(c.path, func(e *swarm.Entry) { o.stageAgain(ctx, e) })
+	if off := o.j.off(c.op); off != nil {
+		return o.done(c, nil, off)
+	}
 	e, ok := o.j.answer(c.path)
 	if !ok {
 		return o.done(c, nil, o.j.over(c))
@@ -220,8 +228,56 @@ func (o *ops) passOver(c call, req []byte, was outcome) *reply {
 	return o.done(c, e.Answer, e.Err)
 }
 
+// staging is what an action that need not do it again has changed in its turn, kept
+// with the record of the call, so that it can be changed again without the action.
+type staging struct {
+	Action  string          `json:"action"`
+	Request json.RawMessage `json:"request"`
+}
+
+// kept is what the record keeps of a call that ended well, nil for nothing. Spans
+// are not marked again: they would not have the times of the first ones.
+func (o *ops) kept(c call, h handler, req []byte) json.RawMessage {
+	if !o.fleeting || !h.again || slices.Contains([]abi.Op{abi.OpRandom, abi.OpLog, abi.OpSpan}, c.op) {
+		return nil
+	}
+	raw, _ := json.Marshal(staging{o.action.Name, req}) // the request was read as JSON
+	return raw
+}
+
+// stageAgain changes the turn as an action did that is passed over. What one that
+// failed had staged is left out.
+func (o *ops) stageAgain(ctx context.Context, e *swarm.Entry) {
+	var s staging
+	if e.Kind != swarm.EntryCall || len(e.Ran) == 0 || o.turn == nil {
+		return
+	}
+	if err := json.Unmarshal(e.Ran, &s); err != nil {
+		o.j.diverged(e.Op, "the record of call %s cannot be read: %v", e.Call, err)
+		return
+	}
+	leave := o.turn.Enter(s.Action)
+	if _, fault := o.repeat(ctx, e, s.Request); fault != nil && o.j.off(e.Op) == nil {
+		o.j.diverged(e.Op, "call %s %s cannot be repeated: %v", e.Call, e.Op, fault)
+	}
+	leave(o.j.failed(e.Call))
+}
+
+// failed reports whether an action has failed that a call was made in.
+func (j *journal) failed(path string) bool {
+	for at := strings.LastIndexByte(path, '.'); at >= 0; at = strings.LastIndexByte(path, '.') {
+		path = path[:at]
+		if r := j.past.outcomes[path].ran; r != nil && r.Exit != exitOK {
+			return true
+		}
+	}
+	return false
+}
+
 // repeats reports whether an action that is run again ends as it did.
-func (o outcome) repeats() bool { return o.ran == nil || slices.Contains(repeating(), o.ran.Exit) }
+func (o outcome) repeats() bool {
+	return o.ran == nil || !o.ran.Fleeting && slices.Contains(repeating(), o.ran.Exit)
+}
 
 // repeating are the ends that come again when the same is run again.
 func repeating() []string {

@@ -31,6 +31,7 @@ type ops struct {
 	// are the ops of, nil for the agent's own.
 	actions map[string]*Action
 	action  *Action
+	forms   map[string]Form
 	modules Modules
 	cpu     sandbox.CPU
 	seed    [32]byte
@@ -39,6 +40,9 @@ type ops struct {
 	// decided says that the record has how this action ends, ended is how it did.
 	decided bool
 	ended   *ran
+	// fleeting says that this action, or one that it runs in, need not do again what
+	// it did.
+	fleeting bool
 
 	j *journal
 	// prefix begins the paths of calls, and calls counts them.
@@ -48,7 +52,7 @@ type ops struct {
 
 var _ sandbox.Ops = (*ops)(nil)
 
-// Bounds of any request, of op log (per turn) and of op history (per page).
+// Bounds of most requests, of op log (per turn) and of op history (per page).
 const (
 	maxLogLine   = 4 << 10
 	maxLogLines  = 1000
@@ -66,8 +70,8 @@ func (o *ops) find(ctx context.Context, op abi.Op, req []byte) (handler, *abi.Er
 		return handler{}, sandbox.CalledOff(ctx, op.String())
 	case !ok:
 		return handler{}, unsupported(op)
-	case len(req) > maxRequest:
-		return handler{}, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
+	case len(req) > largest(op):
+		return handler{}, abi.Errorf(abi.CodeLimit, op, "size", "a request of %d bytes, at most %d", len(req), largest(op))
 	case !utf8.Valid(req):
 		return handler{}, abi.Errorf(abi.CodeInvalid, op, "utf8", "the request is not UTF-8")
 	}
@@ -80,6 +84,14 @@ func (o *ops) find(ctx context.Context, op abi.Op, req []byte) (handler, *abi.Er
 		}
 	}
 	return h, nil
+}
+
+// largest bounds the request of an op. Blobs come as large as anything can.
+func largest(op abi.Op) int {
+	if op == abi.OpBlobPut {
+		return sandbox.MaxRequest
+	}
+	return maxRequest
 }
 
 // unsupported tells an op that a later host may have from one that nobody knows.

@@ -79,7 +79,12 @@ func (o *ops) do(ctx context.Context, c call, h handler, req []byte) *reply {
 		return o.decide(ctx, c, h, req)
 	}
 	body, fault := h.now(o, ctx, req)
-	o.j.told(c, 0, body, fault)
+	e := c.asked(swarm.EntryCall)
+	e.Answer, e.Err = body, fault
+	if fault == nil {
+		e.Ran = o.kept(c, h, req)
+	}
+	o.j.add(e)
 	return o.done(c, body, fault)
 }
 

@@ -116,8 +116,8 @@ func TestReplayStopsAtACall(t *testing.T) {
 // A replay tells of every call, with its request and what became of it.
 func TestReplayTellsOfEachCall(t *testing.T) {
 	t.Parallel()
-	rec, seed := recordOf(t, func(v *visit) { v.call(abi.OpBlobGet, `{}`); workday(v) })
-	again := func(v *visit) { v.call(abi.OpBlobGet, `{}`); workday(v) }
+	rec, seed := recordOf(t, func(v *visit) { v.call(999, `{}`); workday(v) })
+	again := func(v *visit) { v.call(999, `{}`); workday(v) }
 	var got []string
 	each := func(s Seen) {
 		line := s.Call + " " + s.Op.String()
@@ -129,7 +129,7 @@ func TestReplayTellsOfEachCall(t *testing.T) {
 		got = append(got, line)
 	}
 	out, err := Replay(t.Context(), &offline{turn: again, fuel: 100}, rec, seed, Look{Each: each})
-	want := "1 blob.get UNSUPPORTED, 2 random, 3 http.fetch, 4 clock.now, 5 mail"
+	want := "1 op 999 UNSUPPORTED, 2 random, 3 http.fetch, 4 clock.now, 5 mail"
 	if err != nil || out.Difference != "" || strings.Join(got, ", ") != want {
 		t.Errorf("%s, %+v, %v; want %s", strings.Join(got, ", "), out, err, want)
 	}

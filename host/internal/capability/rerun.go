@@ -196,8 +196,9 @@ func ending(fault *abi.Error) string {
 	return fault.Error()
 }
 
-// skip passes what is recorded of the ops of an action, whose answer is known.
-func (j *journal) skip(path string) {
+// skip passes what is recorded of the ops of an action, whose answer is known, and
+// tells of each.
+func (j *journal) skip(path string, each func(e *swarm.Entry)) {
 	for j.behind() {
 		e := &j.past.entries[j.past.pos]
 		inside := strings.HasPrefix(e.Call, path+".") || e.Call == pathSleep
@@ -205,6 +206,7 @@ func (j *journal) skip(path string) {
 			return
 		}
 		j.pass(e)
+		each(e)
 	}
 }
 

@@ -31,6 +31,12 @@ func (w *world) reach(key string) {
 	w.sent[key]++
 }
 
+func (w *world) has(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent[key] > 0
+}
+
 func (w *world) count() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

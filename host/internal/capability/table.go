@@ -77,6 +77,12 @@ func builtin() table {
 		abi.OpTimerSet:    staged((*ops).timerSet),
 		abi.OpTimerCancel: staged((*ops).timerCancel),
 
+		abi.OpMetric: staged((*ops).metric),
+		abi.OpSpan:   staged((*ops).span),
+
+		abi.OpBlobGet: {now: (*ops).blobGet},
+		abi.OpBlobPut: staged((*ops).blobPut),
+
 		abi.OpHTTPFetch:    {effect: (*ops).fetch, once: (*ops).notTwice},
 		abi.OpLLMChat:      {by: (*ops).chats},
 		abi.OpSecretExists: {now: (*ops).secretExists},

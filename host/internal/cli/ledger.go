@@ -112,6 +112,33 @@ func opsText(t client.Turn) string {
 	return text
 }
 
+// spanTexts are the lines of a turn's spans, with a dot for each that they lie in
+// and one more.
+func spanTexts(spans []client.TurnSpan) (lines []string) {
+	depths := make([]int, len(spans))
+	for i, s := range spans {
+		if s.Parent > 0 && s.Parent <= i {
+			depths[i] = depths[s.Parent-1] + 1
+		}
+		name := s.Name
+		if s.Action != "" {
+			name = s.Action + ": " + name
+		}
+		text := fmt.Sprintf("%s%s · %s at +%s", strings.Repeat("· ", depths[i]+1), name, span(s.Duration), span(s.Offset))
+		if s.Cut {
+			text += ", not ended"
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.Attributes)) {
+			text += fmt.Sprintf(" · %s=%s", key, s.Attributes[key])
+		}
+		if s.Error != "" {
+			text += " · failed: " + s.Error
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
 // modelText tells of a model's tokens and, where they have a price, of the money.
 func modelText(tokens, microUSD int64) string {
 	text := plural(tokens, "token")

@@ -35,6 +35,9 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 	}
 	defer func() { err = errors.Join(err, engine.Close(context.WithoutCancel(ctx))) }()
 	found.grants = append(host.GrantFaults(cfg), host.ModelFaults(cfg)...)
+	found.grants = append(found.grants, host.FileFaults(cfg, a.dataDir(), a.cacheDir())...)
+	found.grants = append(found.grants, host.FormFaults(cfg)...)
+	found.grants = append(found.grants, host.ToolFaults(cfg)...)
 	good := map[string]bool{}
 	for _, agent := range cfg.Agents {
 		if agent.Source.Kind == config.SourceExec {
@@ -75,7 +78,16 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 // checkActions looks at the modules of actions, too.
 func (found *moduleFaults) checkActions(ctx context.Context, engine *sandbox.Engine, cfg *config.Config, good map[string]bool) error {
 	for _, action := range cfg.Actions {
-		if action.Source.Kind == config.SourceHuman {
+		switch action.Source.Kind {
+		case config.SourceHuman, config.SourceBuiltin, config.SourceMCP:
+			continue
+		case config.SourceExec:
+			digest, err := host.CheckProgram(config.Agent{Source: action.Source, SHA256: action.SHA256})
+			if err != nil {
+				found.refused = append(found.refused, refusedModule(cfg, "actions", action.Name, action.Source, err))
+				continue
+			}
+			good[digest] = true
 			continue
 		}
 		m, err := loadModule(ctx, engine, action.Source, action.SHA256, host.Caps(cfg.Limits.Module))

@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 	a.common.register(root.PersistentFlags())
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.calling(a.sendCommand()), a.taskCommand(),
 		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.keyringCommand(),
-		a.calling(a.planCommand()), a.calling(a.reloadCommand()), a.tokenCommand(), a.peerCommand(), a.auditCommand(), a.validateCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.calling(a.planCommand()), a.calling(a.reloadCommand()), a.tokenCommand(), a.peerCommand(), a.auditCommand(), a.validateCommand(), a.mcpCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {

@@ -51,6 +51,7 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 		return err
 	}
 	a.warn(cfg)
+	a.sayModels(cfg)
 	dir, remove, err := a.workDir()
 	if err != nil {
 		return err
@@ -88,6 +89,16 @@ func (a *app) keptByRun() string {
 func (a *app) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings {
 		a.notef("%s %s", a.noteStyle().yellow("warning:"), inLine(w.String()))
+	}
+}
+
+// sayModels says which models answer from a cassette and which would, without one.
+func (a *app) sayModels(cfg *config.Config) {
+	st := a.noteStyle()
+	for _, m := range cfg.Models {
+		if m.Cassette != "" && m.Provider != "script" && !a.json() {
+			a.notef("%s %s  %s", st.dim("model"), st.bold(m.Name), inLine(m.Answering()))
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (a *app) hangups(cfg *config.Config) (<-chan os.Signal, func()) {
 
 // banner tells a person where everything is.
 func (a *app) banner(cfg *config.Config, h *host.Host) {
-	st, titles := a.noteStyle(), 6
+	st, titles := a.noteStyle(), 7
 	row := func(name, value string) {
 		if value != "" {
 			a.notef("  %s  %s", st.dim(pad(name, titles)), value)
@@ -128,7 +128,19 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 		wide = max(wide, len(agent.Name))
 	}
 	for _, agent := range cfg.Agents {
-		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path))+trustedMark(agent, st))
+		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path))+trustedMark(agent.Source, st))
+		title = ""
+	}
+	title = "actions"
+	for _, action := range cfg.Actions {
+		if mark := trustedMark(action.Source, st); mark != "" {
+			row(title, st.cyan(pad(action.Name, wide))+"  "+sourceText(action.Source)+"  "+st.dim(shortDigest(action.Source.Path))+mark)
+			title = ""
+		}
+	}
+	title = "models"
+	for _, m := range cfg.Models {
+		row(title, st.cyan(pad(m.Name, wide))+"  "+m.Answering())
 		title = ""
 	}
 	row("try", a.sameSwarm(`skep send "hello"`))
@@ -146,9 +158,9 @@ func (a *app) sameSwarm(command string) string {
 	return command
 }
 
-// trustedMark marks an agent that runs outside the sandbox.
-func trustedMark(a config.Agent, st style) string {
-	if a.Source.Kind != config.SourceExec {
+// trustedMark marks an agent or action that runs outside the sandbox.
+func trustedMark(s config.Source, st style) string {
+	if s.Kind != config.SourceExec {
 		return ""
 	}
 	return "  " + st.red("process (trusted)")

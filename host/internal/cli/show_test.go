@@ -138,7 +138,10 @@ func doneTask() *keptTask {
 		},
 		turns: []string{
 			recordedTurn(1, "chief", "00.002", "00.012", "ok", 1, `{"mail":2}`, 0),
-			recordedTurn(2, "math", "00.013", "00.020", "ok", 2, `{"emit":1,"kv.put":3,"\u001b[2J":1}`, 0),
+			withSpans(recordedTurn(2, "math", "00.013", "00.020", "ok", 2, `{"emit":1,"kv.put":3,"\u001b[2J":1}`, 0),
+				`{"name":"look \u001b[2Jup","offset_ms":1.5,"duration_ms":5,"attributes":{"hits":"3","city":"Oslo"}}`,
+				`{"name":"inner","parent":1,"action":"price_of","offset_ms":2,"duration_ms":1,"error":"empty","cut":true}`,
+				`{"name":"odd","parent":9,"offset_ms":3,"duration_ms":1}`),
 			recordedTurn(3, "chief", "00.021", "01.700", "ok", 1, `{"http.fetch":2,"kv.get":1}`, 3072),
 			recordedTurn(4, "poet", "00.013", "00.021", "fuel", 1, `{}`, 0),
 			// Turn 5 has no record any more, and nobody remembers turn 6.
@@ -159,6 +162,11 @@ func recordedTurn(n int, agent, start, end, exit string, attempt int, ops string
 	return fmt.Sprintf(`{"turn":%d,"agent":%q,"start":"2026-11-20T12:00:%s+00:00","attempt":%d,"ops":%s,%s}`, n, agent, start, attempt, ops, over)
 }
 
+// withSpans adds the spans of a turn.
+func withSpans(turn string, spans ...string) string {
+	return strings.TrimSuffix(turn, "}") + `,"spans":[` + strings.Join(spans, ",") + "]}"
+}
+
 const shownTask = `task      t-1
 state     completed
 owner     user:alice@hive
@@ -176,6 +184,9 @@ cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests
    0.012  chief      → math        request    5    1.2 ms  multiply · 6*7 (1 more line)
    0.020  math       # turn 2 · ok in 2 s (attempt 2) · 1.5k fuel · 1.2 ms cpu · takes request from chief mul…
             ops: \x1b[2J ×1, emit ×1, kv.put ×3
+            · look \x1b[2Jup · 5 ms at +1.5 ms · city=Oslo · hits=3
+            · · price_of: inner · 1 ms at +2 ms, not ended · failed: empty
+            · odd · 1 ms at +3 ms
    0.020  math       … thinking \x1b[2J
    0.020  math       → chief       response   5    1.2 ms  Re: multiply · \x1b[31m42\u202e
    0.021  poet       # turn 4 · failed in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from chief rhyme

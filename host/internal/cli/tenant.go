@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"skep/host"
+	"skep/host/internal/config"
 )
 
 func (a *app) tenantCommand() *cobra.Command {
@@ -146,6 +148,7 @@ keyring. It cannot be undone.
 A host that runs on the data directory beside swarm.toml, or the one that --url names,
 is asked to do it, with an operator's key. It cancels what runs of the tenant and
 refuses its posts meanwhile; a tenant that is still in swarm.toml then begins anew.
+What agents wrote for it to the roots of builtin:fs in that file goes as well.
 An erasure that is cut short goes on when the directory is next used.`
 
 func (a *app) tenantEraseCommand() *cobra.Command {
@@ -174,6 +177,9 @@ func (a *app) tenantEraseCommand() *cobra.Command {
 func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
 	if a.common.url == "" {
 		err := d.Erase(ctx, tenant)
+		if err == nil {
+			return a.eraseFiles(tenant)
+		}
 		if !errors.Is(err, host.ErrInUse) {
 			return err
 		}
@@ -187,6 +193,26 @@ func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
 	}
 	defer c.Close()
 	return c.EraseTenant(ctx, tenant)
+}
+
+// eraseFiles removes what agents wrote for a tenant, where the swarm's file says. A
+// directory that is named may be a copy, whose erasure is not to reach the files that
+// a host uses.
+func (a *app) eraseFiles(tenant string) error {
+	roots, err := config.LoadFiles(a.common.config, config.Options{Env: a.env.LookupEnv})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is no file, and so no root
+	}
+	if err != nil {
+		return a.unreadable(err)
+	}
+	if a.common.given["data"] {
+		if len(roots) > 0 {
+			a.notef("what agents wrote to the roots in %s stays: with --data nobody knows whether it belongs to that directory", a.common.config)
+		}
+		return nil
+	}
+	return host.EraseFiles(roots, tenant)
 }
 
 const tenantRotateHelp = `Rotate gives a tenant a new key and seals all that it keeps with it. The old key

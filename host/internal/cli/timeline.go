@@ -141,6 +141,9 @@ func (l *timeline) turn(t turnView) {
 		if ops := opsText(*t.told); ops != "" {
 			l.below(ops)
 		}
+		for _, s := range spanTexts(t.told.Spans) {
+			l.below(s)
+		}
 	}
 	for _, step := range t.steps {
 		l.below(step)

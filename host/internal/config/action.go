@@ -17,10 +17,12 @@ type Action struct {
 	Parameters  json.RawMessage // JSON Schema, for a human action
 	Params      json.RawMessage
 	Timeout     time.Duration
-	Trusted     bool
+	Trusted     bool     // may run outside the sandbox
+	Readable    []string // what a subprocess may read, as paths on disk
 	Actions     []string // that its code may call
 	Allow       Allow
 	Limits      AgentLimits // of one call; Timeout is its Turn, and it has no budget
+	Files       Files
 	Pos         Pos
 }
 
@@ -28,11 +30,7 @@ func (d *decoder) actions(t *table, k known) (out []Action, names []string) {
 	names, subs := t.named("actions")
 	k.actions = names
 	for i, sub := range subs {
-		a := d.action(names[i], sub, k)
-		out = append(out, a)
-		if a.Source.Kind == SourceExec && d.remote == nil {
-			d.atKey(sub.child("source"), sub.path+".source: an action runs in the sandbox; exec: is for agents")
-		}
+		out = append(out, d.action(names[i], sub, k))
 	}
 	return out, names
 }
@@ -67,13 +65,19 @@ func (d *decoder) action(name string, t *table, k known) Action {
 			}
 		}
 		for _, key := range []string{"description", "parameters"} {
-			if !t.has(key) {
+			if !t.has(key) && (d.remote == nil || !d.remote.literal) {
 				t.missing(key, "; a human action has no code that could give it")
 			}
 		}
+	} else if d.builtin(t) {
+		d.builtinAction(&a, t)
+	} else if d.tool(t) {
+		d.toolAction(&a, t, k.mcp)
 	} else {
 		a.Source = d.source(t, a.SHA256, a.Trusted)
 	}
+	a.Readable = d.readable(t, a.Source)
+	d.untrusted(t, a.Trusted, a.Source)
 	t.done()
 	return a
 }
@@ -98,7 +102,7 @@ func (d *decoder) human(t *table) bool {
 	}
 	near := nearest(text, []string{string(SourceHuman)})
 	if near != "" {
-		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with file:, bundled:, exec: or oci://", sp.path)).suggest(near)
+		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with file:, bundled:, builtin:, mcp:, exec: or oci://", sp.path)).suggest(near)
 	}
 	return near != ""
 }

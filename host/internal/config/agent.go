@@ -75,7 +75,10 @@ type draft struct {
 }
 
 // known is what an agent may name besides other agents.
-type known struct{ models, secrets, actions []string }
+type known struct {
+	models, secrets, actions []string
+	mcp                      []MCP
+}
 
 func (d *decoder) agents(t *table, s Swarm, k known) []*draft {
 	var out []*draft
@@ -110,9 +113,7 @@ func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
 	d.notRemote(t, "trusted")
 	t.needs("interswarm", "enable_interswarm")
 	t.needs("expose", "expose")
-	if d.remote == nil && a.Trusted && a.Source.Kind != SourceExec && a.Source.Kind != "" {
-		d.atKey(t.child("trusted"), "trusted is only for exec: sources; everything else runs in the sandbox")
-	}
+	d.untrusted(t, a.Trusted, a.Source)
 	t.done()
 	return a
 }

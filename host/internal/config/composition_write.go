@@ -100,7 +100,7 @@ func (x Composition) JSON() []byte {
 		b.WriteString(`,"actions":{`)
 		for i, a := range x.Actions {
 			entry(&b, i, a.Name, actionJSON{
-				a.Source.text(), a.SHA256, a.Description, full(a.Parameters), full(a.Params), a.Timeout.String(),
+				a.Source.text(), a.SHA256, a.Description, parametersOf(a), full(a.Params), a.Timeout.String(),
 				a.Actions, allowJSON(a.Allow), actionLimitsOf(a),
 			})
 		}
@@ -118,6 +118,14 @@ func full(table json.RawMessage) json.RawMessage {
 	return table
 }
 
+// parametersOf are those of an action. One for people needs some, be they empty.
+func parametersOf(a Action) json.RawMessage {
+	if a.Source.Kind == SourceHuman {
+		return a.Parameters
+	}
+	return full(a.Parameters)
+}
+
 func limitsOf(l AgentLimits) limitsJSON {
 	text := time.Duration.String
 	return limitsJSON{l.Memory, text(l.Turn), text(l.CPU), l.Fuel, l.Output, l.Stack, l.HostCalls, l.HostBytes, text(l.Grace), l.Tokens, l.USD}
@@ -125,7 +133,7 @@ func limitsOf(l AgentLimits) limitsJSON {
 
 // actionLimitsOf are the limits of an action with code.
 func actionLimitsOf(a Action) *actionLimitsJSON {
-	if a.Source.Kind == SourceHuman {
+	if !a.Source.Kind.Coded() {
 		return nil
 	}
 	l := a.Limits

@@ -20,6 +20,7 @@ type Config struct {
 	Actions   []Action
 	Models    []Model
 	Secrets   []SecretGrant
+	MCP       []MCP
 	Limits    Limits
 	Server    Server
 	Auth      Auth
@@ -147,6 +148,8 @@ func (d *decoder) file(c *Config, t *table) {
 	var k known
 	c.Models, k.models = d.models(t)
 	c.Secrets, k.secrets = d.secrets(t)
+	c.MCP = d.mcp(t)
+	k.mcp = c.MCP
 	c.Actions, k.actions = d.actions(t, k)
 	drafts := d.agents(t, c.Swarm, k)
 	c.Limits = d.limits(t.table("limits"))
@@ -163,6 +166,7 @@ func (d *decoder) file(c *Config, t *table) {
 	for _, a := range drafts {
 		c.Agents = append(c.Agents, a.Agent)
 	}
+	d.checkRoots(t, c)
 }
 
 func (d *decoder) schema(t *table) {

@@ -14,6 +14,7 @@ type decoder struct {
 	opt      Options
 	unbuilt  map[string]string
 	remote   *remote // set for what is not the file's
+	lenient  bool    // pins that are at fault are to be written anew
 	faults   Faults
 	more     bool            // than faults holds
 	absent   map[string]bool // paths of settings that ask for what is not built

@@ -49,6 +49,14 @@ func Explain(c *Config) []Setting {
 	for _, a := range c.Agents {
 		e.agent(a)
 	}
+	for _, a := range c.Actions {
+		e.action(a)
+	}
+	for _, m := range c.MCP {
+		e.duration(m.Timeout, "mcp", m.Name, "timeout")
+		e.duration(m.Idle, "mcp", m.Name, "idle")
+		e.size(m.MaxResult, "mcp", m.Name, "max_result")
+	}
 	return e.out
 }
 
@@ -82,6 +90,7 @@ func (e *explainer) swarm(l Limits) {
 	e.count(int64(l.Turns), "limits", "turns")
 	e.count(l.TaskTokens, "limits", "task_tokens")
 	e.money(l.TaskUSD, "limits", "task_usd")
+	e.span(l.ProcessIdle, "limits", "process_idle")
 	e.duration(l.HTTP.Timeout, "limits", "http", "timeout")
 	e.size(l.HTTP.Request, "limits", "http", "request")
 	e.size(l.HTTP.Response, "limits", "http", "response")
@@ -125,17 +134,41 @@ func (e *explainer) store(s Store) {
 
 func (e *explainer) agent(a Agent) {
 	at := func(key string) []string { return []string{"agents", a.Name, "limits", key} }
-	e.size(a.Limits.Memory, at("memory")...)
-	e.duration(a.Limits.Turn, at("turn")...)
-	e.duration(a.Limits.CPU, at("cpu")...)
-	e.count(a.Limits.Fuel, at("fuel")...)
-	e.size(a.Limits.Output, at("output")...)
-	e.size(a.Limits.Stack, at("stack")...)
-	e.count(int64(a.Limits.HostCalls), at("host_calls")...)
-	e.size(a.Limits.HostBytes, at("host_bytes")...)
-	e.duration(a.Limits.Grace, at("grace")...)
+	e.run(a.Limits, at, func() { e.duration(a.Limits.Turn, at("turn")...) })
 	e.count(a.Limits.Tokens, at("tokens")...)
 	e.money(a.Limits.USD, at("usd")...)
+}
+
+// action lists what bounds one call of an action. One that people answer has no
+// bound.
+func (e *explainer) action(a Action) {
+	if a.Source.Kind == SourceHuman {
+		return
+	}
+	e.duration(a.Timeout, "actions", a.Name, "timeout")
+	if a.Source.Kind.Coded() {
+		e.run(a.Limits, func(key string) []string { return []string{"actions", a.Name, "limits", key} }, func() {})
+	}
+	if a.Files.Root == "" {
+		return
+	}
+	e.size(a.Files.MaxFile, "actions", a.Name, "max_file")
+	if a.Files.Write {
+		e.size(a.Files.MaxTotal, "actions", a.Name, "max_total")
+	}
+}
+
+// run lists the limits of what runs in a sandbox. An agent's time stands among them.
+func (e *explainer) run(l AgentLimits, at func(key string) []string, time func()) {
+	e.size(l.Memory, at("memory")...)
+	time()
+	e.duration(l.CPU, at("cpu")...)
+	e.count(l.Fuel, at("fuel")...)
+	e.size(l.Output, at("output")...)
+	e.size(l.Stack, at("stack")...)
+	e.count(int64(l.HostCalls), at("host_calls")...)
+	e.size(l.HostBytes, at("host_bytes")...)
+	e.duration(l.Grace, at("grace")...)
 }
 
 // count adds a number; those that may be 0 are unlimited then.

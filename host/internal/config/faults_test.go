@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "rewrite the expected faults in testdata
 func testEnv(name string) (string, bool) {
 	v, ok := map[string]string{
 		"SHORT":   "tooshort",
+		"EMPTY":   "",
 		"OPS_KEY": "0123456789abcdef-ops",
 		"ORIGIN":  "https://secret.example/path",
 		"LISTEN":  "127.0.0.1:9999",

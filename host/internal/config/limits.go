@@ -13,6 +13,7 @@ type Limits struct {
 	Turns        int           // turns that run at the same time
 	TaskTokens   int64         // of models, in one task
 	TaskUSD      float64       // for models, in one task
+	ProcessIdle  time.Duration // that a subprocess has no turn before it is ended
 	HTTP         HTTPLimits
 	Module       ModuleLimits
 }
@@ -56,6 +57,7 @@ func (d *decoder) limits(t *table) Limits {
 		Turns:        t.count("turns", 64, bounds{min: 1, max: 1_000_000, off: true}),
 		TaskTokens:   t.number("task_tokens", counts, 0, bounds{min: 1, max: 1e15, off: true}),
 		TaskUSD:      t.money("task_usd"),
+		ProcessIdle:  t.duration("process_idle", 10*time.Minute, bounds{int64(time.Second), int64(365 * 24 * time.Hour), true}),
 		HTTP:         httpLimits(t.table("http")),
 		Module:       d.moduleLimits(t.table("module")),
 	}

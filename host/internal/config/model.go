@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -12,16 +13,38 @@ type Model struct {
 	BaseURL      string
 	Model        string
 	APIKey       Secret
+	KeyVar       string        // the variable that APIKey is missing from, beside a cassette
 	MaxTokens    int64         // of one answer
 	Timeout      time.Duration // of one call with its retries
 	Retries      int
 	InputPrice   float64 // in dollars for a million tokens, here and below
 	CachedPrice  float64 // 0 takes InputPrice
+	WritePrice   float64 // of what the provider puts into its cache; 0 takes InputPrice
 	OutputPrice  float64
+	Reasoning    string // "low", "medium", "high", or empty
+	Cache        bool
 	Cassette     string // the path of recorded answers or, of a script, of its rules
 	CassetteMode string // "auto", "replay" or "record"
 	AllowPrivate bool   // base_url may lead to private addresses
 	Pos          Pos
+}
+
+// Answering says in words where the model's answers come from.
+func (m Model) Answering() string {
+	file := filepath.Base(m.Cassette)
+	switch {
+	case m.Provider == "script":
+		return "answers from " + file
+	case m.CassetteMode == "replay":
+		return "answers from " + file + `, as cassette_mode = "replay" says`
+	case m.CassetteMode == "record":
+		return "asks its provider, " + m.Provider + ", and records to " + file
+	case m.Cassette == "" || m.APIKey != "":
+		return "asks its provider, " + m.Provider
+	case m.KeyVar != "":
+		return "answers from " + file + ", since " + m.KeyVar + " is not set"
+	}
+	return "answers from " + file + ", since it has no api_key"
 }
 
 func (d *decoder) models(t *table) (out []Model, names []string) {
@@ -37,24 +60,32 @@ func (d *decoder) model(name string, t *table) Model {
 	m := Model{
 		Name:         name,
 		Provider:     t.oneOf("provider", "", "openai", "anthropic", "script"),
-		BaseURL:      t.url("base_url"),
 		Model:        t.text("model", ""),
-		APIKey:       d.apiKey(t),
 		MaxTokens:    t.number("max_tokens", counts, 4096, bounds{min: 1, max: 1e7}),
 		Timeout:      t.duration("timeout", 2*time.Minute, within(time.Second, time.Hour)),
 		Retries:      t.count("retries", 2, bounds{min: 0, max: 10}),
 		InputPrice:   t.price("input_usd_per_mtok"),
 		CachedPrice:  t.price("cached_usd_per_mtok"),
+		WritePrice:   t.price("cache_write_usd_per_mtok"),
 		OutputPrice:  t.price("output_usd_per_mtok"),
+		Reasoning:    t.oneOf("reasoning", "", "low", "medium", "high"),
+		Cache:        t.boolean("cache", false),
 		Cassette:     t.fileName("cassette"),
 		CassetteMode: t.oneOf("cassette_mode", "auto", "auto", "replay", "record"),
 		AllowPrivate: t.boolean("allow_private", false),
 		Pos:          d.pos(t.spot),
 	}
+	if m.KeyVar = d.unsetBesideCassette(t, "api_key"); m.KeyVar == "" {
+		m.APIKey = Secret(t.text("api_key", ""))
+	}
+	if d.unsetBesideCassette(t, "base_url") == "" {
+		m.BaseURL = t.url("base_url")
+	}
 	if !t.has("provider") {
 		t.missing("provider", "")
 	}
 	d.modelGaps(t, m)
+	d.modelExcess(t, m)
 	t.done()
 	return m
 }
@@ -72,6 +103,16 @@ func (d *decoder) modelGaps(t *table, m Model) {
 	}
 }
 
+// modelExcess looks for what a provider has no use for.
+func (d *decoder) modelExcess(t *table, m Model) {
+	if m.Cache && m.Provider != "" && m.Provider != "anthropic" {
+		d.atKey(t.child("cache"), t.child("cache").path+" is for provider = \"anthropic\"; others keep prompts by themselves or not at all")
+	}
+	if m.Reasoning != "" && m.Provider == "script" {
+		d.atKey(t.child("reasoning"), t.child("reasoning").path+" is for a provider that reasons; a script does not")
+	}
+}
+
 // price reads what a million tokens cost.
 func (t *table) price(key string) float64 { return t.amount(key, 1e6) }
 
@@ -84,23 +125,18 @@ func (t *table) fileName(key string) string {
 	return t.d.path(v.text)
 }
 
-// apiKey reads a provider's key. Beside a cassette the variable it refers to may
-// be unset, so that one file serves with a key and without.
-func (d *decoder) apiKey(t *table) Secret {
-	raw, sp, ok := t.take("api_key")
-	if !ok {
+// unsetBesideCassette takes a key whose variable is not set, or empty, and returns the
+// variable's name; any other key it leaves. Beside a cassette that is no fault, so that
+// one file serves with a provider's key and without.
+func (d *decoder) unsetBesideCassette(t *table, key string) string {
+	raw, _, _ := t.take(key)
+	text, _ := raw.(string)
+	name, isEnv := strings.CutPrefix(text, envPrefix)
+	if !isEnv || !t.has("cassette") || d.remote != nil || !envName.MatchString(name) {
 		return ""
 	}
-	text, isText := raw.(string)
-	if !isText {
-		t.wrong(sp, "a string", raw)
+	if v, err := d.lookup(name); err == nil && v != "" {
 		return ""
 	}
-	if name, isEnv := strings.CutPrefix(text, "env::"); isEnv && t.has("cassette") && envName.MatchString(name) {
-		if _, err := d.lookup(name); err != nil {
-			return ""
-		}
-	}
-	v, _ := d.resolve(sp, text)
-	return Secret(v.text)
+	return name
 }

@@ -17,7 +17,12 @@ const (
 	SourceExec    SourceKind = "exec"    // a program, run as a subprocess
 	SourceOCI     SourceKind = "oci"     // a module in a registry
 	SourceHuman   SourceKind = "human"   // an action that a person answers
+	SourceBuiltin SourceKind = "builtin" // an action that the host does itself
+	SourceMCP     SourceKind = "mcp"     // an action that a tool of an MCP server does
 )
+
+// Coded reports whether there is a module or a program behind a source.
+func (k SourceKind) Coded() bool { return k != SourceHuman && k != SourceBuiltin && k != SourceMCP }
 
 // Source names an agent's or action's code.
 type Source struct {
@@ -62,9 +67,13 @@ func (d *decoder) source(t *table, sha256 string, trusted bool) Source {
 }
 
 func (d *decoder) unknownSource(v value) {
-	f := d.atValue(v.spot, fmt.Sprintf("%s must begin with file:, bundled:, exec: or oci://, which %s does not", v.path, v.shown))
+	kinds, names := sourceKinds, "file:, bundled:, exec: or oci://"
+	if strings.HasPrefix(v.path, "actions.") {
+		kinds, names = append([]string{string(SourceBuiltin), string(SourceMCP)}, kinds...), "file:, bundled:, builtin:, mcp:, exec: or oci://"
+	}
+	f := d.atValue(v.spot, fmt.Sprintf("%s must begin with %s, which %s does not", v.path, names, v.shown))
 	kind, ref, ok := strings.Cut(v.text, ":")
-	if near := nearest(kind, sourceKinds); ok && near != "" {
+	if near := nearest(kind, kinds); ok && near != "" {
 		f.suggest(v.suggest(near + ":" + ref))
 	} else if !ok && strings.HasSuffix(v.text, ".wasm") {
 		f.suggest(v.suggest("file:" + v.text))
@@ -89,6 +98,13 @@ func (d *decoder) sourceExec(v value, s Source, trusted bool) {
 	}
 	if !trusted {
 		d.atValue(v.spot, "exec: runs outside the sandbox and needs trusted = true")
+	}
+}
+
+// untrusted refuses trust in what needs none.
+func (d *decoder) untrusted(t *table, trusted bool, s Source) {
+	if d.remote == nil && trusted && s.Kind != SourceExec && s.Kind != "" {
+		d.atKey(t.child("trusted"), "trusted is only for exec: sources; everything else runs in the sandbox")
 	}
 }
 

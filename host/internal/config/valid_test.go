@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 			Pos: Pos{5, 9},
 		}},
 		Limits: Limits{
-			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64,
+			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64, ProcessIdle: 10 * time.Minute,
 			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: ModuleLimits{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
@@ -148,11 +148,14 @@ func TestWholeGrammar(t *testing.T) {
 		"human":      {c.Actions[0].Source, Source{Kind: SourceHuman}},
 		"parameters": {string(c.Actions[0].Parameters), `{"properties":{"order":{"type":"string"}},"required":["order"],"type":"object"}`},
 		"action":     {c.Actions[1].Timeout, 30 * time.Second},
+		"process": {[]any{actionOf(c, "tool").Source.Kind, actionOf(c, "tool").Trusted, actionOf(c, "tool").Readable},
+			[]any{SourceExec, true, []string{"testdata/valid/prompts"}}},
 		"model": {c.Models[0], Model{
 			Name: "default", Provider: "openai", BaseURL: "https://openai_base_url.example", Model: "small",
 			APIKey: "https://openai_api_key.example", MaxTokens: 1000, Timeout: 30 * time.Second,
 			InputPrice: 0.15, CachedPrice: 0.075, OutputPrice: 6, CassetteMode: "auto", AllowPrivate: true, Pos: c.Models[0].Pos,
 		}},
+		"thinking":   {[]any{c.Models[2].Reasoning, c.Models[2].Cache, c.Models[2].WritePrice}, []any{"medium", true, 3.75}},
 		"script":     {c.Models[1].Cassette, "testdata/valid/prompts/answers.json"},
 		"budgets":    {[]any{c.Limits.TaskTokens, c.Limits.TaskUSD}, []any{int64(200_000), 2.0}},
 		"secret":     {c.Secrets[0].Value.Reveal(), "https://weather_key.example"},
@@ -339,7 +342,16 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 11+15+10+2+8+11 {
+	if len(got) != 12+15+10+2+8+11 {
 		t.Errorf("%d settings", len(got))
 	}
+}
+
+func actionOf(c *Config, name string) Action {
+	for _, a := range c.Actions {
+		if a.Name == name {
+			return a
+		}
+	}
+	return Action{}
 }

@@ -115,14 +115,11 @@ func (p *piece) Read(ctx context.Context, to []byte) (int, *abi.Error) {
 	if err := calledOff(ctx, abi.ImportRead); err != nil {
 		return 0, err
 	}
-	if p.err != nil {
-		return 0, p.err
-	}
 	for len(p.chunks) > 0 && len(p.chunks[0]) == 0 {
 		p.chunks = p.chunks[1:]
 	}
 	if len(p.chunks) == 0 {
-		return 0, nil
+		return 0, p.err
 	}
 	n := copy(to, p.chunks[0])
 	p.chunks = append([][]byte{p.chunks[0][n:]}, p.chunks[1:]...)

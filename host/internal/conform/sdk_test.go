@@ -132,30 +132,34 @@ func TestSDKsHaveTheStatusesOfEmit(t *testing.T) {
 	}
 }
 
-// What the READMEs show of several ops at once stands in examples that are built
-// and tested.
+// What the READMEs show in these sections stands in examples that are built and
+// tested.
 func TestReadmesShowTheExamples(t *testing.T) {
 	t.Parallel()
-	examples := map[string]string{
-		"go": "examples/gather/main.go", "c": "examples/gather.c",
-		"rust": "examples/gather.rs", "assemblyscript": "examples/gather.ts",
-	}
-	for language, example := range examples {
-		sdk := filepath.Join(guests.Root(), "sdk", language)
+	for _, e := range []struct{ language, section, example string }{
+		{"go", "Several ops at once", "examples/gather/main.go"},
+		{"c", "Several ops at once", "examples/gather.c"},
+		{"rust", "Several ops at once", "examples/gather.rs"},
+		{"assemblyscript", "Several ops at once", "examples/gather.ts"},
+		{"c", "Actions and models", "examples/clerk.c"},
+		{"rust", "Actions and models", "examples/clerk.rs"},
+		{"assemblyscript", "Actions and models", "examples/clerk.ts"},
+	} {
+		sdk := filepath.Join(guests.Root(), "sdk", e.language)
 		readme, err := os.ReadFile(filepath.Join(sdk, "README.md"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		source, err := os.ReadFile(filepath.Join(sdk, filepath.FromSlash(example)))
+		source, err := os.ReadFile(filepath.Join(sdk, filepath.FromSlash(e.example)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, section, _ := strings.Cut(string(readme), "\n## Several ops at once\n")
+		_, section, _ := strings.Cut(string(readme), "\n## "+e.section+"\n")
 		_, block, _ := strings.Cut(section, "\n```")
 		_, block, _ = strings.Cut(block, "\n")
 		block, _, found := strings.Cut(block, "\n```\n")
 		if !found || !strings.Contains(unindented(string(source)), unindented(block)) {
-			t.Errorf("%s: the README shows what does not stand in %s:\n%s", language, example, block)
+			t.Errorf("%s: the README shows what does not stand in %s:\n%s", e.language, e.example, block)
 		}
 	}
 }

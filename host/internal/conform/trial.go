@@ -46,10 +46,10 @@ func (s *subject) play(ctx context.Context, m *sandbox.Module, t trial) Outcome 
 				t.look(memory, globals)
 			}
 		},
-		Ops: sandbox.Instant(func(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
+		Ops: streaming{func(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
 			asked = append(asked, conformance.Op{Number: int32(op), Request: request(req)})
 			return s.answer(ctx, t, len(asked)-1, op)
-		}),
+		}},
 	}
 	if t.other {
 		turn.Seed, turn.Clock = [32]byte{2}, &clock{newClock().now.Add(25 * time.Hour)}

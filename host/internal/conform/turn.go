@@ -23,9 +23,10 @@ type Outcome struct {
 	startFuel uint64 // what the start of the module took, where it ran
 }
 
-// Agent runs turns, at whatever level of isolation.
+// Agent runs turns and actions, at whatever level of isolation.
 type Agent interface {
 	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
+	Action(ctx context.Context, t sandbox.Turn) sandbox.Result
 }
 
 // Run plays one vector.
@@ -33,7 +34,11 @@ func Run(ctx context.Context, m Agent, v conformance.Turn) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s := &script{vector: v, clock: newClock(), off: make(chan struct{})}
-	r := m.Turn(ctx, sandbox.Turn{
+	run := m.Turn
+	if v.Action {
+		run = m.Action
+	}
+	r := run(ctx, sandbox.Turn{
 		Input: v.Input, Seed: [32]byte{1}, Clock: s.clock, Ops: s, Cancelled: s.off,
 		Limits: sandbox.Limits{Output: v.OutputLimit},
 	})

@@ -45,6 +45,15 @@ func ReadAny(path string, most int64) ([]byte, error) {
 	return read(f, path, most)
 }
 
+// File returns an *Error if others could replace a regular file.
+func File(path string) error {
+	f, _, err := current().open(path, given)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // OpenOwn opens a regular file that skep keeps for itself: unlike those of
 // ReadFile it must not be writable for any group. The caller closes it.
 func OpenOwn(path string) (*os.File, fs.FileInfo, error) { return current().open(path, own) }

@@ -54,7 +54,8 @@ func All(root string) ([]Guest, error) {
 	for _, r := range roots {
 		base := filepath.Join(root, filepath.FromSlash(r.dir))
 		err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() || !isGuest(path) {
+			server := err == nil && d.IsDir() && says(path, `"github.com/modelcontextprotocol/go-sdk/mcp"`)
+			if err != nil || !d.IsDir() || !server && !isGuest(path) {
 				return skipMissing(err)
 			}
 			name, err := filepath.Rel(base, path)
@@ -64,6 +65,11 @@ func All(root string) ([]Guest, error) {
 			g := Guest{
 				Name: r.bin + "/" + filepath.ToSlash(name), Dir: path,
 				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "wasmbin")},
+			}
+			if server { // an MCP server, which is a program and no agent
+				g.Program, g.Inputs = true, []string{path}
+				all = append(all, g)
+				return nil
 			}
 			all = append(all, g)
 			if says(path, `"skep/sdk/goproc"`) {
@@ -273,4 +279,21 @@ func CacheDir(tb TB) string {
 		tb.Fatalf("%v", err)
 	}
 	return filepath.Join(Root(), "bin", "cache")
+}
+
+// Python returns the Python that has what agents in Python import, which make
+// python makes, and the directories that its processes must be able to read. Without
+// one it is empty, which fails the test where toolchains are required.
+func Python(tb TB) (python string, readable []string) {
+	tb.Helper()
+	home := filepath.Join(Root(), "bin", "python")
+	python = filepath.Join(home, "bin", "python")
+	err := exec.Command(python, "-c", "import cryptography, grpc, google.protobuf").Run()
+	switch {
+	case err != nil && ToolchainsRequired():
+		tb.Fatalf("there is no Python for agents: %v; make python makes it", err)
+	case err != nil:
+		return "", nil
+	}
+	return python, []string{home, filepath.Join(home, "base")}
 }

@@ -42,7 +42,7 @@ func TestAttemptsCanFail(t *testing.T) {
 	}
 	for _, name := range []string{
 		"list", "idempotency", "same-task", "forged-tenant", "task-user", "record-user", "history-user", "events-user",
-		"cancel-user", "continue-user", "kv-read", "kv-write", "history", "timer", "emit", "log", "quota-tasks", "quota-queue",
+		"cancel-user", "continue-user", "kv-read", "kv-write", "blob", "history", "timer", "emit", "log", "quota-tasks", "quota-queue",
 		"victim", "heard",
 	} {
 		if !failed[name] {

@@ -133,6 +133,7 @@ const (
 func (x *trial) prepare(ctx context.Context) error {
 	put := func(scope string) call { return call{"kv.put", obj{"key": kvName, "value": x.marker, "scope": scope}} }
 	texts, err := play(ctx, x.victim, client.Post{Task: endedTask, Key: sharedKey}, put("task"), put("agent"), put("instance"),
+		call{"blob.put", obj{"data": []byte(x.marker)}}, call{"metric", obj{"name": "marked", "value": 1}},
 		call{"log", obj{"message": x.marker}}, call{"emit", obj{"note": x.marker}})
 	if err != nil {
 		return err

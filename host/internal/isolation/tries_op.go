@@ -2,6 +2,7 @@ package isolation
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ func opTries() []try {
 	return []try{
 		{"kv-read", "values of another tenant, in every scope", tryKVRead},
 		{"kv-write", "writing over values of another tenant, in every scope", tryKVWrite},
+		{"blob", "a blob of another tenant, by its right address", tryBlob},
 		{"history", "the history of another tenant's agent", tryHistory},
 		{"mail", "mail to another tenant's agents", tryMail},
 		{"timer", "cancelling another tenant's timer", tryTimer},
@@ -78,6 +80,17 @@ func tryHistory(ctx context.Context, x *trial) error {
 	}
 	if failed(texts[0]) || strings.Contains(texts[0], x.marker) || strings.Contains(texts[0], "victim/alice") {
 		return fmt.Errorf("the history is %.200s", texts[0])
+	}
+	return nil
+}
+
+func tryBlob(ctx context.Context, x *trial) error {
+	texts, err := play(ctx, x.hostile, client.Post{Task: endedTask}, call{"blob.get", obj{"sha256": fmt.Sprintf("%x", sha256.Sum256([]byte(x.marker)))}})
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(texts[0], "NOT_FOUND") {
+		return fmt.Errorf("the host told %q", texts)
 	}
 	return nil
 }

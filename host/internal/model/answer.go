@@ -27,8 +27,10 @@ type answer struct {
 	calls           []abi.ChatCall
 	arguments       []*strings.Builder
 	size            int
-	// begun says that a piece was handed on; stopped is what emit then said.
-	begun   bool
+	// begun says that the provider has begun to answer, and may want money for it.
+	begun bool
+	// handed says that a piece was handed on; stopped is what emit then said.
+	handed  bool
 	stopped error
 
 	finish string // empty until the provider has said it
@@ -88,7 +90,7 @@ func (a *answer) hand(p abi.ChatPiece) error {
 	if a.emit == nil || p.Delta == "" && p.Reasoning == "" {
 		return nil
 	}
-	a.begun = true
+	a.handed = true
 	a.stopped = a.emit(p)
 	return a.stopped
 }
@@ -98,19 +100,32 @@ func (a *answer) call(id, name string) (int, error) {
 	if len(a.calls) == maxCalls {
 		return 0, fault(TooLarge, "the answer has more than %d tool calls", maxCalls)
 	}
-	if len(id) > maxName || len(name) > maxName {
-		return 0, fault(Malformed, "the answer has a tool call whose id or name is longer than %d bytes", maxName)
+	if len(id) > maxName {
+		return 0, fault(Malformed, "the answer has a tool call whose id is longer than %d bytes", maxName)
 	}
-	a.calls = append(a.calls, abi.ChatCall{ID: id, Name: name})
+	a.calls = append(a.calls, abi.ChatCall{ID: id})
 	a.arguments = append(a.arguments, &strings.Builder{})
-	return len(a.calls) - 1, a.grow(len(id) + len(name))
+	at := len(a.calls) - 1
+	if err := a.grow(len(id)); err != nil {
+		return at, err
+	}
+	return at, a.name(at, name)
+}
+
+// name gives a call its name, which some servers send after its beginning.
+func (a *answer) name(at int, name string) error {
+	if len(name) > maxName {
+		return fault(Malformed, "the answer has a tool call whose name is longer than %d bytes", maxName)
+	}
+	a.calls[at].Name = name
+	return a.grow(len(name))
 }
 
 // argue adds to the arguments of a call.
 func (a *answer) argue(at int, part string) error {
 	b := a.arguments[at]
 	if b.Len()+len(part) > maxArguments {
-		return fault(TooLarge, "the arguments of the tool call %s have more than %d bytes", quote(a.calls[at].Name), maxArguments)
+		return fault(TooLarge, "the arguments of the tool call %s have more than %d bytes", quote(a.scrub.Text(a.calls[at].Name)), maxArguments)
 	}
 	b.WriteString(part)
 	return a.grow(len(part))
@@ -153,6 +168,7 @@ func (a *answer) used(s Spec, req abi.ChatRequest) abi.ChatUsage {
 		u := *a.usage
 		u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
 		u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
+		u.CacheWriteTokens = min(max(u.CacheWriteTokens, 0), u.InputTokens-u.CachedTokens)
 		u.ReasoningTokens = min(max(u.ReasoningTokens, 0), u.OutputTokens)
 		return u
 	}

@@ -48,13 +48,14 @@ func (p *messages) ask(ctx context.Context, client *http.Client, req abi.ChatReq
 	defer func() { _ = stream.Close() }()
 	r := reading{into: into, blocks: map[int64]*block{}}
 	for stream.Next() {
+		into.begun = true
 		if err := r.event(stream.Current()); err != nil {
 			return err
 		}
 	}
 	var broken *anthropic.Error
 	if err := stream.Err(); errors.As(err, &broken) {
-		return readComplaint([]byte(broken.RawJSON())).fault(0, p.s.APIKey != "")
+		return readComplaint([]byte(broken.RawJSON())).fault(0, p.s.APIKey != "", into.scrub)
 	} else if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (r *reading) count(u anthropic.MessageDeltaUsage) {
 
 func (r *reading) end() error {
 	if !r.stopped {
-		return fault(Unavailable, "the answer broke off")
+		return nil // it has no finish
 	}
 	var carried carriedBlocks
 	for _, b := range r.order {
@@ -204,7 +205,8 @@ func (r *reading) end() error {
 		u := r.usage
 		r.into.usage = &abi.ChatUsage{
 			InputTokens:  u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			CachedTokens: u.CacheReadInputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.OutputTokensDetails.ThinkingTokens,
+			CachedTokens: u.CacheReadInputTokens, CacheWriteTokens: u.CacheCreationInputTokens,
+			OutputTokens: u.OutputTokens, ReasoningTokens: u.OutputTokensDetails.ThinkingTokens,
 		}
 	}
 	r.into.finish = cmp.Or(r.finish, abi.FinishStop)

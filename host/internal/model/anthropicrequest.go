@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
@@ -41,7 +42,42 @@ func (p *messages) params(req abi.ChatRequest) anthropic.MessageNewParams {
 	if len(req.Tools) > 0 {
 		out.ToolChoice = anthropicChoice(req.ToolChoice)
 	}
+	p.think(req, &out)
+	if p.s.Cache {
+		keep(&out)
+	}
 	return out
+}
+
+// think asks for reasoning. The provider refuses it with a temperature, and where
+// a tool is forced; an agent that asks for those gets them.
+func (p *messages) think(req abi.ChatRequest, out *anthropic.MessageNewParams) {
+	if p.s.Reasoning == "" {
+		return
+	}
+	out.OutputConfig.Effort = anthropic.OutputConfigEffort(p.s.Reasoning)
+	if forced := slices.Contains([]string{"", choiceAuto, choiceNone}, req.ToolChoice); forced && req.Temperature == nil {
+		out.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized}
+	}
+}
+
+// keep marks what the provider is to keep: the tools and the system's words, which
+// tasks share, and the conversation so far, with which the next call begins.
+func keep(out *anthropic.MessageNewParams) {
+	mark := anthropic.NewCacheControlEphemeralParam()
+	if n := len(out.System); n > 0 {
+		out.System[n-1].CacheControl = mark
+	} else if n := len(out.Tools); n > 0 {
+		out.Tools[n-1].OfTool.CacheControl = mark
+	}
+	for _, m := range slices.Backward(out.Messages) {
+		for _, block := range slices.Backward(m.Content) {
+			if at := block.GetCacheControl(); at != nil { // reasoning has none
+				*at = mark
+				return
+			}
+		}
+	}
 }
 
 func anthropicChoice(choice string) anthropic.ToolChoiceUnionParam {

@@ -32,15 +32,19 @@ type cut struct {
 const maxExchange = 32 << 20
 
 // replay answers from a cassette. The same request gets its answers in the order
-// in which they were recorded, each once.
+// in which they were recorded, each once. Where the cassette stands in for a key that
+// is not there, the answers begin again behind the last: a host goes on serving.
 type replay struct {
 	name, file string
+	remedy     string // what to do about a request that was not recorded
+	again      bool   // the answers begin again
 	recorded   []exchange
 	likes      []likeness // of each request
 
+	had map[string][]int // by digest, what there is
+
 	mu   sync.Mutex
 	next map[string][]int // by digest, what was not played
-	had  map[string]int   // by digest, what there was
 }
 
 func openReplay(s Spec) (*replay, error) {
@@ -49,7 +53,7 @@ func openReplay(s Spec) (*replay, error) {
 		return nil, fmt.Errorf("cassette: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	r := &replay{name: s.Name, file: filepath.Base(s.Cassette), next: map[string][]int{}, had: map[string]int{}}
+	r := &replay{name: s.Name, file: filepath.Base(s.Cassette), remedy: remedy(s), again: s.Mode == Auto && s.Provider != Script, next: map[string][]int{}, had: map[string][]int{}}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxExchange)
 	for n := 1; lines.Scan(); n++ {
@@ -78,8 +82,8 @@ func (r *replay) add(line []byte) error {
 	if err != nil {
 		return err
 	}
-	r.next[p.digest] = append(r.next[p.digest], len(r.recorded))
-	r.had[p.digest]++
+	r.had[p.digest] = append(r.had[p.digest], len(r.recorded))
+	r.next[p.digest] = r.had[p.digest]
 	r.recorded, r.likes = append(r.recorded, e), append(r.likes, p)
 	return nil
 }
@@ -123,6 +127,9 @@ func (r *replay) take(req abi.ChatRequest) (exchange, error) {
 	}
 	r.mu.Lock()
 	left := r.next[p.digest]
+	if len(left) == 0 && r.again {
+		left = r.had[p.digest]
+	}
 	if len(left) > 0 {
 		r.next[p.digest] = left[1:]
 	}
@@ -143,8 +150,8 @@ func (r *replay) named(e *Error) *Error {
 }
 
 func (r *replay) unexpected(p likeness) *Error {
-	if n := r.had[p.digest]; n > 0 {
-		return fault(Unexpected, "the cassette %s has %d answers to this request, and all were played; record it anew", r.file, n)
+	if n := len(r.had[p.digest]); n > 0 {
+		return fault(Unexpected, "the cassette %s has %d answers to this request, and all were played; %s", r.file, n, r.remedy)
 	}
 	best, same := 0, -1
 	for i := range r.likes {
@@ -152,8 +159,22 @@ func (r *replay) unexpected(p likeness) *Error {
 			best, same = i, n
 		}
 	}
-	return fault(Unexpected, "the cassette %s has no answer to this request; the nearest, number %d, differs at: recorded %q, now %q; record it anew",
-		r.file, best+1, around(r.likes[best].plain, same), around(p.plain, same))
+	return fault(Unexpected, "the cassette %s has no answer to this request; %s. The nearest, number %d, differs at: recorded %q, now %q",
+		r.file, r.remedy, best+1, around(r.likes[best].plain, same), around(p.plain, same))
+}
+
+// remedy is what to do where a cassette does not help.
+func remedy(s Spec) string {
+	const again = `record it anew (cassette_mode = "record")`
+	switch {
+	case s.Provider == Script:
+		return "record it anew"
+	case s.APIKey == "" && s.KeyVar != "":
+		return "set " + s.KeyVar + " to ask the provider itself, or " + again
+	case s.APIKey == "":
+		return "give [models." + s.Name + "] an api_key to ask the provider itself, or " + again
+	}
+	return `ask the provider itself (cassette_mode = "auto"), or ` + again
 }
 
 // around is what stands at a place, with a little before it.

@@ -44,7 +44,7 @@ func TestCassetteOrder(t *testing.T) {
 		}
 	}
 	_, _, err := ask(t, m, question, true)
-	failed(t, err, model.Unexpected, "tape.jsonl has 2 answers to this request, and all were played; record it anew")
+	failed(t, err, model.Unexpected, `tape.jsonl has 2 answers to this request, and all were played; ask the provider itself (cassette_mode = "auto"), or record it anew`)
 	raw, err := os.ReadFile(w.spec.Cassette)
 	if err != nil || strings.Contains(string(raw), key) || strings.Contains(string(raw), "micro_usd") || strings.Count(string(raw), "\n") != 3 {
 		t.Errorf("the file is %s, %v", raw, err)
@@ -55,9 +55,26 @@ func TestCassetteOrder(t *testing.T) {
 func TestCassetteDrift(t *testing.T) {
 	_, m := tape(t, []abi.ChatRequest{modeltest.Question("Is it far to Rome?"), question}, modeltest.Reply{}, modeltest.Reply{})
 	_, _, err := ask(t, m, modeltest.Question("Is it far to Riga?"), true)
-	e := failed(t, err, model.Unexpected, "the nearest, number 1, differs at: recorded")
+	e := failed(t, err, model.Unexpected, "The nearest, number 1, differs at: recorded")
 	if !strings.Contains(e.Message, "far to Rome") || !strings.Contains(e.Message, "far to Riga") {
 		t.Errorf("got %s", e.Message)
+	}
+}
+
+// TestCassetteRemedy: whoever asks what was not recorded reads what to do.
+func TestCassetteRemedy(t *testing.T) {
+	w, _ := tape(t, []abi.ChatRequest{question}, modeltest.Reply{})
+	for want, change := range map[string]func(*model.Spec){
+		`no answer to this request; set BEE_KEY to ask the provider itself, or record it anew (cassette_mode = "record").`: func(s *model.Spec) { s.APIKey, s.KeyVar = "", "BEE_KEY" },
+		`no answer to this request; give [models.default] an api_key to ask the provider itself, or record`:                func(s *model.Spec) { s.APIKey = "" },
+		`no answer to this request; ask the provider itself (cassette_mode = "auto"), or record`:                           func(s *model.Spec) { s.Mode = model.Replay },
+		`no answer to this request; record it anew. The nearest`:                                                           func(s *model.Spec) { s.Provider = model.Script },
+	} {
+		live := *w
+		live.spec.Mode = model.Auto
+		change(&live.spec)
+		_, _, err := ask(t, live.open(t), modeltest.Question("Unheard of?"), false)
+		failed(t, err, model.Unexpected, want)
 	}
 }
 
@@ -87,8 +104,11 @@ func TestCassetteAuto(t *testing.T) {
 		t.Errorf("with a key: %q, %v", resp.Text, err)
 	}
 	w.spec.APIKey, w.opt = "", model.Options{}
-	if resp, _, err := ask(t, w.open(t), question, false); err != nil || resp.Text != "taped" {
-		t.Errorf("without one: %q, %v", resp.Text, err)
+	taped := w.open(t)
+	for range 3 {
+		if resp, _, err := ask(t, taped, question, false); err != nil || resp.Text != "taped" {
+			t.Errorf("without one: %q, %v", resp.Text, err)
+		}
 	}
 	w.spec.Provider = model.Script
 	if resp, _, err := ask(t, w.open(t), question, true); err != nil || resp.Text != "taped" {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"skep/host/internal/egress"
 )
 
 // complaint is what the providers say of a call that failed. Servers that are
@@ -49,8 +51,8 @@ func (c complaint) says(words ...string) bool {
 }
 
 // fault sorts a complaint by its words first: in the middle of a stream they come
-// without a status.
-func (c complaint) fault(status int, key bool) *Error {
+// without a status. Secrets go before the text is cut, which could leave a part.
+func (c complaint) fault(status int, key bool, scrub egress.Scrubber) *Error {
 	kind, text := c.sort(status)
 	switch {
 	case kind == Auth && !key:
@@ -61,7 +63,7 @@ func (c complaint) fault(status int, key bool) *Error {
 	if c.message != "" {
 		text += ": " + c.message
 	}
-	return &Error{Kind: kind, Status: status, Message: quote(text)}
+	return &Error{Kind: kind, Status: status, Message: quote(scrub.Text(text))}
 }
 
 func (c complaint) sort(status int) (Kind, string) {

@@ -38,6 +38,9 @@ type Error struct {
 	Status int
 	// RetryAfter is how long the provider asks to wait, 0 when it does not say.
 	RetryAfter time.Duration
+	// Begun says that the provider had begun to answer in one of the tries, or
+	// let the call's time pass with the request: it may want money.
+	Begun bool
 	// Message says what to do. It may quote the provider, in 500 bytes at most.
 	Message string
 }

@@ -50,6 +50,9 @@ type Spec struct {
 	// Model is the provider's name of the model.
 	Model  string
 	APIKey Key
+	// KeyVar is the environment variable that would give a key, where there is
+	// none; errors of a cassette name it.
+	KeyVar string
 	// MaxTokens bounds an answer, in tokens. Default 4096.
 	MaxTokens int64
 	// Timeout is the time of a whole call with its retries. Default 2 min.
@@ -59,6 +62,12 @@ type Spec struct {
 	// Retries is how often a call is tried again; zero is never.
 	Retries int
 	Prices  Prices
+	// Reasoning is how much a model is to think: "low", "medium" or "high";
+	// empty leaves it to the provider.
+	Reasoning string
+	// Cache has Anthropic keep prompts, so that the next call that begins alike
+	// costs less. Others do so unasked.
+	Cache bool
 	// Cassette is the file of recorded answers or, of a script, its rules.
 	Cassette string
 	// Mode is what is done with the cassette; empty is [Auto].

@@ -54,13 +54,14 @@ func (p *chatCompletions) ask(ctx context.Context, client *http.Client, req abi.
 	defer func() { _ = stream.Close() }()
 	calls := map[int64]int{}
 	for stream.Next() {
+		into.begun = true
 		if err := readChunk(stream.Current(), into, calls); err != nil {
 			return err
 		}
 	}
 	var broken *ssestream.StreamError
 	if err := stream.Err(); errors.As(err, &broken) {
-		return readComplaint(broken.Event.Data).fault(0, p.s.APIKey != "")
+		return readComplaint(broken.Event.Data).fault(0, p.s.APIKey != "", into.scrub)
 	} else if err != nil {
 		return err
 	}
@@ -148,7 +149,9 @@ func readCall(c openai.ChatCompletionChunkChoiceDeltaToolCall, into *answer, cal
 		}
 		calls[c.Index] = at
 	} else if into.calls[at].Name == "" {
-		into.calls[at].Name = c.Function.Name
+		if err := into.name(at, c.Function.Name); err != nil {
+			return err
+		}
 	}
 	return into.argue(at, c.Function.Arguments)
 }

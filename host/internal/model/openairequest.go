@@ -24,6 +24,7 @@ func (p *chatCompletions) params(req abi.ChatRequest) openai.ChatCompletionNewPa
 	} else {
 		out.MaxTokens = openai.Int(bound)
 	}
+	out.ReasoningEffort = shared.ReasoningEffort(p.s.Reasoning)
 	if req.Temperature != nil {
 		out.Temperature = openai.Float(*req.Temperature)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -9,9 +10,9 @@ import (
 )
 
 // Prices are an operator's, in millionths of a dollar for a million tokens; see
-// [PerMTok]. CachedPerMTok zero takes InputPerMTok.
+// [PerMTok]. CachedPerMTok and CacheWritePerMTok zero take InputPerMTok.
 type Prices struct {
-	InputPerMTok, CachedPerMTok, OutputPerMTok int64
+	InputPerMTok, CachedPerMTok, CacheWritePerMTok, OutputPerMTok int64
 }
 
 // maxUSD keeps every price of a call far from what 64 bits hold.
@@ -28,13 +29,15 @@ func PerMTok(usd float64) (int64, error) {
 
 // Price is what a call costs in millionths of a dollar, rounded up.
 func (p Prices) Price(u abi.ChatUsage) int64 {
-	cached := min(max(u.CachedTokens, 0), max(u.InputTokens, 0))
-	perCached := p.CachedPerMTok
-	if perCached == 0 {
-		perCached = p.InputPerMTok
-	}
-	hi, lo := product(u.InputTokens-cached, p.InputPerMTok)
-	for _, part := range [][2]int64{{cached, perCached}, {u.OutputTokens, p.OutputPerMTok}} {
+	input := max(u.InputTokens, 0)
+	cached := min(max(u.CachedTokens, 0), input)
+	written := min(max(u.CacheWriteTokens, 0), input-cached)
+	hi, lo := product(input-cached-written, p.InputPerMTok)
+	for _, part := range [][2]int64{
+		{cached, cmp.Or(p.CachedPerMTok, p.InputPerMTok)},
+		{written, cmp.Or(p.CacheWritePerMTok, p.InputPerMTok)},
+		{u.OutputTokens, p.OutputPerMTok},
+	} {
 		h, l := product(part[0], part[1])
 		var carry uint64
 		lo, carry = bits.Add64(lo, l, 0)
@@ -78,8 +81,14 @@ func (s Spec) Estimate(req abi.ChatRequest) abi.ChatUsage {
 		input += tokensPerTool + len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
 	u := abi.ChatUsage{InputTokens: int64(input), OutputTokens: s.bound(req)}
-	u.MicroUSD = s.Prices.Price(u)
+	u.MicroUSD = s.Prices.dearest().Price(u)
 	return u
+}
+
+// dearest are the prices of a prompt of which nobody knows yet what is cached.
+func (p Prices) dearest() Prices {
+	p.InputPerMTok = max(p.InputPerMTok, p.CachedPerMTok, p.CacheWritePerMTok)
+	return p
 }
 
 // bound is the most tokens that an answer may have.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestPrice(t *testing.T) {
-	list := model.Prices{InputPerMTok: 3_000_000, CachedPerMTok: 300_000, OutputPerMTok: 15_000_000}
+	list := model.Prices{InputPerMTok: 3_000_000, CachedPerMTok: 300_000, CacheWritePerMTok: 3_750_000, OutputPerMTok: 15_000_000}
 	for _, c := range []struct {
 		name string
 		p    model.Prices
@@ -26,6 +26,9 @@ func TestPrice(t *testing.T) {
 		{"all parts", list, abi.ChatUsage{InputTokens: 1000, CachedTokens: 400, OutputTokens: 100}, 600*3 + 120 + 1500},
 		{"rounded up", list, abi.ChatUsage{InputTokens: 1, CachedTokens: 1}, 1},
 		{"cached without a price", model.Prices{InputPerMTok: 2_000_000}, abi.ChatUsage{InputTokens: 10, CachedTokens: 10}, 20},
+		{"written to the cache", list, abi.ChatUsage{InputTokens: 1000, CachedTokens: 400, CacheWriteTokens: 200, OutputTokens: 100}, 400*3 + 120 + 750 + 1500},
+		{"written without a price", model.Prices{InputPerMTok: 2_000_000}, abi.ChatUsage{InputTokens: 10, CacheWriteTokens: 10}, 20},
+		{"more written than read", list, abi.ChatUsage{InputTokens: 20, CachedTokens: 10, CacheWriteTokens: 50}, 3 + 38},
 		{"more cached than read", list, abi.ChatUsage{InputTokens: 10, CachedTokens: 50}, 3},
 		{"negative", list, abi.ChatUsage{InputTokens: -10, CachedTokens: -5, OutputTokens: -1}, 0},
 		{"beyond 64 bits", model.Prices{InputPerMTok: math.MaxInt64, OutputPerMTok: math.MaxInt64}, abi.ChatUsage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64}, math.MaxInt64},

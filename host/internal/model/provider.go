@@ -80,6 +80,7 @@ func (r *remote) Chat(ctx context.Context, req abi.ChatRequest, key string, emit
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.s.Timeout, errTimeout)
 	defer cancel()
+	begun := false
 	for tried := 0; ; tried++ {
 		a := &answer{emit: emit, scrub: r.scrub}
 		resp, err := r.try(ctx, req, key, a)
@@ -87,9 +88,12 @@ func (r *remote) Chat(ctx context.Context, req abi.ChatRequest, key string, emit
 		if err == nil || !errors.As(err, &broken) {
 			return resp, err
 		}
+		begun = begun || a.begun
 		pause, ok := r.pause(ctx, broken, tried)
-		if !ok || a.begun {
-			return abi.ChatResponse{}, r.named(broken)
+		if !ok || a.handed {
+			broken = r.named(broken)
+			broken.Begun = begun
+			return abi.ChatResponse{}, broken
 		}
 		if err := r.o.Wait(ctx, pause); err != nil {
 			return abi.ChatResponse{}, err
@@ -101,11 +105,16 @@ func (r *remote) Chat(ctx context.Context, req abi.ChatRequest, key string, emit
 func (r *remote) try(ctx context.Context, req abi.ChatRequest, key string, a *answer) (abi.ChatResponse, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &wire{next: r.o.Transport, idle: r.s.Idle, cancel: cancel, scrub: r.scrub, key: r.s.APIKey != ""}
+	w := &wire{next: r.o.Transport, idle: r.s.Idle, cancel: cancel, scrub: r.scrub, key: r.s.APIKey != "", into: a}
 	client := &http.Client{Transport: w, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	err := r.p.ask(ctx, client, req, key, a)
-	if err == nil && a.finish == "" {
+	switch {
+	case err != nil:
+		a.begun = a.begun || w.timedOut(ctx)
+	case a.finish == "" && w.streams:
 		err = fault(Unavailable, "the answer broke off")
+	case a.finish == "":
+		err = fault(Malformed, "the answer is no stream of events; base_url may lead elsewhere than to the provider %s", r.s.Provider)
 	}
 	var resp abi.ChatResponse
 	if err == nil {

@@ -48,7 +48,7 @@ func (r *recorder) Chat(ctx context.Context, req abi.ChatRequest, key string, em
 		err = r.append(append(line, '\n'))
 	}
 	if err != nil {
-		return abi.ChatResponse{}, &Error{Kind: Auth, Name: r.name, Message: fmt.Sprintf("the answer cannot be recorded to %s: %v", filepath.Base(r.path), err)}
+		return abi.ChatResponse{}, &Error{Kind: Auth, Name: r.name, Begun: true, Message: fmt.Sprintf("the answer cannot be recorded to %s: %v", filepath.Base(r.path), err)}
 	}
 	return resp, nil
 }

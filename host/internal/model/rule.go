@@ -50,6 +50,7 @@ type ruleCall struct {
 type ruleTokens struct {
 	Input     int64 `toml:"input_tokens"`
 	Cached    int64 `toml:"cached_tokens"`
+	Written   int64 `toml:"cache_write_tokens"`
 	Output    int64 `toml:"output_tokens"`
 	Reasoning int64 `toml:"reasoning_tokens"`
 }
@@ -163,7 +164,7 @@ func (r *rule) response(req abi.ChatRequest) abi.ChatResponse {
 		}
 	}
 	if u := r.Usage; u != nil {
-		out.Usage = abi.ChatUsage{InputTokens: u.Input, CachedTokens: u.Cached, OutputTokens: u.Output, ReasoningTokens: u.Reasoning}
+		out.Usage = abi.ChatUsage{InputTokens: u.Input, CachedTokens: u.Cached, CacheWriteTokens: u.Written, OutputTokens: u.Output, ReasoningTokens: u.Reasoning}
 	} else {
 		out.Usage = abi.ChatUsage{InputTokens: quarter(heard(req)), OutputTokens: quarter(said)}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"skep/abi"
@@ -17,6 +18,10 @@ const (
 	maxBody      = 16 << 20
 	maxErrorBody = 64 << 10
 )
+
+// eventStream is the type of an answer that begins with its first event: its status
+// comes before the model does anything.
+const eventStream = "text/event-stream"
 
 var (
 	errTimeout = errors.New("the call took too long")
@@ -32,17 +37,25 @@ type wire struct {
 	cancel context.CancelCauseFunc
 	scrub  egress.Scrubber
 	key    bool
+	into   *answer
+	// sent says that the provider has the request and did not refuse it, streams
+	// that its answer calls itself a stream of events.
+	sent, streams bool
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(req)
 	if err != nil {
+		var unsent *abi.Error
+		w.sent = !errors.As(err, &unsent)
 		return nil, err
 	}
 	if resp.StatusCode/100 != 2 {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, w.refused(resp)
 	}
+	w.streams = strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream)
+	w.sent, w.into.begun = true, !w.streams
 	b := &body{ReadCloser: resp.Body, left: maxBody, w: w}
 	b.silence = time.AfterFunc(w.idle, func() { w.cancel(errIdle) })
 	b.silence.Stop()
@@ -81,10 +94,16 @@ func (w *wire) refused(resp *http.Response) *Error {
 	}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	said := readComplaint(raw)
-	e := said.fault(resp.StatusCode, w.key)
-	e.Message = quote(w.scrub.Text(e.Message))
+	e := said.fault(resp.StatusCode, w.key, w.scrub)
 	e.RetryAfter = retryAfter(resp.Header, time.Now())
 	return e
+}
+
+// timedOut reports whether the provider had the request until nobody would wait
+// longer: it may have worked on it.
+func (w *wire) timedOut(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return w.sent && (errors.Is(cause, errTimeout) || errors.Is(cause, errIdle))
 }
 
 // because turns what a try ended with into an [*Error], or into why the caller

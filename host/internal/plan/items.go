@@ -23,9 +23,10 @@ func items(c *config.Config, reaches Reaches) (out []item) {
 		out = append(out, grants(a.Name, a.Allow, reaches)...)
 	}
 	for _, a := range c.Actions {
-		out = append(out, whole("action", a.Name, a, actionWider, "name", "allow", "source"))
+		out = append(out, whole("action", a.Name, a, actionWider, "name", "allow", "source", "files"))
 		out[len(out)-1].source(a.Source)
 		out = append(out, grants("actions."+a.Name, a.Allow, reaches)...)
+		out = append(out, files("actions."+a.Name, a.Files)...)
 	}
 	out = append(out, limits(c)...)
 	for _, m := range c.Models {
@@ -33,6 +34,9 @@ func items(c *config.Config, reaches Reaches) (out []item) {
 	}
 	for _, s := range c.Secrets {
 		out = append(out, whole("secret", s.Name, s, gains("hosts"), "name"))
+	}
+	for _, m := range c.MCP {
+		out = append(out, whole("mcp", m.Name, m, serverWider, "name", "tools"))
 	}
 	for _, p := range c.Peers {
 		out = append(out, whole("peer", p.Name, p, peerWider, "name"))

@@ -47,7 +47,24 @@ func agentWider(before, after any) bool {
 func actionWider(before, after any) bool {
 	b, had := before.(map[string]any)
 	a, _ := after.(map[string]any)
-	return !had || gained(b["actions"], a["actions"]) || !reflect.DeepEqual(b["limits"], a["limits"])
+	return !had || repinned(b, a) || on(b["trusted"], a["trusted"]) || gained(b["readable"], a["readable"]) ||
+		gained(b["actions"], a["actions"]) || !reflect.DeepEqual(b["limits"], a["limits"])
+}
+
+// repinned reports whether an action has another tool than the one that was
+// approved before.
+func repinned(b, a map[string]any) bool {
+	source, _ := a["source"].(string)
+	return strings.HasPrefix(source, string(config.SourceMCP)+":") && b["sha256"] != a["sha256"]
+}
+
+// serverWider is when another program runs or another server is reached, or with
+// other rights.
+func serverWider(before, after any) bool {
+	b, had := before.(map[string]any)
+	a, _ := after.(map[string]any)
+	return !had || on(b["trusted"], a["trusted"]) || on(b["allow_private"], a["allow_private"]) || b["url"] != a["url"] ||
+		!reflect.DeepEqual(b["command"], a["command"]) || !reflect.DeepEqual(b["env"], a["env"])
 }
 
 // peerWider is when mail may go where it could not, or comes in less well proven.
@@ -93,6 +110,34 @@ func grants(of string, a config.Allow, reaches Reaches) (out []item) {
 	return append(out, item{kind: "grant", name: of + ".retry_in_doubt", shown: a.RetryInDoubt, exact: a.RetryInDoubt, wider: retries, always: true})
 }
 
+// files are what a file action reaches and how much it may move. Another root is a
+// wider one: who compares has not seen what is in it.
+func files(of string, f config.Files) (out []item) {
+	if f.Root == "" {
+		return nil
+	}
+	out = append(out, item{kind: "grant", name: of + ".root", shown: f.Root, exact: f.Root, wider: func(before, after any) bool { return before != after }})
+	for _, flag := range []struct {
+		key string
+		set bool
+	}{{"shared", f.Shared}, {"write", f.Write}} {
+		if flag.set {
+			out = append(out, item{kind: "grant", name: of + "." + flag.key, shown: true, exact: true, wider: on})
+		}
+	}
+	size := func(key string, n config.Size) {
+		out = append(out, item{kind: "limit", name: of + "." + key, shown: n.String(), exact: n.String(), always: true,
+			wider: func(before, _ any) bool {
+				return before != nil && config.Setting{Value: n.String()}.Amount() > amount(before)
+			}})
+	}
+	size("max_file", f.MaxFile)
+	if f.Write {
+		size("max_total", f.MaxTotal)
+	}
+	return out
+}
+
 func retries(before, after any) bool { return before == false && after == true }
 
 // limits are those of turns, tasks and modules.
@@ -104,7 +149,7 @@ func limits(c *config.Config) (out []item) {
 		out = append(out, item{
 			kind: "limit", name: s.Key, shown: s.Value, exact: s.Value, always: true,
 			wider:   func(before, _ any) bool { return before != nil && s.Amount() > amount(before) },
-			restart: strings.HasPrefix(s.Key, "limits.module.") || s.Key == "limits.turns",
+			restart: strings.HasPrefix(s.Key, "limits.module.") || s.Key == "limits.turns" || s.Key == "limits.process_idle",
 		})
 	}
 	return out

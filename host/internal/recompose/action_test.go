@@ -1,6 +1,7 @@
 package recompose
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,43 @@ func TestNarrowActions(t *testing.T) {
 		t.Errorf("an action that is gone keeps %+v", got)
 	}
 	if x.Actions[0].Allow.KV != "task" {
+		t.Error("the composition itself was changed")
+	}
+}
+
+const withFiles = grants + `[actions.read_file]
+source = "builtin:fs"
+root = "%s"
+`
+
+// Files are the file's to give: a definition has them as they stand there, and an
+// older one as they stand there today.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	one, other := t.TempDir(), t.TempDir()
+	with := func(root string) File {
+		return testFile(t, strings.Replace(fmt.Sprintf(withFiles, root), "exclude_tools", "actions = [\"read_file\"]\nexclude_tools", 1))
+	}
+	f := with(one)
+	text := strings.TrimSuffix(string(single(`"source":"file:judge.go","actions":["read_file"]`)), "}") + `,"actions":{"read_file":{"source":"builtin:fs"}}}`
+	x, err := f.Judge([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.Actions[0]; got.Files != f.Config.Actions[0].Files || got.Files.Root == "" || got.SHA256 != "" {
+		t.Errorf("%+v", got)
+	}
+	today := with(other)
+	if got := today.Narrow(x, true).Actions[0].Files; got != today.Config.Actions[0].Files {
+		t.Errorf("%+v", got)
+	}
+	code := testFile(t, strings.Replace(fmt.Sprintf(withFiles, one), "source = \"builtin:fs\"\nroot = \""+one+"\"", "source = \"file:judge.go\"", 1))
+	for what, file := range map[string]File{"gone": testFile(t, grants), "a module by now": code} {
+		if got := file.Narrow(x, true).Actions[0].Files; got != (config.Files{}) {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+	if x.Actions[0].Files.Root == "" {
 		t.Error("the composition itself was changed")
 	}
 }

@@ -1,6 +1,7 @@
 package recompose
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,7 +57,7 @@ func (f File) Own() config.Composition {
 	}
 	for i := range x.Actions {
 		if a := &x.Actions[i]; f.coded(a.Name) {
-			a.SHA256 = f.Modules[actionModule+a.Name]
+			a.SHA256 = cmp.Or(f.Modules[actionModule+a.Name], a.SHA256)
 		}
 	}
 	return x
@@ -133,7 +134,7 @@ func (f File) judgeAction(a *config.Action) Refused {
 	}
 	own := f.Config.Actions[i]
 	r := f.wider(at, a.Allow, own.Allow, own.Name)
-	digest := f.Modules[actionModule+own.Name]
+	digest := cmp.Or(f.Modules[actionModule+own.Name], own.SHA256)
 	if a.Source.Kind != "" && a.Source != own.Source || a.SHA256 != "" && a.SHA256 != own.SHA256 && a.SHA256 != digest {
 		r = append(r, Reason{at, "its code is not that of the operator's file"})
 	}
@@ -143,8 +144,14 @@ func (f File) judgeAction(a *config.Action) Refused {
 		r = append(r, Reason{at + ".timeout", fmt.Sprintf("the operator's file allows %v", own.Timeout)})
 	}
 	if len(r) == 0 {
-		a.Source, a.SHA256, a.Limits = own.Source, digest, narrowLimits(a.Limits, own.Limits)
-		a.Limits.Turn = a.Timeout
+		if own.Source.Kind == config.SourceMCP { // its code does not say what it is
+			a.Description = cmp.Or(a.Description, own.Description)
+			if len(a.Parameters) <= len("{}") {
+				a.Parameters = own.Parameters
+			}
+		}
+		a.Source, a.SHA256, a.Trusted, a.Limits = own.Source, digest, own.Trusted, narrowLimits(a.Limits, own.Limits)
+		a.Limits.Turn, a.Files = a.Timeout, own.Files
 	}
 	return r
 }

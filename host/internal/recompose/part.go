@@ -76,10 +76,16 @@ func (f File) narrowActions(x config.Composition) {
 		}
 		at := slices.IndexFunc(f.Config.Actions, func(own config.Action) bool { return own.Name == a.Name && f.coded(own.Name) })
 		if at < 0 {
-			a.Allow, a.Actions = config.Allow{}, nil
+			a.Allow, a.Actions, a.Files = config.Allow{}, nil, config.Files{}
+			if a.Source.Kind == config.SourceMCP {
+				a.Source.Ref = "" // the tool is granted by its name
+			}
 			continue
 		}
 		today := f.Config.Actions[at]
+		if a.Files = (config.Files{}); a.Source == today.Source {
+			a.Files = today.Files
+		}
 		a.Allow = f.narrowAllow(a.Allow, today.Allow)
 		a.Limits, a.Timeout = narrowLimits(a.Limits, today.Limits), min(a.Timeout, today.Timeout)
 		a.Actions = slices.DeleteFunc(slices.Clone(a.Actions), func(name string) bool {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"skep/host/internal/meter"
 )
 
 // AdminOptions of [NewAdmin]. The zero value is usable.
@@ -22,6 +24,8 @@ type AdminOptions struct {
 	// up and down.
 	Counters func() []Counter
 	Gauges   func() []Gauge
+	// Meters has what agents report; nil is nothing.
+	Meters *meter.Board
 	// Warnings are what an operator should see to, though the host is ready.
 	Warnings func() []string
 }
@@ -117,6 +121,9 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 		for _, g := range a.opt.Gauges() {
 			family(&b, g.Name, "gauge", g.Help, Counter(g).samples()...)
 		}
+	}
+	if a.opt.Meters != nil {
+		reported(&b, a.opt.Meters)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(b.Bytes())

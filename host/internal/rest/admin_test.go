@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"skep/host/internal/meter"
 	"skep/host/internal/rest"
 )
 
@@ -16,7 +17,17 @@ func TestAdmin(t *testing.T) {
 	h.ask(obj{"body": "b"})
 	h.do(request{path: "/whoami", token: "nobody"})
 	var notReady error
-	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Ready: func(context.Context) error { return notReady },
+	meters := meter.New(meter.Limits{Agent: 2, Tenant: 9})
+	var batch meter.Batch
+	for _, r := range []meter.Report{
+		{Name: "load", Gauge: true, Value: -0.5},
+		{Name: "load", Value: 1e21, Labels: []meter.Label{{Name: "item", Value: "te\\a \"ü\""}}},
+		{Name: "one_more", Value: 1},
+	} {
+		batch.Put(r)
+	}
+	meters.Add(meter.Owner{Tenant: "acme", Swarm: "hive", Agent: "boss"}, &batch)
+	admin := rest.NewAdmin(h.handler, rest.AdminOptions{Loopback: true, Meters: meters, Ready: func(context.Context) error { return notReady },
 		Counters: func() []rest.Counter { return []rest.Counter{{Name: "skep_more_total", Help: "More.", Value: 3}} },
 		Gauges: func() []rest.Gauge {
 			return []rest.Gauge{{Name: "skep_few", Value: -3}, {Name: "skep_none", Peers: []rest.PeerValue{}}, {Name: "skep_by_peer", Peers: []rest.PeerValue{{Peer: "a\"\\b", Value: 0.25}, {Peer: "é", Value: 1}}}}
@@ -35,10 +46,16 @@ func TestAdmin(t *testing.T) {
 		"skep_auth_failures_total 1", "skep_http_streams 0", `skep_build_info{version="0.0.0-test",go="go`,
 		"# TYPE skep_http_requests_total counter", "# HELP skep_more_total More.", "skep_more_total 3",
 		"skep_few -3", "# TYPE skep_none gauge", `skep_by_peer{peer="a\"\\b"} 0.25`, `skep_by_peer{peer="é"} 1`,
+		"# TYPE skep_agent_load gauge\n" + `skep_agent_load{tenant="acme",swarm="hive",agent="boss"} -0.5`,
+		"# TYPE skep_agent_load_total counter\n" + `skep_agent_load_total{tenant="acme",swarm="hive",agent="boss",item="te\\a \"ü\""} 1e+21`,
+		"skep_reports_refused_total 1",
 	} {
 		if !strings.Contains(a.body, "\n"+line) && !strings.HasPrefix(a.body, line) {
 			t.Errorf("the metrics lack %s:\n%s", line, a.body)
 		}
+	}
+	if strings.Contains(a.body, "one_more") {
+		t.Error("a series that has no room is shown")
 	}
 	notReady = errors.New("draining\nnow")
 	if a := serve(t, admin, request{path: "/readyz", token: "-"}); a.status != http.StatusServiceUnavailable || a.body != "not ready: draining; now\n" {

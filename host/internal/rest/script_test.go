@@ -91,6 +91,9 @@ func (s *script) call(ctx context.Context, t *swarm.Turn, name string, args json
 		}
 	case "journal":
 		return journal(t)
+	case "mark":
+		mark(t)
+		return nil
 	case "emit":
 		var req abi.EmitRequest
 		_ = json.Unmarshal(args, &req)

@@ -12,7 +12,8 @@ const (
 	turnsMost = 500
 )
 
-// turnSummary is a turn without what was said in it.
+// turnSummary is a turn without what was said in it, but with what its agent has
+// marked for operators.
 type turnSummary struct {
 	Turn    int64  `json:"turn"`
 	Agent   string `json:"agent"`
@@ -24,6 +25,19 @@ type turnSummary struct {
 	End   *string    `json:"end"`
 	Exit  *string    `json:"exit"`
 	Usage *turnUsage `json:"usage"`
+	Spans []turnSpan `json:"spans,omitempty"`
+}
+
+// turnSpan is a part of a turn that its agent has marked.
+type turnSpan struct {
+	Name       string            `json:"name"`
+	Parent     int               `json:"parent,omitempty"`
+	Action     string            `json:"action,omitempty"`
+	Offset     float64           `json:"offset_ms"`
+	Duration   float64           `json:"duration_ms"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Cut        bool              `json:"cut,omitempty"`
 }
 
 // turnUsage is what a turn has cost.
@@ -79,6 +93,9 @@ func newTurnSummary(t swarm.TurnSummary) turnSummary {
 		at, u := stamp(e.At), e.Usage
 		s.End, s.Exit = &at, &e.Exit
 		s.Usage = &turnUsage{u.Fuel, ms(u.CPU), ms(e.Wall), u.HostCalls, u.Fetches, u.FetchBytes, u.Tokens, u.MicroUSD}
+		for _, sp := range e.Spans {
+			s.Spans = append(s.Spans, turnSpan{sp.Name, sp.Parent, sp.Action, ms(sp.Offset), ms(sp.Duration), sp.Attributes, sp.Error, sp.Cut})
+		}
 	}
 	return s
 }

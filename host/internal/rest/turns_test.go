@@ -49,8 +49,40 @@ type turnsPage struct {
 		Attempt    int
 		Ops        map[string]int64
 		Usage      map[string]float64
+		Spans      []obj
 	}
 	Next *int64
+}
+
+// A turn tells what its agent has marked.
+func TestSpansOfTurns(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.ask(obj{"task_id": "t", "body": calls("mark", obj{}, "record", swarm.TurnEnd{Exit: "ok"})})
+	h.ask(obj{"task_id": "t", "body": calls("record", swarm.TurnEnd{Exit: "ok"})})
+	var page turnsPage
+	h.do(request{path: "/skep/v1/tasks/t/turns"}).json(t, &page)
+	for _, s := range page.Turns[0].Spans {
+		if s["offset_ms"].(float64) < 0 || s["duration_ms"].(float64) < 0 {
+			t.Errorf("%v", s)
+		}
+		delete(s, "offset_ms")
+		delete(s, "duration_ms")
+	}
+	want := []obj{
+		{"name": "a", "attributes": map[string]any{"city": "Oslo", "hits": "3"}, "error": "is empty"},
+		{"name": "b", "parent": 1.0, "cut": true},
+	}
+	if diff := cmp.Diff(want, page.Turns[0].Spans); diff != "" || page.Turns[1].Spans != nil {
+		t.Errorf("%v, -want +got\n%s", page.Turns[1].Spans, diff)
+	}
+}
+
+// mark begins two spans and ends one.
+func mark(t *swarm.Turn) {
+	_, _ = t.BeginSpan("", abi.SpanRequest{Name: "a", Attributes: map[string]string{"city": "Oslo"}})
+	_, _ = t.BeginSpan("", abi.SpanRequest{Name: "b"})
+	_ = t.EndSpan("", abi.SpanRequest{ID: 1, Attributes: map[string]string{"hits": "3"}, Error: "is empty"})
 }
 
 // Each turn tells what it has cost and which ops it called, also one that sent no

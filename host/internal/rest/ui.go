@@ -16,6 +16,7 @@ type uiAgent struct {
 	Entrypoint bool     `json:"enable_entrypoint"`
 	Complete   bool     `json:"can_complete_tasks"`
 	Interswarm bool     `json:"enable_interswarm"`
+	Trusted    bool     `json:"trusted,omitempty"`
 }
 
 // uiAgents is GET /ui/agents.
@@ -26,7 +27,7 @@ func (c *call) uiAgents() error {
 	}
 	agents := []uiAgent{}
 	for _, a := range def.Agents {
-		agents = append(agents, uiAgent{a.Name, list(a.Targets), a.Entrypoint, a.CanComplete, a.Interswarm})
+		agents = append(agents, uiAgent{a.Name, list(a.Targets), a.Entrypoint, a.CanComplete, a.Interswarm, a.Trusted})
 	}
 	return c.reply(struct {
 		Agents     []uiAgent `json:"agents"`

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -76,7 +77,9 @@ var errClosed = errors.New("the sandbox is closed")
 // New makes an engine.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{caps: o.Caps, secret: o.Secret, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		instances: wazero.NewModuleConfig().WithName("").WithStartFunctions(),
+		// A source of its own would cost every instance 6 KiB, and nobody reads it:
+		// random_get is ours.
+		instances: wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader("")),
 		pool:      newPool(o), copies: o.CopyImages, modules: map[string]*slot{}}
 	if e.caps == (wasmbin.Caps{}) {
 		e.caps = wasmbin.DefaultCaps()

@@ -102,6 +102,14 @@ func reason(e gojsonschema.ResultError) string {
 		return atLeast(d["min"], "characters")
 	case *gojsonschema.StringLengthLTEError:
 		return fmt.Sprintf("must have at most %v characters", d["max"])
+	case *gojsonschema.NumberGTEError:
+		return fmt.Sprintf("must be %v or more", d["min"])
+	case *gojsonschema.NumberLTEError:
+		return fmt.Sprintf("must be at most %v", d["max"])
+	case *gojsonschema.NumberGTError:
+		return fmt.Sprintf("must be more than %v", d["min"])
+	case *gojsonschema.NumberLTError:
+		return fmt.Sprintf("must be less than %v", d["max"])
 	case *gojsonschema.ArrayMinItemsError:
 		return atLeast(d["min"], "entries")
 	case *gojsonschema.ArrayMaxItemsError:

@@ -1,7 +1,9 @@
 package subprocess_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +45,20 @@ func play(name string) {
 		time.Sleep(time.Hour)
 	case "silent":
 		time.Sleep(time.Hour)
+	case "endless":
+		for {
+			fmt.Print(strings.Repeat("x", 1<<16))
+		}
+	case "elsewhere":
+		fmt.Printf("1|%d|tcp|127.0.0.1:1|grpc|%s\n", pluginpb.ProtocolVersion, strings.Repeat("A", 100))
+		time.Sleep(time.Hour)
+	case "barefaced":
+		_ = os.Unsetenv("PLUGIN_CLIENT_CERT") // it serves without a certificate
+	case "imposter":
+		if err := impersonate(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "stillborn":
 		fmt.Fprintln(os.Stderr, "nothing works here")
 		os.Exit(3)
@@ -58,6 +74,28 @@ func play(name string) {
 		Plugins:    goplugin.PluginSet{pluginpb.Name: &served{}},
 		GRPCServer: goplugin.DefaultGRPCServer,
 	})
+}
+
+// impersonate makes the handshake name another certificate than the one that is
+// served with.
+func impersonate() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	other, err := certificate()
+	if err != nil {
+		return err
+	}
+	out := os.Stdout
+	os.Stdout = w
+	go func() {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		parts := strings.Split(strings.TrimSpace(line), "|")
+		parts[5] = base64.RawStdEncoding.EncodeToString(other.Certificate[0])
+		fmt.Fprintln(out, strings.Join(parts, "|"))
+	}()
+	return nil
 }
 
 // served is the process's side of the plugin.
@@ -142,6 +180,20 @@ func (a *actor) do(ctx context.Context, session, do, with string) (string, error
 		os.Exit(7)
 	case "fork":
 		return detach()
+	case "pid":
+		return fmt.Sprint(os.Getpid()), nil
+	case "flood":
+		return flood(), nil
+	case "bomb":
+		return bomb()
+	case "runaway":
+		cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"runaway", "-c", "f() { f & }; f"}}
+		return "ran", cmd.Run()
+	case "large":
+		rsp, err := a.host.Call(ctx, &pluginpb.OpRequest{Session: session, Op: int32(abi.OpKVGet), Request: make([]byte, len(with)<<20)})
+		return fmt.Sprint(rsp.GetCode(), " ", len(rsp.GetBody())), err
+	case "huge":
+		return strings.Repeat("x", 8<<20), nil
 	case "env":
 		return strings.Join(os.Environ(), "\n"), nil
 	case "read":
@@ -175,6 +227,22 @@ func (a *actor) do(ctx context.Context, session, do, with string) (string, error
 func detach() (string, error) {
 	out, err := exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!").Output()
 	return strings.TrimSpace(string(out)), err
+}
+
+// flood writes far more than anybody reads, in short lines and in one long one.
+func flood() string {
+	for range 20_000 {
+		fmt.Fprintln(os.Stderr, "a line\x1b[2J")
+		fmt.Println("another")
+	}
+	fmt.Fprint(os.Stderr, strings.Repeat("x", 8<<20))
+	return "written"
+}
+
+// bomb starts processes until there may be no more.
+func bomb() (string, error) {
+	out, err := exec.Command("/bin/sh", "-c", "i=0; while [ $i -lt 2000 ]; do sleep 1000 & i=$((i+1)); done; wait").CombinedOutput()
+	return string(out), err
 }
 
 func alloc() string {

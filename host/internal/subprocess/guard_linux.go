@@ -16,8 +16,12 @@ import (
 // programFD is where guard and process find the program.
 const programFD = 3
 
-// watchEvery is how often the memory of a process is looked at.
+// watchEvery is how often it is looked at what a process takes.
 const watchEvery = 100 * time.Millisecond
+
+// maxTasks is how many processes and threads there may be: the kernel's own limit
+// does not hold for root.
+const maxTasks = 512
 
 // guard starts the process and stays between it and the host. It ends when the
 // process has, when the host asks, and when the host is gone; whatever the process
@@ -44,8 +48,14 @@ func guard(s spec) (code int, err error) {
 	if err != nil {
 		return exitSetup, err
 	}
+	// Who kills must not wait behind what it kills. Only root may say so, and only
+	// root's processes have no limit of the kernel's.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10)
 	ended := reap(child.Pid)
 	code = oversee(s, ended, stop, gone)
+	// Where the kernel filters calls, nobody has left the group, and all of it dies at
+	// once. Elsewhere it is the first blow.
+	_ = unix.Kill(-child.Pid, unix.SIGKILL)
 	return code, killAll()
 }
 
@@ -76,8 +86,11 @@ func oversee(s spec, ended <-chan int, stop <-chan os.Signal, gone <-chan struct
 		case <-gone:
 			return 0
 		case <-tick.C:
-			if s.Memory > 0 && taken(descendants()) > s.Memory {
+			switch memory, threads := taken(descendants()); {
+			case s.Memory > 0 && memory > s.Memory:
 				return exitMemory
+			case threads > maxTasks:
+				return exitTasks
 			}
 		}
 	}

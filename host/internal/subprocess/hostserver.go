@@ -2,12 +2,14 @@ package subprocess
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"skep/abi"
@@ -31,9 +33,9 @@ type desk struct {
 
 func newDesk() *desk { return &desk{sessions: map[string]*session{}} }
 
-// serve makes the server for the broker.
-func (d *desk) serve(opts []grpc.ServerOption) *grpc.Server {
-	s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage))...)
+// server makes the server that the process dials.
+func (d *desk) server(config *tls.Config) *grpc.Server {
+	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.MaxRecvMsgSize(maxMessage))
 	pluginpb.RegisterHostServer(s, d)
 	return s
 }

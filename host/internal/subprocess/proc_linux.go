@@ -55,9 +55,9 @@ func parentOf(pid int) (parent int, alive bool) {
 	return parent, err == nil
 }
 
-// taken is the memory that processes have to themselves, in bytes. Pages of files
-// do not count: others use them too.
-func taken(pids []int) (sum int64) {
+// taken is the memory that processes have to themselves, in bytes, and how many
+// threads they have together. Pages of files do not count: others use them too.
+func taken(pids []int) (memory int64, threads int) {
 	for _, pid := range pids {
 		raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 		if err != nil {
@@ -65,16 +65,17 @@ func taken(pids []int) (sum int64) {
 		}
 		for line := range bytes.Lines(raw) {
 			name, value, _ := bytes.Cut(line, []byte(":"))
-			if string(name) != "RssAnon" && string(name) != "RssShmem" && string(name) != "VmSwap" {
-				continue
-			}
-			kib, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)
-			if err == nil {
-				sum += kib << 10
+			n, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)
+			switch {
+			case err != nil:
+			case string(name) == "RssAnon", string(name) == "RssShmem", string(name) == "VmSwap":
+				memory += n << 10
+			case string(name) == "Threads":
+				threads += int(n)
 			}
 		}
 	}
-	return sum
+	return memory, threads
 }
 
 // threads counts what counts for the limit of processes: the threads of this

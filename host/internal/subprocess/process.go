@@ -3,6 +3,7 @@ package subprocess
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,12 +25,14 @@ import (
 	"skep/host/internal/sandbox"
 )
 
-// Bounds of a process's start and of a look at its health.
-const (
-	startPatience  = 15 * time.Second
-	healthEvery    = 10 * time.Second
-	healthPatience = 5 * time.Second
-)
+// startPatience bounds a process's start.
+const startPatience = 15 * time.Second
+
+// watch says how a running process is looked after.
+type watch struct {
+	every, patience time.Duration // of its health
+	idle            time.Duration // that it may have no turn; 0 is any
+}
 
 // process is one running program. It is safe for concurrent use.
 type process struct {
@@ -38,13 +42,16 @@ type process struct {
 	health grpc_health_v1.HealthClient
 	desk   *desk
 	broker uint32 // what it dials to reach the desk
+	tls    *tls.Config
 	log    *slog.Logger
 
 	mu    sync.Mutex
 	turns int
+	since time.Time // of when it has had no turn
 	// retired says that it takes no more turns, and ends with its last one.
 	retired bool
 	ended   sync.Once
+	ending  atomic.Bool // somebody ends it
 }
 
 // peer is the host's side of the plugin.
@@ -73,12 +80,16 @@ func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Lo
 	if s.Dir, err = os.MkdirTemp("", "skep-agent-"); err != nil {
 		return nil, fmt.Errorf("make its directory: %w", err)
 	}
-	p := &process{desk: newDesk(), log: log, guard: newGuarded(command, s, i.file)}
+	p := &process{desk: newDesk(), log: log, guard: newGuarded(command, s, i.file), since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(s.Dir))
 		}
 	}()
+	var certificate string
+	if p.tls, certificate, err = identity(); err != nil {
+		return nil, err
+	}
 	said := &lines{log: log}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
@@ -86,15 +97,15 @@ func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Lo
 		},
 		Plugins:          goplugin.PluginSet{pluginpb.Name: &peer{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
-		AutoMTLS:         true, SkipHostEnv: true, StartTimeout: startPatience, Logger: hclog.NewNullLogger(),
+		TLSConfig:        p.tls, SkipHostEnv: true, StartTimeout: startPatience, Logger: hclog.NewNullLogger(),
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: s.Dir},
 		Stderr:           said, SyncStdout: said, SyncStderr: said,
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			return p.guard.within(cmd.Env), nil
+			return p.guard.within(append(cmd.Env, certEnv+"="+certificate)), nil
 		},
 	})
 	if err := p.connect(ctx); err != nil {
-		p.kill()
+		p.kill("")
 		return nil, fmt.Errorf("%w%s", err, said.lastWords())
 	}
 	return p, nil
@@ -115,7 +126,7 @@ func (p *process) connect(ctx context.Context) error {
 func (p *process) meet() error {
 	conn, err := p.client.Client()
 	if err != nil {
-		return err
+		return errors.New(clip(err.Error(), maxLine)) // it may quote what the process says
 	}
 	raw, err := conn.Dispense(pluginpb.Name)
 	if err != nil {
@@ -124,8 +135,24 @@ func (p *process) meet() error {
 	at := raw.(*reached) // peer makes no others
 	p.agent, p.health = pluginpb.NewAgentClient(at.conn), grpc_health_v1.NewHealthClient(at.conn)
 	p.broker = at.broker.NextId()
-	go at.broker.AcceptAndServe(p.broker, p.desk.serve) // ends with the client
+	go p.open(at.broker)
 	return nil
+}
+
+// open serves the desk to the process, until it has ended.
+func (p *process) open(b *goplugin.GRPCBroker) {
+	listener, err := b.Accept(p.broker)
+	if err != nil {
+		return // the process has ended
+	}
+	server := p.desk.server(p.tls)
+	go func() {
+		<-p.guard.done
+		server.Stop()
+	}()
+	if err := server.Serve(listener); err != nil && p.guard.ended() == "" {
+		p.log.Warn("a subprocess cannot reach the host", "err", err)
+	}
 }
 
 // start calls what comes before any turn.
@@ -155,17 +182,33 @@ func (p *process) take() (ok bool) {
 func (p *process) release(stuck bool) {
 	p.mu.Lock()
 	p.turns--
+	p.since = time.Now()
 	p.retired = p.retired || stuck
 	last := p.retired && p.turns == 0
 	p.mu.Unlock()
 	if last {
-		p.kill()
+		p.kill("it did not end a turn that was over")
 	}
 }
 
-// kill ends the process and everything it has started, at once.
-func (p *process) kill() {
+// rested reports whether there was no turn for so long, and takes none any more
+// then.
+func (p *process) rested(idle time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns > 0 || p.retired || time.Since(p.since) < idle {
+		return false
+	}
+	p.retired = true
+	return true
+}
+
+// kill ends the process and everything it has started, at once. The reason is for
+// whoever has a turn in it.
+func (p *process) kill(why string) {
 	p.ended.Do(func() {
+		p.ending.Store(true)
+		p.guard.blame(why)
 		if err := p.guard.Kill(context.Background()); err != nil {
 			p.log.Warn("a subprocess may have left something behind", "err", err)
 		}
@@ -174,27 +217,51 @@ func (p *process) kill() {
 }
 
 // stop asks the process to end, and ends it soon.
-func (p *process) stop() { p.ended.Do(p.client.Kill) }
+func (p *process) stop() {
+	p.ended.Do(func() {
+		p.ending.Store(true)
+		p.client.Kill()
+	})
+}
 
-// watch ends a process that does not answer any more, until it has ended.
-func (p *process) watch() {
-	tick := time.NewTicker(healthEvery)
-	defer tick.Stop()
+// watch ends a process that does not answer any more, or has nothing to do, until it
+// has ended.
+func (p *process) watch(w watch) {
+	health := time.NewTicker(w.every)
+	defer health.Stop()
+	var idle <-chan time.Time
+	if w.idle > 0 {
+		tick := time.NewTicker(min(w.idle, w.every))
+		defer tick.Stop()
+		idle = tick.C
+	}
 	for {
 		select {
 		case <-p.guard.done:
+			p.stop() // nobody else might; its connection is still here
 			return
-		case <-tick.C:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
-		_, err := p.health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
-		cancel()
-		if err != nil {
-			p.log.Warn("a subprocess does not answer, and is killed", "err", err)
-			p.kill()
-			return
+		case <-idle:
+			if p.rested(w.idle) {
+				p.log.Info("a subprocess had no turn for a while, and is ended", "idle", w.idle)
+				p.stop()
+				return
+			}
+		case <-health.C:
+			if err := p.check(w.patience); err != nil && !p.ending.Load() {
+				p.log.Warn("a subprocess does not answer, and is killed", "err", err)
+				p.kill("it did not answer the health check")
+				return
+			}
 		}
 	}
+}
+
+// check asks a process whether it is well.
+func (p *process) check(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := p.health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: goplugin.GRPCServiceName})
+	return err
 }
 
 // lines puts what a process writes for people into the log, and keeps the last.

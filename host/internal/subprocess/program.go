@@ -1,6 +1,7 @@
 package subprocess
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -21,6 +23,16 @@ type Options struct {
 	// [Command].
 	Command []string
 	Logger  *slog.Logger
+	// Idle is how long a process may have no turn before it is ended; 0 never ends
+	// it. The next turn starts it again.
+	Idle time.Duration
+	// health is how often a process is looked at, and how long that may take; 0 is
+	// 10 s and 5 s.
+	health [2]time.Duration
+}
+
+func (o Options) watch() watch {
+	return watch{cmp.Or(o.health[0], 10*time.Second), cmp.Or(o.health[1], 5*time.Second), o.Idle}
 }
 
 // Source is a program's bytes and what the operator says about them.
@@ -137,7 +149,7 @@ func (p *Program) begin(ctx context.Context, memory int64) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	go proc.watch()
+	go proc.watch(p.opt.watch())
 	return proc, nil
 }
 
@@ -162,6 +174,15 @@ func (p *Program) MinMemory() int64 { return 0 }
 // Turn runs one turn in the process of the turn's tenant, which is started where
 // there is none. It returns soon after ctx ends, whatever the process does.
 func (p *Program) Turn(ctx context.Context, t sandbox.Turn) sandbox.Result {
+	return p.invoke(ctx, t, abi.ExportTurn)
+}
+
+// Action runs one call of an action, as Turn does a turn.
+func (p *Program) Action(ctx context.Context, t sandbox.Turn) sandbox.Result {
+	return p.invoke(ctx, t, abi.ExportAction)
+}
+
+func (p *Program) invoke(ctx context.Context, t sandbox.Turn, name string) sandbox.Result {
 	p.turns.Add(1)
 	defer p.turns.Add(-1)
 	s, err := p.seat(place{t.Tenant, t.Limits.Full().Memory})
@@ -178,7 +199,7 @@ func (p *Program) Turn(ctx context.Context, t sandbox.Turn) sandbox.Result {
 	case err != nil:
 		return sandbox.Result{Exit: &sandbox.Exit{Kind: sandbox.ExitProcess, Message: err.Error(), Cause: err}}
 	}
-	res, stuck := proc.turn(ctx, t)
+	res, stuck := proc.invoke(ctx, t, name)
 	proc.release(stuck)
 	s.judge(res.Exit)
 	return res

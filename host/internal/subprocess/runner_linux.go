@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +33,7 @@ type guarded struct {
 	mu  sync.Mutex
 	cmd *exec.Cmd // nil until it is started
 	off bool      // it was ended, perhaps before it began
+	why string    // the host has ended it, empty where it knows none
 }
 
 var _ runner.Runner = (*guarded)(nil)
@@ -135,6 +138,13 @@ func (g *guarded) Wait(context.Context) error {
 	return g.err
 }
 
+// blame says why the host is about to end it.
+func (g *guarded) blame(why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.why = why
+}
+
 // ended says how it ended; empty while it runs.
 func (g *guarded) ended() string {
 	select {
@@ -142,10 +152,17 @@ func (g *guarded) ended() string {
 	default:
 		return ""
 	}
+	g.mu.Lock()
+	why := g.why
+	g.mu.Unlock()
 	var exit *exec.ExitError
 	switch {
+	case why != "":
+		return why
 	case g.err == nil:
 		return "it ended by itself"
+	case errors.As(g.err, &exit) && exit.ExitCode() == exitTasks:
+		return fmt.Sprintf("it had more than %d processes and threads, and was killed", maxTasks)
 	case errors.As(g.err, &exit) && exit.ExitCode() > 128:
 		return "it was killed by signal " + syscall.Signal(exit.ExitCode()-128).String()
 	case errors.As(g.err, &exit):
@@ -176,8 +193,12 @@ func (g *guarded) Name() string { return g.spec.Name }
 // ID is the guard's process number.
 func (g *guarded) ID() string { return strconv.Itoa(g.cmd.Process.Pid) }
 
-// PluginToHost changes nothing: both see the same files.
+// PluginToHost lets the host go where the process says that it listens, which is in
+// the directory that belongs to it.
 func (g *guarded) PluginToHost(network, address string) (string, string, error) {
+	if network != "unix" || !strings.HasPrefix(filepath.Clean(address), g.spec.Dir+"/") {
+		return "", "", fmt.Errorf("it says that it listens at %.64q, and must do so at a Unix socket in the directory of PLUGIN_UNIX_SOCKET_DIR", network+":"+address)
+	}
 	return network, address, nil
 }
 

@@ -77,7 +77,7 @@ func (s *seat) begin(ctx context.Context, p *Program) (*process, error) {
 	proc, err := p.begin(ctx, s.memory)
 	if err == nil {
 		if err = proc.warm(ctx); err != nil {
-			proc.kill()
+			proc.kill("")
 		}
 	}
 	if err == nil && proc.take() {

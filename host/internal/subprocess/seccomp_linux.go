@@ -63,6 +63,11 @@ func filter() []unix.SockFilter {
 	for _, number := range refused() {
 		program = append(program, jump(unix.BPF_JEQ, number, 0, 1), answer(unix.SECCOMP_RET_ERRNO, unix.EPERM))
 	}
+	for _, number := range []uint32{unix.SYS_SETSID, unix.SYS_SETPGID} {
+		// They do nothing and say that all is well: what belongs to one group dies at
+		// once, however fast it starts others.
+		program = append(program, jump(unix.BPF_JEQ, number, 0, 1), answer(unix.SECCOMP_RET_ERRNO, 0))
+	}
 	return append(program,
 		// Its flags lie in memory, where no filter can look; callers then take clone.
 		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1),

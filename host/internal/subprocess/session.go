@@ -18,6 +18,8 @@ type session struct {
 	token  string
 	turn   sandbox.Turn
 	limits sandbox.Limits
+	// name is what of the agent runs: one of the exports of a module.
+	name string
 	// starting is true before any turn: nothing but op log is granted.
 	starting bool
 	log      *slog.Logger

@@ -24,10 +24,11 @@ type outcome struct {
 // deathKnell is how long a broken connection may be ahead of the process's end.
 const deathKnell = 2 * time.Second
 
-// turn runs one turn. stuck says that the process still works on it, though nobody
-// waits any more.
-func (p *process) turn(ctx context.Context, t sandbox.Turn) (res sandbox.Result, stuck bool) {
+// invoke runs one turn, or one call of an action. stuck says that the process still
+// works on it, though nobody waits any more.
+func (p *process) invoke(ctx context.Context, t sandbox.Turn, name string) (res sandbox.Result, stuck bool) {
 	s := newSession(ctx, t, p.log)
+	s.name = name
 	p.desk.enter(s)
 	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -48,12 +49,16 @@ func (p *process) turn(ctx context.Context, t sandbox.Turn) (res sandbox.Result,
 	return res, stuck
 }
 
-// ask sends the turn to the process.
+// ask sends the session's call to the process.
 func (p *process) ask(ctx context.Context, s *session) <-chan outcome {
 	came := make(chan outcome, 1)
 	req := &pluginpb.CallRequest{Input: s.turn.Input, Session: s.token, Clock: s.clock()}
+	do := p.agent.Turn
+	if s.name == abi.ExportAction {
+		do = p.agent.Action
+	}
 	go func() {
-		out, err := p.agent.Turn(ctx, req,
+		out, err := do(ctx, req,
 			grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(int(s.limits.Output)+maxMessage))
 		came <- outcome{out, err}
 	}()
@@ -100,7 +105,7 @@ func (p *process) broken(s *session, out outcome) *sandbox.Exit {
 	case codes.ResourceExhausted: // the answer is larger than the call may take
 		return sandbox.OutputExit(s.limits)
 	case codes.Unimplemented:
-		return sandbox.Ending(abi.ExportTurn, abi.StatusNotImplemented, nil)
+		return sandbox.Ending(s.name, abi.StatusNotImplemented, nil)
 	}
 	select {
 	case <-p.guard.done:
@@ -126,7 +131,7 @@ func (p *process) judge(s *session, out outcome) *sandbox.Exit {
 	case int64(len(out.GetOutput())) > s.limits.Output:
 		return sandbox.OutputExit(s.limits)
 	}
-	return sandbox.Ending(abi.ExportTurn, abi.Status(out.GetStatus()), out.GetOutput())
+	return sandbox.Ending(s.name, abi.Status(out.GetStatus()), out.GetOutput())
 }
 
 // describe asks a process what it is.

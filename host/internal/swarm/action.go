@@ -72,12 +72,13 @@ const actionOwner = "action/"
 // Enter says that an action runs until the function returned is called. What one
 // that failed has staged is dropped.
 func (t *Turn) Enter(action string) (leave func(failed bool)) {
-	before, kv := t.acting, maps.Clone(t.kv)
+	before, kv, put, spans := t.acting, maps.Clone(t.kv), t.blobs, len(t.spans.list)
 	t.acting = action
 	return func(failed bool) {
+		t.cutSpans(spans)
 		t.acting = before
 		if failed {
-			t.kv = kv
+			t.kv, t.blobs = kv, put
 		}
 	}
 }

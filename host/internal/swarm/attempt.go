@@ -149,7 +149,7 @@ func (t *Turn) closing(out Outcome, now time.Time) *Record {
 	}
 	rec.N = t.row.N
 	if rec.End != nil {
-		rec.End.At = now
+		rec.End.At, rec.End.Spans = now, t.marked()
 	}
 	return rec
 }

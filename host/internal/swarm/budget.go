@@ -79,14 +79,21 @@ func (t *Turn) Reserve(op abi.Op, most Spend) *abi.Error {
 	return nil
 }
 
-// Settle corrects what the turn has reserved. The change is mostly negative.
+// Settle corrects what the turn has reserved. The change is mostly negative. The host's
+// life before may have reserved it: so the day is read first, or what was spent in it
+// would be forgotten.
 func (t *Turn) Settle(change Spend) {
+	tenant := t.task.key.Tenant
+	unread := t.rt.openDay(t.rt.life, tenant) != nil
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
 	t.run.spent = t.run.spent.Add(change)
+	if unread {
+		return // whoever reads it next finds the change in the store
+	}
 	t.rt.mu.Lock()
 	defer t.rt.mu.Unlock()
-	today := t.rt.spentToday(t.task.key.Tenant)
+	today := t.rt.spentToday(tenant)
 	today.Spend = today.Add(change).floored()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // However many turns spend at once, a tenant never passes its budget, and comes
@@ -129,5 +130,107 @@ func TestSpendHasNoEnd(t *testing.T) {
 	}
 	if got := (swarm.Spend{}).Minus(most).Minus(most); got != (swarm.Spend{Tokens: -math.MaxInt64, MicroUSD: -10}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// An agent that fails on a message from the system has nobody to tell; when nothing
+// else is under way, the task ends with its reason.
+func TestStalledByAFailureSaysWhy(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) { h.def.Limits.Spend.Tokens = 10 })
+	spend := func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 11}); fault != nil {
+			return swarm.Outcome{Failure: &swarm.Failure{Cause: "agent", Message: fault.Message}}
+		}
+		return swarm.Outcome{}
+	}
+	h.agents.by["math"] = spend
+	h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		if incoming(turn).Payload.Sender.Type == mail.System {
+			return spend(ctx, turn)
+		}
+		call(turn, "send_request", obj{"target": "math", "subject": "s", "body": "b"})
+		return swarm.Outcome{}
+	}
+	a := h.ask("a")
+	if a.State != swarm.StateFailed || !strings.HasPrefix(a.Body, "stalled: ") || !strings.Contains(a.Body, `; agent "boss" failed (agent): `) || !strings.Contains(a.Body, "raise [limits] task_tokens") {
+		t.Errorf("answered %s %q", a.State, a.Body)
+	}
+}
+
+// A host whose first word on money is what a call of the life before has cost still
+// knows what that life had spent in the day.
+func TestBudgetOfTheLifeBefore(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 10}}}))
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		nine := swarm.Spend{Tokens: 9}
+		if fault := turn.Reserve(abi.OpLLMChat, nine); fault != nil {
+			t.Error(fault)
+		}
+		out, header := tell(turn, "done"), turn.Header()
+		out.Record = &swarm.Record{
+			Header: &header, End: &swarm.TurnEnd{Exit: "ok"},
+			Entries: []swarm.Entry{{N: 1, Kind: swarm.EntryCall, Call: "1", Op: abi.OpLLMChat, Spend: nine}},
+		}
+		return out
+	}
+	h.ask("a", of("acme"))
+	h.restart()
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		turn.Settle(swarm.Spend{Tokens: -1})
+		if fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 3}); fault == nil {
+			t.Error("what was spent before the restart is forgotten")
+		}
+		if fault := turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 2}); fault != nil {
+			t.Error(fault)
+		}
+		return tell(turn, "done")
+	}
+	h.ask("b", of("acme"))
+}
+
+// Agents of one task that spend at once never pass its budget together, and come to its
+// end to the token.
+func TestBudgetOfAgentsTogether(t *testing.T) {
+	t.Parallel()
+	const bound, each = 1000, 700
+	h := newHive(t, func(h *hive) { h.def.Limits.Spend.Tokens = bound })
+	var spent atomic.Int64
+	var both sync.WaitGroup
+	both.Add(2)
+	greedy := func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		both.Done()
+		both.Wait()
+		for range each {
+			if turn.Reserve(abi.OpLLMChat, swarm.Spend{Tokens: 3}) == nil {
+				turn.Settle(swarm.Spend{Tokens: -2})
+				spent.Add(1)
+			}
+		}
+		call(turn, "send_response", obj{"target": "boss", "subject": "s", "body": "done"})
+		return swarm.Outcome{}
+	}
+	h.agents.by["math"], h.agents.by["text"] = greedy, greedy
+	heard := 0
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if incoming(turn).Payload.Sender.Type != mail.Agent {
+			for _, to := range []string{"math", "text"} {
+				call(turn, "send_request", obj{"target": to, "subject": "s", "body": "b"})
+			}
+			return swarm.Outcome{}
+		}
+		if heard++; heard < 2 {
+			return swarm.Outcome{}
+		}
+		return tell(turn, "done")
+	}
+	h.ask("a", task("t"))
+	// What the other had reserved may have kept the last of each from fitting.
+	if got := spent.Load(); got < bound-4 || got > bound-2 {
+		t.Errorf("%d of %d tokens are spent", got, bound)
+	}
+	if used := h.record("t").Task.Usage.Tokens; used != spent.Load() {
+		t.Errorf("the task has used %d, its agents %d", used, spent.Load())
 	}
 }

@@ -40,6 +40,9 @@ func (r *Runtime) finish(t *live, rn *run, turn *Turn, out Outcome) {
 		// run again at the next start.
 		return
 	}
+	if out.Suspended == nil {
+		turn.flushMetrics()
+	}
 	t.mu.Lock()
 	delete(t.running, rn.row.Agent)
 	if out.Suspended != nil {
@@ -144,6 +147,7 @@ func (s *step) succeed(t *Turn, out Outcome) {
 	}
 	s.stage(t)
 	s.stageKV(t)
+	s.Blobs = t.blobs.list
 	s.stageTimers(t)
 	s.followUp(t)
 	for _, note := range out.Result.Notes {
@@ -162,6 +166,7 @@ func (s *step) succeed(t *Turn, out Outcome) {
 func (s *step) fail(t *Turn, f Failure) {
 	name := t.agent.Name
 	text := failureText(name, f)
+	s.failed = text
 	s.output(t, true)
 	s.rememberMessage(name, t.row.N, t.row.Message)
 	s.remember(name, t.row.N, abi.HistoryEntry{Kind: abi.KindNote, Note: "turn failed: " + text})

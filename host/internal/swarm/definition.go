@@ -48,6 +48,7 @@ type Agent struct {
 	Entrypoint  bool // enable_entrypoint
 	CanComplete bool // can_complete_tasks
 	Interswarm  bool // enable_interswarm
+	Trusted     bool // it runs outside the sandbox
 	// Actions names the actions it may call.
 	Actions []string
 	// Exclude names MAIL tools it is not given.

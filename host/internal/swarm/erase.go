@@ -160,6 +160,7 @@ func (r *Runtime) cancelErased(ctx context.Context, key TaskKey) (runs bool, err
 // any more. Whoever still holds one of its tasks holds one that does not exist.
 func (r *Runtime) forget(tenant string) {
 	var held []*live
+	r.meters.Forget(tenant)
 	r.mu.Lock()
 	delete(r.days, tenant)
 	for key, t := range r.tasks {

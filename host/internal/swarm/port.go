@@ -45,6 +45,8 @@ type Store interface {
 	// Records returns the records of turns with N > after, without entries
 	// and inputs, in pages like those of History.
 	Records(ctx context.Context, key TaskKey, after int64, limit int) ([]Record, error)
+	// Blob returns a blob of a tenant, or ErrNotFound.
+	Blob(ctx context.Context, tenant string, id BlobID) ([]byte, error)
 	// KVGet returns a value, or ErrNotFound.
 	KVGet(ctx context.Context, key TaskKey, scope KVScope, name string) ([]byte, error)
 	// KVList returns the names that begin with prefix and are greater than
@@ -128,8 +130,8 @@ type Pruned struct {
 
 // Footprint is what a tenant keeps in a store.
 type Footprint struct {
-	// Bytes of messages, logs, histories, states, records and values, as they
-	// are stored.
+	// Bytes of messages, logs, histories, states, records, values and blobs, as
+	// they are stored.
 	Bytes int64
 	Tasks int64
 	// Made counts the rows that were made on Day, a number of days of UTC since
@@ -161,6 +163,7 @@ type Step struct {
 	// Record is what is not journaled yet of the turn that makes this step.
 	Record *Record
 	KV     []KVWrite
+	Blobs  []Blob
 }
 
 // AgentEntry is a history entry of one agent.

@@ -18,8 +18,10 @@ type ledger struct {
 // demand is what somebody wants of a tenant's quota.
 type demand struct {
 	rows, tasks int
-	// keeps says that the store would keep more.
+	// keeps says that the store would keep more, bytes how much more, where that
+	// is known.
 	keeps bool
+	bytes int64
 }
 
 // excess says which quota a demand exceeds.
@@ -121,6 +123,9 @@ func (r *Runtime) exceeds(tenant string, d demand, kept Footprint) *excess {
 		return over(untilTomorrow(r.now()), "messages_per_day or try tomorrow (UTC)", "made "+counted(kept.Made, "message")+" today")
 	case q.Storage > 0 && d.keeps && kept.Bytes >= q.Storage:
 		return over(retryStorage, "storage, or shorten [store] history_retention", counted(kept.Bytes, "byte")+" stored")
+	case q.Storage > 0 && d.bytes > 0 && kept.Bytes+d.bytes > q.Storage:
+		return &excess{fmt.Sprintf("tenant %q has %s of its quota of %d stored, and %d more do not fit; raise [tenants.%s] storage, or shorten [store] history_retention",
+			tenant, counted(kept.Bytes, "byte"), q.Storage, d.bytes, tenant), retryStorage}
 	}
 	return nil
 }
@@ -154,19 +159,27 @@ func (r *Runtime) closeLedger(tenant string) {
 // MayKeep answers LIMIT when the turn's tenant may not have more stored.
 func (t *Turn) MayKeep(op abi.Op) *abi.Error { return t.fits(op, 0) }
 
+// mayKeepBytes answers LIMIT when the tenant may not have so many bytes more.
+func (t *Turn) mayKeepBytes(op abi.Op, bytes int64) *abi.Error {
+	return t.within(op, demand{keeps: true, bytes: bytes})
+}
+
 // fits checks what a turn is about to send against its tenant's quota. Turns
 // that run beside it may use it up as well; what they have sent is kept.
 func (t *Turn) fits(op abi.Op, rows int) *abi.Error {
+	if rows > 0 {
+		rows += t.made()
+	}
+	return t.within(op, demand{rows: rows, keeps: true})
+}
+
+func (t *Turn) within(op abi.Op, d demand) *abi.Error {
 	if t.again != nil {
 		return nil // it was decided then
 	}
 	kept, err := t.rt.footprint(t.rt.life, t.task.key.Tenant)
 	if err != nil {
 		return abi.Errorf(abi.CodeInternal, op, "store", "the quota of tenant %q cannot be read", t.task.key.Tenant)
-	}
-	d := demand{rows: rows, keeps: true}
-	if rows > 0 {
-		d.rows += t.made()
 	}
 	t.rt.mu.Lock()
 	defer t.rt.mu.Unlock()

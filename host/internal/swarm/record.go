@@ -145,6 +145,7 @@ type TurnEnd struct {
 	Calls map[abi.Op]int64 `json:"calls,omitempty"`
 	// Output is what the agent wrote, byte for byte.
 	Output []byte    `json:"output,omitempty"`
+	Spans  []Span    `json:"spans,omitempty"`
 	Usage  Usage     `json:"usage"`
 	At     time.Time `json:"at"`
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host/internal/meter"
 )
 
 // Options of a [Runtime]. Zero values are useful.
@@ -51,6 +52,7 @@ type Runtime struct {
 	quarantine Quarantine
 	defs       definitions
 	quotas     tenants
+	meters     *meter.Board
 
 	cpu      *cpu
 	schedule *schedule
@@ -102,6 +104,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		defs:   newDefinitions(opt.Library),
 		quotas: opt.Tenants, cpu: newCPU(opt.Tokens, opt.Now, tenants(opt.Tenants).weight),
 		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
+		meters:  meter.New(meter.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
 		tasks: map[TaskKey]*live{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
 		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{}, guests: map[guests]int{}, days: map[string]*daily{},

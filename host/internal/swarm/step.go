@@ -31,6 +31,8 @@ type step struct {
 	// cost is that of the turn this step commits; the first message the turn
 	// has sent carries it in the log.
 	cost *Usage
+	// failed says why the turn that this step commits has failed.
+	failed string
 }
 
 // begin starts a step. The caller holds t.commit and t.mu.
@@ -149,8 +151,11 @@ func (s *step) settle() {
 		s.endBySystem(StateFailed, mail.SubjectRuntimeError, s.graceText())
 		return
 	}
-	s.endBySystem(StateFailed, mail.SubjectRuntimeError,
-		"stalled: no message is waiting and no agent has completed the task, so nothing could happen any more")
+	text := "stalled: no message is waiting and no agent has completed the task, so nothing could happen any more"
+	if s.failed != "" {
+		text += "; " + s.failed // nobody else is told, where the system had sent the message
+	}
+	s.endBySystem(StateFailed, mail.SubjectRuntimeError, text)
 }
 
 // apply makes a durable step visible in memory. The caller holds t.commit and

@@ -29,6 +29,8 @@ type TurnSummaryEnd struct {
 	// the time when the host was down are part of it.
 	Wall time.Duration
 	At   time.Time
+	// Spans are what its agent has marked.
+	Spans []Span
 }
 
 // summarize tells of a record, which must have its entries unless it has an end.
@@ -36,7 +38,7 @@ func summarize(r Record) TurnSummary {
 	s := TurnSummary{N: r.N, Agent: r.Header.Agent, Start: r.Header.Start, Attempt: max(1, r.Header.Attempt)}
 	if e := r.End; e != nil {
 		s.Attempt, s.Calls = max(s.Attempt, e.Attempt), e.Calls
-		s.End = &TurnSummaryEnd{Exit: e.Exit, Usage: e.Usage, Wall: max(0, e.At.Sub(s.Start)), At: e.At}
+		s.End = &TurnSummaryEnd{Exit: e.Exit, Usage: e.Usage, Wall: max(0, e.At.Sub(s.Start)), At: e.At, Spans: e.Spans}
 		return s
 	}
 	s.Calls = map[abi.Op]int64{}
@@ -59,6 +61,11 @@ func (r Record) size() int {
 	n := len(r.Header.Input)
 	for _, e := range r.Entries {
 		n += len(e.Answer)
+	}
+	if r.End != nil {
+		for _, s := range r.End.Spans {
+			n += s.size()
+		}
 	}
 	return n
 }

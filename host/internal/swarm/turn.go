@@ -48,8 +48,12 @@ type Turn struct {
 	// ignored says that the incoming broadcast leaves no trace.
 	ignored bool
 	emitted emitted
-	// kv, timers and cancelled are staged beside the mail.
-	kv map[kvName]*kvValue
+	// kv, blobs, timers and cancelled are staged beside the mail.
+	kv    map[kvName]*kvValue
+	blobs blobs
+	// measured and spans are what it tells operators.
+	measured measured
+	spans    spans
 	// acting names the action that runs in the turn, if one does.
 	acting    string
 	timers    []timer

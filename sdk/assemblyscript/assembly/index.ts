@@ -10,6 +10,7 @@ import { Json } from "./json";
 import { Turn } from "./turn";
 
 export { ABI, Code, Emitted, Op, Status } from "./names";
+export { ChatAnswer, ChatCall, ChatMessage, ChatRequest, ChatStream } from "./chat";
 export { ActionInfo, AgentInfo, Capability, Descriptor, Request } from "./descriptor";
 export { Failure } from "./failure";
 export { FetchRequest, FetchResponse } from "./fetch";
@@ -27,7 +28,13 @@ export class ActionCall {
 
   constructor(
     public name: string,
+    /** They fit the parameters of the descriptor: the host has checked them. */
     public args: Json,
+    /**
+     * What the action reaches: ops as far as the operator grants them to it, and its
+     * params. It has no message, no state and no history, and sends no mail.
+     */
+    public host: Turn,
   ) {}
 }
 
@@ -47,10 +54,7 @@ export abstract class Agent {
     return null;
   }
 
-  /**
-   * Answers one call of an action that the descriptor lists. What it answers with
-   * may come from `call` alone: an action gets no host here yet.
-   */
+  /** Answers one call of an action that the descriptor lists, by call.answer. */
   action(call: ActionCall): Failure | null {
     return new Failure(Code.UNSUPPORTED, "no action " + call.name);
   }
@@ -100,7 +104,8 @@ export function skep_action(size: u32): i32 {
   if (a === null) return Status.NOT_IMPLEMENTED;
   const input = Json.parse(host.input(size));
   if (input === null) return outcome(new Failure(Code.INVALID, "the action's input is no JSON"), "");
-  const call = new ActionCall(input.getString("name"), input.get("args"));
+  const reached = new Turn(Json.object().set("params", input.get("params")));
+  const call = new ActionCall(input.getString("name"), input.get("args"), reached);
   const failed = a.action(call);
   return outcome(failed, call.answer.text);
 }

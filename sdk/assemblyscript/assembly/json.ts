@@ -34,7 +34,8 @@ export class Json {
 
   /** A number; what is none in JSON (infinities, NaN) is null. */
   static number(n: f64): Json {
-    return new Json(isFinite(n) ? n.toString() : "null");
+    const text = isFinite(n) ? n.toString() : "null";
+    return new Json(text.endsWith(".0") ? text.substring(0, text.length - 2) : text);
   }
 
   static boolean(b: bool): Json {

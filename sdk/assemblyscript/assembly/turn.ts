@@ -1,4 +1,6 @@
 import * as host from "./host";
+import { fromBase64, toBase64 } from "./base64";
+import { ChatAnswer, ChatRequest, ChatStream } from "./chat";
 import { Code, Emitted, Op } from "./names";
 import { Failure } from "./failure";
 import { FetchRequest, FetchResponse } from "./fetch";
@@ -53,6 +55,14 @@ export class Tool {
     this.name = v.getString("name");
     this.description = v.getString("description");
     this.parameters = v.get("parameters");
+  }
+
+  static of(name: string, description: string, parameters: Json): Tool {
+    return new Tool(Json.object().put("name", name).put("description", description).set("parameters", parameters));
+  }
+
+  encode(): Json {
+    return Json.object().put("name", this.name).put("description", this.description).set("parameters", this.parameters);
   }
 }
 
@@ -189,6 +199,32 @@ export class Turn {
     return waitAll(ops, timeoutMs);
   }
 
+  // ---- Actions and models
+
+  /**
+   * Calls an action of the operator's file. UNSUPPORTED is a name that was not given to
+   * this agent, INVALID args that do not fit, UPSTREAM an action that has failed; the
+   * turn goes on.
+   */
+  action(name: string, args: Json): Json | null {
+    return this.call(Op.ACTION, Json.object().put("name", name).set("args", args).text);
+  }
+
+  /**
+   * Asks a model and waits for the whole answer. The model must be granted, as in
+   * allow = { llm = ["default"] }, else it is DENIED. LIMIT says that a budget is used up
+   * or the question too long, UNAVAILABLE that the model may answer later.
+   */
+  chat(request: ChatRequest): ChatAnswer | null {
+    const answer = this.call(Op.LLM_CHAT, request.encode().text);
+    return answer === null ? null : new ChatAnswer(answer);
+  }
+
+  /** Asks a model and does not wait. If the host refuses, reading tells. */
+  chatStream(request: ChatRequest): ChatStream {
+    return new ChatStream(request);
+  }
+
   // ---- What lasts beyond the turn, and HTTP
 
   /** The values of a Scope. It calls nothing. */
@@ -234,6 +270,65 @@ export class Turn {
   secretExists(name: string): bool {
     const answer = this.call(Op.SECRET_EXISTS, Json.object().put("name", name).text);
     return answer !== null && answer.get("exists").asBoolean();
+  }
+
+  /**
+   * Keeps up to 3,000,000 bytes and returns their address, by which all agents of the
+   * tenant read them. It counts only if the turn ends well. The blob goes with the last
+   * task that has put it.
+   */
+  blobPut(bytes: ArrayBuffer): string | null {
+    const answer = this.call(Op.BLOB_PUT, Json.object().put("data", toBase64(bytes)).text);
+    return answer === null ? null : answer.getString("sha256");
+  }
+
+  /** Reads a blob by its address; NOT_FOUND when the tenant has none. */
+  blobGet(sha256: string): ArrayBuffer | null {
+    const answer = this.call(Op.BLOB_GET, Json.object().put("sha256", sha256).text);
+    return answer === null ? null : fromBase64(answer.getString("data"));
+  }
+
+  // ---- What the operator measures; labels and attributes are objects of strings
+
+  /**
+   * Adds a value, 0 or more, to a counter of the operator's monitoring. Each set of
+   * labels, at most 8, is a series of its own. It counts when the turn ends, once. Too
+   * many series or calls are LIMIT.
+   */
+  count(name: string, value: f64 = 1, labels: Json = Json.null()): Failure | null {
+    return this.metric(Json.object().put("name", name).set("value", Json.number(value)), labels);
+  }
+
+  /** Sets a value that goes up and down, else as count. */
+  gauge(name: string, value: f64, labels: Json = Json.null()): Failure | null {
+    return this.metric(Json.object().put("name", name).set("value", Json.number(value)).put("kind", "gauge"), labels);
+  }
+
+  private metric(v: Json, labels: Json): Failure | null {
+    this.call(Op.METRIC, labels.isNull ? v.text : v.set("labels", labels).text);
+    return host.failure;
+  }
+
+  /**
+   * Begins a part of the turn that the operator sees with the time it took, and returns
+   * its id, 0 when it was refused. It lies in the one that began last and has not ended.
+   * What is open at the end of the turn ends with it.
+   */
+  span(name: string, attributes: Json = Json.null()): i64 {
+    const v = Json.object().put("name", name);
+    const answer = this.call(Op.SPAN, attributes.isNull ? v.text : v.set("attributes", attributes).text);
+    return answer === null ? 0 : answer.get("id").asInteger();
+  }
+
+  /**
+   * Ends one, with attributes beside those it began with, and why what it covers has
+   * failed, if it has.
+   */
+  endSpan(id: i64, error: string = "", attributes: Json = Json.null()): Failure | null {
+    let v = Json.object().set("id", Json.integer(id));
+    if (!attributes.isNull) v = v.set("attributes", attributes);
+    this.call(Op.SPAN, error == "" ? v.text : v.put("error", error).text);
+    return host.failure;
   }
 
   // ---- What whoever follows the task sees at once; the result is of Emitted

@@ -35,6 +35,11 @@ function hex(h: u32): string {
   return h.toString(16).padStart(8, "0");
 }
 
+/** The hash of bytes. */
+export function digest(b: ArrayBuffer): string {
+  return hex(mix(SEED, address(b), b.byteLength));
+}
+
 function input(page: i32): string {
   const b = new ArrayBuffer(page);
   let off = 0, h = SEED;

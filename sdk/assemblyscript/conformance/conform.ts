@@ -2,7 +2,8 @@
 // what it does.
 
 import * as skep from "../assembly/index";
-import { boundary } from "./boundary";
+import { boundary, digest } from "./boundary";
+import { answered, question } from "./chat";
 export { skep_abi_v1, skep_action, skep_describe, skep_turn, skep_warm } from "../assembly/index";
 
 let turns = 0;
@@ -23,21 +24,17 @@ class Conform extends skep.Agent {
 
   action(call: skep.ActionCall): skep.Failure | null {
     call.answer = skep.Json.object().put("action", call.name).set("args", call.args);
-    return null;
+    if (call.name != "run") return null;
+    const list: string[] = [], failed = notes(call.host, call.args.get("commands"), list);
+    call.answer = skep.Json.strings(list);
+    return failed;
   }
 
   turn(t: skep.Turn): skep.Failure | null {
     turns++;
-    const list = parse(t.message.body);
-    if (list === null) return new skep.Failure(skep.Code.INVALID, "no command list");
-    for (let i = 0; i < list.length; i++) {
-      const name = list[i].name, args = list[i].args;
-      if (name == "fail") return new skep.Failure(<i32>args.get("code").asInteger(), args.getString("message"));
-      const note = run(t, name, args);
-      if (name == "must" && t.failure !== null) return t.failure;
-      t.note(note);
-    }
-    return null;
+    const list: string[] = [], failed = notes(t, skep.Json.parse(t.message.body), list);
+    for (let i = 0; i < list.length; i++) t.note(list[i]);
+    return failed;
   }
 }
 
@@ -45,11 +42,25 @@ const about = new skep.Descriptor("conform", "1.0.0");
 about.description = "Does what the message says, the same in every language.";
 about.agents.push(new skep.AgentInfo("conform", "Send it a command list."));
 about.actions.push(new skep.ActionInfo("echo", "Answers with what it was given.", skep.Json.object().put("type", "object")));
+about.actions.push(new skep.ActionInfo("run", "Answers with the notes of a command list.", skep.Json.object().put("type", "object")));
 skep.run(about, new Conform());
 
+/** Runs a command list. */
+function notes(t: skep.Turn, body: skep.Json | null, to: string[]): skep.Failure | null {
+  const list = parse(body);
+  if (list === null) return new skep.Failure(skep.Code.INVALID, "no command list");
+  for (let i = 0; i < list.length; i++) {
+    const name = list[i].name, args = list[i].args;
+    if (name == "fail") return new skep.Failure(<i32>args.get("code").asInteger(), args.getString("message"));
+    const note = run(t, name, args);
+    if (name == "must" && t.failure !== null) return t.failure;
+    to.push(note);
+  }
+  return null;
+}
+
 /** Takes the command list apart. */
-function parse(body: string): Command[] | null {
-  const list = skep.Json.parse(body);
+function parse(list: skep.Json | null): Command[] | null {
   if (list === null || !list.isArray) return null;
   const pairs = list.items(), commands: Command[] = [];
   for (let i = 0; i < pairs.length; i++) {
@@ -111,13 +122,66 @@ function host(t: skep.Turn, name: string, args: skep.Json): string {
     const page = t.historyAfter(args.get("after").asInteger(), <i32>args.get("limit").asInteger());
     return page === null ? said(t.failure) : lines(page.entries).concat([`next ${page.next}`]).join("; ");
   }
+  return asks(t, name, args);
+}
+
+/** Does the commands that ask actions and models, and those that show something. */
+function asks(t: skep.Turn, name: string, args: skep.Json): string {
+  const shows = args.getString("text");
+  if (name == "action") {
+    const answer = t.action(args.getString("name"), args.get("args"));
+    return answer === null ? said(t.failure) : answer.text;
+  }
+  if (name == "chat") return chat(t, args);
+  if (name == "chat_stream") return chatStream(t, args);
+  if (name == "emit_progress") {
+    return emitted(t, args.has("fraction") ? t.emitProgress(shows, args.get("fraction").asNumber()) : t.emitProgress(shows));
+  }
+  if (name == "emit_chunk") return emitted(t, t.emitChunk(shows));
+  if (name == "emit_note") return emitted(t, t.emitNote(shows));
+  return keeps(t, name, args);
+}
+
+/** Does the commands that measure, and those that keep bytes. */
+function keeps(t: skep.Turn, name: string, args: skep.Json): string {
+  const called = args.getString("name"), attributes = args.get("attributes");
+  if (name == "metric") {
+    const value = args.get("value").asNumber(), labels = args.get("labels");
+    return said(args.getString("kind") == "gauge" ? t.gauge(called, value, labels) : t.count(called, value, labels));
+  }
+  if (name == "span") {
+    const id = t.span(called, attributes);
+    return id == 0 ? said(t.failure) : id.toString();
+  }
+  if (name == "end_span") return said(t.endSpan(args.get("id").asInteger(), args.getString("error"), attributes));
+  if (name == "blob_put") return text(t, t.blobPut(String.UTF8.encode(args.getString("text"))));
+  if (name == "blob_get") {
+    const bytes = t.blobGet(args.getString("sha256"));
+    return bytes === null ? said(t.failure) : `${bytes.byteLength} ${digest(bytes)}`;
+  }
   return mail(t, name, args);
+}
+
+function emitted(t: skep.Turn, status: i32): string {
+  return status < 0 ? said(t.failure) : status == skep.Emitted.OK ? "ok" : status == skep.Emitted.BUSY ? "busy" : "closed";
 }
 
 function call(t: skep.Turn, args: skep.Json): string {
   const request = args.has("request") ? args.get("request").text : "";
   const answer = t.call(<i32>args.get("op").asInteger(), request);
   return answer === null ? said(t.failure) : answer.text;
+}
+
+function chat(t: skep.Turn, args: skep.Json): string {
+  const answer = t.chat(question(args));
+  return answer === null ? said(t.failure) : answered(answer).text;
+}
+
+function chatStream(t: skep.Turn, args: skep.Json): string {
+  const stream = t.chatStream(question(args)), parts: string[] = [];
+  while (stream.next()) parts.push(stream.reasoning != "" ? "reasoning " + stream.reasoning : "delta " + stream.delta);
+  const answer = stream.answer;
+  return parts.concat([answer === null ? said(stream.failure) : answered(answer).text]).join("; ");
 }
 
 /** Does the commands that are MAIL's tools. */

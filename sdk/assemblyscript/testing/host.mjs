@@ -18,7 +18,7 @@ export const codes = [
   "UNSUPPORTED", "INTERNAL",
 ];
 
-const ops = { last_error: 0, log: 1, clock: 2, random: 3, history: 4, mail: 10, emit: 12 };
+const ops = { last_error: 0, log: 1, clock: 2, random: 3, history: 4, mail: 10, action: 11, emit: 12, chat: 40, metric: 70, span: 71 };
 
 const tools = [
   "send_request", "send_response", "send_interrupt", "send_broadcast", "acknowledge_broadcast", "ignore_broadcast",
@@ -42,6 +42,15 @@ export class Stream {
   constructor({ after = 0, chunks = [], error = "" } = {}) {
     Object.assign(this, { after, chunks, error });
   }
+}
+
+/** A model's answer as who submits the question reads it: word by word. */
+function inWords({ text = "", reasoning = "", ...end }) {
+  const lines = [];
+  for (const [name, whole] of [["reasoning", reasoning], ["delta", text]]) {
+    for (const word of whole.match(/[^ ]+ ?| /g) ?? []) lines.push({ [name]: word });
+  }
+  return [...lines, { end }].map((line) => `${JSON.stringify(line)}\n`);
 }
 
 class Abort extends Error {}
@@ -83,6 +92,8 @@ class Host {
   output = "";
   calls = [];
   emits = [];
+  metrics = [];
+  spans = [];
   mail = [];
   logs = [];
   #made = 0;
@@ -158,7 +169,9 @@ class Host {
     if (this.#off && op !== ops.log) return this.#calledOff(call);
     try {
       const answer = this.answer?.(op, call.request) ?? this.#reply(op, call.request);
-      const whole = (value) => new Stream({ chunks: [typeof value === "string" ? value : JSON.stringify(value)] });
+      const inPieces = submitted && op === ops.chat;
+      const text = (value) => (typeof value === "string" && op !== ops.action ? value : JSON.stringify(value));
+      const whole = (value) => new Stream({ chunks: inPieces ? inWords(value) : [text(value)] });
       const { after, chunks, error } = answer instanceof Stream ? answer : whole(answer);
       const pieces = chunks.filter((c) => c !== "").map((c) => encoder.encode(c));
       return { call, error, pieces, ready: this.now + BigInt(after) * 1000000n };
@@ -241,6 +254,10 @@ class Host {
       case ops.emit:
         this.emits.push(request);
         return { status: "ok" };
+      case ops.metric:
+        return this.#measure(request);
+      case ops.span:
+        return this.#span(request);
       case ops.clock:
         return { time: timestamp(this.now) };
       case ops.random:
@@ -253,6 +270,26 @@ class Host {
     const said = this.visit?.reply(op, request, this.now);
     if (said === undefined) throw new Refusal("UNSUPPORTED", `this host has no op ${op}`);
     return said;
+  }
+
+  #measure({ name, value, kind = "counter", labels = {} }) {
+    if (!name || typeof value !== "number" || (kind === "counter" && value < 0)) {
+      throw new Refusal("INVALID", "a metric has a name, and a counter's value is not negative", "metric");
+    }
+    this.metrics.push({ name, value, kind, labels });
+    return {};
+  }
+
+  /** Records a span that begins or ends. */
+  #span({ name, id, attributes = {}, error = "" }) {
+    if (id === undefined) {
+      if (!name) throw new Refusal("INVALID", "a span has a name, or an id", "span");
+      return { id: this.spans.push({ name, attributes, error: "", ended: false }) };
+    }
+    const span = this.spans[id - 1];
+    if (!span || span.ended) throw new Refusal("NOT_FOUND", `no span ${id} is open`, "id");
+    Object.assign(span, { error, ended: true, attributes: { ...span.attributes, ...attributes } });
+    return { id };
   }
 
   /** Records a MAIL tool call, and refuses what a turn may no longer do. */
@@ -284,7 +321,7 @@ class Host {
  * it returns an answer or a Stream, throws a Refusal, or returns nothing to leave the
  * op to the default. A code of CANCELLED calls the turn off: from then on the host
  * refuses as a real one does. The outcome has error (null when the turn would be
- * committed), mail, emits, logs, notes, calls and the state a later turn sees.
+ * committed), mail, emits, metrics, spans, logs, notes, calls and the state a later turn sees.
  */
 export function turn(module, input = {}) {
   const world = input.world ?? new World(), { now } = world;
@@ -292,7 +329,8 @@ export function turn(module, input = {}) {
   const host = new Host(module, encodeTurn(input, now), { now, visit, answer: input.answer });
   const { status, aborted } = host.run("skep_turn", host.input.length);
   const out = {
-    error: null, mail: host.mail, emits: host.emits, logs: host.logs, calls: host.calls, notes: [], state: input.state ?? null, end: host.now,
+    error: null, mail: host.mail, emits: host.emits, metrics: host.metrics, spans: host.spans, logs: host.logs, calls: host.calls,
+    notes: [], state: input.state ?? null, end: host.now,
   };
   world.now = host.now;
   if (aborted) return { ...out, error: { code: "INTERNAL", message: aborted } };
@@ -302,10 +340,15 @@ export function turn(module, input = {}) {
   return { ...out, notes: result.notes ?? [], state: "state" in result ? result.state : out.state };
 }
 
-/** Runs one call of an action: { answer } or { error }. */
-export function action(module, name, args) {
-  const host = new Host(module, { name, args });
+/**
+ * Runs one call of an action: { answer } or { error }. Of the input it takes params, world
+ * and answer.
+ */
+export function action(module, name, args, input = {}) {
+  const world = input.world ?? new World(), visit = world.visit(unnamed.task, true);
+  const host = new Host(module, { name, args, params: input.params ?? {} }, { now: world.now, visit, answer: input.answer });
   const { status } = host.run("skep_action", host.input.length);
+  if (status === 0) world.commit(visit, false);
   return status === 0 ? { answer: JSON.parse(host.output) } : { error: JSON.parse(host.output) };
 }
 

@@ -2,6 +2,8 @@
 // timers and the clock; and what the operator has granted. It must not know how a
 // module is run.
 
+import { createHash } from "node:crypto";
+
 /** What an answer function throws to refuse an op. */
 export class Refusal extends Error {
   constructor(code, message, reason = "") {
@@ -19,25 +21,44 @@ const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const members = {
   20: ["key", "scope"], 21: ["key", "value", "scope"], 22: ["key", "scope"],
   23: ["prefix", "after", "limit", "scope"], 24: ["key", "expect", "value", "scope"],
-  30: ["method", "url", "headers", "body", "body_base64"], 50: ["name"], 60: ["after", "body"], 61: ["id"],
+  11: ["name", "args"], 30: ["method", "url", "headers", "body", "body_base64"],
+  40: ["model", "messages", "tools", "tool_choice", "response_schema", "max_tokens", "temperature"],
+  50: ["name"], 60: ["after", "body"], 61: ["id"], 80: ["sha256"], 81: ["data"],
 };
 const size = (text) => Buffer.byteLength(text);
 const byBytes = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
+const blobSize = 3000000, blobsOfTurn = 64, blobBytes = 16 * mib;
+
+/** The address of a blob. */
+function addressOf(bytes) {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
 /**
  * kv is the widest scope granted ("" none), secrets the names of those that exist, and
  * http(request) answers requests: { status, headers, body } with a body that is a string
- * or bytes, or throws a Refusal; none is granted without it.
+ * or bytes, or throws a Refusal; none is granted without it. llm(request) answers for
+ * models, also where the agent reads pieces: { text, reasoning, tool_calls, finish, usage,
+ * carry }, all but one optional. actions has a function of the args for each name. blobs
+ * are those that are kept, by their address.
  */
 export class World {
   now = BigInt(Date.parse("2026-01-01T12:00:00Z")) * 1000000n;
   timers = [];
+  blobs = new Map();
   #values = new Map();
   #ended = new Set();
   #made = 0;
 
-  constructor({ kv = "", secrets = [], http = null } = {}) {
-    Object.assign(this, { kv, secrets, http });
+  constructor({ kv = "", secrets = [], http = null, llm = null, actions = {} } = {}) {
+    Object.assign(this, { kv, secrets, http, llm, actions });
+  }
+
+  /** Keeps a blob that the next turn finds, and returns its address. */
+  keep(bytes) {
+    this.blobs.set(addressOf(bytes), Buffer.from(bytes));
+    return addressOf(bytes);
   }
 
   /** The committed values of a scope, a Map: what is set there, the next turn sees. */
@@ -71,6 +92,7 @@ export class World {
       const values = this.values(scope, { task: visit.task });
       for (const [key, value] of staged) value === null ? values.delete(key) : values.set(key, value);
     }
+    for (const [address, bytes] of visit.blobs) this.blobs.set(address, bytes);
     this.timers = visit.pending().sort((a, b) => (a.due < b.due ? -1 : a.due > b.due ? 1 : 0));
     if (complete) this.#ended.add(visit.task);
   }
@@ -85,6 +107,7 @@ class Visit {
   staged = new Map(scopes.map((scope) => [scope, new Map()])); // of values; null deletes
   timers = [];
   cancelled = new Set();
+  blobs = []; // pairs of address and bytes
 
   constructor(world, task) {
     Object.assign(this, { world, task });
@@ -96,14 +119,48 @@ class Visit {
     if (typeof request !== "object" || request === null) throw new Refusal("INVALID", "the request must be an object", "json");
     const strange = Object.keys(request).find((name) => !members[op].includes(name));
     if (strange) throw new Refusal("INVALID", `${strange} is no member; the members are ${members[op].join(", ")}`, "json");
-    if (size(JSON.stringify(request)) > 2 * mib) throw new Refusal("LIMIT", "a request has at most 2 MiB", "size");
+    if (op !== 81 && size(JSON.stringify(request)) > 2 * mib) throw new Refusal("LIMIT", "a request has at most 2 MiB", "size");
     switch (op) {
+      case 11: return this.#action(request);
+      case 40: return this.#chat(request);
+      case 80: return this.#blob(request);
+      case 81: return this.#keep(request);
       case 30: return this.#fetch(request);
       case 50: return { exists: this.world.secrets.includes(request.name) };
       case 60: return this.#set(request, now);
       case 61: return this.#cancel(request.id);
     }
     return this.#kv(op, request);
+  }
+
+  #action({ name, args }) {
+    if (!this.world.actions[name]) throw new Refusal("UNSUPPORTED", `there is no action ${name}; give the World actions`, "action");
+    return this.world.actions[name](args) ?? null;
+  }
+
+  #chat(request) {
+    if (!request.model) throw new Refusal("INVALID", "model is missing", "model");
+    if (!request.messages?.length) throw new Refusal("INVALID", "messages are missing", "messages");
+    if (!this.world.llm) throw new Refusal("DENIED", `the model ${request.model} is not granted; give the World llm`, "grant");
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    return { text: "", tool_calls: [], finish: "stop", usage, ...this.world.llm(request) };
+  }
+
+  #keep({ data }) {
+    if (typeof data !== "string") throw new Refusal("INVALID", "data is missing; it must be base64", "data");
+    const bytes = Buffer.from(data, "base64");
+    const staged = this.blobs.reduce((sum, [, b]) => sum + b.length, bytes.length);
+    if (bytes.length > blobSize) throw new Refusal("LIMIT", `a blob has at most ${blobSize} bytes`, "size");
+    if (this.blobs.length === blobsOfTurn) throw new Refusal("LIMIT", `a turn puts at most ${blobsOfTurn} blobs`, "blobs");
+    if (staged > blobBytes) throw new Refusal("LIMIT", `the blobs of a turn have at most ${blobBytes} bytes`, "bytes");
+    this.blobs.push([addressOf(bytes), bytes]);
+    return { sha256: addressOf(bytes) };
+  }
+
+  #blob({ sha256 }) {
+    const bytes = new Map([...this.world.blobs, ...this.blobs]).get(sha256);
+    if (!bytes) throw new Refusal("NOT_FOUND", `the tenant has no blob ${sha256}`, "blob");
+    return { data: bytes.toString("base64") };
   }
 
   pending() {

@@ -5,25 +5,16 @@ SKEP_DESCRIPTOR({
   "abi": 1, "name": "conform", "version": "1.0.0",
   "description": "Does what the message says, the same in every language.",
   "agents": [{"name": "conform", "description": "Send it a command list."}],
-  "actions": [{"name": "echo", "description": "Answers with what it was given.", "parameters": {"type": "object"}}]
+  "actions": [
+    {"name": "echo", "description": "Answers with what it was given.", "parameters": {"type": "object"}},
+    {"name": "run", "description": "Answers with the notes of a command list.", "parameters": {"type": "object"}}
+  ]
 })
 
 static int turns, warmed;
 
 static skep_code warm(void) { return warmed++, SKEP_OK; }
 SKEP_WARM(warm)
-
-static skep_code action(skep_action *a) {
-  skep_buf b = {0};
-  skep_put_char(&b, '{');
-  skep_member(&b, "action", a->name);
-  skep_key(&b, "args");
-  skep_put_json(&b, a->args);
-  skep_put_char(&b, '}');
-  a->answer = skep_written(&b);
-  return SKEP_OK;
-}
-SKEP_ACTION(action)
 
 /* ---- Small things ---- */
 
@@ -343,6 +334,174 @@ static skep_text logged(skep_json args) {
   return SKEP("ok");
 }
 
+/* ---- Actions, models, what is shown and measured ---- */
+
+static skep_text act(skep_json args) {
+  skep_json answer;
+  skep_code code = skep_call_action(skep_str(args, "name"), compact(skep_at(args, "args")), &answer);
+  return code ? said(code) : compact(answer);
+}
+
+/* talk puts the messages of a question. */
+static void talk(skep_buf *b, skep_json messages) {
+  for (skep_each e = skep_over(messages); skep_next(&e);) {
+    skep_text role = skep_str(e.value, "role"), content = skep_str(e.value, "content");
+    skep_chat_answer a = {.text = content, .tool_calls = skep_at(e.value, "tool_calls"), .carry = skep_at(e.value, "carry")};
+    bool failed = skep_true(skep_at(e.value, "error"));
+    if (skep_is(role, "tool")) skep_chat_result(b, skep_str(e.value, "tool_call_id"), content, failed);
+    else if (skep_is(role, "assistant")) skep_chat_repeat(b, &a);
+    else skep_chat_say(b, role, content);
+  }
+}
+
+/* fraction reads a number from 0, with up to six places. */
+static double fraction(skep_json v) {
+  double place = 1, n = 0;
+  for (size_t i = 0, point = 0; i < v.len; i++) {
+    if (v.at[i] == '.') point = 1;
+    else n = n * 10 + (v.at[i] - '0'), place *= point ? 10 : 1;
+  }
+  return n / place;
+}
+
+static skep_chat_request question(skep_json args) {
+  static double temperature;
+  skep_json heat = skep_at(args, "temperature");
+  skep_chat_request r = {
+      .model = skep_str(args, "model"), .choice = skep_str(args, "tool_choice"), .schema = skep_at(args, "response_schema"),
+      .max_tokens = skep_int(skep_at(args, "max_tokens")), .temperature = heat.len ? &temperature : NULL,
+  };
+  temperature = fraction(heat);
+  talk(&r.messages, skep_at(args, "messages"));
+  for (skep_each e = skep_over(skep_at(args, "tools")); skep_next(&e);)
+    skep_chat_tool(&r.tools, skep_str(e.value, "name"), skep_str(e.value, "description"), skep_at(e.value, "parameters"));
+  return r;
+}
+
+static void member_int(skep_buf *b, const char *name, int64_t n) {
+  skep_key(b, name);
+  skep_put_int(b, n);
+}
+
+static skep_text answered(const skep_chat_answer *a) {
+  skep_buf b = {0};
+  skep_put_char(&b, '{');
+  skep_member(&b, "text", a->text);
+  skep_member(&b, "reasoning", a->reasoning);
+  skep_key(&b, "tool_calls");
+  skep_put_char(&b, '[');
+  for (skep_each e = skep_over(a->tool_calls); skep_next(&e);) {
+    skep__comma(&b);
+    skep_put_char(&b, '{');
+    copy_text(&b, "id", e.value, "id");
+    copy_text(&b, "name", e.value, "name");
+    copy_text(&b, "arguments", e.value, "arguments");
+    skep_put_char(&b, '}');
+  }
+  skep_put_char(&b, ']');
+  skep_member(&b, "finish", a->finish);
+  member_int(&b, "input_tokens", a->input_tokens);
+  member_int(&b, "cached_tokens", a->cached_tokens);
+  member_int(&b, "output_tokens", a->output_tokens);
+  member_int(&b, "reasoning_tokens", a->reasoning_tokens);
+  member_int(&b, "micro_usd", a->micro_usd);
+  skep_key(&b, "carry");
+  skep_put(&b, compact(a->carry));
+  skep_put_char(&b, '}');
+  return skep_written(&b);
+}
+
+static skep_text chat(skep_json args) {
+  skep_chat_answer a;
+  skep_code code = skep_chat(question(args), &a);
+  return code ? said(code) : answered(&a);
+}
+
+static skep_text chat_stream(skep_json args) {
+  skep_chat_stream s = skep_chat_submit(question(args));
+  skep_buf b = {0};
+  skep_code code;
+  for (bool more; !(code = skep_chat_next(&s, &more)) && more;) {
+    skep_put(&b, s.reasoning.len ? SKEP("reasoning ") : SKEP("delta "));
+    skep_put(&b, s.reasoning.len ? s.reasoning : s.delta);
+    skep_put(&b, SKEP("; "));
+  }
+  skep_put(&b, code ? said(code) : answered(&s.answer));
+  return skep_written(&b);
+}
+
+static skep_text shown(skep_code code, skep_emitted status) {
+  if (code) return said(code);
+  return status == SKEP_EMIT_OK ? SKEP("ok") : status == SKEP_EMIT_BUSY ? SKEP("busy") : SKEP("closed");
+}
+
+static skep_text progress(skep_json args) {
+  skep_json part = skep_at(args, "fraction");
+  skep_emitted status;
+  skep_code code = skep_emit_progress(skep_str(args, "text"), part.len ? fraction(part) : -1, &status);
+  return shown(code, status);
+}
+
+static skep_text measured(skep_json args) {
+  skep_text name = skep_str(args, "name");
+  skep_json labels = skep_at(args, "labels"), v = skep_at(args, "value");
+  bool negative = v.len && *v.at == '-';
+  double value = fraction((skep_json){v.at + negative, v.len - negative}) * (negative ? -1 : 1);
+  return said(skep_is(skep_str(args, "kind"), "gauge") ? skep_gauge(name, value, labels) : skep_count(name, value, labels));
+}
+
+static skep_text span(skep_json args) {
+  int64_t id;
+  skep_code code = skep_span_begin(skep_str(args, "name"), skep_at(args, "attributes"), &id);
+  return code ? said(code) : number(id);
+}
+
+static skep_text blob_put(skep_json args) {
+  skep_text address;
+  skep_code code = skep_blob_put(skep_str(args, "text"), &address);
+  return code ? said(code) : address;
+}
+
+static skep_text blob_get(skep_json args) {
+  skep_text bytes;
+  skep_buf b = {0};
+  skep_code code = skep_blob_get(skep_str(args, "sha256"), &bytes);
+  if (code) return said(code);
+  num(&b, (int64_t)bytes.len);
+  hash(&b, mix(SEED, bytes.at, bytes.len));
+  return skep_written(&b);
+}
+
+static skep_text end_span(skep_json args) {
+  return said(skep_span_end(skep_int(skep_at(args, "id")), skep_at(args, "attributes"), skep_str(args, "error")));
+}
+
+/* keeps runs the command that measures, or keeps bytes. */
+static bool keeps(skep_text name, skep_json args, skep_text *note) {
+  if (skep_is(name, "metric")) *note = measured(args);
+  else if (skep_is(name, "span")) *note = span(args);
+  else if (skep_is(name, "end_span")) *note = end_span(args);
+  else if (skep_is(name, "blob_put")) *note = blob_put(args);
+  else if (skep_is(name, "blob_get")) *note = blob_get(args);
+  else return false;
+  return true;
+}
+
+/* asks runs the command that asks an action or a model, or shows something. */
+static bool asks(skep_text name, skep_json args, skep_text *note) {
+  skep_text text = skep_str(args, "text");
+  skep_emitted status;
+  skep_code code;
+  if (skep_is(name, "action")) *note = act(args);
+  else if (skep_is(name, "chat")) *note = chat(args);
+  else if (skep_is(name, "chat_stream")) *note = chat_stream(args);
+  else if (skep_is(name, "emit_progress")) *note = progress(args);
+  else if (skep_is(name, "emit_chunk")) code = skep_emit_chunk(text, &status), *note = shown(code, status);
+  else if (skep_is(name, "emit_note")) code = skep_emit_note(text, &status), *note = shown(code, status);
+  else return false;
+  return true;
+}
+
 /* mail runs the command that is one of MAIL's tools. */
 static bool mail(skep_text name, skep_json args, skep_text *note) {
   skep_text target = skep_str(args, "target"), subject = skep_str(args, "subject"), body = skep_str(args, "body");
@@ -379,7 +538,7 @@ static bool host(skep_turn *t, skep_text name, skep_json args, skep_text *note) 
   else if (skep_is(name, "drop")) *note = dropped(args);
   else if (skep_is(name, "wait")) *note = wait_results();
   else if (skep_is(name, "pointer")) *note = pointer();
-  else return mail(name, args, note);
+  else return asks(name, args, note) || keeps(name, args, note) || mail(name, args, note);
   return true;
 }
 
@@ -411,18 +570,43 @@ static bool pair(skep_json v, skep_text *name, skep_json *args) {
   return !skep_next(&e);
 }
 
-static skep_code conform(skep_turn *t) {
-  skep_json list = skep_parse(t->body), args;
+/* notes runs a command list. The notes go to the history, or into an array. */
+static skep_code notes(skep_turn *t, skep_json list, skep_buf *b) {
+  skep_json args;
   skep_text name, note;
   bool good = skep_is_array(list);
-  turns++;
   for (skep_each e = skep_over(list); good && skep_next(&e);) good = pair(e.value, &name, &args);
   if (!good) return skep_fail(SKEP_INVALID, SKEP("no command list"));
   for (skep_each e = skep_over(list); skep_next(&e);) {
     pair(e.value, &name, &args);
     SKEP_TRY(run(t, name, args, &note));
-    skep_note(note);
+    if (b) skep_item(b, note);
+    else skep_note(note);
   }
   return SKEP_OK;
 }
+
+static skep_code conform(skep_turn *t) {
+  turns++;
+  return notes(t, skep_parse(t->body), NULL);
+}
 SKEP_AGENT(conform)
+
+static skep_code action(skep_action *a) {
+  skep_turn t = {.params = a->params};
+  skep_buf b = {0};
+  if (skep_is(a->name, "run")) {
+    skep_put_char(&b, '[');
+    SKEP_TRY(notes(&t, skep_at(a->args, "commands"), &b));
+    skep_put_char(&b, ']');
+  } else {
+    skep_put_char(&b, '{');
+    skep_member(&b, "action", a->name);
+    skep_key(&b, "args");
+    skep_put_json(&b, a->args);
+    skep_put_char(&b, '}');
+  }
+  a->answer = skep_written(&b);
+  return SKEP_OK;
+}
+SKEP_ACTION(action)

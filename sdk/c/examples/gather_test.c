@@ -23,7 +23,7 @@ int main(void) {
   skep_test_equal(skep_test_mail(&out, 0, "finish_message"),
                   "slow: 200, 5 bytes\nstuck: no answer\nno: DENIED: refused by the test");
   skep_test_equal(skep_string(skep_test_emit(&out, 0, "progress.text")), "no");
-  skep_test_equal(skep_test_emit(&out, 1, "progress.fraction"), "0.666667");
+  skep_test_equal(skep_test_emit(&out, 1, "progress.fraction"), "0.666666667");
 
   memset(lines, 0, sizeof lines);
   in.body = SKEP("slow off");

@@ -14,6 +14,8 @@ import (
 const (
 	maxHTTPBody = 8 << 20
 	maxRequest  = 2 << 20
+	// largestRequest is of blob.put.
+	largestRequest = 4 << 20
 )
 
 func (h *host) fetch(req json.RawMessage) (any, error) {

@@ -37,6 +37,10 @@ type host struct {
 	staged    map[space]map[string]*string // nil deletes
 	timers    []Timer
 	cancelled []string
+	blobs     map[string][]byte // by address
+
+	metrics []Metric
+	spans   []Span
 }
 
 var _ link.Host = (*host)(nil)
@@ -46,7 +50,7 @@ func newHost(in Input) *host {
 	in.World.begin(&in.Message)
 	h := &host{
 		in: in, now: in.Start, state: mustJSON(in.State), open: map[int32]*stream{},
-		world: in.World, staged: map[space]map[string]*string{},
+		world: in.World, staged: map[space]map[string]*string{}, blobs: map[string][]byte{},
 	}
 	turn := abi.TurnInput{
 		V: abi.Version, Turn: 1, Priority: 4, DeadlineMS: 600_000,
@@ -185,13 +189,14 @@ func (h *host) worldly(op skep.Op, req json.RawMessage) (any, error) {
 	known := map[skep.Op]func(json.RawMessage) (any, error){
 		skep.OpKVGet: h.kvGet, skep.OpKVPut: h.kvPut, skep.OpKVDelete: h.kvDelete, skep.OpKVList: h.kvList, skep.OpKVCas: h.kvCas,
 		skep.OpTimerSet: h.timerSet, skep.OpTimerCancel: h.timerCancel,
-		skep.OpHTTPFetch: h.fetch, skep.OpSecretExists: h.secretExists, skep.OpLLMChat: h.chat,
+		skep.OpMetric: h.metric, skep.OpSpan: h.span, skep.OpBlobGet: h.blobGet, skep.OpBlobPut: h.blobPut,
+		skep.OpHTTPFetch: h.fetch, skep.OpSecretExists: h.secretExists, skep.OpLLMChat: h.chat, skep.OpAction: h.action,
 	}
 	answer, ok := known[op]
 	switch {
 	case !ok:
 		return nil, skep.Errorf(skep.Unsupported, "this host has no %s", op)
-	case len(req) > maxRequest:
+	case len(req) > maxRequest && (op != skep.OpBlobPut || len(req) > largestRequest):
 		return nil, because(skep.Limit, "size", "a request of %d bytes, at most %d", len(req), maxRequest)
 	}
 	return answer(req)

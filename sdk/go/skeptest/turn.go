@@ -83,6 +83,9 @@ type Outcome struct {
 	Emits []Emit
 	Logs  []string
 	Notes []string
+	// Metrics and Spans are what the turn told the operator, also if it failed.
+	Metrics []Metric
+	Spans   []Span
 	// State is what a later turn sees: the input's when the turn set none or
 	// failed.
 	State json.RawMessage
@@ -95,7 +98,7 @@ func Run(a skep.Agent, in Input) Outcome {
 	h := newHost(in)
 	status := abi.Status(skep.Drive(h, a))
 	h.world.Now = h.now
-	out := Outcome{Calls: h.calls, Mail: h.mail, Emits: h.emits, Logs: h.logs, State: h.state, End: h.now}
+	out := Outcome{Calls: h.calls, Mail: h.mail, Emits: h.emits, Logs: h.logs, Metrics: h.metrics, Spans: h.spans, State: h.state, End: h.now}
 	if status != abi.StatusOK {
 		out.Err = failure(status, h.output)
 		return out

@@ -2,6 +2,7 @@ package skeptest
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // World is what lasts from one turn of a test to the next, beside the agent's
-// state: values, timers and the clock; and what the operator has granted. The
+// state: values, blobs, timers and the clock; and what the operator has granted. The
 // zero value grants nothing. All agents and tasks in it are of one instance. It
 // serves one goroutine at a time.
 type World struct {
@@ -23,12 +24,16 @@ type World struct {
 	// LLM answers llm.chat, also where the agent reads it piece by piece; nil grants
 	// no model. An error is as that of [Input.Answer].
 	LLM func(r skep.ChatRequest) (skep.ChatResponse, error)
+	// Actions are those that the agent was given, by their names. Each answers with
+	// a value that encodes as JSON; an error is as that of [Input.Answer].
+	Actions map[string]func(args json.RawMessage) (any, error)
 	// Now is where a turn's clock begins whose input has no Start. Turns and
 	// [World.Fire] move it; zero is 2026-01-01 12:00 UTC.
 	Now time.Time
 
 	values map[space]map[string]string
 	timers []Timer
+	blobs  map[string][]byte
 	ended  map[string]bool // tasks that are complete
 	made   int             // timers so far
 }
@@ -113,6 +118,9 @@ func (w *World) commit(h *host) {
 				w.in(s)[key] = *value
 			}
 		}
+	}
+	for _, data := range h.blobs {
+		w.PutBlob(data)
 	}
 	w.timers = h.pending()
 	slices.SortStableFunc(w.timers, func(a, b Timer) int { return a.Due.Compare(b.Due) })

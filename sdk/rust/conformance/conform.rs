@@ -4,7 +4,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use skep::{ActionCall, ActionInfo, Address, Agent, AgentInfo, Code, Descriptor, Entry, Error, Json, Kind, Op, Turn};
+use skep::{
+    ActionCall, ActionInfo, Address, Agent, AgentInfo, ChatMessage, ChatRequest, ChatResponse, Code, Descriptor, Emitted, Entry,
+    Error, Json, Kind, Op, Tool, Turn,
+};
 
 static TURNS: AtomicU32 = AtomicU32::new(0);
 static WARMED: AtomicU32 = AtomicU32::new(0);
@@ -21,14 +24,17 @@ fn descriptor() -> Descriptor {
             description: "Send it a command list.".into(),
             ..Default::default()
         }],
-        actions: vec![ActionInfo {
-            name: "echo".into(),
-            description: "Answers with what it was given.".into(),
-            parameters: Json::object([("type", Json::from("object"))]),
-            ..Default::default()
-        }],
+        actions: vec![
+            action("echo", "Answers with what it was given."),
+            action("run", "Answers with the notes of a command list."),
+        ],
         ..Descriptor::new("conform", "1.0.0")
     }
+}
+
+fn action(name: &str, description: &str) -> ActionInfo {
+    let parameters = Json::object(vec![("type", Json::from("object"))]);
+    ActionInfo { name: name.into(), description: description.into(), parameters, ..Default::default() }
 }
 
 impl Agent for Conform {
@@ -37,24 +43,33 @@ impl Agent for Conform {
         Ok(())
     }
 
-    fn action(&self, call: &ActionCall) -> Result<Json, Error> {
+    fn action(&self, call: &mut ActionCall) -> Result<Json, Error> {
+        if call.name == "run" {
+            let commands = call.args.get("commands");
+            return Ok(Json::array(notes(call.host(), Some(commands))?.into_iter().map(Json::from)));
+        }
         Ok(Json::object([("action", Json::from(&call.name)), ("args", call.args.clone())]))
     }
 
     fn turn(&self, t: &mut Turn) -> Result<(), Error> {
         TURNS.fetch_add(1, Ordering::Relaxed);
-        let list = parse(&t.message.body).ok_or_else(|| Error::new(Code::INVALID, "no command list"))?;
-        for (name, args) in list {
-            let note = run(t, &name, &args)?;
+        let list = Json::parse(&t.message.body).ok();
+        for note in notes(t, list)? {
             t.note(note);
         }
         Ok(())
     }
 }
 
+/// Runs a command list.
+fn notes(t: &mut Turn, list: Option<Json>) -> Result<Vec<String>, Error> {
+    let list = list.and_then(parse).ok_or_else(|| Error::new(Code::INVALID, "no command list"))?;
+    list.iter().map(|(name, args)| run(t, name, args)).collect()
+}
+
 /// Takes the command list apart.
-fn parse(body: &str) -> Option<Vec<(String, Json)>> {
-    let list = Json::parse(body).ok().filter(Json::is_array)?;
+fn parse(list: Json) -> Option<Vec<(String, Json)>> {
+    let list = Some(list).filter(Json::is_array)?;
     let pair = |v: &Json| match &v.items()[..] {
         [name, args] if name.is_string() && args.is_object() => Some((name.as_str(), args.clone())),
         _ => None,
@@ -129,12 +144,114 @@ fn host(t: &mut Turn, name: &str, args: &Json) -> String {
             let page = t.history_after(args.get("after").as_i64(), args.get("limit").as_i64());
             text(page.map(|(entries, next)| lines(String::new(), &entries, Some(next))))
         }
+        _ => asks(t, name, args),
+    }
+}
+
+/// Does the commands that ask actions and models, and those that show something.
+fn asks(t: &mut Turn, name: &str, args: &Json) -> String {
+    let shows = args.get_str("text");
+    match name {
+        "action" => text(t.action(&args.get_str("name"), args.get("args")).map(|answer| answer.to_string())),
+        "chat" => text(t.chat(&question(args)).map(|answer| answered(&answer))),
+        "chat_stream" => chat_stream(t, &question(args)),
+        "emit_progress" => emitted(t.emit_progress(&shows, fraction(&args.get("fraction")).unwrap_or(-1.0))),
+        "emit_chunk" => emitted(t.emit_chunk(&shows)),
+        "emit_note" => emitted(t.emit_note(&shows)),
+        _ => keeps(t, name, args),
+    }
+}
+
+/// Does the commands that measure, and those that keep bytes.
+fn keeps(t: &mut Turn, name: &str, args: &Json) -> String {
+    let called = args.get_str("name");
+    let texts = |name| args.get(name).members().into_iter().map(|(n, v)| (n, v.as_str())).collect::<Vec<_>>();
+    let list = texts(if name == "metric" { "labels" } else { "attributes" });
+    let list: Vec<(&str, &str)> = list.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    match name {
+        "metric" if args.get_str("kind") == "gauge" => said(t.gauge(&called, number(args), &list)),
+        "metric" => said(t.count(&called, number(args), &list)),
+        "span" => text(t.span(&called, &list).map(|id| id.to_string())),
+        "end_span" => said(t.end_span(args.get("id").as_i64(), &args.get_str("error"), &list)),
+        "blob_put" => text(t.blob_put(args.get_str("text").as_bytes())),
+        "blob_get" => text(t.blob_get(&args.get_str("sha256")).map(|b| format!("{} {:08x}", b.len(), mix(SEED, &b)))),
         _ => mail(t, name, args),
     }
 }
 
-fn nanoseconds(t: &mut Turn) -> u128 {
-    t.now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos())
+fn number(args: &Json) -> f64 {
+    let v = args.get("value");
+    let sign = if v.as_text().starts_with('-') { -1.0 } else { 1.0 };
+    fraction(&v).unwrap_or_default() * sign
+}
+
+fn question(args: &Json) -> ChatRequest {
+    ChatRequest {
+        model: args.get_str("model"),
+        messages: args.get("messages").items().iter().map(ChatMessage::from).collect(),
+        tools: args.get("tools").items().iter().map(Tool::from).collect(),
+        tool_choice: args.get_str("tool_choice"),
+        schema: args.get("response_schema"),
+        max_tokens: args.get("max_tokens").as_i64(),
+        temperature: fraction(&args.get("temperature")),
+    }
+}
+
+/// Reads a number from 0, which needs less code than any.
+fn fraction(v: &Json) -> Option<f64> {
+    let text = v.as_text();
+    let places = text.find('.').map_or(0, |point| text.len() - point - 1);
+    let digits = text.bytes().filter(u8::is_ascii_digit).fold(0, |n, c| n * 10 + u32::from(c - b'0'));
+    let one = (0..places).fold(1.0, |one, _| one * 10.0);
+    if v.is_null() { None } else { Some(f64::from(digits) / one) }
+}
+
+fn answered(a: &ChatResponse) -> String {
+    let members = vec![
+        ("text", Json::from(&a.text)),
+        ("reasoning", Json::from(&a.reasoning)),
+        ("tool_calls", Json::array(a.tool_calls.iter().map(Json::from))),
+        ("finish", Json::from(&a.finish)),
+        ("input_tokens", Json::from(a.usage.input_tokens)),
+        ("cached_tokens", Json::from(a.usage.cached_tokens)),
+        ("output_tokens", Json::from(a.usage.output_tokens)),
+        ("reasoning_tokens", Json::from(a.usage.reasoning_tokens)),
+        ("micro_usd", Json::from(a.usage.micro_usd)),
+        ("carry", a.carry.clone()),
+    ];
+    Json::object(members).to_string()
+}
+
+fn chat_stream(t: &mut Turn, question: &ChatRequest) -> String {
+    let mut stream = t.chat_stream(question);
+    let mut parts = Vec::new();
+    loop {
+        match stream.next() {
+            Some(Ok(piece)) if piece.reasoning.is_empty() => parts.push("delta ".to_string() + &piece.delta),
+            Some(Ok(piece)) => parts.push("reasoning ".to_string() + &piece.reasoning),
+            Some(Err(e)) => {
+                parts.push(refusal(e));
+                break;
+            }
+            None => {
+                parts.push(text(stream.answer().map(|answer| answered(&answer))));
+                break;
+            }
+        }
+    }
+    parts.join("; ")
+}
+
+fn emitted(status: Result<Emitted, Error>) -> String {
+    text(status.map(|status| match status {
+        Emitted::Ok => "ok".into(),
+        Emitted::Busy => "busy".into(),
+        Emitted::Closed => "closed".into(),
+    }))
+}
+
+fn nanoseconds(t: &mut Turn) -> u64 {
+    t.now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
 /// Does the commands that are MAIL's tools.
@@ -215,6 +332,12 @@ fn lines(first: String, entries: &[Entry], next: Option<i64>) -> String {
     parts.join("; ")
 }
 
+const SEED: u32 = 2_166_136_261;
+
+fn mix(h: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(h, |h, b| (h ^ u32::from(*b)).wrapping_mul(16_777_619))
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 fn boundary(_: &str, _: &Json) -> Option<String> {
     None // there is none in a native build
@@ -226,6 +349,7 @@ use raw::boundary;
 /// The boundary itself.
 #[cfg(target_arch = "wasm32")]
 mod raw {
+    use super::{mix, SEED};
     use skep::{sys, Code, Json};
 
     pub fn boundary(name: &str, args: &Json) -> Option<String> {
@@ -249,12 +373,6 @@ mod raw {
 
     fn number(args: &Json, name: &str) -> u32 {
         args.get(name).as_i64() as u32
-    }
-
-    const SEED: u32 = 2_166_136_261;
-
-    fn mix(h: u32, bytes: &[u8]) -> u32 {
-        bytes.iter().fold(h, |h, b| (h ^ u32::from(*b)).wrapping_mul(16_777_619))
     }
 
     fn input(page: u32) -> String {

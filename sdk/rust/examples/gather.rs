@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(out.error, None);
         assert_eq!(out.mail[0].finish, "slow: 200, 5 bytes\nstuck: no answer\nno: DENIED: not granted");
         assert_eq!(out.emits.len(), 2);
-        assert_eq!((out.emits[0].text.as_str(), out.emits[1].fraction), ("no", Some(2.0 / 3.0)));
+        assert_eq!((out.emits[0].text.as_str(), out.emits[1].fraction), ("no", Some(0.666666667)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Agent for Prices {
         t.task_complete(&answer)
     }
 
-    fn action(&self, call: &ActionCall) -> Result<Json, Error> {
+    fn action(&self, call: &mut ActionCall) -> Result<Json, Error> {
         match call.name.as_str() {
             "price_of" => Ok(Json::object([("cents", Json::from(cents(&call.args.get_str("item"))?))])),
             _ => Err(Error::new(Code::UNSUPPORTED, "no such action")),

@@ -17,11 +17,23 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     out
 }
 
+fn digit(c: u8) -> Option<u32> {
+    let at = match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(at.into())
+}
+
 /// Reads what a host writes; it ends at the first character that is none of them.
 pub(crate) fn decode(text: &str) -> Vec<u8> {
     let (mut out, mut bits, mut have) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
-    for digit in text.bytes().map_while(|c| DIGITS.iter().position(|d| *d == c)) {
-        bits = bits << 6 | digit as u32;
+    for digit in text.bytes().map_while(digit) {
+        bits = bits << 6 | digit;
         have += 6;
         if have >= 8 {
             have -= 8;

@@ -1,3 +1,4 @@
+use crate::json::Object;
 use crate::{Json, ABI};
 
 /// Says what a module is, to operators before they run it.
@@ -68,94 +69,47 @@ impl Descriptor {
     }
 
     pub(crate) fn encode(&self) -> Json {
-        let mut m = Members::default();
-        m.0.push(("abi", Json::from(ABI)));
-        m.0.push(("name", Json::from(&self.name)));
-        m.0.push(("version", Json::from(&self.version)));
-        m.text("description", &self.description);
-        m.list("agents", self.agents.iter().map(AgentInfo::encode).collect());
-        m.list("actions", self.actions.iter().map(ActionInfo::encode).collect());
-        m.list("requests", self.requests.iter().map(Request::encode).collect());
-        Json::object(m.0)
+        let mut o = Object::new();
+        o.int("abi", ABI).text("name", &self.name).text("version", &self.version);
+        o.some("description", Json::from(&self.description));
+        o.some("agents", Json::array(self.agents.iter().map(AgentInfo::encode)));
+        o.some("actions", Json::array(self.actions.iter().map(ActionInfo::encode)));
+        o.some("requests", Json::array(self.requests.iter().map(Request::encode)));
+        o.json()
     }
 }
 
 impl AgentInfo {
     fn encode(&self) -> Json {
-        let mut m = Members::default();
-        m.0.push(("name", Json::from(&self.name)));
-        m.text("description", &self.description);
-        m.value("params", &self.params);
-        m.list("capabilities", self.capabilities.iter().map(Capability::encode).collect());
-        m.list("roles", self.roles.iter().map(Json::from).collect());
-        if self.capacity > 0 {
-            m.0.push(("capacity", Json::from(self.capacity)));
-        }
-        Json::object(m.0)
+        let mut o = Object::new();
+        o.text("name", &self.name).some("description", Json::from(&self.description));
+        o.given("params", &self.params);
+        o.some("capabilities", Json::array(self.capabilities.iter().map(Capability::encode)));
+        o.some("roles", Json::array(self.roles.iter().map(Json::from)));
+        o.some("capacity", Json::from(self.capacity.max(0))).json()
     }
 }
 
 impl Capability {
     fn encode(&self) -> Json {
-        let mut m = Members::default();
-        m.0.push(("id", Json::from(&self.id)));
-        m.text("version", &self.version);
-        m.text("description", &self.description);
-        m.value("input_schema", &self.input_schema);
-        m.value("output_schema", &self.output_schema);
-        Json::object(m.0)
+        let mut o = Object::new();
+        o.text("id", &self.id).some("version", Json::from(&self.version)).some("description", Json::from(&self.description));
+        o.given("input_schema", &self.input_schema).given("output_schema", &self.output_schema).json()
     }
 }
 
 impl ActionInfo {
     fn encode(&self) -> Json {
-        let mut m = Members::default();
-        m.0.push(("name", Json::from(&self.name)));
-        m.0.push(("description", Json::from(&self.description)));
-        m.0.push(("parameters", self.parameters.clone()));
-        m.text("timeout", &self.timeout);
-        m.flag("idempotent", self.idempotent);
-        Json::object(m.0)
+        let mut o = Object::new();
+        o.text("name", &self.name).text("description", &self.description).set("parameters", &self.parameters);
+        o.some("timeout", Json::from(&self.timeout)).some("idempotent", Json::from(self.idempotent)).json()
     }
 }
 
 impl Request {
     fn encode(&self) -> Json {
-        let mut m = Members::default();
-        m.0.push(("allow", Json::from(&self.allow)));
-        m.value("value", &self.value);
-        m.0.push(("reason", Json::from(&self.reason)));
-        m.flag("optional", self.optional);
-        Json::object(m.0)
-    }
-}
-
-/// Members of an object; what is empty is left out.
-#[derive(Default)]
-struct Members(Vec<(&'static str, Json)>);
-
-impl Members {
-    fn text(&mut self, name: &'static str, s: &str) {
-        if !s.is_empty() {
-            self.0.push((name, Json::from(s)));
-        }
-    }
-
-    fn value(&mut self, name: &'static str, v: &Json) {
-        if !v.is_null() {
-            self.0.push((name, v.clone()));
-        }
-    }
-
-    fn list(&mut self, name: &'static str, items: Vec<Json>) {
-        if !items.is_empty() {
-            self.0.push((name, Json::array(items)));
-        }
-    }
-
-    fn flag(&mut self, name: &'static str, set: bool) {
-        if set {
-            self.0.push((name, Json::from(true)));
-        }
+        let mut o = Object::new();
+        o.text("allow", &self.allow).given("value", &self.value).text("reason", &self.reason);
+        o.some("optional", Json::from(self.optional)).json()
     }
 }

@@ -1,3 +1,4 @@
+use crate::json::Object;
 use crate::{Error, Json, Op, Turn};
 
 /// What became of something a turn has shown.
@@ -17,14 +18,12 @@ impl Turn<'_> {
     /// Shows how far the turn has come: in words, at most 4 KiB, as a fraction from
     /// 0 to 1, or both. An empty text and a negative fraction are left out.
     pub fn emit_progress(&mut self, text: &str, fraction: f64) -> Result<Emitted, Error> {
-        let mut members = Vec::new();
-        if !text.is_empty() {
-            members.push(("text", Json::from(text)));
-        }
+        let mut o = Object::new();
+        o.some("text", Json::from(text));
         if fraction >= 0.0 {
-            members.push(("fraction", Json::from(fraction)));
+            o.set("fraction", &Json::decimal(fraction));
         }
-        self.emit("progress", Json::object(members))
+        self.emit("progress", o.json())
     }
 
     /// Shows the next piece of a text, at most 16 KiB.
@@ -39,7 +38,7 @@ impl Turn<'_> {
     }
 
     fn emit(&mut self, member: &str, what: Json) -> Result<Emitted, Error> {
-        let answer = self.call(Op::EMIT, Some(&Json::object([(member, what)])))?;
+        let answer = self.call(Op::EMIT, Some(&Object::new().set(member, &what).json()))?;
         Ok(match answer.get_str("status").as_str() {
             "closed" => Emitted::Closed,
             "busy" => Emitted::Busy,

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use crate::json::Object;
 use crate::{Code, Json};
 
 /// A call the host refused or could not do, or why an agent gives up.
@@ -48,18 +49,9 @@ impl Error {
 
     /// The form in which it goes to the host.
     pub(crate) fn encode(&self) -> Json {
-        let mut members = vec![("code", Json::from(self.code.to_string()))];
-        if !self.op.is_empty() {
-            members.push(("op", Json::from(&self.op)));
-        }
-        if !self.reason.is_empty() {
-            members.push(("reason", Json::from(&self.reason)));
-        }
-        if self.retry_after_ms != 0 {
-            members.push(("retry_after_ms", Json::from(self.retry_after_ms)));
-        }
-        members.push(("message", Json::from(&self.message)));
-        Json::object(members)
+        let mut o = Object::new();
+        o.text("code", &self.code.to_string()).some("op", Json::from(&self.op)).some("reason", Json::from(&self.reason));
+        o.some("retry_after_ms", Json::from(self.retry_after_ms)).text("message", &self.message).json()
     }
 }
 

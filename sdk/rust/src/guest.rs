@@ -32,7 +32,7 @@ pub fn drive(agent: &impl Agent, host: &mut dyn Host) -> i32 {
 pub fn drive_action(agent: &impl Agent, host: &mut dyn Host) -> i32 {
     let result = Json::parse_bytes(&host.input())
         .map_err(|_| Error::new(Code::INVALID, "the action's input is no JSON"))
-        .and_then(|input| agent.action(&ActionCall { name: input.get_str("name"), args: input.get("args") }))
+        .and_then(|input| agent.action(&mut ActionCall::new(host, &input)))
         .map(|answer| answer.to_string());
     outcome(host, result)
 }

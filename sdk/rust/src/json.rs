@@ -7,6 +7,54 @@ use crate::{Code, Error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json(String);
 
+/// An object that grows, in less code than a list of members takes.
+pub(crate) struct Object(String);
+
+impl Object {
+    pub(crate) fn new() -> Object {
+        Object("{".into())
+    }
+
+    #[inline(never)]
+    pub(crate) fn set(&mut self, name: &str, v: &Json) -> &mut Object {
+        add(&mut self.0, &(quote(name) + ":"), v);
+        self
+    }
+
+    #[inline(never)]
+    pub(crate) fn text(&mut self, name: &str, value: &str) -> &mut Object {
+        self.set(name, &Json::from(value))
+    }
+
+    #[inline(never)]
+    pub(crate) fn int(&mut self, name: &str, n: i64) -> &mut Object {
+        self.set(name, &Json::from(n))
+    }
+
+    /// Sets a value but null.
+    #[inline(never)]
+    pub(crate) fn given(&mut self, name: &str, v: &Json) -> &mut Object {
+        if v.is_null() {
+            return self;
+        }
+        self.set(name, v)
+    }
+
+    /// Sets a value that is not empty: no text, no list, not false and not 0.
+    #[inline(never)]
+    pub(crate) fn some(&mut self, name: &str, v: Json) -> &mut Object {
+        match v.as_text() {
+            "\"\"" | "[]" | "{}" | "false" | "0" => self,
+            _ => self.set(name, &v),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn json(&mut self) -> Json {
+        Json(std::mem::take(&mut self.0) + "}")
+    }
+}
+
 /// How deep values lie in values.
 const DEPTH: usize = 500;
 
@@ -17,7 +65,7 @@ impl Json {
         let start = space(bytes, 0);
         let end = value_end(bytes, start, DEPTH).filter(|end| space(bytes, *end) == bytes.len());
         match end {
-            Some(end) => Ok(Json(compact(&text[start..end]))),
+            Some(end) => Ok(Json(compact(cut(text, start, end)))),
             None => Err(Error::new(Code::INVALID, "this is no JSON")),
         }
     }
@@ -32,14 +80,46 @@ impl Json {
 
     /// An array of values.
     pub fn array(items: impl IntoIterator<Item = Json>) -> Json {
-        let texts: Vec<String> = items.into_iter().map(|v| v.0).collect();
-        Json(format!("[{}]", texts.join(",")))
+        let mut text = String::from("[");
+        items.into_iter().for_each(|v| add(&mut text, "", &v));
+        text.push(']');
+        Json(text)
     }
 
     /// An object, with its members in the order given.
     pub fn object<N: AsRef<str>>(members: impl IntoIterator<Item = (N, Json)>) -> Json {
-        let texts: Vec<String> = members.into_iter().map(|(name, v)| quote(name.as_ref()) + ":" + &v.0).collect();
-        Json(format!("{{{}}}", texts.join(",")))
+        let mut text = String::from("{");
+        members.into_iter().for_each(|(name, v)| add(&mut text, &(quote(name.as_ref()) + ":"), &v));
+        text.push('}');
+        Json(text)
+    }
+
+    /// A number, to nine places at most: exact is `Json::from`, and ten times the code.
+    /// What is none in JSON is null.
+    pub(crate) fn decimal(n: f64) -> Json {
+        if !n.is_finite() {
+            return Json::null();
+        }
+        let sign = if n < 0.0 { "-" } else { "" };
+        let (mut n, mut tens) = (n.abs(), 0);
+        while n >= 1e18 {
+            n /= 10.0;
+            tens += 1;
+        }
+        let mut whole = n as u64;
+        let mut rest = ((n - whole as f64) * 1e9 + 0.5) as u64;
+        if rest == 1_000_000_000 {
+            whole += 1;
+            rest = 0;
+        }
+        let mut text = format!("{sign}{whole}");
+        if rest > 0 {
+            text += format!(".{rest:09}").trim_end_matches('0');
+        }
+        if tens > 0 {
+            text += &format!("e{tens}");
+        }
+        Json(text)
     }
 
     /// The value's text.
@@ -76,7 +156,7 @@ impl Json {
     /// ignored, and anything else is 0.
     pub fn as_i64(&self) -> i64 {
         let digits = self.0.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(self.0.len());
-        self.0[..digits].parse().unwrap_or(0)
+        cut(&self.0, 0, digits).parse().unwrap_or(0)
     }
 
     /// A number, 0 for anything else.
@@ -95,7 +175,7 @@ impl Json {
         }
         let called = |quoted: &str| match quoted.contains('\\') {
             true => unquote(quoted) == name,
-            false => &quoted[1..quoted.len() - 1] == name,
+            false => cut(quoted, 1, quoted.len() - 1) == name,
         };
         self.walk().filter(|(n, _)| called(n)).last().map_or_else(Json::null, |(_, v)| Json(v.into()))
     }
@@ -200,13 +280,19 @@ impl<'a> Iterator for Walk<'a> {
         let (mut start, mut name) = (self.at, "");
         if self.named {
             let end = value_end(bytes, start, DEPTH)?;
-            name = &self.text[start..end];
+            name = cut(self.text, start, end);
             start = end + 1;
         }
         let end = value_end(bytes, start, DEPTH)?;
         self.at = end + 1;
-        Some((name, &self.text[start..end]))
+        Some((name, cut(self.text, start, end)))
     }
+}
+
+/// A part of a text whose ends are known to be good. Indexing brings along the code that
+/// would say why they are not.
+fn cut(text: &str, from: usize, to: usize) -> &str {
+    text.get(from..to).unwrap_or_default()
 }
 
 fn space(text: &[u8], mut at: usize) -> usize {
@@ -330,6 +416,16 @@ fn compact(text: &str) -> String {
     out
 }
 
+/// Adds a value to a list that has begun. It is not generic, as its callers are.
+#[inline(never)]
+fn add(list: &mut String, name: &str, v: &Json) {
+    if list.len() > 1 {
+        list.push(',');
+    }
+    list.push_str(name);
+    list.push_str(&v.0);
+}
+
 fn quote(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('"');
@@ -354,11 +450,11 @@ fn quote(s: &str) -> String {
 /// Decodes a good string.
 fn unquote(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = &text[1..text.len() - 1];
+    let mut rest = cut(text, 1, text.len() - 1);
     while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
+        out.push_str(cut(rest, 0, at));
         let escape = rest.as_bytes()[at + 1];
-        rest = &rest[at + 2..];
+        rest = cut(rest, at + 2, rest.len());
         match escape {
             b'b' => out.push('\u{8}'),
             b'f' => out.push('\u{c}'),
@@ -368,7 +464,7 @@ fn unquote(text: &str) -> String {
             b'u' => {
                 let (c, used) = unicode(rest);
                 out.push(c);
-                rest = &rest[used..];
+                rest = cut(rest, used, rest.len());
             }
             other => out.push(other as char),
         }
@@ -381,7 +477,7 @@ fn unquote(text: &str) -> String {
 fn unicode(rest: &str) -> (char, usize) {
     let unit = |at: usize| rest.get(at..at + 4).and_then(|s| u32::from_str_radix(s, 16).ok()).unwrap_or(0xfffd);
     let high = unit(0);
-    if (0xd800..0xdc00).contains(&high) && rest[4..].starts_with("\\u") {
+    if (0xd800..0xdc00).contains(&high) && cut(rest, 4, 6) == "\\u" {
         let low = unit(6);
         if (0xdc00..0xe000).contains(&low) {
             let c = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);

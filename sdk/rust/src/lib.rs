@@ -20,9 +20,13 @@
 //! turn runs in a fresh copy of the module's memory: statics do not last. What
 //! must last goes into the turn's state, see [`Turn::set_state`].
 
+mod action;
 mod base64;
+mod blob;
+mod chat;
 mod code;
 mod descriptor;
+mod digest;
 mod emit;
 mod error;
 mod fetch;
@@ -32,9 +36,13 @@ mod history;
 mod host;
 mod json;
 mod kv;
+mod measure;
 mod message;
 mod op;
 mod pending;
+mod reach;
+#[cfg(test)]
+mod reach_test;
 mod stream;
 #[cfg(target_arch = "wasm32")]
 pub mod sys;
@@ -47,6 +55,8 @@ mod visit;
 mod visit_test;
 mod world;
 
+pub use action::ActionCall;
+pub use chat::{ChatCall, ChatMessage, ChatPiece, ChatRequest, ChatResponse, ChatStream, ChatUsage};
 pub use code::Code;
 pub use descriptor::{ActionInfo, AgentInfo, Capability, Descriptor, Request};
 pub use emit::Emitted;
@@ -79,17 +89,10 @@ pub trait Agent {
         Ok(())
     }
 
-    /// Answers one call of an action that the descriptor lists. What it answers
-    /// with may come from `call` alone: an action gets no host here yet.
-    fn action(&self, call: &ActionCall) -> Result<Json, Error> {
+    /// Answers one call of an action that the descriptor lists.
+    fn action(&self, call: &mut ActionCall) -> Result<Json, Error> {
         Err(Error::new(Code::UNSUPPORTED, format!("no action {:?}", call.name)))
     }
-}
-
-/// One call of an action.
-pub struct ActionCall {
-    pub name: String,
-    pub args: Json,
 }
 
 /// Makes an agent and its [`Descriptor`] a module: the functions that a host
@@ -99,8 +102,13 @@ pub struct ActionCall {
 macro_rules! module {
     ($agent:expr, $descriptor:expr $(,)?) => {
         #[allow(dead_code)]
-        fn skep_module() -> (impl $crate::Agent, $crate::Descriptor) {
-            ($agent, $descriptor)
+        fn skep_agent() -> impl $crate::Agent {
+            $agent
+        }
+
+        #[allow(dead_code)]
+        fn skep_descriptor() -> $crate::Descriptor {
+            $descriptor
         }
 
         #[cfg(target_arch = "wasm32")]
@@ -110,22 +118,22 @@ macro_rules! module {
 
             #[no_mangle]
             extern "C" fn skep_describe() -> i32 {
-                $crate::guest::describe(&super::skep_module().1)
+                $crate::guest::describe(&super::skep_descriptor())
             }
 
             #[no_mangle]
             extern "C" fn skep_warm() -> i32 {
-                $crate::guest::warm(&super::skep_module().0)
+                $crate::guest::warm(&super::skep_agent())
             }
 
             #[no_mangle]
             extern "C" fn skep_turn(len: u32) -> i32 {
-                $crate::guest::turn(&super::skep_module().0, len)
+                $crate::guest::turn(&super::skep_agent(), len)
             }
 
             #[no_mangle]
             extern "C" fn skep_action(len: u32) -> i32 {
-                $crate::guest::action(&super::skep_module().0, len)
+                $crate::guest::action(&super::skep_agent(), len)
             }
         }
     };

@@ -93,15 +93,12 @@ impl Pending<'_> {
             let got = self.host.borrow_mut().read(self.handle, to);
             match got {
                 Ok(0) if to.is_empty() => return Ok(0),
-                Ok(0) => self.close(),
+                Ok(0) => {}
                 Ok(n) => return Ok(n),
-                Err(refused) => {
-                    self.failed = Some(Error::of(self.op, refused));
-                    self.close();
-                }
+                Err(refused) => self.failed = Some(Error::of(self.op, refused)),
             }
         }
-        self.over = true;
+        self.close();
         self.failed.clone().map_or(Ok(0), Err)
     }
 
@@ -125,11 +122,12 @@ impl Pending<'_> {
         }
     }
 
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if self.handle != 0 {
             self.host.borrow_mut().close(self.handle);
             self.handle = 0;
         }
+        self.over = true;
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::stream::{called_off, Answering, Flight};
 use crate::visit::Visit;
 use crate::world::{timestamp, AGENT, TASK};
-use crate::{guest, Address, Agent, Code, Descriptor, Entry, Error, Host, Json, Message, Op, ABI, REQUEST};
+use crate::{guest, reach, Address, Agent, Code, Descriptor, Entry, Error, Host, Json, Message, Op, ABI, REQUEST};
 
 pub use crate::world::{Timer, World};
 
@@ -95,6 +95,25 @@ pub struct Emit {
     pub fraction: Option<f64>,
 }
 
+/// One value that the turn counted or set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    pub value: f64,
+    pub gauge: bool,
+    pub labels: Vec<(String, String)>,
+}
+
+/// A part of the turn that the operator sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub name: String,
+    pub attributes: Vec<(String, String)>,
+    pub error: String,
+    /// The turn has ended it.
+    pub ended: bool,
+}
+
 /// One MAIL tool call that was accepted, with the arguments the tool has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mail {
@@ -116,6 +135,8 @@ pub struct Outcome {
     pub calls: Vec<Call>,
     pub mail: Vec<Mail>,
     pub emits: Vec<Emit>,
+    pub metrics: Vec<Metric>,
+    pub spans: Vec<Span>,
     pub logs: Vec<String>,
     pub notes: Vec<String>,
     /// What a later turn sees: the input's when the turn set none or failed.
@@ -146,9 +167,17 @@ pub fn run(agent: &impl Agent, input: Input) -> Outcome {
 
 /// Runs one call of an action, and returns its answer.
 pub fn act(agent: &impl Agent, name: &str, args: Json) -> Result<Json, Error> {
-    let mut host = Pretended::new(Input::default());
-    host.input = Json::object([("name", Json::from(name)), ("args", args)]).to_string().into_bytes();
+    act_in(agent, name, args, Input::default())
+}
+
+/// Is [`act`] with the params, the world and the answers of an input. The rest of the
+/// input is a turn's, which an action does not see.
+pub fn act_in(agent: &impl Agent, name: &str, args: Json, input: Input) -> Result<Json, Error> {
+    let params = input.params.clone();
+    let mut host = Pretended::new(input);
+    host.input = Json::object([("name", Json::from(name)), ("args", args), ("params", params)]).to_string().into_bytes();
     let status = guest::drive_action(agent, &mut host);
+    host.visit.end(host.now, status == 0, false);
     let answer = Json::parse_bytes(&host.output)?;
     if status != 0 {
         let code = Code::named(&answer.get_str("code")).unwrap_or(Code::INTERNAL);
@@ -214,6 +243,8 @@ impl Pretended {
                 Ok(Json::parse("{}")?)
             }
             Op::EMIT => self.emit(request),
+            Op::METRIC => reach::metric(&mut self.out.metrics, request),
+            Op::SPAN => reach::span(&mut self.out.spans, request),
             Op::CLOCK_NOW => Ok(Json::object([("time", Json::from(timestamp(self.now)))])),
             Op::HISTORY => Ok(Json::object([("entries", Json::array([]))])),
             Op::RANDOM => {
@@ -252,7 +283,8 @@ impl Pretended {
             _ if off => Err(called_off(op)),
             Some(s) => Ok(Answering::new(op, call, self.now, s)),
             None => self.reply(op, &request).map(|answer| {
-                Answering::new(op, call, self.now, Stream { chunks: vec![answer.to_string()], ..Default::default() })
+                let chunks = if submitted && op == Op::LLM_CHAT { reach::pieces(&answer) } else { vec![answer.to_string()] };
+                Answering::new(op, call, self.now, Stream { chunks, ..Default::default() })
             }),
         };
         self.out.calls.push(Call { op, request, refused: None, submitted, closed: false });

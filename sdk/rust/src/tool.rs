@@ -1,3 +1,4 @@
+use crate::json::Object;
 use crate::{Error, Json, Op, Turn};
 
 /// The host's answer to a MAIL tool.
@@ -13,8 +14,7 @@ pub struct Reply {
 impl Turn<'_> {
     /// Calls a tool by name with the arguments its schema asks for.
     pub fn tool(&mut self, name: &str, args: Json) -> Result<Reply, Error> {
-        let request = Json::object([("tool", Json::from(name)), ("args", args)]);
-        let answer = self.call(Op::MAIL, Some(&request))?;
+        let answer = self.call(Op::MAIL, Some(&Object::new().text("tool", name).set("args", &args).json()))?;
         Ok(Reply { id: answer.get_str("id"), text: answer.get_str("text") })
     }
 
@@ -34,59 +34,50 @@ impl Turn<'_> {
     }
 
     fn letter(&mut self, tool: &str, target: &str, subject: &str, body: &str) -> Result<(), Error> {
-        let args = [("target", Json::from(target)), ("subject", Json::from(subject)), ("body", Json::from(body))];
-        self.tool(tool, Json::object(args)).map(drop)
+        self.tool(tool, Object::new().text("target", target).text("subject", subject).text("body", body).json()).map(drop)
     }
 
     /// Writes to several agents, or with the target `all` to every local agent but
     /// this one.
     pub fn send_broadcast(&mut self, targets: &[&str], subject: &str, body: &str) -> Result<(), Error> {
-        let args = [
-            ("targets", Json::array(targets.iter().map(|t| Json::from(*t)))),
-            ("subject", Json::from(subject)),
-            ("body", Json::from(body)),
-        ];
-        self.tool("send_broadcast", Json::object(args)).map(drop)
+        let mut args = Object::new();
+        args.set("targets", &Json::array(targets.iter().map(|t| Json::from(*t)))).text("subject", subject).text("body", body);
+        self.tool("send_broadcast", args.json()).map(drop)
     }
 
     /// Takes note of the broadcast in hand, with a remark that may be empty.
     pub fn acknowledge_broadcast(&mut self, note: &str) -> Result<(), Error> {
-        self.tool("acknowledge_broadcast", Json::object([("note", optional(note))])).map(drop)
+        self.remark("acknowledge_broadcast", "note", note)
     }
 
     /// Leaves the broadcast in hand, for a reason that may be empty.
     pub fn ignore_broadcast(&mut self, reason: &str) -> Result<(), Error> {
-        self.tool("ignore_broadcast", Json::object([("reason", optional(reason))])).map(drop)
+        self.remark("ignore_broadcast", "reason", reason)
     }
 
     /// Ends the agent's part until another message arrives, for a reason that may
     /// be empty. It is refused when nothing can arrive any more.
     pub fn await_message(&mut self, reason: &str) -> Result<(), Error> {
-        self.tool("await_message", Json::object([("reason", optional(reason))])).map(drop)
+        self.remark("await_message", "reason", reason)
     }
 
     /// Answers the user and ends the task.
     pub fn task_complete(&mut self, finish: &str) -> Result<(), Error> {
-        self.tool("task_complete", Json::object([("finish_message", Json::from(finish))])).map(drop)
+        self.tool("task_complete", Object::new().text("finish_message", finish).json()).map(drop)
     }
 
     /// Returns the host's own words about MAIL and this agent: a summary, the help
     /// of single tools.
     pub fn help(&mut self, summary: bool, tools: &[&str]) -> Result<String, Error> {
-        let args = [
-            ("get_summary", Json::from(summary)),
-            ("get_identity", Json::from(false)),
-            ("get_tool_help", Json::array(tools.iter().map(|t| Json::from(*t)))),
-            ("get_full_protocol", Json::from(false)),
-        ];
-        Ok(self.tool("help", Json::object(args))?.text)
+        let mut args = Object::new();
+        args.set("get_summary", &Json::from(summary)).set("get_identity", &Json::from(false));
+        args.set("get_tool_help", &Json::array(tools.iter().map(|t| Json::from(*t)))).set("get_full_protocol", &Json::from(false));
+        Ok(self.tool("help", args.json())?.text)
     }
-}
 
-fn optional(text: &str) -> Json {
-    if text.is_empty() {
-        Json::null()
-    } else {
-        Json::from(text)
+    /// Calls a tool whose one argument may be left out.
+    fn remark(&mut self, tool: &str, name: &str, text: &str) -> Result<(), Error> {
+        let value = if text.is_empty() { Json::null() } else { Json::from(text) };
+        self.tool(tool, Object::new().set(name, &value).json()).map(drop)
     }
 }

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::json::Object;
 use crate::{Code, Entry, Error, Host, Json, Message, Op};
 
 /// The host, for a turn and its [`Pending`](crate::Pending)s.
@@ -55,7 +56,7 @@ pub struct Identity {
 }
 
 /// One MAIL tool or action, in the form models take.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
     pub description: String,
@@ -98,8 +99,14 @@ impl Identity {
     }
 }
 
-impl Tool {
-    fn read(v: &Json) -> Tool {
+impl From<&Tool> for Json {
+    fn from(t: &Tool) -> Json {
+        Object::new().text("name", &t.name).text("description", &t.description).set("parameters", &t.parameters).json()
+    }
+}
+
+impl From<&Json> for Tool {
+    fn from(v: &Json) -> Tool {
         Tool { name: v.get_str("name"), description: v.get_str("description"), parameters: v.get("parameters") }
     }
 }
@@ -118,13 +125,18 @@ impl<'h> Turn<'h> {
     pub(crate) fn new(host: &'h mut dyn Host) -> Result<Turn<'h>, Error> {
         let input = Json::parse_bytes(&host.input())
             .map_err(|_| Error::new(Code::INVALID, "the turn input is no JSON"))?;
-        Ok(Turn {
+        Ok(Turn::of(host, input))
+    }
+
+    /// A turn on an input, of which anything may be missing.
+    pub(crate) fn of(host: &'h mut dyn Host, input: Json) -> Turn<'h> {
+        Turn {
             message: Message::read(&input.get("message")),
             number: input.get("turn").as_i64(),
             priority: input.get("priority").as_i64(),
             task: Task::read(&input.get("task")),
             agent: Identity::read(&input.get("agent")),
-            tools: input.get("tools").items().iter().map(Tool::read).collect(),
+            tools: input.get("tools").items().iter().map(Tool::from).collect(),
             budget: Budget::read(&input.get("budget")),
             deadline_ms: input.get("deadline_ms").as_i64(),
             trace: input.get_str("trace"),
@@ -133,7 +145,7 @@ impl<'h> Turn<'h> {
             input,
             state: None,
             notes: Vec::new(),
-        })
+        }
     }
 
     /// What the last committed turn of this agent in this task left with
@@ -171,11 +183,9 @@ impl<'h> Turn<'h> {
 
     /// Is [`log`](Turn::log) with a level (debug, info, warn or error) and fields.
     pub fn log_at(&mut self, level: &str, message: &str, fields: &[(&str, Json)]) {
-        let mut m = vec![("level", Json::from(level)), ("message", Json::from(message))];
-        if !fields.is_empty() {
-            m.push(("fields", Json::object(fields.iter().cloned())));
-        }
-        let _ = self.call(Op::LOG, Some(&Json::object(m))); // lost, as said
+        let mut o = Object::new();
+        o.text("level", level).text("message", message).some("fields", Json::object(fields.iter().cloned()));
+        let _ = self.call(Op::LOG, Some(&o.json())); // lost, as said
     }
 
     /// Reads the turn's clock. It stands still while the agent computes and moves
@@ -214,24 +224,20 @@ impl<'h> Turn<'h> {
     /// Reads entries with a `seq` above `after`, oldest first, and where the next
     /// page begins, 0 at the end.
     pub fn history_after(&mut self, after: i64, limit: i64) -> Result<(Vec<Entry>, i64), Error> {
-        let request = Json::object([("after", Json::from(after)), ("limit", Json::from(limit))]);
-        let answer = self.call(Op::HISTORY, Some(&request))?;
+        let answer = self.call(Op::HISTORY, Some(&Object::new().int("after", after).int("limit", limit).json()))?;
         Ok((answer.get("entries").items().iter().map(Entry::read).collect(), answer.get("next").as_i64()))
     }
 
     /// What the turn leaves behind; empty when nothing changed.
     pub(crate) fn result(&self) -> String {
-        let mut m = Vec::new();
+        let mut o = Object::new();
         if let Some(state) = &self.state {
-            m.push(("state", state.clone()));
+            o.set("state", state);
         }
-        if !self.notes.is_empty() {
-            m.push(("notes", Json::array(self.notes.iter().map(Json::from))));
+        match o.some("notes", Json::array(self.notes.iter().map(Json::from))).json() {
+            v if v.as_text() == "{}" => String::new(),
+            v => v.to_string(),
         }
-        if m.is_empty() {
-            return String::new();
-        }
-        Json::object(m).to_string()
     }
 }
 

@@ -8,7 +8,8 @@ use crate::{base64, Code, Error, FetchRequest, Json, Message, Op, Scope};
 /// What one turn reaches of its world, and leaves to it if it ends well.
 #[derive(Default)]
 pub(crate) struct Visit {
-    world: World,
+    pub(crate) world: World,
+    pub(crate) blobs: Vec<(String, Vec<u8>)>,
     agent: String,
     task: String,
     staged: BTreeMap<(Space, String), Option<String>>, // None deletes
@@ -16,7 +17,7 @@ pub(crate) struct Visit {
     cancelled: BTreeSet<String>,
 }
 
-fn because<T>(code: Code, reason: &str, message: String) -> Result<T, Error> {
+pub(crate) fn because<T>(code: Code, reason: &str, message: String) -> Result<T, Error> {
     Err(Error { reason: reason.into(), ..Error::new(code, message) })
 }
 
@@ -48,6 +49,7 @@ impl Visit {
                 None => values.remove(&key),
             };
         }
+        w.blobs.extend(self.blobs);
         if complete {
             w.ended.insert(self.task);
         }
@@ -69,18 +71,27 @@ impl Visit {
             Op::TIMER_CANCEL => &["id"],
             Op::HTTP_FETCH => &["method", "url", "headers", "body", "body_base64"],
             Op::SECRET_EXISTS => &["name"],
+            Op::ACTION => &["name", "args"],
+            Op::LLM_CHAT => &["model", "messages", "tools", "tool_choice", "response_schema", "max_tokens", "temperature"],
+            Op::BLOB_PUT => &["data"],
+            Op::BLOB_GET => &["sha256"],
             _ => return None,
         };
         if let Some((name, _)) = request.members().into_iter().find(|(name, _)| !members.contains(&name.as_str())) {
             return Some(because(Code::INVALID, "json", format!("{op}: {name} is no member; the members are {}", members.join(", "))));
         }
-        if request.as_text().len() > 2 * MIB {
-            return Some(because(Code::LIMIT, "size", format!("a request of {} bytes, at most {}", request.as_text().len(), 2 * MIB)));
+        let most = if op == Op::BLOB_PUT { 8 * MIB } else { 2 * MIB }; // what is too much for a blob, that says
+        if request.as_text().len() > most {
+            return Some(because(Code::LIMIT, "size", format!("a request of {} bytes, at most {most}", request.as_text().len())));
         }
         Some(match op {
             Op::TIMER_SET => self.timer_set(now, request),
             Op::TIMER_CANCEL => self.timer_cancel(&request.get_str("id")),
             Op::HTTP_FETCH => self.fetch(request),
+            Op::ACTION => self.action(request),
+            Op::LLM_CHAT => self.chat(request),
+            Op::BLOB_PUT => self.blob_put(request),
+            Op::BLOB_GET => self.blob_get(request),
             Op::SECRET_EXISTS => {
                 let exists = self.world.0.borrow().secrets.contains(&request.get_str("name"));
                 Ok(Json::object([("exists", Json::from(exists))]))

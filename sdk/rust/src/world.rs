@@ -4,21 +4,30 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::{Address, Error, FetchRequest, FetchResponse, Message, Scope, RESPONSE, SUBJECT_TIMER};
+use crate::{
+    digest, Address, ChatRequest, ChatResponse, Error, FetchRequest, FetchResponse, Json, Message, Scope, RESPONSE, SUBJECT_TIMER,
+};
 
 /// What lasts from one turn of a test to the next, beside the agent's state: values,
-/// timers and the clock; and what the operator has granted, at first nothing. A clone
+/// blobs, timers and the clock; and what the operator has granted, at first nothing. A clone
 /// is the same world. All agents and tasks in it are of one instance.
 #[derive(Clone, Default)]
 pub struct World(pub(crate) Rc<RefCell<Lasting>>);
 
 type Web = Rc<dyn Fn(&FetchRequest) -> Result<FetchResponse, Error>>;
 
+type Mind = Rc<dyn Fn(&ChatRequest) -> Result<ChatResponse, Error>>;
+
+type Action = Rc<dyn Fn(&Json) -> Result<Json, Error>>;
+
 #[derive(Default)]
 pub(crate) struct Lasting {
     pub widest: Option<Scope>,
     pub secrets: Vec<String>,
     pub web: Option<Web>,
+    pub mind: Option<Mind>,
+    pub actions: BTreeMap<String, Action>,
+    pub blobs: BTreeMap<String, Vec<u8>>,
     pub now: u64,
     pub values: BTreeMap<Space, BTreeMap<String, String>>,
     pub timers: Vec<Timer>,
@@ -62,6 +71,31 @@ impl World {
     pub fn answer_http(self, web: impl Fn(&FetchRequest) -> Result<FetchResponse, Error> + 'static) -> World {
         self.0.borrow_mut().web = Some(Rc::new(web));
         self
+    }
+
+    /// Grants all models, and answers for them, also where the agent reads the answer
+    /// piece by piece.
+    pub fn answer_llm(self, mind: impl Fn(&ChatRequest) -> Result<ChatResponse, Error> + 'static) -> World {
+        self.0.borrow_mut().mind = Some(Rc::new(mind));
+        self
+    }
+
+    /// Gives an action, and answers its calls by their args.
+    pub fn answer_action(self, name: &str, action: impl Fn(&Json) -> Result<Json, Error> + 'static) -> World {
+        self.0.borrow_mut().actions.insert(name.into(), Rc::new(action));
+        self
+    }
+
+    /// A blob, by its address.
+    pub fn blob(&self, sha256: &str) -> Option<Vec<u8>> {
+        self.0.borrow().blobs.get(sha256).cloned()
+    }
+
+    /// Keeps a blob that the next turn finds, and returns its address.
+    pub fn set_blob(&self, bytes: &[u8]) -> String {
+        let address = digest::sha256(bytes);
+        self.0.borrow_mut().blobs.insert(address.clone(), bytes.to_vec());
+        address
     }
 
     /// A committed value, as an agent in a task has it; an empty agent or task is the

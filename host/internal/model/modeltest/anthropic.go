@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
@@ -18,7 +19,14 @@ type anthropicRequest struct {
 	Model     string `json:"model"`
 	MaxTokens int64  `json:"max_tokens"`
 	Stream    bool   `json:"stream"`
-	Messages  []struct {
+	Thinking  struct {
+		Type string `json:"type"`
+	} `json:"thinking"`
+	ToolChoice struct {
+		Type string `json:"type"`
+	} `json:"tool_choice"`
+	Temperature *float64 `json:"temperature"`
+	Messages    []struct {
 		Role    string `json:"role"`
 		Content []struct {
 			Type      string          `json:"type"`
@@ -51,6 +59,10 @@ func checkAnthropic(r Request) string {
 		return "model, max_tokens and messages: field required"
 	case req.Messages[0].Role != "user":
 		return "messages: first message must use the \"user\" role"
+	case req.Thinking.Type != "" && (req.Temperature != nil || req.ToolChoice.Type == "any" || req.ToolChoice.Type == "tool"):
+		return "thinking may not be enabled with a temperature, or when tool_choice forces tool use"
+	case bytes.Count(r.Body, []byte(`"cache_control":`)) > 4:
+		return "a maximum of 4 blocks with cache_control may be provided"
 	}
 	for _, t := range req.Tools {
 		if t.Name == "" || t.InputSchema.Type != "object" {
@@ -111,7 +123,8 @@ func writeAnthropic(w http.ResponseWriter, r *http.Request, asked Request, reply
 	message := object{"id": "msg_1", "type": "message", "role": "assistant", "content": []any{}, "model": req.Model, "stop_reason": nil, "stop_sequence": nil}
 	if u := reply.Usage; u != nil {
 		message["usage"] = object{
-			"input_tokens": u.InputTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens, "cache_creation_input_tokens": 0, "output_tokens": 1, "service_tier": "standard",
+			"input_tokens": u.InputTokens - u.CachedTokens - u.CacheWriteTokens, "cache_read_input_tokens": u.CachedTokens, "cache_creation_input_tokens": u.CacheWriteTokens,
+			"output_tokens": 1, "service_tier": "standard",
 		}
 	}
 	e.send("message_start", object{"type": "message_start", "message": message})

@@ -22,7 +22,7 @@ func (e *step) apply(ctx context.Context, t *tables) (steps int, err error) {
 		return 0, err
 	}
 	for _, write := range []func(context.Context, *tables, *taskRef) error{
-		e.applyQueue, e.applyEvents, e.applyHistory, e.applyStates, e.applyRecord, e.applyLetters,
+		e.applyQueue, e.applyEvents, e.applyHistory, e.applyStates, e.applyRecord, e.applyLetters, e.applyBlobs,
 	} {
 		if err := write(ctx, t, ref); err != nil {
 			return 0, err

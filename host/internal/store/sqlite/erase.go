@@ -159,6 +159,9 @@ func (v vanishing) whole(ctx context.Context, t *tables) error {
 		_, err = t.issued.dropTenant.ExecContext(ctx, tenant)
 	}
 	if err == nil {
+		_, err = t.blobbing.dropNamer.ExecContext(ctx, tenant)
+	}
+	if err == nil {
 		err = t.defined.eraseTenant(ctx, tenant)
 	}
 	if err == nil {

@@ -3,12 +3,15 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"skep/host/internal/swarm"
 )
 
 // exportVersion is the form of an export.
@@ -28,6 +31,7 @@ type line struct {
 	Name     string          `json:"name,omitempty"`
 	Turn     int64           `json:"turn,omitempty"`
 	N        int64           `json:"n,omitempty"`
+	SHA256   string          `json:"sha256,omitempty"` // of a blob
 	Stash    bool            `json:"stash,omitempty"`
 	Post     *post           `json:"submission,omitempty"`
 	Data     json.RawMessage `json:"data,omitempty"`
@@ -51,7 +55,7 @@ var kinds = map[string]string{
 	inTasks: "task", inQueue: "row", inEvents: "event", inHistory: "history", inStates: "state",
 	inHeaders: "turn", inInputs: "turn_input", inEnds: "turn_end", inJournal: "turn_entries",
 	inSubmissions: "submission", inDefinitions: "definition", inLoaded: "loaded_definition",
-	inOutbox: "letter",
+	inOutbox: "letter", inBlobs: "blob", inBlobUses: "blob_use",
 }
 
 // Export implements [swarm.Store]. A line of kind tenant opens the export and
@@ -64,6 +68,9 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 	if err == nil {
 		err = s.walk(ctx, tenant, func(items []item) error {
 			for _, it := range items {
+				if it.at.table == inNamers {
+					continue // it says nothing that its blobs do not
+				}
 				l, err := s.line(it)
 				if err == nil {
 					err = enc.Encode(l)
@@ -98,16 +105,19 @@ func (s *Store) line(it item) (line, error) {
 	}
 	if p := it.facts.post; p != nil {
 		l.Post = &post{p.Door, p.Key, p.Task, p.Row, p.Cursor, p.Expires, p.Answer}
-		if it.body == nil {
-			return l, nil
-		}
+	}
+	if it.body == nil {
+		return l, nil
 	}
 	raw, err := opener{s.codec, it.place()}.open(it.body, it.at)
 	if err != nil {
 		return l, fmt.Errorf("%s %d of task %q: %w", l.Kind, l.N, l.Task, err)
 	}
+	if it.at.table == inBlobs {
+		l.SHA256 = swarm.BlobID(sha256.Sum256(raw)).String()
+	}
 	switch {
-	case json.Valid(raw):
+	case it.at.table != inBlobs && json.Valid(raw): // a blob is told byte for byte
 		l.Data = raw
 	case utf8.Valid(raw):
 		l.Text = string(raw)

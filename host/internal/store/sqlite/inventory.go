@@ -23,7 +23,7 @@ type Holding struct {
 const holdings = `SELECT tenant, bytes, tasks FROM tenants
 	UNION ALL SELECT tenant, 0, 0 FROM (
 		SELECT tenant FROM instances UNION SELECT tenant FROM tokens UNION SELECT tenant FROM definitions
-		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys
+		UNION SELECT tenant FROM loaded UNION SELECT tenant FROM keys UNION SELECT tenant FROM namers
 	) WHERE tenant <> x'' AND tenant NOT IN (SELECT tenant FROM tenants) ORDER BY tenant`
 
 // Tenants lists who keeps anything, by name. A name, a token or a key is enough.

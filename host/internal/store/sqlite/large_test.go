@@ -93,7 +93,7 @@ func TestCounters(t *testing.T) {
 // wantCounted compares the counters of tenants with what they count.
 func wantCounted(t *testing.T, s *Store) {
 	t.Helper()
-	counts := `SELECT hex(tenant), sum(bytes), sum(tasks) FROM (
+	counts := `SELECT hex(tenant), sum(bytes), sum(tasks) FROM (SELECT tenant, bytes, tasks FROM (
 		SELECT iid, length(body) AS bytes, 1 AS tasks FROM tasks
 		UNION ALL SELECT iid, length(q.body), 0 FROM queue q JOIN tasks t ON t.tid = q.id >> 31
 		UNION ALL SELECT iid, length(e.body), 0 FROM events e JOIN tasks t ON t.tid = e.id >> 31
@@ -102,7 +102,9 @@ func wantCounted(t *testing.T, s *Store) {
 		UNION ALL SELECT iid, length(header) + length(input) + coalesce(length(finish), 0), 0 FROM turns r JOIN tasks t ON t.tid = r.id >> 31
 		UNION ALL SELECT iid, length(j.body), 0 FROM journal j JOIN turns r ON r.jid = j.id >> 31 JOIN tasks t ON t.tid = r.id >> 31
 		UNION ALL SELECT iid, length(name) + length(value), 0 FROM kv JOIN spaces USING (sid)
-	) JOIN instances USING (iid) GROUP BY tenant`
+	) JOIN instances USING (iid)
+		UNION ALL SELECT tenant, length(name) + length(body), 0 FROM blobs
+		UNION ALL SELECT tenant, length(body), 0 FROM namers) GROUP BY tenant`
 	kept := "SELECT hex(tenant), bytes, tasks FROM tenants WHERE bytes <> 0 OR tasks <> 0 ORDER BY tenant"
 	read := func(query string) (list []string) {
 		rows, err := s.readers.db.QueryContext(t.Context(), query)

@@ -22,8 +22,13 @@ const (
 	inDefinitions = "definitions"
 	inLoaded      = "loaded"
 	inOutbox      = "outbox"
+	inBlobs       = "blobs"
+	inNamers      = "namers"
 	inKV          = "kv/"
 )
+
+// inBlobUses names in an export what has no body of its own.
+const inBlobUses = "blob_uses"
 
 // place is the task, or with an empty task the instance, that a body belongs
 // to. A sealed body opens in its place and at its spot only, so rows of the

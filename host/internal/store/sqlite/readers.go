@@ -24,6 +24,7 @@ type readers struct {
 	value, values, space         *sql.Stmt
 	footprint, ended             *sql.Stmt
 	letters, outboxes            *sql.Stmt
+	namer, blob                  *sql.Stmt
 	deadLetters, deadOne         *sql.Stmt
 }
 
@@ -74,6 +75,8 @@ func (r *readers) texts() map[**sql.Stmt]string {
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
 		&r.footprint: "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
 		&r.letters:   "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
+		&r.namer:     "SELECT body FROM namers WHERE tenant = ?",
+		&r.blob:      "SELECT body FROM blobs WHERE tenant = ? AND name = ?",
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting
 			CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead = 0 ORDER BY o.id`,

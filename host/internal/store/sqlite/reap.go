@@ -151,6 +151,7 @@ func (d *deletion) task(ctx context.Context) error {
 		func() error { return d.agents(ctx) },
 		func() error { return d.turns(ctx, d.reaping.turns, lo, hi) },
 		func() error { return d.spaces(ctx, d.reaping.space, d.iid, d.tid) },
+		func() error { return d.blobs(ctx) },
 	} {
 		if err := part(); err != nil || d.left <= 0 {
 			return err

@@ -198,6 +198,27 @@ var migrations = []string{
 	// What a tenant's calls of models cost counts to its newest day as well.
 	`ALTER TABLE tenants ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE tenants ADD COLUMN micro_usd INTEGER NOT NULL DEFAULT 0;`,
+
+	// A blob is of its tenant and goes with the last task that uses it. Its name
+	// is made of its address with the tenant's naming key.
+	`CREATE TABLE namers (
+		tenant BLOB PRIMARY KEY,
+		body   BLOB NOT NULL
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE blobs (
+		bid    INTEGER PRIMARY KEY,
+		tenant BLOB NOT NULL,
+		name   BLOB NOT NULL,
+		body   BLOB NOT NULL,
+		UNIQUE (tenant, name)
+	) STRICT;
+	CREATE INDEX blobs_of ON blobs (tenant, bid);
+	CREATE TABLE blob_uses (
+		tid INTEGER NOT NULL,
+		bid INTEGER NOT NULL,
+		PRIMARY KEY (tid, bid)
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX blob_users ON blob_uses (bid);`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

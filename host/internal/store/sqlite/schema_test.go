@@ -91,7 +91,7 @@ func TestPlans(t *testing.T) {
 func swapTexts() map[**sql.Stmt]string {
 	texts := map[**sql.Stmt]string{}
 	for _, text := range []string{
-		swapTask, swapQueue, swapEvents, swapState, swapHistory, swapHeader, swapInput, swapEnd, swapJournal, swapValue, swapDigest, swapLetter,
+		swapTask, swapQueue, swapEvents, swapState, swapHistory, swapHeader, swapInput, swapEnd, swapJournal, swapValue, swapDigest, swapLetter, swapBlob, swapNamer,
 	} {
 		texts[new(*sql.Stmt)] = text
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
@@ -67,6 +68,7 @@ func plant(t *testing.T, s *Store, tenant, task, text string) swarm.TaskKey {
 	})
 	mustDo(t, err)
 	step := swarm.Step{Task: st.Task, KV: []swarm.KVWrite{{Scope: scope, Name: "put", Value: []byte(text)}}}
+	step.Blobs = []swarm.Blob{{ID: sha256.Sum256([]byte(text)), Data: []byte(text)}}
 	step.Record = &swarm.Record{N: 1, Entries: []swarm.Entry{entry(3)}, End: &swarm.TurnEnd{Exit: "ok", Output: []byte(text), At: testTime}}
 	mustDo(t, s.Commit(t.Context(), step))
 	return key

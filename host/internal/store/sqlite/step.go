@@ -27,6 +27,7 @@ type step struct {
 	answers        []swarm.Answered
 	record         *record // nil for none
 	kv             []kvChange
+	blobs          []blob
 	letters        []letter
 	sent           []int64
 	size           int
@@ -84,7 +85,7 @@ func (s *Store) accept(ctx context.Context, st swarm.Step, post swarm.Submission
 		return nil, err
 	}
 	defer leave()
-	e, err := c.encodeStep(st)
+	e, err := s.encodeStep(ctx, c, st)
 	if err == nil {
 		err = e.encodePost(post)
 	}
@@ -111,11 +112,19 @@ func (s *Store) commit(ctx context.Context, st swarm.Step) error {
 		return err
 	}
 	defer leave()
-	e, err := c.encodeStep(st)
+	e, err := s.encodeStep(ctx, c, st)
 	if err != nil {
 		return err
 	}
 	return s.writer.do(ctx, e)
+}
+
+func (s *Store) encodeStep(ctx context.Context, c closer, st swarm.Step) (*step, error) {
+	e, err := c.encodeStep(st)
+	if err == nil {
+		err = s.encodeBlobs(ctx, e, st.Blobs)
+	}
+	return e, err
 }
 
 func (c closer) encodeStep(st swarm.Step) (*step, error) {

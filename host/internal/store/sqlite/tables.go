@@ -49,6 +49,7 @@ type tables struct {
 	defined                                defined
 	posting                                posting
 	blank                                  blankers
+	blobbing                               blobbing
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
@@ -130,7 +131,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
 	return []map[**sql.Stmt]string{
-		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(),
+		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(), t.blobbing.texts(),
 	}
 }
 

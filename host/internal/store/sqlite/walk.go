@@ -49,6 +49,8 @@ const (
 	swapValue   = "UPDATE kv SET value = ? WHERE sid = ? AND name = ? AND value = ?"
 	swapDefined = "UPDATE definitions SET body = ? WHERE tenant = ? AND swarm = ? AND digest = ? AND body = ?"
 	swapLoaded  = "UPDATE loaded SET body = ? WHERE tenant = ? AND swarm = ? AND body = ?"
+	swapBlob    = "UPDATE blobs SET body = ? WHERE bid = ? AND body = ?"
+	swapNamer   = "UPDATE namers SET body = ? WHERE tenant = ? AND body = ?"
 	swapLetter  = "UPDATE outbox SET body = ? WHERE id = ? AND body = ?"
 	swapDigest  = "UPDATE submissions SET digest = ? WHERE iid = ? AND door = ? AND key = ? AND digest = ?"
 )
@@ -67,6 +69,7 @@ type walkStmts struct {
 	agents, turns, journal     *sql.Stmt
 	spaces, taskSpaces, values *sql.Stmt
 	letters                    *sql.Stmt
+	namer, blobs, uses         *sql.Stmt
 }
 
 func (w *walkStmts) texts() map[**sql.Stmt]string {
@@ -89,6 +92,10 @@ func (w *walkStmts) texts() map[**sql.Stmt]string {
 		&w.taskSpaces: "SELECT sid, kind, agent FROM spaces WHERE iid = ? AND kind = 'task' AND tid = ? AND agent > ? ORDER BY agent LIMIT ?",
 		&w.spaces:     "SELECT sid, kind, agent FROM spaces WHERE iid = ? AND kind = ? AND tid = 0 AND agent > ? ORDER BY agent LIMIT ?",
 		&w.values:     "SELECT name, value FROM kv WHERE sid = ? AND name > ? ORDER BY name LIMIT ?",
+		&w.namer:      "SELECT body FROM namers WHERE tenant = ?",
+		&w.blobs:      "SELECT bid, name, body FROM blobs INDEXED BY blobs_of WHERE tenant = ? AND bid > ? ORDER BY bid LIMIT ?",
+		&w.uses: `SELECT u.bid, b.name FROM blob_uses u CROSS JOIN blobs b ON b.bid = u.bid
+			WHERE u.tid = ? AND u.bid > ? ORDER BY u.bid LIMIT ?`,
 	}
 }
 
@@ -114,7 +121,7 @@ func (s *Store) walk(ctx context.Context, tenant string, visit func([]item) erro
 			return err
 		}
 		if len(page) == 0 {
-			return w.definitions(ctx, tenant)
+			return errors.Join(w.definitions(ctx, tenant), w.blobs(ctx, tenant))
 		}
 		for _, f := range page {
 			key := swarm.InstanceKey{Tenant: tenant, Swarm: string(f.swarm), Instance: string(f.instance)}

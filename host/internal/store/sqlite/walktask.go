@@ -29,6 +29,9 @@ func (w *walk) task(ctx context.Context, iid, tid int64, key swarm.TaskKey) erro
 	if err := w.turns(ctx, tid, key); err != nil {
 		return err
 	}
+	if err := w.uses(ctx, tid, key); err != nil {
+		return err
+	}
 	return w.spaces(ctx, w.stmts.taskSpaces, key, iid, tid)
 }
 

@@ -26,6 +26,7 @@ func wantErased(t *testing.T, s Engine, st *story) {
 	for _, scope := range []swarm.KVScope{{Kind: swarm.KVAgent, Agent: "a"}, {Kind: swarm.KVInstance}} {
 		wantNoValue(t, s, key, scope, "k")
 	}
+	wantNoBlob(t, s, key.Tenant, "of all")
 	instances, err := s.Instances(t.Context(), key.Tenant, key.Swarm)
 	same(t, "instances", []any{len(instances), err}, []any{0, nil})
 	if _, runs := mustClaim(t, s)[key]; runs {

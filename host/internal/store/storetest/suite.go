@@ -40,6 +40,7 @@ var groups = []struct {
 	{"payload", payloadCases},
 	{"record", recordCases},
 	{"kv", kvCases},
+	{"blob", blobCases},
 	{"prune", pruneCases},
 	{"tenant", tenantCases},
 	{"concurrency", concurrencyCases},

@@ -58,12 +58,13 @@ func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *stor
 	commitKV(t, s, st, put(swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", mark+" task value"),
 		put(swarm.KVScope{Kind: swarm.KVAgent, Agent: "a"}, "k", mark+" agent value"),
 		put(swarm.KVScope{Kind: swarm.KVInstance}, "k", mark+" instance value"))
+	commitBlobs(t, s, st, mark+" blob", "of all")
 	return st
 }
 
 // marks are what furnish leaves in an export.
 func marks(mark string) (list []string) {
-	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value"} {
+	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob"} {
 		list = append(list, mark+" "+part)
 	}
 	return list
@@ -128,7 +129,7 @@ func exportWhole(t *testing.T, s Engine) {
 	}
 	same(t, "lines", kinds, map[string]int{
 		"task": 3, "row": 2, "event": 1202, "history": 1202, "state": 2, "submission": 2,
-		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4,
+		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4, "blob": 3, "blob_use": 4,
 	})
 }
 

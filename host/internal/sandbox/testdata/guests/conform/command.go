@@ -35,6 +35,10 @@ func (c *conform) run(t *skep.Turn, cmd command) (string, error) {
 		return string(answer), err
 	case "fail":
 		return "", skep.Errorf(a.Code, "%s", a.Message)
+	case "span":
+		return c.begin(t, a), nil
+	case "end_span":
+		return c.end(a), nil
 	case "abort":
 		abort(int32(a.Code), a.Message)
 	}
@@ -85,7 +89,33 @@ func host(t *skep.Turn, cmd command) (string, error) {
 	case "pointer":
 		return pointer(), nil
 	}
-	return mail(t, cmd), nil
+	return asks(t, cmd), nil
+}
+
+// asks runs the commands that ask actions and models, and those that show something.
+func asks(t *skep.Turn, cmd command) string {
+	a := cmd.args
+	switch cmd.name {
+	case "action":
+		var answer json.RawMessage
+		err := t.Action(a.Name, a.Args, &answer)
+		return text(compact(answer), err)
+	case "chat":
+		return chat(t, cmd.raw)
+	case "chat_stream":
+		return chatStream(t, cmd.raw)
+	case "emit_progress":
+		fraction := -1.0
+		if a.Fraction != nil {
+			fraction = *a.Fraction
+		}
+		return emitted(t.EmitProgress(a.Text, fraction))
+	case "emit_chunk":
+		return emitted(t.EmitChunk(a.Text))
+	case "emit_note":
+		return emitted(t.EmitNote(a.Text))
+	}
+	return keeps(t, cmd)
 }
 
 // mail runs the commands that are MAIL's tools.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -54,13 +52,7 @@ func look(t *skep.Turn) string {
 	for _, to := range m.Recipients {
 		v.To = append(v.To, address(to))
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err.Error()
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return plain(v)
 }
 
 func list(texts []string) []string {

@@ -11,7 +11,10 @@ import (
 )
 
 // conform counts what a package variable must not keep between turns.
-type conform struct{ turns, warmed int }
+type conform struct {
+	turns, warmed int
+	spans         []skep.Span
+}
 
 var agent = skep.Run(skep.Descriptor{
 	Name: "conform", Version: "1.0.0",
@@ -19,6 +22,8 @@ var agent = skep.Run(skep.Descriptor{
 	Agents:      []skep.AgentInfo{{Name: "conform", Description: "Send it a command list."}},
 	Actions: []skep.ActionInfo{{
 		Name: "echo", Description: "Answers with what it was given.", Parameters: json.RawMessage(`{"type":"object"}`),
+	}, {
+		Name: "run", Description: "Answers with the notes of a command list.", Parameters: json.RawMessage(`{"type":"object"}`),
 	}},
 }, &conform{})
 
@@ -28,8 +33,14 @@ func (c *conform) Warm() error {
 	return nil
 }
 
-// Action answers with what it was given.
+// Action answers with what it was given, or runs a command list.
 func (c *conform) Action(call *skep.ActionCall) (any, error) {
+	if call.Name == "run" {
+		c = own(c)
+		var args struct{ Commands json.RawMessage }
+		_ = json.Unmarshal(call.Args, &args) // what is none is no command list either
+		return c.notes(call.Host(), args.Commands)
+	}
 	return struct {
 		Action string          `json:"action"`
 		Args   json.RawMessage `json:"args"`
@@ -40,29 +51,40 @@ func (c *conform) Action(call *skep.ActionCall) (any, error) {
 func (c *conform) Turn(t *skep.Turn) error {
 	c = own(c)
 	c.turns++
-	list, ok := parse(t.Message.Body)
-	if !ok {
-		return skep.Errorf(skep.Invalid, "no command list")
+	notes, err := c.notes(t, []byte(t.Message.Body))
+	for _, note := range notes {
+		t.Note(note)
 	}
+	return err
+}
+
+// notes runs a command list.
+func (c *conform) notes(t *skep.Turn, body []byte) ([]string, error) {
+	list, ok := parse(body)
+	if !ok {
+		return nil, skep.Errorf(skep.Invalid, "no command list")
+	}
+	notes := []string{}
 	for _, cmd := range list {
 		note, err := c.run(t, cmd)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.Note(note)
+		notes = append(notes, note)
 	}
-	return nil
+	return notes, nil
 }
 
 // command is one pair of the list.
 type command struct {
 	name string
 	args args
+	raw  json.RawMessage // the arguments as they came
 }
 
-func parse(body string) ([]command, bool) {
+func parse(body []byte) ([]command, bool) {
 	var pairs []json.RawMessage
-	if json.Unmarshal([]byte(body), &pairs) != nil || pairs == nil {
+	if json.Unmarshal(body, &pairs) != nil || pairs == nil {
 		return nil, false
 	}
 	list := make([]command, len(pairs))
@@ -72,7 +94,7 @@ func parse(body string) ([]command, bool) {
 			return nil, false
 		}
 		c := &list[i]
-
+		c.raw = pair[1]
 		if json.Unmarshal(pair[0], &c.name) != nil {
 			return nil, false
 		}
@@ -108,6 +130,14 @@ type args struct {
 	Name     string            `json:"name"`
 	Args     json.RawMessage   `json:"args"`
 	Code     skep.Code         `json:"code"`
+	Fraction *float64          `json:"fraction"`
+
+	Kind       string            `json:"kind"`
+	Labels     skep.Labels       `json:"labels"`
+	Attributes map[string]string `json:"attributes"`
+	ID         int64             `json:"id"`
+	Error      string            `json:"error"`
+	SHA256     string            `json:"sha256"`
 }
 
 // refusal is what a note says of an error.

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/config"
+	"skep/host/internal/mcpclient"
+	"skep/host/internal/toolpin"
+)
+
+func (a *app) mcpCallCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "call NAME TOOL [ARGUMENTS]", Short: "Call a pinned tool once", Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 3 {
+				return nil
+			}
+			return takes("the NAME of an [mcp.NAME] table", "the name of a TOOL")(cmd, args)
+		},
+		Long: `Call calls a tool that is pinned, with ARGUMENTS, a JSON object, and prints its answer as
+an agent would get it: JSON, or a text.`,
+		Example: `  skep mcp call notes read_note '{"title":"shopping"}'`,
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait for the answer (`TIME`)")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		text := "{}"
+		if len(args) == 3 {
+			text = args[2]
+		}
+		var object map[string]any
+		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return usagef("mcp call takes ARGUMENTS as a JSON object, not %q", clip(text, 60))
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		return a.withServer(ctx, args[0], func(m config.MCP, s *mcpclient.Server) error {
+			return a.callTool(ctx, m, s, args[1], json.RawMessage(text))
+		})
+	})
+	return cmd
+}
+
+func (a *app) callTool(ctx context.Context, m config.MCP, s *mcpclient.Server, name string, args json.RawMessage) error {
+	t, ok := toolpin.Find(m.Tools, name)
+	if !ok {
+		return failf(exitRefused, "the tool %s of [mcp.%s] is not pinned", printable(name), m.Name).help("look at it with `skep mcp tools %s`, then `skep mcp pin %s %s`", m.Name, m.Name, printable(name))
+	}
+	answer, fault := s.Call(ctx, mcpclient.Call{Tenant: mcpTenant, Tool: name, Pin: t.SHA256, Args: args})
+	if fault != nil {
+		return toolFailure(fault)
+	}
+	var text string
+	if !a.json() && json.Unmarshal(answer, &text) == nil {
+		return a.printf("%s\n", printable(text))
+	}
+	return a.printf("%s\n", printable(string(answer)))
+}

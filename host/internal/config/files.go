@@ -1,0 +1,238 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files is what an action of builtin:fs does, and where. It is empty for all other
+// actions, and for those that came over the network: their files are the operator's
+// to give.
+type Files struct {
+	Does     string // one of [FileActions]
+	Root     string // directory on disk, without symbolic links
+	Shared   bool   // all tenants have Root itself; else each has a directory in it
+	Write    bool   // files may be changed
+	MaxFile  Size
+	MaxTotal Size // of all that a tenant has there; with Write
+}
+
+// FileActions are the actions of builtin:fs.
+func FileActions() []string {
+	return []string{"read_file", "read_directory", "write_file", "create_directory", "delete_file"}
+}
+
+// Writes reports whether an action changes files.
+func (f Files) Writes() bool { return slices.Index(FileActions(), f.Does) >= 2 }
+
+// LoadFiles reads which roots the file at path has, and nothing else: other settings
+// may be at fault, or refer to what only the host has. Its errors are as those of
+// [Load].
+func LoadFiles(path string, opt Options) (all []Files, err error) {
+	d, file, err := open(path, opt)
+	if err != nil {
+		return nil, err
+	}
+	actions, _ := d.actions(file, known{})
+	for _, a := range actions {
+		if a.Files.Root != "" {
+			all = append(all, a.Files)
+		}
+	}
+	return all, nil
+}
+
+// fileKeys are those of an action of builtin:fs alone.
+var fileKeys = []string{"root", "shared", "write", "max_file", "max_total"}
+
+const builtinFS = "fs"
+
+// builtin reports whether the host does an action itself.
+func (d *decoder) builtin(t *table) bool {
+	v, _, _ := t.take("source")
+	text, _ := v.(string)
+	return strings.HasPrefix(text, string(SourceBuiltin)+":")
+}
+
+// builtinAction reads what an action has that the host does.
+func (d *decoder) builtinAction(a *Action, t *table) {
+	a.Limits = AgentLimits{}
+	for _, key := range []string{"sha256", "params", "actions", "limits"} {
+		if t.has(key) {
+			d.atKey(t.child(key), fmt.Sprintf("%s.%s is for actions with a module; the host does this one itself", t.path, key))
+		}
+	}
+	if a.Allow.any() || a.Allow.HTTPPrivate {
+		d.atKey(t.child("allow"), fmt.Sprintf("%s.allow has retry_in_doubt alone for an action that the host does itself", t.path))
+	}
+	if d.remote != nil {
+		if a.Source = d.remoteSource(t, ""); d.remote.literal {
+			a.Source = Source{Kind: SourceBuiltin, Ref: strings.TrimPrefix(t.text("source", ""), string(SourceBuiltin)+":")}
+		}
+		for _, key := range fileKeys {
+			d.notRemote(t, key)
+		}
+		return
+	}
+	for _, key := range fileKeys {
+		t.has(key) // they are no unknown keys, whatever else is wrong
+	}
+	v, ok := t.value("source")
+	if !ok {
+		return
+	}
+	a.Source = Source{Kind: SourceBuiltin, Ref: strings.TrimPrefix(v.text, string(SourceBuiltin)+":")}
+	pack, does, named := strings.Cut(a.Source.Ref, "/")
+	if pack != builtinFS {
+		d.atValue(v.spot, fmt.Sprintf("builtin: has %q alone, not %q", builtinFS, pack)).suggest(v.suggest(string(SourceBuiltin) + ":" + builtinFS))
+		return
+	}
+	if does == "" && !named {
+		does = a.Name
+	}
+	if !slices.Contains(FileActions(), does) {
+		f := d.atValue(v.spot, fmt.Sprintf("builtin:fs has no action %q; it has %s. For an action of another name write it behind the source, as in \"builtin:fs/read_file\"", does, listOf(FileActions())))
+		f.near(does, FileActions())
+		return
+	}
+	a.Files = d.files(t, does)
+}
+
+func (d *decoder) files(t *table, does string) Files {
+	f := Files{
+		Does:     does,
+		Shared:   t.boolean("shared", false),
+		Write:    t.boolean("write", false),
+		MaxFile:  t.size("max_file", MiB, bounds{min: 1, max: int64(8 * MiB)}),
+		MaxTotal: t.size("max_total", 64*MiB, bounds{min: 1, max: int64(TiB)}),
+	}
+	switch {
+	case f.Writes() && !f.Write:
+		d.atKey(t.spot, fmt.Sprintf("%s changes files; add write = true to [%s]", does, t.path))
+	case !f.Writes() && f.Write:
+		d.atKey(t.child("write"), fmt.Sprintf("%s.write has no effect: %s only reads", t.path, does))
+	case !f.Writes():
+		if t.has("max_total") {
+			d.atKey(t.child("max_total"), fmt.Sprintf("%s.max_total is for actions that change files", t.path))
+		}
+		f.MaxTotal = 0
+	}
+	if v, ok := t.value("root"); ok {
+		f.Root = d.root(v)
+	} else if !t.has("root") {
+		t.missing("root", `; it names the directory that the paths of its calls begin at, as in root = "notes"`)
+	}
+	return f
+}
+
+// root finds a directory that has to be there. What the file goes by must not lie
+// in it: agents would read or write it.
+func (d *decoder) root(v value) string {
+	full := Whole(d.path(v.text))
+	info, err := os.Stat(full)
+	switch {
+	case v.text == "":
+		d.atValue(v.spot, v.path+` needs a directory, as in "notes"`)
+	case err != nil:
+		d.atValue(v.spot, fmt.Sprintf("the directory %s cannot be used: %v", v.shown, reason(err)))
+	case !info.IsDir():
+		d.atValue(v.spot, fmt.Sprintf("%s is not a directory", v.shown))
+	case slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(of string) bool { return Within(full, of) }):
+		d.atValue(v.spot, fmt.Sprintf("%s holds what the kernel shows, no files", v.shown))
+	case Within(Whole(d.dir), full):
+		d.atValue(v.spot, fmt.Sprintf("%s holds this file, which agents must not reach; name a directory beside it", v.shown))
+	default:
+		return full
+	}
+	return ""
+}
+
+// Whole is a path as a root is written: absolute, and without symbolic links as far
+// as it is there.
+func Whole(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+	}
+	for up, rest := path, ""; ; up, rest = filepath.Dir(up), filepath.Join(filepath.Base(up), rest) {
+		if full, err := filepath.EvalSymlinks(up); err == nil {
+			return filepath.Join(full, rest)
+		}
+		if up == filepath.Dir(up) {
+			return path
+		}
+	}
+}
+
+// Within reports whether a clean path is another one or lies in it.
+func Within(path, in string) bool {
+	rel, err := filepath.Rel(in, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// checkRoots holds the roots of file actions against each other, against the tenants
+// and against the code that the file names.
+func (d *decoder) checkRoots(t *table, c *Config) {
+	all := t.table("actions")
+	var before []Action
+	for _, a := range c.Actions {
+		if a.Files.Root == "" {
+			continue
+		}
+		at := all.table(a.Name)
+		root := at.child("root")
+		d.checkTenants(a, at, c.Tenants)
+		for _, b := range before {
+			switch nested := Within(a.Files.Root, b.Files.Root) || Within(b.Files.Root, a.Files.Root); {
+			case !nested, a.Files.Root == b.Files.Root && a.Files.Shared == b.Files.Shared, a.Files.Shared && b.Files.Shared:
+			case a.Files.Root == b.Files.Root:
+				d.atKey(root, fmt.Sprintf("%s and actions.%s.root are one directory, but only one of them is shared: it would show the directories of tenants", root.path, b.Name))
+			default:
+				d.atKey(root, fmt.Sprintf("%s and actions.%s.root lie one within the other: one tenant would see what another has", root.path, b.Name))
+			}
+		}
+		before = append(before, a)
+		for _, path := range codePaths(c) {
+			if a.Files.Writes() && Within(Whole(path), a.Files.Root) {
+				d.atKey(root, fmt.Sprintf("%s holds the code %s, which agents must not change", root.path, path))
+			}
+		}
+	}
+}
+
+// checkTenants holds one root against the tenants.
+func (d *decoder) checkTenants(a Action, at *table, tenants []Tenant) {
+	if a.Files.Shared {
+		if a.Files.Writes() && len(tenants) > 1 {
+			d.atKey(at.child("shared"), at.path+".shared: a directory that agents write to is not shared by several tenants; leave shared out, and each has its own in it")
+		}
+		return
+	}
+	seen := map[string]string{}
+	for _, t := range tenants {
+		low := strings.ToLower(t.Name)
+		switch {
+		case strings.HasPrefix(t.Name, "."):
+			d.atKey(at.spot, fmt.Sprintf("the tenant %q can have no directory of that name in %s.root; call it otherwise", t.Name, at.path))
+		case seen[low] != "":
+			d.atKey(at.spot, fmt.Sprintf("the tenants %q and %q could have one directory in %s.root; call one of them otherwise", seen[low], t.Name, at.path))
+		}
+		seen[low] = t.Name
+	}
+}
+
+// codePaths are the files of code that the file names, and what was approved of tools.
+func codePaths(c *Config) (paths []string) {
+	for _, a := range c.Agents {
+		paths = append(append(paths, a.Source.Path), a.Readable...)
+	}
+	for _, a := range c.Actions {
+		paths = append(append(paths, a.Source.Path), a.Readable...)
+	}
+	for _, m := range c.MCP {
+		paths = append(append(paths, m.Pins), m.Command[:min(1, len(m.Command))]...)
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
+}

@@ -1,0 +1,307 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"skep/host/internal/toolpin"
+)
+
+// MCP is one [mcp.NAME] table: a server whose tools may be actions.
+type MCP struct {
+	Name         string
+	Command      []string // the program's path on disk, and its arguments; or none
+	Env          []EnvVar // what the program gets besides what every program needs
+	Trusted      bool     // the command may run, as the operator's own
+	URL          string   // of a server that is reached; or empty
+	AuthToken    Secret
+	AllowPrivate bool          // url may lead to private addresses, and be http
+	Timeout      time.Duration // of the opening of a session
+	Idle         time.Duration // after which a session ends that nobody uses
+	MaxResult    Size          // of one answer
+	Pins         string        // path of the file with the tools that were approved
+	Tools        []toolpin.Tool
+	Pos          Pos
+}
+
+// EnvVar is a variable of a program's environment.
+type EnvVar struct {
+	Name  string
+	Value Secret
+	// Hidden says that the file does not show the value.
+	Hidden bool
+}
+
+// MCPServers reads the [mcp] tables, and nothing else, from the file at path: its
+// actions may name tools that are to be pinned yet. Its errors are as those of
+// [Load].
+func MCPServers(path string, opt Options) ([]MCP, error) {
+	d, file, err := open(path, opt)
+	if err != nil {
+		return nil, err
+	}
+	d.lenient = true
+	servers := d.mcp(file)
+	if len(d.faults) > 0 {
+		return nil, d.result()
+	}
+	return servers, nil
+}
+
+func (d *decoder) mcp(t *table) (out []MCP) {
+	names, subs := t.named("mcp")
+	for i, sub := range subs {
+		d.checkLocal(sub.spot, names[i], "an MCP server")
+		out = append(out, d.mcpServer(names[i], sub))
+	}
+	return out
+}
+
+func (d *decoder) mcpServer(name string, t *table) MCP {
+	m := MCP{
+		Name:         name,
+		Trusted:      t.boolean("trusted", false),
+		AuthToken:    Secret(t.text("auth_token", "")),
+		AllowPrivate: t.boolean("allow_private", false),
+		Timeout:      t.duration("timeout", 30*time.Second, within(100*time.Millisecond, 10*time.Minute)),
+		Idle:         t.duration("idle", 5*time.Minute, within(time.Second, 24*time.Hour)),
+		MaxResult:    t.size("max_result", MiB, bounds{min: 1024, max: int64(8 * MiB)}),
+		Pins:         cmp.Or(t.fileName("pins"), d.path(name+".mcp.json")),
+		Pos:          d.pos(t.spot),
+	}
+	if t.url("url") != "" {
+		m.URL = t.text("url", "") // a slash at its end counts
+	}
+	m.Command, m.Env = d.command(t), d.environment(t)
+	d.oneWay(t, m)
+	m.Tools = d.pins(t, m)
+	t.done()
+	return m
+}
+
+// oneWay holds that a server is started or reached, and that what is set belongs to
+// that.
+func (d *decoder) oneWay(t *table, m MCP) {
+	runs, reached := t.has("command"), t.has("url")
+	switch {
+	case runs && reached:
+		d.atKey(t.child("url"), fmt.Sprintf("%s.command and %s.url exclude each other", t.path, t.path))
+		return
+	case !runs && !reached:
+		t.missing("command", `, and so is url; one of them says where the server is, as in command = ["./notes-server"]`)
+		return
+	case runs && !m.Trusted:
+		d.atKey(t.child("command"), fmt.Sprintf("%s.command runs outside the sandbox, as your own programs do, and needs trusted = true", t.path))
+	}
+	others := map[bool][]string{true: {"auth_token", "allow_private"}, false: {"trusted", "env"}}[runs]
+	for _, key := range others {
+		if t.has(key) {
+			d.atKey(t.child(key), fmt.Sprintf("%s.%s is for a server with %s", t.path, key, map[bool]string{true: "url", false: "command"}[runs]))
+		}
+	}
+	if u, err := url.Parse(m.URL); err == nil && u.Scheme == "http" && !m.AllowPrivate {
+		d.atValue(t.child("url"), fmt.Sprintf("%s.url: over http anybody on the way could read and change what is sent; use https, or set allow_private = true for this machine or a network of your own", t.path))
+	}
+}
+
+// command reads a command line and finds its program: beside the file where the
+// word is a path, else in the directories of PATH.
+func (d *decoder) command(t *table) []string {
+	items, sp, ok := t.take("command")
+	if !ok {
+		return nil
+	}
+	list, isArray := items.([]any)
+	if !isArray || len(list) == 0 {
+		t.wrong(sp, `an array of strings, as in ["./notes-server", "--stdio"]`, items)
+		return nil
+	}
+	var words []string
+	for i, item := range list {
+		word, isText := item.(string)
+		if !isText || strings.ContainsRune(word, 0) {
+			t.wrong(sp.elem(i), "a string", item)
+			return nil
+		}
+		if strings.HasPrefix(word, envPrefix) || strings.HasPrefix(word, filePrefix) {
+			d.atValue(sp.elem(i), "a command line is no place for env:: and file::, because everybody on the machine can read it; use env")
+			return nil
+		}
+		words = append(words, word)
+	}
+	path, err := d.program(words[0])
+	if err != nil {
+		d.atValue(sp.elem(0), fmt.Sprintf("the program %q %v", words[0], err))
+		return nil
+	}
+	words[0] = path
+	return words
+}
+
+// program finds a program by its name.
+func (d *decoder) program(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		path := d.path(name)
+		return path, isProgram(path)
+	}
+	var list string
+	if d.opt.Env != nil {
+		list, _ = d.opt.Env("PATH")
+	}
+	for _, dir := range filepath.SplitList(list) {
+		if path := filepath.Join(dir, name); name != "" && filepath.IsAbs(dir) && isProgram(path) == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("is not in PATH; write a path with a slash for one beside the file")
+}
+
+func isProgram(path string) error {
+	if err := isFile(path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode()&0o111 == 0 {
+		return errors.New("is not executable")
+	}
+	return nil
+}
+
+// environment reads variables.
+func (d *decoder) environment(t *table) (out []EnvVar) {
+	env := t.table("env")
+	for _, name := range env.names() {
+		v, ok := env.value(name)
+		switch {
+		case !ok:
+		case !envName.MatchString(name):
+			d.atKey(v.spot, fmt.Sprintf("%q is not the name of an environment variable", name))
+		case strings.ContainsRune(v.text, 0):
+			d.atValue(v.spot, v.path+" must not hold a null character")
+		default:
+			out = append(out, EnvVar{name, Secret(v.text), v.ref})
+		}
+	}
+	env.done()
+	return out
+}
+
+// pins reads the tools that were approved. No file has none.
+func (d *decoder) pins(t *table, m MCP) []toolpin.Tool {
+	fault := func(err error) []toolpin.Tool {
+		if !d.lenient {
+			d.atKey(t.child("pins"), fmt.Sprintf("the file %q %v; write it anew with `skep mcp pin %s`", m.Pins, err, m.Name))
+		}
+		return nil
+	}
+	f, err := os.Open(m.Pins)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !t.has("pins"), errors.Is(err, fs.ErrNotExist) && d.lenient:
+		return nil
+	case err != nil:
+		return fault(fmt.Errorf("cannot be read: %w", reason(err)))
+	}
+	defer func() { _ = f.Close() }()
+	if err := isFile(m.Pins); err != nil {
+		return fault(err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, toolpin.MaxFile+1))
+	if err != nil {
+		return fault(fmt.Errorf("cannot be read: %w", reason(err)))
+	}
+	tools, err := toolpin.Decode(m.Name, text)
+	if err != nil {
+		return fault(err)
+	}
+	return tools
+}
+
+// tool reports whether a tool of an MCP server does an action.
+func (d *decoder) tool(t *table) bool {
+	v, _, _ := t.take("source")
+	text, _ := v.(string)
+	return strings.HasPrefix(text, string(SourceMCP)+":")
+}
+
+// toolAction reads what an action has that a tool does. What its callers are shown is
+// what was pinned.
+func (d *decoder) toolAction(a *Action, t *table, servers []MCP) {
+	a.Limits = AgentLimits{}
+	for _, key := range []string{"trusted", "params", "actions", "limits"} {
+		if t.has(key) {
+			d.atKey(t.child(key), fmt.Sprintf("%s.%s is for actions with a module; an MCP server does this one", t.path, key))
+		}
+	}
+	if a.Allow.any() || a.Allow.HTTPPrivate {
+		d.atKey(t.child("allow"), fmt.Sprintf("%s.allow has retry_in_doubt alone for an action that an MCP server does", t.path))
+	}
+	if d.remote != nil {
+		a.Source = d.remoteSource(t, a.SHA256)
+		if d.remote.literal {
+			a.Source = Source{Kind: SourceMCP, Ref: strings.TrimPrefix(t.text("source", ""), string(SourceMCP)+":")}
+		}
+		return
+	}
+	if t.has("sha256") {
+		d.atKey(t.child("sha256"), fmt.Sprintf("%s.sha256 is not needed: the tool is pinned in the file of its server", t.path))
+	}
+	v, ok := t.value("source")
+	if !ok {
+		return
+	}
+	a.Source = Source{Kind: SourceMCP, Ref: strings.TrimPrefix(v.text, string(SourceMCP)+":")}
+	if tool, ok := d.pinned(v, a.Source.Ref, servers); ok {
+		a.pin(tool, t)
+	}
+}
+
+// pinned finds the tool that a source names.
+func (d *decoder) pinned(v value, ref string, servers []MCP) (toolpin.Tool, bool) {
+	server, name, _ := strings.Cut(ref, "/")
+	var names []string
+	for _, m := range servers {
+		names = append(names, m.Name)
+		if m.Name != server {
+			continue
+		}
+		tool, ok := toolpin.Find(m.Tools, name)
+		if ok {
+			return tool, true
+		}
+		var pinned []string
+		for _, t := range m.Tools {
+			pinned = append(pinned, t.Name)
+		}
+		f := d.atValue(v.spot, fmt.Sprintf("the tool %q of [mcp.%s] is not pinned; look at it with `skep mcp tools %s` and approve it with `skep mcp pin %s %s`", name, server, server, server, name))
+		if near := nearest(name, pinned); near != "" {
+			f.suggest(v.suggest(string(SourceMCP) + ":" + server + "/" + near))
+		}
+		return toolpin.Tool{}, false
+	}
+	f := d.atValue(v.spot, fmt.Sprintf(`%s names the MCP server %q, and there is no [mcp.%s]; a source is "mcp:SERVER/TOOL"`, v.path, server, server))
+	if near := nearest(server, names); near != "" {
+		f.suggest(v.suggest(string(SourceMCP) + ":" + near + "/" + name))
+	}
+	return toolpin.Tool{}, false
+}
+
+// pin gives an action what was pinned of its tool, where the file says nothing else.
+func (a *Action) pin(tool toolpin.Tool, t *table) {
+	a.SHA256 = tool.SHA256
+	if a.Description == "" {
+		a.Description = tool.Description
+	}
+	if !t.has("parameters") {
+		a.Parameters = tool.InputSchema
+	}
+	if !t.table("allow").has("retry_in_doubt") {
+		a.Allow.RetryInDoubt = tool.Repeatable()
+	}
+}
