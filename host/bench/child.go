@@ -56,6 +56,10 @@ func child(ctx context.Context, args []string) int {
 		err = a2aHere(ctx, os.Stdin)
 	case "bare":
 		err = bareHere(os.Stdin)
+	case "provider":
+		err = providerHere(os.Stdin)
+	case "asker":
+		err = askerHere(ctx, args[1:], os.Stdin)
 	case "side":
 		err = bareSideHere(args[1:], os.Stdin)
 	default:

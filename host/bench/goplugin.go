@@ -13,19 +13,19 @@ import (
 	"skep/host/bench/peer/plugin"
 )
 
-// subprocess is an agent behind go-plugin, as that comes: gRPC over a Unix
+// barePlugin is an agent behind go-plugin, as that comes: gRPC over a Unix
 // socket, without TLS.
-type subprocess struct {
+type barePlugin struct {
 	client *goplugin.Client
 	agent  *plugin.Client
 }
 
-func startSubprocess(ctx context.Context) (_ *subprocess, err error) {
+func startBarePlugin(ctx context.Context) (_ *barePlugin, err error) {
 	program, err := build("./peer/serve", "serve", false)
 	if err != nil {
 		return nil, err
 	}
-	s := &subprocess{client: goplugin.NewClient(&goplugin.ClientConfig{
+	s := &barePlugin{client: goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: plugin.Handshake, Plugins: goplugin.PluginSet{plugin.Name: &plugin.Plugin{}},
 		Cmd: exec.Command(program), AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, Logger: hclog.NewNullLogger(),
 	})}
@@ -51,9 +51,9 @@ func startSubprocess(ctx context.Context) (_ *subprocess, err error) {
 	return s, nil
 }
 
-func (s *subprocess) close() { s.client.Kill() }
+func (s *barePlugin) close() { s.client.Kill() }
 
-func (s *subprocess) turn(ctx context.Context, input []byte) ([]byte, error) {
+func (s *barePlugin) turn(ctx context.Context, input []byte) ([]byte, error) {
 	return s.agent.Do(ctx, input)
 }
 

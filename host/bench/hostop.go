@@ -19,7 +19,7 @@ func hostOps(b *bench) error {
 		return err
 	}
 	defer engine.Close(b.ctx)
-	process, err := startSubprocess(b.ctx)
+	process, err := startBarePlugin(b.ctx)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ const (
 	callsInRPC = 500
 )
 
-func opCosts(b *bench, modules map[string]*sandbox.Module, process *subprocess) error {
+func opCosts(b *bench, modules map[string]*sandbox.Module, process *barePlugin) error {
 	hand := newHandOff()
 	defer hand.close()
 	through := func(input []byte) error { _, err := process.turn(b.ctx, input); return err }
@@ -126,7 +126,7 @@ func (h *handOff) subject() subject {
 
 // processTurns compares a clean turn with one in the subprocess, which is never
 // cleaned.
-func processTurns(b *bench, m *sandbox.Module, process *subprocess) error {
+func processTurns(b *bench, m *sandbox.Module, process *barePlugin) error {
 	doc, err := document()
 	if err != nil {
 		return err

@@ -11,9 +11,14 @@ import (
 	"runtime/pprof"
 	"strings"
 	"time"
+
+	"skep/host/internal/subprocess"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == subprocess.Command {
+		os.Exit(subprocess.Exec(os.Args[2:], os.Stderr))
+	}
 	if len(os.Args) > 2 && os.Args[1] == childCommand {
 		os.Exit(child(context.Background(), os.Args[2:]))
 	}
@@ -21,12 +26,14 @@ func main() {
 	span := flag.Duration("time", 2*time.Second, "how long one measurement takes; most take a fraction of it")
 	only := flag.String("only", "", "measure only these parts, separated by commas: "+partNames())
 	full := flag.Bool("full", false, "full sizes: histories of 100,000 instead of 10,000, 10,000 parked tenants instead of 2,000")
+	quick := flag.Bool("quick", false, "small sizes where a part has them, to see that it works")
 	format := flag.String("o", "text", "text or json")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	stop, err := startProfile(*profile)
 	if err == nil {
-		err = run(context.Background(), *only, *format, *rounds, *span, *full)
+		b := &bench{ctx: context.Background(), rounds: *rounds, span: *span, full: *full, quick: *quick}
+		err = run(b, *only, *format)
 		stop()
 	}
 	if err != nil {
@@ -46,9 +53,12 @@ var parts = []part{
 	{"kill", "How late a guest ends after its deadline", kills},
 	{"clean", "A turn that starts clean, beside extism", cleanTurns},
 	{"ops", "From guest to host and back, beside go-plugin", hostOps},
+	{"levels", "An agent as module and as process, beside go-plugin", levels},
 	{"density", "Memory of sandboxes that wait", density},
 	{"compile", "What an admitted module costs to compile", compiles},
 	{"warm", "From process start to the first turn", warmStarts},
+	{"tokens", "A token of a model's answer, beside the providers' own clients", tokens},
+	{"blocked", "Turns that wait for a model at once", blocked},
 	{"posts", "A durable POST /message", posts},
 	{"server", "The server, beside a2a-go's and a bare one", servers},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
@@ -92,19 +102,19 @@ func chosen(only string) ([]part, error) {
 	return list, nil
 }
 
-func run(ctx context.Context, only, format string, rounds int, span time.Duration, full bool) error {
+func run(b *bench, only, format string) error {
 	list, err := chosen(only)
 	if err != nil {
 		return err
 	}
-	if rounds < 1 || span <= 0 {
-		return fmt.Errorf("-rounds %d and -time %v must be positive", rounds, span)
+	if b.rounds < 1 || b.span <= 0 {
+		return fmt.Errorf("-rounds %d and -time %v must be positive", b.rounds, b.span)
 	}
-	r, err := newReport(os.Stdout, format, rounds, span)
+	r, err := newReport(os.Stdout, format, b.rounds, b.span)
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, rounds: rounds, span: span, full: full, report: r}
+	b.report = r
 	for _, p := range list {
 		r.begin(p)
 		if err := p.do(b); err != nil {

@@ -13,6 +13,7 @@ type bench struct {
 	rounds int
 	span   time.Duration
 	full   bool
+	quick  bool
 	report *report
 }
 
@@ -27,6 +28,34 @@ type subject struct {
 func repeated(name string, f func() error) subject {
 	return subject{name, func(span time.Duration) (int, time.Duration, error) { return repeat(span, f) }}
 }
+
+// difference is a subject that takes the cost of one of n things from what has all
+// of them and what has none, by a clock.
+func difference(name string, n int, clock func() time.Duration, none, all func() error) subject {
+	return subject{name, func(span time.Duration) (ops int, took time.Duration, err error) {
+		for began := time.Now(); ops == 0 || time.Since(began) < span; ops += n {
+			at := clock()
+			if err := none(); err != nil {
+				return 0, 0, err
+			}
+			between := clock()
+			if err := all(); err != nil {
+				return 0, 0, err
+			}
+			took += clock() - between - (between - at)
+		}
+		return ops, max(took, time.Nanosecond), nil
+	}}
+}
+
+// wall is a clock of its own.
+func wall() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
+// busy is the clock of this process's computing time.
+func busy() time.Duration { return time.Duration(processors() * float64(time.Second)) }
 
 // rates measures subjects in turn, round by round, so that a noisy moment hits
 // all of them, and returns the median operations a second of each.

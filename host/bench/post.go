@@ -78,11 +78,16 @@ func posts(b *bench) error {
 
 // startHost starts one as the program does, in this process.
 func startHost(ctx context.Context, computing int) (url string, stop func(), err error) {
+	return startSwarm(ctx, benchSwarm, computing)
+}
+
+// startSwarm is startHost for a swarm of its own.
+func startSwarm(ctx context.Context, swarm string, computing int) (url string, stop func(), err error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return "", nil, err
 	}
-	url, end, err := serveFor(ctx, benchSwarm, dir, filepath.Join(dir, "data"), computing)
+	url, end, err := serveFor(ctx, swarm, dir, filepath.Join(dir, "data"), computing)
 	if err != nil {
 		remove()
 		return "", nil, err

@@ -10,6 +10,7 @@ import (
 	"skep/host"
 	"skep/host/internal/config"
 	"skep/host/internal/guests"
+	"skep/host/internal/subprocess"
 )
 
 // scratch makes a directory; remove takes it away with all that is in it.
@@ -44,7 +45,7 @@ func serveFor(ctx context.Context, swarm, dir, data string, computing int) (url 
 	ctx, cancel := context.WithCancel(ctx)
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
-		Guests: computing,
+		Guests: computing, Subprocess: []string{"/proc/self/exe", subprocess.Command},
 	})
 	if err != nil {
 		cancel()
@@ -69,7 +70,7 @@ func serveApart(ctx context.Context, swarm string) (url string, stop func(), err
 	return a.url, a.stop, nil
 }
 
-func hostApart(ctx context.Context, swarm string) (*apart, error) {
+func hostApart(ctx context.Context, swarm string, env ...string) (*apart, error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func hostApart(ctx context.Context, swarm string) (*apart, error) {
 		remove()
 		return nil, err
 	}
-	a, err := startApart(ctx, "host", dir)
+	a, err := startApartIn(ctx, env, "host", dir)
 	if err != nil {
 		remove()
 		return nil, err

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Turns that wait for a model at once.
+const (
+	blockedFew  = 200 // with -quick
+	blockedWarm = 64
+)
+
+func (b *bench) blockedTurns() int {
+	if b.quick {
+		return blockedFew
+	}
+	return blockedMany
+}
+
+// blocked measures turns of as many tasks that all wait for their model at once: of
+// an agent in the sandbox and as a process, of the bundled agent for models, and as
+// goroutines of a bare program. All ask one provider, which holds its answers.
+func blocked(b *bench) error {
+	server, err := startApart(b.ctx, "provider")
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	module, program, err := sdkPrograms()
+	if err != nil {
+		return err
+	}
+	trusted, remove, err := trust(server)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	ways := b.blockedWays(server, trusted, module, program)
+	all := make([][]blockade, len(ways))
+	for range b.rounds {
+		for i, w := range ways {
+			k, err := w.wait()
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			all[i] = append(all[i], k)
+		}
+	}
+	for i, w := range ways {
+		if w.peer != i {
+			b.reportBlocked(fmt.Sprintf("%s, %d turns in llm.chat", w.name, b.blockedTurns()), middle(all[i]), middle(all[w.peer]))
+		}
+	}
+	return b.defaultTurns(server, sourceOf("file", module))
+}
+
+// blockedWay is how so many come to wait. Its peer is a bare one, which is its own.
+type blockedWay struct {
+	name string
+	peer int
+	wait func() (blockade, error)
+}
+
+// blockedWays are all of them, each after its peer.
+func (b *bench) blockedWays(server *apart, trusted trusted, module, program string) []blockedWay {
+	n := b.blockedTurns()
+	// One user has a quarter of the turns at most, and another wants some too.
+	turns := fmt.Sprintf("turns = %d", 4*n)
+	host := func(source, ask, other, at string, env ...string) func() (blockade, error) {
+		return func() (blockade, error) {
+			return b.hostBlocked(server, modelSwarm(source, "openai", at+"/v1", turns), tide{n, ask, other}, env...)
+		}
+	}
+	bare := func(at string, env ...string) func() (blockade, error) {
+		return func() (blockade, error) { return b.bareBlocked(server, n, at, env...) }
+	}
+	held := question{Tokens: 1, Hold: true}.text()
+	return []blockedWay{
+		{"goroutines", 0, bare(server.url)},
+		{"module", 0, host(sourceOf("file", module), "stream "+held, "echo 0", server.url)},
+		{"process", 0, host(sourceOf("exec", program), "stream "+held, "echo 0", server.url)},
+		{"bundled:llm", 0, host("bundled:llm", held, question{Tokens: 1}.text(), server.url)},
+		{"goroutines, TLS", 4, bare(trusted.url, trusted.env)},
+		{"module, TLS", 4, host(sourceOf("file", module), "stream "+held, "echo 0", trusted.url, trusted.env)},
+	}
+}
+
+// trusted is a provider's address with TLS, and the environment that trusts it.
+type trusted struct{ url, env string }
+
+// trust asks a provider for both.
+func trust(server *apart) (t trusted, remove func(), err error) {
+	get := func(path string) ([]byte, error) {
+		return answerTo(http.DefaultClient, func() (*http.Request, error) { return http.NewRequest(http.MethodGet, server.url+path, nil) })
+	}
+	at, err := get("/secure")
+	if err != nil {
+		return t, nil, err
+	}
+	pem, err := get("/trust")
+	if err != nil {
+		return t, nil, err
+	}
+	dir, remove, err := scratch()
+	if err != nil {
+		return t, nil, err
+	}
+	file := filepath.Join(dir, "trust.pem")
+	if err := os.WriteFile(file, pem, 0o600); err != nil {
+		remove()
+		return t, nil, err
+	}
+	return trusted{string(at), "SSL_CERT_FILE=" + file}, remove, nil
+}
+
+func (b *bench) reportBlocked(name string, ours, bare blockade) {
+	for _, row := range []struct {
+		name    string
+		figure  int
+		unit    unit
+		nothing bool // the peer has none
+	}{
+		{"memory of its own each", ownBytes, bytesOf, false},
+		{"heap each", heapBytes, bytesOf, false},
+		{"stacks each", stackBytes, bytesOf, false},
+		{"outside Go's runtime each", besideBytes, bytesOf, true},
+		{"resident pages that all share each", sharedBytes, bytesOf, true},
+		{"memory of the agent's process each", kinBytes, bytesOf, true},
+		{"goroutines", routineCount, count, false},
+		{"open files", fileCount, count, false},
+		{"computing time a second", idleTime, seconds, true},
+		{"until all wait", arriveTime, seconds, false},
+		{"from the release to the end of all", drainTime, seconds, false},
+	} {
+		if row.nothing {
+			b.report.fact(name+", "+row.name, ours[row.figure], row.unit)
+			continue
+		}
+		b.report.compare(name+", "+row.name, ours[row.figure], row.unit, "a goroutine in net/http", bare[row.figure], none())
+	}
+	b.report.compare(name+", another user's message beside them, p50", ours[beside50], seconds, "without them", ours[quiet50], none())
+	b.report.compare(name+", another user's message beside them, p99", ours[beside99], seconds, "without them", ours[quiet99], none())
+}
+
+// tide is how many messages there are that ask for what is held back, what they say,
+// and what another user says meanwhile.
+type tide struct {
+	n          int
+	ask, other string
+}
+
+// hostBlocked has a host of a swarm wait.
+func (b *bench) hostBlocked(server *apart, swarm string, t tide, env ...string) (k blockade, err error) {
+	on, err := hostApart(b.ctx, swarm, env...)
+	if err != nil {
+		return k, err
+	}
+	defer on.stop()
+	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
+	defer cl.CloseIdleConnections()
+	w := waiter{on: on, cl: cl, ask: func(n int) error { return postAll(cl, on.url, t.ask, n) }, left: func() (int, error) { return running(cl, on.url) }}
+	if err := w.wave(server, blockedWarm, func() error { return nil }); err != nil {
+		return k, err
+	}
+	quiet, err := others(cl, on.url, t.other, b.span)
+	if err != nil {
+		return k, err
+	}
+	var beside []float64
+	k, err = b.blockade(server, w, t.n, func() (err error) {
+		beside, err = others(cl, on.url, t.other, b.span)
+		return err
+	})
+	k[quiet50], k[quiet99], k[beside50], k[beside99] = median(quiet), percentile(quiet, 99), median(beside), percentile(beside, 99)
+	return k, err
+}
+
+// bareBlocked has goroutines wait for what is asked at an address.
+func (b *bench) bareBlocked(server *apart, n int, at string, env ...string) (k blockade, err error) {
+	on, err := startApartIn(b.ctx, env, "asker", at)
+	if err != nil {
+		return k, err
+	}
+	defer on.stop()
+	cl := &http.Client{Transport: &http.Transport{}}
+	defer cl.CloseIdleConnections()
+	w := waiter{on: on, cl: cl,
+		ask: func(n int) error {
+			_, err := answerTo(cl, func() (*http.Request, error) {
+				return http.NewRequest(http.MethodPost, on.url+"/ask?n="+strconv.Itoa(n), nil)
+			})
+			return err
+		},
+		left: func() (int, error) { return number(cl, on.url+"/left") },
+	}
+	if err := w.wave(server, blockedWarm, func() error { return nil }); err != nil {
+		return k, err
+	}
+	return b.blockade(server, w, n, func() error { return nil })
+}
+
+// defaultTurns counts how many turns of one user come to wait within the default
+// limits, and whether another user still gets through.
+func (b *bench) defaultTurns(server *apart, source string) error {
+	on, err := hostApart(b.ctx, modelSwarm(source, "openai", server.url+"/v1"))
+	if err != nil {
+		return err
+	}
+	defer on.stop()
+	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
+	defer cl.CloseIdleConnections()
+	quiet, err := others(cl, on.url, "echo 0", b.span)
+	if err != nil {
+		return err
+	}
+	if err := postAll(cl, on.url, "stream "+question{Tokens: 1, Hold: true}.text(), blockedFew); err != nil {
+		return err
+	}
+	beside, err := others(cl, on.url, "echo 0", b.span)
+	if err != nil {
+		return err
+	}
+	held, err := number(cl, server.url+"/held")
+	if err != nil {
+		return err
+	}
+	b.report.fact(fmt.Sprintf("of %d turns of one user that want a model, wait for it (turns = 64, the default)", blockedFew), float64(held), count)
+	b.report.compare("another user's message beside these, p50", median(beside), seconds, "without them", median(quiet), none())
+	return until(0, func() (int, error) {
+		_, err := answerTo(cl, func() (*http.Request, error) { return http.NewRequest(http.MethodPost, server.url+"/release", nil) })
+		if err != nil {
+			return 0, err
+		}
+		return running(cl, on.url)
+	})
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"skep/host"
+)
+
+// tokens measures what a token of a model's answer costs on its way to an agent,
+// beside the providers' own clients without a host.
+func tokens(b *bench) error {
+	computing, back := host.Room()
+	defer back()
+	defer host.Slack()()
+	server, err := startApart(b.ctx, "provider")
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	module, program, err := sdkPrograms()
+	if err != nil {
+		return err
+	}
+	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}
+	defer cl.CloseIdleConnections()
+	var urls []string
+	for _, swarm := range []string{
+		modelSwarm(sourceOf("file", module), "openai", server.url+"/v1"),
+		modelSwarm(sourceOf("exec", program), "openai", server.url+"/v1"),
+		modelSwarm(sourceOf("file", module), "anthropic", server.url),
+	} {
+		url, stop, err := startSwarm(b.ctx, swarm, computing)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		urls = append(urls, url)
+	}
+	all := contenders(cl, server.url, urls)
+	for _, measure := range []func([]contender) error{b.fastTokens, b.pacedTokens, b.oneToken} {
+		if err := measure(all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contender is a way from the provider to a reader. Its peer, of those before it, is
+// one without a host.
+type contender struct {
+	name string
+	asks asks
+	peer int
+	// whole says that the provider sends the answer in one piece: it has no tokens.
+	whole bool
+}
+
+func contenders(cl *http.Client, provider string, hosts []string) []contender {
+	return []contender{
+		{name: "openai-go, streamed", asks: officialOpenAI(cl, provider, true)},
+		{name: "openai-go, whole", asks: officialOpenAI(cl, provider, false), whole: true},
+		{name: "anthropic-sdk-go, streamed", asks: officialAnthropic(cl, provider)},
+		{name: "net/http, lines", asks: lines(cl, provider)},
+		{name: "llm.chat, openai, pieces to a module", asks: byAgent(cl, hosts[0], "stream"), peer: 0},
+		{name: "llm.chat, openai, whole to a module", asks: byAgent(cl, hosts[0], "chat"), peer: 1, whole: true},
+		{name: "llm.chat, openai, pieces to a process", asks: byAgent(cl, hosts[1], "stream"), peer: 0},
+		{name: "llm.chat, anthropic, pieces to a module", asks: byAgent(cl, hosts[2], "stream"), peer: 2},
+		{name: "llm.chat, anthropic, whole to a module", asks: byAgent(cl, hosts[2], "chat"), peer: 2},
+	}
+}
+
+// withHost is the first contender that has a host, bareLines the one that decodes
+// nothing.
+const (
+	bareLines = 3
+	withHost  = 4
+)
+
+// longAnswer is how many tokens the answer has from which the cost of one is taken.
+func (b *bench) longAnswer() int {
+	if b.quick {
+		return 500
+	}
+	return 4000
+}
+
+// fastTokens sends all tokens at once, so that reading them is what takes the time:
+// by the wall, where two processors share it, and of all of them.
+func (b *bench) fastTokens(all []contender) error {
+	for _, by := range []struct {
+		name  string
+		clock func() time.Duration
+	}{{"a token", wall()}, {"computing time of a token", busy}} {
+		subjects := make([]subject, len(all))
+		for i, c := range all {
+			if c.whole {
+				subjects[i] = subject{c.name, func(span time.Duration) (int, time.Duration, error) { return 1, span, nil }}
+				continue
+			}
+			ask := func(n int) func() error {
+				return func() error { _, err := b.timed(c, question{Tokens: n}); return err }
+			}
+			subjects[i] = difference(c.name, b.longAnswer(), by.clock, ask(1), ask(1+b.longAnswer()))
+		}
+		cost, err := b.costs(subjects...)
+		if err != nil {
+			return err
+		}
+		for i, c := range all[withHost:] {
+			own := cost[withHost+i]
+			if c.whole {
+				continue
+			}
+			b.report.compare(by.name+", "+c.name, own, seconds, all[c.peer].name, cost[c.peer], none())
+			if c.peer == 0 {
+				b.report.compare("the same", own, seconds, all[bareLines].name+", nothing decoded", cost[bareLines], none())
+			}
+		}
+	}
+	return nil
+}
+
+// timed asks once, and wants all tokens.
+func (b *bench) timed(c contender, q question) (time.Duration, error) {
+	began := time.Now()
+	size, err := c.asks(b.ctx, q)
+	if err == nil && size != q.Tokens*len(token) {
+		err = fmt.Errorf("%d bytes came of %d tokens", size, q.Tokens)
+	}
+	return time.Since(began), err
+}
+
+// pace is how far apart tokens are where they are paced.
+const pace = time.Millisecond
+
+// pacedTokens sends a token each millisecond. What reading them then costs is
+// computing time: the clock waits for the provider.
+func (b *bench) pacedTokens(all []contender) error {
+	chosen := []int{0, withHost, withHost + 2}
+	cpu, late := make([][]float64, len(chosen)), make([][]float64, len(chosen))
+	n := max(int(b.span/4/pace), 100)
+	for range b.rounds {
+		for i, k := range chosen {
+			busy := processors()
+			took, err := b.timed(all[k], question{Tokens: n, Pause: pace})
+			if err != nil {
+				return fmt.Errorf("%s: %w", all[k].name, err)
+			}
+			cpu[i] = append(cpu[i], (processors()-busy)/float64(n))
+			late[i] = append(late[i], (took - time.Duration(n)*pace).Seconds())
+		}
+	}
+	peer := all[0].name
+	for i, k := range chosen[1:] {
+		name := all[k].name
+		b.report.compare("computing time of a token each ms, "+name, median(cpu[i+1]), seconds, peer, median(cpu[0]), none())
+		b.report.compare("the rest of that answer's time, "+name, median(late[i+1]), seconds, peer, median(late[0]), none())
+	}
+	return nil
+}
+
+// oneToken compares a whole task that asks for one token with the call alone: a
+// turn in its sandbox, and the writes that make it durable.
+func (b *bench) oneToken(all []contender) error {
+	subjects := make([]subject, len(all))
+	for i, c := range all {
+		subjects[i] = repeated(c.name, func() error {
+			_, err := b.timed(c, question{Tokens: 1})
+			return err
+		})
+	}
+	cost, err := b.costs(subjects...)
+	if err != nil {
+		return err
+	}
+	for i, c := range all[withHost:] {
+		b.report.compare("a durable task of one token, "+c.name, cost[withHost+i], seconds, all[c.peer].name+", the call alone", cost[c.peer], none())
+	}
+	return nil
+}
