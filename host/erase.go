@@ -17,10 +17,16 @@ type eraser struct {
 var _ rest.Eraser = eraser{}
 
 // Erase stops what goes on of a tenant and removes what is kept of it. The store
-// tells when its tokens have to go.
+// tells when its tokens have to go. Files are the last: an erasure that ended before
+// them can be asked for again, when nothing else is left.
 func (e eraser) Erase(ctx context.Context, tenant string) error {
-	if err := e.rt.Erase(ctx, tenant); err != nil {
+	err := e.rt.Erase(ctx, tenant)
+	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
 		return err
 	}
-	return errors.Join(e.defs.forget(context.WithoutCancel(ctx), tenant), eraseFiles(e.defs.current().files, tenant))
+	had, failed := eraseFiles(e.defs.current().files, tenant)
+	if err != nil && (had || failed != nil) {
+		err = nil
+	}
+	return errors.Join(err, e.defs.forget(context.WithoutCancel(ctx), tenant), failed)
 }

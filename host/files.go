@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"skep/abi"
 	"skep/host/internal/capability"
@@ -13,10 +14,12 @@ import (
 	"skep/host/internal/schema"
 )
 
-// FileFaults lists why a file's actions of builtin:fs cannot be done. What the host
-// keeps for itself in private must not lie in their roots, nor around them.
+// FileFaults lists why a file's actions of builtin:fs cannot be done, and what no
+// program may read. What the host keeps for itself in private must not lie in their
+// roots or in what is readable, nor around them.
 func FileFaults(cfg *config.Config, private ...string) config.Faults {
 	_, faults := jails(cfg, jail.NewKeeper())
+	faults = append(faults, readableFaults(cfg, private)...)
 	for _, a := range filing(cfg) {
 		for _, dir := range private {
 			dir = config.Whole(dir)
@@ -27,6 +30,32 @@ func FileFaults(cfg *config.Config, private ...string) config.Faults {
 		if _, err := schema.CompileParams(a.Name, fileTool(a).Parameters); err != nil {
 			faults = append(faults, cfg.Fault(fmt.Sprintf("the parameters of action %q cannot be checked: %v", a.Name, err), "actions", a.Name, "parameters"))
 		}
+	}
+	return faults
+}
+
+// readableFaults lists what programs may read of the operator's file and of what the
+// host keeps for itself: keys of callers, all tenants' data.
+func readableFaults(cfg *config.Config, private []string) (faults config.Faults) {
+	file := config.Whole(filepath.Join(cfg.Dir, filepath.Base(cfg.File)))
+	look := func(section, name string, readable []string) {
+		for _, path := range readable {
+			full := config.Whole(path)
+			for _, dir := range private {
+				if dir = config.Whole(dir); config.Within(dir, full) || config.Within(full, dir) {
+					faults = append(faults, cfg.Fault(fmt.Sprintf("readable: %s and %s, which is the host's own, lie one within the other; name what the program needs", path, dir), section, name, "readable"))
+				}
+			}
+			if config.Within(file, full) {
+				faults = append(faults, cfg.Fault(fmt.Sprintf("readable: %s holds %s, which the program must not read; name what it needs", path, filepath.Base(file)), section, name, "readable"))
+			}
+		}
+	}
+	for _, a := range cfg.Agents {
+		look("agents", a.Name, a.Readable)
+	}
+	for _, a := range cfg.Actions {
+		look("actions", a.Name, a.Readable)
 	}
 	return faults
 }
@@ -84,29 +113,33 @@ func fileTool(a config.Action) abi.Tool {
 	return tool
 }
 
-// EraseFiles removes what a tenant has in the roots of a file, while no host runs.
-func EraseFiles(roots []config.Files, tenant string) error {
+// EraseFiles removes what a tenant has in the roots of a file, while no host runs, and
+// reports whether there was anything.
+func EraseFiles(roots []config.Files, tenant string) (had bool, err error) {
 	var errs []error
 	keeper := jail.NewKeeper()
 	for _, f := range roots {
+		was := false
 		j, err := keeper.Open(f.Root, jail.Options{Shared: f.Shared})
 		if err == nil {
-			err = j.Erase(tenant)
+			was, err = j.Erase(tenant)
 		}
-		if err != nil {
+		if had = had || was; err != nil {
 			errs = append(errs, fmt.Errorf("the tenant's files in %s are not erased: %w", f.Root, err))
 		}
 	}
-	return errors.Join(errs...)
+	return had, errors.Join(errs...)
 }
 
-// eraseFiles removes what a tenant has in the roots of a file.
-func eraseFiles(files map[string]*jail.Jail, tenant string) error {
+// eraseFiles removes what a tenant has in the roots of a file, and reports whether
+// there was anything.
+func eraseFiles(files map[string]*jail.Jail, tenant string) (had bool, err error) {
 	var errs []error
 	for name, j := range files {
-		if err := j.Erase(tenant); err != nil {
+		was, err := j.Erase(tenant)
+		if had = had || was; err != nil {
 			errs = append(errs, fmt.Errorf("the files of action %q are not erased: %w", name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return had, errors.Join(errs...)
 }

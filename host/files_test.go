@@ -2,7 +2,9 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +145,26 @@ func TestFileActions(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(s.dir, "notes"))
 	if err != nil || len(left) != 1 || left[0].Name() != "default" {
 		t.Errorf("left is %v: %v", left, err)
+	}
+}
+
+// A host that dies in an erasure may leave files of a tenant that keeps nothing else.
+// The erasure can be asked for again.
+func TestFilesOfAnErasureThatWasCutShort(t *testing.T) {
+	t.Parallel()
+	s := newFiles(t)
+	left := filepath.Join(s.dir, "notes", "acme")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "f"), []byte("ann's"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.as(opKey).EraseTenant(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the files are there: %v", err)
+	}
+	if err := s.as(opKey).EraseTenant(t.Context(), "acme"); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+		t.Errorf("erased twice: %v", err)
 	}
 }
 

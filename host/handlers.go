@@ -46,7 +46,7 @@ func (h *Host) handlers() error {
 		h.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
 			Ready: h.ready, Loopback: listen.Loopback(h.adminAddr.Addr()), Hosts: s.Hosts,
 			Counters: func() []rest.Counter {
-				return slices.Concat(h.retention.counters(), h.doorCounters(), h.peerCounters(), h.letterCounters(), h.defs.providers.counters(), h.defs.tools.counters())
+				return slices.Concat(h.retention.counters(), h.doorCounters(), h.peerCounters(), h.letterCounters(), h.defs.providers.counters(), h.defs.tools.counters(), h.opCounters())
 			},
 			Gauges: func() []rest.Gauge { return slices.Concat(h.doorGauges(), h.peerGauges(), h.letterGauges()) }, Warnings: h.warnings,
 			Meters: h.swarm.Meters(),

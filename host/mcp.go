@@ -47,6 +47,16 @@ func CheckTool(t toolpin.Tool) error {
 	return err
 }
 
+// CheckToolCall holds the arguments of a call against the tool's definition, as those of
+// an agent's call are. Where the definition cannot be checked, nothing is wrong with them.
+func CheckToolCall(t toolpin.Tool, args json.RawMessage) error {
+	p, err := schema.CompileTool(t.Name, t.InputSchema)
+	if err != nil {
+		return nil
+	}
+	return p.Check(args)
+}
+
 // serverFault looks at what stands between host and server.
 func serverFault(m config.MCP) error {
 	if len(m.Command) > 0 {

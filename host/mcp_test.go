@@ -339,6 +339,7 @@ func TestToolsOverTheNetwork(t *testing.T) {
 		def(`"say":{"source":"mcp:notes/echo"},"more":{"source":"mcp:notes/pid"}`, ``):      "actions.more: the operator's file has no action of this name with code",
 		def(`"say":{"source":"mcp:notes/echo","limits":{"memory":"1MiB"}}`, ``):             "an MCP server does this one",
 		def(`"say":{"source":"mcp:notes/echo","timeout":"3m"}`, ``):                         "actions.say.timeout",
+		def(`"say":{"source":"mcp:notes/echo","parameters":{"type":"object"}}`, ``):         "actions.say.parameters: what its arguments must be",
 	} {
 		if _, err := s.as(annKey).LoadSwarm(t.Context(), text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -51,7 +51,12 @@ func (p *providers) open(cfg *config.Config) (map[string]capability.Model, confi
 	for _, m := range cfg.Models {
 		opened, err := p.openOne(m)
 		if err != nil {
-			faults = append(faults, cfg.Fault(err.Error(), "models", m.Name))
+			path := []string{"models", m.Name}
+			var key *model.KeyError
+			if errors.As(err, &key) {
+				path = append(path, key.Key)
+			}
+			faults = append(faults, cfg.Fault(err.Error(), path...))
 			continue
 		}
 		models[m.Name] = opened
@@ -77,8 +82,11 @@ func (p *providers) openOne(m config.Model) (capability.Model, error) {
 	if m.BaseURL != "" {
 		grant, err = egress.ParseGrant(m.BaseURL)
 	}
+	if err == nil && grant.Private() && !m.AllowPrivate {
+		err = fmt.Errorf("%q is a private address; it takes allow_private = true in [models.%s]", m.BaseURL, m.Name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("models.%s: base_url: %w", m.Name, err)
+		return nil, fmt.Errorf("models.%s: %w", m.Name, &model.KeyError{Key: "base_url", Err: err})
 	}
 	policy := egress.Policy{
 		Table: "[models." + m.Name + "]", Grants: []egress.Grant{grant}, AllowPrivate: m.AllowPrivate, PrivateNames: m.AllowPrivate,

@@ -65,10 +65,11 @@ retries = 0
 allow_private = true
 [models.gone]
 provider = "openai"
-base_url = "GOOD/v1"
+base_url = "http://127.0.0.1:1/v1"
 model = "m"
 api_key = "env::MODEL_KEY"
 retries = 0
+allow_private = true
 `
 
 const (
@@ -191,8 +192,8 @@ func TestModelsAnswer(t *testing.T) {
 			t.Fatalf("%q, want %q at %d", got, want, i)
 		}
 	}
-	if !strings.Contains(got[3], "allow_private = true") {
-		t.Errorf("a private address: %q", got[3])
+	if !strings.Contains(got[3], `cannot be reached at base_url "http://127.0.0.1:1/v1"`) {
+		t.Errorf("nobody there: %q", got[3])
 	}
 	snap, err := h.swarm.Task(t.Context(), swarm.TaskKey{InstanceKey: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "alice"}.Instance("hive"), Task: "t"})
 	if u := snap.Task.Usage; err != nil || u.MicroUSD != 2000 || u.Tokens < 1500+4096 {
@@ -295,17 +296,19 @@ func TestModelFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, _, _ := strings.Cut(askingSwarm, "allow = ")
-	for table, want := range map[string]string{
-		"provider = \"script\"\ncassette = \"none.json\"":                                           "none.json",
-		"provider = \"openai\"\nmodel = \"m\"\ncassette = \"none.jsonl\"":                           "none.jsonl",
-		"provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://10.0.0.1/v1\"\napi_key = \" x\"": "api_key",
+	for table, want := range map[string][2]string{
+		"provider = \"script\"\ncassette = \"none.json\"":                                          {".cassette", "none.json"},
+		"provider = \"openai\"\nmodel = \"m\"\ncassette = \"none.jsonl\"":                          {".cassette", "none.jsonl"},
+		"provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://8.8.8.8/v1\"\napi_key = \" x\"": {"", "api_key"},
+		"provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://10.0.0.1/v1\"": {
+			".base_url", `base_url: "http://10.0.0.1/v1" is a private address; it takes allow_private = true in [models.m]`},
 	} {
 		cfg, err := config.Parse("swarm.toml", []byte(file+"[models.m]\n"+table+"\n"), dir, config.Options{})
 		if cfg == nil {
 			t.Fatal(err)
 		}
 		faults := ModelFaults(cfg)
-		if len(faults) != 1 || faults[0].Path != "models.m" || !strings.Contains(faults[0].Message, want) {
+		if len(faults) != 1 || faults[0].Path != "models.m"+want[0] || !strings.Contains(faults[0].Message, want[1]) {
 			t.Errorf("%s: %v, want %s", table, faults, want)
 		}
 	}

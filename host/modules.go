@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"skep/abi"
 	"skep/host/internal/config"
 	"skep/host/internal/sandbox"
 	"skep/host/internal/subprocess"
@@ -117,7 +118,18 @@ func (h *Host) loadModule(ctx context.Context, kind string, a config.Agent) (Mod
 // ModuleFaults lists why an agent cannot run on a module as the file has it.
 func ModuleFaults(cfg *config.Config, a config.Agent, m Module) config.Faults {
 	faults := append(MissingGrants(cfg, a, m.Descriptor()), memoryFaults(cfg, agentHolder(a), m)...)
+	faults = append(faults, playFaults(cfg, a, m.Descriptor())...)
 	return append(faults, paramFaults(cfg, a, m.Descriptor())...)
+}
+
+// playFaults refuses an agent on a bundled module that has actions alone. One of
+// somebody else's may play agents that it does not list.
+func playFaults(cfg *config.Config, a config.Agent, d *abi.Descriptor) config.Faults {
+	if a.Source.Kind != config.SourceBundled || len(d.Agents) > 0 || len(d.Actions) == 0 {
+		return nil
+	}
+	return config.Faults{cfg.Fault(fmt.Sprintf("the module %s %s has actions and no agent; use it as in [actions.%s] source = %q",
+		d.Name, d.Version, d.Actions[0].Name, string(config.SourceBundled)+":"+a.Source.Ref), "agents", a.Name, "source")}
 }
 
 func memoryFaults(cfg *config.Config, h holder, m Module) config.Faults {

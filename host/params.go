@@ -30,7 +30,7 @@ func paramFaults(cfg *config.Config, a config.Agent, d *abi.Descriptor) config.F
 	var wrong schema.Faults
 	switch err := p.Check(params); {
 	case err == nil:
-		return nil
+		return nameFaults(cfg, a, shape, params)
 	case !errors.As(err, &wrong):
 		return config.Faults{cfg.ParamFault("agents", a.Name, nil, err.Error(), nil)}
 	}

@@ -48,6 +48,39 @@ func TestParamsFitTheModule(t *testing.T) {
 	}
 }
 
+// Params that name what the agent does not have are refused at the name.
+func TestParamsNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	const shape = `{"properties":{"model":{"type":"string","default":"default","x-skep":"model"},"second":{"type":"string","x-skep":"model"},` +
+		`"ops":{"type":"array","items":{"type":"string","x-skep":"op"}},` +
+		`"tools":{"type":"object","properties":{"include":{"type":"array","items":{"type":"string","x-skep":"tool"}}}}}}`
+	for name, c := range map[string]struct{ allow, params, want string }{
+		"all there":       {`llm = ["default", "cheap"], kv = "task"`, `second = "cheap", ops = ["kv_get", "timer_set"], tools = { include = ["kv_get", "help"] }`, ""},
+		"no second":       {`llm = ["default"]`, `second = ""`, ""},
+		"no default":      {`llm = ["cheap"]`, `ops = []`, `swarm.toml:10:1: agents.a.params.model is not set and means the model "default", which [agents.a] allow.llm does not grant; it grants "cheap"`},
+		"an ungranted":    {`llm = ["default"]`, `model = "cheap"`, `swarm.toml:10:20: agents.a.params.model names the model "cheap", which [agents.a] allow.llm does not grant; it grants "default"`},
+		"a wrong second":  {`llm = ["default"]`, `second = "nope"`, `agents.a.params.second names the model "nope"`},
+		"no kv":           {`llm = ["default"]`, `ops = ["timer_set", "kv_get"]`, `agents.a.params.ops[1] names kv_get, which needs a grant; add to [agents.a]: allow = { kv = "agent" }`},
+		"no http":         {`llm = ["default"]`, `ops = ["http_fetch"]`, `names http_fetch, which needs a grant; add to [agents.a]: allow = { http = ["https://…"] }`},
+		"another form":    {`llm = ["default"]`, `ops = ["kv.get"]`, `names the operation "kv.get", which there is not`},
+		"an unknown op":   {`llm = ["default"]`, `ops = ["rm"]`, `names the operation "rm", which there is not`},
+		"a wrong tool":    {`llm = ["default"]`, `tools = { include = ["hlep"] }`, `agents.a.params.tools.include[0] names the tool "hlep", which the agent does not have; it has send_request`},
+		"no op as a tool": {`llm = ["default"]`, `tools = { include = ["kv_get"] }`, `names the tool "kv_get"`},
+	} {
+		cfg, err := config.Parse("swarm.toml", []byte("schema = 1\n[swarm]\nname = \"s\"\nentrypoint = \"a\"\n[agents.a]\nsource = \"file:params_test.go\"\n"+
+			"enable_entrypoint = true\ncan_complete_tasks = true\nallow = { "+c.allow+" }\nparams = { "+c.params+" }\n"+
+			"[models.default]\nprovider = \"script\"\ncassette = \"params_test.go\"\n[models.cheap]\nprovider = \"script\"\ncassette = \"params_test.go\"\n"), ".", config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := abi.Descriptor{Name: "m", Agents: []abi.AgentDescriptor{{Name: "x", Params: []byte(shape)}}}
+		faults := host.ModuleFaults(cfg, cfg.Agents[0], described{d: d})
+		if (len(faults) == 0) != (c.want == "") || !strings.Contains(faults.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, faults, c.want)
+		}
+	}
+}
+
 // described is a module of which only the descriptor matters.
 type described struct {
 	host.Module

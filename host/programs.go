@@ -62,7 +62,7 @@ func (h *Host) loadProgram(ctx context.Context, kind string, a config.Agent) (Mo
 		return nil, fmt.Errorf("%s %q: %w", kind, a.Name, err)
 	}
 	p, err := h.kept.programs.load(ctx, subprocess.Source{
-		Name: name, Program: program, SHA256: a.SHA256, Memory: int64(a.Limits.Memory), Read: a.Readable,
+		Name: name, Program: program, SHA256: a.SHA256, Memory: int64(a.Limits.Memory), Read: a.Readable, Owner: kind + "s." + a.Name,
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,6 +60,13 @@ func TestProgramFaults(t *testing.T) {
 func TestCheckProgram(t *testing.T) {
 	t.Parallel()
 	a := parsePrograms(t, strings.Replace(twoPrograms, `["testdata"]`, `["programs.go"]`, 1)).Agents[0]
+	if _, err := CheckProgram(a); err == nil || !strings.Contains(err.Error(), "program exec:programs.go refused (admit): it is neither a program for Linux nor a script") {
+		t.Errorf("no program: %v", err)
+	}
+	a.Source.Path = filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(a.Source.Path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	digest, err := CheckProgram(a)
 	if err != nil {
 		t.Fatal(err)

@@ -184,7 +184,7 @@ response = "1MiB"
 
 // literals are granted as they stand, which opens none of them.
 func literals() []string {
-	return []string{"0.0.0.0", "169.254.169.254", "[::]", "[::7f00:1]", "[fe80::1]"}
+	return []string{"0.0.0.0", "169.254.169.254", "[::]", "[::7f00:1]", "[fe80::1]", "168.63.129.16"}
 }
 
 func ssrfText(models ...string) string {
@@ -215,7 +215,7 @@ func ssrf() []wanted {
 		four     = "is not an IPv4 address of four decimal numbers"
 	)
 	ungranted := func(host string) string {
-		return fmt.Sprintf("DENIED: GET http://%[1]s/ is not granted; it takes allow = { http = [\"http://%[1]s\"] } in [%%s]", host)
+		return fmt.Sprintf("DENIED: GET http://%[1]s/ is not granted; it takes \"GET http://%[1]s/\" added to allow.http in [%%s]", host)
 	}
 	return []wanted{
 		{"decimal", "http://2130706433/", four}, {"octal", "http://0177.0.0.1/", four}, {"octal, one number", "http://017700000001/", four},
@@ -231,6 +231,7 @@ func ssrf() []wanted {
 		{"a zone", "http://[fe80::1%25eth0]/", "without zone"}, {"NAT64", "http://[64:ff9b::7f00:1]/", ungranted("[64:ff9b::7f00:1]")}, {"local NAT64", "http://[64:ff9b:1::7f00:1]/", ungranted("[64:ff9b:1::7f00:1]")},
 		{"6to4", "http://[2002:7f00:1::]/", ungranted("[2002:7f00:1::]")}, {"Teredo", "http://[2001:0:7f00:1::]/", ungranted("[2001:0:7f00:1::]")},
 		{"metadata", "http://169.254.169.254/latest/meta-data/", fmt.Sprintf(never, "169.254.169.254", "link-local")},
+		{"metadata, Azure", "http://168.63.129.16/machine", fmt.Sprintf(never, "168.63.129.16", "link-local")},
 		{"metadata, IPv6", "http://[fd00:ec2::254]/", ungranted("[fd00:ec2::254]")}, {"link-local, IPv6", "http://[fe80::1]/", fmt.Sprintf(never, "fe80::1", "link-local")},
 		{"private", "http://10.0.0.7/", ungranted("10.0.0.7")},
 
@@ -246,7 +247,7 @@ func ssrf() []wanted {
 
 		{"credentials", "http://user:hunter2@api.test/", "INVALID: the URL holds credentials"}, {"a user that looks like a host", "http://api.test@127.0.0.1/", "holds credentials"},
 		{"a scheme", "file:///etc/passwd", `INVALID: the URL's scheme must be http or https, not "file"`}, {"gopher", "gopher://api.test/", "http or https"},
-		{"a port", "http://api.test:8080/", `allow = { http = ["http://api.test:8080"] }`}, {"line breaks", "http://api.test/\r\nX: y", "INVALID: the URL has the character"},
+		{"a port", "http://api.test:8080/", `"GET http://api.test:8080/" added to allow.http`}, {"line breaks", "http://api.test/\r\nX: y", "INVALID: the URL has the character"},
 
 		{"redirect to metadata", redirectTo("http://169.254.169.254/latest/"), fmt.Sprintf(never, "169.254.169.254", "link-local")}, {"redirect to a private name", redirectTo("http://inside.test/"), "inside.test resolves to"},
 		{"redirect to loopback", redirectTo("http://127.0.0.1:6379/"), "api.test/to redirects: GET http://127.0.0.1:6379/ is not granted"}, {"redirect to decimal", redirectTo("http://2130706433/"), four},
@@ -331,7 +332,7 @@ func TestSSRFOfModels(t *testing.T) {
 	})
 	const notPublic = "UNAVAILABLE: models.m%d: base_url leads to an address that is not public; set allow_private = true if that is meant"
 	cases := []struct{ base, text string }{
-		{"http://127.0.0.1/v1", notPublic}, {"http://[::ffff:10.0.0.7]/v1", notPublic}, {"http://inside.test/v1", notPublic}, {"http://teredo.test/v1", notPublic},
+		{"http://inside.test/v1", notPublic}, {"http://teredo.test/v1", notPublic},
 		{"http://meta.test/v1", "m%d: base_url leads to an address"}, {"http://169.254.169.254/v1\"\nallow_private = true #", "m%d: base_url leads to an address"},
 		{"http://nat64.test/v1\"\nallow_private = true #", "m%d: base_url leads to an address"},
 		{"http://api.test/to", "m%d: the provider redirects, and neither prompt nor key follows"}, {"http://api.test/drip", "m%d: no whole answer within 2s"},
@@ -363,8 +364,8 @@ func TestSSRFOfModels(t *testing.T) {
 	outside.onlyOutside(t)
 }
 
-// TestSSRFInTheFile: a base_url that two readers would read as two hosts starts no
-// host, and a password in it is not repeated.
+// TestSSRFInTheFile: a base_url that two readers would read as two hosts, or of an
+// address that is not public, starts no host, and a password in it is not repeated.
 func TestSSRFInTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -374,6 +375,7 @@ func TestSSRFInTheFile(t *testing.T) {
 	for _, base := range []string{
 		"http://2130706433/v1", "http://0177.0.0.1/v1", "http://0x7f000001/v1", "http://127.1/v1", "http://１２７.0.0.1/v1",
 		"http://user:hunter2@api.test/v1", "http://api.test@127.0.0.1/v1", "file:///etc/passwd", "http://[fe80::1%25eth0]/v1",
+		"http://127.0.0.1/v1", "http://[::ffff:10.0.0.7]/v1", "http://localhost/v1",
 	} {
 		text := ssrfText(fmt.Sprintf("base_url = %q", base))
 		cfg, err := config.Parse("swarm.toml", []byte(text), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})

@@ -106,7 +106,7 @@ func TestSwarmOfTOMLAlone(t *testing.T) {
 
 	// A model that is out of reach fails the turn, and the user reads why.
 	a, err = c.PostMessage(t.Context(), client.Post{Task: "count", Body: "again"})
-	if err != nil || !strings.Contains(a.Body, `model "default" gave no answer: UNAVAILABLE`) || !strings.Contains(a.Body, "the key has run out") {
+	if err != nil || !strings.Contains(a.Body, `UNAVAILABLE: model "default" gave no answer: `) || !strings.Contains(a.Body, "the key has run out") {
 		t.Errorf("answered %q, %v", a.Body, err)
 	}
 	// So does a prompt that nobody has thought of.

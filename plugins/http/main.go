@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	skep "skep/sdk/go"
@@ -25,6 +24,9 @@ var _ = skep.Run(skep.Descriptor{
 
 func main() {}
 
+// names are the actions, those that change nothing first.
+var names = []string{"http_get", "http_head", "http_options", "http_post", "http_put", "http_patch", "http_delete"}
+
 // methods are those of the actions, by their names.
 var methods = map[string]string{
 	"http_get": "GET", "http_head": "HEAD", "http_options": "OPTIONS", "http_delete": "DELETE",
@@ -35,7 +37,7 @@ var methods = map[string]string{
 func sends(method string) bool { return method == "POST" || method == "PUT" || method == "PATCH" }
 
 func actions() (all []skep.ActionInfo) {
-	for _, name := range slices.Sorted(maps.Keys(methods)) {
+	for _, name := range names {
 		method := methods[name]
 		properties, required := common, `"url"`
 		if sends(method) {

@@ -18,6 +18,8 @@ const (
 const (
 	maxCalls  = 32
 	maxResult = 32 << 10
+	// maxRefusal bounds what a turn's error tells of a call.
+	maxRefusal = 500
 )
 
 // result is how one call ended.
@@ -48,6 +50,9 @@ func (m *mind) act(calls []skep.ChatCall) (next int, err error) {
 		return turnEnds, err
 	}
 	for i, c := range calls {
+		if results[i].failed {
+			m.done.refused = word(c.Name) + ": " + cut(results[i].text, maxRefusal)
+		}
 		m.talk = append(m.talk, skep.ChatMessage{Role: skep.RoleTool, ToolCallID: c.ID, Content: results[i].text, Error: results[i].failed})
 	}
 	if acted || told || slices.ContainsFunc(results, func(r result) bool { return r.failed }) {
@@ -97,11 +102,11 @@ func answer(body []byte, err error) (result, error) {
 	var refused *skep.Error
 	switch {
 	case errors.As(err, &refused):
-		return result{cut(printable(refused.Error()), maxResult), true}, nil
+		return result{cut(inert(refused.Error()), maxResult), true}, nil
 	case err != nil:
 		return result{}, err
 	}
-	return result{cut(printable(plain(body)), maxResult), false}, nil
+	return result{cut(inert(plain(body)), maxResult), false}, nil
 }
 
 // plain is the text of an answer that is nothing but a text, else its JSON.
@@ -134,13 +139,13 @@ func (m *mind) send(calls []skep.ChatCall, args []json.RawMessage, results []res
 		case calledOff(err):
 			return true, told, err
 		case errors.As(err, &refused):
-			results[i] = result{printable(refused.Error()), true}
+			results[i] = result{cut(inert(refused.Error()), maxResult), true}
 			continue
 		case err != nil:
 			return true, told, err
 		}
 		m.done.mail++
-		results[i] = result{cut(printable(reply.Text), maxResult), false}
+		results[i] = result{cut(inert(reply.Text), maxResult), false}
 		told = told || slices.Contains(telling, c.Name)
 		if slices.Contains(ending, c.Name) {
 			return true, told, nil

@@ -83,8 +83,12 @@ func (m *mind) outOfRounds(rsp skep.ChatResponse) error {
 // nothing is the end of a turn that has come to nothing. The text reaches who sent
 // the message.
 func (m *mind) nothing(why string) error {
-	return skep.Errorf(skep.Upstream, "model %q %s after the questions that [agents.%s] params allow (max_rounds = %d, corrections = %d)",
-		m.params.Model, why, m.turn.Agent.Name, m.params.MaxRounds, m.params.Corrections)
+	refused := ""
+	if m.done.refused != "" {
+		refused = "; its last call that failed was " + m.done.refused
+	}
+	return skep.Errorf(skep.Upstream, "model %q %s after the questions that [agents.%s] params allow (max_rounds = %d, corrections = %d)%s",
+		m.params.Model, why, m.turn.Agent.Name, m.params.MaxRounds, m.params.Corrections, refused)
 }
 
 func re(subject string) string {

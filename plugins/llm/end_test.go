@@ -119,6 +119,29 @@ func TestLastRoundIsForced(t *testing.T) {
 	}
 }
 
+// A model that repeats a refused call is told of in the end with that call.
+func TestLastRefusalIsTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, args, want string }{
+		{"teleport", `{}`, `its last call that failed was teleport: there is no tool "teleport"; the tools are `},
+		{"kv_list", `{"all":1}`, "its last call that failed was kv_list: the arguments of kv_list are wrong: there is no all"},
+		{strings.Repeat("x", 9000), `{}`, "its last call that failed was xxx"},
+	} {
+		in := boss("hi")
+		in.Params = map[string]any{"max_rounds": 2, "ops": []string{"kv_list"}}
+		out, _ := play(t, in, call(c.name, c.args), call(c.name, c.args))
+		if text := fmt.Sprint(out.Err); !strings.Contains(text, c.want) || len(text) > 1<<10 {
+			t.Errorf("%.20s: %v, want %q", c.name, out.Err, c.want)
+		}
+	}
+	in := boss("hi")
+	in.Params = map[string]any{"max_rounds": 2, "ops": []string{"kv_list"}}
+	in.World = &skeptest.World{KV: skep.ScopeAgent}
+	if out, _ := play(t, in, call("kv_list", `{}`), call("kv_list", `{}`)); strings.Contains(fmt.Sprint(out.Err), "that failed") {
+		t.Errorf("without a refusal: %v", out.Err)
+	}
+}
+
 func TestTaskLimitForcesCompletion(t *testing.T) {
 	t.Parallel()
 	in := boss("")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -75,6 +76,27 @@ func printable(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+// elements are those that the model is told to believe something of.
+var elements = []string{"incoming_message", "from", "note", "summary"}
+
+// inert is what a tool has returned: text that stays as it is, but for what looks like
+// a part of a frame.
+func inert(s string) string {
+	parts := strings.Split(printable(s), "<")
+	for i, part := range parts[1:] {
+		name := strings.TrimLeft(part, "/ \t\n")
+		if end := strings.IndexFunc(name, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }); end >= 0 {
+			name = name[:end]
+		}
+		if slices.ContainsFunc(elements, func(e string) bool { return strings.EqualFold(e, name) }) {
+			parts[i+1] = "&lt;" + part
+		} else {
+			parts[i+1] = "<" + part
+		}
+	}
+	return strings.Join(parts, "")
 }
 
 // cut shortens a text to at most so many bytes, and says that it did.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	skep "skep/sdk/go"
@@ -54,11 +55,23 @@ func (m *mind) ask(req skep.ChatRequest, show func(skep.ChatPiece) error) (skep.
 		}
 		wait, ok := m.patience(err, tries)
 		if !ok || tries == maxTries {
-			return rsp, fmt.Errorf("model %q gave no answer: %w", req.Model, err)
+			return rsp, unanswered(req.Model, err)
 		}
 		m.turn.LogAt(skep.LevelWarn, "asking the model again", "model", req.Model, "error", err, "wait", wait)
 		m.turn.Sleep(wait)
 	}
+}
+
+// unanswered puts the model in front of a refusal. Its code comes once, in front of
+// all.
+func unanswered(model string, err error) error {
+	var e *skep.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("model %q gave no answer: %w", model, err)
+	}
+	out := *e
+	out.Message = fmt.Sprintf("model %q gave no answer: %s", model, strings.TrimPrefix(e.Message, "models."+model+": "))
+	return &out
 }
 
 const (

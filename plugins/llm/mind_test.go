@@ -42,7 +42,8 @@ func TestModelThatFails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		out, _ := play(t, boss("hi"), tt.answers...)
-		if !errors.Is(out.Err, tt.want) || !strings.HasPrefix(out.Err.Message, `model "default" gave no answer: `) || did(out) != "" {
+		if !errors.Is(out.Err, tt.want) || !strings.HasPrefix(out.Err.Message, `model "default" gave no answer: `) ||
+			strings.Contains(out.Err.Message, tt.want.String()+": ") || did(out) != "" {
 			t.Errorf("%s: %v, %s", tt.name, out.Err, did(out))
 		}
 	}

@@ -40,12 +40,12 @@ type choice struct {
 
 const paramsSchema = `{"type":"object","additionalProperties":false,"properties":{` +
 	`"system":{"type":"string","description":"What the agent is and does."},` +
-	`"model":{"type":"string","minLength":1,"default":"default","description":"A name of [models] that allow.llm grants."},` +
-	`"summary_model":{"type":"string","description":"The model that sums up what is old; as model by default, \"\" leaves out what is old."},` +
+	`"model":{"type":"string","minLength":1,"default":"default","x-skep":"model","description":"A name of [models] that allow.llm grants."},` +
+	`"summary_model":{"type":"string","x-skep":"model","description":"The model that sums up what is old; as model by default, \"\" leaves out what is old."},` +
 	`"tools":{"type":"object","additionalProperties":false,"properties":{` +
-	`"include":{"type":"array","items":{"type":"string"},"description":"Only these of the tools the agent is given."},` +
-	`"exclude":{"type":"array","items":{"type":"string"},"description":"All but these."}}},` +
-	`"ops":{"type":"array","items":{"enum":["kv_get","kv_put","kv_delete","kv_list","http_fetch","timer_set","timer_cancel"]},` +
+	`"include":{"type":"array","items":{"type":"string","x-skep":"tool"},"description":"Only these of the tools the agent is given."},` +
+	`"exclude":{"type":"array","items":{"type":"string","x-skep":"tool"},"description":"All but these."}}},` +
+	`"ops":{"type":"array","items":{"enum":["kv_get","kv_put","kv_delete","kv_list","http_fetch","timer_set","timer_cancel"],"x-skep":"op"},` +
 	`"description":"Operations of the host that the model may call as tools."},` +
 	`"max_rounds":{"type":"integer","minimum":1,"maximum":100,"default":12,"description":"Questions to the model in one turn."},` +
 	`"corrections":{"type":"integer","minimum":0,"maximum":5,"default":2,"description":"How often a model that calls nothing is asked again before its text is the answer."},` +

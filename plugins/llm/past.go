@@ -80,7 +80,7 @@ func (c *talk) called(call *skep.ToolCall, result *skep.ToolResult) {
 	id := word(call.ID)
 	said := skep.ChatMessage{Role: skep.RoleTool, ToolCallID: id, Content: "no result", Error: true}
 	if result != nil {
-		said.Content, said.Error = printable(result.Text), !result.OK
+		said.Content, said.Error = inert(result.Text), !result.OK
 	}
 	made := skep.ChatCall{ID: id, Name: word(call.Name), Arguments: object(string(call.Args))}
 	*c = append(*c, skep.ChatMessage{Role: skep.RoleAssistant, ToolCalls: []skep.ChatCall{made}}, said)

@@ -13,6 +13,8 @@ type done struct {
 	// mail counts the MAIL calls that the host took, notes what the agent has
 	// noted.
 	mail, notes int
+	// refused is the last call that failed, and why; empty for none.
+	refused string
 }
 
 const subjectLimit = "::maximum_steps_reached::"

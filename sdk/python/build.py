@@ -31,4 +31,7 @@ def build(agent, program):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    build(*sys.argv[1:])
+    try:
+        build(*sys.argv[1:])
+    except OSError as err:
+        sys.exit("%s: %s" % (err.filename, err.strerror))

@@ -24,6 +24,10 @@ type State struct {
 var _ = skep.Run(skep.Descriptor{
 	Name: "greeter", Version: "1.0.0",
 	Description: "Greets by name and counts its greetings.",
+	Agents: []skep.AgentInfo{{
+		Name: "greeter", Description: "Send it a name.",
+		Params: []byte(`{"type":"object","properties":{"greeting":{"type":"string"}},"additionalProperties":false}`),
+	}},
 }, Greeter{})
 
 func main() {}

@@ -151,7 +151,7 @@ func (a *Action) launch(args json.RawMessage) func(*ops, context.Context, []byte
 // within are the ops of an action that runs as the call whose ops o is.
 func (o *ops) within(a *Action) *ops {
 	in := *o
-	in.action, in.actions, in.logs = a, a.Actions, 0
+	in.action, in.actions = a, a.Actions
 	in.allow, in.web, in.models = a.Allow, a.Web, a.Models
 	in.seed = derive(o.seed, "action "+o.prefix)
 	in.ids = rand.NewChaCha8(derive(in.seed, "ids"))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -342,5 +343,24 @@ func TestHostAction(t *testing.T) {
 			t.Errorf("%d: %v\n%s", dies, h.world.sent, strings.Join(h.story(), "\n"))
 		}
 		h.stop()
+	}
+}
+
+// The lines of a turn's actions count to the turn: calls of actions must not fill the
+// operator's log.
+func TestActionsLogWithinTheirTurn(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.newAction("chatter", func(v *visit, _ string) (string, *sandbox.Exit) {
+		n := 0
+		for v.call(abi.OpLog, `{"message":"x"}`) == "{}" && n < 700 {
+			n++
+		}
+		return strconv.Itoa(n), nil
+	})
+	got := h.asks(t, tells(`action {"name":"chatter"}`, `action {"name":"chatter"}`, `action {"name":"chatter"}`))
+	defer func() { h.stop() }()
+	if want := "700; 299; 0"; got.Body != want { // one line more was taken where it stopped
+		t.Errorf("lines %q, want %q", got.Body, want)
 	}
 }

@@ -132,6 +132,21 @@ INVALID: error in the arguments of discover_swarms: discovery_urls: must be an a
 	}
 }
 
+// A list that nobody could mean is refused by its length, before each of its entries
+// is found at fault.
+func TestDiscoverLongList(t *testing.T) {
+	t.Parallel()
+	h, near := newScout(t, func(v *visit) {
+		v.mail(mail.ToolTaskComplete, obj{"finish_message": seek(v, make([]string, 100_000)...)})
+	})
+	h.start(0, false)
+	defer h.stop()
+	a, err := h.ask()
+	if err != nil || !strings.Contains(a.Body, "a list of more than") || len(near.questions()) != 0 {
+		t.Errorf("%v, %.200s", err, a.Body)
+	}
+}
+
 // The host dies at each durable write. The agent is told what it was told, and
 // what was written to others stays what it was.
 func TestDiscoverSurvivesDeath(t *testing.T) {

@@ -85,6 +85,7 @@ type Executor struct {
 	bindings atomic.Pointer[map[Agent]Binding]
 	modules  Modules
 	ops      table
+	tally    Tally
 }
 
 var _ swarm.Executor = (*Executor)(nil)
@@ -101,6 +102,9 @@ func NewExecutor(bindings map[Agent]Binding, modules Modules) *Executor {
 // Bind replaces all that agents are bound to, at once, for turns that begin from
 // now on; the map is the executor's own. It is safe for concurrent use.
 func (x *Executor) Bind(bindings map[Agent]Binding) { x.bindings.Store(&bindings) }
+
+// Tally has what the turns of this executor have called.
+func (x *Executor) Tally() *Tally { return &x.tally }
 
 // Execute runs one turn.
 func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
@@ -124,6 +128,7 @@ func (x *Executor) Execute(ctx context.Context, t *swarm.Turn) swarm.Outcome {
 		return swarm.Outcome{Failure: &swarm.Failure{Cause: "host", Message: err.Error()}}
 	}
 	defer j.stop(nil)
+	j.tally = &x.tally
 	o := &ops{turn: t, table: x.ops, clock: j.clock, now: t.Now, j: j, allow: b.Allow, web: b.Web, models: b.Models, spent: &spent{}}
 	o.forms = b.Forms
 	o.actions, o.modules, o.cpu, o.seed, o.taken = b.Actions, x.modules, t.CPU(), t.Seed(), &taken{}

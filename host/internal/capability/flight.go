@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -31,9 +32,15 @@ func (b bell) ring() {
 type air struct {
 	bell  bell
 	slots chan struct{} // of flights that run at once
+	// most bounds held, the bytes of answers that nobody has read yet: a turn may
+	// leave many unread.
+	most int64
+	held atomic.Int64
 }
 
-func newAir() *air { return &air{make(bell, 1), make(chan struct{}, maxFlights)} }
+func newAir(most int64) *air {
+	return &air{bell: make(bell, 1), slots: make(chan struct{}, maxFlights), most: max(most, maxAnswer)}
+}
 
 // flight is an effect on its way, and its answer.
 type flight struct {
@@ -53,6 +60,7 @@ type flight struct {
 	// stream says that the answer is read as it comes.
 	stream bool
 	unread []byte
+	held   int64 // of the air's
 	over   bool
 	fault  *abi.Error
 	panic  any // of the work; the turn's goroutine goes on with it
@@ -85,6 +93,7 @@ func (f *flight) land(fault *abi.Error, panicked any) {
 	f.over, f.fault, f.panic = true, fault, panicked
 	if fault != nil && !f.stream {
 		f.unread = nil
+		f.release(f.held)
 	}
 	f.mu.Unlock()
 	f.air.bell.ring()
@@ -97,6 +106,10 @@ func (f *flight) write(p []byte) *abi.Error {
 		f.mu.Lock()
 		switch {
 		case f.stream && len(f.unread) < maxUnread, !f.stream && len(f.unread)+len(p) <= maxAnswer:
+			if !f.hold(int64(len(p))) {
+				f.mu.Unlock()
+				return abi.Errorf(abi.CodeLimit, f.op, "answers", "the answers that the turn has not read have more than %d bytes; read or close them first", f.air.most)
+			}
 			f.unread = append(f.unread, p...)
 			f.mu.Unlock()
 			f.air.bell.ring()
@@ -112,6 +125,23 @@ func (f *flight) write(p []byte) *abi.Error {
 			return f.calledOff(f.ctx)
 		}
 	}
+}
+
+// hold takes bytes of the air, if there are so many. The caller holds mu.
+func (f *flight) hold(n int64) bool {
+	if f.air.held.Add(n) > f.air.most {
+		f.air.held.Add(-n)
+		return false
+	}
+	f.held += n
+	return true
+}
+
+// release gives bytes back to the air. The caller holds mu.
+func (f *flight) release(n int64) {
+	n = min(n, f.held)
+	f.held -= n
+	f.air.held.Add(-n)
 }
 
 // charge says what the work costs, in the place of what it has said before.
@@ -137,6 +167,7 @@ func (f *flight) take(p []byte) int {
 	}
 	n := copy(p, f.unread)
 	f.unread = f.unread[n:]
+	f.release(int64(n))
 	if n > 0 {
 		f.room.ring()
 	}
@@ -164,6 +195,7 @@ func (f *flight) left() ([]byte, *abi.Error) {
 	if f.panic != nil {
 		panic(f.panic)
 	}
+	f.release(f.held) // the journal counts it from now on
 	return f.unread, f.fault
 }
 
@@ -175,10 +207,14 @@ func (f *flight) whole() {
 	f.room.ring()
 }
 
-// Close calls the work off and waits until it is over.
+// Close calls the work off, waits until it is over, and drops its answer.
 func (f *flight) Close() {
 	f.cancel()
 	<-f.done
+	f.mu.Lock()
+	f.release(f.held)
+	f.unread = nil
+	f.mu.Unlock()
 	if f.panic != nil {
 		panic(f.panic)
 	}

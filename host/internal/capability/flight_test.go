@@ -259,3 +259,75 @@ func TestEffectsAreBounded(t *testing.T) {
 		t.Errorf("%d ran at once, %d still do", most.Load(), running.Load())
 	}
 }
+
+// whole makes ops whose effect answers with so many bytes at once, and tells of each
+// answer that is there.
+func whole(t *testing.T, bytes int) (*ops, chan *abi.Error) {
+	landed := make(chan *abi.Error, 100)
+	o, _ := withOps(t, table{abi.OpLLMChat: {effect: func(*ops, context.Context, []byte, bool) (work, *abi.Error) {
+		return func(_ context.Context, out *flight) *abi.Error {
+			fault := out.write(make([]byte, bytes))
+			landed <- fault
+			return fault
+		}, nil
+	}}})
+	return o, landed
+}
+
+// Answers that nobody reads are bounded together: a turn may leave many open.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	o, landed := whole(t, 8<<20)
+	fits := int(o.j.limit / (8 << 20))
+	var open []sandbox.Answer
+	for i := range 5 {
+		open = append(open, submit(t, o))
+		if fault := <-landed; (fault == nil) != (i < fits) || fault != nil && (fault.Code != abi.CodeLimit || fault.Reason != "answers") {
+			t.Errorf("answer %d: %v", i+1, fault)
+		}
+	}
+	for _, a := range open {
+		a.Close()
+	}
+	if held := o.j.air().held.Load(); held != 0 {
+		t.Errorf("%d bytes are held of nothing", held)
+	}
+}
+
+// What is closed is forgotten, read or not: a turn may make a thousand calls.
+func TestClosedAnswersAreForgotten(t *testing.T) {
+	o, landed := whole(t, 8<<20)
+	for range 20 {
+		a := submit(t, o)
+		if fault := <-landed; fault != nil {
+			t.Fatal(fault)
+		}
+		a.Close()
+		if f := a.(*reply).flight; len(f.unread) != 0 || len(o.j.aloft) != 0 {
+			t.Fatalf("%d bytes of %d answers are kept", len(f.unread), len(o.j.aloft))
+		}
+	}
+}
+
+// What is read counts no more.
+func TestReadAnswersMakeRoom(t *testing.T) {
+	o, landed := whole(t, 6<<20)
+	for range 2 {
+		a := submit(t, o)
+		if fault := <-landed; fault != nil {
+			t.Fatal(fault)
+		}
+		for p := make([]byte, 1<<20); ; {
+			n, fault := a.Read(t.Context(), p)
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if held := o.j.air().held.Load(); held != 0 {
+			t.Errorf("%d bytes are held", held)
+		}
+		a.Close()
+	}
+}

@@ -105,8 +105,8 @@ func TestFetchRefused(t *testing.T) {
 		url    string
 		want   string
 	}{
-		"no grant":       {func(h *host) { h.allow.HTTP.Grants = nil }, s.URL, fmt.Sprintf("DENIED: GET %s/ is not granted; it takes allow = { http = [%q] } in [agents.boss]", s.URL, s.URL)},
-		"another origin": {func(*host) {}, private, fmt.Sprintf("DENIED: GET %s/ is not granted; it takes allow = { http = [%q] } in [agents.boss]", private, private)},
+		"no grant":       {func(h *host) { h.allow.HTTP.Grants = nil }, s.URL, fmt.Sprintf("DENIED: GET %s/ is not granted; it takes %q added to allow.http in [agents.boss]", s.URL, "GET "+s.URL+"/")},
+		"another origin": {func(*host) {}, private, fmt.Sprintf("DENIED: GET %s/ is not granted; it takes %q added to allow.http in [agents.boss]", private, "GET "+private+"/")},
 		"private":        {func(h *host) { h.allow.HTTP.AllowPrivate = false }, s.URL, "DENIED: 127.0.0.1 is not a public address (loopback); it takes allow = { http_private = true } in [agents.boss]"},
 		"no URL":         {func(*host) {}, "nowhere", "INVALID: "},
 	} {

@@ -58,8 +58,12 @@ type journal struct {
 	// attempt is the number of this run; marked says that the journal has it.
 	attempt int
 	marked  bool
+	// logs counts the lines for the operator, those of actions as well.
+	logs int
 	// calls counts those that began, by their ops, on any attempt.
 	calls map[abi.Op]int64
+	// tally has the calls of all turns; nil counts none.
+	tally *Tally
 
 	writing sync.Mutex // held while entries become durable
 
@@ -80,7 +84,7 @@ func newJournal(life context.Context, b book, clock sandbox.Clock, now func() ti
 // air is what the turn's flights share.
 func (j *journal) air() *air {
 	if j.flights == nil {
-		j.flights = newAir()
+		j.flights = newAir(j.limit)
 	}
 	return j.flights
 }
@@ -113,6 +117,7 @@ func (j *journal) append(e swarm.Entry) {
 	j.last++
 	e.N = j.last
 	j.count(e)
+	j.tally.count(e)
 	j.pending = append(j.pending, e)
 }
 
@@ -197,6 +202,7 @@ func (j *journal) decide(c call, ch change) ([]byte, *abi.Error) {
 	j.wrote(len(w.Entries))
 	j.last++
 	j.count(ch.cas.Yes)
+	j.tally.count(ch.cas.Yes)
 	if ok {
 		return ch.yes, nil
 	}

@@ -21,7 +21,6 @@ type ops struct {
 	table table
 	clock sandbox.Clock
 	now   func() time.Time // the host's
-	logs  int
 	allow Allow
 	web   Fetcher
 	spent *spent
@@ -124,14 +123,14 @@ func (o *ops) log(req []byte) ([]byte, *abi.Error) {
 	if len(req) > maxLogLine {
 		return nil, abi.Errorf(abi.CodeLimit, abi.OpLog, "size", "a log line of %d bytes, at most %d", len(req), maxLogLine)
 	}
-	if o.logs >= maxLogLines {
+	if o.j.logs >= maxLogLines {
 		return nil, abi.Errorf(abi.CodeLimit, abi.OpLog, "lines", "a turn may log %d lines", maxLogLines)
 	}
 	var line abi.LogRequest
 	if fault := decode(abi.OpLog, req, &line); fault != nil {
 		return nil, fault
 	}
-	o.logs++
+	o.j.logs++
 	o.turn.Log(line)
 	return []byte("{}"), nil
 }

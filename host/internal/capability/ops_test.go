@@ -67,7 +67,7 @@ func TestRefusedOps(t *testing.T) {
 
 func TestLogLinesAreCounted(t *testing.T) {
 	o := bareOps(t, builtin())
-	o.logs = maxLogLines
+	o.j.logs = maxLogLines
 	if _, fault := o.Call(context.Background(), abi.OpLog, []byte(`{"message":"x"}`)); fault == nil || fault.Code != abi.CodeLimit {
 		t.Errorf("line %d: %v", maxLogLines+1, fault)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"skep/abi"
 	"skep/host/internal/sandbox"
@@ -228,10 +229,11 @@ func (r *reply) readAgain(e *swarm.Entry, p []byte) (int, *abi.Error) {
 // Close calls the effect off, if it still runs, and waits until it is over.
 func (r *reply) Close() {
 	r.gone = true
+	j := r.o.j
 	if r.flight != nil {
 		r.flight.Close()
+		j.aloft = slices.DeleteFunc(j.aloft, func(other *reply) bool { return other == r })
 	}
-	j := r.o.j
 	r.look()
 	switch {
 	case r.known || j.ended != nil:

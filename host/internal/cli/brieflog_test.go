@@ -37,3 +37,13 @@ func TestBriefLog(t *testing.T) {
 		}
 	}
 }
+
+// What an agent adds to a line is shown as what the host adds: by name.
+func TestNoteLogShowsFields(t *testing.T) {
+	t.Parallel()
+	s := newShell(nil)
+	newApp(s.Env).noteLogger(slog.LevelWarn).Warn("line", "agent", "chief", "fields", map[string]any{"wait": "2s", "n": 3.5, "error": "UNAVAILABLE: no\nanswer"})
+	if got, want := s.stderr.String(), "line  agent=chief  error=UNAVAILABLE: no\\nanswer  n=3.5  wait=2s\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q at its end", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,16 @@ func (a *app) readModule(name string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, failf(exitNotFound, "there is no module %s", name)
 	}
+	if err == nil && isProgram(wasm) {
+		return nil, failf(exitRefused, "%s is a program, and this command reads modules", name).help(
+			"a program becomes an agent with source = \"exec:%s\" and trusted = true; `skep run` tries it", name)
+	}
 	return wasm, err
+}
+
+// isProgram reports whether a file is one that the system runs itself.
+func isProgram(file []byte) bool {
+	return bytes.HasPrefix(file, []byte("\x7fELF")) || bytes.HasPrefix(file, []byte("#!"))
 }
 
 func (a *app) printReport(r checkReport) error {

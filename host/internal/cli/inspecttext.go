@@ -50,9 +50,12 @@ func (i *inspection) text(st style) string {
 	i.structureText(b)
 	i.costText(b)
 	if i.Descriptor != nil {
-		b.add("use it", "[agents."+agentName(i.Descriptor)+"]")
+		b.add("use it", useTable(i.Descriptor))
 		b.add("use it", "source = "+tomlText(i.source))
 		b.add("use it", "sha256 = "+tomlText(i.SHA256))
+		if actsAlone(i.Descriptor) && slices.ContainsFunc(i.Requests, func(r requestView) bool { return r.Allow == "http" }) {
+			b.add("use it", `allow = { http = ["GET https://api.example.com"] }`)
+		}
 	}
 	return b.String()
 }
@@ -210,6 +213,17 @@ func importLines(imports []string) []string {
 		}
 	}
 	return lines
+}
+
+// actsAlone reports whether a module has actions and no agent.
+func actsAlone(d *abi.Descriptor) bool { return len(d.Agents) == 0 && len(d.Actions) > 0 }
+
+// useTable is the head of a table that a module fits.
+func useTable(d *abi.Descriptor) string {
+	if actsAlone(d) {
+		return "[actions." + d.Actions[0].Name + "]"
+	}
+	return "[agents." + agentName(d) + "]"
 }
 
 // agentName suggests what to call an agent of this module: its own name, as far

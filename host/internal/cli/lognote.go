@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +83,13 @@ func (h noteLog) attr(a slog.Attr) string {
 	value := a.Value.Resolve()
 	if a.Key == "" && value.Kind() != slog.KindGroup {
 		return ""
+	}
+	if fields, ok := value.Any().(map[string]any); ok {
+		text := ""
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			text += h.attr(slog.Any(key, fields[key]))
+		}
+		return text
 	}
 	return "  " + h.style.dim(inLine(h.group+a.Key)+"=") + inLine(value.String())
 }

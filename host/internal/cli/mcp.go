@@ -42,7 +42,7 @@ func (a *app) withServer(ctx context.Context, name string, do func(config.MCP, *
 	if faults := host.ToolFaults(&config.Config{MCP: []config.MCP{m}, File: a.common.config, Dir: dir}); len(faults) > 0 {
 		return failf(exitRefused, "%s", faults[0].Message)
 	}
-	s := host.ToolServer(&config.Config{Dir: dir}, m, a.subprocess(), a.env.LookupEnv, slog.New(slog.DiscardHandler), readVersions().Skep)
+	s := host.ToolServer(&config.Config{Dir: dir}, m, a.subprocess(), a.env.LookupEnv, a.noteLogger(slog.LevelWarn), readVersions().Skep)
 	defer func() { _ = s.Close() }() // it never fails
 	return do(m, s)
 }
@@ -174,7 +174,7 @@ func (a *app) printTools(server string, views []toolView) error {
 			again = "yes"
 		}
 		digest := cmp.Or(v.SHA256, v.Pinned)[:12]
-		if err := a.printf("%s  %s  %s  %s  %s\n", pad(v.Name, wide), pad(v.State, 7), digest, pad(again, 5), clip(oneLine(inLine(v.Description)), 80)); err != nil {
+		if err := a.printf("%s  %s  %s  %s  %s\n", pad(v.Name, wide), pad(v.State, 7), digest, pad(again, 5), clip(seen(v.Description), 80)); err != nil {
 			return err
 		}
 		if v.Unchecked != "" {

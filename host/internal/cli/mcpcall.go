@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skep/host"
 	"skep/host/internal/config"
 	"skep/host/internal/mcpclient"
 	"skep/host/internal/toolpin"
@@ -22,8 +23,9 @@ func (a *app) mcpCallCommand() *cobra.Command {
 			return takes("the NAME of an [mcp.NAME] table", "the name of a TOOL")(cmd, args)
 		},
 		Long: `Call calls a tool that is pinned, with ARGUMENTS, a JSON object, and prints its answer as
-an agent would get it: JSON, or a text.`,
-		Example: `  skep mcp call notes read_note '{"title":"shopping"}'`,
+an agent would get it: JSON, or a text. ARGUMENTS are held against what was pinned, as
+those of an agent are.`,
+		Example: `  skep mcp call notes read_note '{"name":"shopping"}'`,
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "how long to wait for the answer (`TIME`)")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
@@ -47,7 +49,11 @@ an agent would get it: JSON, or a text.`,
 func (a *app) callTool(ctx context.Context, m config.MCP, s *mcpclient.Server, name string, args json.RawMessage) error {
 	t, ok := toolpin.Find(m.Tools, name)
 	if !ok {
-		return failf(exitRefused, "the tool %s of [mcp.%s] is not pinned", printable(name), m.Name).help("look at it with `skep mcp tools %s`, then `skep mcp pin %s %s`", m.Name, m.Name, printable(name))
+		return failf(exitRefused, "the tool %s of [mcp.%s] is not pinned", printable(name), m.Name).help(
+			"look at it with `%s`, then `%s`", a.sameSwarm("skep mcp tools "+m.Name), a.sameSwarm("skep mcp pin "+m.Name+" "+printable(name)))
+	}
+	if err := host.CheckToolCall(t, args); err != nil {
+		return usagef("the tool %s of [mcp.%s] does not take these ARGUMENTS: %s", printable(name), m.Name, inLine(err.Error()))
 	}
 	answer, fault := s.Call(ctx, mcpclient.Call{Tenant: mcpTenant, Tool: name, Pin: t.SHA256, Args: args})
 	if fault != nil {

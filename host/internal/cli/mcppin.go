@@ -46,6 +46,8 @@ type pinned struct {
 	Written bool       `json:"written"`
 	Tools   []toolView `json:"tools"` // that differ from what was pinned
 	Diff    string     `json:"diff"`
+
+	inUse []string // tools that are actions of the file already
 }
 
 func (a *app) pin(ctx context.Context, m config.MCP, s *mcpclient.Server, names []string, dry bool) error {
@@ -55,7 +57,7 @@ func (a *app) pin(ctx context.Context, m config.MCP, s *mcpclient.Server, names 
 	}
 	next := now
 	if len(names) > 0 {
-		if next, err = chosen(now, names, m); err != nil {
+		if next, err = a.chosen(now, names, m); err != nil {
 			return err
 		}
 		next = toolpin.Merge(m.Tools, next)
@@ -68,7 +70,7 @@ func (a *app) pin(ctx context.Context, m config.MCP, s *mcpclient.Server, names 
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	p := pinned{Server: m.Name, File: m.Pins, Diff: toolpin.Diff(before, text), Tools: []toolView{}}
+	p := pinned{Server: m.Name, File: m.Pins, Diff: toolpin.Diff(before, text), Tools: []toolView{}, inUse: m.InUse}
 	for _, v := range compareTools(m.Tools, next) {
 		if v.State != toolPinned {
 			p.Tools = append(p.Tools, v)
@@ -84,11 +86,11 @@ func (a *app) pin(ctx context.Context, m config.MCP, s *mcpclient.Server, names 
 }
 
 // chosen are the tools of some names.
-func chosen(now []toolpin.Tool, names []string, m config.MCP) (some []toolpin.Tool, err error) {
+func (a *app) chosen(now []toolpin.Tool, names []string, m config.MCP) (some []toolpin.Tool, err error) {
 	for _, name := range names {
 		t, ok := toolpin.Find(now, name)
 		if !ok {
-			return nil, failf(exitNotFound, "the server of [mcp.%s] has no tool %s", m.Name, printable(name)).help("`skep mcp tools %s` lists those it has", m.Name)
+			return nil, failf(exitNotFound, "the server of [mcp.%s] has no tool %s", m.Name, printable(name)).help("`%s` lists those it has", a.sameSwarm("skep mcp tools "+m.Name))
 		}
 		if !slices.ContainsFunc(some, func(one toolpin.Tool) bool { return one.Name == name }) {
 			some = append(some, t)
@@ -113,7 +115,7 @@ func (a *app) printPinned(p pinned) error {
 		if v.Unchecked != "" {
 			a.notef("the arguments of %s cannot be checked, so an action of it needs parameters of its own: %s", v.Name, inLine(v.Unchecked))
 		}
-		if v.State == toolNew {
+		if v.State == toolNew && !slices.Contains(p.inUse, v.Name) {
 			tables += "\n" + actionTable(p.Server, v.Name)
 		}
 	}
@@ -123,7 +125,7 @@ func (a *app) printPinned(p pinned) error {
 		a.notef("%s is as it was: this was a dry run", p.File)
 	}
 	if tables != "" {
-		a.notef("to make actions of new tools, add what agents need to swarm.toml, and their names to an agent's actions:\n%s", strings.TrimSuffix(tables, "\n"))
+		a.notef("to make actions of new tools, add what agents need to %s, and their names to an agent's actions:\n%s", a.common.config, strings.TrimSuffix(tables, "\n"))
 	}
 	return nil
 }

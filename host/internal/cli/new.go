@@ -61,6 +61,8 @@ func (a *app) newAgent(p scaffold.Agent) error {
 	p.Program = program
 	files, err := p.Write()
 	switch {
+	case errors.Is(err, scaffold.ErrLanguage) && p.Language == "python":
+		return usagef("%w", err).help("an agent in Python is a program, not a module; sdk/python/README.md begins one")
 	case errors.Is(err, scaffold.ErrName), errors.Is(err, scaffold.ErrLanguage):
 		return usagef("%w", err)
 	case errors.Is(err, scaffold.ErrExists):

@@ -14,7 +14,8 @@ import (
 const rootHelp = `skep hosts swarms of agents that work by mailing each other (MAIL 1.3).
 
 A swarm is a file, swarm.toml: its agents, what they may do, and what one turn
-of theirs may cost. Every agent is a WebAssembly module in a sandbox.
+of theirs may cost. An agent is a WebAssembly module in a sandbox, or a program of
+your own in a jail.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 not found, 5 refused,
 6 refused by a limit of the host, 7 unreachable, 8 a module or a self-test failed
@@ -148,7 +149,12 @@ func atMost(n int) cobra.PositionalArgs {
 			return nil
 		}
 		f := usagef("%s takes no argument %q", path(cmd), args[n])
-		if n > 0 {
+		switch {
+		case strings.HasSuffix(args[n], ".toml"):
+			f.hint = "-c names the file of a swarm: -c " + args[n]
+		case n > 0 && cmd.Flags().Lookup("agent") != nil && !cmd.Flags().Changed("agent"):
+			f.hint = "--agent names an agent: --agent " + args[n]
+		case n > 0:
 			f.hint = "put quotes around an argument that has spaces"
 		}
 		return f

@@ -177,8 +177,11 @@ func (a *app) tenantEraseCommand() *cobra.Command {
 func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
 	if a.common.url == "" {
 		err := d.Erase(ctx, tenant)
-		if err == nil {
-			return a.eraseFiles(tenant)
+		if err == nil || errors.Is(err, host.ErrNotFound) { // an erasure may have ended before the files
+			had, failed := a.eraseFiles(tenant)
+			if failed != nil || had {
+				return failed
+			}
 		}
 		if !errors.Is(err, host.ErrInUse) {
 			return err
@@ -195,22 +198,23 @@ func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
 	return c.EraseTenant(ctx, tenant)
 }
 
-// eraseFiles removes what agents wrote for a tenant, where the swarm's file says. A
+// eraseFiles removes what agents wrote for a tenant, where the swarm's file says, and
+// reports whether they had. A
 // directory that is named may be a copy, whose erasure is not to reach the files that
 // a host uses.
-func (a *app) eraseFiles(tenant string) error {
+func (a *app) eraseFiles(tenant string) (had bool, err error) {
 	roots, err := config.LoadFiles(a.common.config, config.Options{Env: a.env.LookupEnv})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // there is no file, and so no root
+		return false, nil // there is no file, and so no root
 	}
 	if err != nil {
-		return a.unreadable(err)
+		return false, a.unreadable(err)
 	}
 	if a.common.given["data"] {
 		if len(roots) > 0 {
 			a.notef("what agents wrote to the roots in %s stays: with --data nobody knows whether it belongs to that directory", a.common.config)
 		}
-		return nil
+		return false, nil
 	}
 	return host.EraseFiles(roots, tenant)
 }

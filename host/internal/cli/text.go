@@ -21,7 +21,16 @@ func inLine(text string) string { return escaped(text, "") }
 // escaped writes characters that are not for terminals as Go does, but for those
 // in keep.
 func escaped(text, keep string) string {
-	bad := func(r rune) bool { return unprintable(r) && !strings.ContainsRune(keep, r) }
+	return escapedWhere(text, func(r rune) bool { return unprintable(r) && !strings.ContainsRune(keep, r) })
+}
+
+// seen is inLine for what somebody is to approve: what takes no room on a screen is
+// escaped, too, so that nothing stands there unseen.
+func seen(text string) string {
+	return escapedWhere(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+func escapedWhere(text string, bad func(rune) bool) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, bad) < 0 {
 		return text
 	}

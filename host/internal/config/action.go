@@ -64,6 +64,11 @@ func (d *decoder) action(name string, t *table, k known) Action {
 				d.atKey(t.child(key), fmt.Sprintf("%s.%s is for actions with code", t.path, key))
 			}
 		}
+		for _, key := range []string{"allow", "params"} {
+			if t.has(key) {
+				d.warn(t.child(key), fmt.Sprintf("%s.%s has no effect: a person answers this action", t.path, key))
+			}
+		}
 		for _, key := range []string{"description", "parameters"} {
 			if !t.has(key) && (d.remote == nil || !d.remote.literal) {
 				t.missing(key, "; a human action has no code that could give it")
@@ -77,6 +82,8 @@ func (d *decoder) action(name string, t *table, k known) Action {
 		a.Source = d.source(t, a.SHA256, a.Trusted)
 	}
 	a.Readable = d.readable(t, a.Source)
+	d.checkProcess(t, a.Source)
+	d.checkParams(t, a.Source)
 	d.untrusted(t, a.Trusted, a.Source)
 	t.done()
 	return a
@@ -102,7 +109,7 @@ func (d *decoder) human(t *table) bool {
 	}
 	near := nearest(text, []string{string(SourceHuman)})
 	if near != "" {
-		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with file:, bundled:, builtin:, mcp:, exec: or oci://", sp.path)).suggest(near)
+		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with %s", sp.path, d.schemes("builtin:, mcp:, "))).suggest(near)
 	}
 	return near != ""
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"skep/spec/mail"
 )
 
 // Agent is one [agents.NAME] table.
@@ -26,6 +28,10 @@ type Agent struct {
 	Limits           AgentLimits
 	Pos              Pos
 }
+
+// Tools are the names of all that an agent can be given to call: MAIL's tools and
+// its actions.
+func (a Agent) Tools() []string { return slices.Concat(mail.Tools(), a.Actions) }
 
 // Allow is what an agent is granted beyond mail. Empty means nothing.
 type Allow struct {
@@ -110,6 +116,8 @@ func (d *decoder) agent(name string, t *table, s Swarm, k known) *draft {
 	}
 	a.Source = d.source(t, a.SHA256, a.Trusted)
 	a.Readable = d.readable(t, a.Source)
+	d.checkProcess(t, a.Source)
+	d.checkParams(t, a.Source)
 	d.notRemote(t, "trusted")
 	t.needs("interswarm", "enable_interswarm")
 	t.needs("expose", "expose")

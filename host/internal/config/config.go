@@ -167,6 +167,7 @@ func (d *decoder) file(c *Config, t *table) {
 		c.Agents = append(c.Agents, a.Agent)
 	}
 	d.checkRoots(t, c)
+	d.checkPrices(t, c)
 }
 
 func (d *decoder) schema(t *table) {

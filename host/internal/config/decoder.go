@@ -13,12 +13,24 @@ type decoder struct {
 	dir      string // what relative paths are relative to
 	opt      Options
 	unbuilt  map[string]string
-	remote   *remote // set for what is not the file's
-	lenient  bool    // pins that are at fault are to be written anew
+	remote   *remote         // set for what is not the file's
+	lenient  bool            // pins that are at fault are to be written anew
+	unpinned map[string]bool // MCP servers whose file of pins is at fault
 	faults   Faults
 	more     bool            // than faults holds
 	absent   map[string]bool // paths of settings that ask for what is not built
 	warnings Faults
+	// named are the files that settings refer to, and whether agents must not even
+	// read them: keys, and what others have said.
+	named map[string]bool
+}
+
+// names remembers a file that a setting refers to.
+func (d *decoder) names(full string, private bool) {
+	if d.named == nil {
+		d.named = map[string]bool{}
+	}
+	d.named[full] = private || d.named[full]
 }
 
 // spot is a setting's place: its path as written in messages, and its node. The
@@ -112,7 +124,11 @@ func (d *decoder) needs(capability string, sp spot) {
 	if !missing {
 		return
 	}
-	if d.atKey(sp, what+notBuilt) == nil {
+	todo := removeLine
+	if capability == "oci" {
+		todo = "; use a module on this machine, as in \"file:agents/calc.wasm\"" // a source cannot be left out
+	}
+	if d.atKey(sp, what+notBuilt+todo) == nil {
 		return
 	}
 	if d.absent == nil {
@@ -121,7 +137,10 @@ func (d *decoder) needs(capability string, sp spot) {
 	d.absent[sp.path] = true
 }
 
-const notBuilt = " not built into this version of skep yet; remove the line"
+const (
+	notBuilt   = " not built into this version of skep yet"
+	removeLine = "; remove the line"
+)
 
 // moot reports whether a fault is of a setting that is to be removed, or lies in
 // a table that is: what else is wrong there does not matter.
@@ -129,7 +148,7 @@ func (d *decoder) moot(f Fault) bool {
 	if d.remote != nil {
 		return false // what is remote is refused for more than one reason
 	}
-	first := !strings.HasSuffix(f.Message, notBuilt)
+	first := !strings.Contains(f.Message, notBuilt)
 	for path := f.Path; path != "" && len(d.absent) > 0; first = true {
 		if first && d.absent[path] {
 			return true

@@ -86,7 +86,6 @@ func (e *explainer) swarm(l Limits) {
 	e.count(int64(l.Instances), "limits", "instances")
 	e.count(int64(l.PeerTasks), "limits", "peer_tasks")
 	e.count(int64(l.Queue), "limits", "queue")
-	e.count(int64(l.History), "limits", "history")
 	e.count(int64(l.Turns), "limits", "turns")
 	e.count(l.TaskTokens, "limits", "task_tokens")
 	e.money(l.TaskUSD, "limits", "task_usd")
@@ -134,7 +133,7 @@ func (e *explainer) store(s Store) {
 
 func (e *explainer) agent(a Agent) {
 	at := func(key string) []string { return []string{"agents", a.Name, "limits", key} }
-	e.run(a.Limits, at, func() { e.duration(a.Limits.Turn, at("turn")...) })
+	e.run(a.Source, a.Limits, at, func() { e.duration(a.Limits.Turn, at("turn")...) })
 	e.count(a.Limits.Tokens, at("tokens")...)
 	e.money(a.Limits.USD, at("usd")...)
 }
@@ -147,7 +146,7 @@ func (e *explainer) action(a Action) {
 	}
 	e.duration(a.Timeout, "actions", a.Name, "timeout")
 	if a.Source.Kind.Coded() {
-		e.run(a.Limits, func(key string) []string { return []string{"actions", a.Name, "limits", key} }, func() {})
+		e.run(a.Source, a.Limits, func(key string) []string { return []string{"actions", a.Name, "limits", key} }, func() {})
 	}
 	if a.Files.Root == "" {
 		return
@@ -158,14 +157,20 @@ func (e *explainer) action(a Action) {
 	}
 }
 
-// run lists the limits of what runs in a sandbox. An agent's time stands among them.
-func (e *explainer) run(l AgentLimits, at func(key string) []string, time func()) {
+// run lists the limits of what runs, those of the sandbox only for what is in it. An
+// agent's time stands among them.
+func (e *explainer) run(s Source, l AgentLimits, at func(key string) []string, time func()) {
+	inside := s.Kind != SourceExec
 	e.size(l.Memory, at("memory")...)
 	time()
-	e.duration(l.CPU, at("cpu")...)
-	e.count(l.Fuel, at("fuel")...)
+	if inside {
+		e.duration(l.CPU, at("cpu")...)
+		e.count(l.Fuel, at("fuel")...)
+	}
 	e.size(l.Output, at("output")...)
-	e.size(l.Stack, at("stack")...)
+	if inside {
+		e.size(l.Stack, at("stack")...)
+	}
 	e.count(int64(l.HostCalls), at("host_calls")...)
 	e.size(l.HostBytes, at("host_bytes")...)
 	e.duration(l.Grace, at("grace")...)

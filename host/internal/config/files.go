@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,11 @@ func (d *decoder) checkRoots(t *table, c *Config) {
 			}
 		}
 		before = append(before, a)
+		for _, path := range slices.Sorted(maps.Keys(d.named)) {
+			if (a.Files.Writes() || d.named[path]) && Within(Whole(path), a.Files.Root) {
+				d.atKey(root, fmt.Sprintf("%s holds %s, which this file refers to and agents must not reach; keep it elsewhere", root.path, path))
+			}
+		}
 		for _, path := range codePaths(c) {
 			if a.Files.Writes() && Within(Whole(path), a.Files.Root) {
 				d.atKey(root, fmt.Sprintf("%s holds the code %s, which agents must not change", root.path, path))

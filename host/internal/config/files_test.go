@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,31 @@ func TestFilesHoldNoCode(t *testing.T) {
 		_, err := Parse("swarm.toml", []byte(fileActions+"[mcp.tools]\n"+mcp+"\n"), dir, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "actions.read_file.root holds") {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Agents neither read keys and recorded conversations nor change what they are told.
+func TestFilesHoldNothingOfTheFile(t *testing.T) {
+	t.Parallel()
+	dir := fileDir(t)
+	for _, name := range []string{"pages/key", "pages/tape.jsonl", "pages/prompt.md", "notes/prompt.md"} {
+		full := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(full), 0o700), os.WriteFile(full, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const key = "\n[secrets.key]\nvalue = \"file::pages/key\"\nhosts = [\"https://example.com\"]\nheader = \"x-key\"\n"
+	file := strings.Replace(fileActions, `root = "notes"`, "root = \"pages\"\nshared = true", 1)
+	for _, c := range []struct{ text, want string }{
+		{file + key, "actions.read_file.root holds " + dir + "/pages/key"},
+		{file + "\n[models.m]\nprovider = \"script\"\ncassette = \"pages/tape.jsonl\"\n", "actions.read_file.root holds " + dir + "/pages/tape.jsonl"},
+		{file + "\n[actions.book.params]\nsystem = \"file::notes/prompt.md\"\n", "actions.save.root holds " + dir + "/notes/prompt.md"},
+		{file + "\n[actions.book.params]\nsystem = \"file::pages/prompt.md\"\n", ""},
+	} {
+		_, err := Parse("swarm.toml", []byte(c.text), dir, Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type MCP struct {
 	MaxResult    Size          // of one answer
 	Pins         string        // path of the file with the tools that were approved
 	Tools        []toolpin.Tool
+	InUse        []string // the tools that actions of the file name
 	Pos          Pos
 }
 
@@ -60,12 +62,27 @@ func (d *decoder) mcp(t *table) (out []MCP) {
 	names, subs := t.named("mcp")
 	for i, sub := range subs {
 		d.checkLocal(sub.spot, names[i], "an MCP server")
-		out = append(out, d.mcpServer(names[i], sub))
+		out = append(out, d.mcpServer(names[i], sub, toolsInUse(t, names[i])))
 	}
 	return out
 }
 
-func (d *decoder) mcpServer(name string, t *table) MCP {
+// toolsInUse are the tools of a server that the file's actions name, in order.
+func toolsInUse(t *table, server string) (names []string) {
+	actions, _ := t.values["actions"].(map[string]any)
+	for _, action := range actions {
+		a, _ := action.(map[string]any)
+		source, _ := a["source"].(string)
+		name, ok := strings.CutPrefix(source, string(SourceMCP)+":"+server+"/")
+		if ok && toolpin.IsName(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (d *decoder) mcpServer(name string, t *table, used []string) MCP {
 	m := MCP{
 		Name:         name,
 		Trusted:      t.boolean("trusted", false),
@@ -80,9 +97,10 @@ func (d *decoder) mcpServer(name string, t *table) MCP {
 	if t.url("url") != "" {
 		m.URL = t.text("url", "") // a slash at its end counts
 	}
+	m.InUse = used
 	m.Command, m.Env = d.command(t), d.environment(t)
 	d.oneWay(t, m)
-	m.Tools = d.pins(t, m)
+	m.Tools = d.pins(t, m, used)
 	t.done()
 	return m
 }
@@ -193,12 +211,18 @@ func (d *decoder) environment(t *table) (out []EnvVar) {
 	return out
 }
 
-// pins reads the tools that were approved. No file has none.
-func (d *decoder) pins(t *table, m MCP) []toolpin.Tool {
+// pins reads the tools that were approved. No file has none. Of one that is at fault
+// the tools in use are to be approved again, and no others.
+func (d *decoder) pins(t *table, m MCP, used []string) []toolpin.Tool {
 	fault := func(err error) []toolpin.Tool {
 		if !d.lenient {
-			d.atKey(t.child("pins"), fmt.Sprintf("the file %q %v; write it anew with `skep mcp pin %s`", m.Pins, err, m.Name))
+			again := d.mcpCommand("pin", m.Name, cmp.Or(strings.Join(used, " "), "TOOL"))
+			d.atKey(t.child("pins"), fmt.Sprintf("the file %q %v; write it anew with %s", m.Pins, err, again))
 		}
+		if d.unpinned == nil {
+			d.unpinned = map[string]bool{}
+		}
+		d.unpinned[m.Name] = true
 		return nil
 	}
 	f, err := os.Open(m.Pins)
@@ -221,6 +245,14 @@ func (d *decoder) pins(t *table, m MCP) []toolpin.Tool {
 		return fault(err)
 	}
 	return tools
+}
+
+// mcpCommand writes a command of skep mcp that finds this file.
+func (d *decoder) mcpCommand(words ...string) string {
+	if d.src.name != "swarm.toml" {
+		words = append(words, "-c", d.src.name)
+	}
+	return "`skep mcp " + strings.Join(words, " ") + "`"
 }
 
 // tool reports whether a tool of an MCP server does an action.
@@ -265,6 +297,10 @@ func (d *decoder) toolAction(a *Action, t *table, servers []MCP) {
 // pinned finds the tool that a source names.
 func (d *decoder) pinned(v value, ref string, servers []MCP) (toolpin.Tool, bool) {
 	server, name, _ := strings.Cut(ref, "/")
+	if name == "" || server == "" {
+		d.atValue(v.spot, fmt.Sprintf(`%s must name a tool of an MCP server, as in "mcp:SERVER/TOOL", which %s does not`, v.path, v.shown))
+		return toolpin.Tool{}, false
+	}
 	var names []string
 	for _, m := range servers {
 		names = append(names, m.Name)
@@ -272,14 +308,14 @@ func (d *decoder) pinned(v value, ref string, servers []MCP) (toolpin.Tool, bool
 			continue
 		}
 		tool, ok := toolpin.Find(m.Tools, name)
-		if ok {
-			return tool, true
+		if ok || d.unpinned[server] {
+			return tool, ok
 		}
 		var pinned []string
 		for _, t := range m.Tools {
 			pinned = append(pinned, t.Name)
 		}
-		f := d.atValue(v.spot, fmt.Sprintf("the tool %q of [mcp.%s] is not pinned; look at it with `skep mcp tools %s` and approve it with `skep mcp pin %s %s`", name, server, server, server, name))
+		f := d.atValue(v.spot, fmt.Sprintf("the tool %q of [mcp.%s] is not pinned; look at it with %s and approve it with %s", name, server, d.mcpCommand("tools", server), d.mcpCommand("pin", server, name)))
 		if near := nearest(name, pinned); near != "" {
 			f.suggest(v.suggest(string(SourceMCP) + ":" + server + "/" + near))
 		}

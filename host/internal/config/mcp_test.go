@@ -61,7 +61,7 @@ func TestMCP(t *testing.T) {
 	tools := c.MCP[0].Tools
 	want := []MCP{
 		{Name: "notes", Command: []string{"server.sh", "--stdio"}, Env: []EnvVar{{"PLAIN", "x", false}, {"KEY", "0123456789abcdef-ops", true}}, Trusted: true,
-			Timeout: 30 * time.Second, Idle: time.Minute, MaxResult: MiB, Pins: "notes.mcp.json", Tools: tools},
+			Timeout: 30 * time.Second, Idle: time.Minute, MaxResult: MiB, Pins: "notes.mcp.json", Tools: tools, InUse: []string{"read", "write"}},
 		{Name: "web", URL: "https://x.example/mcp/", AuthToken: "0123456789abcdef-ops", Timeout: 30 * time.Second, Idle: 5 * time.Minute, MaxResult: 2 * MiB, Pins: "web.mcp.json"},
 	}
 	if diff := cmp.Diff(want, c.MCP, revealed); diff != "" || len(tools) != 2 {

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,6 +79,7 @@ func (d *decoder) model(name string, t *table) Model {
 	}
 	if m.KeyVar = d.unsetBesideCassette(t, "api_key"); m.KeyVar == "" {
 		m.APIKey = Secret(t.text("api_key", ""))
+		d.checkKey(t, m)
 	}
 	if d.unsetBesideCassette(t, "base_url") == "" {
 		m.BaseURL = t.url("base_url")
@@ -84,10 +87,24 @@ func (d *decoder) model(name string, t *table) Model {
 	if !t.has("provider") {
 		t.missing("provider", "")
 	}
+	if m.Cassette != "" {
+		d.names(m.Cassette, true)
+	}
+	if strings.HasPrefix(m.BaseURL, "http://") && !m.AllowPrivate {
+		d.warn(t.child("base_url"), t.child("base_url").path+" is http: whoever is on the way reads the key and all that is said; write https")
+	}
 	d.modelGaps(t, m)
 	d.modelExcess(t, m)
 	t.done()
 	return m
+}
+
+// checkKey warns of a key that is named and empty.
+func (d *decoder) checkKey(t *table, m Model) {
+	raw, sp, _ := t.take("api_key")
+	if text, _ := raw.(string); strings.HasPrefix(text, envPrefix) && m.APIKey == "" && m.Provider != "script" {
+		d.warn(sp, fmt.Sprintf("%s is empty, because the variable %s is: its calls carry no key", sp.path, strings.TrimPrefix(text, envPrefix)))
+	}
 }
 
 // modelGaps looks for what a provider cannot do without.
@@ -110,6 +127,22 @@ func (d *decoder) modelExcess(t *table, m Model) {
 	}
 	if m.Reasoning != "" && m.Provider == "script" {
 		d.atKey(t.child("reasoning"), t.child("reasoning").path+" is for a provider that reasons; a script does not")
+	}
+}
+
+// checkPrices warns of models whose calls cost no budget of dollars anything.
+func (d *decoder) checkPrices(t *table, c *Config) {
+	bounded := c.Limits.TaskUSD > 0 ||
+		slices.ContainsFunc(c.Tenants, func(t Tenant) bool { return t.USDPerDay > 0 }) ||
+		slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.Limits.USD > 0 })
+	if !bounded {
+		return
+	}
+	for _, m := range c.Models {
+		if m.Provider != "script" && m.InputPrice == 0 && m.OutputPrice == 0 {
+			at := t.table("models").table(m.Name)
+			d.warn(at.spot, fmt.Sprintf("%s has no prices, so budgets of dollars do not bound its calls; add input_usd_per_mtok and output_usd_per_mtok", at.path))
+		}
 	}
 }
 

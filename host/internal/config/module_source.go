@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -67,16 +68,47 @@ func (d *decoder) source(t *table, sha256 string, trusted bool) Source {
 }
 
 func (d *decoder) unknownSource(v value) {
-	kinds, names := sourceKinds, "file:, bundled:, exec: or oci://"
+	kinds, names := sourceKinds, ""
 	if strings.HasPrefix(v.path, "actions.") {
-		kinds, names = append([]string{string(SourceBuiltin), string(SourceMCP)}, kinds...), "file:, bundled:, builtin:, mcp:, exec: or oci://"
+		kinds, names = append([]string{string(SourceBuiltin), string(SourceMCP)}, kinds...), "builtin:, mcp:, "
 	}
-	f := d.atValue(v.spot, fmt.Sprintf("%s must begin with %s, which %s does not", v.path, names, v.shown))
+	f := d.atValue(v.spot, fmt.Sprintf("%s must begin with %s, which %s does not", v.path, d.schemes(names), v.shown))
 	kind, ref, ok := strings.Cut(v.text, ":")
 	if near := nearest(kind, kinds); ok && near != "" {
 		f.suggest(v.suggest(near + ":" + ref))
 	} else if !ok && strings.HasSuffix(v.text, ".wasm") {
 		f.suggest(v.suggest("file:" + v.text))
+	}
+}
+
+// schemes lists what a source may begin with; more are those of an action alone.
+func (d *decoder) schemes(more string) string {
+	if _, missing := d.unbuilt["oci"]; missing {
+		return "file:, bundled:, " + more + "or exec:"
+	}
+	return "file:, bundled:, " + more + "exec: or oci://"
+}
+
+// paramless are the bundled modules that look at no params.
+var paramless = []string{"analyst", "calculator", "http", "interswarm", scriptAgent}
+
+// checkParams warns of params that a bundled module does not look at.
+func (d *decoder) checkParams(t *table, s Source) {
+	if s.Kind == SourceBundled && slices.Contains(paramless, s.Ref) && t.has("params") {
+		d.warn(t.child("params"), fmt.Sprintf("%s.params has no effect: bundled:%s takes no params", t.path, s.Ref))
+	}
+}
+
+// checkProcess warns of limits that bound only what runs in the sandbox.
+func (d *decoder) checkProcess(t *table, s Source) {
+	if s.Kind != SourceExec {
+		return
+	}
+	limits := t.table("limits")
+	for _, key := range []string{"fuel", "cpu", "stack"} {
+		if limits.has(key) {
+			d.warn(limits.child(key), fmt.Sprintf("%s has no effect: a process is bounded by memory, turn, output, host_calls and host_bytes", limits.child(key).path))
+		}
 	}
 }
 

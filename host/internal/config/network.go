@@ -50,7 +50,11 @@ func (t *table) url(key string) string {
 		t.d.atValue(v.spot, v.path+` must be a URL without user and password, as in "https://hive.example"`)
 		return ""
 	}
-	if err != nil || !isWeb(u) || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	if err == nil && isWeb(u) && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+		t.d.atValue(v.spot, fmt.Sprintf(`%s must be a URL without a query and a fragment, as in "https://hive.example", which %s is not`, v.path, v.shown))
+		return ""
+	}
+	if err != nil || !isWeb(u) {
 		t.d.atValue(v.spot, fmt.Sprintf(`%s must be a URL as in "https://hive.example", which %s is not`, v.path, v.shown))
 		return ""
 	}

@@ -70,6 +70,7 @@ func (d *decoder) plainText(sp spot, s string) string {
 		return s
 	}
 	text, err := d.readFile(path)
+	d.names(d.path(path), false)
 	if err != nil {
 		d.atValue(sp, err.Error())
 	}

@@ -54,6 +54,7 @@ func (d *decoder) resolve(sp spot, raw string) (value, bool) {
 	} else if path, ok := strings.CutPrefix(raw, filePrefix); ok {
 		v.ref, v.shown = true, "the content of "+raw
 		v.text, err = d.readFile(path)
+		d.names(d.path(path), true)
 		// Editors end a file with a newline; a key or an address has none.
 		v.text = strings.TrimSuffix(strings.TrimSuffix(v.text, "\n"), "\r")
 	}

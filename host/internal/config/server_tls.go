@@ -28,6 +28,7 @@ func (d *decoder) tls(t *table) TLS {
 			continue
 		}
 		files[i] = d.path(v.text)
+		d.names(files[i], key == "key")
 		if key == "cert" {
 			cert = v.spot
 		}

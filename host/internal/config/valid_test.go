@@ -267,11 +267,23 @@ enable_entrypoint = true
 allow = { kv = "task" }
 [peers.yard]
 base_url = "https://yard.example"
+[models.big]
+provider = "openai"
+model = "big"
+[models.small]
+provider = "openai"
+base_url = "http://models.example/v1"
+model = "small"
+input_usd_per_mtok = 1
+[limits]
+task_usd = 1
 `)
 	want := `swarm.toml:19:9: no entrypoint reaches the agent "c" through comm_targets
 swarm.toml:22:9: no entrypoint reaches the agent "d" through comm_targets
 swarm.toml:29:1: the agent "e" does what its messages say: whoever can write to it has its grants
-swarm.toml:30:8: peers.yard has no auth_token: this swarm can neither ask yard nor answer it`
+swarm.toml:30:8: peers.yard has no auth_token: this swarm can neither ask yard nor answer it
+swarm.toml:32:9: models.big has no prices, so budgets of dollars do not bound its calls; add input_usd_per_mtok and output_usd_per_mtok
+swarm.toml:37:1: models.small.base_url is http: whoever is on the way reads the key and all that is said; write https`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}
@@ -280,6 +292,32 @@ swarm.toml:30:8: peers.yard has no auth_token: this swarm can neither ask yard n
 	}
 	if c.Server.MaxConnectionsPerAddress != 256 {
 		t.Errorf("a public listener takes %d connections from an address, want the default", c.Server.MaxConnectionsPerAddress)
+	}
+}
+
+// What a file sets and nothing heeds is told, and is no limit in force.
+func TestSettingsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	const process = "\n[agents.p]\nsource = \"exec:build/native\"\ntrusted = true\ncan_complete_tasks = true\nenable_entrypoint = true\n"
+	for more, want := range map[string]string{
+		process + "limits = { fuel = 5, cpu = \"1s\", memory = \"64MiB\" }\n": "swarm.toml:15:12: agents.p.limits.fuel has no effect: a process is bounded by memory, turn, output, host_calls and host_bytes\n" +
+			"swarm.toml:15:22: agents.p.limits.cpu has no effect: a process is bounded by memory, turn, output, host_calls and host_bytes",
+		process + "limits = { memory = \"64MiB\", turn = \"1m\", host_calls = 5 }\n": "",
+		"\n[actions.ask]\nsource = \"human\"\ndescription = \"Asks.\"\nparameters = {}\nallow = { kv = \"task\" }\nparams = { a = 1 }\n": "swarm.toml:14:1: actions.ask.allow has no effect: a person answers this action\n" +
+			"swarm.toml:15:1: actions.ask.params has no effect: a person answers this action",
+		"params = { sistem = \"x\" }\n": "swarm.toml:9:1: agents.a.params has no effect: bundled:script takes no params",
+		"\n[models.m]\nprovider = \"openai\"\nmodel = \"m\"\napi_key = \"env::EMPTY\"\n": "swarm.toml:13:1: models.m.api_key is empty, because the variable EMPTY is: its calls carry no key",
+		"\n[models.m]\nprovider = \"openai\"\nmodel = \"m\"\napi_key = \"\"\n":           "",
+	} {
+		c := mustParse(t, readValid(t, "minimal.toml")+more)
+		if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
+			t.Errorf("%s\n%s", more, diff)
+		}
+		for _, s := range Explain(c) {
+			if s.Key == "agents.p.limits.fuel" || s.Key == "agents.p.limits.cpu" || s.Key == "agents.p.limits.stack" || s.Key == "limits.history" {
+				t.Errorf("%s is told to be in force", s.Key)
+			}
+		}
 	}
 }
 
@@ -342,7 +380,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 12+15+10+2+8+11 {
+	if len(got) != 12+15+9+2+8+11 {
 		t.Errorf("%d settings", len(got))
 	}
 }

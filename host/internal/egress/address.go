@@ -25,6 +25,7 @@ func special() []struct{ prefix, class string } {
 		{"10.0.0.0/8", "private"},
 		{"100.64.0.0/10", "carrier-grade NAT"},
 		{"127.0.0.0/8", "loopback"},
+		{"168.63.129.16/32", "link-local"}, // Azure's own service, which every machine there reaches
 		{"169.254.0.0/16", "link-local"},
 		{"172.16.0.0/12", "private"},
 		{"192.0.0.0/24", "protocol"},

@@ -144,7 +144,8 @@ func TestCheck(t *testing.T) {
 	p := granted(t, "https://api.test/v1")
 	p.Table = "[agents.web]"
 	for url, want := range map[string]string{
-		"https://api.test/v1/x": "", "https://unknown.test/": `is not granted; it takes allow = { http = ["https://unknown.test"] } in [agents.web]`,
+		"https://api.test/v1/x": "", "https://unknown.test/deep/x?key=1": `is not granted; it takes "GET https://unknown.test/deep/x" added to allow.http in [agents.web]`,
+		"https://unknown.test/" + strings.Repeat("a", 999): `it takes "GET https://unknown.test" added to allow.http in [agents.web]`,
 		"api.test": "http or https",
 	} {
 		fault := c.Check(p, get(url))

@@ -169,8 +169,13 @@ func (h *hop) ended(ctx context.Context) *abi.Error {
 // shown is the hop's URL for messages, without query.
 func (h *hop) shown() string { return cut(h.scrub.text(h.to.origin() + h.to.path)) }
 
-// ungranted says what would grant the hop. way tells how the fetch came here.
+// ungranted says what would grant the hop and little more: its method, and its path
+// where that can be shown whole. way tells how the fetch came here.
 func (h *hop) ungranted(reason, way string) *abi.Error {
-	return fault(abi.CodeDenied, reason, "%s%s %s is not granted; it takes allow = { http = [%q] }%s",
-		way, h.method, h.shown(), h.to.origin(), h.policy.in())
+	url := h.shown()
+	if url != h.to.origin()+h.to.path {
+		url = h.to.origin()
+	}
+	return fault(abi.CodeDenied, reason, "%s%s %s is not granted; it takes %q added to allow.http%s",
+		way, h.method, h.shown(), h.method+" "+url, h.policy.in())
 }

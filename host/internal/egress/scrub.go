@@ -53,7 +53,7 @@ func forms(value string) []string {
 	}
 	var out []string
 	for _, w := range words {
-		out = append(out, w, quoted(w, true), quoted(w, false), url.QueryEscape(w), url.PathEscape(w),
+		out = append(out, w, quoted(w, true), quoted(w, false), strings.ReplaceAll(quoted(w, false), "/", `\/`), url.QueryEscape(w), url.PathEscape(w),
 			base64.RawStdEncoding.EncodeToString([]byte(w)), base64.RawURLEncoding.EncodeToString([]byte(w)),
 			hex.EncodeToString([]byte(w)))
 	}

@@ -115,7 +115,8 @@ func TestEchoedSecretIsScrubbed(t *testing.T) {
 	forms := map[string]string{
 		"plain": planted, "json": string(inJSON), "query": url.QueryEscape(planted), "path": url.PathEscape(planted),
 		"base64": base64.StdEncoding.EncodeToString([]byte(planted)), "base64url": base64.URLEncoding.EncodeToString([]byte(planted)),
-		"hex": hex.EncodeToString([]byte(planted)), "token alone": "tok-12345678", "with bytes": "\xff" + planted + "\xfe",
+		"slashes escaped": strings.ReplaceAll(strings.ReplaceAll(planted, `"`, `\"`), "/", `\/`),
+		"hex":             hex.EncodeToString([]byte(planted)), "token alone": "tok-12345678", "with bytes": "\xff" + planted + "\xfe",
 		"split by bad bytes": strings.Repeat(planted, 3),
 	}
 	w := newWorld(t)

@@ -149,7 +149,7 @@ func TestRootIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, what, y.at("read_file", "f"), "DENIED: the root of [actions.a] is not the directory that was there when the file was read; reload the file")
-		if err := y.Erase("t"); err != nil {
+		if _, err := y.Erase("t"); err != nil {
 			t.Errorf("%s: what is shared is not erased: %v", what, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestRootIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, "gone", y.at("read_file", "f"), "UNAVAILABLE: the root of [actions.a] cannot be opened: no such file or directory")
-	if err := y.Erase("t"); err == nil {
+	if _, err := y.Erase("t"); err == nil {
 		t.Error("erased what is gone")
 	}
 	if err := os.WriteFile(y.dir, nil, 0o600); err != nil {

@@ -70,18 +70,22 @@ func named(tenant string) bool {
 		})
 }
 
-// Erase removes what a tenant has. What is shared is nobody's.
-func (j *Jail) Erase(tenant string) error {
+// Erase removes what a tenant has, and reports whether there was anything. What is
+// shared is nobody's.
+func (j *Jail) Erase(tenant string) (had bool, err error) {
 	if j.opt.Shared || !named(tenant) {
-		return nil
+		return false, nil
 	}
 	root, err := os.OpenRoot(j.dir)
 	if err != nil {
-		return plainly(err)
+		return false, plainly(err)
 	}
 	defer func() { _ = root.Close() }()
 	if is, err := root.Stat("."); err != nil || !os.SameFile(is, j.is) {
-		return errors.Join(plainly(err), errors.New("the root is not the directory that was there when the file was read"))
+		return false, errors.Join(plainly(err), errors.New("the root is not the directory that was there when the file was read"))
 	}
-	return plainly(root.RemoveAll(tenant))
+	if _, err := root.Lstat(tenant); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, plainly(root.RemoveAll(tenant))
 }

@@ -50,7 +50,7 @@ type part struct {
 // answer makes of what a tool has answered what its caller is told.
 func (s *Server) answer(tool string, raw json.RawMessage) (json.RawMessage, *abi.Error) {
 	var r result
-	clean := []byte(s.scrub.Text(string(raw)))
+	clean := []byte(s.scrub.Text(string(plain(raw))))
 	if err := json.Unmarshal(clean, &r); err != nil {
 		return nil, s.toolFault(abi.CodeUpstream, "malformed", tool, "its answer is no result of a tool")
 	}
@@ -80,6 +80,38 @@ func (s *Server) answer(tool string, raw json.RawMessage) (json.RawMessage, *abi
 		return nil, s.toolFault(abi.CodeUpstream, "malformed", tool, "its answer cannot be written as JSON")
 	}
 	return out, nil
+}
+
+// plain writes all texts of a JSON document without escapes that they do not need, so
+// that a hidden value is found however the server writes it. What is no JSON stays as
+// it is.
+func plain(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte{'\\'}) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '"' {
+			out = append(out, raw[i])
+			continue
+		}
+		end := i + 1
+		for ; end < len(raw) && raw[end] != '"'; end++ {
+			if raw[end] == '\\' {
+				end++
+			}
+		}
+		var text string
+		if end >= len(raw) || json.Unmarshal(raw[i:end+1], &text) != nil {
+			return raw
+		}
+		quoted, err := encode(text)
+		if err != nil {
+			return raw
+		}
+		out, i = append(out, quoted...), end
+	}
+	return out
 }
 
 func encode(v any) (json.RawMessage, error) {

@@ -270,6 +270,10 @@ func TestMisbehaving(t *testing.T) {
 		"unknown":  {`{"text":"","parts":[{"type":"hologram","mimeType":"x/y","bytes":3}]}`, nil},
 		"number":   {`{"id":9007199254740993,"f":1e2}`, nil},
 		"stranger": {`"ok"`, nil},
+
+		"strangers":         {`UNAVAILABLE: tool "echo" of MCP server "notes": no answer came, and the call may have been carried out: it sends too much`, nil},
+		"escaped":           {`"[secret TOKEN] a/b"`, nil},
+		"escaped structure": {`{"b":1e2,"a":["[secret TOKEN]",9007199254740993,"` + "\uFFFD" + ` \"\\"]}`, nil},
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

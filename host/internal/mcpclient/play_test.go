@@ -142,6 +142,14 @@ func rawCall(how string, answer func(string)) {
 		answer(`{"content":[],"structuredContent":{"id":9007199254740993,"f":1e2}}`)
 	case "needs":
 		answer(`{"content":[],"resultType":"input_required","inputRequests":{}}`)
+	case "strangers":
+		for {
+			fmt.Println(`{"jsonrpc":"2.0","id":"nobody","result":{}}`)
+		}
+	case "escaped": // as encoders write that are careful with "/"
+		answer(`{"content":[{"type":"text","text":"\u0068unter2-hunter2 a\/b"}]}`)
+	case "escaped structure":
+		answer(`{"content":[],"structuredContent":{"b":1e2,"a":["hunter2\u002dhunter2",9007199254740993,"\ud800 \"\\"]}}`)
 	case "stranger":
 		fmt.Println(`{"jsonrpc":"2.0","id":"nobody","result":{}}`)
 		answer(`{"content":[{"type":"text","text":"ok"}]}`)

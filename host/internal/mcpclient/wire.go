@@ -60,7 +60,7 @@ type wire struct {
 	changed atomic.Bool
 
 	mu     sync.Mutex
-	open   map[jsonrpc.ID]*asked
+	open   map[jsonrpc.ID]*asked // what is waited for; nil where the library reads the answer
 	hello  jsonrpc.ID
 	failed error
 
@@ -93,10 +93,11 @@ func (w *wire) forget(a *asked) {
 func (w *wire) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
 		w.mu.Lock()
-		if a, ok := ctx.Value(askedKey{}).(*asked); ok {
+		a, ok := ctx.Value(askedKey{}).(*asked)
+		if ok {
 			a.id = r.ID
-			w.open[r.ID] = a
 		}
+		w.open[r.ID] = a
 		if r.Method == methodInitialize {
 			w.hello = r.ID
 		}
@@ -136,9 +137,11 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (w *wire) answered(m *jsonrpc.Response) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := w.open[m.ID]
+	a, waited := w.open[m.ID]
 	delete(w.open, m.ID)
 	switch {
+	case !waited:
+		return false
 	case a == nil && m.ID == w.hello && w.greeted != nil:
 		var hello mcp.InitializeResult
 		if json.Unmarshal(m.Result, &hello) == nil {

@@ -165,12 +165,7 @@ func (a *answer) whole(s Spec, req abi.ChatRequest) (abi.ChatResponse, error) {
 // for it as well.
 func (a *answer) used(s Spec, req abi.ChatRequest) abi.ChatUsage {
 	if a.usage != nil {
-		u := *a.usage
-		u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
-		u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
-		u.CacheWriteTokens = min(max(u.CacheWriteTokens, 0), u.InputTokens-u.CachedTokens)
-		u.ReasoningTokens = min(max(u.ReasoningTokens, 0), u.OutputTokens)
-		return u
+		return *a.usage
 	}
 	most := s.Estimate(req)
 	return abi.ChatUsage{InputTokens: most.InputTokens, OutputTokens: min(int64(a.size), most.OutputTokens)}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,6 +67,49 @@ func TestNoUsage(t *testing.T) {
 			t.Errorf("got %+v, %v", resp.Usage, err)
 		}
 	})
+}
+
+// TestUsageThatCannotBe: a number that no call has costs what was reserved, whoever
+// gives it. Sums of it would overflow.
+func TestUsageThatCannotBe(t *testing.T) {
+	const most = math.MaxInt64
+	for _, u := range []abi.ChatUsage{
+		{InputTokens: most, OutputTokens: 1}, {InputTokens: 1, OutputTokens: most}, {InputTokens: most, CachedTokens: most, CacheWriteTokens: most, OutputTokens: most},
+	} {
+		each(t, func(t *testing.T, provider string, streamed bool) {
+			w := newWorld(t, provider, modeltest.InOrder(modeltest.Reply{Text: []string{"Hi"}, Usage: &u}))
+			resp, _, err := ask(t, w.open(t), question, streamed)
+			if err != nil || resp.Usage != w.spec.Estimate(question) {
+				t.Errorf("%+v: got %+v, %v", u, resp.Usage, err)
+			}
+		})
+	}
+}
+
+// TestUsageOfFiles: a cassette and a script are files of others, too. What they
+// count gives no budget anything back.
+func TestUsageOfFiles(t *testing.T) {
+	none := abi.ChatUsage{}
+	m := script(t, "[[rule]]\ntext = \"Hi\"\nusage = { input_tokens = -5_000_000, cached_tokens = -1, output_tokens = -5_000_000 }\n")
+	if resp, _, err := ask(t, m, question, true); err != nil || resp.Usage != none {
+		t.Errorf("a script: %+v, %v", resp.Usage, err)
+	}
+	request, err := json.Marshal(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := temp(t, "tape.jsonl")
+	line := `{"request":` + string(request) + `,"answer":{"text":"Hi","finish":"stop","usage":{"input_tokens":-9,"output_tokens":-9,"micro_usd":-9000000}}}`
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err = model.Open(model.Spec{Name: "default", Provider: model.Script, Cassette: path}, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, _, err := ask(t, m, question, true); err != nil || resp.Usage != none {
+		t.Errorf("a cassette: %+v, %v", resp.Usage, err)
+	}
 }
 
 func TestAbsurdUsage(t *testing.T) {

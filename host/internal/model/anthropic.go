@@ -204,7 +204,7 @@ func (r *reading) end() error {
 	if r.counted {
 		u := r.usage
 		r.into.usage = &abi.ChatUsage{
-			InputTokens:  u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+			InputTokens:  capped(u.InputTokens) + capped(u.CacheReadInputTokens) + capped(u.CacheCreationInputTokens),
 			CachedTokens: u.CacheReadInputTokens, CacheWriteTokens: u.CacheCreationInputTokens,
 			OutputTokens: u.OutputTokens, ReasoningTokens: u.OutputTokensDetails.ThinkingTokens,
 		}
@@ -212,6 +212,9 @@ func (r *reading) end() error {
 	r.into.finish = cmp.Or(r.finish, abi.FinishStop)
 	return nil
 }
+
+// capped is a count of which a sum can be made.
+func capped(n int64) int64 { return min(max(n, 0), maxCounted+1) }
 
 func stopOf(reason anthropic.StopReason) string {
 	switch reason {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"skep/abi"
@@ -48,9 +49,9 @@ type replay struct {
 }
 
 func openReplay(s Spec) (*replay, error) {
-	f, err := os.Open(s.Cassette)
+	f, err := openFile(s.Cassette)
 	if err != nil {
-		return nil, fmt.Errorf("cassette: %w", err)
+		return nil, ofCassette("%w", err)
 	}
 	defer func() { _ = f.Close() }()
 	r := &replay{name: s.Name, file: filepath.Base(s.Cassette), remedy: remedy(s), again: s.Mode == Auto && s.Provider != Script, next: map[string][]int{}, had: map[string][]int{}}
@@ -61,16 +62,25 @@ func openReplay(s Spec) (*replay, error) {
 			continue
 		}
 		if err := r.add(lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("cassette: %s:%d: %w", r.file, n, err)
+			return nil, ofCassette("%s:%d: %w", r.file, n, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("cassette: %s: %w", r.file, err)
+		return nil, ofCassette("%s: %w", r.file, err)
 	}
 	if len(r.recorded) == 0 {
-		return nil, fmt.Errorf("cassette: %s has no answers", r.file)
+		return nil, ofCassette("%s has no answers", r.file)
 	}
 	return r, nil
+}
+
+// openFile opens a cassette to be read. A pipe or a device would have no end, or no
+// beginning.
+func openFile(path string) (*os.File, error) {
+	if is, err := os.Stat(path); err == nil && !is.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", filepath.Base(path))
+	}
+	return os.Open(path)
 }
 
 func (r *replay) add(line []byte) error {
@@ -177,7 +187,10 @@ func remedy(s Spec) string {
 	return `ask the provider itself (cassette_mode = "auto"), or ` + again
 }
 
+// unescaped makes of a request's JSON a text for people.
+var unescaped = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\n`, " ", `\"`, `"`, `\\`, `\`)
+
 // around is what stands at a place, with a little before it.
 func around(text string, at int) string {
-	return quote(text[max(at-40, 0):min(at+80, len(text))])
+	return quote(unescaped.Replace(text[max(at-40, 0):min(at+80, len(text))]))
 }

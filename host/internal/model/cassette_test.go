@@ -59,6 +59,11 @@ func TestCassetteDrift(t *testing.T) {
 	if !strings.Contains(e.Message, "far to Rome") || !strings.Contains(e.Message, "far to Riga") {
 		t.Errorf("got %s", e.Message)
 	}
+	_, m = tape(t, []abi.ChatRequest{modeltest.Question("<a>\n\"1\" & 2</a>")}, modeltest.Reply{})
+	_, _, err = ask(t, m, modeltest.Question("<a>\n\"1\" & 3</a>"), true)
+	if e := failed(t, err, model.Unexpected, `<a> \"1\" & 3</a>`); strings.Contains(e.Message, "u003c") {
+		t.Errorf("got %s", e.Message)
+	}
 }
 
 // TestCassetteRemedy: whoever asks what was not recorded reads what to do.
@@ -195,5 +200,16 @@ func TestOpenRefuses(t *testing.T) {
 		if strings.Contains(text, "no such file") && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v does not say so", err)
 		}
+	}
+}
+
+// TestLargeRules: a file of rules is read whole, so it has a bound.
+func TestLargeRules(t *testing.T) {
+	path := temp(t, "rules.toml")
+	if err := os.WriteFile(path, []byte(strings.Repeat("# nothing\n", 5<<20/10)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Open(model.Spec{Name: "m", Provider: model.Script, Cassette: path}, model.Options{}); err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+		t.Error(err)
 	}
 }

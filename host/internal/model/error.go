@@ -54,6 +54,23 @@ func (e *Error) Error() string {
 	return "models." + e.Name + ": " + e.Message + status
 }
 
+// KeyError is what is wrong with one key of a [Spec], by its name in the file.
+type KeyError struct {
+	Key string
+	Err error
+}
+
+// Error begins with the key.
+func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// ofCassette is a fault of the file that a model answers from.
+func ofCassette(format string, args ...any) error {
+	return &KeyError{"cassette", fmt.Errorf(format, args...)}
+}
+
 // passes reports whether another try may succeed.
 func (e *Error) passes() bool {
 	return e.Kind == RateLimited || e.Kind == Overloaded || e.Kind == Unavailable

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,14 @@ func TestMalformedStream(t *testing.T) {
 	}
 }
 
+// A stream of another provider has nothing that is understood, and the keys that
+// decide are named.
+func TestStreamOfAnother(t *testing.T) {
+	w := newWorld(t, model.Anthropic, modeltest.InOrder(modeltest.Reply{Body: "data: {\"choices\":[]}\n\ndata: [DONE]\n\n", Type: "text/event-stream"}))
+	_, _, err := ask(t, w.open(t), question, true)
+	failed(t, err, model.Unavailable, "none of it was of the provider anthropic; is base_url \""+w.spec.BaseURL)
+}
+
 func TestMalformedWhole(t *testing.T) {
 	for _, c := range []struct {
 		name, body, kind string
@@ -238,6 +247,46 @@ func TestTooLargeBody(t *testing.T) {
 		w := newWorld(t, provider, modeltest.InOrder(modeltest.Reply{Body: strings.Repeat(": nothing to say\n\n", 1<<20), Type: "text/event-stream"}))
 		_, _, err := ask(t, w.open(t), question, streamed)
 		failed(t, err, model.TooLarge, "more than 16777216 bytes")
+	})
+}
+
+// TestManyParts: a few bytes of an answer become a thousand in a client library, so
+// its parts are bounded before.
+func TestManyParts(t *testing.T) {
+	many := strings.Repeat(`{},`, 100_000) + `{}`
+	whole := `{"choices":[` + many + `],"message":{"content":[` + many + `]}}`
+	for _, c := range []struct{ name, body, kind string }{
+		{"an event", "event: message_start\ndata: " + whole + "\n\n", "text/event-stream"},
+		{"lines of an event", "event: message_start\ndata: " + strings.ReplaceAll(whole, ",", ",\ndata: ") + "\n\n", "text/event-stream"},
+		{"behind a quote", ": \"\ndata: " + whole + "\n\n", "text/event-stream"},
+		{"behind an escaped quote", `{"a":"\\\"","b":` + whole + `}`, "application/json"},
+		{"a document", whole, "application/json"},
+		{"a document with blank lines", strings.ReplaceAll(whole, ",", ",\n\n"), "application/json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(t *testing.T, provider string, streamed bool) {
+				w := newWorld(t, provider, modeltest.InOrder(modeltest.Reply{Body: c.body, Type: c.kind}))
+				_, _, err := ask(t, w.open(t), question, streamed)
+				var e *model.Error
+				if whole := provider == model.OpenAI && !streamed; whole == (c.kind == "application/json") {
+					failed(t, err, model.TooLarge, "more than 16384 parts")
+				} else if !errors.As(err, &e) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestManyTexts: what stands in texts is no part, and events count one by one.
+func TestManyTexts(t *testing.T) {
+	each(t, func(t *testing.T, provider string, streamed bool) {
+		list := "[" + strings.Repeat(`"\"",`, 40_000) + `""]`
+		reply := modeltest.Reply{Text: slices.Repeat([]string{"{,"}, 8000), Calls: []modeltest.Call{{ID: "c", Name: "n", Arguments: []string{list}}}}
+		rsp, _, err := ask(t, newWorld(t, provider, modeltest.InOrder(reply)).open(t), question, streamed)
+		if err != nil || rsp.ToolCalls[0].Arguments != list {
+			t.Errorf("got %v", err)
+		}
 	})
 }
 

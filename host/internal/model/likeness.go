@@ -35,16 +35,16 @@ func likenessOf(req abi.ChatRequest) (likeness, error) {
 		return likeness{}, err
 	}
 	var p likeness
+	places := map[string]int{}
 	p.plain = passing.ReplaceAllStringFunc(string(raw), func(found string) string {
 		if len(found) != idLength || strings.Contains(found, ":") {
 			return "<time>"
 		}
-		at := slices.Index(p.ids, found)
-		if at < 0 {
-			at = len(p.ids)
+		if places[found] == 0 {
 			p.ids = append(p.ids, found)
+			places[found] = len(p.ids)
 		}
-		return "<id " + strconv.Itoa(at+1) + ">"
+		return "<id " + strconv.Itoa(places[found]) + ">"
 	})
 	sum := sha256.Sum256([]byte(p.plain))
 	p.digest = hex.EncodeToString(sum[:])

@@ -99,7 +99,7 @@ func Open(s Spec, o Options) (Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("models.%s: %w", s.Name, err)
 	}
-	return &priced{m: m, prices: s.Prices}, nil
+	return &priced{m: m, spec: s}, nil
 }
 
 func open(s Spec, o Options) (Model, error) {
@@ -122,8 +122,8 @@ func open(s Spec, o Options) (Model, error) {
 
 // priced adds what an answer costs.
 type priced struct {
-	m      Model
-	prices Prices
+	m    Model
+	spec Spec
 }
 
 func (p *priced) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, error) {
@@ -131,7 +131,7 @@ func (p *priced) Chat(ctx context.Context, req abi.ChatRequest, key string, emit
 	if err != nil {
 		return abi.ChatResponse{}, err
 	}
-	resp.Usage.MicroUSD = p.prices.Price(resp.Usage)
+	resp.Usage = p.spec.counted(resp.Usage, req)
 	if resp.ToolCalls == nil {
 		resp.ToolCalls = []abi.ChatCall{}
 	}

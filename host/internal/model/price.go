@@ -85,6 +85,24 @@ func (s Spec) Estimate(req abi.ChatRequest) abi.ChatUsage {
 	return u
 }
 
+// maxCounted is more tokens than any call has. Budgets and the sums of a day must
+// not take the number of a provider or a cassette for more.
+const maxCounted = 1_000_000_000
+
+// counted is a usage with its price. Parts are no more than the whole, and of one
+// that cannot be true it is what was reserved.
+func (s Spec) counted(u abi.ChatUsage, req abi.ChatRequest) abi.ChatUsage {
+	if u.InputTokens > maxCounted || u.OutputTokens > maxCounted {
+		return s.Estimate(req)
+	}
+	u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
+	u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
+	u.CacheWriteTokens = min(max(u.CacheWriteTokens, 0), u.InputTokens-u.CachedTokens)
+	u.ReasoningTokens = min(max(u.ReasoningTokens, 0), u.OutputTokens)
+	u.MicroUSD = s.Prices.Price(u)
+	return u
+}
+
 // dearest are the prices of a prompt of which nobody knows yet what is cached.
 func (p Prices) dearest() Prices {
 	p.InputPerMTok = max(p.InputPerMTok, p.CachedPerMTok, p.CacheWritePerMTok)

@@ -111,6 +111,8 @@ func (r *remote) try(ctx context.Context, req abi.ChatRequest, key string, a *an
 	switch {
 	case err != nil:
 		a.begun = a.begun || w.timedOut(ctx)
+	case a.finish == "" && w.streams && !a.begun:
+		err = fault(Unavailable, "the answer broke off, and none of it was of the provider %s; is base_url %q a server of that kind?", r.s.Provider, r.s.BaseURL)
 	case a.finish == "" && w.streams:
 		err = fault(Unavailable, "the answer broke off")
 	case a.finish == "":

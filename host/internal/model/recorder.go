@@ -24,7 +24,7 @@ type recorder struct {
 func openRecorder(s Spec, m Model) (*recorder, error) {
 	r := &recorder{m: m, name: s.Name, path: s.Cassette}
 	if err := r.append(nil); err != nil {
-		return nil, fmt.Errorf("cassette: %w", err)
+		return nil, ofCassette("%w", err)
 	}
 	return r, nil
 }

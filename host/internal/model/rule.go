@@ -67,8 +67,8 @@ func (r *rule) compile() (err error) {
 		if w.Is != nil && w.Match != "" {
 			return errors.New("last: a message has both is and match; give one")
 		}
-		if w.Role != "" && !slices.Contains([]string{abi.RoleSystem, abi.RoleUser, abi.RoleAssistant, abi.RoleTool}, w.Role) {
-			return fmt.Errorf("last: the role %q is unknown", w.Role)
+		if err := oneOf("last: the role", w.Role, abi.RoleSystem, abi.RoleUser, abi.RoleAssistant, abi.RoleTool); err != nil {
+			return err
 		}
 	}
 	for _, c := range r.Calls {
@@ -79,13 +79,10 @@ func (r *rule) compile() (err error) {
 	if r.Times < 0 {
 		return errors.New("times must not be negative")
 	}
-	if r.Finish != "" && !slices.Contains([]string{abi.FinishStop, abi.FinishToolCalls, abi.FinishLength, abi.FinishFiltered}, r.Finish) {
-		return fmt.Errorf("finish: %q is unknown", r.Finish)
+	if err := oneOf("finish:", r.Finish, abi.FinishStop, abi.FinishToolCalls, abi.FinishLength, abi.FinishFiltered); err != nil {
+		return err
 	}
-	if r.Error != "" && !slices.Contains([]Kind{RateLimited, Overloaded, Unavailable, Refused, TooLong, TooLarge, Auth, Malformed}, r.Error) {
-		return fmt.Errorf("error: %q is unknown", r.Error)
-	}
-	return nil
+	return oneOf("error:", r.Error, RateLimited, Overloaded, Unavailable, Refused, TooLong, TooLarge, Auth, Malformed)
 }
 
 // misfit says what of a request the rule does not want; nothing when it fits.

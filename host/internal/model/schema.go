@@ -32,39 +32,51 @@ func object(arguments string) json.RawMessage {
 	return raw
 }
 
+// maxStrict is how deep a schema may be nested that is enforced. OpenAI refuses
+// deeper ones.
+const maxStrict = 10
+
 // strict reports whether a schema is of the part that OpenAI enforces to the
 // letter. It refuses a strict schema that is not; without strict, it takes every
 // schema as a wish.
 func strict(schema json.RawMessage) bool {
-	var node struct {
-		Type       json.RawMessage            `json:"type"`
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
-		More       json.RawMessage            `json:"additionalProperties"`
-		Items      json.RawMessage            `json:"items"`
-		AnyOf      []json.RawMessage          `json:"anyOf"`
-	}
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(schema, &node) != nil || json.Unmarshal(schema, &keys) != nil {
+	var node any
+	return json.Unmarshal(schema, &node) == nil && enforced(node, maxStrict)
+}
+
+// enforced reads a schema that is decoded once: it is a guest's, and reading each
+// of its levels anew would keep the host busy for a guest that pays nothing for it.
+func enforced(schema any, depth int) bool {
+	node, ok := schema.(map[string]any)
+	if !ok || depth == 0 {
 		return false
 	}
-	for key := range keys {
+	for key := range node {
 		if !slices.Contains([]string{"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "title", "description"}, key) {
 			return false
 		}
 	}
-	if string(node.Type) == `"object"` && (string(node.More) != "false" || len(node.Required) != len(node.Properties)) {
+	properties, _ := node["properties"].(map[string]any)
+	required, _ := node["required"].([]any)
+	if node["type"] == "object" && (node["additionalProperties"] != false || len(required) != len(properties)) {
 		return false
 	}
-	for name, inner := range node.Properties {
-		if !slices.Contains(node.Required, name) || !strict(inner) {
+	named := map[string]bool{}
+	for _, name := range required {
+		text, _ := name.(string)
+		named[text] = true
+	}
+	for name, inner := range properties {
+		if !named[name] || !enforced(inner, depth-1) {
 			return false
 		}
 	}
-	for _, inner := range node.AnyOf {
-		if !strict(inner) {
+	anyOf, _ := node["anyOf"].([]any)
+	for _, inner := range anyOf {
+		if !enforced(inner, depth-1) {
 			return false
 		}
 	}
-	return len(node.Items) == 0 || strict(node.Items)
+	items, there := node["items"]
+	return !there || enforced(items, depth-1)
 }

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"skep/abi"
@@ -23,6 +24,7 @@ func TestStrict(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}},"required":["a"],"additionalProperties":false}`:    false,
 		`{"type":"object","properties":{"a":true},"required":["a"],"additionalProperties":false}`:                                          false,
 		`{"$ref":"#/a"}`: false,
+		strings.Repeat(`{"anyOf":[`, 10) + `{"type":"null"}` + strings.Repeat(`]}`, 10): false, // deeper than OpenAI takes
 	} {
 		req := question
 		req.Schema = json.RawMessage(schema)
@@ -31,6 +33,16 @@ func TestStrict(t *testing.T) {
 		if got := format["strict"] == true; got != strict {
 			t.Errorf("%s: strict is %v", schema, got)
 		}
+	}
+}
+
+// TestDeepSchema: a guest's schema is read once, not once for each of its levels.
+func TestDeepSchema(t *testing.T) {
+	req := question
+	req.Schema = json.RawMessage(strings.Repeat(`{"items":`, 5000) + `{"title":"` + strings.Repeat("x", 1<<20) + `"}` + strings.Repeat("}", 5000))
+	body, _ := sent(t, model.OpenAI, req, true)
+	if format := body["response_format"].(map[string]any)["json_schema"].(map[string]any); format["strict"] != nil {
+		t.Errorf("strict is %v", format["strict"])
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +25,9 @@ type script struct {
 	used []int // by rule
 }
 
+// maxRules bounds a file of rules, in bytes.
+const maxRules = 4 << 20
+
 // openScript reads a file of rules, or a cassette when its name ends in .jsonl.
 func openScript(s Spec) (Model, error) {
 	if s.Cassette == "" {
@@ -36,13 +39,21 @@ func openScript(s Spec) (Model, error) {
 	if filepath.Ext(s.Cassette) == ".jsonl" {
 		return openReplay(s)
 	}
-	raw, err := os.ReadFile(s.Cassette)
+	f, err := openFile(s.Cassette)
 	if err != nil {
-		return nil, fmt.Errorf("cassette: %w", err)
+		return nil, ofCassette("%w", err)
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, maxRules+1))
+	switch {
+	case err != nil:
+		return nil, ofCassette("%w", err)
+	case len(raw) > maxRules:
+		return nil, ofCassette("%s has more than %d bytes", filepath.Base(s.Cassette), maxRules)
 	}
 	rules, err := parseRules(raw)
 	if err != nil {
-		return nil, fmt.Errorf("cassette: %s: %w", filepath.Base(s.Cassette), err)
+		return nil, ofCassette("%s:%w", filepath.Base(s.Cassette), err)
 	}
 	return &script{name: s.Name, file: filepath.Base(s.Cassette), rules: rules, used: make([]int, len(rules))}, nil
 }
@@ -53,17 +64,17 @@ func parseRules(raw []byte) ([]rule, error) {
 	}
 	meta, err := toml.Decode(string(raw), &file)
 	if err != nil {
-		return nil, err
+		return nil, syntax(err)
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("the key %s is unknown", unknown[0])
+		return nil, unknownKey(raw, unknown[0])
 	}
 	if len(file.Rules) == 0 {
-		return nil, errors.New("there is no [[rule]]")
+		return nil, placed(0, "there is no [[rule]]")
 	}
 	for i := range file.Rules {
 		if err := file.Rules[i].compile(); err != nil {
-			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+			return nil, placed(ruleLine(raw, i, len(file.Rules)), "rule %d: %w", i+1, err)
 		}
 	}
 	return file.Rules, nil

@@ -69,11 +69,17 @@ func TestScriptUnexpected(t *testing.T) {
 
 func TestScriptFile(t *testing.T) {
 	for text, file := range map[string]string{
-		"no [[rule]]":                    "",
-		"rules.toml: toml: line 1":       "[[rule",
-		"the key rule.txet is unknown":   "[[rule]]\ntxet = \"\"",
-		"rule 1: system: error parsing":  "[[rule]]\nsystem = '('",
-		"rule 2: last: match: error":     "[[rule]]\n[[rule]]\nlast = [{ match = '(' }]",
+		"no [[rule]]":            "",
+		"rules.toml:1: expected": "[[rule",
+		`rules.toml:2: the key rule.txet is unknown (did you mean "text"?)`:                         "[[rule]]\ntxet = \"\"",
+		`rules.toml:4: the key rule.last.mtch is unknown (did you mean "match"?)`:                   "[[rule]]\ntext = 'mtch'\n[[rule]]\nlast = [{ role = 'user', mtch = 'x' }]",
+		`rules.toml:2: the key rule.usage.tokens is unknown; there are input_tokens, cached_tokens`: "[[rule]]\nusage = { tokens = 1 }",
+		`rules.toml:3: the key rle is unknown (did you mean "rule"?)`:                               "[[rule]]\n\n[[rle]]",
+		"rules.toml:2: rule 1: system: error parsing":                                               "\n[[rule]]\nsystem = '('",
+		"rules.toml:3: rule 2: last: match: error":                                                  "[[rule]]\n\n[[rule]]\nlast = [{ match = '(' }]",
+		"rules.toml: rule 1: times must not":                                                        "rule = [{ times = -1 }]",
+		`rules.toml:2: (last key "rule.times"): incompatible types`:                                 "[[rule]]\ntimes = 'x'",
+		"the role \"boss\" is unknown; there are system, user, assistant, tool":                     "[[rule]]\nlast = [{ role = 'boss' }]",
 		"both is and match":              "[[rule]]\nlast = [{ is = 'a', match = 'b' }]",
 		`the role "boss" is unknown`:     "[[rule]]\nlast = [{ role = 'boss' }]",
 		"a call has no name":             "[[rule]]\ncalls = [{}]",

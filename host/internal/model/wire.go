@@ -17,6 +17,9 @@ import (
 const (
 	maxBody      = 16 << 20
 	maxErrorBody = 64 << 10
+	// maxMarks is how many parts a document may have, which is an answer or one of
+	// its events. The client libraries make a thousand bytes of the smallest.
+	maxMarks = 16 << 10
 )
 
 // eventStream is the type of an answer that begins with its first event: its status
@@ -68,6 +71,7 @@ type body struct {
 	io.ReadCloser
 	w       *wire
 	left    int
+	marks   marks
 	silence *time.Timer
 }
 
@@ -79,6 +83,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.silence.Stop()
 	b.left -= n
+	if b.marks.see(p[:n], b.w.streams); b.marks.most > maxMarks {
+		return 0, fault(TooLarge, "the provider's answer has a document of more than %d parts", maxMarks)
+	}
 	return n, err
 }
 
@@ -130,7 +137,7 @@ func (r *remote) because(ctx context.Context, a *answer, err error) error {
 	case errors.As(err, &denied) && (denied.Code == abi.CodeDenied || denied.Code == abi.CodeInvalid):
 		return fault(Auth, "base_url is refused: %s", denied.Message)
 	case errors.As(err, &denied):
-		return fault(Unavailable, "the provider cannot be reached: %s", denied.Message)
+		return fault(Unavailable, "the provider cannot be reached at base_url %q: %s", r.s.BaseURL, denied.Message)
 	case errors.As(err, &syntax), errors.As(err, &mistyped):
 		return fault(Malformed, "the answer is not in the format of the provider %s", r.s.Provider)
 	case errors.Is(err, errUnread):

@@ -36,7 +36,7 @@ func items(c *config.Config, reaches Reaches) (out []item) {
 		out = append(out, whole("secret", s.Name, s, gains("hosts"), "name"))
 	}
 	for _, m := range c.MCP {
-		out = append(out, whole("mcp", m.Name, m, serverWider, "name", "tools"))
+		out = append(out, whole("mcp", m.Name, m, serverWider, "name", "tools", "in_use"))
 	}
 	for _, p := range c.Peers {
 		out = append(out, whole("peer", p.Name, p, peerWider, "name"))

@@ -55,6 +55,28 @@ func TestJudgeActions(t *testing.T) {
 	}
 }
 
+// What the arguments of an action with code must be stays what the file says: a
+// definition that says less would reach more with it.
+func TestParametersAreTheFiles(t *testing.T) {
+	t.Parallel()
+	narrow := strings.Replace(withAction, "timeout = \"1m\"", "timeout = \"1m\"\nparameters = { type = \"object\", required = [\"n\"] }", 1)
+	f := testFile(t, strings.Replace(narrow, "exclude_tools", "actions = [\"price\"]\nexclude_tools", 1))
+	f.Modules[actionModule+"price"] = strings.Repeat("cd", 32)
+	for parameters, want := range map[string]string{
+		"": "", `,"parameters":{}`: "", `,"parameters":{"required":["n"],"type":"object"}`: "",
+		`,"parameters":{"type":"object"}`: "actions.price.parameters: what its arguments must be",
+	} {
+		text := strings.TrimSuffix(string(single(`"source":"file:judge.go","actions":["price"]`)), "}") + `,"actions":{"price":{"source":"file:judge.go","timeout":"1m"` + parameters + `}}}`
+		x, err := f.Judge([]byte(text))
+		switch {
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", parameters, err, want)
+		case want == "" && (err != nil || string(x.Actions[0].Parameters) != string(f.Config.Actions[0].Parameters)):
+			t.Errorf("%s: %v, %s", parameters, err, x.Actions[0].Parameters)
+		}
+	}
+}
+
 // Older compositions keep of their actions what today's file grants.
 func TestNarrowActions(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,10 @@ package recompose
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -140,20 +142,27 @@ func (f File) judgeAction(a *config.Action) Refused {
 	}
 	r = append(r, over(at, a.Limits, own.Limits, own.Name)...)
 	r = append(r, missing(at+".actions", slices.DeleteFunc(slices.Clone(a.Actions), func(name string) bool { return !f.coded(name) }), own.Actions, own.Name)...)
+	if len(a.Parameters) > len("{}") && !same(a.Parameters, own.Parameters) {
+		r = append(r, Reason{at + ".parameters", "what its arguments must be is the operator's file's to say; leave it out"})
+	}
 	if a.Timeout > own.Timeout {
 		r = append(r, Reason{at + ".timeout", fmt.Sprintf("the operator's file allows %v", own.Timeout)})
 	}
 	if len(r) == 0 {
 		if own.Source.Kind == config.SourceMCP { // its code does not say what it is
 			a.Description = cmp.Or(a.Description, own.Description)
-			if len(a.Parameters) <= len("{}") {
-				a.Parameters = own.Parameters
-			}
 		}
+		a.Parameters = own.Parameters
 		a.Source, a.SHA256, a.Trusted, a.Limits = own.Source, digest, own.Trusted, narrowLimits(a.Limits, own.Limits)
 		a.Limits.Turn, a.Files = a.Timeout, own.Files
 	}
 	return r
+}
+
+// same reports whether two JSON documents say the same.
+func same(a, b json.RawMessage) bool {
+	var one, other any
+	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
 }
 
 // coded reports whether the file has an action with code of that name.

@@ -39,6 +39,14 @@ type Counter struct {
 	Value      int64
 	// Peers are the values of each peer, in the place of Value. There may be none.
 	Peers []PeerValue
+	// Ops are the values of each op and how its calls ended, in the place of Value.
+	Ops []OpValue
+}
+
+// OpValue is what a metric has for one op and one code.
+type OpValue struct {
+	Op, Code string
+	Value    int64
 }
 
 // PeerValue is what a metric has for one peer. Names must be those of the operator

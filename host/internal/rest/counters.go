@@ -69,8 +69,11 @@ func sample(name string, n int64) string { return fmt.Sprintf("%s %d\n", name, n
 var inLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func (c Counter) samples() (lines []string) {
-	if c.Peers == nil {
+	if c.Peers == nil && c.Ops == nil {
 		return []string{sample(c.Name, c.Value)}
+	}
+	for _, o := range c.Ops {
+		lines = append(lines, fmt.Sprintf("%s{op=%q,code=%q} %d\n", c.Name, o.Op, o.Code, o.Value))
 	}
 	for _, p := range c.Peers {
 		lines = append(lines, fmt.Sprintf("%s{peer=\"%s\"} %g\n", c.Name, inLabel.Replace(p.Peer), p.Value))

@@ -49,12 +49,18 @@ type LoadError struct {
 	// Key is the key of swarm.toml that decides, if one does: a cap under
 	// limits.module, or sha256 of the agent.
 	Key string
-	Err error
+	// Program says that it is no module but a program.
+	Program bool
+	Err     error
 }
 
 // Error renders the refusal.
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("module %s refused (%s): %v", e.Name, e.Step, e.Err)
+	what := "module"
+	if e.Program {
+		what = "program"
+	}
+	return fmt.Sprintf("%s %s refused (%s): %v", what, e.Name, e.Step, e.Err)
 }
 
 // Unwrap returns the reason.

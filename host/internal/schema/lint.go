@@ -35,9 +35,10 @@ func lint(docs ...map[string]any) error {
 type linter struct {
 	docs map[string]map[string]any // by $id
 	id   string                    // of the document being read
-	// open is for the schemas of strangers, patterns counts the bytes of theirs.
-	open     bool
-	patterns int
+	// open is for the schemas of strangers, patterns counts the bytes of theirs, and
+	// instructions what they become.
+	open                   bool
+	patterns, instructions int
 }
 
 func (l *linter) errorf(at, format string, args ...any) error {

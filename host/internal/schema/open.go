@@ -12,7 +12,7 @@ func (l *linter) openKeyword(at, key string, v any) (known bool, err error) {
 	case "$ref", "definitions", "$defs":
 		return true, l.errorf(at, "is not taken; write the schema in its place")
 	case "type", "enum", "const", "format", "examples", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-		"minProperties", "maxProperties", "uniqueItems", "$comment":
+		"minProperties", "maxProperties", "uniqueItems", "$comment", "x-skep":
 		return true, nil
 	case "additionalProperties":
 		if _, flag := v.(bool); flag {
@@ -37,6 +37,9 @@ func (l *linter) pattern(at string, v any) error {
 	}
 	if l.patterns += len(text); l.patterns > maxPatterns {
 		return l.errorf(at, "all patterns together have more than %d bytes", maxPatterns)
+	}
+	if l.instructions += instructions(text); l.instructions > maxInstructions {
+		return l.errorf(at, "all patterns together repeat more than can be checked")
 	}
 	if _, err := regexp.Compile(text); err != nil {
 		return l.errorf(at, "%v", fmt.Errorf("is no pattern: %w", err))

@@ -17,7 +17,10 @@ const (
 
 // Params is the compiled schema of an action's parameters or an agent's params. It
 // is immutable and may be used by many goroutines at once.
-type Params struct{ schema *gojsonschema.Schema }
+type Params struct {
+	schema *gojsonschema.Schema
+	effort *effort
+}
 
 // CompileParams compiles the parameters of an action: a schema of draft 7 for an
 // object, without $ref. Keywords that would not be checked are refused.
@@ -56,14 +59,17 @@ func compileDoc(kind, name string, doc map[string]any) (*Params, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Params{s}, nil
+	return &Params{s, effortOf(doc)}, nil
 }
 
 // Check returns nil if raw is one JSON object that has the shape; its errors are
-// those of [Set.Message].
+// those of [Set.Message], and mail.ErrLimit also where the check would take long.
 func (p *Params) Check(raw []byte) error {
 	doc, err := decodeWith(raw, true)
 	if err != nil {
+		return err
+	}
+	if err := p.effort.affordable(doc); err != nil {
 		return err
 	}
 	return validate(p.schema, doc)

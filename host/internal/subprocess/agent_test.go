@@ -54,6 +54,11 @@ func play(name string) {
 		time.Sleep(time.Hour)
 	case "barefaced":
 		_ = os.Unsetenv("PLUGIN_CLIENT_CERT") // it serves without a certificate
+	case "stall":
+		if err := stall(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "imposter":
 		if err := impersonate(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -63,6 +68,7 @@ func play(name string) {
 		fmt.Fprintln(os.Stderr, "nothing works here")
 		os.Exit(3)
 	}
+	streams := &streams{open: map[string]grpc.ServerStream{}}
 	version := uint(pluginpb.ProtocolVersion)
 	if name == "stranger" {
 		version = 99
@@ -71,8 +77,10 @@ func play(name string) {
 		HandshakeConfig: goplugin.HandshakeConfig{
 			ProtocolVersion: version, MagicCookieKey: pluginpb.CookieKey, MagicCookieValue: pluginpb.CookieValue,
 		},
-		Plugins:    goplugin.PluginSet{pluginpb.Name: &served{}},
-		GRPCServer: goplugin.DefaultGRPCServer,
+		Plugins: goplugin.PluginSet{pluginpb.Name: &served{streams: streams}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, grpc.StreamInterceptor(streams.see), grpc.UnaryInterceptor(mute(name)))...)
+		},
 	})
 }
 
@@ -100,15 +108,16 @@ func impersonate() error {
 
 // served is the process's side of the plugin.
 type served struct {
+	streams *streams
 	goplugin.NetRPCUnsupportedPlugin
 }
 
-func (served) GRPCServer(b *goplugin.GRPCBroker, s *grpc.Server) error {
-	pluginpb.RegisterAgentServer(s, &actor{broker: b, held: make(chan string, 1)})
+func (p served) GRPCServer(b *goplugin.GRPCBroker, s *grpc.Server) error {
+	pluginpb.RegisterAgentServer(s, &actor{broker: b, held: make(chan string, 1), streams: p.streams})
 	return nil
 }
 
-func (served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (p served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errors.New("not the host")
 }
 
@@ -117,6 +126,7 @@ type actor struct {
 	pluginpb.UnimplementedAgentServer
 	broker *goplugin.GRPCBroker
 	held   chan string // the session of a turn that is over
+	*streams
 
 	mu   sync.Mutex
 	host pluginpb.HostClient
@@ -216,6 +226,17 @@ func (a *actor) do(ctx context.Context, session, do, with string) (string, error
 	case "reuse":
 		_, err := a.host.Call(ctx, &pluginpb.OpRequest{Session: <-a.held, Op: int32(abi.OpKVGet)})
 		return "used", err
+	case "reach":
+		way, with, _ := strings.Cut(with, ":")
+		return "done", reach(way, with)
+	case "unasked":
+		return "sent", a.unasked(with)
+	case "fill":
+		return "filled", fill(with)
+	case "waits":
+		return a.waits(ctx, session)
+	case "handles":
+		return a.handles(ctx, session)
 	case "forge":
 		_, err := a.host.Call(ctx, &pluginpb.OpRequest{Session: with, Op: int32(abi.OpKVGet)})
 		return "used", err
@@ -241,7 +262,9 @@ func flood() string {
 
 // bomb starts processes until there may be no more.
 func bomb() (string, error) {
-	out, err := exec.Command("/bin/sh", "-c", "i=0; while [ $i -lt 2000 ]; do sleep 1000 & i=$((i+1)); done; wait").CombinedOutput()
+	cmd := exec.Command("/bin/sh", "-c", "i=0; while [ $i -lt 2000 ]; do sleep 1000 & i=$((i+1)); done; wait")
+	cmd.WaitDelay = time.Second // those that were started have its output when it may start no more
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 

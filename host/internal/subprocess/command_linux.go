@@ -61,6 +61,7 @@ func Start(guard []string, l Line) (_ *Running, err error) {
 	}
 	go func() {
 		defer close(r.done)
+		awaitEnd(r.cmd.Process.Pid)
 		r.err = r.cmd.Wait()
 		_ = r.Output.SetReadDeadline(time.Now().Add(drainPipes)) // it may be closed
 	}()

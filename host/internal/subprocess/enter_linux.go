@@ -26,6 +26,7 @@ func enter(s spec) error {
 		do   func(spec) error
 	}{
 		{"limit resources", limitResources},
+		{"hide services", hideServices},
 		{"give up capabilities", func(spec) error { return dropCapabilities() }},
 		{"give up new privileges", func(spec) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		{"restrict files", restrictFiles},
@@ -36,11 +37,16 @@ func enter(s spec) error {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
-	if !s.Script { // an interpreter opens the program again
+	if s.Interpreter == "" { // an interpreter opens the program again
 		unix.CloseOnExec(programFD)
 	}
-	return unix.Exec("/proc/self/fd/"+strconv.Itoa(programFD), []string{s.Name}, os.Environ())
+	return &execError{unix.Exec("/proc/self/fd/"+strconv.Itoa(programFD), []string{s.Name}, os.Environ())}
 }
+
+// execError is the kernel's refusal to run the program.
+type execError struct{ error }
+
+func (e *execError) Unwrap() error { return e.error }
 
 // Limits that no operator needs to raise.
 const (

@@ -2,15 +2,21 @@ package subprocess
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+
+	"golang.org/x/sys/unix"
 )
 
 // Exit codes of a guard that are not the process's own.
 const (
-	exitSetup  = 126 // it could not begin
-	exitMemory = 97  // the process took too much memory
-	exitTasks  = 98  // it started too many others
+	exitSetup   = 126 // it could not begin
+	exitDenied  = 95  // the program may not be executed
+	exitMissing = 96  // the program or what runs it is not there
+	exitMemory  = 97  // the process took too much memory
+	exitTasks   = 98  // it started too many others
+	exitRoom    = 99  // it kept too much in its directory
 )
 
 // Exec is the other side of [Command]: guard or process, as the arguments after it
@@ -30,12 +36,25 @@ func Exec(args []string, stderr io.Writer) int {
 		return exitSetup
 	}
 	if args[0] == roleEnter {
-		fmt.Fprintf(stderr, "skep: start %s: %v\n", s.Name, enter(s))
-		return exitSetup
+		return failed(enter(s), s, stderr)
 	}
 	code, err := guard(s)
 	if err != nil {
 		fmt.Fprintf(stderr, "skep: guard %s: %v\n", s.Name, err)
 	}
 	return code
+}
+
+// failed is the code for a program that was not executed. What the code says needs
+// no words.
+func failed(err error, s spec, stderr io.Writer) int {
+	var refused *execError
+	switch {
+	case errors.As(err, &refused) && errors.Is(err, unix.EACCES):
+		return exitDenied
+	case errors.As(err, &refused) && errors.Is(err, unix.ENOENT):
+		return exitMissing
+	}
+	fmt.Fprintf(stderr, "skep: start %s: %v\n", s.Name, err)
+	return exitSetup
 }

@@ -19,6 +19,9 @@ const programFD = 3
 // watchEvery is how often it is looked at what a process takes.
 const watchEvery = 100 * time.Millisecond
 
+// roomEvery is how many such looks come between two at its directory.
+const roomEvery = 5
+
 // maxTasks is how many processes and threads there may be: the kernel's own limit
 // does not hold for root.
 const maxTasks = 512
@@ -77,7 +80,7 @@ func enterAttr(s spec) *os.ProcAttr {
 func oversee(s spec, ended <-chan int, stop <-chan os.Signal, gone <-chan struct{}) int {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	for {
+	for look := 0; ; {
 		select {
 		case code := <-ended:
 			return code
@@ -86,11 +89,15 @@ func oversee(s spec, ended <-chan int, stop <-chan os.Signal, gone <-chan struct
 		case <-gone:
 			return 0
 		case <-tick.C:
-			switch memory, threads := taken(descendants()); {
+			look++
+			below := noticed()
+			switch memory, threads := taken(below); {
 			case s.Memory > 0 && memory > s.Memory:
 				return exitMemory
 			case threads > maxTasks:
 				return exitTasks
+			case s.Dir != "" && look%roomEvery == 0 && full(s.Dir, below):
+				return exitRoom
 			}
 		}
 	}

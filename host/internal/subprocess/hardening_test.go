@@ -254,7 +254,7 @@ func TestMemoryLimit(t *testing.T) {
 
 func TestProgramsThatDoNotStart(t *testing.T) {
 	for name, want := range map[string]string{
-		"garbage":   "Unrecognized remote plugin message",
+		"garbage":   `its first line is no handshake: "no handshake`,
 		"stillborn": "nothing works here",
 		"stranger":  "incompatible API version",
 	} {
@@ -269,7 +269,7 @@ func TestProgramsThatDoNotStart(t *testing.T) {
 	t.Run("no program", func(t *testing.T) {
 		_, err := open(t, subprocess.Source{Name: "text", Program: []byte("not a program")})
 		var refused *sandbox.LoadError
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "exec format error") {
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "neither a program for Linux nor a script") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -323,4 +323,42 @@ func TestHostKilled(t *testing.T) {
 	}
 	_ = host.Wait() // it was killed
 	gone(t, child)
+}
+
+// A program that does not start is refused in words that name what to change.
+func TestRefusalNamesTheKey(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "interpreter")
+	other, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(outside, other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		src  subprocess.Source
+		want string
+	}{
+		"unreadable":       {subprocess.Source{Program: []byte("#!" + outside + " -I\nx")}, "it may not run its interpreter " + outside + "; the key to change is [agents.greeter] readable"},
+		"no interpreter":   {subprocess.Source{Program: []byte("#!/nowhere/python3\n")}, "its interpreter /nowhere/python3 is not there; its first line names it"},
+		"a script dies":    {subprocess.Source{Program: []byte("#!/bin/sh\necho no skep >&2; exit 4\n")}, "it ended with exit code 4 before it served; what it reads, unless it is below /usr, must be in readable; its last words: no skep; the key to change is [agents.greeter] readable"},
+		"too small":        {subprocess.Source{Name: "actor", Memory: 1 << 20}, "it took more memory than the 1024 KiB that it may, and was killed; the key to change is [agents.greeter] limits.memory"},
+		"a module":         {subprocess.Source{Program: []byte("\x00asm\x01\x00\x00\x00")}, "(admit): it is a WebAssembly module; its source begins with file:"},
+		"another program":  {subprocess.Source{Program: other}, "it did not say that it serves; is it an agent?"},
+		"dies at start":    {subprocess.Source{Name: "stillborn"}, "it ended with exit code 3 before it served; its last words: nothing works here"},
+		"other first line": {subprocess.Source{Program: []byte("#!/bin/sh\necho hello\nread x\n")}, `its first line is no handshake: "hello"; is it an agent?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.src.Name == "" {
+				c.src.Name = "exec:greeter"
+			}
+			c.src.Owner = "agents.greeter"
+			_, err := open(t, c.src)
+			var refused *sandbox.LoadError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "program "+c.src.Name+" refused (") {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
 }

@@ -87,7 +87,7 @@ func noneCalled(t *testing.T, name string) {
 // but to the program's own directory and to whoever has its certificate.
 func TestHandshakesThatAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
-		"endless":   "Unrecognized remote plugin message",
+		"endless":   "it did not say that it serves",
 		"elsewhere": `it says that it listens at "tcp:127.0.0.1:1"`,
 		"barefaced": "authentication handshake failed",
 		"imposter":  "certificate signed by unknown authority",

@@ -35,7 +35,8 @@ func newDesk() *desk { return &desk{sessions: map[string]*session{}} }
 
 // server makes the server that the process dials.
 func (d *desk) server(config *tls.Config) *grpc.Server {
-	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.MaxRecvMsgSize(maxMessage))
+	s := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(startPatience))
 	pluginpb.RegisterHostServer(s, d)
 	return s
 }

@@ -12,7 +12,6 @@ import (
 type image struct {
 	file   *os.File
 	digest string
-	script bool
 }
 
 const allSeals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
@@ -43,7 +42,6 @@ func newImage(program []byte) (_ *image, err error) {
 		return nil, fmt.Errorf("read the sealed program: %w", err)
 	}
 	i.digest = Digest(copied)
-	i.script = len(copied) > 1 && copied[0] == '#' && copied[1] == '!'
 	return i, nil
 }
 

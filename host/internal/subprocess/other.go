@@ -25,7 +25,6 @@ func Exec(_ []string, stderr io.Writer) int {
 type image struct {
 	file   *os.File
 	digest string
-	script bool
 }
 
 func newImage([]byte) (*image, error) { return nil, errLinux }
@@ -35,6 +34,7 @@ func (i *image) close() error { return nil }
 // guarded is never made.
 type guarded struct {
 	runner.Runner
+	spec spec
 	done chan struct{}
 }
 
@@ -47,5 +47,9 @@ func (g *guarded) ended() string { return "" }
 func (g *guarded) blame(string) {}
 
 func (g *guarded) tooBig() bool { return false }
+
+func (g *guarded) code() int { return 0 }
+
+func (g *guarded) memory() int64 { return 0 }
 
 func (g *guarded) Kill(context.Context) error { return nil }

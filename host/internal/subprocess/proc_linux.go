@@ -2,7 +2,9 @@ package subprocess
 
 import (
 	"bytes"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -20,6 +22,45 @@ func descendants() []int {
 		all = append(all, children[all[i]]...)
 	}
 	return all
+}
+
+// noticed is descendants at a price that does not grow with what else runs on the
+// machine. It may miss one that comes or goes meanwhile, so what is to be killed is
+// not looked for by it.
+func noticed() []int {
+	own := os.Getpid()
+	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(own) + "/children"); err != nil {
+		return descendants() // the kernel keeps no such list
+	}
+	all, seen := childrenOf(own), map[int]bool{}
+	for i := 0; i < len(all); i++ {
+		if !seen[all[i]] {
+			seen[all[i]] = true
+			all = append(all, childrenOf(all[i])...)
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// childrenOf lists what the threads of a process have started, those that have ended
+// and were not waited for included.
+func childrenOf(pid int) (pids []int) {
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil
+	}
+	for _, thread := range threads {
+		raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + thread.Name() + "/children")
+		if err != nil {
+			continue
+		}
+		for _, field := range bytes.Fields(raw) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
 }
 
 // processes lists the processes there are.
@@ -63,14 +104,16 @@ func taken(pids []int) (memory int64, threads int) {
 		if err != nil {
 			continue
 		}
+		ended := false
 		for line := range bytes.Lines(raw) {
 			name, value, _ := bytes.Cut(line, []byte(":"))
+			ended = ended || string(name) == "State" && bytes.HasPrefix(bytes.TrimSpace(value), []byte("Z"))
 			n, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)
 			switch {
 			case err != nil:
 			case string(name) == "RssAnon", string(name) == "RssShmem", string(name) == "VmSwap":
 				memory += n << 10
-			case string(name) == "Threads":
+			case string(name) == "Threads" && !ended:
 				threads += int(n)
 			}
 		}

@@ -28,6 +28,9 @@ import (
 // startPatience bounds a process's start.
 const startPatience = 15 * time.Second
 
+// stopPatience bounds how long a process takes to answer that it will end.
+const stopPatience = 2 * time.Second
+
 // watch says how a running process is looked after.
 type watch struct {
 	every, patience time.Duration // of its health
@@ -43,6 +46,7 @@ type process struct {
 	desk   *desk
 	broker uint32 // what it dials to reach the desk
 	tls    *tls.Config
+	said   *lines
 	log    *slog.Logger
 
 	mu    sync.Mutex
@@ -80,7 +84,7 @@ func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Lo
 	if s.Dir, err = os.MkdirTemp("", "skep-agent-"); err != nil {
 		return nil, fmt.Errorf("make its directory: %w", err)
 	}
-	p := &process{desk: newDesk(), log: log, guard: newGuarded(command, s, i.file), since: time.Now()}
+	p := &process{desk: newDesk(), log: log, guard: newGuarded(command, s, i.file), said: &lines{log: log}, since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(s.Dir))
@@ -90,7 +94,6 @@ func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Lo
 	if p.tls, certificate, err = identity(); err != nil {
 		return nil, err
 	}
-	said := &lines{log: log}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
 			ProtocolVersion: pluginpb.ProtocolVersion, MagicCookieKey: pluginpb.CookieKey, MagicCookieValue: pluginpb.CookieValue,
@@ -98,15 +101,15 @@ func begin(ctx context.Context, command []string, i *image, s spec, log *slog.Lo
 		Plugins:          goplugin.PluginSet{pluginpb.Name: &peer{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		TLSConfig:        p.tls, SkipHostEnv: true, StartTimeout: startPatience, Logger: hclog.NewNullLogger(),
+		GRPCDialOptions:  dialing(),
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: s.Dir},
-		Stderr:           said, SyncStdout: said, SyncStderr: said,
+		Stderr:           p.said, SyncStdout: p.said, SyncStderr: p.said,
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
 			return p.guard.within(append(cmd.Env, certEnv+"="+certificate)), nil
 		},
 	})
 	if err := p.connect(ctx); err != nil {
-		p.kill("")
-		return nil, fmt.Errorf("%w%s", err, said.lastWords())
+		return nil, p.unserved(ctx, err)
 	}
 	return p, nil
 }
@@ -150,7 +153,7 @@ func (p *process) open(b *goplugin.GRPCBroker) {
 		<-p.guard.done
 		server.Stop()
 	}()
-	if err := server.Serve(listener); err != nil && p.guard.ended() == "" {
+	if err := server.Serve(newFew(listener, maxConns)); err != nil && p.guard.ended() == "" {
 		p.log.Warn("a subprocess cannot reach the host", "err", err)
 	}
 }
@@ -220,6 +223,9 @@ func (p *process) kill(why string) {
 func (p *process) stop() {
 	p.ended.Do(func() {
 		p.ending.Store(true)
+		// It might never answer, and the answer is waited for without end.
+		late := time.AfterFunc(stopPatience, func() { _ = p.guard.Kill(context.Background()) })
+		defer late.Stop()
 		p.client.Kill()
 	})
 }

@@ -29,6 +29,8 @@ type Options struct {
 	// health is how often a process is looked at, and how long that may take; 0 is
 	// 10 s and 5 s.
 	health [2]time.Duration
+	// start is how long one may take until it can be asked; 0 is 30 s.
+	start time.Duration
 }
 
 func (o Options) watch() watch {
@@ -48,6 +50,9 @@ type Source struct {
 	// Read are files and directories that the process may read besides the
 	// system's libraries.
 	Read []string
+	// Owner is the table of swarm.toml that messages name, as in agents.clerk; empty
+	// names none.
+	Owner string
 }
 
 // Program is one agent's program and its processes, one for a tenant. It is safe for
@@ -97,7 +102,7 @@ func Open(ctx context.Context, o Options, src Source) (_ *Program, err error) {
 	}
 	p := &Program{
 		opt: o, name: src.Name, image: i, seats: map[place]*seat{}, log: o.Logger.With("program", src.Name),
-		spec: spec{Name: src.Name, Memory: src.Memory, Read: src.Read, Script: i.script},
+		spec: spec{Name: src.Name, Memory: src.Memory, Read: src.Read, Interpreter: interpreter(src.Program)},
 	}
 	if p.spec.Memory == 0 {
 		p.spec.Memory = sandbox.DefaultLimits().Memory
@@ -107,44 +112,54 @@ func Open(ctx context.Context, o Options, src Source) (_ *Program, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if err := pinned(src, i.digest); err != nil {
+	if err := admitted(src, i.digest); err != nil {
 		return nil, err
 	}
 	if p.fresh, err = p.begin(ctx, p.spec.Memory); err != nil {
-		return nil, p.refused(sandbox.StepStart, err)
+		return nil, p.refused(src, sandbox.StepStart, err)
 	}
 	if p.descriptor, err = p.fresh.describe(ctx); err != nil {
-		return nil, p.refused(sandbox.StepDescribe, err)
+		return nil, p.refused(src, sandbox.StepDescribe, err)
 	}
 	if err := p.fresh.warm(ctx); err != nil {
-		return nil, p.refused(sandbox.StepStart, err)
+		return nil, p.refused(src, sandbox.StepStart, err)
 	}
 	return p, nil
 }
 
 // Pinned returns a program's digest, or a *sandbox.LoadError where another one is
-// pinned.
+// pinned, or where the bytes are no program.
 func Pinned(src Source) (digest string, err error) {
 	digest = Digest(src.Program)
-	return digest, pinned(src, digest)
+	return digest, admitted(src, digest)
 }
 
-func pinned(src Source, digest string) error {
-	if src.SHA256 == "" || strings.EqualFold(src.SHA256, digest) {
-		return nil
+// admitted checks what can be known of a program before it is started.
+func admitted(src Source, digest string) error {
+	if src.SHA256 != "" && !strings.EqualFold(src.SHA256, digest) {
+		return &sandbox.LoadError{Name: src.Name, Step: sandbox.StepDigest, Key: "sha256", Program: true, Err: fmt.Errorf(
+			"its sha256 is %s, pinned is %s; if the change is wanted, write the new one into sha256", digest, src.SHA256)}
 	}
-	return &sandbox.LoadError{Name: src.Name, Step: sandbox.StepDigest, Key: "sha256", Err: fmt.Errorf(
-		"its sha256 is %s, pinned is %s; if the change is wanted, write the new one into sha256", digest, src.SHA256)}
+	if why := unfit(src.Program); why != "" {
+		return &sandbox.LoadError{Name: src.Name, Step: sandbox.StepAdmit, Program: true, Err: errors.New(why)}
+	}
+	return nil
 }
 
-func (p *Program) refused(step sandbox.Step, err error) error {
-	return &sandbox.LoadError{Name: p.name, Step: step, Err: err}
+func (p *Program) refused(src Source, step sandbox.Step, err error) error {
+	var u *unserved
+	if errors.As(err, &u) {
+		u.owner = src.Owner
+	}
+	return &sandbox.LoadError{Name: p.name, Step: step, Program: true, Err: err}
 }
 
 // begin starts a process that may take so much memory.
 func (p *Program) begin(ctx context.Context, memory int64) (*process, error) {
 	s := p.spec
 	s.Memory = memory
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(p.opt.start, 2*startPatience), errors.New("it says that it serves, and does not"))
+	defer cancel()
 	proc, err := begin(ctx, p.opt.Command, p.image, s, p.log)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,12 @@ func (g *guarded) Start(context.Context) (err error) {
 // wait waits for the guard's end. What holds its pipes open then is not waited
 // for.
 func (g *guarded) wait() {
+	awaitEnd(g.cmd.Process.Pid)
 	g.err = g.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(g.err, &exit) && !exit.Exited() { // a guard that was killed leaves it behind
+		g.err = errors.Join(g.err, os.RemoveAll(g.spec.Dir))
+	}
 	late := time.Now().Add(drainPipes)
 	g.err = errors.Join(g.err, g.stdout.SetReadDeadline(late), g.stderr.SetReadDeadline(late), g.life.Close())
 	close(g.done)
@@ -163,6 +168,10 @@ func (g *guarded) ended() string {
 		return "it ended by itself"
 	case errors.As(g.err, &exit) && exit.ExitCode() == exitTasks:
 		return fmt.Sprintf("it had more than %d processes and threads, and was killed", maxTasks)
+	case errors.As(g.err, &exit) && !exit.Exited():
+		return "its guard was killed (" + exit.Error() + ")"
+	case errors.As(g.err, &exit) && exit.ExitCode() == exitRoom:
+		return fmt.Sprintf("it kept more than %d MiB or %d files in its directory, and was killed", maxStored>>20, maxEntries)
 	case errors.As(g.err, &exit) && exit.ExitCode() > 128:
 		return "it was killed by signal " + syscall.Signal(exit.ExitCode()-128).String()
 	case errors.As(g.err, &exit):
@@ -176,6 +185,26 @@ func (g *guarded) tooBig() bool {
 	<-g.done
 	var exit *exec.ExitError
 	return errors.As(g.err, &exit) && exit.ExitCode() == exitMemory
+}
+
+// code is the exit code of the guard, 0 while it runs and where it has none.
+func (g *guarded) code() int {
+	select {
+	case <-g.done:
+	default:
+		return 0
+	}
+	var exit *exec.ExitError
+	if errors.As(g.err, &exit) {
+		return max(0, exit.ExitCode())
+	}
+	return 0
+}
+
+// memory is what its processes have to themselves now, in bytes.
+func (g *guarded) memory() int64 {
+	taken, _ := taken(inSession(g.cmd.Process.Pid))
+	return taken
 }
 
 // Diagnose has nothing to add: the log has what the process wrote.

@@ -31,7 +31,35 @@ func refused() []uint32 {
 		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 		unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SYSLOG, unix.SYS_PERSONALITY,
+		// What landlock does not look at: other processes of this user, and attributes
+		// of every file that is his.
+		unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+		unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
+		// Memory that no process has, so that nobody would count it; some of it stays
+		// behind, and two tenants could meet in it.
+		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+		unix.SYS_MSGGET, unix.SYS_MSGCTL, unix.SYS_MSGSND, unix.SYS_MSGRCV,
 	}, refusedHere()...)
+}
+
+// pretended are system calls that do nothing and say that all is well. Programs
+// make them in good faith, where it does not matter; elsewhere they would reach
+// every file of this user, or leave the group, in which all die at once, however
+// fast they start others.
+func pretended() []uint32 {
+	return append([]uint32{
+		unix.SYS_SETSID, unix.SYS_SETPGID,
+		unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
+	}, pretendedHere()...)
+}
+
+// onlySelf are system calls that take the number of a process, and are for the one
+// that calls alone, which is 0.
+func onlySelf() []uint32 {
+	return []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}
 }
 
 func statement(code uint16, k uint32) unix.SockFilter { return unix.SockFilter{Code: code, K: k} }
@@ -63,10 +91,12 @@ func filter() []unix.SockFilter {
 	for _, number := range refused() {
 		program = append(program, jump(unix.BPF_JEQ, number, 0, 1), answer(unix.SECCOMP_RET_ERRNO, unix.EPERM))
 	}
-	for _, number := range []uint32{unix.SYS_SETSID, unix.SYS_SETPGID} {
-		// They do nothing and say that all is well: what belongs to one group dies at
-		// once, however fast it starts others.
+	for _, number := range pretended() {
 		program = append(program, jump(unix.BPF_JEQ, number, 0, 1), answer(unix.SECCOMP_RET_ERRNO, 0))
+	}
+	for _, number := range onlySelf() {
+		program = append(program, jump(unix.BPF_JEQ, number, 0, 4), load(offsetFirst),
+			jump(unix.BPF_JEQ, 0, 0, 1), answer(unix.SECCOMP_RET_ALLOW, 0), answer(unix.SECCOMP_RET_ERRNO, unix.EPERM))
 	}
 	return append(program,
 		// Its flags lie in memory, where no filter can look; callers then take clone.

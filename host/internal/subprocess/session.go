@@ -161,11 +161,11 @@ func (s *session) ask(op abi.Op, req []byte) ([]byte, *abi.Error) {
 
 // submit starts an op.
 func (s *session) submit(op abi.Op, req []byte) (int32, *abi.Error) {
-	if op == abi.OpLastError {
-		return s.put(op, sandbox.Done(s.lastError(), nil)), nil
-	}
 	if err := s.request(op, req, abi.ImportSubmit); err != nil {
 		return 0, s.refuse(err)
+	}
+	if op == abi.OpLastError {
+		return s.put(op, sandbox.Done(s.lastError(), nil)), nil
 	}
 	if s.starting || s.turn.Ops == nil {
 		return s.put(op, sandbox.Done(s.ask(op, req))), nil
@@ -188,19 +188,30 @@ func (s *session) wait(numbers []int32, timeout time.Duration) (int, *abi.Error)
 	if n := len(numbers); n == 0 || n > sandbox.MaxWait {
 		return 0, s.refuse(fault(abi.CodeInvalid, abi.ImportWait, "handles", "%d handles, from 1 to %d", n, sandbox.MaxWait))
 	}
-	answers := make([]sandbox.Answer, len(numbers))
+	answers, here := make([]sandbox.Answer, len(numbers)), -1
 	for i, number := range numbers {
 		h, known := s.open[number]
 		if !known {
 			return 0, s.refuse(sandbox.NoHandle(abi.ImportWait, number))
 		}
 		answers[i] = h.answer
+		if h.op == abi.OpLastError && here < 0 {
+			here = i // it is no op of the port's
+		}
 	}
-	if s.starting || s.turn.Ops == nil { // all there are have ended
+	switch {
+	case s.starting || s.turn.Ops == nil: // all there are have ended
 		return 0, nil
+	case here < 0:
+		index, err := s.turn.Ops.Wait(s.ctx, answers, timeout)
+		return index, s.refuse(err)
+	case here > 0: // one of those before it may be ready, too
+		index, err := s.turn.Ops.Wait(s.ctx, answers[:here], 0)
+		if err == nil || err.Code != abi.CodeDeadline {
+			return index, s.refuse(err)
+		}
 	}
-	index, err := s.turn.Ops.Wait(s.ctx, answers, timeout)
-	return index, s.refuse(err)
+	return here, nil
 }
 
 // read gives the next bytes of an answer, within the turn's budget.

@@ -25,8 +25,9 @@ type spec struct {
 	Dir string `json:"dir"`
 	// Read are further files and directories that it may read.
 	Read []string `json:"read,omitempty"`
-	// Script says that the program is text for an interpreter.
-	Script bool `json:"script,omitempty"`
+	// Interpreter is what the program names in its first line where it is text for
+	// one.
+	Interpreter string `json:"interpreter,omitempty"`
 }
 
 func (s spec) encode() string {

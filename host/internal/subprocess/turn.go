@@ -138,7 +138,7 @@ func (p *process) judge(s *session, out outcome) *sandbox.Exit {
 func (p *process) describe(ctx context.Context) (*abi.Descriptor, error) {
 	out, err := p.start(ctx, p.agent.Describe)
 	if err != nil {
-		return nil, fmt.Errorf("describe: %w", err)
+		return nil, p.unserved(ctx, fmt.Errorf("describe: %w", err))
 	}
 	if exit := started("Describe", out); exit != nil {
 		return nil, exit
@@ -151,14 +151,14 @@ func (p *process) warm(ctx context.Context) error {
 	out, err := p.start(ctx, p.agent.Warm)
 	switch {
 	case err != nil:
-		return fmt.Errorf("warm: %w", err)
+		return p.unserved(ctx, fmt.Errorf("warm: %w", err))
 	case abi.Status(out.Status) == abi.StatusNotImplemented && out.Abort == nil:
-		return nil
+		return p.fits()
 	}
 	if exit := started("Warm", out); exit != nil {
 		return exit
 	}
-	return nil
+	return p.fits()
 }
 
 // started is why a call before any turn was in vain, nil if it was not.

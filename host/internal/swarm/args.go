@@ -63,7 +63,7 @@ func (r *Runtime) readArgs(tool string, raw []byte) (args toolArgs, err error) {
 	if err := dec.Decode(&args); err != nil {
 		return args, err
 	}
-	if max(len(args.Targets), len(args.Tool), len(args.Swarms)) > maxTargets {
+	if max(len(args.Targets), len(args.Tool), len(args.Swarms), len(args.URLs)) > maxTargets {
 		return args, fmt.Errorf("a list of more than %d names", maxTargets)
 	}
 	if len(raw) > smallArgs {

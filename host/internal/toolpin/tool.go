@@ -31,6 +31,9 @@ type Tool struct {
 	SHA256 string `json:"sha256"`
 }
 
+// IsName reports whether the protocol lets a tool be called so.
+func IsName(name string) bool { return toolName.MatchString(name) }
+
 // toolName is what the protocol lets a tool be called.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
 

@@ -7,7 +7,7 @@ import grpc
 
 from . import text, wire
 from .error import CODES, Error, told
-from .ops import OPS
+from .ops import OPS, number
 from .span import Span
 
 _NAMES = {number: name for name, number in OPS.items()}
@@ -90,12 +90,12 @@ class Host:
     def op(self, op, request=None, /, **members):
         """Runs an op by its name, as in op("kv.get", key="k"), and gives its answer as
         Python has it. A request in JSON may stand for the members."""
-        body = self.call(OPS[op], text.encode(members) if request is None else request)
+        body = self.call(number(op), text.encode(members) if request is None else request)
         return text.decode(body) if body else None
 
     def start(self, op, request=None, /, **members):
         """Starts an op; several run at once. Its errors come with its answer."""
-        return Pending(self, OPS[op], text.encode(members) if request is None else request)
+        return Pending(self, number(op), text.encode(members) if request is None else request)
 
     def log(self, message, level="info", **fields):
         """Writes a line for the operator. What the host says to that is of no use."""

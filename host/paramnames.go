@@ -1,0 +1,122 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"skep/abi"
+	"skep/host/internal/config"
+)
+
+// What a text in an agent's params may name, as the member x-skep of its schema
+// says.
+const (
+	namesModel = "model" // of [models], which allow.llm grants
+	namesOp    = "op"    // of the host, with _ for the dot
+	namesTool  = "tool"  // of MAIL, an action of the agent, or an op that its params name
+)
+
+// naming is a text in params that names something.
+type naming struct {
+	kind, name string
+	at         []any
+	absent     bool // it is the schema's default
+}
+
+// nameFaults are names in an agent's params that are not there for it. The params
+// fit their schema.
+func nameFaults(cfg *config.Config, a config.Agent, shape, params json.RawMessage) (faults config.Faults) {
+	var in, value any
+	if json.Unmarshal(shape, &in) != nil || json.Unmarshal(params, &value) != nil {
+		return nil
+	}
+	found := namings(in, value, nil)
+	tools := a.Tools()
+	for _, n := range found {
+		if n.kind == namesOp {
+			tools = append(tools, n.name)
+		}
+	}
+	for _, n := range found {
+		if why := misnamed(a, n, tools); why != "" {
+			faults = append(faults, cfg.ParamFault("agents", a.Name, n.at, why, nil))
+		}
+	}
+	return faults
+}
+
+// misnamed says why an agent does not have what its params name, empty where it has.
+func misnamed(a config.Agent, n naming, tools []string) string {
+	switch {
+	case n.kind == namesModel && n.name != "" && !slices.Contains(a.Allow.LLM, n.name):
+		is := "names"
+		if n.absent {
+			is = "is not set and means"
+		}
+		return fmt.Sprintf("%s the model %q, which [agents.%s] allow.llm does not grant; it grants %s", is, n.name, a.Name, quotedList(a.Allow.LLM))
+	case n.kind == namesOp && strings.HasPrefix(n.name, "kv_") && a.Allow.KV == "":
+		return fmt.Sprintf(`names %s, which needs a grant; add to [agents.%s]: allow = { kv = "agent" }`, n.name, a.Name)
+	case n.kind == namesOp && n.name == "http_fetch" && len(a.Allow.HTTP)+len(a.Allow.HTTPNoKey) == 0:
+		return fmt.Sprintf(`names %s, which needs a grant; add to [agents.%s]: allow = { http = ["https://…"] }`, n.name, a.Name)
+	case n.kind == namesOp && !knownOp(n.name):
+		return fmt.Sprintf("names the operation %q, which there is not", n.name)
+	case n.kind == namesTool && !slices.Contains(tools, n.name):
+		return fmt.Sprintf("names the tool %q, which the agent does not have; it has %s", n.name, strings.Join(tools, ", "))
+	}
+	return ""
+}
+
+func knownOp(name string) bool {
+	info, known := abi.LookupName(strings.Replace(name, "_", ".", 1))
+	return known && info.Built && !strings.Contains(name, ".")
+}
+
+func quotedList(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	if len(quoted) == 0 {
+		return "none"
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// namings are the texts in a value whose schema says what they name, in the order of
+// their keys.
+func namings(shape, value any, at []any) (found []naming) {
+	node, _ := shape.(map[string]any)
+	kind, _ := node["x-skep"].(string)
+	switch v := value.(type) {
+	case string:
+		if kind != "" {
+			found = append(found, naming{kind: kind, name: v, at: at})
+		}
+	case []any:
+		for i, item := range v {
+			found = append(found, namings(node["items"], item, append(slices.Clone(at), i))...)
+		}
+	case map[string]any:
+		members, _ := node["properties"].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			step := append(slices.Clone(at), key)
+			if member, there := v[key]; there {
+				found = append(found, namings(members[key], member, step)...)
+				continue
+			}
+			for _, n := range namings(members[key], defaultOf(members[key]), step) {
+				n.absent = true
+				found = append(found, n)
+			}
+		}
+	}
+	return found
+}
+
+func defaultOf(shape any) any {
+	node, _ := shape.(map[string]any)
+	return node["default"]
+}
