@@ -87,7 +87,10 @@ func (p *process) unserved(ctx context.Context, err error) error {
 	if u == nil || ctx.Err() != nil {
 		return fmt.Errorf("%w%s", err, said)
 	}
-	u.said, u.err = said, err
+	u.err = err
+	if u.key != keyMemory { // who is killed in the middle says nothing of it
+		u.said = said
+	}
 	return u
 }
 
