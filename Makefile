@@ -12,7 +12,9 @@ RACE =
 else
 RACE = -race
 endif
-TESTFLAGS ?= -shuffle=on -count=1 -timeout 20m
+# The two largest packages wait for processes most of their time: three at once keep
+# two cores busy.
+TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
