@@ -52,7 +52,7 @@ func blocked(b *bench) error {
 	}
 	for i, w := range ways {
 		if w.peer != i {
-			b.reportBlocked(fmt.Sprintf("%s, %d turns in llm.chat", w.name, b.blockedTurns()), middle(all[i]), middle(all[w.peer]))
+			b.reportBlocked(fmt.Sprintf("%s, %d turns in llm.chat", w.name, w.turns), middle(all[i]), middle(all[w.peer]))
 		}
 	}
 	return b.defaultTurns(server, sourceOf("file", module))
@@ -60,17 +60,22 @@ func blocked(b *bench) error {
 
 // blockedWay is how so many come to wait. Its peer is a bare one, which is its own.
 type blockedWay struct {
-	name string
-	peer int
-	wait func() (blockade, error)
+	name  string
+	peer  int
+	turns int
+	wait  func() (blockade, error)
 }
+
+// blockedInProcess is below the calls that the host answers a process at once.
+const blockedInProcess = 240
 
 // blockedWays are all of them, each after its peer.
 func (b *bench) blockedWays(server *apart, trusted trusted, module, program string) []blockedWay {
 	n := b.blockedTurns()
 	// One user has a quarter of the turns at most, and another wants some too.
 	turns := fmt.Sprintf("turns = %d", 4*n)
-	host := func(source, ask, other, at string, env ...string) func() (blockade, error) {
+	few := min(n, blockedInProcess)
+	host := func(n int, source, ask, other, at string, env ...string) func() (blockade, error) {
 		return func() (blockade, error) {
 			return b.hostBlocked(server, modelSwarm(source, "openai", at+"/v1", turns), tide{n, ask, other}, env...)
 		}
@@ -80,12 +85,12 @@ func (b *bench) blockedWays(server *apart, trusted trusted, module, program stri
 	}
 	held := question{Tokens: 1, Hold: true}.text()
 	return []blockedWay{
-		{"goroutines", 0, bare(server.url)},
-		{"module", 0, host(sourceOf("file", module), "stream "+held, "echo 0", server.url)},
-		{"process", 0, host(sourceOf("exec", program), "stream "+held, "echo 0", server.url)},
-		{"bundled:llm", 0, host("bundled:llm", held, question{Tokens: 1}.text(), server.url)},
-		{"goroutines, TLS", 4, bare(trusted.url, trusted.env)},
-		{"module, TLS", 4, host(sourceOf("file", module), "stream "+held, "echo 0", trusted.url, trusted.env)},
+		{"goroutines", 0, n, bare(server.url)},
+		{"module", 0, n, host(n, sourceOf("file", module), "stream "+held, "echo 0", server.url)},
+		{"process", 0, few, host(few, sourceOf("exec", program), "stream "+held, "echo 0", server.url)},
+		{"bundled:llm", 0, n, host(n, "bundled:llm", held, question{Tokens: 1}.text(), server.url)},
+		{"goroutines, TLS", 4, n, bare(trusted.url, trusted.env)},
+		{"module, TLS", 4, n, host(n, sourceOf("file", module), "stream "+held, "echo 0", trusted.url, trusted.env)},
 	}
 }
 
