@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -161,23 +160,12 @@ func command(role, text string, stderr io.Writer) int {
 
 // keep is [guard] for a command, whose memory nobody watches.
 func keep(o order) (code int, err error) {
-	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return exitSetup, fmt.Errorf("become the parent of orphans: %w", err)
-	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	gone := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // the host's end closes with the host
-		close(gone)
-	}()
-	self, err := os.Executable()
+	v, err := keepVigil()
 	if err != nil {
 		return exitSetup, err
 	}
 	input := os.NewFile(inputFD, "input")
-	child, err := os.StartProcess(self, []string{self, Command, roleBecome, o.encode()}, &os.ProcAttr{
+	child, err := os.StartProcess(v.self, []string{v.self, Command, roleBecome, o.encode()}, &os.ProcAttr{
 		Dir: o.Dir, Env: os.Environ(), Files: []*os.File{input, os.Stdout, os.Stderr},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -185,7 +173,7 @@ func keep(o order) (code int, err error) {
 		return exitSetup, err
 	}
 	err = input.Close()
-	code = oversee(spec{}, reap(child.Pid), stop, gone)
+	code = oversee(spec{}, reap(child.Pid), v.stop, v.gone)
 	return code, errors.Join(err, killAll())
 }
 

@@ -3,10 +3,7 @@ package subprocess
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -30,24 +27,12 @@ const maxTasks = 512
 // process has, when the host asks, and when the host is gone; whatever the process
 // has started ends with it. The code is the process's own where it ended by itself.
 func guard(s spec) (code int, err error) {
-	// The process's parent-death signal goes by the thread that started it.
-	runtime.LockOSThread()
 	defer func() { err = errors.Join(err, os.RemoveAll(s.Dir)) }()
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return exitSetup, fmt.Errorf("become the parent of orphans: %w", err)
-	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	gone := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // the host's end closes with the host
-		close(gone)
-	}()
-	self, err := os.Executable()
+	v, err := keepVigil()
 	if err != nil {
 		return exitSetup, err
 	}
-	child, err := os.StartProcess(self, []string{self, Command, roleEnter, s.encode()}, enterAttr(s))
+	child, err := os.StartProcess(v.self, []string{v.self, Command, roleEnter, s.encode()}, enterAttr(s))
 	if err != nil {
 		return exitSetup, err
 	}
@@ -55,7 +40,7 @@ func guard(s spec) (code int, err error) {
 	// root's processes have no limit of the kernel's.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10)
 	ended := reap(child.Pid)
-	code = oversee(s, ended, stop, gone)
+	code = oversee(s, ended, v.stop, v.gone)
 	// Where the kernel filters calls, nobody has left the group, and all of it dies at
 	// once. Elsewhere it is the first blow.
 	_ = unix.Kill(-child.Pid, unix.SIGKILL)
