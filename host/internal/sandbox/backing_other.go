@@ -15,3 +15,5 @@ func (*backing) lay(*space, uint64) error { return errors.ErrUnsupported }
 func (*backing) reset([]byte) error { return errors.ErrUnsupported }
 
 func (*backing) close() {}
+
+func (*backing) written([]byte, func(int)) {} // nothing is ever mapped
