@@ -10,7 +10,8 @@ CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null)
 ifeq ($(CC_FOUND),)
 RACE =
 else
-RACE = -race
+# SQLite is left out of it, see host/RATIONALE.md.
+RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/memory=-race=false
 endif
 # The two largest packages wait for processes most of their time: three at once keep
 # two cores busy.
@@ -18,11 +19,22 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build run serve guests python examples test race check fmt tidy generate bench fuzz soak guests-check conform-reference conformance clean
+.PHONY: build release bundle run serve guests python examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
-build: guests
+# One static binary with the bundled modules in it. The modules are built by what the
+# first bin/skep compiles, so the program is linked twice.
+build: bundle
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
 
-# One static binary and the bundled modules beside it.
+# bin/release/skep: stripped, with the commit and its date for "skep version".
+release: bundle
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=true -ldflags '-s -w' -o bin/release/skep ./host/cmd/skep
+
+# The bundled modules, compressed, where the program embeds them.
+bundle: guests
+	$(GO) run ./host/internal/bundle/pack bin/plugins host/internal/bundle/modules
+
+# The program as it is before there are modules; those in bin/plugins win.
 bin/skep: FORCE
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
 
@@ -58,9 +70,18 @@ test: guests
 	@set -e; for m in $(MODULES); do echo "== $$m"; \
 		(cd $$m && CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) $(TESTFLAGS) ./...); done
 
-check: fmt tidy generate
+check: fmt tidy generate lint
 	@set -e; for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) vet ./...); done
 	$(MAKE) test
+
+# staticcheck in the version that go.mod names, over all modules.
+lint:
+	CGO_ENABLED=0 $(GO) build -o bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@set -e; for m in $(MODULES); do echo "== staticcheck $$m"; (cd $$m && $(CURDIR)/bin/staticcheck ./...); done
+
+# What should build on other systems is vetted for them; .ci/unported lists the rest.
+systems:
+	.ci/vet-systems
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -83,17 +104,21 @@ fuzz: guests
 			echo "== $$p $$f"; $(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s; done; done
 	SKEP_FUZZ_API=$(or $(APITIME),10m) $(GO) test -count=1 -timeout 120m -run '^TestFuzzInterface$$' -v ./host/mailtest
 
+# Simulated faults, SEEDS seeds from SEED on; `make test` runs them for a minute.
+simulate:
+	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
+
 # The long forms of the crash test, and of a million turns in the sandbox; the
 # short ones are part of `make test`.
 soak: guests
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill|TestWireNeverHeals' -v ./host/...
-	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host
+	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host/internal/conform
 
 # The prebuilt guests of other languages, and the hostile corpus, against their
 # sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.
 guests-check: guests
 	sdk/rebuild.sh check
-	host/internal/sandbox/testdata/hostile/rebuild.sh check
+	host/internal/turn/wasm/testdata/hostile/rebuild.sh check
 
 # Our model and schemas against the published ones: make conform-reference REF=dir
 conform-reference:

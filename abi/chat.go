@@ -30,7 +30,7 @@ const (
 type ChatMessage struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
-	// ToolCalls are those of an assistant's message.
+	// ToolCalls are an assistant's.
 	ToolCalls []ChatCall `json:"tool_calls,omitempty"`
 	// ToolCallID names the call that a tool's message answers, and Error says
 	// that it failed.
@@ -70,8 +70,8 @@ type ChatResponse struct {
 
 // ChatUsage is what a call has cost.
 type ChatUsage struct {
-	// InputTokens count the whole prompt, CachedTokens those of it that the
-	// provider had, CacheWriteTokens those that it keeps for the next call;
+	// InputTokens count the whole prompt, CachedTokens its part that
+	// the provider had, CacheWriteTokens its part kept for the next call;
 	// OutputTokens the answer with its reasoning.
 	InputTokens      int64 `json:"input_tokens"`
 	CachedTokens     int64 `json:"cached_tokens,omitempty"`

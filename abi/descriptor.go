@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Descriptor says what a module is. It comes from the custom section
+// Descriptor describes a module. It comes from the custom section
 // [DescriptorSection] or from skep_describe, run without any grant.
 type Descriptor struct {
 	ABI     int    `json:"abi"`

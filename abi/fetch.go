@@ -20,7 +20,7 @@ type FetchRequest struct {
 type FetchResponse struct {
 	Status int `json:"status"`
 	// Headers have lower-case names. Several values of one name are joined
-	// with ", ", those of set-cookie with a line feed.
+	// with ", ", set-cookie with a line feed.
 	Headers map[string]string `json:"headers"`
 	// Body is the body when it is valid UTF-8, else "".
 	Body string `json:"body"`

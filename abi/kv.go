@@ -55,8 +55,8 @@ type KVCasRequest struct {
 	Scope string  `json:"scope,omitempty"`
 }
 
-// KVCasResponse is the answer of op kv.cas. OK says that the value was the one
-// expected, and is replaced.
+// KVCasResponse is the answer of op kv.cas. OK: the value was the
+// expected one and is replaced.
 type KVCasResponse struct {
 	OK bool `json:"ok"`
 }

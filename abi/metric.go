@@ -4,7 +4,7 @@ package abi
 type MetricRequest struct {
 	// Name matches [a-z][a-z0-9_]{0,63}.
 	Name string `json:"name"`
-	// Value is added to a counter and becomes that of a gauge. It must be there.
+	// Value is added to a counter and replaces a gauge's. It is mandatory.
 	Value *float64 `json:"value"`
 	// Kind is empty for a counter.
 	Kind MetricKind `json:"kind,omitempty"`
@@ -13,7 +13,7 @@ type MetricRequest struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// MetricKind says what a metric's values mean.
+// MetricKind is what a metric's values mean.
 type MetricKind string
 
 // The kinds of metric.

@@ -12,8 +12,8 @@ import (
 )
 
 // object is a JSON object whose members are read one by one, by their exact
-// names; null is as if absent. Members nobody asks for pass, but not those that
-// differ from a known name in case alone.
+// names; null is as if absent. Unknown members pass, unless they differ from
+// a known name in case alone.
 type object struct {
 	path    string // what stands before a member's name, as in "agents[0]."
 	members map[string]json.RawMessage

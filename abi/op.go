@@ -39,12 +39,13 @@ const (
 	OpBlobPut      Op = 81
 )
 
-// Class says how an op is recorded and when its effect becomes visible.
+// Class is how an op is recorded and when its effect becomes visible.
 type Class int
 
 // The classes of op.
 const (
-	// ClassPure reads only; its answer is recorded in memory.
+	// ClassPure changes nothing that other agents see: it reads, or reports to
+	// operators. Its answer is recorded in memory.
 	ClassPure Class = iota + 1
 	// ClassStaged is applied by the turn's commit, or not at all.
 	ClassStaged

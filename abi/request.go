@@ -39,11 +39,10 @@ func memberNames(t reflect.Type) []string {
 func (o object) fill(v reflect.Value, names []string) {
 	known := 0
 	for i, name := range names {
-		raw, there := o.members[name]
-		if there {
+		if _, there := o.members[name]; there {
 			known++
 		}
-		if raw = o.raw(name); raw != nil {
+		if raw := o.raw(name); raw != nil {
 			o.set(v.Field(i), o.path+name, raw)
 		}
 	}

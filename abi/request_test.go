@@ -37,8 +37,8 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// An error tells which member is wrong and what it must be, and nothing of how
-// the host is written.
+// An error names the wrong member and what it must be, and nothing of the host's
+// code.
 func TestReadRequestRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

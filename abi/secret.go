@@ -5,8 +5,8 @@ type SecretRequest struct {
 	Name string `json:"name"`
 }
 
-// SecretResponse is the answer of op secret.exists. Exists says that the host
-// adds the secret to the agent's requests to its hosts.
+// SecretResponse is the answer of op secret.exists. Exists: the host adds
+// the secret to the agent's requests to its hosts.
 type SecretResponse struct {
 	Exists bool `json:"exists"`
 }

@@ -180,7 +180,7 @@ type EmitRequest struct {
 	Note  *string `json:"note,omitempty"`
 }
 
-// Progress tells how far a turn has come: in words, as a fraction from 0 to 1,
+// Progress is how far a turn has come: in words, as a fraction from 0 to 1,
 // or both.
 type Progress struct {
 	Text     string   `json:"text,omitempty"`
@@ -192,17 +192,17 @@ type EmitResponse struct {
 	Status EmitStatus `json:"status"`
 }
 
-// EmitStatus tells what became of an emission.
+// EmitStatus is what became of an emission.
 type EmitStatus string
 
 // The statuses of op emit.
 const (
-	// EmitOK says that it is on its way to whoever follows the task.
+	// EmitOK: it is on its way to the task's readers.
 	EmitOK EmitStatus = "ok"
-	// EmitBusy says that no reader keeps up: it is not shown now. What is
+	// EmitBusy: no reader keeps up, so it is not shown now. What is
 	// logged with the turn has it, so it must not be repeated.
 	EmitBusy EmitStatus = "busy"
-	// EmitClosed says that the task has ended and nobody gets it any more.
+	// EmitClosed: the task has ended; no reader gets it.
 	EmitClosed EmitStatus = "closed"
 )
 

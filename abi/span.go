@@ -5,11 +5,11 @@ package abi
 type SpanRequest struct {
 	// Name is one line of at most [MaxSpanName] bytes.
 	Name string `json:"name,omitempty"`
-	// ID is that of a span that has not ended.
+	// ID is a span's that has not ended.
 	ID int64 `json:"id,omitempty"`
-	// Attributes are at most [MaxSpanAttributes], those of both calls together.
+	// Attributes are at most [MaxSpanAttributes] over both calls.
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// Error says that what the span covers has failed, and why. It comes with ID.
+	// Error is why the span's work has failed. It comes with ID.
 	Error string `json:"error,omitempty"`
 }
 

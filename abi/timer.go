@@ -11,7 +11,7 @@ import (
 type TimerRequest struct {
 	// After is 1 ms to 30 days.
 	After Span `json:"after"`
-	// Body is that of the message that comes then.
+	// Body is the body of the message that comes then.
 	Body string `json:"body"`
 }
 

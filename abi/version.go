@@ -11,7 +11,7 @@ import (
 var ErrVersion = errors.New("ABI version")
 
 // Mismatch is the error of something of a module, for instance its descriptor,
-// that speaks another version than this host. It says what both speak and what
+// that speaks another version than this host. It names both versions and what
 // to do. The version is as the module writes it.
 func Mismatch(what, version string) error {
 	advice := fmt.Sprintf("rebuild the module with an SDK for ABI %d", Version)

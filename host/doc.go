@@ -1,4 +1,5 @@
-// Package host owns the wiring: it turns a configuration into a running host
-// and says in which order things start and stop. It is the only place where
-// the packages under host/internal meet. It must not hold behaviour of its own.
+// Package host owns the wiring: New makes a running host of a configuration, Run
+// and Close fix the order in which its parts start and stop. No other package
+// imports all parts under host/internal. It must not know
+// what the parts do with each other: behaviour belongs into them.
 package host

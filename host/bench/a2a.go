@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -17,8 +14,8 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv/taskstore"
 
 	"skep/abi"
-	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // What the agent behind a2a-go's server is asked to do.
@@ -28,19 +25,19 @@ const (
 	wantBurst  = "burst" // events, when the signal comes
 )
 
-// a2aHere serves an agent with a2a-go's own REST handler, its tasks in memory as
-// it comes, until the parent closes in.
-func a2aHere(ctx context.Context, in io.Reader) error {
-	engine, err := newEngine(ctx, sandbox.Options{})
+// a2aJob serves an agent with the REST handler of a2a-go and its default store of
+// tasks, in memory.
+func a2aJob(ctx context.Context, p pipe, _ []string) error {
+	engine, err := newEngine(ctx, wasm.Options{})
 	if err != nil {
 		return err
 	}
 	defer engine.Close(ctx)
-	wasm, err := os.ReadFile(filepath.Join(guests.Root(), "bin", "plugins", "script.wasm"))
+	wasmBytes, err := readGuest("bin/plugins/script.wasm")
 	if err != nil {
 		return err
 	}
-	module, err := engine.Load(ctx, sandbox.Source{Name: "boss", Wasm: wasm})
+	module, err := engine.Load(ctx, wasm.Source{Name: "boss", Wasm: wasmBytes})
 	if err != nil {
 		return err
 	}
@@ -49,13 +46,13 @@ func a2aHere(ctx context.Context, in io.Reader) error {
 	mux := http.NewServeMux()
 	mux.Handle("/", a2asrv.NewRESTHandler(handler))
 	mux.Handle("POST /open", agent.signal)
-	return serveHere(mux, in)
+	return p.serveHTTP(mux)
 }
 
 // a2aAgent works for a2a-go's server.
 type a2aAgent struct {
 	signal *signal
-	module *sandbox.Module
+	module *wasm.Module
 	input  []byte
 }
 
@@ -116,13 +113,13 @@ const artifactAround = 266
 // turn runs the guest once, as a host would.
 func (g *a2aAgent) turn(ctx context.Context) (string, error) {
 	var c completion
-	_, err := turnOf(ctx, g.module, g.input, &c, sandbox.Limits{})
+	_, err := turnOf(ctx, g.module, g.input, &c, turn.Limits{})
 	return c.answer, err
 }
 
 // completion takes the answer that a guest completes its task with.
 type completion struct {
-	port
+	cannedOps
 	answer string
 }
 

@@ -6,20 +6,16 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 )
 
-// askerHere is a bare program that asks a provider from goroutines, until the
-// parent closes in: POST /ask?n=N asks N questions that are held, GET /left is how
-// many have no answer yet.
-func askerHere(ctx context.Context, args []string, in io.Reader) error {
-	if len(args) != 1 {
-		return fmt.Errorf("asker wants the provider's address, got %q", args)
-	}
+// askerJob is a program without a host that asks a provider, at the address of its
+// argument, from goroutines: POST /ask?n=N asks N questions that are held, GET /left
+// returns how many have no answer yet.
+func askerJob(ctx context.Context, p pipe, args []string) error {
 	a := &asker{ctx: ctx, to: args[0]}
 	defer a.client.CloseIdleConnections()
-	return serveHere(a.handler(), in)
+	return p.serveHTTP(a.handler())
 }
 
 // asker asks with net/http and nothing around it.
@@ -74,19 +70,5 @@ func (a *asker) once() error {
 // openaiAsk sends a question as a program would that has no library for it.
 func openaiAsk(ctx context.Context, cl *http.Client, to string, q question, streamed bool) (*http.Response, error) {
 	body := fmt.Sprintf(`{"model":"m","stream":%t,"messages":[{"role":"user","content":%q}]}`, streamed, q.text())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	rsp, err := cl.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if rsp.StatusCode != http.StatusOK {
-		defer rsp.Body.Close()
-		text, _ := io.ReadAll(rsp.Body)
-		return nil, fmt.Errorf("%s: %s", rsp.Status, text)
-	}
-	return rsp, nil
+	return postTo(to+"/v1/chat/completions", body).with("Content-Type", "application/json").open(ctx, cl)
 }

@@ -2,19 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -27,72 +21,35 @@ const (
 // again is how long an attacker's connection stays away after it was cut.
 const again = time.Second
 
-// attacker is a process of its own that holds as many connections to a host as it
-// can, from as many addresses of this machine. It gives way to all others, because
-// it stands for other machines.
-type attacker struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *json.Decoder
-}
+// attackStats are what an attacker did.
+type attackStats struct{ Connections, Cut int64 }
 
-// harm is what an attacker did.
-type harm struct{ Connections, Cut int64 }
-
-func startAttacker(ctx context.Context, kind, url string, connections int) (*attacker, error) {
-	c, err := startChild(ctx, "attack", kind, strings.TrimPrefix(url, "http://"), strconv.Itoa(connections))
+// startAttacker starts a child that holds as many connections to a host as it can,
+// from as many addresses of this machine. It stands for other machines.
+func startAttacker(ctx context.Context, kind, url string, connections int) (*child, error) {
+	c, err := startChild(ctx, nil, "attack", kind, strings.TrimPrefix(url, "http://"), strconv.Itoa(connections))
 	if err != nil {
 		return nil, err
 	}
-	// The group, because a priority is a thread's.
-	if err := syscall.Setpriority(syscall.PRIO_PGRP, c.cmd.Process.Pid, lowest); err != nil {
-		_, _ = c.stop()
+	if err := c.lowerPriority(); err != nil {
+		c.stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-func startChild(ctx context.Context, args ...string) (*attacker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, append([]string{childCommand}, args...)...)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &attacker{cmd, in, json.NewDecoder(out)}, cmd.Start()
-}
-
-// stop ends the attack.
-func (a *attacker) stop() (h harm, err error) {
-	_ = a.in.Close()
-	err = a.out.Decode(&h)
-	return h, errors.Join(err, a.cmd.Wait())
-}
-
-// attackHere is the attacker's process. It ends with in.
-func attackHere(args []string, in io.Reader, out io.Writer) error {
-	if len(args) != 3 {
-		return fmt.Errorf("attack takes a way, an address and a number, not %q", args)
-	}
+// attackJob attacks until its one request, which it answers with its statistics.
+func attackJob(ctx context.Context, p pipe, args []string) error {
 	n, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	var opened, cut atomic.Int64
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			// From here and there, and not all in one moment.
+			// From many addresses, and not all at one moment.
 			from := &net.TCPAddr{IP: net.IPv4(127, 2, byte(i>>8), byte(i))}
 			pause(ctx, again*time.Duration(i)/time.Duration(n))
 			for ctx.Err() == nil {
@@ -106,11 +63,14 @@ func attackHere(args []string, in io.Reader, out io.Writer) error {
 			}
 		})
 	}
-	_, _ = io.Copy(io.Discard, in)
-	h := harm{opened.Load(), cut.Load()}
+	err = p.from.Decode(&struct{}{})
+	stats := attackStats{opened.Load(), cut.Load()}
 	cancel()
 	all.Wait()
-	return json.NewEncoder(out).Encode(h)
+	if err != nil {
+		return err
+	}
+	return p.sendReply(stats)
 }
 
 func pause(ctx context.Context, d time.Duration) {

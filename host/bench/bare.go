@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,29 +10,17 @@ import (
 	"github.com/julienschmidt/httprouter"
 )
 
-// bareHere serves what HTTP itself costs, until the parent closes in: an echo,
+// bareJob serves what HTTP itself costs, until the parent closes the pipe: an echo,
 // a text of a size, and events that were made before. It takes bodies as large as
 // the attacked host does.
-func bareHere(in io.Reader) error {
+func bareJob(_ context.Context, p pipe, _ []string) error {
 	g := newSignal()
 	router := httprouter.New()
 	router.POST("/message", echo)
 	router.GET("/task", bareText)
 	router.GET("/events", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) { bareEvents(w, r, g) })
 	router.Handler(http.MethodPost, "/open", g)
-	return serveHere(http.MaxBytesHandler(router, fits), in)
-}
-
-// serveHere serves a handler until the parent closes in.
-func serveHere(h http.Handler, in io.Reader) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	srv := &http.Server{Handler: h}
-	go func() { _ = srv.Serve(l) }()
-	defer srv.Close()
-	return serving("http://"+l.Addr().String(), in)
+	return p.serveHTTP(http.MaxBytesHandler(router, fits))
 }
 
 func bareText(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 // Turns that wait for a model at once.
@@ -24,30 +24,17 @@ func (b *bench) blockedTurns() int {
 // blocked measures turns of as many tasks that all wait for their model at once: of
 // an agent in the sandbox and as a process, of the bundled agent for models, and as
 // goroutines of a bare program. All ask one provider, which holds its answers.
-func blocked(b *bench) error {
-	server, err := startApart(b.ctx, "provider")
-	if err != nil {
-		return err
-	}
+func blocked(b *bench) {
+	server := must(startServer(b.ctx, nil, "provider"))
 	defer server.stop()
-	module, program, err := sdkPrograms()
-	if err != nil {
-		return err
-	}
-	trusted, remove, err := trust(server)
-	if err != nil {
-		return err
-	}
+	module, program := must2(sdkPrograms())
+	trusted, remove := must2(trust(server))
 	defer remove()
 	ways := b.blockedWays(server, trusted, module, program)
-	all := make([][]blockade, len(ways))
+	all := make([][]waitingCost, len(ways))
 	for range b.rounds {
 		for i, w := range ways {
-			k, err := w.wait()
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			all[i] = append(all[i], k)
+			in(w.name, func() { all[i] = append(all[i], w.wait()) })
 		}
 	}
 	for i, w := range ways {
@@ -55,7 +42,7 @@ func blocked(b *bench) error {
 			b.reportBlocked(fmt.Sprintf("%s, %d turns in llm.chat", w.name, w.turns), middle(all[i]), middle(all[w.peer]))
 		}
 	}
-	return b.defaultTurns(server, sourceOf("file", module))
+	b.defaultTurns(server, sourceOf("file", module))
 }
 
 // blockedWay is how so many come to wait. Its peer is a bare one, which is its own.
@@ -63,25 +50,25 @@ type blockedWay struct {
 	name  string
 	peer  int
 	turns int
-	wait  func() (blockade, error)
+	wait  func() waitingCost
 }
 
 // blockedInProcess is below the calls that the host answers a process at once.
 const blockedInProcess = 240
 
 // blockedWays are all of them, each after its peer.
-func (b *bench) blockedWays(server *apart, trusted trusted, module, program string) []blockedWay {
+func (b *bench) blockedWays(server *child, trusted trusted, module, program string) []blockedWay {
 	n := b.blockedTurns()
 	// One user has a quarter of the turns at most, and another wants some too.
 	turns := fmt.Sprintf("turns = %d", 4*n)
 	few := min(n, blockedInProcess)
-	host := func(n int, source, ask, other, at string, env ...string) func() (blockade, error) {
-		return func() (blockade, error) {
-			return b.hostBlocked(server, modelSwarm(source, "openai", at+"/v1", turns), tide{n, ask, other}, env...)
+	host := func(n int, source, ask, other, at string, env ...string) func() waitingCost {
+		return func() waitingCost {
+			return b.hostBlocked(server, modelSwarm(source, "openai", at+"/v1", turns), postLoad{n, ask, other}, env...)
 		}
 	}
-	bare := func(at string, env ...string) func() (blockade, error) {
-		return func() (blockade, error) { return b.bareBlocked(server, n, at, env...) }
+	bare := func(at string, env ...string) func() waitingCost {
+		return func() waitingCost { return b.bareBlocked(server, n, at, env...) }
 	}
 	held := question{Tokens: 1, Hold: true}.text()
 	return []blockedWay{
@@ -98,9 +85,9 @@ func (b *bench) blockedWays(server *apart, trusted trusted, module, program stri
 type trusted struct{ url, env string }
 
 // trust asks a provider for both.
-func trust(server *apart) (t trusted, remove func(), err error) {
+func trust(server *child) (t trusted, remove func(), err error) {
 	get := func(path string) ([]byte, error) {
-		return answerTo(http.DefaultClient, func() (*http.Request, error) { return http.NewRequest(http.MethodGet, server.url+path, nil) })
+		return getFrom(server.url+path).send(context.Background(), http.DefaultClient)
 	}
 	at, err := get("/secure")
 	if err != nil {
@@ -122,7 +109,7 @@ func trust(server *apart) (t trusted, remove func(), err error) {
 	return trusted{string(at), "SSL_CERT_FILE=" + file}, remove, nil
 }
 
-func (b *bench) reportBlocked(name string, ours, bare blockade) {
+func (b *bench) reportBlocked(name string, ours, bare waitingCost) {
 	for _, row := range []struct {
 		name    string
 		figure  int
@@ -134,7 +121,7 @@ func (b *bench) reportBlocked(name string, ours, bare blockade) {
 		{"stacks each", stackBytes, bytesOf, false},
 		{"outside Go's runtime each", besideBytes, bytesOf, true},
 		{"resident pages that all share each", sharedBytes, bytesOf, true},
-		{"memory of the agent's process each", kinBytes, bytesOf, true},
+		{"memory of the agent's process each", descendantBytes, bytesOf, true},
 		{"goroutines", routineCount, count, false},
 		{"open files", fileCount, count, false},
 		{"computing time a second", idleTime, seconds, true},
@@ -151,95 +138,62 @@ func (b *bench) reportBlocked(name string, ours, bare blockade) {
 	b.report.compare(name+", another user's message beside them, p99", ours[beside99], seconds, "without them", ours[quiet99], none())
 }
 
-// tide is how many messages there are that ask for what is held back, what they say,
+// postLoad is how many messages there are that ask for what is held back, what they say,
 // and what another user says meanwhile.
-type tide struct {
+type postLoad struct {
 	n          int
 	ask, other string
 }
 
 // hostBlocked has a host of a swarm wait.
-func (b *bench) hostBlocked(server *apart, swarm string, t tide, env ...string) (k blockade, err error) {
-	on, err := hostApart(b.ctx, swarm, env...)
-	if err != nil {
-		return k, err
-	}
+func (b *bench) hostBlocked(server *child, swarm string, t postLoad, env ...string) (k waitingCost) {
+	on := must(startHost(b.ctx, swarm, env...))
 	defer on.stop()
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
+	cl := clientOf(floodClients)
 	defer cl.CloseIdleConnections()
 	w := waiter{on: on, cl: cl, ask: func(n int) error { return postAll(cl, on.url, t.ask, n) }, left: func() (int, error) { return running(cl, on.url) }}
-	if err := w.wave(server, blockedWarm, func() error { return nil }); err != nil {
-		return k, err
-	}
-	quiet, err := others(cl, on.url, t.other, b.span)
-	if err != nil {
-		return k, err
-	}
+	check(w.holdAndRelease(server, blockedWarm, func() error { return nil }))
+	quiet := must(others(cl, on.url, t.other, b.span))
 	var beside []float64
-	k, err = b.blockade(server, w, t.n, func() (err error) {
+	k = must(b.waitingCost(server, w, t.n, func() (err error) {
 		beside, err = others(cl, on.url, t.other, b.span)
 		return err
-	})
+	}))
 	k[quiet50], k[quiet99], k[beside50], k[beside99] = median(quiet), percentile(quiet, 99), median(beside), percentile(beside, 99)
-	return k, err
+	return k
 }
 
 // bareBlocked has goroutines wait for what is asked at an address.
-func (b *bench) bareBlocked(server *apart, n int, at string, env ...string) (k blockade, err error) {
-	on, err := startApartIn(b.ctx, env, "asker", at)
-	if err != nil {
-		return k, err
-	}
+func (b *bench) bareBlocked(server *child, n int, at string, env ...string) (k waitingCost) {
+	on := must(startServer(b.ctx, env, "asker", at))
 	defer on.stop()
-	cl := &http.Client{Transport: &http.Transport{}}
+	cl := clientOf(0)
 	defer cl.CloseIdleConnections()
 	w := waiter{on: on, cl: cl,
-		ask: func(n int) error {
-			_, err := answerTo(cl, func() (*http.Request, error) {
-				return http.NewRequest(http.MethodPost, on.url+"/ask?n="+strconv.Itoa(n), nil)
-			})
-			return err
-		},
+		ask:  func(n int) error { return postTo(fmt.Sprintf("%s/ask?n=%d", on.url, n), "").expect(cl, "") },
 		left: func() (int, error) { return number(cl, on.url+"/left") },
 	}
-	if err := w.wave(server, blockedWarm, func() error { return nil }); err != nil {
-		return k, err
-	}
-	return b.blockade(server, w, n, func() error { return nil })
+	check(w.holdAndRelease(server, blockedWarm, func() error { return nil }))
+	return must(b.waitingCost(server, w, n, func() error { return nil }))
 }
 
 // defaultTurns counts how many turns of one user come to wait within the default
 // limits, and whether another user still gets through.
-func (b *bench) defaultTurns(server *apart, source string) error {
-	on, err := hostApart(b.ctx, modelSwarm(source, "openai", server.url+"/v1"))
-	if err != nil {
-		return err
-	}
+func (b *bench) defaultTurns(server *child, source string) {
+	on := must(startHost(b.ctx, modelSwarm(source, "openai", server.url+"/v1")))
 	defer on.stop()
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
+	cl := clientOf(floodClients)
 	defer cl.CloseIdleConnections()
-	quiet, err := others(cl, on.url, "echo 0", b.span)
-	if err != nil {
-		return err
-	}
-	if err := postAll(cl, on.url, "stream "+question{Tokens: 1, Hold: true}.text(), blockedFew); err != nil {
-		return err
-	}
-	beside, err := others(cl, on.url, "echo 0", b.span)
-	if err != nil {
-		return err
-	}
-	held, err := number(cl, server.url+"/held")
-	if err != nil {
-		return err
-	}
+	quiet := must(others(cl, on.url, "echo 0", b.span))
+	check(postAll(cl, on.url, "stream "+question{Tokens: 1, Hold: true}.text(), blockedFew))
+	beside := must(others(cl, on.url, "echo 0", b.span))
+	held := must(number(cl, server.url+"/held"))
 	b.report.fact(fmt.Sprintf("of %d turns of one user that want a model, wait for it (turns = 64, the default)", blockedFew), float64(held), count)
 	b.report.compare("another user's message beside these, p50", median(beside), seconds, "without them", median(quiet), none())
-	return until(0, func() (int, error) {
-		_, err := answerTo(cl, func() (*http.Request, error) { return http.NewRequest(http.MethodPost, server.url+"/release", nil) })
-		if err != nil {
+	check(until(0, func() (int, error) {
+		if err := postTo(server.url+"/release", "").expect(cl, ""); err != nil {
 			return 0, err
 		}
 		return running(cl, on.url)
-	})
+	}))
 }

@@ -32,22 +32,22 @@ func TestModelSwarms(t *testing.T) {
 
 func TestMiddle(t *testing.T) {
 	t.Parallel()
-	var few, some, many blockade
+	var few, some, many waitingCost
 	few[ownBytes], some[ownBytes], many[ownBytes] = 1, 2, 300
 	few[drainTime], some[drainTime], many[drainTime] = 9, 8, 7
-	if m := middle([]blockade{many, few, some}); m[ownBytes] != 2 || m[drainTime] != 8 || m[quiet50] != 0 {
+	if m := middle([]waitingCost{many, few, some}); m[ownBytes] != 2 || m[drainTime] != 8 || m[quiet50] != 0 {
 		t.Errorf("the middle is %v", m)
 	}
 }
 
-func TestBlockadeFills(t *testing.T) {
+func TestWaitingCostFills(t *testing.T) {
 	t.Parallel()
-	before := look{insides{Heap: 100, Stacks: 10, Go: 200, Goroutines: 5}, 300, 1000, 50, 7}
-	after := look{insides{Heap: 300, Stacks: 30, Go: 500, Goroutines: 25}, 700, 1800, 70, 17}
-	var k blockade
+	before := look{runtimeStats{Heap: 100, Stacks: 10, Go: 200, Goroutines: 5}, 300, 1000, 50, 7}
+	after := look{runtimeStats{Heap: 300, Stacks: 30, Go: 500, Goroutines: 25}, 700, 1800, 70, 17}
+	var k waitingCost
 	k.fill(before, after, 10)
-	want := blockade{
-		ownBytes: 40, heapBytes: 20, stackBytes: 2, besideBytes: 10, sharedBytes: 40, kinBytes: 2,
+	want := waitingCost{
+		ownBytes: 40, heapBytes: 20, stackBytes: 2, besideBytes: 10, sharedBytes: 40, descendantBytes: 2,
 		routineCount: 20, fileCount: 10,
 	}
 	if k != want {
@@ -99,8 +99,8 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// TestKin finds the memory of a process that was started.
-func TestKin(t *testing.T) {
+// TestDescendantMemory finds the memory of a process that was started.
+func TestDescendantMemory(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "cat")
 	in, err := cmd.StdinPipe()
@@ -111,10 +111,10 @@ func TestKin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = in.Close(); _ = cmd.Wait() }()
-	if n, err := kin(os.Getpid()); err != nil || n <= 0 {
+	if n, err := descendantMemory(os.Getpid()); err != nil || n <= 0 {
 		t.Errorf("kin have %v, %v", n, err)
 	}
-	if n, err := kin(cmd.Process.Pid); err != nil || n != 0 {
+	if n, err := descendantMemory(cmd.Process.Pid); err != nil || n != 0 {
 		t.Errorf("the kin of a process that has none have %v, %v", n, err)
 	}
 }

@@ -45,7 +45,7 @@ func ownGuest(kind, language string) ([]byte, error) {
 // language is one of those that a guest is there for.
 type language struct{ name, conform string }
 
-// languages are those of the conformance guest, which does the same in each.
+// languages have a conformance guest each, which does the same in all.
 var languages = []language{
 	{"std Go", "bin/testguests/conform.wasm"},
 	{"Rust", "spec/conformance/guests/rust.wasm"},
@@ -55,11 +55,13 @@ var languages = []language{
 
 // wasm reads the language's conformance guest.
 func (l language) wasm() ([]byte, error) {
-	wasm, err := os.ReadFile(filepath.Join(guests.Root(), filepath.FromSlash(l.conform)))
-	if err != nil {
-		return nil, fmt.Errorf("run make guests first: %w", err)
-	}
-	return wasm, nil
+	return readGuest(l.conform)
+}
+
+// readGuest reads a module that make guests builds.
+func readGuest(file string) ([]byte, error) {
+	wasm, err := os.ReadFile(filepath.Join(guests.Root(), filepath.FromSlash(file)))
+	return wasm, named("run make guests first", err)
 }
 
 func cacheDir() string { return filepath.Join(guests.Root(), "bin", "cache") }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // jobs are what the benchmark's own guests do with a document.
@@ -21,69 +22,39 @@ var jobs = []struct {
 func command(c byte, rest []byte) []byte { return append([]byte{c}, rest...) }
 
 // cleanTurns compares turns from the pool with instances of extism's, one a call.
-func cleanTurns(b *bench) error {
-	engine, err := newEngine(b.ctx, sandbox.Options{})
-	if err != nil {
-		return err
-	}
+func cleanTurns(b *bench) {
+	engine := must(newEngine(b.ctx, wasm.Options{}))
 	defer engine.Close(b.ctx)
 	for _, l := range []struct{ name, dir string }{{"std Go", "go"}, {"C", "c"}} {
-		if err := cleanTurnsIn(b, engine, l.name, l.dir); err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
-		}
+		in(l.name, func() { cleanTurnsIn(b, engine, l.name, l.dir) })
 	}
-	return nil
 }
 
-func cleanTurnsIn(b *bench, engine *sandbox.Engine, name, dir string) error {
-	agent, err := ownGuest("agent", dir)
-	if err != nil {
-		return err
-	}
-	module, err := engine.Load(b.ctx, sandbox.Source{Name: name, Wasm: agent, Trusted: true})
-	if err != nil {
-		return err
-	}
-	theirs, err := ownGuest("extism", dir)
-	if err != nil {
-		return err
-	}
-	timed, err := newExtism(b.ctx, theirs, extismTimeout)
-	if err != nil {
-		return err
-	}
+func cleanTurnsIn(b *bench, engine *wasm.Engine, name, dir string) {
+	agent := must(ownGuest("agent", dir))
+	module := must(engine.Load(b.ctx, wasm.Source{Name: name, Wasm: agent, Trusted: true}))
+	theirs := must(ownGuest("extism", dir))
+	timed := must(newExtism(b.ctx, theirs, extismTimeout))
 	defer timed.close(b.ctx)
-	untimed, err := newExtism(b.ctx, theirs, 0)
-	if err != nil {
-		return err
-	}
+	untimed := must(newExtism(b.ctx, theirs, 0))
 	defer untimed.close(b.ctx)
-	return cleanJobs(b, name, module, timed, untimed)
+	cleanJobs(b, name, module, timed, untimed)
 }
 
 // cleanJobs measures each job in all three.
-func cleanJobs(b *bench, name string, module *sandbox.Module, timed, untimed *extismPeer) error {
-	doc, err := document()
-	if err != nil {
-		return err
-	}
+func cleanJobs(b *bench, name string, module *wasm.Module, timed, untimed *extismPeer) {
+	doc := must(document())
 	for _, j := range jobs {
 		input := command(j.command, doc)
-		ours := func() ([]byte, error) { return turnOf(b.ctx, module, input, answers(nil), sandbox.Limits{}) }
+		ours := func() ([]byte, error) { return turnOf(b.ctx, module, input, answers(nil), turn.Limits{}) }
 		with := func() ([]byte, error) { return timed.call(b.ctx, j.export, doc) }
 		without := func() ([]byte, error) { return untimed.call(b.ctx, j.export, doc) }
-		if err := sameAnswer(ours, with, without); err != nil {
-			return err
-		}
-		cost, err := b.costs(repeated("pool", silent(ours)), repeated("extism", silent(with)), repeated("extism untimed", silent(without)))
-		if err != nil {
-			return err
-		}
+		check(sameAnswer(ours, with, without))
+		cost := must(b.costs(repeated("pool", silent(ours)), repeated("extism", silent(with)), repeated("extism untimed", silent(without))))
 		title := fmt.Sprintf("%s, clean turn, %s of 1 KiB", name, j.name)
 		b.report.compare(title, cost[0], seconds, "extism, an instance a call, timeout", cost[1], share(20))
 		b.report.compare("the same", cost[0], seconds, "extism, an instance a call, no timeout", cost[2], none())
 	}
-	return nil
 }
 
 // silent forgets an answer.

@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
-	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // realGuests are modules that people could run, all large enough for a figure
@@ -27,27 +26,20 @@ type cost struct {
 
 // compiles compares the hardest modules that are admitted with real ones, each
 // loaded in a process of its own without a cache, and times refusals.
-func compiles(b *bench) error {
+func compiles(b *bench) {
 	realTime, realMemory := worst{}, worst{}
 	for _, file := range realGuests {
-		wasm, err := os.ReadFile(filepath.Join(guests.Root(), filepath.FromSlash(file)))
-		if err != nil {
-			return fmt.Errorf("run make guests first: %w", err)
-		}
-		c, err := loadElsewhere(b.ctx, wasm)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		wasmBytes := must(readGuest(file))
+		c, err := loadInChild(b.ctx, wasmBytes)
+		check(named(file, err))
 		realTime.see(filepath.Base(file), c.seconds)
 		realMemory.see(filepath.Base(file), c.memory)
 	}
 	worstTime, worstMemory := worst{}, worst{}
-	for _, s := range suspects() {
+	for _, s := range costliestModules() {
 		name := fmt.Sprintf("%s, %d KiB", s.name, len(s.wasm)>>10)
-		c, err := loadElsewhere(b.ctx, s.wasm)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
+		c, err := loadInChild(b.ctx, s.wasm)
+		check(named(s.name, err))
 		if c.stopped != "" {
 			name += ", stopped (" + c.stopped + ")"
 		}
@@ -58,7 +50,7 @@ func compiles(b *bench) error {
 	}
 	b.report.compare("slowest admitted: "+worstTime.name, worstTime.value, secondsPerByte, "slowest real guest", realTime.value, atMost(2))
 	b.report.compare("largest admitted: "+worstMemory.name, worstMemory.value, bytesPerByte, "largest real guest", realMemory.value, atMost(2))
-	return refusals(b)
+	refusals(b)
 }
 
 // worst remembers the largest of some values.
@@ -74,25 +66,21 @@ func (w *worst) see(name string, value float64) {
 }
 
 // refusals times how long bombs take to be refused.
-func refusals(b *bench) error {
-	engine, err := sandbox.New(b.ctx, sandbox.Options{})
-	if err != nil {
-		return err
-	}
+func refusals(b *bench) {
+	engine := must(wasm.New(b.ctx, wasm.Options{}))
 	defer engine.Close(b.ctx)
-	for _, s := range bombs() {
+	for _, s := range refusedModules() {
 		var took []float64
 		for range 5 * b.rounds {
 			start := time.Now()
-			_, err := engine.Load(b.ctx, sandbox.Source{Name: s.name, Wasm: s.wasm})
+			_, err := engine.Load(b.ctx, wasm.Source{Name: s.name, Wasm: s.wasm})
 			took = append(took, time.Since(start).Seconds())
-			var refused *sandbox.LoadError
+			var refused *turn.LoadError
 			if !errors.As(err, &refused) {
-				return fmt.Errorf("%s is not refused: %v", s.name, err)
+				check(fmt.Errorf("%s is not refused: %v", s.name, err))
 			}
 		}
 		slowest := percentile(took, 100)
 		b.report.add(newRow("refused: "+s.name+", slowest of "+fmt.Sprint(len(took)), slowest, seconds, "", 0, below(10*time.Millisecond)))
 	}
-	return nil
 }

@@ -62,8 +62,8 @@ func officialAnthropic(cl *http.Client, url string) asks {
 	}
 }
 
-// lines reads a stream's lines with net/http and decodes none: nothing that reads
-// them is faster. The size it returns is that of as many tokens as there were.
+// lines reads a stream's lines with net/http and decodes none: no reader is
+// faster. It returns the size of as many tokens as there were.
 func lines(cl *http.Client, url string) asks {
 	return func(ctx context.Context, q question) (int, error) {
 		rsp, err := openaiAsk(ctx, cl, url, q, true)
@@ -85,16 +85,10 @@ func lines(cl *http.Client, url string) asks {
 // besidesTokens are the events of a stream in OpenAI's format that have no token.
 const besidesTokens = 4
 
-// byAgent asks through an agent of a host, which says how much it has got.
+// byAgent asks through an agent of a host, which answers how much it has got.
 func byAgent(cl *http.Client, url, how string) asks {
 	return func(ctx context.Context, q question) (int, error) {
-		raw, err := answerTo(cl, func() (*http.Request, error) {
-			req, err := keyed(http.MethodPost, url+"/message", toldBody(how+" "+q.text()))
-			if err == nil {
-				req = req.WithContext(ctx)
-			}
-			return req, err
-		})
+		raw, err := message(url, bodyOf(how+" "+q.text())).send(ctx, cl)
 		if err != nil {
 			return 0, err
 		}

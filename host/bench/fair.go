@@ -19,13 +19,11 @@ const (
 // flood it. The host and each tenant's clients have a process of their own. The
 // flood of an echo, which this process serves, shows what a busy machine does to
 // the same messages.
-func fairness(b *bench) error {
+func fairness(b *bench) {
 	for _, weight := range []int{1, 4} {
-		if err := b.fairWith(weight); err != nil {
-			return err
-		}
+		b.fairWith(weight)
 	}
-	return b.weights()
+	b.weights()
 }
 
 // principals is how many callers, each with an instance of its own, a tenant has.
@@ -52,33 +50,33 @@ func fairKeys(tenant string) []string {
 	return keys
 }
 
-// neighbours are a host and the customers of its two tenants.
-type neighbours struct {
+// tenantPair are a host and the customers of its two tenants.
+type tenantPair struct {
 	url         string
-	calm, flood *customer
+	calm, flood *child
 	end         func()
 }
 
-func (b *bench) neighbours(swarm string, calmRemote bool) (_ *neighbours, err error) {
-	url, stop, err := serveApart(b.ctx, swarm)
+func (b *bench) tenantPair(swarm string, calmRemote bool) (_ *tenantPair, err error) {
+	h, err := startHost(b.ctx, swarm)
 	if err != nil {
 		return nil, err
 	}
-	c := &neighbours{url: url, end: stop}
+	c := &tenantPair{url: h.url, end: h.stop}
 	defer func() {
 		if err != nil {
 			c.stop()
 		}
 	}()
-	if c.calm, err = startCustomer(b.ctx, calmRemote); err != nil {
+	if c.calm, err = startLoadGenerator(b.ctx, calmRemote); err != nil {
 		return nil, err
 	}
-	c.flood, err = startCustomer(b.ctx, true)
+	c.flood, err = startLoadGenerator(b.ctx, true)
 	return c, err
 }
 
-func (c *neighbours) stop() {
-	for _, one := range []*customer{c.calm, c.flood} {
+func (c *tenantPair) stop() {
+	for _, one := range []*child{c.calm, c.flood} {
 		if one != nil {
 			one.stop()
 		}
@@ -89,16 +87,10 @@ func (c *neighbours) stop() {
 // flood is what goes on beside a tenant's messages.
 type flood struct{ name, url, body string }
 
-func (b *bench) fairWith(weight int) error {
-	c, err := b.neighbours(fairSwarm(weight), false)
-	if err != nil {
-		return err
-	}
+func (b *bench) fairWith(weight int) {
+	c := must(b.tenantPair(fairSwarm(weight), false))
 	defer c.stop()
-	echo, stopEcho, err := startEcho()
-	if err != nil {
-		return err
-	}
+	echo, stopEcho := must2(listen(echoServer()))
 	defer stopEcho()
 	floods := []flood{
 		{"alone", "", ""},
@@ -113,14 +105,11 @@ func (b *bench) fairWith(weight int) error {
 	for range b.rounds {
 		for i, f := range floods {
 			w, rate, err := c.beside(f, b.span)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
+			check(named(f.name, err))
 			waits[i], rates[i] = append(waits[i], w...), append(rates[i], rate)
 		}
 	}
 	b.reportFair(weight, floods, waits, rates)
-	return nil
 }
 
 func (b *bench) reportFair(weight int, floods []flood, waits, rates [][]float64) {
@@ -130,31 +119,30 @@ func (b *bench) reportFair(weight int, floods []flood, waits, rates [][]float64)
 			target = none()
 		}
 		name := fmt.Sprintf("weight %d to 1, %s", weight, f.name)
-		b.report.compare(name+", p50", median(waits[i+1]), seconds, "alone", median(waits[0]), none())
-		b.report.compare(name+", p99", percentile(waits[i+1], 99), seconds, "alone", percentile(waits[0], 99), target)
+		b.report.compareTails(name, waits[i+1], "alone", waits[0], target)
 		b.report.fact(fmt.Sprintf("  messages of the flood (%d of the other)", len(waits[i+1])), median(rates[i+1]), rate)
 	}
 }
 
 // beside measures how long each message of the calm tenant takes, and how many
 // messages a second the flood gets through.
-func (c *neighbours) beside(f flood, span time.Duration) (waits []float64, rate float64, err error) {
+func (c *tenantPair) beside(f flood, span time.Duration) (waits []float64, rate float64, err error) {
 	much := order{URL: f.url, Keys: fairKeys("flood"), Body: f.body, Clients: floodClients}
 	if f.url != "" {
-		if err := c.flood.begin(much); err != nil {
+		if err := c.flood.to.Encode(much); err != nil {
 			return nil, 0, err
 		}
 	}
 	time.Sleep(span / 8) // until the flood is there
 	few := order{URL: c.url, Keys: fairKeys("calm"), Body: trivialBody, Clients: 1, Span: span}
-	if err := c.calm.begin(few); err != nil {
+	if err := c.calm.to.Encode(few); err != nil {
 		return nil, 0, err
 	}
-	calm, err := c.calm.end(few)
+	calm, err := few.finish(c.calm)
 	if err != nil || f.url == "" {
 		return calm.Waits, 0, err
 	}
-	got, err := c.flood.end(much)
+	got, err := much.finish(c.flood)
 	return calm.Waits, got.rate(), err
 }
 
@@ -163,11 +151,8 @@ const heavy = 3
 
 // weights lets both tenants flood a host of few slots for turns, so that what
 // they wait for is their turn.
-func (b *bench) weights() error {
-	c, err := b.neighbours(strings.Replace(fairSwarm(heavy), "queue = 0", "queue = 0\nturns = 8", 1), true)
-	if err != nil {
-		return err
-	}
+func (b *bench) weights() {
+	c := must(b.tenantPair(strings.Replace(fairSwarm(heavy), "queue = 0", "queue = 0\nturns = 8", 1), true))
 	defer c.stop()
 	for _, f := range []flood{
 		{"trivial turns", c.url, trivialBody},
@@ -179,27 +164,24 @@ func (b *bench) weights() error {
 			light := o
 			o.Keys, light.Keys = fairKeys("calm"), fairKeys("flood")
 			got, err := both(c, o, light)
-			if err != nil {
-				return fmt.Errorf("two floods of %s: %w", f.name, err)
-			}
+			check(named("two floods of "+f.name, err))
 			many, few = append(many, got[0].rate()), append(few, got[1].rate())
 		}
 		b.report.compare("two floods of "+f.name+", weight 3", median(many), rate, "weight 1", median(few), none())
 	}
-	return nil
 }
 
 // both lets both customers post at once.
-func both(c *neighbours, calm, flood order) (got [2]posted, err error) {
-	if err := c.calm.begin(calm); err != nil {
+func both(c *tenantPair, calm, flood order) (got [2]posted, err error) {
+	if err := c.calm.to.Encode(calm); err != nil {
 		return got, err
 	}
-	if err := c.flood.begin(flood); err != nil {
+	if err := c.flood.to.Encode(flood); err != nil {
 		return got, err
 	}
-	if got[0], err = c.calm.end(calm); err != nil {
+	if got[0], err = calm.finish(c.calm); err != nil {
 		return got, err
 	}
-	got[1], err = c.flood.end(flood)
+	got[1], err = flood.finish(c.flood)
 	return got, err
 }

@@ -25,18 +25,12 @@ func attacked() string {
 // harm the host: on one connection that it keeps, and on a new one each time. The
 // same attack on a server that has nothing else shows what it does to the machine,
 // and to the clients of such a server.
-func floods(b *bench) error {
-	host, err := hostApart(b.ctx, attacked())
-	if err != nil {
-		return err
-	}
+func floods(b *bench) {
+	host := must(startHost(b.ctx, attacked()))
 	defer host.stop()
-	bare, err := startApart(b.ctx, "bare")
-	if err != nil {
-		return err
-	}
+	bare := must(startServer(b.ctx, nil, "bare"))
 	defer bare.stop()
-	assaults := []assault{
+	attackCases := []attackCase{
 		{to: host.url},
 		{to: host.url, on: host.url, kind: slowHeaders, name: slowHeaders, target: atMost(3)},
 		{to: host.url, on: host.url, kind: tooLarge, name: tooLarge, target: atMost(3)},
@@ -49,66 +43,60 @@ func floods(b *bench) error {
 		if keep {
 			over = "one connection"
 		}
-		if err := b.floodsOn(assaults, "posts over "+over, keep); err != nil {
-			return err
-		}
+		b.compareAttacks(attackCases, "posts over "+over, keep)
 	}
-	return nil
 }
 
-// assault is what goes on beside a client's posts to a server: an attack on one,
+// attackCase is what goes on beside a client's posts to a server: an attack on one,
 // or nothing, if it has no kind. That nothing comes before what is compared with it.
-type assault struct {
+type attackCase struct {
 	to, on, kind, name string
 	target             *bound
 }
 
-// suffered is what came of a client's posts beside an assault.
-type suffered struct {
+// attackResult is what came of a client's posts beside an assault.
+type attackResult struct {
 	waits  []float64
 	lost   int
 	opened int64
 }
 
-func (b *bench) floodsOn(assaults []assault, name string, keep bool) error {
-	all := make([]suffered, len(assaults))
+func (b *bench) compareAttacks(attackCases []attackCase, name string, keep bool) {
+	all := make([]attackResult, len(attackCases))
 	for range b.rounds {
-		for i, a := range assaults {
-			if err := b.besideAttack(a, keep, &all[i]); err != nil {
-				return fmt.Errorf("beside %s: %w", a.name, err)
-			}
+		for i, a := range attackCases {
+			check(named("beside "+a.name, b.besideAttack(a, keep, &all[i])))
 		}
 	}
 	var alone []float64
-	for i, a := range assaults {
+	for i, a := range attackCases {
 		if a.kind == "" {
 			alone = all[i].waits
 			continue
 		}
 		b.beside(name+", "+a.name, all[i], alone, a.target)
 	}
-	return nil
 }
 
 // beside reports what came of posts beside an attack.
-func (b *bench) beside(name string, s suffered, alone []float64, target *bound) {
-	b.report.compare(name+", p50", median(s.waits), seconds, "alone", median(alone), none())
-	b.report.compare(name+", p99", percentile(s.waits, 99), seconds, "alone", percentile(alone, 99), target)
+func (b *bench) beside(name string, s attackResult, alone []float64, target *bound) {
+	b.report.compareTails(name, s.waits, "alone", alone, target)
 	b.report.fact(fmt.Sprintf("  of %d posts lost", len(s.waits)+s.lost), float64(s.lost), count)
 	b.report.fact("  connections of the attacker", float64(s.opened), count)
 }
 
 // besideAttack posts one message after the other for a span.
-func (b *bench) besideAttack(on assault, keep bool, s *suffered) (err error) {
+func (b *bench) besideAttack(on attackCase, keep bool, s *attackResult) (err error) {
 	if on.kind != "" {
 		a, failed := startAttacker(b.ctx, on.kind, on.on, 10*capacity)
 		if failed != nil {
 			return failed
 		}
 		defer func() {
-			h, failed := a.stop()
-			s.opened += h.Connections
-			err = errors.Join(err, failed)
+			var stats attackStats
+			err = errors.Join(err, a.call(struct{}{}, &stats))
+			s.opened += stats.Connections
+			a.stop()
 		}()
 		time.Sleep(2 * again) // until the attack is there
 	}
@@ -116,7 +104,7 @@ func (b *bench) besideAttack(on assault, keep bool, s *suffered) (err error) {
 	defer cl.CloseIdleConnections()
 	for begin := time.Now(); time.Since(begin) < b.span; {
 		at := time.Now()
-		if err := postAs(cl, on.to+"/message", benchKey, trivialBody); err != nil {
+		if err := message(on.to, trivialBody).expect(cl, ""); err != nil {
 			s.lost++
 			continue
 		}

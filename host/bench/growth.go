@@ -5,67 +5,55 @@ import (
 	"fmt"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
 )
 
 // growth compares what a message costs in a large place and in a small one. The
 // agents are native: a sandbox costs the same in both.
-func growth(b *bench) error {
-	p, err := newPattern(b.ctx)
-	if err != nil {
-		return err
-	}
-	for _, part := range []func(*bench, pattern) error{
+func growth(b *bench) {
+	p := must(newTaskTemplate(b.ctx))
+	for _, part := range []func(*bench, taskTemplate){
 		growPosts, growResponses, growHistory, growTasks, growTenants, growInstances,
 	} {
-		if err := part(b, p); err != nil {
-			return err
-		}
+		part(b, p)
 	}
-	return nil
 }
 
 // pair opens two hives, compares them and closes them.
-func (b *bench) pair(large, small comb, sides func(large, small *hive) (side, side)) error {
-	l, err := openHive(b.ctx, large)
-	if err != nil {
-		return err
-	}
+func (b *bench) pair(large, small runtimeOptions, sides func(large, small *nativeRuntime) (side, side)) {
+	l := must(openRuntime(b.ctx, large))
 	defer l.end()
-	s, err := openHive(b.ctx, small)
-	if err != nil {
-		return err
-	}
+	s := must(openRuntime(b.ctx, small))
 	defer s.end()
-	return b.grown(sides(l, s))
+	b.grown(sides(l, s))
 }
 
-// queued is a hive of which one task has a queue that stays as long as it is:
+// queued is a runtime of which one task has a queue that stays as long as it is:
 // each message that comes lets one go.
 type queued struct {
 	gate
-	comb
+	runtimeOptions
 }
 
 // growPosts keeps posts waiting in one task. Every turn completes, which answers
 // the post it had and lets the task run on for the others.
-func growPosts(b *bench, _ pattern) error {
+func growPosts(b *bench, _ taskTemplate) {
 	newQueue := func() queued {
 		g := newGate()
-		return queued{g, comb{agents: map[string]native{"boss": func(ctx context.Context, ops sandbox.Ops) *abi.Error {
+		return queued{g, runtimeOptions{agents: map[string]native{"boss": func(ctx context.Context, ops turn.Ops) *abi.Error {
 			g.hold(ctx)
 			return completes(ctx, ops)
 		}}}}
 	}
 	large, small := newQueue(), newQueue()
-	return b.pair(large.comb, small.comb, func(l, s *hive) (side, side) {
+	b.pair(large.runtimeOptions, small.runtimeOptions, func(l, s *nativeRuntime) (side, side) {
 		return postedSide(b, l, large.gate, 1000), postedSide(b, s, small.gate, 1)
 	})
 }
 
-func postedSide(b *bench, h *hive, g gate, depth int) side {
+func postedSide(b *bench, h *nativeRuntime, g gate, depth int) side {
 	p := benchPost(swarm.DefaultTenant, "bench", "queue")
 	filled := false
 	return side{fmt.Sprintf("posts waiting in its task: %d", depth), func(int) error {
@@ -87,15 +75,15 @@ func postedSide(b *bench, h *hive, g gate, depth int) side {
 
 // growResponses keeps responses of a worker waiting at the boss. A message is the
 // boss's turn, which asks the worker, and the worker's, which answers.
-func growResponses(b *bench, p pattern) error {
+func growResponses(b *bench, p taskTemplate) {
 	newQueue := func(depth int) (queued, side) {
 		g, answered := newGate(), make(chan struct{}, 1)
-		c := comb{agents: map[string]native{
-			"boss": func(ctx context.Context, ops sandbox.Ops) *abi.Error {
+		c := runtimeOptions{agents: map[string]native{
+			"boss": func(ctx context.Context, ops turn.Ops) *abi.Error {
 				g.hold(ctx)
 				return tool(ctx, ops, "send_request", map[string]string{"target": "worker", "subject": "q", "body": "hello"})
 			},
-			"worker": func(ctx context.Context, ops sandbox.Ops) *abi.Error {
+			"worker": func(ctx context.Context, ops turn.Ops) *abi.Error {
 				fault := tool(ctx, ops, "send_response", map[string]string{"target": "boss", "subject": "q", "body": "hello"})
 				answered <- struct{}{}
 				return fault
@@ -117,17 +105,17 @@ func growResponses(b *bench, p pattern) error {
 	}
 	large, largeSide := newQueue(1000)
 	small, smallSide := newQueue(1)
-	return b.pair(large.comb, small.comb, func(_, _ *hive) (side, side) { return largeSide, smallSide })
+	b.pair(large.runtimeOptions, small.runtimeOptions, func(_, _ *nativeRuntime) (side, side) { return largeSide, smallSide })
 }
 
 // growHistory posts to finished tasks whose agent has a history. The input holds
 // its last 50 entries, so there are two peers: one with few, one with as many.
-func growHistory(b *bench, p pattern) error {
+func growHistory(b *bench, p taskTemplate) {
 	long := 10_000
 	if b.full {
 		long = 100_000
 	}
-	one := comb{agents: map[string]native{"boss": completes}, seed: func(s *sqlite.Store) error {
+	one := runtimeOptions{agents: map[string]native{"boss": completes}, seed: func(s *sqlite.Store) error {
 		return p.seed(b.ctx, s, "bench", "h-0", size{history: long}, nil)
 	}}
 	for _, short := range []int{10, 100} {
@@ -137,31 +125,27 @@ func growHistory(b *bench, p pattern) error {
 				return p.seed(b.ctx, s, "bench", fmt.Sprintf("h-%d", i), size{history: short}, nil)
 			})
 		}
-		at := func(h *hive, entries int, task func(i int) string) side {
+		at := func(h *nativeRuntime, entries int, task func(i int) string) side {
 			return side{fmt.Sprintf("a history of %d", entries), func(i int) error {
 				return h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", task(i)))
 			}}
 		}
-		err := b.pair(one, many, func(l, s *hive) (side, side) {
+		b.pair(one, many, func(l, s *nativeRuntime) (side, side) {
 			return at(l, long, func(int) string { return "h-0" }), at(s, short, func(i int) string { return fmt.Sprintf("h-%d", i) })
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // growTasks posts new tasks to an instance that has many.
-func growTasks(b *bench, p pattern) error {
-	of := func(n int) comb {
-		return comb{agents: map[string]native{"boss": completes}, seed: func(s *sqlite.Store) error {
+func growTasks(b *bench, p taskTemplate) {
+	of := func(n int) runtimeOptions {
+		return runtimeOptions{agents: map[string]native{"boss": completes}, seed: func(s *sqlite.Store) error {
 			return p.seedTasks(b.ctx, s, n, one)
 		}}
 	}
 	large, small := 100_000, 100
-	return b.pair(of(large), of(small), func(l, s *hive) (side, side) {
-		at := func(h *hive, n int) side {
+	b.pair(of(large), of(small), func(l, s *nativeRuntime) (side, side) {
+		at := func(h *nativeRuntime, n int) side {
 			return side{fmt.Sprintf("%d tasks in its instance", n), func(int) error {
 				return h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", ""))
 			}}
@@ -171,21 +155,21 @@ func growTasks(b *bench, p pattern) error {
 }
 
 // growTenants posts to one tenant after the other.
-func growTenants(b *bench, _ pattern) error {
-	return b.spreadOver("tenants", tenantNames(1000), func(i int) (string, string) { return tenantName(i % 1000), "bench" })
+func growTenants(b *bench, _ taskTemplate) {
+	b.spreadOver("tenants", tenantNames(1000), func(i int) (string, string) { return tenantName(i % 1000), "bench" })
 }
 
 // growInstances posts for one principal after the other.
-func growInstances(b *bench, _ pattern) error {
-	return b.spreadOver("instances", nil, func(i int) (string, string) { return swarm.DefaultTenant, fmt.Sprint("p", i%1000) })
+func growInstances(b *bench, _ taskTemplate) {
+	b.spreadOver("instances", nil, func(i int) (string, string) { return swarm.DefaultTenant, fmt.Sprint("p", i%1000) })
 }
 
 // spreadOver compares 1,000 parties, of which each has had a task, with one.
-func (b *bench) spreadOver(what string, tenants []string, party func(i int) (tenant, principal string)) error {
+func (b *bench) spreadOver(what string, tenants []string, party func(i int) (tenant, principal string)) {
 	agents := map[string]native{"boss": completes}
-	return b.pair(comb{tenants: tenants, agents: agents}, comb{agents: agents}, func(l, s *hive) (side, side) {
+	b.pair(runtimeOptions{tenants: tenants, agents: agents}, runtimeOptions{agents: agents}, func(l, s *nativeRuntime) (side, side) {
 		filled := false
-		post := func(h *hive, i int, party func(int) (string, string)) error {
+		post := func(h *nativeRuntime, i int, party func(int) (string, string)) error {
 			tenant, principal := party(i)
 			return h.ask(b.ctx, benchPost(tenant, principal, ""))
 		}

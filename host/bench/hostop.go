@@ -7,37 +7,25 @@ import (
 	"strconv"
 	"time"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // hostOps compares what a guest's op costs with handing a value
 // to a goroutine and with a subprocess's call through the broker; and turns with
 // turns in that subprocess.
-func hostOps(b *bench) error {
-	engine, err := newEngine(b.ctx, sandbox.Options{})
-	if err != nil {
-		return err
-	}
+func hostOps(b *bench) {
+	engine := must(newEngine(b.ctx, wasm.Options{}))
 	defer engine.Close(b.ctx)
-	process, err := startBarePlugin(b.ctx)
-	if err != nil {
-		return err
-	}
+	process := must(startBarePlugin(b.ctx))
 	defer process.close()
-	modules := map[string]*sandbox.Module{}
+	modules := map[string]*wasm.Module{}
 	for name, dir := range map[string]string{"std Go": "go", "C": "c"} {
-		wasm, err := ownGuest("agent", dir)
-		if err != nil {
-			return err
-		}
-		if modules[name], err = engine.Load(b.ctx, sandbox.Source{Name: name, Wasm: wasm, Trusted: true}); err != nil {
-			return err
-		}
+		wasmBytes := must(ownGuest("agent", dir))
+		modules[name] = must(engine.Load(b.ctx, wasm.Source{Name: name, Wasm: wasmBytes, Trusted: true}))
 	}
-	if err := opCosts(b, modules, process); err != nil {
-		return err
-	}
-	return processTurns(b, modules["std Go"], process)
+	opCosts(b, modules, process)
+	processTurns(b, modules["std Go"], process)
 }
 
 // Ops in one turn, so many that the turn does not count.
@@ -46,7 +34,7 @@ const (
 	callsInRPC = 500
 )
 
-func opCosts(b *bench, modules map[string]*sandbox.Module, process *barePlugin) error {
+func opCosts(b *bench, modules map[string]*wasm.Module, process *barePlugin) {
 	hand := newHandOff()
 	defer hand.close()
 	through := func(input []byte) error { _, err := process.turn(b.ctx, input); return err }
@@ -55,10 +43,7 @@ func opCosts(b *bench, modules map[string]*sandbox.Module, process *barePlugin) 
 	for _, name := range names {
 		subjects = append(subjects, asking(b.ctx, modules[name], 'S', smallQuestion), asking(b.ctx, modules[name], 'O', documentSize))
 	}
-	cost, err := b.costs(subjects...)
-	if err != nil {
-		return err
-	}
+	cost := must(b.costs(subjects...))
 	for i, name := range names {
 		small, large := cost[3+2*i], cost[4+2*i]
 		b.report.compare(name+", one op, 64 bytes each way", small, seconds, "a goroutine hand-off and back", cost[0], atMost(1))
@@ -66,15 +51,14 @@ func opCosts(b *bench, modules map[string]*sandbox.Module, process *barePlugin) 
 		b.report.compare(name+", one op, 1 KiB each way", large, seconds, "a goroutine hand-off and back", cost[0], atMost(1))
 		b.report.compare("the same", large, seconds, "go-plugin, GRPCBroker", cost[2], share(100))
 	}
-	return nil
 }
 
 // smallQuestion is what a small op sends and gets, in bytes.
 const smallQuestion = 64
 
 // asking is a subject that calls the host from a guest.
-func asking(ctx context.Context, m *sandbox.Module, c byte, size int) subject {
-	ops, limits := answers(make([]byte, size)), sandbox.Limits{HostCalls: math.MaxInt64, HostBytes: math.MaxInt64}
+func asking(ctx context.Context, m *wasm.Module, c byte, size int) subject {
+	ops, limits := answers(make([]byte, size)), turn.Limits{HostCalls: math.MaxInt64, HostBytes: math.MaxInt64}
 	return many("op", c, opsInTurn, func(input []byte) error {
 		_, err := turnOf(ctx, m, input, ops, limits)
 		return err
@@ -126,23 +110,14 @@ func (h *handOff) subject() subject {
 
 // processTurns compares a clean turn with one in the subprocess, which is never
 // cleaned.
-func processTurns(b *bench, m *sandbox.Module, process *barePlugin) error {
-	doc, err := document()
-	if err != nil {
-		return err
-	}
+func processTurns(b *bench, m *wasm.Module, process *barePlugin) {
+	doc := must(document())
 	for _, j := range jobs {
 		input := command(j.command, doc)
-		ours := func() ([]byte, error) { return turnOf(b.ctx, m, input, answers(nil), sandbox.Limits{}) }
+		ours := func() ([]byte, error) { return turnOf(b.ctx, m, input, answers(nil), turn.Limits{}) }
 		theirs := func() ([]byte, error) { return process.turn(b.ctx, input) }
-		if err := sameAnswer(ours, theirs); err != nil {
-			return err
-		}
-		cost, err := b.costs(repeated("pool", silent(ours)), repeated("go-plugin", silent(theirs)))
-		if err != nil {
-			return err
-		}
+		check(sameAnswer(ours, theirs))
+		cost := must(b.costs(repeated("pool", silent(ours)), repeated("go-plugin", silent(theirs))))
 		b.report.compare(fmt.Sprintf("std Go, clean turn, %s of 1 KiB", j.name), cost[0], seconds, "go-plugin, not cleaned", cost[1], none())
 	}
-	return nil
 }

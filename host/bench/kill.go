@@ -6,18 +6,19 @@ import (
 	"math"
 	"time"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // killShapes are guests that never end, each in another way.
-func killShapes() []suspect {
+func killShapes() []craftedModule {
 	fib := &asm{}
 	self := fib.fn(fib.typ(1, 1), 0, get(0), konst(2), op(0x48, 0x04, valueI32), get(0), op(0x05),
 		get(0), konst(1), op(0x6b), callFn(0), get(0), konst(2), op(0x6b), callFn(0), op(0x6a, 0x0b))
 	deep := &asm{}
 	down := deep.fn(deep.typ(1, 1), 0, get(0), op(0x45, 0x04, valueI32), loop(br(0)), konst(0), op(0x05),
 		get(0), konst(1), op(0x6b), callFn(0), op(0x0b))
-	return []suspect{
+	return []craftedModule{
 		{"loop", (&asm{}).agent(1, loop(br(0)), konst(0))},
 		{"recursion, fib(60)", fib.agent(1, konst(60), callFn(self))},
 		{"recursion, 60,000 deep", deep.agent(1, konst(60_000), callFn(down))},
@@ -35,42 +36,32 @@ func killAfter(sample int) time.Duration {
 }
 
 // endless are the limits of a turn that only its context ends.
-var endless = sandbox.Limits{Fuel: math.MaxInt64, CPU: time.Hour}
+var endless = turn.Limits{Fuel: math.MaxInt64, CPU: time.Hour}
 
 // kills measures how late turns end, beside a bare timer.
-func kills(b *bench) error {
-	engine, err := newEngine(b.ctx, sandbox.Options{})
-	if err != nil {
-		return err
-	}
+func kills(b *bench) {
+	engine := must(newEngine(b.ctx, wasm.Options{}))
 	defer engine.Close(b.ctx)
 	shapes := killShapes()
-	modules := make([]*sandbox.Module, len(shapes))
+	modules := make([]*wasm.Module, len(shapes))
 	for i, s := range shapes {
-		if modules[i], err = engine.Load(b.ctx, sandbox.Source{Name: s.name, Wasm: s.wasm, Trusted: true}); err != nil {
-			return err
-		}
+		modules[i] = must(engine.Load(b.ctx, wasm.Source{Name: s.name, Wasm: s.wasm, Trusted: true}))
 		// The image is made once, not in the first sample.
-		if _, err := lateness(b.ctx, stopped(modules[i]), time.Millisecond); err != nil {
-			return err
-		}
+		must(lateness(b.ctx, stopped(modules[i]), time.Millisecond))
 	}
-	all, err := sampleKills(b, shapes, modules)
-	if err != nil {
-		return err
-	}
+	all := sampleKills(b, shapes, modules)
 	timer, busy, late := all[0], all[1], all[2:]
 	b.report.compare("a Go loop that asks the clock, p99 late", percentile(busy, 99), seconds, "bare timer", percentile(timer, 99), none())
 	for i, s := range shapes {
 		b.report.compare(s.name+", p50 late", percentile(late[i], 50), seconds, "bare timer", percentile(timer, 50), none())
 		b.report.compare(s.name+", p99 late", percentile(late[i], 99), seconds, "bare timer", percentile(timer, 99), within(time.Millisecond))
 	}
-	return pauses(b, modules[0])
+	pauses(b, modules[0])
 }
 
 // sampleKills returns how late the bare timer was, then a busy loop, then each
 // shape, sample by sample in turn.
-func sampleKills(b *bench, shapes []suspect, modules []*sandbox.Module) ([][]float64, error) {
+func sampleKills(b *bench, shapes []craftedModule, modules []*wasm.Module) [][]float64 {
 	waits := []func(context.Context) error{bareTimer, busyLoop}
 	names := []string{"bare timer", "busy loop"}
 	for i, m := range modules {
@@ -80,13 +71,11 @@ func sampleKills(b *bench, shapes []suspect, modules []*sandbox.Module) ([][]flo
 	for n := range killSamples * b.rounds {
 		for i, wait := range waits {
 			l, err := lateness(b.ctx, wait, killAfter(n))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", names[i], err)
-			}
+			check(named(names[i], err))
 			late[i] = append(late[i], l)
 		}
 	}
-	return late, nil
+	return late
 }
 
 // lateness is by how much something outlasts its deadline, in seconds.
@@ -113,10 +102,10 @@ func busyLoop(ctx context.Context) error {
 }
 
 // stopped is a turn that its deadline must stop.
-func stopped(m *sandbox.Module) func(context.Context) error {
+func stopped(m *wasm.Module) func(context.Context) error {
 	return func(ctx context.Context) error {
-		res := m.Turn(ctx, sandbox.Turn{Clock: &clock{time.Now()}, Limits: endless})
-		if res.Exit == nil || res.Exit.Kind != sandbox.ExitDeadline {
+		res := m.Turn(ctx, turn.Turn{Clock: &clock{time.Now()}, Limits: endless})
+		if res.Exit == nil || res.Exit.Kind != turn.ExitDeadline {
 			return fmt.Errorf("it should have been stopped at its deadline, and ended with %v", res.Exit)
 		}
 		return nil

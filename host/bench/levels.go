@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 
-	"skep/host"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/subprocess"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/process"
+	"skep/host/internal/turn/wasm"
 )
 
 // level is one of the two that isolate an agent of one source.
@@ -21,42 +20,28 @@ type level struct {
 
 // levels compares the agent's two levels with each other, and with go-plugin as it
 // comes: ops through the SDK that the host really does and records, and turns.
-func levels(b *bench) error {
-	computing, back := host.Room()
-	defer back()
-	defer host.Slack()()
-	plugin, err := startBarePlugin(b.ctx)
-	if err != nil {
-		return err
-	}
+func levels(b *bench) {
+	computing, restore := hostProcess()
+	defer restore()
+	plugin := must(startBarePlugin(b.ctx))
 	defer plugin.close()
-	module, program, err := sdkPrograms()
-	if err != nil {
-		return err
-	}
+	module, program := must2(sdkPrograms())
 	both := []*level{{name: "module", source: sourceOf("file", module)}, {name: "process", source: sourceOf("exec", program)}}
 	for _, l := range both {
 		var stop func()
 		// Nothing listens there; these agents ask no model.
-		if l.url, stop, err = startSwarm(b.ctx, modelSwarm(l.source, "openai", "http://127.0.0.1:1/v1"), computing); err != nil {
-			return err
-		}
+		l.url, stop = must2(runTemporaryHost(b.ctx, modelSwarm(l.source, "openai", "http://127.0.0.1:1/v1"), computing))
 		defer stop()
 	}
-	if err := realOps(b, both, plugin); err != nil {
-		return err
-	}
-	end, err := alone(b.ctx, both, module, program)
-	if err != nil {
-		return err
-	}
+	realOps(b, both, plugin)
+	end := must(alone(b.ctx, both, module, program))
 	defer end()
-	return levelTurns(b, both, plugin)
+	levelTurns(b, both, plugin)
 }
 
 // alone makes what runs the turns of both levels without a host.
 func alone(ctx context.Context, both []*level, module, program string) (end func(), err error) {
-	wasm, err := os.ReadFile(module)
+	wasmBytes, err := os.ReadFile(module)
 	if err != nil {
 		return nil, err
 	}
@@ -64,24 +49,24 @@ func alone(ctx context.Context, both []*level, module, program string) (end func
 	if err != nil {
 		return nil, err
 	}
-	engine, err := newEngine(ctx, sandbox.Options{})
+	engine, err := newEngine(ctx, wasm.Options{})
 	if err != nil {
 		return nil, err
 	}
-	m, err := engine.Load(ctx, sandbox.Source{Name: "sdk", Wasm: wasm, Trusted: true})
+	m, err := engine.Load(ctx, wasm.Source{Name: "sdk", Wasm: wasmBytes, Trusted: true})
 	if err != nil {
 		engine.Close(ctx)
 		return nil, err
 	}
-	self := subprocess.Options{Command: []string{"/proc/self/exe", subprocess.Command}}
-	p, err := subprocess.Open(ctx, self, subprocess.Source{Name: "sdk", Program: binary})
+	self := process.Options{Command: []string{"/proc/self/exe", process.Command}}
+	p, err := process.Open(ctx, self, process.Source{Name: "sdk", Program: binary})
 	if err != nil {
 		engine.Close(ctx)
 		return nil, err
 	}
 	both[0].turn = func(input []byte) error { return metered(ctx, m, input) }
 	both[1].turn = func(input []byte) error {
-		res := p.Turn(ctx, sandbox.Turn{Input: input, Clock: &clock{}, Ops: answers(cannedAnswer()), CPU: free{}})
+		res := p.Turn(ctx, turn.Turn{Input: input, Clock: &clock{}, Ops: answers(cannedAnswer()), CPU: free{}})
 		if res.Exit != nil {
 			return res.Exit
 		}
@@ -95,10 +80,10 @@ func alone(ctx context.Context, both []*level, module, program string) (end func
 const opsOfTurn = 900
 
 // realOps takes an op's cost from a turn with many and a turn with none.
-func realOps(b *bench, both []*level, plugin *barePlugin) error {
+func realOps(b *bench, both []*level, plugin *barePlugin) {
 	hand := newHandOff()
 	defer hand.close()
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}}
+	cl := clientOf(2)
 	defer cl.CloseIdleConnections()
 	through := func(input []byte) error { _, err := plugin.turn(b.ctx, input); return err }
 	ops := []struct {
@@ -107,19 +92,14 @@ func realOps(b *bench, both []*level, plugin *barePlugin) error {
 	}{{"clock.now", "clock", 1}, {"log", "log", 1}, {"log of 1 KiB", "logkib", 2}, {"kv.get of 1 KiB", "get", 2}}
 	subjects := []subject{hand.subject(), many("broker", 'S', callsInRPC, through), many("broker", 'O', callsInRPC, through)}
 	for _, l := range both {
-		do := func(text string) error { return postAs(cl, l.url+"/message", benchKey, toldBody(text)) }
-		if err := do("put 1"); err != nil {
-			return err
-		}
+		do := func(text string) error { return message(l.url, bodyOf(text)).expect(cl, "") }
+		check(do("put 1"))
 		for _, op := range ops {
 			subjects = append(subjects, difference(op.name, opsOfTurn, wall(),
 				func() error { return do(op.command + " 0") }, func() error { return do(fmt.Sprintf("%s %d", op.command, opsOfTurn)) }))
 		}
 	}
-	cost, err := b.costs(subjects...)
-	if err != nil {
-		return err
-	}
+	cost := must(b.costs(subjects...))
 	for i, l := range both {
 		for k, op := range ops {
 			own := cost[3+i*len(ops)+k]
@@ -127,12 +107,11 @@ func realOps(b *bench, both []*level, plugin *barePlugin) error {
 			b.report.compare("the same", own, seconds, []string{1: "go-plugin, GRPCBroker, 64 bytes", 2: "go-plugin, GRPCBroker, 1 KiB"}[op.peer], cost[op.peer], none())
 		}
 	}
-	return nil
 }
 
 // levelTurns compares whole turns: alone, and as durable tasks.
-func levelTurns(b *bench, both []*level, plugin *barePlugin) error {
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}}
+func levelTurns(b *bench, both []*level, plugin *barePlugin) {
+	cl := clientOf(2)
 	defer cl.CloseIdleConnections()
 	input := turnInput("echo 0")
 	bare := command('E', input)
@@ -140,12 +119,9 @@ func levelTurns(b *bench, both []*level, plugin *barePlugin) error {
 	for _, l := range both {
 		subjects = append(subjects,
 			repeated(l.name, func() error { return l.turn(input) }),
-			repeated(l.name+" task", func() error { return postAs(cl, l.url+"/message", benchKey, toldBody("echo 0")) }))
+			repeated(l.name+" task", func() error { return message(l.url, bodyOf("echo 0")).expect(cl, "") }))
 	}
-	cost, err := b.costs(subjects...)
-	if err != nil {
-		return err
-	}
+	cost := must(b.costs(subjects...))
 	for i, l := range both {
 		turn, task := cost[1+2*i], cost[2+2*i]
 		b.report.compare(l.name+", a turn of the SDK's agent", turn, seconds, "go-plugin, an echo of its input", cost[0], none())
@@ -153,5 +129,4 @@ func levelTurns(b *bench, both []*level, plugin *barePlugin) error {
 	}
 	b.report.compare("process, the turn", cost[3], seconds, "module", cost[1], none())
 	b.report.compare("process, the task", cost[4], seconds, "module", cost[2], none())
-	return nil
 }

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"skep/host/internal/subprocess"
+	"skep/host/internal/turn/process"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == subprocess.Command {
-		os.Exit(subprocess.Exec(os.Args[2:], os.Stderr))
+	if len(os.Args) > 1 && os.Args[1] == process.Command {
+		os.Exit(process.Exec(os.Args[2:], os.Stderr))
 	}
 	if len(os.Args) > 2 && os.Args[1] == childCommand {
-		os.Exit(child(context.Background(), os.Args[2:]))
+		os.Exit(runChild(context.Background(), os.Args[2:]))
 	}
 	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
 	span := flag.Duration("time", 2*time.Second, "how long one measurement takes; most take a fraction of it")
@@ -45,7 +45,7 @@ func main() {
 // part is one section of the report.
 type part struct {
 	name, title string
-	do          func(*bench) error
+	do          func(*bench)
 }
 
 var parts = []part{
@@ -117,7 +117,7 @@ func run(b *bench, only, format string) error {
 	b.report = r
 	for _, p := range list {
 		r.begin(p)
-		if err := p.do(b); err != nil {
+		if err := caught(func() { p.do(b) }); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}

@@ -83,12 +83,8 @@ func processors() float64 {
 
 // grown reports what a message costs where something is large beside what it
 // costs where it is small.
-func (b *bench) grown(large, small side) error {
-	c, err := b.messages(large, small)
-	if err != nil {
-		return err
-	}
+func (b *bench) grown(large, small side) {
+	c := must(b.messages(large, small))
 	b.report.compare("message, "+large.name, c[0].wall, seconds, small.name, c[1].wall, atMost(1.5))
 	b.report.compare("computing time, "+large.name, c[0].cpu, seconds, small.name, c[1].cpu, atMost(1.5))
-	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// otherKey is that of a second user.
+// otherKey is a second user's key.
 const otherKey = "a-key-for-somebody-else"
 
 // sdkPrograms builds the agent of both levels.
@@ -59,5 +59,5 @@ queue = 0
 // sourceOf names a file as an agent's source.
 func sourceOf(kind, path string) string { return kind + ":" + filepath.ToSlash(path) }
 
-// toldBody is a message with a text.
-func toldBody(text string) string { return fmt.Sprintf(`{"body":%q,"subject":"q"}`, text) }
+// bodyOf is the body of a POST /message with a text.
+func bodyOf(text string) string { return fmt.Sprintf(`{"body":%q,"subject":"q"}`, text) }

@@ -6,26 +6,26 @@ import (
 	"strings"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 )
 
 // native is an agent in the host's own code: what a message then costs is the
 // runtime's part, which a sandbox would hide. Its ops are journaled as a guest's.
-type native func(ctx context.Context, ops sandbox.Ops) *abi.Error
+type native func(ctx context.Context, ops turn.Ops) *abi.Error
 
 // Digest names no module; nothing is ever loaded by it.
 func (native) Digest() string { return strings.Repeat("0", 64) }
 
 // Turn runs the agent.
-func (n native) Turn(ctx context.Context, t sandbox.Turn) sandbox.Result {
+func (n native) Turn(ctx context.Context, t turn.Turn) turn.Result {
 	if fault := n(ctx, t.Ops); fault != nil {
-		return sandbox.Result{Exit: &sandbox.Exit{Kind: sandbox.ExitHost, Message: fault.Message, Cause: context.Cause(ctx)}}
+		return turn.Result{Exit: &turn.Exit{Kind: turn.ExitHost, Message: fault.Message, Cause: context.Cause(ctx)}}
 	}
-	return sandbox.Result{}
+	return turn.Result{}
 }
 
 // request makes an op with a request of any shape.
-func request(ctx context.Context, ops sandbox.Ops, op abi.Op, args any) *abi.Error {
+func request(ctx context.Context, ops turn.Ops, op abi.Op, args any) *abi.Error {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return abi.Errorf(abi.CodeInvalid, op, "json", "%v", err)
@@ -35,7 +35,7 @@ func request(ctx context.Context, ops sandbox.Ops, op abi.Op, args any) *abi.Err
 }
 
 // tool makes a mail call.
-func tool(ctx context.Context, ops sandbox.Ops, name string, args map[string]string) *abi.Error {
+func tool(ctx context.Context, ops turn.Ops, name string, args map[string]string) *abi.Error {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return abi.Errorf(abi.CodeInvalid, abi.OpMail, "json", "%v", err)
@@ -44,7 +44,7 @@ func tool(ctx context.Context, ops sandbox.Ops, name string, args map[string]str
 }
 
 // completes is the trivial turn: it answers the user.
-func completes(ctx context.Context, ops sandbox.Ops) *abi.Error {
+func completes(ctx context.Context, ops turn.Ops) *abi.Error {
 	return tool(ctx, ops, "task_complete", map[string]string{"finish_message": "boss got [q] hello"})
 }
 

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net/http"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -47,62 +47,34 @@ func keyOf(tenant int) string { return fmt.Sprintf("key-of-%010d", tenant) }
 
 // parkedTenants measures what tenants cost of which each has had a task and
 // nothing goes on any more, on a whole host with HTTP and sandboxes.
-func parkedTenants(b *bench) error {
-	alone, err := configured(b, 1)
-	if err != nil {
-		return err
-	}
-	dir, remove, err := scratch()
-	if err != nil {
-		return err
-	}
+func parkedTenants(b *bench) {
+	alone := configured(b, 1)
+	dir, remove := must2(scratch())
 	defer remove()
 	none := live()
-	url, stop, err := serve(b.ctx, parkedSwarm(b.parked()), dir)
-	if err != nil {
-		return err
-	}
+	url, stop := must2(runHost(b.ctx, parkedSwarm(b.parked()), filepath.Join(dir, "data"), 0))
 	b.report.fact("a configured tenant that has had no message, heap", (live()-none-alone)/float64(b.parked()-1), bytesOf)
-	err = b.parkedMemory(url)
+	err := caught(func() { b.parkedMemory(url) })
 	stop()
-	if err != nil {
-		return err
-	}
+	check(err)
 	begin := time.Now()
-	url, stop, err = serve(b.ctx, parkedSwarm(b.parked()), dir)
-	if err != nil {
-		return err
-	}
+	url, stop = must2(runHost(b.ctx, parkedSwarm(b.parked()), filepath.Join(dir, "data"), 0))
 	defer stop()
 	b.report.fact(fmt.Sprintf("start of a host with %d tenants", b.parked()), time.Since(begin).Seconds(), seconds)
-	return b.parkedLatency(url)
+	b.parkedLatency(url)
 }
 
 // configured is the heap of a host with so many tenants.
-func configured(b *bench, n int) (heap float64, err error) {
-	dir, remove, err := scratch()
-	if err != nil {
-		return 0, err
-	}
-	defer remove()
+func configured(b *bench, n int) (heap float64) {
 	none := live()
-	_, stop, err := serve(b.ctx, parkedSwarm(n), dir)
-	if err != nil {
-		return 0, err
-	}
+	_, stop := must2(runTemporaryHost(b.ctx, parkedSwarm(n), 0))
 	defer stop()
-	return live() - none, nil
+	return live() - none
 }
 
 // memory is what this process holds: as the system sees it, and as the collector
 // does.
 type memory struct{ rss, heap float64 }
-
-func holds() (m memory, err error) {
-	m.rss, err = resident()
-	m.heap = live()
-	return m, err
-}
 
 // live is what the collector has found to be in use.
 func live() float64 {
@@ -117,51 +89,35 @@ func live() float64 {
 // tenants.
 const warmups = 1500
 
-func (b *bench) parkedMemory(url string) error {
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: floodClients}}
+func (b *bench) parkedMemory(url string) {
+	cl := clientOf(floodClients)
 	defer cl.CloseIdleConnections()
-	to := func(tenant int) error { return postAs(cl, url+"/message", keyOf(tenant), trivialBody) }
-	same := func() error { return byClients(warmups, func(int) error { return to(0) }) }
+	to := func(tenant int) error { return message(url, trivialBody).as(keyOf(tenant)).expect(cl, "") }
+	same := func() { check(byClients(warmups, func(int) error { return to(0) })) }
 	var at [4]memory
-	for i, step := range []func() error{same, same, func() error { return b.parkAll(to) }} {
-		if err := step(); err != nil {
-			return err
-		}
-		var err error
-		if at[i+1], err = holds(); err != nil {
-			return err
-		}
+	for i, fill := range []func(){same, same, func() { b.parkAll(to) }} {
+		fill()
+		at[i+1] = memory{must(resident()), live()}
 	}
 	n := float64(b.parked() - 1)
 	b.report.compare("a parked tenant, resident memory", (at[3].rss-at[2].rss)/n, bytesOf,
 		"what another message to one tenant leaves", (at[2].rss-at[1].rss)/warmups, nil)
 	b.report.compare("a parked tenant, heap in use", (at[3].heap-at[2].heap)/n, bytesOf,
 		"what another message to one tenant leaves", (at[2].heap-at[1].heap)/warmups, nil)
-	return nil
 }
 
 // parkAll gives every tenant but the first its first task, and compares what the
 // last of these cost with the first. They cannot take turns.
-func (b *bench) parkAll(to func(tenant int) error) error {
+func (b *bench) parkAll(to func(tenant int) error) {
 	n := b.parked()
 	post := side{"first messages", func(i int) error { return to(1 + i) }}
-	early, err := post.slices(0)
-	if err != nil {
-		return err
-	}
+	early := must(post.slices(0))
 	counted := slicesARound * sliceOf
-	err = byClients(n-1-2*counted, func(i int) error { return to(1 + counted + i) })
-	if err != nil {
-		return err
-	}
-	late, err := post.slices(n - 1 - counted)
-	if err != nil {
-		return err
-	}
+	check(byClients(n-1-2*counted, func(i int) error { return to(1 + counted + i) }))
+	late := must(post.slices(n - 1 - counted))
 	name := fmt.Sprintf("the very first message of a tenant, %d before it", n-counted)
 	b.report.compare(name, late.wall, seconds, "of the first tenants", early.wall, atMost(1.5))
 	b.report.compare("computing time of the very first message", late.cpu, seconds, "of the first tenants", early.cpu, atMost(1.5))
-	return nil
 }
 
 // byClients calls f for each number below n from as many clients as flood.
@@ -171,17 +127,13 @@ func byClients(n int, f func(i int) error) error {
 
 // parkedLatency compares the first message to tenants that were parked since the
 // host started with another one to a tenant that is warm.
-func (b *bench) parkedLatency(url string) error {
-	cl := &http.Client{Transport: &http.Transport{}}
+func (b *bench) parkedLatency(url string) {
+	cl := clientOf(0)
 	defer cl.CloseIdleConnections()
-	c, err := b.messages(
-		side{"parked", func(i int) error { return postAs(cl, url+"/message", keyOf(1+i), trivialBody) }},
-		side{"warm", func(int) error { return postAs(cl, url+"/message", keyOf(0), trivialBody) }},
-	)
-	if err != nil {
-		return err
-	}
+	c := must(b.messages(
+		side{"parked", func(i int) error { return message(url, trivialBody).as(keyOf(1+i)).expect(cl, "") }},
+		side{"warm", func(int) error { return message(url, trivialBody).as(keyOf(0)).expect(cl, "") }},
+	))
 	b.report.compare("the first message to a parked tenant", c[0].wall, seconds, "another to a warm one", c[1].wall, none())
 	b.report.compare("computing time of the first to a parked one", c[0].cpu, seconds, "another to a warm one", c[1].cpu, none())
-	return nil
 }

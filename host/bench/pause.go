@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 )
 
 // collections is how often the garbage is collected in a round.
@@ -15,7 +16,7 @@ const collections = 60
 
 // pauses measures how long the host stands still for its own garbage collection,
 // with guests that wait and with guests that loop, one a core.
-func pauses(b *bench, looping *sandbox.Module) error {
+func pauses(b *bench, looping *wasm.Module) {
 	var idle, busy pauseList
 	for range b.rounds {
 		idle.collect()
@@ -26,7 +27,6 @@ func pauses(b *bench, looping *sandbox.Module) error {
 	b.report.compare("GC pause, p50, a guest loops on every core", percentile(busy.pause, 50), seconds, "with idle guests", percentile(idle.pause, 50), none())
 	b.report.compare("GC pause, p99, a guest loops on every core", percentile(busy.pause, 99), seconds, "with idle guests", percentile(idle.pause, 99), atMost(2))
 	b.report.compare("whole GC, p50, a guest loops on every core", percentile(busy.whole, 50), seconds, "with idle guests", percentile(idle.whole, 50), none())
-	return nil
 }
 
 // pauseList gathers what collections cost, in seconds.
@@ -47,11 +47,11 @@ func (p *pauseList) collect() {
 }
 
 // loopEverywhere runs an endless turn on every core until stop is called.
-func loopEverywhere(ctx context.Context, m *sandbox.Module) (stop func()) {
+func loopEverywhere(ctx context.Context, m *wasm.Module) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() { m.Turn(ctx, sandbox.Turn{Clock: &clock{time.Now()}, Limits: endless}) })
+		wg.Go(func() { m.Turn(ctx, turn.Turn{Clock: &clock{time.Now()}, Limits: endless}) })
 	}
 	time.Sleep(10 * time.Millisecond) // until they run
 	return func() { cancel(); wg.Wait() }

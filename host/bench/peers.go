@@ -16,42 +16,27 @@ const askedEvery = 30 * time.Second
 
 // peers measures what it costs a host to know other swarms: memory, the calls by
 // which it looks after them, and a post.
-func peers(b *bench) error {
-	sink := newSink()
-	defer sink.close()
-	few, err := hostApart(b.ctx, withPeers(sink.url, 1))
-	if err != nil {
-		return err
-	}
+func peers(b *bench) {
+	receiver := newReceiver()
+	defer receiver.close()
+	few := must(startHost(b.ctx, withPeers(receiver.url, 1)))
 	defer few.stop()
-	many, err := hostApart(b.ctx, withPeers(sink.url, manyPeers))
-	if err != nil {
-		return err
-	}
+	many := must(startHost(b.ctx, withPeers(receiver.url, manyPeers)))
 	defer many.stop()
-	both := []*apart{few, many}
-	spent, err := idle(askedEvery, both...)
-	if err != nil {
-		return err
-	}
+	both := []*child{few, many}
+	spent := must(idle(askedEvery, both...))
 	var held [2][2]float64
 	for i, a := range both {
-		if held[i], err = a.holds(); err != nil {
-			return err
-		}
+		held[i] = must(a.memory())
 	}
 	for i, what := range []string{"heap and stacks", "resident memory"} {
 		b.report.compare(fmt.Sprintf("a host that knows %d peers, %s", manyPeers, what), held[1][i], bytesOf, "one peer", held[0][i], none())
 	}
 	b.report.compare(fmt.Sprintf("computing a second, %d peers asked every %v", manyPeers, askedEvery), spent[1], seconds, "one peer", spent[0], none())
 	for _, clients := range []int{1, 16} {
-		rates, err := b.rates(subject{"many", poster(many.url+"/message", clients)}, subject{"one", poster(few.url+"/message", clients)})
-		if err != nil {
-			return err
-		}
+		rates := must(b.rates(posting(many.url, clients), posting(few.url, clients)))
 		b.report.compare(fmt.Sprintf("POST /message beside %d peers, %d clients", manyPeers, clients), rates[0], rate, "beside one peer", rates[1], none())
 	}
-	return nil
 }
 
 // withPeers is a host that knows n swarms, all at one address.
@@ -64,10 +49,10 @@ func withPeers(url string, n int) string {
 	return b.String()
 }
 
-// idle is the computing time a second of hosts that nobody calls.
-func idle(span time.Duration, hosts ...*apart) (each []float64, err error) {
+// idle is the computing time a second of hosts without callers.
+func idle(span time.Duration, hosts ...*child) (each []float64, err error) {
 	for _, a := range hosts {
-		before, err := computed(a.cmd.Process.Pid)
+		before, err := computed(a.pid())
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +60,7 @@ func idle(span time.Duration, hosts ...*apart) (each []float64, err error) {
 	}
 	time.Sleep(span)
 	for i, a := range hosts {
-		after, err := computed(a.cmd.Process.Pid)
+		after, err := computed(a.pid())
 		if err != nil {
 			return nil, err
 		}

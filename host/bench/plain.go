@@ -70,9 +70,9 @@ func (p *plain) start(ctx context.Context) (api.Module, error) {
 		wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize))
 }
 
-// warmed measures turns in instances that are in the same state as those of the
-// sandbox when a turn begins: initialised and warmed, and used by nobody. What it
-// takes to make them does not count.
+// warmed measures turns in instances that are in the same state as a sandbox
+// when a turn begins: initialised, warmed and unused. The time to make them does
+// not count.
 func (p *plain) warmed(ctx context.Context, input []byte) subject {
 	return subject{"wazero", func(span time.Duration) (ops int, took time.Duration, err error) {
 		// As a host would: with a context that can end.

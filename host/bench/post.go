@@ -1,21 +1,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
-
-	"skep/host"
 )
 
 const benchKey = "a-key-for-the-benchmark"
@@ -39,33 +32,20 @@ queue = 0
 // posts compares POST /message, one trivial durable turn each, with the same
 // recorded steps applied to an empty store without a host, and with an HTTP
 // server that only echoes.
-func posts(b *bench) error {
-	computing, back := host.Room()
-	defer back()
-	defer host.Slack()()
-	url, stop, err := startHost(b.ctx, computing)
-	if err != nil {
-		return err
-	}
+func posts(b *bench) {
+	computing, restore := hostProcess()
+	defer restore()
+	url, stop := must2(runTemporaryHost(b.ctx, benchSwarm, computing))
 	defer stop()
-	echo, stopEcho, err := startEcho()
-	if err != nil {
-		return err
-	}
+	echo, stopEcho := must2(listen(echoServer()))
 	defer stopEcho()
-	tape, err := record(b.ctx)
-	if err != nil {
-		return err
-	}
+	recording := must(record(b.ctx))
 	for _, clients := range []int{1, 16} {
-		rates, err := b.rates(
-			subject{"POST /message", poster(url+"/message", clients)},
-			subject{"re-applied steps", func(span time.Duration) (int, time.Duration, error) { return tape.replay(b.ctx, clients, span) }},
-			subject{"echo", poster(echo+"/message", clients)},
-		)
-		if err != nil {
-			return err
-		}
+		rates := must(b.rates(
+			posting(url, clients),
+			subject{"re-applied steps", func(span time.Duration) (int, time.Duration, error) { return recording.replay(b.ctx, clients, span) }},
+			posting(echo, clients),
+		))
 		target := none()
 		if clients == 16 {
 			target = atLeast(0.60)
@@ -73,39 +53,13 @@ func posts(b *bench) error {
 		b.report.compare(fmt.Sprintf("POST /message, %d clients", clients), rates[0], rate, "its steps re-applied without a host", rates[1], target)
 		b.report.compare(fmt.Sprintf("POST /message, %d clients", clients), rates[0], rate, "an HTTP echo without anything behind it", rates[2], none())
 	}
-	return nil
 }
 
-// startHost starts one as the program does, in this process.
-func startHost(ctx context.Context, computing int) (url string, stop func(), err error) {
-	return startSwarm(ctx, benchSwarm, computing)
-}
-
-// startSwarm is startHost for a swarm of its own.
-func startSwarm(ctx context.Context, swarm string, computing int) (url string, stop func(), err error) {
-	dir, remove, err := scratch()
-	if err != nil {
-		return "", nil, err
-	}
-	url, end, err := serveFor(ctx, swarm, dir, filepath.Join(dir, "data"), computing)
-	if err != nil {
-		remove()
-		return "", nil, err
-	}
-	return url, func() { end(); remove() }, nil
-}
-
-// startEcho serves what an HTTP answer costs when nothing is done for it.
-func startEcho() (url string, stop func(), err error) {
+// echoServer serves what an HTTP response costs when nothing is done for it.
+func echoServer() http.Handler {
 	router := httprouter.New()
 	router.POST("/message", echo)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	srv := &http.Server{Handler: router}
-	go func() { _ = srv.Serve(l) }()
-	return "http://" + l.Addr().String(), func() { _ = srv.Close() }, nil
+	return router
 }
 
 func echo(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
@@ -118,38 +72,6 @@ func echo(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"response": in.Body, "events": nil})
-}
-
-// poster posts from a number of clients at once.
-func poster(url string, clients int) func(time.Duration) (int, time.Duration, error) {
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
-	return func(span time.Duration) (int, time.Duration, error) {
-		return parallel(clients, span, func(int) error { return post(cl, url) })
-	}
-}
-
-func post(cl *http.Client, url string) error { return postAs(cl, url, benchKey, trivialBody) }
-
-// postAs posts a body with somebody's key and expects an answer.
-func postAs(cl *http.Client, url, key, body string) error {
-	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	rsp, err := cl.Do(req)
-	if err != nil {
-		return err
-	}
-	defer rsp.Body.Close()
-	raw, err := io.ReadAll(rsp.Body)
-	if err != nil {
-		return err
-	}
-	if rsp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", rsp.Status, raw)
-	}
-	return nil
 }
 
 // parallel calls f from n goroutines until the span is over.

@@ -56,16 +56,16 @@ type provider struct {
 
 func newProvider() *provider { return &provider{open: make(chan struct{})} }
 
-// providerHere serves models until the parent closes in: at the address that it
-// tells, and over TLS at the one that GET /secure gives.
-func providerHere(in io.Reader) error {
+// providerJob serves models: without TLS at the address of the child, and over TLS at
+// the one that GET /secure returns.
+func providerJob(_ context.Context, p pipe, _ []string) error {
 	mux := newProvider().handler()
 	end, err := secure(mux)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return serveHere(mux, in)
+	return p.serveHTTP(mux)
 }
 
 // secure serves a handler over TLS as well, and lets it tell where, and what is to
@@ -109,7 +109,7 @@ func (p *provider) release() {
 	p.open = make(chan struct{})
 }
 
-// wait holds an answer. It returns false when nobody waits for it any more.
+// wait holds an answer. It returns false when the caller has left.
 func (p *provider) wait(ctx context.Context) bool {
 	p.mu.Lock()
 	p.held++
@@ -204,7 +204,7 @@ func readQuestion(body io.Reader) (q question, streamed bool, err error) {
 	return q, req.Stream, nil
 }
 
-// textOf is a content's text: itself, or that of its one block.
+// textOf is a content's text: itself, or its one block's.
 func textOf(content json.RawMessage) (text string, err error) {
 	if json.Unmarshal(content, &text) == nil {
 		return text, nil

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/model"
+	"skep/host/internal/turn/model"
 )
 
 func startProvider(t *testing.T) (*provider, *httptest.Server) {
@@ -64,8 +64,8 @@ func byModel(t *testing.T, provider, url string) asks {
 	}
 }
 
-// TestProviderHolds: questions wait until they are let go, and those that nobody
-// waits for any more do not count.
+// TestProviderHolds: questions wait until they are let go, and abandoned ones do not
+// count.
 func TestProviderHolds(t *testing.T) {
 	t.Parallel()
 	p, srv := startProvider(t)
@@ -73,7 +73,7 @@ func TestProviderHolds(t *testing.T) {
 	t.Cleanup(a.client.CloseIdleConnections)
 	asker := httptest.NewServer(a.handler())
 	t.Cleanup(asker.Close)
-	if _, err := answerTo(asker.Client(), func() (*http.Request, error) { return http.NewRequest(http.MethodPost, asker.URL+"/ask?n=3", nil) }); err != nil {
+	if err := postTo(asker.URL+"/ask?n=3", "").expect(asker.Client(), ""); err != nil {
 		t.Fatal(err)
 	}
 	left := func() (int, error) { return number(asker.Client(), asker.URL+"/left") }
@@ -136,8 +136,8 @@ func TestProviderRefuses(t *testing.T) {
 	}
 }
 
-// TestProviderSecure: who trusts the provider's certificate is answered over TLS,
-// nobody else.
+// TestProviderSecure: only a client that trusts the provider's certificate is
+// answered over TLS.
 func TestProviderSecure(t *testing.T) {
 	t.Parallel()
 	mux := newProvider().handler()
@@ -148,7 +148,7 @@ func TestProviderSecure(t *testing.T) {
 	t.Cleanup(end)
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
-	at, remove, err := trust(&apart{url: srv.URL})
+	at, remove, err := trust(&child{url: srv.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,12 +170,12 @@ func TestProviderSecure(t *testing.T) {
 		}
 	}
 	srv.Close()
-	if _, _, err := trust(&apart{url: srv.URL}); err == nil {
+	if _, _, err := trust(&child{url: srv.URL}); err == nil {
 		t.Error("a provider that is gone is trusted")
 	}
 }
 
-// TestAskerFails: what an asker could not do is told when somebody looks.
+// TestAskerFails: the next look reports what an asker could not do.
 func TestAskerFails(t *testing.T) {
 	t.Parallel()
 	_, srv := startProvider(t)
@@ -188,7 +188,7 @@ func TestAskerFails(t *testing.T) {
 	if n, err := number(asker.Client(), asker.URL+"/left"); err == nil {
 		t.Errorf("%d are left of a provider that is gone", n)
 	}
-	if _, err := answerTo(asker.Client(), func() (*http.Request, error) { return http.NewRequest(http.MethodPost, asker.URL+"/ask?n=x", nil) }); err == nil {
+	if err := postTo(asker.URL+"/ask?n=x", "").expect(asker.Client(), ""); err == nil {
 		t.Error("x is a number")
 	}
 }

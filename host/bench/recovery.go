@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )
@@ -17,47 +16,31 @@ import (
 // recovery measures from [host.New] to the first answer over HTTP on stores that
 // an earlier host has left, beside an empty one. The process, the compiled module
 // and the system's file cache are warm.
-func recovery(b *bench) error {
-	p, err := newPattern(b.ctx)
-	if err != nil {
-		return err
-	}
-	dir, remove, err := scratch()
-	if err != nil {
-		return err
-	}
+func recovery(b *bench) {
+	p := must(newTaskTemplate(b.ctx))
+	dir, remove := must2(scratch())
 	defer remove()
 	empty, large, busy := filepath.Join(dir, "empty"), filepath.Join(dir, "large"), filepath.Join(dir, "busy")
 	begin := time.Now()
-	if err := seedStore(b.ctx, large, func(s *sqlite.Store) error { return seedRecords(b.ctx, s, p) }); err != nil {
-		return err
-	}
+	check(seedStore(b.ctx, large, func(s *sqlite.Store) error { return seedRecords(b.ctx, s, p) }))
 	b.report.fact("writing the large store", time.Since(begin).Seconds(), seconds)
-	if err := seedStore(b.ctx, busy, func(s *sqlite.Store) error { return seedRunning(b.ctx, s, p) }); err != nil {
-		return err
-	}
+	check(seedStore(b.ctx, busy, func(s *sqlite.Store) error { return seedRunning(b.ctx, s, p) }))
 	var took [3][]float64
 	for range b.rounds {
 		for i, data := range []string{empty, large, busy} {
-			seconds, err := b.firstAnswer(data, i == 2)
-			if err != nil {
-				return err
-			}
+			seconds := b.firstAnswer(data, i == 2)
 			took[i] = append(took[i], seconds)
 		}
 	}
-	return b.reportRecovery(dir, took)
+	b.reportRecovery(dir, took)
 }
 
-func (b *bench) reportRecovery(dir string, took [3][]float64) error {
+func (b *bench) reportRecovery(dir string, took [3][]float64) {
 	for i, name := range []string{"", "large", "busy"} {
 		if i == 0 {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(dir, name, "skep.db"))
-		if err != nil {
-			return err
-		}
+		info := must(os.Stat(filepath.Join(dir, name, "skep.db")))
 		what := fmt.Sprintf("%d records, %d of their tasks run", records, records/perTask/runningOf)
 		if name == "busy" {
 			what = fmt.Sprintf("%d running tasks, a message waits in each", runningTasks)
@@ -65,7 +48,6 @@ func (b *bench) reportRecovery(dir string, took [3][]float64) error {
 		b.report.fact("size of the store of "+what, float64(info.Size()), bytesOf)
 		b.report.compare("start to the first answer, "+what, median(took[i]), seconds, "an empty store", median(took[0]), below(2*time.Second))
 	}
-	return nil
 }
 
 // The large store: a million records in tasks of 500, of which one in twenty
@@ -77,7 +59,7 @@ const (
 	runningTasks = 10_000
 )
 
-func seedRecords(ctx context.Context, s *sqlite.Store, p pattern) error {
+func seedRecords(ctx context.Context, s *sqlite.Store, p taskTemplate) error {
 	later := time.Now().Add(24 * time.Hour)
 	return seedAll(records/perTask, func(i int) error {
 		more := size{events: perTask / 2, history: perTask/2 - 10, rows: 10}
@@ -89,7 +71,7 @@ func seedRecords(ctx context.Context, s *sqlite.Store, p pattern) error {
 	})
 }
 
-func seedRunning(ctx context.Context, s *sqlite.Store, p pattern) error {
+func seedRunning(ctx context.Context, s *sqlite.Store, p taskTemplate) error {
 	return seedAll(runningTasks, func(i int) error {
 		return p.seed(ctx, s, fmt.Sprint("p", i%100), fmt.Sprintf("seed-%d", i), size{rows: 1}, waits)
 	})
@@ -104,32 +86,22 @@ func seedStore(ctx context.Context, dir string, seed func(*sqlite.Store) error) 
 }
 
 // firstAnswer starts a host on data, or on a copy, and stops it again.
-func (b *bench) firstAnswer(data string, onCopy bool) (float64, error) {
-	dir, remove, err := scratch()
-	if err != nil {
-		return 0, err
-	}
+func (b *bench) firstAnswer(data string, onCopy bool) float64 {
+	dir, remove := must2(scratch())
 	defer remove()
 	if onCopy {
 		to := filepath.Join(dir, "copy")
-		if err := os.CopyFS(to, os.DirFS(data)); err != nil {
-			return 0, err
-		}
-		if err := private(to); err != nil {
-			return 0, err
-		}
+		check(os.CopyFS(to, os.DirFS(data)))
+		check(private(to))
 		data = to
 	}
 	begin := time.Now()
-	url, stop, err := serveOn(b.ctx, benchSwarm, dir, data)
-	if err != nil {
-		return 0, err
-	}
+	url, stop := must2(runHost(b.ctx, benchSwarm, data, 0))
 	defer stop()
-	cl := &http.Client{Transport: &http.Transport{}}
+	cl := clientOf(0)
 	defer cl.CloseIdleConnections()
-	err = post(cl, url+"/message")
-	return time.Since(begin).Seconds(), err
+	check(message(url, trivialBody).expect(cl, ""))
+	return time.Since(begin).Seconds()
 }
 
 // private makes a copied data directory one that a host takes.

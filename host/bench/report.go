@@ -77,6 +77,13 @@ func (r *report) compare(name string, value float64, u unit, peer string, peerVa
 	r.add(newRow(name, value, u, peer, peerValue, b))
 }
 
+// compareTails compares the medians and the 99th percentiles of two lists of times;
+// the target is for the percentiles.
+func (r *report) compareTails(name string, values []float64, peer string, peerValues []float64, target *bound) {
+	r.compare(name+", p50", median(values), seconds, peer, median(peerValues), none())
+	r.compare(name+", p99", percentile(values, 99), seconds, peer, percentile(peerValues, 99), target)
+}
+
 func (r *report) add(w row) {
 	w.Part = r.part
 	r.Rows = append(r.Rows, w)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// resident is what this process has in memory, in bytes, after what nobody needs
-// was given back.
+// resident is what this process has in memory, in bytes, after unused memory was
+// given back.
 func resident() (float64, error) {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -31,9 +31,9 @@ func statusOf(pid int, key string) (float64, error) {
 	return statusField(text, key)
 }
 
-// kin is what all processes have written that a process has started, directly or
+// descendantMemory is what all processes have written that a process has started, directly or
 // not, in bytes.
-func kin(pid int) (sum float64, err error) {
+func descendantMemory(pid int) (sum float64, err error) {
 	parents, err := parents()
 	if err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func descends(parents map[int]int, child, of int) bool {
 	return false
 }
 
-// parents are those of all processes.
+// parents maps each process to its parent.
 func parents() (map[int]int, error) {
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 // seeders is how many goroutines fill a store; the writer groups what they write.
 const seeders = 128
 
-// pattern is a finished task of one turn, as the runtime handed it to the store,
+// taskTemplate is a finished task of one turn, as the runtime handed it to the store,
 // from which others are made. Its steps must not be changed.
-type pattern struct {
-	step swarm.Step // all of it in one, without its row
+type taskTemplate struct {
+	step swarm.Mutation // all of it in one, without its row
 	sub  swarm.Submission
 	row  swarm.Row
 	// entry is one of the boss's history.
 	entry swarm.AgentEntry
 }
 
-// newPattern records a task that the real runtime has run.
-func newPattern(ctx context.Context) (p pattern, err error) {
+// newTaskTemplate records a task that the real runtime has run.
+func newTaskTemplate(ctx context.Context) (p taskTemplate, err error) {
 	var rec *recorder
-	h, err := openHive(ctx, comb{
+	h, err := openRuntime(ctx, runtimeOptions{
 		agents: map[string]native{"boss": completes},
 		wrap: func(s swarm.Store) swarm.Store {
 			rec = &recorder{Store: s.(*sqlite.Store), tasks: map[swarm.TaskKey]*recorded{}}
@@ -44,13 +44,13 @@ func newPattern(ctx context.Context) (p pattern, err error) {
 		return p, err
 	}
 	for _, r := range rec.tasks {
-		p = r.pattern()
+		p = r.taskTemplate()
 	}
 	return p, nil
 }
 
-func (r recorded) pattern() pattern {
-	p := pattern{step: r.commit[0], sub: r.sub, row: r.accept.Insert[0]}
+func (r recorded) taskTemplate() taskTemplate {
+	p := taskTemplate{step: r.commit[0], sub: r.sub, row: r.accept.Insert[0]}
 	p.step.Events = slices.Concat(r.accept.Events, p.step.Events)
 	p.sub.Answer = p.step.Answers[0].Cursor
 	i := slices.IndexFunc(p.step.History, func(e swarm.AgentEntry) bool { return e.Agent == "boss" })
@@ -60,7 +60,7 @@ func (r recorded) pattern() pattern {
 }
 
 // in returns the step and the submission of a task of that name.
-func (p pattern) in(principal, task string) (swarm.Step, swarm.Submission) {
+func (p taskTemplate) in(principal, task string) (swarm.Mutation, swarm.Submission) {
 	step, sub := p.step, p.sub
 	key := swarm.TaskKey{InstanceKey: sub.Instance, Task: task}
 	key.Instance = "user:" + principal
@@ -76,7 +76,7 @@ const seedBatch = 200
 
 // seed writes a task of that size. Its rows go to the boss; change, if set,
 // makes the task and its rows what they should be.
-func (p pattern) seed(ctx context.Context, store swarm.Store, principal, task string, more size, change func(*swarm.Task, *swarm.Row)) error {
+func (p taskTemplate) seed(ctx context.Context, store swarm.TaskLog, principal, task string, more size, change func(*swarm.Task, *swarm.Row)) error {
 	step, sub := p.in(principal, task)
 	if _, err := store.Accept(ctx, step, sub); err != nil {
 		return err
@@ -98,9 +98,9 @@ func (p pattern) seed(ctx context.Context, store swarm.Store, principal, task st
 }
 
 // batch is the next step of a seeded task; it takes what it brings off more.
-func (p pattern) batch(task swarm.Task, more *size) swarm.Step {
+func (p taskTemplate) batch(task swarm.Task, more *size) swarm.Mutation {
 	task.History = maps.Clone(task.History)
-	var s swarm.Step
+	var s swarm.Mutation
 	event := p.step.Events[0]
 	for range take(&more.events) {
 		task.Cursor++
@@ -163,7 +163,7 @@ func spread(workers, n int, f func(i int) error) error {
 }
 
 // seedTasks writes finished tasks of one turn each.
-func (p pattern) seedTasks(ctx context.Context, store swarm.Store, n int, principal func(i int) string) error {
+func (p taskTemplate) seedTasks(ctx context.Context, store swarm.TaskLog, n int, principal func(i int) string) error {
 	return seedAll(n, func(i int) error {
 		step, sub := p.in(principal(i), fmt.Sprintf("seed-%d", i))
 		_, err := store.Accept(ctx, step, sub)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
@@ -17,7 +17,7 @@ import (
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	p, err := newPattern(ctx)
+	p, err := newTaskTemplate(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestSeed(t *testing.T) {
 	if err := p.seed(ctx, s, "ann", "runs", more, waits); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := s.Claim(ctx)
+	keys, err := s.RunningTasks(ctx)
 	if err != nil || len(keys) != 1 || keys[0].Task != "runs" || keys[0].Instance != "user:ann" {
 		t.Errorf("running: %v, %v", keys, err)
 	}
@@ -42,7 +42,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-func checkSeeded(t *testing.T, s *sqlite.Store, p pattern, more size, task string) {
+func checkSeeded(t *testing.T, s *sqlite.Store, p taskTemplate, more size, task string) {
 	t.Helper()
 	ctx := t.Context()
 	key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: swarm.DefaultTenant, Swarm: "hive", Instance: "user:ann"}, Task: task}

@@ -10,7 +10,7 @@ import (
 // burst is how many events are sent to each reader, and how large each is.
 type burst struct{ events, size int }
 
-// signal holds senders back until somebody calls for a burst. It is safe for
+// signal holds senders back until a burst is called for. It is safe for
 // concurrent use.
 type signal struct {
 	mu     sync.Mutex

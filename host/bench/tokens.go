@@ -4,26 +4,17 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"skep/host"
 )
 
 // tokens measures what a token of a model's answer costs on its way to an agent,
 // beside the providers' own clients without a host.
-func tokens(b *bench) error {
-	computing, back := host.Room()
-	defer back()
-	defer host.Slack()()
-	server, err := startApart(b.ctx, "provider")
-	if err != nil {
-		return err
-	}
+func tokens(b *bench) {
+	computing, restore := hostProcess()
+	defer restore()
+	server := must(startServer(b.ctx, nil, "provider"))
 	defer server.stop()
-	module, program, err := sdkPrograms()
-	if err != nil {
-		return err
-	}
-	cl := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}
+	module, program := must2(sdkPrograms())
+	cl := clientOf(4)
 	defer cl.CloseIdleConnections()
 	var urls []string
 	for _, swarm := range []string{
@@ -31,34 +22,28 @@ func tokens(b *bench) error {
 		modelSwarm(sourceOf("exec", program), "openai", server.url+"/v1"),
 		modelSwarm(sourceOf("file", module), "anthropic", server.url),
 	} {
-		url, stop, err := startSwarm(b.ctx, swarm, computing)
-		if err != nil {
-			return err
-		}
+		url, stop := must2(runTemporaryHost(b.ctx, swarm, computing))
 		defer stop()
 		urls = append(urls, url)
 	}
-	all := contenders(cl, server.url, urls)
-	for _, measure := range []func([]contender) error{b.fastTokens, b.pacedTokens, b.oneToken} {
-		if err := measure(all); err != nil {
-			return err
-		}
+	all := modelClients(cl, server.url, urls)
+	for _, measure := range []func([]modelClient){b.fastTokens, b.pacedTokens, b.oneToken} {
+		measure(all)
 	}
-	return nil
 }
 
-// contender is a way from the provider to a reader. Its peer, of those before it, is
+// modelClient is a way from the provider to a reader. Its peer, of those before it, is
 // one without a host.
-type contender struct {
+type modelClient struct {
 	name string
 	asks asks
 	peer int
-	// whole says that the provider sends the answer in one piece: it has no tokens.
+	// whole: the provider sends the answer in one piece, without tokens.
 	whole bool
 }
 
-func contenders(cl *http.Client, provider string, hosts []string) []contender {
-	return []contender{
+func modelClients(cl *http.Client, provider string, hosts []string) []modelClient {
+	return []modelClient{
 		{name: "openai-go, streamed", asks: officialOpenAI(cl, provider, true)},
 		{name: "openai-go, whole", asks: officialOpenAI(cl, provider, false), whole: true},
 		{name: "anthropic-sdk-go, streamed", asks: officialAnthropic(cl, provider)},
@@ -88,7 +73,7 @@ func (b *bench) longAnswer() int {
 
 // fastTokens sends all tokens at once, so that reading them is what takes the time:
 // by the wall, where two processors share it, and of all of them.
-func (b *bench) fastTokens(all []contender) error {
+func (b *bench) fastTokens(all []modelClient) {
 	for _, by := range []struct {
 		name  string
 		clock func() time.Duration
@@ -104,10 +89,7 @@ func (b *bench) fastTokens(all []contender) error {
 			}
 			subjects[i] = difference(c.name, b.longAnswer(), by.clock, ask(1), ask(1+b.longAnswer()))
 		}
-		cost, err := b.costs(subjects...)
-		if err != nil {
-			return err
-		}
+		cost := must(b.costs(subjects...))
 		for i, c := range all[withHost:] {
 			own := cost[withHost+i]
 			if c.whole {
@@ -119,11 +101,10 @@ func (b *bench) fastTokens(all []contender) error {
 			}
 		}
 	}
-	return nil
 }
 
 // timed asks once, and wants all tokens.
-func (b *bench) timed(c contender, q question) (time.Duration, error) {
+func (b *bench) timed(c modelClient, q question) (time.Duration, error) {
 	began := time.Now()
 	size, err := c.asks(b.ctx, q)
 	if err == nil && size != q.Tokens*len(token) {
@@ -137,7 +118,7 @@ const pace = time.Millisecond
 
 // pacedTokens sends a token each millisecond. What reading them then costs is
 // computing time: the clock waits for the provider.
-func (b *bench) pacedTokens(all []contender) error {
+func (b *bench) pacedTokens(all []modelClient) {
 	chosen := []int{0, withHost, withHost + 2}
 	cpu, late := make([][]float64, len(chosen)), make([][]float64, len(chosen))
 	n := max(int(b.span/4/pace), 100)
@@ -145,9 +126,7 @@ func (b *bench) pacedTokens(all []contender) error {
 		for i, k := range chosen {
 			busy := processors()
 			took, err := b.timed(all[k], question{Tokens: n, Pause: pace})
-			if err != nil {
-				return fmt.Errorf("%s: %w", all[k].name, err)
-			}
+			check(named(all[k].name, err))
 			cpu[i] = append(cpu[i], (processors()-busy)/float64(n))
 			late[i] = append(late[i], (took - time.Duration(n)*pace).Seconds())
 		}
@@ -158,12 +137,11 @@ func (b *bench) pacedTokens(all []contender) error {
 		b.report.compare("computing time of a token each ms, "+name, median(cpu[i+1]), seconds, peer, median(cpu[0]), none())
 		b.report.compare("the rest of that answer's time, "+name, median(late[i+1]), seconds, peer, median(late[0]), none())
 	}
-	return nil
 }
 
 // oneToken compares a whole task that asks for one token with the call alone: a
 // turn in its sandbox, and the writes that make it durable.
-func (b *bench) oneToken(all []contender) error {
+func (b *bench) oneToken(all []modelClient) {
 	subjects := make([]subject, len(all))
 	for i, c := range all {
 		subjects[i] = repeated(c.name, func() error {
@@ -171,12 +149,8 @@ func (b *bench) oneToken(all []contender) error {
 			return err
 		})
 	}
-	cost, err := b.costs(subjects...)
-	if err != nil {
-		return err
-	}
+	cost := must(b.costs(subjects...))
 	for i, c := range all[withHost:] {
 		b.report.compare("a durable task of one token, "+c.name, cost[withHost+i], seconds, all[c.peer].name+", the call alone", cost[c.peer], none())
 	}
-	return nil
 }

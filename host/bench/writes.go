@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 
 	"skep/abi"
-	"skep/host/internal/capability"
-	"skep/host/internal/egress"
-	"skep/host/internal/sandbox"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/capability"
+	"skep/host/internal/turn/egress"
 )
 
 // writes counts what turns of each class of op make durable. The bounds are those
 // of the design; a turn that wrote less would not keep its promise either.
-func writes(b *bench) error {
+func writes(b *bench) {
 	value := "v"
 	for _, c := range []struct {
 		name  string
@@ -26,7 +26,7 @@ func writes(b *bench) error {
 		{"kv.cas, immediate", abi.OpKVCas, abi.KVCasRequest{Key: "k", Value: &value}, 2},
 		{"http.fetch, effect", abi.OpHTTPFetch, abi.FetchRequest{Method: "GET", URL: "http://site/"}, 3},
 	} {
-		n, took, err := countWrites(b, func(ctx context.Context, ops sandbox.Ops) *abi.Error {
+		n, took := countWrites(b, func(ctx context.Context, ops turn.Ops) *abi.Error {
 			if c.req != nil {
 				if fault := request(ctx, ops, c.op, c.req); fault != nil {
 					return fault
@@ -34,55 +34,43 @@ func writes(b *bench) error {
 			}
 			return completes(ctx, ops)
 		})
-		if err != nil {
-			return err
-		}
 		b.report.compare("writes of a turn: "+c.name, n, count, "the design's number", c.fixed, exactly())
 		b.report.fact("  from post to answer, with the write of the post", took, seconds)
 	}
-	return nil
 }
 
 // turnsCounted is how many turns of each class are counted.
 const turnsCounted = 100
 
-func countWrites(b *bench, agent native) (writes, took float64, err error) {
+func countWrites(b *bench, agent native) (writes, took float64) {
 	var n *counter
-	h, err := openHive(b.ctx, comb{
+	h := must(openRuntime(b.ctx, runtimeOptions{
 		agents:  map[string]native{"boss": agent},
-		binding: capability.Binding{Allow: capability.Allow{KV: swarm.KVInstance}, Web: web{}},
+		binding: capability.Binding{Allow: capability.Allow{KV: swarm.KVInstance}, Fetcher: web{}},
 		wrap:    func(s swarm.Store) swarm.Store { n = &counter{Store: s}; return n },
-	})
-	if err != nil {
-		return 0, 0, err
-	}
+	}))
 	defer h.end()
-	all, err := b.messages(side{"counted", func(int) error { return h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", "")) }})
-	if err != nil {
-		return 0, 0, err
-	}
+	all := must(b.messages(side{"counted", func(int) error { return h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", "")) }}))
 	n.turns.Store(0)
 	n.n.Store(0)
 	for range turnsCounted {
-		if err := h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", "")); err != nil {
-			return 0, 0, err
-		}
+		check(h.ask(b.ctx, benchPost(swarm.DefaultTenant, "bench", "")))
 	}
-	return float64(n.n.Load()) / float64(n.turns.Load()), all[0].wall, nil
+	return float64(n.n.Load()) / float64(n.turns.Load()), all[0].wall
 }
 
-// counter counts the writes of turns; posts are counted apart.
+// counter counts the writes of turns; posts are counted separately.
 type counter struct {
 	swarm.Store
 	n, turns atomic.Int64
 }
 
-func (c *counter) Accept(ctx context.Context, step swarm.Step, sub swarm.Submission) (swarm.Submission, error) {
+func (c *counter) Accept(ctx context.Context, step swarm.Mutation, sub swarm.Submission) (swarm.Submission, error) {
 	c.turns.Add(1)
 	return c.Store.Accept(ctx, step, sub)
 }
 
-func (c *counter) Commit(ctx context.Context, step swarm.Step) error {
+func (c *counter) Commit(ctx context.Context, step swarm.Mutation) error {
 	c.n.Add(1)
 	return c.Store.Commit(ctx, step)
 }

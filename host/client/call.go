@@ -159,6 +159,8 @@ func (c *Client) passing(err error) (pause time.Duration, ok bool) {
 		return 0, false
 	case errors.As(err, &conn):
 		return 0, !conn.dialling() || c.reached.Load()
+	case errors.As(err, &refusal) && c.opt.NoWait && refusal.cause.Status == http.StatusTooManyRequests:
+		return 0, false
 	case errors.As(err, &refusal):
 		return retryAfter(refusal.after, time.Now()), refusal.cause.passing()
 	}

@@ -30,6 +30,9 @@ type Options struct {
 	// Patience is how long a repeatable call is repeated without success.
 	// Zero means 30 seconds, a negative value that nothing is repeated.
 	Patience time.Duration
+	// NoWait makes a refusal by a limit (429) final. Lost connections are repeated
+	// all the same.
+	NoWait bool
 	// Idle is how long a stream may be silent before it is opened again; a
 	// host sends a ping every 15 seconds. Zero means one minute.
 	Idle time.Duration

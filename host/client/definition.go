@@ -12,7 +12,7 @@ type Definition struct {
 	Swarm  string `json:"swarm"`
 	// Digest is the sha256 of what the definition grants and composes.
 	Digest string `json:"digest"`
-	// Origin is "file" or "network"; By and At say who loaded it, and when.
+	// Origin is "file" or "network"; By and At are who loaded it, and when.
 	Origin string `json:"origin"`
 	By     string `json:"by"`
 	At     string `json:"at"`
@@ -25,8 +25,8 @@ type Change struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Change string `json:"change"` // added, changed or removed
-	// Widened says that something is allowed that was not before, Restart that
-	// only a restart can take it over.
+	// Widened: it allows something that was refused before. Restart: only a
+	// restart applies it.
 	Widened bool            `json:"widened"`
 	Restart bool            `json:"restart"`
 	Before  json.RawMessage `json:"before"`

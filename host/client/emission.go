@@ -12,9 +12,9 @@ const (
 )
 
 // Emission is something that an agent shows while its turn runs, or with
-// [EventOutput] the sum of all that a turn has shown. Whoever keeps pieces drops
-// those of a turn when its sum comes, or when the task ends: a turn that is run
-// again repeats its numbers.
+// [EventOutput] the sum of all that a turn has shown. A reader that keeps pieces
+// drops a turn's when its sum comes, or when the task ends: a turn that is run again
+// repeats its numbers.
 type Emission struct {
 	// Agent is the agent and Turn its turn in the task.
 	Agent string
@@ -22,8 +22,8 @@ type Emission struct {
 	// N is the place in the turn, from 1; a gap is what this reader has lost. In
 	// a sum it is the last.
 	N int64
-	// Text is that of a progress or a note, the next piece of text, or in a sum
-	// all pieces together.
+	// Text is a progress or a note, the next piece of text, or in a sum all pieces
+	// together.
 	Text string
 	// Progress is set for a progress, and in a sum for the last there was.
 	Progress *Progress
@@ -31,7 +31,7 @@ type Emission struct {
 	Failed bool
 }
 
-// Progress tells how far an agent has come.
+// Progress is how far an agent has come.
 type Progress struct {
 	Text string `json:"text"`
 	// Fraction is from 0 to 1, nil if the agent cannot tell.

@@ -30,8 +30,7 @@ func (e *Error) Error() string {
 }
 
 // passing reports whether the refusal may be another one, or none, a little
-// later: the host stops or has too much to do, or whoever stands before it has
-// not reached it.
+// later: the host stops or is overloaded, or a proxy has not reached it.
 func (e *Error) passing() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -40,7 +39,7 @@ func (e *Error) passing() bool {
 	return false
 }
 
-// Unreachable says that no host answered.
+// Unreachable: no host answered.
 type Unreachable struct {
 	URL string
 	// Err is the last failure.

@@ -95,7 +95,7 @@ func (c *Client) Entries(ctx context.Context, id, agent string, after int64) ite
 	}
 }
 
-// errShort says that a log lacks what its task says is there.
+// errShort: a log lacks entries that its task counts.
 var errShort = errors.New("the log ends before the task's cursor")
 
 // Log gives the events after a cursor up to another, which the task has reached

@@ -13,7 +13,7 @@ import (
 
 	"skep/host"
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
 	"skep/spec/mail"
 )

@@ -19,8 +19,8 @@ type Outbound struct {
 	// Type is request, the default, or broadcast.
 	Type mail.Type `json:"msg_type,omitempty"`
 	Task string    `json:"task_id,omitempty"`
-	// UserToken is what MAIL wants in the body; a skep host shows it to nobody.
-	// Empty means the client's own.
+	// UserToken is mandatory in MAIL's body; a skep host never passes it on. Empty
+	// means the client's own.
 	UserToken string `json:"user_token"`
 	// Events asks for the task's log.
 	Events bool `json:"stream,omitempty"`
@@ -48,7 +48,7 @@ func (c *Client) PostInterswarm(ctx context.Context, m Outbound) (Delivered, err
 	return d, err
 }
 
-// Taken says which task of a swarm works on a message of another.
+// Taken is the task of a swarm that works on a message of another.
 type Taken struct {
 	Swarm string `json:"swarm"`
 	Task  string `json:"task_id"`

@@ -14,8 +14,8 @@ import (
 // Peer is a swarm as an admin sees it.
 type Peer struct {
 	Swarm
-	// Entrypoint is the agent there that takes mail for nobody in particular, empty
-	// for a swarm that has not said.
+	// Entrypoint is the agent there that takes mail without a recipient, empty while
+	// unknown.
 	Entrypoint string `json:"entrypoint"`
 	// Since is when Active became what it is, an RFC 3339 date-time as the host
 	// wrote it; empty for a swarm that was never asked. Error is why it is not
@@ -45,9 +45,9 @@ func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
 type Pinged struct {
 	Name   string `json:"swarm_name"`
 	Active bool   `json:"active"`
-	// Latency is that of the last answer, in seconds; nil for never.
+	// Latency is the last answer's, in seconds; nil for never.
 	Latency *float64 `json:"latency"`
-	// Version is that of the protocol, empty for a swarm that never said.
+	// Version is the protocol's, empty while unknown.
 	Version string `json:"version"`
 	// LastSeen is an RFC 3339 date-time as the host wrote it, empty for never.
 	LastSeen string `json:"last_seen"`

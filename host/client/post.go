@@ -45,7 +45,7 @@ type Answer struct {
 	Body    string
 }
 
-// Receipt says that a post is durable and will be handled.
+// Receipt confirms that a post is durable and will be handled.
 type Receipt struct {
 	Task string `json:"task_id"`
 	// Cursor is the event after which the post's own begin.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A post that resumes says how, and with what; its bytes are the same each time.
+// A post that resumes has how, and with what; its bytes are the same each time.
 func TestResumingPosts(t *testing.T) {
 	t.Parallel()
 	answer := `[{"call_id":"t1.c1","content":"yes"}]`

@@ -131,6 +131,25 @@ func TestRetryAfterIsKept(t *testing.T) {
 	})
 }
 
+// A caller that does not wait for a limit still repeats after a lost connection.
+func TestNoWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, calls := time.Now(), 0
+		c := wired(t, Options{NoWait: true}, func(*http.Request) (*http.Response, error) {
+			if calls++; calls == 1 {
+				return nil, syscall.ECONNRESET
+			}
+			return response(429, map[string]string{"Retry-After": "5"}, `{"detail":"over quota"}`), nil
+		})
+		_, err := c.PostMessage(t.Context(), Post{Body: "x"})
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != 429 || calls != 2 || time.Since(begun) > time.Second {
+			t.Errorf("%v after %d calls and %v", err, calls, time.Since(begun))
+		}
+	})
+}
+
 // TestUnavailable wants the host's own words when it never comes back.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()

@@ -25,13 +25,13 @@ func (c *Client) Stream(ctx context.Context, task string, after int64) iter.Seq2
 	}
 }
 
-// errStopped says that the reader has had enough.
+// errStopped: the reader stopped.
 var errStopped = errors.New("stopped by the reader")
 
-// errClosed says that the host closed a stream in order.
+// errClosed: the host closed a stream in order.
 var errClosed = &lost{errors.New("the host closed the event stream")}
 
-// errSilent says that a stream gave no sign of life.
+// errSilent: a stream was silent for too long.
 var errSilent = &lost{errors.New("the event stream is silent")}
 
 // stream is one reader's way through a task's log.
@@ -73,7 +73,7 @@ func (s *stream) follow(ctx context.Context) error {
 	}
 }
 
-// over tells whether a stream that the host closed has come to its end. A host
+// over reports whether a stream that the host closed has come to its end. A host
 // also closes streams when it stops, and by the time it answers again the task
 // may have ended with events that this reader has not seen.
 func (s *stream) over(ctx context.Context) (bool, error) {
@@ -93,7 +93,7 @@ func (s *stream) over(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// read reads one connection to its end and says how it ended.
+// read reads one connection to its end and returns how it ended.
 func (s *stream) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -121,6 +121,9 @@ func (s *stream) request() call {
 
 // events hands on the events of one connection.
 func (s *stream) events(rsp *http.Response, idle *time.Timer) error {
+	if rsp.StatusCode == http.StatusNoContent {
+		return errClosed // nothing is left to come
+	}
 	kind, _, err := mime.ParseMediaType(rsp.Header.Get("Content-Type"))
 	if err != nil || kind != "text/event-stream" {
 		return fmt.Errorf("GET %s/events: %w: its content type is %q", taskPath(s.task), ErrNotMAIL, rsp.Header.Get("Content-Type"))

@@ -31,7 +31,7 @@ type connection struct {
 }
 
 // streaming returns a client of a host that serves the connections in order
-// and tells that the task runs until the last one.
+// and reports the task as running until the last one.
 func streaming(t *testing.T, o Options, conns ...connection) *Client {
 	t.Helper()
 	n := 0

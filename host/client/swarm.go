@@ -12,7 +12,7 @@ import (
 type Swarm struct {
 	Name    string `json:"swarm_name"`
 	BaseURL string `json:"base_url"`
-	// Version is that of the protocol, empty for a swarm that never answered.
+	// Version is the protocol's, empty for a swarm that never answered.
 	Version     string   `json:"version"`
 	Description string   `json:"swarm_description"`
 	Keywords    []string `json:"keywords"`

@@ -49,8 +49,7 @@ type Usage struct {
 	HostCalls int64
 	// Fetches counts HTTP requests, FetchBytes their bodies and answers.
 	Fetches, FetchBytes int64
-	// Tokens are those of models, MicroUSD what they cost in millionths of a
-	// dollar.
+	// Tokens are models' tokens, MicroUSD their cost in millionths of a dollar.
 	Tokens, MicroUSD int64
 }
 

@@ -56,7 +56,7 @@ func badge(t *testing.T, name string) (cert, key string) {
 	return pemFile(t, "CERTIFICATE", der), pemFile(t, "PRIVATE KEY", secret)
 }
 
-// secureHost says who calls: the name in the client's certificate.
+// secureHost answers with the name in the client's certificate.
 func secureHost(t *testing.T, clients tls.ClientAuthType) (url, ca string) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -60,8 +60,8 @@ func (c *Client) CreateToken(ctx context.Context, wish TokenWish) (NewToken, err
 	return t, err
 }
 
-// Tokens lists the tokens that the caller may see, oldest first: an admin those
-// of its tenant, an operator those of one tenant, or with an empty one of all.
+// Tokens lists the tokens that the caller may see, oldest first: an admin its
+// tenant's, an operator one tenant's, or with an empty one all.
 func (c *Client) Tokens(ctx context.Context, tenant string) ([]Token, error) {
 	var all []Token
 	query := url.Values{"limit": {"1000"}}

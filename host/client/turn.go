@@ -73,8 +73,8 @@ type TurnSpan struct {
 	// Offset is the time from the turn's start.
 	Offset, Duration time.Duration
 	Attributes       map[string]string
-	// Error is what has gone wrong in it. Cut says that it had not ended when its
-	// turn or its action did.
+	// Error is what has gone wrong in it. Cut: it had not ended when its turn or
+	// its action did.
 	Error string
 	Cut   bool
 }

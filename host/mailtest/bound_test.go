@@ -58,8 +58,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestMalformed: what is wrong with a request is said with 400, leaves no task
-// behind, and harms nobody (R-086, R-088, G-14).
+// TestMalformed: a malformed request is answered 400, leaves no task behind, and
+// harms no other (R-086, R-088, G-14).
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	w := sharedWorld(t)
@@ -92,8 +92,7 @@ func TestForgedMail(t *testing.T) {
 	}
 }
 
-// TestMoreRoutes: skep's own routes lie beside those of MAIL, which stay as they
-// are.
+// TestMoreRoutes: skep's own routes lie beside MAIL's, which stay as they are.
 func TestMoreRoutes(t *testing.T) {
 	t.Parallel()
 	w := sharedWorld(t)

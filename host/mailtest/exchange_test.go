@@ -131,7 +131,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestSystemGoesFirst: mail of the system goes before that of users and admins,
+// TestSystemGoesFirst: mail of the system goes before mail of users and admins,
 // though it came later (S-03, G-10, R-010).
 func TestSystemGoesFirst(t *testing.T) {
 	t.Parallel()

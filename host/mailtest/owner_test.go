@@ -113,7 +113,7 @@ func TestAgentNames(t *testing.T) {
 	}
 }
 
-// TestProtocolVersion: the host says which protocol it speaks, under both keys
+// TestProtocolVersion: the host names the protocol it speaks, under both keys
 // peers ask for (R-090, S-14, S-22).
 func TestProtocolVersion(t *testing.T) {
 	t.Parallel()

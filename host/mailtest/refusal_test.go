@@ -11,7 +11,7 @@ import (
 )
 
 // TestRefusals: a call that is refused gets its reason as a result at once, and
-// the agent finds it in its mail under the subject that says what was wrong. The
+// the agent finds it in its mail under the subject that names the fault. The
 // task goes on (R-015, R-019, R-037, R-039, R-078 to R-081, S-12, S-13, G-09,
 // G-35, G-76).
 func TestRefusals(t *testing.T) {
@@ -161,8 +161,7 @@ func TestFailedTurns(t *testing.T) {
 }
 
 // TestFailureOnSystemMail: a turn that fails on mail of the system, or by an error
-// of its own, does not loop: the system's sender is nobody who could answer
-// (R-079, G-34).
+// of its own, does not loop: the system cannot answer (R-079, G-34).
 func TestFailureOnSystemMail(t *testing.T) {
 	t.Parallel()
 	w := sharedWorld(t)

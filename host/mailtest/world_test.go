@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
 )
 

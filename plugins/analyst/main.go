@@ -26,7 +26,7 @@ var _ = skep.Run(skep.Descriptor{
 
 func main() {}
 
-// Turn answers whoever asks about a text.
+// Turn answers questions about a text.
 func (Analyst) Turn(t *skep.Turn) error {
 	m := &t.Message
 	switch {

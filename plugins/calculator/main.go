@@ -24,7 +24,7 @@ var _ = skep.Run(skep.Descriptor{
 
 func main() {}
 
-// Turn answers whoever asks for a value.
+// Turn answers requests for a value.
 func (Calculator) Turn(t *skep.Turn) error {
 	m := &t.Message
 	switch {

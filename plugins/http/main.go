@@ -27,7 +27,7 @@ func main() {}
 // names are the actions, those that change nothing first.
 var names = []string{"http_get", "http_head", "http_options", "http_post", "http_put", "http_patch", "http_delete"}
 
-// methods are those of the actions, by their names.
+// methods maps actions to HTTP methods.
 var methods = map[string]string{
 	"http_get": "GET", "http_head": "HEAD", "http_options": "OPTIONS", "http_delete": "DELETE",
 	"http_post": "POST", "http_put": "PUT", "http_patch": "PATCH",
@@ -92,7 +92,7 @@ func (Fetcher) Action(c *skep.ActionCall) (any, error) {
 	return text, nil
 }
 
-// typed says what the body is, unless the caller does.
+// typed sets the body's type, unless the caller does.
 func typed(headers map[string]string) map[string]string {
 	for name := range headers {
 		if strings.EqualFold(name, "Content-Type") {

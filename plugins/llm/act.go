@@ -122,8 +122,8 @@ func plain(body []byte) string {
 	return string(body)
 }
 
-// send makes the MAIL calls. Over says that nothing can follow, told that the model
-// has asked for a text.
+// send makes the MAIL calls. over: nothing can follow; told: the model has
+// asked for a text.
 func (m *mind) send(calls []skep.ChatCall, args []json.RawMessage, results []result) (over, told bool, err error) {
 	for i, c := range calls {
 		if args[i] == nil || m.kit.kinds[c.Name] != kindMail {

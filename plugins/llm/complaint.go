@@ -34,7 +34,7 @@ func handled(t *skep.Turn, past []skep.Entry) bool {
 	})
 }
 
-// sending are the MAIL tools behind which somebody else goes on.
+// sending are the MAIL tools after which another agent goes on.
 var sending = []string{"send_request", "send_response", "send_interrupt", "send_broadcast", "send_interswarm_broadcast", "task_complete"}
 
 // targetOf is the target of a call's arguments.

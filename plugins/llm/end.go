@@ -8,8 +8,8 @@ import (
 	skep "skep/sdk/go"
 )
 
-// textOnly ends a turn whose model has only written: the text goes to whoever waits
-// for it. With require_tool it goes to nobody, and the turn fails.
+// textOnly ends a turn whose model has only written: the text goes to the asker. With
+// require_tool it is dropped, and the turn fails.
 func (m *mind) textOnly(rsp skep.ChatResponse) error {
 	said := strings.TrimSpace(rsp.Text)
 	msg := &m.turn.Message
@@ -30,7 +30,7 @@ func (m *mind) textOnly(rsp skep.ChatResponse) error {
 
 // inBetween ends a turn on what is no question with a text: while something can
 // still come the text was said too early, and is kept as a note. Else it is the
-// answer to whoever has asked before.
+// answer to the one who asked before.
 func (m *mind) inBetween(said string) error {
 	err := m.turn.AwaitMessage("")
 	switch {

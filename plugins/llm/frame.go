@@ -99,7 +99,7 @@ func inert(s string) string {
 	return strings.Join(parts, "")
 }
 
-// cut shortens a text to at most so many bytes, and says that it did.
+// cut shortens a text to at most so many bytes, and marks the cut.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -100,8 +100,8 @@ func (k *kit) list() string {
 	return strings.Join(names, ", ")
 }
 
-// arguments reads what the model wrote as the arguments of a call, and says what is
-// wrong in words that help it. What the host would refuse is found here where it
+// arguments reads what the model wrote as the arguments of a call, and explains faults
+// to it. What the host would refuse is found here where it
 // can be: a refusal of the host costs the agent a turn more, since it comes as mail
 // as well.
 func (k *kit) arguments(c skep.ChatCall) (json.RawMessage, error) {

@@ -76,7 +76,7 @@ func unanswered(model string, err error) error {
 
 const (
 	maxTries = 4
-	// pause is the first one where nobody says how long to wait; it doubles.
+	// pause is the first one where no Retry-After is given; it doubles.
 	pause = 2 * time.Second
 	// margin is what a turn needs behind the model's answer.
 	margin = 10 * time.Second
@@ -92,7 +92,7 @@ const (
 // passing are the reasons that pass by themselves.
 var passing = []string{"rate_limited", "overloaded", "unavailable"}
 
-// patience says how long to wait before the same question may be answered, and
+// patience is how long to wait before the same question may be answered, and
 // whether that is worth it and the turn has the time.
 func (m *mind) patience(err error, tries int) (time.Duration, bool) {
 	var e *skep.Error
@@ -164,7 +164,7 @@ func (m *mind) squeeze(budget int) bool {
 const leftOut = "[this result is left out here: the conversation has grown too long]"
 
 // trim leaves out the oldest results of this turn until those that stay fit, and
-// reports whether it left one out. The newest stays: nobody has read it yet.
+// reports whether it left one out. The newest stays: the model has not read it yet.
 func (m *mind) trim(budget int) bool {
 	trimmed, newest := false, true
 	for i := len(m.talk) - 1; i >= m.fresh; i-- {

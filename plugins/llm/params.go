@@ -18,8 +18,8 @@ type params struct {
 	Tools        choice  `json:"tools"`
 	// Ops are the host's operations that the model may call as tools.
 	Ops []string `json:"ops"`
-	// MaxRounds bounds the questions of a turn, Corrections those of them that
-	// only repeat that a tool must be called.
+	// MaxRounds bounds the questions of a turn, Corrections the ones among
+	// them that only repeat that a tool must be called.
 	MaxRounds        int   `json:"max_rounds"`
 	Corrections      int   `json:"corrections"`
 	MaxHistoryTokens int   `json:"max_history_tokens"`

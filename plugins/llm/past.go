@@ -45,7 +45,7 @@ func history(t *skep.Turn, after int64) ([]skep.Entry, error) {
 // talk is a conversation with the model.
 type talk []skep.ChatMessage
 
-// hear adds what somebody else has said. There is one message for all that comes
+// hear adds a message of another. There is one message for all that comes
 // together: some models know no two of them in a row.
 func (c *talk) hear(said string) {
 	if n := len(*c); n > 0 && (*c)[n-1].Role == skep.RoleUser {

@@ -33,7 +33,7 @@ func (o *oneOrMore) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// check says what is wrong with a value; at is its place, empty for the whole.
+// check returns what is wrong with a value; at is its place, empty for the whole.
 func (s *schema) check(at string, v any) error {
 	if s == nil {
 		return nil

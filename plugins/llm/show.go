@@ -21,7 +21,7 @@ type show struct {
 	off           bool // nobody gets it, or no more is taken
 }
 
-// Bounds of what is shown, below those of op emit.
+// Bounds of what is shown, below op emit's.
 const (
 	firstPiece = 48
 	maxChunk   = 16 << 10
@@ -29,7 +29,7 @@ const (
 	maxEmits   = 400
 )
 
-// piece takes a part of an answer. It never fails: nobody has to look.
+// piece takes a part of an answer. It never fails: showing is optional.
 func (s *show) piece(p skep.ChatPiece) error {
 	if s.off {
 		return nil

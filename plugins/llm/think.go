@@ -90,7 +90,7 @@ func (m *mind) correct(rsp skep.ChatResponse) {
 	m.talk.hear(notice(m.turn, "::tool_call_error::", fmt.Sprintf(words, m.kit.list())))
 }
 
-// choice says what the model has to call.
+// choice is the tool the model has to call.
 func (m *mind) choice(final bool) string {
 	switch {
 	case (final || m.limited()) && m.finisher() != "":

@@ -84,7 +84,7 @@ func burn(t *skep.Turn, args json.RawMessage) (json.RawMessage, error) {
 	}
 }
 
-// sink keeps the compiler from dropping work and memory that nobody reads.
+// sink keeps the compiler from dropping unread work and memory.
 var sink struct {
 	number uint64
 	blocks [][]byte

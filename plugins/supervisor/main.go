@@ -112,7 +112,7 @@ func finish(t *skep.Turn, open *work) error {
 	return t.TaskComplete(text)
 }
 
-// system takes a message of the host: most of them say that an answer will not
+// system takes a message of the host: most of them mean that an answer will not
 // come.
 func system(t *skep.Turn, open *work) error {
 	m := &t.Message

@@ -33,7 +33,7 @@ type part struct {
 // subject names the part in the request; the answer's subject repeats it.
 func (p *part) subject() string { return fmt.Sprintf("Part %d: %s", p.Number, p.Kind) }
 
-// answered takes an answer; false when nobody waits for it.
+// answered takes an answer; false when no request waits for it.
 func (w *work) answered(m *skep.Message) bool {
 	for i := range w.Parts {
 		p := &w.Parts[i]

@@ -6,8 +6,8 @@ import "skep/sdk/go/internal/abi"
 const MaxBlob = abi.MaxBlob
 
 // BlobPut keeps bytes that are too large for a message or a value, at most
-// [MaxBlob], and returns their address: whoever has it, in any agent of the
-// tenant, reads them with [Turn.BlobGet]. The turn sees them at once, others when
+// [MaxBlob], and returns their address, with which any agent of the tenant
+// reads them by [Turn.BlobGet]. The turn sees them at once, others when
 // the turn has ended well. They stay as long as a task does that has put them. A
 // turn may put 64 blobs and 16 MiB; what is more is [Limit].
 func (t *Turn) BlobPut(data []byte) (sha256 string, err error) {

@@ -58,9 +58,8 @@ const (
 )
 
 // Chat asks a model and waits for the whole answer. The model must be granted, as
-// in allow = { llm = ["default"] }, else it is [Denied]. [Limit] says that a budget
-// is used up or the question too long, [Unavailable] that the model may answer
-// later.
+// in allow = { llm = ["default"] }, else it is [Denied]. [Limit]: a budget is used up
+// or the question too long. [Unavailable]: the model may answer later.
 func (t *Turn) Chat(r ChatRequest) (ChatResponse, error) {
 	var rsp ChatResponse
 	err := t.Call(OpLLMChat, r, &rsp)

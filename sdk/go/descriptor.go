@@ -6,7 +6,7 @@ import (
 	"skep/sdk/go/internal/abi"
 )
 
-// Descriptor says what a module is, to operators before they run it. Name and
+// Descriptor describes a module to operators before they run it. Name and
 // Version are mandatory.
 type Descriptor struct {
 	Name        string      `json:"name"`

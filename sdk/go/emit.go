@@ -2,17 +2,17 @@ package skep
 
 import "skep/sdk/go/internal/abi"
 
-// EmitStatus tells what became of something a turn has shown.
+// EmitStatus is what became of something a turn has shown.
 type EmitStatus string
 
 // The statuses.
 const (
-	// EmitOK says that it is on its way to whoever follows the task.
+	// EmitOK: it is on its way to the task's readers.
 	EmitOK = EmitStatus(abi.EmitOK)
-	// EmitBusy says that no reader keeps up: it is logged with the turn, and not
+	// EmitBusy: no reader keeps up, so it is logged with the turn, and not
 	// shown now. Do not repeat it.
 	EmitBusy = EmitStatus(abi.EmitBusy)
-	// EmitClosed says that the task has ended and nobody gets it any more.
+	// EmitClosed: the task has ended; no reader gets it.
 	EmitClosed = EmitStatus(abi.EmitClosed)
 )
 

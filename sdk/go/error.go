@@ -20,10 +20,10 @@ const (
 	NotFound    = Code(abi.CodeNotFound)    // no such thing
 	Unavailable = Code(abi.CodeUnavailable) // try again later
 	Deadline    = Code(abi.CodeDeadline)    // out of time
-	// Cancelled says that the turn is called off. What it does in the next 250 ms
+	// Cancelled: the turn is called off. What it does in the next 250 ms
 	// still counts if it then ends well: it may save its state and return nil.
 	Cancelled = Code(abi.CodeCancelled)
-	// Limit says that a budget, size or rate is used up; the Reason says which,
+	// Limit: a budget, size or rate is used up; the Reason names it,
 	// for instance host_calls or host_bytes. The turn goes on.
 	Limit       = Code(abi.CodeLimit)
 	Conflict    = Code(abi.CodeConflict)    // does not fit the present state

@@ -100,7 +100,7 @@ func ExampleTurn_SetTimer() {
 	// Sencha is ready, pot 2
 }
 
-// Prices answers the action price_of, and does the same for whoever writes.
+// Prices answers the action price_of, and the same question by mail.
 type Prices struct{}
 
 func (Prices) price(item string) (int, error) {

@@ -6,7 +6,7 @@ import (
 	"skep/sdk/go/internal/abi"
 )
 
-// Scope says who shares the values of a [KV]. The operator grants the widest
+// Scope is who shares the values of a [KV]. The operator grants the widest
 // one, as in allow = { kv = "agent" }; a wider one is [Denied].
 type Scope string
 

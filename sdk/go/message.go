@@ -21,7 +21,7 @@ const (
 	TypeBroadcastComplete MessageType = "broadcast_complete"
 )
 
-// AddressType tells what kind of party an address names.
+// AddressType is the kind of party an address names.
 type AddressType string
 
 // The kinds of party.

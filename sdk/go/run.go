@@ -45,8 +45,8 @@ type Warmer interface {
 }
 
 // Actor is an [Agent] whose module also exports the actions its descriptor
-// lists. Each call runs in a fresh copy of the module's memory, never in that of
-// the agent that calls.
+// lists. Each call runs in a fresh copy of the module's memory, never in the
+// caller's.
 type Actor interface {
 	Agent
 	// Action answers one call with a value that encodes as JSON.

@@ -47,7 +47,7 @@ type Task struct {
 	Completed    bool
 }
 
-// Identity tells which agent this turn plays.
+// Identity is the agent this turn plays.
 type Identity struct {
 	Name     string
 	Swarm    string

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Agent is what any agent module is tried with, whatever it does. README.md
-// says what must come of it.
+// Agent is what any agent module is tried with, whatever it does. README.md has
+// the expected results.
 type Agent struct {
 	// Turns are typical inputs, Large ones that fit in no buffer made for them.
 	Turns, Large []AgentTurn
 	// Answers are what ops are answered with, by number.
 	Answers map[int32][]byte
 	// Refusals have every code but CANCELLED, once each. Their op is empty:
-	// it is that of the call.
+	// it is the call's.
 	Refusals []Refusal
 	// Padding is the number of bytes by which an answer is made large.
 	Padding int

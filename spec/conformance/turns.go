@@ -13,7 +13,7 @@ type Turn struct {
 	Name string
 	// Input is what the guest reads with input_read.
 	Input []byte
-	// Action says that it is one call of an action, not a turn.
+	// Action: it is one call of an action, not a turn.
 	Action bool
 	// OutputLimit bounds what it may write; 0 leaves that to the host.
 	OutputLimit int64
@@ -51,7 +51,7 @@ type Refusal struct {
 type Want struct {
 	// Exit is empty for a turn that is committed, else failed, abort or output.
 	Exit string
-	// Message is that of an abort.
+	// Message is an abort's.
 	Message string
 	// Output is what the guest writes, to the byte, where Exit is empty or
 	// failed.

@@ -8,7 +8,7 @@ import (
 )
 
 // TestTurns checks the vectors for agents: names are used once, inputs are JSON,
-// and every vector that is committed or fails says what is written.
+// and every vector that is committed or fails has what is written.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	all, err := conformance.Turns()

@@ -1,6 +1,6 @@
 package mail
 
-// AddressType says what kind of party an [Address] names.
+// AddressType is the kind of party an [Address] names.
 type AddressType string
 
 // The four address types. The address of a System sender is the name of the

@@ -12,7 +12,7 @@ import (
 // instead of "malformed".
 var ErrLimit = errors.New("limit exceeded")
 
-// FieldError says which field is wrong and why. Every error of the parsers and
+// FieldError names the wrong field and why it is wrong. Every error of the parsers and
 // validators in this package is or wraps a *FieldError. Reason never quotes the
 // value, so the error may be logged and sent to the caller.
 type FieldError struct {

@@ -54,7 +54,7 @@ type Payload struct {
 	// ID is request_id, broadcast_id or interrupt_id: a UUID, except in a response,
 	// where it is any string (the request_id it answers, X-14).
 	ID string
-	// Sender says who wrote it.
+	// Sender is who wrote it.
 	Sender Address
 	// Recipients has exactly one entry in a request or response ("recipient"), at
 	// least one in all others ("recipients") (S-05).

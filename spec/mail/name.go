@@ -31,6 +31,21 @@ func CheckAgentName(name string) error {
 // an address or an owner: the same characters as an agent name.
 func CheckSwarmName(name string) error { return checkName(name, MaxName, "@:") }
 
+// SwarmNamesCollide reports whether two names are equal apart from case and
+// punctuation, and so are taken for each other.
+func SwarmNamesCollide(a, b string) bool { return FoldSwarmName(a) == FoldSwarmName(b) }
+
+// FoldSwarmName makes the names equal that collide: in capitals, with '_' for '-' and
+// '.'.
+func FoldSwarmName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' {
+			return '_'
+		}
+		return unicode.ToUpper(r)
+	}, name)
+}
+
 // ParseAddr splits an agent address into name and swarm: "calc" gives an empty
 // swarm, "calc@depot" gives "depot" (S-02, R-013). A qualified name may hold a
 // ':' and up to [MaxForeignName] characters, since other protocols name agents

@@ -84,7 +84,7 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// TestLimits: a limit says that it is one, and takes what just fits.
+// TestLimits: a limit's error names it, and what just fits is taken.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	nested := func(levels int) string {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Request says what is wrong with a request of an operation: a parameter or the
-// body. path and body are as they are sent; vars are those of [Document.Find].
+// Request returns what is wrong with a request of an operation: a parameter or the
+// body. path and body are as they are sent; vars are [Document.Find]'s.
 func (d *Document) Request(o *Operation, u *url.URL, vars map[string]string, header http.Header, body []byte) error {
 	at := pointer(o)
 	parameters, _ := o.Spec["parameters"].([]any)
@@ -75,7 +75,7 @@ func typed(kind any, text string) any {
 	return text
 }
 
-// Response says what is wrong with an answer to an operation: a status that is
+// Response returns what is wrong with an answer to an operation: a status that is
 // not described, a header that is missing, a body of another shape.
 func (d *Document) Response(o *Operation, status int, header http.Header, body []byte) error {
 	key := strconv.Itoa(status)

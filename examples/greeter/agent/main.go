@@ -1,4 +1,4 @@
-// Command agent greets whoever writes to it, in the language the swarm's file
+// Command agent greets its senders, in the language the swarm's file
 // asks for, and counts how often it did so in this task.
 package main
 

@@ -1,5 +1,5 @@
 // Command agent remembers things and says them when it is time: "in 10m tea"
-// waits and then answers, "list" tells what is pending in all tasks, and "cancel",
+// waits and then answers, "list" shows what is pending in all tasks, and "cancel",
 // sent to a task that waits, ends it.
 package main
 
@@ -79,7 +79,7 @@ func remind(t *skep.Turn, kv skep.KV, wish string) error {
 	return t.AwaitMessage("until it is time")
 }
 
-// list tells what all tasks wait for.
+// list shows what all tasks wait for.
 func list(t *skep.Turn, kv skep.KV) error {
 	var texts []string
 	for key, err := range kv.Keys(pending) {

@@ -41,7 +41,7 @@ func objects(text string) (n int, err error) {
 	}
 }
 
-// words are those of the exit codes, as the page on running a host has them.
+// words name the exit codes, as the page on running a host has them.
 var words = map[string]string{
 	"1": "failed", "2": "usage", "3": "config", "4": "not_found", "5": "refused", "6": "budget",
 	"7": "unreachable", "8": "check_failed", "124": "timeout", "130": "interrupted",

@@ -17,24 +17,27 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"skep/host/internal/guests"
+	"skep/host/internal/hosttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
-func TestMain(m *testing.M) { testscript.Main(beside{m}, map[string]func(){"skep": main}) }
-
-// beside puts the bundled modules where the program under test looks for them:
-// beside itself.
-type beside struct{ m *testing.M }
-
-func (b beside) Run() int {
-	dir, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
-	plugins := filepath.Join(guests.Root(), "bin", "plugins")
-	if err := os.Symlink(plugins, filepath.Join(dir, "plugins")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+// TestMain puts the program under test into PATH.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "skep-scripts-")
+	if err == nil {
+		err = hosttest.BuildProgram(dir)
 	}
-	return b.m.Run()
+	if err == nil {
+		err = os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func TestScripts(t *testing.T) {
@@ -62,7 +65,7 @@ func setup(env *testscript.Env, cache string) error {
 		return err
 	}
 	env.Setenv("PLUGINS", filepath.Join(guests.Root(), "bin", "plugins"))
-	env.Setenv("HOSTILE", filepath.Join(guests.Root(), "host", "internal", "sandbox", "testdata", "hostile"))
+	env.Setenv("HOSTILE", filepath.Join(guests.Root(), "host", "internal", "turn", "wasm", "testdata", "hostile"))
 	env.Setenv("GUESTS", filepath.Join(guests.Root(), "spec", "conformance", "guests"))
 	env.Setenv("XDG_CACHE_HOME", home)
 	env.Setenv("TMPDIR", filepath.Join(home, "tmp"))

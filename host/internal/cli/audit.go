@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
+	"skep/host/internal/datadir"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -40,16 +40,16 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&prev, "prev", "", "the `HASH` of the entry before the first that is there")
 	cmd.Flags().StringVar(&head, "head", "", "the `HASH` of an entry that must be there")
-	cmd.RunE = a.onAudit(func(file string) error {
+	cmd.RunE = a.withAuditLog(func(file string) error {
 		prev, head = strings.ToLower(prev), strings.ToLower(head)
 		for _, flag := range [][2]string{{"prev", prev}, {"head", head}} {
 			if cmd.Flags().Changed(flag[0]) && !isHash.MatchString(flag[1]) {
 				return usagef("--%s takes a hash of 64 hexadecimal digits, as verify prints it, not %q", flag[0], flag[1])
 			}
 		}
-		r, err := host.VerifyAudit(file, prev, head)
+		r, err := datadir.VerifyAudit(file, prev, head)
 		if err != nil {
-			return a.damaged(err)
+			return a.damageError(err)
 		}
 		if a.json() {
 			return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "repairs": r.Repairs, "head": r.Head})
@@ -65,9 +65,9 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 // isHash is the form of an entry's hash.
 var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// damaged tells where a log is not as it was written.
-func (a *app) damaged(err error) error {
-	var damage *host.AuditDamage
+// damageError names the first place where a log was changed.
+func (a *app) damageError(err error) error {
+	var damage *datadir.AuditDamage
 	if !errors.As(err, &damage) {
 		return err
 	}
@@ -87,15 +87,15 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 		Example: "  skep audit list\n  skep audit list --last 0 -o json | jq -r '.entries[] | select(.outcome==\"refused\").address'",
 	}
 	cmd.Flags().IntVar(&last, "last", 50, "how `MANY` entries; 0 means all")
-	cmd.RunE = a.onAudit(func(file string) error {
+	cmd.RunE = a.withAuditLog(func(file string) error {
 		if last < 0 {
 			return usagef("--last takes a number from 0, not %d", last)
 		}
 		var list auditTail
-		err := host.AuditEntries(file,
-			func(seq int64, e host.AuditEntry) { list.add(auditLine{seq, e, nil}, last) },
-			func(d *host.AuditDamage) { list.add(auditLine{broken: d}, last) })
-		var damage *host.AuditDamage
+		err := datadir.AuditEntries(file,
+			func(seq int64, e datadir.AuditEntry) { list.add(auditLine{seq, e, nil}, last) },
+			func(d *datadir.AuditDamage) { list.add(auditLine{broken: d}, last) })
+		var damage *datadir.AuditDamage
 		if err != nil && !errors.As(err, &damage) {
 			return err
 		}
@@ -105,19 +105,19 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 		if a.json() {
 			return reported(exitFailed)
 		}
-		return a.damaged(err)
+		return a.damageError(err)
 	})
 	return cmd
 }
 
-// onAudit makes a command that reads an audit log: a file, or that of the data
-// directory.
-func (a *app) onAudit(do func(file string) error) func(*cobra.Command, []string) error {
+// withAuditLog makes a command that reads an audit log: a file, or the log in the
+// data directory.
+func (a *app) withAuditLog(do func(file string) error) func(*cobra.Command, []string) error {
 	return a.command(func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return do(args[0])
 		}
-		d := host.Data{Dir: a.dataDir()}
+		d := datadir.Data{Dir: a.dataDir()}
 		if _, err := os.Lstat(d.AuditFile()); errors.Is(err, fs.ErrNotExist) {
 			if none := d.Exists(); none != nil {
 				return none

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
 )
 
 const backupHelp = `Backup writes a copy of the database to FILE, which must not exist, and copies of
@@ -31,7 +31,7 @@ func (a *app) backupCommand() *cobra.Command {
 	var withKeyring bool
 	cmd := &cobra.Command{
 		Use: "backup FILE", Short: "Copy the data to a file", GroupID: groupData,
-		Long: backupHelp, Example: backupExample, Args: takes("the FILE to write"),
+		Long: backupHelp, Example: backupExample, Args: exactArguments("the FILE to write"),
 	}
 	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ func (a *app) backupCommand() *cobra.Command {
 }
 
 func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
-	d, err := a.data()
+	d, err := a.dataOptions()
 	if err != nil {
 		return err
 	}
@@ -61,13 +61,13 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 		Keyring  string `json:"keyring,omitempty"`
 	}{File: file, Bytes: info.Size()}
 	if modules > 0 {
-		out.Modules = file + host.ModulesSuffix
+		out.Modules = file + datadir.ModulesSuffix
 	}
-	if _, err := os.Stat(file + host.RegistrySuffix); err == nil {
-		out.Registry = file + host.RegistrySuffix
+	if _, err := os.Stat(file + datadir.RegistrySuffix); err == nil {
+		out.Registry = file + datadir.RegistrySuffix
 	}
 	if withKeyring {
-		out.Keyring = file + host.KeyringSuffix
+		out.Keyring = file + datadir.KeyringSuffix
 	}
 	if a.json() {
 		return a.printJSON(out)
@@ -104,13 +104,13 @@ const restoreExample = `  skep restore hive.db --data /var/lib/hive
 func (a *app) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Make a data directory of a backup", GroupID: groupData,
-		Long: restoreHelp, Example: restoreExample, Args: takes("the FILE of a backup"),
+		Long: restoreHelp, Example: restoreExample, Args: exactArguments("the FILE of a backup"),
 		RunE: a.command(func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) }),
 	}
 }
 
 func (a *app) restore(ctx context.Context, file string) error {
-	d, err := a.data()
+	d, err := a.dataOptions()
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,12 @@ func (a *app) restore(ctx context.Context, file string) error {
 	return nil
 }
 
-// data is the data directory, and what swarm.toml says about it. The rest of the
-// file does not matter, and without a file there is no key.
-func (a *app) data() (host.Data, error) {
+// dataOptions names the data directory with the settings of swarm.toml that concern it.
+// Other settings may be wrong; without a file there is no key.
+func (a *app) dataOptions() (datadir.Data, error) {
 	s, err := config.LoadStore(a.common.config, config.Options{Env: a.env.LookupEnv})
-	if err != nil && (!errors.Is(err, fs.ErrNotExist) || a.common.given["config"]) {
-		return host.Data{}, a.unreadable(err)
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || a.common.set["config"]) {
+		return datadir.Data{}, a.unreadable(err)
 	}
-	return host.Data{Dir: a.dataDir(), Key: s.Keyring, Logger: a.noteLogger(slog.LevelWarn)}, nil
+	return datadir.Data{Dir: a.dataDir(), Key: s.Keyring, Logger: a.noteLogger(slog.LevelWarn)}, nil
 }

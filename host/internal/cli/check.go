@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
 	"skep/host/internal/conform"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/definition"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
 )
 
 const checkHelp = `Check tries an agent's module and says what it cannot bear: large inputs, short
@@ -40,7 +40,7 @@ func (a *app) agentCheckCommand() *cobra.Command {
 			if list {
 				return atMost(0)(cmd, args)
 			}
-			return takes("the FILE of a module")(cmd, args)
+			return exactArguments("the FILE of a module")(cmd, args)
 		},
 	}
 	cmd.Flags().StringVar(&only, "only", "", "make one check, by its `NAME`")
@@ -71,9 +71,9 @@ func (a *app) listChecks() error {
 const checkWidth = 18
 
 func (a *app) checkAgent(ctx context.Context, name, only string) error {
-	report, err := a.tryAgent(ctx, name, only)
+	report, err := a.runChecks(ctx, name, only)
 	if err != nil {
-		return a.untried(name, err)
+		return a.reportUncheckable(name, err)
 	}
 	if err := a.printReport(checkReport{Report: report}); err != nil {
 		return err
@@ -84,15 +84,15 @@ func (a *app) checkAgent(ctx context.Context, name, only string) error {
 	return nil
 }
 
-func (a *app) tryAgent(ctx context.Context, name, only string) (conform.Report, error) {
-	wasm, err := a.readModule(name)
+func (a *app) runChecks(ctx context.Context, name, only string) (conform.Report, error) {
+	wasmBytes, err := a.readModule(name)
 	if err != nil {
 		return conform.Report{}, err
 	}
 	p := &progress{app: a, patience: slowStep}
 	defer p.stop()
-	report, err := conform.Check(ctx, sandbox.Source{Name: name, Wasm: wasm}, conform.Options{
-		Engine: sandbox.Options{CacheDir: a.cacheDir(), Child: host.Compiler(a.compiler())},
+	report, err := conform.Check(ctx, wasm.Source{Name: name, Wasm: wasmBytes}, conform.Options{
+		Engine: wasm.Options{CacheDir: a.cacheDir(), Child: definition.Compiler(a.compiler())},
 		Only:   only, Progress: p.begin,
 	})
 	if errors.Is(err, conform.ErrNoCheck) {
@@ -107,9 +107,8 @@ type checkReport struct {
 	Refused *refusedView `json:"refused"`
 }
 
-// untried tells in JSON as well why a module was not tried, if that is the
-// module's fault.
-func (a *app) untried(name string, err error) error {
+// reportUncheckable reports a refused module, as JSON too.
+func (a *app) reportUncheckable(name string, err error) error {
 	refused := refusedBy(err)
 	if refused == nil || !a.json() {
 		return err
@@ -124,18 +123,22 @@ func (a *app) untried(name string, err error) error {
 // that others can replace.
 func (a *app) readModule(name string) ([]byte, error) {
 	path := name
-	if bundled, ok := strings.CutPrefix(name, "bundled:"); ok {
+	bundled, isBundled := strings.CutPrefix(name, "bundled:")
+	if isBundled {
 		path = filepath.Join(a.env.Plugins, bundled+".wasm")
 	}
-	wasm, err := sandbox.ReadAnyModule(name, path, wasmbin.DefaultCaps())
+	wasmBytes, err := wasm.ReadAnyModule(name, path, binary.DefaultCaps())
+	if isBundled && errors.Is(err, fs.ErrNotExist) && a.env.Bundled != nil {
+		wasmBytes, err = a.env.Bundled.Read(bundled)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, failf(exitNotFound, "there is no module %s", name)
 	}
-	if err == nil && isProgram(wasm) {
+	if err == nil && isProgram(wasmBytes) {
 		return nil, failf(exitRefused, "%s is a program, and this command reads modules", name).help(
 			"a program becomes an agent with source = \"exec:%s\" and trusted = true; `skep run` tries it", name)
 	}
-	return wasm, err
+	return wasmBytes, err
 }
 
 // isProgram reports whether a file is one that the system runs itself.
@@ -154,7 +157,7 @@ func (a *app) printReport(r checkReport) error {
 func reportText(r conform.Report, st style) string {
 	var b strings.Builder
 	for _, c := range r.Checks {
-		fmt.Fprintf(&b, "%s  %s  %s\n", resultWord(c.Result, st), pad(c.Name, checkWidth), below(printable(c.Detail), checkWidth+8))
+		fmt.Fprintf(&b, "%s  %s  %s\n", resultWord(c.Result, st), pad(c.Name, checkWidth), indentBelow(printable(c.Detail), checkWidth+8))
 		for _, p := range c.Problems {
 			indent := "\n" + strings.Repeat(" ", checkWidth+10)
 			b.WriteString(strings.Repeat(" ", checkWidth+8) + "- " + strings.ReplaceAll(printable(p), "\n", indent) + "\n")

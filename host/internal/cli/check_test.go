@@ -67,7 +67,7 @@ func idle() []byte {
 	return []byte(wasm + "\x00" + string(rune(len(custom))) + custom)
 }
 
-// A module that fails a check is told of, and the exit code says so.
+// A module that fails a check is reported, and decides the exit code.
 func TestCheckFails(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "idle.wasm")

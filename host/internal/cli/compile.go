@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 // compileCommand is how the program starts itself to compile a stranger's
@@ -12,11 +12,11 @@ const compileCommand = "__compile"
 
 // compile is the child's side.
 func (e Env) compile(ctx context.Context) int {
-	return sandbox.CompileChild(ctx, e.Stdin, e.Stderr, e.Args[1:])
+	return wasm.CompileChild(ctx, e.Stdin, e.Stderr, e.Args[1:])
 }
 
-// compiler is the command line of the child, empty where the program does not
-// know its own file.
+// compiler is the command line of the child, empty where the path of the program
+// is unknown.
 func (a *app) compiler() []string {
 	if a.env.Self == "" {
 		return nil

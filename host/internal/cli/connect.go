@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
-// defaultURL is where a host listens that is told nothing.
+// defaultURL is the address of a host without settings.
 const defaultURL = "http://127.0.0.1:8000"
 
 // connect returns a client of the host that is meant.
@@ -27,11 +27,11 @@ func (a *app) connect() (*client.Client, error) {
 	return a.client(address, token)
 }
 
-// client returns a client that tells the person when it repeats a call.
+// client returns a client that reports each repeat of a call on stderr.
 func (a *app) client(address, token string) (*client.Client, error) {
 	c, err := client.New(client.Options{
-		URL: address, Token: token, TLS: a.common.tls, UserAgent: "skep/" + readVersions().Skep,
-		OnRetry: (&setbacks{app: a}).tell,
+		URL: address, Token: token, TLS: a.common.tls, UserAgent: "skep/" + readVersions().Skep, NoWait: a.noWait,
+		OnRetry: (&retryNotes{app: a}).report,
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -47,8 +47,8 @@ func (a *app) client(address, token string) (*client.Client, error) {
 }
 
 // hostURL is --url, or else where the swarm's file lets its host listen. The
-// rest of the file is the host's affair: a caller need not have its variables,
-// and a token must not go to an address that is only guessed.
+// rest of the file does not matter: a caller need not have its variables, and a
+// token must not go to a guessed address.
 func (a *app) hostURL() (string, error) {
 	if a.common.url != "" {
 		return a.common.url, nil
@@ -60,7 +60,7 @@ func (a *app) hostURL() (string, error) {
 		return doorURL(door), nil
 	case errors.As(err, &faults):
 		return "", failf(exitConfig, "cannot tell the host's address; give --url").help("%s", printable(faults[0].String()))
-	case errors.Is(err, fs.ErrNotExist) && !a.common.given["config"]:
+	case errors.Is(err, fs.ErrNotExist) && !a.common.set["config"]:
 		return defaultURL, nil
 	}
 	return "", a.unreadable(err)

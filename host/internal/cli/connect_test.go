@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 const smallSwarm = `schema = 1
@@ -35,7 +35,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// settled returns an app whose common flags are those of a command line.
+// settled returns an app with the common flags of a command line.
 func settled(t *testing.T, vars map[string]string, args ...string) (*app, *shell) {
 	t.Helper()
 	s := newShell(vars, args...)
@@ -51,7 +51,7 @@ func settled(t *testing.T, vars map[string]string, args ...string) (*app, *shell
 	return a, s
 }
 
-// TestTokenStaysHere wants the operator's key to be shown to no other machine.
+// TestTokenStaysHere: want the operator's key to be shown to no other machine.
 func TestTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

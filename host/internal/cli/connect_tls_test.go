@@ -62,7 +62,7 @@ func TestTLSFlags(t *testing.T) {
 	}
 }
 
-// TestInTheClear wants a call in the clear to a host with TLS to name the URL.
+// TestInTheClear: want a call in the clear to a host with TLS to name the URL.
 func TestInTheClear(t *testing.T) {
 	t.Parallel()
 	url, _ := secureHost(t)

@@ -9,23 +9,23 @@ import (
 	"strings"
 
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
-// token is the one that was given, or that of the operator when the host is on
-// this machine: nobody else may get to see it.
+// token is the given one, or the operator's when the host is on this machine: the
+// operator's token is never sent elsewhere.
 func (a *app) token(address string) (string, error) {
-	if a.common.flagged["token-file"] {
+	if a.common.setByFlag["token-file"] {
 		return a.tokenIn(a.common.tokenFile, "--token-file")
 	}
 	if token := a.envToken(); token != "" {
-		a.sent = "SKEP_TOKEN"
+		a.keySource = "SKEP_TOKEN"
 		return token, nil
 	}
 	if a.common.tokenFile != "" {
 		return a.tokenIn(a.common.tokenFile, "SKEP_TOKEN_FILE")
 	}
-	if !onThisMachine(address) {
+	if !isLocal(address) {
 		return "", nil
 	}
 	path := filepath.Join(a.dataDir(), "operator.key")
@@ -33,13 +33,13 @@ func (a *app) token(address string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	a.sent = path
+	a.keySource = path
 	return token, err
 }
 
 // tokenIn reads the file that a flag or a variable names.
 func (a *app) tokenIn(path, namedBy string) (string, error) {
-	a.sent = path + " (" + namedBy + ")"
+	a.keySource = path + " (" + namedBy + ")"
 	token, err := readToken(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", failf(exitNotFound, "there is no file %s, which %s names", path, namedBy)
@@ -47,31 +47,31 @@ func (a *app) tokenIn(path, namedBy string) (string, error) {
 	return token, err
 }
 
-// credentialHint says which key a host has refused, and what to change.
+// credentialHint names the key that a host has refused, and what to change.
 func (a *app) credentialHint(e *client.Error) string {
 	switch {
 	case !strings.HasPrefix(e.Detail, "invalid role") && a.operatorKeyEnded():
 		return "swarm.toml has [[auth.keys]], so the host knows no operator.key: put the key of one of them into SKEP_TOKEN"
-	case a.sent == "":
+	case a.keySource == "":
 		return "no key was sent: give one in SKEP_TOKEN or --token-file; on the host's own machine, run skep beside its swarm.toml"
 	case strings.HasPrefix(e.Detail, "invalid role"):
-		return "the key of " + a.sent + " is known; its role is what to change: give the key of somebody who may, in SKEP_TOKEN or --token-file"
+		return "the key of " + a.keySource + " is known; its role is what to change: give the key of somebody who may, in SKEP_TOKEN or --token-file"
 	}
-	return "the key that was sent is that of " + a.sent + "; give another in SKEP_TOKEN or --token-file"
+	return "the key that was sent is that of " + a.keySource + "; give another in SKEP_TOKEN or --token-file"
 }
 
 // operatorKeyEnded reports whether the key of the data directory was sent, or would
 // have been, though the host's file names keys of its own.
 func (a *app) operatorKeyEnded() bool {
-	written := a.sent == filepath.Join(a.dataDir(), "operator.key")
-	return (a.sent == "" && a.common.url == "" || written) && config.NamesKeys(a.common.config)
+	written := a.keySource == filepath.Join(a.dataDir(), "operator.key")
+	return (a.keySource == "" && a.common.url == "" || written) && config.NamesKeys(a.common.config)
 }
 
 // envToken is the token in the environment, without the line's end that a shell
 // may have left on it.
 func (a *app) envToken() string { return strings.TrimSpace(a.env.get("SKEP_TOKEN")) }
 
-func onThisMachine(address string) bool {
+func isLocal(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false

@@ -21,7 +21,7 @@ func refusing(t *testing.T, status int, kind, body string) string {
 	return srv.URL
 }
 
-// TestRefusedKey wants a refusal to name the key that was sent.
+// TestRefusedKey: want a refusal to name the key that was sent.
 func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	const unknown, role = `{"detail":"invalid API key"}`, `{"detail":"invalid role: that is for operators"}`
@@ -58,7 +58,7 @@ func TestRefusedKey(t *testing.T) {
 	}
 }
 
-// TestNoTokenFile wants the flag that names a file which is not there.
+// TestNoTokenFile: want the flag that names a file which is not there.
 func TestNoTokenFile(t *testing.T) {
 	t.Parallel()
 	s := newShell(nil, "task", "list", "--url", defaultURL, "--token-file", "/nowhere/token")
@@ -67,7 +67,7 @@ func TestNoTokenFile(t *testing.T) {
 	}
 }
 
-// TestAnotherServer wants a server that is no host's API to be told from a task
+// TestAnotherServer: want a server that is no host's API to be told from a task
 // that is not there.
 func TestAnotherServer(t *testing.T) {
 	t.Parallel()

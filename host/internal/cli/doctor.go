@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/isolation"
+	"skep/host/internal/turn/process"
 )
 
 const isolationHelp = `Isolation starts a private host with two tenants on a free port of this machine,
@@ -29,14 +30,51 @@ func (a *app) doctorCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "doctor", Short: "Test what the host promises, on this machine", GroupID: groupCheck,
 		Long: "Doctor commands test on this machine what the host promises. They need no swarm.toml\nand no host that runs, and touch no data of yours.",
-	}, below)
+	}, below, a.confinementCommand())
+}
+
+const confinementHelp = `Processes says what confines the agents that are processes (exec:) on this machine,
+for a host of this user: the kernel's restrictions of files and system calls, a root
+directory of their own, and control groups for memory and threads.`
+
+func (a *app) confinementCommand() *cobra.Command {
+	var cgroup string
+	cmd := &cobra.Command{
+		Use: "processes", Short: "Show what confines processes on this machine",
+		Long: confinementHelp, Example: "  skep doctor processes", Args: atMost(0),
+	}
+	cmd.Flags().StringVar(&cgroup, "cgroup", "", "the `PATH` of [limits] process_cgroup")
+	cmd.RunE = a.command(func(*cobra.Command, []string) error {
+		all, err := process.Confinements(cgroup)
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			return a.printJSON(map[string][]process.Confinement{"confinements": all})
+		}
+		return a.printf("%s", confinementText(all, a.dataStyle()))
+	})
+	return cmd
+}
+
+// confinementText has a line for every way of confinement.
+func confinementText(all []process.Confinement, st style) string {
+	var b strings.Builder
+	for _, c := range all {
+		word := st.green("yes")
+		if !c.InForce {
+			word = st.red("no ")
+		}
+		fmt.Fprintf(&b, "%s  %s  %s\n", word, pad(c.Name, len("own root")), printable(c.Detail))
+	}
+	return b.String()
 }
 
 func (a *app) checkIsolation(cmd *cobra.Command) error {
 	p := &progress{app: a, patience: slowStep}
 	defer p.stop()
 	report, err := isolation.Run(cmd.Context(), isolation.Options{
-		Plugins: a.env.Plugins, CacheDir: a.cacheDir(), Compiler: a.compiler(), Progress: p.begin,
+		Plugins: a.env.Plugins, Bundled: a.env.Bundled, CacheDir: a.cacheDir(), Compiler: a.compiler(), Progress: p.begin,
 	})
 	p.stop()
 	if err != nil {

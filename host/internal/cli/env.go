@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skep/host/internal/bundle"
+	"skep/host/internal/definition/config"
 )
 
 // Env is the world a command line runs in.
@@ -17,23 +20,24 @@ type Env struct {
 	Stdout    io.Writer
 	Stderr    io.Writer
 	LookupEnv func(name string) (string, bool)
-	// StdinTerminal and its like tell whether a person is at the other end.
+	// StdinTerminal and the others are true for a terminal.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
-	// Width is that of the terminal in columns, 0 if it is not known.
+	// Width is the terminal's, in columns; 0 is unknown.
 	Width int
-	// Signals asks the command to stop: in order the first time, at once the
-	// second. It may be nil.
+	// Signals stop the command: gracefully the first time, at once the second. It may be nil.
 	Signals <-chan os.Signal
 	// Hangups begins to catch SIGHUP, which otherwise ends the program, until
 	// ignore is called. It may be nil.
 	Hangups func() (signals <-chan os.Signal, ignore func())
-	// Every gives the time again and again until stop is called. It may be nil:
-	// then nothing shows that work goes on.
+	// Every ticks until stop is called. It may be nil: then long work shows no
+	// progress.
 	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 	// Self is the program's own file.
 	Self string
-	// Plugins holds the bundled modules.
+	// Plugins holds bundled modules, beside the program; they win against those of
+	// Bundled, which are in the program. Bundled may be nil.
 	Plugins string
+	Bundled config.Bundle
 	// Cache keeps compiled modules. Where it is empty or cannot be made, they
 	// are kept with the data they belong to.
 	Cache string
@@ -43,7 +47,7 @@ type Env struct {
 func OS(signals <-chan os.Signal) Env {
 	e := Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups, Every: every,
+		LookupEnv: os.LookupEnv, Signals: signals, Hangups: hangups, Every: every, Bundled: bundle.Embedded(),
 	}
 	_, e.StdinTerminal = columns(os.Stdin)
 	_, e.StdoutTerminal = columns(os.Stdout)

@@ -20,8 +20,8 @@ type exchange struct {
 	event func(client.Event)
 	// missed is called when no more events can be had before the answer.
 	missed func(error)
-	// answered is called when the answer is here, maybe more than once: what
-	// fails from then on is nobody's loss.
+	// answered is called when the answer is here, maybe more than once: later
+	// failures lose nothing.
 	answered func()
 
 	task     string // set once the post is durable
@@ -33,15 +33,15 @@ type outcome struct {
 	answer client.Answer
 	// record is the task afterwards; it lacks an ID when it could not be had.
 	record client.Task
-	// continued says that the task had events before this post.
+	// continued: the task had events before this post.
 	continued bool
 }
 
-// settle is how long an answer and the event that carries it may be apart;
+// settleTime is how long an answer and the event that carries it may be apart;
 // glance is how long mail of others may be held up for that.
 const (
-	settle = 2 * time.Second
-	glance = 200 * time.Millisecond
+	settleTime = 2 * time.Second
+	glance     = 200 * time.Millisecond
 )
 
 // run posts, follows the task and returns the answer to this post, which need
@@ -54,14 +54,14 @@ func (x *exchange) run(ctx context.Context) (outcome, error) {
 	}
 	x.task = receipt.Task
 	x.accepted(x.task)
-	answer, err := x.follow(ctx, receipt)
+	answer, err := x.awaitAnswer(ctx, receipt)
 	if err != nil {
 		return outcome{}, err
 	}
 	answer.Task = receipt.Task
 	x.answered()
-	// What it has cost is good to know, but nothing to lose the answer for.
-	ctx, stop := context.WithTimeout(ctx, settle)
+	// The cost is optional: an answer without it still counts.
+	ctx, stop := context.WithTimeout(ctx, settleTime)
 	defer stop()
 	record, err := x.client.Task(ctx, receipt.Task)
 	if err != nil {
@@ -70,10 +70,10 @@ func (x *exchange) run(ctx context.Context) (outcome, error) {
 	return outcome{answer: answer, record: record, continued: receipt.Cursor > 0}, nil
 }
 
-// follow waits for the answer, by a repeat of the post that the host attaches
+// awaitAnswer waits for the answer, by a repeat of the post that the host attaches
 // to the first, and reads the task's events meanwhile. Where the repeat comes
 // to nothing, because the host stops just then, the event with the answer does.
-func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer client.Answer, err error) {
+func (x *exchange) awaitAnswer(ctx context.Context, receipt client.Receipt) (answer client.Answer, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -96,7 +96,7 @@ func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer c
 	})
 	g.Go(func() error {
 		defer stop()
-		x.read(reading, receipt, answered, func(e client.Event) {
+		x.readEvents(reading, receipt, answered, func(e client.Event) {
 			last = x.answerIn(e)
 			x.answered()
 			close(told)
@@ -106,7 +106,7 @@ func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer c
 	g.Go(func() error {
 		select {
 		case <-told:
-			within(ctx, settle, answered)
+			waitFor(ctx, settleTime, answered)
 			leave()
 		case <-answered:
 		case <-ctx.Done():
@@ -116,7 +116,7 @@ func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer c
 	g.Go(func() error {
 		select {
 		case <-answered:
-			within(reading, settle, nil)
+			waitFor(reading, settleTime, nil)
 			stop()
 		case <-reading.Done():
 		}
@@ -125,11 +125,10 @@ func (x *exchange) follow(ctx context.Context, receipt client.Receipt) (answer c
 	return answer, g.Wait()
 }
 
-// read hands the events on until the one that carries the answer. That some
-// cannot be had is no reason to lose the answer. It gives the event with the
-// answer to own where that is certain: in a task that is not new, a completion
-// may be for an earlier post.
-func (x *exchange) read(ctx context.Context, receipt client.Receipt, answered <-chan struct{}, own func(client.Event)) {
+// readEvents hands the events on until the one that carries the answer. Missing
+// events do not lose the answer. own gets the event with the answer where that is
+// certain: in a task that is not new, a completion may be for an earlier post.
+func (x *exchange) readEvents(ctx context.Context, receipt client.Receipt, answered <-chan struct{}, own func(client.Event)) {
 	fresh, cursor := receipt.Cursor == 0, receipt.Cursor
 	for {
 		for e, err := range x.client.Stream(ctx, receipt.Task, cursor) {
@@ -140,21 +139,21 @@ func (x *exchange) read(ctx context.Context, receipt client.Receipt, answered <-
 				return
 			}
 			cursor = max(cursor, e.Cursor)
-			x.keep(e)
+			x.addMessage(e)
 			x.event(e)
 			if !e.Ends() {
 				continue
 			}
 			if fresh {
 				own(e)
-				within(ctx, settle, answered)
+				waitFor(ctx, settleTime, answered)
 				return
 			}
-			if within(ctx, glance, answered) {
+			if waitFor(ctx, glance, answered) {
 				return
 			}
 		}
-		if fresh || within(ctx, settle, answered) || ctx.Err() != nil {
+		if fresh || waitFor(ctx, settleTime, answered) || ctx.Err() != nil {
 			return
 		}
 	}
@@ -172,8 +171,8 @@ func (x *exchange) answerIn(e client.Event) client.Answer {
 	return answer
 }
 
-// keep collects each message once, however many it is handed to.
-func (x *exchange) keep(e client.Event) {
+// addMessage collects each message once, however many it is handed to.
+func (x *exchange) addMessage(e client.Event) {
 	m, ok := e.Message()
 	if !ok || len(x.messages) > 0 && x.messages[len(x.messages)-1].ID == m.ID {
 		return
@@ -181,9 +180,9 @@ func (x *exchange) keep(e client.Event) {
 	x.messages = append(x.messages, m)
 }
 
-// within waits for something to happen, but not longer than d, and not when ctx
+// waitFor waits for something to happen, but not longer than d, and not when ctx
 // ends.
-func within(ctx context.Context, d time.Duration, happened <-chan struct{}) bool {
+func waitFor(ctx context.Context, d time.Duration, happened <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

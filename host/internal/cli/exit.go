@@ -8,11 +8,11 @@ import (
 	"strings"
 	"syscall"
 
-	"skep/host"
 	"skep/host/client"
-	"skep/host/internal/config"
-	"skep/host/internal/guard"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/pathcheck"
+	"skep/host/internal/turn"
 )
 
 // Exit codes. Scripts depend on them.
@@ -25,20 +25,20 @@ const (
 	exitRefused     = 5
 	exitBudget      = 6
 	exitUnreachable = 7
-	// exitNonconforming says that a module failed a check.
+	// exitNonconforming: a module failed a check.
 	exitNonconforming = 8
 	exitTimeout       = 124
 	exitInterrupted   = 130
 )
 
-// failure is an error that knows its exit code and what to do about it.
+// failure is an error with an exit code and a hint.
 type failure struct {
 	code int
 	err  error
 	hint string
 }
 
-// Error gives the reason, without the hint.
+// Error returns the reason, without the hint.
 func (f *failure) Error() string { return f.err.Error() }
 
 // Unwrap returns the reason.
@@ -56,24 +56,24 @@ func (f *failure) help(format string, args ...any) *failure {
 	return f
 }
 
-// errReported ends a command whose failure was already told.
+// errReported ends a command whose failure was already reported.
 var errReported = errors.New("reported")
 
-// reported ends a command with a code and no more words.
+// reported ends a command with a code and without a message.
 func reported(code int) error { return &failure{code: code, err: errReported} }
 
 // errInterrupted is the cause of a context that a signal has ended.
 var errInterrupted = errors.New("interrupted")
 
-// explain gives any error the form of a failure.
+// explain turns any error into a failure.
 func explain(err error) *failure {
 	var known *failure
 	var faults config.Faults
-	var module *sandbox.LoadError
-	var weak *guard.Error
+	var module *turn.LoadError
+	var weak *pathcheck.Error
 	var refusal *client.Error
 	var gone *client.Unreachable
-	var key *host.KeyError
+	var key *datadir.KeyError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -96,7 +96,7 @@ func explain(err error) *failure {
 		return (&failure{code: exitUnreachable, err: err}).help("is `skep serve` running? --url names another host")
 	case errors.As(err, &key):
 		return &failure{code: exitConfig, err: err}
-	case errors.Is(err, host.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, datadir.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &failure{code: exitNotFound, err: err}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return (&failure{code: exitFailed, err: err}).help(
@@ -105,7 +105,7 @@ func explain(err error) *failure {
 	return &failure{code: exitFailed, err: err}
 }
 
-func explainModule(e *sandbox.LoadError) *failure {
+func explainModule(e *turn.LoadError) *failure {
 	f := &failure{code: exitRefused, err: e}
 	if e.Key != "" {
 		f.hint = fmt.Sprintf("the line to change is that of %s; `skep validate` gives its place", e.Key)
@@ -126,7 +126,7 @@ func explainRefusal(e *client.Error) *failure {
 		f.hint = "call the host by an address it knows, or add this one to [server] hosts"
 	case http.StatusNotFound:
 		f.code = exitNotFound
-		if foreign(e.Detail) {
+		if isForeign(e.Detail) {
 			f.code = exitUnreachable
 			f.hint = "it is not skep's API that answers there: --url is the address of [server] listen, not that of admin_listen"
 		}
@@ -138,8 +138,8 @@ func explainRefusal(e *client.Error) *failure {
 	return f
 }
 
-// foreign reports whether a 404 is of a server that does not know the call at all:
-// skep's API names what it has not found.
-func foreign(detail string) bool {
+// isForeign reports whether a 404 comes from a server without the call: skep's API
+// names what it has not found.
+func isForeign(detail string) bool {
 	return detail == "Not Found" || detail == "404 page not found" || strings.HasPrefix(detail, "<")
 }

@@ -16,38 +16,38 @@ type export struct {
 	out *bufio.Writer
 	// file is nil where the lines are data.
 	file *os.File
-	// head stands in each line, to tell whose it is.
-	head exportHead
+	// labels stand in each line, to identify the export.
+	labels exportLabels
 	// last is the place of the last line there was, 0 for none.
 	last int64
 	n    int
 }
 
-// exportHead tells what a file is an export of.
-type exportHead struct {
+// exportLabels identify what a file is an export of.
+type exportLabels struct {
 	Task  string `json:"task_id"`
 	Agent string `json:"agent,omitempty"`
 }
 
 // openExport begins an export to a file, or to stdout if it is empty. The place
 // of a line is its member id or seq.
-func (a *app) openExport(path string, head exportHead) (*export, error) {
+func (a *app) openExport(path string, head exportLabels) (*export, error) {
 	if path == "" {
-		return &export{out: bufio.NewWriter(a.env.Stdout), head: head}, nil
+		return &export{out: bufio.NewWriter(a.env.Stdout), labels: head}, nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	x := &export{out: bufio.NewWriter(f), file: f, head: head}
-	if err := x.goOn(); err != nil {
+	x := &export{out: bufio.NewWriter(f), file: f, labels: head}
+	if err := x.resume(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return x, nil
 }
 
-// goOn finds the last whole line of a file and drops what is behind it.
-func (x *export) goOn() error {
+// resume finds the last whole line of a file and drops what is behind it.
+func (x *export) resume() error {
 	var last []byte
 	end := int64(0)
 	for r := bufio.NewReader(x.file); ; {
@@ -62,10 +62,10 @@ func (x *export) goOn() error {
 	}
 	if info, err := x.file.Stat(); err != nil {
 		return err
-	} else if last == nil && info.Size() > 0 || last != nil && !x.mine(last) {
-		what := "events of task " + x.head.Task
-		if x.head.Agent != "" {
-			what = "the history of " + x.head.Agent + " in task " + x.head.Task
+	} else if last == nil && info.Size() > 0 || last != nil && !x.readPosition(last) {
+		what := "events of task " + x.labels.Task
+		if x.labels.Agent != "" {
+			what = "the history of " + x.labels.Agent + " in task " + x.labels.Task
 		}
 		return usagef("%s holds something else than %s", x.file.Name(), what).help("name a new file")
 	}
@@ -76,25 +76,25 @@ func (x *export) goOn() error {
 	return err
 }
 
-// mine reads the place of a line, if it is of this export.
-func (x *export) mine(line []byte) bool {
+// readPosition reads the place of a line, if it belongs to this export.
+func (x *export) readPosition(line []byte) bool {
 	var place struct {
-		exportHead
+		exportLabels
 		ID  int64 `json:"id"`
 		Seq int64 `json:"seq"`
 	}
-	if json.Unmarshal(line, &place) != nil || place.exportHead != x.head {
+	if json.Unmarshal(line, &place) != nil || place.exportLabels != x.labels {
 		return false
 	}
 	x.last = place.ID
-	if x.head.Agent != "" {
+	if x.labels.Agent != "" {
 		x.last = place.Seq
 	}
 	return x.last > 0
 }
 
-// from is where to begin: behind what is there, or where the caller wants it.
-func (x *export) from(after int64) (int64, error) {
+// startAfter is the place to begin after: the last one in the file, or the caller's.
+func (x *export) startAfter(after int64) (int64, error) {
 	if x.last > 0 && after > 0 {
 		return 0, usagef("%s goes on after %d; leave --after out", x.file.Name(), x.last)
 	}
@@ -103,7 +103,7 @@ func (x *export) from(after int64) (int64, error) {
 
 // write adds a line: an object, with the head's members before its own.
 func (x *export) write(object any) error {
-	head, err := json.Marshal(x.head)
+	head, err := json.Marshal(x.labels)
 	if err != nil {
 		return err
 	}

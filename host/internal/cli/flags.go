@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"skep/host/client"
+	"skep/host/internal/definition/config"
 )
 
 // common are the flags that commands share.
@@ -17,10 +18,10 @@ type common struct {
 	tokenFile string
 	// tls are the files of calls over https.
 	tls client.TLS
-	// given tells which were set by a flag or a variable.
-	given map[string]bool
-	// flagged tells which were set by a flag.
-	flagged map[string]bool
+	// set holds the flags that a flag or a variable has set.
+	set map[string]bool
+	// setByFlag holds the flags that the command line has set.
+	setByFlag map[string]bool
 }
 
 // Values of --output.
@@ -51,21 +52,21 @@ func callFlags() []string {
 
 // complete fills flags that were not given from SKEP_*, and checks them.
 func (c *common) complete(fs *pflag.FlagSet, env Env) error {
-	c.given, c.flagged = map[string]bool{}, map[string]bool{}
+	c.set, c.setByFlag = map[string]bool{}, map[string]bool{}
 	for _, name := range append([]string{"config", "data", "output"}, callFlags()...) {
 		flag := fs.Lookup(name)
 		if flag == nil {
 			continue
 		}
 		if fs.Changed(name) {
-			c.given[name], c.flagged[name] = true, true
+			c.set[name], c.setByFlag[name] = true, true
 			continue
 		}
 		value := env.get(variable(name))
 		if value == "" {
 			continue
 		}
-		c.given[name] = true
+		c.set[name] = true
 		if err := flag.Value.Set(value); err != nil {
 			return usagef("%s: %w", name, err)
 		}
@@ -85,7 +86,7 @@ func (c *common) wholePair() error {
 	if (c.tls.Cert == "") == (c.tls.Key == "") {
 		return nil
 	}
-	if !c.flagged[has] {
+	if !c.setByFlag[has] {
 		return usagef("%s is set, and --%s (%s) is not: both or neither", variable(has), lacks, variable(lacks))
 	}
 	return usagef("--%s needs --%s (%s) beside it: both or neither", has, lacks, variable(lacks))
@@ -101,30 +102,9 @@ func variable(flag string) string {
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	best, least := "", 1+len(name)/3
 	fs.VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d <= least && (best == "" || d < least) {
+		if d := config.Distance(name, f.Name, 2); d <= least && (best == "" || d < least) {
 			best, least = f.Name, d
 		}
 	})
 	return best
-}
-
-// distance counts the letters to insert, delete or change between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

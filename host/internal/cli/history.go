@@ -27,7 +27,7 @@ func (a *app) taskHistoryCommand() *cobra.Command {
 	var after int64
 	var agent, file string
 	cmd := &cobra.Command{
-		Use: "history ID", Short: "Print or export what an agent remembers", Args: takes("the ID of a task"),
+		Use: "history ID", Short: "Print or export what an agent remembers", Args: exactArguments("the ID of a task"),
 		Long: taskHistoryHelp, Example: taskHistoryExample,
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent's `NAME`")
@@ -47,18 +47,18 @@ func (a *app) taskHistoryCommand() *cobra.Command {
 		if file == "" && !a.json() {
 			return a.printHistory(cmd.Context(), c, args[0], agent, after)
 		}
-		return a.exportHistory(cmd.Context(), c, exportHead{args[0], agent}, after, file)
+		return a.exportHistory(cmd.Context(), c, exportLabels{args[0], agent}, after, file)
 	})
 	return cmd
 }
 
-func (a *app) exportHistory(ctx context.Context, c *client.Client, head exportHead, after int64, file string) error {
+func (a *app) exportHistory(ctx context.Context, c *client.Client, head exportLabels, after int64, file string) error {
 	x, err := a.openExport(file, head)
 	if err != nil {
 		return err
 	}
 	return a.exported(x, "line", func() error {
-		if after, err = x.from(after); err != nil {
+		if after, err = x.startAfter(after); err != nil {
 			return err
 		}
 		for e, err := range c.Entries(ctx, head.Task, head.Agent, after) {

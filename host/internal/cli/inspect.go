@@ -10,9 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/definition"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
 )
 
 const inspectHelp = `Inspect reads a module as a host would and says what it is, what it asks for and
@@ -30,14 +31,14 @@ const inspectExample = `  skep agent inspect calc.wasm
 func (a *app) agentInspectCommand() *cobra.Command {
 	var compile bool
 	cmd := &cobra.Command{
-		Use: "inspect FILE", Short: "Show what a module is and asks for", Args: takes("the FILE of a module"),
+		Use: "inspect FILE", Short: "Show what a module is and asks for", Args: exactArguments("the FILE of a module"),
 		Long: inspectHelp, Example: inspectExample,
 	}
 	cmd.Flags().BoolVar(&compile, "compile", false, "compile it anew as well, and say how long that takes")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		i, err := a.inspect(cmd.Context(), args[0], compile)
 		if err != nil {
-			return a.unseen(args[0], err)
+			return a.reportUninspectable(args[0], err)
 		}
 		if err := a.printInspection(i); err != nil || i.refusal == nil {
 			return err
@@ -54,9 +55,8 @@ func (a *app) printInspection(i *inspection) error {
 	return a.printf("%s", i.text(a.dataStyle()))
 }
 
-// unseen tells in JSON as well why there is nothing to inspect, if that is the
-// module's fault.
-func (a *app) unseen(name string, err error) error {
+// reportUninspectable reports a module that cannot be inspected, as JSON too.
+func (a *app) reportUninspectable(name string, err error) error {
 	refused := refusedBy(err)
 	if refused == nil || !a.json() {
 		return err
@@ -64,49 +64,49 @@ func (a *app) unseen(name string, err error) error {
 	return errors.Join(a.printJSON(&inspection{File: name, Refused: refused}), err)
 }
 
-// inspect finds out all that can be known of a module. Its error is none of the
-// module's.
+// inspect reads, loads and measures a module. Its error is never the module's
+// fault.
 func (a *app) inspect(ctx context.Context, name string, compile bool) (*inspection, error) {
 	source := "file:" + name
 	if strings.HasPrefix(name, "bundled:") {
 		source = name
 	}
-	wasm, err := a.readModule(name)
+	wasmBytes, err := a.readModule(name)
 	if err != nil {
 		return nil, err
 	}
-	i := newInspection(name, source, wasm)
-	metered := i.read(wasm)
+	i := newInspection(name, source, wasmBytes)
+	metered := i.readModule(wasmBytes)
 	if compile && metered != nil {
-		if err := a.compileAnew(ctx, i, wasm, metered); err != nil {
+		if err := a.compileUncached(ctx, i, wasmBytes, metered); err != nil {
 			return nil, err
 		}
 	}
-	return i, a.inWith(ctx, a.cacheDir(), func(e *sandbox.Engine) error { return i.load(ctx, e, wasm) })
+	return i, a.withEngine(ctx, a.cacheDir(), func(e *wasm.Engine) error { return i.loadModule(ctx, e, wasmBytes) })
 }
 
-// inWith calls do with an engine of its own.
-func (a *app) inWith(ctx context.Context, cache string, do func(e *sandbox.Engine) error) error {
-	engine, err := sandbox.New(ctx, sandbox.Options{CacheDir: cache, Child: host.Compiler(a.compiler())})
+// withEngine calls do with a new engine.
+func (a *app) withEngine(ctx context.Context, cache string, do func(e *wasm.Engine) error) error {
+	engine, err := wasm.New(ctx, wasm.Options{CacheDir: cache, Child: definition.Compiler(a.compiler())})
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(engine), engine.Close(context.WithoutCancel(ctx)))
 }
 
-// compileAnew loads the module beside the compile cache and takes the time. A
+// compileUncached loads the module beside the compile cache and takes the time. A
 // refusal shows when it is loaded as usual.
-func (a *app) compileAnew(ctx context.Context, i *inspection, wasm, metered []byte) error {
+func (a *app) compileUncached(ctx context.Context, i *inspection, wasmBytes, metered []byte) error {
 	dir, err := os.MkdirTemp("", "skep-inspect-")
 	if err != nil {
 		return err
 	}
-	i.Compile = &compileView{Cached: sandbox.Compiled(a.cacheDir(), metered)}
-	err = a.inWith(ctx, dir, func(e *sandbox.Engine) error {
+	i.Compile = &compileView{Cached: wasm.Compiled(a.cacheDir(), metered)}
+	err = a.withEngine(ctx, dir, func(e *wasm.Engine) error {
 		begin := time.Now()
-		_, err := e.Load(ctx, sandbox.Source{Name: i.File, Wasm: wasm})
+		_, err := e.Load(ctx, wasm.Source{Name: i.File, Wasm: wasmBytes})
 		i.Compile.Millis = time.Since(begin).Milliseconds()
-		var refused *sandbox.LoadError
+		var refused *turn.LoadError
 		if errors.As(err, &refused) {
 			return nil
 		}
@@ -115,9 +115,9 @@ func (a *app) compileAnew(ctx context.Context, i *inspection, wasm, metered []by
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// load asks a sandbox, which has the last word.
-func (i *inspection) load(ctx context.Context, e *sandbox.Engine, wasm []byte) error {
-	m, err := e.Load(ctx, sandbox.Source{Name: i.File, Wasm: wasm})
+// loadModule loads the module into a sandbox, which decides.
+func (i *inspection) loadModule(ctx context.Context, e *wasm.Engine, wasmBytes []byte) error {
+	m, err := e.Load(ctx, wasm.Source{Name: i.File, Wasm: wasmBytes})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -129,31 +129,31 @@ func (i *inspection) load(ctx context.Context, e *sandbox.Engine, wasm []byte) e
 		return err
 	}
 	i.describe(m.Descriptor())
-	s, exit := m.Startup(ctx, sandbox.Limits{})
+	s, exit := m.Startup(ctx, turn.Limits{})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case exit != nil:
 		i.Start = &startView{Failed: fmt.Sprintf("%v", exit)}
 	default:
-		i.Start = &startView{Memory: s.Memory, Image: s.Image, Reset: s.Reset, Anew: s.Restless}
+		i.Start = &startView{Memory: s.Memory, Image: s.Image, Reset: s.Reset, Anew: s.NoImageReason}
 	}
 	return nil
 }
 
-// read finds out what shows without compiling anything. It returns the metered
+// readModule finds out what shows without compiling anything. It returns the metered
 // module, or nil where the module is not admitted.
-func (i *inspection) read(wasm []byte) []byte {
-	m, err := wasmbin.Admit(wasm, wasmbin.GenerousCaps())
+func (i *inspection) readModule(wasmBytes []byte) []byte {
+	m, err := binary.Admit(wasmBytes, binary.InspectionCaps())
 	if err != nil {
 		return nil
 	}
 	i.structure(m)
-	admitted, err := wasmbin.Admit(wasm, wasmbin.DefaultCaps())
+	admitted, err := binary.Admit(wasmBytes, binary.DefaultCaps())
 	if err != nil {
 		return nil
 	}
-	bare, err := admitted.MeterBare(wasmbin.Options{})
+	bare, err := admitted.MeterDetached(binary.Options{})
 	if err != nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 func TestRequestLines(t *testing.T) {
@@ -60,13 +60,13 @@ func TestStartText(t *testing.T) {
 	for want, s := range map[string]startView{
 		"fails within the default limits: trap: x":                                                  {Failed: "trap: x\n"},
 		"2.0 MiB of memory; every turn starts it anew, because y":                                   {Memory: 2 << 20, Anew: "y"},
-		"2.0 MiB of memory, kept as an image of 1.0 KiB; reset by copying back what a turn changed": {Memory: 2 << 20, Image: 1 << 10, Reset: sandbox.ResetCopy},
+		"2.0 MiB of memory, kept as an image of 1.0 KiB; reset by copying back what a turn changed": {Memory: 2 << 20, Image: 1 << 10, Reset: wasm.ResetCopy},
 	} {
 		if got := s.text(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	for _, way := range []sandbox.Reset{sandbox.ResetCopy, sandbox.ResetPages, sandbox.ResetMixed} {
+	for _, way := range []wasm.Reset{wasm.ResetCopy, wasm.ResetPages, wasm.ResetMixed} {
 		if s := (&startView{Reset: way}); strings.HasSuffix(s.text(), "reset by ") {
 			t.Errorf("%s has no words", way)
 		}
@@ -115,7 +115,7 @@ func TestInspectRefused(t *testing.T) {
 	}
 }
 
-// What a module says of itself can neither change the terminal nor look like a
+// A module's own texts can neither change the terminal nor look like a
 // line of ours.
 func TestInspectionEscapes(t *testing.T) {
 	t.Parallel()

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"skep/abi"
-	"skep/host"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/definition"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
 )
 
 // inspection is what can be known of a module without a swarm, and its JSON.
-// What a refused module does not tell is null.
+// Members that a refused module lacks are null.
 type inspection struct {
 	File       string          `json:"file"`
 	SHA256     string          `json:"sha256"`
@@ -31,20 +32,19 @@ type inspection struct {
 	Compile    *compileView    `json:"compile"`
 
 	source  string
-	refusal *sandbox.LoadError
+	refusal *turn.LoadError
 }
 
-// refusedView says where loading stopped, which key decides, and why.
+// refusedView is where loading stopped, the key that decides, and why.
 type refusedView struct {
-	Step   sandbox.Step `json:"step"`
-	Key    string       `json:"key,omitempty"`
-	Reason string       `json:"reason"`
+	Step   turn.LoadStep `json:"step"`
+	Key    string        `json:"key,omitempty"`
+	Reason string        `json:"reason"`
 }
 
-// refusedBy is the refusal that an error tells of: nil if the module is not the
-// one at fault.
+// refusedBy is the refusal in an error, nil if the module is not at fault.
 func refusedBy(err error) *refusedView {
-	var refused *sandbox.LoadError
+	var refused *turn.LoadError
 	var known *failure
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -52,7 +52,7 @@ func refusedBy(err error) *refusedView {
 	case errors.As(err, &refused):
 		return &refusedView{Step: refused.Step, Key: refused.Key, Reason: refused.Err.Error()}
 	case errors.As(err, &known) && known.code == exitNotFound:
-		return &refusedView{Step: sandbox.StepRead, Reason: known.Error()}
+		return &refusedView{Step: turn.StepRead, Reason: known.Error()}
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ type languageView struct {
 	Mark     string `json:"mark"`
 }
 
-// requestView is a grant the module asks for, in plain words.
+// requestView is a grant that the module requests.
 type requestView struct {
 	Allow    string `json:"allow"`
 	To       string `json:"to"` // "call https://api.example"
@@ -88,14 +88,14 @@ type memoryView struct {
 	Maximum *int64 `json:"maximum"`
 }
 
-// startView is what a started instance is, in bytes. Anew says why there is no
-// image, Failed why it does not start.
+// startView is a started instance, in bytes. Anew is why there is no image, Failed
+// why it does not start.
 type startView struct {
-	Memory int64         `json:"memory,omitempty"`
-	Image  int64         `json:"image,omitempty"`
-	Reset  sandbox.Reset `json:"reset,omitempty"`
-	Anew   string        `json:"anew,omitempty"`
-	Failed string        `json:"failed,omitempty"`
+	Memory int64      `json:"memory,omitempty"`
+	Image  int64      `json:"image,omitempty"`
+	Reset  wasm.Reset `json:"reset,omitempty"`
+	Anew   string     `json:"anew,omitempty"`
+	Failed string     `json:"failed,omitempty"`
 }
 
 // meterView is what metering costs: bytes of code before and after, and the
@@ -106,33 +106,33 @@ type meterView struct {
 	Charges int `json:"charges"`
 }
 
-// compileView tells the time from bytes to a loaded module without the compile
-// cache, and whether that cache has it.
+// compileView is the time from bytes to a loaded module without the compile cache,
+// and whether the cache has the module.
 type compileView struct {
 	Millis int64 `json:"ms"`
 	Cached bool  `json:"cached"`
 }
 
-func newInspection(name, source string, wasm []byte) *inspection {
-	sum := sha256.Sum256(wasm)
-	return &inspection{File: name, SHA256: hex.EncodeToString(sum[:]), Size: len(wasm), source: source}
+func newInspection(name, source string, wasmBytes []byte) *inspection {
+	sum := sha256.Sum256(wasmBytes)
+	return &inspection{File: name, SHA256: hex.EncodeToString(sum[:]), Size: len(wasmBytes), source: source}
 }
 
-// describe takes over what the module says of itself.
+// describe copies the module's descriptor.
 func (i *inspection) describe(d *abi.Descriptor) {
 	i.ABI, i.Descriptor, i.Requests = d.ABI, d, []requestView{}
 	for _, r := range d.Requests {
-		i.Requests = append(i.Requests, requestView{Allow: r.Allow, To: host.May(r), Reason: r.Reason, Optional: r.Optional})
+		i.Requests = append(i.Requests, requestView{Allow: r.Allow, To: definition.May(r), Reason: r.Reason, Optional: r.Optional})
 	}
 }
 
-// structure takes over what the binary shows.
-func (i *inspection) structure(m *wasmbin.Module) {
+// structure copies what the binary shows.
+func (i *inspection) structure(m *binary.Module) {
 	if l := m.Language(); l.Name != "" {
 		i.Language = &languageView{Probably: l.Name, Version: l.Version, Mark: l.Mark}
 	}
 	i.Imports = importsOf(m)
-	used, limits := m.Usage().Named(), wasmbin.DefaultCaps().Named()
+	used, limits := m.Usage().Named(), binary.DefaultCaps().Named()
 	for n, u := range used {
 		i.Limits = append(i.Limits, limitView{Key: "limits.module." + u.Key, Used: u.Value, Limit: limits[n].Value})
 	}
@@ -147,7 +147,7 @@ func (i *inspection) structure(m *wasmbin.Module) {
 }
 
 // importsOf lists what a module takes from the host.
-func importsOf(m *wasmbin.Module) []string {
+func importsOf(m *binary.Module) []string {
 	names := make([]string, len(m.Imports))
 	for i, imp := range m.Imports {
 		names[i] = imp.Module + "." + imp.Name

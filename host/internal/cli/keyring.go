@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
 )
 
 func (a *app) keyringCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func (a *app) keyringListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the keys of tenants", Long: keyringListHelp, Args: atMost(0),
 		Example: "  skep keyring list\n  skep keyring list -o json | jq '.keys[] | select(.state==\"retired\")'",
-		RunE: a.onData(func(cmd *cobra.Command, d host.Data, _ []string) error {
+		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 			ring, err := d.Keyring(cmd.Context())
 			if err != nil {
 				return err
@@ -58,7 +58,7 @@ type ringJSON struct {
 	Keys    []keyJSON `json:"keys"`
 }
 
-func ringOf(ring host.Keyring) ringJSON {
+func ringOf(ring datadir.Keyring) ringJSON {
 	out := ringJSON{ring.Wrapped, []keyJSON{}}
 	for _, k := range ring.Keys {
 		out.Keys = append(out.Keys, keyJSON{k.ID, k.Tenant, k.State, k.Named, k.Created, k.Retired, k.Destroyed})
@@ -66,7 +66,7 @@ func ringOf(ring host.Keyring) ringJSON {
 	return out
 }
 
-func (a *app) printKeyring(ring host.Keyring) error {
+func (a *app) printKeyring(ring datadir.Keyring) error {
 	if len(ring.Keys) == 0 {
 		a.notef("no tenant has a key")
 		return nil
@@ -122,7 +122,7 @@ func (a *app) keyringRewrapCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "where the old key is: `env::NAME or file::PATH`")
 	cmd.Flags().BoolVar(&plain, "plain", false, "wrap them with nothing: [store] keyring is gone on purpose")
-	cmd.RunE = a.onData(func(_ *cobra.Command, d host.Data, _ []string) error {
+	cmd.RunE = a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
 		old, err := a.reference("--from", from)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (a *app) keyringRewrapCommand() *cobra.Command {
 		}
 		n, changed, err := d.Rewrap(old)
 		if err != nil {
-			return a.alone(err)
+			return a.hostInUseHint(err)
 		}
 		return a.rewrapped(n, changed, d.Key != "")
 	})
@@ -187,7 +187,7 @@ func (a *app) keyringPruneCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without this nothing is destroyed")
 	cmd.Flags().StringVar(&age, "older", "0s", "only keys that were retired at least so long ago, as in `30d`")
-	cmd.RunE = a.onData(func(cmd *cobra.Command, d host.Data, _ []string) error {
+	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 		older, err := config.ParseDuration(age)
 		if err != nil || older < 0 {
 			return usagef(`--older takes a duration such as "36h" or "30d", not %q`, age)
@@ -198,7 +198,7 @@ func (a *app) keyringPruneCommand() *cobra.Command {
 		}
 		n, err := d.Prune(cmd.Context(), time.Now().Add(-older))
 		if err != nil {
-			return a.alone(err)
+			return a.hostInUseHint(err)
 		}
 		if a.json() {
 			return a.printJSON(map[string]int{"destroyed": n})
@@ -212,8 +212,8 @@ func (a *app) keyringPruneCommand() *cobra.Command {
 // maxReference is the largest file that holds a key.
 const maxReference = 4 << 10
 
-// reference reads a secret from where a flag says it is. What stands in the
-// argument itself is refused, and not repeated: others on the machine can see it.
+// reference reads a secret from the place that a flag names. A secret in the argument
+// itself is refused, and not repeated: others on the machine can see it.
 func (a *app) reference(flag, text string) (config.Secret, error) {
 	if text == "" {
 		return "", nil

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
-	"skep/host/internal/config"
-	"skep/host/internal/subprocess"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/turn/process"
 )
 
 // Main runs one command line and returns its exit code. A second signal makes
@@ -23,10 +23,10 @@ func Main(ctx context.Context, env Env) int {
 	if len(env.Args) > 0 && env.Args[0] == compileCommand {
 		return env.compile(ctx)
 	}
-	if len(env.Args) > 0 && env.Args[0] == subprocess.Command {
+	if len(env.Args) > 0 && env.Args[0] == process.Command {
 		return env.execute()
 	}
-	soft, cut, stop := watch(ctx, env.Signals)
+	soft, cut, stop := watchSignals(ctx, env.Signals)
 	done := make(chan int, 1)
 	go func() { done <- newApp(env).main(soft) }()
 	select {
@@ -42,8 +42,10 @@ func Main(ctx context.Context, env Env) int {
 type app struct {
 	env    Env
 	common common
-	// sent tells where the key is from that goes to the host, empty for none.
-	sent string
+	// keySource is where the key for the host comes from, empty for none.
+	keySource string
+	// noWait makes a refusal by a limit final.
+	noWait bool
 	// ran is set once a command has begun: errors before are the caller's.
 	ran bool
 	// answered is set once the answer is here: a connection that breaks from
@@ -79,10 +81,10 @@ func (a *app) main(ctx context.Context) int {
 	return f.code
 }
 
-// noteIndent is that of what follows a line of "skep: …".
+// noteIndent is the indent below a line of "skep: …".
 const noteIndent = 6
 
-// report tells the person why a command failed and what to do.
+// report prints why a command failed and what to do.
 func (a *app) report(cmd *cobra.Command, f *failure) {
 	if errors.Is(f, errReported) {
 		return
@@ -104,9 +106,9 @@ func (a *app) report(cmd *cobra.Command, f *failure) {
 		return
 	}
 	st := a.noteStyle()
-	a.notef("%s %s", st.red("skep:"), below(printable(f.Error()), noteIndent))
+	a.notef("%s %s", st.red("skep:"), indentBelow(printable(f.Error()), noteIndent))
 	if f.hint != "" {
-		a.notef("      %s", below(printable(f.hint), noteIndent))
+		a.notef("      %s", indentBelow(printable(f.hint), noteIndent))
 	}
 	if more != "" {
 		a.notef("      %s", more)

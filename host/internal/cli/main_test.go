@@ -26,7 +26,7 @@ type shell struct {
 	stdout, stderr bytes.Buffer
 }
 
-// newShell gives a command line a world with nothing in it but variables.
+// newShell is a world with nothing in it but variables.
 func newShell(vars map[string]string, args ...string) *shell {
 	s := &shell{}
 	s.Env = Env{
@@ -137,8 +137,8 @@ func mailEvent(id int, second, from, to, kind, subject, body string) string {
 
 const completed = "id: 99\nevent: task_complete\ndata: {\"timestamp\":\"x\",\"task_id\":\"t-1\",\"response\":\"42\"}\n\n"
 
-// conversation is the mail of a small task.
-func conversation() string {
+// smallTaskMail is the mail of a small task.
+func smallTaskMail() string {
 	return mailEvent(1, "00.000", "alice", "chief", "request", "New Message", "What is 6*7?\nSay it.\nNow.") +
 		mailEvent(2, "00.012", "chief", "math", "request", "multiply", "6*7") +
 		mailEvent(3, "00.020", "math", "chief", "response", "Re: multiply", "\x1b[31m42\x07") +
@@ -173,7 +173,7 @@ func stable(text, url string) string {
 
 func TestSend(t *testing.T) {
 	t.Parallel()
-	f := newFakeHost(t, &fakeHost{events: conversation(), subject: "::task_complete::", response: "42 \x1b[1m!"})
+	f := newFakeHost(t, &fakeHost{events: smallTaskMail(), subject: "::task_complete::", response: "42 \x1b[1m!"})
 	s := newShell(nil, "send", "--url", f.url, "What is 6*7?")
 	if code := Main(t.Context(), s.Env); code != exitOK {
 		t.Errorf("code %d", code)
@@ -199,7 +199,7 @@ func TestSendToTerminal(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFakeHost(t, &fakeHost{events: conversation(), subject: "::task_complete::", response: "42 \x1b[1m!"})
+			f := newFakeHost(t, &fakeHost{events: smallTaskMail(), subject: "::task_complete::", response: "42 \x1b[1m!"})
 			s := newShell(tc.vars, "send", "--url", f.url, "What is 6*7?")
 			s.StdoutTerminal, s.StderrTerminal, s.Width = true, true, 80
 			if code := Main(t.Context(), s.Env); code != exitOK {
@@ -221,7 +221,7 @@ func TestSendToTerminal(t *testing.T) {
 
 func TestSendAsData(t *testing.T) {
 	t.Parallel()
-	f := newFakeHost(t, &fakeHost{events: conversation(), subject: "::task_complete::", response: "42"})
+	f := newFakeHost(t, &fakeHost{events: smallTaskMail(), subject: "::task_complete::", response: "42"})
 	s := newShell(nil, "send", "-o", "json", "--url", f.url, "What is 6*7?")
 	if code := Main(t.Context(), s.Env); code != exitOK || s.stderr.Len() > 0 {
 		t.Errorf("code %d, stderr %q", code, s.stderr.String())
@@ -241,7 +241,7 @@ func TestSendAsData(t *testing.T) {
 	}
 }
 
-// TestEndings wants the exit code to tell how the task ended.
+// TestEndings: the exit code is how the task ended.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	for subject, want := range map[string]int{
@@ -259,7 +259,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutMail wants the answer also when the events cannot be had.
+// TestAnswerWithoutMail: want the answer also when the events cannot be had.
 func TestAnswerWithoutMail(t *testing.T) {
 	t.Parallel()
 	f := newFakeHost(t, &fakeHost{status: http.StatusInternalServerError, subject: "::task_complete::", response: "42", hold: make(chan struct{})})
@@ -273,7 +273,7 @@ func TestAnswerWithoutMail(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeTheEnd wants the answer when the task goes on with somebody
+// TestAnswerBeforeTheEnd: the answer comes also when the task goes on with someone
 // else's message.
 func TestAnswerBeforeTheEnd(t *testing.T) {
 	t.Parallel()
@@ -284,7 +284,7 @@ func TestAnswerBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestAnswerOfAHostThatStops wants an answer that has come with the events to
+// TestAnswerOfAHostThatStops: want an answer that has come with the events to
 // be enough.
 func TestAnswerOfAHostThatStops(t *testing.T) {
 	t.Parallel()
@@ -293,7 +293,7 @@ func TestAnswerOfAHostThatStops(t *testing.T) {
 		events string
 		code   int
 	}{
-		{conversation(), exitOK},
+		{smallTaskMail(), exitOK},
 		{mailEvent(1, "00.000", "alice", "chief", "request", "", "x") + completed, exitFailed},
 		{timeout, exitTimeout},
 	} {
@@ -308,7 +308,7 @@ func TestAnswerOfAHostThatStops(t *testing.T) {
 	}
 }
 
-// TestAnswerToALaterPost wants mail to be shown beyond a completion that
+// TestAnswerToALaterPost: want mail to be shown beyond a completion that
 // answers an earlier post.
 func TestAnswerToALaterPost(t *testing.T) {
 	t.Parallel()
@@ -327,7 +327,7 @@ func TestAnswerToALaterPost(t *testing.T) {
 	}
 }
 
-// TestInterrupted wants a send to stop waiting at the first signal.
+// TestInterrupted: want a send to stop waiting at the first signal.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	f := newFakeHost(t, &fakeHost{hold: make(chan struct{})})
@@ -343,10 +343,10 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestOvertime wants a send to give up on a host that does not end a task.
+// TestOvertime: want a send to give up on a host that does not end a task.
 func TestOvertime(t *testing.T) {
 	t.Parallel()
-	f := talk{kept: "see %s"}.broken(fmt.Errorf("%w", errOvertime), "t-1")
+	f := conversation{keptHint: "see %s"}.explainFailure(fmt.Errorf("%w", errOvertime), "t-1")
 	if got := explain(f); got.code != exitTimeout || got.hint != "see t-1" {
 		t.Errorf("got %+v", got)
 	}
@@ -360,7 +360,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSecondSignal wants the second signal not to wait for the command.
+// TestSecondSignal: want the second signal not to wait for the command.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	s := newShell(nil, "version")
@@ -375,7 +375,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestInterruptedStdin wants a read of stdin not to hold a command up.
+// TestInterruptedStdin: want a read of stdin not to hold a command up.
 func TestInterruptedStdin(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -403,7 +403,7 @@ func TestStdinIsATerminal(t *testing.T) {
 	}
 }
 
-// TestBrokenStdout wants a failed write to be a failure.
+// TestBrokenStdout: want a failed write to be a failure.
 func TestBrokenStdout(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join(t.TempDir(), ".")) // cannot be written to

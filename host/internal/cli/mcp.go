@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/abi"
-	"skep/host"
-	"skep/host/internal/config"
-	"skep/host/internal/mcpclient"
-	"skep/host/internal/toolpin"
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/turn/mcp"
+	"skep/host/internal/turn/mcp/toolpin"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -30,7 +30,7 @@ no running host.`,
 }
 
 // withServer does something with an MCP server of the file.
-func (a *app) withServer(ctx context.Context, name string, do func(config.MCP, *mcpclient.Server) error) error {
+func (a *app) withServer(ctx context.Context, name string, do func(config.MCP, *mcp.Server) error) error {
 	m, err := a.mcpServer(name)
 	if err != nil {
 		return err
@@ -39,10 +39,10 @@ func (a *app) withServer(ctx context.Context, name string, do func(config.MCP, *
 	if err != nil {
 		return err
 	}
-	if faults := host.ToolFaults(&config.Config{MCP: []config.MCP{m}, File: a.common.config, Dir: dir}); len(faults) > 0 {
+	if faults := definition.ToolFaults(&config.Config{MCP: []config.MCP{m}, File: a.common.config, Dir: dir}); len(faults) > 0 {
 		return failf(exitRefused, "%s", faults[0].Message)
 	}
-	s := host.ToolServer(&config.Config{Dir: dir}, m, a.subprocess(), a.env.LookupEnv, a.noteLogger(slog.LevelWarn), readVersions().Skep)
+	s := definition.ToolServer(&config.Config{Dir: dir}, m, a.subprocess(), a.env.LookupEnv, a.noteLogger(slog.LevelWarn), readVersions().Skep)
 	defer func() { _ = s.Close() }() // it never fails
 	return do(m, s)
 }
@@ -67,8 +67,8 @@ func (a *app) mcpServer(name string) (config.MCP, error) {
 	return config.MCP{}, f
 }
 
-// theirTools asks a server for its tools.
-func theirTools(ctx context.Context, s *mcpclient.Server) ([]toolpin.Tool, error) {
+// theirTools lists a server's tools.
+func theirTools(ctx context.Context, s *mcp.Server) ([]toolpin.Tool, error) {
 	tools, fault := s.Tools(ctx, mcpTenant)
 	if fault != nil {
 		return nil, toolFailure(fault)
@@ -79,7 +79,7 @@ func theirTools(ctx context.Context, s *mcpclient.Server) ([]toolpin.Tool, error
 // mcpTenant is whose session these commands have.
 const mcpTenant = "default"
 
-// toolFailure gives the failure of a server its exit code.
+// toolFailure maps the failure of a server to its exit code.
 func toolFailure(fault *abi.Error) error {
 	code, known := map[abi.Code]int{
 		abi.CodeDenied: exitRefused, abi.CodeLimit: exitBudget, abi.CodeUnavailable: exitUnreachable, abi.CodeDeadline: exitTimeout, abi.CodeCancelled: exitInterrupted,
@@ -98,7 +98,7 @@ type toolView struct {
 	Pinned      string `json:"pinned_sha256,omitempty"`
 	Repeatable  bool   `json:"repeatable"`
 	Description string `json:"description"`
-	// Unchecked says why calls of it could not be checked.
+	// Unchecked is why calls of it could not be checked.
 	Unchecked string `json:"unchecked,omitempty"`
 }
 
@@ -120,7 +120,7 @@ func compareTools(pinned, now []toolpin.Tool) []toolView {
 				v.State = toolChanged
 			}
 		}
-		if err := host.CheckTool(t); err != nil {
+		if err := definition.CheckTool(t); err != nil {
 			v.Unchecked = err.Error()
 		}
 		views = append(views, v)
@@ -135,7 +135,7 @@ func compareTools(pinned, now []toolpin.Tool) []toolView {
 
 func (a *app) mcpToolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "tools NAME", Short: "List the tools that a server has now", Args: takes("the NAME of an [mcp.NAME] table"),
+		Use: "tools NAME", Short: "List the tools that a server has now", Args: exactArguments("the NAME of an [mcp.NAME] table"),
 		Long: `Tools asks the server of [mcp.NAME] for its tools. Each is shown with a short digest of
 its definition and with what it is:
 
@@ -146,7 +146,7 @@ its definition and with what it is:
 		Example: "  skep mcp tools notes\n  skep mcp tools notes -o json | jq -r '.tools[] | select(.state != \"pinned\") | .name'",
 	}
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
-		return a.withServer(cmd.Context(), args[0], func(m config.MCP, s *mcpclient.Server) error {
+		return a.withServer(cmd.Context(), args[0], func(m config.MCP, s *mcp.Server) error {
 			now, err := theirTools(cmd.Context(), s)
 			if err != nil {
 				return err
@@ -174,7 +174,7 @@ func (a *app) printTools(server string, views []toolView) error {
 			again = "yes"
 		}
 		digest := cmp.Or(v.SHA256, v.Pinned)[:12]
-		if err := a.printf("%s  %s  %s  %s  %s\n", pad(v.Name, wide), pad(v.State, 7), digest, pad(again, 5), clip(seen(v.Description), 80)); err != nil {
+		if err := a.printf("%s  %s  %s  %s  %s\n", pad(v.Name, wide), pad(v.State, 7), digest, pad(again, 5), clip(inLineVisible(v.Description), 80)); err != nil {
 			return err
 		}
 		if v.Unchecked != "" {

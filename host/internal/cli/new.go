@@ -39,7 +39,7 @@ const newAgentExample = `  skep new agent bee
 func (a *app) newAgentCommand() *cobra.Command {
 	var p scaffold.Agent
 	cmd := &cobra.Command{
-		Use: "agent NAME", Short: "Write the project of an agent", Args: takes("a NAME for the agent"),
+		Use: "agent NAME", Short: "Write the project of an agent", Args: exactArguments("a NAME for the agent"),
 		Long: newAgentHelp, Example: newAgentExample,
 	}
 	cmd.Flags().StringVar(&p.Language, "lang", "go", "`LANGUAGE` to write in: "+strings.Join(scaffold.Languages(), ", "))

@@ -60,8 +60,8 @@ func (a *app) printf(format string, args ...any) error {
 	return nil
 }
 
-// print writes data that somebody else has chosen: to a terminal only what
-// cannot change it, to everything else as it is.
+// print writes data that others have chosen: escaped to a terminal, as it is to
+// everything else.
 func (a *app) print(text string) error {
 	if a.env.StdoutTerminal {
 		text = printable(text)
@@ -80,7 +80,7 @@ func (a *app) printJSON(v any) error {
 	return nil
 }
 
-// notef writes a line for the person at the terminal.
+// notef writes a line to stderr.
 func (a *app) notef(format string, args ...any) {
 	fmt.Fprintf(a.env.Stderr, format+"\n", args...) // nobody is left to tell of a failure
 }

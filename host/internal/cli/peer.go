@@ -18,7 +18,7 @@ func (a *app) peerCommand() *cobra.Command {
 		Long: `A peer is another swarm, on a host of its own, to whose agents those of this swarm
 write as NAME@PEER. Peers stand in swarm.toml under [peers.NAME], or are added to a
 running host.`,
-	}, a.calling(a.peerAddCommand()), a.calling(a.peerListCommand()), a.calling(a.peerPingCommand()), a.calling(a.peerRemoveCommand()), a.peerDeadCommand(), a.peerKeyCommand())
+	}, a.withCallFlags(a.peerAddCommand()), a.withCallFlags(a.peerListCommand()), a.withCallFlags(a.peerPingCommand()), a.withCallFlags(a.peerRemoveCommand()), a.peerDeadCommand(), a.peerKeyCommand())
 }
 
 const peerAddHelp = `Add makes a swarm known to the running host, which asks it what it is and takes it
@@ -35,7 +35,7 @@ func (a *app) peerAddCommand() *cobra.Command {
 	var volatile bool
 	cmd := &cobra.Command{
 		Use: "add NAME URL", Short: "Make a swarm known", Long: peerAddHelp,
-		Args:    takes("the NAME of the swarm", "the URL of its host, as in https://depot.example"),
+		Args:    exactArguments("the NAME of the swarm", "the URL of its host, as in https://depot.example"),
 		Example: "  skep peer add depot https://depot.example --peer-token depot.token\n  skep peer add depot http://127.0.0.1:8100 --peer-token depot.token --volatile",
 	}
 	cmd.Flags().StringVar(&file, "peer-token", "", "the `FILE` with the token that the swarm's host has made for this one")
@@ -122,7 +122,7 @@ func (a *app) printPeers(list []client.Peer) error {
 	for _, p := range list {
 		name, url = max(name, utf8.RuneCountInString(inLine(p.Name))), max(url, utf8.RuneCountInString(inLine(p.BaseURL)))
 	}
-	row := func(cells ...string) string { return aligned(cells, []int{name, url, 10, 9, 8, 4}) }
+	row := func(cells ...string) string { return alignCells(cells, []int{name, url, 10, 9, 8, 4}) }
 	head := row("SWARM", "URL", "FROM", "STATE", "LATENCY", "MAIL", "SEEN")
 	if err := a.printf("%s\n", a.dataStyle().dim(head)); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *app) printPeers(list []client.Peer) error {
 	return nil
 }
 
-// peerKind says where an entry comes from.
+// peerKind is where an entry comes from.
 func peerKind(p client.Peer) string {
 	switch {
 	case p.Fixed:
@@ -166,11 +166,11 @@ func peerHealth(p client.Peer) string {
 	if p.LettersError != "" {
 		seen += "; it gets no mail: " + inLine(p.LettersError)
 	}
-	return pad(state, 9) + "  " + pad(took(p.Latency), 8) + "  " + pad(cmp.Or(inLine(p.Version), "-"), 4) + "  " + seen
+	return pad(state, 9) + "  " + pad(latencyText(p.Latency), 8) + "  " + pad(cmp.Or(inLine(p.Version), "-"), 4) + "  " + seen
 }
 
-// took shows a latency in seconds.
-func took(latency *float64) string {
+// latencyText shows a latency in seconds.
+func latencyText(latency *float64) string {
 	if latency == nil {
 		return "-"
 	}
@@ -179,7 +179,7 @@ func took(latency *float64) string {
 
 func (a *app) peerRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "Forget a swarm that was added", Args: takes("the NAME of a swarm, which `skep peer list` shows"),
+		Use: "remove NAME", Short: "Forget a swarm that was added", Args: exactArguments("the NAME of a swarm, which `skep peer list` shows"),
 		Long:    "Remove forgets a swarm that was added. One of swarm.toml stays: remove its lines.",
 		Example: "  skep peer remove depot",
 	}

@@ -45,7 +45,7 @@ func (a *app) planCommand() *cobra.Command {
 	return cmd
 }
 
-// fileFault gives what is wrong with the host's file the code of such.
+// fileFault maps a fault of the host's file to its exit code.
 func fileFault(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
@@ -77,7 +77,7 @@ func (a *app) changeLine(c client.Change) string {
 	line := map[string]string{"added": "+", "removed": "-", "changed": "~"}[c.Change] + " " + pad(c.Kind, len("gateway")) + " " + inLine(c.Name)
 	switch c.Change {
 	case "added":
-		line += "  " + brief(said(c.After))
+		line += "  " + brief(omitEmpty(c.After))
 	case "changed":
 		line += "  " + brief(c.Before) + " → " + brief(c.After)
 	}
@@ -90,9 +90,8 @@ func (a *app) changeLine(c client.Change) string {
 	return line
 }
 
-// said leaves of a table that is new what says nothing: what is absent, off or
-// empty there.
-func said(v json.RawMessage) json.RawMessage {
+// omitEmpty drops the members of a new table that are absent, off or empty.
+func omitEmpty(v json.RawMessage) json.RawMessage {
 	var table map[string]json.RawMessage
 	if json.Unmarshal(v, &table) != nil || table == nil {
 		return v

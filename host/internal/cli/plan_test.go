@@ -7,7 +7,7 @@ import (
 	"skep/host/client"
 )
 
-// A line has what a change says, and not the rest of a table.
+// A line has the change, and not the rest of a table.
 func TestChangeLine(t *testing.T) {
 	t.Parallel()
 	const peer = `{"allow_private":false,"auth_token":null,"base_url":"https://d.example","give_up":"30s","metadata":"{}","verify_key":"","keywords":[]}`

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
+	"skep/host/internal/datadir"
 )
 
 const quarantineHelp = `Quarantine lists the agents that must not run, because turns of theirs have killed
@@ -16,7 +16,7 @@ func (a *app) agentQuarantineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "quarantine", Short: "List the agents in quarantine", Long: quarantineHelp, Args: atMost(0),
 		Example: "  skep agent quarantine\n  skep agent quarantine -o json | jq -r '.agents[].agent'",
-		RunE: a.onData(func(_ *cobra.Command, d host.Data, _ []string) error {
+		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
 			list, err := d.Quarantine()
 			if err != nil {
 				return err
@@ -38,7 +38,7 @@ type confinedJSON struct {
 	Why    string    `json:"why"`
 }
 
-func confinedOf(list []host.Confined) any {
+func confinedOf(list []datadir.Confined) any {
 	out := struct {
 		Agents []confinedJSON `json:"agents"`
 	}{[]confinedJSON{}}
@@ -48,7 +48,7 @@ func confinedOf(list []host.Confined) any {
 	return out
 }
 
-func (a *app) printConfined(list []host.Confined) error {
+func (a *app) printConfined(list []datadir.Confined) error {
 	if len(list) == 0 {
 		a.notef("no agent is in quarantine")
 		return nil

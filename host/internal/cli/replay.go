@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
 )
 
 const replayHelp = `Replay runs the recorded turns of a task again, on the modules they ran on, and
@@ -24,6 +24,8 @@ object a line then. --turn lists the calls of one turn.
 
 Of swarm.toml only the agents' sources, [limits] and [store] are read.
 
+A turn of a process (exec:) is skipped, because a process does not repeat itself.
+
 Exit codes: 0 all turns did the same, 1 one did not, 4 there is no such task,
 turn or call.`
 
@@ -34,11 +36,11 @@ const replayExample = `  skep replay 3b0e4c1a-…
   skep replay 3b0e4c1a-… -o json | jq .equal`
 
 func (a *app) replayCommand() *cobra.Command {
-	var opt host.ReplayOptions
+	var opt datadir.ReplayOptions
 	calls := false
 	cmd := &cobra.Command{
 		Use: "replay TASK", Short: "Run recorded turns again and compare", GroupID: groupCheck,
-		Long: replayHelp, Example: replayExample, Args: takes("the ID of a task"),
+		Long: replayHelp, Example: replayExample, Args: exactArguments("the ID of a task"),
 	}
 	cmd.Flags().Int64Var(&opt.Turn, "turn", 0, "`N`umber of the turn, from 1 (default all)")
 	cmd.Flags().StringVar(&opt.At, "at", "", "stop at this `CALL` of the turn, as in 3, and show it")
@@ -62,21 +64,24 @@ func (a *app) replayCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if opt.At != "" && turns[0].Seen != nil {
-			return a.printSeen(turns[0])
+		if opt.At != "" && turns[0].Skipped != "" {
+			return failf(exitFailed, "turn %d of %s: %s", turns[0].Turn, turns[0].Agent, turns[0].Skipped)
+		}
+		if opt.At != "" && turns[0].StoppedAt != nil {
+			return a.printFirstCall(turns[0])
 		}
 		return a.printReplay(opt.Task, turns)
 	})
 	return cmd
 }
 
-func (a *app) replay(cmd *cobra.Command, opt host.ReplayOptions) (turns []host.ReplayedTurn, err error) {
-	opt.Config, err = config.LoadModules(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins})
+func (a *app) replay(cmd *cobra.Command, opt datadir.ReplayOptions) (turns []datadir.ReplayedTurn, err error) {
+	opt.Config, err = config.LoadModules(a.common.config, config.Options{Env: a.env.LookupEnv, BundleDir: a.env.Plugins, Bundled: a.env.Bundled})
 	if err != nil {
 		return nil, a.unreadable(err)
 	}
 	opt.DataDir, opt.CacheDir, opt.Compiler = a.dataDir(), a.cacheDir(), a.compiler()
-	return host.Replay(cmd.Context(), opt)
+	return datadir.Replay(cmd.Context(), opt)
 }
 
 // replayedJSON is the JSON of one turn.
@@ -87,9 +92,10 @@ type replayedJSON struct {
 	Fuel       uint64 `json:"fuel"`
 	Equal      bool   `json:"equal"`
 	Difference string `json:"difference,omitempty"`
+	Skipped    string `json:"skipped,omitempty"`
 }
 
-func (a *app) printReplay(task string, turns []host.ReplayedTurn) error {
+func (a *app) printReplay(task string, turns []datadir.ReplayedTurn) error {
 	out := struct {
 		Task  string         `json:"task"`
 		Equal bool           `json:"equal"`
@@ -98,7 +104,7 @@ func (a *app) printReplay(task string, turns []host.ReplayedTurn) error {
 	for _, t := range turns {
 		equal := t.Difference == ""
 		out.Equal = out.Equal && equal
-		out.Turns = append(out.Turns, replayedJSON{t.Turn, t.Agent, t.Ops, t.Fuel, equal, t.Difference})
+		out.Turns = append(out.Turns, replayedJSON{t.Turn, t.Agent, t.Ops, t.Fuel, equal, t.Difference, t.Skipped})
 	}
 	var err error
 	if a.json() {
@@ -114,6 +120,10 @@ func (a *app) printReplay(task string, turns []host.ReplayedTurn) error {
 
 func (a *app) printTurns(turns []replayedJSON, equal bool) error {
 	for _, t := range turns {
+		if t.Skipped != "" {
+			a.notef("turn %d of %s: skipped: %s", t.Turn, inLine(t.Agent), inLine(t.Skipped))
+			continue
+		}
 		a.notef("turn %d of %s: %s, %d fuel%s", t.Turn, inLine(t.Agent), plural(int64(t.Ops), "op"), t.Fuel, unequal(t))
 	}
 	if equal {
@@ -126,13 +136,13 @@ func unequal(t replayedJSON) string {
 	if t.Equal {
 		return ""
 	}
-	return ": " + below(printable(t.Difference), noteIndent)
+	return ": " + indentBelow(printable(t.Difference), noteIndent)
 }
 
-// printSeen shows one call.
-func (a *app) printSeen(t host.ReplayedTurn) error {
-	s := t.Seen
-	v := seenView(t.Turn, t.Agent, *s)
+// printFirstCall shows one call.
+func (a *app) printFirstCall(t datadir.ReplayedTurn) error {
+	s := t.StoppedAt
+	v := newCallJSON(t.Turn, t.Agent, *s)
 	if a.json() {
 		return a.printJSON(v)
 	}
@@ -144,15 +154,15 @@ func (a *app) printSeen(t host.ReplayedTurn) error {
 		if row[1] == "" {
 			continue
 		}
-		if err := a.printf("%s  %s\n", st.dim(pad(row[0], 5)), below(row[1], 7)); err != nil {
+		if err := a.printf("%s  %s\n", st.dim(pad(row[0], 5)), indentBelow(row[1], 7)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// asJSON is what an agent was told: JSON as it is, text as a string, anything
-// else as base64.
+// asJSON renders an answer to an agent: JSON as it is, text as a string, anything else
+// as base64.
 func asJSON(b []byte) json.RawMessage {
 	if len(b) == 0 {
 		return nil

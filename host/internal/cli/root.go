@@ -59,9 +59,9 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupCheck, Title: "Look and check:"},
 	)
 	a.common.register(root.PersistentFlags())
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.calling(a.sendCommand()), a.taskCommand(),
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.withCallFlags(a.sendCommand()), a.taskCommand(),
 		a.backupCommand(), a.restoreCommand(), a.tenantCommand(), a.keyringCommand(),
-		a.calling(a.planCommand()), a.calling(a.reloadCommand()), a.tokenCommand(), a.peerCommand(), a.auditCommand(), a.validateCommand(), a.mcpCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
+		a.withCallFlags(a.planCommand()), a.withCallFlags(a.reloadCommand()), a.tokenCommand(), a.peerCommand(), a.auditCommand(), a.validateCommand(), a.mcpCommand(), a.replayCommand(), a.doctorCommand(), a.agentCommand(), a.newCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
@@ -71,8 +71,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// calling adds the flags with which a command finds a running host.
-func (a *app) calling(cmd *cobra.Command) *cobra.Command {
+// withCallFlags adds the flags with which a command finds a running host.
+func (a *app) withCallFlags(cmd *cobra.Command) *cobra.Command {
 	a.common.registerCalls(cmd.Flags())
 	return cmd
 }
@@ -129,8 +129,8 @@ func names(cmds []*cobra.Command) string {
 	return text
 }
 
-// takes checks the number of arguments and names the one at fault.
-func takes(what ...string) cobra.PositionalArgs {
+// exactArguments checks the number of arguments and names the one at fault.
+func exactArguments(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(what) {
 			return usagef("%s needs %s", path(cmd), what[len(args)])
@@ -161,7 +161,7 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// valueError says what a flag takes instead of what it was given.
+// valueError names what a flag takes.
 func valueError(e *pflag.InvalidValueError) error {
 	flag, value := e.GetFlag(), e.GetValue()
 	want := map[string]string{"int": "a whole number", "int64": "a whole number", "duration": "a time such as 90s or 10m", "bool": "true or false"}[flag.Value.Type()]

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 const runHelp = `Run starts a host for one task, posts BODY to the swarm's entrypoint, prints the
@@ -38,7 +38,7 @@ func (a *app) runCommand() *cobra.Command {
 
 func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 	ctx := cmd.Context()
-	body, err := a.body(ctx, cmd, args)
+	body, err := a.readBody(ctx, cmd, args)
 	if err != nil {
 		return err
 	}
@@ -51,25 +51,25 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 		return err
 	}
 	a.warn(cfg)
-	a.sayModels(cfg)
+	a.noteModels(cfg)
 	dir, remove, err := a.workDir()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	log := &briefLog{Handler: a.noteLogger(slog.LevelWarn).Handler(), more: a.moreLines}
+	log := &briefLog{Handler: a.noteLogger(slog.LevelWarn).Handler(), more: a.noteSkippedLines}
 	defer log.flush()
-	h, token, err := a.ephemeral(ctx, cfg, dir, slog.New(log))
+	h, token, err := a.newRunHost(ctx, cfg, dir, slog.New(log))
 	if err != nil {
 		return err
 	}
-	return during(ctx, h, func(ctx context.Context) error {
+	return runDuring(ctx, h, func(ctx context.Context) error {
 		c, err := a.client("http://"+h.Addr(), token)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		err = a.exchange(ctx, talk{client: c, post: post, names: agentNames(cfg), kept: a.keptByRun(), settled: log.flush, gone: a.common.data == ""})
+		err = a.converse(ctx, conversation{client: c, post: post, names: agentNames(cfg), keptHint: a.keptRunHint(), onSettled: log.flush, dataRemoved: a.common.data == ""})
 		if errors.Is(err, errInterrupted) {
 			a.notef("stopping; a second signal stops at once")
 		}
@@ -77,8 +77,8 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 	})
 }
 
-// keptByRun says what becomes of the task of an interrupted run.
-func (a *app) keptByRun() string {
+// keptRunHint is what becomes of the task of an interrupted run.
+func (a *app) keptRunHint() string {
 	if a.common.data == "" {
 		return ""
 	}
@@ -92,8 +92,8 @@ func (a *app) warn(cfg *config.Config) {
 	}
 }
 
-// sayModels says which models answer from a cassette and which would, without one.
-func (a *app) sayModels(cfg *config.Config) {
+// noteModels prints which models answer from a cassette, and which lack one.
+func (a *app) noteModels(cfg *config.Config) {
 	st := a.noteStyle()
 	for _, m := range cfg.Models {
 		if m.Cassette != "" && m.Provider != "script" && !a.json() {

@@ -19,6 +19,9 @@ A broken connection loses nothing: the post is repeated under the same
 idempotency key and gets the answer to the first one. Ctrl-C stops waiting, the
 task goes on.
 
+A post that a limit or quota refuses (429) is tried again for 30 seconds, then the
+exit code is 6; with --no-wait it is at once.
+
 Without BODY the text is read from stdin.`
 
 const sendExample = `  skep send "What is 6 times 7?"
@@ -34,9 +37,10 @@ func (a *app) sendCommand() *cobra.Command {
 		Long: sendHelp, Example: sendExample, Args: atMost(1),
 	}
 	flags.register(cmd)
+	cmd.Flags().BoolVar(&a.noWait, "no-wait", false, "do not try again for 30 s when a limit or quota refuses the post")
 	cmd.Flags().BoolVar(&async, "async", false, "do not wait: print the task's id and return")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
-		body, err := a.body(cmd.Context(), cmd, args)
+		body, err := a.readBody(cmd.Context(), cmd, args)
 		if err != nil {
 			return err
 		}
@@ -52,7 +56,7 @@ func (a *app) sendCommand() *cobra.Command {
 		if async {
 			return a.sendAsync(cmd.Context(), c, post)
 		}
-		return a.exchange(cmd.Context(), talk{client: c, post: post, lasts: true, kept: "`" + a.sameSwarm("skep task show %s") + "` tells what becomes of the task"})
+		return a.converse(cmd.Context(), conversation{client: c, post: post, hostStays: true, keptHint: "`" + a.sameSwarm("skep task show %s") + "` tells what becomes of the task"})
 	})
 	return cmd
 }

@@ -12,20 +12,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 const serveHelp = `Serve runs the swarm's host until it is told to stop.
 
 The API is on [server] listen, health and metrics on admin_listen; both are on
 this machine alone unless swarm.toml says otherwise. For other machines it takes
-[server.tls], or --plain-http where a proxy in front speaks TLS; SIGHUP makes the
-host look at its certificate at once. A file without [[auth.keys]] gets an operator's
-key in the data directory, which commands on this machine find by themselves.
+[server.tls], or --plain-http where a proxy in front speaks TLS. A file without
+[[auth.keys]] gets an operator's key in the data directory, which commands on this
+machine find by themselves.
+
+SIGHUP makes the host read its file and its certificate again, as "skep reload"
+does; what cannot be taken over is logged, and the host goes on as it was.
 
 The first Ctrl-C (or SIGTERM) lets running turns finish, at most for [server]
-shutdown_grace; the second stops at once. Either way no accepted task is lost:
-it goes on at the next start.`
+shutdown_grace, and /readyz answers 503; the second stops at once. Either way no
+accepted task is lost: it goes on at the next start.`
 
 const serveExample = `  skep serve
   skep serve -c hive/swarm.toml --data /var/lib/hive`
@@ -52,13 +55,13 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 		return err
 	}
 	log, level := a.serveLog(cfg.Telemetry)
-	for _, w := range cfg.Warnings {
+	for _, w := range warningsOf(cfg) {
 		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
 	}
-	guests, back := host.Room()
+	guests, back := host.ReserveProcessor()
 	defer back()
-	defer host.Slack()()
-	hangups, ignore := a.hangups(cfg)
+	defer host.TuneGC()()
+	hangups, ignore := a.hangups()
 	defer ignore()
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Level: level, Version: readVersions().Skep,
@@ -74,7 +77,7 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	log.Info("serving", "address", h.URL(), "admin", h.AdminAddr(), "swarm", cfg.Swarm.Name,
 		"entrypoint", cfg.Swarm.Entrypoint, "agents", len(cfg.Agents), "data", a.dataDir(), "operator_key", h.OperatorKeyPath())
 	level.Set(cfg.Telemetry.Level())
-	err = during(ctx, h, func(ctx context.Context) error {
+	err = runDuring(ctx, h, func(ctx context.Context) error {
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
 			return cause
@@ -88,8 +91,8 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	return err
 }
 
-// serveLog is the log of a host that starts. A person gets a summary instead of the
-// steps that lead to it.
+// serveLog is the log of a host that starts. On a terminal a summary replaces the
+// steps.
 func (a *app) serveLog(t config.Telemetry) (*slog.Logger, *slog.LevelVar) {
 	level, text := &slog.LevelVar{}, a.logsText(t)
 	level.Set(t.Level())
@@ -99,16 +102,15 @@ func (a *app) serveLog(t config.Telemetry) (*slog.Logger, *slog.LevelVar) {
 	return a.logger(text, level), level
 }
 
-// hangups are the signals that make a host look at its certificate. Without one
-// they end the program, as they do when a terminal is closed.
-func (a *app) hangups(cfg *config.Config) (<-chan os.Signal, func()) {
-	if cfg.Server.TLS.Cert == "" || a.env.Hangups == nil {
+// hangups are the signals that make a host reload.
+func (a *app) hangups() (<-chan os.Signal, func()) {
+	if a.env.Hangups == nil {
 		return nil, func() {}
 	}
 	return a.env.Hangups()
 }
 
-// banner tells a person where everything is.
+// banner prints the addresses and paths of a host.
 func (a *app) banner(cfg *config.Config, h *host.Host) {
 	st, titles := a.noteStyle(), 7
 	row := func(name, value string) {
@@ -128,13 +130,13 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 		wide = max(wide, len(agent.Name))
 	}
 	for _, agent := range cfg.Agents {
-		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source.Path))+trustedMark(agent.Source, st))
+		row(title, st.cyan(pad(agent.Name, wide))+"  "+sourceText(agent.Source)+"  "+st.dim(shortDigest(agent.Source))+trustedMark(agent.Source, st))
 		title = ""
 	}
 	title = "actions"
 	for _, action := range cfg.Actions {
 		if mark := trustedMark(action.Source, st); mark != "" {
-			row(title, st.cyan(pad(action.Name, wide))+"  "+sourceText(action.Source)+"  "+st.dim(shortDigest(action.Source.Path))+mark)
+			row(title, st.cyan(pad(action.Name, wide))+"  "+sourceText(action.Source)+"  "+st.dim(shortDigest(action.Source))+mark)
 			title = ""
 		}
 	}
@@ -151,7 +153,7 @@ func (a *app) banner(cfg *config.Config, h *host.Host) {
 // sameSwarm adds to a command what makes it find this swarm.
 func (a *app) sameSwarm(command string) string {
 	for _, f := range [][2]string{{"config", a.common.config}, {"data", a.common.data}, {"url", a.common.url}} {
-		if a.common.flagged[f[0]] {
+		if a.common.setByFlag[f[0]] {
 			command += " --" + f[0] + " " + f[1]
 		}
 	}
@@ -168,9 +170,13 @@ func trustedMark(s config.Source, st style) string {
 
 func sourceText(s config.Source) string { return string(s.Kind) + ":" + s.Ref }
 
-// shortDigest gives the begin of a file's sha256, empty if it cannot be read.
-func shortDigest(path string) string {
-	raw, err := os.ReadFile(path)
+// shortDigest is the begin of the sha256 of a source's file, empty if it cannot be read.
+func shortDigest(s config.Source) string {
+	read := func(string) ([]byte, error) { return os.ReadFile(s.Path) }
+	if s.Bundle != nil {
+		read = s.Bundle.Read
+	}
+	raw, err := read(s.Ref)
 	if err != nil {
 		return ""
 	}

@@ -32,7 +32,7 @@ const taskShowExample = `  skep task show 3b0e4c1a-…
 func (a *app) taskShowCommand() *cobra.Command {
 	full := false
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show what happened in a task", Args: takes("the ID of a task"),
+		Use: "show ID", Short: "Show what happened in a task", Args: exactArguments("the ID of a task"),
 		Long: taskShowHelp, Example: taskShowExample,
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "show every text in full")
@@ -80,7 +80,7 @@ func (a *app) printRows(rows [][2]string) error {
 		if row[1] == "" {
 			continue
 		}
-		if err := a.printf("%s  %s\n", st.dim(pad(row[0], rowTitle)), below(row[1], rowTitle+2)); err != nil {
+		if err := a.printf("%s  %s\n", st.dim(pad(row[0], rowTitle)), indentBelow(row[1], rowTitle+2)); err != nil {
 			return err
 		}
 	}
@@ -118,11 +118,11 @@ func wireTime(text string) time.Time {
 	return at
 }
 
-// taskEnd tells how a task ended, or what it waits for.
+// taskEnd lists how a task ended, or what it waits for.
 func (a *app) taskEnd(t client.Task, full bool) [][2]string {
 	switch {
 	case t.State == statePaused:
-		return a.pending(t)
+		return a.pendingRows(t)
 	case t.Ended == "":
 		return [][2]string{{"end", "none yet; `" + a.sameSwarm("skep task cancel "+argument(t.ID)) + "` ends it"}}
 	}
@@ -145,8 +145,8 @@ func clipLines(text string, n int) string {
 	return strings.Join(lines[:n], "\n") + fmt.Sprintf("\n… (%d more lines; --full shows them)", len(lines)-n)
 }
 
-// pending tells which calls a paused task waits for and how to answer them.
-func (a *app) pending(t client.Task) [][2]string {
+// pendingRows lists the calls a paused task waits for and how to answer them.
+func (a *app) pendingRows(t client.Task) [][2]string {
 	var calls []struct {
 		ID        string `json:"call_id"`
 		Name      string `json:"name"`

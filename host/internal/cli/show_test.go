@@ -144,7 +144,7 @@ func doneTask() *keptTask {
 				`{"name":"odd","parent":9,"offset_ms":3,"duration_ms":1}`),
 			recordedTurn(3, "chief", "00.021", "01.700", "ok", 1, `{"http.fetch":2,"kv.get":1}`, 3072),
 			recordedTurn(4, "poet", "00.013", "00.021", "fuel", 1, `{}`, 0),
-			// Turn 5 has no record any more, and nobody remembers turn 6.
+			// Turn 5 has no record any more, and turn 6 is in no history.
 			recordedTurn(6, "idle", "01.710", "01.740", "ok", 1, `{"clock.now":1}`, 0),
 			recordedTurn(7, "math", "01.760", "", "", 1, `{"kv.cas":1}`, 0),
 		},
@@ -152,7 +152,7 @@ func doneTask() *keptTask {
 	}
 }
 
-// recordedTurn is what a host tells of a turn; one without an end is not over.
+// recordedTurn is a turn as a host renders it; without an end it is not over.
 func recordedTurn(n int, agent, start, end, exit string, attempt int, ops string, fetched int) string {
 	over := `"end":null,"exit":null,"usage":null`
 	if end != "" {
@@ -208,7 +208,7 @@ end       completed, by ::task_complete::
 answer    4\x1b[1m2
 `
 
-// past times are told with how long ago they were, which changes.
+// Past times are shown with their age, which changes.
 func withoutAges(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -292,7 +292,7 @@ func TestShowAsData(t *testing.T) {
 	}
 }
 
-// A paused task says what it waits for, one that runs that it has not ended.
+// A paused task shows what it waits for, a running one that it has not ended.
 func TestShowOfATaskThatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	one := `[{\"arguments\":\"{\\\"item\\\":\\\"tea\\u001b[2J\\\"}\",\"call_id\":\"t1.c2\",\"name\":\"order\"}]`

@@ -10,8 +10,8 @@ func (a *app) taskCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "task", Short: "List, show, export, resume and cancel tasks", GroupID: groupHost,
 		Long: "Task commands look at the caller's tasks on a host that runs.",
-	}, a.calling(a.taskListCommand()), a.calling(a.taskShowCommand()), a.calling(a.taskEventsCommand()),
-		a.calling(a.taskHistoryCommand()), a.calling(a.taskResumeCommand()), a.calling(a.taskCancelCommand()))
+	}, a.withCallFlags(a.taskListCommand()), a.withCallFlags(a.taskShowCommand()), a.withCallFlags(a.taskEventsCommand()),
+		a.withCallFlags(a.taskHistoryCommand()), a.withCallFlags(a.taskResumeCommand()), a.withCallFlags(a.taskCancelCommand()))
 }
 
 // connected makes a command that talks to a host.
@@ -28,7 +28,7 @@ func (a *app) connected(do func(cmd *cobra.Command, c *client.Client, args []str
 
 func (a *app) taskCancelCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel ID", Short: "End a task now", Args: takes("the ID of a task"),
+		Use: "cancel ID", Short: "End a task now", Args: exactArguments("the ID of a task"),
 		Long: `Cancel stops a task's running turns and ends it. Who waits for its answer is told.
 A later message to the task opens it again.`,
 		Example: "  skep task cancel 3b0e4c1a-…",

@@ -11,8 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skep/host"
-	"skep/host/internal/config"
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
 )
 
 func (a *app) tenantCommand() *cobra.Command {
@@ -20,14 +21,14 @@ func (a *app) tenantCommand() *cobra.Command {
 		Use: "tenant", Short: "List, export and erase what tenants keep", GroupID: groupData,
 		Long: `Tenant commands work on a data directory. List and export also work while a host
 uses it, and erase then has the host do it; rotate needs the directory for itself.`,
-	}, a.tenantListCommand(), a.tenantExportCommand(), a.calling(a.tenantEraseCommand()), a.tenantRotateCommand())
+	}, a.tenantListCommand(), a.tenantExportCommand(), a.withCallFlags(a.tenantEraseCommand()), a.tenantRotateCommand())
 }
 
 func (a *app) tenantListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List who keeps what", Args: atMost(0),
 		Example: "  skep tenant list\n  skep tenant list -o json | jq -r '.tenants[].tenant'",
-		RunE: a.onData(func(cmd *cobra.Command, d host.Data, _ []string) error {
+		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 			list, err := d.Tenants(cmd.Context())
 			if err != nil {
 				return err
@@ -44,7 +45,7 @@ type tenantJSON struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-func (a *app) printTenants(list []host.Tenant) error {
+func (a *app) printTenants(list []datadir.Tenant) error {
 	if a.json() {
 		out := struct {
 			Tenants []tenantJSON `json:"tenants"`
@@ -89,7 +90,7 @@ func (a *app) tenantExportCommand() *cobra.Command {
 			}
 			return atMost(2)(cmd, args)
 		},
-		RunE: a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, args []string) error {
 			if len(args) == 1 {
 				return d.Export(cmd.Context(), args[0], a.env.Stdout)
 			}
@@ -99,7 +100,7 @@ func (a *app) tenantExportCommand() *cobra.Command {
 }
 
 // exportTo writes an export to a new file, which gets its name when it is whole.
-func (a *app) exportTo(ctx context.Context, d host.Data, tenant, file string) (err error) {
+func (a *app) exportTo(ctx context.Context, d datadir.Data, tenant, file string) (err error) {
 	if _, err := os.Lstat(file); err == nil {
 		return failf(exitFailed, "%s is there already: choose a new name", file)
 	}
@@ -155,10 +156,10 @@ func (a *app) tenantEraseCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "erase NAME", Short: "Remove all that is kept of a tenant", Long: tenantEraseHelp,
-		Example: "  skep tenant export acme acme.jsonl && skep tenant erase acme --yes", Args: takes("the NAME of a tenant"),
+		Example: "  skep tenant export acme acme.jsonl && skep tenant erase acme --yes", Args: exactArguments("the NAME of a tenant"),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without this nothing is erased")
-	cmd.RunE = a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, args []string) error {
 		if !yes {
 			return usagef("tenant erase needs --yes: what it removes is gone for good").help(
 				"`%s` keeps a copy", a.sameSwarm("skep tenant export "+args[0]+" FILE"))
@@ -166,27 +167,26 @@ func (a *app) tenantEraseCommand() *cobra.Command {
 		if err := a.erase(cmd.Context(), d, args[0]); err != nil {
 			return err
 		}
-		return a.did(args[0], "erased")
+		return a.printDone(args[0], "erased")
 	})
 	return cmd
 }
 
-// erase has the host do it that is named, or that uses the directory beside the
-// swarm's file. Who uses another one is not known: its host may have another
-// address than the file's.
-func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
+// erase calls the named host, or the one that uses the directory beside swarm.toml.
+// The host of another directory is unknown: it may listen elsewhere.
+func (a *app) erase(ctx context.Context, d datadir.Data, tenant string) error {
 	if a.common.url == "" {
 		err := d.Erase(ctx, tenant)
-		if err == nil || errors.Is(err, host.ErrNotFound) { // an erasure may have ended before the files
+		if err == nil || errors.Is(err, datadir.ErrNotFound) { // an erasure may have ended before the files
 			had, failed := a.eraseFiles(tenant)
 			if failed != nil || had {
 				return failed
 			}
 		}
-		if !errors.Is(err, host.ErrInUse) {
+		if !errors.Is(err, datadir.ErrInUse) {
 			return err
 		}
-		if a.common.given["data"] {
+		if a.common.set["data"] {
 			return (&failure{code: exitFailed, err: err}).help("a host uses the data directory: stop it, or name it with --url to have it erase the tenant")
 		}
 	}
@@ -198,10 +198,9 @@ func (a *app) erase(ctx context.Context, d host.Data, tenant string) error {
 	return c.EraseTenant(ctx, tenant)
 }
 
-// eraseFiles removes what agents wrote for a tenant, where the swarm's file says, and
-// reports whether they had. A
-// directory that is named may be a copy, whose erasure is not to reach the files that
-// a host uses.
+// eraseFiles removes what agents wrote for a tenant in the roots of swarm.toml, and
+// reports whether there was any. With --data it removes nothing: the directory may
+// be a copy, and the files are the running host's.
 func (a *app) eraseFiles(tenant string) (had bool, err error) {
 	roots, err := config.LoadFiles(a.common.config, config.Options{Env: a.env.LookupEnv})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -210,13 +209,13 @@ func (a *app) eraseFiles(tenant string) (had bool, err error) {
 	if err != nil {
 		return false, a.unreadable(err)
 	}
-	if a.common.given["data"] {
+	if a.common.set["data"] {
 		if len(roots) > 0 {
 			a.notef("what agents wrote to the roots in %s stays: with --data nobody knows whether it belongs to that directory", a.common.config)
 		}
 		return false, nil
 	}
-	return host.EraseFiles(roots, tenant)
+	return definition.EraseFiles(roots, tenant)
 }
 
 const tenantRotateHelp = `Rotate gives a tenant a new key and seals all that it keeps with it. The old key
@@ -228,20 +227,20 @@ the directory is next used.`
 func (a *app) tenantRotateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate NAME", Short: "Give a tenant a new key", Long: tenantRotateHelp,
-		Example: "  skep tenant rotate default", Args: takes("the NAME of a tenant"),
-		RunE: a.onData(func(cmd *cobra.Command, d host.Data, args []string) error {
+		Example: "  skep tenant rotate default", Args: exactArguments("the NAME of a tenant"),
+		RunE: a.withData(func(cmd *cobra.Command, d datadir.Data, args []string) error {
 			if err := d.Rotate(cmd.Context(), args[0]); err != nil {
-				return a.alone(err)
+				return a.hostInUseHint(err)
 			}
-			return a.did(args[0], "rotated")
+			return a.printDone(args[0], "rotated")
 		}),
 	}
 }
 
-// onData makes a command that works on the data directory.
-func (a *app) onData(do func(cmd *cobra.Command, d host.Data, args []string) error) func(*cobra.Command, []string) error {
+// withData makes a command that works on the data directory.
+func (a *app) withData(do func(cmd *cobra.Command, d datadir.Data, args []string) error) func(*cobra.Command, []string) error {
 	return a.command(func(cmd *cobra.Command, args []string) error {
-		d, err := a.data()
+		d, err := a.dataOptions()
 		if err != nil {
 			return err
 		}
@@ -249,16 +248,16 @@ func (a *app) onData(do func(cmd *cobra.Command, d host.Data, args []string) err
 	})
 }
 
-// alone says what to do when a host uses the data directory.
-func (a *app) alone(err error) error {
-	if !errors.Is(err, host.ErrInUse) {
+// hostInUseHint adds a hint when a host uses the data directory.
+func (a *app) hostInUseHint(err error) error {
+	if !errors.Is(err, datadir.ErrInUse) {
 		return err
 	}
 	return (&failure{code: exitFailed, err: err}).help("a host uses the data directory: stop it, run this again, and start it anew")
 }
 
-// did tells what has become of a tenant.
-func (a *app) did(tenant, what string) error {
+// printDone prints what was done to a tenant.
+func (a *app) printDone(tenant, what string) error {
 	if a.json() {
 		return a.printJSON(map[string]any{"tenant": tenant, what: true})
 	}

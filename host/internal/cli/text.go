@@ -24,9 +24,9 @@ func escaped(text, keep string) string {
 	return escapedWhere(text, func(r rune) bool { return unprintable(r) && !strings.ContainsRune(keep, r) })
 }
 
-// seen is inLine for what somebody is to approve: what takes no room on a screen is
-// escaped, too, so that nothing stands there unseen.
-func seen(text string) string {
+// inLineVisible is inLine for texts that a person approves: characters of no width are
+// escaped too.
+func inLineVisible(text string) string {
 	return escapedWhere(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
@@ -55,12 +55,12 @@ func unprintable(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
-// below indents all lines of a text but the first.
-func below(text string, n int) string {
+// indentBelow indents all lines of a text but the first.
+func indentBelow(text string, n int) string {
 	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", n))
 }
 
-// oneLine gives the first line of a text and how many more there are.
+// oneLine returns the first line of a text and how many more there are.
 func oneLine(text string) string {
 	text = strings.TrimSpace(printable(text))
 	first, rest, _ := strings.Cut(text, "\n")
@@ -88,7 +88,7 @@ func pad(text string, n int) string {
 	return text + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(text)))
 }
 
-// since gives a span in the width of a column.
+// since renders a span in the width of a column.
 func since(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -99,7 +99,7 @@ func since(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// span gives a duration to three digits.
+// span renders a duration to three digits.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -112,7 +112,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// digits gives a number below 1000 to two or three digits.
+// digits renders a number below 1000 to two or three digits.
 func digits(f float64) string {
 	if f >= 99.5 {
 		return fmt.Sprintf("%.0f", f)
@@ -120,7 +120,7 @@ func digits(f float64) string {
 	return fmt.Sprintf("%.2g", f)
 }
 
-// quantity gives a number to three digits with k, M, G or T.
+// quantity renders a number to three digits with k, M, G or T.
 func quantity(n uint64) string {
 	units := []string{"", "k", "M", "G", "T", "P"}
 	f, i := float64(n), 0
@@ -134,7 +134,7 @@ func quantity(n uint64) string {
 	return fmt.Sprintf("%.3g%s", f, units[i])
 }
 
-// plural gives a number with its noun.
+// plural renders a number with its noun.
 func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"skep/host/internal/definition/config"
 )
 
 func TestPrintable(t *testing.T) {
@@ -33,7 +35,7 @@ func TestInLine(t *testing.T) {
 
 func TestBelow(t *testing.T) {
 	t.Parallel()
-	if got := below("a\nb\nc", 2); got != "a\n  b\n  c" {
+	if got := indentBelow("a\nb\nc", 2); got != "a\n  b\n  c" {
 		t.Errorf("below = %q", got)
 	}
 }
@@ -92,7 +94,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"timout", "timeout", 1}, {"task", "tsak", 2}, {"data", "url", 4}} {
-		if got := distance(tc.a, tc.b); got != tc.want {
+		if got := config.Distance(tc.a, tc.b, 2); got != tc.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
 		}
 	}

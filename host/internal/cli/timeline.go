@@ -20,10 +20,10 @@ type timeline struct {
 	task   client.Task
 	view   *mailview
 	full   bool
-	// pasts are the histories of the agents that were met so far.
-	pasts map[string]*past
-	// ledger has what turns have cost.
-	ledger *ledger
+	// histories are the histories of the agents that were met so far.
+	histories map[string]*historyReader
+	// records hold what turns have cost.
+	records *turnRecords
 	// commit are the events of one commit.
 	commit []client.Event
 }
@@ -31,12 +31,12 @@ type timeline struct {
 func newTimeline(ctx context.Context, a *app, c *client.Client, t client.Task, full bool) *timeline {
 	v := newMailview(a.env.Stdout, a.dataStyle(), a.env.Width, "you")
 	v.all, v.start = true, t.Started()
-	return &timeline{client: c, task: t, view: v, full: full, pasts: map[string]*past{}, ledger: openLedger(ctx, c, t.ID)}
+	return &timeline{client: c, task: t, view: v, full: full, histories: map[string]*historyReader{}, records: openTurnRecords(ctx, c, t.ID)}
 }
 
 func (l *timeline) close() {
-	l.ledger.stop()
-	for _, p := range l.pasts {
+	l.records.stop()
+	for _, p := range l.histories {
 		p.stop()
 	}
 }
@@ -57,11 +57,11 @@ func (l *timeline) run(ctx context.Context) error {
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	if err := l.turns(wireTime(l.task.Updated)); err != nil {
+	if err := l.printTurns(wireTime(l.task.Updated)); err != nil {
 		return err
 	}
-	for _, t := range l.ledger.unfinished() {
-		l.turn(t)
+	for _, t := range l.records.unfinished() {
+		l.printTurn(t)
 	}
 	return l.view.err
 }
@@ -73,27 +73,27 @@ func (l *timeline) flush(ctx context.Context) error {
 	}
 	for _, e := range l.commit {
 		for _, name := range []string{e.Recipient(), e.Caller()} {
-			if name != "" && l.pasts[name] == nil {
-				l.pasts[name] = openPast(ctx, l.client, l.task.ID, name)
+			if name != "" && l.histories[name] == nil {
+				l.histories[name] = openHistory(ctx, l.client, l.task.ID, name)
 			}
 		}
 	}
-	if err := l.turns(wireTime(l.commit[0].Timestamp)); err != nil {
+	if err := l.printTurns(wireTime(l.commit[0].Timestamp)); err != nil {
 		return err
 	}
 	for _, e := range l.commit {
-		l.event(e)
+		l.printEvent(e)
 	}
 	clear(l.commit)
 	l.commit = l.commit[:0]
 	return l.view.err
 }
 
-// turns prints all turns up to a time, in their order.
-func (l *timeline) turns(until time.Time) error {
+// printTurns prints all turns up to a time, in their order.
+func (l *timeline) printTurns(until time.Time) error {
 	var due []turnView
 	last := int64(0)
-	for _, p := range l.pasts {
+	for _, p := range l.histories {
 		for {
 			t, ok, err := p.next(until)
 			if err != nil {
@@ -105,25 +105,25 @@ func (l *timeline) turns(until time.Time) error {
 			due, last = append(due, t), max(last, t.n)
 		}
 	}
-	if err := l.ledger.read(until, last); err != nil {
+	if err := l.records.readUntil(until, last); err != nil {
 		return err
 	}
 	for i := range due {
-		due[i].told = l.ledger.take(due[i].n)
+		due[i].record = l.records.takeTurn(due[i].n)
 	}
-	due = append(due, l.ledger.rest(until)...)
+	due = append(due, l.records.endedBy(until)...)
 	slices.SortFunc(due, func(a, b turnView) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.n, b.n)) })
 	for _, t := range due {
-		l.turn(t)
+		l.printTurn(t)
 	}
 	return nil
 }
 
-// turn prints a turn: its line, and its calls below.
-func (l *timeline) turn(t turnView) {
+// printTurn prints a turn: its line, and its calls below.
+func (l *timeline) printTurn(t turnView) {
 	v := l.view
-	v.fit(t.agent)
-	v.head()
+	v.widenNames(t.agent)
+	v.printTitles()
 	parts := []string{fmt.Sprintf("turn %d", t.n), t.outcome()}
 	if cost := l.costOf(t); cost != "" {
 		parts = append(parts, cost)
@@ -137,37 +137,37 @@ func (l *timeline) turn(t turnView) {
 		text = v.style.red(text)
 	}
 	v.line(v.time(t.at)+who+" # ", text)
-	if t.told != nil {
-		if ops := opsText(*t.told); ops != "" {
-			l.below(ops)
+	if t.record != nil {
+		if ops := opsText(*t.record); ops != "" {
+			l.printBelow(ops)
 		}
-		for _, s := range spanTexts(t.told.Spans) {
-			l.below(s)
+		for _, s := range spanTexts(t.record.Spans) {
+			l.printBelow(s)
 		}
 	}
 	for _, step := range t.steps {
-		l.below(step)
+		l.printBelow(step)
 	}
-	if t.more > 0 {
-		l.below(plural(int64(t.more), "more step"))
+	if t.dropped > 0 {
+		l.printBelow(plural(int64(t.dropped), "more step"))
 	}
 }
 
-// below prints a text under the line it belongs to: one line of it, or all.
-func (l *timeline) below(text string) {
+// printBelow prints a text under the line it belongs to: one line of it, or all.
+func (l *timeline) printBelow(text string) {
 	const indent = timeColumn + 4
 	if l.full {
-		l.view.line(strings.Repeat(" ", indent), below(printable(text), indent+2))
+		l.view.line(strings.Repeat(" ", indent), indentBelow(printable(text), indent+2))
 		return
 	}
 	l.view.line(strings.Repeat(" ", indent), l.view.style.dim(clip(oneLine(text), l.view.width-indent)))
 }
 
 // costOf is what a turn has cost. When its record is gone, the first message of
-// its commit tells.
+// its commit has it.
 func (l *timeline) costOf(t turnView) string {
-	if t.told != nil {
-		return costText(*t.told)
+	if t.record != nil {
+		return costText(*t.record)
 	}
 	for _, e := range l.commit {
 		var extra struct {
@@ -184,41 +184,41 @@ func (l *timeline) costOf(t turnView) string {
 	return ""
 }
 
-// event prints an event, unless its turn has told it already.
-func (l *timeline) event(e client.Event) {
+// printEvent prints an event, unless its turn has printed it already.
+func (l *timeline) printEvent(e client.Event) {
 	v := l.view
 	if e.Name == "tool_call" {
 		return
 	}
 	if m, ok := e.Message(); ok {
 		fresh := m.ID != v.last
-		v.event(e)
+		v.printEvent(e)
 		if l.full && fresh {
-			l.below(m.Payload.Body)
+			l.printBelow(m.Payload.Body)
 		}
 		return
 	}
 	if e.Ends() {
-		l.ending(e)
+		l.printEnding(e)
 		return
 	}
-	v.event(e)
+	v.printEvent(e)
 	if m, ok := e.Emission(); ok && l.full && m.Text != "" {
-		l.below(m.Text)
+		l.printBelow(m.Text)
 	}
-	if troubles[e.Name] {
+	if failureEvents[e.Name] {
 		if l.full {
-			l.below(e.Description)
+			l.printBelow(e.Description)
 		}
-		l.trouble(e)
+		l.printLimit(e)
 	}
 }
 
-// ending prints that a post was answered: a task may go on after that.
-func (l *timeline) ending(e client.Event) {
+// printEnding prints that a post was answered: a task may go on after that.
+func (l *timeline) printEnding(e client.Event) {
 	v := l.view
-	v.event(e)
-	v.head()
+	v.printEvent(e)
+	v.printTitles()
 	name := "answer"
 	if e.Name == client.EventError {
 		name = "timeout"
@@ -226,8 +226,8 @@ func (l *timeline) ending(e client.Event) {
 	v.line(v.time(wireTime(e.Timestamp))+v.style.bold(pad(name, v.names)), " = "+clip(oneLine(e.Response), v.room()))
 }
 
-// trouble tells which limit a failure ran into.
-func (l *timeline) trouble(e client.Event) {
+// printLimit prints the limit that a failure ran into.
+func (l *timeline) printLimit(e client.Event) {
 	var extra struct {
 		Cause string `json:"cause"`
 		Limit string `json:"limit"`
@@ -239,5 +239,5 @@ func (l *timeline) trouble(e client.Event) {
 	if extra.Limit != "" {
 		text += ", limit [agents." + e.Caller() + "] " + extra.Limit
 	}
-	l.below(text)
+	l.printBelow(text)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -20,7 +20,7 @@ it is made; the host keeps a digest of it.
 An admin makes tokens of users and agents of its tenant, an operator those of
 admins too, and of any tenant. On the host's own machine, beside its swarm.toml,
 skep finds the operator's key by itself.`,
-	}, a.calling(a.tokenCreateCommand()), a.calling(a.tokenListCommand()), a.calling(a.tokenRevokeCommand()))
+	}, a.withCallFlags(a.tokenCreateCommand()), a.withCallFlags(a.tokenListCommand()), a.withCallFlags(a.tokenRevokeCommand()))
 }
 
 const tokenCreateHelp = `Create makes a token and prints it on stdout, once. Whoever shows it to the host is
@@ -85,7 +85,7 @@ func readTTL(text string) (*int64, error) {
 	return &seconds, nil
 }
 
-// lifeText says until when a token lives, or since when it does not.
+// lifeText renders until when a token is valid, or since when it is not.
 func lifeText(t client.Token) string {
 	const form = "2006-01-02 15:04"
 	switch {
@@ -141,12 +141,12 @@ func (a *app) printTokens(list []client.Token) error {
 	return nil
 }
 
-// holder names whose a token is, as the host's logs do.
+// holder names the principal of a token, as the host's logs do.
 func holder(t client.Token) string { return inLine(t.Tenant + "/" + t.Role + ":" + t.Principal) }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "End a token for good", Args: takes("the ID of a token, which `skep token list` shows"),
+		Use: "revoke ID", Short: "End a token for good", Args: exactArguments("the ID of a token, which `skep token list` shows"),
 		Long:    "Revoke ends a token for good. It opens nothing from then on, and streams that it\nopened end within 15 seconds.",
 		Example: "  skep token revoke 0b9f2f1c-52a4-4c0e-9d4e-6f0f3b1c8a11",
 	}

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"skep/host/internal/config"
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
 )
 
 const validateHelp = `Validate reads swarm.toml as serve would, loads every module it names, and starts
@@ -36,11 +38,11 @@ func (a *app) validateCommand() *cobra.Command {
 
 // verdict is what validate has found, and its JSON.
 type verdict struct {
-	Faults   config.Faults    `json:"faults"`
-	Warnings config.Faults    `json:"warnings"`
-	Limits   []config.Setting `json:"limits,omitempty"`
-	Swarm    string           `json:"swarm,omitempty"`
-	Agents   int              `json:"agents,omitempty"`
+	Faults   config.Faults  `json:"faults"`
+	Warnings config.Faults  `json:"warnings"`
+	Limits   []config.Limit `json:"limits,omitempty"`
+	Swarm    string         `json:"swarm,omitempty"`
+	Agents   int            `json:"agents,omitempty"`
 
 	code       int
 	modules    int
@@ -72,7 +74,7 @@ func (a *app) check(ctx context.Context, all, plainHTTP bool) (verdict, error) {
 		return verdict{}, err
 	}
 	v := verdict{
-		Warnings: cfg.Warnings, Swarm: cfg.Swarm.Name, Agents: len(cfg.Agents), entrypoint: cfg.Swarm.Entrypoint,
+		Warnings: warningsOf(cfg), Swarm: cfg.Swarm.Name, Agents: len(cfg.Agents), entrypoint: cfg.Swarm.Entrypoint,
 	}
 	if all {
 		v.Limits = config.Explain(cfg)
@@ -88,8 +90,13 @@ func (a *app) check(ctx context.Context, all, plainHTTP bool) (verdict, error) {
 	case len(found.refused) > 0:
 		v.code = exitRefused
 	}
-	v.Faults = inOrder(append(found.grants, found.refused...))
+	v.Faults = sortFaults(append(found.grants, found.refused...))
 	return v, nil
+}
+
+// warningsOf are the warnings of a file and of its grants.
+func warningsOf(cfg *config.Config) config.Faults {
+	return sortFaults(slices.Concat(cfg.Warnings, definition.Warnings(cfg)))
 }
 
 func (a *app) printVerdict(v verdict) error {
@@ -103,7 +110,7 @@ func (a *app) printVerdict(v verdict) error {
 		a.notef("%s", inLine(f.String()))
 	}
 	for _, w := range v.Warnings {
-		a.notef("%s: warning: %s", place(w), inLine(w.Message))
+		a.notef("%s: warning: %s", positionText(w), inLine(w.Message))
 	}
 	if err := a.printLimits(v.Limits); err != nil || len(v.Faults) > 0 {
 		return err
@@ -112,8 +119,8 @@ func (a *app) printVerdict(v verdict) error {
 		plural(int64(v.Agents), "agent"), plural(int64(v.modules), "module"), v.entrypoint)
 }
 
-// printLimits lists limits; those of the file are marked.
-func (a *app) printLimits(limits []config.Setting) error {
+// printLimits lists limits and marks the ones the file sets.
+func (a *app) printLimits(limits []config.Limit) error {
 	st, wide, values := a.dataStyle(), 0, 0
 	for _, l := range limits {
 		wide, values = max(wide, len(l.Key)), max(values, len(l.Value))

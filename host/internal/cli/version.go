@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -17,6 +18,7 @@ const protocol = "1.3"
 type versions struct {
 	Skep     string `json:"skep"`
 	Revision string `json:"revision,omitempty"`
+	Date     string `json:"date,omitempty"`
 	MAIL     string `json:"mail"`
 	ABI      int    `json:"abi"`
 	Go       string `json:"go"`
@@ -36,10 +38,19 @@ func readVersions() versions {
 	if tag := info.Main.Version; tag != "" && tag != "(devel)" {
 		v.Skep = strings.TrimPrefix(tag, "v")
 	}
+	modified := false
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		switch s.Key {
+		case "vcs.revision":
 			v.Revision = s.Value
+		case "vcs.time":
+			v.Date = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
 		}
+	}
+	if modified {
+		v.Revision += "+changes"
 	}
 	for _, dep := range info.Deps {
 		if dep.Path == "github.com/tetratelabs/wazero" {
@@ -58,8 +69,8 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.json() {
 				return a.printJSON(v)
 			}
-			return a.printf("skep %s\nMAIL %s\nABI %d\ngo %s\nwazero %s\nplatform %s\n",
-				v.Skep, v.MAIL, v.ABI, strings.TrimPrefix(v.Go, "go"), v.Wazero, v.Platform)
+			return a.printf("skep %s\ncommit %s\ndate %s\nMAIL %s\nABI %d\ngo %s\nwazero %s\nplatform %s\n",
+				v.Skep, cmp.Or(v.Revision, "unknown"), cmp.Or(v.Date, "unknown"), v.MAIL, v.ABI, strings.TrimPrefix(v.Go, "go"), v.Wazero, v.Platform)
 		}),
 	}
 }

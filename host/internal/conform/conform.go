@@ -1,5 +1,5 @@
 // Package conform owns the judgement on modules: it tries a module with the
-// vectors of spec/conformance in a real sandbox and says what it cannot bear. It
+// vectors of spec/conformance in a real sandbox and reports what it cannot bear. It
 // must not know how a host grants, routes or stores: ops are answered from the
 // vectors.
 //
@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 // Result is what came of a check.
@@ -32,9 +32,9 @@ const (
 type Verdict struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
-	// Detail says what was looked at, or what to do.
+	// Detail is what was looked at, or what to do.
 	Detail string `json:"detail"`
-	// Problems say what is wrong, or worth a look, each by itself.
+	// Problems are what is wrong, or worth a look, each by itself.
 	Problems []string `json:"problems"`
 }
 
@@ -60,7 +60,7 @@ type Report struct {
 // Options are what a check may be told.
 type Options struct {
 	// Engine is how the sandboxes are made in which the module runs.
-	Engine sandbox.Options
+	Engine wasm.Options
 	// Only is the name of the one check to make; empty makes all.
 	Only string
 	// Progress, if it is set, is told what begins: the name of a check, or
@@ -68,12 +68,12 @@ type Options struct {
 	Progress func(name string)
 }
 
-// ErrNoCheck says that [Options.Only] names no check.
+// ErrNoCheck: [Options.Only] names no check.
 var ErrNoCheck = errors.New("there is no such check")
 
 // Check tries a module. A module that a host would refuse is a
-// *sandbox.LoadError; the end of ctx is its cause.
-func Check(ctx context.Context, src sandbox.Source, o Options) (r Report, err error) {
+// *turn.LoadError; the end of ctx is its cause.
+func Check(ctx context.Context, src wasm.Source, o Options) (r Report, err error) {
 	list, err := chosen(o.Only)
 	if err != nil {
 		return r, err

@@ -13,8 +13,9 @@ import (
 
 	"skep/host/internal/conform"
 	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
 	"skep/spec/conformance"
 )
 
@@ -29,21 +30,21 @@ func modules(t *testing.T) map[string][]byte {
 	fresh := os.Getenv("SKEP_CONFORM_GUESTS")
 	all := map[string][]byte{"go": guests.Bytes(t, "testguests/conform")}
 	for _, name := range prebuilt {
-		wasm, err := os.ReadFile(filepath.Join(cmp.Or(fresh, dir), name+".wasm"))
+		wasmBytes, err := os.ReadFile(filepath.Join(cmp.Or(fresh, dir), name+".wasm"))
 		if fresh != "" && errors.Is(err, fs.ErrNotExist) {
 			continue // its compiler was missing
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = wasm
+		all[name] = wasmBytes
 	}
 	return all
 }
 
-func engine(t *testing.T) *sandbox.Engine {
+func engine(t *testing.T) *wasm.Engine {
 	t.Helper()
-	e, err := sandbox.New(t.Context(), sandbox.Options{CacheDir: guests.CacheDir(t)})
+	e, err := wasm.New(t.Context(), wasm.Options{CacheDir: guests.CacheDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +57,9 @@ func engine(t *testing.T) *sandbox.Engine {
 }
 
 // tried is the report on a module.
-func tried(t *testing.T, wasm []byte, o sandbox.Options) conform.Report {
+func tried(t *testing.T, module []byte, o wasm.Options) conform.Report {
 	t.Helper()
-	r, err := conform.Check(t.Context(), sandbox.Source{Name: t.Name(), Wasm: wasm}, conform.Options{Engine: o})
+	r, err := conform.Check(t.Context(), wasm.Source{Name: t.Name(), Wasm: module}, conform.Options{Engine: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +88,10 @@ func passes(t *testing.T, r conform.Report) {
 // everything else.
 func TestGuestsConform(t *testing.T) {
 	t.Parallel()
-	for name, wasm := range modules(t) {
+	for name, module := range modules(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, wasm, sandbox.Options{CacheDir: guests.CacheDir(t)})
+			r := tried(t, module, wasm.Options{CacheDir: guests.CacheDir(t)})
 			passes(t, r)
 			if r.Kind != conform.KindConformance {
 				t.Errorf("taken for an %s", r.Kind)
@@ -119,7 +120,7 @@ func TestOurAgentsPass(t *testing.T) {
 		seen++
 		t.Run(g.Name, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, guests.Bytes(t, g.Name), sandbox.Options{CacheDir: guests.CacheDir(t)})
+			r := tried(t, guests.Bytes(t, g.Name), wasm.Options{CacheDir: guests.CacheDir(t)})
 			passes(t, r)
 			if r.Kind != conform.KindAgent {
 				t.Errorf("taken for a %s guest", r.Kind)
@@ -134,14 +135,14 @@ func TestOurAgentsPass(t *testing.T) {
 // A module that is refused is no failed check.
 func TestRefusedModule(t *testing.T) {
 	t.Parallel()
-	var refusal *sandbox.LoadError
-	_, err := conform.Check(t.Context(), sandbox.Source{Name: "x", Wasm: []byte("x")}, conform.Options{})
-	if !errors.As(err, &refusal) || refusal.Step != sandbox.StepAdmit {
+	var refusal *turn.LoadError
+	_, err := conform.Check(t.Context(), wasm.Source{Name: "x", Wasm: []byte("x")}, conform.Options{})
+	if !errors.As(err, &refusal) || refusal.Step != turn.StepAdmit {
 		t.Errorf("%v", err)
 	}
-	caps := wasmbin.DefaultCaps()
+	caps := binary.DefaultCaps()
 	caps.Functions = 1
-	_, err = conform.Check(t.Context(), sandbox.Source{Name: "x", Wasm: guest().agent(ok)}, conform.Options{Engine: sandbox.Options{Caps: caps}})
+	_, err = conform.Check(t.Context(), wasm.Source{Name: "x", Wasm: guest().agent(ok)}, conform.Options{Engine: wasm.Options{Caps: caps}})
 	if !errors.As(err, &refusal) || refusal.Key != "limits.module.functions" {
 		t.Errorf("%v", err)
 	}
@@ -150,7 +151,7 @@ func TestRefusedModule(t *testing.T) {
 // One check can be chosen, and the end of the context is no verdict.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	src := sandbox.Source{Name: "x", Wasm: guest().agent(ok)}
+	src := wasm.Source{Name: "x", Wasm: guest().agent(ok)}
 	var steps []string
 	o := conform.Options{Only: "turns", Progress: func(name string) { steps = append(steps, name) }}
 	r, err := conform.Check(t.Context(), src, o)
@@ -217,7 +218,7 @@ func TestJudge(t *testing.T) {
 		{"an op too few", conformance.Want{Ops: ops}, conform.Outcome{}, "op 1 of the turn"},
 	}
 	for _, tt := range tests {
-		problems := strings.Join(conform.Judge(tt.want, tt.got), "\n")
+		problems := strings.Join(conform.Compare(tt.want, tt.got), "\n")
 		if !strings.Contains(problems, tt.text) || (tt.text == "") != (problems == "") {
 			t.Errorf("%s: %q, want %q", tt.name, problems, tt.text)
 		}

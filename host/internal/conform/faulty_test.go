@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"skep/host/internal/conform"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 const bad = "nonsense"
@@ -99,7 +99,7 @@ func TestFaultyGuestsFail(t *testing.T) {
 	for _, tt := range faults {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, tt.wasm, sandbox.Options{})
+			r := tried(t, tt.wasm, wasm.Options{})
 			for _, c := range r.Checks {
 				if (c.Result == conform.Fail) != (c.Name == tt.check) {
 					t.Errorf("%s: %s: %s %q", c.Name, c.Result, c.Detail, c.Problems)
@@ -150,7 +150,7 @@ func TestNotes(t *testing.T) {
 	for _, tt := range notable {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, tt.wasm, sandbox.Options{})
+			r := tried(t, tt.wasm, wasm.Options{})
 			i := slices.IndexFunc(r.Checks, func(c conform.Verdict) bool { return c.Name == tt.check })
 			if c := r.Checks[i]; c.Result != conform.Note || !strings.Contains(strings.Join(c.Problems, "\n"), tt.text) {
 				t.Errorf("%s: %s %q, want a note: %q", c.Name, c.Result, c.Problems, tt.text)
@@ -167,13 +167,13 @@ func TestNotes(t *testing.T) {
 // A request that a host takes is no fault.
 func TestGoodRequests(t *testing.T) {
 	t.Parallel()
-	for _, wasm := range [][]byte{
+	for _, wasmBytes := range [][]byte{
 		asking("http", `["https://api.example.com","GET,POST https://*.example.com:8443/v1","https://*","http://[::1]:80","http://127.0.0.1","http://localhost/"]`),
 		asking("secrets", `["weather_key","a-2"]`),
 		asking("llm", `["default"]`),
 		asking("kv", `"instance"`),
 		asking("http", `null`),
 	} {
-		passes(t, tried(t, wasm, sandbox.Options{}))
+		passes(t, tried(t, wasmBytes, wasm.Options{}))
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"skep/host/internal/conform"
 	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 	"skep/spec/conformance"
 )
 
@@ -54,11 +54,11 @@ func TestGatherInTheSandbox(t *testing.T) {
 	}
 	e := engine(t)
 	for language, file := range gathers(t) {
-		wasm, err := os.ReadFile(file)
+		wasmBytes, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := e.Load(t.Context(), sandbox.Source{Name: language, Wasm: wasm})
+		m, err := e.Load(t.Context(), wasm.Source{Name: language, Wasm: wasmBytes})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 	"skep/spec/conformance"
 )
 
@@ -19,7 +20,7 @@ import (
 func image(ctx context.Context, s *subject) finding {
 	var sums [2][sha256.Size]byte
 	size := 0
-	for i, m := range []*sandbox.Module{s.module, s.twin} {
+	for i, m := range []*wasm.Module{s.module, s.twin} {
 		looks := 0
 		s.play(ctx, m, trial{input: s.tries.Turns[0].Input, look: func(memory []byte, globals []uint64) {
 			if looks++; looks == 1 {
@@ -31,11 +32,11 @@ func image(ctx context.Context, s *subject) finding {
 	switch {
 	case sums[0] != sums[1]:
 		f.problemf("the memory in which a turn begins is not the same in two engines")
-	case s.module.Restless() != "":
-		f.notef("every turn starts the module anew, which takes longer: %s", s.module.Restless())
+	case s.module.NoImageReason() != "":
+		f.notef("every turn starts the module anew, which takes longer: %s", s.module.NoImageReason())
 	case s.first.Pool().Images == 0:
 		f.notef("every turn starts the module anew, which takes longer: its image would be larger than a quarter of limits.memory (%d bytes)",
-			sandbox.DefaultLimits().Memory)
+			turn.DefaultLimits().Memory)
 	}
 	return f
 }

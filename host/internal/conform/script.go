@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 	"skep/spec/conformance"
 )
 
@@ -18,7 +18,7 @@ type script struct {
 	asked  []conformance.Op
 }
 
-var _ sandbox.Ops = (*script)(nil)
+var _ turn.Ops = (*script)(nil)
 
 // Call gives the next answer.
 func (s *script) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
@@ -27,12 +27,12 @@ func (s *script) Call(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.
 }
 
 // Submit gives the next answer, to be read. Its error comes with it.
-func (s *script) Submit(ctx context.Context, op abi.Op, req []byte) (sandbox.Answer, *abi.Error) {
+func (s *script) Submit(ctx context.Context, op abi.Op, req []byte) (turn.Answer, *abi.Error) {
 	return s.next(ctx, op, req), nil
 }
 
 // Wait finds the first answer that is ready. Time passes only here.
-func (s *script) Wait(ctx context.Context, answers []sandbox.Answer, timeout time.Duration) (int, *abi.Error) {
+func (s *script) Wait(ctx context.Context, answers []turn.Answer, timeout time.Duration) (int, *abi.Error) {
 	if err := calledOff(ctx, abi.ImportWait); err != nil {
 		return 0, err
 	}
@@ -62,7 +62,7 @@ func (s *script) Wait(ctx context.Context, answers []sandbox.Answer, timeout tim
 }
 
 // waitsOf is how many waits an answer is not ready for.
-func waitsOf(a sandbox.Answer) int {
+func waitsOf(a turn.Answer) int {
 	if p, ok := a.(*piece); ok {
 		return p.waits
 	}

@@ -14,7 +14,7 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 // sources are what sdk/rebuild.sh makes each prebuilt guest from, in its order.
@@ -41,16 +41,16 @@ func TestPrebuiltGuestsAreOfTheseSources(t *testing.T) {
 		}
 	}
 	for _, name := range prebuilt {
-		wasm, err := os.ReadFile(filepath.Join(dir, name+".wasm"))
+		wasmBytes, err := os.ReadFile(filepath.Join(dir, name+".wasm"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []string{fmt.Sprintf("%x", sha256.Sum256(wasm)), digest(t, filepath.Join(root, "sdk"), sources[name])}
+		want := []string{fmt.Sprintf("%x", sha256.Sum256(wasmBytes)), digest(t, filepath.Join(root, "sdk"), sources[name])}
 		if !slices.Equal(built[name], want) {
 			t.Errorf("%s.wasm or its sources have changed: run sdk/rebuild.sh\n got %v\nwant %v", name, built[name], want)
 		}
-		if len(wasm) > 100_000 {
-			t.Errorf("%s.wasm has %d bytes", name, len(wasm))
+		if len(wasmBytes) > 100_000 {
+			t.Errorf("%s.wasm has %d bytes", name, len(wasmBytes))
 		}
 	}
 }
@@ -243,14 +243,14 @@ func TestSmallestCAgent(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", s[0], err, out)
 		}
 	}
-	wasm, err := os.ReadFile(dir + "/tiny.wasm")
+	wasmBytes, err := os.ReadFile(dir + "/tiny.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(wasm) >= 4<<10 {
-		t.Errorf("the smallest agent in C has %d bytes", len(wasm))
+	if len(wasmBytes) >= 4<<10 {
+		t.Errorf("the smallest agent in C has %d bytes", len(wasmBytes))
 	}
-	if _, err := engine(t).Load(t.Context(), sandbox.Source{Name: "tiny", Wasm: wasm}); err != nil {
+	if _, err := engine(t).Load(t.Context(), wasm.Source{Name: "tiny", Wasm: wasmBytes}); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm/binary"
 )
 
-// admission tells how near the caps the module is. One beyond them was not
+// admission reports how near the caps the module is. One beyond them was not
 // loaded.
 func admission(_ context.Context, s *subject) finding {
 	var parts []string
@@ -36,7 +36,7 @@ func admission(_ context.Context, s *subject) finding {
 	return f
 }
 
-// contract tells what the module exports and imports. What is mandatory is
+// contract lists what the module exports and imports. What is mandatory is
 // there, with its type, or the module was not loaded.
 func contract(_ context.Context, s *subject) finding {
 	var own []string
@@ -77,7 +77,7 @@ func start(ctx context.Context, s *subject) finding {
 		return finding{detail: "nothing runs before the first turn"}
 	}
 	return finding{detail: fmt.Sprintf("runs %s in %d units of fuel, of %d",
-		strings.Join(has, ", "), o.startFuel, sandbox.DefaultLimits().Start)}
+		strings.Join(has, ", "), o.startFuel, turn.DefaultLimits().Start)}
 }
 
 // equalJSON reports whether two texts are the same value.
@@ -87,7 +87,7 @@ func equalJSON(a, b []byte) bool {
 }
 
 // section returns the module's descriptor section, if it has one.
-func section(m *wasmbin.Module) []byte {
+func section(m *binary.Module) []byte {
 	for _, s := range m.Custom(abi.DescriptorSection) {
 		return s
 	}

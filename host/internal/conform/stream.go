@@ -6,22 +6,22 @@ import (
 	"encoding/json"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 )
 
 // streaming answers ops at once, and llm.chat in lines of JSON to who submits it, as
 // a host does.
-type streaming struct{ sandbox.Instant }
+type streaming struct{ turn.OpsFunc }
 
-var _ sandbox.Ops = streaming{}
+var _ turn.Ops = streaming{}
 
 // Submit runs the op; its error comes with the answer.
-func (s streaming) Submit(ctx context.Context, op abi.Op, req []byte) (sandbox.Answer, *abi.Error) {
+func (s streaming) Submit(ctx context.Context, op abi.Op, req []byte) (turn.Answer, *abi.Error) {
 	body, err := s.Call(ctx, op, req)
 	if op == abi.OpLLMChat && err == nil {
 		body = lines(body)
 	}
-	return sandbox.Done(body, err), nil
+	return turn.Completed(body, err), nil
 }
 
 // lines is an answer of llm.chat as it is read: its text, and then the rest of it

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 )
 
 // Who submits llm.chat reads lines; who calls it, and any other op, gets one body.
@@ -20,7 +20,7 @@ func TestChatIsReadInLines(t *testing.T) {
 		{abi.OpLLMChat, `nonsense`, `nonsense`},
 		{abi.OpKVGet, `{"text":"a"}`, `{"text":"a"}`},
 	} {
-		ops := streaming{sandbox.Instant(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { return []byte(c.answer), nil })}
+		ops := streaming{turn.OpsFunc(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) { return []byte(c.answer), nil })}
 		a, err := ops.Submit(t.Context(), c.op, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestChatIsReadInLines(t *testing.T) {
 			t.Errorf("%q, %v", whole, err)
 		}
 	}
-	refused := streaming{sandbox.Instant(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) {
+	refused := streaming{turn.OpsFunc(func(context.Context, abi.Op, []byte) ([]byte, *abi.Error) {
 		return nil, abi.Errorf(abi.CodeLimit, abi.OpLLMChat, "tokens", "enough")
 	})}
 	a, _ := refused.Submit(t.Context(), abi.OpLLMChat, nil)

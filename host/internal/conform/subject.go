@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"skep/host/internal/sandbox"
-	"skep/host/internal/wasmbin"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
 	"skep/spec/conformance"
 )
 
@@ -14,22 +15,22 @@ import (
 // their instances in different ways, and must not be able to tell them apart.
 type subject struct {
 	wasm     []byte
-	caps     wasmbin.Caps
-	admitted *wasmbin.Module
+	caps     binary.Caps
+	admitted *binary.Module
 	tries    conformance.Agent
 
-	first, second *sandbox.Engine
-	module, twin  *sandbox.Module
+	first, second *wasm.Engine
+	module, twin  *wasm.Module
 
 	// usual are the outcomes of the turns as they are, in their order.
 	usual []Outcome
 	begun *Outcome // of the first turn of all
 }
 
-func newSubject(ctx context.Context, src sandbox.Source, o sandbox.Options) (_ *subject, err error) {
+func newSubject(ctx context.Context, src wasm.Source, o wasm.Options) (_ *subject, err error) {
 	s := &subject{wasm: src.Wasm, caps: o.Caps}
-	if s.caps == (wasmbin.Caps{}) {
-		s.caps = wasmbin.DefaultCaps()
+	if s.caps == (binary.Caps{}) {
+		s.caps = binary.DefaultCaps()
 	}
 	if s.tries, err = conformance.ForAgents(); err != nil {
 		return nil, fmt.Errorf("conform: %w", err)
@@ -39,13 +40,13 @@ func newSubject(ctx context.Context, src sandbox.Source, o sandbox.Options) (_ *
 			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if s.first, err = sandbox.New(ctx, o); err != nil {
+	if s.first, err = wasm.New(ctx, o); err != nil {
 		return nil, err
 	}
 	// Where the first engine resets an instance whose pages it shares with the
 	// image, this one makes a new one for every turn, and copies.
 	o.CopyImages, o.IdleTotal.Count = true, -1
-	if s.second, err = sandbox.New(ctx, o); err != nil {
+	if s.second, err = wasm.New(ctx, o); err != nil {
 		return nil, err
 	}
 	if s.module, err = s.first.Load(ctx, src); err != nil {
@@ -54,12 +55,12 @@ func newSubject(ctx context.Context, src sandbox.Source, o sandbox.Options) (_ *
 	if s.twin, err = s.second.Load(ctx, src); err != nil {
 		return nil, err
 	}
-	s.admitted, err = wasmbin.Admit(src.Wasm, s.caps)
+	s.admitted, err = binary.Admit(src.Wasm, s.caps)
 	return s, err
 }
 
 func (s *subject) close(ctx context.Context) (err error) {
-	for _, e := range []*sandbox.Engine{s.first, s.second} {
+	for _, e := range []*wasm.Engine{s.first, s.second} {
 		if e != nil {
 			err = errors.Join(err, e.Close(ctx))
 		}
@@ -107,10 +108,10 @@ func (s *subject) asks(ctx context.Context) bool {
 	return false
 }
 
-// worse says how a turn that something was done to ended, if that is not well:
+// worse is how a disturbed turn ended, if not well:
 // empty for the agent's own end, and for a fault it has anyway.
-func (s *subject) worse(ctx context.Context, turn int, o Outcome) string {
-	usual, budget := s.outcomes(ctx)[turn], int(sandbox.DefaultLimits().HostCalls)
+func (s *subject) worse(ctx context.Context, n int, o Outcome) string {
+	usual, budget := s.outcomes(ctx)[n], int(turn.DefaultLimits().HostCalls)
 	switch {
 	case !usual.own():
 		return ""

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
+	"skep/host/internal/turn/wasm"
 	"skep/spec/conformance"
 )
 
@@ -32,29 +33,29 @@ const (
 )
 
 // play runs a trial.
-func (s *subject) play(ctx context.Context, m *sandbox.Module, t trial) Outcome {
+func (s *subject) play(ctx context.Context, m *wasm.Module, t trial) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var asked []conformance.Op
 	began := false
-	turn := sandbox.Turn{
+	inspect := func(memory []byte, globals []uint64) {
+		began = true
+		if t.look != nil {
+			t.look(memory, globals)
+		}
+	}
+	one := turn.Turn{
 		Input: t.input, Seed: [32]byte{1}, Clock: newClock(), Cancelled: t.cancelled,
-		Limits: sandbox.Limits{HostBytes: trialBytes, Grace: t.grace},
-		Look: func(memory []byte, globals []uint64) {
-			began = true
-			if t.look != nil {
-				t.look(memory, globals)
-			}
-		},
+		Limits: turn.Limits{HostBytes: trialBytes, Grace: t.grace},
 		Ops: streaming{func(ctx context.Context, op abi.Op, req []byte) ([]byte, *abi.Error) {
 			asked = append(asked, conformance.Op{Number: int32(op), Request: request(req)})
 			return s.answer(ctx, t, len(asked)-1, op)
 		}},
 	}
 	if t.other {
-		turn.Seed, turn.Clock = [32]byte{2}, &clock{newClock().now.Add(25 * time.Hour)}
+		one.Seed, one.Clock = [32]byte{2}, &clock{newClock().now.Add(25 * time.Hour)}
 	}
-	out := outcome(m.Turn(ctx, turn), asked)
+	out := outcome(m.InspectTurn(ctx, one, inspect), asked)
 	out.began = began
 	return out
 }
@@ -81,19 +82,19 @@ func refusal(r conformance.Refusal, op abi.Op) *abi.Error {
 
 // badOutput reports whether a turn returned ok and wrote what is no turn result.
 func (o Outcome) badOutput() bool {
-	return o.Exit == string(sandbox.ExitFailed) && o.status == abi.StatusOK
+	return o.Exit == string(turn.ExitFailed) && o.status == abi.StatusOK
 }
 
 // own reports whether a turn was committed, or failed by the agent's own will.
 func (o Outcome) own() bool {
-	switch sandbox.ExitKind(o.Exit) {
-	case "", sandbox.ExitFailed, sandbox.ExitAbort:
+	switch turn.ExitKind(o.Exit) {
+	case "", turn.ExitFailed, turn.ExitAbort:
 		return true
 	}
 	return false
 }
 
-// end says how a turn ended.
+// end renders how a turn ended.
 func (o Outcome) end() string {
 	if o.Exit == "" {
 		return "ok"

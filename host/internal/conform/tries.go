@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 	"skep/spec/conformance"
 )
 
@@ -43,10 +43,10 @@ func turns(ctx context.Context, s *subject) finding {
 	return f
 }
 
-// counts tells how turns ended.
+// counts summarizes how turns ended.
 func counts(ends map[string]int) string {
 	total, parts := 0, []string{}
-	for _, kind := range []string{"", string(sandbox.ExitFailed), string(sandbox.ExitAbort)} {
+	for _, kind := range []string{"", string(turn.ExitFailed), string(turn.ExitAbort)} {
 		n := ends[kind]
 		total += n
 		switch {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 	"skep/spec/conformance"
 )
 
@@ -58,13 +58,13 @@ func which(asked []conformance.Op, at int) string {
 // cancellation calls turns off: before their first op, and in the middle of each.
 func cancellation(ctx context.Context, s *subject) finding {
 	var f finding
-	tried, grace := 0, sandbox.DefaultLimits().Grace
+	tried, grace := 0, turn.DefaultLimits().Grace
 	for i, t := range s.tries.Turns {
 		asked := s.outcomes(ctx)[i].Ops
 		for at := -1; at < min(len(asked), positions); at++ {
 			tried++
 			o := s.callOff(ctx, t.Input, at, grace)
-			if o.Exit == string(sandbox.ExitCancelled) {
+			if o.Exit == string(turn.ExitCancelled) {
 				o = s.callOff(ctx, t.Input, at, 4*grace) // the machine may have been busy
 			}
 			place := "before the first op"

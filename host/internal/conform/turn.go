@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 	"skep/spec/conformance"
 )
 
@@ -25,8 +25,8 @@ type Outcome struct {
 
 // Agent runs turns and actions, at whatever level of isolation.
 type Agent interface {
-	Turn(ctx context.Context, t sandbox.Turn) sandbox.Result
-	Action(ctx context.Context, t sandbox.Turn) sandbox.Result
+	Turn(ctx context.Context, t turn.Turn) turn.Result
+	Action(ctx context.Context, t turn.Turn) turn.Result
 }
 
 // Run plays one vector.
@@ -38,14 +38,14 @@ func Run(ctx context.Context, m Agent, v conformance.Turn) Outcome {
 	if v.Action {
 		run = m.Action
 	}
-	r := run(ctx, sandbox.Turn{
+	r := run(ctx, turn.Turn{
 		Input: v.Input, Seed: [32]byte{1}, Clock: s.clock, Ops: s, Cancelled: s.off,
-		Limits: sandbox.Limits{Output: v.OutputLimit},
+		Limits: turn.Limits{Output: v.OutputLimit},
 	})
 	return outcome(r, s.asked)
 }
 
-func outcome(r sandbox.Result, asked []conformance.Op) Outcome {
+func outcome(r turn.Result, asked []conformance.Op) Outcome {
 	out := Outcome{Output: r.Output, Ops: asked, Fuel: r.Fuel, status: r.Status, startFuel: r.StartFuel}
 	if r.Exit != nil {
 		out.Exit, out.Message = string(r.Exit.Kind), r.Exit.Message

@@ -6,14 +6,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn"
 	"skep/spec/conformance"
 )
 
 // Case is the verdict on one vector.
 type Case struct {
 	Name string
-	// Problems say what differs; none is a pass.
+	// Problems are the differences; none is a pass.
 	Problems []string
 }
 
@@ -27,13 +27,13 @@ func Vectors(ctx context.Context, m Agent) ([]Case, error) {
 	cases := make([]Case, len(vectors))
 	for i, v := range vectors {
 		first, second := Run(ctx, m, v), Run(ctx, m, v)
-		cases[i] = Case{Name: v.Name, Problems: append(Judge(v.Want, first), Repeats(first, second)...)}
+		cases[i] = Case{Name: v.Name, Problems: append(Compare(v.Want, first), Repeats(first, second)...)}
 	}
 	return cases, nil
 }
 
-// Judge compares an outcome with what is wanted.
-func Judge(want conformance.Want, got Outcome) []string {
+// Compare compares an outcome with what is wanted.
+func Compare(want conformance.Want, got Outcome) []string {
 	var problems []string
 	differ := func(what, got, want string) {
 		if got != want {
@@ -46,7 +46,7 @@ func Judge(want conformance.Want, got Outcome) []string {
 	switch {
 	case want.SHA256 != "":
 		differ("sha256 of the output", fmt.Sprintf("%x", sha256.Sum256(got.Output)), want.SHA256)
-	case want.Exit == "" || want.Exit == string(sandbox.ExitFailed):
+	case want.Exit == "" || want.Exit == string(turn.ExitFailed):
 		differ("output", string(got.Output), string(want.Output))
 	}
 	if want.Message != "" {
@@ -68,7 +68,7 @@ func opText(ops []conformance.Op, i int) string {
 	return fmt.Sprintf("%d %s", ops[i].Number, ops[i].Request)
 }
 
-// Repeats says what differs between two runs of the same turn.
+// Repeats lists the differences between two runs of the same turn.
 func Repeats(first, second Outcome) []string {
 	if first.Exit != second.Exit || first.Message != second.Message || !bytes.Equal(first.Output, second.Output) {
 		return []string{fmt.Sprintf("the turn did not repeat: %q %s %s, then %q %s %s", first.Exit, first.Message,

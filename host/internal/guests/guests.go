@@ -26,7 +26,7 @@ import (
 type Guest struct {
 	// Name is its place under bin, without .wasm: plugins/script.
 	Name string
-	// Program says that it is built for this machine, to run as a subprocess.
+	// Program: it is built for this machine, to run as a subprocess.
 	Program bool
 	// Dir holds its package main.
 	Dir string
@@ -44,7 +44,7 @@ func Root() string {
 var roots = []struct{ dir, bin string }{
 	{"plugins", "plugins"},
 	{"examples", "examples"},
-	{"host/internal/sandbox/testdata/guests", "testguests"},
+	{"host/internal/turn/wasm/testdata/guests", "testguests"},
 }
 
 // All lists the guests of the repository: every package main below the roots
@@ -64,7 +64,7 @@ func All(root string) ([]Guest, error) {
 			}
 			g := Guest{
 				Name: r.bin + "/" + filepath.ToSlash(name), Dir: path,
-				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "wasmbin")},
+				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "turn", "wasm", "binary")},
 			}
 			if server { // an MCP server, which is a program and no agent
 				g.Program, g.Inputs = true, []string{path}

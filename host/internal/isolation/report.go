@@ -10,11 +10,11 @@ type Report struct {
 // Attempt is one thing that a tenant has tried against another.
 type Attempt struct {
 	Name string `json:"name"`
-	// About says what was tried.
+	// About is what was tried.
 	About string `json:"about"`
-	// Pass says that it came to nothing.
+	// Pass: the attempt came to nothing.
 	Pass bool `json:"pass"`
-	// Detail says what went wrong.
+	// Detail is what went wrong.
 	Detail string `json:"detail,omitempty"`
 }
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// keys are those of the callers.
+// keys are the callers' keys.
 type keys struct{ victim, hostile, boss string }
 
 func newKeys() keys { return keys{secret(), secret(), secret()} }
 
-// secret is a text that nobody guesses.
+// secret is a text that cannot be guessed.
 func secret() string { return "skep-isolation-" + rand.Text() }
 
 // Quotas of the hostile tenant. The file names them once more.

@@ -10,13 +10,15 @@ import (
 
 	"skep/host"
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 // Options of [Run]. Plugins is required.
 type Options struct {
 	// Plugins holds the bundled modules.
 	Plugins string
+	// Bundled has the modules that Plugins lacks; it may be nil.
+	Bundled config.Bundle
 	// CacheDir and Compiler are as in [host.Options].
 	CacheDir string
 	Compiler []string
@@ -24,7 +26,7 @@ type Options struct {
 	Progress func(name string)
 }
 
-// try is one attempt; an error says that it came to something.
+// try is one attempt; an error means that it succeeded.
 type try struct {
 	name, about string
 	run         func(ctx context.Context, x *trial) error
@@ -49,7 +51,7 @@ type trial struct {
 // patience is how long the whole self-test may take.
 const patience = 5 * time.Minute
 
-// Run makes all attempts. Its error says that it could not, which proves nothing.
+// Run makes all attempts. Its error means that it could not, which proves nothing.
 func Run(ctx context.Context, opt Options) (Report, error) {
 	return run(ctx, opt, func(*trial) {})
 }
@@ -62,7 +64,7 @@ func run(ctx context.Context, opt Options, arrange func(*trial)) (report Report,
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	x := &trial{keys: newKeys(), marker: secret(), log: &logbook{}, heard: &heard{}}
-	cfg, err := config.Parse("isolation.toml", []byte(swarmFile(x.keys)), dir, config.Options{BundleDir: opt.Plugins})
+	cfg, err := config.Parse("isolation.toml", []byte(swarmFile(x.keys)), dir, config.Options{BundleDir: opt.Plugins, Bundled: opt.Bundled})
 	if err != nil {
 		return report, err
 	}

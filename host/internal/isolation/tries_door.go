@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"skep/host/client"
-	"skep/host/internal/config"
+	"skep/host/internal/definition/config"
 )
 
 // doorTries go through every route that names a task or a tenant.

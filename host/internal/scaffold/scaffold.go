@@ -16,14 +16,22 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"skep/host/internal/scaffold/source"
+	"skep/sdk"
 )
 
-//go:generate go run ./generate ../../.. files
+//go:generate go run ./generate ../../../sdk sdk_go.txtar
 
-// files are the SDKs, templates the rest.
+// goSDK is an archive of the Go SDK, see package sdk.
 //
-//go:embed files/*.txtar templates/*.txtar
-var content embed.FS
+//go:embed sdk_go.txtar
+var goSDK []byte
+
+// templates hold what a project has besides the SDK, by language.
+//
+//go:embed templates/*.txtar
+var templates embed.FS
 
 // Languages lists what an agent can be written in.
 func Languages() []string { return []string{"go", "rust", "c", "assemblyscript"} }
@@ -101,20 +109,29 @@ func (a Agent) files() ([]txtar.File, error) {
 	case !slices.Contains(Languages(), a.Language):
 		return nil, fmt.Errorf("%q: %w", a.Language, ErrLanguage)
 	}
-	var files []txtar.File
-	for _, dir := range []string{"templates", "files"} {
-		text, err := content.ReadFile(dir + "/" + a.Language + ".txtar")
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, txtar.Parse(text).Files...)
+	template, err := templates.ReadFile("templates/" + a.Language + ".txtar")
+	if err != nil {
+		return nil, err
 	}
+	sources, err := sdkFiles(a.Language)
+	if err != nil {
+		return nil, err
+	}
+	files := append(txtar.Parse(template).Files, sources...)
 	// The module is not called NAME alone: that may be a package of Go's own.
 	fill := strings.NewReplacer("@NAME@", a.Name, "@SKEP@", makeValue(a.Program), "skep/sdk/go", a.Name+"-agent/internal/skep")
 	for i := range files {
 		files[i].Data = []byte(fill.Replace(string(files[i].Data)))
 	}
 	return files, nil
+}
+
+// sdkFiles returns the files of a language's SDK.
+func sdkFiles(language string) ([]txtar.File, error) {
+	if language == "go" {
+		return txtar.Parse(goSDK).Files, nil
+	}
+	return source.Files(sdk.Sources(), language)
 }
 
 // makeValue writes a path as the value of a variable of make that recipes have

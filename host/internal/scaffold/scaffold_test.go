@@ -10,26 +10,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"skep/host/internal/guests"
 	"skep/host/internal/scaffold/source"
 )
 
-// What is embedded is what lies in sdk.
-func TestEmbeddedSDKsAreThose(t *testing.T) {
+// The sources that the program carries are the tree's.
+func TestSDKSources(t *testing.T) {
 	t.Parallel()
-	if !slices.Equal(source.Languages(), slices.Sorted(slices.Values(Languages()))) {
-		t.Errorf("SDKs %v, projects %v", source.Languages(), Languages())
-	}
-	for _, language := range source.Languages() {
-		want, err := source.Archive(guests.Root(), language)
+	for _, language := range Languages() {
+		want, err := source.Files(os.DirFS(filepath.Join(guests.Root(), "sdk")), language)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := content.ReadFile("files/" + language + ".txtar")
+		got, err := sdkFiles(language)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, want) {
+		if !bytes.Equal(txtar.Format(&txtar.Archive{Files: got}), txtar.Format(&txtar.Archive{Files: want})) {
 			t.Errorf("%s: the SDK has changed: run go generate ./host/internal/scaffold", language)
 		}
 	}
@@ -52,7 +51,7 @@ func TestWriteRefuses(t *testing.T) {
 		{Agent{Name: "ü", Language: "go"}, ErrName},
 		{Agent{Name: strings.Repeat("a", 64), Language: "go"}, ErrName},
 		{Agent{Name: "a", Language: "cobol"}, ErrLanguage},
-		{Agent{Name: "a", Language: "../files/c"}, ErrLanguage},
+		{Agent{Name: "a", Language: "../sdk/c"}, ErrLanguage},
 		{Agent{Name: "a", Language: "c", Dir: used}, ErrExists},
 	}
 	for _, tt := range tests {

@@ -8,9 +8,9 @@ import (
 	"skep/spec/mail"
 )
 
-// Bounds of a check. Whoever writes a schema and whoever writes what is held against
-// it may be one, and the library cannot be interrupted: it takes some ten
-// microseconds and a kilobyte for each step.
+// Bounds of a check. One party may write both the schema and the document, and the
+// library cannot be interrupted: it takes some ten microseconds and a kilobyte for
+// each step.
 const (
 	maxEffort       = 50_000
 	maxInstructions = 20_000 // of all patterns of a schema, with their repeats written out

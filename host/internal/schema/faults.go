@@ -44,8 +44,8 @@ func (f Faults) Unwrap() []error {
 	return errs
 }
 
-// faults turns the library's findings into ours. Those that only say that a part
-// has findings of its own are left out, and no finding quotes the document.
+// faults turns the library's findings into ours. Findings that only refer
+// to other findings are left out, and none quotes the document.
 func faults(found []gojsonschema.ResultError) error {
 	var all Faults
 	for _, e := range found {

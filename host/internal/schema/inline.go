@@ -161,7 +161,7 @@ func (in *inliner) follow(at string, v any, within []string) (map[string]any, er
 	return in.schema(at, node, append(slices.Clone(within), ref))
 }
 
-// both is a schema that says what two say.
+// both is a schema of two schemas' demands.
 func both(a, b map[string]any) map[string]any {
 	says := slices.DeleteFunc(slices.Collect(maps.Keys(b)), func(key string) bool {
 		return slices.Contains([]string{"title", "description", "default", "examples", "$comment"}, key)

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// openKeyword checks the keywords that only the schemas of strangers may use. There
-// numbers are compared, and formats that nobody knows are taken for remarks.
+// openKeyword checks the keywords that only the schemas of strangers may use. In
+// them numbers are compared, and unknown formats are remarks.
 func (l *linter) openKeyword(at, key string, v any) (known bool, err error) {
 	switch key {
 	case "$ref", "definitions", "$defs":

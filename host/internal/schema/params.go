@@ -63,7 +63,7 @@ func compileDoc(kind, name string, doc map[string]any) (*Params, error) {
 }
 
 // Check returns nil if raw is one JSON object that has the shape; its errors are
-// those of [Set.Message], and mail.ErrLimit also where the check would take long.
+// [Set.Message]'s, and mail.ErrLimit also where the check would take long.
 func (p *Params) Check(raw []byte) error {
 	doc, err := decodeWith(raw, true)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 
+	"skep/abi"
 	"skep/spec"
 )
 
@@ -14,7 +15,7 @@ import (
 type Set struct {
 	message    *gojsonschema.Schema
 	interswarm *gojsonschema.Schema
-	tools      []Tool
+	tools      []abi.Tool
 	args       map[string]*gojsonschema.Schema // by tool name
 }
 
@@ -42,13 +43,13 @@ func Load() (*Set, error) {
 // Message returns nil if raw is one valid message,
 // [Faults] if it is JSON but no message, another error if it is not JSON that can
 // be read in one way only. errors.Is finds mail.ErrLimit when it is too large.
-func (s *Set) Message(raw []byte) error { return judge(s.message, raw) }
+func (s *Set) Message(raw []byte) error { return validateRaw(s.message, raw) }
 
 // Interswarm returns nil if raw is one valid wrapper; its errors
-// are those of [Set.Message].
-func (s *Set) Interswarm(raw []byte) error { return judge(s.interswarm, raw) }
+// are [Set.Message]'s.
+func (s *Set) Interswarm(raw []byte) error { return validateRaw(s.interswarm, raw) }
 
-func judge(by *gojsonschema.Schema, raw []byte) error {
+func validateRaw(by *gojsonschema.Schema, raw []byte) error {
 	doc, err := decode(raw)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"skep/host/internal/schema"
 )
 
-// What is wrong with a number says what it may be.
+// A fault of a number names what it may be.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	p, err := schema.CompileSettings("a module/1", []byte(`{"properties":{

@@ -8,9 +8,9 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// Stranger returns nil if raw is a JSON Schema of draft 7 that somebody else has
-// written and that compiles. Unlike those of this repository it may use the whole
-// draft and keywords that nobody knows. Nothing is fetched: a $ref that leads out
+// Stranger returns nil if raw is a third party's JSON Schema of draft 7 that
+// compiles. Unlike this repository's schemas it may use the whole draft and unknown
+// keywords. Nothing is fetched: a $ref that leads out
 // of the document is a fault.
 func Stranger(raw json.RawMessage) error {
 	var doc any

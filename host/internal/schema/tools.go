@@ -7,22 +7,16 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 
+	"skep/abi"
 	"skep/spec"
 )
 
 // ErrUnknownTool is wrapped by [Set.ToolArgs] when there is no such tool.
 var ErrUnknownTool = errors.New("unknown tool")
 
-// Tool is one MAIL tool as a model is shown it.
-type Tool struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"` // a schema
-}
-
 // Tools returns the MAIL tools in the order in which agents are shown them. The
 // caller must not change their Parameters.
-func (s *Set) Tools() []Tool { return append([]Tool(nil), s.tools...) }
+func (s *Set) Tools() []abi.Tool { return append([]abi.Tool(nil), s.tools...) }
 
 // ToolSchema returns the schema of a tool's parameters, or nil if there is no such
 // tool. The caller must not change it.
@@ -37,13 +31,13 @@ func (s *Set) ToolSchema(tool string) json.RawMessage {
 
 // ToolArgs returns nil if raw, one JSON object, has the arguments that the tool
 // takes (S-10). It wraps [ErrUnknownTool] if there is no such tool; its other
-// errors are those of [Set.Message].
+// errors are [Set.Message]'s.
 func (s *Set) ToolArgs(tool string, raw []byte) error {
 	by, ok := s.args[tool]
 	if !ok {
 		return fmt.Errorf("%w %q", ErrUnknownTool, tool)
 	}
-	return judge(by, raw)
+	return validateRaw(by, raw)
 }
 
 func (s *Set) loadTools() error {
@@ -51,7 +45,7 @@ func (s *Set) loadTools() error {
 	if err != nil {
 		return err
 	}
-	var doc struct{ Tools []Tool }
+	var doc struct{ Tools []abi.Tool }
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return fmt.Errorf("schema %s: %w", spec.ToolsSchema, err)
 	}
@@ -67,7 +61,7 @@ func (s *Set) loadTools() error {
 
 // compileTool gives the tool's schema the $id that lint and errors need; the one
 // that models are shown has none.
-func compileTool(t Tool) (*gojsonschema.Schema, error) {
+func compileTool(t abi.Tool) (*gojsonschema.Schema, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(t.Parameters, &doc); err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)

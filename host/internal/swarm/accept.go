@@ -10,30 +10,30 @@ import (
 	"skep/spec/mail"
 )
 
-// accept writes a post as one step of its task.
-func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error) {
+// acceptPost writes a post as one mutation of its task.
+func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Receipt, error) {
 	t.commit.Lock()
 	defer t.commit.Unlock()
 
-	r.renew(t)
-	to, err := r.route(ctx, t, &p)
+	r.refreshDefinition(t)
+	to, err := r.routePost(ctx, t, &p)
 	if err != nil {
 		return nil, err
 	}
-	free, err := r.reserve(ctx, t, p)
+	part, err := r.reserveQuota(ctx, t, p)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
+	defer part.release()
 	t.mu.Lock()
-	s, sub, err := r.acceptStep(t, p, to)
+	mut, sub, err := r.buildPostMutation(t, p, to)
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	first, err := r.store.Accept(ctx, s.Step, sub)
+	first, err := r.store.Accept(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
-		return duplicate(p, first)
+		return duplicateReceipt(p, first)
 	}
 	if err != nil {
 		return nil, err
@@ -44,67 +44,80 @@ func (r *Runtime) accept(ctx context.Context, t *live, p Post) (*Receipt, error)
 	}
 	t.mu.Lock()
 	t.waiters[sub.Row] = append(t.waiters[sub.Row], receipt.answer)
-	t.apply(s)
+	t.applyMutation(mut)
 	t.mu.Unlock()
-	r.applied(t)
+	r.afterAccept(t, part)
 	return receipt, nil
 }
 
-func (r *Runtime) acceptStep(t *live, p Post, to audience) (*step, Submission, error) {
+func (r *Runtime) buildPostMutation(t *activeTask, p Post, to recipientSet) (*mutationBuilder, Submission, error) {
 	if p.Results != nil {
-		if err := p.Results.check(t.rec); err != nil {
+		if err := p.Results.checkTask(t.rec); err != nil {
 			return nil, Submission{}, err
 		}
 	}
-	s := t.begin(r.now())
+	mut := t.beginMutation(r.now())
 	sub := Submission{
 		Instance: t.key.InstanceKey, Door: p.Door, Key: p.Key, Digest: p.Digest,
-		Task: t.key.Task, Expires: s.now.Add(keyLife),
+		Task: t.key.Task, Expires: mut.now.Add(keyLife),
 	}
 	if p.Results != nil {
-		sub.Row = s.resume(*p.Results)
-		s.limits(p)
+		sub.Row = mut.resumeTask(*p.Results)
+		mut.overrideTaskLimits(p)
 		sub.Key = cmp.Or(sub.Key, newID())
-		s.posts.begun = append(s.posts.begun, Pending{sub.Row, sub.Door, sub.Key})
+		mut.postChanges.handled = append(mut.postChanges.handled, PendingPost{sub.Row, sub.Door, sub.Key})
 	} else {
-		s.open(p)
-		sub.Row = s.dispatch(p, to)
+		mut.openTask(p)
+		sub.Row = mut.dispatchPost(p, to)
 		sub.Key = cmp.Or(sub.Key, newID())
-		s.posts.added = append(s.posts.added, Pending{sub.Row, sub.Door, sub.Key})
+		mut.postChanges.added = append(mut.postChanges.added, PendingPost{sub.Row, sub.Door, sub.Key})
 	}
-	sub.Cursor = s.Task.Cursor
-	s.settle()
-	return s, sub, nil
+	sub.Cursor = mut.Task.Cursor
+	mut.applyStallRule()
+	return mut, sub, nil
 }
 
-// open makes the task's record ready for a post: new, running or reopened.
-func (s *step) open(p Post) {
-	if !s.live.exists {
-		s.create(p)
-	} else if s.Task.State != StateRunning {
-		s.reopen()
+// openTask makes the task's record ready for a post: created, running or reopened.
+func (mut *mutationBuilder) openTask(p Post) {
+	if !mut.active.exists {
+		mut.createTask(p)
+	} else if mut.Task.State != StateRunning {
+		mut.reopenTask()
 	}
-	s.Task.Entrypoint = p.Entrypoint
-	s.limits(p)
+	mut.Task.Entrypoint = p.Entrypoint
+	mut.setTaskLimits(p)
 }
 
-// limits sets how far the task may go from a post on.
-func (s *step) limits(p Post) {
+// setTaskLimits sets the limits of the task from a post on: the swarm's, or what the
+// post has of its own. What an earlier post had of its own does not last.
+func (mut *mutationBuilder) setTaskLimits(p Post) {
+	mut.Task.MaxSteps, mut.Task.Timeout = mut.def.Limits.TaskMessages, mut.def.Limits.TaskTimeout
+	mut.overrideTaskLimits(p)
+}
+
+// overrideTaskLimits replaces limits of the task by a post's own, and restarts its
+// time.
+func (mut *mutationBuilder) overrideTaskLimits(p Post) {
 	admin := p.Principal.Role == mail.RoleAdmin
 	if p.MaxSteps > 0 {
-		s.Task.MaxSteps = override(p.MaxSteps, s.def.Limits.TaskMessages, admin)
+		mut.Task.MaxSteps = override(p.MaxSteps, mut.def.Limits.TaskMessages, admin)
 	}
 	if p.Timeout > 0 {
-		s.Task.Timeout = override(p.Timeout, s.def.Limits.TaskTimeout, admin)
+		mut.Task.Timeout = override(p.Timeout, mut.def.Limits.TaskTimeout, admin)
 	}
-	s.Task.Deadline = time.Time{}
-	if s.Task.Timeout > 0 {
-		s.Task.Deadline = s.now.Add(s.Task.Timeout)
+	mut.resetDeadline()
+}
+
+// resetDeadline restarts the task's time.
+func (mut *mutationBuilder) resetDeadline() {
+	mut.Task.Deadline = time.Time{}
+	if mut.Task.Timeout > 0 {
+		mut.Task.Deadline = mut.now.Add(mut.Task.Timeout)
 	}
 }
 
-// override is what a caller's limit becomes: the operator's is a ceiling for
-// all but admins. A ceiling of 0 is none.
+// override returns a caller's limit, bounded by the operator's for all but admins. A
+// ceiling of 0 is none.
 func override[T int | time.Duration](want, ceiling T, admin bool) T {
 	if ceiling > 0 && !admin {
 		return min(want, ceiling)
@@ -112,22 +125,28 @@ func override[T int | time.Duration](want, ceiling T, admin bool) T {
 	return want
 }
 
-func (s *step) create(p Post) {
+func (mut *mutationBuilder) createTask(p Post) {
+	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
+	mut.Task = mut.newTask(owner.String())
+}
+
+// newTask makes the record of a task, with the definition's limits of a task. The owner
+// is its first contributor.
+func (mut *mutationBuilder) newTask(owner string) Task {
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
-	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
-	s.Task = Task{
-		Key: s.live.key, Owner: owner.String(), Contributors: []string{owner.String()},
-		State: StateRunning, Created: s.now, Updated: s.now, Nonce: nonce, Definition: s.def.Digest,
-		MaxSteps: s.def.Limits.TaskMessages, Timeout: s.def.Limits.TaskTimeout,
+	return Task{
+		Key: mut.active.key, Owner: owner, Contributors: []string{owner},
+		State: StateRunning, Created: mut.now, Updated: mut.now, Nonce: nonce, Definition: mut.def.Digest,
+		MaxSteps: mut.def.Limits.TaskMessages, Timeout: mut.def.Limits.TaskTimeout,
 		History: map[string]int64{},
 	}
 }
 
-// postRow is a post's message to one local agent.
-func (s *step) postRow(p Post, agent string) Row {
-	m := compose(p.Type, envelope{
-		task: s.Task.Key.Task, swarm: s.def.Name, id: newID(), payloadID: newID(), at: s.now,
+// newPostRow makes a post's message to one local agent.
+func (mut *mutationBuilder) newPostRow(p Post, agent string) Row {
+	m := newMessage(p.Type, messageParts{
+		task: mut.Task.Key.Task, swarm: mut.def.Name, id: newID(), payloadID: newID(), at: mut.now,
 		sender:     mail.Address{Type: mail.AddressType(p.Principal.Role), Name: p.Principal.ID},
 		recipients: []mail.Address{{Type: mail.Agent, Name: agent}},
 		subject:    p.Subject, body: p.Body,

@@ -9,31 +9,31 @@ import (
 	"skep/abi"
 )
 
-// Definition is one swarm as its operator composed it. It does not change
-// after it was handed to [New] or [Runtime.Replace].
+// Definition is one swarm as its operator composed it. It does not change after it is
+// handed to [New] or [Runtime.ReplaceDefinitions].
 type Definition struct {
 	Tenant string
 	Name   string
-	// Digest tells definitions of one swarm apart. Tasks are recorded with it;
-	// empty means that there is never another one.
+	// Digest distinguishes definitions of one swarm. Tasks are recorded with it; empty
+	// means that the swarm has only one definition.
 	Digest      string
 	Version     string
 	Description string
 	Keywords    []string
 	Public      bool
 	Entrypoint  string
-	// Interswarm lets it take mail from other swarms.
+	// Interswarm lets the swarm receive mail from other swarms.
 	Interswarm bool
-	// Discovery lets supervisors look for other swarms in tasks of anybody
-	// (allow_agent_discovery); else they may in those of admins.
+	// Discovery lets supervisors discover other swarms in every task
+	// (allow_agent_discovery), not only in tasks of admins.
 	Discovery bool
-	// Preempt makes an interrupt call off the turn its recipient has under
-	// way; else it only goes before other mail.
+	// Preempt makes an interrupt cancel the recipient's running turn; else the
+	// interrupt only precedes other mail.
 	Preempt bool
 	// BreakpointTools names MAIL tools and actions whose calls a person answers.
 	BreakpointTools []string
-	// Human are the actions that have no code: a person answers every call. Coded
-	// are the others.
+	// Human are the actions without code: a person answers every call. Coded are the
+	// others.
 	Human  []abi.Tool
 	Coded  []abi.Tool
 	Agents []Agent
@@ -48,21 +48,21 @@ type Agent struct {
 	Entrypoint  bool // enable_entrypoint
 	CanComplete bool // can_complete_tasks
 	Interswarm  bool // enable_interswarm
-	Trusted     bool // it runs outside the sandbox
+	Trusted     bool // runs outside the sandbox
 	// Actions names the actions it may call.
 	Actions []string
-	// Exclude names MAIL tools it is not given.
+	// Exclude names MAIL tools that the agent does not get.
 	Exclude []string
 	Params  json.RawMessage
 	Limits  TurnLimits
 
-	// tools are made when the runtime takes the agent in, adminTools for tasks of
-	// admins.
+	// tools are built when the runtime takes the definition; adminTools are for tasks
+	// of admins.
 	tools, adminTools *toolset
 }
 
-// TurnLimits are the limits of one turn that the runtime enforces or tells the
-// agent; zero means the host's default. The executor knows the others.
+// TurnLimits are the limits of one turn that the runtime enforces or shows to the
+// agent; zero means the host's default. The executor has further limits.
 type TurnLimits struct {
 	Wall      time.Duration
 	Fuel      uint64
@@ -79,23 +79,27 @@ type Limits struct {
 	TaskTimeout  time.Duration
 	// Queue bounds the messages that wait in one instance.
 	Queue int
-	// PeerTasks bounds the tasks that run for one other swarm's key.
+	// PeerTasks bounds the running tasks of one other swarm's key.
 	PeerTasks int
-	// Instances bounds the instances the swarm has.
+	// Instances bounds the number of instances.
 	Instances int
 	// Spend bounds what calls of models may cost in one task.
 	Spend Spend
 }
 
-// Bounds of one turn's staged effects (design: 64 messages and 4 MiB).
+// Bounds of one turn's staged calls: their number, and their bytes of mail.
 const (
 	maxStaged      = 64
 	maxStagedBytes = 4 << 20
+	// maxExcess bounds the refused calls beyond these bounds that are kept, and
+	// maxToolName the names of their tools, in bytes.
+	maxExcess   = 16
+	maxToolName = 64
 	// MaxBody is the largest body of one message, in bytes.
 	MaxBody = 256 << 10
 	// MaxSubject is the longest subject, in bytes.
 	MaxSubject = 4 << 10
-	// defaultTurn is the wall time of a turn whose agent names none.
+	// defaultTurn is the wall time of a turn whose agent has no limit.
 	defaultTurn = 10 * time.Minute
 )
 
@@ -108,8 +112,8 @@ func (d *Definition) agent(name string) (*Agent, bool) {
 	return &d.Agents[i], true
 }
 
-// others returns the names of all agents but one, in file order.
-func (d *Definition) others(than string) []string {
+// otherAgents returns the names of all agents but one, in file order.
+func (d *Definition) otherAgents(than string) []string {
 	var names []string
 	for _, a := range d.Agents {
 		if a.Name != than {
@@ -119,7 +123,7 @@ func (d *Definition) others(than string) []string {
 	return names
 }
 
-func (d *Definition) check() error {
+func (d *Definition) validate() error {
 	entry, ok := d.agent(d.Entrypoint)
 	if !ok {
 		return fmt.Errorf("swarm %q: entrypoint %q is not one of its agents", d.Name, d.Entrypoint)

@@ -15,8 +15,8 @@ import (
 	"skep/spec/mail"
 )
 
-// post carries letters between hives in one process, one at a time for each
-// outbox, in the way of a router.
+// post delivers outbox messages between hives in one process, one at a time for each
+// outbox, like a router.
 type post struct {
 	t     *testing.T
 	hives map[string]*hive
@@ -29,7 +29,7 @@ type post struct {
 	// sent is what went over the wire: "hive>depot forward request [subject]".
 	sent []string
 	work sync.WaitGroup
-	// closed says that the hives end.
+	// closed is set when the hives end.
 	closed atomic.Bool
 }
 
@@ -48,7 +48,7 @@ func (c carrier) Check(_ context.Context, _ swarm.InstanceKey, peer string) erro
 	return nil
 }
 
-func (c carrier) Wake(box swarm.Outbox) {
+func (c carrier) Wake(box swarm.OutboxKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := c.from + ">" + box.Peer + box.Task.String()
@@ -60,15 +60,15 @@ func (c carrier) Wake(box swarm.Outbox) {
 }
 
 // carry ends when there is nothing left: who wakes it meanwhile is heard.
-func (c carrier) carry(name string, box swarm.Outbox) {
+func (c carrier) carry(name string, box swarm.OutboxKey) {
 	from := c.hive(c.from)
 	for {
-		p, ok, err := from.rt.NextLetter(context.Background(), box)
+		p, ok, err := from.runtime().NextDelivery(context.Background(), box)
 		if err != nil || !ok {
 			c.mu.Lock()
 			delete(c.busy, name)
 			c.mu.Unlock()
-			if _, more, _ := from.rt.NextLetter(context.Background(), box); more {
+			if _, more, _ := from.runtime().NextDelivery(context.Background(), box); more {
 				c.Wake(box)
 			}
 			return
@@ -82,7 +82,7 @@ func (c carrier) carry(name string, box swarm.Outbox) {
 	}
 }
 
-func (c carrier) one(from *hive, box swarm.Outbox, p swarm.Parcel) error {
+func (c carrier) one(from *hive, box swarm.OutboxKey, p swarm.Delivery) error {
 	way := "forward"
 	if p.Back {
 		way = "back"
@@ -93,28 +93,28 @@ func (c carrier) one(from *hive, box swarm.Outbox, p swarm.Parcel) error {
 	c.sent = append(c.sent, fmt.Sprintf("%s>%s %s %s [%s]", c.from, box.Peer, way, p.Wrapper.Type, p.Wrapper.Payload.Subject))
 	c.mu.Unlock()
 	if why != "" {
-		return from.rt.LetterFailed(context.Background(), box, p.N, why)
+		return from.runtime().MarkUndeliverable(context.Background(), box, p.N, why)
 	}
 	got, err := c.hand(c.from, box.Peer, p.Back, p.Wrapper, p.Hops)
 	switch {
 	case c.closed.Load():
 		return swarm.ErrDraining
 	case err != nil:
-		return from.rt.LetterFailed(context.Background(), box, p.N, err.Error())
+		return from.runtime().MarkUndeliverable(context.Background(), box, p.N, err.Error())
 	case lost:
 		return nil
 	}
-	return from.rt.LetterDelivered(context.Background(), box, p.N, got.Runner)
+	return from.runtime().MarkDelivered(context.Background(), box, p.N, got.Runner)
 }
 
 // hand gives a wrapper to a swarm as the one that from shows the key of.
-func (p *post) hand(from, to string, back bool, w mail.Interswarm, hops int) (swarm.Received, error) {
+func (p *post) hand(from, to string, back bool, w mail.Interswarm, hops int) (swarm.IncomingReceipt, error) {
 	if err := w.Validate(); err != nil { // what leaves is what the schema takes
 		p.t.Errorf("a wrapper to %s: %v", to, err)
 	}
-	return p.hive(to).rt.Receive(context.Background(), swarm.Incoming{
+	return p.hive(to).runtime().Receive(context.Background(), swarm.Incoming{
 		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleSwarm, ID: from},
-		Peer:      from, Swarm: to, Back: back, Wrapper: w, Hops: hops,
+		Peer:      from, AnyTenant: true, Swarm: to, Back: back, Wrapper: w, Hops: hops,
 	})
 }
 
@@ -249,7 +249,7 @@ func TestSwitchToBack(t *testing.T) {
 	}
 }
 
-// R-038, G-13: the own swarm's name is local, also for everybody.
+// R-038, G-13: the own swarm's name is local, also in the address of all agents.
 func TestOwnNameIsLocal(t *testing.T) {
 	p := federate(t, "hive")
 	if a := p.hives["hive"].ask(requestTo("math@hive", "x"), task("t")); a.Body != "boss got [Re: s] echo: x" {
@@ -261,8 +261,8 @@ func TestOwnNameIsLocal(t *testing.T) {
 	}
 }
 
-// G-02, G-65: who sent what is not delivered is told why; the letter
-// can be sent again.
+// G-02, G-65: the sender of an undeliverable message gets the reason; the
+// message can be sent again.
 func TestDeadLetter(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	hive := p.hives["hive"]
@@ -280,12 +280,12 @@ func TestDeadLetter(t *testing.T) {
 		t.Errorf("open %v", got.Requests)
 	}
 	p.set(nil)
-	if _, err := hive.rt.Resend(t.Context(), swarm.DefaultTenant, list[0].ID); err != nil {
+	if _, err := hive.rt.ResendDeadLetter(t.Context(), swarm.DefaultTenant, list[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the turn of the letter", func() bool { return slices.Contains(p.hives["depot"].agents.turns(), "math<-boss@hive:s") })
 	for _, tenant := range []string{swarm.DefaultTenant, "acme"} {
-		if _, err := hive.rt.Resend(t.Context(), tenant, list[0].ID); !errors.Is(err, swarm.ErrNotFound) {
+		if _, err := hive.rt.ResendDeadLetter(t.Context(), tenant, list[0].ID); !errors.Is(err, swarm.ErrNotFound) {
 			t.Errorf("Resend again, by %s = %v", tenant, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestUnknownRemoteAgent(t *testing.T) {
 	}
 }
 
-// A letter whose acknowledgement is lost comes twice and counts once.
+// A message whose acknowledgement is lost arrives twice and counts once.
 func TestDeliveredTwice(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	p.mu.Lock()
@@ -322,9 +322,8 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// Letters outlive their host: the next one delivers them, and those of tasks that
-// have ended as well.
-func TestLettersSurvive(t *testing.T) {
+// Outbox messages survive their host: the next one delivers them, also for ended tasks.
+func TestOutboxSurvives(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	hive := p.hives["hive"]
 	p.set(map[string]string{"depot": "wait"})
@@ -332,7 +331,7 @@ func TestLettersSurvive(t *testing.T) {
 	eventually(t, "a letter", func() bool { list, _ := hive.rt.Outboxes(t.Context()); return len(list) == 1 })
 	hive.restart()
 	list, err := hive.rt.Outboxes(t.Context())
-	if err != nil || !slices.Equal(list, []swarm.Outbox{{Task: swarm.TaskKey{InstanceKey: alice().Instance("hive"), Task: "t"}, Peer: "depot"}}) {
+	if err != nil || !slices.Equal(list, []swarm.OutboxKey{{Task: swarm.TaskKey{InstanceKey: alice().Instance("hive"), Task: "t"}, Peer: "depot"}}) {
 		t.Fatalf("Outboxes() = %v, %v", list, err)
 	}
 	p.set(nil)
@@ -340,8 +339,8 @@ func TestLettersSurvive(t *testing.T) {
 	eventually(t, "the answer", func() bool { return hive.record("t").Task.State == swarm.StateCompleted })
 }
 
-// A contributor whose turn fails, or that stalls with a request open, says so; it
-// has no message of its own to wait for afterwards.
+// A contributor whose turn fails, or that stalls with a request open, reports it;
+// afterwards it has no message to wait for.
 func TestContributorFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		math behave
@@ -363,7 +362,7 @@ func TestContributorFails(t *testing.T) {
 	}
 }
 
-// A task goes over two hosts, and each hears from the one that called it.
+// A task passes over two hosts, and each host gets the answer from the one it called.
 func TestThreeSwarms(t *testing.T) {
 	p := federate(t, "hive", "depot", "yard")
 	p.hives["depot"].agents.mu.Lock()
@@ -405,7 +404,7 @@ func foreign(task string, change ...func(*mail.Interswarm)) mail.Interswarm {
 	return w
 }
 
-// Wrappers that must not come in (G-40, G-70, contract 4.3 g): nothing changes.
+// Wrappers that must not come in (G-40, G-70): nothing changes.
 func TestRefusedWrappers(t *testing.T) {
 	p := federate(t, "hive", "depot", "thief")
 	hive := p.hives["hive"]
@@ -470,8 +469,8 @@ func TestRefusedWrappers(t *testing.T) {
 	}
 }
 
-// A wrapper that continues a task goes by the definition of the task's tenant,
-// whatever that of the key's says, and tells nobody which tenants there are.
+// A wrapper that continues a task uses the definition of the task's tenant, not the one
+// of the key's tenant, and no answer discloses which tenants exist.
 func TestBackToAnotherTenant(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	p.set(map[string]string{"depot": "wait"})
@@ -486,7 +485,7 @@ func TestBackToAnotherTenant(t *testing.T) {
 		return err == nil && len(snap.Task.Requests) == 1
 	})
 	rec := hive.load(own).Task
-	back := func(id, contributor string) (swarm.Received, error) {
+	back := func(id, contributor string) (swarm.IncomingReceipt, error) {
 		return p.hand("depot", "hive", true, foreign("t", func(w *mail.Interswarm) {
 			w.MessageID, w.Type, w.TaskOwner, w.TaskContributors = id, mail.Response, rec.Owner, []string{contributor}
 		}), 0)
@@ -494,7 +493,7 @@ func TestBackToAnotherTenant(t *testing.T) {
 	open := func(tenant string, is bool) {
 		def := hive.def
 		def.Tenant, def.Interswarm = tenant, is
-		if err := hive.rt.Replace([]swarm.Definition{def}); err != nil {
+		if err := hive.rt.ReplaceDefinitions([]swarm.Definition{def}); err != nil {
 			t.Fatal(err)
 		}
 	}

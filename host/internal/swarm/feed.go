@@ -5,26 +5,26 @@ import (
 	"io"
 )
 
-// Feed reads a task's log from a position, and goes on as it grows. It is used
-// by one goroutine at a time and must be closed.
+// Feed reads a task's log from a cursor, and follows its growth. It is used by one
+// goroutine at a time and must be closed.
 type Feed struct {
 	rt    *Runtime
-	task  *live
+	task  *activeTask
 	after int64
-	// seen is the reader's place in the task's air.
+	// seen is the reader's position in the task's volatile events.
 	seen int64
 	wake chan struct{}
-	// outlasts says that a pause of the task is not the feed's end.
-	outlasts bool
+	// staysOpen is set when a pause of the task does not end the feed.
+	staysOpen bool
 }
 
-// feedBatch bounds what one Next reads; an event may carry a whole body.
+// feedBatch bounds the events that one Next reads; an event may carry a whole body.
 const feedBatch = 32
 
-// Follow returns a feed of the events after a cursor, 0 for all. The task must
-// exist, and so must the event the cursor names.
+// Follow returns a feed of the events after a cursor, 0 for all. The task and the event
+// at the cursor must exist.
 func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, error) {
-	t, err := r.existing(ctx, key)
+	t, err := r.acquireExisting(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -32,42 +32,41 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 	t.mu.Lock()
 	end := t.rec.Cursor
 	if after <= end {
-		t.air.join(f)
+		t.volatile.addReader(f)
 	}
 	t.mu.Unlock()
 	if after > end {
-		r.release(t)
+		r.releaseTask(t)
 		return nil, refuse(ErrInvalid, "there is no event %d; the log of task '%s' ends at %d", after, key.Task, end)
 	}
 	return f, nil
 }
 
-// OutlastPauses makes Next wait while the task is paused, where it would end. It is
-// called before Next.
-func (f *Feed) OutlastPauses() { f.outlasts = true }
+// StayOpenDuringPauses makes Next wait during a pause of the task, which would else end the
+// feed. It is called before Next.
+func (f *Feed) StayOpenDuringPauses() { f.staysOpen = true }
 
-// over reports whether a task in this state logs nothing more for the feed.
-func (f *Feed) over(s State) bool {
-	return s != StateRunning && (s != StatePaused || !f.outlasts)
+// isOver reports whether a task in this state logs nothing more for the feed.
+func (f *Feed) isOver(s State) bool {
+	return s != StateRunning && (s != StatePaused || !f.staysOpen)
 }
 
-// Next returns the next events, waiting for them. It ends with io.EOF when the
-// task has ended and all its events were read, with ErrDraining when the host
-// stops, and with ctx's cause. Events that the log does not have, because they
-// are volatile, have no Seq and come between those of the log when they happen;
-// a reader that is slow loses some of them.
+// Next waits for the next events. It ends with io.EOF when the task has ended and all
+// its events were read, with ErrDraining when the host stops, and with ctx's cause.
+// Volatile events have no Seq; they come between events of the log in the order in
+// which they happen. A slow reader loses some of them.
 func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 	for {
 		f.task.mu.Lock()
-		changed, cursor, over := f.task.changed, f.task.rec.Cursor, f.over(f.task.rec.State)
-		shown, limit := f.task.air.next(f)
+		changed, cursor, over := f.task.changed, f.task.rec.Cursor, f.isOver(f.task.rec.State)
+		shown, limit := f.task.volatile.takeEvents(f)
 		f.task.mu.Unlock()
 		if len(shown) > 0 {
 			return shown, nil
 		}
 		if cursor > f.after {
-			// What was committed since must wait: a turn's pieces come before
-			// the event that sums them up.
+			// Later commits must wait: the volatile events of a turn come before the
+			// event that sums them up.
 			most := min(feedBatch, cursor-f.after, limit-f.after)
 			events, err := f.rt.store.Events(ctx, f.task.key, f.after, int(most))
 			if err != nil {
@@ -91,10 +90,17 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// Close lets go of the task.
+// Ended reports whether the task has ended and its last event was read.
+func (f *Feed) Ended() bool {
+	f.task.mu.Lock()
+	defer f.task.mu.Unlock()
+	return f.task.rec.State.Ended() && f.task.rec.Cursor <= f.after
+}
+
+// Close ends the feed and releases the task.
 func (f *Feed) Close() {
 	f.task.mu.Lock()
-	f.task.air.leave(f)
+	f.task.volatile.removeReader(f)
 	f.task.mu.Unlock()
-	f.rt.release(f.task)
+	f.rt.releaseTask(f.task)
 }

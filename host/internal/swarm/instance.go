@@ -7,52 +7,53 @@ import (
 	"time"
 )
 
-// instance is what the runtime holds of one in memory: only as long as something
-// goes on in it, and a little longer. The store has the others.
+// instance is the load of one instance in memory. It exists while something is under
+// way in the instance, and a little longer; the store has the others.
 type instance struct {
 	load
-	// posts counts those that are being accepted, rows what they bring.
+	// posts counts the posts that are being accepted, rows the rows they add.
 	posts, rows int
-	// fresh says that the store has no task of it yet.
+	// fresh is set while the store has no task of the instance.
 	fresh bool
 }
 
-// load is what an instance has under way.
+// load counts running tasks and waiting rows.
 type load struct{ running, waiting int }
 
-// census counts the instances of a swarm, those in the store included.
-type census struct {
+// instanceCount counts the instances of a swarm, those in the store included.
+type instanceCount struct {
 	all, users int
 	at         time.Time
 }
 
-// maxIdle is how many instances in which nothing goes on are remembered.
+// maxIdle is the number of instances without load that stay in memory.
 const maxIdle = 1024
 
-// recount is how often the instances of a swarm that has reached its limit are
-// counted anew: the store may have forgotten some.
-const recount = time.Minute
+// recountInterval is the time after which the instances of a swarm at its limit are
+// counted again: the store may have pruned some.
+const recountInterval = time.Minute
 
-// room takes an instance into memory for a post of so many rows. It is refused when the instance
-// would be one too many, or has too many messages waiting.
-func (r *Runtime) room(ctx context.Context, t *live, rows int) error {
+// reserveInstance takes an instance into memory for a post with a number of rows. It is
+// refused when the instance would exceed the limit on instances, or its queue the limit
+// on waiting messages.
+func (r *Runtime) reserveInstance(ctx context.Context, t *activeTask, rows int) error {
 	key, limits := t.key.InstanceKey, t.def.Limits
-	known, err := r.knows(ctx, key)
+	known, err := r.instanceExists(ctx, key)
 	if err != nil {
 		return err
 	}
 	most := limits.Instances
 	if !known {
-		if err := r.count(ctx, key.swarm(), most); err != nil {
+		if err := r.countInstances(ctx, key.swarm(), most); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.lives(key.Tenant, stopping); err != nil {
+	if err := r.checkNotErasing(key.Tenant, eraseStopping); err != nil {
 		return err
 	}
-	in, c := r.instances[key], r.census[key.swarm()]
+	in, c := r.instances[key], r.instanceCounts[key.swarm()]
 	if in != nil && limits.Queue > 0 && in.waiting+in.rows+rows > limits.Queue {
 		return refuse(ErrLimit, "%d messages are waiting in this instance, its limit; raise [limits] queue or try later", in.waiting+in.rows)
 	}
@@ -60,7 +61,7 @@ func (r *Runtime) room(ctx context.Context, t *live, rows int) error {
 		return refuse(ErrLimit, "the swarm has %d instances, its limit; raise [limits] instances", most)
 	}
 	if in == nil {
-		in = r.wakeUp(key)
+		in = r.addInstance(key)
 		if in.fresh = !known; in.fresh {
 			c.add(key, 1)
 		}
@@ -70,29 +71,35 @@ func (r *Runtime) room(ctx context.Context, t *live, rows int) error {
 	return nil
 }
 
-// leave ends what room began.
-func (r *Runtime) leave(key InstanceKey, rows int) {
+// releaseInstance undoes reserveInstance.
+func (r *Runtime) releaseInstance(key InstanceKey, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.releaseInstanceLocked(key, rows)
+}
+
+// releaseInstanceLocked is releaseInstance by a holder of mu.
+func (r *Runtime) releaseInstanceLocked(key InstanceKey, rows int) {
 	in := r.instances[key]
 	in.posts, in.rows = in.posts-1, in.rows-rows
 	if in.fresh && in.posts == 0 {
-		r.census[key.swarm()].add(key, -1)
+		r.instanceCounts[key.swarm()].add(key, -1)
 		delete(r.instances, key)
 		return
 	}
-	r.park(key, in)
+	r.parkInstance(key, in)
 }
 
-// wakeUp makes the entry of an instance. The caller holds mu.
-func (r *Runtime) wakeUp(key InstanceKey) *instance {
+// addInstance adds an instance without load. The caller holds mu.
+func (r *Runtime) addInstance(key InstanceKey) *instance {
 	in := &instance{}
 	r.instances[key] = in
 	return in
 }
 
-// park lets go of an instance in which nothing goes on. The caller holds mu.
-func (r *Runtime) park(key InstanceKey, in *instance) {
+// parkInstance marks an instance without load as idle, and drops one when too many are.
+// The caller holds mu.
+func (r *Runtime) parkInstance(key InstanceKey, in *instance) {
 	if in.load != (load{}) || in.posts > 0 {
 		delete(r.idle, key)
 		return
@@ -108,28 +115,27 @@ func (r *Runtime) park(key InstanceKey, in *instance) {
 	}
 }
 
-// carry adds to what an instance and its tenant have under way. The caller holds
-// mu.
-func (r *Runtime) carry(key InstanceKey, more load) {
+// addLoad adds to the load of an instance and of its tenant. The caller holds mu.
+func (r *Runtime) addLoad(key InstanceKey, more load) {
 	in := r.instances[key]
 	if in == nil {
-		in = r.wakeUp(key)
+		in = r.addInstance(key)
 	}
 	in.fresh = false
 	in.running, in.waiting = in.running+more.running, in.waiting+more.waiting
-	if g, ok := key.guests(); ok {
-		if r.guests[g] += more.running; r.guests[g] == 0 {
-			delete(r.guests, g)
+	if g, ok := key.peerKey(); ok {
+		if r.peerTasks[g] += more.running; r.peerTasks[g] == 0 {
+			delete(r.peerTasks, g)
 		}
 	}
-	r.park(key, in)
-	l := r.ledger(key.Tenant)
-	l.running, l.waiting = l.running+more.running, l.waiting+more.waiting
-	r.closeLedger(key.Tenant)
+	r.parkInstance(key, in)
+	tl := r.tenantLoad(key.Tenant)
+	tl.running, tl.waiting = tl.running+more.running, tl.waiting+more.waiting
+	r.dropIdleTenantLoad(key.Tenant)
 }
 
-// knows reports whether an instance is in memory or in the store.
-func (r *Runtime) knows(ctx context.Context, key InstanceKey) (bool, error) {
+// instanceExists reports whether an instance is in memory or in the store.
+func (r *Runtime) instanceExists(ctx context.Context, key InstanceKey) (bool, error) {
 	r.mu.Lock()
 	_, ok := r.instances[key]
 	r.mu.Unlock()
@@ -140,13 +146,13 @@ func (r *Runtime) knows(ctx context.Context, key InstanceKey) (bool, error) {
 	return len(tasks) > 0, err
 }
 
-// count makes the census of a swarm, if there is none or it has reached most and
-// is old. A most of zero is never reached.
-func (r *Runtime) count(ctx context.Context, key swarmKey, most int) error {
+// countInstances counts the instances of a swarm, if they were not counted, or the
+// count has reached most and is old. A most of zero is never reached.
+func (r *Runtime) countInstances(ctx context.Context, key swarmKey, most int) error {
 	now := r.now()
 	r.mu.Lock()
-	c := r.census[key]
-	done := c != nil && (most <= 0 || c.all < most || now.Sub(c.at) < recount)
+	c := r.instanceCounts[key]
+	done := c != nil && (most <= 0 || c.all < most || now.Sub(c.at) < recountInterval)
 	r.mu.Unlock()
 	if done {
 		return nil
@@ -157,7 +163,7 @@ func (r *Runtime) count(ctx context.Context, key swarmKey, most int) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c = &census{at: now}
+	c = &instanceCount{at: now}
 	stored := make(map[InstanceKey]bool, len(found))
 	for _, k := range found {
 		stored[k] = true
@@ -168,12 +174,12 @@ func (r *Runtime) count(ctx context.Context, key swarmKey, most int) error {
 			c.add(k, 1)
 		}
 	}
-	r.census[key] = c
+	r.instanceCounts[key] = c
 	return nil
 }
 
-// add counts an instance.
-func (c *census) add(key InstanceKey, n int) {
+// add counts n instances more.
+func (c *instanceCount) add(key InstanceKey, n int) {
 	c.all += n
 	if strings.HasPrefix(key.Instance, "user:") {
 		c.users += n

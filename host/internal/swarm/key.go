@@ -1,9 +1,13 @@
 package swarm
 
-import "strings"
+import (
+	"strings"
 
-// InstanceKey names one MAIL instance. Clients choose task ids, so nothing
-// below an instance is ever looked up without it.
+	"skep/host/internal/swarm/scheduler"
+)
+
+// InstanceKey names one MAIL instance. Clients choose task ids, so nothing below an
+// instance is looked up without it.
 type InstanceKey struct {
 	Tenant string `json:"tenant"`
 	Swarm  string `json:"swarm"`
@@ -13,8 +17,10 @@ type InstanceKey struct {
 
 func (k InstanceKey) swarm() swarmKey { return swarmKey{k.Tenant, k.Swarm} }
 
-// name names the instance among those of its tenant.
-func (k InstanceKey) name() string { return k.Swarm + "\x1f" + k.Instance }
+// schedulerOwner is the instance in the queues of the scheduler.
+func (k InstanceKey) schedulerOwner() scheduler.Owner {
+	return scheduler.Owner{Tenant: k.Tenant, Instance: k.Swarm + "\x1f" + k.Instance}
+}
 
 // TaskKey names one task of one instance.
 type TaskKey struct {

@@ -1,15 +1,15 @@
 package swarm
 
-// KVKind says who shares the values of a [KVScope].
+// KVKind is the width of a [KVScope].
 type KVKind string
 
 // The kinds of scope, from the narrowest to the widest.
 const (
-	// KVTask is of one agent in one task.
+	// KVTask is shared by one agent's turns in one task.
 	KVTask KVKind = "task"
-	// KVAgent is of one agent in all tasks of its instance.
+	// KVAgent is shared by one agent's turns in all tasks of its instance.
 	KVAgent KVKind = "agent"
-	// KVInstance is of all agents and tasks of an instance.
+	// KVInstance is shared by all agents and tasks of an instance.
 	KVInstance KVKind = "instance"
 )
 
@@ -29,7 +29,7 @@ const (
 	MaxKVBytes = 4 << 20
 )
 
-// KVWrite sets or deletes a value when its [Step] is applied. Writes apply in
+// KVWrite sets or deletes a value when its [Mutation] is applied. Writes apply in
 // order; the last to a name wins.
 type KVWrite struct {
 	Scope  KVScope
@@ -51,7 +51,7 @@ type KVCas struct {
 	Yes, No Entry
 }
 
-// KVUsage is what a scope holds of its quotas.
+// KVUsage is the part of its quotas that a scope uses.
 type KVUsage struct {
 	Keys  int64
 	Bytes int64

@@ -10,20 +10,21 @@ import (
 	"skep/spec/mail"
 )
 
-// Parcel is a letter as it goes to its peer.
-type Parcel struct {
-	// N is the letter's number in its task, Since when it was put into the outbox.
+// Delivery is an outbox message in the form in which its peer gets it.
+type Delivery struct {
+	// N is the message's number in its task, Since the time when it was put into the
+	// outbox.
 	N     int64
 	Since time.Time
-	// Notice says that the host has written it, not an agent.
+	// Notice means that the host has written it, not an agent.
 	Notice bool
-	// Ending says that it tells the peer that the task is over. A peer which does
-	// not know the task needs it no more; any other letter is then given up.
+	// Ending means that it only reports the end of the task. A peer without the task
+	// does not need it; any other message is then undeliverable.
 	Ending bool
-	// Until is zero when somebody here waits for the letter to be answered, or to
-	// be given up. Of others it is when they are given up at last.
-	Until time.Time
-	// Back says that the peer works on the task already.
+	// GiveUpAt is when the delivery is given up for good. It is zero while the task
+	// waits for the answer or the failure.
+	GiveUpAt time.Time
+	// Back means that the peer already works on the task.
 	Back bool
 	// Wrapper has no token yet.
 	Wrapper mail.Interswarm
@@ -32,126 +33,126 @@ type Parcel struct {
 	Trace string
 }
 
-// Outboxes lists the tasks with letters to deliver, which an earlier host may
-// have left, once for each peer.
-func (r *Runtime) Outboxes(ctx context.Context) ([]Outbox, error) {
+// Outboxes lists the tasks with outbox messages to deliver, once for each peer. An
+// earlier host may have left them.
+func (r *Runtime) Outboxes(ctx context.Context) ([]OutboxKey, error) {
 	list, err := r.store.Outboxes(ctx)
-	return slices.DeleteFunc(list, func(b Outbox) bool {
+	return slices.DeleteFunc(list, func(b OutboxKey) bool {
 		_, ok := r.definition(b.Task.Tenant, b.Task.Swarm)
 		return !ok
 	}), err
 }
 
-// NextLetter returns the oldest letter of a task for a peer that is to be
-// delivered, but for those with the numbers given; ok is false when there is none.
-func (r *Runtime) NextLetter(ctx context.Context, box Outbox, resting ...int64) (p Parcel, ok bool, err error) {
-	t, err := r.existing(ctx, box.Task)
+// NextDelivery returns the oldest undelivered message of a task for a peer, without the
+// numbers that rest; ok is false when there is none.
+func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...int64) (p Delivery, ok bool, err error) {
+	t, err := r.acquireExisting(ctx, box.Task)
 	if errors.Is(err, ErrNotFound) {
-		return Parcel{}, false, nil
+		return Delivery{}, false, nil
 	}
 	if err != nil {
-		return Parcel{}, false, err
+		return Delivery{}, false, err
 	}
-	defer r.release(t)
+	defer r.releaseTask(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.letters, func(l Letter) bool { return l.Peer == box.Peer && !slices.Contains(resting, l.N) })
+	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.Peer == box.Peer && !slices.Contains(resting, msg.N) })
 	if i < 0 {
-		return Parcel{}, false, nil
+		return Delivery{}, false, nil
 	}
-	l := t.letters[i]
-	return Parcel{
-		N: l.N, Since: l.Since, Notice: l.Notice, Ending: t.rec.dismisses(l), Until: l.until(), Back: t.rec.contributes(box.Peer), Wrapper: t.rec.wrap(l, t.def.Name),
-		Hops: t.rec.Hops + 1, Trace: l.Trace,
+	msg := t.outbox[i]
+	return Delivery{
+		N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
+		Hops: t.rec.Hops + 1, Trace: msg.Trace,
 	}, true, nil
 }
 
-// wrap makes what a peer gets. The letter stays as it is.
-func (t Task) wrap(l Letter, local string) mail.Interswarm {
-	p := l.Message.Payload
+// wrapMessage makes the wrapper for a peer.
+func (t Task) wrapMessage(msg OutboxMessage, local string) mail.Interswarm {
+	p := msg.Message.Payload
 	if p.Sender.Type == mail.Agent {
 		p.Sender.Name = mail.FormatAddr(p.Sender.Name, local)
 	}
 	return mail.Interswarm{
-		MessageID: l.ID, SourceSwarm: local, TargetSwarm: l.Peer, Timestamp: l.Message.Timestamp,
-		Type: l.Message.Type, Payload: p, TaskOwner: t.Owner, TaskContributors: t.vouched(),
+		MessageID: msg.ID, SourceSwarm: local, TargetSwarm: msg.Peer, Timestamp: msg.Message.Timestamp,
+		Type: msg.Message.Type, Payload: p, TaskOwner: t.Owner, TaskContributors: t.confirmedContributors(),
 	}
 }
 
-// LetterDelivered takes a letter out of its outbox. runner is the owner string of
-// the instance that works on the task there, as the peer told; empty or malformed
-// for none.
-func (r *Runtime) LetterDelivered(ctx context.Context, box Outbox, n int64, runner string) error {
-	return r.letterStep(ctx, box, n, func(s *step, l Letter) {
-		s.Sent = append(s.Sent, l.N)
-		s.letters--
+// MarkDelivered takes a message out of its outbox. runner is the owner string of the
+// instance that works on the task there, as the peer reported it; it may be empty or
+// malformed.
+func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, n int64, runner string) error {
+	return r.commitOutboxChange(ctx, box, n, func(mut *mutationBuilder, msg OutboxMessage) {
+		mut.Delivered = append(mut.Delivered, msg.N)
+		mut.undelivered--
 		switch {
-		case swarmOf(runner) == box.Peer && (runner == s.Task.Owner || worker(runner)):
-			s.Task.confirm(runner)
-		case !s.Task.contributes(box.Peer):
-			s.Task.confirm(mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(s.def.Name), Swarm: box.Peer}.String())
+		case ownerSwarm(runner) == box.Peer && (runner == mut.Task.Owner || isSwarmOwner(runner)):
+			mut.Task.confirmRunner(runner)
+		case !mut.Task.hasContributor(box.Peer):
+			mut.Task.confirmRunner(mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(mut.def.Name), Swarm: box.Peer}.String())
 		}
-		if s.Task.State == StateRunning {
-			s.event("interswarm_message_sent", "sent interswarm message to swarm "+box.Peer, map[string]any{
-				"message_id": l.ID, "swarm": box.Peer,
+		if mut.Task.State == StateRunning {
+			mut.logEvent("interswarm_message_sent", "sent interswarm message to swarm "+box.Peer, map[string]any{
+				"message_id": msg.ID, "swarm": box.Peer,
 			})
 		}
-		s.settle()
+		mut.applyStallRule()
 	})
 }
 
-// LetterFailed gives a letter up: it becomes a dead letter, and the agent that
-// sent it is told why.
-func (r *Runtime) LetterFailed(ctx context.Context, box Outbox, n int64, reason string) error {
-	return r.letterStep(ctx, box, n, func(s *step, l Letter) {
-		l.Dead = &Death{At: s.now, Reason: reason}
-		s.Letters = append(s.Letters, l)
-		s.letters--
-		s.recall(l)
-		s.event("interswarm_message_error", "error sending interswarm message to swarm "+box.Peer+": "+reason, map[string]any{
-			"message_id": l.ID, "swarm": box.Peer, "error": reason,
+// MarkUndeliverable makes a message a dead letter and notifies its sender of the reason
+//
+func (r *Runtime) MarkUndeliverable(ctx context.Context, box OutboxKey, n int64, reason string) error {
+	return r.commitOutboxChange(ctx, box, n, func(mut *mutationBuilder, msg OutboxMessage) {
+		msg.Dead = &DeliveryFailure{At: mut.now, Reason: reason}
+		mut.Outbox = append(mut.Outbox, msg)
+		mut.undelivered--
+		mut.withdrawNotices(msg)
+		mut.logEvent("interswarm_message_error", "error sending interswarm message to swarm "+box.Peer+": "+reason, map[string]any{
+			"message_id": msg.ID, "swarm": box.Peer, "error": reason,
 		})
-		s.bounce(l, reason)
-		s.settle()
+		mut.reportUndeliverable(msg, reason)
+		mut.applyStallRule()
 	})
 }
 
-// recall takes back what the host has written to a swarm that, as it turns out,
-// takes no part in the task.
-func (s *step) recall(dead Letter) {
-	if s.Task.contributes(dead.Peer) {
+// withdrawNotices removes the host's notices to a swarm that, as a failed delivery
+// shows, takes no part in the task.
+func (mut *mutationBuilder) withdrawNotices(dead OutboxMessage) {
+	if mut.Task.hasContributor(dead.Peer) {
 		return
 	}
-	for _, l := range s.live.letters {
-		if l.Peer == dead.Peer && l.N != dead.N && l.Notice {
-			s.Sent = append(s.Sent, l.N)
-			s.letters--
+	for _, msg := range mut.active.outbox {
+		if msg.Peer == dead.Peer && msg.N != dead.N && msg.Notice {
+			mut.Delivered = append(mut.Delivered, msg.N)
+			mut.undelivered--
 		}
 	}
 }
 
-// bounce tells the agent that sent a letter what became of it.
-func (s *step) bounce(l Letter, reason string) {
-	p := l.Message.Payload
-	if p.Subject == mail.SubjectActionCompleteBcast && l.Notice {
-		s.bounceResults(l, reason)
+// reportUndeliverable notifies the sender of an undeliverable message.
+func (mut *mutationBuilder) reportUndeliverable(msg OutboxMessage, reason string) {
+	p := msg.Message.Payload
+	if p.Subject == mail.SubjectActionCompleteBcast && msg.Notice {
+		mut.failUndeliveredResults(msg, reason)
 		return
 	}
-	if p.Subject == mail.SubjectBreakpointToolCall && l.Notice {
-		s.unreported()
+	if p.Subject == mail.SubjectBreakpointToolCall && msg.Notice {
+		mut.resumeUnreported()
 		return
 	}
-	request, asks := l.opens()
-	if asks && l.Post > 0 {
-		s.closeRequest(request.ID)
-		s.gather(request, fmt.Sprintf("The message to %s was not delivered: %s. It is kept as dead letter %s.", request.To, reason, l.ID), true)
+	request, asks := msg.openRequest()
+	if asks && msg.Post > 0 {
+		mut.closeRequest(request.ID)
+		mut.collectRemoteAnswer(request, fmt.Sprintf("The message to %s was not delivered: %s. It is kept as dead letter %s.", request.To, reason, msg.ID), true)
 		return
 	}
 	if asks {
-		s.closeRequest(request.ID)
+		mut.closeRequest(request.ID)
 	}
-	_, known := s.def.agent(p.Sender.Name)
-	if l.Notice || !known || s.Task.State.Ended() {
+	_, known := mut.def.agent(p.Sender.Name)
+	if msg.Notice || !known || mut.Task.State.Ended() {
 		return
 	}
 	var to string
@@ -161,41 +162,30 @@ func (s *step) bounce(l Letter, reason string) {
 		}
 		to += r.Name
 	}
-	s.sendSystem(mail.Response, p.Sender.Name, mail.SubjectRouterError,
-		fmt.Sprintf("The message [%s] to %s was not delivered: %s. It is kept as dead letter %s.", p.Subject, to, reason, l.ID), l.Message.ID)
+	mut.sendSystem(mail.Response, p.Sender.Name, mail.SubjectRouterError,
+		fmt.Sprintf("The message [%s] to %s was not delivered: %s. It is kept as dead letter %s.", p.Subject, to, reason, msg.ID), msg.Message.ID)
 }
 
-// letterStep commits what became of a letter, if it is still to be delivered.
-func (r *Runtime) letterStep(ctx context.Context, box Outbox, n int64, change func(*step, Letter)) error {
-	t, err := r.existing(ctx, box.Task)
+// commitOutboxChange commits a change of an outbox message, if it is still to be
+// delivered.
+func (r *Runtime) commitOutboxChange(ctx context.Context, box OutboxKey, n int64, change func(*mutationBuilder, OutboxMessage)) error {
+	t, err := r.acquireExisting(ctx, box.Task)
 	if err != nil {
 		return err
 	}
-	defer r.release(t)
+	defer r.releaseTask(t)
 	t.commit.Lock()
 	defer t.commit.Unlock()
 	t.mu.Lock()
-	i := slices.IndexFunc(t.letters, func(l Letter) bool { return l.N == n && l.Peer == box.Peer })
+	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.N == n && msg.Peer == box.Peer })
 	if i < 0 {
 		t.mu.Unlock()
 		return nil
 	}
-	s := t.begin(r.now())
-	change(s, t.letters[i])
+	mut := t.beginMutation(r.now())
+	change(mut, t.outbox[i])
 	t.mu.Unlock()
-	return r.applyStep(t, s)
-}
-
-// applyStep commits a step that is no turn's. The caller holds t.commit.
-func (r *Runtime) applyStep(t *live, s *step) error {
-	if !r.write(s.Step) {
-		return ErrDraining
-	}
-	t.mu.Lock()
-	t.apply(s)
-	t.mu.Unlock()
-	r.applied(t)
-	return nil
+	return r.commitMutation(t, mut)
 }
 
 // DeadLetters returns a page of a tenant's dead letters; see [Store].
@@ -203,32 +193,32 @@ func (r *Runtime) DeadLetters(ctx context.Context, tenant string, before int64, 
 	return r.store.DeadLetters(ctx, tenant, before, limit)
 }
 
-// Resend puts a dead letter of a tenant back into its outbox. It is refused with
-// ErrNotFound for one that is not, or not any more.
-func (r *Runtime) Resend(ctx context.Context, tenant, id string) (DeadLetter, error) {
-	found, err := r.deadLetter(ctx, tenant, id)
+// ResendDeadLetter puts a dead letter of a tenant back into its outbox. It is refused
+// with ErrNotFound for a message that is not dead any more.
+func (r *Runtime) ResendDeadLetter(ctx context.Context, tenant, id string) (DeadLetter, error) {
+	found, err := r.findDeadLetter(ctx, tenant, id)
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	t, err := r.existing(ctx, found.Task)
+	t, err := r.acquireExisting(ctx, found.Task)
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	defer r.release(t)
+	defer r.releaseTask(t)
 	t.commit.Lock()
 	defer t.commit.Unlock()
-	// Somebody else may have come first.
-	if found, err = r.deadLetter(ctx, tenant, id); err != nil {
+	// Another call may have been first.
+	if found, err = r.findDeadLetter(ctx, tenant, id); err != nil {
 		return DeadLetter{}, err
 	}
 	t.mu.Lock()
-	s := t.begin(r.now())
-	s.revive(found.Letter)
+	mut := t.beginMutation(r.now())
+	mut.reviveDeadLetter(found.OutboxMessage)
 	t.mu.Unlock()
-	return found, r.applyStep(t, s)
+	return found, r.commitMutation(t, mut)
 }
 
-func (r *Runtime) deadLetter(ctx context.Context, tenant, id string) (DeadLetter, error) {
+func (r *Runtime) findDeadLetter(ctx context.Context, tenant, id string) (DeadLetter, error) {
 	found, err := r.store.DeadLetter(ctx, tenant, id)
 	if errors.Is(err, ErrNotFound) {
 		return DeadLetter{}, refuse(ErrNotFound, "there is no dead letter '%s'", id)
@@ -236,63 +226,64 @@ func (r *Runtime) deadLetter(ctx context.Context, tenant, id string) (DeadLetter
 	return found, err
 }
 
-// revive puts a dead letter back. An answer to it counts again, if the task runs.
-func (s *step) revive(l Letter) {
-	l.Dead, l.Since = nil, s.now
-	s.Letters = append(s.Letters, l)
-	s.letters++
-	request, ok := l.opens()
-	if ok && s.Task.State == StateRunning && len(s.Task.Requests) < maxOpenRequests {
-		s.Task.Requests = append(s.Task.Requests, request)
+// reviveDeadLetter puts a dead letter back. If the task runs, an answer to it counts
+// again.
+func (mut *mutationBuilder) reviveDeadLetter(msg OutboxMessage) {
+	msg.Dead, msg.Since = nil, mut.now
+	mut.Outbox = append(mut.Outbox, msg)
+	mut.undelivered++
+	request, ok := msg.openRequest()
+	if ok && mut.Task.State == StateRunning && len(mut.Task.Requests) < maxOpenRequests {
+		mut.Task.Requests = append(mut.Task.Requests, request)
 	}
-	s.event("interswarm_message_resent", "the dead letter to swarm "+l.Peer+" is sent again", map[string]any{
-		"message_id": l.ID, "swarm": l.Peer,
+	mut.logEvent("interswarm_message_resent", "the dead letter to swarm "+msg.Peer+" is sent again", map[string]any{
+		"message_id": msg.ID, "swarm": msg.Peer,
 	})
 }
 
-// post puts a letter into the task's outbox. What a turn sends after the task has
-// ended, or in its grace, is dead at once: nobody could use an answer.
-func (s *step) post(l Letter) {
-	s.Task.Letters++
-	l.N, l.Since = s.Task.Letters, s.now
-	if name, _, err := mail.ParseAddr(l.Message.Payload.Recipient().Name); err == nil {
-		s.Task.meet(l.Peer, name)
+// addToOutbox puts a message into the task's outbox. A message that a turn sends after
+// the task has ended, or in its grace, is dead at once: its answer could not be used.
+func (mut *mutationBuilder) addToOutbox(msg OutboxMessage) {
+	mut.Task.OutboxMessages++
+	msg.N, msg.Since = mut.Task.OutboxMessages, mut.now
+	if name, _, err := mail.ParseAddr(msg.Message.Payload.Recipient().Name); err == nil {
+		mut.Task.recordPeer(msg.Peer, name)
 	}
-	if !l.Notice && (s.Task.State.Ended() || s.Task.Grace) {
-		l.Dead = &Death{At: s.now, Reason: "the task had ended, or used up its messages, when the turn that sent it was over"}
+	if !msg.Notice && (mut.Task.State.Ended() || mut.Task.Grace) {
+		msg.Dead = &DeliveryFailure{At: mut.now, Reason: "the task had ended, or used up its messages, when the turn that sent it was over"}
 	} else {
-		s.letters++
+		mut.undelivered++
 	}
-	s.Letters = append(s.Letters, l)
-	if !l.Notice {
-		s.newMessage(l.Message, map[string]any{"recipient": l.Message.Payload.Recipient().Name})
+	mut.Outbox = append(mut.Outbox, msg)
+	if !msg.Notice {
+		mut.logMessage(msg.Message, map[string]any{"recipient": msg.Message.Payload.Recipient().Name})
 	}
 }
 
-// applyLetters makes what a step did to the outbox visible.
-func (t *live) applyLetters(s Step) {
-	for _, l := range s.Letters {
-		t.letters = slices.DeleteFunc(t.letters, func(old Letter) bool { return old.N == l.N })
-		if l.Dead == nil {
-			t.letters = append(t.letters, l)
+// applyOutbox makes the outbox changes of a mutation visible.
+func (t *activeTask) applyOutbox(s Mutation) {
+	for _, msg := range s.Outbox {
+		t.outbox = slices.DeleteFunc(t.outbox, func(old OutboxMessage) bool { return old.N == msg.N })
+		if msg.Dead == nil {
+			t.outbox = append(t.outbox, msg)
 		}
 	}
-	t.letters = slices.DeleteFunc(t.letters, func(l Letter) bool { return slices.Contains(s.Sent, l.N) })
-	slices.SortFunc(t.letters, func(a, b Letter) int { return int(a.N - b.N) })
+	t.outbox = slices.DeleteFunc(t.outbox, func(msg OutboxMessage) bool { return slices.Contains(s.Delivered, msg.N) })
+	slices.SortFunc(t.outbox, func(a, b OutboxMessage) int { return int(a.N - b.N) })
 }
 
-// wakeForwarder tells the forwarder what the task has for it. The caller holds
-// t.commit.
-func (r *Runtime) wakeForwarder(t *live) {
+// wakeForwarder notifies the forwarder of the task's undelivered messages. The caller
+// holds t.commit.
+func (r *Runtime) wakeForwarder(t *activeTask) {
 	t.mu.Lock()
 	var peers []string
-	for _, l := range t.letters {
-		if !slices.Contains(peers, l.Peer) {
-			peers = append(peers, l.Peer)
+	for _, msg := range t.outbox {
+		if !slices.Contains(peers, msg.Peer) {
+			peers = append(peers, msg.Peer)
 		}
 	}
 	t.mu.Unlock()
 	for _, peer := range peers {
-		r.forward.Wake(Outbox{t.key, peer})
+		r.forward.Wake(OutboxKey{t.key, peer})
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"skep/abi"
 )
 
-// Status is what a principal may know of the runtime.
+// Status is the state of the runtime as one principal may see it.
 type Status struct {
 	// Users counts the instances of role user.
 	Users int
-	// Ready says that the principal's instance exists, Running that one of
-	// its tasks runs.
+	// Ready is set when the principal's instance exists, Running when one of its tasks
+	// runs.
 	Ready, Running bool
 }
 
-// Status looks from one instance.
+// Status returns the status for one instance.
 func (r *Runtime) Status(ctx context.Context, key InstanceKey) (Status, error) {
-	if err := r.count(ctx, key.swarm(), 0); err != nil {
+	if err := r.countInstances(ctx, key.swarm(), 0); err != nil {
 		return Status{}, err
 	}
-	known, err := r.knows(ctx, key)
+	known, err := r.instanceExists(ctx, key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{Ready: known, Users: r.census[key.swarm()].users}
+	s := Status{Ready: known, Users: r.instanceCounts[key.swarm()].users}
 	if in := r.instances[key]; in != nil {
 		s.Running = in.running > 0
 	}
 	return s, err
 }
 
-// Started is when the runtime was made.
+// Started is the time at which the runtime was made.
 func (r *Runtime) Started() time.Time { return r.started }
 
 // Definition returns a swarm of a tenant. It must not be changed.
@@ -65,9 +65,9 @@ func (r *Runtime) History(ctx context.Context, key TaskKey, agent string, after 
 	return r.store.History(ctx, key, agent, after, limit)
 }
 
-// Turns returns summaries of the turns of a task with a record and N > after, in
-// the order of N: at most limit of them, and fewer when much had to be read for
-// them. more says that others follow.
+// Turns returns summaries of a task's recorded turns with N > after, in the order of N:
+// at most limit of them, and fewer when their records are large. more reports whether
+// others follow.
 func (r *Runtime) Turns(ctx context.Context, key TaskKey, after int64, limit int) (page []TurnSummary, more bool, err error) {
 	records, err := r.store.Records(ctx, key, after, limit)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Runtime) readAnswer(ctx context.Context, key TaskKey, cursor int64) (An
 	return a, nil
 }
 
-// Answer returns what a task_complete or task_error event carries.
+// Answer returns the answer in a task_complete or task_error event.
 func (e Event) Answer() (Answer, bool) {
 	if e.Name != "task_complete" && e.Name != "task_error" {
 		return Answer{}, false

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Kinds of refusal a door maps to its own codes. ErrNotFound is one, too.
+// Kinds of refusal that a door maps to its own codes. ErrNotFound is one, too.
 var (
 	ErrInvalid  = errors.New("invalid")
 	ErrConflict = errors.New("conflict")
 	ErrLimit    = errors.New("limit")
-	// ErrForbidden says that the caller is somebody else than it would have to be.
+	// ErrForbidden refuses a caller that is not the required one.
 	ErrForbidden = errors.New("forbidden")
-	// ErrDraining says that the host is shutting down; what it has accepted
-	// goes on at the next start.
+	// ErrDraining means that the host is shutting down; accepted work goes on at the
+	// next start.
 	ErrDraining = errors.New("shutting down")
 )
 
-// Refusal is an answer to a door: nothing was changed. It unwraps to its kind;
-// its text is meant for the caller.
+// Refusal is the answer to a door when nothing was changed. It unwraps to its kind; its
+// text is for the caller.
 type Refusal struct {
 	Kind error
 	Text string
-	// Retry is when the same may be accepted, zero for the door's own choice.
+	// Retry is the time after which the same may be accepted, zero for the door's own
+	// choice.
 	Retry time.Duration
 }
 

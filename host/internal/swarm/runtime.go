@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/meter"
+	"skep/host/internal/swarm/metrics"
+	"skep/host/internal/swarm/scheduler"
 )
 
 // Options of a [Runtime]. Zero values are useful.
@@ -20,17 +23,17 @@ type Options struct {
 	Turns int
 	// Tokens bounds the turns that compute at once, GOMAXPROCS by default.
 	Tokens int
-	// Tenants says what each is given; one that it does not name has no limits.
+	// Tenants are the weights and quotas of tenants; a tenant that is missing has no
+	// limits.
 	Tenants map[string]Tenant
-	// RunSet tells which turns may have killed the last host, Quarantine which
-	// agents must not run; without them nothing is told.
+	// RunSet keeps the turns that may have killed the last host, Quarantine the agents
+	// that must not run. Both may be nil.
 	RunSet     RunSet
 	Quarantine Quarantine
-	// Neighbours are the other swarms that the host knows; without them it knows
-	// none.
-	Neighbours Neighbours
-	// Library finds what unfinished tasks of an earlier host were begun with;
-	// without it they go on with what there is now.
+	// KnownSwarms are the other swarms that the host knows; nil for none.
+	KnownSwarms KnownSwarms
+	// Library finds the definitions of unfinished tasks of an earlier host; without it
+	// they go on with the current ones.
 	Library Library
 	Logger  *slog.Logger
 	// Now is the host's clock.
@@ -39,50 +42,51 @@ type Options struct {
 
 // Runtime runs the tasks of a set of swarms. It is safe for concurrent use.
 type Runtime struct {
-	store      Store
-	exec       Executor
-	forward    Forwarder
-	neighbours Neighbours
-	tools      Toolbook
-	book       []abi.Tool
-	log        *slog.Logger
-	now        func() time.Time
-	secret     []byte
-	suspects   *suspects
-	quarantine Quarantine
-	defs       definitions
-	quotas     tenants
-	meters     *meter.Board
+	store        Store
+	exec         Executor
+	forward      Forwarder
+	knownSwarms  KnownSwarms
+	mailTools    MailTools
+	mailToolList []abi.Tool
+	log          *slog.Logger
+	now          func() time.Time
+	secret       []byte
+	suspects     *suspectGate
+	quarantine   Quarantine
+	defs         definitions
+	quotas       tenantSet
+	metrics      *metrics.Registry
 
-	cpu      *cpu
-	schedule *schedule
-	alarms   *alarms
+	cpu      *scheduler.CPU
+	slots    *scheduler.Slots[claim]
+	wakeups  *scheduler.Wakeups[TaskKey]
 	draining atomic.Bool
 	started  time.Time
-	// life ends when turns must stop; stopped is closed when none runs.
-	life    context.Context
-	end     context.CancelCauseFunc
-	stopped chan struct{}
+	// lifetime ends when turns must stop; stopped is closed when the last has ended.
+	lifetime    context.Context
+	endLifetime context.CancelCauseFunc
+	stopped     chan struct{}
 
 	mu    sync.Mutex
-	tasks map[TaskKey]*live
-	// parked are tasks that run and are not in memory, with what they count.
+	tasks map[TaskKey]*activeTask
+	// parked is the load of running tasks that are not in memory.
 	parked map[TaskKey]load
-	// instances are those in memory, idle those of them in which nothing goes
-	// on. The census of a swarm is made when somebody asks for it.
-	instances map[InstanceKey]*instance
-	idle      map[InstanceKey]struct{}
-	census    map[swarmKey]*census
-	ledgers   map[string]*ledger
-	// guests counts the running tasks of other swarms.
-	guests map[guests]int
-	// days are what tenants spend; only those whose turns call models have one.
-	days map[string]*daily
-	// going are the tasks that are being pruned until gone is closed.
-	going map[TaskKey]bool
-	gone  chan struct{}
+	// instances are the instances in memory, idle those without load. The instances of
+	// a swarm are counted on demand.
+	instances      map[InstanceKey]*instance
+	idle           map[InstanceKey]struct{}
+	instanceCounts map[swarmKey]*instanceCount
+	tenantLoads    map[string]*tenantLoad
+	// peerTasks counts the running tasks of other swarms.
+	peerTasks map[peerKey]int
+	// daySpends are the tenants' model costs of the day; only tenants whose turns call
+	// models have one.
+	daySpends map[string]*daySpend
+	// pruning are the tasks that are being pruned until pruned is closed.
+	pruning map[TaskKey]bool
+	pruned  chan struct{}
 	// erasing are the tenants that are being erased.
-	erasing map[string]erasing
+	erasing map[string]erasePhase
 	// damaged are running tasks that cannot be read.
 	damaged map[TaskKey]struct{}
 }
@@ -91,26 +95,26 @@ type swarmKey struct{ tenant, name string }
 
 // New returns a runtime for the swarms given. It reads the store but starts
 // nothing; see [Runtime.Run].
-func New(ctx context.Context, store Store, exec Executor, forward Forwarder, tools Toolbook, defs []Definition, opt Options) (*Runtime, error) {
+func New(ctx context.Context, store Store, exec Executor, forward Forwarder, tools MailTools, defs []Definition, opt Options) (*Runtime, error) {
 	opt = opt.withDefaults()
 	secret, err := store.Secret(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the store's secret: %w", err)
 	}
 	r := &Runtime{
-		store: store, exec: exec, forward: forward, neighbours: opt.Neighbours, tools: tools, book: tools.Tools(),
+		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
 		log: opt.Logger, now: opt.Now, secret: secret,
-		suspects: newSuspects(opt.RunSet), quarantine: opt.Quarantine,
+		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		defs:   newDefinitions(opt.Library),
-		quotas: opt.Tenants, cpu: newCPU(opt.Tokens, opt.Now, tenants(opt.Tenants).weight),
-		schedule: newSchedule(opt.Turns, opt.Tenants), alarms: newAlarms(),
-		meters:  meter.New(meter.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
+		quotas: opt.Tenants, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
+		slots: scheduler.NewSlots[claim](opt.Turns, tenantSet(opt.Tenants).slotRules()), wakeups: scheduler.NewWakeups[TaskKey](),
+		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
-		tasks: map[TaskKey]*live{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
-		census: map[swarmKey]*census{}, ledgers: map[string]*ledger{}, guests: map[guests]int{}, days: map[string]*daily{},
+		tasks: map[TaskKey]*activeTask{}, parked: map[TaskKey]load{}, instances: map[InstanceKey]*instance{}, idle: map[InstanceKey]struct{}{},
+		instanceCounts: map[swarmKey]*instanceCount{}, tenantLoads: map[string]*tenantLoad{}, peerTasks: map[peerKey]int{}, daySpends: map[string]*daySpend{},
 	}
-	r.life, r.end = context.WithCancelCause(context.Background())
-	if defs, err = r.equip(defs); err != nil {
+	r.lifetime, r.endLifetime = context.WithCancelCause(context.Background())
+	if defs, err = r.prepareDefinitions(defs); err != nil {
 		return nil, err
 	}
 	for i := range defs {
@@ -126,8 +130,8 @@ func (o Options) withDefaults() Options {
 	if o.Tokens <= 0 {
 		o.Tokens = runtime.GOMAXPROCS(0)
 	}
-	if o.Neighbours == nil {
-		o.Neighbours = alone{}
+	if o.KnownSwarms == nil {
+		o.KnownSwarms = noKnownSwarms{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -138,47 +142,65 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// errShutdown is the cause with which turns that outlast the drain are
-// stopped; their rows stay in the store.
+// errShutdown is the cause that stops turns which outlast the drain; their rows stay in
+// the store.
 var errShutdown = errors.New("the host is shutting down")
 
-// Run runs turns until ctx ends, and beside them takes up what an earlier host
-// left. It then takes no new turns, gives running ones until grace has passed,
-// and returns when none runs any more.
+// maxWakers bounds the tasks that are woken at once: one that waits for the store keeps no
+// other from its time.
+const maxWakers = 16
+
+// Run runs turns until ctx ends, and meanwhile recovers the tasks that an earlier host
+// left. It then begins no new turns, gives running ones the time grace, and returns
+// when all have ended.
 func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 	defer close(r.stopped)
-	defer r.end(errShutdown)
-	claimed, err := r.claim(ctx)
+	defer r.endLifetime(errShutdown)
+	running, err := r.countRunningTasks(ctx)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.life, cancel)()
+	defer context.AfterFunc(r.lifetime, cancel)()
 	var turns, others sync.WaitGroup
-	others.Go(func() { r.alarms.run(ctx, r.now, r.ring) })
-	others.Go(func() { r.sweep(ctx) })
+	wakers := make(chan struct{}, maxWakers)
 	others.Go(func() {
-		if err := r.recover(ctx, claimed); err != nil && ctx.Err() == nil {
-			r.end(err)
+		r.wakeups.Run(ctx, r.now, func(ctx context.Context, key TaskKey) {
+			select {
+			case wakers <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			others.Go(func() {
+				defer func() { <-wakers }()
+				r.wakeTask(ctx, key)
+			})
+		})
+	})
+	others.Go(func() { r.purgeSubmissions(ctx) })
+	others.Go(func() { r.recoverDamaged(ctx) })
+	others.Go(func() {
+		if err := r.recoverTasks(ctx, running); err != nil && ctx.Err() == nil {
+			r.endLifetime(err)
 		}
 	})
 	for {
-		claim, ok := r.schedule.next(ctx)
+		slot, ok := r.slots.Next(ctx)
 		if !ok {
 			break
 		}
 		turns.Go(func() {
-			defer r.schedule.done(claim)
-			r.take(claim)
+			defer slot.Release()
+			r.runClaim(slot)
 		})
 	}
 	r.draining.Store(true)
-	stop := time.AfterFunc(grace, func() { r.end(errShutdown) })
+	stop := time.AfterFunc(grace, func() { r.endLifetime(errShutdown) })
 	turns.Wait()
 	stop.Stop()
 	others.Wait()
-	if cause := context.Cause(r.life); !errors.Is(cause, errShutdown) {
+	if cause := context.Cause(r.lifetime); !errors.Is(cause, errShutdown) {
 		return cause
 	}
 	return nil
@@ -187,24 +209,24 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 // Draining reports whether the runtime has stopped taking posts.
 func (r *Runtime) Draining() bool { return r.draining.Load() }
 
-// acquire returns a task in memory, loading it if it must. Every acquire is
-// followed by a release.
-func (r *Runtime) acquire(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
-	t, err := r.hold(ctx, key, def)
+// acquireTask returns a task in memory, loading it if it must. Every acquireTask is
+// followed by a releaseTask.
+func (r *Runtime) acquireTask(ctx context.Context, key TaskKey, def *Definition) (*activeTask, error) {
+	t, err := r.holdTask(ctx, key, def)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.load(ctx, t); err != nil {
-		r.release(t)
+	if err := r.loadTask(ctx, t); err != nil {
+		r.releaseTask(t)
 		return nil, err
 	}
 	return t, nil
 }
 
-// acquireNew is acquire for a task whose id was just made: the store cannot have
-// it and is not asked.
-func (r *Runtime) acquireNew(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
-	t, err := r.hold(ctx, key, def)
+// acquireNewTask is acquireTask for a task whose id was just made: the store cannot
+// have it and is not read.
+func (r *Runtime) acquireNewTask(ctx context.Context, key TaskKey, def *Definition) (*activeTask, error) {
+	t, err := r.holdTask(ctx, key, def)
 	if err != nil {
 		return nil, err
 	}
@@ -214,22 +236,22 @@ func (r *Runtime) acquireNew(ctx context.Context, key TaskKey, def *Definition) 
 	return t, nil
 }
 
-// hold returns a task that may not be loaded, and counts a holder.
-func (r *Runtime) hold(ctx context.Context, key TaskKey, def *Definition) (*live, error) {
-	if err := r.stays(ctx, key); err != nil {
+// holdTask adds a holder to a task, which need not be loaded.
+func (r *Runtime) holdTask(ctx context.Context, key TaskKey, def *Definition) (*activeTask, error) {
+	if err := r.lockForTask(ctx, key); err != nil {
 		return nil, err
 	}
 	t := r.tasks[key]
 	if t == nil {
-		t = newLive(key, def)
+		t = newActiveTask(key, def)
 		r.tasks[key] = t
 	}
-	t.refs, t.taken = t.refs+1, t.taken+1
+	t.holders, t.holdGeneration = t.holders+1, t.holdGeneration+1
 	r.mu.Unlock()
 	return t, nil
 }
 
-func (r *Runtime) load(ctx context.Context, t *live) error {
+func (r *Runtime) loadTask(ctx context.Context, t *activeTask) error {
 	t.commit.Lock()
 	defer t.commit.Unlock()
 	if t.loaded {
@@ -241,89 +263,99 @@ func (r *Runtime) load(ctx context.Context, t *live) error {
 	}
 	var def *Definition
 	if err == nil {
-		if def, err = r.begunWith(ctx, snap.Task); err != nil {
+		if def, err = r.loadDefinition(ctx, snap.Task); err != nil {
 			return err
 		}
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.loaded = true
+	damaged := false
 	if def != nil {
 		t.def = def
-		t.adopt(snap)
-		r.unpark(t)
+		t.fillFromSnapshot(snap)
+		damaged = r.unparkTask(t)
+	}
+	t.mu.Unlock()
+	if damaged {
+		r.afterCommit(t) // it goes on as after a recovery
 	}
 	return nil
 }
 
-// release lets go of a task. One that nobody holds is forgotten; the store
-// has it.
-func (r *Runtime) release(t *live) {
+// releaseTask removes a holder. A task without holders leaves memory; the store has it.
+func (r *Runtime) releaseTask(t *activeTask) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waits := r.lastSees(t)
-	t.refs--
+	waits := r.lastHolderMayPark(t)
+	t.holders--
 	switch {
-	case t.refs == 0:
+	case t.holders == 0:
 		r.forgetTask(t)
-	case t.refs == 1 && t.held && waits:
+	case t.holders == 1 && t.selfHeld && waits:
 		r.parkTask(t)
 	}
 }
 
-// applied does what follows from a step outside of its task: a running task is
-// held in memory, has an alarm, and counts for its instance. The caller holds
-// t.commit and has a hold on t.
-func (r *Runtime) applied(t *live) {
+// afterCommit updates everything outside of a task after its mutation: its holders, its
+// wakeup, the load of its instance, claims and the forwarder. The caller holds t.commit
+// and has a hold on t.
+func (r *Runtime) afterCommit(t *activeTask) { r.afterAccept(t, nil) }
+
+// afterAccept is afterCommit for a post with its part of the quota, which is released when
+// the task's load is counted: a turn that begins now counts the post once.
+func (r *Runtime) afterAccept(t *activeTask, part *reservation) {
 	t.mu.Lock()
-	t.ripen(r.now())
-	was, now, wake := t.counted, load{}, t.wake()
+	t.queueDueRows(r.now())
+	was, now, wake := t.counted, load{}, t.nextWakeup()
 	running := t.rec.State == StateRunning
 	if running {
-		now = load{1, t.pending()}
+		now = load{1, t.countPending()}
 	}
 	t.counted = now
 	t.mu.Unlock()
 
 	r.mu.Lock()
-	t.refs, t.held = t.refs+now.running-was.running, now.running > 0
-	r.carry(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
+	t.holders, t.selfHeld = t.holders+now.running-was.running, now.running > 0
+	r.addLoad(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
+	part.releaseLocked()
 	r.mu.Unlock()
 	if !running {
 		wake = time.Time{}
 	}
-	r.alarms.set(t.key, wake)
-	r.kick(t)
+	r.wakeups.Set(t.key, wake)
+	r.claimTurns(t)
 	r.wakeForwarder(t)
 }
 
-// retain holds a task once more for a claim, which outlives the caller's hold.
-func (r *Runtime) retain(t *live) {
+// retainTask adds a holder for a claim, which outlives the caller's hold.
+func (r *Runtime) retainTask(t *activeTask) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.refs, t.taken = t.refs+1, t.taken+1
+	t.holders, t.holdGeneration = t.holders+1, t.holdGeneration+1
 }
 
-// kick asks for a turn for every agent that has mail and is not at work.
-func (r *Runtime) kick(t *live) {
+// claimTurns claims a turn for every agent that has mail and is not running, in the order
+// of their names: equal tasks go the same way.
+func (r *Runtime) claimTurns(t *activeTask) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rec.State != StateRunning {
 		return
 	}
-	for agent, q := range t.queue {
+	for _, agent := range slices.Sorted(maps.Keys(t.queue)) {
+		q := t.queue[agent]
 		if q.Len() == 0 || t.running[agent] != nil {
 			continue
 		}
-		if !r.mayRun(t, (*q)[0]) {
+		if !r.admitRow(t, (*q)[0]) {
 			continue
 		}
 		tier := (*q)[0].Tier
-		if has, ok := t.queued[agent]; ok && has <= tier {
+		if has, ok := t.claimedTiers[agent]; ok && has <= tier {
 			continue
 		}
-		t.queued[agent] = tier
-		r.retain(t)
-		r.schedule.push(t, agent, tier)
+		t.claimedTiers[agent] = tier
+		r.retainTask(t)
+		r.slots.Push(t.key.schedulerOwner(), tier, claim{t, agent})
 	}
 }

@@ -76,7 +76,7 @@ func call(t *swarm.Turn, tool string, args any) string {
 	if err != nil {
 		panic(err)
 	}
-	rsp, fault := t.Mail(abi.MailRequest{Tool: tool, Args: raw})
+	rsp, fault := t.CallMailTool(abi.MailRequest{Tool: tool, Args: raw})
 	if fault != nil {
 		return "ERROR " + fault.Error()
 	}
@@ -94,7 +94,7 @@ func script(_ context.Context, t *swarm.Turn) swarm.Outcome {
 		for _, c := range calls {
 			var name string
 			_ = json.Unmarshal(c[0], &name)
-			t.Mail(abi.MailRequest{Tool: name, Args: c[1]})
+			t.CallMailTool(abi.MailRequest{Tool: name, Args: c[1]})
 		}
 		return swarm.Outcome{}
 	}
@@ -128,6 +128,7 @@ type hive struct {
 	// wrap, if set, stands between the runtime and the store.
 	wrap func(swarm.Store) swarm.Store
 
+	mu    sync.Mutex // store and rt at a restart
 	store *sqlite.Store
 	rt    *swarm.Runtime
 	stop  func()
@@ -175,7 +176,7 @@ func (h *hive) start() {
 		store = h.wrap(st)
 	}
 	if h.forward == nil {
-		h.forward = swarm.Closed{}
+		h.forward = swarm.NoForwarder{}
 	}
 	rt, err := swarm.New(ctx, store, h.agents, h.forward, book{set}, defs, h.opt)
 	if err != nil {
@@ -184,7 +185,9 @@ func (h *hive) start() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx, 100*time.Millisecond) }()
+	h.mu.Lock()
 	h.store, h.rt = st, rt
+	h.mu.Unlock()
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -194,6 +197,13 @@ func (h *hive) start() {
 			h.t.Error("Close:", err)
 		}
 	})
+}
+
+// runtime returns the runtime of now, for those that outlive a restart.
+func (h *hive) runtime() *swarm.Runtime {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rt
 }
 
 // restart ends the runtime and starts another on the same data.

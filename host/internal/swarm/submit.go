@@ -9,7 +9,7 @@ import (
 	"skep/spec/mail"
 )
 
-// Principal is who hands a message in.
+// Principal is an authenticated caller.
 type Principal struct {
 	Tenant string
 	// Role is mail.RoleUser, RoleAdmin or RoleSwarm.
@@ -22,23 +22,24 @@ func (p Principal) Instance(swarm string) InstanceKey {
 	return InstanceKey{Tenant: p.Tenant, Swarm: swarm, Instance: string(p.Role) + ":" + p.ID}
 }
 
-// Post is one message from outside for a swarm's entrypoint.
+// Post is one message from outside, for the swarm's entrypoint or the agents in To.
 type Post struct {
 	Principal Principal
 	Swarm     string
-	Door      string
-	// Key makes a repeat find the first submission; empty means that no
-	// repeat is expected. Digest tells a repeat from another body.
+	// Door is where the post came in, as in [Origin]. Keys of different doors differ.
+	Door string
+	// Key identifies a repeated submission; empty means that no repeat is expected.
+	// Digest distinguishes a repeat from another body.
 	Key    string
 	Digest []byte
-	// Task is the task to start or continue, empty for a new one. MustExist
-	// refuses to start it.
+	// Task is the task to start or continue, empty for a new one. MustExist forbids to
+	// start it.
 	Task      string
 	MustExist bool
-	// Entrypoint is empty for the swarm's own.
+	// Entrypoint is the first agent, empty for the swarm's own.
 	Entrypoint string
-	// To, if set, goes before Entrypoint: entrypoints of the swarm, and agents of
-	// others as NAME@SWARM. Only a broadcast has several.
+	// To, if set, replaces Entrypoint: entrypoints of the swarm, and agents of other
+	// swarms as NAME@SWARM. Only a broadcast has several.
 	To []string
 	// Results, if set, resume a paused task instead of bringing a message.
 	Results *Results
@@ -46,8 +47,8 @@ type Post struct {
 	Subject string
 	Body    string
 	Trace   string
-	// Timeout and MaxSteps replace the swarm's limits for this task when they
-	// are positive. Only an admin may raise them.
+	// Timeout and MaxSteps replace the swarm's limits when they are positive, until
+	// the task gets its next post. Only an admin may raise them.
 	Timeout  time.Duration
 	MaxSteps int
 }
@@ -55,8 +56,8 @@ type Post struct {
 // keyLife is how long a submission can be found by its key.
 const keyLife = 24 * time.Hour
 
-// Receipt says that a post is durable. A duplicate's receipt is that of the
-// first submission.
+// Receipt confirms that a post is durable. The receipt of a duplicate is the first
+// submission's.
 type Receipt struct {
 	Task      TaskKey
 	Row       int64
@@ -78,24 +79,24 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first, err := r.repeated(ctx, p); first != nil || err != nil {
+	if first, err := r.findRepeat(ctx, p); first != nil || err != nil {
 		return first, err
 	}
-	acquire := r.acquire
+	acquire := r.acquireTask
 	if p.Task == "" {
-		p.Task, acquire = newID(), r.acquireNew
+		p.Task, acquire = newID(), r.acquireNewTask
 	}
 	key := TaskKey{p.Principal.Instance(p.Swarm), p.Task}
 	t, err := acquire(ctx, key, def)
 	if err != nil {
 		return nil, err
 	}
-	defer r.release(t)
-	receipt, err := r.accept(ctx, t, p)
+	defer r.releaseTask(t)
+	receipt, err := r.acceptPost(ctx, t, p)
 	if err != nil {
 		return nil, err
 	}
-	r.kick(t)
+	r.claimTurns(t)
 	return receipt, nil
 }
 
@@ -117,8 +118,8 @@ func (r *Runtime) checkPost(p *Post) (*Definition, error) {
 	return def, nil
 }
 
-// repeated looks the key of a post up; a nil receipt means it is new.
-func (r *Runtime) repeated(ctx context.Context, p Post) (*Receipt, error) {
+// findRepeat looks the key of a post up; a nil receipt means that it is new.
+func (r *Runtime) findRepeat(ctx context.Context, p Post) (*Receipt, error) {
 	if p.Key == "" {
 		return nil, nil
 	}
@@ -129,10 +130,10 @@ func (r *Runtime) repeated(ctx context.Context, p Post) (*Receipt, error) {
 	case err != nil:
 		return nil, err
 	}
-	return duplicate(p, sub)
+	return duplicateReceipt(p, sub)
 }
 
-func duplicate(p Post, sub Submission) (*Receipt, error) {
+func duplicateReceipt(p Post, sub Submission) (*Receipt, error) {
 	if !bytes.Equal(p.Digest, sub.Digest) {
 		return nil, refuse(ErrConflict, "the idempotency key was used for another request")
 	}
@@ -155,14 +156,14 @@ func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 		case <-ctx.Done():
 			return Answer{}, context.Cause(ctx)
 		case <-r.stopped:
-			return late(receipt)
+			return drainAnswer(receipt)
 		}
 	}
 	return r.waitStored(ctx, receipt)
 }
 
-// late looks once more for an answer that came with the runtime's last turn.
-func late(receipt *Receipt) (Answer, error) {
+// drainAnswer looks once more for an answer that came with the runtime's last turn.
+func drainAnswer(receipt *Receipt) (Answer, error) {
 	select {
 	case a, ok := <-receipt.answer:
 		if ok {
@@ -173,18 +174,18 @@ func late(receipt *Receipt) (Answer, error) {
 	return Answer{}, ErrDraining
 }
 
-// waitStored follows a submission that was made by another call, maybe before
-// the last start of the host.
+// waitStored waits for the answer to a submission that another call has made, possibly
+// on an earlier host.
 func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, error) {
 	def, ok := r.definition(receipt.Task.Tenant, receipt.Task.Swarm)
 	if !ok {
 		return Answer{}, refuse(ErrNotFound, "swarm '%s' not found", receipt.Task.Swarm)
 	}
-	t, err := r.acquire(ctx, receipt.Task, def)
+	t, err := r.acquireTask(ctx, receipt.Task, def)
 	if err != nil {
 		return Answer{}, err
 	}
-	defer r.release(t)
+	defer r.releaseTask(t)
 	for {
 		t.mu.Lock()
 		changed := t.changed
@@ -204,4 +205,15 @@ func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, err
 			return Answer{}, ErrDraining
 		}
 	}
+}
+
+// AnswerCursor returns the cursor of the event that answers a post, 0 while there is
+// none. A reader that has read an event and then calls it gets a definite result: the
+// event and the answer are written by the same commit.
+func (r *Runtime) AnswerCursor(ctx context.Context, receipt *Receipt) (int64, error) {
+	sub, err := r.store.Submission(ctx, receipt.Task.InstanceKey, receipt.door, receipt.key)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	return sub.Answer, err
 }

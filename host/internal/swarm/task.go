@@ -9,7 +9,7 @@ import (
 	"skep/spec/mail"
 )
 
-// State is where a task stands.
+// State is the state of a task.
 type State string
 
 // The states of a task. All but StateRunning are reopened by a new post.
@@ -22,45 +22,45 @@ const (
 	StateCancelled State = "cancelled"
 )
 
-// Ended reports whether no turn runs any more until somebody posts again.
+// Ended reports whether no turn runs any more until the next post.
 func (s State) Ended() bool { return s != StateRunning && s != StatePaused }
 
-// Task is the record of a task as the store keeps it: everything that is not
-// a list that grows without bound.
+// Task is the record of a task in the store: everything except the lists that grow
+// without bound. Where the name of a member in JSON is not the name of its field, the
+// name in JSON is older and stays: stored tasks have it.
 type Task struct {
 	Key          TaskKey  `json:"key"`
 	Owner        string   `json:"owner"`
 	Contributors []string `json:"contributors"`
-	// Hearsay are the Contributors that only another contributor has named.
-	Hearsay []string `json:"hearsay,omitempty"`
-	// Caller is the swarm that has handed the task in, and Hops the number of
-	// swarms between this one and its owner's; empty for a task of one's own.
+	// Unconfirmed are the Contributors that only another contributor has named.
+	Unconfirmed []string `json:"hearsay,omitempty"`
+	// Caller is the swarm that handed the task in, and Hops the number of swarms
+	// between this one and the owner's; empty for a task of this swarm.
 	Caller string `json:"caller,omitempty"`
 	Hops   int    `json:"hops,omitempty"`
-	// Peers are the other swarms that have to do with the task.
+	// Peers are the other swarms that take part in the task.
 	Peers      []TaskPeer `json:"peers,omitempty"`
 	Entrypoint string     `json:"entrypoint"`
-	// Definition is the digest of the definition that the task goes by until it
-	// ends; empty for one that has none.
+	// Definition is the digest of the task's definition until it ends; empty for none.
 	Definition string    `json:"definition,omitempty"`
 	State      State     `json:"state"`
 	Created    time.Time `json:"created"`
 	Updated    time.Time `json:"updated"`
 	// Deadline ends a running task; zero means none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Timeout is what a reopening post sets Deadline from.
+	// Timeout is the time from the last post to the Deadline.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// MaxSteps is the message limit of this run of the task, 0 for none.
+	// MaxSteps is the message limit since the last post, 0 for none.
 	MaxSteps int `json:"max_steps,omitempty"`
 	// Steps counts turns since the task was created or reopened.
 	Steps int `json:"steps"`
 	// Grace is set while the entrypoint has its one turn after the limit.
 	Grace bool `json:"grace,omitempty"`
-	// Rows is the highest row number given, Cursor the highest event, Letters the
-	// highest number of a letter.
-	Rows    int64 `json:"rows"`
-	Cursor  int64 `json:"cursor"`
-	Letters int64 `json:"letters,omitempty"`
+	// Rows is the highest row number, Cursor the highest event, OutboxMessages the
+	// highest number of an outbox message.
+	Rows           int64 `json:"rows"`
+	Cursor         int64 `json:"cursor"`
+	OutboxMessages int64 `json:"letters,omitempty"`
 	// Nonce makes turn ids unguessable and the same on every attempt.
 	Nonce []byte `json:"nonce"`
 	// History counts the entries of each agent's history.
@@ -68,29 +68,29 @@ type Task struct {
 	// Requests are agents' requests that have no response yet.
 	Requests []OpenRequest `json:"requests,omitempty"`
 	Usage    Usage         `json:"usage"`
-	// Spent is what Usage has of each agent's calls of models.
+	// Spent is the part of Usage that each agent's model calls cost.
 	Spent map[string]Spend `json:"spent,omitempty"`
-	// Metered is what Usage has of turns that are not over, by their rows.
+	// Metered is the part of Usage of turns that are not over, by their rows.
 	Metered map[int64]Usage `json:"metered,omitempty"`
 	// Breakpoints are the suspended turns.
 	Breakpoints []Breakpoint `json:"breakpoints,omitempty"`
-	// PeerAsks are the calls at other swarms that wait for people.
-	PeerAsks []PeerAsk `json:"peer_asks,omitempty"`
-	// TurnedAway counts what the log has of refused wrappers.
-	TurnedAway int `json:"turned_away,omitempty"`
-	// Gathered are the answers to posts that still wait for others.
-	Gathered []Gathered `json:"gathered,omitempty"`
+	// PeerCalls are the calls at other swarms that wait for people.
+	PeerCalls []PeerCall `json:"peer_asks,omitempty"`
+	// RefusedWrappers counts the refused wrappers in the log.
+	RefusedWrappers int `json:"turned_away,omitempty"`
+	// RemoteAnswers are answers to posts that still wait for others.
+	RemoteAnswers []RemoteAnswer `json:"gathered,omitempty"`
 	// Finish is the event that last ended or paused the task.
 	Finish Finish `json:"finish,omitzero"`
 }
 
-// OpenRequest is a request that one agent made of another. One of them may be
-// another swarm's, and has its swarm's name.
+// OpenRequest is an unanswered request of one agent to another. One of them may be
+// another swarm's; its address then includes the swarm.
 type OpenRequest struct {
 	ID   string `json:"id"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Post is the number of the post that asked, in the agent's name; 0 for a
+	// Post is the number of the post that made the request in the agent's name, 0 for a
 	// request of the agent's own.
 	Post int64 `json:"post,omitempty"`
 }
@@ -101,16 +101,16 @@ type Finish struct {
 	Subject string `json:"subject"`
 }
 
-// clone returns a copy that shares nothing a step may change.
+// clone returns a copy that shares nothing a mutation may change.
 func (t Task) clone() Task {
 	t.Contributors = slices.Clone(t.Contributors)
-	t.Hearsay = slices.Clone(t.Hearsay)
+	t.Unconfirmed = slices.Clone(t.Unconfirmed)
 	t.History = maps.Clone(t.History)
 	t.Requests = slices.Clone(t.Requests)
 	t.Peers = slices.Clone(t.Peers)
 	t.Breakpoints = slices.Clone(t.Breakpoints)
-	t.PeerAsks = slices.Clone(t.PeerAsks)
-	t.Gathered = slices.Clone(t.Gathered)
+	t.PeerCalls = slices.Clone(t.PeerCalls)
+	t.RemoteAnswers = slices.Clone(t.RemoteAnswers)
 	t.Metered = maps.Clone(t.Metered)
 	t.Spent = maps.Clone(t.Spent)
 	return t
@@ -120,12 +120,13 @@ func (t Task) clone() Task {
 type Origin struct {
 	// Door is "rest", "agent", "system" or "peer".
 	Door string `json:"door"`
-	// Realm and Principal name who handed it in, empty for agents.
+	// Realm and Principal name the caller of the door, empty for agents.
 	Realm     string `json:"realm,omitempty"`
 	Principal string `json:"principal,omitempty"`
 }
 
-// Row is one message for one recipient, waiting in the queue of a task.
+// Row is one message for one recipient, waiting in the queue of a task. Its names in
+// JSON stay, like those in [Task].
 type Row struct {
 	// N numbers the rows of a task from 1; it is also the turn's number.
 	N       int64        `json:"n"`
@@ -133,31 +134,32 @@ type Row struct {
 	Tier    int          `json:"tier"`
 	Message mail.Message `json:"message"`
 	Origin  Origin       `json:"origin"`
-	// Beside says that its post has a number of its own, because it has several
-	// recipients.
-	Beside bool `json:"beside,omitempty"`
+	// SharedPost marks a row of a post with several recipients, which has a number of
+	// its own.
+	SharedPost bool `json:"beside,omitempty"`
 	// Stash keeps a row of an ended or paused task out of the queue.
 	Stash bool `json:"-"`
-	// Late says that another swarm sent it when the task had ended: its turn does
+	// Late marks a row that another swarm sent after the task had ended: its turn does
 	// not count towards the message limit.
 	Late bool `json:"late,omitempty"`
-	// Recorded says that there may be a record of an earlier attempt, and
-	// Suspended that its turn waits for people, or did.
-	Recorded  bool `json:"-"`
-	Suspended bool `json:"-"`
-	// Hops counts swarms passed; Trace is a W3C traceparent.
+	// MayHaveRecord means that the store must be asked for the record of an earlier
+	// attempt: it is set for every loaded row. Suspended means that the turn waits or
+	// waited for people.
+	MayHaveRecord bool `json:"-"`
+	Suspended     bool `json:"-"`
+	// Hops counts swarms passed; Trace is a traceparent
+	// (https://www.w3.org/TR/trace-context/).
 	Hops  int    `json:"hops,omitempty"`
 	Trace string `json:"trace,omitempty"`
 	// NotBefore and Expires bound when the row may be delivered.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Expires   time.Time `json:"expires,omitzero"`
-	// Cause is the message or turn that made this row, empty for a system
-	// message that no turn caused.
+	// Cause is the message or turn that made this row, empty for a system message
+	// without a causing turn.
 	Cause string `json:"cause,omitempty"`
 }
 
-// Event is one entry of a task's log. Seq is the cursor that readers resume
-// from.
+// Event is one entry of a task's log. Seq is the cursor from which readers resume.
 type Event struct {
 	Seq         int64           `json:"-"`
 	Name        string          `json:"event"`

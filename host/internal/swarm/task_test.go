@@ -164,7 +164,7 @@ func TestRefusedCalls(t *testing.T) {
 				var tool string
 				_ = json.Unmarshal([]byte(c.call), &parts)
 				_ = json.Unmarshal(parts[0], &tool)
-				_, fault := turn.Mail(abi.MailRequest{Tool: tool, Args: parts[1]})
+				_, fault := turn.CallMailTool(abi.MailRequest{Tool: tool, Args: parts[1]})
 				result.Store(fmt.Sprint(fault))
 				return swarm.Outcome{}
 			}
@@ -368,6 +368,28 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// Limits of a post hold for that post; a later one has the swarm's.
+func TestLimitsOfOnePost(t *testing.T) {
+	h := newHive(t)
+	own := func(p *swarm.Post) { p.Timeout, p.MaxSteps = time.Minute, 5 }
+	for _, c := range []struct {
+		change  func(*swarm.Post)
+		timeout time.Duration
+		steps   int
+	}{
+		{own, time.Minute, 5},
+		{func(*swarm.Post) {}, time.Hour, 20},
+		{own, time.Minute, 5},
+		{func(p *swarm.Post) { p.MaxSteps = 7 }, time.Hour, 7},
+	} {
+		h.ask("x", task("t"), c.change)
+		rec := h.record("t").Task
+		if rec.Timeout != c.timeout || rec.MaxSteps != c.steps {
+			t.Errorf("timeout %v and max_steps %d, want %v and %d", rec.Timeout, rec.MaxSteps, c.timeout, c.steps)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	h := newHive(t)
 	entered := make(chan struct{}, 1)
@@ -378,16 +400,16 @@ func TestCancel(t *testing.T) {
 	}
 	r := h.mustPost("x", task("t"))
 	<-entered
-	if err := h.rt.Cancel(context.Background(), key("t"), "user:alice"); err != nil {
+	if err := h.rt.CancelTask(context.Background(), key("t"), "user:alice"); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.answer(r); a.State != swarm.StateCancelled || a.Subject != mail.SubjectTaskCancelled {
 		t.Errorf("answer = %+v", a)
 	}
-	if err := h.rt.Cancel(context.Background(), key("t"), "user:alice"); !errors.Is(err, swarm.ErrConflict) {
+	if err := h.rt.CancelTask(context.Background(), key("t"), "user:alice"); !errors.Is(err, swarm.ErrConflict) {
 		t.Errorf("a second cancel: %v", err)
 	}
-	if err := h.rt.Cancel(context.Background(), key("none"), "user:alice"); !errors.Is(err, swarm.ErrNotFound) {
+	if err := h.rt.CancelTask(context.Background(), key("none"), "user:alice"); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("an unknown task: %v", err)
 	}
 }
@@ -562,7 +584,7 @@ func TestUsageOfKilledTurn(t *testing.T) {
 	}
 	h.mustPost("x", task("t"))
 	<-entered
-	if err := h.rt.Cancel(context.Background(), key("t"), "user:alice"); err != nil {
+	if err := h.rt.CancelTask(context.Background(), key("t"), "user:alice"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the cost is settled", func() bool { return h.record("t").Task.Usage.Fuel == 777 })

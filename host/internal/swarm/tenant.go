@@ -1,15 +1,17 @@
 package swarm
 
-// Tenant is what a customer of the host is given.
+import "skep/host/internal/swarm/scheduler"
+
+// Tenant is the weight and quota of a customer.
 type Tenant struct {
-	// Weight is the share of turns and of the processor relative to other
-	// tenants, 1 by default. It counts only while there is not enough for all.
+	// Weight is the share of turns and of the processor relative to other tenants, 1 by
+	// default. It counts only under contention.
 	Weight int
 	Quota  Quota
 }
 
-// Quota bounds what a tenant may have; zero means no limit. What was accepted is
-// never dropped for it: turns beyond it wait, posts and sends are refused.
+// Quota bounds a tenant; zero means no limit. Accepted work is never dropped for it:
+// turns beyond it wait, posts and sends are refused.
 type Quota struct {
 	// Turns bounds the turns that run at once, Tasks the tasks.
 	Turns, Tasks int
@@ -18,15 +20,21 @@ type Quota struct {
 	// MessagesPerDay bounds the messages made in a day of UTC, each counted for
 	// every recipient.
 	MessagesPerDay int64
-	// Storage bounds what the store keeps of the tenant, in bytes.
+	// Storage bounds the tenant's data in the store, in bytes.
 	Storage int64
 	// SpendPerDay bounds what calls of models may cost in a day of UTC.
 	SpendPerDay Spend
 }
 
-// tenants are those that the configuration names; others have no limits.
-type tenants map[string]Tenant
+// tenantSet are the configured tenants; others have no limits.
+type tenantSet map[string]Tenant
 
-func (t tenants) turns(name string) int { return t[name].Quota.Turns }
+func (t tenantSet) weight(name string) float64 { return float64(max(1, t[name].Weight)) }
 
-func (t tenants) weight(name string) float64 { return float64(max(1, t[name].Weight)) }
+// slotRules are the rules by which tenants share slots.
+func (t tenantSet) slotRules() scheduler.TenantRules {
+	return scheduler.TenantRules{
+		Weight: t.weight, Several: len(t) > 1,
+		MaxSlots: func(tenant string) int { return t[tenant].Quota.Turns },
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host/internal/swarm/scheduler"
 	"skep/spec/mail"
 )
 
@@ -22,64 +23,66 @@ import (
 // used by one goroutine at a time.
 type Turn struct {
 	rt   *Runtime
-	task *live
-	// def is what the turn's task went by when the turn began.
+	task *activeTask
+	// def is the definition of the task when the turn began.
 	def   *Definition
 	agent *Agent
-	run   *run
+	run   *runningTurn
 	row   Row
 	// rec is the task's record when the turn began.
 	rec   Task
 	start time.Time
 	clock *Clock
-	watch *watch
-	seat  *seat
+	mark  *runMark
+	slot  *scheduler.Slot[claim]
 	seed  [32]byte
 	ids   *rand.ChaCha8
 	input []byte
 
-	staged  []effect
+	staged  []stagedCall
 	stagedN int
-	bytes   int
-	// over names the tool that ended the turn's mail calls.
-	over string
-	// refusedActions counts those that are staged.
+	// excess counts the refused calls beyond what a turn may make, at most maxExcess.
+	excess int
+	bytes  int
+	// endedBy is the tool that ended the turn's mail calls.
+	endedBy string
+	// refusedActions counts the staged ones.
 	refusedActions int
-	// ignored says that the incoming broadcast leaves no trace.
+	// ignored means that the incoming broadcast is not added to the history.
 	ignored bool
-	emitted emitted
+	emitted emitState
 	// kv, blobs, timers and cancelled are staged beside the mail.
 	kv    map[kvName]*kvValue
-	blobs blobs
-	// measured and spans are what it tells operators.
-	measured measured
-	spans    spans
-	// acting names the action that runs in the turn, if one does.
+	blobs stagedBlobs
+	// metricReports and spans are for operators.
+	metricReports metricReports
+	spans         spans
+	// acting is the running action, empty for none.
 	acting    string
 	timers    []timer
 	cancelled []string
 
-	// past is what an earlier attempt has left, again the call of it that is
-	// being repeated.
-	past  *Past
-	again *Entry
-	// journaled says that the turn has written to its record.
+	// prior is the record of an earlier attempt, replay the recorded call that is being
+	// repeated.
+	prior  *PriorAttempt
+	replay *Entry
+	// journaled is set when the turn has written to its record.
 	journaled atomic.Bool
 
 	logsMu sync.Mutex
 	logs   []abi.LogRequest
 }
 
-// Key names the turn's task; Number is its number in the task.
+// Key is the key of the turn's task.
 func (t *Turn) Key() TaskKey { return t.task.key }
 
-// Number is the number of the row the turn handles.
+// Number is the number of the turn's row, and of the turn in its task.
 func (t *Turn) Number() int64 { return t.row.N }
 
-// Definition is the digest of the definition that the turn goes by.
+// Definition is the digest of the turn's definition.
 func (t *Turn) Definition() string { return t.def.Digest }
 
-// Agent is the agent whose turn it is. It must not be changed.
+// Agent is the agent of the turn. It must not be changed.
 func (t *Turn) Agent() *Agent { return t.agent }
 
 // Input is the turn's input, JSON of [abi.TurnInput].
@@ -92,7 +95,7 @@ func (t *Turn) Seed() [32]byte { return t.seed }
 func (t *Turn) Clock() *Clock { return t.clock }
 
 // CPU is the turn's claim on the processor.
-func (t *Turn) CPU() Token { return Token{t.rt.cpu, t.task.key.InstanceKey, t.watch, t.seat} }
+func (t *Turn) CPU() CPUToken { return CPUToken{t.rt.cpu, t.task.key.schedulerOwner(), t.mark, t.slot} }
 
 // Now is the host's real time, for op clock.now.
 func (t *Turn) Now() time.Time { return t.rt.now() }
@@ -104,11 +107,11 @@ func (t *Turn) Random() (b [16]byte) {
 	return b
 }
 
-// Log keeps a line of the agent until a durable write covers it, then hands it
-// to the host's log.
+// Log keeps a line of the agent until a durable write covers it, then writes it to the
+// host's log.
 func (t *Turn) Log(line abi.LogRequest) {
-	if t.again != nil {
-		return // the earlier attempt has
+	if t.replay != nil {
+		return // the earlier attempt has logged it
 	}
 	t.logsMu.Lock()
 	defer t.logsMu.Unlock()
@@ -133,49 +136,52 @@ func (t *Turn) History(ctx context.Context, after int64, limit int) ([]abi.Histo
 // turn's start.
 func (t *Turn) HistoryCount() int64 { return t.rec.History[t.agent.Name] }
 
-// newTurn prepares a turn. The tail is the agent's history tail.
-func (r *Runtime) newTurn(t *live, j *job, tail []abi.HistoryEntry) (*Turn, error) {
-	turn := r.bareTurn(t, j, r.now())
-	input, err := turn.encode(j.state, tail)
+// newFreshTurn prepares a turn without an earlier attempt. The tail is the agent's
+// history tail.
+func (r *Runtime) newFreshTurn(t *activeTask, setup *turnSetup, tail []abi.HistoryEntry) (*Turn, error) {
+	turn := r.makeTurn(t, setup, r.now())
+	input, err := turn.encodeInput(setup.state, tail)
 	turn.input = input
 	return turn, err
 }
 
-// oldTurn prepares a turn that an earlier attempt has begun.
-func (r *Runtime) oldTurn(t *live, j *job, past *Past) (*Turn, error) {
-	turn := r.bareTurn(t, j, past.Header.Start)
-	return turn, turn.adopt(past)
+// newRepeatedTurn prepares another attempt at a turn.
+func (r *Runtime) newRepeatedTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt) (*Turn, error) {
+	turn := r.makeTurn(t, setup, prior.Header.Start)
+	return turn, turn.startFromPrior(prior)
 }
 
-func (r *Runtime) bareTurn(t *live, j *job, start time.Time) *Turn {
-	row := j.run.row
+func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Turn {
+	row := setup.run.row
 	return &Turn{
-		rt: r, task: t, def: j.def, agent: j.agent, run: j.run, row: row, rec: j.rec, watch: j.watch, seat: j.seat,
+		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
 		start: start, clock: newClock(start, r.now),
-		seed: derive(r.secret, j.rec, row.N, labelGuest),
-		ids:  rand.NewChaCha8(derive(r.secret, j.rec, row.N, "host")),
+		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
+		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),
 	}
 }
 
-// labelGuest is the label of what seeds a guest's randomness.
+// labelGuest derives the seed of a guest's randomness.
 const labelGuest = "guest"
 
-// Seed is what seeded a turn's guest, for whoever runs it again elsewhere.
-func Seed(secret []byte, rec Task, turn int64) [32]byte { return derive(secret, rec, turn, labelGuest) }
+// DeriveSeed returns the seed of a turn's guest, for an offline replay.
+func DeriveSeed(secret []byte, rec Task, turn int64) [32]byte {
+	return deriveBytes(secret, rec, turn, labelGuest)
+}
 
-// derive makes 32 bytes that only this store can make and that are the same
-// on every attempt at a turn: an HMAC over the turn id and a label.
-func derive(secret []byte, rec Task, n int64, label string) (out [32]byte) {
+// deriveBytes derives 32 bytes that only this store can make and that are the same on
+// every attempt at a turn: an HMAC (RFC 2104) over the turn id and a label.
+func deriveBytes(secret []byte, rec Task, n int64, label string) (out [32]byte) {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s\x1f%x\x1f%d\x1f%s", rec.Key, rec.Nonce, n, label)
 	mac.Sum(out[:0])
 	return out
 }
 
-// wall is the longest the turn may take.
-func (t *Turn) wall() time.Duration {
-	if t.agent.Limits.Wall > 0 {
-		return t.agent.Limits.Wall
+// wallLimit bounds the wall time of the agent's turns.
+func (a *Agent) wallLimit() time.Duration {
+	if a.Limits.Wall > 0 {
+		return a.Limits.Wall
 	}
 	return defaultTurn
 }
@@ -183,11 +189,11 @@ func (t *Turn) wall() time.Duration {
 // newID makes an id from the turn's own stream.
 func (t *Turn) newID() string { return mail.NewUUID(t.Random()) }
 
-// flushLogs hands all lines the turn has left to the host's log, after the
-// write that covers them.
+// flushLogs writes all lines of the turn to the host's log, after the write that covers
+// them.
 func (t *Turn) flushLogs() { t.releaseLogs(math.MaxInt) }
 
-// releaseLogs hands the next n lines to the host's log.
+// releaseLogs writes the next n lines to the host's log.
 func (t *Turn) releaseLogs(n int) {
 	t.logsMu.Lock()
 	lines := t.logs[:min(n, len(t.logs))]

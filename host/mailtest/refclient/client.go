@@ -2,6 +2,7 @@ package refclient
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,6 +65,16 @@ func (c *Client) exchange(ctx context.Context, request string) (*http.Response, 
 		stop()
 		_ = conn.Close()
 		return nil, err
+	}
+	if rsp.Header.Get("Content-Encoding") == "gzip" {
+		// aiohttp decodes what it accepts.
+		zip, err := gzip.NewReader(rsp.Body)
+		if err != nil {
+			stop()
+			_ = conn.Close()
+			return nil, err
+		}
+		rsp.Body = zip
 	}
 	rsp.Body = &body{rsp.Body, conn, stop}
 	return rsp, nil

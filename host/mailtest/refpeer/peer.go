@@ -12,7 +12,7 @@ import (
 
 // Options of [New].
 type Options struct {
-	// Name is that of the swarm, Entrypoint of the agent that users write to.
+	// Name is the swarm's; Entrypoint is the agent that users write to.
 	Name, Entrypoint string
 	// Agents are all of the swarm, the entrypoint too.
 	Agents []string
@@ -28,7 +28,7 @@ type Options struct {
 
 // Exchange is one call between swarms.
 type Exchange struct {
-	// Out says that the peer has made it, else it was called.
+	// Out: the peer has made the call, else it was called.
 	Out    bool
 	Path   string
 	Header http.Header

@@ -81,8 +81,8 @@ func plain(text string) string {
 	return text
 }
 
-// parcel is a wrapper for beta.
-func parcel(change func(refclient.Object) refclient.Object) string {
+// betaWrapper is a wrapper for beta.
+func betaWrapper(change func(refclient.Object) refclient.Object) string {
 	w := refclient.Object{
 		{Name: "message_id", Value: "m"}, {Name: "source_swarm", Value: "hive"}, {Name: "target_swarm", Value: "beta"}, {Name: "timestamp", Value: "t"},
 		{Name: "payload", Value: refclient.Object{{Name: "task_id", Value: "T"}, {Name: "recipient", Value: agent("analyst@beta")}, {Name: "subject", Value: "s"}}},
@@ -120,23 +120,23 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		way, auth, body, want string
 	}{
-		{"back", "Bearer a-key-of-hive", parcel(with("task_contributors", back)), `400 {"detail":"task is not running"}`},
-		{"forward", "", parcel(same), `401 {"detail":"no API key provided"}`},
-		{"forward", "bearer a-key-of-hive", parcel(same), `401 {"detail":"invalid API key format"}`},
-		{"forward", "Bearer another", parcel(same), `401 {"detail":"invalid API key"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", back)), `400 {"detail":"task is not running"}`},
+		{"forward", "", betaWrapper(same), `401 {"detail":"no API key provided"}`},
+		{"forward", "bearer a-key-of-hive", betaWrapper(same), `401 {"detail":"invalid API key format"}`},
+		{"forward", "Bearer another", betaWrapper(same), `401 {"detail":"invalid API key"}`},
 		{"forward", "Bearer a-key-of-hive", "{", `500 Internal Server Error`},
 		{"forward", "Bearer a-key-of-hive", "{}", `400 {"detail":"parameter 'message' is required"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(without("auth_token")), `400 {"detail":"parameter 'auth_token' is required"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(with("metadata", nil)), `400 {"detail":"parameter 'metadata' must be a dict, got NoneType"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(with("target_swarm", "x")), `500 {"detail":"server failed to receive interswarm forward message: message is for swarm 'x'"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(to("all@beta")), `500 {"detail":"server failed to receive interswarm forward message: unknown agent 'all'"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(same), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
-		{"forward", "Bearer a-key-of-hive", parcel(same), `500 {"detail":"server failed to receive interswarm forward message: task 'T' already exists"}`},
-		{"back", "Bearer a-key-of-hive", parcel(with("task_contributors", back)), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
-		{"back", "Bearer a-key-of-hive", parcel(with("task_contributors", []string{"boss:hive@beta"})), `400 {"detail":"invalid role: boss"}`},
-		{"back", "Bearer a-key-of-hive", parcel(with("task_contributors", []string{"user:x@beta"})), `404 {"detail":"no mail instance found for contributor: user:x@beta"}`},
-		{"back", "Bearer a-key-of-hive", parcel(same), `404 {"detail":"no mail instance found for task with id T"}`},
-		{"back", "Bearer a-key-of-hive", parcel(func(w refclient.Object) refclient.Object {
+		{"forward", "Bearer a-key-of-hive", betaWrapper(without("auth_token")), `400 {"detail":"parameter 'auth_token' is required"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(with("metadata", nil)), `400 {"detail":"parameter 'metadata' must be a dict, got NoneType"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(with("target_swarm", "x")), `500 {"detail":"server failed to receive interswarm forward message: message is for swarm 'x'"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(to("all@beta")), `500 {"detail":"server failed to receive interswarm forward message: unknown agent 'all'"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(same), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(same), `500 {"detail":"server failed to receive interswarm forward message: task 'T' already exists"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", back)), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", []string{"boss:hive@beta"})), `400 {"detail":"invalid role: boss"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", []string{"user:x@beta"})), `404 {"detail":"no mail instance found for contributor: user:x@beta"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(same), `404 {"detail":"no mail instance found for task with id T"}`},
+		{"back", "Bearer a-key-of-hive", betaWrapper(func(w refclient.Object) refclient.Object {
 			return with("task_owner", "user:eve@hive")(with("task_contributors", back)(w))
 		}), `500 {"detail":"server failed to receive interswarm back message: task owner mismatch: 'user:eve@hive'"}`},
 	} {

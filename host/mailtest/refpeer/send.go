@@ -38,9 +38,9 @@ func (p *Peer) Broadcast(t Task, from string, to []string, subject, body string)
 	})
 }
 
-// Complete ends a task. Every swarm that was written to, and none other, is told by
-// an ordinary response to whom the peer's own entrypoint is called there. The
-// statuses are those of the answers.
+// Complete ends a task. Every swarm that was written to, and no other, gets an
+// ordinary response to the name of the peer's own entrypoint there. It
+// returns the statuses of the answers.
 func (p *Peer) Complete(t Task, by, body string) (statuses []int, err error) {
 	p.mu.Lock()
 	r := p.tasks[t]

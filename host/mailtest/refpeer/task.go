@@ -14,7 +14,7 @@ type Mail struct {
 	// Agent is who gets it, From who has sent it.
 	Agent, From         string
 	Kind, Subject, Body string
-	// ID is that of the request, response or broadcast.
+	// ID is the request's, response's or broadcast's.
 	ID string
 }
 
@@ -38,7 +38,7 @@ func (p *Peer) Begin(user, id string) Task {
 	return t
 }
 
-// Contributors are those of a task, nil if there is none.
+// Contributors are a task's, nil if there is none.
 func (p *Peer) Contributors(t Task) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,13 +46,6 @@ func (p *Peer) Contributors(t Task) []string {
 		return slices.Clone(r.contributors)
 	}
 	return nil
-}
-
-// Done reports whether a task has been completed here.
-func (p *Peer) Done(t Task) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tasks[t] != nil && p.tasks[t].done
 }
 
 func (p *Peer) ownerOf(t Task) string { return t.Instance + "@" + p.opt.Name }

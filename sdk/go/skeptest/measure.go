@@ -14,7 +14,7 @@ import (
 // Metric is one number that a turn reported.
 type Metric struct {
 	Name string
-	// Gauge says that Value replaces the one before; else it is added.
+	// Gauge: Value replaces the one before; else it is added.
 	Gauge  bool
 	Value  float64
 	Labels skep.Labels
@@ -25,7 +25,7 @@ type Span struct {
 	Name       string
 	Attributes map[string]string
 	Error      string
-	// Ended says that the agent has ended it, not the turn.
+	// Ended: the agent has ended it, not the turn.
 	Ended bool
 }
 

@@ -46,8 +46,8 @@ type Input struct {
 type Call struct {
 	Op      skep.Op
 	Request json.RawMessage
-	// Submitted tells that the agent did not wait for it, and Closed that it then
-	// closed it before its end.
+	// Submitted: the agent did not wait for it. Closed: the agent closed it before
+	// its end.
 	Submitted, Closed bool
 	// Err is the refusal or failure the agent got, if any.
 	Err *skep.Error

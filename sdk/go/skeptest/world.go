@@ -18,14 +18,14 @@ type World struct {
 	KV skep.Scope
 	// Secrets are the names of those that are granted.
 	Secrets []string
-	// HTTP answers http.fetch; nil grants no request. An error is as that of
-	// [Input.Answer].
+	// HTTP answers http.fetch; nil grants no request. An error is as
+	// [Input.Answer]'s.
 	HTTP func(r skep.FetchRequest) (skep.FetchResponse, error)
 	// LLM answers llm.chat, also where the agent reads it piece by piece; nil grants
-	// no model. An error is as that of [Input.Answer].
+	// no model. An error is as [Input.Answer]'s.
 	LLM func(r skep.ChatRequest) (skep.ChatResponse, error)
-	// Actions are those that the agent was given, by their names. Each answers with
-	// a value that encodes as JSON; an error is as that of [Input.Answer].
+	// Actions are the agent's, by their names. Each answers with
+	// a value that encodes as JSON; an error is as [Input.Answer]'s.
 	Actions map[string]func(args json.RawMessage) (any, error)
 	// Now is where a turn's clock begins whose input has no Start. Turns and
 	// [World.Fire] move it; zero is 2026-01-01 12:00 UTC.
@@ -48,8 +48,8 @@ type Timer struct {
 func (w *World) Timers() []Timer { return slices.Clone(w.timers) }
 
 // Fire takes the next timer of a task that is not complete, and moves the clock
-// to where it is due. The message is that of a turn's input; ok is false when
-// there is none.
+// to where it is due. The message is a turn's input; ok is false when there is
+// none.
 func (w *World) Fire() (m skep.Message, ok bool) {
 	i := slices.IndexFunc(w.timers, func(t Timer) bool { return !w.ended[t.Task] })
 	if i < 0 {
@@ -75,7 +75,7 @@ func (w *World) Values(scope skep.Scope, in Input) map[string]string {
 	return w.in(spaceOf(scope, cmp.Or(in.Agent, defaultAgent), cmp.Or(in.Message.Task, defaultTask)))
 }
 
-// space tells the values of one scope from those of others.
+// space keeps the values of scopes apart.
 type space struct {
 	scope       skep.Scope
 	agent, task string

@@ -86,7 +86,7 @@ func readTests(root, path string, tests map[string][]string) error {
 	return nil
 }
 
-// arguments are those of go test that run all tests which name a statement.
+// arguments make go test run all tests that name a statement.
 func arguments(tests map[string][]string) string {
 	names, dirs := map[string]bool{}, map[string]bool{}
 	for _, of := range tests {

@@ -12,8 +12,8 @@ import (
 
 // interfaceTests hold what the table of endpoints says.
 var interfaceTests = []string{
-	"host/internal/rest.TestOpenAPIRoles_R059_R060_R061", "host/internal/rest.TestOpenAPIRoutes_R003_R057",
-	"host/internal/rest.TestOpenAPIStatuses_R003_R057",
+	"host/internal/api/rest.TestOpenAPIRoles_R059_R060_R061", "host/internal/api/rest.TestOpenAPIRoutes_R003_R057",
+	"host/internal/api/rest.TestOpenAPIStatuses_R003_R057",
 }
 
 func readInterface(root string) (*openapi.Document, error) {

@@ -19,7 +19,7 @@ type statement struct {
 	ID    string `json:"id"`
 	Level string `json:"level"`
 	Text  string `json:"text"`
-	// Open says why no test is due yet; empty means that one is.
+	// Open is why no test is due yet; empty means that one is.
 	Open string `json:"open"`
 }
 
@@ -45,7 +45,7 @@ Made by ` + "`make conformance`" + ` from spec/conformance/table/statements.json
 that name a statement, and from how they went. Edit those, not this file.
 `
 
-// render writes the table. result tells how the tests of a statement went.
+// render writes the table. result returns how the tests of a statement went.
 func render(chapters []chapter, tests map[string][]string, result func(id string, of []string) string) string {
 	var b strings.Builder
 	b.WriteString(preface)

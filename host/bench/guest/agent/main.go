@@ -1,8 +1,8 @@
 //go:build wasip1
 
 // Command agent is the benchmark's guest for skep, against the bare ABI. The
-// first byte of its input says what it does: E echoes the rest, J works on it, O
-// calls the host as often as the rest says, S does so with small questions, B
+// first byte of its input is the command: E echoes the rest, J works on it, O
+// calls the host as often as the rest demands, S does so with small questions, B
 // calls the host once.
 package main
 

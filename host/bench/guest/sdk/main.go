@@ -1,7 +1,7 @@
 // Command sdk is the benchmark's agent as its authors write them: against the SDK,
-// one source for a module and for a process. The first word of a message says what
-// a turn does, the second how often; "chat" and "stream" ask the model what the
-// rest of the message says.
+// one source for a module and for a process. The first word of a message is what a
+// turn does, the second how often; "chat" and "stream" ask the model what the
+// rest of the message is.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command serve is the benchmark's agent as a go-plugin subprocess. The first
-// byte of a turn's input says what it does: E echoes the rest, J works on it, H
+// byte of a turn's input is the command: E echoes the rest, J works on it, H
 // dials the host under the broker number that follows, O calls the host as often
-// as the rest says, S does so with small questions.
+// as the rest demands, S does so with small questions.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"skep/host/internal/guests"
-	"skep/host/internal/sandbox"
+	"skep/host/internal/turn/wasm"
 )
 
 // asTest makes this program file its compiled code where test binaries look.
@@ -88,16 +88,16 @@ func findStale(root string) (stale []guests.Guest, digests []string, err error) 
 // module that is refused is no fault here: some guests are there to be refused.
 func compile(root string, files []string) error {
 	ctx := context.Background()
-	e, err := sandbox.New(ctx, sandbox.Options{CacheDir: filepath.Join(root, "bin", "cache")})
+	e, err := wasm.New(ctx, wasm.Options{CacheDir: filepath.Join(root, "bin", "cache")})
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		wasm, err := os.ReadFile(f)
+		data, err := os.ReadFile(f)
 		if err != nil {
 			return err
 		}
-		if _, err := e.Load(ctx, sandbox.Source{Name: filepath.Base(f), Wasm: wasm}); err != nil {
+		if _, err := e.Load(ctx, wasm.Source{Name: filepath.Base(f), Wasm: data}); err != nil {
 			fmt.Fprintln(os.Stderr, "guests:", err)
 		}
 	}

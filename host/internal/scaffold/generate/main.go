@@ -1,11 +1,13 @@
-// Command generate copies the sources of the SDKs to where package scaffold embeds
-// them: one archive for each language, in the directory it is given.
+// Command generate writes the Go SDK's sources as a txtar archive for package
+// scaffold to embed. Its arguments are the directory sdk and the archive.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"skep/host/internal/scaffold/source"
 )
@@ -19,16 +21,11 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("usage: generate ROOT DIR")
+		return errors.New("usage: generate SDK ARCHIVE")
 	}
-	for _, language := range source.Languages() {
-		archive, err := source.Archive(args[0], language)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(args[1], language+".txtar"), archive, 0o644); err != nil {
-			return err
-		}
+	files, err := source.Files(os.DirFS(args[0]), "go")
+	if err != nil {
+		return err
 	}
-	return nil
+	return os.WriteFile(args[1], txtar.Format(&txtar.Archive{Files: files}), 0o644)
 }

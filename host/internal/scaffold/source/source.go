@@ -1,78 +1,68 @@
-// Package source owns which files of the SDKs go into a new project, and where.
-// It reads them from the tree of this repository, so only the generator and its
-// test use it. It must not know what else a project is made of.
+// Package source owns which files of an SDK go into a new project, and where. It
+// must not know what else a project is made of.
 package source
 
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// rule takes the files of a directory of an SDK into a directory of the project.
+// rule copies the files of a directory of an SDK into a directory of the project.
 type rule struct {
-	from, to string
-	end      string // of the names to take; Go's tests are left out
-	deep     bool   // directories below, too, but for the examples
+	from, to  string
+	suffix    string // of the names to copy; Go's tests are left out
+	recursive bool   // copies subdirectories too, without the examples
 }
 
 var rules = map[string][]rule{
-	"go":   {{from: "go", to: "internal/skep", end: ".go", deep: true}},
-	"rust": {{from: "rust/src", to: "skep/src", end: ".rs"}},
-	"c":    {{from: "c", to: "skep", end: ".h"}},
+	"go":   {{from: "go", to: "internal/skep", suffix: ".go", recursive: true}},
+	"rust": {{from: "rust/src", to: "skep/src", suffix: ".rs"}},
+	"c":    {{from: "c", to: "skep", suffix: ".h"}},
 	"assemblyscript": {
-		{from: "assemblyscript/assembly", to: "skep", end: ".ts"},
-		{from: "assemblyscript/testing", to: "skep/testing", end: "host.mjs"},
-		{from: "assemblyscript/testing", to: "skep/testing", end: "world.mjs"},
+		{from: "assemblyscript/assembly", to: "skep", suffix: ".ts"},
+		{from: "assemblyscript/testing", to: "skep/testing", suffix: "host.mjs"},
+		{from: "assemblyscript/testing", to: "skep/testing", suffix: "world.mjs"},
 	},
 }
 
-// Languages lists the SDKs, in order.
-func Languages() []string { return []string{"assemblyscript", "c", "go", "rust"} }
-
-// Archive returns an SDK's files as one txtar archive.
-func Archive(root, language string) ([]byte, error) {
-	var a txtar.Archive
+// Files returns an SDK's files for a project, from the content of the directory
+// sdk.
+func Files(sdk fs.FS, language string) ([]txtar.File, error) {
+	var files []txtar.File
 	for _, r := range rules[language] {
-		files, err := r.files(filepath.Join(root, "sdk"))
+		some, err := r.files(sdk)
 		if err != nil {
 			return nil, fmt.Errorf("sources of the %s SDK: %w", language, err)
 		}
-		a.Files = append(a.Files, files...)
+		files = append(files, some...)
 	}
-	if len(a.Files) == 0 {
+	if len(files) == 0 {
 		return nil, fmt.Errorf("sources of the %s SDK: none", language)
 	}
-	return txtar.Format(&a), nil
+	return files, nil
 }
 
-func (r rule) files(sdk string) (list []txtar.File, err error) {
-	base := filepath.Join(sdk, filepath.FromSlash(r.from))
-	err = filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
+func (r rule) files(sdk fs.FS) (list []txtar.File, err error) {
+	err = fs.WalkDir(sdk, r.from, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != base && (!r.deep || d.Name() == "examples"):
-			return filepath.SkipDir
-		case d.IsDir() || !r.takes(d.Name()):
+		case d.IsDir() && name != r.from && (!r.recursive || d.Name() == "examples"):
+			return fs.SkipDir
+		case d.IsDir() || !r.matches(d.Name()):
 			return nil
 		}
-		rel, err := filepath.Rel(base, name)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		list = append(list, txtar.File{Name: path.Join(r.to, filepath.ToSlash(rel)), Data: text})
+		text, err := fs.ReadFile(sdk, name)
+		list = append(list, txtar.File{Name: path.Join(r.to, strings.TrimPrefix(name, r.from)), Data: text})
 		return err
 	})
 	return list, err
 }
 
-func (r rule) takes(name string) bool {
-	return strings.HasSuffix(name, r.end) && !strings.HasSuffix(name, "_test.go")
+func (r rule) matches(name string) bool {
+	return strings.HasSuffix(name, r.suffix) && !strings.HasSuffix(name, "_test.go")
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+
+	"skep/host/internal/pathcheck"
 )
 
 // Backup implements [swarm.Store]. The copy is of one moment, has no free
@@ -17,7 +19,7 @@ import (
 // disk. A path that is taken is refused.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := s.backup(ctx, path); err != nil {
-		return fmt.Errorf("backup to %s: %w", path, explain(err))
+		return fmt.Errorf("backup to %s: %w", path, addAdvice(err))
 	}
 	return nil
 }
@@ -27,7 +29,7 @@ func (s *Store) backup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := vacant(path, "choose a new name"); err != nil {
+	if err := checkVacant(path, "choose a new name"); err != nil {
 		return err
 	}
 	part, err := makePart(path)
@@ -37,11 +39,11 @@ func (s *Store) backup(ctx context.Context, path string) (err error) {
 	if err := vacuumInto(ctx, s.path, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return install(part, path)
+	return nameFile(part, path)
 }
 
-// vacant refuses a name that is taken.
-func vacant(path, advice string) error {
+// checkVacant refuses a name that is taken.
+func checkVacant(path, advice string) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
@@ -52,8 +54,8 @@ func vacant(path, advice string) error {
 	return err
 }
 
-// vacuumInto copies a database as it is now. It takes a connection of its own:
-// those of readers must not write at all.
+// vacuumInto copies a database as it is now. It takes a new connection:
+// readers' connections must not write at all.
 func vacuumInto(ctx context.Context, path, to string) error {
 	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}}))
 	if err != nil {
@@ -73,15 +75,15 @@ func makePart(path string) (string, error) {
 	return f.Name(), f.Close()
 }
 
-// install gives a file that is whole its name.
-func install(part, path string) error {
+// nameFile gives a file that is whole its name.
+func nameFile(part, path string) error {
 	f, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(f.Sync(), f.Close())
 	if err == nil {
-		err = vacant(path, "choose a new name")
+		err = checkVacant(path, "choose a new name")
 	}
 	if err == nil {
 		err = os.Rename(part, path)
@@ -97,7 +99,7 @@ func install(part, path string) error {
 // it gets its name: whose it is, its schema, and that it is not damaged.
 func Restore(ctx context.Context, backup, dir string) error {
 	if err := restore(ctx, backup, dir); err != nil {
-		return fmt.Errorf("restore %s into %s: %w", backup, dir, explain(err))
+		return fmt.Errorf("restore %s into %s: %w", backup, dir, addAdvice(err))
 	}
 	return nil
 }
@@ -107,9 +109,11 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 		return err
 	}
 	// A name that was mistyped must not leave a directory behind.
-	if _, err := os.Stat(backup); err != nil {
+	in, err := openBackup(backup)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, in.Close()) }()
 	if err := prepareDir(dir); err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	defer func() { err = errors.Join(err, l.release()) }()
 	path := filepath.Join(dir, fileName)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		if err := vacant(name, "choose an empty data directory"); err != nil {
+		if err := checkVacant(name, "choose an empty data directory"); err != nil {
 			return err
 		}
 	}
@@ -128,32 +132,66 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := copyFile(backup, part); err != nil {
+	if err := copyBackup(ctx, in, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	if err := check(ctx, part); err != nil {
+	if err := checkBackup(ctx, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return install(part, path)
+	return nameFile(part, path)
 }
 
-// copyFile writes into a file that is there.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
+// sqliteMagic begins every database, see https://www.sqlite.org/fileformat.html#magic_header_string.
+const sqliteMagic = "SQLite format 3\x00"
+
+// openBackup opens a file that begins as a database. A symbolic link is refused: it may
+// lead elsewhere by the time the copy is made.
+func openBackup(path string) (_ *os.File, err error) {
+	info, err := os.Lstat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer in.Close()
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, fmt.Errorf("%s is a symbolic link: name the file that it leads to", path)
+	}
+	f, err := pathcheck.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	begin := make([]byte, len(sqliteMagic))
+	switch n, err := f.ReadAt(begin, 0); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.Join(err, f.Close())
+	case n == 0:
+		return nil, errors.Join(fmt.Errorf("%w: it is empty", errForeign), f.Close())
+	case string(begin) != sqliteMagic:
+		return nil, errors.Join(fmt.Errorf("%w: it is no database; a backup is a file that `skep backup` made", errForeign), f.Close())
+	}
+	return f, nil
+}
+
+// copyChunk is what a copy reads between two looks at its context, in bytes.
+const copyChunk = 1 << 20
+
+// copyBackup writes into a file that is there.
+func copyBackup(ctx context.Context, in io.Reader, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(out, in, copyChunk)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	return errors.Join(err, out.Close())
 }
 
-// check reads a file that nobody else has open.
-func check(ctx context.Context, path string) (err error) {
+// checkBackup reads a file that no other process has open.
+func checkBackup(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}, "immutable": {"1"}, "_query_only": {"1"}}))
 	if err != nil {
 		return err

@@ -1,15 +1,17 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 )
 
 // backedUp returns a backup, the keyring beside it, and what it exports.
@@ -59,7 +61,13 @@ func wantRestoreError(t *testing.T, backup, dir string, words ...string) {
 			t.Errorf("Restore() = %v, want it to say %q", err, w)
 		}
 	}
-	if filepath.Base(dir) != "used" {
+	switch filepath.Base(dir) {
+	case "used":
+	case "none": // what is no database is seen before a directory is made
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a directory is left behind: %v", err)
+		}
+	default:
 		wantFiles(t, dir, ignoreName, lockName)
 	}
 }
@@ -88,15 +96,15 @@ func TestRestoreRefuses(t *testing.T) {
 		return path
 	}
 	fresh := func() string { return filepath.Join(t.TempDir(), "d") }
-	nowhere := fresh()
+	nowhere, none := fresh(), filepath.Join(t.TempDir(), "none")
 	if err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), nowhere); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Restore() of nothing = %v", err)
 	}
 	if _, err := os.Lstat(nowhere); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory is made for a backup that is not there: %v", err)
 	}
-	wantRestoreError(t, spoiled("empty", func([]byte) []byte { return nil }), fresh(), "it is empty")
-	wantRestoreError(t, spoiled("text", func([]byte) []byte { return []byte(strings.Repeat("no database ", 500)) }), fresh(), "no database")
+	wantRestoreError(t, spoiled("empty", func([]byte) []byte { return nil }), none, "it is empty")
+	wantRestoreError(t, spoiled("text", func([]byte) []byte { return []byte(strings.Repeat("no database ", 500)) }), none, "no database")
 	wantRestoreError(t, spoiled("cut", func(b []byte) []byte { return b[:len(b)-4096] }), fresh(), "damaged")
 	wantRestoreError(t, spoiled("noise", func(b []byte) []byte {
 		for i := 3 * 4096; i < 6*4096; i++ {
@@ -106,10 +114,10 @@ func TestRestoreRefuses(t *testing.T) {
 	}), fresh(), "damaged")
 
 	foreign := t.TempDir()
-	exec(t, behind(t, foreign), "CREATE TABLE t (a)")
+	exec(t, openRaw(t, foreign), "CREATE TABLE t (a)")
 	wantRestoreError(t, filepath.Join(foreign, fileName), fresh(), "another program")
 	newer := spoiled("newer", func(b []byte) []byte { return b })
-	exec(t, behindFile(t, newer), "INSERT INTO versions VALUES (99, 0)")
+	exec(t, openRawFile(t, newer), "INSERT INTO versions VALUES (99, 0)")
 	wantRestoreError(t, newer, fresh(), "version 99", "newer skep")
 
 	used := filepath.Join(t.TempDir(), "used")
@@ -117,6 +125,33 @@ func TestRestoreRefuses(t *testing.T) {
 	wantRestoreError(t, backup, used, "in use")
 	mustDo(t, s.Close())
 	wantRestoreError(t, backup, used, "there already", "empty data directory")
+}
+
+// A restore reads regular files alone: a pipe would keep it waiting for ever, a device would
+// fill the disk. It leaves no directory behind, and a copy ends with its context.
+func TestRestoreReadsFilesOnly(t *testing.T) {
+	t.Parallel()
+	backup, _, _ := backedUp(t)
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	mustDo(t, syscall.Mkfifo(pipe, 0o600))
+	mustDo(t, os.Symlink(backup, link))
+	for file, want := range map[string]string{pipe: "a pipe", "/dev/zero": "device", dir: "directory", link: "symbolic link"} {
+		to := filepath.Join(t.TempDir(), "d")
+		if err := Restore(t.Context(), file, to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s leaves a directory behind: %v", file, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	to := filepath.Join(t.TempDir(), "d")
+	if err := Restore(ended, backup, to); !errors.Is(err, context.Canceled) {
+		t.Errorf("Restore() that was cancelled = %v", err)
+	}
+	mustDo(t, Restore(t.Context(), backup, to))
 }
 
 // A host of schema version 1 made this backup; it is migrated when it opens.

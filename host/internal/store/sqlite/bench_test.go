@@ -85,7 +85,7 @@ func spread(b *testing.B, goroutines, n int, f func() error) time.Duration {
 }
 
 // trivial makes the steps of a task whose message is half a KiB.
-func trivial(n int64) (accept swarm.Step, post swarm.Submission, commit swarm.Step) {
+func trivial(n int64) (accept swarm.Mutation, post swarm.Submission, commit swarm.Mutation) {
 	now := time.Date(2026, 3, 1, 9, 30, 0, int(n), time.UTC)
 	key := swarm.TaskKey{
 		InstanceKey: swarm.InstanceKey{Tenant: swarm.DefaultTenant, Swarm: "hive", Instance: fmt.Sprintf("user:u%d", n%100)},
@@ -99,7 +99,7 @@ func trivial(n int64) (accept swarm.Step, post swarm.Submission, commit swarm.St
 		Deadline: now.Add(time.Hour), MaxSteps: 100, Rows: 1, Cursor: 1, Nonce: make([]byte, 16),
 	}
 	row := swarm.Row{N: 1, Agent: "supervisor", Tier: 3, Message: m}
-	accept = swarm.Step{Task: task, Insert: []swarm.Row{row}, Events: []swarm.Event{told}}
+	accept = swarm.Mutation{Task: task, Insert: []swarm.Row{row}, Events: []swarm.Event{told}}
 	post = swarm.Submission{
 		Instance: key.InstanceKey, Door: "rest", Key: m.ID, Digest: make([]byte, 32), Task: key.Task,
 		Row: 1, Cursor: 1, Expires: now.Add(24 * time.Hour),
@@ -107,10 +107,10 @@ func trivial(n int64) (accept swarm.Step, post swarm.Submission, commit swarm.St
 	task.State, task.Steps, task.Cursor = swarm.StateCompleted, 1, 3
 	task.History = map[string]int64{"supervisor": 3}
 	told.Seq = 2
-	commit = swarm.Step{
+	commit = swarm.Mutation{
 		Task: task, Consume: []int64{1}, History: trivialHistory(now, raw),
 		Events:  []swarm.Event{told, {Seq: 3, Name: "task_complete", Time: now}},
-		Answers: []swarm.Answered{{Door: "rest", Key: m.ID, Cursor: 3}},
+		Answers: []swarm.SubmissionAnswer{{Door: "rest", Key: m.ID, Cursor: 3}},
 	}
 	return accept, post, commit
 }
@@ -154,7 +154,7 @@ func newRawFile(b *testing.B) *rawFile {
 		b.Fatal(err)
 	}
 	accept, _, commit := trivial(1)
-	both, err := json.Marshal([]swarm.Step{accept, commit})
+	both, err := json.Marshal([]swarm.Mutation{accept, commit})
 	if err != nil {
 		b.Fatal(err)
 	}

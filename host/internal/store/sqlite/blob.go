@@ -12,36 +12,32 @@ import (
 )
 
 // A blob is kept once for its tenant, under a name that only the tenant's naming
-// key makes of its address: whoever has the file cannot try what is in it. The
+// key makes of its address: the file does not show what is in it. The
 // key is sealed as all the tenant has. A blob goes with the last task that uses
 // it.
 
 // blob is one that a step puts, as the writer takes it.
 type blob struct{ name, body []byte }
 
-// blobbing writes blobs.
-type blobbing struct {
-	addNamer, dropNamer *sql.Stmt
-	add, find, use      *sql.Stmt
-	next, unuse, drop   *sql.Stmt
+// blobStmts writes blobs.
+type blobStmts struct {
+	addNamer             *sql.Stmt
+	add, find, use, drop *sql.Stmt
 }
 
-func (b *blobbing) texts() map[**sql.Stmt]string {
+func (b *blobStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&b.addNamer:  "INSERT INTO namers VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&b.dropNamer: "DELETE FROM namers WHERE tenant = ?",
-		&b.add:       "INSERT INTO blobs (tenant, name, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-		&b.find:      "SELECT bid FROM blobs WHERE tenant = ? AND name = ?",
-		&b.use:       "INSERT INTO blob_uses VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&b.next:      "SELECT bid FROM blob_uses WHERE tid = ? LIMIT 1",
-		&b.unuse:     "DELETE FROM blob_uses WHERE tid = ? AND bid = ?",
+		&b.addNamer: "INSERT INTO namers VALUES (?, ?) ON CONFLICT DO NOTHING",
+		&b.add:      "INSERT INTO blobs (tenant, name, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+		&b.find:     "SELECT bid FROM blobs WHERE tenant = ? AND name = ?",
+		&b.use:      "INSERT INTO blob_uses VALUES (?, ?) ON CONFLICT DO NOTHING",
 		&b.drop: `DELETE FROM blobs WHERE bid = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE bid = ?1)
 			RETURNING length(name) + length(body)`,
 	}
 }
 
 // encodeBlobs seals what a step puts.
-func (s *Store) encodeBlobs(ctx context.Context, e *step, put []swarm.Blob) error {
+func (s *Store) encodeBlobs(ctx context.Context, e *encodedMutation, put []swarm.Blob) error {
 	if len(put) == 0 {
 		return nil
 	}
@@ -84,7 +80,7 @@ func (s *Store) naming(ctx context.Context, c closer, tenant string) ([]byte, er
 	_, _ = rand.Read(fresh) // never fails
 	body, err := wrap(fresh)
 	if err == nil {
-		err = s.writer.do(ctx, &newNamer{c, tenant, c.close(body, spot{inNamers, "", 0})})
+		err = s.writer.submit(ctx, &namerWrite{c, tenant, c.close(body, spot{inNamers, "", 0})})
 	}
 	if err != nil {
 		return nil, err
@@ -105,16 +101,16 @@ func (s *Store) namer(ctx context.Context, tenant string) ([]byte, error) {
 	return opener{s.codec, tenantPlace(tenant)}.open(body, spot{inNamers, "", 0})
 }
 
-// newNamer gives a tenant a naming key, unless it has one.
-type newNamer struct {
+// namerWrite gives a tenant a naming key, unless it has one.
+type namerWrite struct {
 	closer closer
 	tenant string
 	body   []byte
 }
 
-func (n *newNamer) bytes() int { return len(n.body) }
+func (n *namerWrite) bytes() int { return len(n.body) }
 
-func (n *newNamer) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (n *namerWrite) apply(ctx context.Context, t *tables) (steps int, err error) {
 	if err := t.useKey(ctx, n.closer.key(), n.tenant); err != nil {
 		return 0, err
 	}
@@ -123,13 +119,13 @@ func (n *newNamer) apply(ctx context.Context, t *tables) (steps int, err error) 
 		return 0, err
 	}
 	added, err := r.RowsAffected()
-	t.tally.add(n.tenant, added*int64(len(n.body)), 0)
+	t.delta.add(n.tenant, added*int64(len(n.body)), 0)
 	return 0, err
 }
 
 // applyBlobs adds blobs that the tenant does not have, and notes for all that the
 // task uses them.
-func (e *step) applyBlobs(ctx context.Context, t *tables, ref *taskRef) error {
+func (e *encodedMutation) applyBlobs(ctx context.Context, t *tables, ref *taskRef) error {
 	tenant := []byte(e.key.Tenant)
 	for _, b := range e.blobs {
 		bid, err := insert(ctx, t.blobbing.add, tenant, b.name, b.body)
@@ -137,7 +133,7 @@ func (e *step) applyBlobs(ctx context.Context, t *tables, ref *taskRef) error {
 		case err != nil:
 			return err
 		case bid != 0:
-			t.tally.add(e.key.Tenant, int64(len(b.name)+len(b.body)), 0)
+			t.delta.add(e.key.Tenant, int64(len(b.name)+len(b.body)), 0)
 		default:
 			if err := t.blobbing.find.QueryRowContext(ctx, tenant, b.name).Scan(&bid); err != nil {
 				return err
@@ -153,28 +149,22 @@ func (e *step) applyBlobs(ctx context.Context, t *tables, ref *taskRef) error {
 // blobCost is how many bytes of a blob count as one entry of a slice of deleting.
 const blobCost = 64 << 10
 
-// blobs lets a task go from the blobs that it uses. Those that no other uses go.
-func (d *deletion) blobs(ctx context.Context) error {
-	return d.each(ctx, d.blobbing.next, func(bid int64) error {
-		if _, err := d.blobbing.unuse.ExecContext(ctx, d.tid, bid); err != nil {
-			return err
-		}
-		d.left--
-		var size int64
-		err := d.blobbing.drop.QueryRowContext(ctx, bid).Scan(&size)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		d.left -= int(size / blobCost)
-		d.tally.add(d.tenant, -size, 0)
-		return err
-	}, d.tid)
+// dropBlob deletes a blob that is no longer used.
+func (d *deletion) dropBlob(ctx context.Context, bid any) error {
+	var size int64
+	err := d.blobbing.drop.QueryRowContext(ctx, bid).Scan(&size)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	d.left -= int(size / blobCost)
+	d.delta.add(d.tenant, -size, 0)
+	return err
 }
 
-// Blob implements [swarm.Store].
+// Blob implements [swarm.Blobs].
 func (s *Store) Blob(ctx context.Context, tenant string, id swarm.BlobID) ([]byte, error) {
 	data, err := s.blob(ctx, tenant, id)
-	return data, failed("read blob", id.String(), err)
+	return data, wrapError("read blob", id.String(), err)
 }
 
 func (s *Store) blob(ctx context.Context, tenant string, id swarm.BlobID) ([]byte, error) {

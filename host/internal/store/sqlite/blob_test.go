@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -24,7 +24,7 @@ func putBlobs(t *testing.T, s *Store, tenant string, data ...string) {
 
 func blobNames(t *testing.T, dir string) (names [][]byte) {
 	t.Helper()
-	rows, err := behind(t, dir).QueryContext(t.Context(), "SELECT name FROM blobs ORDER BY bid")
+	rows, err := openRaw(t, dir).QueryContext(t.Context(), "SELECT name FROM blobs ORDER BY bid")
 	mustDo(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -35,7 +35,7 @@ func blobNames(t *testing.T, dir string) (names [][]byte) {
 	return names
 }
 
-// Whoever has the file cannot tell which blobs are in it by trying what might be:
+// The file does not show which blobs are in it to one who tries what might be:
 // not by the address, and not by what another tenant has.
 func TestBlobNamesTellNothing(t *testing.T) {
 	t.Parallel()
@@ -89,11 +89,11 @@ func TestBlobsThatWereExchanged(t *testing.T) {
 	s := openSealed(t, dir, &keyring.Options{})
 	putBlobs(t, s, "acme", "one", "two")
 	putBlobs(t, s, "other", "one")
-	exec(t, behind(t, dir), "UPDATE blobs SET body = (SELECT body FROM blobs b WHERE b.bid = 3) WHERE bid = 1")
+	exec(t, openRaw(t, dir), "UPDATE blobs SET body = (SELECT body FROM blobs b WHERE b.bid = 3) WHERE bid = 1")
 	if got, err := s.Blob(t.Context(), "acme", sha256.Sum256([]byte("one"))); !errors.Is(err, errBody) {
 		t.Errorf("%q, %v", got, err)
 	}
-	exec(t, behind(t, dir), "UPDATE namers SET body = (SELECT body FROM namers n WHERE n.tenant <> namers.tenant)")
+	exec(t, openRaw(t, dir), "UPDATE namers SET body = (SELECT body FROM namers n WHERE n.tenant <> namers.tenant)")
 	if got, err := s.Blob(t.Context(), "acme", sha256.Sum256([]byte("two"))); !errors.Is(err, errBody) {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 )
 
 // Kinds of chore.
@@ -71,20 +71,20 @@ func (s *Store) run(ctx context.Context, c chore) error {
 	return s.reseal(ctx, c.tenant)
 }
 
-// note is a change that writes down a chore.
-type note struct {
+// choreNote is a change that writes down a chore.
+type choreNote struct {
 	chore
 }
 
-func (n note) bytes() int { return len(n.tenant) }
+func (n choreNote) bytes() int { return len(n.tenant) }
 
-func (n note) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (n choreNote) apply(ctx context.Context, t *tables) (steps int, err error) {
 	_, err = t.reaping.addChore.ExecContext(ctx, n.kind, []byte(n.tenant))
 	return 0, err
 }
 
-// named is a key that bodies in the file may be sealed with.
-type named struct {
+// namedKey is a key that bodies in the file may be sealed with.
+type namedKey struct {
 	id     keyring.ID
 	tenant string
 }
@@ -116,9 +116,9 @@ func (s *Store) checkKeys(ctx context.Context) ([]chore, error) {
 	})
 }
 
-func (s *Store) namedKeys(ctx context.Context) ([]named, error) {
+func (s *Store) namedKeys(ctx context.Context) ([]namedKey, error) {
 	rows, err := s.writer.conn.QueryContext(ctx, "SELECT id, tenant FROM keys")
-	return collect(rows, err, func(rows *sql.Rows) (k named, err error) {
+	return collect(rows, err, func(rows *sql.Rows) (k namedKey, err error) {
 		var tenant []byte
 		err = rows.Scan(&k.id, &tenant)
 		k.tenant = string(tenant)
@@ -126,9 +126,9 @@ func (s *Store) namedKeys(ctx context.Context) ([]named, error) {
 	})
 }
 
-// haveKeys refuses a file whose keys are not there, and says what is lost
+// haveKeys refuses a file whose keys are not there, and names what is lost
 // without them.
-func (s *Store) haveKeys(keys []named) error {
+func (s *Store) haveKeys(keys []namedKey) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (s *Store) haveKeys(keys []named) error {
 	if !ring.Exists() {
 		return fmt.Errorf("keyring %s is missing: without it all messages, histories, states and records of %s are lost. Put the copy of the keyring back that belongs to this database, or begin with an empty data directory", ring.Path(), tenants(keys))
 	}
-	missing := slices.DeleteFunc(slices.Clone(keys), func(k named) bool { return ring.State(k.id) != keyring.Unknown })
+	missing := slices.DeleteFunc(slices.Clone(keys), func(k namedKey) bool { return ring.State(k.id) != keyring.Unknown })
 	if len(missing) > 0 {
 		return fmt.Errorf("keyring %s does not hold the keys of %s: it is older than this database or belongs to another. Put the keyring back that was last used with this database", ring.Path(), tenants(missing))
 	}
@@ -147,7 +147,7 @@ func (s *Store) haveKeys(keys []named) error {
 }
 
 // tenants lists whose keys these are, the first few by name.
-func tenants(keys []named) string {
+func tenants(keys []namedKey) string {
 	var names []string
 	for _, k := range keys {
 		names = append(names, fmt.Sprintf("%q", k.tenant))
@@ -187,7 +187,7 @@ func (s *Store) noteSealing(ctx context.Context) error {
 
 // noteKey makes a chore of a key that should not be named any more. One that was
 // destroyed is named by a backup from before its tenant was erased.
-func (s *Store) noteKey(ctx context.Context, k named) error {
+func (s *Store) noteKey(ctx context.Context, k namedKey) error {
 	kind := ""
 	switch s.codec.ring.State(k.id) {
 	case keyring.Destroyed:
@@ -212,7 +212,7 @@ func (s *Store) DropRetired(ctx context.Context, before time.Time) (n int, err e
 	defer s.chores.mu.Unlock()
 	used, err := s.usedKeys(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("drop retired keys: %w", explain(err))
+		return 0, fmt.Errorf("drop retired keys: %w", addAdvice(err))
 	}
 	retired := slices.DeleteFunc(s.codec.ring.Retired(before), func(id keyring.ID) bool { return used[id] })
 	return s.codec.ring.Drop(retired...)
@@ -223,7 +223,7 @@ func (s *Store) DropRetired(ctx context.Context, before time.Time) (n int, err e
 func (r *Reader) Keys(ctx context.Context) (*keyring.Ring, map[keyring.ID]bool, error) {
 	used, err := r.store.usedKeys(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list keys: %w", explain(err))
+		return nil, nil, fmt.Errorf("list keys: %w", addAdvice(err))
 	}
 	return r.store.codec.ring, used, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )

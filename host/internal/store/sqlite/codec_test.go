@@ -37,7 +37,7 @@ func TestUnknownCodecInFile(t *testing.T) {
 	if err := s.Commit(t.Context(), testStep("t1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, behind(t, dir), "UPDATE tasks SET body = x'7f00'")
+	exec(t, openRaw(t, dir), "UPDATE tasks SET body = x'7f00'")
 	_, err := s.Load(t.Context(), testStep("t1", 1).Task.Key)
 	if err == nil || !strings.Contains(err.Error(), "codec 0x7f is unknown") {
 		t.Errorf("Load() = %v, want an unknown codec", err)

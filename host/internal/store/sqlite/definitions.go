@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// Definition is what a swarm was or is made of. Those of an operator's file are
+// Definition is what a swarm was or is made of. An operator's file has definitions
 // of no tenant, and are not sealed, as the file is not.
 type Definition struct {
 	Tenant, Swarm, Digest string
@@ -27,59 +27,49 @@ type Loaded struct {
 	Text          []byte
 }
 
-// defined writes the tables of definitions.
-type defined struct {
-	add, drop, load, loadedSize, unload, dropTenant, unloadTenant *sql.Stmt
+// definitionStmts writes the tables of definitions.
+type definitionStmts struct {
+	add, drop, load, loadedSize, unload *sql.Stmt
 }
 
-func (d *defined) texts() map[**sql.Stmt]string {
+func (d *definitionStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&d.add:  "INSERT INTO definitions (created, body, tenant, swarm, digest) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		&d.drop: "DELETE FROM definitions WHERE tenant = ? AND swarm = ? AND digest = ? RETURNING length(body)",
 		&d.load: `INSERT INTO loaded (at, made_by, body, tenant, swarm) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET at = excluded.at, made_by = excluded.made_by, body = excluded.body`,
-		&d.loadedSize:   "SELECT length(body) FROM loaded WHERE tenant = ? AND swarm = ?",
-		&d.unload:       "DELETE FROM loaded WHERE tenant = ? AND swarm = ?",
-		&d.dropTenant:   "DELETE FROM definitions WHERE tenant = ?",
-		&d.unloadTenant: "DELETE FROM loaded WHERE tenant = ?",
+		&d.loadedSize: "SELECT length(body) FROM loaded WHERE tenant = ? AND swarm = ?",
+		&d.unload:     "DELETE FROM loaded WHERE tenant = ? AND swarm = ?",
 	}
-}
-
-func (d *defined) eraseTenant(ctx context.Context, tenant []byte) error {
-	_, err := d.dropTenant.ExecContext(ctx, tenant)
-	if err == nil {
-		_, err = d.unloadTenant.ExecContext(ctx, tenant)
-	}
-	return err
 }
 
 func swarmOf(tenant, name string) swarm.TaskKey {
 	return swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant, Swarm: name}}
 }
 
-// enterSwarm begins a write to a swarm as [Store.enter] does to a task.
-func (s *Store) enterSwarm(tenant, name string) (c closer, leave func(), err error) {
+// beginSwarmWrite begins a write to a swarm as [Store.enter] does to a task.
+func (s *Store) beginSwarmWrite(tenant, name string) (c closer, leave func(), err error) {
 	if tenant == "" {
 		s.gate.RLock()
 		return closer{opener: s.opener(swarmOf("", name))}, s.gate.RUnlock, nil
 	}
-	return s.enter(swarmOf(tenant, name))
+	return s.beginWrite(swarmOf(tenant, name))
 }
 
 // AddDefinition keeps a definition; it is durable on return. One that is there
 // is left alone.
 func (s *Store) AddDefinition(ctx context.Context, d Definition) error {
-	c, leave, err := s.enterSwarm(d.Tenant, d.Swarm)
+	c, leave, err := s.beginSwarmWrite(d.Tenant, d.Swarm)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	w := &defining{closer: c, tenant: d.Tenant}
-	if err = w.define(d); err == nil {
-		err = s.writer.do(ctx, w)
+	w := &definitionWrite{closer: c, tenant: d.Tenant}
+	if err = w.setDefinition(d); err == nil {
+		err = s.writer.submit(ctx, w)
 	}
 	if err != nil {
-		return fmt.Errorf("keep definition %s: %w", d.Digest, explain(err))
+		return fmt.Errorf("keep definition %s: %w", d.Digest, addAdvice(err))
 	}
 	return nil
 }
@@ -87,37 +77,37 @@ func (s *Store) AddDefinition(ctx context.Context, d Definition) error {
 // LoadDefinition puts a definition in force for a tenant: l as it came, and d, which is what
 // its tasks will name. Both are durable on return, or neither is there.
 func (s *Store) LoadDefinition(ctx context.Context, l Loaded, d Definition) error {
-	c, leave, err := s.enter(swarmOf(l.Tenant, l.Swarm))
+	c, leave, err := s.beginWrite(swarmOf(l.Tenant, l.Swarm))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	w := &defining{closer: c, tenant: l.Tenant}
-	err = w.define(d)
+	w := &definitionWrite{closer: c, tenant: l.Tenant}
+	err = w.setDefinition(d)
 	if err == nil {
-		err = w.take(l)
+		err = w.setLoaded(l)
 	}
 	if err == nil {
-		err = s.writer.do(ctx, w)
+		err = s.writer.submit(ctx, w)
 	}
 	if err != nil {
-		return fmt.Errorf("load definition %s of tenant %q: %w", d.Digest, l.Tenant, explain(err))
+		return fmt.Errorf("load definition %s of tenant %q: %w", d.Digest, l.Tenant, addAdvice(err))
 	}
 	return nil
 }
 
 // UnloadDefinition gives a tenant the operator's definition again.
 func (s *Store) UnloadDefinition(ctx context.Context, tenant, name string) error {
-	if err := s.writer.do(ctx, &unloading{tenant, name}); err != nil {
-		return fmt.Errorf("unload the definition of tenant %q: %w", tenant, explain(err))
+	if err := s.writer.submit(ctx, &definitionUnload{tenant, name}); err != nil {
+		return fmt.Errorf("unload the definition of tenant %q: %w", tenant, addAdvice(err))
 	}
 	return nil
 }
 
 // DropDefinition forgets a definition, which need not be there.
 func (s *Store) DropDefinition(ctx context.Context, tenant, name, digest string) error {
-	if err := s.writer.do(ctx, &dropping{tenant, name, digest}); err != nil {
-		return fmt.Errorf("drop definition %s: %w", digest, explain(err))
+	if err := s.writer.submit(ctx, &definitionDrop{tenant, name, digest}); err != nil {
+		return fmt.Errorf("drop definition %s: %w", digest, addAdvice(err))
 	}
 	return nil
 }
@@ -137,7 +127,7 @@ func (s *Store) Definition(ctx context.Context, tenant, name, digest string) (De
 		d.Body, err = s.opener(swarmOf(tenant, name)).open(body, spot{inDefinitions, digest, 0})
 	}
 	if err != nil {
-		return d, fmt.Errorf("read definition %s: %w", digest, explain(err))
+		return d, fmt.Errorf("read definition %s: %w", digest, addAdvice(err))
 	}
 	return d, nil
 }
@@ -153,7 +143,7 @@ func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
 		return d, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list definitions: %w", explain(err))
+		return nil, fmt.Errorf("list definitions: %w", addAdvice(err))
 	}
 	return list, nil
 }
@@ -167,7 +157,7 @@ func (s *Store) NamedDefinitions(ctx context.Context) (map[string]bool, error) {
 		return digest, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the definitions of tasks: %w", explain(err))
+		return nil, fmt.Errorf("list the definitions of tasks: %w", addAdvice(err))
 	}
 	named := make(map[string]bool, len(list))
 	for _, digest := range list {
@@ -176,9 +166,14 @@ func (s *Store) NamedDefinitions(ctx context.Context) (map[string]bool, error) {
 	return named, nil
 }
 
+// listLoaded leaves out a tenant whose erasure was cut short: it has nothing in force
+// any more, and its key is destroyed.
+const listLoaded = `SELECT tenant, swarm, at, made_by, body FROM loaded
+	WHERE tenant NOT IN (SELECT tenant FROM chores WHERE kind = 'erase') ORDER BY tenant, swarm`
+
 // Loaded lists what tenants have in force instead of the operator's definition.
 func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
-	rows, err := s.readers.db.QueryContext(ctx, "SELECT tenant, swarm, at, made_by, body FROM loaded ORDER BY tenant, swarm")
+	rows, err := s.readers.db.QueryContext(ctx, listLoaded)
 	list, err := collect(rows, err, func(rows *sql.Rows) (l Loaded, err error) {
 		var tenant, name, by []byte
 		var at int64
@@ -186,13 +181,20 @@ func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
 		l.Tenant, l.Swarm, l.By, l.At = string(tenant), string(name), string(by), unstamp(at)
 		return l, err
 	})
-	for i := range list {
-		if err == nil {
-			list[i].Text, err = s.opener(swarmOf(list[i].Tenant, list[i].Swarm)).open(list[i].Text, spot{inLoaded, "", 0})
+	readable := list[:0]
+	for _, l := range list {
+		if err != nil {
+			break
 		}
+		l.Text, err = s.opener(swarmOf(l.Tenant, l.Swarm)).open(l.Text, spot{inLoaded, "", 0})
+		if errors.Is(err, swarm.ErrErasing) {
+			err = nil // the erasure has begun since the list was read
+			continue
+		}
+		readable = append(readable, l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list loaded definitions: %w", explain(err))
+		return nil, fmt.Errorf("list loaded definitions: %w", addAdvice(err))
 	}
-	return list, nil
+	return readable, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -48,7 +48,7 @@ func TestDefinitions(t *testing.T) {
 	}
 	var sealed [][]byte
 	for _, from := range []string{"definitions WHERE length(tenant) > 0", "loaded"} {
-		rows, err := behind(t, dir).QueryContext(ctx, "SELECT body FROM "+from)
+		rows, err := openRaw(t, dir).QueryContext(ctx, "SELECT body FROM "+from)
 		list, err := collect(rows, err, scanBody)
 		mustDo(t, err)
 		sealed = append(sealed, list...)
@@ -115,4 +115,34 @@ func TestNamedDefinitions(t *testing.T) {
 func scanBody(rows *sql.Rows) (b []byte, err error) {
 	err = rows.Scan(&b)
 	return b, err
+}
+
+// A tenant whose erasure was cut short, with its key destroyed, has nothing in force, and
+// hides nothing of other tenants. Its records name no modules.
+func TestLoadedDuringErasure(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]*keyring.Options{"plain": nil, "sealed": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openSealed(t, t.TempDir(), keys)
+			ctx := t.Context()
+			other := testLoaded("other")
+			other.Tenant = "bolt"
+			mustDo(t, s.LoadDefinition(ctx, testLoaded("text"), testDefinition("acme", "one")))
+			mustDo(t, s.LoadDefinition(ctx, other, testDefinition("bolt", "one")))
+			plant(t, s, "acme", "t1", "acme's")
+			plant(t, s, "bolt", "t1", "bolt's")
+			mustDo(t, s.writer.submit(ctx, choreNote{chore{choreErase, "acme"}}))
+			if keys != nil {
+				mustDo(t, s.codec.ring.Destroy("acme"))
+			}
+			loaded, err := s.Loaded(ctx)
+			if diff := cmp.Diff([]Loaded{other}, loaded); diff != "" || err != nil {
+				t.Errorf("%v\n%s", err, diff)
+			}
+			if named, err := s.Modules(ctx); !named["bolt's"] || err != nil {
+				t.Errorf("%v, %v", named, err)
+			}
+		})
+	}
 }

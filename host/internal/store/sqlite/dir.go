@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"skep/host/internal/guard"
+	"skep/host/internal/pathcheck"
 )
 
 // Names inside a data directory.
@@ -19,7 +19,7 @@ const (
 )
 
 // prepareDir makes dir if it is missing and refuses one that others could
-// change under us: whoever can write it can replace the database.
+// change under us: write access is enough to replace the database.
 func prepareDir(dir string) error {
 	if err := makeDir(dir); err != nil {
 		return err
@@ -31,10 +31,10 @@ func prepareDir(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory: choose another data directory", dir)
 	}
-	if err := guard.Dir(dir); err != nil {
+	if err := pathcheck.Dir(dir); err != nil {
 		return err
 	}
-	return create(dir, ignoreName, []byte("*\n"))
+	return createFile(dir, ignoreName, []byte("*\n"))
 }
 
 // makeDir is os.MkdirAll that lasts: the parent of each new directory is synced,
@@ -45,7 +45,7 @@ func makeDir(dir string) error {
 	case err == nil:
 		return syncDir(filepath.Dir(dir))
 	case errors.Is(err, fs.ErrExist):
-		return leads(dir) // prepareDir sees what it is
+		return checkLink(dir) // prepareDir sees what it is
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -59,9 +59,9 @@ func makeDir(dir string) error {
 	return makeDir(dir)
 }
 
-// leads refuses a symbolic link to what is not there: no directory can be made
+// checkLink refuses a symbolic link to what is not there: no directory can be made
 // in it, nor of its name.
-func leads(dir string) error {
+func checkLink(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -72,10 +72,10 @@ func leads(dir string) error {
 	return fmt.Errorf("%s is a link to %s, which is not there: make that directory, or choose another data directory", dir, to)
 }
 
-// create makes a file that only its owner can read, unless it exists. The
+// createFile makes a file that only its owner can read, unless it exists. The
 // directory is synced, so that the name lasts as well as what is synced into
 // the file later.
-func create(dir, name string, content []byte) error {
+func createFile(dir, name string, content []byte) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

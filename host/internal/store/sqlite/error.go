@@ -11,10 +11,10 @@ import (
 // ErrClosed is what a closed store answers.
 var ErrClosed = errors.New("store is closed")
 
-// errForeign says that the file is not one of ours.
+// errForeign: the file is not one of ours.
 var errForeign = errors.New("not a skep store")
 
-// advice says what to do about engine errors that an operator can meet.
+// advice is what to do about engine errors that an operator can meet.
 var advice = map[int]string{
 	sqlite3.SQLITE_BUSY:       "another program holds the database locked: close it",
 	sqlite3.SQLITE_CANTOPEN:   "the database or its -wal and -shm files cannot be opened: check who owns them",
@@ -26,8 +26,8 @@ var advice = map[int]string{
 	sqlite3.SQLITE_READONLY:   "the database or its directory is read-only: check who owns them",
 }
 
-// explain puts advice before an engine error and leaves others as they are.
-func explain(err error) error {
+// addAdvice puts advice before an engine error and leaves others as they are.
+func addAdvice(err error) error {
 	if text, ok := advice[code(err)]; ok {
 		return fmt.Errorf("%s: %w", text, err)
 	}
@@ -42,9 +42,9 @@ func code(err error) int {
 	return 0
 }
 
-// blamesStep reports whether an error is the fault of the step that met it, so
+// isOwnFault reports whether an error is the fault of the step that met it, so
 // that the others of its group can go on without it.
-func blamesStep(err error) bool {
+func isOwnFault(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 		return true

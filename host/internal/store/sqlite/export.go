@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -50,15 +49,7 @@ type post struct {
 	Answer  int64     `json:"answer,omitempty"`
 }
 
-// kinds names the lines of an export by the table their bodies come from.
-var kinds = map[string]string{
-	inTasks: "task", inQueue: "row", inEvents: "event", inHistory: "history", inStates: "state",
-	inHeaders: "turn", inInputs: "turn_input", inEnds: "turn_end", inJournal: "turn_entries",
-	inSubmissions: "submission", inDefinitions: "definition", inLoaded: "loaded_definition",
-	inOutbox: "letter", inBlobs: "blob", inBlobUses: "blob_use",
-}
-
-// Export implements [swarm.Store]. A line of kind tenant opens the export and
+// Export implements [swarm.Tenants]. A line of kind tenant opens the export and
 // one of kind end closes it: without that it is not whole.
 func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error {
 	b := bufio.NewWriter(out)
@@ -68,8 +59,8 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 	if err == nil {
 		err = s.walk(ctx, tenant, func(items []item) error {
 			for _, it := range items {
-				if it.at.table == inNamers {
-					continue // it says nothing that its blobs do not
+				if it.column.kind == "" {
+					continue
 				}
 				l, err := s.line(it)
 				if err == nil {
@@ -91,17 +82,14 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 	if err == nil {
 		err = b.Flush()
 	}
-	return failed("export tenant", tenant, err)
+	return wrapError("export tenant", tenant, err)
 }
 
 func (s *Store) line(it item) (line, error) {
 	l := line{
-		Swarm: it.key.Swarm, Instance: it.key.Instance, Task: it.key.Task,
+		Kind: it.column.kind, Swarm: it.key.Swarm, Instance: it.key.Instance, Task: it.key.Task,
 		Agent: it.facts.agent, Scope: it.facts.scope, Name: it.facts.name, Turn: it.facts.turn,
 		N: it.at.seq, Stash: it.facts.stash,
-	}
-	if l.Kind = kinds[it.at.table]; strings.HasPrefix(it.at.table, inKV) {
-		l.Kind = "value"
 	}
 	if p := it.facts.post; p != nil {
 		l.Post = &post{p.Door, p.Key, p.Task, p.Row, p.Cursor, p.Expires, p.Answer}
@@ -113,11 +101,11 @@ func (s *Store) line(it item) (line, error) {
 	if err != nil {
 		return l, fmt.Errorf("%s %d of task %q: %w", l.Kind, l.N, l.Task, err)
 	}
-	if it.at.table == inBlobs {
+	if it.table == blobTable {
 		l.SHA256 = swarm.BlobID(sha256.Sum256(raw)).String()
 	}
 	switch {
-	case it.at.table != inBlobs && json.Valid(raw): // a blob is told byte for byte
+	case it.table != blobTable && json.Valid(raw): // a blob is told byte for byte
 		l.Data = raw
 	case utf8.Valid(raw):
 		l.Text = string(raw)

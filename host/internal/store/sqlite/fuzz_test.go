@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 

@@ -21,7 +21,7 @@ type group struct {
 	jobs  []job
 	bytes int
 	began time.Time
-	// shared says that it holds changes of several tenants.
+	// shared: it holds changes of several tenants.
 	shared bool
 	// careful gives each change a savepoint: one that is to blame for its own
 	// error does not harm the others, whose results are here.
@@ -34,49 +34,48 @@ func (g *group) add(j job) {
 	g.jobs, g.results, g.bytes = append(g.jobs, j), append(g.results, nil), g.bytes+j.bytes()
 }
 
-// write makes a group durable, which begins with first, and tells its callers.
-func (w *writer) write(ctx context.Context, first job) {
+// writeGroup makes a group durable, which begins with first, and tells its callers.
+func (w *writer) writeGroup(ctx context.Context, first job) {
 	// The callers of the last group have just been told; yielding lets those
 	// that have more to write get in line, which makes groups half as large
 	// again.
 	runtime.Gosched()
 	g := &group{}
 	g.add(first)
-	err := w.attempt(ctx, g)
-	if blamesStep(err) {
+	err := w.applyGroup(ctx, g)
+	if isOwnFault(err) {
 		g.careful = true
-		err = w.attempt(ctx, g)
+		err = w.applyGroup(ctx, g)
 	}
 	for i, j := range g.jobs {
 		if err != nil {
-			g.results[i] = explain(err)
+			g.results[i] = addAdvice(err)
 		}
 		j.done <- g.results[i]
 	}
 	w.wal.trim(ctx, w.conn)
 }
 
-// more adds the next change to a group that has room for it. As soon as tenants
-// share the group, nobody waits longer for the others' changes than for the
-// disk: a group takes in changes for as long as the last one took to sync. That
+// growGroup adds the next change to a group that has room for it. As soon as tenants
+// share the group, no change waits longer for the others than for the disk: a group takes in changes for as long as the last one took to sync. That
 // writes at half the speed of the disk at least.
-func (w *writer) more(g *group) bool {
+func (w *writer) growGroup(g *group) bool {
 	switch {
 	case len(g.jobs) >= groupChanges, g.bytes >= groupBytes:
 		return false
 	case g.shared && w.now().Sub(g.began) >= w.synced:
 		return false
 	}
-	j, ok, _ := w.queue.take()
+	j, ok, _ := w.queue.takeJob()
 	if ok {
 		g.add(j)
 	}
 	return ok
 }
 
-// attempt applies a group in one transaction. The first error ends it, but for
+// applyGroup applies a group in one transaction. The first error ends it, but for
 // those that a careful group lays on their own change.
-func (w *writer) attempt(ctx context.Context, g *group) (err error) {
+func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 	g.began = w.now()
 	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
@@ -86,8 +85,8 @@ func (w *writer) attempt(ctx context.Context, g *group) (err error) {
 			// The engine may have rolled back by itself: then this fails, and
 			// says nothing new.
 			_, _ = w.rollback.ExecContext(ctx)
-			w.tables.forget()
-			w.tables.tally.reset()
+			w.tables.forgetCaches()
+			w.tables.delta.reset()
 		}
 	}()
 	if err := w.checkEpoch(ctx); err != nil {
@@ -97,7 +96,7 @@ func (w *writer) attempt(ctx context.Context, g *group) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := w.tables.settle(ctx); err != nil {
+	if err := w.tables.writeFootprints(ctx); err != nil {
 		return err
 	}
 	began := w.now()
@@ -113,7 +112,7 @@ func (w *writer) attempt(ctx context.Context, g *group) (err error) {
 }
 
 func (w *writer) applyAll(ctx context.Context, g *group) (steps int, err error) {
-	for i := 0; i < len(g.jobs) || w.more(g); i++ {
+	for i := 0; i < len(g.jobs) || w.growGroup(g); i++ {
 		n, err := w.applyOne(ctx, g, i)
 		if err != nil {
 			return 0, err
@@ -131,9 +130,9 @@ func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err 
 		return 0, err
 	}
 	steps, err = w.applyJob(ctx, g.jobs[i])
-	if blamesStep(err) {
-		g.results[i], steps = explain(err), 0
-		w.tables.forget()
+	if isOwnFault(err) {
+		g.results[i], steps = addAdvice(err), 0
+		w.tables.forgetCaches()
 		_, err = w.undo.ExecContext(ctx)
 	}
 	if err != nil {
@@ -145,7 +144,7 @@ func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err 
 
 func (w *writer) applyJob(ctx context.Context, j job) (steps int, err error) {
 	steps, err = j.apply(ctx, w.tables)
-	w.tables.tally.keep(err == nil)
+	w.tables.delta.endChange(err == nil)
 	return steps, err
 }
 

@@ -19,7 +19,7 @@ type blocked struct {
 
 func (b *blocked) bytes() int { return 0 }
 
-func (b *blocked) owner() string { return swarm.DefaultTenant }
+func (b *blocked) tenantName() string { return swarm.DefaultTenant }
 
 func (b *blocked) apply(context.Context, *tables) (int, error) {
 	b.once.Do(func() { // a group may be repeated
@@ -33,16 +33,16 @@ func (b *blocked) apply(context.Context, *tables) (int, error) {
 func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.tenants.Party(swarm.DefaultTenant).Item.jobs)
+	return len(q.tenants.Member(swarm.DefaultTenant).Item.jobs)
 }
 
 // together commits steps in one group and returns their results.
-func together(t *testing.T, s *Store, steps []swarm.Step) []error {
+func together(t *testing.T, s *Store, steps []swarm.Mutation) []error {
 	t.Helper()
 	b := &blocked{in: make(chan struct{}), out: make(chan struct{})}
 	results := make([]error, len(steps))
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.writer.do(t.Context(), b) })
+	wg.Go(func() { _ = s.writer.submit(t.Context(), b) })
 	<-b.in
 	for i, st := range steps {
 		wg.Go(func() { results[i] = s.Commit(t.Context(), st) })
@@ -58,7 +58,7 @@ func together(t *testing.T, s *Store, steps []swarm.Step) []error {
 func TestGroupIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
-	var steps []swarm.Step
+	var steps []swarm.Mutation
 	for i := range 20 {
 		steps = append(steps, testStep(fmt.Sprint(i), 1))
 	}
@@ -75,7 +75,7 @@ func TestGroupSurvivesBadSteps(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	// Two of the same number: the second is to blame. A number is only known to
 	// be taken inside the transaction.
-	results := together(t, s, []swarm.Step{
+	results := together(t, s, []swarm.Mutation{
 		testStep("a", 1), testStep("b", 1), testStep("c", 1), testStep("a", 1), testStep("b", 1), testStep("d", 1),
 	})
 	failed := 0
@@ -128,7 +128,7 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	limit(1) // the engine takes it as "no more than now"
-	var steps []swarm.Step
+	var steps []swarm.Mutation
 	for i := range 10 {
 		st := testStep(fmt.Sprint(i), 1)
 		st.Events[0].Description = strings.Repeat("x", 10_000)
@@ -157,7 +157,7 @@ func TestFenced(t *testing.T) {
 	if err := s.Commit(t.Context(), testStep("t1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, behind(t, dir), "UPDATE meta SET value = value + 1 WHERE name = 'epoch'")
+	exec(t, openRaw(t, dir), "UPDATE meta SET value = value + 1 WHERE name = 'epoch'")
 
 	_, accept := s.Accept(t.Context(), testStep("t2", 1), testPost("t2", 1))
 	_, purge := s.Purge(t.Context(), testTime)
@@ -181,7 +181,7 @@ func TestQueueFull(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	b := &blocked{in: make(chan struct{}), out: make(chan struct{})}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.writer.do(t.Context(), b) })
+	wg.Go(func() { _ = s.writer.submit(t.Context(), b) })
 	<-b.in
 	for i := range tenantChanges {
 		wg.Go(func() {

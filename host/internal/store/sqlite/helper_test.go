@@ -29,8 +29,8 @@ func openTest(t *testing.T, dir string) *Store {
 }
 
 // testStep is a step with one event.
-func testStep(task string, seq int64) swarm.Step {
-	return swarm.Step{
+func testStep(task string, seq int64) swarm.Mutation {
+	return swarm.Mutation{
 		Task: swarm.Task{
 			Key:   swarm.TaskKey{InstanceKey: testInstance, Task: task},
 			State: swarm.StateRunning, Created: testTime, Updated: testTime, Cursor: seq,
@@ -43,13 +43,13 @@ func testPost(task string, row int64) swarm.Submission {
 	return swarm.Submission{Instance: testInstance, Door: "rest", Key: task, Task: task, Row: row, Expires: testTime.Add(time.Hour)}
 }
 
-// behind opens a store's file a second time, as only a test should.
-func behind(t *testing.T, dir string) *sql.DB {
+// openRaw opens a store's file a second time, as only a test should.
+func openRaw(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	return behindFile(t, filepath.Join(dir, fileName))
+	return openRawFile(t, filepath.Join(dir, fileName))
 }
 
-func behindFile(t *testing.T, path string) *sql.DB {
+func openRawFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=5000")
 	if err != nil {
@@ -66,9 +66,9 @@ func exec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// refused asserts that a directory cannot be opened, and that the text says
+// wantOpenError asserts that a directory cannot be opened, and that the text says
 // why.
-func refused(t *testing.T, dir string, words ...string) {
+func wantOpenError(t *testing.T, dir string, words ...string) {
 	t.Helper()
 	s, err := Open(t.Context(), dir, Options{})
 	if err == nil {

@@ -8,18 +8,18 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// journal is a [swarm.JournalWrite] as the writer takes it. With a cas, yes and
+// journalWrite is a [swarm.JournalWrite] as the writer takes it. With a cas, yes and
 // no are the two records it may become.
-type journal struct {
+type journalWrite struct {
 	closer  closer
 	key     swarm.TaskKey
 	day     int64
-	yes, no *record
+	yes, no *recordWrite
 	cas     *casChange
 	ok      bool
 }
 
-// Journal implements [swarm.Store].
+// Journal implements [swarm.TurnJournal].
 func (s *Store) Journal(ctx context.Context, key swarm.TaskKey, turn int64, w swarm.JournalWrite) (bool, error) {
 	ok, err := s.journal(ctx, key, turn, w)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Journal(ctx context.Context, key swarm.TaskKey, turn int64, w sw
 }
 
 func (s *Store) journal(ctx context.Context, key swarm.TaskKey, turn int64, w swarm.JournalWrite) (bool, error) {
-	c, leave, err := s.enter(key)
+	c, leave, err := s.beginWrite(key)
 	if err != nil {
 		return false, err
 	}
@@ -38,14 +38,14 @@ func (s *Store) journal(ctx context.Context, key swarm.TaskKey, turn int64, w sw
 	if err != nil {
 		return false, err
 	}
-	if err := s.writer.do(ctx, j); err != nil {
+	if err := s.writer.submit(ctx, j); err != nil {
 		return false, err
 	}
 	return j.ok, nil
 }
 
-func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrite) (*journal, error) {
-	j := &journal{closer: c, key: key, day: w.Day}
+func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrite) (*journalWrite, error) {
+	j := &journalWrite{closer: c, key: key, day: w.Day}
 	rec := swarm.Record{N: turn, Header: w.Header, Entries: w.Entries}
 	if w.Cas == nil {
 		if w.Header == nil && len(w.Entries) == 0 {
@@ -60,7 +60,7 @@ func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrit
 		return nil, err
 	}
 	n := len(w.Entries)
-	for out, last := range map[**record]swarm.Entry{&j.yes: w.Cas.Yes, &j.no: w.Cas.No} {
+	for out, last := range map[**recordWrite]swarm.Entry{&j.yes: w.Cas.Yes, &j.no: w.Cas.No} {
 		rec.Entries = append(w.Entries[:n:n], last)
 		if *out, err = c.record(rec); err != nil {
 			return nil, err
@@ -69,10 +69,10 @@ func (c closer) encodeJournal(key swarm.TaskKey, turn int64, w swarm.JournalWrit
 	return j, nil
 }
 
-func (j *journal) bytes() int { return j.yes.size() }
+func (j *journalWrite) bytes() int { return j.yes.size() }
 
 // apply implements change.
-func (j *journal) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (j *journalWrite) apply(ctx context.Context, t *tables) (steps int, err error) {
 	if err := t.useKey(ctx, j.closer.key(), j.key.Tenant); err != nil {
 		return 0, err
 	}
@@ -86,12 +86,12 @@ func (j *journal) apply(ctx context.Context, t *tables) (steps int, err error) {
 	}
 	rec := j.yes
 	if j.ok = true; j.cas != nil {
-		if j.ok, err = t.putCas(ctx, j.closer.opener, j.key, spaceOf{iid, ref.tid}, j.cas); err != nil {
+		if j.ok, err = t.writeCas(ctx, j.closer.opener, j.key, spaceOf{iid, ref.tid}, j.cas); err != nil {
 			return 0, err
 		}
 		if !j.ok {
 			rec = j.no
 		}
 	}
-	return 1, t.putRecord(ctx, j.key.Tenant, ref.tid, rec, j.day)
+	return 1, t.writeRecord(ctx, j.key.Tenant, ref.tid, rec, j.day)
 }

@@ -98,8 +98,8 @@ func (t *tables) space(ctx context.Context, of spaceOf, scope swarm.KVScope) (*s
 	return &sp, err
 }
 
-// putKV applies writes in order. Quotas hold for what they leave behind.
-func (t *tables) putKV(ctx context.Context, o opener, key swarm.TaskKey, of spaceOf, changes []kvChange) error {
+// writeKV applies writes in order. Quotas hold for what they leave behind.
+func (t *tables) writeKV(ctx context.Context, o opener, key swarm.TaskKey, of spaceOf, changes []kvChange) error {
 	spaces := make(map[swarm.KVScope]*space, 1)
 	for _, ch := range changes {
 		sp, ok := spaces[ch.scope]
@@ -110,35 +110,35 @@ func (t *tables) putKV(ctx context.Context, o opener, key swarm.TaskKey, of spac
 			}
 			spaces[ch.scope] = sp
 		}
-		if _, err := t.putValue(ctx, o, key, sp, &casChange{kvChange: ch}, false); err != nil {
+		if _, err := t.writeValue(ctx, o, key, sp, &casChange{kvChange: ch}, false); err != nil {
 			return err
 		}
 	}
 	for scope, sp := range spaces {
-		if err := t.putSpace(ctx, scope, sp); err != nil {
+		if err := t.writeSpace(ctx, scope, sp); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// putCas applies a compare-and-set and reports whether the value was the one
+// writeCas applies a compare-and-set and reports whether the value was the one
 // expected.
-func (t *tables) putCas(ctx context.Context, o opener, key swarm.TaskKey, of spaceOf, ch *casChange) (bool, error) {
+func (t *tables) writeCas(ctx context.Context, o opener, key swarm.TaskKey, of spaceOf, ch *casChange) (bool, error) {
 	sp, err := t.space(ctx, of, ch.scope)
 	if err != nil {
 		return false, err
 	}
-	ok, err := t.putValue(ctx, o, key, sp, ch, true)
+	ok, err := t.writeValue(ctx, o, key, sp, ch, true)
 	if !ok || err != nil {
 		return false, err
 	}
-	return true, t.putSpace(ctx, ch.scope, sp)
+	return true, t.writeSpace(ctx, ch.scope, sp)
 }
 
-// putSpace writes what a scope holds, unless that is more than before and too
+// writeSpace writes what a scope holds, unless that is more than before and too
 // much.
-func (t *tables) putSpace(ctx context.Context, scope swarm.KVScope, sp *space) error {
+func (t *tables) writeSpace(ctx context.Context, scope swarm.KVScope, sp *space) error {
 	if u := sp.usage; u.Keys > max(swarm.MaxKVKeys, sp.past.Keys) || u.Bytes > max(swarm.MaxKVBytes, sp.past.Bytes) {
 		return refuse(fmt.Errorf("%w: kv scope %q would hold %d keys and %d bytes, at most %d and %d",
 			swarm.ErrQuota, scope.Kind, u.Keys, u.Bytes, swarm.MaxKVKeys, swarm.MaxKVBytes))
@@ -147,8 +147,8 @@ func (t *tables) putSpace(ctx context.Context, scope swarm.KVScope, sp *space) e
 	return err
 }
 
-// putValue writes one value, with compare only over the one expected.
-func (t *tables) putValue(ctx context.Context, o opener, key swarm.TaskKey, sp *space, ch *casChange, compare bool) (bool, error) {
+// writeValue writes one value, with compare only over the one expected.
+func (t *tables) writeValue(ctx context.Context, o opener, key swarm.TaskKey, sp *space, ch *casChange, compare bool) (bool, error) {
 	var size int64
 	var old []byte
 	err := t.findValue.QueryRowContext(ctx, sp.sid, []byte(ch.name)).Scan(&size, &old)
@@ -163,7 +163,7 @@ func (t *tables) putValue(ctx context.Context, o opener, key swarm.TaskKey, sp *
 	if old != nil {
 		sp.usage.Keys--
 		sp.usage.Bytes -= size
-		t.tally.add(key.Tenant, -int64(len(old)+len(ch.name)), 0)
+		t.delta.add(key.Tenant, -int64(len(old)+len(ch.name)), 0)
 	}
 	if ch.value == nil {
 		_, err = t.delValue.ExecContext(ctx, sp.sid, []byte(ch.name))
@@ -171,7 +171,7 @@ func (t *tables) putValue(ctx context.Context, o opener, key swarm.TaskKey, sp *
 	}
 	sp.usage.Keys++
 	sp.usage.Bytes += ch.size
-	t.tally.add(key.Tenant, int64(len(ch.value)+len(ch.name)), 0)
+	t.delta.add(key.Tenant, int64(len(ch.value)+len(ch.name)), 0)
 	_, err = t.setValue.ExecContext(ctx, sp.sid, []byte(ch.name), ch.size, ch.value)
 	return true, err
 }
@@ -194,7 +194,7 @@ func (o opener) openValue(key swarm.TaskKey, scope swarm.KVScope, name string, b
 	return o.open(body, spot{table, name, 0})
 }
 
-// KVGet implements [swarm.Store].
+// KVGet implements [swarm.KV].
 func (s *Store) KVGet(ctx context.Context, key swarm.TaskKey, scope swarm.KVScope, name string) ([]byte, error) {
 	var body []byte
 	err := s.readers.value.QueryRowContext(ctx, append(scopeArgs(key, scope), []byte(name))...).Scan(&body)
@@ -202,13 +202,13 @@ func (s *Store) KVGet(ctx context.Context, key swarm.TaskKey, scope swarm.KVScop
 		err = swarm.ErrNotFound
 	}
 	if err != nil {
-		return nil, failed("read kv", name, err)
+		return nil, wrapError("read kv", name, err)
 	}
 	raw, err := s.opener(key).openValue(key, scope, name, body)
-	return raw, failed("read kv", name, err)
+	return raw, wrapError("read kv", name, err)
 }
 
-// KVList implements [swarm.Store].
+// KVList implements [swarm.KV].
 func (s *Store) KVList(ctx context.Context, key swarm.TaskKey, scope swarm.KVScope, prefix, after string, limit int) ([]string, error) {
 	args := append(scopeArgs(key, scope), []byte(prefix), []byte(after), beyond(prefix), max(limit, 0))
 	if after == "" {
@@ -221,16 +221,16 @@ func (s *Store) KVList(ctx context.Context, key swarm.TaskKey, scope swarm.KVSco
 		err := rows.Scan(&name)
 		return string(name), err
 	})
-	return names, failed("list kv of task", key.Task, err)
+	return names, wrapError("list kv of task", key.Task, err)
 }
 
-// KVUsage implements [swarm.Store].
+// KVUsage implements [swarm.KV].
 func (s *Store) KVUsage(ctx context.Context, key swarm.TaskKey, scope swarm.KVScope) (u swarm.KVUsage, err error) {
 	err = s.readers.space.QueryRowContext(ctx, scopeArgs(key, scope)...).Scan(&u.Keys, &u.Bytes)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return u, failed("read kv usage of task", key.Task, err)
+	return u, wrapError("read kv usage of task", key.Task, err)
 }
 
 func scopeArgs(key swarm.TaskKey, scope swarm.KVScope) []any {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -54,7 +54,7 @@ func TestManyMessages(t *testing.T) {
 }
 
 // Whatever is written, refused, replaced and pruned: the counters of tenants
-// say what there is.
+// equal what there is.
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// ErrInUse says that another process holds the data directory.
+// ErrInUse: another process holds the data directory.
 var ErrInUse = errors.New("data directory is in use")
 
 // lock is the exclusive right to a data directory. The kernel takes it back
 // when its process dies, however it dies. The file itself is never removed:
-// whoever waits on a removed file would hold a lock on nothing.
+// a waiter on a removed file would hold a lock on nothing.
 type lock struct{ f *os.File }
 
 func takeLock(path string) (*lock, error) {
@@ -36,7 +36,7 @@ func takeLock(path string) (*lock, error) {
 	return l, nil
 }
 
-// sign leaves our process id for whoever finds the directory locked.
+// sign leaves our process id for processes that find the directory locked.
 func (l *lock) sign() error {
 	if err := l.f.Truncate(0); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -65,7 +65,7 @@ func TestEraseReachesFreePages(t *testing.T) {
 	mustDo(t, s.Erase(t.Context(), testInstance.Tenant))
 	wantNoName(t, dir, "NAME-OF-TASK", "NAME-OF-KEY", "NAME-OF-VALUE", "user:alice")
 	var blank int
-	mustDo(t, behind(t, dir).QueryRowContext(t.Context(), "SELECT count(*) FROM events WHERE id < 0").Scan(&blank))
+	mustDo(t, openRaw(t, dir).QueryRowContext(t.Context(), "SELECT count(*) FROM events WHERE id < 0").Scan(&blank))
 	if blank != 0 {
 		t.Errorf("%d blanks are left", blank)
 	}
@@ -78,12 +78,12 @@ func TestBlankCutShort(t *testing.T) {
 	dir := t.TempDir()
 	s := openSealed(t, dir, &keyring.Options{})
 	nameMuch(t, s)
-	mustDo(t, s.writer.do(t.Context(), note{chore{choreErase, testInstance.Tenant}}))
-	mustDo(t, s.writer.do(t.Context(), &blanking{}))
+	mustDo(t, s.writer.submit(t.Context(), choreNote{chore{choreErase, testInstance.Tenant}}))
+	mustDo(t, s.writer.submit(t.Context(), &freePageFill{}))
 	mustDo(t, s.Close())
 	s = openSealed(t, dir, &keyring.Options{})
 	for deadline := time.Now().Add(time.Minute); ; wait() {
-		kept, err := s.Keeps(t.Context(), testInstance.Tenant)
+		kept, err := s.HasData(t.Context(), testInstance.Tenant)
 		mustDo(t, err)
 		if !kept {
 			break
@@ -95,7 +95,7 @@ func TestBlankCutShort(t *testing.T) {
 	mustDo(t, s.Close())
 	wantNoName(t, dir, "NAME-OF-TASK", "NAME-OF-KEY", "NAME-OF-VALUE")
 	var blank int
-	mustDo(t, behind(t, dir).QueryRowContext(t.Context(), "SELECT count(*) FROM events WHERE id < 0").Scan(&blank))
+	mustDo(t, openRaw(t, dir).QueryRowContext(t.Context(), "SELECT count(*) FROM events WHERE id < 0").Scan(&blank))
 	if blank != 0 {
 		t.Errorf("%d blanks are left", blank)
 	}

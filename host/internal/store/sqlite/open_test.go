@@ -51,7 +51,7 @@ func TestOpenRefusesSharedDirectory(t *testing.T) {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, "others could replace", "chmod go-w")
+		wantOpenError(t, dir, "others could replace", "chmod go-w")
 	}
 }
 
@@ -61,8 +61,8 @@ func TestOpenRefusesNoDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, file, "not a directory")
-	refused(t, filepath.Join(file, "sub", "dir"), "not a directory")
+	wantOpenError(t, file, "not a directory")
+	wantOpenError(t, filepath.Join(file, "sub", "dir"), "not a directory")
 }
 
 // Neither a link to nowhere nor a file system that takes no directories is tried
@@ -75,10 +75,10 @@ func TestOpenRefusesNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, data := range []string{link, filepath.Join(link, "x"), filepath.Join(link, "x", "y")} {
-		refused(t, data, link+" is a link to "+filepath.Join(dir, "gone")+", which is not there")
+		wantOpenError(t, data, link+" is a link to "+filepath.Join(dir, "gone")+", which is not there")
 	}
-	refused(t, "/proc/nope", "mkdir /proc/nope")
-	refused(t, "/proc/nope/x", "mkdir /proc/nope")
+	wantOpenError(t, "/proc/nope", "mkdir /proc/nope")
+	wantOpenError(t, "/proc/nope/x", "mkdir /proc/nope")
 	openTest(t, dir+"/a/b/../c")
 }
 
@@ -86,7 +86,7 @@ func TestOpenRefusesSecondHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	refused(t, dir, "in use by process "+strconv.Itoa(os.Getpid()), "stop it first")
+	wantOpenError(t, dir, "in use by process "+strconv.Itoa(os.Getpid()), "stop it first")
 	if err := s.Commit(t.Context(), testStep("t1", 1)); err != nil {
 		t.Errorf("Commit after the refusal = %v", err)
 	}
@@ -103,10 +103,10 @@ func TestOpenRefusesForeignFile(t *testing.T) {
 			write(t, dir, []byte(strings.Repeat("this is no database\n", 500)))
 		},
 		"tables of another program": func(t *testing.T, dir string) {
-			exec(t, behind(t, dir), "CREATE TABLE t (a)")
+			exec(t, openRaw(t, dir), "CREATE TABLE t (a)")
 		},
 		"id of another program": func(t *testing.T, dir string) {
-			exec(t, behind(t, dir), "PRAGMA application_id = 7")
+			exec(t, openRaw(t, dir), "PRAGMA application_id = 7")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestOpenRefusesForeignFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused(t, dir, "choose another data directory")
-			refused(t, dir, "choose another data directory") // not "in use": the lock is free again
+			wantOpenError(t, dir, "choose another data directory")
+			wantOpenError(t, dir, "choose another data directory") // not "in use": the lock is free again
 			if after, err := os.ReadFile(filepath.Join(dir, fileName)); !bytes.Equal(before, after) || err != nil {
 				t.Errorf("the file was changed, %v", err)
 			}
@@ -144,7 +144,7 @@ func TestOpenDamagedFile(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, "the database is damaged", "backup")
+	wantOpenError(t, dir, "the database is damaged", "backup")
 }
 
 func TestOpenReports(t *testing.T) {

@@ -64,8 +64,8 @@ func (p place) bind(at spot) []byte {
 	return binary.AppendUvarint(appendPart(b, at.name), uint64(at.seq))
 }
 
-// postSpot is where a submission's digest lies in its instance.
-func postSpot(door, key string) spot {
+// submissionSpot is where a submission's digest lies in its instance.
+func submissionSpot(door, key string) spot {
 	return spot{inSubmissions, string(appendPart(appendPart(nil, door), key)), 0}
 }
 

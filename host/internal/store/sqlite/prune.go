@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// Prune implements [swarm.Store]. It works in slices, and what was cut short
+// Prune implements [swarm.Retention]. It works in slices, and what was cut short
 // goes on with the next.
 func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, error) {
 	var p swarm.Pruned
@@ -30,14 +30,14 @@ func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, 
 			return p, fmt.Errorf("prune tasks: %w", err)
 		}
 	}
-	if err := s.reap(ctx, false); err != nil {
+	if err := s.deleteDoomed(ctx, false); err != nil {
 		return p, fmt.Errorf("prune tasks: %w", err)
 	}
 	return p, nil
 }
 
-// oldRecords is a slice of the records of ended tasks that are too old.
-type oldRecords struct {
+// recordPrune is a slice of the records of ended tasks that are too old.
+type recordPrune struct {
 	before  int64
 	deleted int64
 	done    bool
@@ -45,8 +45,8 @@ type oldRecords struct {
 
 func (s *Store) pruneRecords(ctx context.Context, before int64) (total int64, err error) {
 	for {
-		p := &oldRecords{before: before}
-		if err := s.writer.do(ctx, p); err != nil {
+		p := &recordPrune{before: before}
+		if err := s.writer.submit(ctx, p); err != nil {
 			return total, err
 		}
 		if total += p.deleted; p.done {
@@ -55,11 +55,11 @@ func (s *Store) pruneRecords(ctx context.Context, before int64) (total int64, er
 	}
 }
 
-func (p *oldRecords) bytes() int { return purgeSlice }
+func (p *recordPrune) bytes() int { return purgeSlice }
 
-func (p *oldRecords) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (p *recordPrune) apply(ctx context.Context, t *tables) (steps int, err error) {
 	d := &deletion{tables: t, left: purgeSlice}
-	for p.done = false; d.left > 0; {
+	for p.done, p.deleted = false, 0; d.left > 0; {
 		err := t.reaping.recorded.QueryRowContext(ctx, p.before).Scan(&d.tid, &d.iid)
 		if p.done = errors.Is(err, sql.ErrNoRows); p.done {
 			break
@@ -68,26 +68,26 @@ func (p *oldRecords) apply(ctx context.Context, t *tables) (steps int, err error
 			d.tenant, err = t.tenantOf(ctx, d.iid)
 		}
 		if err == nil {
-			err = d.oldRecords(ctx, p.before)
+			err = p.prune(ctx, d)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	p.deleted = d.records
-	t.forget()
+	t.forgetCaches()
 	return 0, nil
 }
 
-// oldRecords deletes those of one task, and notes when the oldest that is left
-// has ended.
-func (d *deletion) oldRecords(ctx context.Context, before int64) error {
-	lo, hi := pack(d.tid, 0), pack(d.tid, maxSeq)
-	if err := d.turns(ctx, d.reaping.oldTurns, lo, hi, before); err != nil || d.left <= 0 {
+// prune deletes the old records of one task, and notes when the oldest that is
+// left has ended.
+func (p *recordPrune) prune(ctx context.Context, d *deletion) error {
+	n, err := d.rows(ctx, oldTurnTable, node{number: d.tid}, p.before)
+	p.deleted += int64(n)
+	if err != nil || d.left <= 0 {
 		return err
 	}
 	d.left--
-	_, err := d.reaping.setOldest.ExecContext(ctx, lo, hi, d.tid)
+	_, err = d.reaping.setOldest.ExecContext(ctx, pack(d.tid, 0), pack(d.tid, maxSeq), d.tid)
 	return err
 }
 
@@ -106,13 +106,13 @@ func (s *Store) pruneTasks(ctx context.Context, before int64, keep func(swarm.Ta
 			return total, err
 		}
 		last = page[len(page)-1]
-		d := &dooming{}
+		d := &taskDoom{}
 		for _, c := range page {
 			if keep == nil || !keep(c.key) {
 				d.tasks = append(d.tasks, c)
 			}
 		}
-		if err := s.writer.do(ctx, d); err != nil {
+		if err := s.writer.submit(ctx, d); err != nil {
 			return total, err
 		}
 		total += d.doomed
@@ -130,15 +130,15 @@ func (s *Store) endedTasks(ctx context.Context, before int64, after candidate) (
 	})
 }
 
-// dooming takes tasks out of reach, unless they moved on since they were found.
-type dooming struct {
+// taskDoom takes tasks out of reach, unless they moved on since they were found.
+type taskDoom struct {
 	tasks  []candidate
 	doomed int64
 }
 
-func (d *dooming) bytes() int { return 64 * len(d.tasks) }
+func (d *taskDoom) bytes() int { return 64 * len(d.tasks) }
 
-func (d *dooming) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (d *taskDoom) apply(ctx context.Context, t *tables) (steps int, err error) {
 	d.doomed = 0
 	for _, c := range d.tasks {
 		r, err := t.reaping.doom.ExecContext(ctx, c.tid, c.ended)
@@ -150,8 +150,8 @@ func (d *dooming) apply(ctx context.Context, t *tables) (steps int, err error) {
 			return 0, err
 		}
 		d.doomed += n
-		t.tally.add(c.key.Tenant, 0, -n)
+		t.delta.add(c.key.Tenant, 0, -n)
 	}
-	t.forget()
+	t.forgetCaches()
 	return 0, nil
 }

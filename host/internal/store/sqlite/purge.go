@@ -10,17 +10,17 @@ import (
 // purge of many.
 const purgeSlice = 512
 
-// purge deletes a slice of the submissions that nobody will ask for.
+// purge deletes a slice of the submissions that no repeat can refer to any more.
 type purge struct {
 	before  int64
 	deleted int64
 }
 
-// Purge implements [swarm.Store].
+// Purge implements [swarm.Retention].
 func (s *Store) Purge(ctx context.Context, now time.Time) (total int64, err error) {
 	for {
 		p := &purge{before: stamp(now)}
-		if err := s.writer.do(ctx, p); err != nil {
+		if err := s.writer.submit(ctx, p); err != nil {
 			return total, fmt.Errorf("purge submissions: %w", err)
 		}
 		total += p.deleted

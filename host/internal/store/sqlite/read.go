@@ -14,17 +14,17 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// Load implements [swarm.Store].
+// Load implements [swarm.TaskLog].
 func (s *Store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
 	st, err := s.readers.load(ctx, key)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
 	if err != nil {
-		return swarm.Snapshot{}, failed("load task", key.Task, err)
+		return swarm.Snapshot{}, wrapError("load task", key.Task, err)
 	}
 	snap, err := st.decode(s.opener(key))
-	return snap, failed("load task", key.Task, err)
+	return snap, wrapError("load task", key.Task, err)
 }
 
 // stored is a [swarm.Snapshot] as it is kept.
@@ -32,7 +32,7 @@ type stored struct {
 	task   []byte
 	rows   []row
 	states []agentState
-	posts  []swarm.Pending
+	posts  []swarm.PendingPost
 	outbox []entry
 }
 
@@ -60,7 +60,7 @@ func (r *readers) load(ctx context.Context, key swarm.TaskKey) (st stored, err e
 	if st.posts, err = collect(rows, err, scanPending); err != nil {
 		return st, err
 	}
-	rows, err = tx.StmtContext(ctx, r.letters).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
+	rows, err = tx.StmtContext(ctx, r.outboxMessages).QueryContext(ctx, pack(tid, 0), pack(tid, maxSeq))
 	st.outbox, err = collect(rows, err, scanEntry)
 	return st, err
 }
@@ -78,7 +78,7 @@ func scanState(rows *sql.Rows) (as agentState, err error) {
 	return as, err
 }
 
-func scanPending(rows *sql.Rows) (p swarm.Pending, err error) {
+func scanPending(rows *sql.Rows) (p swarm.PendingPost, err error) {
 	var door, key []byte
 	err = rows.Scan(&p.Row, &door, &key)
 	p.Door, p.Key = string(door), string(key)
@@ -93,7 +93,7 @@ func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
 	if snap.Rows, err = decodeAll(st.rows, nil, o.readRow); err != nil {
 		return swarm.Snapshot{}, err
 	}
-	if snap.Letters, err = decodeAll(st.outbox, nil, o.readLetter); err != nil {
+	if snap.Outbox, err = decodeAll(st.outbox, nil, o.readOutboxMessage); err != nil {
 		return swarm.Snapshot{}, err
 	}
 	snap.States = make(map[string]json.RawMessage, len(st.states))
@@ -105,11 +105,11 @@ func (st stored) decode(o opener) (snap swarm.Snapshot, err error) {
 	return snap, nil
 }
 
-// Claim implements [swarm.Store]. The directory's lock makes every task ours,
+// RunningTasks implements [swarm.TaskLog]. The directory's lock makes every task ours,
 // so nothing needs to be written.
-func (s *Store) Claim(ctx context.Context) ([]swarm.Claimed, error) {
-	rows, err := s.readers.claim.QueryContext(ctx)
-	found, err := collect(rows, err, func(rows *sql.Rows) (c swarm.Claimed, err error) {
+func (s *Store) RunningTasks(ctx context.Context) ([]swarm.RunningTask, error) {
+	rows, err := s.readers.runningTasks.QueryContext(ctx)
+	found, err := collect(rows, err, func(rows *sql.Rows) (c swarm.RunningTask, err error) {
 		var tenant, name, instance, task []byte
 		err = rows.Scan(&tenant, &name, &instance, &task, &c.Waiting)
 		c.InstanceKey = swarm.InstanceKey{Tenant: string(tenant), Swarm: string(name), Instance: string(instance)}
@@ -117,33 +117,39 @@ func (s *Store) Claim(ctx context.Context) ([]swarm.Claimed, error) {
 		return c, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("claim running tasks: %w", explain(err))
+		return nil, fmt.Errorf("claim running tasks: %w", addAdvice(err))
 	}
 	return found, nil
 }
 
-// Tasks implements [swarm.Store].
+// taskBody is the stored record of a task.
+type taskBody struct {
+	id   string
+	body []byte
+}
+
+// Tasks implements [swarm.TaskLog].
 func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error) {
 	to := int64(math.MaxInt64)
 	if !before.IsZero() {
 		to = stamp(before)
 	}
 	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), to, max(limit, 0))...)
-	kept, err := collect(rows, err, func(rows *sql.Rows) (e agentEntry, err error) {
-		var task []byte
-		err = rows.Scan(&task, &e.body)
-		e.agent = string(task)
+	kept, err := collect(rows, err, func(rows *sql.Rows) (e taskBody, err error) {
+		var id []byte
+		err = rows.Scan(&id, &e.body)
+		e.id = string(id)
 		return e, err
 	})
-	tasks, err := decodeAll(kept, err, func(e agentEntry) (task swarm.Task, err error) {
-		o := s.opener(swarm.TaskKey{InstanceKey: key, Task: e.agent})
+	tasks, err := decodeAll(kept, err, func(e taskBody) (task swarm.Task, err error) {
+		o := s.opener(swarm.TaskKey{InstanceKey: key, Task: e.id})
 		err = o.read(e.body, spot{inTasks, "", 0}, &task)
 		return task, err
 	})
-	return tasks, failed("list tasks of", key.Instance, err)
+	return tasks, wrapError("list tasks of", key.Instance, err)
 }
 
-// Instances implements [swarm.Store].
+// Instances implements [swarm.TaskLog].
 func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {
 	rows, err := s.readers.instances.QueryContext(ctx, []byte(tenant), []byte(name))
 	keys, err := collect(rows, err, func(rows *sql.Rows) (swarm.InstanceKey, error) {
@@ -151,10 +157,10 @@ func (s *Store) Instances(ctx context.Context, tenant, name string) ([]swarm.Ins
 		err := rows.Scan(&instance)
 		return swarm.InstanceKey{Tenant: tenant, Swarm: name, Instance: string(instance)}, err
 	})
-	return keys, failed("list instances of swarm", name, err)
+	return keys, wrapError("list instances of swarm", name, err)
 }
 
-// Events implements [swarm.Store].
+// Events implements [swarm.TaskLog].
 func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error) {
 	rows, err := s.readers.events.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
 	kept, err := collectUntil(rows, err, scanPage())
@@ -164,18 +170,18 @@ func (s *Store) Events(ctx context.Context, key swarm.TaskKey, after int64, limi
 		ev.Seq = e.seq
 		return ev, err
 	})
-	return events, failed("read events of task", key.Task, err)
+	return events, wrapError("read events of task", key.Task, err)
 }
 
-// History implements [swarm.Store].
+// History implements [swarm.TaskLog].
 func (s *Store) History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error) {
 	rows, err := s.readers.history.QueryContext(ctx, append(taskArgs(key), []byte(agent), clampSeq(after), max(limit, 0))...)
 	kept, err := collectUntil(rows, err, scanPage())
 	entries, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
-	return entries, failed("read history of task", key.Task, err)
+	return entries, wrapError("read history of task", key.Task, err)
 }
 
-// HistoryTail implements [swarm.Store]. It reads backwards and stops at either
+// HistoryTail implements [swarm.TaskLog]. It reads backwards and stops at either
 // bound, so that its cost does not depend on the length of the history.
 func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string, entries, bytes int) ([]abi.HistoryEntry, error) {
 	rows, err := s.readers.historyTail.QueryContext(ctx, append(taskArgs(key), []byte(agent), 0, max(entries, 0))...)
@@ -186,7 +192,7 @@ func (s *Store) HistoryTail(ctx context.Context, key swarm.TaskKey, agent string
 	})
 	slices.Reverse(kept)
 	tail, err := decodeAll(kept, err, readAs[abi.HistoryEntry](s.opener(key), inHistory, agent))
-	return tail, failed("read history of task", key.Task, err)
+	return tail, wrapError("read history of task", key.Task, err)
 }
 
 // scanPage reads entries until they exceed a page's bytes; the first always
@@ -202,29 +208,29 @@ func scanPage() func(*sql.Rows) (entry, bool, error) {
 	}
 }
 
-// Submission implements [swarm.Store].
+// Submission implements [swarm.TaskLog].
 func (s *Store) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
 	row := s.readers.submission.QueryRowContext(ctx, submissionArgs(key, door, id)...)
 	p, err := scanSubmission(row, key, door, id)
 	if err == nil {
 		err = s.openDigest(&p)
 	}
-	return p, failed("find submission", id, err)
+	return p, wrapError("find submission", id, err)
 }
 
 // openDigest replaces the body of a digest by what it holds.
 func (s *Store) openDigest(p *swarm.Submission) (err error) {
 	if p.Digest != nil {
 		o := s.opener(swarm.TaskKey{InstanceKey: p.Instance})
-		p.Digest, err = o.open(p.Digest, postSpot(p.Door, p.Key))
+		p.Digest, err = o.open(p.Digest, submissionSpot(p.Door, p.Key))
 	}
 	return err
 }
 
-// failed says what an error kept from being done; nil stays nil.
-func failed(doing, name string, err error) error {
+// wrapError names what an error kept from being done; nil stays nil.
+func wrapError(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w", doing, name, explain(err))
+	return fmt.Errorf("%s %q: %w", doing, name, addAdvice(err))
 }

@@ -26,7 +26,7 @@ type Reader struct {
 func OpenReader(ctx context.Context, dir string, opts Options) (*Reader, error) {
 	r, err := openReader(ctx, dir, opts)
 	if err != nil {
-		return nil, fmt.Errorf("read store %s: %w", dir, explain(err))
+		return nil, fmt.Errorf("read store %s: %w", dir, addAdvice(err))
 	}
 	return r, nil
 }
@@ -59,7 +59,7 @@ func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err e
 	return r, nil
 }
 
-// checkReadable says why statements of today do not fit a file.
+// checkReadable returns why today's statements do not fit a file.
 func checkReadable(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", dsn(path, map[string][]string{"mode": {"ro"}}))
 	if err != nil {
@@ -110,20 +110,20 @@ func (r *Reader) Find(ctx context.Context, task string, limit int) ([]swarm.Task
 		k.Tenant, k.Swarm, k.Instance, k.Task = string(tenant), string(name), string(instance), string(id)
 		return k, err
 	})
-	return keys, failed("find task", task, err)
+	return keys, wrapError("find task", task, err)
 }
 
-// Load is [swarm.Store.Load].
+// Load is [swarm.TaskLog.Load].
 func (r *Reader) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
 	return r.store.Load(ctx, key)
 }
 
-// Record is [swarm.Store.Record].
+// Record is [swarm.TurnJournal.Record].
 func (r *Reader) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
 	return r.store.Record(ctx, key, turn)
 }
 
-// Records is [swarm.Store.Records].
+// Records is [swarm.TurnJournal.Records].
 func (r *Reader) Records(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Record, error) {
 	return r.store.Records(ctx, key, after, limit)
 }

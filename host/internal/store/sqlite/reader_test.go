@@ -27,7 +27,7 @@ func TestReader(t *testing.T) {
 	}
 	for _, instance := range []string{"user:alice", "user:bob"} {
 		key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "default", Swarm: "hive", Instance: instance}, Task: "t"}
-		step := swarm.Step{
+		step := swarm.Mutation{
 			Task: swarm.Task{Key: key, State: swarm.StateRunning, Created: time.Now()},
 			Record: &swarm.Record{N: 1, Header: &swarm.TurnHeader{Agent: "a", Input: []byte("in")},
 				Entries: []swarm.Entry{{N: 1, Call: "1", Kind: swarm.EntryCall, Answer: []byte("x")}}},

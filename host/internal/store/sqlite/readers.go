@@ -17,13 +17,14 @@ type readers struct {
 	db *sql.DB
 
 	task, rows, states, posts    *sql.Stmt
-	claim, tasks, instances      *sql.Stmt
+	runningTasks                 *sql.Stmt
+	tasks, instances             *sql.Stmt
 	events, history, historyTail *sql.Stmt
 	submission                   *sql.Stmt
 	turn, turns, journal         *sql.Stmt
 	value, values, space         *sql.Stmt
 	footprint, ended             *sql.Stmt
-	letters, outboxes            *sql.Stmt
+	outboxMessages, outboxes     *sql.Stmt
 	namer, blob                  *sql.Stmt
 	deadLetters, deadOne         *sql.Stmt
 }
@@ -49,7 +50,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
 		&r.posts: `SELECT row, door, key FROM submissions INDEXED BY submissions_open
 			WHERE iid = ? AND task = ? AND answer = 0 ORDER BY cursor`,
-		&r.claim: `SELECT i.tenant, i.swarm, i.instance, t.task,
+		&r.runningTasks: `SELECT i.tenant, i.swarm, i.instance, t.task,
 				(SELECT count(*) FROM queue q WHERE q.id > t.tid << 31 AND q.id < (t.tid + 1) << 31 AND q.stash = 0)
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,
@@ -73,10 +74,10 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.ended: `SELECT t.tid, t.ended, i.tenant, i.swarm, i.instance, t.task
 			FROM tasks t INDEXED BY tasks_ended CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.ended < ? AND t.ended >= ? AND (t.ended, t.tid) > (?, ?) ORDER BY t.ended, t.tid LIMIT ?`,
-		&r.footprint: "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
-		&r.letters:   "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
-		&r.namer:     "SELECT body FROM namers WHERE tenant = ?",
-		&r.blob:      "SELECT body FROM blobs WHERE tenant = ? AND name = ?",
+		&r.footprint:      "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
+		&r.outboxMessages: "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
+		&r.namer:          "SELECT body FROM namers WHERE tenant = ?",
+		&r.blob:           "SELECT body FROM blobs WHERE tenant = ? AND name = ?",
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting
 			CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead = 0 ORDER BY o.id`,

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,8 +11,8 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// record is what one write adds to the record of a turn, encoded.
-type record struct {
+// recordWrite is what one write adds to the record of a turn, encoded.
+type recordWrite struct {
 	n             int64
 	header, input []byte // nil when they are there already
 	// first and last number the entries of this write, 0 for none. They are in
@@ -19,11 +20,11 @@ type record struct {
 	first, last int64
 	chunk, end  []byte
 	at          sql.NullInt64 // when the turn ended
-	// spend is that of the entries.
-	spend swarm.Spend
+	// spend is what the entries spend, by their day; 0 is the day of the write.
+	spend map[int64]swarm.Spend
 }
 
-func (r *record) size() int { return len(r.header) + len(r.input) + len(r.chunk) + len(r.end) }
+func (r *recordWrite) size() int { return len(r.header) + len(r.input) + len(r.chunk) + len(r.end) }
 
 // ending is the content of the body that ends a record.
 type ending struct {
@@ -37,16 +38,18 @@ func chunkSpot(turn, last int64) spot {
 }
 
 // record encodes what is added to a record.
-func (c closer) record(r swarm.Record) (*record, error) {
+func (c closer) record(r swarm.Record) (*recordWrite, error) {
 	if err := checkRecord(r); err != nil {
 		return nil, err
 	}
-	out := &record{n: r.N}
+	out := &recordWrite{n: r.N, spend: map[int64]swarm.Spend{}}
 	if n := len(r.Entries); n > 0 {
 		out.first, out.last = r.Entries[0].N, r.Entries[n-1].N
 	}
 	for _, e := range r.Entries {
-		out.spend = out.spend.Add(e.Spend)
+		if e.Spend != (swarm.Spend{}) {
+			out.spend[e.Day] = out.spend[e.Day].Add(e.Spend)
+		}
 	}
 	var err error
 	if r.Header != nil {
@@ -95,12 +98,12 @@ func checkRecord(r swarm.Record) error {
 	return nil
 }
 
-// putRecord writes what is added to a record. What its entries have spent counts
-// to the day.
-func (t *tables) putRecord(ctx context.Context, tenant string, tid int64, r *record, day int64) error {
-	t.tally.add(tenant, int64(r.size()), 0)
-	if r.spend != (swarm.Spend{}) {
-		t.tally.spent(tenant, day, r.spend)
+// writeRecord writes what is added to a record. What its entries have spent counts
+// to their days, or the given one.
+func (t *tables) writeRecord(ctx context.Context, tenant string, tid int64, r *recordWrite, day int64) error {
+	t.delta.add(tenant, int64(r.size()), 0)
+	for on, spend := range r.spend {
+		t.delta.addSpend(tenant, cmp.Or(on, day), spend)
 	}
 	id := pack(tid, r.n)
 	if r.header == nil {
@@ -117,10 +120,10 @@ func (t *tables) putRecord(ctx context.Context, tenant string, tid int64, r *rec
 	if _, err := t.addTurn.ExecContext(ctx, id, r.at, jid, r.header, r.end, r.input); err != nil {
 		return err
 	}
-	return t.putChunk(ctx, jid.Int64, r)
+	return t.writeChunk(ctx, jid.Int64, r)
 }
 
-func (t *tables) putChunk(ctx context.Context, jid int64, r *record) error {
+func (t *tables) writeChunk(ctx context.Context, jid int64, r *recordWrite) error {
 	if r.chunk == nil {
 		return nil
 	}
@@ -130,7 +133,7 @@ func (t *tables) putChunk(ctx context.Context, jid int64, r *record) error {
 
 // extendRecord adds to a record that is there and has no end. Entries must not
 // leave a gap: a re-run would take it for the end of what is known.
-func (t *tables) extendRecord(ctx context.Context, id int64, r *record) error {
+func (t *tables) extendRecord(ctx context.Context, id int64, r *recordWrite) error {
 	var jid, at sql.NullInt64
 	err := t.findTurn.QueryRowContext(ctx, id).Scan(&jid, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -155,7 +158,7 @@ func (t *tables) extendRecord(ctx context.Context, id int64, r *record) error {
 		_, err := t.endTurn.ExecContext(ctx, r.at, r.end, id)
 		return err
 	}
-	return t.putChunk(ctx, jid.Int64, r)
+	return t.writeChunk(ctx, jid.Int64, r)
 }
 
 // storedTurn is a record as it is kept.
@@ -166,14 +169,14 @@ type storedTurn struct {
 	chunks             []entry
 }
 
-// Record implements [swarm.Store].
+// Record implements [swarm.TurnJournal].
 func (s *Store) Record(ctx context.Context, key swarm.TaskKey, turn int64) (swarm.Record, error) {
 	st, err := s.readers.record(ctx, key, turn)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}
 	if err != nil {
-		return swarm.Record{}, fmt.Errorf("read record of turn %d of task %q: %w", turn, key.Task, explain(err))
+		return swarm.Record{}, fmt.Errorf("read record of turn %d of task %q: %w", turn, key.Task, addAdvice(err))
 	}
 	r, err := s.opener(key).readRecord(st)
 	if err != nil {
@@ -239,7 +242,7 @@ func (o opener) readTurn(st storedTurn) (swarm.Record, error) {
 	return r, err
 }
 
-// Records implements [swarm.Store].
+// Records implements [swarm.TurnJournal].
 func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Record, error) {
 	rows, err := s.readers.turns.QueryContext(ctx, append(taskArgs(key), clampSeq(after), max(limit, 0))...)
 	left, first := swarm.PageBytes, true
@@ -256,14 +259,14 @@ func (s *Store) Records(ctx context.Context, key swarm.TaskKey, after int64, lim
 		r.Entries = nil
 		return r, err
 	})
-	return list, failed("list records of task", key.Task, err)
+	return list, wrapError("list records of task", key.Task, err)
 }
 
-// Footprint implements [swarm.Store].
+// Footprint implements [swarm.Tenants].
 func (s *Store) Footprint(ctx context.Context, tenant string) (f swarm.Footprint, err error) {
 	err = s.readers.footprint.QueryRowContext(ctx, []byte(tenant)).Scan(&f.Bytes, &f.Tasks, &f.Day, &f.Made, &f.Tokens, &f.MicroUSD)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return f, failed("read footprint of tenant", tenant, err)
+	return f, wrapError("read footprint of tenant", tenant, err)
 }

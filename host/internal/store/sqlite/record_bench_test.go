@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 )

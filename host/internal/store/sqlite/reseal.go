@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
-// errUnsealed says that there is no keyring.
+// errUnsealed: there is no keyring.
 var errUnsealed = errors.New("the store has no keyring")
 
 // Rotate gives a tenant a new key and seals all that it keeps with it, beside
@@ -21,14 +21,14 @@ func (s *Store) Rotate(ctx context.Context, tenant string) error {
 		err = s.rotate(ctx, tenant)
 	}
 	if err != nil {
-		return fmt.Errorf("rotate the key of tenant %q: %w", tenant, explain(err))
+		return fmt.Errorf("rotate the key of tenant %q: %w", tenant, addAdvice(err))
 	}
 	return nil
 }
 
 func (s *Store) rotate(ctx context.Context, tenant string) error {
 	c := chore{choreReseal, tenant}
-	if err := s.writer.do(ctx, note{c}); err != nil {
+	if err := s.writer.submit(ctx, choreNote{c}); err != nil {
 		return err
 	}
 	s.gate.Lock() // waits for the writes that are sealed with the old key
@@ -43,7 +43,7 @@ func (s *Store) rotate(ctx context.Context, tenant string) error {
 // reseal seals with the newest key what is not sealed with it. What is written
 // meanwhile is.
 func (s *Store) reseal(ctx context.Context, tenant string) error {
-	c, leave, err := s.enter(swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant}})
+	c, leave, err := s.beginWrite(swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant}})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Store) reseal(ctx context.Context, tenant string) error {
 		return errUnsealed
 	}
 	err = s.walk(ctx, tenant, func(items []item) error {
-		sw := &swaps{tenant: tenant, key: c.key()}
+		sw := &bodySwap{tenant: tenant, key: c.key()}
 		for _, it := range items {
 			if it.body == nil || sealedWith(it.body) == c.key() {
 				continue
@@ -64,29 +64,29 @@ func (s *Store) reseal(ctx context.Context, tenant string) error {
 		if len(sw.list) == 0 {
 			return nil
 		}
-		return s.writer.do(ctx, sw)
+		return s.writer.submit(ctx, sw)
 	})
 	if err != nil {
 		return err
 	}
-	return s.writer.do(ctx, &resealed{tenant, c.key()})
+	return s.writer.submit(ctx, &resealEnd{tenant, c.key()})
 }
 
-// swaps replaces bodies.
-type swaps struct {
+// bodySwap replaces bodies.
+type bodySwap struct {
 	tenant string
 	key    keyring.ID
-	list   []swapped
+	list   []swappedBody
 	size   int
 }
 
-type swapped struct {
+type swappedBody struct {
 	item
 	fresh []byte
 }
 
 // add seals a body anew. It stays packed as it was.
-func (sw *swaps) add(c closer, it item) error {
+func (sw *bodySwap) add(c closer, it item) error {
 	body := it.body
 	if body[0] == codecSealed {
 		var err error
@@ -96,20 +96,20 @@ func (sw *swaps) add(c closer, it item) error {
 	}
 	c.place = it.place()
 	fresh := c.close(body, it.at)
-	sw.list = append(sw.list, swapped{it, fresh})
+	sw.list = append(sw.list, swappedBody{it, fresh})
 	sw.size += len(fresh)
 	return nil
 }
 
-func (sw *swaps) bytes() int { return sw.size }
+func (sw *bodySwap) bytes() int { return sw.size }
 
-func (sw *swaps) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (sw *bodySwap) apply(ctx context.Context, t *tables) (steps int, err error) {
 	if err := t.useKey(ctx, sw.key, sw.tenant); err != nil {
 		return 0, err
 	}
 	for _, it := range sw.list {
-		args := append(append([]any{it.fresh}, it.row...), it.body)
-		r, err := t.conn.ExecContext(ctx, it.swap, args...)
+		args := append(append([]any{it.fresh}, it.rowKey...), it.body)
+		r, err := t.conn.ExecContext(ctx, it.table.swapText(it.column), args...)
 		if err != nil {
 			return 0, err
 		}
@@ -117,23 +117,23 @@ func (sw *swaps) apply(ctx context.Context, t *tables) (steps int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if it.swap != swapDigest {
-			t.tally.add(sw.tenant, n*int64(len(it.fresh)-len(it.body)), 0)
+		if !it.column.uncounted {
+			t.delta.add(sw.tenant, n*int64(len(it.fresh)-len(it.body)), 0)
 		}
 	}
-	t.forget() // it remembers sizes
+	t.forgetCaches() // it remembers sizes
 	return 0, nil
 }
 
-// resealed ends a resealing: no body names an older key any more.
-type resealed struct {
+// resealEnd ends a resealing: no body names an older key any more.
+type resealEnd struct {
 	tenant string
 	key    keyring.ID
 }
 
-func (r *resealed) bytes() int { return 0 }
+func (r *resealEnd) bytes() int { return 0 }
 
-func (r *resealed) apply(ctx context.Context, t *tables) (steps int, err error) {
+func (r *resealEnd) apply(ctx context.Context, t *tables) (steps int, err error) {
 	if _, err := t.reaping.dropKeys.ExecContext(ctx, []byte(r.tenant), int64(r.key)); err != nil {
 		return 0, err
 	}

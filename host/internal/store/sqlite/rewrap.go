@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 )
 
-// Rewrap wraps the keys of a data directory that nobody uses with another key:
+// Rewrap wraps the keys of an unused data directory with another key:
 // from is the one that wraps them now, nil for none, and to the one that shall,
 // nil to leave them plain. The database is not looked at. It returns how many
 // keys there are, and changed false when they are wrapped that way already.
 func Rewrap(dir string, from, to []byte) (n int, changed bool, err error) {
 	n, changed, err = rewrap(dir, from, to)
 	if err != nil {
-		return 0, false, fmt.Errorf("rewrap the keys in %s: %w", dir, explain(err))
+		return 0, false, fmt.Errorf("rewrap the keys in %s: %w", dir, addAdvice(err))
 	}
 	return n, changed, nil
 }

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"testing"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 )
 
 func testKEK(b byte) []byte { return bytes.Repeat([]byte{b}, keyring.KEKSize) }
@@ -105,7 +105,7 @@ func TestDestroyedKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// Whoever reads a directory changes nothing in it, though a wrapping key that
+// Reading a directory changes nothing in it, though a wrapping key that
 // was configured meanwhile is due.
 func TestReaderLeavesKeyring(t *testing.T) {
 	t.Parallel()

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 )
 
 // codecs counts bodies by the key they are sealed with, 0 for those that are
 // not.
 func codecs(t *testing.T, dir string) map[keyring.ID]int {
 	t.Helper()
-	db, n := behind(t, dir), map[keyring.ID]int{}
+	db, n := openRaw(t, dir), map[keyring.ID]int{}
 	for _, from := range []string{
 		"body FROM tasks", "body FROM queue", "body FROM events", "body FROM history", "state FROM agents", "header FROM turns",
 		"input FROM turns", "finish FROM turns", "body FROM journal", "value FROM kv", "digest FROM submissions",

@@ -8,14 +8,14 @@ import (
 )
 
 // applicationID is "skep" in the file's header: what file(1) shows and what
-// keeps us from writing into somebody else's database.
+// keeps us from writing into another program's database.
 const applicationID = 0x736b6570
 
 // migrations lead from an empty file to the newest schema, one version each.
 // What was released is never edited.
 var migrations = []string{
 	// Names are blobs: they compare byte by byte whatever they hold. The age
-	// index serves Tasks, the partial index Claim, which thereby costs what is
+	// index serves Tasks, the partial index RunningTasks, which thereby costs what is
 	// running and not what was ever run.
 	`CREATE TABLE meta (
 		name  TEXT PRIMARY KEY,
@@ -136,7 +136,7 @@ var migrations = []string{
 		UNION ALL SELECT iid, length(h.body), 0 FROM history h JOIN agents a ON a.aid = h.id >> 31 JOIN tasks t USING (tid)
 	) JOIN instances USING (iid) GROUP BY tenant;`,
 
-	// Of the rows that a tenant makes, those of its newest day are counted.
+	// A tenant's rows are counted for its newest day.
 	`ALTER TABLE tenants ADD COLUMN day INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE tenants ADD COLUMN made INTEGER NOT NULL DEFAULT 0;`,
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -50,8 +50,8 @@ func TestOpenRefusesNewerSchema(t *testing.T) {
 	if err := openTest(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, behind(t, dir), "INSERT INTO versions VALUES (99, 0)")
-	refused(t, dir, "schema is version 99", "newer skep")
+	exec(t, openRaw(t, dir), "INSERT INTO versions VALUES (99, 0)")
+	wantOpenError(t, dir, "schema is version 99", "newer skep")
 }
 
 // Every statement finds what it needs by a key. A scan or a sort would cost
@@ -60,11 +60,11 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, t.TempDir())
 	texts := s.readers.texts()
-	for _, more := range append(s.writer.tables.allTexts(), new(walkStmts).texts(), swapTexts()) {
+	for _, more := range append(s.writer.tables.allTexts(), newWalk(nil).texts(), swapTexts()) {
 		maps.Copy(texts, more)
 	}
 	for stmt, text := range texts {
-		if stmt == &s.readers.claim || stmt == &s.readers.outboxes {
+		if stmt == &s.readers.runningTasks || stmt == &s.readers.outboxes {
 			continue // scans the index of what is running, or waits, as it must
 		}
 		args := make([]any, strings.Count(text, "?"))
@@ -90,12 +90,35 @@ func TestPlans(t *testing.T) {
 
 func swapTexts() map[**sql.Stmt]string {
 	texts := map[**sql.Stmt]string{}
-	for _, text := range []string{
-		swapTask, swapQueue, swapEvents, swapState, swapHistory, swapHeader, swapInput, swapEnd, swapJournal, swapValue, swapDigest, swapLetter, swapBlob, swapNamer,
-	} {
-		texts[new(*sql.Stmt)] = text
-	}
+	eachTable(tenantTables, func(t *table) {
+		for i := range t.bodies {
+			if c := &t.bodies[i]; c.name != "" {
+				texts[new(*sql.Stmt)] = t.swapText(c)
+			}
+		}
+	})
 	return texts
+}
+
+// Every table is described, so that none is left out of an export or an erasure.
+func TestTablesAreDescribed(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir())
+	described := map[string]bool{"meta": true, "versions": true}
+	for _, name := range nameTables {
+		described[name] = true
+	}
+	eachTable(tenantTables, func(t *table) { described[t.name] = true })
+	rows, err := s.readers.db.QueryContext(t.Context(), "SELECT name FROM sqlite_schema WHERE type = 'table'")
+	names, err := collect(rows, err, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !described[name] {
+			t.Errorf("table %s is not described", name)
+		}
+	}
 }
 
 // oldFile makes a database of schema version 1 as its host left it: tasks in

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"skep/abi"
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -46,7 +46,7 @@ const planted = "PLANTED-SECRET"
 func plant(t *testing.T, s *Store, tenant, task, text string) swarm.TaskKey {
 	t.Helper()
 	key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant, Swarm: "hive", Instance: "user:a"}, Task: task}
-	st := swarm.Step{Task: swarm.Task{Key: key, Owner: text, State: swarm.StateRunning, Created: testTime, Updated: testTime, Cursor: 1}}
+	st := swarm.Mutation{Task: swarm.Task{Key: key, Owner: text, State: swarm.StateRunning, Created: testTime, Updated: testTime, Cursor: 1}}
 	id := mail.NewUUID([16]byte{1})
 	st.Insert = []swarm.Row{{N: 1, Agent: "a", Message: mail.Message{
 		ID: id, Timestamp: mail.FormatTime(testTime), Type: mail.Request, Payload: mail.Payload{
@@ -67,7 +67,7 @@ func plant(t *testing.T, s *Store, tenant, task, text string) swarm.TaskKey {
 		Cas: &swarm.KVCas{Scope: scope, Name: "cas", Value: []byte(text), Yes: entry(2), No: entry(2)},
 	})
 	mustDo(t, err)
-	step := swarm.Step{Task: st.Task, KV: []swarm.KVWrite{{Scope: scope, Name: "put", Value: []byte(text)}}}
+	step := swarm.Mutation{Task: st.Task, KV: []swarm.KVWrite{{Scope: scope, Name: "put", Value: []byte(text)}}}
 	step.Blobs = []swarm.Blob{{ID: sha256.Sum256([]byte(text)), Data: []byte(text)}}
 	step.Record = &swarm.Record{N: 1, Entries: []swarm.Entry{entry(3)}, End: &swarm.TurnEnd{Exit: "ok", Output: []byte(text), At: testTime}}
 	mustDo(t, s.Commit(t.Context(), step))
@@ -90,7 +90,7 @@ func holders(t *testing.T, dir, text string) (names []string) {
 }
 
 // What is written is found in the files of a store that does not seal, the log
-// and a backup among them, and nowhere in those of one that does.
+// and a backup among them, and nowhere in a sealing store's.
 func TestSealedFilesHoldNoText(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string]*keyring.Options{"plain": nil, "sealed": {}} {
@@ -154,7 +154,7 @@ func wantErasedInBackup(t *testing.T, dir, backup string, kept swarm.TaskKey) {
 	again := t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(again, keyringName), ring, 0o600))
 	mustDo(t, Restore(t.Context(), backup, again))
-	raw := behind(t, again)
+	raw := openRaw(t, again)
 	var rows int
 	mustDo(t, raw.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&rows))
 	if rows != 2 {
@@ -207,7 +207,7 @@ func TestSealedRowsCannotMove(t *testing.T) {
 			key := plant(t, s, "acme", "t1", "one")
 			plant(t, s, "acme", "t2", "two")
 			mustDo(t, readEverything(t.Context(), s, key))
-			exec(t, behind(t, dir), swap)
+			exec(t, openRaw(t, dir), swap)
 			if err := readEverything(t.Context(), s, key); !errors.Is(err, keyring.ErrSealed) {
 				t.Errorf("reading = %v, want ErrSealed", err)
 			}
@@ -236,7 +236,7 @@ func TestOpenRefusesWithoutKeys(t *testing.T) {
 	path := filepath.Join(dir, keyringName)
 	ring, err := os.ReadFile(path)
 	mustDo(t, err)
-	refused(t, dir, "sealed", `"acme"`, "keyring")
+	wantOpenError(t, dir, "sealed", `"acme"`, "keyring")
 	refusedWith(t, dir, &keyring.Options{}, "[store] keyring", "wrapped")
 	refusedWith(t, dir, &keyring.Options{KEK: bytes.Repeat([]byte{2}, 32)}, "[store] keyring", "not the one")
 	mustDo(t, os.Remove(path))

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -18,7 +18,7 @@ var _ swarm.Store = (*Store)(nil)
 
 // Options of [Open]. The zero value is usable.
 type Options struct {
-	// Logger tells what was found at open; nothing is logged without one.
+	// Logger gets what was found at open; nothing is logged without one.
 	Logger *slog.Logger
 	// Now dates migrations and measures how long a sync takes; nil means
 	// [time.Now].
@@ -63,7 +63,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	}
 	s, err := open(ctx, dir, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, explain(err))
+		return nil, fmt.Errorf("open store %s: %w", dir, addAdvice(err))
 	}
 	return s, nil
 }
@@ -86,7 +86,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 		}
 	}()
 	unclean := hasLog(s.path)
-	if err := create(dir, fileName, nil); err != nil {
+	if err := createFile(dir, fileName, nil); err != nil {
 		return nil, err
 	}
 	todo, err := s.openParts(ctx, dir, opts)
@@ -132,8 +132,8 @@ func openCodec(dir string, opts *keyring.Options) (*codec, error) {
 // instance.
 func (s *Store) opener(key swarm.TaskKey) opener { return opener{s.codec, placeOf(key)} }
 
-// enter begins a write to a task. The caller calls leave when it is done.
-func (s *Store) enter(key swarm.TaskKey) (c closer, leave func(), err error) {
+// beginWrite begins a write to a task. The caller calls leave when it is done.
+func (s *Store) beginWrite(key swarm.TaskKey) (c closer, leave func(), err error) {
 	s.gate.RLock()
 	defer func() {
 		if err != nil {
@@ -166,7 +166,7 @@ func (s *Store) release() error {
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())
 	}
-	return explain(errors.Join(append(errs, s.lock.release())...))
+	return addAdvice(errors.Join(append(errs, s.lock.release())...))
 }
 
 // Secret implements [swarm.Store].

@@ -5,35 +5,29 @@ import (
 
 	"go.uber.org/goleak"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestSuite(t *testing.T) { suite(t, nil) }
+func TestSuite(t *testing.T) { storetest.Run(t, engine(nil)) }
 
 func TestSuiteSealed(t *testing.T) {
-	suite(t, &keyring.Options{KEK: []byte("0123456789abcdef0123456789abcdef")})
+	storetest.Run(t, engine(&keyring.Options{KEK: []byte("0123456789abcdef0123456789abcdef")}))
 }
 
-func suite(t *testing.T, keys *keyring.Options) {
-	storetest.Run(t, func(t *testing.T, dir string) storetest.Engine {
-		s, err := sqlite.Open(t.Context(), dir, sqlite.Options{Keyring: keys})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	})
-}
-
-func TestTokens(t *testing.T) {
-	storetest.RunTokens(t, func(t *testing.T, dir string) storetest.TokenEngine {
-		s, err := sqlite.Open(t.Context(), dir, sqlite.Options{Keyring: &keyring.Options{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	})
+// engine keeps each store in a directory of its own.
+func engine(keys *keyring.Options) storetest.Engine {
+	return storetest.Engine{
+		NewPlace: func(t *testing.T) storetest.Place { return storetest.Place(t.TempDir()) },
+		Open: func(t *testing.T, at storetest.Place) storetest.Store {
+			s, err := sqlite.Open(t.Context(), string(at), sqlite.Options{Keyring: keys})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 )
 
@@ -23,12 +23,12 @@ const findSubmission = `SELECT s.digest, s.task, s.row, s.cursor, s.expires, s.a
 // tables writes single entries. Only the writer uses it, inside a transaction.
 type tables struct {
 	conn *sql.Conn
-	// What is remembered saves lookups. Whoever rolls back calls forget.
+	// What is remembered saves lookups. A rollback calls forgetCaches.
 	instances cache[swarm.InstanceKey, int64]
 	tasks     cache[swarm.TaskKey, *taskRef]
 	keys      map[keyring.ID]bool
-	// tally is what the group in hand adds to the counters of tenants.
-	tally tally
+	// delta is what the group in hand adds to the counters of tenants.
+	delta footprintDelta
 	// lastJID is the highest number given to a journal.
 	lastJID int64
 
@@ -44,12 +44,12 @@ type tables struct {
 	addJournal, lastEntry                  *sql.Stmt
 	addSpace, findSpace, setSpace          *sql.Stmt
 	findValue, setValue, delValue          *sql.Stmt
-	reaping                                reaping
-	issued                                 issued
-	defined                                defined
-	posting                                posting
-	blank                                  blankers
-	blobbing                               blobbing
+	reaping                                deleteStmts
+	issued                                 tokenStmts
+	defined                                definitionStmts
+	posting                                outboxStmts
+	blank                                  freePageStmts
+	blobbing                               blobStmts
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
@@ -135,8 +135,8 @@ func (t *tables) allTexts() []map[**sql.Stmt]string {
 	}
 }
 
-// forget drops what may have been undone.
-func (t *tables) forget() {
+// forgetCaches drops what may have been undone.
+func (t *tables) forgetCaches() {
 	t.instances.clear()
 	t.tasks.clear()
 	clear(t.keys)
@@ -189,8 +189,8 @@ func (t *tables) useKey(ctx context.Context, id keyring.ID, tenant string) error
 	return nil
 }
 
-// putPost records a submission, unless its key is taken until after now.
-func (t *tables) putPost(ctx context.Context, iid int64, p *swarm.Submission, digest []byte, now int64) (recorded bool, err error) {
+// writeSubmission records a submission, unless its key is taken until after now.
+func (t *tables) writeSubmission(ctx context.Context, iid int64, p *swarm.Submission, digest []byte, now int64) (recorded bool, err error) {
 	r, err := t.addPost.ExecContext(ctx, iid, []byte(p.Door), []byte(p.Key), digest,
 		[]byte(p.Task), p.Row, p.Cursor, stamp(p.Expires), p.Answer, now)
 	if err != nil {
@@ -200,8 +200,8 @@ func (t *tables) putPost(ctx context.Context, iid int64, p *swarm.Submission, di
 	return n > 0, err
 }
 
-// post returns the submission that holds a key; its digest is still a body.
-func (t *tables) post(ctx context.Context, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
+// submission returns the submission that holds a key; its digest is still a body.
+func (t *tables) submission(ctx context.Context, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
 	return scanSubmission(t.findPost.QueryRowContext(ctx, submissionArgs(k, door, key)...), k, door, key)
 }
 

@@ -85,7 +85,7 @@ func wantTurns(t *testing.T, db, log []byte, least, most int64) {
 // turn is whole when its event is there, and when no other is.
 func wholeTurns(t *testing.T, s *Store) (turns map[string]int64, total int64) {
 	t.Helper()
-	keys, err := s.Claim(t.Context())
+	keys, err := s.RunningTasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"skep/host/internal/keyring"
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -79,19 +79,19 @@ func TestUpgradeFindsPosts(t *testing.T) {
 			key := fileWithPosts(t, dir)
 			s := openSealed(t, dir, keys)
 			s.chores.stopped.Wait() // it seals what was plain
-			wantPosts(t, s, key, []swarm.Pending{{Row: 1, Door: "rest", Key: "z"}, {Row: 2, Door: "rest", Key: "b"}, {Row: 3, Door: "other", Key: "a"}})
+			wantPosts(t, s, key, []swarm.PendingPost{{Row: 1, Door: "rest", Key: "z"}, {Row: 2, Door: "rest", Key: "b"}, {Row: 3, Door: "other", Key: "a"}})
 			snap, err := s.Load(t.Context(), key)
 			if err != nil || len(snap.Rows) != 2 || snap.Rows[0].Stash || !snap.Rows[1].Stash {
 				t.Fatalf("rows are %+v, %v", snap.Rows, err)
 			}
-			err = s.Commit(t.Context(), swarm.Step{
+			err = s.Commit(t.Context(), swarm.Mutation{
 				Task: snap.Task, Unstash: true,
-				Answers: []swarm.Answered{{Door: "rest", Key: "z", Cursor: 4}, {Door: "other", Key: "a", Cursor: 4}},
+				Answers: []swarm.SubmissionAnswer{{Door: "rest", Key: "z", Cursor: 4}, {Door: "other", Key: "a", Cursor: 4}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantPosts(t, s, key, []swarm.Pending{{Row: 2, Door: "rest", Key: "b"}})
+			wantPosts(t, s, key, []swarm.PendingPost{{Row: 2, Door: "rest", Key: "b"}})
 			if snap, err = s.Load(t.Context(), key); err != nil || snap.Rows[1].Stash {
 				t.Errorf("rows are %+v, %v", snap.Rows, err)
 			}
@@ -100,7 +100,7 @@ func TestUpgradeFindsPosts(t *testing.T) {
 	}
 }
 
-func wantPosts(t *testing.T, s *Store, key swarm.TaskKey, want []swarm.Pending) {
+func wantPosts(t *testing.T, s *Store, key swarm.TaskKey, want []swarm.PendingPost) {
 	t.Helper()
 	snap, err := s.Load(t.Context(), key)
 	if err != nil {

@@ -29,7 +29,7 @@ type wal struct {
 // trim makes readers leave the log, which each does within one short query, and
 // waits for them the longer the larger the log is. If one stays nevertheless, the
 // log grows by trimAgain before trim waits again; until then it tries without
-// waiting after each group. Errors are nobody's concern here: a disk that fails
+// waiting after each group. Errors do not matter here: a disk that fails
 // also fails the next commit.
 func (l *wal) trim(ctx context.Context, c *sql.Conn) {
 	if l.empty.Swap(false) {

@@ -30,7 +30,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	db := behind(t, dir)
+	db := openRaw(t, dir)
 	const size = 256 << 10
 	text := strings.Repeat("0123456789abcdef", size/16)
 	var largest int64
@@ -91,7 +91,7 @@ func TestLongReader(t *testing.T) {
 	if err := s.Commit(t.Context(), testStep("t1", 1)); err != nil {
 		t.Fatal(err)
 	}
-	tx := startReading(t, behind(t, dir))
+	tx := startReading(t, openRaw(t, dir))
 	defer tx.Rollback()
 	text := strings.Repeat("0123456789abcdef", 4096)
 	for i := range int64(500) { // 32 MiB, past the point where the engine checks the log in

@@ -20,12 +20,12 @@ type change interface {
 	apply(ctx context.Context, t *tables) (steps int, err error)
 }
 
-// owned is a change that is made for a tenant.
-type owned interface{ owner() string }
+// tenantChange is a change that is made for a tenant.
+type tenantChange interface{ tenantName() string }
 
-func (e *step) owner() string { return e.key.Tenant }
+func (e *encodedMutation) tenantName() string { return e.key.Tenant }
 
-func (j *journal) owner() string { return j.key.Tenant }
+func (j *journalWrite) tenantName() string { return j.key.Tenant }
 
 // writer is the only goroutine that changes the database.
 type writer struct {
@@ -108,8 +108,8 @@ func takeOver(ctx context.Context, c *sql.Conn) (epoch int64, secret []byte, err
 
 func (w *writer) start(ctx context.Context) {
 	w.stopped.Go(func() {
-		for first, ok := w.queue.next(); ok; first, ok = w.queue.next() {
-			w.write(ctx, first)
+		for first, ok := w.queue.nextJob(); ok; first, ok = w.queue.nextJob() {
+			w.writeGroup(ctx, first)
 		}
 	})
 }
@@ -123,18 +123,18 @@ func (w *writer) close() error {
 	return errors.Join(err, w.conn.Close(), w.db.Close())
 }
 
-// do hands a change over and waits until it is durable or refused. Only until
+// submit hands a change over and waits until it is durable or refused. Only until
 // it is handed over does the end of ctx count: afterwards the true outcome is
 // on its way, and a caller that left without it would not know it.
-func (w *writer) do(ctx context.Context, c change) error {
+func (w *writer) submit(ctx context.Context, c change) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	j := job{change: c, done: make(chan error, 1)}
-	if c, ok := c.(owned); ok {
-		j.tenant = c.owner()
+	if c, ok := c.(tenantChange); ok {
+		j.tenant = c.tenantName()
 	}
-	if err := w.queue.put(ctx, j); err != nil {
+	if err := w.queue.putJob(ctx, j); err != nil {
 		return err
 	}
 	return <-j.done

@@ -8,7 +8,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var acceptCases = map[string]func(*testing.T, Engine){
+var acceptCases = cases{
 	"all parts are there":               acceptWhole,
 	"a taken key changes nothing":       acceptDuplicate,
 	"a repeat reports the answer":       acceptAnswered,
@@ -19,8 +19,8 @@ var acceptCases = map[string]func(*testing.T, Engine){
 	"a foreign submission is refused":   acceptForeign,
 }
 
-func acceptWhole(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptWhole(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, post)
 
@@ -30,13 +30,13 @@ func acceptWhole(t *testing.T, s Engine) {
 	same(t, "submission", mustSubmission(t, s, alice, "rest", "k1"), post)
 }
 
-func acceptDuplicate(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptDuplicate(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, first := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, first)
 
 	for _, id := range []string{"t1", "t2"} {
-		other := newStory(alice, id)
+		other := newTask(alice, id)
 		other.task = st.task
 		other.task.Key.Task = id
 		again, post := other.post("rest", "k1", "hello")
@@ -51,13 +51,13 @@ func acceptDuplicate(t *testing.T, s Engine) {
 	wantError(t, "Load of the task that was not made", err, swarm.ErrNotFound)
 }
 
-func acceptAnswered(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptAnswered(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, post)
-	answer := st.step()
+	answer := st.mutation()
 	answer.Events = []swarm.Event{st.event("task_complete")}
-	answer.Answers = []swarm.Answered{{Door: "rest", Key: "k1", Cursor: 2}}
+	answer.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k1", Cursor: 2}}
 	mustCommit(t, s, answer)
 
 	step, again := st.post("rest", "k1", "hello")
@@ -67,8 +67,8 @@ func acceptAnswered(t *testing.T, s Engine) {
 	same(t, "earlier submission", got, post)
 }
 
-func acceptOtherDigest(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptOtherDigest(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, first := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, first)
 
@@ -78,8 +78,8 @@ func acceptOtherDigest(t *testing.T, s Engine) {
 	same(t, "digest", got.Digest, first.Digest)
 }
 
-func acceptExpired(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptExpired(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, first := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, first)
 
@@ -95,8 +95,8 @@ func acceptExpired(t *testing.T, s Engine) {
 	same(t, "rows", numbers(mustLoad(t, s, st.key()).Rows), []int64{1, 2})
 }
 
-func acceptDoors(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptDoors(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	for _, door := range []string{"rest", "router", ""} {
 		step, post := st.post(door, "k1", "by "+door)
 		mustAccept(t, s, step, post)
@@ -104,10 +104,10 @@ func acceptDoors(t *testing.T, s Engine) {
 	}
 }
 
-func acceptCancelled(t *testing.T, s Engine) {
+func acceptCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	st := newStory(alice, "t1")
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	_, err := s.Accept(ctx, step, post)
 	wantError(t, "Accept after its context ended", err, context.Canceled)
@@ -116,8 +116,8 @@ func acceptCancelled(t *testing.T, s Engine) {
 	wantError(t, "Load", err, swarm.ErrNotFound)
 }
 
-func acceptForeign(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func acceptForeign(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	for _, change := range []func(*swarm.Submission){
 		func(p *swarm.Submission) { p.Task = "t2" },
 		func(p *swarm.Submission) { p.Instance.Tenant = "other" },

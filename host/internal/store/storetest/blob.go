@@ -9,7 +9,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var blobCases = map[string]func(*testing.T, Engine){
+var blobCases = cases{
 	"blobs are put and read":               blobWrites,
 	"no other tenant has them":             blobIsolation,
 	"a blob goes with its last task":       blobPruned,
@@ -23,16 +23,16 @@ func blobOf(data string) swarm.Blob {
 	return swarm.Blob{ID: sha256.Sum256([]byte(data)), Data: []byte(data)}
 }
 
-func commitBlobs(t *testing.T, s Engine, st *story, data ...string) {
+func commitBlobs(t *testing.T, s Store, st *taskBuilder, data ...string) {
 	t.Helper()
-	step := st.step()
+	step := st.mutation()
 	for _, d := range data {
 		step.Blobs = append(step.Blobs, blobOf(d))
 	}
 	mustCommit(t, s, step)
 }
 
-func wantBlob(t *testing.T, s Engine, tenant, data string) {
+func wantBlob(t *testing.T, s Store, tenant, data string) {
 	t.Helper()
 	got, err := s.Blob(t.Context(), tenant, blobOf(data).ID)
 	if err != nil || string(got) != data {
@@ -40,13 +40,13 @@ func wantBlob(t *testing.T, s Engine, tenant, data string) {
 	}
 }
 
-func wantNoBlob(t *testing.T, s Engine, tenant, data string) {
+func wantNoBlob(t *testing.T, s Store, tenant, data string) {
 	t.Helper()
 	_, err := s.Blob(t.Context(), tenant, blobOf(data).ID)
 	wantError(t, fmt.Sprintf("Blob(%q) of tenant %q", data, tenant), err, swarm.ErrNotFound)
 }
 
-func blobWrites(t *testing.T, s Engine) {
+func blobWrites(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	all := []string{"", "text", "\x00\xff\x01", string(bytes.Repeat([]byte("again "), 500_000)), `{"a": 1}`}
 	wantNoBlob(t, s, alice.Tenant, "text")
@@ -63,7 +63,7 @@ func blobWrites(t *testing.T, s Engine) {
 	}
 }
 
-func blobIsolation(t *testing.T, s Engine) {
+func blobIsolation(t *testing.T, s Store) {
 	for i, k := range strangers {
 		commitBlobs(t, s, oneTask(t, s, k, "t"), "of all", fmt.Sprint("of ", k.Tenant), fmt.Sprint("of ", i))
 	}
@@ -89,16 +89,16 @@ func blobIsolation(t *testing.T, s Engine) {
 	}
 }
 
-func blobPruned(t *testing.T, s Engine) {
+func blobPruned(t *testing.T, s Store) {
 	large := string(bytes.Repeat([]byte("x\xffy\x01z"), 50_000))
-	var stories []*story
+	var stories []*taskBuilder
 	for i := range 3 {
-		st, _, post := settleAs(t, s, alice, fmt.Sprint("t", i))
+		st, _, post := acceptTask(t, s, alice, fmt.Sprint("t", i))
 		commitBlobs(t, s, st, large, fmt.Sprint("of ", i))
 		st.task.State = swarm.StateCompleted
-		step := st.step()
+		step := st.mutation()
 		step.Task.Updated = hours(i + 1)
-		step.Answers = []swarm.Answered{{Door: post.Door, Key: post.Key, Cursor: 1}}
+		step.Answers = []swarm.SubmissionAnswer{{Door: post.Door, Key: post.Key, Cursor: 1}}
 		mustCommit(t, s, step)
 		stories = append(stories, st)
 	}
@@ -122,14 +122,14 @@ func blobPruned(t *testing.T, s Engine) {
 	wantBlob(t, s, alice.Tenant, large)
 }
 
-func blobRefused(t *testing.T, s Engine) {
+func blobRefused(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
-	taken := st.step()
+	taken := st.mutation()
 	taken.Events = []swarm.Event{st.event("first")}
 	mustCommit(t, s, taken)
 	before := footprint(t, s, alice.Tenant)
-	again := newStory(alice, "t1")
-	bad := again.step()
+	again := newTask(alice, "t1")
+	bad := again.mutation()
 	bad.Events = []swarm.Event{again.event("second")}
 	bad.Blobs = []swarm.Blob{blobOf("lost")}
 	if err := s.Commit(t.Context(), bad); err == nil {
@@ -143,9 +143,9 @@ func blobRefused(t *testing.T, s Engine) {
 	wantBlob(t, s, alice.Tenant, "lost")
 }
 
-func blobShared(t *testing.T, s Engine) {
-	hammer(t, 8, 40, func(i int) error {
-		step := newStory(alice, name(i)).step()
+func blobShared(t *testing.T, s Store) {
+	runConcurrently(t, 8, 40, func(i int) error {
+		step := newTask(alice, name(i)).mutation()
 		step.Blobs = []swarm.Blob{blobOf("of all"), blobOf(fmt.Sprint("of ", i))}
 		return s.Commit(t.Context(), step)
 	})
@@ -155,8 +155,8 @@ func blobShared(t *testing.T, s Engine) {
 	}
 }
 
-func blobMany(t *testing.T, s Engine) {
-	st, _, post := settleAs(t, s, alice, "t1")
+func blobMany(t *testing.T, s Store) {
+	st, _, post := acceptTask(t, s, alice, "t1")
 	large := string(bytes.Repeat([]byte{1, 2, 3, 0xff}, 50_000))
 	for i := range 30 {
 		var data []string
@@ -166,9 +166,9 @@ func blobMany(t *testing.T, s Engine) {
 		commitBlobs(t, s, st, append(data, fmt.Sprint(i, large))...)
 	}
 	st.task.State = swarm.StateCompleted
-	step := st.step()
+	step := st.mutation()
 	step.Task.Updated = hours(1)
-	step.Answers = []swarm.Answered{{Door: post.Door, Key: post.Key, Cursor: 1}}
+	step.Answers = []swarm.SubmissionAnswer{{Door: post.Door, Key: post.Key, Cursor: 1}}
 	mustCommit(t, s, step)
 	wantBlob(t, s, alice.Tenant, "29 19")
 	wantPruned(t, s, swarm.PruneRule{Tasks: hours(2)}, swarm.Pruned{Tasks: 1})
@@ -180,7 +180,7 @@ func blobMany(t *testing.T, s Engine) {
 	}
 }
 
-func blobReborn(t *testing.T, s Engine) {
+func blobReborn(t *testing.T, s Store) {
 	for range 3 {
 		commitBlobs(t, s, oneTask(t, s, alice, "t1"), "same")
 		wantBlob(t, s, alice.Tenant, "same")

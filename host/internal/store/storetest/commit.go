@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var commitCases = map[string]func(*testing.T, Engine){
+var commitCases = cases{
 	"all parts are there":            commitWhole,
 	"every field of a task is kept":  commitEveryField,
 	"a new task needs no submission": commitNewTask,
@@ -20,8 +20,8 @@ var commitCases = map[string]func(*testing.T, Engine){
 	"readers see what has returned":  commitVisible,
 }
 
-func commitWhole(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func commitWhole(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, post)
 
@@ -30,10 +30,10 @@ func commitWhole(t *testing.T, s Engine) {
 	events := []swarm.Event{st.event("new_message"), st.event("new_message"), st.event("task_complete")}
 	notes := []swarm.AgentEntry{st.note("supervisor", "a"), st.note("calc", "b"), st.note("supervisor", "c")}
 	st.task.Finish = swarm.Finish{Cursor: 4, Subject: "done"}
-	turn := st.step()
+	turn := st.mutation()
 	turn.Consume, turn.Insert, turn.Events, turn.History = []int64{1}, rows, events, notes
 	turn.States = []swarm.AgentState{{Agent: "supervisor", State: json.RawMessage(`{"n": 1}`)}}
-	turn.Answers = []swarm.Answered{{Door: "rest", Key: "k1", Cursor: 4}}
+	turn.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k1", Cursor: 4}}
 	mustCommit(t, s, turn)
 
 	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{
@@ -46,8 +46,8 @@ func commitWhole(t *testing.T, s Engine) {
 	same(t, "answer", mustSubmission(t, s, alice, "rest", "k1").Answer, int64(4))
 }
 
-func commitEveryField(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func commitEveryField(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	st.task.Contributors = []string{"user:bob@hive", "swarm:depot@depot"}
 	st.task.State = swarm.StatePaused
 	st.task.Deadline, st.task.Timeout = start.Add(time.Hour), time.Hour
@@ -62,7 +62,7 @@ func commitEveryField(t *testing.T, s Engine) {
 		Seq: 1, Turn: 1, Time: abi.FormatTime(start), Kind: abi.KindCall,
 		Call: &abi.Call{ID: "c1", Name: "help", Args: json.RawMessage(`{"a":"<b>"}`)},
 	}
-	step := st.step()
+	step := st.mutation()
 	step.Insert, step.History = []swarm.Row{row}, []swarm.AgentEntry{{Agent: "supervisor", Entry: entry}}
 	mustCommit(t, s, step)
 
@@ -70,35 +70,35 @@ func commitEveryField(t *testing.T, s Engine) {
 	same(t, "history", mustHistory(t, s, st.key(), "supervisor"), []abi.HistoryEntry{entry})
 }
 
-func commitNewTask(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
-	mustCommit(t, s, st.step())
+func commitNewTask(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	mustCommit(t, s, st.mutation())
 	same(t, "task", mustLoad(t, s, st.key()).Task, st.task)
 }
 
 // A step that names a number twice is a fault of its maker. It must not leave
 // half of itself behind, whichever part is at fault.
-func commitAllOrNothing(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func commitAllOrNothing(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	step.History = []swarm.AgentEntry{st.note("supervisor", "a")}
 	step.States = []swarm.AgentState{{Agent: "supervisor", State: json.RawMessage(`1`)}}
 	mustAccept(t, s, step, post)
 	want := mustLoad(t, s, st.key())
 
-	for name, spoil := range map[string]func(*swarm.Step){
-		"row":     func(b *swarm.Step) { b.Consume, b.Insert[0].N = nil, 1 },
-		"event":   func(b *swarm.Step) { b.Events[0].Seq = 1 },
-		"history": func(b *swarm.Step) { b.History[0].Entry.Seq = 1 },
+	for name, spoil := range map[string]func(*swarm.Mutation){
+		"row":     func(b *swarm.Mutation) { b.Consume, b.Insert[0].N = nil, 1 },
+		"event":   func(b *swarm.Mutation) { b.Events[0].Seq = 1 },
+		"history": func(b *swarm.Mutation) { b.History[0].Entry.Seq = 1 },
 	} {
-		bad := newStory(alice, "t1")
+		bad := newTask(alice, "t1")
 		bad.task = st.task
 		bad.task.State, bad.task.History = swarm.StateFailed, map[string]int64{"supervisor": 1}
-		b := bad.step()
+		b := bad.mutation()
 		b.Consume, b.Insert = []int64{1}, []swarm.Row{bad.row("calc", "x")}
 		b.Events, b.History = []swarm.Event{bad.event("x")}, []swarm.AgentEntry{bad.note("supervisor", "b")}
 		b.States = []swarm.AgentState{{Agent: "supervisor", State: json.RawMessage(`2`)}}
-		b.Answers = []swarm.Answered{{Door: "rest", Key: "k1", Cursor: 1}}
+		b.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k1", Cursor: 1}}
 		spoil(&b)
 		if err := s.Commit(t.Context(), b); err == nil {
 			t.Errorf("Commit with a taken %s number succeeded", name)
@@ -110,16 +110,16 @@ func commitAllOrNothing(t *testing.T, s Engine) {
 	}
 }
 
-func commitBadNumber(t *testing.T, s Engine) {
-	for name, spoil := range map[string]func(*story, *swarm.Step){
-		"row 0":             func(_ *story, b *swarm.Step) { b.Insert[0].N = 0 },
-		"row below 0":       func(_ *story, b *swarm.Step) { b.Insert[0].N = -1 },
-		"consume 0":         func(_ *story, b *swarm.Step) { b.Consume = []int64{0} },
-		"event 0":           func(st *story, b *swarm.Step) { e := st.event("x"); e.Seq = 0; b.Events = []swarm.Event{e} },
-		"stash and unstash": func(_ *story, b *swarm.Step) { b.Stash, b.Unstash = true, true },
+func commitBadNumber(t *testing.T, s Store) {
+	for name, spoil := range map[string]func(*taskBuilder, *swarm.Mutation){
+		"row 0":             func(_ *taskBuilder, b *swarm.Mutation) { b.Insert[0].N = 0 },
+		"row below 0":       func(_ *taskBuilder, b *swarm.Mutation) { b.Insert[0].N = -1 },
+		"consume 0":         func(_ *taskBuilder, b *swarm.Mutation) { b.Consume = []int64{0} },
+		"event 0":           func(st *taskBuilder, b *swarm.Mutation) { e := st.event("x"); e.Seq = 0; b.Events = []swarm.Event{e} },
+		"stash and unstash": func(_ *taskBuilder, b *swarm.Mutation) { b.Stash, b.Unstash = true, true },
 	} {
-		st := newStory(alice, name)
-		step := st.step()
+		st := newTask(alice, name)
+		step := st.mutation()
 		step.Insert = []swarm.Row{st.row("supervisor", "x")}
 		spoil(st, &step)
 		if err := s.Commit(t.Context(), step); err == nil {
@@ -130,8 +130,8 @@ func commitBadNumber(t *testing.T, s Engine) {
 	}
 }
 
-func commitStates(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func commitStates(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	for _, turn := range []struct {
 		set  []swarm.AgentState
 		want map[string]json.RawMessage
@@ -142,7 +142,7 @@ func commitStates(t *testing.T, s Engine) {
 		{[]swarm.AgentState{{Agent: "a"}, {Agent: "c"}}, states{"b": raw(`"<&>"`)}},
 		{[]swarm.AgentState{{Agent: "a", State: raw(`2`)}, {Agent: "b"}}, states{"a": raw(`2`)}},
 	} {
-		step := st.step()
+		step := st.mutation()
 		step.States = turn.set
 		mustCommit(t, s, step)
 		same(t, "states", mustLoad(t, s, st.key()).States, turn.want)
@@ -153,10 +153,10 @@ type states = map[string]json.RawMessage
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-func commitVisible(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func commitVisible(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	for i := range int64(50) {
-		step := st.step()
+		step := st.mutation()
 		step.Events = []swarm.Event{st.event(fmt.Sprint(i))}
 		mustCommit(t, s, step)
 		events, err := s.Events(t.Context(), st.key(), i, 1)

@@ -12,7 +12,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var concurrencyCases = map[string]func(*testing.T, Engine){
+var concurrencyCases = cases{
 	"one of many posts wins a key":       concurrentKey,
 	"a bad step does not harm others":    concurrentBad,
 	"many tasks move while others read":  concurrentTasks,
@@ -32,8 +32,8 @@ func rounds() int {
 	return 50
 }
 
-// hammer calls f with 0 to n-1 from many goroutines and wants no error.
-func hammer(t *testing.T, goroutines, n int, f func(i int) error) {
+// runConcurrently calls f with 0 to n-1 from many goroutines and wants no error.
+func runConcurrently(t *testing.T, goroutines, n int, f func(i int) error) {
 	t.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -50,13 +50,13 @@ func hammer(t *testing.T, goroutines, n int, f func(i int) error) {
 	wg.Wait()
 }
 
-func concurrentKey(t *testing.T, s Engine) {
+func concurrentKey(t *testing.T, s Store) {
 	for round := range rounds() {
 		var winner atomic.Value
 		var wins atomic.Int64
 		key := name(round)
-		hammer(t, 8, 8, func(i int) error {
-			st := newStory(alice, key+"-"+name(i))
+		runConcurrently(t, 8, 8, func(i int) error {
+			st := newTask(alice, key+"-"+name(i))
 			step, post := st.post("rest", key, "hello")
 			got, err := s.Accept(t.Context(), step, post)
 			if err == nil {
@@ -72,7 +72,7 @@ func concurrentKey(t *testing.T, s Engine) {
 		}
 		same(t, "winner", mustSubmission(t, s, alice, "rest", key).Task, winner.Load())
 	}
-	tasks, err := s.Claim(t.Context())
+	tasks, err := s.RunningTasks(t.Context())
 	if err != nil || len(tasks) != rounds() {
 		t.Errorf("Claim() = %d tasks, %v, want the %d winners", len(tasks), err, rounds())
 	}
@@ -80,20 +80,20 @@ func concurrentKey(t *testing.T, s Engine) {
 
 // Every third step takes a number that is taken. It fails alone, although the
 // engine may write it together with others.
-func concurrentBad(t *testing.T, s Engine) {
+func concurrentBad(t *testing.T, s Store) {
 	n := 10 * rounds()
-	victim := newStory(alice, "victim")
+	victim := newTask(alice, "victim")
 	first := victim.event("first")
-	step := victim.step()
+	step := victim.mutation()
 	step.Events = []swarm.Event{first}
 	mustCommit(t, s, step)
-	hammer(t, 16, n, func(i int) error {
-		st := newStory(alice, name(i))
+	runConcurrently(t, 16, n, func(i int) error {
+		st := newTask(alice, name(i))
 		if i%3 == 0 {
-			st = newStory(alice, "victim")
+			st = newTask(alice, "victim")
 			st.task.State = swarm.StateFailed
 		}
-		step := st.step()
+		step := st.mutation()
 		step.Insert, step.Events = []swarm.Row{st.row("a", "x")}, []swarm.Event{st.event("e")}
 		step.History = []swarm.AgentEntry{st.note("a", "x")}
 		if err := s.Commit(t.Context(), step); (err != nil) != (i%3 == 0) {
@@ -113,7 +113,7 @@ func concurrentBad(t *testing.T, s Engine) {
 	}
 }
 
-func concurrentTasks(t *testing.T, s Engine) {
+func concurrentTasks(t *testing.T, s Store) {
 	const tasks = 8
 	ctx, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
@@ -134,13 +134,13 @@ func concurrentTasks(t *testing.T, s Engine) {
 
 // readAlong asks everything a reader can ask until ctx ends, and wants each
 // list to be without gaps.
-func readAlong(ctx context.Context, t *testing.T, s Engine, i int) {
+func readAlong(ctx context.Context, t *testing.T, s Store, i int) {
 	for ctx.Err() == nil {
 		key := swarm.TaskKey{InstanceKey: alice, Task: name(i % 8)}
 		i++
 		events, err := s.Events(ctx, key, 0, everything)
 		entries, err2 := s.HistoryTail(ctx, key, "supervisor", 50, 64<<10)
-		_, err3 := s.Claim(ctx)
+		_, err3 := s.RunningTasks(ctx)
 		if err := errors.Join(err, err2, err3); err != nil && ctx.Err() == nil {
 			t.Errorf("reading along: %v", err)
 			return
@@ -154,13 +154,13 @@ func readAlong(ctx context.Context, t *testing.T, s Engine, i int) {
 	}
 }
 
-func concurrentOneTask(t *testing.T, s Engine) {
+func concurrentOneTask(t *testing.T, s Store) {
 	n := 5 * rounds()
 	key := swarm.TaskKey{InstanceKey: alice, Task: "t1"}
-	hammer(t, 16, n, func(i int) error {
-		st := newStory(alice, key.Task)
+	runConcurrently(t, 16, n, func(i int) error {
+		st := newTask(alice, key.Task)
 		st.task.Cursor, st.task.Rows, st.task.History["a"] = int64(i), int64(i), int64(i)
-		step := st.step()
+		step := st.mutation()
 		step.Insert, step.Events = []swarm.Row{st.row("a", "x")}, []swarm.Event{st.event("e")}
 		step.History = []swarm.AgentEntry{st.note("a", "x")}
 		return s.Commit(t.Context(), step)
@@ -171,14 +171,14 @@ func concurrentOneTask(t *testing.T, s Engine) {
 }
 
 // A caller whose context ends meanwhile still gets the true outcome.
-func concurrentLeave(t *testing.T, s Engine) {
-	hammer(t, 8, 5*rounds(), func(i int) error {
+func concurrentLeave(t *testing.T, s Store) {
+	runConcurrently(t, 8, 5*rounds(), func(i int) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		go func() { cancel(); close(left) }()
 		defer func() { <-left }()
-		st := newStory(alice, name(i))
-		told := s.Commit(ctx, st.step())
+		st := newTask(alice, name(i))
+		told := s.Commit(ctx, st.mutation())
 		if told != nil && !errors.Is(told, context.Canceled) {
 			return told
 		}
@@ -192,7 +192,7 @@ func concurrentLeave(t *testing.T, s Engine) {
 
 // Rows and states of a snapshot agree with its record, however fast the task
 // moves on.
-func concurrentSnapshot(t *testing.T, s Engine) {
+func concurrentSnapshot(t *testing.T, s Store) {
 	advance(t, s, "t1", 1)
 	done := make(chan struct{})
 	go func() {

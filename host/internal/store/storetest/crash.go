@@ -14,26 +14,26 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// crashDir names, in its environment, the directory that a child process writes
-// until it is killed.
-const crashDir = "SKEP_STORETEST_CRASH_DIR"
+// crashPlace is the environment variable with the place that a child process
+// writes to until it is killed.
+const crashPlace = "SKEP_STORETEST_CRASH_PLACE"
 
 const crashTasks = 8
 
 // crash kills a process that writes, at random moments, and opens what it left.
 // Every step it had acknowledged must be there, and each task must be at the
 // end of a step.
-func crash(t *testing.T, open Open) {
+func crash(t *testing.T, e Engine) {
 	kills := 10
 	if testing.Short() {
 		kills = 3
 	}
-	dir := t.TempDir()
+	at := e.NewPlace(t)
 	acked := make(map[string]int64)
 	for range kills {
 		acks := 1 + rand.IntN(400)
-		crashRun(t, dir, acks, acked)
-		s := open(t, dir)
+		crashRun(t, at, acks, acked)
+		s := e.Open(t, at)
 		for i := range crashTasks {
 			// A step may be whole and its acknowledgement lost with the process.
 			wantAdvanced(t, s, swarm.TaskKey{InstanceKey: alice, Task: name(i)}, acked[name(i)], acked[name(i)]+1)
@@ -46,11 +46,11 @@ func crash(t *testing.T, open Open) {
 	}
 }
 
-// crashRun starts a child on dir and kills it after a number of
+// crashRun starts a child on a place and kills it after a number of
 // acknowledgements; those it sent until it was dead count as well.
-func crashRun(t *testing.T, dir string, acks int, acked map[string]int64) {
+func crashRun(t *testing.T, at Place, acks int, acked map[string]int64) {
 	t.Helper()
-	cmd := child(t, crashDir, dir)
+	cmd := child(t, crashPlace, at)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +78,13 @@ func crashRun(t *testing.T, dir string, acks int, acked map[string]int64) {
 	}
 }
 
-// child returns a process that runs the same test, to do what a variable of its
-// environment says. It ends with this test at the latest.
-func child(t *testing.T, variable, dir string) *exec.Cmd {
+// child returns a process that runs the same test as the child of a crash test:
+// variable selects the test. The process ends with this test at the latest.
+func child(t *testing.T, variable string, at Place) *exec.Cmd {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/reopen/")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), variable+"="+dir)
+	cmd.Env = append(os.Environ(), variable+"="+string(at))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -104,14 +104,14 @@ func endWithParent() {
 }
 
 // crashChild writes and acknowledges until it is killed.
-func crashChild(t *testing.T, s Engine) {
+func crashChild(t *testing.T, s Store) {
 	endWithParent()
 	var wg sync.WaitGroup
 	for i := range crashTasks {
 		wg.Go(func() {
 			task := name(i)
 			for n := position(t, s, task) + 1; ; n++ {
-				if err := move(t, s, task, n); err != nil {
+				if err := takeTurn(t, s, task, n); err != nil {
 					t.Errorf("turn %d of %s: %v", n, task, err)
 					return
 				}

@@ -8,14 +8,14 @@ import (
 	"skep/host/internal/swarm"
 )
 
-func mustErase(t *testing.T, s Engine, tenant string) {
+func mustErase(t *testing.T, s Store, tenant string) {
 	t.Helper()
 	if err := s.Erase(t.Context(), tenant); err != nil {
 		t.Fatalf("Erase(%q) = %v", tenant, err)
 	}
 }
 
-func wantErased(t *testing.T, s Engine, st *story) {
+func wantErased(t *testing.T, s Store, st *taskBuilder) {
 	t.Helper()
 	key := st.key()
 	same(t, "lines of the erased", bodies(t, export(t, s, key.Tenant)), []string(nil))
@@ -34,13 +34,13 @@ func wantErased(t *testing.T, s Engine, st *story) {
 	}
 }
 
-func eraseWhole(t *testing.T, s Engine) {
+func eraseWhole(t *testing.T, s Store) {
 	acme := swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:bob"}
-	st := furnish(t, s, acme, "t1", "MARK")
+	st := fillTask(t, s, acme, "t1", "MARK")
 	for i := range 30 {
 		k := acme
 		k.Instance = name(i)
-		furnish(t, s, k, "t", "MARK")
+		fillTask(t, s, k, "t", "MARK")
 	}
 	mustErase(t, s, "acme")
 	wantErased(t, s, st)
@@ -48,9 +48,9 @@ func eraseWhole(t *testing.T, s Engine) {
 	mustErase(t, s, "nobody")
 }
 
-func eraseIsolation(t *testing.T, s Engine) {
+func eraseIsolation(t *testing.T, s Store) {
 	for i, k := range strangers {
-		furnish(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
+		fillTask(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
 	}
 	victim := strangers[0].Tenant
 	before := map[string]string{}
@@ -65,9 +65,9 @@ func eraseIsolation(t *testing.T, s Engine) {
 	}
 }
 
-func eraseReborn(t *testing.T, s Engine) {
+func eraseReborn(t *testing.T, s Store) {
 	for range 3 {
-		st := furnish(t, s, alice, "t1", "MARK")
+		st := fillTask(t, s, alice, "t1", "MARK")
 		same(t, "events", len(mustEvents(t, s, st.key())), 1)
 		same(t, "record", string(mustRecord(t, s, st.key(), 1).Entries[0].Answer), "MARK answer")
 		mustErase(t, s, alice.Tenant)
@@ -77,16 +77,16 @@ func eraseReborn(t *testing.T, s Engine) {
 
 // eraseFence writes while the tenant is erased: what was accepted before is
 // gone, what comes after is whole, and in between is nothing.
-func eraseFence(t *testing.T, s Engine) {
+func eraseFence(t *testing.T, s Store) {
 	for i := range 20 {
-		furnish(t, s, alice, name(i), "MARK")
+		fillTask(t, s, alice, name(i), "MARK")
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Erase(t.Context(), alice.Tenant) }()
 	var after []string
 	for i := 100; ; i++ {
 		id := name(i)
-		err := s.Commit(t.Context(), newStory(alice, id).step())
+		err := s.Commit(t.Context(), newTask(alice, id).mutation())
 		if err != nil && !errors.Is(err, swarm.ErrErasing) {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func eraseFence(t *testing.T, s Engine) {
 				t.Fatal(erased)
 			}
 			id := name(i + 1)
-			mustCommit(t, s, newStory(alice, id).step())
+			mustCommit(t, s, newTask(alice, id).mutation())
 			after = append(after, id)
 		default:
 			continue

@@ -8,7 +8,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var isolationCases = map[string]func(*testing.T, Engine){
+var isolationCases = cases{
 	"one task id in many instances": isolationTasks,
 	"a step touches its task only":  isolationSteps,
 }
@@ -29,10 +29,10 @@ var strangers = []swarm.InstanceKey{
 	{Tenant: "a\u0308", Swarm: "b", Instance: "c"},
 }
 
-// settle writes one step with all parts into an instance's task t.
-func settle(t *testing.T, s Engine, k swarm.InstanceKey) (*story, swarm.Step, swarm.Submission) {
+// acceptWithAllParts writes one step with all parts into an instance's task t.
+func acceptWithAllParts(t *testing.T, s Store, k swarm.InstanceKey) (*taskBuilder, swarm.Mutation, swarm.Submission) {
 	t.Helper()
-	st := newStory(k, "t")
+	st := newTask(k, "t")
 	name := k.Tenant + "/" + k.Swarm + "/" + k.Instance
 	step, post := st.post("rest", "k", name)
 	step.History = []swarm.AgentEntry{st.note("supervisor", name)}
@@ -45,7 +45,7 @@ func settle(t *testing.T, s Engine, k swarm.InstanceKey) (*story, swarm.Step, sw
 	return st, step, post
 }
 
-func wantWhole(t *testing.T, s Engine, st *story, step swarm.Step, post swarm.Submission) {
+func wantWhole(t *testing.T, s Store, st *taskBuilder, step swarm.Mutation, post swarm.Submission) {
 	t.Helper()
 	same(t, "snapshot", mustLoad(t, s, st.key()), swarm.Snapshot{
 		Task: step.Task, Rows: step.Insert, Posts: pending(post), States: states{"supervisor": step.States[0].State},
@@ -55,10 +55,10 @@ func wantWhole(t *testing.T, s Engine, st *story, step swarm.Step, post swarm.Su
 	same(t, "submission", mustSubmission(t, s, st.key().InstanceKey, "rest", "k"), post)
 }
 
-func isolationTasks(t *testing.T, s Engine) {
+func isolationTasks(t *testing.T, s Store) {
 	checks := make([]func(), 0, len(strangers))
 	for _, k := range strangers {
-		st, step, post := settle(t, s, k)
+		st, step, post := acceptWithAllParts(t, s, k)
 		checks = append(checks, func() {
 			wantWhole(t, s, st, step, post)
 			tasks, err := s.Tasks(t.Context(), k, time.Time{}, everything)
@@ -70,18 +70,18 @@ func isolationTasks(t *testing.T, s Engine) {
 	}
 }
 
-func isolationSteps(t *testing.T, s Engine) {
-	first, _, _ := settle(t, s, strangers[0])
-	neighbour := newStory(strangers[0], "u")
-	in := neighbour.step()
+func isolationSteps(t *testing.T, s Store) {
+	first, _, _ := acceptWithAllParts(t, s, strangers[0])
+	neighbour := newTask(strangers[0], "u")
+	in := neighbour.mutation()
 	in.Insert = []swarm.Row{neighbour.row("supervisor", "x"), neighbour.row("supervisor", "y")}
 	mustCommit(t, s, in)
-	other, step, post := settle(t, s, strangers[1])
+	other, step, post := acceptWithAllParts(t, s, strangers[1])
 
-	all := first.step()
+	all := first.mutation()
 	all.Stash, all.Consume = true, []int64{1}
 	all.States = []swarm.AgentState{{Agent: "supervisor"}}
-	all.Answers = []swarm.Answered{{Door: "rest", Key: "k", Cursor: 1}}
+	all.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k", Cursor: 1}}
 	mustCommit(t, s, all)
 
 	wantWhole(t, s, other, step, post)

@@ -11,7 +11,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var recordCases = map[string]func(*testing.T, Engine){
+var recordCases = cases{
 	"every field is kept":              recordWhole,
 	"a commit adds to what is there":   recordJoined,
 	"a suspended turn goes on":         recordSuspended,
@@ -49,14 +49,14 @@ func end(exit string) *swarm.TurnEnd {
 }
 
 // oneTask commits a task without rows and returns its story.
-func oneTask(t *testing.T, s Engine, k swarm.InstanceKey, id string) *story {
+func oneTask(t *testing.T, s Store, k swarm.InstanceKey, id string) *taskBuilder {
 	t.Helper()
-	st := newStory(k, id)
-	mustCommit(t, s, st.step())
+	st := newTask(k, id)
+	mustCommit(t, s, st.mutation())
 	return st
 }
 
-func mustJournal(t *testing.T, s Engine, key swarm.TaskKey, turn int64, w swarm.JournalWrite) bool {
+func mustJournal(t *testing.T, s Store, key swarm.TaskKey, turn int64, w swarm.JournalWrite) bool {
 	t.Helper()
 	ok, err := s.Journal(t.Context(), key, turn, w)
 	if err != nil {
@@ -65,7 +65,7 @@ func mustJournal(t *testing.T, s Engine, key swarm.TaskKey, turn int64, w swarm.
 	return ok
 }
 
-func mustRecord(t *testing.T, s Engine, key swarm.TaskKey, turn int64) swarm.Record {
+func mustRecord(t *testing.T, s Store, key swarm.TaskKey, turn int64) swarm.Record {
 	t.Helper()
 	r, err := s.Record(t.Context(), key, turn)
 	if err != nil {
@@ -74,14 +74,14 @@ func mustRecord(t *testing.T, s Engine, key swarm.TaskKey, turn int64) swarm.Rec
 	return r
 }
 
-func commitRecord(t *testing.T, s Engine, st *story, r swarm.Record) {
+func commitRecord(t *testing.T, s Store, st *taskBuilder, r swarm.Record) {
 	t.Helper()
-	step := st.step()
+	step := st.mutation()
 	step.Record = &r
 	mustCommit(t, s, step)
 }
 
-func recordWhole(t *testing.T, s Engine) {
+func recordWhole(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	want := swarm.Record{N: 7, Header: header("calc"), End: end("ok"), Entries: []swarm.Entry{
 		call(1, `{"a": 1}`),
@@ -100,7 +100,7 @@ func recordWhole(t *testing.T, s Engine) {
 	wantError(t, "Record of no turn", err, swarm.ErrNotFound)
 }
 
-func recordJoined(t *testing.T, s Engine) {
+func recordJoined(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	key := st.key()
 	mustJournal(t, s, key, 1, swarm.JournalWrite{Header: header("calc"), Entries: calls(1, 2)})
@@ -115,7 +115,7 @@ func recordJoined(t *testing.T, s Engine) {
 	same(t, "record", mustRecord(t, s, key, 2), swarm.Record{N: 2, Header: header("stats"), Entries: calls(1, 4), End: end("ok")})
 }
 
-func recordSuspended(t *testing.T, s Engine) {
+func recordSuspended(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	commitRecord(t, s, st, swarm.Record{N: 1, Header: header("calc"), Entries: calls(1, 2)})
 	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Entries: calls(3, 3)})
@@ -126,7 +126,7 @@ func recordSuspended(t *testing.T, s Engine) {
 }
 
 // refusedJournal wants a write to be refused and the record to stay as it is.
-func refusedJournal(t *testing.T, s Engine, key swarm.TaskKey, turn int64, w swarm.JournalWrite) {
+func refusedJournal(t *testing.T, s Store, key swarm.TaskKey, turn int64, w swarm.JournalWrite) {
 	t.Helper()
 	before, err := s.Record(t.Context(), key, turn)
 	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
@@ -142,25 +142,25 @@ func refusedJournal(t *testing.T, s Engine, key swarm.TaskKey, turn int64, w swa
 	same(t, "record after a refusal", after, before)
 }
 
-func recordEnded(t *testing.T, s Engine) {
+func recordEnded(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	commitRecord(t, s, st, swarm.Record{N: 1, Header: header("calc"), Entries: calls(1, 2), End: end("ok")})
 	refusedJournal(t, s, st.key(), 1, swarm.JournalWrite{Entries: calls(3, 3)})
-	step := st.step()
+	step := st.mutation()
 	step.Record = &swarm.Record{N: 1, End: end("ok")}
 	if err := s.Commit(t.Context(), step); err == nil {
 		t.Error("a turn ended twice")
 	}
 }
 
-func recordGap(t *testing.T, s Engine) {
+func recordGap(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	refusedJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: header("a"), Entries: calls(2, 3)})
 	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: header("a"), Entries: calls(1, 2)})
 	for _, list := range [][]swarm.Entry{calls(4, 4), calls(2, 3), calls(0, 1), append(calls(3, 3), call(5, "")), append(calls(3, 3), call(3, ""))} {
 		refusedJournal(t, s, st.key(), 1, swarm.JournalWrite{Entries: list})
 	}
-	step := st.step()
+	step := st.mutation()
 	step.Record = &swarm.Record{N: 1, Entries: calls(4, 4), End: end("ok")}
 	if err := s.Commit(t.Context(), step); err == nil {
 		t.Error("Commit with a gap in the journal succeeded")
@@ -168,7 +168,7 @@ func recordGap(t *testing.T, s Engine) {
 	mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Entries: calls(3, 3)})
 }
 
-func recordHeader(t *testing.T, s Engine) {
+func recordHeader(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	_, err := s.Journal(t.Context(), st.key(), 1, swarm.JournalWrite{Entries: calls(1, 1)})
 	wantError(t, "Journal without a header", err, swarm.ErrNotFound)
@@ -183,7 +183,7 @@ func recordHeader(t *testing.T, s Engine) {
 	refusedJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: header("b")})
 }
 
-func recordPages(t *testing.T, s Engine) {
+func recordPages(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	for n := int64(1); n <= 10; n++ {
 		r := swarm.Record{N: n, Header: header("a"), Entries: calls(1, 2), End: end("ok")}
@@ -211,11 +211,11 @@ func recordPages(t *testing.T, s Engine) {
 	}
 }
 
-func recordAllOrNothing(t *testing.T, s Engine) {
+func recordAllOrNothing(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	before := mustLoad(t, s, st.key())
-	bad := newStory(alice, "t1")
-	step := bad.step()
+	bad := newTask(alice, "t1")
+	step := bad.mutation()
 	step.Insert, step.Events = []swarm.Row{bad.row("a", "x")}, []swarm.Event{bad.event("e")}
 	step.Record = &swarm.Record{N: 1, Entries: calls(1, 1), End: end("ok")}
 	wantError(t, "Commit that ends a turn without a header", s.Commit(t.Context(), step), swarm.ErrNotFound)
@@ -223,7 +223,7 @@ func recordAllOrNothing(t *testing.T, s Engine) {
 	same(t, "events", seqs(mustEvents(t, s, st.key())), []int64(nil))
 }
 
-func recordIsolation(t *testing.T, s Engine) {
+func recordIsolation(t *testing.T, s Store) {
 	for i, k := range strangers {
 		st := oneTask(t, s, k, "t")
 		mustJournal(t, s, st.key(), 1, swarm.JournalWrite{Header: header(fmt.Sprint(i)), Entries: calls(1, int64(i+1))})

@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var kvCases = map[string]func(*testing.T, Engine){
+var kvCases = cases{
 	"values are set, replaced and deleted": kvWrites,
 	"scopes do not mix":                    kvScopes,
 	"names come in pages":                  kvList,
@@ -28,14 +28,14 @@ func put(scope swarm.KVScope, name, value string) swarm.KVWrite {
 	return swarm.KVWrite{Scope: scope, Name: name, Value: []byte(value)}
 }
 
-func commitKV(t *testing.T, s Engine, st *story, writes ...swarm.KVWrite) {
+func commitKV(t *testing.T, s Store, st *taskBuilder, writes ...swarm.KVWrite) {
 	t.Helper()
-	step := st.step()
+	step := st.mutation()
 	step.KV = writes
 	mustCommit(t, s, step)
 }
 
-func wantValue(t *testing.T, s Engine, key swarm.TaskKey, scope swarm.KVScope, name, want string) {
+func wantValue(t *testing.T, s Store, key swarm.TaskKey, scope swarm.KVScope, name, want string) {
 	t.Helper()
 	got, err := s.KVGet(t.Context(), key, scope, name)
 	if err != nil || string(got) != want {
@@ -43,19 +43,19 @@ func wantValue(t *testing.T, s Engine, key swarm.TaskKey, scope swarm.KVScope, n
 	}
 }
 
-func wantNoValue(t *testing.T, s Engine, key swarm.TaskKey, scope swarm.KVScope, name string) {
+func wantNoValue(t *testing.T, s Store, key swarm.TaskKey, scope swarm.KVScope, name string) {
 	t.Helper()
 	_, err := s.KVGet(t.Context(), key, scope, name)
 	wantError(t, "KVGet of what is not there", err, swarm.ErrNotFound)
 }
 
-func wantUsage(t *testing.T, s Engine, key swarm.TaskKey, scope swarm.KVScope, keys, bytes int64) {
+func wantUsage(t *testing.T, s Store, key swarm.TaskKey, scope swarm.KVScope, keys, bytes int64) {
 	t.Helper()
 	got, err := s.KVUsage(t.Context(), key, scope)
 	same(t, "usage", []any{got, err}, []any{swarm.KVUsage{Keys: keys, Bytes: bytes}, nil})
 }
 
-func kvWrites(t *testing.T, s Engine) {
+func kvWrites(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	wantNoValue(t, s, st.key(), agentScope, "a")
 	wantUsage(t, s, st.key(), agentScope, 0, 0)
@@ -73,7 +73,7 @@ func kvWrites(t *testing.T, s Engine) {
 
 // kvScopes writes into every scope that two agents can reach in two tasks of
 // strangers, and wants each value where it was put.
-func kvScopes(t *testing.T, s Engine) {
+func kvScopes(t *testing.T, s Store) {
 	want := map[string]func(){}
 	for i, k := range strangers {
 		for _, task := range []string{"t", "u"} {
@@ -100,7 +100,7 @@ func kvScopes(t *testing.T, s Engine) {
 	wantNoValue(t, s, swarm.TaskKey{InstanceKey: alice, Task: "t"}, agentScope, "name")
 }
 
-func kvList(t *testing.T, s Engine) {
+func kvList(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	var writes []swarm.KVWrite
 	for _, name := range []string{"", "a", "a/1", "a/2", "a/2/x", "a0", "b", "\xff", "\xff\xff", "é"} {
@@ -128,18 +128,18 @@ func kvList(t *testing.T, s Engine) {
 	}
 }
 
-func wantQuota(t *testing.T, s Engine, st *story, writes ...swarm.KVWrite) {
+func wantQuota(t *testing.T, s Store, st *taskBuilder, writes ...swarm.KVWrite) {
 	t.Helper()
-	bad := newStory(st.key().InstanceKey, st.key().Task)
+	bad := newTask(st.key().InstanceKey, st.key().Task)
 	bad.task.State = swarm.StateFailed
-	step := bad.step()
+	step := bad.mutation()
 	step.KV = writes
 	before := mustLoad(t, s, st.key())
 	wantError(t, "Commit beyond a quota", s.Commit(t.Context(), step), swarm.ErrQuota)
 	same(t, "snapshot", mustLoad(t, s, st.key()), before)
 }
 
-func kvQuotas(t *testing.T, s Engine) {
+func kvQuotas(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	long := strings.Repeat("x", swarm.MaxKVValue)
 	wantQuota(t, s, st, put(agentScope, "a", long+"x"))
@@ -166,7 +166,7 @@ func kvQuotas(t *testing.T, s Engine) {
 	wantNoValue(t, s, st.key(), large, "one more")
 }
 
-func kvFreed(t *testing.T, s Engine) {
+func kvFreed(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	for range 3 {
 		commitKV(t, s, st, put(agentScope, "a", "1"), put(agentScope, "b", "2"))
@@ -180,7 +180,7 @@ func cas(n int64, expect, value []byte) *swarm.KVCas {
 	return &swarm.KVCas{Scope: agentScope, Name: "a", Expect: expect, Value: value, Yes: call(n, "yes"), No: call(n, "no")}
 }
 
-func kvCas(t *testing.T, s Engine) {
+func kvCas(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	for i, c := range []struct {
 		expect, value []byte
@@ -214,13 +214,13 @@ func kvCas(t *testing.T, s Engine) {
 	}
 }
 
-func kvCasRace(t *testing.T, s Engine) {
+func kvCasRace(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	var expect []byte
 	for round := range rounds() {
 		var wins atomic.Int64
 		value := []byte(fmt.Sprint(round))
-		hammer(t, 8, 8, func(i int) error {
+		runConcurrently(t, 8, 8, func(i int) error {
 			turn := int64(8*round + i + 1)
 			ok, err := s.Journal(t.Context(), st.key(), turn, swarm.JournalWrite{Header: header("calc"), Cas: cas(1, expect, value)})
 			if ok {
@@ -235,7 +235,7 @@ func kvCasRace(t *testing.T, s Engine) {
 	}
 }
 
-func kvCasQuota(t *testing.T, s Engine) {
+func kvCasQuota(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	var writes []swarm.KVWrite
 	for i := range swarm.MaxKVKeys {
@@ -249,9 +249,9 @@ func kvCasQuota(t *testing.T, s Engine) {
 	wantNoValue(t, s, st.key(), agentScope, "a")
 }
 
-func kvBadScope(t *testing.T, s Engine) {
+func kvBadScope(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
-	step := st.step()
+	step := st.mutation()
 	step.KV = []swarm.KVWrite{put(swarm.KVScope{Kind: "all"}, "a", "1")}
 	if err := s.Commit(t.Context(), step); err == nil || errors.Is(err, swarm.ErrQuota) {
 		t.Errorf("Commit to an unknown scope = %v", err)

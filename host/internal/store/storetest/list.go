@@ -7,7 +7,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var listCases = map[string]func(*testing.T, Engine){
+var listCases = cases{
 	"tasks come in pages, newest first": listPages,
 	"a task is listed as it is now":     listCurrent,
 	"instances that have tasks":         listInstances,
@@ -15,15 +15,15 @@ var listCases = map[string]func(*testing.T, Engine){
 }
 
 // born writes the record of a task created n seconds after the start.
-func born(t *testing.T, s Engine, instance swarm.InstanceKey, n int) swarm.Task {
+func born(t *testing.T, s Store, instance swarm.InstanceKey, n int) swarm.Task {
 	t.Helper()
-	st := newStory(instance, name(n))
+	st := newTask(instance, name(n))
 	st.task.Created = start.Add(time.Duration(n) * time.Second)
-	mustCommit(t, s, st.step())
+	mustCommit(t, s, st.mutation())
 	return st.task
 }
 
-func listPages(t *testing.T, s Engine) {
+func listPages(t *testing.T, s Store) {
 	bob := alice
 	bob.Instance = "user:bob"
 	want := make([]swarm.Task, 10)
@@ -54,11 +54,11 @@ func listPages(t *testing.T, s Engine) {
 	}
 }
 
-func listCurrent(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
-	mustCommit(t, s, st.step())
+func listCurrent(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	mustCommit(t, s, st.mutation())
 	st.task.State, st.task.Steps, st.task.Created = swarm.StateFailed, 5, start.Add(time.Hour)
-	mustCommit(t, s, st.step())
+	mustCommit(t, s, st.mutation())
 	got, err := s.Tasks(t.Context(), alice, start.Add(time.Hour+1), 10)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func listCurrent(t *testing.T, s Engine) {
 	same(t, "tasks", got, []swarm.Task{st.task})
 }
 
-func listInstances(t *testing.T, s Engine) {
+func listInstances(t *testing.T, s Store) {
 	var want []swarm.InstanceKey
 	for _, instance := range []string{"admin:root", "user:alice", "user:bob"} {
 		k := alice
@@ -91,13 +91,13 @@ func listInstances(t *testing.T, s Engine) {
 	}
 }
 
-func listMany(t *testing.T, s Engine) {
+func listMany(t *testing.T, s Store) {
 	tasks := 10_000
 	if testing.Short() {
 		tasks = 1000
 	}
-	hammer(t, 16, tasks, func(i int) error {
-		st := newStory(alice, name(i))
+	runConcurrently(t, 16, tasks, func(i int) error {
+		st := newTask(alice, name(i))
 		st.task.Created = start.Add(time.Duration(i))
 		step, post := st.post("rest", name(i), "hello")
 		_, err := s.Accept(t.Context(), step, post)
@@ -112,7 +112,7 @@ func listMany(t *testing.T, s Engine) {
 			t.Fatalf("task %d of the list is %q, want %q", i, task.Key.Task, want)
 		}
 	}
-	running, err := s.Claim(t.Context())
+	running, err := s.RunningTasks(t.Context())
 	if err != nil || len(running) != tasks {
 		t.Errorf("Claim() = %d tasks, %v, want %d", len(running), err, tasks)
 	}

@@ -7,7 +7,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var pendingCases = map[string]func(*testing.T, Engine){
+var pendingCases = cases{
 	"posts wait in the order they came": pendingOrder,
 	"an answer ends the waiting":        pendingAnswered,
 	"a refused post does not wait":      pendingRefused,
@@ -17,21 +17,21 @@ var pendingCases = map[string]func(*testing.T, Engine){
 }
 
 // pending is what a snapshot has of submissions that wait.
-func pending(posts ...swarm.Submission) []swarm.Pending {
-	var list []swarm.Pending
+func pending(posts ...swarm.Submission) []swarm.PendingPost {
+	var list []swarm.PendingPost
 	for _, p := range posts {
-		list = append(list, swarm.Pending{Row: p.Row, Door: p.Door, Key: p.Key})
+		list = append(list, swarm.PendingPost{Row: p.Row, Door: p.Door, Key: p.Key})
 	}
 	return list
 }
 
-func wantPending(t *testing.T, s Engine, st *story, posts ...swarm.Submission) {
+func wantPending(t *testing.T, s Store, st *taskBuilder, posts ...swarm.Submission) {
 	t.Helper()
 	same(t, "posts that wait in "+st.key().Task, mustLoad(t, s, st.key()).Posts, pending(posts...))
 }
 
 // posted accepts a post for each key.
-func posted(t *testing.T, s Engine, st *story, door string, keys ...string) (list []swarm.Submission) {
+func posted(t *testing.T, s Store, st *taskBuilder, door string, keys ...string) (list []swarm.Submission) {
 	t.Helper()
 	for _, key := range keys {
 		step, post := st.post(door, key, "hello")
@@ -41,8 +41,8 @@ func posted(t *testing.T, s Engine, st *story, door string, keys ...string) (lis
 	return list
 }
 
-func pendingOrder(t *testing.T, s Engine) {
-	st, neighbour := newStory(alice, "t1"), newStory(alice, "t")
+func pendingOrder(t *testing.T, s Store) {
+	st, neighbour := newTask(alice, "t1"), newTask(alice, "t")
 	a := posted(t, s, st, "rest", "z", "b")
 	b := posted(t, s, neighbour, "rest", "m")
 	a = append(a, posted(t, s, st, "door", "a", "b")...)
@@ -57,24 +57,24 @@ func pendingOrder(t *testing.T, s Engine) {
 	wantPending(t, s, st, append(a, post)...)
 }
 
-func pendingAnswered(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func pendingAnswered(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	posts := posted(t, s, st, "rest", "k1", "k2", "k3", "k4")
 	posts = append(posts, posted(t, s, st, "door", "k2")...)
-	step := st.step()
-	step.Answers = []swarm.Answered{{Door: "rest", Key: "k4", Cursor: 7}, {Door: "rest", Key: "k2", Cursor: 7}}
+	step := st.mutation()
+	step.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k4", Cursor: 7}, {Door: "rest", Key: "k2", Cursor: 7}}
 	mustCommit(t, s, step)
 	wantPending(t, s, st, posts[0], posts[2], posts[4])
 
 	// A step may answer and accept.
 	step, last := st.post("rest", "k5", "hello")
-	step.Answers = []swarm.Answered{{Door: "rest", Key: "k1", Cursor: 9}}
+	step.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k1", Cursor: 9}}
 	mustAccept(t, s, step, last)
 	wantPending(t, s, st, posts[2], posts[4], last)
 }
 
-func pendingRefused(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func pendingRefused(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	posts := posted(t, s, st, "rest", "k1")
 	step, again := st.post("rest", "k1", "hello")
 	_, err := s.Accept(t.Context(), step, again)
@@ -87,8 +87,8 @@ func pendingRefused(t *testing.T, s Engine) {
 	wantPending(t, s, st, posts...)
 }
 
-func pendingTakenAnew(t *testing.T, s Engine) {
-	slow, quick := newStory(alice, "slow"), newStory(alice, "quick")
+func pendingTakenAnew(t *testing.T, s Store) {
+	slow, quick := newTask(alice, "slow"), newTask(alice, "quick")
 	first := posted(t, s, slow, "rest", "k1", "k2")
 	step, second := quick.post("rest", "k1", "hello")
 	step.Task.Updated, second.Expires = first[0].Expires, first[0].Expires.Add(time.Hour)
@@ -97,8 +97,8 @@ func pendingTakenAnew(t *testing.T, s Engine) {
 	wantPending(t, s, quick, second)
 }
 
-func pendingExpired(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func pendingExpired(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	posts := posted(t, s, st, "rest", "k1", "k2")
 	if n, err := s.Purge(t.Context(), start.AddDate(1, 0, 0)); n != 0 || err != nil {
 		t.Errorf("Purge() = %d, %v, want 0", n, err)
@@ -106,30 +106,30 @@ func pendingExpired(t *testing.T, s Engine) {
 	wantPending(t, s, st, posts...)
 }
 
-func pendingMany(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func pendingMany(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	var keys []string
 	for i := range 4 * rounds() {
 		keys = append(keys, name(i))
 	}
 	posts := posted(t, s, st, "rest", keys...)
 	wantPending(t, s, st, posts...)
-	all := st.step()
+	all := st.mutation()
 	for _, p := range posts {
-		all.Answers = append(all.Answers, swarm.Answered{Door: p.Door, Key: p.Key, Cursor: 1})
+		all.Answers = append(all.Answers, swarm.SubmissionAnswer{Door: p.Door, Key: p.Key, Cursor: 1})
 	}
 	mustCommit(t, s, all)
 	wantPending(t, s, st)
 }
 
-func reopenPosts(t *testing.T, open Open) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	st := newStory(alice, "t1")
+func reopenPosts(t *testing.T, e Engine) {
+	at := e.NewPlace(t)
+	s := e.Open(t, at)
+	st := newTask(alice, "t1")
 	posts := posted(t, s, st, "rest", "k1", "k2", "k3")
-	step := st.step()
-	step.Answers = []swarm.Answered{{Door: "rest", Key: "k2", Cursor: 4}}
+	step := st.mutation()
+	step.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k2", Cursor: 4}}
 	mustCommit(t, s, step)
 	closeStore(t, s)
-	wantPending(t, openIn(t, open, dir), st, posts[0], posts[2])
+	wantPending(t, openAt(t, e, at), st, posts[0], posts[2])
 }

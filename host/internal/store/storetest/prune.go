@@ -8,7 +8,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var pruneCases = map[string]func(*testing.T, Engine){
+var pruneCases = cases{
 	"records of ended tasks go":          pruneRecords,
 	"unfinished turns stay":              pruneUnfinished,
 	"ended tasks go whole":               pruneTasks,
@@ -21,9 +21,9 @@ var pruneCases = map[string]func(*testing.T, Engine){
 
 // endedAt commits a task that is in a state since a time, with a record per
 // turn that ended at the given times; a zero time is of an unfinished turn.
-func endedAt(t *testing.T, s Engine, id string, state swarm.State, at time.Time, turns ...time.Time) *story {
+func endedAt(t *testing.T, s Store, id string, state swarm.State, at time.Time, turns ...time.Time) *taskBuilder {
 	t.Helper()
-	st, _, post := settleAs(t, s, alice, id)
+	st, _, post := acceptTask(t, s, alice, id)
 	for i, turnEnd := range turns {
 		r := swarm.Record{N: int64(i + 1), Header: header("a"), Entries: calls(1, 2)}
 		if !turnEnd.IsZero() {
@@ -34,14 +34,14 @@ func endedAt(t *testing.T, s Engine, id string, state swarm.State, at time.Time,
 	}
 	commitKV(t, s, st, put(swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", "v"))
 	st.task.State = state
-	step := st.step()
+	step := st.mutation()
 	step.Task.Updated = at
-	step.Answers = []swarm.Answered{{Door: post.Door, Key: post.Key, Cursor: 1}}
+	step.Answers = []swarm.SubmissionAnswer{{Door: post.Door, Key: post.Key, Cursor: 1}}
 	mustCommit(t, s, step)
 	return st
 }
 
-func recordTurns(t *testing.T, s Engine, st *story) (turns []int64) {
+func recordTurns(t *testing.T, s Store, st *taskBuilder) (turns []int64) {
 	t.Helper()
 	list, err := s.Records(t.Context(), st.key(), 0, everything)
 	if err != nil {
@@ -56,7 +56,7 @@ func recordTurns(t *testing.T, s Engine, st *story) (turns []int64) {
 	return turns
 }
 
-func wantPruned(t *testing.T, s Engine, rule swarm.PruneRule, want swarm.Pruned) {
+func wantPruned(t *testing.T, s Store, rule swarm.PruneRule, want swarm.Pruned) {
 	t.Helper()
 	got, err := s.Prune(t.Context(), rule)
 	same(t, "pruned", []any{got, err}, []any{want, nil})
@@ -64,7 +64,7 @@ func wantPruned(t *testing.T, s Engine, rule swarm.PruneRule, want swarm.Pruned)
 
 func hours(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 
-func pruneRecords(t *testing.T, s Engine) {
+func pruneRecords(t *testing.T, s Store) {
 	ended := endedAt(t, s, "ended", swarm.StateCompleted, hours(5), hours(1), hours(2), hours(3))
 	running := endedAt(t, s, "running", swarm.StateRunning, hours(5), hours(1))
 	paused := endedAt(t, s, "paused", swarm.StatePaused, hours(5), hours(1))
@@ -73,21 +73,21 @@ func pruneRecords(t *testing.T, s Engine) {
 	same(t, "turns", recordTurns(t, s, ended), []int64{2, 3})
 	wantPruned(t, s, swarm.PruneRule{Records: hours(9)}, swarm.Pruned{Records: 2})
 	wantPruned(t, s, swarm.PruneRule{Records: hours(9)}, swarm.Pruned{})
-	for _, st := range []*story{running, paused} {
+	for _, st := range []*taskBuilder{running, paused} {
 		same(t, "turns of a task that goes on", recordTurns(t, s, st), []int64{1})
 	}
 	// A task that is taken up again and ends again is seen again.
-	again := ended.step()
+	again := ended.mutation()
 	again.Task.State = swarm.StateRunning
 	again.Record = &swarm.Record{N: 4, Header: header("a"), Entries: calls(1, 2), End: end("ok")}
 	mustCommit(t, s, again)
 	wantPruned(t, s, swarm.PruneRule{Records: hours(9)}, swarm.Pruned{})
-	mustCommit(t, s, ended.step())
+	mustCommit(t, s, ended.mutation())
 	wantPruned(t, s, swarm.PruneRule{Records: hours(9)}, swarm.Pruned{Records: 1})
 	same(t, "events", len(mustEvents(t, s, ended.key())), 1)
 }
 
-func pruneUnfinished(t *testing.T, s Engine) {
+func pruneUnfinished(t *testing.T, s Store) {
 	st := endedAt(t, s, "t1", swarm.StateFailed, hours(5), hours(1), time.Time{}, hours(1))
 	wantPruned(t, s, swarm.PruneRule{Records: hours(9)}, swarm.Pruned{Records: 2})
 	same(t, "turns", recordTurns(t, s, st), []int64{2})
@@ -97,7 +97,7 @@ func pruneUnfinished(t *testing.T, s Engine) {
 }
 
 // wantGone wants nothing to be left of a task.
-func wantGone(t *testing.T, s Engine, key swarm.TaskKey) {
+func wantGone(t *testing.T, s Store, key swarm.TaskKey) {
 	t.Helper()
 	_, err := s.Load(t.Context(), key)
 	wantError(t, "Load", err, swarm.ErrNotFound)
@@ -108,7 +108,7 @@ func wantGone(t *testing.T, s Engine, key swarm.TaskKey) {
 	wantNoValue(t, s, key, swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k")
 }
 
-func footprint(t *testing.T, s Engine, tenant string) swarm.Footprint {
+func footprint(t *testing.T, s Store, tenant string) swarm.Footprint {
 	t.Helper()
 	f, err := s.Footprint(t.Context(), tenant)
 	if err != nil {
@@ -117,12 +117,12 @@ func footprint(t *testing.T, s Engine, tenant string) swarm.Footprint {
 	return f
 }
 
-func pruneTasks(t *testing.T, s Engine) {
+func pruneTasks(t *testing.T, s Store) {
 	running := endedAt(t, s, "running", swarm.StateRunning, hours(1), hours(1))
 	paused := endedAt(t, s, "paused", swarm.StatePaused, hours(1), hours(1))
 	before := footprint(t, s, alice.Tenant)
 	late := endedAt(t, s, "late", swarm.StateCompleted, hours(3), hours(1))
-	var old []*story
+	var old []*taskBuilder
 	for i, state := range []swarm.State{swarm.StateCompleted, swarm.StateFailed, swarm.StateTimedOut, swarm.StateCancelled} {
 		old = append(old, endedAt(t, s, name(i), state, hours(2), hours(1), time.Time{}))
 	}
@@ -131,7 +131,7 @@ func pruneTasks(t *testing.T, s Engine) {
 	for _, st := range old {
 		wantGone(t, s, st.key())
 	}
-	for _, st := range []*story{running, paused, late} {
+	for _, st := range []*taskBuilder{running, paused, late} {
 		mustLoad(t, s, st.key())
 		same(t, "turns", recordTurns(t, s, st), []int64{1})
 		wantValue(t, s, st.key(), swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", "v")
@@ -141,7 +141,7 @@ func pruneTasks(t *testing.T, s Engine) {
 	same(t, "footprint", footprint(t, s, alice.Tenant), before)
 }
 
-func pruneKept(t *testing.T, s Engine) {
+func pruneKept(t *testing.T, s Store) {
 	kept, gone := endedAt(t, s, "kept", swarm.StateCompleted, hours(1), hours(1)), endedAt(t, s, "gone", swarm.StateCompleted, hours(1))
 	asked := map[swarm.TaskKey]bool{}
 	wantPruned(t, s, swarm.PruneRule{Tasks: hours(2), Keep: func(k swarm.TaskKey) bool {
@@ -153,7 +153,7 @@ func pruneKept(t *testing.T, s Engine) {
 	wantGone(t, s, gone.key())
 }
 
-func pruneReborn(t *testing.T, s Engine) {
+func pruneReborn(t *testing.T, s Store) {
 	for range 3 {
 		st := endedAt(t, s, "t1", swarm.StateCompleted, hours(1), hours(1))
 		same(t, "turns", recordTurns(t, s, st), []int64{1})
@@ -162,16 +162,16 @@ func pruneReborn(t *testing.T, s Engine) {
 	}
 }
 
-func pruneSubmissions(t *testing.T, s Engine) {
-	st, _, post := settleAs(t, s, alice, "t1")
-	answer := st.step()
-	answer.Answers = []swarm.Answered{{Door: post.Door, Key: post.Key, Cursor: 1}}
+func pruneSubmissions(t *testing.T, s Store) {
+	st, _, post := acceptTask(t, s, alice, "t1")
+	answer := st.mutation()
+	answer.Answers = []swarm.SubmissionAnswer{{Door: post.Door, Key: post.Key, Cursor: 1}}
 	mustCommit(t, s, answer)
 	wantPruned(t, s, swarm.PruneRule{Submissions: post.Expires.Add(-1)}, swarm.Pruned{})
 	wantPruned(t, s, swarm.PruneRule{Submissions: post.Expires}, swarm.Pruned{Submissions: 1})
 }
 
-func pruneNothing(t *testing.T, s Engine) {
+func pruneNothing(t *testing.T, s Store) {
 	st := endedAt(t, s, "t1", swarm.StateCompleted, hours(1), hours(1))
 	wantPruned(t, s, swarm.PruneRule{}, swarm.Pruned{})
 	same(t, "turns", recordTurns(t, s, st), []int64{1})
@@ -179,10 +179,10 @@ func pruneNothing(t *testing.T, s Engine) {
 
 // pruneLarge deletes more than any engine would at once, and meanwhile others
 // go on.
-func pruneLarge(t *testing.T, s Engine) {
-	st := newStory(alice, "large")
+func pruneLarge(t *testing.T, s Store) {
+	st := newTask(alice, "large")
 	for range 20 {
-		step := st.step()
+		step := st.mutation()
 		for range 200 {
 			step.Insert = append(step.Insert, st.row("a", "x"))
 			step.Events = append(step.Events, st.event("e"))
@@ -191,7 +191,7 @@ func pruneLarge(t *testing.T, s Engine) {
 		mustCommit(t, s, step)
 	}
 	st.task.State = swarm.StateCompleted
-	mustCommit(t, s, st.step())
+	mustCommit(t, s, st.mutation())
 	other := oneTask(t, s, alice, "other")
 	var f swarm.Footprint
 	done := make(chan error, 1)

@@ -8,7 +8,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var readCases = map[string]func(*testing.T, Engine){
+var readCases = cases{
 	"nothing is there":         readNothing,
 	"events come in pages":     readEvents,
 	"history comes in pages":   readHistory,
@@ -19,7 +19,7 @@ var readCases = map[string]func(*testing.T, Engine){
 	"gaps do not stop a page":  readGaps,
 }
 
-func readNothing(t *testing.T, s Engine) {
+func readNothing(t *testing.T, s Store) {
 	ctx, key := t.Context(), swarm.TaskKey{InstanceKey: alice, Task: "none"}
 	_, err := s.Load(ctx, key)
 	wantError(t, "Load", err, swarm.ErrNotFound)
@@ -31,7 +31,7 @@ func readNothing(t *testing.T, s Engine) {
 	same(t, "tail", []any{len(entries), err}, []any{0, nil})
 	instances, err := s.Instances(ctx, alice.Tenant, alice.Swarm)
 	same(t, "instances", []any{len(instances), err}, []any{0, nil})
-	keys, err := s.Claim(ctx)
+	keys, err := s.RunningTasks(ctx)
 	same(t, "claim", []any{len(keys), err}, []any{0, nil})
 	n, err := s.Purge(ctx, start)
 	same(t, "purge", []any{n, err}, []any{int64(0), nil})
@@ -54,11 +54,11 @@ var pages = []struct {
 	{0, -1, nil},
 }
 
-func readEvents(t *testing.T, s Engine) {
-	st, neighbour := newStory(alice, "t1"), newStory(alice, "t2")
+func readEvents(t *testing.T, s Store) {
+	st, neighbour := newTask(alice, "t1"), newTask(alice, "t2")
 	for range 10 {
-		for _, st := range []*story{st, neighbour} {
-			step := st.step()
+		for _, st := range []*taskBuilder{st, neighbour} {
+			step := st.mutation()
 			step.Events = []swarm.Event{st.event("e")}
 			mustCommit(t, s, step)
 		}
@@ -72,10 +72,10 @@ func readEvents(t *testing.T, s Engine) {
 	}
 }
 
-func readHistory(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func readHistory(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	for range 5 {
-		step := st.step()
+		step := st.mutation()
 		for _, agent := range []string{"a", "b", "a", "b"} {
 			step.History = append(step.History, st.note(agent, "of "+agent))
 		}
@@ -93,9 +93,9 @@ func readHistory(t *testing.T, s Engine) {
 	}
 }
 
-func readGaps(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
-	step := st.step()
+func readGaps(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	step := st.mutation()
 	for _, seq := range []int64{7, 2, 1 << 20} {
 		e := st.event("e")
 		e.Seq = seq
@@ -105,7 +105,7 @@ func readGaps(t *testing.T, s Engine) {
 	same(t, "events", seqs(mustEvents(t, s, st.key())), []int64{2, 7, 1 << 20})
 }
 
-func readSecret(t *testing.T, s Engine) {
+func readSecret(t *testing.T, s Store) {
 	first, err := s.Secret(t.Context())
 	if err != nil || len(first) != 32 {
 		t.Fatalf("Secret() = %d bytes, %v, want 32", len(first), err)
@@ -118,29 +118,29 @@ func readSecret(t *testing.T, s Engine) {
 	}
 }
 
-func readClaim(t *testing.T, s Engine) {
+func readClaim(t *testing.T, s Store) {
 	var want []swarm.TaskKey
 	for i, state := range []swarm.State{
 		swarm.StateRunning, swarm.StatePaused, swarm.StateCompleted, swarm.StateFailed,
 		swarm.StateTimedOut, swarm.StateCancelled, swarm.StateRunning,
 	} {
-		st := newStory(alice, name(i))
+		st := newTask(alice, name(i))
 		st.task.State = state
-		mustCommit(t, s, st.step())
+		mustCommit(t, s, st.mutation())
 		if state == swarm.StateRunning {
 			want = append(want, st.key())
 		}
 	}
 	wantClaim(t, s, want)
 
-	ended, reopened := newStory(alice, name(0)), newStory(alice, name(2))
+	ended, reopened := newTask(alice, name(0)), newTask(alice, name(2))
 	ended.task.State = swarm.StateCompleted
-	mustCommit(t, s, ended.step())
-	mustCommit(t, s, reopened.step())
+	mustCommit(t, s, ended.mutation())
+	mustCommit(t, s, reopened.mutation())
 	wantClaim(t, s, []swarm.TaskKey{reopened.key(), want[1]})
 }
 
-func wantClaim(t *testing.T, s Engine, want []swarm.TaskKey) {
+func wantClaim(t *testing.T, s Store, want []swarm.TaskKey) {
 	t.Helper()
 	got := map[swarm.TaskKey]bool{}
 	for key := range mustClaim(t, s) {
@@ -150,9 +150,9 @@ func wantClaim(t *testing.T, s Engine, want []swarm.TaskKey) {
 }
 
 // mustClaim returns what runs, with how many rows each has in its queue.
-func mustClaim(t *testing.T, s Engine) map[swarm.TaskKey]int {
+func mustClaim(t *testing.T, s Store) map[swarm.TaskKey]int {
 	t.Helper()
-	found, err := s.Claim(t.Context())
+	found, err := s.RunningTasks(t.Context())
 	if err != nil {
 		t.Fatalf("Claim() = %v", err)
 	}
@@ -176,10 +176,10 @@ func set[K comparable](keys []K) map[K]bool {
 
 // readClaimRows wants a claim to count what is in the queue, and not what is in the
 // stash or in the queue of another task.
-func readClaimRows(t *testing.T, s Engine) {
+func readClaimRows(t *testing.T, s Store) {
 	for i, rows := range []int{3, 0, 2} {
-		st := newStory(alice, name(i))
-		step := st.step()
+		st := newTask(alice, name(i))
+		step := st.mutation()
 		for n := range rows {
 			step.Insert = append(step.Insert, st.row("a", name(n)))
 		}
@@ -196,9 +196,9 @@ func readClaimRows(t *testing.T, s Engine) {
 
 // readLarge wants pages that end early when their entries are large, and no
 // empty page before the end.
-func readLarge(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
-	step := st.step()
+func readLarge(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	step := st.mutation()
 	for range 5 {
 		e := st.event("e")
 		e.Description = strings.Repeat("x", swarm.PageBytes/2+1)

@@ -7,7 +7,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var submissionCases = map[string]func(*testing.T, Engine){
+var submissionCases = cases{
 	"an unknown key is not found":        submissionUnknown,
 	"an answer is recorded once and all": submissionAnswer,
 	"an answer is for its own task":      submissionTakenAnew,
@@ -15,8 +15,8 @@ var submissionCases = map[string]func(*testing.T, Engine){
 	"purge of many":                      submissionPurgeMany,
 }
 
-func submissionUnknown(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func submissionUnknown(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	step, post := st.post("rest", "k1", "hello")
 	mustAccept(t, s, step, post)
 	for _, key := range []string{"", "k", "k2", "K1"} {
@@ -25,16 +25,16 @@ func submissionUnknown(t *testing.T, s Engine) {
 	}
 }
 
-func submissionAnswer(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func submissionAnswer(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	var posts []swarm.Submission
 	for _, key := range []string{"k1", "k2", "k3"} {
 		step, post := st.post("rest", key, key)
 		mustAccept(t, s, step, post)
 		posts = append(posts, post)
 	}
-	step := st.step()
-	step.Answers = []swarm.Answered{
+	step := st.mutation()
+	step.Answers = []swarm.SubmissionAnswer{
 		{Door: "rest", Key: "k1", Cursor: 7}, {Door: "rest", Key: "k3", Cursor: 8},
 		// A key that was purged is no reason to lose the step.
 		{Door: "rest", Key: "k4", Cursor: 9},
@@ -48,35 +48,35 @@ func submissionAnswer(t *testing.T, s Engine) {
 
 // An expired key may be taken by a post to another task before the first task
 // answers. Its answer must not go to the wrong one.
-func submissionTakenAnew(t *testing.T, s Engine) {
-	slow, quick := newStory(alice, "slow"), newStory(alice, "quick")
+func submissionTakenAnew(t *testing.T, s Store) {
+	slow, quick := newTask(alice, "slow"), newTask(alice, "quick")
 	step, first := slow.post("rest", "k1", "hello")
 	mustAccept(t, s, step, first)
 	step, second := quick.post("rest", "k1", "hello")
 	step.Task.Updated, second.Expires = first.Expires, first.Expires.Add(time.Hour)
 	mustAccept(t, s, step, second)
 
-	answer := slow.step()
-	answer.Answers = []swarm.Answered{{Door: "rest", Key: "k1", Cursor: 5}}
+	answer := slow.mutation()
+	answer.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: "k1", Cursor: 5}}
 	mustCommit(t, s, answer)
 	same(t, "submission", mustSubmission(t, s, alice, "rest", "k1"), second)
 }
 
-func submissionPurge(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func submissionPurge(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	expires := map[string]time.Time{
 		"answered, expired":     start.Add(time.Hour),
 		"answered, expires now": start.Add(2 * time.Hour),
 		"answered, valid":       start.Add(2*time.Hour + 1),
 		"waiting, expired":      start.Add(time.Hour),
 	}
-	answer := st.step()
+	answer := st.mutation()
 	for key, at := range expires {
 		step, post := st.post("rest", key, key)
 		post.Expires = at
 		mustAccept(t, s, step, post)
 		if key != "waiting, expired" {
-			answer.Answers = append(answer.Answers, swarm.Answered{Door: "rest", Key: key, Cursor: 1})
+			answer.Answers = append(answer.Answers, swarm.SubmissionAnswer{Door: "rest", Key: key, Cursor: 1})
 		}
 	}
 	mustCommit(t, s, answer)
@@ -94,14 +94,14 @@ func submissionPurge(t *testing.T, s Engine) {
 	}
 }
 
-func submissionPurgeMany(t *testing.T, s Engine) {
+func submissionPurgeMany(t *testing.T, s Store) {
 	const posts = 2000
-	st := newStory(alice, "t1")
-	hammer(t, 16, posts, func(i int) error {
-		own := newStory(alice, st.key().Task+name(i))
+	st := newTask(alice, "t1")
+	runConcurrently(t, 16, posts, func(i int) error {
+		own := newTask(alice, st.key().Task+name(i))
 		step, post := own.post("rest", name(i), "hello")
 		post.Expires = start
-		step.Answers = []swarm.Answered{{Door: "rest", Key: name(i), Cursor: 1}}
+		step.Answers = []swarm.SubmissionAnswer{{Door: "rest", Key: name(i), Cursor: 1}}
 		_, err := s.Accept(t.Context(), step, post)
 		return err
 	})

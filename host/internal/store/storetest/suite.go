@@ -1,7 +1,7 @@
-// Package storetest is the definition of correct for the engines behind
-// [swarm.Store]: what [Run] asserts is what the port promises. It owns no
-// engine and must not know one: whatever an engine does beyond the port is
-// tested beside it.
+// Package storetest owns the definition of a correct engine behind [swarm.Store]
+// and [auth.TokenStore]: an engine is correct if [Run] passes. There is one suite
+// function for each port, which [Run] calls one after the other. The package must
+// not know any engine; an engine tests beside itself what it does beyond the ports.
 package storetest
 
 import (
@@ -9,82 +9,137 @@ import (
 	"os"
 	"testing"
 
+	"skep/host/internal/api/auth"
 	"skep/host/internal/swarm"
 )
 
-// Engine is a store that can be closed, as Run must to open it again.
-type Engine interface {
+// Store is an open store of an engine.
+type Store interface {
 	swarm.Store
+	auth.TokenStore
 	io.Closer
 }
 
-// Open opens the engine's store in dir, which exists. It fails the test when
-// it cannot. The suite closes the store.
-type Open func(t *testing.T, dir string) Engine
+// Place is where an engine keeps one store: a directory, or a DSN. The suite passes
+// it on unread, also to child processes through their environment.
+type Place string
 
-// groups are the cases that need one open store.
-var groups = []struct {
-	name  string
-	cases map[string]func(*testing.T, Engine)
-}{
-	{"accept", acceptCases},
-	{"submission", submissionCases},
-	{"pending", pendingCases},
-	{"commit", commitCases},
-	{"queue", queueCases},
-	{"letter", letterCases},
-	{"read", readCases},
-	{"tail", tailCases},
-	{"list", listCases},
-	{"isolation", isolationCases},
-	{"payload", payloadCases},
-	{"record", recordCases},
-	{"kv", kvCases},
-	{"blob", blobCases},
-	{"prune", pruneCases},
-	{"tenant", tenantCases},
-	{"concurrency", concurrencyCases},
+// Engine makes the stores that the suite tests. Its functions fail the test if they
+// cannot do their work.
+type Engine struct {
+	// NewPlace returns the place of a store that does not exist yet. The engine
+	// removes it when the test ends.
+	NewPlace func(t *testing.T) Place
+	// Open opens the store at a place, and makes it the first time. The suite
+	// closes it; only then may the same place be opened again.
+	Open func(t *testing.T, at Place) Store
 }
 
-// Run asserts that an engine keeps the promises of the port. Call it from a
-// test that does nothing else: the crash test runs that test again in a child
-// process, as the process to be killed.
-func Run(t *testing.T, open Open) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		crashChild(t, open(t, dir))
+// cases are the tests that need one open store, by name.
+type cases map[string]func(*testing.T, Store)
+
+// Run tests all ports of an engine. The calling test must do nothing else: crash
+// tests run the same test again in a child process, which they kill.
+func Run(t *testing.T, e Engine) {
+	if runChild(t, e) {
 		return
 	}
-	if dir := os.Getenv(eraseDir); dir != "" {
-		eraseChild(t, open(t, dir))
+	RunTaskLog(t, e)
+	RunTurnJournal(t, e)
+	RunKV(t, e)
+	RunBlobs(t, e)
+	RunOutboxes(t, e)
+	RunTenants(t, e)
+	RunRetention(t, e)
+	RunTokens(t, e)
+	RunDurability(t, e)
+}
+
+// RunTaskLog tests [swarm.TaskLog].
+func RunTaskLog(t *testing.T, e Engine) {
+	run(t, e, "accept", acceptCases)
+	run(t, e, "submission", submissionCases)
+	run(t, e, "pending", pendingCases)
+	run(t, e, "commit", commitCases)
+	run(t, e, "queue", queueCases)
+	run(t, e, "read", readCases)
+	run(t, e, "tail", tailCases)
+	run(t, e, "list", listCases)
+	run(t, e, "isolation", isolationCases)
+	run(t, e, "payload", payloadCases)
+	run(t, e, "concurrency", concurrencyCases)
+}
+
+// RunTurnJournal tests [swarm.TurnJournal].
+func RunTurnJournal(t *testing.T, e Engine) { run(t, e, "record", recordCases) }
+
+// RunKV tests [swarm.KV] and the writes it reads.
+func RunKV(t *testing.T, e Engine) { run(t, e, "kv", kvCases) }
+
+// RunBlobs tests [swarm.Blobs] and the writes it reads.
+func RunBlobs(t *testing.T, e Engine) { run(t, e, "blob", blobCases) }
+
+// RunOutboxes tests [swarm.Outboxes] and the writes it reads.
+func RunOutboxes(t *testing.T, e Engine) { run(t, e, "letter", outboxCases) }
+
+// RunTenants tests [swarm.Tenants].
+func RunTenants(t *testing.T, e Engine) { run(t, e, "tenant", tenantCases) }
+
+// RunRetention tests [swarm.Retention].
+func RunRetention(t *testing.T, e Engine) { run(t, e, "prune", pruneCases) }
+
+// RunTokens tests [auth.TokenStore].
+func RunTokens(t *testing.T, e Engine) { run(t, e, "tokens", tokenCases) }
+
+// RunDurability tests what a store holds after it was closed, or its process
+// killed, and opened again. The calling test must do nothing else; see [Run].
+func RunDurability(t *testing.T, e Engine) {
+	if runChild(t, e) {
 		return
 	}
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
-			for name, run := range group.cases {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					run(t, openIn(t, open, t.TempDir()))
-				})
-			}
-		})
-	}
-	for name, run := range reopenCases {
+	for name, test := range reopenCases {
 		t.Run("reopen/"+name, func(t *testing.T) {
 			t.Parallel()
-			run(t, open)
+			test(t, e)
 		})
 	}
 }
 
-// openIn opens a store and closes it when the test ends.
-func openIn(t *testing.T, open Open, dir string) Engine {
+// run runs each case on a new store.
+func run(t *testing.T, e Engine, group string, list cases) {
+	t.Run(group, func(t *testing.T) {
+		for name, test := range list {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, openAt(t, e, e.NewPlace(t)))
+			})
+		}
+	})
+}
+
+// runChild does the work of a child process of a crash test. It reports false in
+// every other process.
+func runChild(t *testing.T, e Engine) bool {
+	if at := os.Getenv(crashPlace); at != "" {
+		crashChild(t, e.Open(t, Place(at)))
+		return true
+	}
+	if at := os.Getenv(erasePlace); at != "" {
+		eraseChild(t, e.Open(t, Place(at)))
+		return true
+	}
+	return false
+}
+
+// openAt opens a store and closes it when the test ends.
+func openAt(t *testing.T, e Engine, at Place) Store {
 	t.Helper()
-	s := open(t, dir)
+	s := e.Open(t, at)
 	t.Cleanup(func() { closeStore(t, s) })
 	return s
 }
 
-func closeStore(t *testing.T, s Engine) {
+func closeStore(t *testing.T, s Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Errorf("Close() = %v", err)

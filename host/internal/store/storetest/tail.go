@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var tailCases = map[string]func(*testing.T, Engine){
+var tailCases = cases{
 	"both bounds hold":          tailBounds,
 	"one entry is too large":    tailTooLarge,
 	"it is one agent's":         tailOneAgent,
@@ -18,12 +18,12 @@ var tailCases = map[string]func(*testing.T, Engine){
 }
 
 // grown writes n entries, the i-th with a note of i bytes, and returns them.
-func grown(t *testing.T, s Engine, st *story, agent string, n int) []abi.HistoryEntry {
+func grown(t *testing.T, s Store, st *taskBuilder, agent string, n int) []abi.HistoryEntry {
 	t.Helper()
 	var all []abi.HistoryEntry
 	for i := range n {
 		note := st.note(agent, strings.Repeat("x", i+1))
-		step := st.step()
+		step := st.mutation()
 		step.History = []swarm.AgentEntry{note}
 		mustCommit(t, s, step)
 		all = append(all, note.Entry)
@@ -44,8 +44,8 @@ func size(t *testing.T, entries []abi.HistoryEntry) (n int) {
 	return n
 }
 
-func tailBounds(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func tailBounds(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	all := grown(t, s, st, "a", 20)
 	four := size(t, all[16:])
 	for _, c := range []struct{ entries, bytes, want int }{
@@ -70,18 +70,18 @@ func tailBounds(t *testing.T, s Engine) {
 
 // The bound holds without gaps: an entry that does not fit hides older ones
 // that would.
-func tailTooLarge(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func tailTooLarge(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	small := grown(t, s, st, "a", 1)
-	step := st.step()
+	step := st.mutation()
 	step.History = []swarm.AgentEntry{st.note("a", strings.Repeat("x", 1000))}
 	mustCommit(t, s, step)
 	got, err := s.HistoryTail(t.Context(), st.key(), "a", 10, size(t, small))
 	same(t, "tail", []any{len(got), err}, []any{0, nil})
 }
 
-func tailOneAgent(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func tailOneAgent(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	grown(t, s, st, "a", 3)
 	want := grown(t, s, st, "b", 2)
 	grown(t, s, st, "c", 3)
@@ -92,9 +92,9 @@ func tailOneAgent(t *testing.T, s Engine) {
 	same(t, "tail", got, want)
 }
 
-func tailOrder(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
-	step := st.step()
+func tailOrder(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	step := st.mutation()
 	for range 10 {
 		// One step may bring many entries, and not in their order.
 		step.History = append([]swarm.AgentEntry{st.note("a", "x")}, step.History...)

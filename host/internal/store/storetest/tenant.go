@@ -13,7 +13,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-var tenantCases = map[string]func(*testing.T, Engine){
+var tenantCases = cases{
 	"an export has everything":            exportWhole,
 	"an export has nothing of others":     exportIsolation,
 	"a writer's error ends an export":     exportFails,
@@ -28,10 +28,10 @@ var tenantCases = map[string]func(*testing.T, Engine){
 	"a backup does not take a name twice": backupTaken,
 }
 
-// settleAs writes one step with all parts into an instance's task.
-func settleAs(t *testing.T, s Engine, k swarm.InstanceKey, id string) (*story, swarm.Step, swarm.Submission) {
+// acceptTask writes one step with all parts into an instance's task.
+func acceptTask(t *testing.T, s Store, k swarm.InstanceKey, id string) (*taskBuilder, swarm.Mutation, swarm.Submission) {
 	t.Helper()
-	st := newStory(k, id)
+	st := newTask(k, id)
 	step, post := st.post("rest", id, "hello "+id)
 	step.History = []swarm.AgentEntry{st.note("supervisor", "note of "+id)}
 	step.States = []swarm.AgentState{{Agent: "supervisor", State: raw(`{"n":1}`)}}
@@ -39,10 +39,10 @@ func settleAs(t *testing.T, s Engine, k swarm.InstanceKey, id string) (*story, s
 	return st, step, post
 }
 
-// furnish gives an instance a task with everything in it, all of it marked.
-func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *story {
+// fillTask gives an instance a task with everything in it, all of it marked.
+func fillTask(t *testing.T, s Store, k swarm.InstanceKey, id, mark string) *taskBuilder {
 	t.Helper()
-	st := newStory(k, id)
+	st := newTask(k, id)
 	step, post := st.post("rest", id, mark+" row")
 	step.Events[0].Description = mark + " event"
 	step.History = []swarm.AgentEntry{st.note("supervisor", mark+" note")}
@@ -54,7 +54,7 @@ func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *stor
 	e := end("ok")
 	e.Output = []byte(mark + " output")
 	commitRecord(t, s, st, swarm.Record{N: 1, Entries: []swarm.Entry{call(2, mark+" late answer")}, End: e})
-	commitLetters(t, s, st, nil, letter(1, "depot", mark+" letter"), dead(letter(2, "depot", mark+" dead letter")))
+	commitOutbox(t, s, st, nil, outboxMessage(1, "depot", mark+" letter"), dead(outboxMessage(2, "depot", mark+" dead letter")))
 	commitKV(t, s, st, put(swarm.KVScope{Kind: swarm.KVTask, Agent: "a"}, "k", mark+" task value"),
 		put(swarm.KVScope{Kind: swarm.KVAgent, Agent: "a"}, "k", mark+" agent value"),
 		put(swarm.KVScope{Kind: swarm.KVInstance}, "k", mark+" instance value"))
@@ -62,7 +62,7 @@ func furnish(t *testing.T, s Engine, k swarm.InstanceKey, id, mark string) *stor
 	return st
 }
 
-// marks are what furnish leaves in an export.
+// marks are what fillTask leaves in an export.
 func marks(mark string) (list []string) {
 	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob"} {
 		list = append(list, mark+" "+part)
@@ -70,7 +70,7 @@ func marks(mark string) (list []string) {
 	return list
 }
 
-func export(t *testing.T, s Engine, tenant string) string {
+func export(t *testing.T, s Store, tenant string) string {
 	t.Helper()
 	var b strings.Builder
 	if err := s.Export(t.Context(), tenant, &b); err != nil {
@@ -100,15 +100,15 @@ func bodies(t *testing.T, text string) (lines []string) {
 	return lines
 }
 
-func exportWhole(t *testing.T, s Engine) {
+func exportWhole(t *testing.T, s Store) {
 	acme := swarm.InstanceKey{Tenant: "acme", Swarm: "hive", Instance: "user:bob"}
-	furnish(t, s, acme, "t1", "MARK")
+	fillTask(t, s, acme, "t1", "MARK")
 	second := acme
 	second.Instance = "user:eve"
-	furnish(t, s, second, "t2", "OTHER")
-	st := newStory(acme, "long")
+	fillTask(t, s, second, "t2", "OTHER")
+	st := newTask(acme, "long")
 	for range 3 {
-		step := st.step()
+		step := st.mutation()
 		for range 400 {
 			step.Events = append(step.Events, st.event("e"))
 			step.History = append(step.History, st.note("a", "x"))
@@ -133,9 +133,9 @@ func exportWhole(t *testing.T, s Engine) {
 	})
 }
 
-func exportIsolation(t *testing.T, s Engine) {
+func exportIsolation(t *testing.T, s Store) {
 	for i, k := range strangers {
-		furnish(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
+		fillTask(t, s, k, "t", fmt.Sprintf("MARK%02d", i))
 	}
 	for i, k := range strangers {
 		text := export(t, s, k.Tenant)
@@ -159,9 +159,9 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 
 var errBroken = errors.New("broken")
 
-func exportFails(t *testing.T, s Engine) {
+func exportFails(t *testing.T, s Store) {
 	for i := range 20 {
-		furnish(t, s, alice, name(i), "MARK")
+		fillTask(t, s, alice, name(i), "MARK")
 	}
 	for _, n := range []int{0, 5000, 10000} {
 		wantError(t, "Export to a writer that fails", s.Export(t.Context(), alice.Tenant, &brokenWriter{n}), errBroken)
@@ -170,7 +170,7 @@ func exportFails(t *testing.T, s Engine) {
 
 // spentInADay counts what entries spend to the tenant and the newest day, also of
 // a turn that is cut off, and never below nothing.
-func spentInADay(t *testing.T, s Engine) {
+func spentInADay(t *testing.T, s Store) {
 	st := oneTask(t, s, alice, "t1")
 	spends := func(n, tokens int64) swarm.Entry {
 		e := call(n, "answer")
@@ -195,7 +195,7 @@ func spentInADay(t *testing.T, s Engine) {
 	wants("a day that is over", day+1, 7)
 	journal(nil, day+1, spends(6, -50))
 	wants("what was reserved the day before", day+1, 0)
-	ending := st.step()
+	ending := st.mutation()
 	ending.Task.Updated = time.Unix((day+1)*24*3600+5, 0).UTC()
 	ending.Record = &swarm.Record{N: 1, Entries: []swarm.Entry{spends(7, 11)}, End: end("ok")}
 	mustCommit(t, s, ending)
@@ -206,11 +206,11 @@ func spentInADay(t *testing.T, s Engine) {
 	}
 }
 
-func footprintFollows(t *testing.T, s Engine) {
+func footprintFollows(t *testing.T, s Store) {
 	same(t, "footprint of nobody", footprint(t, s, "acme"), swarm.Footprint{})
 	acme := alice
 	acme.Tenant = "acme"
-	st := newStory(acme, "t1")
+	st := newTask(acme, "t1")
 	step, post := st.post("rest", "k", strings.Repeat("x", 10_000))
 	mustAccept(t, s, step, post)
 	one := footprint(t, s, "acme")
@@ -222,14 +222,14 @@ func footprintFollows(t *testing.T, s Engine) {
 		t.Fatal(err)
 	}
 	same(t, "footprint after a duplicate", footprint(t, s, "acme"), one)
-	bad := newStory(acme, "t1")
-	refused := bad.step()
+	bad := newTask(acme, "t1")
+	refused := bad.mutation()
 	refused.Events = []swarm.Event{bad.event("taken")}
 	if err := s.Commit(t.Context(), refused); err == nil {
 		t.Fatal("a taken number was accepted")
 	}
 	same(t, "footprint after a refusal", footprint(t, s, "acme"), one)
-	take := st.step()
+	take := st.mutation()
 	take.Consume = []int64{1}
 	mustCommit(t, s, take)
 	if f := footprint(t, s, "acme"); f.Bytes > one.Bytes-9_000 {
@@ -239,11 +239,11 @@ func footprintFollows(t *testing.T, s Engine) {
 }
 
 // What a tenant has made is counted by the day, and no day comes back.
-func madeByDay(t *testing.T, s Engine) {
-	st := newStory(alice, "t1")
+func madeByDay(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
 	made := func(rows int, later time.Duration) (day, count int64) {
 		st.task.Updated = st.task.Updated.Add(later)
-		step := st.step()
+		step := st.mutation()
 		for range rows {
 			step.Insert = append(step.Insert, st.row("supervisor", "x"))
 		}
@@ -266,7 +266,7 @@ func madeByDay(t *testing.T, s Engine) {
 	same(t, "made", count, int64(1))
 }
 
-func backupInUse(t *testing.T, s Engine) {
+func backupInUse(t *testing.T, s Store) {
 	advance(t, s, "t1", 5)
 	path := filepath.Join(t.TempDir(), "b")
 	done := make(chan error, 1)
@@ -278,7 +278,7 @@ func backupInUse(t *testing.T, s Engine) {
 	wantAdvanced(t, s, swarm.TaskKey{InstanceKey: alice, Task: "t1"}, int64(5+rounds()), int64(5+rounds()))
 }
 
-func backupTaken(t *testing.T, s Engine) {
+func backupTaken(t *testing.T, s Store) {
 	path := filepath.Join(t.TempDir(), "b")
 	if err := s.Backup(t.Context(), path); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func (Gather) Turn(t *skep.Turn) error {
 	return t.TaskComplete(report(urls, lines))
 }
 
-// line tells what became of one page.
+// line reports what became of one page.
 func line(p *skep.Pending) string {
 	var page skep.FetchResponse
 	if err := p.Answer(&page); err != nil {

@@ -1,5 +1,5 @@
-// Command prices is a module with an action, price_of, and an agent that does the
-// same for whoever writes to it.
+// Command prices is a module with an action, price_of, and an agent that
+// answers the same by mail.
 package main
 
 import (
@@ -37,7 +37,7 @@ func cents(item string) (int, error) {
 	return 0, skep.Errorf(skep.NotFound, "no price for %s", item)
 }
 
-// Turn answers whoever writes.
+// Turn answers mail.
 func (Prices) Turn(t *skep.Turn) error {
 	n, err := cents(t.Message.Body)
 	if err != nil {

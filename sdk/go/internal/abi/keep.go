@@ -1,7 +1,7 @@
 package abi
 
 // KVGetRequest is the request of op kv.get, and of kv.delete. An empty scope is
-// that of the agent, here and in the others.
+// the agent's, here and in the others.
 type KVGetRequest struct {
 	Key   string `json:"key"`
 	Scope string `json:"scope,omitempty"`

@@ -8,7 +8,7 @@ type MetricRequest struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// MetricKind says what a metric's values mean.
+// MetricKind is what a metric's values mean.
 type MetricKind string
 
 // The kinds of metric.

@@ -27,7 +27,7 @@ type Task struct {
 	Completed    bool     `json:"completed"`
 }
 
-// Agent tells which agent the module plays in this turn.
+// Agent is the agent that the module plays in this turn.
 type Agent struct {
 	Address          string   `json:"address"`
 	Swarm            string   `json:"swarm"`
@@ -127,7 +127,7 @@ type EmitRequest struct {
 	Note     *string   `json:"note,omitempty"`
 }
 
-// Progress tells how far a turn has come.
+// Progress is how far a turn has come.
 type Progress struct {
 	Text     string   `json:"text,omitempty"`
 	Fraction *float64 `json:"fraction,omitempty"`
@@ -138,7 +138,7 @@ type EmitResponse struct {
 	Status EmitStatus `json:"status"`
 }
 
-// EmitStatus tells what became of an emission.
+// EmitStatus is what became of an emission.
 type EmitStatus string
 
 // The statuses of op emit.

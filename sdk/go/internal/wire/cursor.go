@@ -10,7 +10,7 @@ type cursor struct {
 	err   error
 }
 
-// fail says what was expected here.
+// fail reports what was expected here.
 func (c *cursor) fail(want string) {
 	if c.err == nil {
 		c.err = fmt.Errorf("byte %d: want %s", c.at, want)

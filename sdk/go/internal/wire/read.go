@@ -1,7 +1,6 @@
 // Package wire owns how the SDK reads and writes the JSON that passes between a
-// module and its host in every turn. It finds the members of an object and takes
-// those that are asked for; what nobody asks for is passed over. In a module that
-// takes a fiftieth of the instructions of encoding/json, which goes over every
+// module and its host in every turn. It takes the wanted members of an object and
+// passes over the others. In a module that takes a fiftieth of the instructions of encoding/json, which goes over every
 // byte several times. It trusts the host that what it passes over is JSON. It
 // must not know what the members mean.
 package wire

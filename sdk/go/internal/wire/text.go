@@ -9,7 +9,7 @@ import (
 
 var errNoText = errors.New("want a text")
 
-// text reads a text. Most have no escapes, or only those of one letter.
+// text reads a text. Most have no escapes, or only one-letter ones.
 func text(raw []byte) (string, error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", errNoText

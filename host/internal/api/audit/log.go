@@ -1,0 +1,218 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Name is the name of the log in a data directory.
+const Name = "audit.log"
+
+// Options of [Open]. The zero value is usable.
+type Options struct {
+	// MaxSize is the size in bytes at which the next file is begun, 16 MiB by
+	// default.
+	MaxSize int64
+	// Every is the interval of writing refusals, a second by default.
+	Every  time.Duration
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// ErrClosed is returned by a closed log.
+var ErrClosed = errors.New("the audit log is closed")
+
+// Log is an open audit log. Its methods are safe for concurrent use.
+type Log struct {
+	path     string
+	opt      Options
+	refusals refusals
+	status   writeStatus
+
+	mu sync.Mutex
+	// file is nil when the log is closed.
+	file *os.File
+	// size is where this process' last line ended, and last is that line.
+	size int64
+	last chainEnd
+}
+
+// Open opens or creates the log at path. It moves a torn line at the end, which a
+// crash leaves, to a file of its own and records that. Complete lines that do not
+// verify stay for [Verify] to find, and are recorded too.
+func Open(path string, opt Options) (*Log, error) {
+	if opt.MaxSize <= 0 {
+		opt.MaxSize = 16 << 20
+	}
+	if opt.Every <= 0 {
+		opt.Every = time.Second
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{path: path, opt: opt, refusals: newRefusals()}
+	file, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	l.file, l.size = file, -1
+	if err := l.write(nil); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return l, nil
+}
+
+func (l *Log) open() (*os.File, error) {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	return f, nil
+}
+
+// Record writes an entry and returns when it is on disk.
+func (l *Log) Record(e Entry) error {
+	err := l.write([]Entry{e})
+	if err != nil {
+		l.status.missed.Add(1)
+	}
+	return err
+}
+
+// Head returns the number and the hash of the last entry that this process has
+// seen. A copy of it elsewhere shows later whether entries were cut off.
+func (l *Log) Head() (seq int64, hash string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last.seq, l.last.head
+}
+
+// Close writes the queued refusals and closes the file.
+func (l *Log) Close() error {
+	l.refusals.forceSummary()
+	err := l.flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err = errors.Join(err, l.file.Close())
+	l.file = nil
+	return err
+}
+
+// write appends entries in one piece. Without entries it only finds the end.
+func (l *Log) write(entries []Entry) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { l.noteWrite(err) }()
+	if l.file == nil {
+		return ErrClosed
+	}
+	unlock, err := l.lock()
+	if err != nil {
+		return fmt.Errorf("audit log %s: %w", l.path, err)
+	}
+	defer unlock()
+	if err := l.append(entries); err != nil {
+		return fmt.Errorf("audit log %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// lock locks the file that is at the path now, and reads what other processes
+// have written to it.
+func (l *Log) lock() (unlock func(), err error) {
+	for {
+		if err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX); err != nil {
+			return nil, err
+		}
+		free := func() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+		mine, err := l.file.Stat()
+		if err != nil {
+			free()
+			return nil, err
+		}
+		there, err := os.Stat(l.path)
+		if err == nil && os.SameFile(mine, there) {
+			if err := l.catchUp(mine.Size()); err != nil {
+				free()
+				return nil, err
+			}
+			if l.size < l.opt.MaxSize || l.rotationTargetExists() {
+				return free, nil
+			}
+			err = l.rotate()
+		}
+		free()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err := l.reopen(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (l *Log) reopen() error {
+	f, err := l.open()
+	if err != nil {
+		return err
+	}
+	err = l.file.Close()
+	l.file, l.size = f, -1
+	return err
+}
+
+// append encodes and writes under the file's lock. It truncates a partial write,
+// so that the file holds whole lines.
+func (l *Log) append(entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	end, text := l.last, []byte(nil)
+	for _, e := range entries {
+		if e.Time.IsZero() {
+			e.Time = l.opt.Now()
+		}
+		text = append(text, end.next(e)...)
+	}
+	if _, err := l.file.Write(text); err != nil {
+		return errors.Join(err, l.file.Truncate(l.size))
+	}
+	l.last, l.size = end, l.size+int64(len(text))
+	return l.file.Sync()
+}
+
+// rotationTargetExists reports whether the rotated file's name is taken, as after
+// the log was restarted. The file then keeps growing: no file is overwritten.
+func (l *Log) rotationTargetExists() bool {
+	_, err := os.Lstat(keptName(l.path, l.last.seq))
+	return err == nil
+}
+
+// rotate renames a full file after its last entry.
+func (l *Log) rotate() error {
+	if err := os.Rename(l.path, keptName(l.path, l.last.seq)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(l.path))
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

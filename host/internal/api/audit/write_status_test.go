@@ -1,0 +1,65 @@
+package audit_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/api/audit"
+)
+
+// A log that cannot be written reports it, tries again without new acts, and then
+// records how many acts are missing.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	l, path, _ := running(t, audit.Options{Every: time.Millisecond})
+	record(t, l, 1)
+	if err := l.LastError(); err != nil || l.Failures() != 0 {
+		t.Fatalf("a log that is well: %v, %d", err, l.Failures())
+	}
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Record(audit.Entry{Act: "tenant.erase"}); err == nil {
+			t.Fatal("an entry was written to a directory")
+		}
+	}
+	if err := l.LastError(); err == nil || !strings.Contains(err.Error(), path) || l.Failures() < 2 {
+		t.Errorf("Trouble = %v after %d failures", err, l.Failures())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); l.LastError() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it is not written again: %v", l.LastError())
+		}
+	}
+	missed := int64(0)
+	if err := audit.Entries(path, func(_ int64, e audit.Entry) {
+		if e.Act == "audit.gap" {
+			missed += e.Count
+		}
+	}, nil); err != nil || missed != 2 {
+		t.Errorf("the log says that %d acts are missing, %v:\n%s", missed, err, read(t, path))
+	}
+}
+
+// A log that was closed is in no trouble.
+func TestClosedIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	l := open(t, filepath.Join(t.TempDir(), audit.Name), audit.Options{})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Record(audit.Entry{Act: "a"}); err == nil {
+		t.Fatal("a closed log takes entries")
+	}
+	if err := l.LastError(); err != nil || l.Failures() != 0 {
+		t.Errorf("%v, %d", err, l.Failures())
+	}
+}

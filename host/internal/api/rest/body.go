@@ -1,0 +1,107 @@
+package rest
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// readBody reads the whole body: net/http notices that the caller left only after
+// that. A route without a body discards it, and does not read one that is too
+// large.
+func (c *call) readBody(rt route) error {
+	if c.r.Body == http.NoBody {
+		return nil
+	}
+	if c.r.ContentLength > c.h.opt.MaxBody {
+		if rt.takesBody() {
+			return c.h.tooLarge()
+		}
+		return nil
+	}
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") && rt.takesBody() {
+		return newFault(http.StatusUnsupportedMediaType, "the request body has the Content-Encoding %s; send it without one", truncate(coding))
+	}
+	if kind := c.r.Header.Get("Content-Type"); rt.takesBody() && !isJSON(kind) {
+		return newFault(http.StatusUnsupportedMediaType, "the request body has the Content-Type %s; send JSON as application/json", truncate(kind))
+	}
+	// MaxBytesReader needs net/http's own writer to close the connection.
+	limited := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.opt.MaxBody)
+	paced := &pacedBody{r: limited, w: c.w, start: time.Now()}
+	if !rt.takesBody() {
+		if _, err := io.Copy(io.Discard, paced); err == nil {
+			c.w.clearReadDeadline()
+		}
+		return nil
+	}
+	body, err := io.ReadAll(paced)
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return c.h.tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return newFault(http.StatusRequestTimeout, "the request body did not arrive within %v and a second more for every %d bytes", c.h.opt.Stall, minBytesPerSecond)
+	case err != nil:
+		return badRequest("error reading request: %v", err)
+	}
+	c.w.clearReadDeadline()
+	c.body = body
+	return nil
+}
+
+// isJSON reports whether a Content-Type is JSON's in UTF-8, missing, or the one that
+// curl -d sends unless it is told otherwise.
+func isJSON(kind string) bool {
+	if kind == "" {
+		return true
+	}
+	kind, params, err := mime.ParseMediaType(kind)
+	if charset := params["charset"]; err != nil || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return false
+	}
+	return kind == "application/json" || kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+}
+
+func (h *Handler) tooLarge() *fault {
+	return newFault(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes; raise [server] max_body", h.opt.MaxBody)
+}
+
+// minBytesPerSecond is the rate at which a large body may arrive.
+const minBytesPerSecond = 64 << 10
+
+// pacedBody limits the time of each read, and the time of the whole body by what
+// has arrived so far. A byte now and then does not extend the limit.
+type pacedBody struct {
+	r         io.Reader
+	w         *recorder
+	start     time.Time
+	bytesRead int64
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	now := time.Now()
+	earned := time.Duration(float64(b.bytesRead) / minBytesPerSecond * float64(time.Second))
+	until := b.start.Add(b.w.stall + earned)
+	if piece := now.Add(b.w.stall); piece.Before(until) {
+		until = piece
+	}
+	b.w.setReadDeadline(until)
+	n, err := b.r.Read(p)
+	b.bytesRead += int64(n)
+	return n, err
+}
+
+// takesBody reports whether the route uses its body. MAIL's GET /task does.
+func (rt route) takesBody() bool {
+	switch rt.path {
+	case "/task", tokensPath:
+		return true
+	case "/interswarm/response":
+		return false
+	}
+	return rt.method == http.MethodPost && !isSkepPath(rt.path)
+}

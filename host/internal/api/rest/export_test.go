@@ -1,0 +1,74 @@
+package rest
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"skep/host/internal/api/auth"
+)
+
+// Routes lists every route as "METHOD path".
+func Routes() []string {
+	var all []string
+	for _, rt := range slices.Concat(mailRoutes(), debugRoutes(), skepRoutes()) {
+		all = append(all, rt.method+" "+rt.path)
+	}
+	return all
+}
+
+// Answered lists what a handler has answered: route and status.
+func (h *Handler) Answered() map[string][]int {
+	got := map[string][]int{}
+	h.counters.requests.Range(func(k, v any) bool {
+		if key := k.(requestKey); v.(*atomic.Int64).Load() > 0 {
+			got[key.route] = append(got[key.route], key.status)
+		}
+		return true
+	})
+	return got
+}
+
+// Streams counts the streams that are open.
+func (h *Handler) Streams() int64 { return h.openStreams.count() }
+
+// Address is who shares a bucket with a caller behind some proxies.
+func Address(r *http.Request, trusted ...netip.Prefix) string {
+	return trustedProxies(trusted).clientAddress(r)
+}
+
+// OpenStreams takes places for streams that no test has to hold open.
+func (h *Handler) OpenStreams(who auth.Principal, n int) error {
+	for range n {
+		if _, err := h.openStreams.acquireStream(who); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DebugRoutes lists those that [server] debug opens.
+func DebugRoutes() (all []string) {
+	for _, rt := range debugRoutes() {
+		all = append(all, rt.method+" "+rt.path)
+	}
+	return all
+}
+
+// StreamShares opens streams of two tenants until each is refused, and returns how many
+// they have.
+func StreamShares(most int, several bool) (first, second int) {
+	c := newStreamLimiter(most, 0, several)
+	open := func(tenant string) (n int) {
+		for {
+			who := auth.Principal{Role: auth.User, Tenant: tenant, ID: strconv.Itoa(n)} // each another one
+			if _, err := c.acquireStream(who); err != nil {
+				return n
+			}
+			n++
+		}
+	}
+	return open("first"), open("second")
+}

@@ -1,0 +1,83 @@
+package rest
+
+import (
+	"context"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// Runtime is the MAIL runtime as the routes use it: one part for each group of
+// routes. Methods are safe for concurrent use. Only Wait and [swarm.Feed.Next]
+// wait for turns. Refusals are *swarm.Refusal; callers see their text.
+type Runtime interface {
+	Swarms
+	Posts
+	Tasks
+	Streams
+	Interswarm
+	DeadLetters
+	Quarantine
+}
+
+var _ Runtime = (*swarm.Runtime)(nil)
+
+// Swarms serves the routes about the swarm and the host.
+type Swarms interface {
+	// Definition returns a swarm, which must not be changed.
+	Definition(tenant, swarm string) (*swarm.Definition, bool)
+	Started() time.Time
+	Status(ctx context.Context, key swarm.InstanceKey) (swarm.Status, error)
+}
+
+// Posts serves the routes that take messages from users.
+type Posts interface {
+	// Submit returns when the post is durable.
+	Submit(ctx context.Context, p swarm.Post) (*swarm.Receipt, error)
+	// Wait returns the post's answer, or swarm.ErrDraining.
+	Wait(ctx context.Context, r *swarm.Receipt) (swarm.Answer, error)
+}
+
+// Tasks serves the routes that show and cancel tasks.
+type Tasks interface {
+	Task(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error)
+	Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error)
+	History(ctx context.Context, key swarm.TaskKey, agent string, after int64, limit int) ([]abi.HistoryEntry, error)
+	Turns(ctx context.Context, key swarm.TaskKey, after int64, limit int) (page []swarm.TurnSummary, more bool, err error)
+	CancelTask(ctx context.Context, key swarm.TaskKey, by string) error
+}
+
+// Streams serves the routes that show a task's log of events.
+type Streams interface {
+	Events(ctx context.Context, key swarm.TaskKey, after int64, limit int) ([]swarm.Event, error)
+	// Follow returns a feed that the caller closes.
+	Follow(ctx context.Context, key swarm.TaskKey, after int64) (*swarm.Feed, error)
+	// AnswerCursor returns the cursor of the event that answers the post, 0
+	// before there is one.
+	AnswerCursor(ctx context.Context, r *swarm.Receipt) (int64, error)
+}
+
+// Interswarm serves the routes for other swarms.
+type Interswarm interface {
+	// Receive returns when the message of another swarm is durable.
+	Receive(ctx context.Context, in swarm.Incoming) (swarm.IncomingReceipt, error)
+	// RecordRefusedWrapper writes to an open task's log that a message for it
+	// was refused.
+	RecordRefusedWrapper(ctx context.Context, in swarm.Incoming, reason string) error
+}
+
+// DeadLetters serves the routes for messages whose delivery was given up.
+type DeadLetters interface {
+	// DeadLetters lists a tenant's dead letters, newest first, before a place in
+	// the list.
+	DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]swarm.DeadLetter, error)
+	// ResendDeadLetter puts one back into its outbox; it is durable on return.
+	ResendDeadLetter(ctx context.Context, tenant, id string) (swarm.DeadLetter, error)
+}
+
+// Quarantine serves the route that releases agents.
+type Quarantine interface {
+	// ReleaseAgent takes an agent out of quarantine; it is durable on return.
+	ReleaseAgent(tenant, swarm, agent string) error
+}

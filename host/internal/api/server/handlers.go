@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"skep/host/internal/api/auth"
+	"skep/host/internal/api/listener"
+	"skep/host/internal/api/rest"
+	"skep/host/internal/definition"
+	"skep/host/internal/swarm"
+)
+
+// authFailures bounds the invalid credentials of one address. Keys have at least
+// 16 characters, so the bound protects external auth backends and the log more
+// than the keys.
+var authFailures = auth.Rate{Requests: 30, Per: time.Minute}
+
+// makeHandlers makes the HTTP servers of the open listeners.
+func (s *Server) makeHandlers() error {
+	guard, err := s.authenticator()
+	if err != nil {
+		return err
+	}
+	loopback := listener.Loopback(s.publicListener.Addr())
+	if err := s.opt.Peers.OpenRegistry(loopback); err != nil {
+		return err
+	}
+	cfg, several := s.opt.Config.Server, len(s.opt.Config.Tenants) > 1
+	tenantRate := auth.Rate{Requests: cfg.RateLimit.Tenant, Per: cfg.RateLimit.Per}
+	if !several || cfg.RateLimit.Requests == 0 {
+		tenantRate.Requests = 0
+	}
+	api := rest.New(s.opt.Runtime, guard, rest.Options{
+		Tenant: swarm.DefaultTenant, Swarm: s.opt.Config.Swarm.Name, Version: s.opt.Version, PublicURL: cfg.PublicURL,
+		Registry: s.opt.Peers.Registry(), CheckPeer: s.opt.Peers.CheckPeer, Signatures: s.opt.Peers,
+		Definitions: definitions{s.opt.Library}, ConfigFile: s.opt.Library, Tenants: s.opt.Library,
+		Tokens: s.opt.Tokens, Operators: guard.Operators, Audit: s.opt.Audit, Logger: s.log,
+		Debug: cfg.Debug, MaxBody: int64(cfg.MaxBody), MaxDepth: cfg.MaxDepth,
+		Loopback: loopback, Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, TrustedProxies: cfg.TrustedProxies,
+		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,
+		SeveralTenants: several, TenantRate: tenantRate,
+		Rate: auth.Rate{Requests: cfg.RateLimit.Requests, Per: cfg.RateLimit.Per}, AuthFailures: authFailures,
+	})
+	errorLog := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
+	s.public = rest.Server(api)
+	s.public.ErrorLog = errorLog
+	if s.adminListener != nil {
+		s.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
+			Ready: s.ready, Loopback: listener.Loopback(s.adminListener.Addr()), Hosts: cfg.Hosts,
+			Counters: s.Counters, Gauges: s.Gauges, Warnings: s.warnings, AgentMetrics: s.opt.Runtime.Metrics(),
+		}))
+		s.admin.ErrorLog = errorLog
+	}
+	return nil
+}
+
+// errDraining is why a host that stops takes no work.
+var errDraining = errors.New("draining")
+
+// ready returns why the host takes no work, or nil.
+func (s *Server) ready(context.Context) error {
+	if s.opt.Runtime.Draining() {
+		return errDraining
+	}
+	return nil
+}
+
+// warnings returns faults for operators that do not keep the host from working.
+func (s *Server) warnings() (all []string) {
+	if s.certs != nil {
+		all = s.certs.Warnings()
+	}
+	for _, a := range s.authorities {
+		all = append(all, a.Warnings()...)
+	}
+	if err := s.opt.Audit.LastError(); err != nil {
+		all = append(all, "the audit log cannot be written: "+err.Error())
+	}
+	if n := s.opt.Runtime.CountDamaged(); n > 0 {
+		all = append(all, fmt.Sprintf("%d running tasks cannot be read and are set aside; the host's log names them", n))
+	}
+	return all
+}
+
+// definitions adapts the library to [rest.Definitions].
+type definitions struct{ *definition.Library }
+
+// InForce implements [rest.Definitions].
+func (d definitions) InForce(tenant string) rest.InForce {
+	return rest.InForce(d.Library.InForce(tenant))
+}

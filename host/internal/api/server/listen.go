@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"skep/host/internal/api/listener"
+	"skep/host/internal/definition/config"
+)
+
+// listen opens both listeners.
+func (s *Server) listen(ctx context.Context) (err error) {
+	cfg := s.opt.Config.Server
+	public, admin := s.opt.Listen, s.opt.AdminListen
+	if public == "" {
+		public = cfg.Listen
+	}
+	if admin == "" {
+		admin = cfg.AdminListen
+	}
+	if err := s.loadCertificates(cfg.TLS); err != nil {
+		return err
+	}
+	limits := listener.Limits{
+		Connections: s.connectionLimit(cfg.MaxConnections), PerAddress: cfg.MaxConnectionsPerAddress, Proxies: cfg.TrustedProxies,
+	}
+	if s.publicListener, err = listener.Open(ctx, public, limits, s.certs); err != nil {
+		return fmt.Errorf("listen on %s ([server] listen): %w", public, err)
+	}
+	if admin != "off" {
+		if s.adminListener, err = s.listenAdmin(ctx, admin); err != nil {
+			return err
+		}
+	}
+	for _, l := range []*listener.Listener{s.publicListener, s.adminListener} {
+		if err := s.checkPlainHTTP(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) loadCertificates(t config.TLS) (err error) {
+	if t.Cert == "" {
+		return nil
+	}
+	s.certs, err = listener.LoadCertificates(listener.CertificateOptions{Files: t.Files, RequireClient: t.RequireClient, TLS12: t.TLS12, Logger: s.log})
+	if err != nil {
+		return fmt.Errorf("[server.tls]: %w", err)
+	}
+	return nil
+}
+
+// adminConnections bounds the connections of the admin listener.
+const adminConnections = 256
+
+// listenAdmin opens the admin listener, with TLS unless it is on loopback.
+func (s *Server) listenAdmin(ctx context.Context, address string) (*listener.Listener, error) {
+	certs := s.certs
+	if config.Loopback(address) {
+		certs = nil
+	}
+	l, err := listener.Open(ctx, address, listener.Limits{Connections: adminConnections}, certs)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s ([server] admin_listen): %w", address, err)
+	}
+	return l, nil
+}
+
+// checkPlainHTTP refuses a listener without TLS that other machines can reach,
+// unless the operator allows it. The configuration alone cannot decide it, because
+// Options override its addresses.
+func (s *Server) checkPlainHTTP(l *listener.Listener) error {
+	if l == nil || l.Secure() || listener.Loopback(l.Addr()) || s.opt.Config.Server.PlainHTTP || s.opt.PlainHTTP {
+		return nil
+	}
+	return fmt.Errorf("listen on %s: it is reached from other machines, and has no TLS; add [server.tls] with cert and key, "+
+		"or set [server] plain_http = true (--plain-http) if a proxy in front speaks TLS", l.Addr())
+}
+
+// reservedFiles is the number of descriptors for other things than connections of
+// callers: the store, modules, and requests of agents and auth backends.
+const reservedFiles = 512
+
+// connectionLimit returns how many connections the process can hold, at most the
+// configured number.
+func (s *Server) connectionLimit(most int) int {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return most
+	}
+	limit := connectionsFor(files.Cur, most)
+	if limit == most {
+		return most
+	}
+	s.log.Warn("fewer connections than [server] max_connections: the process may not open as many files; raise its limit (ulimit -n, or LimitNOFILE of systemd)",
+		"files", files.Cur, "connections", limit, "max_connections", most)
+	return limit
+}
+
+// connectionsFor returns how many connections fit so many descriptors, at most the
+// given number; 0 means no limit.
+func connectionsFor(files uint64, most int) int {
+	if files > 1<<20 {
+		return most
+	}
+	limit := max(64, int(files)-reservedFiles)
+	if most > 0 && most < limit {
+		return most
+	}
+	return limit
+}

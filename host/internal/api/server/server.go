@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/api/auth"
+	"skep/host/internal/api/listener"
+	"skep/host/internal/api/rest"
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/peer/directory"
+	"skep/host/internal/peer/router"
+	"skep/host/internal/swarm/metrics"
+)
+
+// Options of [Open]. All but Listen and AdminListen are required.
+type Options struct {
+	Config  *config.Config
+	DataDir string
+	// Listen and AdminListen override the configuration's addresses; an
+	// AdminListen of "off" opens no admin listener.
+	Listen, AdminListen string
+	// PlainHTTP lets other machines call without TLS.
+	PlainHTTP bool
+	Version   string
+	Logger    *slog.Logger
+
+	Runtime   Runtime
+	Library   *definition.Library
+	Retention *definition.Retention
+	Router    *router.Router
+	// Peers gets its registry from Open, which depends on the public address.
+	Peers  *directory.Directory
+	Tokens *auth.Tokens
+	Audit  *audit.Log
+}
+
+// Runtime is the runtime behind the REST interface and its metrics.
+type Runtime interface {
+	rest.Runtime
+	// Draining reports whether the runtime takes no new posts.
+	Draining() bool
+	// CountDamaged returns the number of running tasks that cannot be read.
+	CountDamaged() int
+	// Metrics returns the metrics that agents report.
+	Metrics() *metrics.Registry
+}
+
+// Server holds the listeners and their HTTP servers. Make one with [Open].
+type Server struct {
+	opt Options
+	log *slog.Logger
+
+	public, admin *http.Server
+	// adminListener is nil when it is off.
+	publicListener, adminListener *listener.Listener
+	// certs is nil without TLS.
+	certs *listener.Certificates
+	// authorities are the external auth backends.
+	authorities []authority
+	// operatorKeyPath is empty if the configuration has keys.
+	operatorKeyPath string
+}
+
+// authority is an external auth backend, which holds connections.
+type authority interface {
+	Close()
+	Warnings() []string
+}
+
+// Open opens the listeners, so that a port in use is an error before the host
+// starts, and makes their handlers.
+func Open(ctx context.Context, opt Options) (*Server, error) {
+	s := &Server{opt: opt, log: opt.Logger}
+	err := s.listen(ctx)
+	if err == nil {
+		err = s.makeHandlers()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the listeners and the connections to external auth backends.
+func (s *Server) Close() error {
+	var errs []error
+	for _, l := range []*listener.Listener{s.publicListener, s.adminListener} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	for _, a := range s.authorities {
+		a.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// Addr returns the address of the public listener.
+func (s *Server) Addr() string { return s.publicListener.Addr().String() }
+
+// URL returns the URL of the public listener, by address.
+func (s *Server) URL() string {
+	if s.publicListener.Secure() {
+		return "https://" + s.Addr()
+	}
+	return "http://" + s.Addr()
+}
+
+// AdminAddr returns the address of the admin listener, empty when it is off.
+func (s *Server) AdminAddr() string {
+	if s.adminListener == nil {
+		return ""
+	}
+	return s.adminListener.Addr().String()
+}
+
+// OperatorKeyPath returns the file of the operator's key, empty if the
+// configuration has keys.
+func (s *Server) OperatorKeyPath() string { return s.operatorKeyPath }
+
+// ReloadCertificate reads the files of the certificate again, if there is one. An
+// invalid pair leaves the old one in use and is logged.
+func (s *Server) ReloadCertificate(ctx context.Context) {
+	if s.certs != nil {
+		s.certs.Reload(ctx)
+	}
+}
+
+// Serve answers requests until ctx ends and every handler has returned. The admin
+// listener stays open until turnsEnded is closed, so that /readyz shows the drain.
+func (s *Server) Serve(ctx context.Context, turnsEnded <-chan struct{}) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.publicListener.Serve(s.public) })
+	if s.adminListener != nil {
+		g.Go(func() error { return s.adminListener.Serve(s.admin) })
+	}
+	if s.certs != nil {
+		g.Go(func() error {
+			s.certs.Run(ctx)
+			return nil
+		})
+	}
+	g.Go(func() error {
+		s.saveTokens(ctx)
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		s.shutdown(turnsEnded)
+		return nil
+	})
+	return g.Wait()
+}
+
+// answerGrace is how long callers have to read the answers to their posts after
+// the last turn has ended.
+const answerGrace = 2 * time.Second
+
+// shutdown takes no new callers and waits for handlers for the configured grace,
+// which turns may use up, plus answerGrace. The admin listener closes last.
+func (s *Server) shutdown(turnsEnded <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opt.Config.Server.ShutdownGrace+answerGrace)
+	defer cancel()
+	s.shutdownServer(ctx, s.public)
+	<-turnsEnded
+	if s.admin != nil {
+		s.shutdownServer(ctx, s.admin)
+	}
+}
+
+// shutdownServer waits for handlers until ctx ends and then closes their
+// connections.
+func (s *Server) shutdownServer(ctx context.Context, server *http.Server) {
+	if err := server.Shutdown(ctx); err != nil {
+		s.log.Warn("cut connections that outlasted the grace", "err", err)
+		_ = server.Close()
+	}
+}

@@ -1,0 +1,175 @@
+package datadir
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"skep/host/internal/definition"
+	"skep/host/internal/pathcheck"
+	"skep/host/internal/store/atomicfile"
+	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/sqlite"
+)
+
+// What the names of the other parts of a backup end with: its keyring, the
+// directory of its modules, and the swarms that were registered.
+const (
+	KeyringSuffix  = ".keyring"
+	ModulesSuffix  = ".modules"
+	RegistrySuffix = ".registry.json"
+)
+
+// RegistryName is the file of the registered swarms in a data directory.
+const RegistryName = "registry.json"
+
+// Backup writes a copy of the database to a new file, also while a host uses it,
+// and copies of the kept modules and of the registered swarms beside it; with
+// withKeyring one of the keyring as well. It returns how many modules there are.
+func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
+	defer func() { err = d.record("data.backup", file, err) }()
+	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix); err != nil {
+		return 0, err
+	}
+	part := definition.ModuleDir(file + ModulesSuffix + "." + rand.Text() + atomicfile.PartSuffix)
+	kept := definition.DataModules(d.Dir)
+	copied := false
+	err = d.read(ctx, func(r *sqlite.Reader) error {
+		// A module may be dropped after the copy of the database is made, and one
+		// that the copy names may come while it is.
+		before := kept.CopyTo(ctx, part)
+		if err := r.Backup(ctx, file); err != nil {
+			return err
+		}
+		copied = true
+		err := cmp.Or(kept.CopyTo(ctx, part), before)
+		if err != nil {
+			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
+		}
+		return errors.Join(err, copyRegistry(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix), d.backUpKeys(file, withKeyring))
+	})
+	if !copied {
+		return 0, errors.Join(err, os.RemoveAll(string(part)))
+	}
+	modules, named := nameModules(string(part), file+ModulesSuffix)
+	return modules, errors.Join(err, named)
+}
+
+// vacant refuses names that are taken.
+func vacant(names ...string) error {
+	for _, name := range names {
+		if _, err := os.Lstat(name); err == nil {
+			return fmt.Errorf("%s is there already: choose a new name", name)
+		}
+	}
+	return nil
+}
+
+func (d Data) backUpKeys(file string, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	// Keys are made before anything is sealed with them: a keyring that is read
+	// later has all that the copy needs.
+	content, err := keyring.Read(filepath.Join(d.Dir, keyringName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no keyring in %s: nothing is sealed yet; the backup without one is whole", d.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return atomicfile.CreateBytes(file+KeyringSuffix, 0o600, content)
+}
+
+// copyRegistry copies the registered swarms, unless there are none. They name
+// tokens, and hold none.
+func copyRegistry(from, to string) error {
+	in, err := pathcheck.OpenRegular(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var content []byte
+	if err == nil {
+		content, err = io.ReadAll(in)
+		err = errors.Join(err, in.Close())
+	}
+	if err == nil {
+		err = atomicfile.CreateBytes(to, 0o600, content)
+	}
+	if err != nil {
+		err = fmt.Errorf("copy the registered swarms: %w", err)
+	}
+	return err
+}
+
+// restoreRegistry copies them, unless the directory has its own.
+func (d Data) restoreRegistry(from string) error {
+	to := filepath.Join(d.Dir, RegistryName)
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	return copyRegistry(from, to)
+}
+
+// nameModules gives the modules of a backup their name. It returns how many
+// there are.
+func nameModules(part, name string) (n int, err error) {
+	list, err := os.ReadDir(part)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(list) == 0: // none of them was whole
+		return 0, os.Remove(part)
+	}
+	return len(list), os.Rename(part, name)
+}
+
+// Restore makes a data directory of a backup. The keyring is the one that is
+// there, or the one beside the backup, whose modules and registered swarms are kept
+// as well.
+func (d Data) Restore(ctx context.Context, file string) (err error) {
+	defer func() { err = d.record("data.restore", file, err) }()
+	if err := sqlite.Restore(ctx, file, d.Dir); err != nil {
+		return err
+	}
+	if err := d.restoreKeys(file + KeyringSuffix); err != nil {
+		return fmt.Errorf("restore the keyring: %w", err)
+	}
+	// Without its module a turn begins anew: that is no reason to keep from the
+	// host what is there.
+	err = definition.ModuleDir(file+ModulesSuffix).CopyTo(ctx, definition.DataModules(d.Dir))
+	if err != nil {
+		err = fmt.Errorf("the database is restored, but not all modules: %w", err)
+	}
+	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
+		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
+	}
+	if own := d.own(ctx, func(*sqlite.Store) error { return nil }); own != nil {
+		return errors.Join(fmt.Errorf("the database is restored, and need not be again, but no host can use it yet: %w", own), err)
+	}
+	return err
+}
+
+// restoreKeys copies a keyring, unless there is none, or one already.
+func (d Data) restoreKeys(from string) error {
+	to := filepath.Join(d.Dir, keyringName)
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	content, err := keyring.Read(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return atomicfile.CreateBytes(to, 0o600, content)
+}

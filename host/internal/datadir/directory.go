@@ -1,0 +1,152 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/sqlite"
+)
+
+// Data is a data directory that commands work on without a host. Those that
+// change it need it for themselves: while a host uses it they fail with an error
+// that is [ErrInUse].
+type Data struct {
+	// Dir is the directory.
+	Dir string
+	// Key is [store] keyring of the configuration.
+	Key    config.Secret
+	Logger *slog.Logger
+}
+
+// ErrInUse: a host is using the data directory.
+var ErrInUse = sqlite.ErrInUse
+
+// KeyError: [store] keyring is missing, or not the key that is needed.
+type KeyError struct{ err error }
+
+// Error returns what is wrong with the key.
+func (e *KeyError) Error() string { return e.err.Error() }
+
+// Tenant is a tenant of a data directory and what it keeps there.
+type Tenant struct {
+	Name  string
+	Tasks int64
+	Bytes int64
+}
+
+// keyringName is the name of the keyring in a data directory.
+const keyringName = "keyring"
+
+// Tenants lists who keeps anything, also while a host uses the directory.
+func (d Data) Tenants(ctx context.Context) (list []Tenant, err error) {
+	err = d.read(ctx, func(r *sqlite.Reader) error {
+		found, err := r.Tenants(ctx)
+		for _, h := range found {
+			list = append(list, Tenant{h.Tenant, h.Tasks, h.Bytes})
+		}
+		return err
+	})
+	return list, err
+}
+
+// Export writes all that is kept of a tenant as JSON lines, also while a host
+// uses the directory. A tenant that keeps nothing is [ErrNotFound].
+func (d Data) Export(ctx context.Context, tenant string, w io.Writer) error {
+	return d.record("tenant.export", tenant, d.read(ctx, func(r *sqlite.Reader) error {
+		if err := d.has(ctx, r, tenant); err != nil {
+			return err
+		}
+		return r.Export(ctx, tenant, w)
+	}))
+}
+
+// Erase removes all that is kept of a tenant and destroys its keys. A tenant
+// that keeps nothing is [ErrNotFound]. While a host uses the directory nothing is
+// tried, and so nothing is recorded: the host records what it is asked to do.
+func (d Data) Erase(ctx context.Context, tenant string) error {
+	err := d.own(ctx, func(s *sqlite.Store) error {
+		if err := d.has(ctx, s, tenant); err != nil {
+			return err
+		}
+		return s.Erase(ctx, tenant)
+	})
+	if errors.Is(err, ErrInUse) {
+		return err
+	}
+	return d.record("tenant.erase", tenant, err)
+}
+
+// Rotate gives a tenant a new key and seals all that it keeps with it. A tenant
+// that keeps nothing is [ErrNotFound].
+func (d Data) Rotate(ctx context.Context, tenant string) error {
+	return d.record("tenant.rotate", tenant, d.own(ctx, func(s *sqlite.Store) error {
+		if err := d.has(ctx, s, tenant); err != nil {
+			return err
+		}
+		return s.Rotate(ctx, tenant)
+	}))
+}
+
+// keeper knows who keeps anything.
+type keeper interface {
+	HasData(ctx context.Context, tenant string) (bool, error)
+}
+
+func (d Data) has(ctx context.Context, k keeper, tenant string) error {
+	kept, err := k.HasData(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		return fmt.Errorf("%w: tenant %q keeps nothing in %s", ErrNotFound, tenant, d.Dir)
+	}
+	return nil
+}
+
+// read opens the directory to read.
+func (d Data) read(ctx context.Context, do func(*sqlite.Reader) error) error {
+	r, err := openReader(ctx, d.Dir, d.Key)
+	if err != nil {
+		return asKeyError(err)
+	}
+	return errors.Join(do(r), r.Close())
+}
+
+// Exists is [ErrNotFound] where no host has kept anything yet.
+func (d Data) Exists() error {
+	if _, err := os.Stat(filepath.Join(d.Dir, storeName)); errors.Is(err, fs.ErrNotExist) {
+		return noStore(d.Dir)
+	}
+	return nil
+}
+
+// own takes the directory into use.
+func (d Data) own(ctx context.Context, do func(*sqlite.Store) error) error {
+	if err := d.Exists(); err != nil {
+		return err
+	}
+	opt, err := StoreOptions(d.Key, d.Logger)
+	if err != nil {
+		return &KeyError{err}
+	}
+	s, err := sqlite.Open(ctx, d.Dir, opt)
+	if err != nil {
+		return asKeyError(err)
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+func asKeyError(err error) error {
+	if errors.Is(err, keyring.ErrWrapped) || errors.Is(err, keyring.ErrWrongKEK) {
+		return &KeyError{err}
+	}
+	return err
+}

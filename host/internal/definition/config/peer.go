@@ -1,0 +1,91 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"skep/host/internal/peer/signature"
+)
+
+// Peer is one [peers.NAME] table: another MAIL server.
+type Peer struct {
+	Name         string
+	BaseURL      string
+	AuthToken    Secret
+	Public       bool
+	Metadata     json.RawMessage
+	GiveUp       time.Duration // how long a dead peer is tried
+	AllowPrivate bool          // may be at a private or loopback address, by its name too
+	// LegacyBodyToken repeats the token in the message, for peers that look there.
+	LegacyBodyToken bool
+	// VerifyKey is a public key, as [envelope.ParsePublic] reads it: what the peer
+	// sends must be signed with it. Empty asks for no signature.
+	VerifyKey string
+	Pos       Pos
+}
+
+func (p *Peer) Settings() []Setting {
+	return []Setting{
+		field(&p.BaseURL, "base_url", "URL", (*table).url, "Where it is.").needed("").by(Fixed),
+		secretText(&p.AuthToken, "auth_token", "What this swarm shows to it; without one it can neither be asked nor answered."),
+		boolean(&p.Public, "public", false, "It is listed in `GET /swarms`."),
+		field(&p.Metadata, "metadata", "table", (*table).params, "What is listed of it besides."),
+		span(&p.GiveUp, "give_up", 30*time.Second, time.Second, 30*day, "How long it is tried while it does not answer."),
+		boolean(&p.AllowPrivate, "allow_private", false, "It may be at a private or loopback address, by its name too, and over http.").by(Grant),
+		boolean(&p.LegacyBodyToken, "legacy_body_token", false, "The token is repeated in the message, for peers that look there."),
+		text(&p.VerifyKey, "verify_key", "Public key: what it sends must be signed with it. Without one no signature is needed.").by(Pinned),
+	}
+}
+
+func (d *decoder) peers(t *table, local string, s Server) []Peer {
+	var out []Peer
+	names, subs := t.named("peers")
+	for i, sub := range subs {
+		d.checkName(sub.keyAsValue(names[i]), "a peer", true)
+		if names[i] == local {
+			d.atKey(sub.location, fmt.Sprintf("%q is the name of this swarm; a peer is another", local))
+		}
+		out = append(out, d.peer(names[i], sub))
+		d.checkWay(sub, out[i], s)
+		d.needs("peers", sub.location)
+	}
+	return out
+}
+
+// checkWay looks at what would let every letter to a peer fail.
+func (d *decoder) checkWay(t *table, p Peer, s Server) {
+	u, err := url.Parse(p.BaseURL)
+	if err == nil && u.Scheme == "http" && !p.AllowPrivate && !isLoopback(net.JoinHostPort(u.Hostname(), "80")) && !s.alone() {
+		d.atValue(t.child("base_url"), fmt.Sprintf("%s: over http anybody on the way could read the token; use https, or set allow_private = true in a network of your own",
+			t.child("base_url").path))
+	}
+	if host := u.Hostname(); err == nil && isPrivate(host) && !p.AllowPrivate && !s.alone() {
+		d.warn(t.child("base_url"), fmt.Sprintf("%s: %s is not a public address, and this host, which others can reach, writes there only with allow_private = true in [%s]",
+			t.child("base_url").path, host, t.path))
+	}
+	if !t.has("auth_token") {
+		d.warn(t.location, fmt.Sprintf("%s has no auth_token: this swarm can neither ask %s nor answer it", t.path, p.Name))
+	}
+}
+
+// isPrivate reports whether a host of a URL is this machine or a literal address that is
+// not public.
+func isPrivate(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	ip = ip.Unmap()
+	return host == "localhost" || err == nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
+}
+
+func (d *decoder) peer(name string, t *table) Peer {
+	p := Peer{Name: name, Pos: d.pos(t.location)}
+	t.read(p.Settings())
+	if _, err := signature.ParsePublic(p.VerifyKey); t.has("verify_key") && err != nil {
+		d.atValue(t.child("verify_key"), t.child("verify_key").path+": "+err.Error())
+	}
+	t.refuseUnknown()
+	return p
+}

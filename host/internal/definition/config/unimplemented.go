@@ -1,0 +1,16 @@
+package config
+
+// unimplemented lists what the grammar has and this version cannot do yet, by
+// capability. A setting that needs one is a single fault, because it would have no
+// effect; other faults of that setting are not reported. Delete a row when its
+// capability is built.
+var unimplemented = map[string]string{
+	"expose":                   "exposing agents through gateways is",
+	"gateways":                 "gateways are",
+	"history":                  "a limit on histories is",
+	"lock":                     "the lock file is",
+	"oci":                      "the source oci: is",
+	"postgres":                 "the store driver postgres is",
+	"tenants.memory":           "a quota of memory is",
+	"tenants.turns_per_second": "a quota of turns per second is",
+}

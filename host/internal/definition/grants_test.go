@@ -1,0 +1,72 @@
+package definition
+
+import (
+	"encoding/json"
+	"testing"
+
+	"skep/abi"
+	"skep/host/internal/definition/config"
+)
+
+func TestGranted(t *testing.T) {
+	t.Parallel()
+	allow := config.Allow{LLM: []string{"default"}, HTTP: []string{"https://a.example", "https://b.example"}, KV: "agent"}
+	for _, tc := range []struct {
+		key, value string
+		want       bool
+	}{
+		{"llm", `["default"]`, true}, {"llm", `["large"]`, false}, {"llm", ``, true},
+		{"http", `["https://b.example"]`, true}, {"http", `["https://a.example","https://c.example"]`, false}, {"http", `"https://a.example"`, true},
+		{"http", `"GET https://a.example/v1"`, true}, {"http", `"https://*"`, false}, {"http", `"a.example"`, false},
+		{"kv", `"task"`, true}, {"kv", `"agent"`, true}, {"kv", `"instance"`, false}, {"kv", ``, true},
+		{"secrets", `["key"]`, false}, {"files", `["/"]`, false}, {"files", ``, false},
+	} {
+		r := abi.Request{Allow: tc.key, Value: json.RawMessage(tc.value), Reason: "because"}
+		if got := granted(allow, r); got != tc.want {
+			t.Errorf("%s %s: granted %v, want %v", tc.key, tc.value, got, tc.want)
+		}
+	}
+	if granted(config.Allow{}, abi.Request{Allow: "kv"}) {
+		t.Error("kv is granted by nothing")
+	}
+}
+
+// TestMissingGrants wants every fault to show the line that would help.
+func TestMissingGrants(t *testing.T) {
+	t.Parallel()
+	d := &abi.Descriptor{Name: "fetch", Version: "1.0.0", Requests: []abi.Request{
+		{Allow: "http", Value: json.RawMessage(`["https://a.example"]`), Reason: "to read the weather"},
+		{Allow: "kv", Reason: "to remember"},
+		{Allow: "llm", Reason: "to think", Optional: true},
+		{Allow: "gpu", Reason: "to shine"},
+	}}
+	cfg := &config.Config{File: "swarm.toml"}
+	faults := missingGrants(cfg, agentGrantee(config.Agent{Name: "weather"}), d)
+	want := []string{
+		`the module fetch 1.0.0 needs to call https://a.example (to read the weather) and is not granted it; add to [agents.weather]: allow = { http = ["https://a.example"] }`,
+		`the module fetch 1.0.0 needs to keep data (to remember) and is not granted it; add to [agents.weather]: allow = { kv = "agent" }`,
+		`the module fetch 1.0.0 needs "gpu" (to shine), which this version of skep does not know`,
+	}
+	if len(faults) != len(want) {
+		t.Fatalf("%d faults, want %d: %v", len(faults), len(want), faults)
+	}
+	for i, f := range faults {
+		if f.Message != want[i] {
+			t.Errorf("fault %d:\n%s\nwant:\n%s", i, f.Message, want[i])
+		}
+	}
+}
+
+func TestMay(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ key, value, want string }{
+		{"llm", ``, "spend model tokens"}, {"llm", `["default","large"]`, "spend tokens of the models default, large"},
+		{"http", `"https://a.example"`, "call https://a.example"}, {"http", ``, "call what the operator names"},
+		{"kv", ``, "keep data"}, {"kv", `"task"`, "keep data for each task"},
+		{"secrets", `["key"]`, "have secrets added to its calls: key"}, {"gpu", ``, `use "gpu"`}, {"gpu", `"two"`, `use "gpu": two`},
+	} {
+		if got := May(abi.Request{Allow: tc.key, Value: json.RawMessage(tc.value)}); got != tc.want {
+			t.Errorf("%s %s: %q, want %q", tc.key, tc.value, got, tc.want)
+		}
+	}
+}

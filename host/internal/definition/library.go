@@ -1,0 +1,140 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"skep/host/internal/turn/wasm"
+	"sync"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/quarantine"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+	"skep/host/internal/turn/capability"
+	"skep/host/internal/turn/egress"
+	"skep/host/internal/turn/fileaction"
+	"skep/host/internal/turn/mcp"
+)
+
+// Store keeps definitions. Every write is durable on return.
+type Store interface {
+	// Definition is [swarm.ErrNotFound] if it is not stored.
+	Definition(ctx context.Context, tenant, name, digest string) (sqlite.Definition, error)
+	Definitions(ctx context.Context) ([]sqlite.Definition, error)
+	AddDefinition(ctx context.Context, d sqlite.Definition) error
+	DropDefinition(ctx context.Context, tenant, name, digest string) error
+	// LoadDefinition adds d and puts it in force for its tenant.
+	LoadDefinition(ctx context.Context, l sqlite.Loaded, d sqlite.Definition) error
+	UnloadDefinition(ctx context.Context, tenant, name string) error
+	Loaded(ctx context.Context) ([]sqlite.Loaded, error)
+	// NamedDefinitions are the digests that unfinished tasks name.
+	NamedDefinitions(ctx context.Context) (map[string]bool, error)
+	// Modules are the digests that records of turns name.
+	Modules(ctx context.Context) (map[string]bool, error)
+	Footprint(ctx context.Context, tenant string) (swarm.Footprint, error)
+}
+
+// Options of [Open].
+type Options struct {
+	Store      Store
+	Loader     *Loader
+	Quarantine *quarantine.Quarantine
+	// Tools are the options of MCP servers, Env the environment of their programs.
+	Tools mcp.Options
+	Env   func(name string) (string, bool)
+	// Network changes how agents and models reach others; nil changes nothing.
+	Network func(*egress.Options)
+	// Reread reads the configuration for [Library.Reload]; without it there is no reload.
+	Reread func() (*config.Config, error)
+	// Adopted is called after a reload has put a configuration in force.
+	Adopted func(*config.Config)
+	Logger  *slog.Logger
+}
+
+// Library holds the definitions of a host: for each tenant the operator's or one that came
+// over the network, and the definitions of unfinished tasks. Close it.
+type Library struct {
+	opt   Options
+	store Store
+	exec  *capability.Executor
+	swarm *swarm.Runtime
+	// providers open the models of files, tools holds the MCP servers of files.
+	providers *modelProviders
+	tools     *toolServers
+	// keeper counts what file actions write.
+	keeper *fileaction.Locks
+	log    *slog.Logger
+	// quotas are the tenants of the file, by name.
+	quotas map[string]config.Tenant
+
+	// reloading is held from the first read of a file until it is in force.
+	reloading sync.Mutex
+
+	// change is held from the first read of the state until a change is in force. Its
+	// holder may read the state without mu.
+	change sync.Mutex
+
+	mu sync.Mutex
+	state
+	// loading are digests of modules of a file that is not in force yet.
+	loading map[string]bool
+}
+
+var _ swarm.Library = (*Library)(nil)
+
+// Open loads the modules of a configuration and puts the operator's composition in force,
+// and the tenants' loaded definitions as far as the file still covers them. Before the
+// first call of another method, [Library.Attach] gives it its runtime.
+func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error) {
+	modules, err := opt.Loader.Load(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	l := &Library{
+		opt: opt, store: opt.Store, log: opt.Logger, quotas: map[string]config.Tenant{}, keeper: fileaction.NewLocks(),
+		providers: newModelProviders(opt.Network), tools: newToolServers(opt.Tools, opt.Env),
+	}
+	for _, t := range cfg.Tenants {
+		l.quotas[t.Name] = t
+	}
+	if l.state, err = l.newState(ctx, cfg, modules); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	l.exec = capability.NewExecutor(l.bindings(), opt.Loader.modules, wasm.Recipe())
+	return l, l.tools.activate(l.servers)
+}
+
+// Attach sets the runtime that runs the definitions.
+func (l *Library) Attach(rt *swarm.Runtime) { l.swarm = rt }
+
+// Close ends connections to models and sessions with MCP servers.
+func (l *Library) Close() error {
+	l.providers.client.Close()
+	return l.tools.activate(nil)
+}
+
+// Executor runs the turns of all definitions.
+func (l *Library) Executor() *capability.Executor { return l.exec }
+
+// Config is the configuration in force.
+func (l *Library) Config() *config.Config { return l.current().file.Config }
+
+// All returns the definitions in force, one for each tenant.
+func (l *Library) All() []swarm.Definition {
+	s := l.current()
+	return s.all()
+}
+
+// ModelStats count the calls of models.
+func (l *Library) ModelStats() ModelStats { return l.providers.stats() }
+
+// ToolStats count the calls of MCP servers.
+func (l *Library) ToolStats() mcp.Stats { return l.tools.stats() }
+
+// current is the state. Only its maps change in place; mu guards them.
+func (l *Library) current() state {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}

@@ -1,0 +1,154 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"skep/host/internal/pathcheck"
+	"skep/host/internal/store/atomicfile"
+	"skep/host/internal/turn/capability"
+	"skep/host/internal/turn/wasm"
+	"skep/host/internal/turn/wasm/binary"
+)
+
+// moduleStore holds the host's own copy of every module it loads, by digest, so that a
+// turn can be run again on the module it was recorded with. It is safe for concurrent use.
+type moduleStore struct {
+	dir    ModuleDir
+	engine *wasm.Engine
+	caps   binary.Caps
+	// programs are what agents run on instead of modules. There are no copies of them.
+	programs *programs
+
+	mu sync.Mutex
+	// used are the digests that this host has loaded: turns may name them at any time.
+	used map[string]bool
+	// pinned are the digests that turns are run on again: they stay loaded.
+	pinned map[string]bool
+}
+
+var _ capability.Modules = (*moduleStore)(nil)
+
+// newModuleStore makes the directory, or refuses one that others could change. It removes
+// the files that a crash has left half-written: the caller holds the data directory's lock.
+func newModuleStore(data string, engine *wasm.Engine, caps binary.Caps, p *programs) (*moduleStore, error) {
+	dir := DataModules(data)
+	if err := os.Mkdir(string(dir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("keep modules: %w", err)
+	}
+	if err := pathcheck.Dir(string(dir)); err != nil {
+		return nil, err
+	}
+	parts, err := filepath.Glob(filepath.Join(string(dir), "*"+atomicfile.PartSuffix))
+	for _, p := range parts {
+		err = errors.Join(err, os.Remove(p))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep modules: %w", err)
+	}
+	return &moduleStore{dir: dir, engine: engine, caps: caps, programs: p, used: map[string]bool{}, pinned: map[string]bool{}}, nil
+}
+
+// Module loads a module by its digest and keeps it loaded.
+func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Module, error) {
+	s.mu.Lock()
+	s.pinned[digest] = true
+	s.mu.Unlock()
+	return s.load(ctx, digest)
+}
+
+// load loads a module by its digest until [moduleStore.closeUnused].
+func (s *moduleStore) load(ctx context.Context, digest string) (capability.Module, error) {
+	if p := s.programs.find(digest); p != nil {
+		return p, nil
+	}
+	s.mu.Lock()
+	s.used[digest] = true
+	s.mu.Unlock()
+	data, err := s.dir.Read(digest, s.caps)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.engine.Load(ctx, wasm.Source{Name: digest, Wasm: data, SHA256: digest})
+	if err != nil {
+		return nil, err // not m: a nil *wasm.Module in the interface would not be nil
+	}
+	return m, nil
+}
+
+// closeUnused frees the modules that are not wanted, except for pinned modules and
+// modules on which turns still run.
+func (s *moduleStore) closeUnused(ctx context.Context, wanted map[string]bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.programs.closeUnused(func(digest string) bool { return wanted[digest] || s.pinned[digest] }); err != nil {
+		return err
+	}
+	for digest := range s.used {
+		if wanted[digest] || s.pinned[digest] {
+			continue
+		}
+		done, err := s.engine.Unload(ctx, digest)
+		if err != nil {
+			return err
+		}
+		if done {
+			delete(s.used, digest)
+		}
+	}
+	return nil
+}
+
+// save makes sure that there is a copy of a module.
+func (s *moduleStore) save(digest string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[digest] = true
+	path := s.dir.path(digest)
+	// A copy of the right length is checked when it is read: hashing all modules twice
+	// would slow down every start.
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(data)) {
+		return nil
+	}
+	if err := atomicfile.CreateBytes(path, 0o400, data); err != nil {
+		return fmt.Errorf("keep a copy of module %s: %w", digest, err)
+	}
+	return nil
+}
+
+// unused lists the copies of modules that this host has not loaded.
+func (s *moduleStore) unused() (digests []string, err error) {
+	all, err := s.dir.digests()
+	if err != nil {
+		return nil, fmt.Errorf("look at the modules: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, digest := range all {
+		if !s.used[digest] {
+			digests = append(digests, digest)
+		}
+	}
+	return digests, nil
+}
+
+// remove removes copies of modules, except for modules that this host has loaded.
+func (s *moduleStore) remove(digests []string) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range digests {
+		if s.used[d] {
+			continue
+		}
+		if err := os.Remove(s.dir.path(d)); err != nil {
+			return n, fmt.Errorf("drop a module that nothing names: %w", err)
+		}
+		n++
+	}
+	return n, nil
+}

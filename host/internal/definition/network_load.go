@@ -1,0 +1,161 @@
+package definition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"skep/host/internal/definition/narrowing"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+// Load replaces a tenant's definition by one that came over the network.
+func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (name string, err error) {
+	l.change.Lock()
+	defer l.change.Unlock()
+	r, err := l.admit(text)
+	var refused narrowing.Refused
+	if errors.As(err, &refused) {
+		return "", &swarm.Refusal{Kind: swarm.ErrInvalid, Text: refused.Error()}
+	}
+	if err == nil {
+		err = l.checkQuarantine(tenant, r)
+	}
+	if err == nil {
+		err = l.reserveDefinition(ctx, tenant, r.digest)
+	}
+	if err != nil {
+		return "", err
+	}
+	d := loadedDefinition{r, by, time.Now()}
+	err = l.store.LoadDefinition(ctx, sqlite.Loaded{Tenant: tenant, Swarm: r.def.Name, At: d.at, By: by, Text: text}, storedForm(tenant, r))
+	if err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	l.setLoaded(tenant, d)
+	l.exec.Bind(l.bindings())
+	l.mu.Unlock()
+	return r.def.Name, l.swarm.ReplaceDefinitions([]swarm.Definition{r.forTenant(tenant)})
+}
+
+// reserveDefinition refuses one stored definition too many for a tenant, after a sweep.
+// The caller holds l.change.
+func (l *Library) reserveDefinition(ctx context.Context, tenant, digest string) error {
+	if most := int64(l.quotas[tenant].Storage); most > 0 {
+		kept, err := l.store.Footprint(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		if kept.Bytes >= most {
+			return &swarm.Refusal{Kind: swarm.ErrLimit, Retry: sweepEvery, Text: fmt.Sprintf(
+				"tenant '%s' has %d bytes stored, its quota; raise [tenants.%s] storage, or shorten [store] history_retention", tenant, kept.Bytes, tenant)}
+		}
+	}
+	if full, err := l.isFull(ctx, tenant, digest); !full || err != nil {
+		return err
+	}
+	if err := l.sweepLocked(ctx); err != nil {
+		return err
+	}
+	if full, err := l.isFull(ctx, tenant, digest); !full || err != nil {
+		return err
+	}
+	return &swarm.Refusal{Kind: swarm.ErrLimit, Retry: sweepEvery, Text: fmt.Sprintf(
+		"tenant '%s' has %d definitions, the most there may be: the one in force and those that its unfinished tasks were begun with; finish or cancel tasks of older ones, then load again, or raise [tenants.%s] definitions",
+		tenant, l.quotas[tenant].Definitions, tenant)}
+}
+
+// isFull reports whether a tenant has all the stored definitions it may have, and none
+// with the digest.
+func (l *Library) isFull(ctx context.Context, tenant, digest string) (bool, error) {
+	list, err := l.store.Definitions(ctx)
+	n := 0
+	for _, d := range list {
+		switch {
+		case d.Tenant != tenant:
+		case d.Digest == digest:
+			return false, err
+		default:
+			n++
+		}
+	}
+	return n >= l.quotas[tenant].Definitions, err
+}
+
+// Unload gives a tenant the operator's definition. Quarantine does not stop it: which
+// agents run on a module is the operator's choice, and agents in quarantine stay there.
+func (l *Library) Unload(ctx context.Context, tenant string) error {
+	l.change.Lock()
+	defer l.change.Unlock()
+	if err := l.store.UnloadDefinition(ctx, tenant, l.own.def.Name); err != nil {
+		return err
+	}
+	return l.resetToFile(tenant)
+}
+
+// resetToFile puts the operator's definition in force for a tenant. The caller holds
+// l.change.
+func (l *Library) resetToFile(tenant string) error {
+	l.mu.Lock()
+	delete(l.loaded, tenant)
+	own := l.own
+	l.mu.Unlock()
+	if _, served := l.swarm.Definition(tenant, own.def.Name); !served {
+		return nil
+	}
+	return l.swarm.ReplaceDefinitions([]swarm.Definition{own.forTenant(tenant)})
+}
+
+// Erase stops a tenant's work and removes everything that is stored of it; the store
+// removes its tokens. Files go last: an erasure that fails before can be repeated, and
+// then finds nothing else.
+func (l *Library) Erase(ctx context.Context, tenant string) error {
+	err := l.swarm.EraseTenant(ctx, tenant)
+	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
+		return err
+	}
+	had, failed := eraseFiles(l.current().files, tenant)
+	if err != nil && (had || failed != nil) {
+		err = nil
+	}
+	return errors.Join(err, l.resetErased(context.WithoutCancel(ctx), tenant), failed)
+}
+
+// resetErased gives an erased tenant the operator's definition, unless it has loaded
+// another since. A stored definition that cannot be read is not in force.
+func (l *Library) resetErased(ctx context.Context, tenant string) error {
+	l.tools.closeTenant(tenant)
+	l.change.Lock()
+	defer l.change.Unlock()
+	stored, err := l.store.Loaded(ctx)
+	if slices.ContainsFunc(stored, func(d sqlite.Loaded) bool { return d.Tenant == tenant }) {
+		return nil
+	}
+	return errors.Join(err, l.resetToFile(tenant))
+}
+
+// InForce is a definition that a tenant's new tasks run on.
+type InForce struct {
+	Swarm, Digest string
+	// Origin is "file" or "network"; By and At are set for the network.
+	Origin, By string
+	At         time.Time
+	Definition json.RawMessage
+}
+
+// InForce returns the definition that a tenant's new tasks run on.
+func (l *Library) InForce(tenant string) InForce {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.inForce(tenant)
+	in := InForce{Swarm: r.def.Name, Digest: r.digest, Origin: "file", Definition: json.RawMessage(r.composition.JSON())}
+	if d, loaded := l.loaded[tenant]; loaded {
+		in.Origin, in.By, in.At = "network", d.by, d.at
+	}
+	return in
+}

@@ -1,0 +1,144 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+// described is a definition of a boss that asks people.
+func described(text string) []byte {
+	return fmt.Appendf(nil, `{"swarm":{"name":"hive","entrypoint":"boss","description":%q},
+		"agents":{"boss":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true,"actions":["confirm"]}},
+		"actions":{"confirm":{"source":"human","description":"a person confirms","parameters":{"type":"object"}}}}`, text)
+}
+
+func (h *testLibrary) loadDescribed(t *testing.T, text string) error {
+	t.Helper()
+	_, err := h.Load(t.Context(), swarm.DefaultTenant, "ada", described(text))
+	return err
+}
+
+// countOwn counts the definitions that a host keeps of a tenant's own, and how many can
+// be run.
+func (h *testLibrary) countOwn(t *testing.T) (stored, bound int) {
+	t.Helper()
+	list, err := h.store.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = slices.DeleteFunc(list, func(k sqlite.Definition) bool { return k.Tenant != swarm.DefaultTenant })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(list), len(h.bound) - 1
+}
+
+func (h *testLibrary) setQuota(tenant string, q config.Tenant) { h.quotas[tenant] = q }
+
+// A definition is charged to its tenant's storage, and one more is refused where that is
+// used up.
+func TestDefinitionsNeedStorage(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	h.setQuota(swarm.DefaultTenant, config.Tenant{Definitions: 64, Storage: 1})
+	if err := h.loadDescribed(t, strings.Repeat("first", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	err := h.loadDescribed(t, "second")
+	if !errors.Is(err, swarm.ErrLimit) || !strings.Contains(err.Error(), "[tenants.default] storage") {
+		t.Errorf("beyond the storage: %v", err)
+	}
+}
+
+// The paused tasks of a tenant keep so many definitions and no more; unused ones
+// do not count.
+func TestDefinitionsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	h.setQuota(swarm.DefaultTenant, config.Tenant{Definitions: 2})
+	for i := range 5 {
+		if err := h.loadDescribed(t, fmt.Sprint(i)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	first := h.paused(t)
+	if err := h.loadDescribed(t, "second"); err != nil {
+		t.Fatal(err)
+	}
+	h.paused(t)
+	err := h.loadDescribed(t, "third")
+	if !errors.Is(err, swarm.ErrLimit) || !strings.Contains(err.Error(), "finish or cancel tasks of older ones") {
+		t.Errorf("one too many: %v", err)
+	}
+	if in := h.InForce(swarm.DefaultTenant); !strings.Contains(string(in.Definition), `"second"`) {
+		t.Errorf("in force is %s", in.Definition)
+	}
+	if stored, bound := h.countOwn(t); stored != 2 || bound != 2 {
+		t.Errorf("%d definitions are stored, %d can be run", stored, bound)
+	}
+	for _, text := range []string{"second", "4"} {
+		if err := h.loadDescribed(t, text); err != nil {
+			t.Errorf("one that is there: %v", err)
+		}
+	}
+	if err := h.swarm.CancelTask(t.Context(), first, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.loadDescribed(t, "second"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there is room", func() bool { return h.loadDescribed(t, "third") == nil })
+	if stored, bound := h.countOwn(t); stored != 2 || bound != 2 {
+		t.Errorf("%d definitions are stored, %d can be run", stored, bound)
+	}
+}
+
+// What is loaded while its tenant is erased is there whole, in the store and in
+// force, or not at all.
+func TestEraseAndLoad(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	for i := range 20 {
+		if err := h.loadDescribed(t, "before"); err != nil {
+			t.Fatal(i, err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := h.Erase(t.Context(), swarm.DefaultTenant); err != nil {
+				t.Error(i, err)
+			}
+		})
+		both.Go(func() {
+			if err := h.loadDescribed(t, fmt.Sprint(i)); err != nil && !errors.Is(err, swarm.ErrErasing) {
+				t.Error(i, err)
+			}
+		})
+		both.Wait()
+		h.wantWhole(t)
+	}
+}
+
+// wantWhole compares what is in force with what is in the store.
+func (h *testLibrary) wantWhole(t *testing.T) {
+	t.Helper()
+	loaded, err := h.store.Loaded(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := h.InForce(swarm.DefaultTenant)
+	def, _ := h.swarm.Definition(swarm.DefaultTenant, "hive")
+	if (in.Origin == "network") != (len(loaded) == 1) || def.Digest != in.Digest {
+		t.Errorf("in force is %s, new tasks go by %s, and %d are loaded", in.Origin, def.Digest, len(loaded))
+	}
+	_, err = h.store.Definition(t.Context(), swarm.DefaultTenant, "hive", in.Digest)
+	if in.Origin == "network" && err != nil || in.Origin == "file" && !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("in force is %s: %v", in.Origin, err)
+	}
+}

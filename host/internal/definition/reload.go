@@ -1,0 +1,167 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/definition/plan"
+	"skep/host/internal/swarm"
+)
+
+// rereadFile is the file as it is now, compared with what is in force.
+type rereadFile struct {
+	cfg *config.Config
+	// digests are the digests of its modules, by the keys of [Loader.Load].
+	digests map[string]string
+	changes []plan.Change
+}
+
+// Plan compares the file as it is now with what is in force.
+func (l *Library) Plan(context.Context) ([]plan.Change, error) {
+	next, err := l.reread()
+	return next.changes, err
+}
+
+func (l *Library) reread() (next rereadFile, err error) {
+	if l.opt.Reread == nil {
+		return next, conflict("this host was started without a file that could be read again")
+	}
+	if next.cfg, err = l.opt.Reread(); err != nil {
+		return next, conflict("the file is at fault; nothing has changed: %v", err)
+	}
+	next.digests = map[string]string{}
+	shown := next.cfg.Composition()
+	for i := range shown.Agents {
+		a := &shown.Agents[i]
+		if a.SHA256, err = l.opt.Loader.digestOf("agent", *a); err != nil {
+			return next, conflict("agent %q; nothing has changed: %v", a.Name, err)
+		}
+		next.digests[a.Name] = a.SHA256
+	}
+	for i := range shown.Actions {
+		a := &shown.Actions[i]
+		if !a.Source.Kind.Coded() {
+			continue
+		}
+		if a.SHA256, err = l.opt.Loader.digestOf("action", asAgent(*a)); err != nil {
+			return next, conflict("action %q; nothing has changed: %v", a.Name, err)
+		}
+		next.digests[moduleKey(a.Name)] = a.SHA256
+	}
+	s := l.current()
+	next.changes = plan.Compare(s.file.Config.With(s.own.composition), next.cfg.With(shown), includes)
+	return next, nil
+}
+
+// conflict refuses a reload.
+func conflict(format string, args ...any) error {
+	return &swarm.Refusal{Kind: swarm.ErrConflict, Text: fmt.Sprintf(format, args...)}
+}
+
+// Reload puts the file in force as it is now, all of it or nothing. Modules are loaded
+// before anything changes, and without holding up other calls.
+func (l *Library) Reload(ctx context.Context) ([]plan.Change, error) {
+	l.reloading.Lock()
+	defer l.reloading.Unlock()
+	next, err := l.reread()
+	if err != nil {
+		return nil, err
+	}
+	var fixed []string
+	for _, c := range next.changes {
+		if c.Restart {
+			fixed = append(fixed, c.Kind+" "+c.Name)
+		}
+	}
+	if len(fixed) > 0 {
+		return nil, conflict("nothing has changed, because this takes a restart: %s", strings.Join(fixed, ", "))
+	}
+	l.protectModules(next.digests)
+	defer l.protectModules(nil)
+	modules, err := l.opt.Loader.Load(ctx, next.cfg)
+	if err == nil {
+		err = next.compareDigests(modules)
+	}
+	if err != nil {
+		return nil, conflict("nothing has changed: %v", err)
+	}
+	if err := l.adopt(ctx, next.cfg, modules); err != nil {
+		return nil, err
+	}
+	if l.opt.Adopted != nil {
+		l.opt.Adopted(next.cfg)
+	}
+	l.log.Info("took the file over", "config", fmt.Sprintf("sha256:%s", l.Config().Digest()), "changes", len(next.changes))
+	return next.changes, nil
+}
+
+// compareDigests refuses modules other than those that were read first: a sweep may close
+// a module that is neither in force nor protected.
+func (r rereadFile) compareDigests(modules map[string]Module) error {
+	for key, m := range modules {
+		if m.Digest() != r.digests[key] {
+			return fmt.Errorf("the module of %s was written to while it was loaded; reload again", describeKey(key))
+		}
+	}
+	return nil
+}
+
+// protectModules keeps sweeps from closing the modules of a file that is not in force
+// yet; nil protects none.
+func (l *Library) protectModules(digests map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loading = map[string]bool{}
+	for _, digest := range digests {
+		l.loading[digest] = true
+	}
+}
+
+// adopt puts a file in force, with what tenants have loaded until now.
+func (l *Library) adopt(ctx context.Context, cfg *config.Config, modules map[string]Module) error {
+	s, err := l.replaceState(ctx, cfg, modules)
+	if err != nil {
+		return errors.Join(err, l.tools.discard(s.servers))
+	}
+	return l.tools.activate(s.servers)
+}
+
+// replaceState is adopt without closing sessions with MCP servers, so that l.change is
+// not held while they end.
+func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules map[string]Module) (state, error) {
+	l.change.Lock()
+	defer l.change.Unlock()
+	s, err := l.newState(ctx, cfg, modules)
+	if err == nil {
+		err = l.swapState(s)
+	}
+	return s, err
+}
+
+// swapState puts a state in force. The definitions of unfinished tasks stay, within what
+// the new file grants. The caller holds l.change.
+func (l *Library) swapState(s state) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for digest, r := range l.bound {
+		if s.bound[digest] == nil {
+			s.bound[digest] = s.narrow(*r)
+		}
+	}
+	narrowed := make([]swarm.Definition, 0, len(s.bound))
+	for _, r := range s.bound {
+		narrowed = append(narrowed, r.def)
+	}
+	before := l.state
+	l.state = s
+	l.exec.Bind(l.bindings())
+	err := l.swarm.ReplaceDefinitions(l.all(), narrowed...)
+	if err != nil {
+		l.state = before
+		l.exec.Bind(l.bindings())
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package hosttest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"skep/host/client"
+	"skep/host/internal/guests"
+)
+
+// LifeEnv is the variable that names a start of a [Process]: no two have the same.
+const LifeEnv = "SKEP_TEST_LIFE"
+
+// LifeName is the value of [LifeEnv] in a host's n-th life.
+func LifeName(n int) string { return fmt.Sprintf("life-of-the-host-%03d", n) }
+
+// Process is a host in a process of its own, that is killed and started again on its
+// Data. It is the program that operators run.
+type Process struct {
+	Dir, Addr string
+	// admin is the address of the admin listener.
+	admin string
+	// Life counts the starts.
+	Life int
+
+	t         *testing.T
+	cacheHome string
+	log       *os.File
+	mu        sync.Mutex
+	cmd       *exec.Cmd
+}
+
+// StartProcess starts a host of a swarm whose modules are script.wasm.
+func StartProcess(t *testing.T, swarm string) *Process {
+	t.Helper()
+	p := NewProcess(t, "127.0.0.1")
+	p.Launch(swarm)
+	return p
+}
+
+// NewProcess returns a process that has not been started, with a free address at a
+// loopback IP.
+func NewProcess(t *testing.T, ip string) *Process {
+	t.Helper()
+	return &Process{t: t, Dir: t.TempDir(), Addr: FreeAddress(t, ip), admin: FreeAddress(t, ip), cacheHome: CacheHome(t)}
+}
+
+// FreeAddress returns an address without a listener.
+func FreeAddress(t *testing.T, ip string) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, 10_000+int(portsGiven.Add(1)+int64(os.Getpid())*97)%20_000))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free address found")
+	return ""
+}
+
+// portsGiven counts the addresses of this test binary. They lie below the ports that
+// the kernel gives to others between this call and the use
+// (https://docs.kernel.org/networking/ip-sysctl.html, ip_local_port_range).
+var portsGiven atomic.Int64
+
+// Write writes the host's files: a swarm without a table [server], and script.wasm.
+func (p *Process) Write(swarm string) {
+	p.t.Helper()
+	swarm += fmt.Sprintf("[server]\nlisten = %q\nadmin_listen = %q\n", p.Addr, p.admin)
+	for name, data := range map[string][]byte{"swarm.toml": []byte(swarm), "script.wasm": guests.Bytes(p.t, "plugins/script")} {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), data, 0o600); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// Launch writes the host's files and starts it. The end of the test kills it, and shows
+// its log if the test has failed.
+func (p *Process) Launch(swarm string) {
+	p.t.Helper()
+	p.Write(swarm)
+	var err error
+	if p.log, err = os.Create(filepath.Join(p.t.TempDir(), "log")); err != nil {
+		p.t.Fatal(err)
+	}
+	p.Start()
+	p.t.Cleanup(func() {
+		p.Kill()
+		_ = p.log.Close()
+		if raw, err := os.ReadFile(p.log.Name()); p.t.Failed() && err == nil {
+			p.t.Logf("the host at %s has written:\n%s", p.Addr, raw)
+		}
+	})
+}
+
+// Start starts the host again.
+func (p *Process) Start() {
+	path := Program(p.t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Life++
+	p.cmd = exec.Command(path, "serve", "-c", filepath.Join(p.Dir, "swarm.toml"))
+	p.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+p.cacheHome, LifeEnv+"="+LifeName(p.Life))
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// Kill kills the host and waits for its end.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	_ = p.cmd.Wait()
+}
+
+// Data returns the data directory.
+func (p *Process) Data() string { return filepath.Join(p.Dir, ".skep") }
+
+// Client returns a client with the key of [ScriptSwarm]. It has reached the host, and
+// therefore waits for it from then on.
+func (p *Process) Client() *client.Client { return p.ClientAs(ScriptKey) }
+
+// ClientAs is [Process.Client] with a key.
+func (p *Process) ClientAs(key string) *client.Client {
+	p.t.Helper()
+	c, err := client.New(client.Options{URL: "http://" + p.Addr, Token: key, Patience: 2 * time.Minute})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(c.Close)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err = c.Root(p.t.Context()); err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatal("the host does not come up: ", err)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package house_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// root is the directory of the root module.
+const root = "../../.."
+
+// layers is what each package may import of this module; tests may import
+// anything. A package that is missing here may import nothing of it.
+var layers = map[string][]string{
+	"spec":                            {},
+	"sdk":                             {},
+	"spec/openapi":                    {},
+	"spec/openapi/generate":           {"spec/openapi"},
+	"spec/conformance/table":          {"spec/openapi"},
+	"spec/mail":                       {},
+	"abi":                             {"spec/mail"},
+	"abi/pluginpb":                    {},
+	"abi/pluginpb/generate":           {},
+	"host/client":                     {"spec/mail"},
+	"host/internal/turn":              {"abi"},
+	"host/internal/turn/wasm/binary":  {},
+	"host/internal/pathcheck":         {},
+	"host/internal/api/listener":      {},
+	"host/internal/turn/mcp/toolpin":  {},
+	"host/internal/turn/mcp":          {"abi", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
+	"host/internal/definition/config": {"host/internal/api/oidc", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/store/keyring", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
+	"host/internal/definition/config/generate": {"host/internal/definition/config"},
+	"host/internal/definition/narrowing":       {"host/internal/definition/config", "spec/mail"},
+	"host/internal/definition/plan":            {"host/internal/definition/config"},
+	"host/internal/schema":                     {"abi", "spec", "spec/mail"},
+	"host/internal/swarm/scheduler":            {},
+	"host/internal/swarm/metrics":              {},
+	"host/internal/swarm":                      {"abi", "host/internal/swarm/scheduler", "host/internal/swarm/metrics", "spec/mail"},
+	"host/internal/store/keyring":              {"host/internal/pathcheck", "host/internal/store/atomicfile"},
+	"host/internal/store/atomicfile":           {},
+	"host/internal/quarantine":                 {"host/internal/store/atomicfile"},
+	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/swarm/scheduler", "host/internal/pathcheck", "host/internal/store/keyring", "host/internal/swarm", "spec/mail"},
+	"host/internal/turn/wasm":                  {"abi", "host/internal/turn", "host/internal/pathcheck", "host/internal/turn/wasm/binary"},
+	"host/internal/turn/capability":            {"abi", "host/internal/turn", "host/internal/turn/egress", "host/internal/swarm"},
+	"host/internal/turn/model":                 {"abi", "host/internal/turn/egress"},
+	"host/internal/turn/model/modeltest":       {"abi", "host/internal/turn/model"},
+	"host/internal/turn/process":               {"abi", "abi/pluginpb", "host/internal/turn"},
+	"host/internal/api/audit":                  {},
+	"host/internal/api/auth":                   {"spec/mail"},
+	"host/internal/api/oidc":                   {"host/internal/api/auth"},
+	"host/internal/turn/egress":                {"abi"},
+	"host/internal/turn/fileaction":            {"abi"},
+	"host/internal/peer/registry":              {"abi", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
+	"host/internal/peer/signature":             {},
+	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
+	"host/internal/peer/router":                {"abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
+	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
+	"host/internal/golden":                     {},
+	"host/internal/house":                      {},
+	"host/internal/guests":                     {},
+	"host/internal/bundle":                     {},
+	"host/internal/bundle/pack":                {"host/internal/bundle"},
+	"host/internal/guests/build":               {"host/internal/guests", "host/internal/turn", "host/internal/turn/wasm"},
+	"host/internal/simulation":                 {"abi", "host/internal/peer/router", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability", "host/internal/turn/egress", "spec/mail"},
+	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/swarm", "spec/mail"},
+	"host/internal/definition": {
+		"abi", "host/internal/definition/config", "host/internal/definition/narrowing", "host/internal/definition/plan", "host/internal/pathcheck", "host/internal/quarantine",
+		"host/internal/schema", "host/internal/store/atomicfile", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability",
+		"host/internal/turn/egress", "host/internal/turn/fileaction", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/model",
+		"host/internal/turn/process", "host/internal/turn/wasm", "host/internal/turn/wasm/binary",
+	},
+	"host/internal/datadir": {
+		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/quarantine",
+		"host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
+		"host/internal/turn/wasm",
+	},
+	"host/internal/api/server": {
+		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/api/oidc", "host/internal/api/rest",
+		"host/internal/definition", "host/internal/definition/config", "host/internal/peer/directory", "host/internal/peer/router", "host/internal/swarm",
+		"host/internal/swarm/metrics",
+	},
+	"host": {
+		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
+		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
+		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
+		"host/internal/turn/mcp",
+	},
+	// The kit of the tests of a whole host; only tests import it.
+	"host/internal/hosttest": {
+		"abi", "host", "host/client", "host/internal/datadir", "host/internal/definition/config", "host/internal/guests",
+		"host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/process", "spec/mail",
+	},
+	"host/internal/hosttest/agent":      {},
+	"host/internal/hosttest/crash":      {},
+	"host/internal/hosttest/definition": {},
+	"host/internal/hosttest/federation": {},
+	"host/internal/hosttest/pages":      {},
+	"host/internal/hosttest/security":   {},
+	"host/internal/scaffold":            {"host/internal/scaffold/source", "sdk"},
+	"host/internal/scaffold/source":     {},
+	"host/internal/scaffold/generate":   {"host/internal/scaffold/source"},
+	"host/internal/conform":             {"abi", "host/internal/turn", "host/internal/turn/wasm", "host/internal/schema", "host/internal/turn/wasm/binary", "spec/conformance"},
+	"host/internal/isolation":           {"host", "host/client", "host/internal/definition/config"},
+	"host/internal/cli": {
+		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config", "host/internal/isolation",
+		"host/internal/pathcheck", "host/internal/scaffold", "host/internal/turn", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
+		"host/internal/turn/wasm", "host/internal/turn/wasm/binary", "spec/mail",
+	},
+	"host/cmd/skep":         {"host/internal/cli"},
+	"host/mailtest/refpeer": {"host/mailtest/refclient"},
+}
+
+// only names the packages that may import a library, separated by spaces.
+var only = map[string]string{
+	"github.com/tetratelabs/wazero":       "host/internal/turn/wasm",
+	"github.com/BurntSushi/toml":          "host/internal/definition/config host/internal/turn/model",
+	"github.com/openai/openai-go":         "host/internal/turn/model",
+	"github.com/anthropics":               "host/internal/turn/model",
+	"github.com/xeipuuv/gojsonschema":     "host/internal/schema",
+	"github.com/santhosh-tekuri":          "spec/openapi",
+	"github.com/julienschmidt/httprouter": "host/internal/api/rest",
+	"github.com/go-jose/go-jose":          "host/internal/api/oidc host/internal/peer/signature",
+	"github.com/gowebpki/jcs":             "host/internal/peer/signature host/internal/turn/mcp/toolpin",
+	"github.com/modelcontextprotocol":     "host/internal/turn/mcp",
+	"modernc.org/sqlite":                  "host/internal/store/sqlite",
+	"github.com/klauspost/compress":       "host/internal/store/sqlite",
+	"github.com/spf13/cobra":              "host/internal/cli",
+	"github.com/hashicorp":                "host/internal/turn/process",
+	"github.com/landlock-lsm":             "host/internal/turn/process",
+}
+
+// TestLayers holds the direction of imports, who owns which library, and that
+// every package has a comment.
+func TestLayers(t *testing.T) {
+	documented := map[string]bool{}
+	eachFile(t, func(pkg, path string) {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented[pkg] = documented[pkg] || f.Doc != nil
+		for _, spec := range f.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value)
+			checkImport(t, pkg, path, target)
+		}
+	})
+	for pkg, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+// TestNamesOfAgentsMetrics: no metric of the host has a name that agents' metrics may have.
+func TestNamesOfAgentsMetrics(t *testing.T) {
+	t.Parallel()
+	eachFile(t, func(pkg, path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"skep_agent_`) && filepath.Base(path) != "agent_metrics.go" {
+			t.Errorf("%s: names that begin with skep_agent_ are for what agents report", path)
+		}
+	})
+}
+
+func checkImport(t *testing.T, pkg, path, target string) {
+	t.Helper()
+	if own, ok := strings.CutPrefix(target, "skep/"); ok && !slices.Contains(layers[pkg], own) {
+		t.Errorf("%s: package %s must not import %s", path, pkg, own)
+	}
+	for lib, owner := range only {
+		if (target == lib || strings.HasPrefix(target, lib+"/")) && !slices.Contains(strings.Fields(owner), pkg) {
+			t.Errorf("%s: only %s imports %s", path, owner, lib)
+		}
+	}
+}
+
+// eachFile visits the Go files of the root module that are not tests.
+func eachFile(t *testing.T, visit func(pkg, path string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root || d.Name() == "testdata" || d.Name() == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			pkg, _ := filepath.Rel(root, filepath.Dir(path))
+			visit(filepath.ToSlash(pkg), path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"skep/host/internal/store/atomicfile"
+	"skep/spec/mail"
+)
+
+// fileVersion is the version of the file's format.
+const fileVersion = 1
+
+// fileContent is the format of the file.
+type fileContent struct {
+	Version   int              `json:"schema"`
+	Endpoints map[string]Entry `json:"endpoints"`
+}
+
+// readFile reads the entries in their order; none if the file does not exist.
+func readFile(path string) ([]Entry, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c fileContent
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, fmt.Errorf("%s is damaged, restore or remove it: %w", path, err)
+	}
+	if c.Version != fileVersion {
+		return nil, fmt.Errorf("%s has the form %d, this host knows %d", path, c.Version, fileVersion)
+	}
+	all := []Entry{}
+	for name, e := range c.Endpoints {
+		if _, err := baseURL(e.BaseURL); err != nil || e.Name != name || mail.CheckSwarmName(name) != nil {
+			return nil, fmt.Errorf("%s is damaged, restore or remove it: the entry %q", path, name)
+		}
+		if string(e.Metadata) == "null" {
+			e.Metadata = nil
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b Entry) int {
+		return cmp.Or(a.Registered.Compare(b.Registered), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// writeFile replaces the file; it is durable on return.
+func writeFile(path string, entries []Entry) error {
+	c := fileContent{Version: fileVersion, Endpoints: map[string]Entry{}}
+	for _, e := range entries {
+		if !e.Volatile && !e.Fixed {
+			c.Endpoints[e.Name] = e
+		}
+	}
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, append(raw, '\n'))
+}

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"skep/host/internal/turn/egress"
+)
+
+// maxEntries bounds the known swarms, including the operator's and excluding
+// discovered ones.
+const maxEntries = 1000
+
+// Options of [Open].
+type Options struct {
+	// Path is the file of lasting entries; required.
+	Path string
+	// Local is the name of this host's swarm, which cannot be registered.
+	Local  string
+	Static []Static
+	// AllowPrivate allows private and loopback addresses, as for a host that
+	// itself listens on loopback only.
+	AllowPrivate bool
+	// HealthInterval is the interval of health checks; 0 means none.
+	HealthInterval time.Duration
+	// Egress configures the HTTP client.
+	Egress egress.Options
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// Registry holds the swarms that a host knows. Make one with [Open]; it needs no
+// close.
+type Registry struct {
+	opt      Options
+	client   *egress.Client
+	schedule *schedule
+	counts   healthCounts
+
+	// saving is held during a change until it is on disk. It comes before mu.
+	saving sync.Mutex
+	// unsaved is what the file lacks; guarded by saving.
+	unsaved unsaved
+
+	mu      sync.Mutex
+	entries []Entry
+	// tokens are literal tokens by swarm, which are never written.
+	tokens map[string]string
+}
+
+// Open reads the file, if it exists. It skips entries whose names are no longer
+// free, such as names in the operator's file.
+func Open(opt Options) (*Registry, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Registry{opt: opt, client: newClient(opt.Egress), schedule: newSchedule(opt.HealthInterval), tokens: map[string]string{}}
+	kept, err := readFile(opt.Path)
+	if err != nil {
+		return nil, err
+	}
+	r.entries = r.mergeStatic(opt.Static, nil, kept)
+	return r, nil
+}
+
+// mergeStatic puts the operator's entries before others, and skips those whose
+// names are no longer free. An operator's entry keeps its state if its address is
+// the same.
+func (r *Registry) mergeStatic(static []Static, before, others []Entry) (all []Entry) {
+	for _, s := range static {
+		e := s.entry()
+		if i := indexOf(before, s.Name); i >= 0 && before[i].BaseURL == s.BaseURL {
+			e.copyState(before[i])
+		}
+		all = append(all, e)
+	}
+	for _, e := range others {
+		if err := r.checkFree(all, e.Name); err != nil {
+			r.opt.Logger.Warn("a registered swarm is left out", "swarm", e.Name, "why", err)
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// SetStatic replaces the operator's entries. It takes effect at once. A swarm
+// that stays at its address keeps its state. A registered swarm gives way to one
+// of its name in the file.
+func (r *Registry) SetStatic(static []Static) {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	before := r.Entries()
+	others := slices.DeleteFunc(slices.Clone(before), func(e Entry) bool { return e.Fixed })
+	all := r.mergeStatic(static, before, others)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries = all
+	for _, e := range all {
+		if e.Fixed && e.Since.IsZero() {
+			r.schedule.reset(e.Name)
+		}
+	}
+	for name := range r.tokens {
+		if i := indexOf(all, name); i < 0 || all[i].Fixed {
+			delete(r.tokens, name)
+		}
+	}
+	r.schedule.wake()
+}
+
+// Entries lists the known swarms, the operator's first, then in the order of
+// registration. The caller owns the list and must not change what it points to.
+func (r *Registry) Entries() []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.entries)
+}
+
+// Entry returns one known swarm.
+func (r *Registry) Entry(name string) (e Entry, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := indexOf(r.entries, name); i >= 0 {
+		return r.entries[i], true
+	}
+	return e, false
+}
+
+// Token returns the token for calls to a swarm: its literal value if it is in
+// memory, and its reference. Both are empty when there is none.
+func (r *Registry) Token(name string) (token, ref string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := indexOf(r.entries, name); i >= 0 {
+		ref = r.entries[i].TokenRef
+	}
+	return r.tokens[name], ref
+}

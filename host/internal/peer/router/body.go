@@ -1,0 +1,65 @@
+package router
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"skep/host/internal/peer/signature"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// traceMember is the trace context in a payload's routing_info, for peers that
+// drop headers.
+const traceMember = "traceparent"
+
+// encode returns the body of a request, strictly as the schema defines it
+// (R-001).
+func (r *Router) encode(peer Peer, p swarm.Delivery, back bool) (string, error) {
+	w := p.Wrapper
+	if peer.BodyToken {
+		w.AuthToken = peer.Token
+	}
+	if p.Trace != "" {
+		w.Payload.RoutingInfo = setMember(w.Payload.RoutingInfo, traceMember, p.Trace)
+	}
+	raw, err := w.AppendJSON(nil)
+	if err != nil {
+		return "", fmt.Errorf("it cannot be written as a MAIL wrapper: %w", err)
+	}
+	if peer.SignRequests {
+		if raw, err = r.sign(w, raw, back); err != nil {
+			return "", fmt.Errorf("it cannot be signed: %w", err)
+		}
+	}
+	return `{"message":` + string(raw) + "}", nil
+}
+
+// sign adds the signature of the wrapper whose encoding is raw.
+func (r *Router) sign(w mail.Interswarm, raw []byte, back bool) ([]byte, error) {
+	if r.opt.Signer == nil {
+		return nil, errors.New("this host has no key")
+	}
+	signed, err := r.opt.Signer.Sign(raw, signature.Route{Back: back, Target: w.TargetSwarm}, r.opt.Now())
+	if err != nil {
+		return nil, err
+	}
+	w.Metadata = setMember(w.Metadata, signature.Member, signed)
+	return w.AppendJSON(nil)
+}
+
+// setMember sets a member of a JSON object, which may be missing. It returns
+// other JSON unchanged.
+func setMember(object json.RawMessage, name, value string) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(object) > 0 && json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	members[name], _ = json.Marshal(value) // a string always encodes
+	out, err := json.Marshal(members)
+	if err != nil {
+		return object
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package router_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"skep/host/internal/peer/router"
+	"skep/host/internal/peer/signature"
+	"skep/spec/mail"
+)
+
+// The trace goes with the message too, for those that pass it on and drop headers;
+// what else routing_info has stays.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	d, o := newFakePeer(t, ok), newFakeOutbox()
+	run := run(t, o, peers{"depot": d.peer()})
+	p := newDelivery(1, false)
+	p.Wrapper.Payload.RoutingInfo = json.RawMessage(`{"remote_swarm":"depot","traceparent":"old"}`)
+	o.put(box("t", "depot"), p)
+	run.Wake(box("t", "depot"))
+	o.wait(t, 1)
+	var in struct{ Message mail.Interswarm }
+	if err := json.Unmarshal([]byte(d.body), &in); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"remote_swarm":"depot","traceparent":"` + p.Trace + `"}`; string(in.Message.Payload.RoutingInfo) != want {
+		t.Errorf("routing_info %s, want %s", in.Message.Payload.RoutingInfo, want)
+	}
+}
+
+// A message for a peer with SignRequests has a signature for this attempt and
+// this route.
+func TestSigned(t *testing.T) {
+	t.Parallel()
+	k := signature.NewKey()
+	var mu sync.Mutex
+	now := time.Unix(1e9, 0)
+	var d *fakePeer
+	d = newFakePeer(t, func(n int, path string) (int, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		var in struct{ Message json.RawMessage }
+		if err := json.Unmarshal([]byte(d.body), &in); err != nil {
+			t.Error(err)
+		}
+		way := signature.Route{Back: path == "/interswarm/back", Target: "depot"}
+		if err := k.PublicKey().Verify(in.Message, way, now); err != nil {
+			t.Errorf("attempt %d: %v", n, err)
+		}
+		now = now.Add(time.Hour) // the next signature is not this one
+		if n == 1 {
+			return 400, `{"detail":"task is not running"}`
+		}
+		return ok(n, path)
+	})
+	o, peer := newFakeOutbox(), d.peer()
+	peer.SignRequests, peer.BodyToken = true, true
+	r := run(t, o, peers{"depot": peer, "yard": peer}, func(opt *router.Options) {
+		opt.Signer = k
+		opt.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	})
+	p := newDelivery(1, true)
+	p.Wrapper.Metadata = json.RawMessage(`{"kept":1}`)
+	o.put(box("t", "depot"), p)
+	r.Wake(box("t", "depot"))
+	o.wait(t, 1)
+	if len(o.taken) != 1 || len(d.requests()) != 2 || !strings.Contains(d.body, `"kept":1`) {
+		t.Errorf("taken %q, requests %q, body %s", o.taken, d.requests(), d.body)
+	}
+}
+
+// Without a key nothing goes out unsigned.
+func TestSignedWithoutKey(t *testing.T) {
+	t.Parallel()
+	d, o := newFakePeer(t, ok), newFakeOutbox()
+	peer := d.peer()
+	peer.SignRequests = true
+	o.put(box("t", "depot"), newDelivery(1, false))
+	run(t, o, peers{"depot": peer})
+	o.wait(t, 1)
+	if len(d.requests()) != 0 || !strings.Contains(o.failed[id(1)], "cannot be signed") {
+		t.Errorf("requests %q, failed %q", d.requests(), o.failed)
+	}
+}

@@ -1,0 +1,82 @@
+package router
+
+import (
+	"sync"
+	"time"
+)
+
+// A peer that has failed tripAfter times in a row gets no requests for a while,
+// and then the requests of one worker. The while grows from minOpen to maxOpen.
+const (
+	tripAfter = 5
+	minOpen   = time.Second
+	maxOpen   = 30 * time.Second
+	// probeWait is how long other workers wait for the probing one.
+	probeWait = 250 * time.Millisecond
+)
+
+// BreakerState is the state of a peer's circuit breaker.
+type BreakerState int
+
+const (
+	// BreakerClosed lets all requests through.
+	BreakerClosed BreakerState = iota
+	// BreakerTrying lets one request through, to probe the peer.
+	BreakerTrying
+	// BreakerOpen lets none through.
+	BreakerOpen
+)
+
+// breaker is the circuit breaker of a peer.
+type breaker struct {
+	mu       sync.Mutex
+	failures int
+	openFor  time.Duration
+	until    time.Time
+	probing  bool
+}
+
+// admit returns how long to wait before asking again, 0 to go on. An admitted
+// caller calls record.
+func (b *breaker) admit(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.failures < tripAfter:
+		return 0
+	case now.Before(b.until):
+		return b.until.Sub(now)
+	case b.probing:
+		return probeWait
+	}
+	b.probing = true
+	return 0
+}
+
+// record notes whether the peer has answered an attempt.
+func (b *breaker) record(answered bool, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = false
+	if answered {
+		b.failures, b.openFor = 0, 0
+		return
+	}
+	if b.failures++; b.failures >= tripAfter {
+		b.openFor = min(max(2*b.openFor, minOpen), maxOpen)
+		b.until = now.Add(b.openFor)
+	}
+}
+
+// state returns the current state.
+func (b *breaker) state(now time.Time) BreakerState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.failures < tripAfter:
+		return BreakerClosed
+	case !b.probing && now.Before(b.until):
+		return BreakerOpen
+	}
+	return BreakerTrying
+}

@@ -1,0 +1,123 @@
+package router
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+// The backoff between two attempts grows from minBackoff to maxBackoff, with
+// jitter in its upper half.
+const (
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
+)
+
+// outcome is the result of delivering a message.
+type outcome struct {
+	accepted bool
+	runner   string
+	reason   string
+	// deferred means that it is tried again later, after wait at least.
+	deferred bool
+	wait     time.Duration
+}
+
+// deliverWithRetry tries a message until the peer has accepted or refused it, or
+// its time is up. The time counts from when the message was sent, or from when
+// this host started. An answer is deferred then, until its own time is up.
+func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, name string, p swarm.Delivery) outcome {
+	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
+		peer, err := r.opt.Peers.Peer(name)
+		if err != nil {
+			return outcome{reason: err.Error()}
+		}
+		peer.name = name
+		a := reply{wait: l.breaker.admit(r.opt.Now())}
+		if a.wait == 0 {
+			if a = r.attempt(ctx, l, name, peer, p, way); ctx.Err() != nil {
+				return outcome{}
+			}
+			tries++
+			last = cmp.Or(a.reason, last)
+			switch {
+			case a.verdict == accepted, p.Ending && a.verdict == unknownTask:
+				return outcome{accepted: true, runner: a.runner}
+			case a.otherRouteFits(p, way) && !turned:
+				way, turned = !way, true
+				continue
+			case a.local:
+				return outcome{reason: fmt.Sprintf("this host cannot write to swarm '%s': %s", name, a.reason)}
+			case a.verdict != unanswered && a.verdict != retryLater:
+				return outcome{reason: fmt.Sprintf("swarm '%s' refuses it: %s", name, a.reason)}
+			}
+		}
+		now := r.opt.Now()
+		left := r.countsFrom(p).Add(peer.GiveUp).Sub(now)
+		if left <= 0 && p.GiveUpAt.After(now) {
+			return outcome{deferred: true, wait: a.wait}
+		}
+		if left <= 0 {
+			return outcome{reason: fmt.Sprintf("swarm '%s' did not take it within %s, %d tries: %s", name, retrySpan(p, peer, name), tries, last)}
+		}
+		sleep(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))))
+		if ctx.Err() != nil {
+			return outcome{}
+		}
+	}
+}
+
+// retrySpan describes how long a message is tried, with the key that sets it.
+func retrySpan(p swarm.Delivery, peer Peer, name string) string {
+	if !p.GiveUpAt.IsZero() {
+		return p.GiveUpAt.Sub(p.Since).String()
+	}
+	return fmt.Sprintf("%s ([peers.%s] give_up)", peer.GiveUp, name)
+}
+
+// countsFrom returns when the time of a message begins.
+func (r *Router) countsFrom(p swarm.Delivery) time.Time {
+	if p.GiveUpAt.IsZero() && p.Since.Before(r.started) {
+		return r.started
+	}
+	return p.Since
+}
+
+// requestTime returns the timeout of one request: the sender of a message learns
+// soon after its time is up that it failed. For an answer the end is later.
+func (r *Router) requestTime(p swarm.Delivery, peer Peer) time.Duration {
+	end := r.countsFrom(p).Add(peer.GiveUp)
+	if p.GiveUpAt.After(end) {
+		end = p.GiveUpAt
+	}
+	return min(max(end.Sub(r.opt.Now()), minRequestTime), maxRequestTime)
+}
+
+// attempt sends a message once, when the limiter admits it, and updates the
+// breaker.
+func (r *Router) attempt(ctx context.Context, l *peerQueue, name string, peer Peer, p swarm.Delivery, back bool) reply {
+	leave := r.requests.acquire(ctx, name)
+	if leave == nil {
+		return reply{}
+	}
+	defer leave()
+	l.counters.attempts.Add(1)
+	a := r.send(ctx, peer, p, back, r.requestTime(p, peer))
+	if ctx.Err() == nil {
+		l.breaker.record(a.verdict != unanswered, r.opt.Now())
+		if a.verdict != unanswered && a.verdict != retryLater {
+			r.notePeerAnswered(l)
+		}
+	}
+	return a
+}
+
+// jitter returns a random duration in the upper half of d, so that hosts which
+// lost a peer at the same time do not return at the same time.
+func jitter(d time.Duration, pick func(below time.Duration) time.Duration) time.Duration {
+	return d/2 + pick(d/2+1)
+}

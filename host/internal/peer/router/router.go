@@ -1,0 +1,189 @@
+package router
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"skep/host/internal/peer/signature"
+	"skep/host/internal/swarm"
+	"skep/host/internal/turn/egress"
+)
+
+// Outbox stores the messages to deliver. [swarm.Runtime] is one.
+type Outbox interface {
+	Outboxes(ctx context.Context) ([]swarm.OutboxKey, error)
+	NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (p swarm.Delivery, ok bool, err error)
+	MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error
+	MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error
+}
+
+// Peer is how to reach a swarm.
+type Peer struct {
+	name string
+	// BaseURL has no trailing slash.
+	BaseURL string
+	Token   string
+	// GiveUp is how long a message is tried when the swarm does not answer. An
+	// answer is deferred after that, see [swarm.Delivery].
+	GiveUp time.Duration
+	// AllowPrivate allows a private or loopback address, AllowPrivateNames a name
+	// that resolves to one.
+	AllowPrivate, AllowPrivateNames bool
+	// BodyToken repeats the token in the wrapper, for peers that read it there.
+	BodyToken bool
+	// SignRequests adds this host's signature.
+	SignRequests bool
+}
+
+// Peers returns the swarms that mail may go to. It is safe for concurrent use.
+type Peers interface {
+	// Peer returns how to reach a swarm, or why that is not possible.
+	Peer(name string) (Peer, error)
+}
+
+// Signer signs wrappers with this host's key. It is safe for concurrent use.
+type Signer interface {
+	// Sign returns the signature of a wrapper, for its metadata under
+	// [signature.Member].
+	Sign(wrapper []byte, way signature.Route, at time.Time) (string, error)
+}
+
+// Options of [New]. Local and Peers are required; other zeros take the defaults.
+type Options struct {
+	// Local is the sending swarm.
+	Local string
+	Peers Peers
+	// Signer is required when a peer has SignRequests.
+	Signer Signer
+	// PeerWorkers bounds the workers of one peer, 16 by default.
+	PeerWorkers int
+	// PeerRequests bounds the requests in progress to one peer, 8 by default.
+	// SharedRequests bounds those to all peers beyond the first of each, 64 by
+	// default.
+	PeerRequests, SharedRequests int
+	// Egress configures the HTTP client.
+	Egress egress.Options
+	Logger *slog.Logger
+	Now    func() time.Time
+	// RandomBelow returns a random duration from 0 to below, exclusively. It must
+	// be safe for concurrent use.
+	RandomBelow func(below time.Duration) time.Duration
+}
+
+// Router delivers mail to other swarms. It is a [swarm.Forwarder], and safe for
+// concurrent use.
+type Router struct {
+	opt      Options
+	client   *egress.Client
+	requests *requestLimiter
+
+	mu     sync.Mutex
+	queues map[string]*peerQueue
+	// outbox and runCtx are nil before Run; started is when Run began.
+	outbox  Outbox
+	runCtx  context.Context
+	started time.Time
+	workers sync.WaitGroup
+}
+
+var _ swarm.Forwarder = (*Router)(nil)
+
+// One request takes at most maxRequestTime, opening a connection at most
+// connectTimeout of it. It has minRequestTime even when the time of its message
+// is up.
+const (
+	maxRequestTime = 30 * time.Second
+	connectTimeout = 5 * time.Second
+	minRequestTime = time.Second
+)
+
+// maxReply bounds the body of an HTTP reply, in bytes.
+const maxReply = 64 << 10
+
+// New returns a router. It starts nothing; see [Router.Run].
+func New(opt Options) *Router {
+	opt.PeerWorkers, opt.PeerRequests, opt.SharedRequests = cmp.Or(opt.PeerWorkers, 16), cmp.Or(opt.PeerRequests, 8), cmp.Or(opt.SharedRequests, 64)
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.RandomBelow == nil {
+		opt.RandomBelow = rand.N[time.Duration]
+	}
+	opt.Egress.Timeout, opt.Egress.ConnectTimeout, opt.Egress.MaxResponseBody, opt.Egress.MaxRedirects = maxRequestTime, connectTimeout, maxReply, -1
+	opt.Egress.KeepAlive.MaxIdlePerHost = opt.PeerRequests
+	return &Router{
+		opt: opt, client: egress.New(opt.Egress), requests: newRequestLimiter(opt.SharedRequests, opt.PeerRequests, opt.Now), queues: map[string]*peerQueue{},
+	}
+}
+
+// Check implements [swarm.Forwarder].
+func (r *Router) Check(_ context.Context, _ swarm.InstanceKey, name string) error {
+	_, err := r.opt.Peers.Peer(name)
+	return err
+}
+
+// errStopped is the cause when workers are cancelled.
+var errStopped = errors.New("the router has stopped")
+
+// Run delivers mail, first what an earlier host has left, until ctx ends. It then
+// cancels what is in progress, which stays in its outbox.
+func (r *Router) Run(ctx context.Context, outbox Outbox) error {
+	left, err := outbox.Outboxes(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil // stopped before it began
+	}
+	if err != nil {
+		return fmt.Errorf("find letters to deliver: %w", err)
+	}
+	life, stop := context.WithCancelCause(ctx)
+	r.startWorkers(life, outbox)
+	for _, box := range left {
+		r.Wake(box)
+	}
+	if len(left) > 0 {
+		r.opt.Logger.Info("messages of an earlier host are delivered", "outboxes", len(left))
+	}
+	r.wakeDeferred(ctx)
+	r.mu.Lock()
+	r.outbox = nil // no worker starts any more
+	r.mu.Unlock()
+	stop(errStopped)
+	r.workers.Wait()
+	r.client.Close()
+	return nil
+}
+
+// wakeDeferred wakes deferred answers until ctx ends.
+func (r *Router) wakeDeferred(ctx context.Context) {
+	tick := time.NewTicker(wakeInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.wakeDue()
+		}
+	}
+}
+
+// startWorkers starts workers for the outboxes that were woken before Run.
+func (r *Router) startWorkers(life context.Context, outbox Outbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outbox, r.runCtx, r.started = outbox, life, r.opt.Now()
+	for _, l := range r.queues {
+		for range min(len(l.waiting), r.opt.PeerWorkers) {
+			r.startWorker(l, l.popWaiting())
+		}
+	}
+}

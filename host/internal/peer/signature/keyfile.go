@@ -1,0 +1,61 @@
+package signature
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// KeyFileName is the file of a host's signing key in its data directory.
+const KeyFileName = "letters.key"
+
+// OpenKeyFile reads the signing key in a data directory, or makes one.
+func OpenKeyFile(dir string) (key Key, made bool, err error) {
+	path := filepath.Join(dir, KeyFileName)
+	key, err = readKeyFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, false, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return key, false, err
+	}
+	key = NewKey()
+	if err = writeKeyFile(path, key.PEM()); errors.Is(err, fs.ErrExist) {
+		key, err = readKeyFile(path) // another process came first
+		return key, false, err
+	}
+	if err != nil {
+		return key, false, fmt.Errorf("write the key of the letters: %w", err)
+	}
+	return key, true, nil
+}
+
+func readKeyFile(path string) (key Key, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return key, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return key, fmt.Errorf("others could read the key of the letters (mode %#o): run chmod 600 %s", mode, path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return key, err
+	}
+	if key, err = ParseKey(raw); err != nil {
+		return key, fmt.Errorf("%s: %w; put a copy of the key back, or delete the file to get a new key, which every peer has to be told", path, err)
+	}
+	return key, nil
+}
+
+// writeKeyFile makes a file; one that exists is fs.ErrExist.
+func writeKeyFile(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}

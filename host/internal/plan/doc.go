@@ -1,4 +1,0 @@
-// Package plan owns what differs between two configurations, and whether the
-// newer one allows more. It must not know a host that runs, and shows no secret:
-// of those it only tells that they differ.
-package plan

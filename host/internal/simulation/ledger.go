@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"skep/host/internal/swarm"
+)
+
+// ledger is what callers have: what they were promised, and what they got.
+type ledger struct {
+	mu    sync.Mutex
+	posts []*post
+	// kept are words in what hosts have accepted for a tenant and keep; erased are words
+	// that must be gone.
+	kept   map[string][]string
+	erased []string
+	// removals counts the erasures and prunings that have begun. erasedTenants are the
+	// tenants that were erased: their counters are not certain.
+	removals      int
+	pruned        bool
+	erasedTenants map[string]bool
+	// renewed are the marks of plans that were accepted anew after a removal.
+	renewed map[string]bool
+	// refused are the marks of steps that were refused for a quota.
+	refused map[string]bool
+	// cas are the increments that agents have seen succeed, by counter; casTries counts
+	// the attempts.
+	cas      map[string]map[string]bool
+	casTries int
+
+	over     context.Context
+	overWith context.CancelFunc
+}
+
+// post is a post of a client.
+type post struct {
+	swarm.Post
+	plan    *plan
+	receipt *swarm.Receipt
+	// gone is set when an erasure or a pruning may have taken it.
+	gone bool
+	// waits is set while the client waits for the answer.
+	waits bool
+}
+
+func newLedger() *ledger {
+	l := &ledger{kept: map[string][]string{}, cas: map[string]map[string]bool{}, erasedTenants: map[string]bool{}, renewed: map[string]bool{}, refused: map[string]bool{}}
+	l.over, l.overWith = context.WithCancel(context.Background())
+	return l
+}
+
+// close ends all waiting.
+func (l *ledger) close() { l.overWith() }
+
+// keep notes a word in what a host has accepted.
+func (l *ledger) keep(tenant, word string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept[tenant] = append(l.kept[tenant], word)
+}
+
+// counted notes an increment of a counter.
+func (l *ledger) counted(counter, mark string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cas[counter] == nil {
+		l.cas[counter] = map[string]bool{}
+	}
+	l.cas[counter][mark] = true
+}
+
+// beginErase returns the words that an erasure must remove.
+func (l *ledger) beginErase(tenant string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removals++
+	l.erasedTenants[tenant] = true
+	words := l.kept[tenant]
+	delete(l.kept, tenant)
+	l.markGone(tenant)
+	return words
+}
+
+// endErase notes that what was accepted during an erasure may be erased with the rest.
+func (l *ledger) endErase(tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.markGone(tenant)
+}
+
+func (l *ledger) markGone(tenant string) {
+	for _, p := range l.posts {
+		p.gone = p.gone || p.Principal.Tenant == tenant
+	}
+}
+
+// renew notes that a plan was accepted anew after its data was removed: all of it may
+// happen again, and it may be found.
+func (l *ledger) renew(p *plan) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.erased = slices.DeleteFunc(l.erased, func(word string) bool { return word == p.Gen })
+	p.visit(func(mark string) { l.renewed[mark] = true })
+}
+
+// visit visits the marks of a plan.
+func (p *plan) visit(see func(mark string)) {
+	see(p.Mark)
+	for _, s := range p.Steps {
+		see(s.Mark)
+		if s.Plan != nil {
+			s.Plan.visit(see)
+		}
+	}
+}
+
+func (l *ledger) isRenewed(mark string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed[mark]
+}
+
+// wasRefused notes that a step was refused, and reports whether it was before.
+func (l *ledger) wasRefused(mark string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.refused[mark]
+	l.refused[mark] = true
+	return was
+}

@@ -1,0 +1,138 @@
+package keyring
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// errReadOnly: a ring was opened to read.
+var errReadOnly = errors.New("it was opened to read")
+
+// pendingKeys is a line of the file that is on its way. Until it is written, other
+// callers that need a key join it.
+type pendingKeys struct {
+	// wanted says of a tenant whether it gets a key although it has one.
+	wanted map[string]bool
+	done   chan struct{}
+	err    error
+}
+
+// Sealer returns what seals for a tenant. The key is made, and is on the disk,
+// when the tenant has none. Many tenants that need one at once share the cost.
+func (r *Ring) Sealer(tenant string) (*Sealer, error) {
+	for {
+		if s, err := r.sealer(tenant); s != nil || err != nil {
+			return s, err
+		}
+		if err := r.add(tenant, false); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sealer is nil for a tenant without a key.
+func (r *Ring) sealer(tenant string) (*Sealer, error) {
+	r.mu.RLock()
+	s, ok := r.sealerOf(tenant)
+	r.mu.RUnlock()
+	if ok {
+		return s, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.sealerOf(tenant); ok {
+		return s, nil
+	}
+	if k := r.current[tenant]; k != nil {
+		return r.newSealer(k)
+	}
+	return nil, nil
+}
+
+func (r *Ring) sealerOf(tenant string) (*Sealer, bool) {
+	k := r.current[tenant]
+	if k == nil {
+		return nil, false
+	}
+	s, ok := r.sealers[k.id]
+	return s, ok
+}
+
+// Rotate gives a tenant a new key to seal with and retires the one it has. The
+// new one is on the disk when it returns.
+func (r *Ring) Rotate(tenant string) error { return r.add(tenant, true) }
+
+// add makes a key for a tenant that has none, or with anew for any. The first
+// caller writes for all that came until the disk was free.
+func (r *Ring) add(tenant string, anew bool) error {
+	if !utf8.ValidString(tenant) {
+		return fmt.Errorf("keyring: the name of tenant %q is not UTF-8", tenant)
+	}
+	if r.readOnly {
+		return r.wrapError(errReadOnly)
+	}
+	r.mu.Lock()
+	a, first := r.next, r.next == nil
+	if first {
+		a = &pendingKeys{wanted: map[string]bool{}, done: make(chan struct{})}
+		r.next = a
+	}
+	a.wanted[tenant] = a.wanted[tenant] || anew
+	r.mu.Unlock()
+	if first {
+		r.write(a)
+	}
+	<-a.done
+	return a.err
+}
+
+// write makes the keys that are wanted, and has them on the disk before anybody
+// gets to see them.
+func (r *Ring) write(a *pendingKeys) {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	defer close(a.done)
+	r.mu.Lock()
+	r.next = nil
+	fresh := r.fresh(a)
+	r.mu.Unlock()
+	if len(fresh) == 0 {
+		return
+	}
+	if err := r.append(fresh); err != nil {
+		a.err = r.wrapError(err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range fresh {
+		r.addKey(k)
+	}
+}
+
+// fresh makes the keys that are wanted. The caller holds r.mu.
+func (r *Ring) fresh(a *pendingKeys) (keys []*key) {
+	taken := map[ID]bool{0: true}
+	for tenant, anew := range a.wanted {
+		if !anew && r.current[tenant] != nil {
+			continue
+		}
+		k := &key{tenant: tenant, created: r.now().UTC(), secret: make([]byte, 32)}
+		rand.Read(k.secret)
+		for taken[k.id] || r.keys[k.id] != nil {
+			k.id = randomID()
+		}
+		taken[k.id] = true
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func randomID() ID {
+	var b [4]byte
+	rand.Read(b[:])
+	return ID(binary.BigEndian.Uint32(b[:]))
+}

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"skep/host/internal/swarm"
+)
+
+// taskRef is what the writer remembers of a task: its number, its agents'
+// numbers, the columns whose indexes need no writing while they stay as they
+// are, and how large its record is.
+type taskRef struct {
+	tid     int64
+	state   swarm.State
+	created int64
+	ended   sql.NullInt64
+	oldest  sql.NullInt64
+	size    int64
+	agents  map[string]*agentRef
+	// rows holds the sizes of rows that were written since the task is
+	// remembered. Asking the engine when they go costs as much as deleting them.
+	rows map[int64]int64
+}
+
+func newTaskRef() *taskRef {
+	return &taskRef{agents: make(map[string]*agentRef), rows: make(map[int64]int64)}
+}
+
+// agentRef is an agent's number in a task and the size of its state.
+type agentRef struct{ aid, size int64 }
+
+// writeTask writes a task's record and returns what to remember of the task.
+func (t *tables) writeTask(ctx context.Context, iid int64, s *encodedMutation) (*taskRef, error) {
+	if ref, ok := t.tasks.get(s.key); ok {
+		return ref, t.replaceTask(ctx, ref, s)
+	}
+	ref := newTaskRef()
+	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
+	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body)
+	if err != nil {
+		return nil, err
+	}
+	if ref.tid = tid; tid != 0 {
+		t.delta.add(s.key.Tenant, ref.size, 1)
+		t.tasks.put(s.key, ref)
+		return ref, checkParent(tid)
+	}
+	if ref, err = t.task(ctx, iid, s.key); err != nil {
+		return nil, err
+	}
+	return ref, t.replaceTask(ctx, ref, s)
+}
+
+// task returns what to remember of a task that exists.
+func (t *tables) task(ctx context.Context, iid int64, key swarm.TaskKey) (*taskRef, error) {
+	if ref, ok := t.tasks.get(key); ok {
+		return ref, nil
+	}
+	ref := newTaskRef()
+	var state string
+	err := t.findTask.QueryRowContext(ctx, iid, []byte(key.Task)).Scan(
+		&ref.tid, &state, &ref.created, &ref.ended, &ref.oldest, &ref.size)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = refuse(swarm.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ref.state = swarm.State(state)
+	t.tasks.put(key, ref)
+	return ref, nil
+}
+
+func (t *tables) replaceTask(ctx context.Context, ref *taskRef, s *encodedMutation) (err error) {
+	t.delta.add(s.key.Tenant, int64(len(s.body))-ref.size, 0)
+	ref.size = int64(len(s.body))
+	firstTurn := !ref.oldest.Valid && s.turnEnd().Valid
+	if ref.state == s.state && ref.created == s.created && !firstTurn {
+		_, err = t.setBody.ExecContext(ctx, s.body, ref.tid)
+		return err
+	}
+	ref.state, ref.created, ref.ended = s.state, s.created, s.ended()
+	if firstTurn {
+		ref.oldest = s.turnEnd()
+	}
+	_, err = t.setTask.ExecContext(ctx, string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body, ref.tid)
+	return err
+}
+
+// agent returns an agent of a task, adding it at its first use.
+func (t *tables) agent(ctx context.Context, ref *taskRef, agent string) (*agentRef, error) {
+	if a, ok := ref.agents[agent]; ok {
+		return a, nil
+	}
+	aid, err := insert(ctx, t.addAgent, ref.tid, []byte(agent))
+	if err != nil {
+		return nil, err
+	}
+	a := &agentRef{aid: aid}
+	if aid == 0 {
+		if err := t.findAgent.QueryRowContext(ctx, ref.tid, []byte(agent)).Scan(&a.aid, &a.size); err != nil {
+			return nil, err
+		}
+	}
+	ref.agents[agent] = a
+	return a, checkParent(a.aid)
+}
+
+// consumeRow deletes a row, which need not be there, and returns its size.
+func (t *tables) consumeRow(ctx context.Context, ref *taskRef, n int64) (size int64, err error) {
+	size, ok := ref.rows[n]
+	if ok {
+		delete(ref.rows, n)
+		_, err = t.deleteRow.ExecContext(ctx, pack(ref.tid, n))
+		return size, err
+	}
+	err = t.dropRow.QueryRowContext(ctx, pack(ref.tid, n)).Scan(&size)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return size, err
+}

@@ -1,0 +1,50 @@
+package swarm_test
+
+import (
+	"testing"
+	"time"
+
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// Responses and notices of a task's end are tried for a day; a message whose failure
+// the task handles is given up after the peer's own time.
+func TestPatience(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	home, depot := p.hives["hive"], p.hives["depot"]
+	p.set(map[string]string{"hive": "wait"})
+	next := func(h *hive, task swarm.TaskKey, peer string, but ...int64) (l swarm.Delivery) {
+		eventually(t, "a letter to "+peer, func() (ok bool) {
+			var err error
+			l, ok, err = h.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: task, Peer: peer}, but...)
+			return ok && err == nil
+		})
+		return l
+	}
+	alices := home.mustPost(requestTo("math@depot", "valves?"), task("t")).Task
+	answer := next(depot, guest("depot", "hive", "t"), "hive")
+	if answer.Wrapper.Type != mail.Response || answer.GiveUpAt.Sub(answer.Since) != 24*time.Hour {
+		t.Errorf("the answer %+v", answer)
+	}
+	if _, ok, err := depot.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: guest("depot", "hive", "t"), Peer: "hive"}, answer.N); ok || err != nil {
+		t.Errorf("a letter that rests comes: %v", err)
+	}
+	p.set(map[string]string{"hive": "wait", "depot": "wait"})
+	if err := home.rt.CancelTask(t.Context(), alices, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if l := next(home, alices, "depot"); !l.Notice || l.GiveUpAt.Sub(l.Since) != 24*time.Hour {
+		t.Errorf("the notice %+v", l)
+	}
+	for kind, body := range map[mail.Type]string{
+		mail.Request:   requestTo("math@depot", "x"),
+		mail.Interrupt: `[["send_interrupt",{"target":"math@depot","subject":"s","body":"x"}],["await_message",{}]]`,
+		mail.Broadcast: `[["send_broadcast",{"targets":["math@depot"],"subject":"s","body":"x"}]]`,
+	} {
+		key := home.mustPost(body, task(string(kind))).Task
+		if l := next(home, key, "depot"); l.Wrapper.Type != kind || !l.GiveUpAt.IsZero() {
+			t.Errorf("the %s %+v", kind, l)
+		}
+	}
+}

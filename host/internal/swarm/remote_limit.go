@@ -1,0 +1,45 @@
+package swarm
+
+import (
+	"strings"
+
+	"skep/spec/mail"
+)
+
+// peerKey identifies the instances of one other swarm's key.
+type peerKey struct {
+	swarmKey
+	// root is the instance without the mark of a separate runner.
+	root string
+}
+
+// runnerSeparator separates a key's id from the mark of a separate runner.
+const runnerSeparator = "/"
+
+// peerKey returns the key to which an instance belongs; ok is false for an instance of
+// a user.
+func (k InstanceKey) peerKey() (g peerKey, ok bool) {
+	root, ok := strings.CutPrefix(k.Instance, string(mail.RoleSwarm)+":")
+	if i := strings.LastIndex(root, runnerSeparator); i >= 0 && len(root)-i == len(runnerSeparator)+32 {
+		root = root[:i]
+	}
+	return peerKey{k.swarm(), root}, ok
+}
+
+// checkPeerTaskLimit refuses one more running task of a swarm. Wrappers that come at
+// the same time may each take the last place.
+func (r *Runtime) checkPeerTaskLimit(t *activeTask, in Incoming) error {
+	most := t.def.Limits.PeerTasks
+	g, ok := t.key.peerKey()
+	if !ok || most <= 0 || t.exists && (!t.rec.State.Ended() || !in.reopensTask(t.rec)) {
+		return nil
+	}
+	r.mu.Lock()
+	running := r.peerTasks[g]
+	r.mu.Unlock()
+	if running < most {
+		return nil
+	}
+	return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
+		"' run here, its limit; raise [limits] peer_tasks or try later"}
+}

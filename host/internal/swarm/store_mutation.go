@@ -1,0 +1,87 @@
+package swarm
+
+import (
+	"encoding/json"
+	"time"
+
+	"skep/abi"
+)
+
+// Mutation is one atomic change of one task.
+type Mutation struct {
+	// Task replaces the task's record; Task.Key names the task.
+	Task Task
+	// Consume deletes rows by number.
+	Consume []int64
+	// Insert adds rows.
+	Insert []Row
+	// Stash flags, and Unstash unflags, every row of the task that the mutation
+	// does not consume or insert. At most one of them is set.
+	Stash, Unstash bool
+	Events         []Event
+	History        []AgentEntry
+	States         []AgentState
+	Answers        []SubmissionAnswer
+	// Outbox messages are added to the task's outbox, or replace messages with
+	// their numbers. Delivered are the numbers of messages that leave it; they need
+	// not exist.
+	Outbox    []OutboxMessage
+	Delivered []int64
+	// Record is what is not journaled yet of the turn that makes this mutation.
+	Record *Record
+	KV     []KVWrite
+	Blobs  []Blob
+}
+
+// AgentEntry is a history entry of one agent.
+type AgentEntry struct {
+	Agent string
+	Entry abi.HistoryEntry
+}
+
+// AgentState is the state of one agent in one task; nil clears it.
+type AgentState struct {
+	Agent string
+	State json.RawMessage
+}
+
+// SubmissionAnswer records the event that answers a submission.
+type SubmissionAnswer struct {
+	Door, Key string
+	Cursor    int64
+}
+
+// Submission is one accepted post, findable by its key until it expires.
+type Submission struct {
+	Instance InstanceKey
+	Door     string
+	Key      string
+	// Digest distinguishes a repeat from another body under the same key.
+	Digest  []byte
+	Task    string
+	Row     int64
+	Cursor  int64 // of the post's own new_message event
+	Expires time.Time
+	// Answer is the cursor of the event that answers it, 0 before.
+	Answer int64
+}
+
+// RunningTask is a running task of an earlier host, and the number of rows in its
+// queue that are not stashed.
+type RunningTask struct {
+	TaskKey
+	Waiting int
+}
+
+// Snapshot is everything a host needs to run a task.
+type Snapshot struct {
+	Task Task
+	Rows []Row
+	// Posts are the submissions of the task that have no answer, oldest first. A
+	// mutation adds the submission it is accepted with and removes the submissions it
+	// answers. A later post that reuses an expired key removes the earlier one.
+	Posts  []PendingPost
+	States map[string]json.RawMessage
+	// Outbox are the messages that are not dead, in the order of N.
+	Outbox []OutboxMessage
+}

@@ -1,0 +1,77 @@
+package swarm
+
+import (
+	"context"
+	"time"
+)
+
+// Prune removes the records of turns, and whole tasks, that ended before the times
+// given; a zero time keeps them. A pruning cut short by ctx's end returns its counts
+// and goes on with the next call. A post to a task that is being pruned waits, and then
+// begins a new task.
+func (r *Runtime) Prune(ctx context.Context, records, tasks time.Time) (Pruned, error) {
+	gone := make(chan struct{})
+	going := map[TaskKey]bool{}
+	r.mu.Lock()
+	r.pruned = gone
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.pruning = nil
+		r.mu.Unlock()
+		close(gone)
+	}()
+	return r.store.Prune(ctx, PruneRule{Records: records, Tasks: tasks, Keep: func(key TaskKey) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.tasks[key] != nil {
+			return true
+		}
+		going[key] = true
+		r.pruning = going
+		return false
+	}})
+}
+
+// lockForTask waits until a task is not being pruned, and returns with r.mu held. It is
+// refused while the tenant is being erased.
+func (r *Runtime) lockForTask(ctx context.Context, key TaskKey) error {
+	for {
+		r.mu.Lock()
+		if err := r.checkNotErasing(key.Tenant, eraseRemoving); err != nil {
+			r.mu.Unlock()
+			return err
+		}
+		gone := r.pruned
+		if !r.pruning[key] {
+			return nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// purgeInterval is the time between two purges of expired submissions.
+const purgeInterval = time.Hour
+
+// purgeSubmissions removes submissions that are answered and expired, until ctx ends.
+func (r *Runtime) purgeSubmissions(ctx context.Context) {
+	tick := time.NewTicker(purgeInterval)
+	defer tick.Stop()
+	for {
+		if n, err := r.store.Purge(ctx, r.now()); err != nil && ctx.Err() == nil {
+			r.log.Error("cannot forget expired submissions", "err", err)
+		} else if n > 0 {
+			r.log.Info("forgot expired submissions", "count", n)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package swarm_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/host/internal/schema"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.ask("hello", task("old"))
+	snap := h.record("old")
+	later := time.Now().Add(time.Hour)
+	eventually(t, "the task is forgotten", func() bool {
+		p, err := h.rt.Prune(t.Context(), time.Time{}, later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Tasks > 0
+	})
+	if _, err := h.rt.Task(t.Context(), key("old")); !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	if p, err := h.rt.Prune(t.Context(), time.Time{}, snap.Task.Updated); p.Tasks > 0 || err != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if a := h.ask("again", task("old")); a.Body != "boss got [q] again" {
+		t.Errorf("%+v", a)
+	}
+	if n := h.record("old").Task.Rows; n != 1 {
+		t.Errorf("the new task has %d rows", n)
+	}
+}
+
+// gate is a store that stops between choosing what goes and letting it go.
+type gate struct {
+	*sqlite.Store
+	chosen  func()
+	pruning atomic.Bool
+	early   atomic.Bool
+}
+
+func (g *gate) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, error) {
+	g.pruning.Store(true)
+	defer g.pruning.Store(false)
+	keep := rule.Keep
+	rule.Keep = func(key swarm.TaskKey) bool {
+		kept := keep(key)
+		g.chosen()
+		return kept
+	}
+	return g.Store.Prune(ctx, rule)
+}
+
+func (g *gate) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	if g.pruning.Load() {
+		g.early.Store(true)
+	}
+	return g.Store.Load(ctx, key)
+}
+
+// A post to a task that has been chosen to go finds it gone, never half there.
+func TestPostWhilePruning(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.ask("hello", task("old"))
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{Store: h.store}
+	rt, err := swarm.New(t.Context(), g, h.agents, swarm.NoForwarder{}, book{set}, []swarm.Definition{h.def}, h.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := make(chan error, 2)
+	post := func(ctx context.Context, key string) {
+		_, err := rt.Submit(ctx, swarm.Post{Principal: alice(), Swarm: "hive", Door: "test", Type: "request", Subject: "q", Body: "again", Task: "old", Key: key, Digest: []byte("d")})
+		posted <- err
+	}
+	g.chosen = func() {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errGone)
+		post(ctx, "") // with a key it would look for an earlier post first
+		if err := <-posted; !errors.Is(err, errGone) {
+			t.Errorf("a caller that left while its post waited got %v", err)
+		}
+		go post(t.Context(), "patient")
+		time.Sleep(20 * time.Millisecond) // for the post to do it wrong, if it would
+	}
+	p, err := rt.Prune(t.Context(), time.Time{}, time.Now().Add(time.Hour))
+	if err != nil || p.Tasks != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if err := <-posted; err != nil || g.early.Load() {
+		t.Errorf("post: %v; it loaded the task before it was gone: %v", err, g.early.Load())
+	}
+	snap, err := rt.Task(t.Context(), key("old"))
+	if err != nil || snap.Task.Rows != 1 {
+		t.Errorf("the new task has %d rows, %v", snap.Task.Rows, err)
+	}
+}
+
+var errGone = errors.New("the caller is gone")

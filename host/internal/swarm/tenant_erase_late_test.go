@@ -1,0 +1,110 @@
+package swarm_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+// heldStore holds the commits that match until the test lets them go on.
+type heldStore struct {
+	swarm.Store
+	match func(swarm.Mutation) bool
+	goOn  chan struct{}
+	// refuses makes the store behave as during an erasure that an earlier host has begun.
+	refuses atomic.Bool
+}
+
+func (s *heldStore) Commit(ctx context.Context, m swarm.Mutation) error {
+	if s.refuses.Load() {
+		return swarm.ErrErasing
+	}
+	if s.match != nil && s.match(m) {
+		<-s.goOn
+	}
+	return s.Store.Commit(ctx, m)
+}
+
+// A step that has the task in its hand while the erasure cancels it writes nothing
+// afterwards: nothing comes back.
+func TestEraseWithAStepUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &heldStore{goOn: make(chan struct{})}
+		s.match = func(m swarm.Mutation) bool { return m.Task.State == swarm.StateCancelled }
+		h := newHive(t, func(h *hive) {
+			h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+			h.forward = anyForwarder{}
+			h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
+			h.def.Agents[0].Targets = append(h.def.Agents[0].Targets, "calc@depot")
+		})
+		h.mustPost(requestTo("calc@depot", "x"), task("t"))
+		synctest.Wait()
+		box := swarm.OutboxKey{Task: key("t"), Peer: "depot"}
+		p, ok, err := h.rt.NextDelivery(t.Context(), box)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		delivered, erased := make(chan error, 1), make(chan error, 1)
+		go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) }()
+		synctest.Wait() // the task is being cancelled
+		go func() { delivered <- h.rt.MarkDelivered(context.Background(), box, p.N, "") }()
+		synctest.Wait() // it waits for the task
+		s.goOn <- struct{}{}
+		synctest.Wait() // it writes, or would
+		time.Sleep(stopPoll)
+		synctest.Wait()
+		close(s.goOn)
+		if err := <-delivered; err != nil && !errors.Is(err, swarm.ErrErasing) {
+			t.Error(err)
+		}
+		if err := <-erased; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		wantNothing(t, h, swarm.DefaultTenant)
+		h.stop()
+	})
+}
+
+// stopPoll is longer than the pause after which an erasure looks for tasks again.
+const stopPoll = 100 * time.Millisecond
+
+// A write that the store refuses, because an erasure of an earlier host goes on, is not
+// tried until the erasure is over. The task is gone, and a later post begins a new one.
+func TestErasureOfAnEarlierHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &heldStore{}
+		h := newHive(t, func(h *hive) {
+			h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+			h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+				s.refuses.Store(incoming(turn).Payload.Body == "first")
+				return script(ctx, turn)
+			}
+		})
+		first := h.mustPost("first", task("t"))
+		synctest.Wait()
+		s.refuses.Store(false)
+		if err := h.store.Erase(t.Context(), swarm.DefaultTenant); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := h.rt.Wait(t.Context(), first); err == nil {
+			t.Errorf("the erased post has the answer %+v", a)
+		}
+		wantNothing(t, h, swarm.DefaultTenant)
+		if a := h.ask("again", task("t")); a.Body != "boss got [q] again" {
+			t.Errorf("%+v", a)
+		}
+		h.stop()
+	})
+}
+
+// anyForwarder takes messages for every swarm and delivers none.
+type anyForwarder struct{}
+
+func (anyForwarder) Check(context.Context, swarm.InstanceKey, string) error { return nil }
+func (anyForwarder) Wake(swarm.OutboxKey)                                   {}

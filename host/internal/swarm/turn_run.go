@@ -1,0 +1,216 @@
+package swarm
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"skep/abi"
+	"skep/host/internal/swarm/scheduler"
+)
+
+// errTurnTime is the cause that stops a turn at its wall time.
+var errTurnTime = errors.New("the turn took longer than its limit")
+
+// claim is the demand of one (task, agent) for a turn. It may be stale by the time it
+// has a slot: the task is looked at again.
+type claim struct {
+	task  *activeTask
+	agent string
+}
+
+// runClaim makes a turn of a claim, if the task still needs one.
+func (r *Runtime) runClaim(slot *scheduler.Slot[claim]) {
+	t, agent := slot.Item.task, slot.Item.agent
+	defer r.releaseTask(t)
+	defer r.advanceSuspects(t, agent)
+	setup, over := r.startTurn(t, agent)
+	if over {
+		r.enforceMessageLimit(r.lifetime, t)
+		return
+	}
+	if setup == nil {
+		return
+	}
+	setup.slot = slot
+	r.runTurn(t, setup)
+	r.claimTurns(t)
+}
+
+// turnSetup is everything a turn begins with.
+type turnSetup struct {
+	run   *runningTurn
+	def   *Definition
+	agent *Agent
+	rec   Task
+	state json.RawMessage
+	ctx   context.Context
+	mark  *runMark
+	slot  *scheduler.Slot[claim]
+}
+
+// startTurn takes the next row of an agent, if it may run. over means that the task has
+// used up its messages instead.
+func (r *Runtime) startTurn(t *activeTask, name string) (setup *turnSetup, over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.claimedTiers, name)
+	q := t.queue[name]
+	if t.rec.State != StateRunning || q == nil || q.Len() == 0 || t.running[name] != nil {
+		return nil, false
+	}
+	counted := countsTowardsLimit((*q)[0])
+	if counted && t.limitReached() {
+		return nil, !t.rec.Grace
+	}
+	if !r.admitRow(t, (*q)[0]) {
+		return nil, false
+	}
+	def := r.effectiveDefinition(t.def)
+	agent, ok := def.agent(name)
+	if !ok {
+		// The task's earlier definition had this agent.
+		agent = &Agent{Name: name}
+	}
+	row := heap.Pop(q).(Row)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	rn := &runningTurn{row: row, def: def, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
+	t.running[name] = rn
+	return &turnSetup{run: rn, def: def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
+}
+
+// runTurn runs one turn to its commit. When the host stops before, the row stays in the
+// store, and the next host runs the turn again.
+func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
+	defer setup.run.cancel(nil)
+	defer r.markRunning(setup)()
+	prior, tail, err := r.readPast(t, setup)
+	if err != nil && r.lifetime.Err() != nil {
+		return
+	}
+	if err != nil {
+		r.failTurn(t, setup, nil, Failure{Cause: "host", Message: err.Error()})
+		return
+	}
+	t.addPriorSpend(setup.run, prior)
+	if f := r.checkBarred(t, setup); f != nil {
+		r.failTurn(t, setup, prior, *f)
+		return
+	}
+	turn, err := r.prepareTurn(t, setup, prior, tail)
+	if err != nil {
+		r.failTurn(t, setup, prior, Failure{Cause: "host", Message: err.Error()})
+		return
+	}
+	ctx, done := context.WithTimeoutCause(setup.ctx, turn.agent.wallLimit(), errTurnTime)
+	defer done()
+	stop := context.AfterFunc(r.lifetime, func() { setup.run.cancel(errShutdown) })
+	defer stop()
+	out := r.execute(ctx, turn)
+	setup.slot.SetWaiting(false)
+	if out.Failure != nil && errors.Is(context.Cause(ctx), errShutdown) {
+		t.commit.Lock()
+		defer t.commit.Unlock()
+		r.discardTurn(t, setup.run, turn, out)
+		return
+	}
+	r.commitTurn(t, setup.run, turn, out)
+}
+
+// failTurn ends a turn without running it.
+func (r *Runtime) failTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, f Failure) {
+	turn := &Turn{rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: setup.run.row, rec: setup.rec, prior: prior, start: r.now(), clock: newClock(r.now(), r.now)}
+	r.commitTurn(t, setup.run, turn, Outcome{Failure: &f})
+}
+
+// execute recovers from panics of the executor: a fault in the host's code ends that
+// turn, not the host.
+func (r *Runtime) execute(ctx context.Context, turn *Turn) (out Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("panic in a turn", "agent", turn.agent.Name, "task_id", turn.task.key.Task, "panic", p)
+			out = Outcome{Failure: &Failure{Cause: "host", Message: fmt.Sprint("internal error: ", p)}}
+		}
+	}()
+	return r.exec.Execute(ctx, turn)
+}
+
+// readPast reads the record of an earlier attempt at the turn, else the tail of its
+// agent's history. While the store fails it tries as long as the turn may take, or until
+// its task ends.
+func (r *Runtime) readPast(t *activeTask, setup *turnSetup) (prior *PriorAttempt, tail []abi.HistoryEntry, err error) {
+	ctx, done := context.WithTimeoutCause(setup.ctx, setup.agent.wallLimit(), errTurnTime)
+	defer done()
+	if prior, err = r.loadPriorAttempt(ctx, t, setup.run.row, setup.rec); err != nil || prior != nil {
+		return prior, nil, err
+	}
+	err = r.retryStore(ctx, func() (err error) {
+		tail, err = r.loadTail(t, setup.agent.Name, setup.rec.History[setup.agent.Name])
+		return err
+	}, "read a history", "task_id", t.key.Task)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the history of agent %q: %w", setup.agent.Name, err)
+	}
+	return nil, tail, nil
+}
+
+// prepareTurn makes the turn: from the record of an earlier attempt, else from its row,
+// the agent's state and the tail of its history.
+func (r *Runtime) prepareTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, tail []abi.HistoryEntry) (*Turn, error) {
+	if _, ok := setup.def.agent(setup.agent.Name); !ok {
+		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", setup.agent.Name, setup.def.Name)
+	}
+	if prior != nil {
+		return r.newRepeatedTurn(t, setup, prior)
+	}
+	return r.newFreshTurn(t, setup, tail)
+}
+
+// loadTail returns the newest entries of an agent's history up to the count-th, from
+// memory when this host has written all of them.
+func (r *Runtime) loadTail(t *activeTask, agent string, count int64) ([]abi.HistoryEntry, error) {
+	if count == 0 {
+		return nil, nil
+	}
+	t.mu.Lock()
+	tail, ok := t.tails[agent]
+	t.mu.Unlock()
+	if !ok {
+		var err error
+		tail, err = r.store.HistoryTail(r.lifetime, t.key, agent, abi.HistoryTailEntries, abi.HistoryTailBytes)
+		if err != nil {
+			return nil, err
+		}
+	}
+	// A completion by another agent may have come since the turn began.
+	for len(tail) > 0 && tail[len(tail)-1].Seq > count {
+		tail = tail[:len(tail)-1]
+	}
+	return boundTail(tail), nil
+}
+
+// boundTail drops the oldest entries until the rest fits a turn's input.
+func boundTail(tail []abi.HistoryEntry) []abi.HistoryEntry {
+	size := 0
+	for i := len(tail) - 1; i >= 0; i-- {
+		size += entrySize(tail[i])
+		if size > abi.HistoryTailBytes {
+			return tail[i+1:]
+		}
+	}
+	return tail
+}
+
+// entrySize is the approximate size of an entry in JSON; the fixed part is rounded up.
+func entrySize(e abi.HistoryEntry) int {
+	n := 160 + len(e.Message) + len(e.Note)
+	if e.Call != nil {
+		n += len(e.Call.Args)
+	}
+	if e.Result != nil {
+		n += len(e.Result.Text)
+	}
+	return n
+}

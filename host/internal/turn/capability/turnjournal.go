@@ -1,0 +1,91 @@
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
+)
+
+// turnClock is the turn's clock as the guest uses it.
+type turnClock struct {
+	turn.Clock
+	j *journal
+}
+
+// Sleep does not wait in the recorded part of the turn.
+func (c turnClock) Sleep(ctx context.Context, d time.Duration) error { return c.j.sleep(ctx, d) }
+
+// openJournal opens the journal of a turn.
+func openJournal(ctx context.Context, t *swarm.Turn, b Binding, recipe string) (*journal, error) {
+	j := newJournal(ctx, t, t.Clock(), t.Now)
+	j.limit = b.Limits.HostBytes + journalSlack
+	if past := t.PriorAttempt(); past != nil {
+		j.loadPrior(past)
+		j.addAnswers(past.Answers)
+		return j, nil
+	}
+	h := t.Header()
+	h.Module, h.Recipe = b.Module.Digest(), recipe
+	var err error
+	if h.Limits, err = json.Marshal(b.Limits); err != nil {
+		return nil, fmt.Errorf("record the turn's limits: %w", err)
+	}
+	j.header = &h
+	return j, nil
+}
+
+// recordedBinding returns the binding for a turn that an earlier attempt began.
+func (x *Executor) recordedBinding(ctx context.Context, current Binding, h *swarm.TurnHeader) (Binding, error) {
+	b := current
+	if err := json.Unmarshal(h.Limits, &b.Limits); err != nil {
+		return b, fmt.Errorf("the turn's recorded limits cannot be read: %w", err)
+	}
+	if h.Recipe != x.recipe {
+		return b, fmt.Errorf("the turn began on another version of skep or another CPU (%s, here %s), where it cannot be repeated", h.Recipe, x.recipe)
+	}
+	if h.Module == current.Module.Digest() {
+		return b, nil
+	}
+	if x.modules == nil {
+		return b, fmt.Errorf("the turn began on the module %s, which this host does not have any more; its agent now has %s", h.Module, current.Module.Digest())
+	}
+	m, err := x.modules.Module(ctx, h.Module)
+	if err != nil {
+		return b, fmt.Errorf("the turn began on the module %s, which this host cannot run any more: %w", h.Module, err)
+	}
+	b.Module = m
+	return b, nil
+}
+
+// turnOutcome is the outcome of a turn.
+func (j *journal) turnOutcome(res turn.Result) swarm.Outcome {
+	out := swarm.Outcome{Usage: swarm.Usage{Fuel: res.Fuel, CPU: res.CPU, HostCalls: res.HostCalls}}
+	end := &swarm.TurnEnd{Exit: exitOK, Output: res.Output, Attempt: j.attempt, Calls: j.calls, Usage: out.Usage}
+	switch {
+	case j.suspended:
+		out.Suspended, out.Record = j.pendingBreakpoints(), j.record(nil)
+		return out
+	case j.failure != nil:
+		out.Failure = j.failure
+	case res.Exit != nil:
+		out.Failure = &swarm.Failure{Cause: string(res.Exit.Kind), Limit: res.Exit.Limit, Message: res.Exit.Message}
+	default:
+		result, err := parseResult(res.Output)
+		if err != nil {
+			out.Failure = &swarm.Failure{Cause: "output", Message: err.Error()}
+		}
+		out.Result = result
+	}
+	if out.Failure != nil {
+		end.Exit = out.Failure.Cause
+	}
+	out.Record = j.record(end)
+	return out
+}
+
+// exitOK is the exit of a successful turn.
+const exitOK = "ok"

@@ -1,0 +1,167 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"skep/abi"
+)
+
+// clientConn is a connection that a hop owns for one exchange or, without a pool, for
+// good.
+type clientConn struct {
+	net.Conn
+	target target
+	read   atomic.Int64 // bytes of HTTP received in this exchange
+
+	// begun and ended count exchanges.
+	begun, ended atomic.Int64
+
+	releaseOnce sync.Once
+	wrote       chan struct{} // closed by the first write, or by Close
+}
+
+func newClientConn(conn net.Conn, to target) *clientConn {
+	return &clientConn{Conn: conn, target: to, wrote: make(chan struct{})}
+}
+
+// Read counts received bytes. It waits for the first write, and drops bytes that arrive
+// between two exchanges: package net/http would write them to the host's log.
+func (c *clientConn) Read(p []byte) (int, error) {
+	<-c.wrote
+	n, err := c.Conn.Read(p)
+	if idle := c.ended.Load(); n > 0 && idle > 0 && idle == c.begun.Load() {
+		return 0, io.EOF
+	}
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// beginExchange and endExchange mark the limits of an exchange on a pooled connection. The
+// next exchange may begin before the previous one is marked as ended.
+func (c *clientConn) beginExchange() {
+	c.read.Store(0)
+	c.begun.Add(1)
+}
+
+func (c *clientConn) endExchange() { c.ended.Add(1) }
+
+func (c *clientConn) Write(p []byte) (int, error) {
+	c.releaseReads()
+	return c.Conn.Write(p)
+}
+
+// Close also unblocks a waiting Read.
+func (c *clientConn) Close() error {
+	c.releaseReads()
+	return c.Conn.Close()
+}
+
+func (c *clientConn) releaseReads() { c.releaseOnce.Do(func() { close(c.wrote) }) }
+
+// transport serves one request on the connection. It uses no proxy of the environment,
+// keeps no connection, and does not decode bodies.
+func (c *clientConn) transport(maxHeader int64) *http.Transport {
+	hand := func(_ context.Context, _, asked string) (net.Conn, error) {
+		if asked != c.target.hostPort() {
+			return nil, errElsewhere
+		}
+		return c, nil
+	}
+	return &http.Transport{
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+		DialContext:            hand,
+		DialTLSContext:         hand,
+	}
+}
+
+var errElsewhere = errors.New("the connection would lead elsewhere")
+
+// openConn opens the connection of a hop, with TLS for https. The connection is opened
+// here because the dials of package net/http outlive the request.
+func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
+	if h.client.opt.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.client.opt.ConnectTimeout)
+		defer cancel()
+	}
+	conn, broken := h.connect(ctx)
+	if broken != nil {
+		return nil, broken
+	}
+	if h.target.scheme == "http" {
+		return newClientConn(conn, h.target), nil
+	}
+	secure := tls.Client(conn, &tls.Config{
+		ServerName: h.target.host,
+		RootCAs:    h.client.opt.RootCAs,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+	})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(err.Error())))
+	}
+	return newClientConn(secure, h.target), nil
+}
+
+// connect resolves the host, checks its addresses and dials them in order. Each dial gets
+// an equal share of the remaining time, so that a dead address leaves time for the others.
+func (h *hop) connect(ctx context.Context) (net.Conn, *abi.Error) {
+	addrs, broken := h.addresses(ctx)
+	if broken != nil {
+		return nil, broken
+	}
+	var last error
+	for i, a := range addrs {
+		part, cancel := withShare(ctx, len(addrs)-i)
+		conn, err := h.dialAddress(part, netip.AddrPortFrom(a, h.target.port))
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+	}
+	if errors.Is(last, syscall.ECONNREFUSED) {
+		return nil, fault(abi.CodeUnavailable, ReasonRefused, "%s refused the connection", h.displayURL())
+	}
+	return nil, fault(abi.CodeUnavailable, ReasonConnect, "%s cannot be reached", h.displayURL())
+}
+
+// withShare returns a context with 1/parts of the remaining time. ctx has a deadline: each
+// fetch and each pooled connection sets one.
+func withShare(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
+	end, _ := ctx.Deadline()
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+}
+
+// dialAddress connects to a checked address. The address of the socket is checked again
+// right before it connects, so that nothing in between can redirect it.
+func (h *hop) dialAddress(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	if h.client.opt.Dial != nil {
+		return h.client.opt.Dial(ctx, to)
+	}
+	d := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		return h.checkDialled(to, address)
+	}}
+	return d.DialContext(ctx, "tcp", to.String())
+}
+
+func (h *hop) checkDialled(to netip.AddrPort, address string) error {
+	got, err := netip.ParseAddrPort(address)
+	if err != nil || got != to || !h.mayReach(got.Addr()) {
+		return errElsewhere
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package egress
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// KeepAlive sets which connections a [Client] leaves open for later requests.
+type KeepAlive struct {
+	// MaxIdlePerHost bounds the idle connections to one host. Zero keeps none.
+	MaxIdlePerHost int
+	// IdleTimeout is how long an idle connection stays open. Default 90 s.
+	IdleTimeout time.Duration
+}
+
+// connPool holds the idle connections, separately for each set of dial rules: a request
+// must not use a connection that it could not have opened itself.
+type connPool map[dialRules]*http.Transport
+
+// dialRules are the parts of a policy that decide which addresses a request may reach.
+type dialRules struct{ private, names, secure bool }
+
+func newConnPool(c *Client) connPool {
+	k, either := connPool{}, []bool{false, true}
+	for _, private := range either {
+		for _, names := range either {
+			for _, secure := range either {
+				k[dialRules{private, names, secure}] = c.pooledTransport(dialRules{private, names, secure})
+			}
+		}
+	}
+	return k
+}
+
+func (h *hop) dialRules() dialRules {
+	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP}
+}
+
+// privateKey is the key of a request's context for its policy's PrivateKey: the dialer of
+// a pool has no other way to the words of a refusal.
+type privateKey struct{}
+
+// pooledTransport returns a transport that dials with the same checks as a hop.
+func (c *Client) pooledTransport(r dialRules) *http.Transport {
+	dial := func(scheme string) func(context.Context, string, string) (net.Conn, error) {
+		return func(ctx context.Context, _, address string) (net.Conn, error) {
+			t, err := parseTarget(scheme + "://" + address)
+			if err != nil {
+				return nil, err
+			}
+			h := &hop{
+				client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure},
+				grant: Grant{hosts: exact}, target: t, scrub: NewScrubber(),
+			}
+			if key, ok := ctx.Value(privateKey{}).(string); ok {
+				h.policy.PrivateKey = key
+			}
+			conn, broken := h.openConn(ctx)
+			if broken != nil {
+				return nil, &connectError{broken}
+			}
+			return conn, nil
+		}
+	}
+	return &http.Transport{
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: c.opt.MaxResponseHeader,
+		DialContext:            dial("http"),
+		DialTLSContext:         dial("https"),
+		MaxIdleConnsPerHost:    c.opt.KeepAlive.MaxIdlePerHost,
+		IdleConnTimeout:        c.opt.KeepAlive.IdleTimeout,
+	}
+}
+
+// Close closes the idle connections. The client stays usable. A client without [KeepAlive]
+// needs no Close.
+func (c *Client) Close() {
+	for _, t := range c.pool {
+		t.CloseIdleConnections()
+	}
+}
+
+// sendPooled makes the request on an idle connection, or on a new one. conn is nil if the
+// request got no connection.
+func (h *hop) sendPooled(req *http.Request) (resp *http.Response, conn *clientConn, err error) {
+	trace := &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			conn = got.Conn.(*clientConn)
+			conn.beginExchange()
+		},
+		PutIdleConn: func(error) { conn.endExchange() },
+	}
+	ctx := context.WithValue(req.Context(), privateKey{}, h.policy.PrivateKey)
+	resp, err = h.client.pool[h.dialRules()].RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	return resp, conn, err
+}

@@ -1,0 +1,56 @@
+package egress
+
+import (
+	"errors"
+	"net/http"
+
+	"skep/abi"
+)
+
+// Transport carries requests of the host itself within a policy, over connections to
+// checked addresses. It follows no redirect and adds no secret. The caller reads the body,
+// so only the header of a response is bounded.
+//
+// Each request needs a context with a deadline. Errors are an *abi.Error with the reasons
+// of [Client.Fetch], or an error of package net/http for a connection that broke. It is
+// safe for concurrent use.
+func (c *Client) Transport(p Policy) http.RoundTripper { return transport{c, p} }
+
+type transport struct {
+	client *Client
+	policy Policy
+}
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	h, err := t.hop(req)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	exchange := h.sendOnce
+	if t.client.pool != nil {
+		exchange = h.sendPooled
+	}
+	resp, _, err := exchange(req)
+	var broken *connectError
+	if errors.As(err, &broken) {
+		return nil, broken.cause
+	}
+	return resp, err
+}
+
+func (t transport) hop(req *http.Request) (*hop, error) {
+	to, err := parseTarget(req.URL.String())
+	if err != nil {
+		return nil, fault(abi.CodeInvalid, ReasonRequest, "%v", err)
+	}
+	h := &hop{client: t.client, policy: t.policy, scrub: NewScrubber(t.policy.Secrets...), method: req.Method, target: to}
+	grant, ok := findGrant(t.policy.Grants, req.Method, to)
+	if !ok {
+		return nil, h.grantError(ReasonGrant, "")
+	}
+	h.grant = grant
+	return h, nil
+}

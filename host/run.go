@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/definition/plan"
+	"skep/host/internal/swarm"
+)
+
+// Run serves until ctx ends. Then it takes no new posts and no new turns, gives
+// running turns the configured grace, answers waiting callers that their tasks
+// continue at the next start, and closes the store last. Nothing runs after it
+// returns.
+func (h *Host) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	turnsEnded := make(chan struct{})
+	g.Go(func() error {
+		defer close(turnsEnded)
+		return h.swarm.Run(ctx, h.opt.Config.Server.ShutdownGrace)
+	})
+	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
+	g.Go(func() error { return h.server.Serve(ctx, turnsEnded) })
+	for _, background := range []func(context.Context){h.retention.Run, h.library.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
+		g.Go(func() error {
+			background(ctx)
+			return nil
+		})
+	}
+	return errors.Join(g.Wait(), h.Close())
+}
+
+// Reload reads the configuration again and puts it in force, all of it or nothing.
+func (h *Host) Reload(ctx context.Context) ([]plan.Change, error) { return h.library.Reload(ctx) }
+
+// watchHangups reloads at each hangup until ctx ends.
+func (h *Host) watchHangups(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.opt.Hangups:
+			h.reloadOnHangup(ctx)
+		}
+	}
+}
+
+// reloadOnHangup reloads the certificate and the configuration. What it cannot
+// reload stays as it is and is logged: a hangup never ends a host.
+func (h *Host) reloadOnHangup(ctx context.Context) {
+	h.log.Info("SIGHUP: reading the configuration and the certificate again")
+	h.server.ReloadCertificate(ctx)
+	changes, err := h.Reload(ctx)
+	if err != nil {
+		h.log.Error("SIGHUP: the configuration stays as it is", "err", err)
+	} else {
+		h.log.Info("SIGHUP: the file is in force", "changes", len(changes))
+	}
+	h.recordReload(err)
+}
+
+// recordReload records a reload by signal in the audit log.
+func (h *Host) recordReload(err error) {
+	e := audit.Entry{Act: "config.reload", Outcome: audit.Done, Target: h.opt.Config.Swarm.Name, Reason: "SIGHUP"}
+	if err != nil {
+		e.Outcome, e.Reason = audit.Failed, "SIGHUP: "+err.Error()
+	}
+	if refusal := new(swarm.Refusal); errors.As(err, &refusal) {
+		e.Outcome = audit.Refused
+	}
+	if err := h.audit.Record(e); err != nil {
+		h.log.Warn("not recorded in the audit log", "act", e.Act, "err", err)
+	}
+}
+
+// applyReload applies the parts of a reloaded configuration that are not
+// definitions.
+func (h *Host) applyReload(cfg *config.Config) {
+	h.peers.SetPeers(cfg.Peers)
+	if h.opt.Level != nil {
+		h.opt.Level.Set(cfg.Telemetry.Level())
+	}
+}
+
+// Close releases what New opened: the listeners first, the store and the audit log
+// last.
+func (h *Host) Close() error {
+	var errs []error
+	if h.server != nil {
+		errs = append(errs, h.server.Close())
+	}
+	if h.loader != nil {
+		errs = append(errs, h.loader.Close())
+		h.loader = nil
+	}
+	if h.library != nil {
+		errs = append(errs, h.library.Close())
+	}
+	if h.running != nil {
+		errs = append(errs, h.running.Close())
+		h.running = nil
+	}
+	if h.tokens != nil {
+		errs = append(errs, h.tokens.Save(context.Background()))
+		h.tokens = nil
+	}
+	if h.store != nil {
+		errs = append(errs, h.store.Close())
+		h.store = nil
+	}
+	errs = append(errs, h.closeAudit())
+	return errors.Join(errs...)
+}
+
+// recordStart records in the audit log that the host runs, and its configuration.
+func (h *Host) recordStart() error {
+	err := h.audit.Record(audit.Entry{
+		Act: "host.start", Outcome: audit.Done, Target: h.configDigest(),
+		Reason: "skep " + h.opt.Version + " listens on " + h.Addr(),
+	})
+	h.recorded = err == nil
+	return err
+}
+
+// closeAudit records the stop of a host whose start was recorded, and closes the
+// log. The host's log gets the head, so that entries cut off the end of the audit
+// log can be detected.
+func (h *Host) closeAudit() error {
+	if h.audit == nil {
+		return nil
+	}
+	var err error
+	if h.recorded {
+		err = h.audit.Record(audit.Entry{Act: "host.stop", Outcome: audit.Done, Target: h.configDigest()})
+	}
+	err = errors.Join(err, h.audit.Close())
+	if h.recorded {
+		seq, head := h.audit.Head()
+		h.log.Info("the audit log is closed", "entries", seq, "head", head)
+	}
+	h.audit = nil
+	return err
+}
+
+// recordToolChange records that an MCP tool differs from its pin.
+func (h *Host) recordToolChange(tenant, server, tool string) {
+	err := h.audit.Record(audit.Entry{
+		Act: "mcp.changed", Outcome: audit.Refused, Tenant: tenant, Target: server + "/" + tool,
+		Reason: "the definition is not the one that was pinned",
+	})
+	if err != nil {
+		h.log.Warn("not recorded in the audit log", "act", "mcp.changed", "err", err)
+	}
+}
+
+// configDigest returns the digest of the configuration in force.
+func (h *Host) configDigest() string {
+	cfg := h.opt.Config
+	if h.library != nil {
+		cfg = h.library.Config() // a reload may have replaced it
+	}
+	return fmt.Sprintf("sha256:%s", cfg.Digest())
+}
