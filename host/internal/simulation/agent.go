@@ -182,7 +182,7 @@ func (v *visit) increment(s step) {
 		case fault.Code != abi.CodeNotFound:
 			return
 		}
-		v.world.ledger.casTries++
+		v.world.ledger.tryCount()
 		got, fault = v.call(abi.OpKVCas, map[string]any{"key": "n", "scope": "instance", "expect": expect, "value": next})
 		if fault != nil || strings.Contains(string(got), "true") {
 			if fault == nil {

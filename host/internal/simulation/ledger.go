@@ -61,6 +61,13 @@ func (l *ledger) keep(tenant, word string) {
 	l.kept[tenant] = append(l.kept[tenant], word)
 }
 
+// tryCount notes that an agent tries to increment a counter.
+func (l *ledger) tryCount() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.casTries++
+}
+
 // counted notes an increment of a counter.
 func (l *ledger) counted(counter, mark string) {
 	l.mu.Lock()
@@ -84,10 +91,86 @@ func (l *ledger) beginErase(tenant string) []string {
 }
 
 // endErase notes that what was accepted during an erasure may be erased with the rest.
-func (l *ledger) endErase(tenant string) {
+// The words must be gone from now on.
+func (l *ledger) endErase(tenant string, words []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.markGone(tenant)
+	l.erased = append(l.erased, words...)
+}
+
+// beginPrune notes that tasks that have ended may be gone from now on.
+func (l *ledger) beginPrune() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removals++
+	l.pruned = true
+}
+
+// removalsBegun counts the erasures and prunings so far.
+func (l *ledger) removalsBegun() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removals
+}
+
+// accept notes that a host has accepted a post, which was first sent after so many
+// removals.
+func (l *ledger) accept(p *post, r *swarm.Receipt, removals int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.receipt, p.gone = r, removals != l.removals
+	if p.gone {
+		l.renew(p.plan)
+	}
+	l.posts = append(l.posts, p)
+	tenant := p.Principal.Tenant
+	l.kept[tenant] = append(l.kept[tenant], p.plan.Gen)
+}
+
+// acceptAgain notes that a host has accepted a post again, and reports whether it may do
+// so as if it were new.
+func (l *ledger) acceptAgain(p *post, r *swarm.Receipt) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.receipt = r
+	if r.Duplicate {
+		return true
+	}
+	l.renew(p.plan)
+	return p.gone || l.pruned
+}
+
+// isGone reports whether an erasure or a pruning may have taken a post.
+func (l *ledger) isGone(p *post) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.gone
+}
+
+// receiptOf is the last receipt of a post.
+func (l *ledger) receiptOf(p *post) *swarm.Receipt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.receipt
+}
+
+// setWaits notes whether a client waits for the answer to a post.
+func (l *ledger) setWaits(p *post, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.waits = waits
+}
+
+// chooseTask returns a task of an accepted post; choose picks one of n. ok is false if
+// there is none.
+func (l *ledger) chooseTask(choose func(n int) int) (key swarm.TaskKey, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.posts) == 0 {
+		return swarm.TaskKey{}, false
+	}
+	return l.posts[choose(len(l.posts))].receipt.Task, true
 }
 
 func (l *ledger) markGone(tenant string) {
@@ -97,10 +180,8 @@ func (l *ledger) markGone(tenant string) {
 }
 
 // renew notes that a plan was accepted anew after its data was removed: all of it may
-// happen again, and it may be found.
+// happen again, and it may be found. The caller holds the lock.
 func (l *ledger) renew(p *plan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.erased = slices.DeleteFunc(l.erased, func(word string) bool { return word == p.Gen })
 	p.visit(func(mark string) { l.renewed[mark] = true })
 }

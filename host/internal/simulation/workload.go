@@ -108,7 +108,7 @@ func (c *client) act() {
 func (c *client) post(tenant string) {
 	p := c.newPost(tenant)
 	l := c.world.ledger
-	removals := l.removals
+	removals := l.removalsBegun()
 	for range 30 {
 		h := c.park("post " + tenant + "/" + p.Task + " " + p.plan.Mark)
 		if h == nil {
@@ -123,12 +123,7 @@ func (c *client) post(tenant string) {
 		cancel()
 		c.world.sched.trace.note("%s: post %s: %v", c.name, p.plan.Mark, err)
 		if err == nil {
-			p.receipt, p.gone = r, removals != l.removals
-			if p.gone {
-				l.renew(p.plan)
-			}
-			l.posts = append(l.posts, p)
-			l.keep(tenant, p.plan.Gen)
+			l.accept(p, r, removals)
 			c.wait(h, p)
 			return
 		}
@@ -195,12 +190,12 @@ func (p *plan) setGen(gen string) {
 
 // wait waits for the answer to a post, on later hosts too.
 func (c *client) wait(h *host, p *post) {
-	p.waits = true
 	l := c.world.ledger
+	l.setWaits(p, true)
 	c.world.clients.Go(func() {
-		defer func() { p.waits = false }()
+		defer l.setWaits(p, false)
 		for {
-			a, err := h.rt.Wait(l.over, p.receipt)
+			a, err := h.rt.Wait(l.over, l.receiptOf(p))
 			c.world.sched.trace.note("%s: answer to %s: %s %v", c.name, p.plan.Mark, a.State, err)
 			if err == nil {
 				c.world.count("answer " + string(a.State))
@@ -223,7 +218,7 @@ func (c *client) postAgain(p *post) *host {
 		time.Sleep(time.Second)
 		c.world.sched.park("again "+p.plan.Mark, stepGate, nil)
 		h := c.world.living()
-		if h == nil || p.gone || l.over.Err() != nil {
+		if h == nil || l.isGone(p) || l.over.Err() != nil {
 			return nil
 		}
 		r, err := h.rt.Submit(context.Background(), p.Post)
@@ -232,24 +227,17 @@ func (c *client) postAgain(p *post) *host {
 			return nil
 		case err != nil:
 			continue
-		case !r.Duplicate:
-			l.renew(p.plan)
-			if !p.gone && !l.pruned {
-				c.world.violate("post %s was accepted, and is accepted as new under the same key", p.plan.Mark)
-			}
 		}
-		p.receipt = r
+		if !l.acceptAgain(p, r) {
+			c.world.violate("post %s was accepted, and is accepted as new under the same key", p.plan.Mark)
+		}
 		return h
 	}
 }
 
 // known returns a task of a post that a host has accepted.
 func (c *client) known() (swarm.TaskKey, bool) {
-	posts := c.world.ledger.posts
-	if len(posts) == 0 {
-		return swarm.TaskKey{}, false
-	}
-	return posts[c.rng.IntN(len(posts))].receipt.Task, true
+	return c.world.ledger.chooseTask(c.rng.IntN)
 }
 
 // answer answers the calls that a task waits for.
@@ -297,11 +285,11 @@ func (c *client) erase(tenant string) {
 	c.world.count("erase")
 	words := c.world.ledger.beginErase(tenant)
 	err := h.rt.EraseTenant(context.Background(), tenant)
-	c.world.ledger.endErase(tenant)
-	c.world.sched.trace.note("%s: erase %s: %v", c.name, tenant, err)
-	if err == nil {
-		c.world.ledger.erased = append(c.world.ledger.erased, words...)
+	if err != nil {
+		words = nil
 	}
+	c.world.ledger.endErase(tenant, words)
+	c.world.sched.trace.note("%s: erase %s: %v", c.name, tenant, err)
 }
 
 func (c *client) prune() {
@@ -310,8 +298,7 @@ func (c *client) prune() {
 		return
 	}
 	c.world.count("prune")
-	c.world.ledger.pruned = true
-	c.world.ledger.removals++
+	c.world.ledger.beginPrune()
 	now := time.Now()
 	_, err := h.rt.Prune(context.Background(), now.Add(-time.Second), now.Add(-time.Duration(c.rng.IntN(30))*time.Second))
 	c.world.sched.trace.note("%s: prune: %v", c.name, err)

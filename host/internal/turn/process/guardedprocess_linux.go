@@ -241,8 +241,16 @@ func (g *guardedProcess) Stderr() io.ReadCloser { return g.stderr }
 // Name is the name in messages.
 func (g *guardedProcess) Name() string { return g.spec.Name }
 
-// ID is the guard's process id.
-func (g *guardedProcess) ID() string { return strconv.Itoa(g.cmd.Process.Pid) }
+// ID is the guard's process id; empty before the start, and for good if it was killed
+// before.
+func (g *guardedProcess) ID() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cmd == nil {
+		return ""
+	}
+	return strconv.Itoa(g.cmd.Process.Pid)
+}
 
 // PluginToHost accepts only an address inside the process's directory.
 func (g *guardedProcess) PluginToHost(network, address string) (string, string, error) {
