@@ -46,6 +46,9 @@ func isDigest(s string) bool {
 	return err == nil && len(raw) == sha256.Size && strings.ToLower(s) == s
 }
 
+// errDamaged is returned for a file whose bytes are not those of its name.
+var errDamaged = errors.New("is damaged")
+
 // Read reads a module and compares it with its digest. A missing module is
 // fs.ErrNotExist.
 func (d ModuleDir) Read(digest string, caps binary.Caps) ([]byte, error) {
@@ -61,7 +64,7 @@ func (d ModuleDir) Read(digest string, caps binary.Caps) ([]byte, error) {
 		return nil, err
 	}
 	if digestOf(data) != digest {
-		return nil, fmt.Errorf("%s is damaged: its digest is not its name; remove it, and start a host whose swarm.toml still has the module", path)
+		return nil, fmt.Errorf("%s %w: its digest is not its name; remove it, and start a host whose swarm.toml still has the module", path, errDamaged)
 	}
 	return data, nil
 }

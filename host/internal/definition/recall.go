@@ -3,9 +3,12 @@ package definition
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 
 	"skep/host/internal/definition/config"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn"
 	"skep/host/internal/turn/capability"
 )
 
@@ -44,11 +47,16 @@ func (l *Library) recall(ctx context.Context, s state, tenant, name, digest stri
 		l.log.Error("a definition that is kept cannot be read", "definition", digest, "err", err)
 		return nil, swarm.ErrNotFound
 	}
-	return s.narrow(runnable{digest: digest, composition: x, operators: stored.Tenant == "", modules: l.findModules(ctx, s, x)}), nil
+	modules, err := l.findModules(ctx, s, x)
+	if err != nil {
+		return nil, err
+	}
+	return s.narrow(runnable{digest: digest, composition: x, operators: stored.Tenant == "", modules: modules}), nil
 }
 
-// findModules finds the modules of a composition: today's, and copies of older ones.
-func (l *Library) findModules(ctx context.Context, s state, x config.Composition) map[string]capability.Module {
+// findModules finds the modules of a composition: today's, and copies of older ones. A
+// failure that may pass is an error: what is bound stays bound.
+func (l *Library) findModules(ctx context.Context, s state, x config.Composition) (map[string]capability.Module, error) {
 	found := make(map[string]capability.Module, len(x.Agents))
 	for _, a := range Executables(x) {
 		if m := s.own.modules[a.SHA256]; m != nil {
@@ -56,6 +64,12 @@ func (l *Library) findModules(ctx context.Context, s state, x config.Composition
 			continue
 		}
 		m, err := l.opt.Loader.modules.load(ctx, a.SHA256)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil && !isGone(err) {
+			return nil, fmt.Errorf("the module %s of agent %q: %w", a.SHA256, a.Name, err)
+		}
 		if err != nil {
 			m = s.substitute(a, err)
 			l.log.Error("a module that tasks were begun with cannot be loaded; their turns run on today's module of the agent, if there is one",
@@ -63,7 +77,14 @@ func (l *Library) findModules(ctx context.Context, s state, x config.Composition
 		}
 		found[a.SHA256] = m
 	}
-	return found
+	return found, nil
+}
+
+// isGone reports whether a module is missing for good: there is no sound copy, or it is
+// refused. A file that cannot be read now may be readable later.
+func isGone(err error) bool {
+	var refused *turn.LoadError
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) || errors.As(err, &refused) && refused.Step != turn.StepRead
 }
 
 // substitute is today's module of an agent whose own is missing: its unfinished turns

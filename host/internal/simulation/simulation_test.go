@@ -28,11 +28,6 @@ func (b tools) Tools() (list []abi.Tool) {
 
 func (b tools) ToolArgs(tool string, args []byte) error { return b.set.ToolArgs(tool, args) }
 
-// known are violations that are not mended yet, by a part of their text.
-var known = []string{
-	"erased data is in the file", "does not come to rest", "still waits", "does not grant",
-}
-
 // testKit is the kit of this machine. One processor, and no collection of garbage while
 // a seed runs, keep the order of goroutines the same.
 func testKit(t *testing.T) Kit {
@@ -78,19 +73,15 @@ func (a *tally) String() string {
 	return fmt.Sprintf("%d seeds, %d failed, %.1f a second; %s", a.seeds, a.failed, float64(a.seeds)/took.Seconds(), strings.Join(list, ", "))
 }
 
-// runSeed runs a seed and fails the test for what it violates, unless that is known and
-// strict is not set.
-func (a *tally) runSeed(t *testing.T, kit Kit, seed uint64, strict bool) (rep Report) {
+// runSeed runs a seed and fails the test for what it violates.
+func (a *tally) runSeed(t *testing.T, kit Kit, seed uint64) (rep Report) {
 	runtime.GC()
 	ok := t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		rep = Run(t, kit, seed)
 		a.add(rep)
-		fresh := slices.DeleteFunc(slices.Clone(rep.Violations), func(v string) bool {
-			return !strict && slices.ContainsFunc(known, func(part string) bool { return strings.Contains(v, part) })
-		})
-		if len(fresh) > 0 {
-			t.Errorf("%s\n%s\nSKEP_SEED=%d go test ./host/internal/simulation -run TestSeed$ shows all of it", strings.Join(fresh, "\n"), rep.Tail, seed)
+		if len(rep.Violations) > 0 {
+			t.Errorf("%s\n%s\nSKEP_SEED=%d go test ./host/internal/simulation -run TestSeed$ shows all of it", strings.Join(rep.Violations, "\n"), rep.Tail, seed)
 		}
 	})
 	if !ok {
@@ -107,7 +98,7 @@ const testTime = 45 * time.Second
 func TestSeeds(t *testing.T) {
 	kit, sum := testKit(t), newTally()
 	for seed := uint64(0); time.Since(sum.began) < testTime && !t.Failed(); seed++ {
-		sum.runSeed(t, kit, seed, false)
+		sum.runSeed(t, kit, seed)
 	}
 	t.Log(sum)
 }
@@ -124,7 +115,7 @@ func TestSeed(t *testing.T) {
 	}
 	kit := testKit(t)
 	kit.Trace = 1e6
-	rep := newTally().runSeed(t, kit, seed, true)
+	rep := newTally().runSeed(t, kit, seed)
 	t.Logf("sum %x\n%s", rep.Sum, rep.Tail)
 }
 
@@ -144,7 +135,7 @@ func TestSimulate(t *testing.T) {
 	}
 	kit, sum := testKit(t), newTally()
 	for seed := first; seed < first+n; seed++ {
-		rep := sum.runSeed(t, kit, seed, os.Getenv("SKEP_STRICT") != "")
+		rep := sum.runSeed(t, kit, seed)
 		for _, v := range rep.Violations {
 			fmt.Printf("seed %d: %s\n", seed, v)
 		}
@@ -159,7 +150,7 @@ func TestSimulate(t *testing.T) {
 func TestSeedRepeats(t *testing.T) {
 	kit, sum := testKit(t), newTally()
 	for seed := range uint64(5) {
-		first, second := sum.runSeed(t, kit, seed, false), sum.runSeed(t, kit, seed, false)
+		first, second := sum.runSeed(t, kit, seed), sum.runSeed(t, kit, seed)
 		if first.Sum != second.Sum {
 			t.Errorf("seed %d: two runs of %d and %d steps", seed, first.Steps, second.Steps)
 		}

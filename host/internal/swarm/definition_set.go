@@ -24,6 +24,9 @@ type definitions struct {
 	mu      sync.RWMutex
 	current map[swarmKey]*Definition
 	older   map[olderKey]*Definition
+	// replaced counts the replacements: what the library gave before one may be wider
+	// than today's grants.
+	replaced int
 }
 
 type olderKey struct {
@@ -99,6 +102,7 @@ func (r *Runtime) ReplaceDefinitions(defs []Definition, narrowed ...Definition) 
 		d.current[def.key()] = def
 	}
 	d.applyNarrowed(narrowed)
+	d.replaced++
 	return nil
 }
 
@@ -221,17 +225,36 @@ func (r *Runtime) loadFromLibrary(ctx context.Context, key olderKey) (*Definitio
 	if r.defs.library == nil {
 		return nil, ErrNotFound
 	}
-	def, err := r.defs.library.Definition(ctx, key.tenant, key.name, key.digest)
-	var equipped []Definition
-	if err == nil {
-		equipped, err = r.prepareDefinitions([]Definition{*def})
+	for {
+		replaced := r.defs.countReplaced()
+		def, err := r.defs.library.Definition(ctx, key.tenant, key.name, key.digest)
+		var equipped []Definition
+		if err == nil {
+			equipped, err = r.prepareDefinitions([]Definition{*def})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("definition %s of swarm %q: %w", key.digest, key.name, err)
+		}
+		if r.defs.addOlder(key, &equipped[0], replaced) {
+			return &equipped[0], nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("definition %s of swarm %q: %w", key.digest, key.name, err)
+}
+
+func (d *definitions) countReplaced() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.replaced
+}
+
+// addOlder adds a definition that the library gave after so many replacements. It adds
+// none if there was another since.
+func (d *definitions) addOlder(key olderKey, def *Definition, replaced int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.replaced != replaced {
+		return false
 	}
-	def = &equipped[0]
-	r.defs.mu.Lock()
-	defer r.defs.mu.Unlock()
-	r.defs.older[key] = def
-	return def, nil
+	d.older[key] = def
+	return true
 }

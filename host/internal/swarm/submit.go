@@ -194,6 +194,9 @@ func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, err
 		if err != nil {
 			return Answer{}, err
 		}
+		if t.isPruned(sub) {
+			return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", receipt.Task.Task)
+		}
 		if sub.Answer > 0 {
 			return r.readAnswer(ctx, receipt.Task, sub.Answer)
 		}
@@ -205,6 +208,14 @@ func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, err
 			return Answer{}, ErrDraining
 		}
 	}
+}
+
+// isPruned reports whether the task of a submission is gone. A younger task may have its
+// id.
+func (t *activeTask) isPruned(sub Submission) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.exists || t.rec.Created.After(sub.Expires.Add(-keyLife))
 }
 
 // AnswerCursor returns the cursor of the event that answers a post, 0 while there is

@@ -39,6 +39,39 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// A repeat of a post whose task was pruned neither runs again nor reads another task's
+// answer.
+func TestRepeatAfterPrune(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	post := swarm.Post{Principal: alice(), Swarm: "hive", Door: "test", Type: "request", Subject: "q", Body: "hello", Task: "old", Key: "k", Digest: []byte("d")}
+	repeat := func() (swarm.Answer, error) {
+		receipt, err := h.rt.Submit(t.Context(), post)
+		if err != nil {
+			return swarm.Answer{}, err
+		}
+		return h.rt.Wait(t.Context(), receipt)
+	}
+	first, err := repeat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := repeat(); err != nil || again != first {
+		t.Fatalf("%+v, %v; the first was %+v", again, err, first)
+	}
+	eventually(t, "the task is pruned", func() bool {
+		p, err := h.rt.Prune(t.Context(), time.Time{}, time.Now().Add(time.Hour))
+		return err == nil && p.Tasks > 0
+	})
+	if a, err := repeat(); !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("after the pruning: %+v, %v", a, err)
+	}
+	h.ask("something else", task("old"))
+	if a, err := repeat(); !errors.Is(err, swarm.ErrNotFound) {
+		t.Errorf("with a new task of the same name: %+v, %v", a, err)
+	}
+}
+
 // gate is a store that stops between choosing what goes and letting it go.
 type gate struct {
 	*sqlite.Store

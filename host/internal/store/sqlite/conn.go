@@ -25,9 +25,10 @@ const busyMS = 5000
 // (synchronous=FULL), and readers and the writer never wait for each other.
 var writerPragmas = []string{
 	"synchronous = FULL",
-	// What is deleted is overwritten where that costs no more pages: names that
-	// moved within the file would otherwise outlive an erased tenant.
-	"secure_delete = FAST",
+	// What is deleted is overwritten at once. A page that is freed as it is may be
+	// taken for a shorter text, whose page then keeps the rest of the old one, where
+	// no erasure of a tenant finds it.
+	"secure_delete = ON",
 	fmt.Sprintf("wal_autocheckpoint = %d", checkpointPages),
 	fmt.Sprintf("journal_size_limit = %d", logBytes),
 	"cache_size = -16384",

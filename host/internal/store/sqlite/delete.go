@@ -57,15 +57,13 @@ func (r *deleteStmts) texts() map[**sql.Stmt]string {
 
 // doomedDeletion is a slice of the deleting of tasks.
 type doomedDeletion struct {
-	// secure overwrites what is deleted.
-	secure bool
-	done   bool // there is no task left
+	done bool // there is no task left
 }
 
 // deleteDoomed deletes all tasks that are doomed.
-func (s *Store) deleteDoomed(ctx context.Context, secure bool) error {
+func (s *Store) deleteDoomed(ctx context.Context) error {
 	for {
-		r := &doomedDeletion{secure: secure}
+		r := &doomedDeletion{}
 		if err := s.writer.submit(ctx, r); err != nil || r.done {
 			return err
 		}
@@ -74,30 +72,13 @@ func (s *Store) deleteDoomed(ctx context.Context, secure bool) error {
 
 func (r *doomedDeletion) bytes() int { return purgeSlice }
 
-func (r *doomedDeletion) apply(ctx context.Context, t *tables) (steps int, err error) {
-	if r.secure {
-		return 0, t.securely(ctx, r.slice)
-	}
-	return 0, r.slice(ctx, t)
-}
-
-// securely overwrites what f deletes.
-func (t *tables) securely(ctx context.Context, f func(context.Context, *tables) error) error {
-	if _, err := t.conn.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
-		return err
-	}
-	err := f(ctx, t)
-	_, off := t.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST")
-	return errors.Join(err, off)
-}
-
-func (r *doomedDeletion) slice(ctx context.Context, t *tables) error {
+func (r *doomedDeletion) apply(ctx context.Context, t *tables) (steps int, _ error) {
 	d := &deletion{tables: t, left: purgeSlice}
 	r.done = false
 	for d.left > 0 {
 		err := t.reaping.next.QueryRowContext(ctx).Scan(&d.tid, &d.iid)
 		if r.done = errors.Is(err, sql.ErrNoRows); r.done {
-			return nil
+			return 0, nil
 		}
 		if err == nil {
 			d.tenant, err = t.tenantOf(ctx, d.iid)
@@ -106,10 +87,10 @@ func (r *doomedDeletion) slice(ctx context.Context, t *tables) error {
 			_, err = d.row(ctx, taskTable, []any{d.tid}, node{above: d.iid, number: d.tid})
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 func (t *tables) tenantOf(ctx context.Context, iid int64) (string, error) {

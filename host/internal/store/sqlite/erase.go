@@ -44,7 +44,7 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 		}
 		done = d.done
 	}
-	if err := s.deleteDoomed(ctx, true); err != nil {
+	if err := s.deleteDoomed(ctx); err != nil {
 		return err
 	}
 	for done := false; !done; {
@@ -102,15 +102,11 @@ type instanceErasure struct {
 func (e *instanceErasure) bytes() int { return purgeSlice }
 
 func (e *instanceErasure) apply(ctx context.Context, t *tables) (steps int, err error) {
-	return 0, t.securely(ctx, e.slice)
-}
-
-func (e *instanceErasure) slice(ctx context.Context, t *tables) error {
 	d := &deletion{tables: t, tenant: e.tenant, left: purgeSlice}
-	_, err := d.rows(ctx, instanceTable, node{number: []byte(e.tenant)})
+	_, err = d.rows(ctx, instanceTable, node{number: []byte(e.tenant)})
 	e.done = d.left > 0
 	t.forgetCaches()
-	return err
+	return 0, err
 }
 
 // nameErasure removes the names of a tenant without instances, and the chore.
@@ -119,18 +115,14 @@ type nameErasure string
 func (nameErasure) bytes() int { return purgeSlice }
 
 func (v nameErasure) apply(ctx context.Context, t *tables) (steps int, err error) {
-	return 0, t.securely(ctx, v.whole)
-}
-
-func (v nameErasure) whole(ctx context.Context, t *tables) error {
 	for _, name := range nameTables {
 		if _, err := t.conn.ExecContext(ctx, "DELETE FROM "+name+" WHERE tenant = ?", []byte(v)); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	t.delta.dropTenant(string(v))
 	clear(t.keys)
-	return nil
+	return 0, nil
 }
 
 // flush changes nothing. Its answer means that the writer is done with what came

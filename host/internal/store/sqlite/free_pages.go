@@ -8,8 +8,8 @@ import (
 // blankPages is how many free pages one group overwrites.
 const blankPages = 1024
 
-// freePageStmts overwrite the free pages of the file: what was deleted in the course
-// of time has left names there. The engine overwrites only what it puts into a
+// freePageStmts overwrite the free pages of the file: hosts that did not overwrite
+// what they deleted have left names there. The engine overwrites only what it puts into a
 // page, so for a while they are taken for events that are all zeros. Those have
 // negative numbers, where no query looks; what a crash leaves of them is removed by
 // the erasure when it goes on. The table has to be one whose lookups do not read

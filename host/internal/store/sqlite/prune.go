@@ -30,7 +30,7 @@ func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, 
 			return p, fmt.Errorf("prune tasks: %w", err)
 		}
 	}
-	if err := s.deleteDoomed(ctx, false); err != nil {
+	if err := s.deleteDoomed(ctx); err != nil {
 		return p, fmt.Errorf("prune tasks: %w", err)
 	}
 	return p, nil
