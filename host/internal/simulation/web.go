@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +96,18 @@ func (e *web) Chat(ctx context.Context, req abi.ChatRequest, _ string, _ func(ab
 		e.world.violate("tenant %s has spent %d tokens of %d on day %d", tenant, spent, bound, began)
 	}
 	return abi.ChatResponse{Text: "yes", ToolCalls: []abi.ChatCall{}, Finish: "stop"}, swarm.Spend{Tokens: cost}, nil
+}
+
+// forget forgets what a tenant has spent and reserved: it begins anew after its erasure.
+func (e *web) forget(tenant string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.spent, func(at tenantDay, _ int64) bool { return at.tenant == tenant })
+	for mark := range e.reserved {
+		if strings.HasPrefix(mark, tenant+" ") {
+			e.reserved[mark] = -1 // no day
+		}
+	}
 }
 
 func callMark(req abi.ChatRequest) string {
