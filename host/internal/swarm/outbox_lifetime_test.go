@@ -1,6 +1,7 @@
 package swarm_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +47,37 @@ func TestPatience(t *testing.T) {
 		if l := next(home, key, "depot"); l.Wrapper.Type != kind || !l.GiveUpAt.IsZero() {
 			t.Errorf("the %s %+v", kind, l)
 		}
+	}
+}
+
+// A task whose only hope is a message that is not delivered yet does not stall: its agent
+// gets the reason when the message is given up.
+func TestUndeliveredMessageIsNoStall(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	p.set(map[string]string{"depot": "the peer is gone"})
+	a := p.hives["hive"].ask(`[["send_broadcast",{"targets":["math@depot"],"subject":"s","body":"x"}]]`, task("t"))
+	if a.State != swarm.StateCompleted || !strings.HasPrefix(a.Body, "boss got [::router_error::] ") || !strings.Contains(a.Body, "the peer is gone") {
+		t.Errorf("answer = %+v", a)
+	}
+}
+
+// A message that was delivered is never handed out again, also not after a restart.
+func TestDeliveredLeavesTheOutbox(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	home := p.hives["hive"]
+	p.set(map[string]string{"depot": "wait"})
+	box := swarm.OutboxKey{Task: home.mustPost("x", task("t"), to("math@depot")).Task, Peer: "depot"}
+	l, ok, err := home.rt.NextDelivery(t.Context(), box)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := home.rt.MarkDelivered(t.Context(), box, l.N, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"", " after a restart"} {
+		if _, ok, err := home.rt.NextDelivery(t.Context(), box); ok || err != nil {
+			t.Errorf("the message is handed out again%s, %v", when, err)
+		}
+		home.restart()
 	}
 }

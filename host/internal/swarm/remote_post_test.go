@@ -284,3 +284,24 @@ func TestRemotePostLargeAnswers(t *testing.T) {
 		t.Errorf("an answer of %d bytes", len(a.Body))
 	}
 }
+
+// A post that waits for an agent elsewhere is not answered by another post's completion,
+// also when the host was restarted in between.
+func TestRemotePostWaitsAfterRestart(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	hive := p.hives["hive"]
+	p.set(map[string]string{"depot": "wait"})
+	hive.mustPost("x", task("t"), to("math@depot"), idem("remote"))
+	hive.restart()
+	if a := hive.ask("y", task("t"), idem("local")); a.Body != "boss got [q] y" {
+		t.Errorf("the local post is answered with %+v", a)
+	}
+	if open := hive.record("t").Posts; len(open) != 1 || open[0].Key != "remote" {
+		t.Fatalf("waiting are %+v, want the remote post", open)
+	}
+	p.set(nil)
+	carrier{p, "hive"}.Wake(swarm.OutboxKey{Task: key("t"), Peer: "depot"})
+	if a := hive.answer(hive.mustPost("x", task("t"), to("math@depot"), idem("remote"))); a.Body != "echo: x" {
+		t.Errorf("the remote post is answered with %+v", a)
+	}
+}

@@ -15,8 +15,8 @@ import (
 
 var errOutage = errors.New("input/output error")
 
-// outageStore fails reads of one kind for a time, which begins with the first of them.
-// A time of zero fails one read. Commits of a task "stuck" wait for the
+// outageStore fails calls of one kind for a time, which begins with the first of them.
+// A time of zero fails one call. Commits of a task "stuck" wait for the
 // test.
 type outageStore struct {
 	swarm.Store
@@ -74,6 +74,9 @@ func (s *outageStore) HistoryTail(ctx context.Context, key swarm.TaskKey, agent 
 func (s *outageStore) Commit(ctx context.Context, m swarm.Mutation) error {
 	if m.Task.Key.Task == "stuck" {
 		<-s.stuck
+	}
+	if err := s.fault("commit"); err != nil {
+		return err
 	}
 	return s.Store.Commit(ctx, m)
 }
@@ -133,6 +136,24 @@ func TestReadsFailForAWhile(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A turn's commit that fails once, or for a minute, costs time and nothing else.
+func TestTurnCommitFailsForAWhile(t *testing.T) {
+	for _, lasts := range []time.Duration{0, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &outageStore{kind: "commit", lasts: lasts}
+			h := newOutageHive(t, s)
+			s.arm()
+			h.mustPost("x", task("t"))
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			if snap := h.record("t"); snap.Task.State != swarm.StateCompleted || snap.Task.Steps != 2 {
+				t.Errorf("an outage of %v: the task is %s after %d turns", lasts, snap.Task.State, snap.Task.Steps)
+			}
+			h.stop()
+		})
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"skep/abi"
@@ -300,4 +302,30 @@ func TestTimerAtTheLimit(t *testing.T) {
 	if rows = slices.DeleteFunc(rows, func(r swarm.Row) bool { return r.NotBefore.IsZero() }); len(rows) != 3 {
 		t.Errorf("%d timers", len(rows))
 	}
+}
+
+// A timer that comes does not take the place of the task's deadline: a turn that it began,
+// and that does not end, is ended by it.
+func TestDeadlineAfterATimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun sync.WaitGroup
+		h := newHive(t, func(h *hive) {
+			h.def.Limits.TaskTimeout = 2 * time.Hour
+			h.def.Agents[0].Limits.Wall = 3 * time.Hour
+		})
+		blocked := blocks(&begun)
+		h.agents.by["boss"] = func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+			if incoming(tn).Payload.Subject == mail.SubjectTimer {
+				return blocked(ctx, tn)
+			}
+			return sets(time.Hour)(ctx, tn)
+		}
+		begun.Add(1)
+		h.mustPost("go", task("t"))
+		begun.Wait()
+		time.Sleep(time.Hour + time.Minute)
+		if state := h.record("t").Task.State; state != swarm.StateTimedOut {
+			t.Errorf("a minute after its deadline the task is %s", state)
+		}
+	})
 }
