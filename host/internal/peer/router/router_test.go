@@ -184,13 +184,18 @@ func newDelivery(n int64, back bool) swarm.Delivery {
 func id(n int64) string { return newDelivery(n, false).Wrapper.MessageID }
 
 // run starts a router and stops it when the test ends.
-func run(t *testing.T, o *fakeOutbox, p router.Peers, change ...func(*router.Options)) *router.Router {
+func run(t *testing.T, o router.Outbox, p router.Peers, change ...func(*router.Options)) *router.Router {
 	t.Helper()
 	opt := router.Options{Local: "hive", Peers: p}
 	for _, c := range change {
 		c(&opt)
 	}
 	r := router.New(opt)
+	start(t, r, o)
+	return r
+}
+
+func start(t *testing.T, r *router.Router, o router.Outbox) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx, o) }()
@@ -200,7 +205,6 @@ func run(t *testing.T, o *fakeOutbox, p router.Peers, change ...func(*router.Opt
 			t.Error("Run:", err)
 		}
 	})
-	return r
 }
 
 // The body and the headers of a request; only the header has the token.
