@@ -96,6 +96,31 @@ func TestGroupSurvivesBadSteps(t *testing.T) {
 			t.Errorf("task %s has %d events, %v, want 1", task, len(events), err)
 		}
 	}
+	// Its first event is new and counted, its second is taken.
+	half := testStep("a", 2)
+	half.Events = append(half.Events, testStep("a", 1).Events...)
+	if err := s.Commit(t.Context(), half); err == nil {
+		t.Error("a number was given twice")
+	}
+	good := openTest(t, t.TempDir())
+	for _, task := range []string{"a", "b", "c", "d"} {
+		if err := good.Commit(t.Context(), testStep(task, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := tallyOf(t, s), tallyOf(t, good); got != want {
+		t.Errorf("counted are %+v, want %+v: no attempt that was rolled back counts", got, want)
+	}
+}
+
+// tallyOf is what a store has counted for the tests' tenant.
+func tallyOf(t *testing.T, s *Store) swarm.Footprint {
+	t.Helper()
+	f, err := s.Footprint(t.Context(), swarm.DefaultTenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func TestStatsCountWhatIsWritten(t *testing.T) {

@@ -13,6 +13,7 @@ var pruneCases = cases{
 	"unfinished turns stay":              pruneUnfinished,
 	"ended tasks go whole":               pruneTasks,
 	"a task that is kept stays":          pruneKept,
+	"a task that moved on stays":         pruneMoved,
 	"a pruned task can begin anew":       pruneReborn,
 	"submissions go":                     pruneSubmissions,
 	"an empty rule keeps everything":     pruneNothing,
@@ -210,4 +211,29 @@ func pruneLarge(t *testing.T, s Store) {
 	if f.Tasks != 1 || f.Bytes <= 0 || f.Bytes > 2000 {
 		t.Errorf("footprint of what is left is %+v", f)
 	}
+}
+
+// pruneMoved moves tasks on after they were found to be old.
+func pruneMoved(t *testing.T, s Store) {
+	running, later := endedAt(t, s, "running", swarm.StateCompleted, hours(1), hours(1)), endedAt(t, s, "later", swarm.StateCompleted, hours(1))
+	endedAt(t, s, "gone", swarm.StateCompleted, hours(1))
+	wantPruned(t, s, swarm.PruneRule{Tasks: hours(2), Keep: func(k swarm.TaskKey) bool {
+		switch k {
+		case running.key():
+			running.task.State = swarm.StateRunning
+			mustCommit(t, s, running.mutation())
+		case later.key():
+			later.task.State = swarm.StateRunning
+			mustCommit(t, s, later.mutation())
+			later.task.State = swarm.StateCompleted
+			step := later.mutation()
+			step.Task.Updated = hours(3)
+			mustCommit(t, s, step)
+		}
+		return false
+	}}, swarm.Pruned{Tasks: 1})
+	for _, st := range []*taskBuilder{running, later} {
+		mustLoad(t, s, st.key())
+	}
+	same(t, "tasks", footprint(t, s, alice.Tenant).Tasks, int64(2))
 }
