@@ -187,17 +187,18 @@ func TestInterswarmRefused(t *testing.T) {
 func TestInterswarmRepeat(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t)
-	post := func(body string) answer {
-		return h.do(request{
-			method: "POST", path: "/interswarm/message", header: http.Header{"Idempotency-Key": {"k"}},
-			body: text(obj{"user_token": "u", "targets": []string{"boss"}, "body": body}),
-		})
+	post := func(member string, value any) answer {
+		fields := obj{"user_token": "u", "targets": []string{"boss"}, "body": "hello", "task_id": "t"}
+		fields[member] = value
+		return h.do(request{method: "POST", path: "/interswarm/message", header: http.Header{"Idempotency-Key": {"k"}}, body: text(fields)})
 	}
-	first, again := post("hello"), post("hello")
+	first, again := post("body", "hello"), post("body", "hello")
 	if id := first.header.Get("X-MAIL-Task-Id"); first.status != http.StatusOK || id == "" || again.status != http.StatusOK || again.header.Get("X-MAIL-Task-Id") != id {
 		t.Errorf("%d %s, then %d %s", first.status, first.body, again.status, again.body)
 	}
-	if a := post("other"); a.status != http.StatusConflict {
-		t.Errorf("%d %s", a.status, a.body)
+	for member, value := range map[string]any{"body": "other", "subject": "s", "msg_type": "broadcast", "task_id": "u", "targets": []string{"boss@hive"}} {
+		if a := post(member, value); a.status != http.StatusConflict {
+			t.Errorf("%s = %v: %d %s", member, value, a.status, a.body)
+		}
 	}
 }

@@ -35,6 +35,25 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+// Each member that changes what a post does makes it another request under its key.
+func TestIdempotencyKeyCoversThePost(t *testing.T) {
+	t.Parallel()
+	h := newTestHost(t)
+	if a := h.post(obj{"body": "hello", "task_id": "t"}, "Idempotency-Key", "k"); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for member, value := range map[string]any{
+		"body": "other", "subject": "s", "msg_type": "broadcast", "entrypoint": "math", "task_id": "u", "resume_from": "user_response",
+		"kwargs": obj{"max_steps": 3}, "kwargs ": obj{"timeout": 60},
+	} {
+		fields := obj{"body": "hello", "task_id": "t"}
+		fields[strings.TrimSpace(member)] = value
+		if a := h.post(fields, "Idempotency-Key", "k"); a.status != http.StatusConflict || a.body != detail("the idempotency key was used for another request") {
+			t.Errorf("%s = %v: %d %s", member, value, a.status, a.body)
+		}
+	}
+}
+
 func TestIdempotencyKeyRefused(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t)
