@@ -96,7 +96,7 @@ func (f File) Admit(text []byte) (config.Composition, error) {
 	return x, nil
 }
 
-// admitSwarm also keeps what the file lets people decide: breakpoints stay.
+// admitSwarm also adds the breakpoints of the file.
 func (f File) admitSwarm(s *config.Swarm, actions []config.Action) (r Refused) {
 	own := f.Config.Swarm
 	if s.Name != own.Name {
@@ -111,13 +111,28 @@ func (f File) admitSwarm(s *config.Swarm, actions []config.Action) (r Refused) {
 	if s.Public && !own.Public {
 		r = append(r, Reason{"swarm.public", "the operator's file does not grant it"})
 	}
-	for _, tool := range own.BreakpointTools {
-		has := slices.Contains(mail.Tools(), tool) || slices.ContainsFunc(actions, func(a config.Action) bool { return a.Name == tool })
-		if has && !slices.Contains(s.BreakpointTools, tool) {
-			s.BreakpointTools = append(s.BreakpointTools, tool)
+	f.addBreakpoints(s, actions)
+	return r
+}
+
+// addBreakpoints keeps what the file lets people decide, as far as the composition has
+// such tools.
+func (f File) addBreakpoints(s *config.Swarm, actions []config.Action) {
+	tools := slices.DeleteFunc(slices.Clone(f.Config.Swarm.BreakpointTools), func(tool string) bool {
+		return !slices.Contains(mail.Tools(), tool) && !slices.ContainsFunc(actions, func(a config.Action) bool { return a.Name == tool })
+	})
+	s.BreakpointTools = withAll(s.BreakpointTools, tools)
+}
+
+// withAll returns a list with those of others that it lacks. It does not change the list.
+func withAll(list, others []string) []string {
+	list = slices.Clip(list)
+	for _, one := range others {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
 		}
 	}
-	return r
+	return list
 }
 
 // admitAction lets people answer what they like, and code be what the file has
@@ -220,9 +235,5 @@ func (f File) module(a config.Agent) string {
 func (f File) complete(a *config.Agent, own config.Agent) {
 	a.Source, a.SHA256, a.Trusted = own.Source, f.Modules[own.Name], own.Trusted
 	a.Limits = narrowLimits(a.Limits, own.Limits)
-	for _, tool := range own.ExcludeTools {
-		if !slices.Contains(a.ExcludeTools, tool) {
-			a.ExcludeTools = append(a.ExcludeTools, tool)
-		}
-	}
+	a.ExcludeTools = withAll(a.ExcludeTools, own.ExcludeTools)
 }

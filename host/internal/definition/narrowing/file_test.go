@@ -296,3 +296,37 @@ func TestNarrowTargets(t *testing.T) {
 		}
 	}
 }
+
+// A person's consent and the tools that agents do not get hold for unfinished tasks as
+// soon as the file has them, and a task can still be completed.
+func TestNarrowAddsExceptions(t *testing.T) {
+	t.Parallel()
+	own := actionFile(t).Own()
+	own.Swarm.BreakpointTools = slices.Grow(own.Swarm.BreakpointTools, 4) // room that others must not write to
+	today := strings.NewReplacer(
+		`breakpoint_tools = ["task_complete"]`, "breakpoint_tools = [\"send_request\", \"price\", \"confirm\"]\nexclude_tools = [\"send_interrupt\"]",
+		"comm_targets = [\"boss\"]\n", "comm_targets = [\"boss\"]\nexclude_tools = [\"send_response\"]\n",
+		"enable_entrypoint = true\ncan_complete_tasks = true\n", "enable_entrypoint = true\n",
+		`exclude_tools = ["send_broadcast"]`, `exclude_tools = ["task_complete"]`,
+		"[secrets.key]", "[actions.confirm]\nsource = \"human\"\ndescription = \"d\"\nparameters = {}\n[agents.chief]\nsource = \"file:file_test.go\"\ncan_complete_tasks = true\n[secrets.key]",
+	).Replace(withAction)
+	f := testFile(t, today)
+	f.Modules["chief"] = "another"
+	got := f.Narrow(own, true)
+	want := [][]string{
+		{"task_complete", "send_request", "price"}, // confirm is no action of the composition
+		{"send_broadcast", "send_interrupt"},       // boss alone could complete the task
+		{"send_interrupt", "send_response"},
+	}
+	have := [][]string{got.Swarm.BreakpointTools, got.Agents[0].ExcludeTools, got.Agents[1].ExcludeTools}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Error(diff)
+	}
+	if had := own.Swarm.BreakpointTools; len(had) != 1 || slices.Contains(had[:cap(had)], "send_request") {
+		t.Errorf("what was narrowed has changed: %q", had[:cap(had)])
+	}
+	f.Modules = map[string]string{"boss": "another", "math": "another", "chief": "another"}
+	if gone := f.Narrow(own, false).Agents[1].ExcludeTools; !slices.Contains(gone, "send_interrupt") {
+		t.Errorf("an agent that the file has no more has the tools of all but %q", gone)
+	}
+}

@@ -111,19 +111,21 @@ func refusal(what, name string) string {
 }
 
 // Narrow returns what is left of a composition that was granted once, by what
-// the file grants today. Nothing is refused: tasks were begun with it, and they can
+// the file grants today, with what the file excepts today: breakpoints and excluded
+// tools. Nothing is refused: tasks were begun with it, and they can
 // still come to their end. Own is set where it was the operator's: its agents keep
 // their names when their modules change.
 func (f File) Narrow(x config.Composition, own bool) config.Composition {
 	begun := x
 	x.Swarm.EnableInterswarm = x.Swarm.EnableInterswarm && f.Config.Swarm.EnableInterswarm
 	x.Swarm.AllowAgentDiscovery = x.Swarm.AllowAgentDiscovery && f.Config.Swarm.AllowAgentDiscovery
+	f.addBreakpoints(&x.Swarm, x.Actions)
 	x.Agents, x.Actions = slices.Clone(x.Agents), slices.Clone(x.Actions)
 	for i := range x.Agents {
 		a := &x.Agents[i]
 		today, ok := f.today(*a, own)
 		if !ok {
-			keepLocal(a)
+			f.keepLocal(a)
 			continue
 		}
 		a.Allow = f.narrowAllow(a.Allow, today.Allow)

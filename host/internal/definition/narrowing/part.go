@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"skep/host/internal/definition/config"
+	"skep/spec/mail"
 )
 
 // narrowPart leaves an agent the part in the swarm that one of the file has today.
@@ -15,14 +16,16 @@ func (f File) narrowPart(a *config.Agent, today config.Agent) {
 	a.CanCompleteTasks = a.CanCompleteTasks && today.CanCompleteTasks
 	a.EnableInterswarm = a.EnableInterswarm && today.EnableInterswarm && f.Config.Swarm.EnableInterswarm
 	a.CommTargets = narrowTargets(a.CommTargets, today.CommTargets)
+	a.ExcludeTools = withAll(a.ExcludeTools, today.ExcludeTools)
 }
 
 // keepLocal leaves an agent that the file does not have any more its part in its own
 // swarm alone.
-func keepLocal(a *config.Agent) {
+func (f File) keepLocal(a *config.Agent) {
 	a.Allow = config.Allow{}
 	a.EnableInterswarm = false
 	a.CommTargets = narrowTargets(a.CommTargets, nil)
+	a.ExcludeTools = withAll(a.ExcludeTools, f.Config.Swarm.ExcludeTools)
 }
 
 // narrowTargets keeps the targets in the own swarm, and of those in other swarms
@@ -61,7 +64,10 @@ func finishable(x, begun config.Composition) {
 	for i, was := range begun.Agents {
 		a := &x.Agents[i]
 		a.EnableEntrypoint = a.EnableEntrypoint || was.EnableEntrypoint && a.Name == x.Swarm.Entrypoint
-		a.CanCompleteTasks = a.CanCompleteTasks || was.CanCompleteTasks && !completes
+		if was.CanCompleteTasks && !completes {
+			a.CanCompleteTasks = true
+			a.ExcludeTools = slices.DeleteFunc(a.ExcludeTools, func(tool string) bool { return tool == mail.ToolTaskComplete })
+		}
 	}
 }
 

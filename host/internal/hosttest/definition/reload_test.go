@@ -185,6 +185,30 @@ func TestReloadNarrowsOldTasks(t *testing.T) {
 	}
 }
 
+// A consent that the operator adds, and a tool that is taken away, hold for unfinished
+// tasks.
+func TestReloadAddsConsent(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, pausingSwarm)
+	for task, body := range map[string]string{
+		"asks":     `[["confirm",{}],["send_request",{"target":"math","subject":"s","body":"hello"}],["await_message",{}]]`,
+		"excluded": `[["confirm",{}],["send_broadcast",{"subject":"s","body":"hello"}],["task_complete",{"finish_message":"{{1}}"}]]`,
+	} {
+		if a, err := s.As(hosttest.AdaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body}); err != nil || !strings.HasPrefix(a.Body, "[{") {
+			t.Fatal(a.Body, err)
+		}
+	}
+	s.Write(strings.Replace(pausingSwarm, `breakpoint_tools = ["confirm"]`, "breakpoint_tools = [\"confirm\", \"send_request\"]\nexclude_tools = [\"send_broadcast\"]", 1))
+	if _, err := s.As(hosttest.OperatorKey).Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for task, want := range map[string]string{"asks": `"name":"send_request"`, "excluded": "exclude_tools names it"} {
+		if got := confirm(t, s.Addr(), hosttest.AdaKey, task); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", task, got, want)
+		}
+	}
+}
+
 // So it is with other swarms: a paused task that could write to one cannot when the
 // file has it no more, and says so.
 func TestReloadNarrowsOldTargets(t *testing.T) {
