@@ -44,7 +44,7 @@ func (a *Action) Settings() []Setting {
 		field(&a.SHA256, "sha256", "digest", (*table).digest, "Digest of the module in hexadecimal digits; code with another one is refused."),
 		text(&a.Description, "description", "What it does, for models and people."),
 		field(&a.Parameters, "parameters", "table", (*table).params, "JSON Schema of its arguments; for `human`, else the code has it."),
-		field(&a.Params, "params", "table", (*table).params, "What its code is given with each call, as it is."),
+		field(&a.Params, "params", "table", (*table).params, "What its code is given with each call, as it is.").sameAsFile(),
 		span(&a.Timeout, "timeout", 2*time.Minute, time.Millisecond, day, "Wall time of one call.").by(Grant),
 		field(&a.Actions, "actions", "list of actions", (*table).actionNames, "Actions that its code may call.").by(Grant),
 		section("allow", a.Allow.Settings(), "What it may do beyond mail, as an agent's."),

@@ -24,6 +24,7 @@ type Setting struct {
 	Sandbox  bool // bounds modules, not processes
 	Agents   bool // of agents, not of actions
 	Operator bool // only in the operator's file
+	Same     bool // over the network as in the file, or absent
 	Restart  bool // a running host cannot change it
 	Required bool // its table needs the key
 
@@ -272,6 +273,12 @@ func (s Setting) ofAgents() Setting {
 // ofOperator is for settings that no definition over the network may have.
 func (s Setting) ofOperator() Setting {
 	s.Operator = true
+	return s
+}
+
+// sameAsFile is for settings that a definition over the network may only repeat.
+func (s Setting) sameAsFile() Setting {
+	s.Same = true
 	return s
 }
 

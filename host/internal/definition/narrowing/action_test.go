@@ -1,6 +1,7 @@
 package narrowing
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,6 +79,49 @@ func TestParametersAreTheFiles(t *testing.T) {
 }
 
 // Older compositions keep of their actions what today's file grants.
+// What an action's code is given is the file's: it may be a program, or a module whose
+// params say where its grants are used.
+func TestParamsOfActionsAreTheFiles(t *testing.T) {
+	t.Parallel()
+	const params = `params = { dir = "/srv", keep = [1] }`
+	file := func(params string) File {
+		f := testFile(t, strings.NewReplacer("exclude_tools", "actions = [\"price\"]\nexclude_tools", "timeout = \"1m\"", "timeout = \"1m\"\n"+params).Replace(withAction))
+		f.Modules[actionModule+"price"] = strings.Repeat("cd", 32)
+		return f
+	}
+	f := file(params)
+	var loaded config.Composition
+	for params, want := range map[string]string{
+		"": "", `,"params":{}`: "", `,"params":{"keep":[1],"dir":"/srv"}`: "",
+		`,"params":{"dir":"/etc"}`: "actions.price.params: what its code is given",
+	} {
+		text := strings.TrimSuffix(string(single(`"source":"file:file_test.go","actions":["price"]`)), "}") + `,"actions":{"price":{"source":"file:file_test.go","timeout":"1m"` + params + `}}}`
+		x, err := f.Admit([]byte(text))
+		switch {
+		case want != "":
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", params, err, want)
+			}
+		case err != nil || string(x.Actions[0].Params) != string(f.Config.Actions[0].Params):
+			t.Errorf("%s: %v, %s", params, err, x.Actions[0].Params)
+		default:
+			loaded = x
+		}
+	}
+
+	// A composition in the store may be older than this rule.
+	loaded.Actions[0].Params = json.RawMessage(`{"dir":"/etc"}`)
+	if got := f.Narrow(loaded, false).Actions[0].Params; string(got) != string(f.Config.Actions[0].Params) {
+		t.Errorf("a stored composition keeps %s", got)
+	}
+	if got := testFile(t, grants).Narrow(loaded, false).Actions[0].Params; got != nil {
+		t.Errorf("an action that the file has no more keeps %s", got)
+	}
+	if got := file("").Narrow(f.Own(), true).Actions[0].Params; string(got) != string(f.Config.Actions[0].Params) {
+		t.Errorf("a task of the operator's composition goes on with %s", got)
+	}
+}
+
 func TestNarrowActions(t *testing.T) {
 	t.Parallel()
 	f := actionFile(t)

@@ -160,6 +160,9 @@ func (f File) admitAction(a *config.Action) Refused {
 	if len(a.Parameters) > len("{}") && !same(a.Parameters, own.Parameters) {
 		r = append(r, Reason{at + ".parameters", "what its arguments must be is the operator's file's to say; leave it out"})
 	}
+	if len(a.Params) > len("{}") && !same(a.Params, own.Params) {
+		r = append(r, Reason{at + ".params", "what its code is given is the operator's file's to say; leave it out"})
+	}
 	if a.Timeout > own.Timeout {
 		r = append(r, Reason{at + ".timeout", fmt.Sprintf("the operator's file allows %v", own.Timeout)})
 	}
@@ -167,7 +170,7 @@ func (f File) admitAction(a *config.Action) Refused {
 		if own.Source.Kind == config.SourceMCP { // its code does not say what it is
 			a.Description = cmp.Or(a.Description, own.Description)
 		}
-		a.Parameters = own.Parameters
+		a.Parameters, a.Params = own.Parameters, own.Params
 		a.Source, a.SHA256, a.Trusted, a.Limits = own.Source, digest, own.Trusted, narrowLimits(a.Limits, own.Limits)
 		a.Limits.Turn, a.Files = a.Timeout, own.Files
 	}

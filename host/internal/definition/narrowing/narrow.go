@@ -132,7 +132,7 @@ func (f File) Narrow(x config.Composition, own bool) config.Composition {
 		a.Limits = narrowLimits(a.Limits, today.Limits)
 		f.narrowPart(a, today)
 	}
-	f.narrowActions(x)
+	f.narrowActions(x, own)
 	finishable(x, begun)
 	return x
 }

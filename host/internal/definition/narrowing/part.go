@@ -72,14 +72,22 @@ func finishable(x, begun config.Composition) {
 }
 
 // narrowActions leaves the actions with code what the file gives them today, and
-// nothing to one that the file has no more.
-func (f File) narrowActions(x config.Composition) {
+// nothing to one that the file has no more. Params of a composition that is not the
+// operator's are the file's: it may be older than the refusal of other ones.
+func (f File) narrowActions(x config.Composition, own bool) {
 	for i := range x.Actions {
 		a := &x.Actions[i]
 		if a.Source.Kind == config.SourceHuman {
 			continue
 		}
 		at := slices.IndexFunc(f.Config.Actions, func(own config.Action) bool { return own.Name == a.Name && f.coded(own.Name) })
+		var today config.Action
+		if at >= 0 {
+			today = f.Config.Actions[at]
+		}
+		if !own {
+			a.Params = today.Params
+		}
 		if at < 0 {
 			a.Allow, a.Actions, a.Files = config.Allow{}, nil, config.Files{}
 			if a.Source.Kind == config.SourceMCP {
@@ -87,7 +95,6 @@ func (f File) narrowActions(x config.Composition) {
 			}
 			continue
 		}
-		today := f.Config.Actions[at]
 		if a.Files = (config.Files{}); a.Source == today.Source {
 			a.Files = today.Files
 		}

@@ -29,7 +29,7 @@ Every key of ` + "`swarm.toml`" + `, its type, its default and what it may be. `
 | dollars | ` + "`2` or `0.5`" + ` |
 | string, and all that are none of these | text; ` + "`\"env::NAME\"`" + ` takes a variable of the environment, ` + "`\"file::PATH\"`" + ` the text of a file. Sizes, durations, numbers and booleans may be taken so, too |
 
-A [definition over the network](reload.md) has ` + "`[swarm]`, `[agents.NAME]` and `[actions.NAME]`" + ` alone. The last column says what it may have there: *any* value, *within* what the file gives the same module, or *none*, since the key is the operator's.
+A [definition over the network](reload.md) has ` + "`[swarm]`, `[agents.NAME]` and `[actions.NAME]`" + ` alone. The last column says what it may have there: *any* value, *within* what the file gives the same module, *the same* as the file or nothing, or *none*, since the key is the operator's.
 `
 
 func main() {
@@ -109,6 +109,8 @@ func overNetwork(s config.Setting) string {
 	switch {
 	case s.Operator:
 		return "none"
+	case s.Same:
+		return "the same"
 	case s.Nested != nil:
 		return ""
 	case s.Rule != config.Free:
