@@ -50,7 +50,7 @@ func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.warn(cfg)
+	a.noteWarnings(warningsOf(cfg))
 	a.noteModels(cfg)
 	dir, remove, err := a.workDir()
 	if err != nil {
@@ -83,13 +83,6 @@ func (a *app) keptRunHint() string {
 		return ""
 	}
 	return "a task that has not ended goes on when a host uses " + a.common.data + " again: `" + a.sameSwarm("skep serve") + "`"
-}
-
-// warn prints what is probably not meant in a file but works.
-func (a *app) warn(cfg *config.Config) {
-	for _, w := range cfg.Warnings {
-		a.notef("%s %s", a.noteStyle().yellow("warning:"), inLine(w.String()))
-	}
 }
 
 // noteModels prints which models answer from a cassette, and which lack one.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -14,6 +15,8 @@ import (
 
 	"skep/host"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/pathcheck"
+	"skep/host/internal/turn"
 )
 
 // errStopped is the cause when a host ends without a signal.
@@ -51,7 +54,7 @@ func (a *app) newRunHost(ctx context.Context, cfg *config.Config, dir string, lo
 	}
 	plain := *cfg
 	plain.Server.TLS = config.TLS{} // nobody else calls, and no certificate names the address
-	h, err = host.New(ctx, host.Options{
+	h, err = a.newHost(ctx, host.Options{
 		Config: &plain, DataDir: dir, CacheDir: a.cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
 		Logger: log, Version: readVersions().Skep, Compiler: a.compiler(), Subprocess: a.subprocess(), Env: a.env.LookupEnv,
 	})
@@ -63,6 +66,21 @@ func (a *app) newRunHost(ctx context.Context, cfg *config.Config, dir string, lo
 		return nil, "", errors.Join(err, h.Close())
 	}
 	return h, token, nil
+}
+
+// newHost makes a host. It reports the faults of a file that makes none as validate does.
+func (a *app) newHost(ctx context.Context, opt host.Options) (*host.Host, error) {
+	h, err := host.New(ctx, opt)
+	var faults config.Faults
+	var module *turn.LoadError
+	var weak *pathcheck.Error
+	if !errors.As(err, &faults) && !errors.As(err, &module) && !errors.As(err, &weak) && !errors.Is(err, fs.ErrNotExist) {
+		return h, err
+	}
+	if v, failed := a.checkFile(ctx, opt.Config); failed == nil && len(v.Faults) > 0 {
+		return nil, &failure{code: v.code, err: v.Faults}
+	}
+	return nil, err // nothing that can be seen without starting a program
 }
 
 // addRunKey adds a key for this run to a configuration with keys, unless the caller

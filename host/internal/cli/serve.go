@@ -63,7 +63,7 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	defer host.TuneGC()()
 	hangups, ignore := a.hangups()
 	defer ignore()
-	h, err := host.New(ctx, host.Options{
+	h, err := a.newHost(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Level: level, Version: readVersions().Skep,
 		Compiler: a.compiler(), Subprocess: a.subprocess(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests, Env: a.env.LookupEnv,
 		Reread: func() (*config.Config, error) { return a.reloadConfig(plainHTTP) },

@@ -73,11 +73,17 @@ func (a *app) check(ctx context.Context, all, plainHTTP bool) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
+	v, err := a.checkFile(ctx, cfg)
+	if all && err == nil {
+		v.Limits = config.Explain(cfg)
+	}
+	return v, err
+}
+
+// checkFile loads the modules of a file whose grammar is good.
+func (a *app) checkFile(ctx context.Context, cfg *config.Config) (verdict, error) {
 	v := verdict{
 		Warnings: warningsOf(cfg), Swarm: cfg.Swarm.Name, Agents: len(cfg.Agents), entrypoint: cfg.Swarm.Entrypoint,
-	}
-	if all {
-		v.Limits = config.Explain(cfg)
 	}
 	found, err := a.checkModules(ctx, cfg)
 	if err != nil {
@@ -109,14 +115,19 @@ func (a *app) printVerdict(v verdict) error {
 	for _, f := range v.Faults {
 		a.notef("%s", inLine(f.String()))
 	}
-	for _, w := range v.Warnings {
-		a.notef("%s: warning: %s", positionText(w), inLine(w.Message))
-	}
+	a.noteWarnings(v.Warnings)
 	if err := a.printLimits(v.Limits); err != nil || len(v.Faults) > 0 {
 		return err
 	}
 	return a.printf("%s is good: swarm %q, %s of %s, entrypoint %s\n", a.common.config, v.Swarm,
 		plural(int64(v.Agents), "agent"), plural(int64(v.modules), "module"), v.entrypoint)
+}
+
+// noteWarnings prints what is probably not meant in a file but works.
+func (a *app) noteWarnings(warnings config.Faults) {
+	for _, w := range warnings {
+		a.notef("%s: %s %s", positionText(w), a.noteStyle().yellow("warning:"), inLine(w.Message))
+	}
 }
 
 // printLimits lists limits and marks the ones the file sets.

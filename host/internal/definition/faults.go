@@ -14,6 +14,7 @@ func Faults(cfg *config.Config, private ...string) config.Faults {
 	faults := append(grantFaults(cfg), modelFaults(cfg)...)
 	faults = append(faults, fileFaults(cfg, private...)...)
 	faults = append(faults, formFaults(cfg)...)
+	faults = append(faults, programFaults(cfg)...)
 	return append(faults, ToolFaults(cfg)...)
 }
 

@@ -81,10 +81,10 @@ func (l *Loader) Close() error {
 // [moduleKey] of its actions. A module that is refused is a *turn.LoadError; faults of
 // the file are [config.Faults].
 func (l *Loader) Load(ctx context.Context, cfg *config.Config) (map[string]Module, error) {
-	faults := Faults(cfg, l.opt.DataDir, l.opt.CacheDir)
-	if faults = append(faults, programFaults(cfg)...); len(faults) > 0 {
+	if faults := Faults(cfg, l.opt.DataDir, l.opt.CacheDir); len(faults) > 0 {
 		return nil, faults // before any program is started
 	}
+	var faults config.Faults
 	modules := make(map[string]Module, len(cfg.Agents))
 	for _, a := range cfg.Agents {
 		m, err := l.loadOne(ctx, "agent", a)
@@ -119,7 +119,7 @@ func (l *Loader) loadOne(ctx context.Context, kind string, a config.Agent) (Modu
 	}
 	data, err := ReadModule(a.Name, a.Source, l.modules.caps)
 	if err != nil {
-		return nil, fmt.Errorf("agent %q: %w", a.Name, err)
+		return nil, fmt.Errorf("%s %q: %w", kind, a.Name, err)
 	}
 	m, err := l.engine.Load(ctx, wasm.Source{
 		Name: a.Name, Wasm: data, SHA256: a.SHA256, Trusted: a.Source.Kind == config.SourceBundled,

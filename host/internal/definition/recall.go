@@ -68,7 +68,7 @@ func (l *Library) findModules(ctx context.Context, s state, x config.Composition
 			return nil, context.Cause(ctx)
 		}
 		if err != nil && !isGone(err) {
-			return nil, fmt.Errorf("the module %s of agent %q: %w", a.SHA256, a.Name, err)
+			return nil, fmt.Errorf("the module %s of %s: %w", a.SHA256, describeKey(a.Name), err)
 		}
 		if err != nil {
 			m = s.substitute(a, err)

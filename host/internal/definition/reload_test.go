@@ -164,3 +164,16 @@ func TestReloadRefusesAnotherModule(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A module that cannot be read is named by what it is of.
+func TestUnreadableModuleOfAction(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	cfg := *h.cfg
+	cfg.Actions = append(slices.Clone(cfg.Actions), config.Action{
+		Name: "price", Source: config.Source{Kind: config.SourceFile, Ref: "price.wasm", Path: filepath.Join(t.TempDir(), "price.wasm")},
+	})
+	if _, err := h.opt.Loader.Load(t.Context(), &cfg); err == nil || !strings.Contains(err.Error(), `action "price"`) {
+		t.Error(err)
+	}
+}
