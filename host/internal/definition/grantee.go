@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +14,16 @@ type grantee struct {
 	section, name string
 	allow         config.Allow
 	limits        config.AgentLimits
+	params        json.RawMessage
 }
 
-func agentGrantee(a config.Agent) grantee { return grantee{"agents", a.Name, a.Allow, a.Limits} }
+func agentGrantee(a config.Agent) grantee {
+	return grantee{"agents", a.Name, a.Allow, a.Limits, a.Params}
+}
 
-func actionGrantee(a config.Action) grantee { return grantee{"actions", a.Name, a.Allow, a.Limits} }
+func actionGrantee(a config.Action) grantee {
+	return grantee{"actions", a.Name, a.Allow, a.Limits, a.Params}
+}
 
 // table is the grantee's table in the file.
 func (g grantee) table() string { return "[" + g.section + "." + g.name + "]" }

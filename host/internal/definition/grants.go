@@ -15,11 +15,12 @@ import (
 func missingGrants(cfg *config.Config, g grantee, d *abi.Descriptor) config.Faults {
 	var faults config.Faults
 	for _, r := range d.Requests {
-		if r.Optional || granted(g.allow, r) {
+		meant := withParams(r, g.params)
+		if r.Optional || granted(g.allow, meant) {
 			continue
 		}
 		text := fmt.Sprintf("the module %s %s needs to %s (%s) and is not granted it; add to %s: allow = { %s = %s }",
-			d.Name, d.Version, May(r), r.Reason, g.table(), r.Allow, tomlValue(r))
+			d.Name, d.Version, May(meant), r.Reason, g.table(), r.Allow, tomlValue(r))
 		if !grantable(r.Allow) {
 			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
 				d.Name, d.Version, r.Allow, r.Reason)
@@ -61,6 +62,22 @@ func granted(allow config.Allow, r abi.Request) bool {
 		meets = includes
 	}
 	return len(have) > 0 && !slices.ContainsFunc(wanted, func(v string) bool { return !meets(have, v) })
+}
+
+// withParams is a request whose references to params are the URLs there. A reference to
+// no URL asks for none: the module may have one of its own.
+func withParams(r abi.Request, params json.RawMessage) abi.Request {
+	if r.Allow != allowHTTP || len(r.Value) == 0 {
+		return r
+	}
+	meant := []string{}
+	for _, v := range values(r) {
+		if grant, reason := config.FromParams(v, params); reason == "" {
+			meant = append(meant, grant)
+		}
+	}
+	r.Value, _ = json.Marshal(meant) // strings always encode
+	return r
 }
 
 // values are the values of a request: one text, a list of texts, or none.

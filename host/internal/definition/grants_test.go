@@ -2,6 +2,7 @@ package definition
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"skep/abi"
@@ -53,6 +54,30 @@ func TestMissingGrants(t *testing.T) {
 	for i, f := range faults {
 		if f.Message != want[i] {
 			t.Errorf("fault %d:\n%s\nwant:\n%s", i, f.Message, want[i])
+		}
+	}
+}
+
+// A module may ask for what its params name.
+func TestRequestsFromParams(t *testing.T) {
+	t.Parallel()
+	d := &abi.Descriptor{Name: "wiki", Version: "1.0.0", Requests: []abi.Request{
+		{Allow: "http", Value: json.RawMessage(`"GET {params.base}"`), Reason: "to read pages"},
+	}}
+	const base = `{"base":"https://wiki.example"}`
+	for _, tc := range []struct{ params, grant, want string }{
+		{base, "https://wiki.example", ""},
+		{base, "https://a.example", `needs to call GET https://wiki.example (to read pages) and is not granted it; add to [agents.web]: allow = { http = ["GET {params.base}"] }`},
+		{`{}`, "https://a.example", ""},
+		{`{}`, "", `needs to call what the operator names (to read pages) and is not granted it; add to [agents.web]: allow = { http = ["GET {params.base}"] }`},
+	} {
+		a := config.Agent{Name: "web", Params: json.RawMessage(tc.params)}
+		if tc.grant != "" {
+			a.Allow.HTTP = []string{tc.grant}
+		}
+		faults := missingGrants(&config.Config{File: "swarm.toml"}, agentGrantee(a), d)
+		if (len(faults) == 0) != (tc.want == "") || len(faults) > 0 && !strings.HasSuffix(faults[0].Message, tc.want) {
+			t.Errorf("%s, granted %q: %v", tc.params, tc.grant, faults)
 		}
 	}
 }

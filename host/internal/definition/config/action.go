@@ -64,6 +64,7 @@ func (d *decoder) action(name string, t *table) Action {
 	a := Action{Name: name, Pos: d.pos(t.location)}
 	t.read(a.Settings())
 	a.Limits.Turn = a.Timeout
+	d.resolveParamGrants(t, a.Params, &a.Allow)
 	if d.human(t) {
 		a.Source, a.Limits = Source{Kind: SourceHuman}, AgentLimits{}
 		for _, key := range []string{"actions", "limits"} {

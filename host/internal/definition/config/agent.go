@@ -43,6 +43,8 @@ type Allow struct {
 	KV           string   // the widest scope: "task", "agent" or "instance"
 	Secrets      []string // names of secrets
 	RetryInDoubt bool     // send an effect again whose answer was lost
+	// FromParams are the references among HTTP and HTTPNoKey, which hold what they stand for.
+	FromParams []ParamGrant
 }
 
 // any reports whether anything is granted.
@@ -74,7 +76,7 @@ func (a *Agent) Settings() []Setting {
 func (a *Allow) Settings() []Setting {
 	return []Setting{
 		field(&a.LLM, "llm", "list of models", (*table).modelNames, "Models it may ask, by their names in `[models]`.").by(Grant),
-		field(&a.HTTP, "http", "list of HTTP grants", (*table).texts, "Where its requests may go: `[METHODS ]scheme://host[:port][/prefix]`.").by(Web),
+		field(&a.HTTP, "http", "list of HTTP grants", (*table).texts, "Where its requests may go: `[METHODS ]scheme://host[:port][/prefix]`, or `[METHODS ]{params.NAME}`.").by(Web),
 		field(&a.HTTPNoKey, "http_no_key", "list of HTTP grants", (*table).texts, "The same, for requests that carry no `Idempotency-Key`.").by(Web),
 		boolean(&a.HTTPPrivate, "http_private", false, "Grants that name a private address reach it.").by(Grant),
 		choice(&a.KV, "kv", "", []string{"task", "agent", "instance"}, "The widest scope in which it may keep values.").by(Grant),
@@ -150,6 +152,7 @@ func (d *decoder) agent(name string, t *table, s Swarm) *draft {
 	a.Agent = Agent{Name: name, CommTargets: []string{}, Pos: d.pos(t.location)}
 	t.read(a.Settings())
 	a.ExcludeTools = union(s.ExcludeTools, a.ExcludeTools)
+	d.resolveParamGrants(t, a.Params, &a.Allow)
 	a.Source = d.source(t, a.SHA256, a.Trusted)
 	a.Readable = d.readable(t, a.Source)
 	d.checkProcess(t, a.Source)

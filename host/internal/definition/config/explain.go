@@ -1,5 +1,7 @@
 package config
 
+import "fmt"
+
 // Limit is one limit in force.
 type Limit struct {
 	Key   string `json:"key"`   // as in the file: agents.calc.limits.memory
@@ -15,16 +17,19 @@ type Effective struct {
 	Setting Setting
 }
 
-// Explain lists every limit that is in force, and where bundled modules come from.
+// Explain lists every limit that is in force, where bundled modules come from, and what
+// grants that refer to params stand for.
 func Explain(c *Config) (out []Limit) {
 	for _, l := range InForce(c) {
 		out = append(out, l.Limit)
 	}
 	for _, a := range c.Agents {
 		out = append(out, explainSource(a.Source, "agents."+a.Name)...)
+		out = append(out, explainGrants(a.Allow, "agents."+a.Name)...)
 	}
 	for _, a := range c.Actions {
 		out = append(out, explainSource(a.Source, "actions."+a.Name)...)
+		out = append(out, explainGrants(a.Allow, "actions."+a.Name)...)
 	}
 	return out
 }
@@ -35,6 +40,14 @@ func explainSource(s Source, table string) []Limit {
 		return nil
 	}
 	return []Limit{{Key: table + ".source", Value: "bundled:" + s.Ref + ", " + s.where(), Set: true}}
+}
+
+// explainGrants shows what references to params stand for.
+func explainGrants(a Allow, table string) (out []Limit) {
+	for _, g := range a.FromParams {
+		out = append(out, Limit{Key: table + ".allow." + g.Key, Value: fmt.Sprintf("%q is %s", g.Text, g.Grant), Set: true})
+	}
+	return out
 }
 
 // InForce lists every limit that is in force with its declaration.

@@ -330,3 +330,24 @@ func TestNarrowAddsExceptions(t *testing.T) {
 		t.Errorf("an agent that the file has no more has the tools of all but %q", gone)
 	}
 }
+
+// A grant that refers to params is as wide as the params of the file: other params in a
+// definition over the network give no other host, however the grant is written.
+func TestGrantsFromParamsAreTheFiles(t *testing.T) {
+	t.Parallel()
+	f := testFile(t, strings.Replace(grants, `http = ["https://a.example"] }`, `http = ["{params.base}"] }`+"\nparams = { base = \"https://a.example\" }", 1))
+	for agent, want := range map[string]string{
+		`"params":{"base":"https://a.example"},"allow":{"http":["{params.base}"]}`:    "",
+		`"params":{"base":"https://evil.example"},"allow":{"http":["{params.base}"]}`: `does not grant "https://evil.example" to "boss"`,
+		`"params":{"base":"https://evil.example"}`:                                    "",
+		`"allow":{"http":["{params.base}"]}`:                                          "agents.x.params.base is missing",
+	} {
+		x, err := f.Admit(single(`"source":"file:file_test.go",` + agent))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", agent, err, want)
+		}
+		if err == nil && slices.ContainsFunc(x.Agents[0].Allow.HTTP, func(g string) bool { return g != "https://a.example" }) {
+			t.Errorf("%s is granted %q", agent, x.Agents[0].Allow.HTTP)
+		}
+	}
+}
