@@ -7,7 +7,10 @@ import (
 )
 
 // deliver puts a message into a task, and returns it for each agent that gets it.
-func (p *Peer) deliver(t Task, w wrapper, back bool) (got []Mail, err error) {
+// The runtime does not see the route: a message whose contributors have the
+// instance continues a task, any other begins one.
+func (p *Peer) deliver(t Task, w wrapper) (got []Mail, err error) {
+	known := slices.Contains(w.Contributors, p.ownerOf(t))
 	if w.TargetSwarm != p.opt.Name {
 		return nil, fmt.Errorf("message is for swarm '%s'", w.TargetSwarm)
 	}
@@ -19,15 +22,15 @@ func (p *Peer) deliver(t Task, w wrapper, back bool) (got []Mail, err error) {
 	defer p.mu.Unlock()
 	r := p.tasks[t]
 	switch {
-	case !back && r != nil:
-		return nil, fmt.Errorf("task '%s' already exists", t.ID)
-	case back && r == nil:
-		return nil, fmt.Errorf("task '%s' does not exist", t.ID)
-	case back && r.owner != w.Owner:
+	case !known && r != nil:
+		return nil, fmt.Errorf("a task with ID '%s' already exists in swarm memory", t.ID)
+	case known && r == nil:
+		return nil, fmt.Errorf("a task with ID '%s' does not exist in swarm memory", t.ID)
+	case known && r.owner != w.Owner:
 		return nil, fmt.Errorf("task owner mismatch: '%s'", w.Owner)
 	case r == nil:
 		r = &record{owner: w.Owner}
-		p.tasks[t], p.bound[t.ID] = r, true
+		p.tasks[t] = r
 	}
 	r.contributors = slices.Clone(w.Contributors) // replaced, whatever was known
 	if r.done && w.Payload.Subject == taskComplete {

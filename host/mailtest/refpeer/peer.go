@@ -51,9 +51,12 @@ type Peer struct {
 	mu      sync.Mutex
 	remotes map[string]remote
 	tasks   map[Task]*record
-	// bound are the tasks that the server has seen since its start.
-	bound map[string]bool
-	log   []Exchange
+	// bound are the tasks that the server has seen since its start, instances those
+	// that it has made.
+	bound, instances map[string]bool
+	// uptime is what GET / tells next, in seconds.
+	uptime float64
+	log    []Exchange
 }
 
 // New starts a peer on a loopback address.
@@ -78,12 +81,12 @@ func (p *Peer) Close() {
 // URL is the peer's base URL.
 func (p *Peer) URL() string { return "http://" + p.l.Addr().String() }
 
-// Restart loses what the reference keeps in memory: its tasks, and which of them
-// were bound.
+// Restart loses what the reference keeps in memory: its tasks, its instances, which
+// tasks were bound, and since when it runs.
 func (p *Peer) Restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks, p.bound = map[Task]*record{}, map[string]bool{}
+	p.tasks, p.bound, p.instances, p.uptime = map[Task]*record{}, map[string]bool{}, map[string]bool{}, 0
 }
 
 // Log returns the calls so far: those that were made in the order in which they

@@ -131,7 +131,7 @@ func TestRefusals(t *testing.T) {
 		{"forward", "Bearer a-key-of-hive", betaWrapper(with("target_swarm", "x")), `500 {"detail":"server failed to receive interswarm forward message: message is for swarm 'x'"}`},
 		{"forward", "Bearer a-key-of-hive", betaWrapper(to("all@beta")), `500 {"detail":"server failed to receive interswarm forward message: unknown agent 'all'"}`},
 		{"forward", "Bearer a-key-of-hive", betaWrapper(same), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
-		{"forward", "Bearer a-key-of-hive", betaWrapper(same), `500 {"detail":"server failed to receive interswarm forward message: task 'T' already exists"}`},
+		{"forward", "Bearer a-key-of-hive", betaWrapper(same), `500 {"detail":"server failed to receive interswarm forward message: a task with ID 'T' already exists in swarm memory"}`},
 		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", back)), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
 		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", []string{"boss:hive@beta"})), `400 {"detail":"invalid role: boss"}`},
 		{"back", "Bearer a-key-of-hive", betaWrapper(with("task_contributors", []string{"user:x@beta"})), `404 {"detail":"no mail instance found for contributor: user:x@beta"}`},
@@ -140,19 +140,43 @@ func TestRefusals(t *testing.T) {
 			return with("task_owner", "user:eve@hive")(with("task_contributors", back)(w))
 		}), `500 {"detail":"server failed to receive interswarm back message: task owner mismatch: 'user:eve@hive'"}`},
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/interswarm/"+c.way, strings.NewReader(c.body))
-		if c.auth != "" {
-			r.Header.Set("Authorization", c.auth)
-		}
-		w := httptest.NewRecorder()
-		p.server.Handler.ServeHTTP(w, r)
-		if got := fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String())); got != c.want {
-			t.Errorf("%s %s: %s, want %s", c.way, c.body, got, c.want)
-		}
+		p.wantAnswer(t, c.way, c.auth, c.body, c.want)
 	}
 	p.Restart()
 	if p.Contributors(Task{"swarm:hive", "T"}) != nil {
 		t.Error("a task outlives the restart")
+	}
+}
+
+// wantAnswer makes one call and looks at its answer.
+func (p *Peer) wantAnswer(t *testing.T, way, auth, body, want string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/interswarm/"+way, strings.NewReader(body))
+	if auth != "" {
+		r.Header.Set("Authorization", auth)
+	}
+	w := httptest.NewRecorder()
+	p.server.Handler.ServeHTTP(w, r)
+	if got := fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String())); got != want {
+		t.Errorf("%s %s: %s, want %s", way, body, got, want)
+	}
+}
+
+// After a restart a task is known by its contributors, whatever the route: the one
+// that the reference takes is a forward whose contributors do not have the instance.
+// A forward that fails has bound the task already.
+func TestForgets(t *testing.T) {
+	t.Parallel()
+	p := start(t, Options{})
+	known := betaWrapper(with("task_contributors", []string{"user:u@hive", "swarm:hive@beta"}))
+	for _, c := range []struct{ way, body, want string }{
+		{"back", known, `400 {"detail":"task is not running"}`},
+		{"forward", known, `500 {"detail":"server failed to receive interswarm forward message: a task with ID 'T' does not exist in swarm memory"}`},
+		{"back", known, `500 {"detail":"server failed to receive interswarm back message: a task with ID 'T' does not exist in swarm memory"}`},
+		{"forward", betaWrapper(same), `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
+		{"back", known, `200 {"local_runner":"swarm:hive@beta","status":"success","swarm":"beta","task_id":"T"}`},
+	} {
+		p.wantAnswer(t, c.way, "Bearer a-key-of-hive", c.body, c.want)
 	}
 }
 

@@ -88,8 +88,10 @@ func (p *Peer) enter(caller string, w wrapper, back bool) (receipt, error) {
 			return receipt{}, err
 		}
 		way = "back"
+	} else {
+		p.bind(t)
 	}
-	mail, err := p.deliver(t, w, back)
+	mail, err := p.deliver(t, w)
 	if err != nil {
 		return receipt{}, refuse(http.StatusInternalServerError, "server failed to receive interswarm %s message: %v", way, err)
 	}
@@ -115,7 +117,7 @@ func (p *Peer) find(w wrapper) (Task, error) {
 		if role, _, _ := strings.Cut(c, ":"); !slices.Contains([]string{"admin", "user", "swarm"}, role) {
 			return Task{}, refuse(http.StatusBadRequest, "invalid role: %s", role)
 		}
-		if !p.lives(t.Instance) {
+		if !p.instances[t.Instance] {
 			return Task{}, refuse(http.StatusNotFound, "no mail instance found for contributor: %s", c)
 		}
 		return t, nil
@@ -123,12 +125,10 @@ func (p *Peer) find(w wrapper) (Task, error) {
 	return Task{}, refuse(http.StatusNotFound, "no mail instance found for task with id %s", id)
 }
 
-// lives reports whether an instance has a task. The caller holds mu.
-func (p *Peer) lives(instance string) bool {
-	for t := range p.tasks {
-		if t.Instance == instance {
-			return true
-		}
-	}
-	return false
+// bind notes that the server has seen a task, and makes its instance. Nothing undoes
+// it when the instance then refuses the message.
+func (p *Peer) bind(t Task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bound[t.ID], p.instances[t.Instance] = true, true
 }

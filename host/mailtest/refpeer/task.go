@@ -31,9 +31,9 @@ type record struct {
 func (p *Peer) Begin(user, id string) Task {
 	t := Task{"user:" + user, id}
 	owner := p.ownerOf(t)
+	p.bind(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bound[id] = true
 	p.tasks[t] = &record{owner: owner, contributors: []string{owner}}
 	return t
 }

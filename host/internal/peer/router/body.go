@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
@@ -18,6 +19,7 @@ const traceMember = "traceparent"
 // (R-001).
 func (r *Router) encode(peer Peer, p swarm.Delivery, back bool) (string, error) {
 	w := p.Wrapper
+	w.TaskContributors = contributorsFor(w, back)
 	if peer.BodyToken {
 		w.AuthToken = peer.Token
 	}
@@ -34,6 +36,25 @@ func (r *Router) encode(peer Peer, p swarm.Delivery, back bool) (string, error) 
 		}
 	}
 	return `{"message":` + string(raw) + "}", nil
+}
+
+// contributorsFor returns the contributors that a wrapper names on a route. A reference
+// server decides by them, not by the route, whether it has the task: on the way
+// forward they have none of its instances, on the way back one, if need be the one
+// that it makes for this host.
+func contributorsFor(w mail.Interswarm, back bool) []string {
+	theirs := func(c string) bool {
+		o, err := mail.ParseForeignOwner(c)
+		return err == nil && o.Swarm == w.TargetSwarm
+	}
+	switch {
+	case !back:
+		return slices.DeleteFunc(slices.Clone(w.TaskContributors), func(c string) bool { return c != w.TaskOwner && theirs(c) })
+	case slices.ContainsFunc(w.TaskContributors, theirs):
+		return w.TaskContributors
+	}
+	runner := mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(w.SourceSwarm), Swarm: w.TargetSwarm}
+	return append(slices.Clone(w.TaskContributors), runner.String())
 }
 
 // sign adds the signature of the wrapper whose encoding is raw.

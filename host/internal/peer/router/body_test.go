@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,48 @@ func TestTrace(t *testing.T) {
 	}
 	if want := `{"remote_swarm":"depot","traceparent":"` + p.Trace + `"}`; string(in.Message.Payload.RoutingInfo) != want {
 		t.Errorf("routing_info %s, want %s", in.Message.Payload.RoutingInfo, want)
+	}
+}
+
+// The contributors fit the route: a reference server takes a task as new when they have
+// none of its instances, and as known when they have one.
+func TestContributors(t *testing.T) {
+	t.Parallel()
+	const owner, third = "user:alice@hive", "swarm:hive@yard"
+	for name, c := range map[string]struct {
+		back        bool
+		reply       string // to the first request; empty for an acceptance
+		owner       string
+		named, want []string
+	}{
+		"a new task":             {false, "", owner, []string{owner, third}, []string{owner, third}},
+		"a known task":           {true, "", owner, []string{owner, "swarm:h1@depot"}, []string{owner, "swarm:h1@depot"}},
+		"a task it forgot":       {true, `{"detail":"task is not running"}`, owner, []string{owner, "swarm:h1@depot", third}, []string{owner, third}},
+		"its own, which it lost": {true, `{"detail":"task is not running"}`, "user:u@depot", []string{"user:u@depot", "swarm:h1@depot"}, []string{"user:u@depot"}},
+		"a task it has":          {false, `{"detail":"server failed to receive interswarm forward message: a task with ID 't' already exists in swarm memory"}`, owner, []string{owner}, []string{owner, "swarm:hive@depot"}},
+	} {
+		d, o := newFakePeer(t, func(n int, path string) (int, string) {
+			switch {
+			case n > 1 || c.reply == "":
+				return ok(n, path)
+			case c.back:
+				return 400, c.reply
+			}
+			return 500, c.reply
+		}), newFakeOutbox()
+		r := run(t, o, peers{"depot": d.peer()})
+		p := newDelivery(1, c.back)
+		p.Wrapper.TaskOwner, p.Wrapper.TaskContributors = c.owner, c.named
+		o.put(box("t", "depot"), p)
+		r.Wake(box("t", "depot"))
+		o.wait(t, 1)
+		var in struct{ Message mail.Interswarm }
+		if err := json.Unmarshal([]byte(d.body), &in); err != nil {
+			t.Fatal(err)
+		}
+		if got := in.Message.TaskContributors; !slices.Equal(got, c.want) || len(o.taken) != 1 {
+			t.Errorf("%s: contributors %q, want %q; taken %q, failed %q", name, got, c.want, o.taken, o.failed)
+		}
 	}
 }
 

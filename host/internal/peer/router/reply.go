@@ -78,9 +78,14 @@ func readReply(got abi.FetchResponse, task string) reply {
 const notRunning = "task is not running"
 
 // isUnknownTask reports whether the peer does not have the task, by the texts of
-// this host and of the reference. Another 404 may be about an agent.
+// this host and of the reference. Another 404 may be about an agent. The reference
+// answers 500 for a task that it has refused since it restarted.
 func isUnknownTask(status int, detail, task string) bool {
-	if status != http.StatusBadRequest && status != http.StatusNotFound {
+	switch status {
+	case http.StatusInternalServerError:
+		return strings.HasPrefix(detail, "server failed to receive interswarm") && strings.Contains(detail, "'"+task+"' does not exist")
+	case http.StatusBadRequest, http.StatusNotFound:
+	default:
 		return false
 	}
 	return detail == notRunning || strings.HasPrefix(detail, notRunning+": ") || detail == "no mail instance found for task with id "+task
