@@ -129,6 +129,7 @@ func (h *Host) openPeers(context.Context) error {
 	h.peers = directory.New(directory.Options{
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
 		Env: h.opt.Env, Audit: h.audit, Logger: h.log,
+		OnUp: func(peer string) { h.router.MarkPeerUp(peer) },
 	})
 	signer := directory.NewSigningKey(h.opt.DataDir, h.audit)
 	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {

@@ -25,7 +25,9 @@ type Options struct {
 	// RegistryFile is the path of the file of registered swarms.
 	RegistryFile string
 	// Env looks up the variables with tokens of registered swarms. Nil has none.
-	Env    func(name string) (string, bool)
+	Env func(name string) (string, bool)
+	// OnUp, if set, is called with the name of a swarm that is well.
+	OnUp   func(name string)
 	Audit  *audit.Log
 	Logger *slog.Logger
 }

@@ -44,7 +44,15 @@ func (r *Registry) Ping(ctx context.Context, name string) (Entry, error) {
 	if e, ok = r.applyHealth(e, f); !ok {
 		return e, notRegistered(name)
 	}
+	r.report(name, f)
 	return e, nil
+}
+
+// report calls the hooks of the registry with the result of a health check.
+func (r *Registry) report(name string, f healthResult) {
+	if f.err == nil && r.opt.OnUp != nil {
+		r.opt.OnUp(name)
+	}
 }
 
 func notRegistered(name string) error {

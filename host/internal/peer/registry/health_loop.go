@@ -97,7 +97,9 @@ func (r *Registry) checkOne(ctx context.Context, name string) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.applyHealth(e, f)
+	if _, ok := r.applyHealth(e, f); ok {
+		r.report(name, f)
+	}
 	if f.description != nil {
 		r.schedule.markDescribed(name)
 	}

@@ -62,6 +62,40 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// Each good health check is reported, by the loop and by a ping; a failed one is not.
+func TestOnUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeNetwork()
+		up := make(chan string, 100)
+		r := w.registry(t, registry.Options{
+			HealthInterval: every, OnUp: func(name string) { up <- name },
+			Static: []registry.Static{{Name: "fixed", BaseURL: "http://10.0.0.1"}, {Name: "gone", BaseURL: "http://10.0.0.2"}},
+		})
+		w.set(func() { w.down["10.0.0.2"] = true })
+		for _, name := range []string{"fixed", "gone"} {
+			if _, err := r.Ping(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(up); got != 1 || <-up != "fixed" {
+			t.Errorf("%d reports of two pings", got)
+		}
+		stop := running(t, r)
+		time.Sleep(2 * every)
+		stop()
+		close(up)
+		if len(up) == 0 {
+			t.Error("the loop reports nothing")
+		}
+		for name := range up {
+			if name != "fixed" {
+				t.Errorf("%s is up", name)
+			}
+		}
+	})
+}
+
 // A swarm that is well is not if its /health says otherwise, and what it says of
 // itself is read again at times.
 func TestHealthIsAStatus(t *testing.T) {

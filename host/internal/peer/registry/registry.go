@@ -25,6 +25,8 @@ type Options struct {
 	AllowPrivate bool
 	// HealthInterval is the interval of health checks; 0 means none.
 	HealthInterval time.Duration
+	// OnUp, if set, is called after each good health check with the swarm's name.
+	OnUp func(name string)
 	// Egress configures the HTTP client.
 	Egress egress.Options
 	Logger *slog.Logger

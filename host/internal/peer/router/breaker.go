@@ -6,7 +6,8 @@ import (
 )
 
 // A peer that has failed tripAfter times in a row gets no requests for a while,
-// and then the requests of one worker. The while grows from minOpen to maxOpen.
+// and then the requests of one worker. The while grows from minOpen to maxOpen, and
+// stays below the time after which its messages are given up.
 const (
 	tripAfter = 5
 	minOpen   = time.Second
@@ -34,6 +35,8 @@ type breaker struct {
 	openFor  time.Duration
 	until    time.Time
 	probing  bool
+	// up is closed when the peer is known to be up, nil while nothing waits for it.
+	up chan struct{}
 }
 
 // admit returns how long to wait before asking again, 0 to go on. An admitted
@@ -53,8 +56,9 @@ func (b *breaker) admit(now time.Time) time.Duration {
 	return 0
 }
 
-// record notes whether the peer has answered an attempt.
-func (b *breaker) record(answered bool, now time.Time) {
+// record notes whether the peer has answered an attempt. giveUp is how long its
+// messages are tried.
+func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing = false
@@ -63,9 +67,31 @@ func (b *breaker) record(answered bool, now time.Time) {
 		return
 	}
 	if b.failures++; b.failures >= tripAfter {
-		b.openFor = min(max(2*b.openFor, minOpen), maxOpen)
+		b.openFor = min(max(2*b.openFor, minOpen), maxOpen, giveUp/2)
 		b.until = now.Add(b.openFor)
 	}
+}
+
+// markUp lets all requests through, because the peer is known to be up, and wakes what
+// waits for it.
+func (b *breaker) markUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures, b.openFor = 0, 0
+	if b.up != nil {
+		close(b.up)
+		b.up = nil
+	}
+}
+
+// whenUp returns a channel that the next markUp closes.
+func (b *breaker) whenUp() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.up == nil {
+		b.up = make(chan struct{})
+	}
+	return b.up
 }
 
 // state returns the current state.

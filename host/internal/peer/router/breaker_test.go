@@ -18,7 +18,7 @@ func TestBreaker(t *testing.T) {
 		if b.state(now) != BreakerClosed {
 			t.Errorf("it is %d before it has tripped", b.state(now))
 		}
-		b.record(false, now)
+		b.record(false, now, time.Hour)
 	}
 	for _, rest := range []time.Duration{minOpen, 2 * minOpen, 4 * minOpen} {
 		if wait := b.admit(now); wait != rest {
@@ -37,12 +37,39 @@ func TestBreaker(t *testing.T) {
 		if b.state(now) != BreakerTrying {
 			t.Errorf("it is %d while one tries", b.state(now))
 		}
-		b.record(false, now)
+		b.record(false, now, time.Hour)
 	}
 	now = now.Add(maxOpen)
 	b.admit(now)
-	b.record(true, now)
+	b.record(true, now, time.Hour)
 	if wait := b.admit(now); wait != 0 || b.state(now) != BreakerClosed {
 		t.Errorf("it waits %s after an answer", wait)
+	}
+}
+
+// The breaker rests for less than the time after which messages are given up, and not
+// at all once the peer is known to be up.
+func TestBreakerRests(t *testing.T) {
+	t.Parallel()
+	const giveUp = 3 * time.Second
+	var b breaker
+	now, longest := time.Unix(1e9, 0), time.Duration(0)
+	for range tripAfter + 5 {
+		now = now.Add(b.admit(now))
+		b.record(false, now, giveUp)
+		longest = max(longest, b.admit(now))
+	}
+	if longest != giveUp/2 {
+		t.Errorf("it rests for %s", longest)
+	}
+	up := b.whenUp()
+	b.markUp()
+	select {
+	case <-up:
+	default:
+		t.Error("what waits for the peer is not woken")
+	}
+	if wait := b.admit(now); wait != 0 || b.state(now) != BreakerClosed {
+		t.Errorf("it waits %s after the peer is known to be up", wait)
 	}
 }

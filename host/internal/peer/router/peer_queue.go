@@ -47,6 +47,17 @@ func (r *Router) Wake(box swarm.OutboxKey) {
 	r.startWorker(l, box)
 }
 
+// MarkPeerUp closes a peer's circuit breaker, because the peer is known to be well. What
+// waits for the peer is tried at once.
+func (r *Router) MarkPeerUp(peer string) {
+	r.mu.Lock()
+	l := r.queues[peer]
+	r.mu.Unlock()
+	if l != nil {
+		l.breaker.markUp()
+	}
+}
+
 // startWorker starts a worker. The caller holds mu.
 func (r *Router) startWorker(l *peerQueue, box swarm.OutboxKey) {
 	l.active++
@@ -129,11 +140,15 @@ func (r *Router) deliver(ctx context.Context, outbox Outbox, l *peerQueue, box s
 }
 
 // sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) { sleepUntil(ctx, d, nil) }
+
+// sleepUntil waits for d, until woken is closed or until ctx ends.
+func sleepUntil(ctx context.Context, d time.Duration, woken <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-woken:
 	case <-ctx.Done():
 	}
 }

@@ -27,8 +27,9 @@ type outcome struct {
 }
 
 // deliverWithRetry tries a message until the peer has accepted or refused it, or
-// its time is up. The time counts from when the message was sent, or from when
-// this host started. An answer is deferred then, until its own time is up.
+// its time is up, and at least once, whatever the breaker. The time counts from when
+// the message was sent, or from when this host started. An answer is deferred then,
+// until its own time is up.
 func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, name string, p swarm.Delivery) outcome {
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
@@ -37,38 +38,61 @@ func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, name string
 			return outcome{reason: err.Error()}
 		}
 		peer.name = name
+		up := l.breaker.whenUp()
 		a := reply{wait: l.breaker.admit(r.opt.Now())}
-		if a.wait == 0 {
+		if a.wait == 0 || tries == 0 && r.isOver(p, peer) {
 			if a = r.attempt(ctx, l, name, peer, p, way); ctx.Err() != nil {
 				return outcome{}
 			}
 			tries++
 			last = cmp.Or(a.reason, last)
-			switch {
-			case a.verdict == accepted, p.Ending && a.verdict == unknownTask:
-				return outcome{accepted: true, runner: a.runner}
-			case a.otherRouteFits(p, way) && !turned:
+			if a.otherRouteFits(p, way) && !turned {
 				way, turned = !way, true
 				continue
-			case a.local:
-				return outcome{reason: fmt.Sprintf("this host cannot write to swarm '%s': %s", name, a.reason)}
-			case a.verdict != unanswered && a.verdict != retryLater:
-				return outcome{reason: fmt.Sprintf("swarm '%s' refuses it: %s", name, a.reason)}
+			}
+			if out, ok := a.outcome(name, p); ok {
+				return out
 			}
 		}
-		now := r.opt.Now()
-		left := r.countsFrom(p).Add(peer.GiveUp).Sub(now)
-		if left <= 0 && p.GiveUpAt.After(now) {
+		left := r.timeLeft(p, peer)
+		switch {
+		case left > 0:
+		case p.GiveUpAt.After(r.opt.Now()):
 			return outcome{deferred: true, wait: a.wait}
-		}
-		if left <= 0 {
+		default:
 			return outcome{reason: fmt.Sprintf("swarm '%s' did not take it within %s, %d tries: %s", name, retrySpan(p, peer, name), tries, last)}
 		}
-		sleep(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))))
-		if ctx.Err() != nil {
+		if a.verdict == retryLater {
+			up = nil // it is up, and names its own time
+		}
+		if sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up); ctx.Err() != nil {
 			return outcome{}
 		}
 	}
+}
+
+// outcome returns what a reply means for its message; ok is false when it is tried
+// again.
+func (a reply) outcome(name string, p swarm.Delivery) (out outcome, ok bool) {
+	switch {
+	case a.verdict == accepted, p.Ending && a.verdict == unknownTask:
+		return outcome{accepted: true, runner: a.runner}, true
+	case a.local:
+		return outcome{reason: fmt.Sprintf("this host cannot write to swarm '%s': %s", name, a.reason)}, true
+	case a.verdict != unanswered && a.verdict != retryLater:
+		return outcome{reason: fmt.Sprintf("swarm '%s' refuses it: %s", name, a.reason)}, true
+	}
+	return outcome{}, false
+}
+
+// timeLeft returns how long a message is still tried before it is given up or deferred.
+func (r *Router) timeLeft(p swarm.Delivery, peer Peer) time.Duration {
+	return r.countsFrom(p).Add(peer.GiveUp).Sub(r.opt.Now())
+}
+
+// isOver reports whether a message that has not been tried would be given up.
+func (r *Router) isOver(p swarm.Delivery, peer Peer) bool {
+	return r.timeLeft(p, peer) <= 0 && !p.GiveUpAt.After(r.opt.Now())
 }
 
 // retrySpan describes how long a message is tried, with the key that sets it.
@@ -108,7 +132,7 @@ func (r *Router) attempt(ctx context.Context, l *peerQueue, name string, peer Pe
 	l.counters.attempts.Add(1)
 	a := r.send(ctx, peer, p, back, r.requestTime(p, peer))
 	if ctx.Err() == nil {
-		l.breaker.record(a.verdict != unanswered, r.opt.Now())
+		l.breaker.record(a.verdict != unanswered, r.opt.Now(), peer.GiveUp)
 		if a.verdict != unanswered && a.verdict != retryLater {
 			r.notePeerAnswered(l)
 		}

@@ -123,6 +123,53 @@ func TestJitter(t *testing.T) {
 	})
 }
 
+// A message that the breaker kept away is tried once before it is given up, and all
+// that waits goes out when the peer is known to be up.
+func TestBreakerAndGiveUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		tries := 0
+		refuse := func(context.Context, netip.AddrPort) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			tries++
+			return nil, syscall.ECONNREFUSED
+		}
+		o := newFakeOutbox()
+		peer := router.Peer{BaseURL: "http://127.0.0.1:1", Token: "the-token", GiveUp: 15 * time.Second, AllowPrivate: true}
+		r := router.New(router.Options{Local: "hive", Peers: peers{"depot": peer}, Egress: egress.Options{Dial: refuse}})
+		for n := range int64(3) {
+			o.put(box("t", "depot"), newDelivery(n+1, false))
+		}
+		stop := started(t, r, o)
+		for range 3 {
+			<-o.settled
+		}
+		for n := range int64(3) {
+			if why := o.failed[id(n+1)]; why == "" || strings.Contains(why, " 0 tries") {
+				t.Errorf("letter %d: %q", n+1, why)
+			}
+		}
+		time.Sleep(time.Minute) // it has rested
+		late := newDelivery(4, false)
+		o.put(box("t", "depot"), late)
+		r.Wake(box("t", "depot"))
+		synctest.Wait()
+		mu.Lock()
+		before := tries
+		mu.Unlock()
+		r.MarkPeerUp("depot")
+		synctest.Wait()
+		mu.Lock()
+		if tries != before+1 {
+			t.Errorf("%d tries when the peer is up, had %d", tries, before)
+		}
+		mu.Unlock()
+		stop()
+	})
+}
+
 // started runs a router in a bubble of its own time; stop ends it.
 func started(t *testing.T, r *router.Router, o *fakeOutbox) (stop func()) {
 	t.Helper()
