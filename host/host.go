@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"time"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
@@ -130,6 +131,9 @@ func (h *Host) openPeers(context.Context) error {
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
 		Env: h.opt.Env, Audit: h.audit, Logger: h.log,
 		OnUp: func(peer string) { h.router.MarkPeerUp(peer) },
+		OnStart: func(ctx context.Context, peer string, at time.Time) error {
+			return h.swarm.FailForgotten(ctx, peer, at)
+		},
 	})
 	signer := directory.NewSigningKey(h.opt.DataDir, h.audit)
 	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {

@@ -86,6 +86,7 @@ func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, n int64, run
 	return r.commitOutboxChange(ctx, box, n, func(mut *mutationBuilder, msg OutboxMessage) {
 		mut.Delivered = append(mut.Delivered, msg.N)
 		mut.undelivered--
+		mut.markRequestTaken(msg)
 		switch {
 		case ownerSwarm(runner) == box.Peer && (runner == mut.Task.Owner || isSwarmOwner(runner)):
 			mut.Task.confirmRunner(runner)

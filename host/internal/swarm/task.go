@@ -93,6 +93,8 @@ type OpenRequest struct {
 	// Post is the number of the post that made the request in the agent's name, 0 for a
 	// request of the agent's own.
 	Post int64 `json:"post,omitempty"`
+	// Taken is when another swarm took it; zero before, and for one of a local agent's.
+	Taken time.Time `json:"taken,omitzero"`
 }
 
 // Finish points at the event that ended or paused a task.

@@ -54,7 +54,8 @@ type Peer struct {
 	// bound are the tasks that the server has seen since its start, instances those
 	// that it has made.
 	bound, instances map[string]bool
-	// uptime is what GET / tells next, in seconds.
+	// uptime is what GET / answers, in seconds. It stands still, so that no test depends
+	// on a clock.
 	uptime float64
 	log    []Exchange
 }
@@ -67,6 +68,7 @@ func New(opt Options) (*Peer, error) {
 	}
 	p := &Peer{opt: opt, l: l, remotes: map[string]remote{}}
 	p.Restart()
+	p.uptime = 3600
 	p.server = &http.Server{Handler: p.routes(), ReadHeaderTimeout: time.Minute}
 	p.jobs.Go(func() { _ = p.server.Serve(l) })
 	return p, nil
@@ -86,7 +88,7 @@ func (p *Peer) URL() string { return "http://" + p.l.Addr().String() }
 func (p *Peer) Restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks, p.bound, p.instances, p.uptime = map[Task]*record{}, map[string]bool{}, map[string]bool{}, 0
+	p.tasks, p.bound, p.instances, p.uptime = map[Task]*record{}, map[string]bool{}, map[string]bool{}, 1e-6
 }
 
 // Log returns the calls so far: those that were made in the order in which they

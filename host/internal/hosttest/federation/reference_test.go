@@ -1,6 +1,7 @@
 package federation_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,34 @@ func TestReferenceForgets(t *testing.T) {
 		t.Errorf("answer %+v", a)
 	}
 	p.wantExchanges(slices.Concat(first, []string{"hive> back request [s] 400"}, first)...)
+}
+
+// A reference that has forgotten a request which it took is noticed by its uptime: the
+// agent that waits is told, and not at the end of the task's time.
+func TestReferenceForgetsRequest(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, refpeer.Options{})
+	alice, operator := p.local.As(hosttest.AliceKey), p.local.As(hosttest.OperatorKey)
+	if _, err := alice.PostAsync(t.Context(), client.Post{Body: hosttest.RequestOf("analyst@beta", "x"), Subject: "q", Task: "T"}); err != nil {
+		t.Fatal(err)
+	}
+	p.wantExchanges("hive> forward request [s] 200")
+	p.waitDelivered("T")
+	ping := func() {
+		if _, err := operator.PingPeer(t.Context(), "beta"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ping()
+	if task, err := alice.Task(t.Context(), "T"); err != nil || task.State != "running" {
+		t.Fatalf("the task: %+v, %v", task, err)
+	}
+	p.beta.Restart()
+	ping()
+	part := p.waitEnded("T")
+	if all := history(t, p.local, "T", "boss"); !strings.Contains(fmt.Sprint(all), "was started again after it took the request to analyst@beta") {
+		t.Errorf("the task is %s; boss: %+v", part.Task.State, all)
+	}
 }
 
 // The reference's completion is for an agent that is not here; the asker gets

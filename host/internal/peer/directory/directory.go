@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,10 +27,11 @@ type Options struct {
 	RegistryFile string
 	// Env looks up the variables with tokens of registered swarms. Nil has none.
 	Env func(name string) (string, bool)
-	// OnUp, if set, is called with the name of a swarm that is well.
-	OnUp   func(name string)
-	Audit  *audit.Log
-	Logger *slog.Logger
+	// OnUp and OnStart are the hooks of the registry.
+	OnUp    func(name string)
+	OnStart func(ctx context.Context, name string, at time.Time) error
+	Audit   *audit.Log
+	Logger  *slog.Logger
 }
 
 // Directory finds peers by name: first in the peers of the configuration, then in

@@ -28,7 +28,11 @@ const (
 // description is the part of GET / that the registry stores.
 type description struct {
 	Version string `json:"protocol_version"`
-	Swarm   struct {
+	// Published is the version as the published description names it. The reference
+	// server, which keeps its tasks in memory, does not have it.
+	Published string  `json:"version"`
+	Uptime    float64 `json:"uptime"` // in seconds
+	Swarm     struct {
 		Description string   `json:"description"`
 		Entrypoint  string   `json:"entrypoint"`
 		Keywords    []string `json:"keywords"`

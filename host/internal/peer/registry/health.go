@@ -21,7 +21,7 @@ type healthCounts struct{ checked, failed atomic.Int64 }
 
 // healthResult is the result of one health check.
 type healthResult struct {
-	started, ended time.Time
+	began, ended time.Time
 	// err is why the swarm is not active. description is nil when it was not
 	// queried.
 	err         error
@@ -44,15 +44,8 @@ func (r *Registry) Ping(ctx context.Context, name string) (Entry, error) {
 	if e, ok = r.applyHealth(e, f); !ok {
 		return e, notRegistered(name)
 	}
-	r.report(name, f)
+	r.report(ctx, name, f)
 	return e, nil
-}
-
-// report calls the hooks of the registry with the result of a health check.
-func (r *Registry) report(name string, f healthResult) {
-	if f.err == nil && r.opt.OnUp != nil {
-		r.opt.OnUp(name)
-	}
 }
 
 func notRegistered(name string) error {
@@ -68,7 +61,7 @@ func (r *Registry) Counts() (asked, failed int64) {
 // checkHealth checks a swarm's health, and queries its description if it is
 // healthy and describe is set.
 func (r *Registry) checkHealth(ctx context.Context, e Entry, describe bool) healthResult {
-	f := healthResult{started: r.opt.Now()}
+	f := healthResult{began: r.opt.Now()}
 	_, f.err = r.get(ctx, e.BaseURL, "/health")
 	f.ended = r.opt.Now()
 	if f.err != nil || !describe {
@@ -119,7 +112,7 @@ func (e *Entry) applyResult(f healthResult) {
 		e.markInactive(f.err, f.ended)
 		return
 	}
-	e.markActive(f.started, f.ended)
+	e.markActive(f.began, f.ended)
 	if f.description != nil {
 		e.setDescription(*f.description)
 	}

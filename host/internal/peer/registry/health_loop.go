@@ -81,8 +81,8 @@ func acquireSlot(ctx context.Context, slots chan<- struct{}) bool {
 	}
 }
 
-// checkOne checks one swarm, and its description if it was down or its
-// description is old.
+// checkOne checks one swarm, and its description if it was down, if its description
+// is old, or if it forgets its tasks when it is started again.
 func (r *Registry) checkOne(ctx context.Context, name string) {
 	e, ok := r.Entry(name)
 	var more time.Duration
@@ -93,12 +93,12 @@ func (r *Registry) checkOne(ctx context.Context, name string) {
 	if !ok {
 		return
 	}
-	f := r.checkHealth(ctx, e, !e.Active || r.schedule.descriptionStale(name))
+	f := r.checkHealth(ctx, e, !e.Active || r.forgets(name) || r.schedule.descriptionStale(name))
 	if ctx.Err() != nil {
 		return
 	}
 	if _, ok := r.applyHealth(e, f); ok {
-		r.report(name, f)
+		r.report(ctx, name, f)
 	}
 	if f.description != nil {
 		r.schedule.markDescribed(name)

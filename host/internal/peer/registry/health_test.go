@@ -3,8 +3,10 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +94,81 @@ func TestOnUp(t *testing.T) {
 			if name != "fixed" {
 				t.Errorf("%s is up", name)
 			}
+		}
+	})
+}
+
+// The start of a swarm that keeps its tasks in memory is reported at the first sight
+// and when its uptime fell, again after an error; that of others is not.
+func TestOnStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeNetwork()
+		const reference, skep = "10.0.0.1", "10.0.0.2"
+		begun := time.Now()
+		say := func(uptime time.Duration) {
+			w.set(func() {
+				w.says[reference+"/"] = fmt.Sprintf(`{"protocol_version":"1.3","uptime":%g}`, uptime.Seconds())
+				w.says[skep+"/"] = fmt.Sprintf(`{"protocol_version":"1.3","version":"1.3","uptime":%g}`, uptime.Seconds())
+			})
+		}
+		var got []string
+		var broken error
+		r := w.registry(t, registry.Options{
+			Static: []registry.Static{{Name: "reference", BaseURL: "http://" + reference}, {Name: "skep", BaseURL: "http://" + skep}},
+			OnStart: func(_ context.Context, name string, at time.Time) error {
+				got = append(got, fmt.Sprint(name, " ", at.Sub(begun)))
+				return broken
+			},
+		})
+		ping := func() {
+			for _, name := range []string{"reference", "skep"} {
+				if _, err := r.Ping(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want := func(all ...string) {
+			t.Helper()
+			if !slices.Equal(got, all) {
+				t.Errorf("reported %q, want %q", got, all)
+			}
+			got = nil
+		}
+		say(time.Hour)
+		ping()
+		want("reference -1h0m0s")
+		time.Sleep(time.Hour)
+		say(2*time.Hour - time.Second) // clocks differ
+		ping()
+		want()
+		say(time.Minute)
+		broken = errors.New("the disk is slow")
+		ping()
+		want("reference 59m0s")
+		broken = nil
+		ping()
+		ping()
+		want("reference 59m0s")
+	})
+}
+
+// What keeps its tasks in memory is asked what it is at each check.
+func TestStartIsSeenSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeNetwork()
+		w.says["/"] = `{"protocol_version":"1.3","uptime":1}`
+		starts := 0
+		r := w.registry(t, registry.Options{
+			HealthInterval: every, Static: []registry.Static{{Name: "reference", BaseURL: "http://10.0.0.1"}},
+			OnStart: func(context.Context, string, time.Time) error { starts++; return nil },
+		})
+		stop := running(t, r)
+		time.Sleep(5 * every)
+		stop()
+		if asked := w.times("10.0.0.1", "/"); asked < 4 || starts != asked {
+			t.Errorf("%d starts, asked %d times", starts, asked)
 		}
 	})
 }

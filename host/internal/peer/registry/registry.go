@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -27,6 +28,10 @@ type Options struct {
 	HealthInterval time.Duration
 	// OnUp, if set, is called after each good health check with the swarm's name.
 	OnUp func(name string)
+	// OnStart, if set, is called when a swarm that keeps its tasks in memory is seen
+	// for the first time, and when it was started again, with the time of its start. It
+	// is called again after an error.
+	OnStart func(ctx context.Context, name string, at time.Time) error
 	// Egress configures the HTTP client.
 	Egress egress.Options
 	Logger *slog.Logger
@@ -50,6 +55,8 @@ type Registry struct {
 	entries []Entry
 	// tokens are literal tokens by swarm, which are never written.
 	tokens map[string]string
+	// starts is when swarms that keep their tasks in memory were started.
+	starts map[string]time.Time
 }
 
 // Open reads the file, if it exists. It skips entries whose names are no longer
@@ -61,7 +68,7 @@ func Open(opt Options) (*Registry, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{opt: opt, client: newClient(opt.Egress), schedule: newSchedule(opt.HealthInterval), tokens: map[string]string{}}
+	r := &Registry{opt: opt, client: newClient(opt.Egress), schedule: newSchedule(opt.HealthInterval), tokens: map[string]string{}, starts: map[string]time.Time{}}
 	kept, err := readFile(opt.Path)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,61 @@
+package swarm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+// A request that a peer took before it was started is failed, whoever made it. One that
+// waits in the outbox, that was taken later or by another peer, stays open.
+func TestFailForgotten(t *testing.T) {
+	p := federate(t, "hive", "depot", "yard")
+	hive := p.hives["hive"]
+	p.set(map[string]string{"depot": "wait", "yard": "wait"})
+	ask := hive.mustPost(requestTo("math@depot", "x"), task("asked"))
+	post := hive.mustPost("x", task("posted"), func(p *swarm.Post) { p.To = []string{"math@depot"} })
+	hive.mustPost(requestTo("math@yard", "x"), task("elsewhere"))
+	for _, name := range []string{"asked", "posted", "elsewhere"} {
+		eventually(t, "the request of "+name, func() bool { return len(hive.record(name).Task.Requests) == 1 })
+	}
+	fail := func(peer string, started time.Time, open int) {
+		t.Helper()
+		if err := hive.rt.FailForgotten(t.Context(), peer, started); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"asked", "posted"} {
+			if got := len(hive.record(name).Task.Requests); got != open {
+				t.Errorf("%s has %d open requests, want %d", name, got, open)
+			}
+		}
+	}
+	fail("depot", time.Now().Add(time.Hour), 1) // not taken yet
+	before := time.Now()
+	for _, name := range []string{"asked", "posted", "elsewhere"} {
+		peer := map[bool]string{true: "yard", false: "depot"}[name == "elsewhere"]
+		box := swarm.OutboxKey{Task: key(name), Peer: peer}
+		d, ok, err := hive.rt.NextDelivery(t.Context(), box)
+		if err != nil || !ok {
+			t.Fatal(name, ok, err)
+		}
+		if err := hive.rt.MarkDelivered(t.Context(), box, d.N, "swarm:hive@"+peer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hive.restart() // it is kept with the task
+	fail("depot", before, 1)
+	fail("gone", time.Now().Add(time.Hour), 1)
+	fail("depot", time.Now().Add(time.Hour), 0)
+	const why = `Swarm "depot" was started again after it took the request to math@depot`
+	if a := hive.answer(ask); !strings.HasPrefix(a.Body, "boss got [::router_error::] "+why) {
+		t.Errorf("the agent got %+v", a)
+	}
+	if a := hive.answer(post); a.State != swarm.StateFailed || !strings.HasPrefix(a.Body, why) {
+		t.Errorf("the poster got %+v", a)
+	}
+	if got := hive.record("elsewhere").Task; got.State != swarm.StateRunning || len(got.Requests) != 1 {
+		t.Errorf("the task of another peer: %+v", got)
+	}
+}
