@@ -28,7 +28,7 @@ func FuzzParseMessage(f *testing.F) {
 		}
 		f.Add(bytes.Replace(spaced, []byte("T12"), []byte(" 12"), 1))
 	}
-	lenient := mail.ParseOptions{NullsAbsent: true, UnknownKeys: true, SpacedTimes: true}
+	lenient := mail.ParseOptions{NullsAbsent: true, UnknownKeys: true, LooseTimes: true}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := mail.ParseMessage(raw)
 		l, lenientErr := lenient.Message(raw)

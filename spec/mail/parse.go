@@ -50,10 +50,10 @@ type ParseOptions struct {
 	// a peer may send. A key that differs from a known one in letter case only, or
 	// that occurs twice, is still refused.
 	UnknownKeys bool
-	// SpacedTimes takes a timestamp with a space between date and time, as the
-	// reference does and RFC 3339 allows. What is read has the 'T' that all readers
-	// take.
-	SpacedTimes bool
+	// LooseTimes takes a timestamp with a space between date and time, and one
+	// without a zone, which is in UTC, as the reference does. What is read has the
+	// 'T' and the zone that all readers take.
+	LooseTimes bool
 }
 
 // ParseMessage reads one message strictly: one JSON value that the message schema

@@ -88,10 +88,19 @@ func (b *bound) late(t Type, p *Payload) error {
 	return b.at.payload(kindOf(t), p)
 }
 
+// utc is the zone of a timestamp that names none.
+const utc = "+00:00"
+
 func (s *scanner) timestamp() (string, error) {
 	t, err := s.text()
-	if s.opts.SpacedTimes && looksLike(t, "dddd-dd-dd ") {
+	if !s.opts.LooseTimes {
+		return t, err
+	}
+	if looksLike(t, "dddd-dd-dd ") {
 		t = t[:len("dddd-dd-dd")] + "T" + t[len("dddd-dd-dd "):]
+	}
+	if _, ok := parseTime(t + utc); ok {
+		t += utc
 	}
 	return t, err
 }

@@ -28,7 +28,7 @@ func TestParseOptions(t *testing.T) {
 	with := func(members string) string { return strings.Replace(plain, `,"body"`, members+`,"body"`, 1) }
 	nulls := mail.ParseOptions{NullsAbsent: true}
 	unknown := mail.ParseOptions{UnknownKeys: true}
-	spaced := mail.ParseOptions{SpacedTimes: true}
+	loose := mail.ParseOptions{LooseTimes: true}
 	at := func(time string) string { return strings.Replace(plain, `"`+noon+`"`, `"`+time+`"`, 1) }
 	for _, tc := range []struct {
 		name string
@@ -47,14 +47,17 @@ func TestParseOptions(t *testing.T) {
 		{"unknown key twice", unknown, with(`,"x":1,"x":1`), "message.x"},
 		{"unknown key in another case", unknown, with(`,"Body":""`), "message.Body"},
 		{"unknown key with a broken value", unknown, with(`,"x":{"y":[1,-]}`), "message.x.y[1]"},
-		{"a spaced time", spaced, at(strings.Replace(noon, "T", " ", 1)), ""},
-		{"a spaced time, escaped", spaced, at(strings.Replace(noon, "T", "\\u0020", 1)), ""},
-		{"a time with a T", spaced, plain, ""},
+		{"a spaced time", loose, at(strings.Replace(noon, "T", " ", 1)), ""},
+		{"a spaced time, escaped", loose, at(strings.Replace(noon, "T", "\\u0020", 1)), ""},
+		{"a time with a T", loose, plain, ""},
 		{"a spaced time, strict", mail.ParseOptions{NullsAbsent: true, UnknownKeys: true}, at(strings.Replace(noon, "T", " ", 1)), "timestamp"},
-		{"two spaces", spaced, at(strings.Replace(noon, "T", "  ", 1)), "timestamp"},
-		{"a small t", spaced, at(strings.Replace(noon, "T", "t", 1)), "timestamp"},
-		{"a day and a space", spaced, at("2026-03-01 "), "timestamp"},
-		{"a spaced time without an offset", spaced, at("2026-03-01 09:30:00"), "timestamp"},
+		{"two spaces", loose, at(strings.Replace(noon, "T", "  ", 1)), "timestamp"},
+		{"a small t", loose, at(strings.Replace(noon, "T", "t", 1)), "timestamp"},
+		{"a day and a space", loose, at("2026-03-01 "), "timestamp"},
+		{"a time without a zone", loose, at(strings.TrimSuffix(noon, "+00:00")), ""},
+		{"a spaced time without a zone", loose, at(strings.Replace(strings.TrimSuffix(noon, "+00:00"), "T", " ", 1)), ""},
+		{"a time without a zone, strict", mail.ParseOptions{}, at(strings.TrimSuffix(noon, "+00:00")), "timestamp"},
+		{"a time without seconds", loose, at("2026-03-01T09:30"), "timestamp"},
 		{"null is no unknown key", unknown, with(`,"routing_info":null`), "message.routing_info"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -78,7 +81,7 @@ func TestParseOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := spaced.Interswarm(bytes.Replace(wrapped, []byte("T12"), []byte(" 12"), 1))
+	w, err := loose.Interswarm(bytes.Replace(wrapped, []byte("T12"), []byte(" 12"), 1))
 	if err != nil || w.Timestamp != noon {
 		t.Errorf("a wrapper with a spaced time: %q, %v", w.Timestamp, err)
 	}

@@ -65,7 +65,7 @@ func falsy(raw string) bool {
 
 func readInterswarm(raw []byte, depth int) (mail.Interswarm, error) {
 	w, err := mail.ParseOptions{
-		Limits: mail.Limits{Depth: depth}, NullsAbsent: true, UnknownKeys: true, SpacedTimes: true,
+		Limits: mail.Limits{Depth: depth}, NullsAbsent: true, UnknownKeys: true, LooseTimes: true,
 	}.Interswarm(raw)
 	if err == nil && !mail.ValidTaskID(w.Payload.TaskID) {
 		err = errors.New("payload.task_id: must be 1 to 256 printable characters")

@@ -36,6 +36,7 @@ func (d *decoder) checkSwarm(c *Config, t *table, drafts []*draft) {
 		d.checkTargets(a, c.Swarm, r)
 		d.checkEnds(a)
 	}
+	d.checkPeers(c, drafts)
 	swarm := t.table("swarm")
 	d.checkEntrypoint(swarm, r)
 	d.checkCompletion(swarm, drafts)
@@ -77,6 +78,25 @@ func (d *decoder) checkRemote(a *draft, s Swarm, v value, target, swarm string) 
 	d.checkName(name, "a swarm", true)
 	if !s.EnableInterswarm || !a.EnableInterswarm {
 		d.atValue(v.location, fmt.Sprintf("%s is in another swarm; that needs enable_interswarm = true in [swarm] and in [%s]", v.shown, a.at.path))
+	}
+}
+
+// checkPeers warns, once for each swarm, of targets in a swarm that the file does not
+// say how to reach.
+func (d *decoder) checkPeers(c *Config, drafts []*draft) {
+	known := map[string]bool{"*": true, c.Swarm.Name: true}
+	for _, p := range c.Peers {
+		known[p.Name] = true
+	}
+	for _, a := range drafts {
+		for _, v := range a.targets {
+			_, swarm, remote := strings.Cut(v.text, "@")
+			if !remote || known[swarm] || d.remote != nil {
+				continue
+			}
+			known[swarm] = true
+			d.warn(v.location, fmt.Sprintf("%s: this file has no [peers.%s]; until `skep peer add %s` makes it known to the running host, nothing reaches %s", v.path, swarm, swarm, v.shown))
+		}
 	}
 }
 

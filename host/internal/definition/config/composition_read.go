@@ -35,6 +35,10 @@ func readJSON(src *source, own bool) (map[string]any, *node, *Fault) {
 	if !utf8.ValidString(src.text) {
 		return fault(0, "", "the definition is not UTF-8 text")
 	}
+	if !own && isReferenceSwarm([]byte(src.text)) {
+		return fault(0, "", "this is a swarm in the form of the MAIL reference, whose agents are Python factories; write them into swarm.toml as [agents.NAME], "+
+			"each with a source that runs here, and load a definition in the form that GET /skep/v1/definition shows")
+	}
 	r := &jsonReader{dec: json.NewDecoder(strings.NewReader(src.text))}
 	r.dec.UseNumber()
 	root := &node{}
@@ -136,4 +140,18 @@ func number(text json.Number, path string) (any, error) {
 		return nil, errJSON{path, path + " is a number that is too large"}
 	}
 	return f, nil
+}
+
+// isReferenceSwarm reports whether a text is a swarm in the reference's own form, or a
+// list of them as its file has: agents stand in a list there.
+func isReferenceSwarm(text []byte) bool {
+	type swarm struct{ Agents []json.RawMessage }
+	var one swarm
+	var list []swarm
+	if json.Unmarshal(text, &list) == nil && len(list) > 0 {
+		one = list[0]
+	} else if json.Unmarshal(text, &one) != nil {
+		return false
+	}
+	return one.Agents != nil
 }

@@ -37,6 +37,11 @@ hosts = ["https://api.example.com"]
 header = "X-Key"
 `
 
+// referenceSwarm is a swarm as the file of the reference has it.
+const referenceSwarm = `{"name":"hive","version":"1.3.6","entrypoint":"boss","enable_interswarm":false,
+	"agents":[{"name":"boss","factory":"python::crew.agents:boss","comm_targets":[],"enable_entrypoint":true,"can_complete_tasks":true,
+	"agent_params":{"llm":"a/b","thinking_budget":null}}],"actions":[]}`
+
 func composedConfig(t testing.TB) *Config {
 	t.Helper()
 	c, err := Parse("swarm.toml", []byte(composed), ".", Options{})
@@ -86,6 +91,9 @@ func TestParseCompositionFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "not JSON", `[]`: "JSON object", `{"swarm":`: "not JSON", whole + `x`: "after the definition", `{"a":1,"a":2}`: "a stands twice",
 		`null`:                                   "the definition is null; it must be a JSON object",
+		referenceSwarm:                           "this is a swarm in the form of the MAIL reference, whose agents are Python factories; write them into swarm.toml",
+		"[" + referenceSwarm + "]":               "this is a swarm in the form of the MAIL reference",
+		`[{"agents":{}}]`:                        "the definition must be a JSON object",
 		`{"":null}`:                              `"" is null`,
 		`{"agents":{"boss":{"actions":[null]}}}`: "agents.boss.actions[0] is null",
 		`{"swarm":null}`:                         "swarm is null",

@@ -241,6 +241,7 @@ func TestWarnings(t *testing.T) {
 [swarm]
 name = "hive"
 entrypoint = "a"
+enable_interswarm = true
 [server]
 listen = ":8000"
 plain_http = true
@@ -263,8 +264,9 @@ source = "bundled:script"
 comm_targets = ["c"]
 [agents.e]
 source = "bundled:script"
-comm_targets = ["b"]
+comm_targets = ["b", "x@yard", "x@depot", "y@depot", "*@*"]
 enable_entrypoint = true
+enable_interswarm = true
 allow = { kv = "task" }
 [peers.yard]
 base_url = "https://yard.example"
@@ -279,13 +281,14 @@ input_usd_per_mtok = 1
 [limits]
 task_usd = 1
 `)
-	want := `swarm.toml:11:1: auth.keys[0].key stands in this file, and whoever reads the file has it; write "env::NAME" or "file::PATH"
-swarm.toml:19:9: no entrypoint reaches the agent "c" through comm_targets
-swarm.toml:22:9: no entrypoint reaches the agent "d" through comm_targets
-swarm.toml:29:1: the agent "e" does what its messages say: whoever can write to it has its grants
-swarm.toml:30:8: peers.yard has no auth_token: this swarm can neither ask yard nor answer it
-swarm.toml:32:9: models.big has no prices, so budgets of dollars do not bound its calls; add input_usd_per_mtok and output_usd_per_mtok
-swarm.toml:37:1: models.small.base_url is http: whoever is on the way reads the key and all that is said; write https`
+	want := `swarm.toml:12:1: auth.keys[0].key stands in this file, and whoever reads the file has it; write "env::NAME" or "file::PATH"
+swarm.toml:20:9: no entrypoint reaches the agent "c" through comm_targets
+swarm.toml:23:9: no entrypoint reaches the agent "d" through comm_targets
+swarm.toml:28:32: agents.e.comm_targets[2]: this file has no [peers.depot]; until ` + "`skep peer add depot`" + ` makes it known to the running host, nothing reaches "x@depot"
+swarm.toml:31:1: the agent "e" does what its messages say: whoever can write to it has its grants
+swarm.toml:32:8: peers.yard has no auth_token: this swarm can neither ask yard nor answer it
+swarm.toml:34:9: models.big has no prices, so budgets of dollars do not bound its calls; add input_usd_per_mtok and output_usd_per_mtok
+swarm.toml:39:1: models.small.base_url is http: whoever is on the way reads the key and all that is said; write https`
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings mismatch (-want +got):\n%s", diff)
 	}

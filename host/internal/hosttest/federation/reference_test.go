@@ -285,6 +285,9 @@ var variants = map[string]func(w, payload refclient.Object) refclient.Object{
 	"no swarms": func(w, p refclient.Object) refclient.Object {
 		return member(w, "payload", member(member(member(p, "sender_swarm", missing), "recipient_swarm", missing), "routing_info", nil))
 	},
+	"a time without a zone": func(w, _ refclient.Object) refclient.Object {
+		return member(w, "timestamp", "2026-11-20 15:52:40.084847")
+	},
 	"zulu time":         func(w, _ refclient.Object) refclient.Object { return member(w, "timestamp", "2026-11-20T15:52:40.1Z") },
 	"ids that are none": func(w, p refclient.Object) refclient.Object { return member(w, "message_id", "message 1") },
 	"contributors of other roles": func(w, _ refclient.Object) refclient.Object {
