@@ -18,6 +18,8 @@ type Options struct {
 	Agents []string
 	// Keys are who may call, as ids of role agent, by key.
 	Keys map[string]string
+	// AdminKey is the key of an admin, who may register swarms; empty for none.
+	AdminKey string
 	// Alter, if set, changes what is sent: other versions leave members out or add
 	// some.
 	Alter func(wrapper refclient.Object) refclient.Object

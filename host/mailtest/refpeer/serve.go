@@ -28,7 +28,34 @@ func (p *Peer) routes() http.Handler {
 	})
 	mux.HandleFunc("POST /interswarm/forward", func(w http.ResponseWriter, r *http.Request) { p.receive(w, r, false) })
 	mux.HandleFunc("POST /interswarm/back", func(w http.ResponseWriter, r *http.Request) { p.receive(w, r, true) })
+	mux.HandleFunc("POST /swarms", p.registerSwarm)
 	return mux
+}
+
+// registerSwarm is the route by which an admin makes another swarm known. A volatile
+// one, as which it is registered unless the caller says otherwise, no instance sees.
+func (p *Peer) registerSwarm(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Name      string
+		BaseURL   string `json:"base_url"`
+		AuthToken string `json:"auth_token"`
+		Volatile  *bool
+	}
+	switch err := json.NewDecoder(r.Body).Decode(&in); {
+	case p.opt.AdminKey == "" || r.Header.Get("Authorization") != "Bearer "+p.opt.AdminKey:
+		answer(w, http.StatusUnauthorized, map[string]any{"detail": "invalid role"})
+		return
+	case err != nil || in.Name == "" || in.BaseURL == "":
+		answer(w, http.StatusBadRequest, map[string]any{"detail": "name and base_url are required"})
+		return
+	}
+	if in.Volatile != nil && !*in.Volatile {
+		if err := p.Register(in.Name, in.BaseURL, in.AuthToken); err != nil {
+			answer(w, http.StatusInternalServerError, map[string]any{"detail": "error registering swarm: '" + err.Error() + "'"})
+			return
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"status": "registered", "swarm_name": in.Name})
 }
 
 // refusal is an error that is answered with a status and a detail.
