@@ -178,7 +178,12 @@ func (s *Store) noteSealing(ctx context.Context) error {
 	if n, err := r.RowsAffected(); n == 0 || err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT 'reseal', tenant FROM (SELECT tenant FROM instances UNION SELECT tenant FROM loaded) WHERE true ON CONFLICT DO NOTHING")
+	var kept []string
+	for _, t := range tenantTables {
+		kept = append(kept, "SELECT tenant FROM "+t.name)
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT 'reseal', tenant FROM ("+strings.Join(kept, " UNION ")+
+		") WHERE length(tenant) > 0 ON CONFLICT DO NOTHING") // the operator's definitions have no tenant
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skep/host/internal/store/keyring"
+	"skep/host/internal/swarm"
 )
 
 // codecs counts bodies by the key they are sealed with, 0 for those that are
@@ -187,5 +188,42 @@ func wantDropped(t *testing.T, s *Store, before time.Time, want int) {
 	t.Helper()
 	if n, err := s.DropRetired(t.Context(), before); n != want || err != nil {
 		t.Errorf("DropRetired() = %d, %v, want %d", n, err, want)
+	}
+}
+
+// A value without a name is sealed anew as the others are.
+func TestRotateValueWithoutName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openSealed(t, dir, &keyring.Options{})
+	key := plant(t, s, "acme", "t1", planted)
+	mustDo(t, s.Commit(t.Context(), swarm.Mutation{
+		Task: swarm.Task{Key: key, State: swarm.StateRunning, Created: testTime, Updated: testTime},
+		KV:   []swarm.KVWrite{{Scope: swarm.KVScope{Kind: swarm.KVInstance}, Name: "", Value: []byte(planted)}},
+	}))
+	mustDo(t, s.Rotate(t.Context(), "acme"))
+	if n := codecs(t, dir); len(n) != 1 || n[0] != 0 {
+		t.Errorf("bodies by key are %v, want all under one", n)
+	}
+}
+
+// Sealing begins with every tenant that keeps anything.
+func TestSealingFindsTenants(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	mustDo(t, s.AddDefinition(t.Context(), testDefinition("", "file")))
+	mustDo(t, s.AddDefinition(t.Context(), testDefinition("acme", "one")))
+	mustDo(t, s.Close())
+	s = openSealed(t, dir, &keyring.Options{})
+	s.chores.stopped.Wait()
+	rows, err := openRaw(t, dir).QueryContext(t.Context(), "SELECT body FROM definitions WHERE tenant = ?", []byte("acme"))
+	list, err := collect(rows, err, scanBody)
+	mustDo(t, err)
+	if len(list) != 1 || sealedWith(list[0]) == 0 {
+		t.Errorf("%d definitions of the tenant, sealed with key %d", len(list), sealedWith(list[0]))
+	}
+	if _, err := s.Definition(t.Context(), "", "hive", "file"); err != nil {
+		t.Error(err)
 	}
 }
