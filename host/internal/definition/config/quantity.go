@@ -19,14 +19,17 @@ const (
 	MiB Size = 1 << 20
 	GiB Size = 1 << 30
 	TiB Size = 1 << 40
+
+	terabyte Size = 1e12
 )
 
-// String gives the size in the largest unit that divides it.
+// String gives the size in the largest unit that divides it. Terabytes are for bounds
+// such as 1e15, which would be billions of KiB.
 func (s Size) String() string {
 	for _, u := range []struct {
 		name string
 		size Size
-	}{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}} {
+	}{{"TiB", TiB}, {"TB", terabyte}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}} {
 		if s != 0 && s%u.size == 0 {
 			return strconv.FormatInt(int64(s/u.size), 10) + u.name
 		}

@@ -52,7 +52,7 @@ func TestParseSize(t *testing.T) {
 func TestSizeString(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[Size]string{
-		0: "0", 1: "1", 1023: "1023", KiB: "1KiB", 1536: "1536", 64 * MiB: "64MiB", 3 * GiB / 2: "1536MiB", GiB: "1GiB", 2 * TiB: "2TiB",
+		0: "0", 1: "1", 1023: "1023", KiB: "1KiB", 1536: "1536", 64 * MiB: "64MiB", 3 * GiB / 2: "1536MiB", GiB: "1GiB", 2 * TiB: "2TiB", 1e15: "1000TB",
 	} {
 		if got := size.String(); got != want {
 			t.Errorf("Size(%d) = %s, want %s", int64(size), got, want)
