@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 		{"entrypoint = \"boss\"\n", "entrypoint = \"boss\"\nenable_interswarm = true\nallow_agent_discovery = true\n",
 			"swarm enable_interswarm changed widened false true\nswarm allow_agent_discovery changed widened false true"},
 		{"[tenants", "[peers.depot]\nbase_url = \"https://d.example\"\n[tenants", `peer depot added widened null {"allow_private":false,"auth_token":null,"base_url":"https://d.example","give_up":"30s","legacy_body_token":false,"metadata":"{}","public":false,"verify_key":""}`},
-		{"[tenants", "[mcp.web]\nurl = \"https://a.example/mcp\"\nauth_token = \"t\"\n[tenants", `mcp web added widened null {"allow_private":false,"auth_token":"[secret]","command":[],"env":[],"idle":"5m0s","max_result":"1MiB","pins":"web.mcp.json","timeout":"30s","trusted":false,"url":"https://a.example/mcp"}`},
+		{"[tenants", "[mcp.web]\nurl = \"https://a.example/mcp\"\nauth_token = \"t\"\n[tenants", `mcp web added widened null {"allow_private":false,"auth_token":"[secret]","command":[],"env":{},"idle":"5m0s","max_result":"1MiB","pins":"web.mcp.json","timeout":"30s","trusted":false,"url":"https://a.example/mcp"}`},
 		{`kv = "agent"`, `kv = "task"`, `grant boss.kv changed "agent" "task"`},
 		{`kv = "agent", `, ``, `grant boss.kv removed "agent" null`},
 		{`["https://a.example"], s`, `["https://a.example", "https://b.example"], s`, `grant boss.http changed widened ["https://a.example"] ["https://a.example","https://b.example"]`},
@@ -135,5 +135,29 @@ func TestCompareServers(t *testing.T) {
 	is.Actions = []config.Action{action}
 	if got := Compare(was, is, slices.Contains[[]string]); len(got) != 1 || !got[0].Widened {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A change is shown under the keys of the file.
+func TestChangesHaveTheFilesKeys(t *testing.T) {
+	t.Parallel()
+	was, is := parse(t, before), parse(t, before)
+	was.Models, is.Models = []config.Model{{Name: "m"}}, []config.Model{{Name: "m", WritePrice: 1, KeyVar: "KEY"}}
+	is.MCP = []config.MCP{{Name: "n", Env: []config.EnvVar{{Name: "PLACE", Value: "x", Hidden: true}}}}
+	is.Server.TLS = config.TLS{TLS12: true, RequireClient: true}
+	is.Server.TLS.Cert = "cert.pem"
+	is.Auth.JWT.Role = "user"
+	is.Auth.Keys = []config.AuthKey{{ID: "ann"}}
+	var text strings.Builder
+	for _, c := range Compare(was, is, slices.Contains[[]string]) {
+		text.WriteString(written(t, c) + "\n")
+	}
+	for _, want := range []string{
+		`{"cache_write_usd_per_mtok":1}`, `"env":{"PLACE":"[secret]"}`,
+		`{"cert":"cert.pem","client_auth":"require","min_version":"1.2"}`, `{"role":"user"}`, `"key":"[secret]"`,
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%s is not in\n%s", want, &text)
+		}
 	}
 }

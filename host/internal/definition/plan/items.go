@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -166,6 +167,9 @@ func plain(v reflect.Value, exact bool) any {
 	case interface{ String() string }:
 		return v.String()
 	}
+	if form := fileForm(v.Interface(), exact); form != nil {
+		return form
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		return plainStruct(v, exact)
@@ -190,11 +194,16 @@ func plain(v reflect.Value, exact bool) any {
 	return v.Interface()
 }
 
-// plainStruct leaves out where in the file a table stands.
+// plainStruct leaves out where in the file a table stands. What is embedded has no table
+// of its own.
 func plainStruct(v reflect.Value, exact bool) map[string]any {
 	table := map[string]any{}
 	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.IsExported() && f.Type != reflect.TypeFor[config.Pos]() {
+		switch f := v.Type().Field(i); {
+		case !f.IsExported(), f.Type == reflect.TypeFor[config.Pos]():
+		case f.Anonymous:
+			maps.Copy(table, plainStruct(v.Field(i), exact))
+		default:
 			table[snake(f.Name)] = plain(v.Field(i), exact)
 		}
 	}
