@@ -129,7 +129,7 @@ func nameModules(part, name string) (n int, err error) {
 	case len(list) == 0: // none of them was whole
 		return 0, os.Remove(part)
 	}
-	return len(list), os.Rename(part, name)
+	return len(list), atomicfile.Rename(part, name)
 }
 
 // Restore makes a data directory of a backup. The keyring is the one that is
@@ -137,23 +137,32 @@ func nameModules(part, name string) (n int, err error) {
 // as well.
 func (d Data) Restore(ctx context.Context, file string) (err error) {
 	defer func() { err = d.record("data.restore", file, err) }()
-	if err := sqlite.Restore(ctx, file, d.Dir); err != nil {
+	var missing error
+	err = sqlite.Restore(ctx, file, d.Dir, func() error {
+		if err := d.restoreKeys(file + KeyringSuffix); err != nil {
+			return fmt.Errorf("restore the keyring: %w", err)
+		}
+		missing = d.restoreBeside(ctx, file)
+		return ctx.Err()
+	})
+	if err != nil {
 		return err
 	}
-	if err := d.restoreKeys(file + KeyringSuffix); err != nil {
-		return fmt.Errorf("restore the keyring: %w", err)
+	if own := d.own(ctx, func(*sqlite.Store) error { return nil }); own != nil {
+		return errors.Join(fmt.Errorf("the database is restored, and need not be again, but no host can use it yet: %w", own), missing)
 	}
-	// Without its module a turn begins anew: that is no reason to keep from the
-	// host what is there.
-	err = definition.ModuleDir(file+ModulesSuffix).CopyTo(ctx, definition.DataModules(d.Dir))
+	return missing
+}
+
+// restoreBeside copies the modules and the registered swarms of a backup. Without its
+// module a turn begins anew: that is no reason to keep from the host what is there.
+func (d Data) restoreBeside(ctx context.Context, file string) error {
+	err := definition.ModuleDir(file+ModulesSuffix).CopyTo(ctx, definition.DataModules(d.Dir))
 	if err != nil {
 		err = fmt.Errorf("the database is restored, but not all modules: %w", err)
 	}
 	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
 		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
-	}
-	if own := d.own(ctx, func(*sqlite.Store) error { return nil }); own != nil {
-		return errors.Join(fmt.Errorf("the database is restored, and need not be again, but no host can use it yet: %w", own), err)
 	}
 	return err
 }

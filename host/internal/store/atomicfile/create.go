@@ -26,6 +26,15 @@ func Create(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return syncDir(path)
 }
 
+// Rename gives a file or directory another name in the same directory, and returns after
+// that is durable.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(to)
+}
+
 // CreateBytes is [Create] for content that is in memory.
 func CreateBytes(path string, mode fs.FileMode, content []byte) error {
 	return Create(path, mode, func(w io.Writer) error {

@@ -37,10 +37,7 @@ func writeAndRename(path string, content []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(part, path); err != nil {
-		return err
-	}
-	return syncDir(path)
+	return Rename(part, path)
 }
 
 // remove removes a file that need not be there.

@@ -96,15 +96,17 @@ func nameFile(part, path string) error {
 
 // Restore makes a data directory of a backup. dir must not hold a database; it
 // may hold the keyring that belongs to the backup. The copy is checked before
-// it gets its name: whose it is, its schema, and that it is not damaged.
-func Restore(ctx context.Context, backup, dir string) error {
-	if err := restore(ctx, backup, dir); err != nil {
+// it gets its name: whose it is, its schema, and that it is not damaged. What belongs
+// beside it is put there by others, unless that is nil: the name comes last, so that a
+// restore that was cut short can be repeated.
+func Restore(ctx context.Context, backup, dir string, others func() error) error {
+	if err := restore(ctx, backup, dir, others); err != nil {
 		return fmt.Errorf("restore %s into %s: %w", backup, dir, addAdvice(err))
 	}
 	return nil
 }
 
-func restore(ctx context.Context, backup, dir string) (err error) {
+func restore(ctx context.Context, backup, dir string, others func() error) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
@@ -135,7 +137,11 @@ func restore(ctx context.Context, backup, dir string) (err error) {
 	if err := copyBackup(ctx, in, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	if err := checkBackup(ctx, part); err != nil {
+	err = checkBackup(ctx, part)
+	if err == nil && others != nil {
+		err = others()
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
 	return nameFile(part, path)

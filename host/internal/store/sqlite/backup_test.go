@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"skep/host/internal/store/durabletest"
 	"skep/host/internal/store/keyring"
 )
 
@@ -37,7 +38,7 @@ func TestRestore(t *testing.T) {
 	}
 	wantFiles(t, filepath.Dir(backup), filepath.Base(backup))
 	dir := filepath.Join(t.TempDir(), "new", ".skep")
-	mustDo(t, Restore(t.Context(), backup, dir))
+	mustDo(t, Restore(t.Context(), backup, dir, nil))
 	refusedWith(t, dir, &keyring.Options{}, "missing")
 	b, err := os.ReadFile(ring)
 	mustDo(t, err)
@@ -50,9 +51,19 @@ func TestRestore(t *testing.T) {
 	plant(t, s, "acme", "t2", "goes on")
 }
 
+// When a copy has its name, a power cut takes neither of them away.
+func TestBackupLasts(t *testing.T) {
+	t.Parallel()
+	s, file := openTest(t, t.TempDir()), filepath.Join(t.TempDir(), "backup")
+	mustDo(t, s.Commit(t.Context(), testStep("t", 1)))
+	durabletest.Trace(t, func() error { return s.Backup(t.Context(), file) }).Want(t, file)
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	durabletest.Trace(t, func() error { return Restore(t.Context(), file, dir, nil) }).Want(t, filepath.Join(dir, fileName))
+}
+
 func wantRestoreError(t *testing.T, backup, dir string, words ...string) {
 	t.Helper()
-	err := Restore(t.Context(), backup, dir)
+	err := Restore(t.Context(), backup, dir, nil)
 	if err == nil {
 		t.Fatalf("Restore(%s, %s) succeeded", backup, dir)
 	}
@@ -97,7 +108,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	fresh := func() string { return filepath.Join(t.TempDir(), "d") }
 	nowhere, none := fresh(), filepath.Join(t.TempDir(), "none")
-	if err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), nowhere); !errors.Is(err, fs.ErrNotExist) {
+	if err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), nowhere, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Restore() of nothing = %v", err)
 	}
 	if _, err := os.Lstat(nowhere); !errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +149,7 @@ func TestRestoreReadsFilesOnly(t *testing.T) {
 	mustDo(t, os.Symlink(backup, link))
 	for file, want := range map[string]string{pipe: "a pipe", "/dev/zero": "device", dir: "directory", link: "symbolic link"} {
 		to := filepath.Join(t.TempDir(), "d")
-		if err := Restore(t.Context(), file, to); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Restore(t.Context(), file, to, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
@@ -148,10 +159,10 @@ func TestRestoreReadsFilesOnly(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	to := filepath.Join(t.TempDir(), "d")
-	if err := Restore(ended, backup, to); !errors.Is(err, context.Canceled) {
+	if err := Restore(ended, backup, to, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Restore() that was cancelled = %v", err)
 	}
-	mustDo(t, Restore(t.Context(), backup, to))
+	mustDo(t, Restore(t.Context(), backup, to, nil))
 }
 
 // A host of schema version 1 made this backup; it is migrated when it opens.
@@ -159,6 +170,6 @@ func TestRestoreOld(t *testing.T) {
 	t.Parallel()
 	old, dir := t.TempDir(), filepath.Join(t.TempDir(), "d")
 	oldFile(t, old)
-	mustDo(t, Restore(t.Context(), filepath.Join(old, fileName), dir))
+	mustDo(t, Restore(t.Context(), filepath.Join(old, fileName), dir, nil))
 	wantOldTask(t, openTest(t, dir), "t1")
 }

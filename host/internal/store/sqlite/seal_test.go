@@ -153,7 +153,7 @@ func wantErasedInBackup(t *testing.T, dir, backup string, kept swarm.TaskKey) {
 	mustDo(t, err)
 	again := t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(again, keyringName), ring, 0o600))
-	mustDo(t, Restore(t.Context(), backup, again))
+	mustDo(t, Restore(t.Context(), backup, again, nil))
 	raw := openRaw(t, again)
 	var rows int
 	mustDo(t, raw.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&rows))

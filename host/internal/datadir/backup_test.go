@@ -1,0 +1,75 @@
+package datadir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/store/durabletest"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+)
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// emptyModule is a module, and its digest.
+const (
+	emptyModule       = "\x00asm\x01\x00\x00\x00"
+	emptyModuleDigest = "93a44bbb96c751218e4c00d479e4c14358122a389acca16205b1e4d0dc5f9476"
+)
+
+// newData makes a directory with everything that a backup has: a database, a keyring, a
+// module, and registered swarms.
+func newData(t *testing.T) Data {
+	t.Helper()
+	d := Data{Dir: filepath.Join(t.TempDir(), "data")}
+	opt, err := StoreOptions("", nil)
+	mustDo(t, err)
+	s, err := sqlite.Open(t.Context(), d.Dir, opt)
+	mustDo(t, err)
+	key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: swarm.DefaultTenant, Swarm: "hive", Instance: "user:alice"}, Task: "t"}
+	mustDo(t, s.Commit(t.Context(), swarm.Mutation{Task: swarm.Task{Key: key, State: swarm.StateRunning}}))
+	mustDo(t, s.Close())
+	mustDo(t, os.Mkdir(filepath.Join(d.Dir, "modules"), 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(d.Dir, "modules", emptyModuleDigest+".wasm"), []byte(emptyModule), 0o400))
+	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte("{}"), 0o600))
+	return d
+}
+
+// When a backup or a restore has returned, a power cut takes none of it away. One during a
+// restore leaves no database without what belongs to it.
+func TestBackupLasts(t *testing.T) {
+	t.Parallel()
+	d, file := newData(t), filepath.Join(t.TempDir(), "b")
+	durabletest.Trace(t, func() error {
+		_, err := d.Backup(t.Context(), file, true)
+		return err
+	}).Want(t, file, file+KeyringSuffix, file+ModulesSuffix, file+RegistrySuffix)
+	to := Data{Dir: filepath.Join(t.TempDir(), "new", "data")}
+	restored := durabletest.Trace(t, func() error { return to.Restore(t.Context(), file) })
+	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"))
+	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
+}
+
+// A restore that fails before the database has its name can be repeated.
+func TestRestoreAgain(t *testing.T) {
+	t.Parallel()
+	d, file := newData(t), filepath.Join(t.TempDir(), "b")
+	_, err := d.Backup(t.Context(), file, true)
+	mustDo(t, err)
+	mustDo(t, os.Rename(file+KeyringSuffix, file+".away"))
+	mustDo(t, os.Mkdir(file+KeyringSuffix, 0o700))
+	to := Data{Dir: filepath.Join(t.TempDir(), "data")}
+	if err := to.Restore(t.Context(), file); err == nil || !strings.Contains(err.Error(), "restore the keyring") {
+		t.Errorf("Restore() with a directory for a keyring = %v", err)
+	}
+	mustDo(t, os.Remove(file+KeyringSuffix))
+	mustDo(t, os.Rename(file+".away", file+KeyringSuffix))
+	mustDo(t, to.Restore(t.Context(), file))
+}
