@@ -28,8 +28,8 @@ type moduleStore struct {
 	mu sync.Mutex
 	// used are the digests that this host has loaded: turns may name them at any time.
 	used map[string]bool
-	// pinned are the digests that turns are run on again: they stay loaded.
-	pinned map[string]bool
+	// pinned counts the turns that are run again on a digest: it stays loaded.
+	pinned map[string]int
 }
 
 var _ capability.Modules = (*moduleStore)(nil)
@@ -51,15 +51,24 @@ func newModuleStore(data string, engine *wasm.Engine, caps binary.Caps, p *progr
 	if err != nil {
 		return nil, fmt.Errorf("keep modules: %w", err)
 	}
-	return &moduleStore{dir: dir, engine: engine, caps: caps, programs: p, used: map[string]bool{}, pinned: map[string]bool{}}, nil
+	return &moduleStore{dir: dir, engine: engine, caps: caps, programs: p, used: map[string]bool{}, pinned: map[string]int{}}, nil
 }
 
-// Module loads a module by its digest and keeps it loaded.
+// Module loads a module by its digest and keeps it loaded until ctx ends.
 func (s *moduleStore) Module(ctx context.Context, digest string) (capability.Module, error) {
 	s.mu.Lock()
-	s.pinned[digest] = true
+	s.pinned[digest]++
 	s.mu.Unlock()
+	context.AfterFunc(ctx, func() { s.unpin(digest) })
 	return s.load(ctx, digest)
+}
+
+func (s *moduleStore) unpin(digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pinned[digest]--; s.pinned[digest] == 0 {
+		delete(s.pinned, digest)
+	}
 }
 
 // load loads a module by its digest until [moduleStore.closeUnused].
@@ -86,11 +95,11 @@ func (s *moduleStore) load(ctx context.Context, digest string) (capability.Modul
 func (s *moduleStore) closeUnused(ctx context.Context, wanted map[string]bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.programs.closeUnused(func(digest string) bool { return wanted[digest] || s.pinned[digest] }); err != nil {
+	if err := s.programs.closeUnused(func(digest string) bool { return wanted[digest] || s.pinned[digest] > 0 }); err != nil {
 		return err
 	}
 	for digest := range s.used {
-		if wanted[digest] || s.pinned[digest] {
+		if wanted[digest] || s.pinned[digest] > 0 {
 			continue
 		}
 		done, err := s.engine.Unload(ctx, digest)

@@ -30,7 +30,8 @@ func isRepeatable(m Module) bool {
 
 // Modules finds the modules of recorded turns.
 type Modules interface {
-	// Module returns the module with a digest, even if no agent uses it any more.
+	// Module returns the module with a digest, even if no agent uses it any more. It stays
+	// loaded until ctx ends.
 	Module(ctx context.Context, digest string) (Module, error)
 }
 

@@ -64,7 +64,7 @@ func deriveSeed(seed [32]byte, label string) (out [32]byte) {
 func (o *ops) actionRunner(a *Action, r actionRecord) handler {
 	h := handler{record: r.encode()}
 	h.nested = func(in *ops, ctx context.Context, req []byte) ([]byte, *abi.Error) {
-		actor, fault := in.findActionModule(ctx, a, r.Module)
+		actor, fault := in.findActionModule(a, r.Module)
 		if fault != nil {
 			return nil, fault
 		}
@@ -88,15 +88,16 @@ func (o *ops) recordedRunner(e *swarm.Entry, req []byte) (handler, *abi.Error) {
 	return o.actionRunner(a, r), nil
 }
 
-// findActionModule returns the module that an action runs on.
-func (o *ops) findActionModule(ctx context.Context, a *Action, digest string) (ActionModule, *abi.Error) {
+// findActionModule returns the module that an action runs on. It stays loaded until the turn
+// ends.
+func (o *ops) findActionModule(a *Action, digest string) (ActionModule, *abi.Error) {
 	m := a.Module
 	if m == nil || m.Digest() != digest {
 		if o.modules == nil {
 			return nil, o.j.diverged(abi.OpAction, "the action %q ran on the module %s, which this host does not have any more", a.Name, digest)
 		}
 		var err error
-		if m, err = o.modules.Module(ctx, digest); err != nil {
+		if m, err = o.modules.Module(o.j.ctx, digest); err != nil {
 			return nil, o.j.diverged(abi.OpAction, "the action %q ran on the module %s, which this host cannot run any more: %v", a.Name, digest, err)
 		}
 	}

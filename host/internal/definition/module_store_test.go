@@ -1,0 +1,45 @@
+package definition
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+// A module that a turn is run on again stays loaded while the turn runs.
+func TestRerunModuleStaysLoaded(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	s, digest := h.opt.Loader.modules, h.current().own.composition.Agents[0].SHA256
+	if _, err := s.Module(t.Context(), digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.closeUnused(t.Context(), nil); err != nil || !s.used[digest] {
+		t.Errorf("the module is closed while a turn runs on it, %v", err)
+	}
+}
+
+// When the last turn that was run again on a module ends, it is let go.
+func TestRerunModuleIsLetGo(t *testing.T) {
+	t.Parallel()
+	s, digest := newTestModules(t), digestOf([]byte("one"))
+	synctest.Test(t, func(t *testing.T) {
+		first, endFirst := context.WithCancel(t.Context())
+		second, endSecond := context.WithCancel(t.Context())
+		for _, turn := range []context.Context{first, second} {
+			if _, err := s.Module(turn, digest); err == nil {
+				t.Error("there is a module without a copy")
+			}
+		}
+		endFirst()
+		synctest.Wait()
+		if s.pinned[digest] == 0 {
+			t.Error("the module is let go while a turn runs on it")
+		}
+		endSecond()
+		synctest.Wait()
+		if len(s.pinned) > 0 {
+			t.Errorf("pinned are %v when no turn runs", s.pinned)
+		}
+	})
+}
