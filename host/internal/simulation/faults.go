@@ -47,8 +47,6 @@ var errInjected = errors.New("injected: input/output error")
 type faults struct {
 	// perMille is how many calls of 1,000 meet a new fault.
 	perMille int
-	// unreported lets writes be durable and reported as failed.
-	unreported bool
 	// until is the end of an outage by kind of call.
 	until map[gate]time.Time
 	count map[fault]int
@@ -78,7 +76,7 @@ func (f *faults) choose(rng *rand.Rand, g gate) (chosen fault) {
 	case n < 7:
 		f.until[g] = time.Now().Add(time.Minute)
 		return failsMinute
-	case n < 9 || g == readGate || !f.unreported:
+	case n < 9 || g == readGate:
 		return slow
 	}
 	return unreported

@@ -56,7 +56,7 @@ func (h *host) isDead() bool {
 func (w *world) startHost(dir string) (*host, error) {
 	ctx := context.Background()
 	h := &host{world: w, dir: dir, dead: make(chan struct{}), over: make(chan struct{})}
-	h.store = &store{host: h, chore: make(chan struct{}, 1), accepts: map[string]int{}, unsure: map[string]bool{}}
+	h.store = &store{host: h, chore: make(chan struct{}, 1), accepts: map[string]int{}, doubted: map[swarm.TaskKey]int{}, unsure: map[string]bool{}}
 	started := make(chan struct{})
 	defer close(started)
 	opt := sqlite.Options{Now: h.store.now, Logger: slog.New(startHandler{slog.DiscardHandler, started})}

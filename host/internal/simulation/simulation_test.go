@@ -40,7 +40,7 @@ func testKit(t *testing.T) Kit {
 		runtime.GOMAXPROCS(procs)
 		debug.SetGCPercent(percent)
 	})
-	kit := Kit{Tools: tools{set}, Dir: t.TempDir(), Trace: 60, Unreported: os.Getenv("SKEP_UNREPORTED") != ""}
+	kit := Kit{Tools: tools{set}, Dir: t.TempDir(), Trace: 60}
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		kit.Dir = "/dev/shm"
 	}

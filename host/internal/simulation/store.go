@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -25,9 +26,11 @@ type store struct {
 	slicing atomic.Bool
 
 	mu sync.Mutex
-	// accepts counts the posts of a tenant that are not durable yet. A tenant is in
-	// unsure after a write of it that was durable and reported as failed.
+	// accepts counts the posts of a tenant that are not durable yet, and doubted those of
+	// a task of which the runtime does not know it. A tenant is in unsure after a write of
+	// it that was durable and reported as failed.
 	accepts map[string]int
+	doubted map[swarm.TaskKey]int
 	unsure  map[string]bool
 }
 
@@ -123,8 +126,27 @@ func (s *store) Accept(ctx context.Context, m swarm.Mutation, sub swarm.Submissi
 		first, err = s.Store.Accept(ctx, m, sub)
 		return err
 	}, "accept %s row %d", short(m.Task.Key), sub.Row)
-	s.countAccepts(m.Task.Key.Tenant, -1)
+	if errors.Is(err, errInjected) {
+		s.doubt(m.Task.Key)
+	} else {
+		s.countAccepts(m.Task.Key.Tenant, -1)
+	}
 	return first, err
+}
+
+// doubt leaves an accept counted until the runtime has looked whether it was durable.
+func (s *store) doubt(key swarm.TaskKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubted[key]++
+}
+
+// settle ends the doubt about a task's accepts.
+func (s *store) settle(key swarm.TaskKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.accepts[key.Tenant] -= s.doubted[key]
+	delete(s.doubted, key)
 }
 
 func (s *store) countAccepts(tenant string, n int) {
@@ -161,7 +183,10 @@ func (s *store) RunningTasks(ctx context.Context) ([]swarm.RunningTask, error) {
 }
 
 func (s *store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
-	return read(s, func() (swarm.Snapshot, error) { return s.Store.Load(ctx, key) }, "load %s", short(key))
+	return read(s, func() (swarm.Snapshot, error) {
+		s.settle(key)
+		return s.Store.Load(ctx, key)
+	}, "load %s", short(key))
 }
 
 func (s *store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {

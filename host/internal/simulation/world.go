@@ -30,8 +30,6 @@ type Kit struct {
 	Tools swarm.MailTools
 	// Dir is where runs keep their files; a file system in memory is faster.
 	Dir string
-	// Unreported lets writes be durable and reported as failed.
-	Unreported bool
 	// Trace is how many lines of a failed run are shown.
 	Trace int
 }
@@ -109,7 +107,6 @@ func newWorld(t *testing.T, kit Kit, dir string, seed uint64) *world {
 		actions: actions.vary(rng), steps: steps.vary(rng),
 	}
 	w.sched = newScheduler(rng, newFaults([]int{0, 10, 30, 80}[rng.IntN(4)]))
-	w.sched.faults.unreported = kit.Unreported
 	w.ledger, w.web, w.grants = newLedger(), newWeb(w), newGrants(w)
 	w.peer = newPeer(w)
 	for range []int{0, 0, 1, 2}[rng.IntN(4)] {

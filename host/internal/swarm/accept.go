@@ -31,7 +31,7 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	if err != nil {
 		return nil, err
 	}
-	first, err := r.store.Accept(ctx, mut.Mutation, sub)
+	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
 		return duplicateReceipt(p, first)
 	}

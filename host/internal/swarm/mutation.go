@@ -43,6 +43,7 @@ func (t *activeTask) beginMutation(now time.Time) *mutationBuilder {
 	mut := &mutationBuilder{def: t.def, now: now, active: t, progressing: t.countPending(), undelivered: len(t.outbox)}
 	mut.Task = t.rec.clone()
 	mut.Task.Updated = now
+	mut.Task.Mutations++
 	if mut.Task.History == nil {
 		mut.Task.History = map[string]int64{}
 	}

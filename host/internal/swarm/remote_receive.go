@@ -223,7 +223,7 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 		Instance: t.key.InstanceKey, Door: doorPeer, Key: in.submissionKey(), Digest: in.digest(), Task: t.key.Task,
 		Row: cmp.Or(mut.firstInserted(), 1), Cursor: mut.Task.Cursor, Answer: mut.Task.Cursor, Expires: mut.now.Add(peerKeyLife),
 	}
-	first, err := r.store.Accept(ctx, mut.Mutation, sub)
+	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
 		return in.duplicateReceipt(t.key, first, o)
 	}

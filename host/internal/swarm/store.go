@@ -29,9 +29,10 @@ var (
 // code that needs only one of them takes that one.
 //
 // All methods are safe for concurrent use. Accept, Commit and Journal are atomic:
-// durable when they return nil, without effect when they return an error. The end
-// of their context prevents a write that has not begun; once it has begun they
-// return its outcome. A read sees every write that has returned.
+// durable when they return nil, without effect when they return one of the errors
+// above or the cause of their context's end, which prevents a write that has not begun.
+// With another error they may have been durable or without effect: the caller reads what
+// is there, see [Task.Mutations]. A read sees every write that has returned.
 type Store interface {
 	TaskLog
 	TurnJournal

@@ -37,10 +37,57 @@ func (r *Runtime) retryStore(ctx context.Context, call func() error, what string
 	}
 }
 
+// hasOutcome reports whether a write that returned err is known to be durable or without
+// effect.
+func hasOutcome(ctx context.Context, err error) bool {
+	for _, decided := range []error{ErrNotFound, ErrDuplicate, ErrFenced, ErrQuota, ErrErasing} {
+		if errors.Is(err, decided) {
+			return true
+		}
+	}
+	return err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+}
+
+// isStored reports whether a mutation is in the store. No later mutation of the task is.
+func (r *Runtime) isStored(m Mutation) (bool, error) {
+	snap, err := r.store.Load(r.lifetime, m.Task.Key)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && snap.Task.Mutations == m.Task.Mutations && snap.Task.Created.Equal(m.Task.Created), err
+}
+
 // commitWithRetry commits a mutation. It goes on until the runtime stops: what the
 // mutation writes is decided.
 func (r *Runtime) commitWithRetry(m Mutation) error {
+	ctx := context.WithoutCancel(r.lifetime)
 	return r.retryStore(r.lifetime, func() error {
-		return r.store.Commit(context.WithoutCancel(r.lifetime), m)
+		err := r.store.Commit(ctx, m)
+		if hasOutcome(ctx, err) {
+			return err
+		}
+		if stored, unread := r.isStored(m); stored && unread == nil {
+			return nil
+		}
+		return err
 	}, "commit", "task_id", m.Task.Key.Task)
+}
+
+// acceptMutation accepts a mutation with a submission. If the store does not know the
+// outcome, it reads until it does: the task in memory must not fall behind the store. The
+// caller holds the task's commit lock.
+func (r *Runtime) acceptMutation(ctx context.Context, m Mutation, sub Submission) (Submission, error) {
+	first, err := r.store.Accept(ctx, m, sub)
+	if hasOutcome(ctx, err) {
+		return first, err
+	}
+	var stored bool
+	unread := r.retryStore(r.lifetime, func() (err error) {
+		stored, err = r.isStored(m)
+		return err
+	}, "find out whether a message was accepted", "task_id", m.Task.Key.Task)
+	if unread == nil && stored {
+		return Submission{}, nil
+	}
+	return first, err
 }

@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -48,8 +49,16 @@ func (t *Turn) Journal(w JournalWrite) (casOK bool, err error) {
 		return false, err
 	}
 	w.Day = dayOf(t.rt.now())
+	ctx := context.WithoutCancel(t.rt.lifetime)
 	err = t.rt.retryStore(t.rt.lifetime, func() (err error) {
-		casOK, err = t.rt.store.Journal(context.WithoutCancel(t.rt.lifetime), t.task.key, t.row.N, w)
+		casOK, err = t.rt.store.Journal(ctx, t.task.key, t.row.N, w)
+		if hasOutcome(ctx, err) {
+			return err
+		}
+		if ok, stored := t.isJournaled(w); stored {
+			casOK = ok
+			return nil
+		}
 		return err
 	}, "journal", "task_id", t.task.key.Task, "turn", t.row.N)
 	if err != nil {
@@ -58,6 +67,24 @@ func (t *Turn) Journal(w JournalWrite) (casOK bool, err error) {
 	t.journaled.Store(true)
 	t.releaseLogs(countLogCalls(w.Entries))
 	return casOK, nil
+}
+
+// isJournaled reports whether a write of the journal is in the store, and how it decided
+// the write's Cas.
+func (t *Turn) isJournaled(w JournalWrite) (casOK, stored bool) {
+	rec, err := t.rt.store.Record(t.rt.lifetime, t.task.key, t.row.N)
+	if err != nil {
+		return false, false
+	}
+	n := len(rec.Entries)
+	switch {
+	case w.Cas != nil:
+		stored = n > 0 && rec.Entries[n-1].N == w.Cas.Yes.N
+		return stored && bytes.Equal(rec.Entries[n-1].Answer, w.Cas.Yes.Answer), stored
+	case len(w.Entries) > 0:
+		return false, n > 0 && rec.Entries[n-1].N == w.Entries[len(w.Entries)-1].N
+	}
+	return false, w.Header != nil
 }
 
 // beginJournal marks the turn as recorded, unless its task has ended under it.
