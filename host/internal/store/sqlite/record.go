@@ -111,9 +111,8 @@ func (t *tables) writeRecord(ctx context.Context, tenant string, tid int64, r *r
 	}
 	var jid sql.NullInt64
 	if !r.at.Valid {
-		t.lastJID++
-		jid = sql.NullInt64{Int64: t.lastJID, Valid: true}
-		if err := checkParent(t.lastJID); err != nil {
+		var err error
+		if jid, err = t.nextJID(ctx); err != nil {
 			return err
 		}
 	}
@@ -121,6 +120,30 @@ func (t *tables) writeRecord(ctx context.Context, tenant string, tid int64, r *r
 		return err
 	}
 	return t.writeChunk(ctx, jid.Int64, r)
+}
+
+// highestJID selects the highest number that a journal may have. The numbers in use do not
+// show it: a journal may be empty yet, or partly deleted. An older host has reserved none.
+const highestJID = `SELECT max(coalesce((SELECT max(id) >> 31 FROM journal), 0),
+	coalesce((SELECT value FROM meta WHERE name = 'journals'), (SELECT max(jid) FROM turns), 0))`
+
+// reservedJIDs is how many numbers of journals are reserved at a time.
+const reservedJIDs = 256
+
+// nextJID returns the next number of a journal. What is reserved is part of the
+// transaction, and forgotten with it.
+func (t *tables) nextJID(ctx context.Context) (sql.NullInt64, error) {
+	t.lastJID++
+	if err := checkParent(t.lastJID); err != nil {
+		return sql.NullInt64{}, err
+	}
+	if t.lastJID > t.reservedJID {
+		t.reservedJID = t.lastJID + reservedJIDs
+		if _, err := t.reserveJIDs.ExecContext(ctx, t.reservedJID); err != nil {
+			return sql.NullInt64{}, err
+		}
+	}
+	return sql.NullInt64{Int64: t.lastJID, Valid: true}, nil
 }
 
 func (t *tables) writeChunk(ctx context.Context, jid int64, r *recordWrite) error {

@@ -29,8 +29,9 @@ type tables struct {
 	keys      map[keyring.ID]bool
 	// delta is what the group in hand adds to the counters of tenants.
 	delta footprintDelta
-	// lastJID is the highest number given to a journal.
-	lastJID int64
+	// lastJID is the highest number given to a journal, reservedJID the highest that the
+	// file does not give again after a restart.
+	lastJID, reservedJID int64
 
 	findInstance, addInstance              *sql.Stmt
 	findTask, addTask, setTask, setBody    *sql.Stmt
@@ -41,7 +42,7 @@ type tables struct {
 	addPost, findPost, setAnswer, delPosts *sql.Stmt
 	addKey, addFootprint                   *sql.Stmt
 	addTurn, findTurn, endTurn             *sql.Stmt
-	addJournal, lastEntry                  *sql.Stmt
+	addJournal, lastEntry, reserveJIDs     *sql.Stmt
 	addSpace, findSpace, setSpace          *sql.Stmt
 	findValue, setValue, delValue          *sql.Stmt
 	reaping                                deleteStmts
@@ -59,8 +60,7 @@ func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
 		tasks:     newCache[swarm.TaskKey, *taskRef](knownTasks),
 		keys:      map[keyring.ID]bool{},
 	}
-	err := c.QueryRowContext(ctx, "SELECT coalesce(max(id) >> 31, 0) FROM journal").Scan(&t.lastJID)
-	if err != nil {
+	if err := c.QueryRowContext(ctx, highestJID).Scan(&t.lastJID); err != nil {
 		return nil, err
 	}
 	for _, texts := range t.allTexts() {
@@ -77,6 +77,7 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
 		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		&t.reserveJIDs:  "INSERT INTO meta VALUES ('journals', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
 		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
 		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
 		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
@@ -140,6 +141,7 @@ func (t *tables) forgetCaches() {
 	t.instances.clear()
 	t.tasks.clear()
 	clear(t.keys)
+	t.reservedJID = 0
 }
 
 // insert adds an entry and returns its number, 0 if it is there already.
