@@ -176,6 +176,9 @@ type PruneRule struct {
 	// Keep, if set, is called on the caller's goroutine for each task that Tasks
 	// selects. The task stays if it returns true.
 	Keep func(TaskKey) bool
+	// Gone, if set, is called whenever the tasks that Keep has let go are out of reach:
+	// new ones may begin under their ids while the pruning goes on.
+	Gone func()
 }
 
 // Pruned counts what [Retention.Prune] deleted.

@@ -7,30 +7,32 @@ import (
 
 // Prune removes the records of turns, and whole tasks, that ended before the times
 // given; a zero time keeps them. A pruning cut short by ctx's end returns its counts
-// and goes on with the next call. A post to a task that is being pruned waits, and then
-// begins a new task.
+// and goes on with the next call. A post to a task that is being pruned waits until that
+// task is out of reach, and then begins a new one.
 func (r *Runtime) Prune(ctx context.Context, records, tasks time.Time) (Pruned, error) {
-	gone := make(chan struct{})
-	going := map[TaskKey]bool{}
-	r.mu.Lock()
-	r.pruned = gone
-	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		r.pruning = nil
-		r.mu.Unlock()
-		close(gone)
-	}()
+	defer r.releasePruned()
 	return r.store.Prune(ctx, PruneRule{Records: records, Tasks: tasks, Keep: func(key TaskKey) bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.tasks[key] != nil {
 			return true
 		}
-		going[key] = true
-		r.pruning = going
+		if r.pruning == nil {
+			r.pruning, r.pruned = map[TaskKey]bool{}, make(chan struct{})
+		}
+		r.pruning[key] = true
 		return false
-	}})
+	}, Gone: r.releasePruned})
+}
+
+// releasePruned lets the posts go on that wait for tasks that are being pruned.
+func (r *Runtime) releasePruned() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pruning != nil {
+		r.pruning = nil
+		close(r.pruned)
+	}
 }
 
 // lockForTask waits until a task is not being pruned, and returns with r.mu held. It is

@@ -76,6 +76,7 @@ func TestRepeatAfterPrune(t *testing.T) {
 type gate struct {
 	*sqlite.Store
 	chosen  func()
+	gone    func()
 	pruning atomic.Bool
 	early   atomic.Bool
 }
@@ -88,6 +89,12 @@ func (g *gate) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, e
 		kept := keep(key)
 		g.chosen()
 		return kept
+	}
+	gone := rule.Gone
+	rule.Gone = func() {
+		g.pruning.Store(false)
+		gone()
+		g.gone()
 	}
 	return g.Store.Prune(ctx, rule)
 }
@@ -127,6 +134,14 @@ func TestPostWhilePruning(t *testing.T) {
 		}
 		go post(t.Context(), "patient")
 		time.Sleep(20 * time.Millisecond) // for the post to do it wrong, if it would
+	}
+	g.gone = func() {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errGone)
+		_, err := rt.Submit(ctx, swarm.Post{Principal: alice(), Swarm: "hive", Door: "test", Type: "request", Subject: "q", Body: "x", Task: "old"})
+		if err == errGone { // else it came as far as the store
+			t.Error("a post waits for the round though its task is out of reach")
+		}
 	}
 	p, err := rt.Prune(t.Context(), time.Time{}, time.Now().Add(time.Hour))
 	if err != nil || p.Tasks != 1 {

@@ -26,7 +26,7 @@ func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, 
 		}
 	}
 	if !rule.Tasks.IsZero() {
-		if p.Tasks, err = s.pruneTasks(ctx, stamp(rule.Tasks), rule.Keep); err != nil {
+		if p.Tasks, err = s.pruneTasks(ctx, stamp(rule.Tasks), rule); err != nil {
 			return p, fmt.Errorf("prune tasks: %w", err)
 		}
 	}
@@ -98,7 +98,7 @@ type candidate struct {
 }
 
 // pruneTasks takes ended tasks out of reach, page by page.
-func (s *Store) pruneTasks(ctx context.Context, before int64, keep func(swarm.TaskKey) bool) (total int64, err error) {
+func (s *Store) pruneTasks(ctx context.Context, before int64, rule swarm.PruneRule) (total int64, err error) {
 	last := candidate{ended: math.MinInt64}
 	for {
 		page, err := s.endedTasks(ctx, before, last)
@@ -108,7 +108,7 @@ func (s *Store) pruneTasks(ctx context.Context, before int64, keep func(swarm.Ta
 		last = page[len(page)-1]
 		d := &taskDoom{}
 		for _, c := range page {
-			if keep == nil || !keep(c.key) {
+			if rule.Keep == nil || !rule.Keep(c.key) {
 				d.tasks = append(d.tasks, c)
 			}
 		}
@@ -116,6 +116,9 @@ func (s *Store) pruneTasks(ctx context.Context, before int64, keep func(swarm.Ta
 			return total, err
 		}
 		total += d.doomed
+		if rule.Gone != nil {
+			rule.Gone()
+		}
 	}
 }
 

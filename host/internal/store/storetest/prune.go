@@ -144,11 +144,16 @@ func pruneTasks(t *testing.T, s Store) {
 
 func pruneKept(t *testing.T, s Store) {
 	kept, gone := endedAt(t, s, "kept", swarm.StateCompleted, hours(1), hours(1)), endedAt(t, s, "gone", swarm.StateCompleted, hours(1))
-	asked := map[swarm.TaskKey]bool{}
+	asked, called := map[swarm.TaskKey]bool{}, 0
 	wantPruned(t, s, swarm.PruneRule{Tasks: hours(2), Keep: func(k swarm.TaskKey) bool {
 		asked[k] = true
 		return k == kept.key()
+	}, Gone: func() {
+		called++
+		_, err := s.Load(t.Context(), gone.key())
+		wantError(t, "Load while the pruning goes on", err, swarm.ErrNotFound)
 	}}, swarm.Pruned{Tasks: 1})
+	same(t, "calls of Gone", called, 1)
 	same(t, "asked", asked, map[swarm.TaskKey]bool{kept.key(): true, gone.key(): true})
 	mustLoad(t, s, kept.key())
 	wantGone(t, s, gone.key())
