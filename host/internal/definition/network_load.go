@@ -38,6 +38,7 @@ func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (nam
 	}
 	l.mu.Lock()
 	l.setLoaded(tenant, d)
+	r = l.loaded[tenant].runnable // the one that earlier tasks have, if it is the same
 	l.exec.Bind(l.bindings())
 	l.mu.Unlock()
 	return r.def.Name, l.swarm.ReplaceDefinitions([]swarm.Definition{r.forTenant(tenant)})

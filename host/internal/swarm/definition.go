@@ -38,6 +38,9 @@ type Definition struct {
 	Coded  []abi.Tool
 	Agents []Agent
 	Limits Limits
+
+	// toolsets are those of a definition that is or was in force, else nil.
+	toolsets *toolsets
 }
 
 // Agent is one agent of a swarm.
@@ -55,10 +58,6 @@ type Agent struct {
 	Exclude []string
 	Params  json.RawMessage
 	Limits  TurnLimits
-
-	// tools are built when the runtime takes the definition; adminTools are for tasks
-	// of admins.
-	tools, adminTools *toolset
 }
 
 // TurnLimits are the limits of one turn that the runtime enforces or shows to the

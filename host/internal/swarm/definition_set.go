@@ -40,37 +40,36 @@ func newDefinitions(shelf Library) definitions {
 
 func (d *Definition) key() swarmKey { return swarmKey{d.Tenant, d.Name} }
 
-// prepareDefinitions validates definitions and returns copies whose agents have their
-// tools. Tenants that share agents share the copies.
+// prepareDefinitions returns copies of definitions that come in force, with the tools of
+// their agents. Tenants that share agents share the tools.
 func (r *Runtime) prepareDefinitions(defs []Definition) ([]Definition, error) {
+	if err := validateAll(defs); err != nil {
+		return nil, err
+	}
 	defs = slices.Clone(defs)
-	copies := map[*Agent][]Agent{}
+	shared := map[*Agent]*toolsets{}
 	for i := range defs {
 		def := &defs[i]
-		if err := def.validate(); err != nil {
-			return nil, err
-		}
 		first := &def.Agents[0] // validate has found one
-		if copies[first] == nil {
-			agents, err := r.withTools(def)
+		if shared[first] == nil {
+			kept, err := r.keepToolsets(def)
 			if err != nil {
 				return nil, err
 			}
-			copies[first] = agents
+			shared[first] = kept
 		}
-		def.Agents = copies[first]
+		def.toolsets = shared[first]
 	}
 	return defs, nil
 }
 
-func (r *Runtime) withTools(def *Definition) ([]Agent, error) {
-	agents := slices.Clone(def.Agents)
-	for i := range agents {
-		if err := agents[i].buildToolsets(r.mailToolList, def); err != nil {
-			return nil, err
+func validateAll(defs []Definition) error {
+	for i := range defs {
+		if err := defs[i].validate(); err != nil {
+			return err
 		}
 	}
-	return agents, nil
+	return nil
 }
 
 // ReplaceDefinitions replaces the definitions of their tenants' swarms, all at the same
@@ -87,23 +86,41 @@ func (r *Runtime) ReplaceDefinitions(defs []Definition, narrowed ...Definition) 
 	if err != nil {
 		return err
 	}
-	if narrowed, err = r.prepareDefinitions(narrowed); err != nil {
+	if err := validateAll(narrowed); err != nil {
 		return err
 	}
 	d := &r.defs
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	var replaced []*Definition
 	for i := range defs {
 		def := &defs[i]
-		if old := d.current[def.key()]; old.Digest != def.Digest {
+		old := d.current[def.key()]
+		replaced = append(replaced, old)
+		if old.Digest != def.Digest {
 			d.older[olderKey{old.key(), old.Digest}] = old
 		}
 		delete(d.older, olderKey{def.key(), def.Digest})
 		d.current[def.key()] = def
 	}
+	d.dropToolsets(replaced)
 	d.applyNarrowed(narrowed)
 	d.replaced++
 	return nil
+}
+
+// dropToolsets drops the toolsets of replaced definitions, which tasks in memory still
+// hold, unless another tenant has them in force. The caller holds mu.
+func (d *definitions) dropToolsets(replaced []*Definition) {
+	inForce := map[*toolsets]bool{}
+	for _, def := range d.current {
+		inForce[def.toolsets] = true
+	}
+	for _, def := range replaced {
+		if !inForce[def.toolsets] {
+			def.toolsets.drop()
+		}
+	}
 }
 
 // applyNarrowed replaces older definitions by their narrowed form. The caller holds mu.
@@ -228,15 +245,14 @@ func (r *Runtime) loadFromLibrary(ctx context.Context, key olderKey) (*Definitio
 	for {
 		replaced := r.defs.countReplaced()
 		def, err := r.defs.library.Definition(ctx, key.tenant, key.name, key.digest)
-		var equipped []Definition
 		if err == nil {
-			equipped, err = r.prepareDefinitions([]Definition{*def})
+			err = def.validate()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("definition %s of swarm %q: %w", key.digest, key.name, err)
 		}
-		if r.defs.addOlder(key, &equipped[0], replaced) {
-			return &equipped[0], nil
+		if r.defs.addOlder(key, def, replaced) {
+			return def, nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package swarm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -101,6 +102,47 @@ func TestReplace(t *testing.T) {
 		t.Errorf("the task names %q", got)
 	}
 	eventually(t, "nothing uses the old definition", func() bool { return !h.rt.DefinitionsInUse()["one"] })
+}
+
+// A task has the tools of its definition, in force or older, and of its instance.
+func TestReplaceKeepsTools(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, numbered, func(h *hive) {
+		h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
+	})
+	tools := make(chan string, 8)
+	entered, gate := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		var in struct{ Tools json.RawMessage }
+		if err := json.Unmarshal(turn.Input(), &in); err != nil {
+			t.Error(err)
+		}
+		tools <- string(in.Tools)
+		if first.CompareAndSwap(false, true) {
+			close(entered)
+			<-gate
+		}
+		return script(ctx, turn)
+	}
+	admin := func(p *swarm.Post) {
+		p.Principal = swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleAdmin, ID: "ada"}
+	}
+	r := h.mustPost(askFor("math"), task("old"), admin)
+	<-entered
+	if err := h.rt.ReplaceDefinitions([]swarm.Definition{h.second()}); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	wantBody(t, h.answer(r), echoed)
+	wantBody(t, h.ask(askFor("sums"), task("new")), echoed)
+	before, after, other := <-tools, <-tools, <-tools
+	if before != after || !strings.Contains(before, `"name":"discover_swarms"`) {
+		t.Errorf("the tools of the older definition were\n%s\nand are\n%s", before, after)
+	}
+	if !strings.Contains(other, `"sums"`) || strings.Contains(other, `"name":"discover_swarms"`) {
+		t.Errorf("the tools of the new definition are\n%s", other)
+	}
 }
 
 // A restart finds the definition of an unfinished task in the library, or logs that it

@@ -38,6 +38,8 @@ type Turn struct {
 	seed  [32]byte
 	ids   *rand.ChaCha8
 	input []byte
+	// tools are built when they are first needed.
+	tools *toolset
 
 	staged  []stagedCall
 	stagedN int

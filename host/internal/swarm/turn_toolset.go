@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"skep/abi"
 	"skep/spec/mail"
@@ -16,30 +17,72 @@ type toolset struct {
 	encoded json.RawMessage
 }
 
-// toolset returns the tools of the turn's agent. The result is shared, also between
-// tenants whose swarms share the agent, and must not be changed. An agent without a
-// definition has none.
-func (t *Turn) toolset() *toolset {
-	switch {
-	case t.agent.tools == nil:
-		return &toolset{encoded: json.RawMessage("[]")}
-	case strings.HasPrefix(t.task.key.Instance, string(mail.RoleAdmin)+":"):
-		return t.agent.adminTools
-	}
-	return t.agent.tools
+// toolsets keeps the toolsets of the agents of a definition that is in force. They are
+// many times as large as the definition, so an older one keeps none: its turns make their
+// own. It is safe for concurrent use.
+type toolsets struct {
+	byAgent atomic.Pointer[map[string]agentToolsets] // nil for none
 }
 
-// buildToolsets builds the toolsets of an agent of the definition.
-func (a *Agent) buildToolsets(book []abi.Tool, def *Definition) (err error) {
-	if a.tools, err = newToolset(book, def, a, def.Discovery); err != nil {
-		return err
+// agentToolsets are an agent's toolsets; admin is for tasks of admins.
+type agentToolsets struct{ all, admin *toolset }
+
+func (t *toolsets) drop() { t.byAgent.Store(nil) }
+
+// keepToolsets builds the toolsets of all agents of a definition.
+func (r *Runtime) keepToolsets(def *Definition) (*toolsets, error) {
+	byAgent := make(map[string]agentToolsets, len(def.Agents))
+	for i := range def.Agents {
+		a := &def.Agents[i]
+		all, err := newToolset(r.mailToolList, def, a, def.Discovery)
+		admin := all
+		if err == nil && !def.Discovery && hasInterswarmTools(def, a) {
+			admin, err = newToolset(r.mailToolList, def, a, true)
+		}
+		if err != nil {
+			return nil, err
+		}
+		byAgent[a.Name] = agentToolsets{all, admin}
 	}
-	a.adminTools = a.tools
-	if !def.Discovery && hasInterswarmTools(def, a) {
-		a.adminTools, err = newToolset(book, def, a, true)
-	}
-	return err
+	kept := &toolsets{}
+	kept.byAgent.Store(&byAgent)
+	return kept, nil
 }
+
+// toolset returns the tools of the turn's agent. The result may be shared, also between
+// tenants, and must not be changed. An agent without a definition has none.
+func (t *Turn) toolset() *toolset {
+	if t.tools == nil {
+		t.tools = t.findToolset(strings.HasPrefix(t.task.key.Instance, string(mail.RoleAdmin)+":"))
+	}
+	return t.tools
+}
+
+func (t *Turn) findToolset(admin bool) *toolset {
+	if t.def.toolsets != nil {
+		if byAgent := t.def.toolsets.byAgent.Load(); byAgent != nil {
+			found, ok := (*byAgent)[t.agent.Name]
+			switch {
+			case !ok:
+				return emptyToolset()
+			case admin:
+				return found.admin
+			}
+			return found.all
+		}
+	}
+	if _, ok := t.def.agent(t.agent.Name); !ok {
+		return emptyToolset()
+	}
+	s, err := newToolset(t.rt.mailToolList, t.def, t.agent, t.def.Discovery || admin)
+	if err != nil {
+		t.rt.log.Error("a turn has no tools", "task_id", t.task.key.Task, "turn", t.row.N, "err", err)
+		return emptyToolset()
+	}
+	return s
+}
+
+func emptyToolset() *toolset { return &toolset{encoded: json.RawMessage("[]")} }
 
 func newToolset(book []abi.Tool, def *Definition, a *Agent, discovery bool) (*toolset, error) {
 	s := &toolset{tools: orEmpty(pickTools(book, def, a, discovery))}
