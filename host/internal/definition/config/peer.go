@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"skep/host/internal/api/listener"
 	"skep/host/internal/peer/signature"
 )
 
@@ -25,7 +27,11 @@ type Peer struct {
 	// VerifyKey is a public key, as [envelope.ParsePublic] reads it: what the peer
 	// sends must be signed with it. Empty asks for no signature.
 	VerifyKey string
-	Pos       Pos
+	// CAFile, ClientCert and ClientKey are for calls by https. TLS is what they hold,
+	// nil without them.
+	CAFile, ClientCert, ClientKey string
+	TLS                           *tls.Config
+	Pos                           Pos
 }
 
 func (p *Peer) Settings() []Setting {
@@ -38,6 +44,9 @@ func (p *Peer) Settings() []Setting {
 		boolean(&p.AllowPrivate, "allow_private", false, "It may be at a private or loopback address, by its name too, and over http.").by(Grant),
 		boolean(&p.LegacyBodyToken, "legacy_body_token", false, "The token is repeated in the message, for peers that look there."),
 		text(&p.VerifyKey, "verify_key", "Public key: what it sends must be signed with it. Without one no signature is needed.").by(Pinned),
+		field(&p.CAFile, "ca_file", "path", (*table).usedFile, "Authorities that vouch for its certificate, in PEM, in place of the system's.").by(Fixed),
+		field(&p.ClientCert, "client_cert", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
+		field(&p.ClientKey, "client_key", "path", (*table).usedFile, "The private key of `client_cert`, in PEM."),
 	}
 }
 
@@ -86,6 +95,26 @@ func (d *decoder) peer(name string, t *table) Peer {
 	if _, err := signature.ParsePublic(p.VerifyKey); t.has("verify_key") && err != nil {
 		d.atValue(t.child("verify_key"), t.child("verify_key").path+": "+err.Error())
 	}
+	d.peerTLS(t, &p)
 	t.refuseUnknown()
 	return p
+}
+
+// peerTLS reads the files for calls of a peer. One that is missing has its fault.
+func (d *decoder) peerTLS(t *table, p *Peer) {
+	for key, path := range map[string]string{"ca_file": p.CAFile, "client_cert": p.ClientCert, "client_key": p.ClientKey} {
+		if t.has(key) && path == "" {
+			return
+		}
+	}
+	var err error
+	p.TLS, err = listener.ClientFiles{CA: p.CAFile, Cert: p.ClientCert, Key: p.ClientKey}.Load(d.opt.Now)
+	switch u, _ := url.Parse(p.BaseURL); {
+	case err != nil:
+		d.atKey(t.location, fmt.Sprintf("%s: %s", t.path, err))
+	case p.TLS != nil && u != nil && u.Scheme == "http":
+		d.atKey(t.location, fmt.Sprintf("%s: ca_file, client_cert and client_key need an https base_url; over http there are no certificates", t.path))
+	case p.ClientKey != "":
+		d.checkKeyFile(t.child("client_key"), p.ClientKey)
+	}
 }

@@ -30,7 +30,7 @@ func (s *TLS) Settings() []Setting {
 func (d *decoder) tls(t *table, s *TLS) {
 	if s.Cert != "" && s.Key != "" && (s.ClientCA != "" || !t.has("client_ca")) {
 		d.checkCertificate(t, t.child("cert"), s.Files)
-		d.checkKeyFile(t, s.Key)
+		d.checkKeyFile(t.child("key"), s.Key)
 	}
 	s.TLS12 = t.oneOf("min_version", "1.3", "1.3", "1.2") == "1.2"
 	s.RequireClient = t.oneOf("client_auth", "request", "request", "require") == "require"
@@ -46,7 +46,7 @@ func (t *table) usedFile(key string) string {
 		return ""
 	}
 	path := t.d.path(v.text)
-	t.d.refer(path, key == "key")
+	t.d.refer(path, key == "key" || key == "client_key")
 	if err := isFile(path); err != nil {
 		t.d.atValue(v.location, fmt.Sprintf("the file %s %s", v.shown, err))
 		return ""
@@ -68,9 +68,9 @@ func (d *decoder) checkCertificate(t *table, cert location, files listener.Files
 
 // checkKeyFile warns of a key that everybody on the machine can read. One that a
 // group can read is how certificates are shared with services.
-func (d *decoder) checkKeyFile(t *table, key string) {
+func (d *decoder) checkKeyFile(at location, key string) {
 	info, err := os.Stat(key)
 	if err == nil && info.Mode().Perm()&0o004 != 0 {
-		d.warn(t.child("key"), fmt.Sprintf("everybody on this machine can read the key %s; chmod 600 %s", key, key))
+		d.warn(at, fmt.Sprintf("everybody on this machine can read the key %s; chmod 600 %s", key, key))
 	}
 }

@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 		{"entrypoint = \"boss\"\n", "entrypoint = \"boss\"\npublic = true\n", `swarm public changed widened false true`},
 		{"entrypoint = \"boss\"\n", "entrypoint = \"boss\"\nenable_interswarm = true\nallow_agent_discovery = true\n",
 			"swarm enable_interswarm changed widened false true\nswarm allow_agent_discovery changed widened false true"},
-		{"[tenants", "[peers.depot]\nbase_url = \"https://d.example\"\n[tenants", `peer depot added widened null {"allow_private":false,"auth_token":null,"base_url":"https://d.example","give_up":"30s","legacy_body_token":false,"metadata":"{}","public":false,"verify_key":""}`},
+		{"[tenants", "[peers.depot]\nbase_url = \"https://d.example\"\n[tenants", `peer depot added widened null {"allow_private":false,"auth_token":null,"base_url":"https://d.example","ca_file":"","client_cert":"","client_key":"","give_up":"30s","legacy_body_token":false,"metadata":"{}","public":false,"verify_key":""}`},
 		{"[tenants", "[mcp.web]\nurl = \"https://a.example/mcp\"\nauth_token = \"t\"\n[tenants", `mcp web added widened null {"allow_private":false,"auth_token":"[secret]","command":[],"env":{},"idle":"5m0s","max_result":"1MiB","pins":"web.mcp.json","timeout":"30s","trusted":false,"url":"https://a.example/mcp"}`},
 		{`kv = "agent"`, `kv = "task"`, `grant boss.kv changed "agent" "task"`},
 		{`kv = "agent", `, ``, `grant boss.kv removed "agent" null`},

@@ -39,7 +39,7 @@ func items(c *config.Config) (out []item) {
 		out = append(out, table("mcp", m.Name, m, m.Settings(), "name", "tools", "in_use"))
 	}
 	for _, p := range c.Peers {
-		out = append(out, table("peer", p.Name, p, p.Settings(), "name"))
+		out = append(out, table("peer", p.Name, p, p.Settings(), "name", "tls"))
 	}
 	for _, t := range c.Tenants {
 		out = append(out, fixed(table("tenant", t.Name, t, nil, "name")))

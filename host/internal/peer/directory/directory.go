@@ -63,7 +63,7 @@ func (d *Directory) Peer(name string) (router.Peer, error) {
 		return checkPeer(name, router.Peer{
 			BaseURL: f.BaseURL, Token: f.AuthToken.Reveal(), GiveUp: f.GiveUp, BodyToken: f.LegacyBodyToken,
 			AllowPrivate: f.AllowPrivate || d.allowPrivate, AllowPrivateNames: f.AllowPrivate,
-			SignRequests: signs || f.VerifyKey != "",
+			SignRequests: signs || f.VerifyKey != "", TLS: f.TLS,
 		})
 	}
 	if d.registry == nil {

@@ -39,7 +39,7 @@ func (d *Directory) warnUnreachable() {
 func static(peers []config.Peer) (all []registry.Static) {
 	for _, p := range peers {
 		all = append(all, registry.Static{
-			Name: p.Name, BaseURL: p.BaseURL, Public: p.Public, AllowPrivate: p.AllowPrivate, Metadata: p.Metadata,
+			Name: p.Name, BaseURL: p.BaseURL, Public: p.Public, AllowPrivate: p.AllowPrivate, Metadata: p.Metadata, TLS: p.TLS,
 		})
 	}
 	return all

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,6 +103,12 @@ func (r *Registry) policy(base string) (egress.Policy, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	named := slices.ContainsFunc(r.entries, func(e Entry) bool { return e.AllowPrivate && e.BaseURL == base })
-	return egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: r.opt.AllowPrivate || named, PrivateNames: named}, nil
+	p := egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: r.opt.AllowPrivate}
+	for _, e := range r.entries {
+		if e.Fixed && e.BaseURL == base {
+			p.AllowPrivate, p.PrivateNames = p.AllowPrivate || e.AllowPrivate, p.PrivateNames || e.AllowPrivate
+			p.TLS = cmp.Or(p.TLS, e.TLS)
+		}
+	}
+	return p, nil
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"time"
 )
@@ -38,6 +39,9 @@ type Entry struct {
 	// address, and a name that resolves to one.
 	Fixed        bool `json:"-"`
 	AllowPrivate bool `json:"-"`
+	// TLS is of an entry of the file: the authorities that vouch for the swarm, and
+	// the certificate that it is shown.
+	TLS *tls.Config `json:"-"`
 	// Discovered is an entry from another swarm's list, which no admin has
 	// confirmed. LastUsed is the last time that a list had it or a ping used it.
 	Discovered bool      `json:"-"`
@@ -50,11 +54,12 @@ type Static struct {
 	Public        bool
 	AllowPrivate  bool
 	Metadata      json.RawMessage
+	TLS           *tls.Config
 }
 
 func (s Static) entry() Entry {
 	return Entry{
-		Name: s.Name, BaseURL: s.BaseURL, Public: s.Public, Metadata: s.Metadata, AllowPrivate: s.AllowPrivate,
+		Name: s.Name, BaseURL: s.BaseURL, Public: s.Public, Metadata: s.Metadata, AllowPrivate: s.AllowPrivate, TLS: s.TLS,
 		Keywords: []string{}, TokenRef: "[peers." + s.Name + "] auth_token", Fixed: true,
 	}
 }

@@ -82,7 +82,7 @@ func (p Peer) policy() (egress.Policy, error) {
 	if err != nil {
 		return egress.Policy{}, fmt.Errorf("its base_url: %w", err)
 	}
-	policy := egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: p.AllowPrivate, PrivateNames: p.AllowPrivateNames, NoPublicHTTP: true,
+	policy := egress.Policy{Grants: []egress.Grant{grant}, AllowPrivate: p.AllowPrivate, PrivateNames: p.AllowPrivateNames, NoPublicHTTP: true, TLS: p.TLS,
 		PrivateKey: "allow_private = true in [peers." + p.name + "]"}
 	if p.Token == "" {
 		return policy, nil

@@ -3,6 +3,7 @@ package router
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,9 @@ type Peer struct {
 	BodyToken bool
 	// SignRequests adds this host's signature.
 	SignRequests bool
+	// TLS has the authorities that vouch for the swarm, and the certificate that it is
+	// shown; nil takes the system's authorities.
+	TLS *tls.Config
 }
 
 // Peers returns the swarms that mail may go to. It is safe for concurrent use.

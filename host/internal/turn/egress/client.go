@@ -3,6 +3,7 @@ package egress
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
@@ -70,6 +71,9 @@ type Policy struct {
 	// NoPublicHTTP refuses http URLs at public addresses, where everyone on the path can
 	// read the request. Private addresses that the policy opens stay reachable over http.
 	NoPublicHTTP bool
+	// TLS, if set, has the authorities that vouch for the host in place of the client's,
+	// and the certificate that the host is shown. Its connections serve one request each.
+	TLS *tls.Config
 }
 
 // inTable is the suffix of a refusal that names the table of the grants.

@@ -103,17 +103,23 @@ func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
 	if h.target.scheme == "http" {
 		return newClientConn(conn, h.target), nil
 	}
-	secure := tls.Client(conn, &tls.Config{
-		ServerName: h.target.host,
-		RootCAs:    h.client.opt.RootCAs,
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"},
-	})
+	secure := tls.Client(conn, h.tlsConfig())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(err.Error())))
 	}
 	return newClientConn(secure, h.target), nil
+}
+
+func (h *hop) tlsConfig() *tls.Config {
+	c := &tls.Config{ServerName: h.target.host, RootCAs: h.client.opt.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if own := h.policy.TLS; own != nil {
+		c.Certificates = own.Certificates
+		if own.RootCAs != nil {
+			c.RootCAs = own.RootCAs
+		}
+	}
+	return c
 }
 
 // connect resolves the host, checks its addresses and dials them in order. Each dial gets

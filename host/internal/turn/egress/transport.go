@@ -30,7 +30,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	exchange := h.sendOnce
-	if t.client.pool != nil {
+	if t.client.pool != nil && t.policy.TLS == nil {
 		exchange = h.sendPooled
 	}
 	resp, _, err := exchange(req)
