@@ -91,11 +91,12 @@ func (c *call) receive(back bool) error {
 	if err != nil {
 		return err
 	}
-	if def, err := c.definition(); err != nil || !def.Interswarm {
-		return cmp.Or(err, error(errNoRouter))
+	anyTenant := c.answersAnyTenant()
+	if err := c.checkInterswarm(back && anyTenant); err != nil {
+		return err
 	}
 	got, err := c.h.interswarm.Receive(c.ctx(), swarm.Incoming{
-		Principal: c.principal(), Peer: w.SourceSwarm, AnyTenant: c.answersAnyTenant(), Swarm: c.h.opt.Swarm, Back: back, Wrapper: w,
+		Principal: c.principal(), Peer: w.SourceSwarm, AnyTenant: anyTenant, Swarm: c.h.opt.Swarm, Back: back, Wrapper: w,
 		Hops: hops, Trace: cmp.Or(traceparent(c.r.Header), routedTraceparent(w.Payload.RoutingInfo)),
 	})
 	if err != nil {
@@ -107,6 +108,17 @@ func (c *call) receive(back bool) error {
 		Status string `json:"status"`
 		Runner string `json:"local_runner"`
 	}{c.h.opt.Swarm, got.Task.Task, "success", got.Runner})
+}
+
+// checkInterswarm refuses a wrapper for a tenant whose swarm takes none. Where the task
+// may be any tenant's, the runtime does, by the task's own tenant: no tenant cuts off
+// another's answers.
+func (c *call) checkInterswarm(anyTenant bool) error {
+	def, err := c.definition()
+	if err == nil && !anyTenant && !def.Interswarm {
+		return errNoRouter
+	}
+	return err
 }
 
 // authenticateWrapper checks that the caller is the swarm that the wrapper names, its

@@ -43,11 +43,13 @@ func (h *Handler) findPeer(name string) (found registry.Entry, known bool) {
 }
 
 // answersAnyTenant reports whether the caller answers for a known swarm in the tasks of
-// all tenants: its key is the host's own tenant's. A swarm that is not known, or not any
-// more, gets no mail of other tenants and answers none.
+// all tenants: the operator has given it a key of the host's own tenant. One that an
+// admin of that tenant has made is for the tenant's own tasks. A swarm that is not known,
+// or not any more, gets no mail of other tenants and answers none.
 func (c *call) answersAnyTenant() bool {
 	_, known := c.h.findPeer(c.w.who.PeerSwarm())
-	return known && c.principal().Tenant == c.h.opt.Tenant
+	byOperator := c.w.who.Creator == (auth.Creator{}) || c.w.who.Creator.Role == auth.Operator
+	return known && byOperator && c.principal().Tenant == c.h.opt.Tenant
 }
 
 // checkTokenCreator refuses a caller whose token's creator may no longer have

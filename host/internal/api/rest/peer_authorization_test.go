@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"skep/host/internal/api/rest"
 	"skep/host/internal/peer/registry"
 )
 
@@ -100,6 +101,44 @@ func TestPeerTokensOnUse(t *testing.T) {
 			if !strings.Contains(heard, "used a token of peer depot that was made by an admin of tenant ") || !strings.Contains(heard, c.refusal) {
 				t.Errorf("%s, %s token: the audit has %q", c.name, name, heard)
 			}
+		}
+	}
+}
+
+// A peer answers the tasks of all tenants with a key that the operator has given it, and
+// of a known swarm only; with one that an admin of the host's tenant has made, that
+// tenant's own. One tenant's definition without mail of other swarms stops no answer to
+// another's.
+func TestAnswersAnyTenant(t *testing.T) {
+	t.Parallel()
+	book := newFakeRegistry(registry.Entry{Name: "depot"})
+	g := newTokenHost(t, func(h *testHost) { h.opt.Registry = book })
+	tokens := map[string]string{"the file's": agentToken}
+	for name, maker := range map[string]string{"an operator's": operatorToken, "an admin's": adminToken} {
+		a, m := g.make(maker, obj{"role": "agent", "id": "depot"})
+		if a.status != http.StatusCreated {
+			t.Fatalf("%s: %d %s", name, a.status, a.body)
+		}
+		tokens[name] = m.Token
+	}
+	rt := newDeadLetterRuntime()
+	h := rest.New(rt, g.known, g.opt)
+	send := func(name, path string) answer {
+		return serve(t, h, request{method: http.MethodPost, path: path, token: tokens[name], body: wrapper()})
+	}
+	for name, want := range map[string]bool{"the file's": true, "an operator's": true, "an admin's": false} {
+		*rt.got = nil
+		if a := send(name, "/interswarm/back"); a.status != http.StatusOK || len(*rt.got) != 1 || (*rt.got)[0].AnyTenant != want {
+			t.Errorf("%s key: %d %s, %+v", name, a.status, a.body, *rt.got)
+		}
+	}
+	rt.def.Interswarm = false
+	for name, status := range map[string]int{"the file's": http.StatusOK, "an admin's": http.StatusServiceUnavailable} {
+		if a := send(name, "/interswarm/back"); a.status != status {
+			t.Errorf("%s key without mail of other swarms: %d %s", name, a.status, a.body)
+		}
+		if a := send(name, "/interswarm/forward"); a.status != http.StatusServiceUnavailable {
+			t.Errorf("%s key, a new task: %d %s", name, a.status, a.body)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"skep/host/client"
 	"skep/host/internal/hosttest"
@@ -249,5 +250,23 @@ func TestMailForManySwarms_G20(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// An admin who loads a definition that takes no mail of other swarms cuts off no answer
+// to another tenant's task.
+func TestTenantCutsOffNobody(t *testing.T) {
+	t.Parallel()
+	u := newFederation(t, "10s", []string{"hive", "depot"})
+	u.edit(t, "hive", "[[auth.keys]]\nid = \"op\"", "[tenants.acme]\n[[auth.keys]]\nid = \"ada\"\nrole = \"admin\"\nkey = \""+hosttest.AdaKey+"\"\n"+
+		"[[auth.keys]]\nid = \"ann\"\nrole = \"admin\"\ntenant = \"acme\"\nkey = \""+hosttest.AnnKey+"\"\n[[auth.keys]]\nid = \"op\"")
+	hive := u.sites["hive"]
+	const alone = `{"swarm":{"name":"hive","entrypoint":"boss"},"agents":{"boss":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true}}}`
+	if _, err := hive.As(hosttest.AdaKey).LoadSwarm(t.Context(), alone); err != nil {
+		t.Fatal(err)
+	}
+	a, err := hive.As(hosttest.AnnKey).PostMessage(t.Context(), client.Post{Body: hosttest.RequestOf("math@depot", "x"), Subject: "q", Timeout: 20 * time.Second})
+	if err != nil || a.Body != "boss got [Re: s] echo: x" {
+		t.Errorf("answer %+v, %v", a, err)
 	}
 }
