@@ -123,10 +123,10 @@ guests-check: guests
 	sdk/rebuild.sh check
 	host/internal/turn/wasm/testdata/hostile/rebuild.sh check
 
-# Our model and schemas against the published ones: make conform-reference REF=dir
+# Our model, schemas and description against the published ones: make conform-reference REF=dir
 conform-reference:
 	@test -n "$(REF)" || { echo "usage: make conform-reference REF=directory-of-the-published-schemas"; exit 2; }
-	SKEP_REFERENCE=$(abspath $(REF)) $(GO) test ./host/internal/schema -run TestReference -count=1 -v
+	SKEP_REFERENCE=$(abspath $(REF)) $(GO) test ./host/internal/schema ./spec/openapi -run 'TestReference|TestPublishedDescription' -count=1 -v
 
 # Runs the tests that name a statement of MAIL and writes spec/CONFORMANCE.md.
 conformance: guests

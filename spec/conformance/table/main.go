@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"skep/spec/openapi"
 )
 
 func main() {
@@ -54,6 +56,11 @@ func run(root string, list bool, results string) error {
 	if err != nil {
 		return err
 	}
-	text := render(statements, tests, func(_ string, of []string) string { return verdict(went, of) }) + renderInterface(doc, verdict(went, interfaceTests))
+	deviations, err := openapi.Deviations()
+	if err != nil {
+		return err
+	}
+	text := render(statements, tests, func(_ string, of []string) string { return verdict(went, of) }) +
+		renderInterface(doc, verdict(went, interfaceTests)) + renderDeviations(deviations)
 	return os.WriteFile(filepath.Join(root, tablePath), []byte(text), 0o644)
 }
