@@ -248,6 +248,7 @@ func TestMisbehaving(t *testing.T) {
 		"garbage":   {`UNAVAILABLE: MCP server "notes": it wrote what is no message of MCP to its stdout: "Listening on stdio, have fun"`, nil},
 		"silent":    {`UNAVAILABLE: MCP server "notes": it did not answer within 2s, the timeout of [mcp.notes]; its last words: waiting for the moon`, short},
 		"deaf":      {`UNAVAILABLE: MCP server "notes": it did not answer within 2s`, short},
+		"shut":      {`UNAVAILABLE: MCP server "notes": it ended with exit code 3; its last words: no moon today`, nil},
 		"stillborn": {`UNAVAILABLE: MCP server "notes": it ended with exit code 3; its last words: no moon today, token is [secret TOKEN]`, nil},
 		"flood":     {`UNAVAILABLE: MCP server "notes": it sends too much that it was not asked for`, nil},
 		"endless":   {`UNAVAILABLE: MCP server "notes": it sent more than one answer may have: a line of more than`, nil},

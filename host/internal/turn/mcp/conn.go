@@ -102,7 +102,11 @@ func (w *filteredConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		w.mu.Unlock()
 	}
-	return w.inner.Write(ctx, m)
+	err := w.inner.Write(ctx, m)
+	if w.program != nil && errors.Is(err, io.EOF) {
+		w.fail(err)
+	}
+	return err
 }
 
 // Read implements [sdk.Connection].

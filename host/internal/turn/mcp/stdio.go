@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,7 +21,7 @@ import (
 // Limits of the pipes of a program.
 const (
 	writeTimeout    = 30 * time.Second        // for one message
-	exitTimeout     = time.Second             // for the exit of a program that has closed its output
+	exitTimeout     = time.Second             // for the exit of a program that has closed a pipe
 	closeGrace      = 2 * time.Second         // for the exit of a program whose input was closed
 	maxEmptyLines   = 1000                    // in a row
 	maxQuotedLine   = 200                     // of a line that is no message, in an error
@@ -103,15 +104,22 @@ func (p *stdioConn) readLine() (line []byte, err error) {
 // can explain how it ended.
 func (p *stdioConn) waitExit(err error) error {
 	if !errors.Is(err, errFrame) {
-		late := time.NewTimer(exitTimeout)
-		defer late.Stop()
-		select {
-		case <-p.program.Done():
-		case <-late.C:
-		}
+		p.hasExited()
 		return io.EOF
 	}
 	return err
+}
+
+// hasExited reports whether a program that has closed a pipe exits soon.
+func (p *stdioConn) hasExited() bool {
+	late := time.NewTimer(exitTimeout)
+	defer late.Stop()
+	select {
+	case <-p.program.Done():
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // Write implements [sdk.Connection]. A partial write breaks the connection.
@@ -131,6 +139,9 @@ func (p *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	stop()
 	if err != nil && n > 0 || err != nil && ctx.Err() == nil {
 		_ = p.program.Input.Close()
+		if errors.Is(err, syscall.EPIPE) && p.hasExited() {
+			return io.EOF // as for Read, which may come later
+		}
 		return fmt.Errorf("it does not read its stdin: %w", err)
 	}
 	return err

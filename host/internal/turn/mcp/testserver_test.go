@@ -47,6 +47,11 @@ func play(how string) {
 	case "stillborn":
 		fmt.Fprintln(os.Stderr, "no moon today, token is "+os.Getenv("TOKEN"))
 		os.Exit(3)
+	case "shut":
+		_ = os.Stdin.Close()
+		fmt.Println(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		fmt.Fprintln(os.Stderr, "no moon today")
+		os.Exit(3)
 	case "deaf":
 		time.Sleep(time.Hour) // and reads nothing
 	case "flood":
