@@ -134,10 +134,12 @@ type ActionRequest struct {
 }
 
 // MailResponse is the answer of op mail. ID is the id of the message made,
-// if the tool made one.
+// if the tool made one. RequestID is the request_id of a request: the response to
+// it has the same.
 type MailResponse struct {
-	ID   string `json:"id,omitempty"`
-	Text string `json:"text"`
+	ID        string `json:"id,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Text      string `json:"text"`
 	// SentTo are the agents that send_interswarm_broadcast wrote to.
 	SentTo []string `json:"sent_to,omitempty"`
 }

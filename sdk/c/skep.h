@@ -770,6 +770,7 @@ SKEP_FN skep_code skep_wait_all(const skep_pending *list, size_t n, int32_t time
 typedef struct {
   skep_text id; /* of the message made, if one was */
   skep_text text;
+  skep_text request_id; /* of a request: the response to it has it, too */
 } skep_reply;
 
 /* skep_tool calls any tool with arguments as its schema asks; reply may be NULL. */
@@ -782,33 +783,43 @@ SKEP_FN skep_code skep_tool(skep_text name, skep_json args, skep_reply *reply) {
   skep_put(&b, args.len ? args : SKEP("{}"));
   skep_put_char(&b, '}');
   SKEP_TRY(skep_call(SKEP_OP_MAIL, skep_written(&b), &answer));
-  if (reply) *reply = (skep_reply){skep_str(answer, "id"), skep_str(answer, "text")};
+  if (reply) *reply = (skep_reply){skep_str(answer, "id"), skep_str(answer, "text"), skep_str(answer, "request_id")};
   return SKEP_OK;
 }
 
-SKEP_FN skep_code skep__letter(skep_text tool, skep_text target, skep_text subject, skep_text body) {
+SKEP_FN skep_code skep__letter(skep_text tool, skep_text target, skep_text subject, skep_text body, skep_reply *reply) {
   skep_buf b = {0};
   skep_put_char(&b, '{');
   skep_member(&b, "target", target);
   skep_member(&b, "subject", subject);
   skep_member(&b, "body", body);
   skep_put_char(&b, '}');
-  return skep_tool(tool, skep_written(&b), NULL);
+  return skep_tool(tool, skep_written(&b), reply);
 }
 
 /* skep_send_request asks another agent; the answer is a message of a later turn. */
 SKEP_FN skep_code skep_send_request(skep_text target, skep_text subject, skep_text body) {
-  return skep__letter(SKEP("send_request"), target, subject, body);
+  return skep__letter(SKEP("send_request"), target, subject, body, NULL);
+}
+
+/* skep_ask is skep_send_request that gives the request's id. The answer has it as
+ * message.message.request_id of t->input, and so has the host's report that there will be none. A host that does not
+ * give it leaves it empty. */
+SKEP_FN skep_code skep_ask(skep_text target, skep_text subject, skep_text body, skep_text *request_id) {
+  skep_reply reply = {0};
+  SKEP_TRY(skep__letter(SKEP("send_request"), target, subject, body, &reply));
+  *request_id = skep_copy(reply.request_id);
+  return SKEP_OK;
 }
 
 /* skep_send_response answers an agent. */
 SKEP_FN skep_code skep_send_response(skep_text target, skep_text subject, skep_text body) {
-  return skep__letter(SKEP("send_response"), target, subject, body);
+  return skep__letter(SKEP("send_response"), target, subject, body, NULL);
 }
 
 /* skep_send_interrupt writes to an agent ahead of everything that waits for it. */
 SKEP_FN skep_code skep_send_interrupt(skep_text target, skep_text subject, skep_text body) {
-  return skep__letter(SKEP("send_interrupt"), target, subject, body);
+  return skep__letter(SKEP("send_interrupt"), target, subject, body, NULL);
 }
 
 /* skep_send_broadcast writes to n agents; "all" is every local agent but this one. */

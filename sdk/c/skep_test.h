@@ -131,6 +131,9 @@ SKEP_FN skep_code skep_test__mail(skep_json request, skep_json *answer) {
   if (skep_test_.ended) return skep_test__refuse(SKEP_CONFLICT, SKEP("the turn has awaited or completed"));
   skep_test_.ended = skep_is(tool, "await_message") || skep_is(tool, "task_complete");
   *answer = SKEP("{\"id\":\"00000000-0000-4000-8000-000000000001\",\"text\":\"SUCCESS\"}");
+  if (skep_is(tool, "send_request"))
+    *answer = SKEP("{\"id\":\"00000000-0000-4000-8000-000000000001\",\"request_id\":"
+                   "\"00000000-0000-4000-8000-000000000002\",\"text\":\"SUCCESS\"}");
   return SKEP_OK;
 }
 

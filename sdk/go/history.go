@@ -45,7 +45,7 @@ func (t *Turn) History() ([]Entry, error) { return entries(t.tail) }
 // HistoryAfter reads entries with Seq > after, oldest first. It returns where
 // the next page begins, 0 at the end.
 func (t *Turn) HistoryAfter(after int64, limit int) (page []Entry, next int64, err error) {
-	body, err := t.ask(OpHistory, fmt.Appendf(nil, `{"after":%d,"limit":%d}`, after, limit))
+	body, err := t.perform(OpHistory, fmt.Appendf(nil, `{"after":%d,"limit":%d}`, after, limit))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -65,7 +65,7 @@ func (t *Turn) Call(op Op, req, rsp any) error {
 	if err != nil {
 		return fmt.Errorf("%s: request: %w", op, err)
 	}
-	body, err := t.ask(op, raw)
+	body, err := t.perform(op, raw)
 	if err != nil || rsp == nil || len(body) == 0 {
 		return err
 	}
@@ -75,8 +75,8 @@ func (t *Turn) Call(op Op, req, rsp any) error {
 	return nil
 }
 
-// ask runs an op. The answer is valid until the next call.
-func (t *Turn) ask(op Op, req []byte) ([]byte, error) {
+// perform runs an op. The answer is valid until the next call.
+func (t *Turn) perform(op Op, req []byte) ([]byte, error) {
 	body, code := t.host.Call(abi.Op(op), req)
 	if code != abi.CodeOK {
 		return nil, hostError(op.String(), code, body)

@@ -40,7 +40,7 @@ func (stage) Input() []byte { return []byte(sampleInput) }
 func (stage) Output([]byte) abi.Code { return abi.CodeOK }
 
 func (stage) Call(abi.Op, []byte) ([]byte, abi.Code) {
-	return []byte(`{"id":"8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11","text":"SUCCESS: message sent"}`), abi.CodeOK
+	return []byte(`{"id":"8d2f6b0e-6f0e-4a39-9f5e-0d2c6a1c7b11","request_id":"1c7b118d-2f6b-4e6f-8e4a-399f5e0d2c6a","text":"SUCCESS: message sent"}`), abi.CodeOK
 }
 
 func (stage) Submit(abi.Op, []byte) int64 { return -int64(abi.CodeUnsupported) }

@@ -11,8 +11,10 @@ import (
 // Reply is the host's answer to a MAIL tool.
 type Reply struct {
 	// ID is the id of the message the tool made, if it made one.
-	ID   string
-	Text string
+	ID string
+	// RequestID is the request_id of a request: the response to it has it, too.
+	RequestID string
+	Text      string
 }
 
 // Tool calls a MAIL tool by name with the arguments its schema asks for. The
@@ -32,37 +34,47 @@ func (t *Turn) Tool(name string, args any) (Reply, error) {
 func (t *Turn) mail(name string, args []byte) (Reply, error) {
 	req := append(wire.AppendText([]byte(`{"tool":`), name), `,"args":`...)
 	req = append(append(req, args...), '}')
-	body, err := t.ask(OpMail, req)
+	body, err := t.perform(OpMail, req)
 	if err != nil {
 		return Reply{}, err
 	}
 	var r Reply
-	if err := wire.Object(body, wire.Fields{{"id", &r.ID}, {"text", &r.Text}}); err != nil {
+	if err := wire.Object(body, wire.Fields{{"id", &r.ID}, {"request_id", &r.RequestID}, {"text", &r.Text}}); err != nil {
 		return Reply{}, fmt.Errorf("%s: answer: %w", OpMail, err)
 	}
 	return r, nil
 }
 
 // write calls a tool that writes to one address.
-func (t *Turn) write(tool, target, subject, body string) error {
-	_, err := t.mail(tool, wire.Texts("target", target, "subject", subject, "body", body))
-	return err
+func (t *Turn) write(tool, target, subject, body string) (Reply, error) {
+	return t.mail(tool, wire.Texts("target", target, "subject", subject, "body", body))
 }
 
 // SendRequest asks another agent. The answer comes as a message of a later
 // turn.
 func (t *Turn) SendRequest(target, subject, body string) error {
-	return t.write("send_request", target, subject, body)
+	_, err := t.write("send_request", target, subject, body)
+	return err
+}
+
+// Ask is [Turn.SendRequest] that returns the request's id. The answer has it in
+// [Message.RefID], and so has the host's report that there will be none. A host that
+// does not give it leaves it empty.
+func (t *Turn) Ask(target, subject, body string) (string, error) {
+	reply, err := t.write("send_request", target, subject, body)
+	return reply.RequestID, err
 }
 
 // SendResponse answers an agent.
 func (t *Turn) SendResponse(target, subject, body string) error {
-	return t.write("send_response", target, subject, body)
+	_, err := t.write("send_response", target, subject, body)
+	return err
 }
 
 // SendInterrupt writes to an agent ahead of everything that waits for it.
 func (t *Turn) SendInterrupt(target, subject, body string) error {
-	return t.write("send_interrupt", target, subject, body)
+	_, err := t.write("send_interrupt", target, subject, body)
+	return err
 }
 
 // SendBroadcast writes to several agents, or with the target "all" to every

@@ -34,6 +34,20 @@ func (mut *mutationBuilder) systemMessage(kind mail.Type, to, subject, body stri
 // the turn that made it, empty for none.
 func (mut *mutationBuilder) sendSystem(kind mail.Type, to, subject, body, cause string) {
 	m := mut.systemMessage(kind, to, subject, body)
+	mut.insertSystemRow(m, to, cause)
+}
+
+// sendFailedAnswer queues a system response in place of the answer to a message. If that
+// was a request, the response has its request_id, so that its sender can tell which.
+func (mut *mutationBuilder) sendFailedAnswer(kind mail.Type, id, to, subject, body, cause string) {
+	m := mut.systemMessage(mail.Response, to, subject, body)
+	if kind == mail.Request {
+		m.Payload.ID = id
+	}
+	mut.insertSystemRow(m, to, cause)
+}
+
+func (mut *mutationBuilder) insertSystemRow(m mail.Message, to, cause string) {
 	mut.insertRow(Row{Agent: to, Tier: mail.Tier(m), Message: m, Origin: Origin{Door: "system"}, Cause: cause})
 }
 

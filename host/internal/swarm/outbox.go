@@ -163,7 +163,7 @@ func (mut *mutationBuilder) reportUndeliverable(msg OutboxMessage, reason string
 		}
 		to += r.Name
 	}
-	mut.sendSystem(mail.Response, p.Sender.Name, mail.SubjectRouterError,
+	mut.sendFailedAnswer(msg.Message.Type, p.ID, p.Sender.Name, mail.SubjectRouterError,
 		fmt.Sprintf("The message [%s] to %s was not delivered: %s. It is kept as dead letter %s.", p.Subject, to, reason, msg.ID), msg.Message.ID)
 }
 

@@ -257,7 +257,7 @@ func (mut *mutationBuilder) handleRemoteFailure(in Incoming, m mail.Message, nam
 	}
 	for _, r := range open {
 		if waits {
-			mut.sendSystem(mail.Response, r.From, p.Subject, p.Body, m.ID)
+			mut.sendFailedAnswer(mail.Request, r.ID, r.From, p.Subject, p.Body, m.ID)
 			continue
 		}
 		mut.failRequest(r, fmt.Sprintf("Swarm %q could not answer %s: [%s] %s", in.Peer, r.To, p.Subject, p.Body), m.ID)
@@ -273,5 +273,5 @@ func (mut *mutationBuilder) failRequest(r OpenRequest, why, cause string) {
 		mut.collectRemoteAnswer(r, why, true)
 		return
 	}
-	mut.sendSystem(mail.Response, r.From, mail.SubjectRouterError, why, cause)
+	mut.sendFailedAnswer(mail.Request, r.ID, r.From, mail.SubjectRouterError, why, cause)
 }

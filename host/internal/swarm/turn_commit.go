@@ -157,7 +157,7 @@ func (mut *mutationBuilder) applyFailure(t *Turn, f Failure) {
 	case sender.Type == mail.Agent:
 		if _, ok := mut.def.agent(sender.Name); ok {
 			mut.closeRequest(t.row.Message.Payload.ID)
-			mut.sendSystem(mail.Response, sender.Name, mail.SubjectAgentError, text, t.id())
+			mut.sendFailedAnswer(t.row.Message.Type, t.row.Message.Payload.ID, sender.Name, mail.SubjectAgentError, text, t.id())
 		} else if isRemote(sender.Name) {
 			mut.failRemoteRequest(t.row.Message, text)
 		}

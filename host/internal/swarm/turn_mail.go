@@ -112,7 +112,7 @@ func (t *Turn) recordCall(e stagedCall, text string, fault *abi.Error) (abi.Mail
 	e.result = abi.Result{ID: e.call.ID, OK: true, Text: success + text}
 	t.staged = append(t.staged, e)
 	t.endedBy = e.ends
-	rsp := abi.MailResponse{Text: e.result.Text, SentTo: e.sentTo}
+	rsp := abi.MailResponse{Text: e.result.Text, SentTo: e.sentTo, RequestID: e.asked}
 	if len(e.outbox) > 0 {
 		rsp.ID = e.outbox[0].ID
 	}

@@ -37,6 +37,7 @@ func (t *Turn) sendMail(e *stagedCall, args toolArgs) (string, *abi.Error) {
 	switch e.call.Name {
 	case mail.ToolSendRequest:
 		kind, payloadID = mail.Request, t.newID()
+		e.asked = payloadID
 		for _, n := range to.local {
 			e.opens = append(e.opens, OpenRequest{ID: payloadID, From: t.agent.Name, To: n})
 		}

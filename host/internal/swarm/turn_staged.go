@@ -28,7 +28,9 @@ type stagedCall struct {
 	// sentTo are the addresses of an interswarm broadcast.
 	sentTo []string
 	// opens and closes change the list of open requests.
-	opens  []OpenRequest
+	opens []OpenRequest
+	// asked is the request_id of a request, which its responses have, too.
+	asked  string
 	closes string
 	// ends is the tool's name when the turn may make no mail call after it.
 	ends string

@@ -85,6 +85,8 @@ export class Reply {
     /** The id of the message the tool made, if it made one. */
     public id: string,
     public text: string,
+    /** The request_id of a request: the response to it has it, too. */
+    public requestId: string = "",
   ) {}
 }
 
@@ -367,7 +369,7 @@ export class Turn {
   /** Calls a tool by name with the arguments its schema asks for. */
   tool(name: string, args: Json): Reply | null {
     const answer = this.call(Op.MAIL, Json.object().put("tool", name).set("args", args).text);
-    return answer === null ? null : new Reply(answer.getString("id"), answer.getString("text"));
+    return answer === null ? null : new Reply(answer.getString("id"), answer.getString("text"), answer.getString("request_id"));
   }
 
   private send(tool: string, args: Json): Failure | null {
@@ -381,6 +383,16 @@ export class Turn {
   /** Asks another agent. The answer comes as a message of a later turn. */
   sendRequest(target: string, subject: string, body: string): Failure | null {
     return this.letter("send_request", target, subject, body);
+  }
+
+  /**
+   * Asks another agent and returns the request's id, or null where the host refuses.
+   * The answer has it as its refId, and so has the host's report that there will be none.
+   * A host that does not give it leaves it empty.
+   */
+  ask(target: string, subject: string, body: string): string | null {
+    const reply = this.tool("send_request", Json.object().put("target", target).put("subject", subject).put("body", body));
+    return reply === null ? null : reply.requestId;
   }
 
   /** Answers an agent. */

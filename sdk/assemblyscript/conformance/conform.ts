@@ -187,6 +187,10 @@ function chatStream(t: skep.Turn, args: skep.Json): string {
 /** Does the commands that are MAIL's tools. */
 function mail(t: skep.Turn, name: string, args: skep.Json): string {
   const target = args.getString("target"), subject = args.getString("subject"), body = args.getString("body");
+  if (name == "ask") {
+    const id = t.ask(target, subject, body);
+    return id === null ? said(t.failure) : id == "" ? "-" : id;
+  }
   if (name == "send_request") return said(t.sendRequest(target, subject, body));
   if (name == "send_response") return said(t.sendResponse(target, subject, body));
   if (name == "send_interrupt") return said(t.sendInterrupt(target, subject, body));

@@ -298,7 +298,8 @@ class Host {
     if (this.#ended) throw new Refusal("CONFLICT", "the turn has awaited or completed");
     this.#ended = tool === "await_message" || tool === "task_complete";
     this.mail.push({ tool, ...args });
-    return { id: `00000000-0000-4000-8000-${(++this.#made).toString(16).padStart(12, "0")}`, text: "SUCCESS" };
+    const id = () => `00000000-0000-4000-8000-${(++this.#made).toString(16).padStart(12, "0")}`;
+    return { id: id(), ...(tool == "send_request" ? { request_id: id() } : {}), text: "SUCCESS" };
   }
 
   /** Calls an export. */

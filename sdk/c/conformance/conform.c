@@ -502,10 +502,17 @@ static bool asks(skep_text name, skep_json args, skep_text *note) {
   return true;
 }
 
+static skep_text ask(skep_text target, skep_text subject, skep_text body) {
+  skep_text id = {0};
+  skep_code code = skep_ask(target, subject, body, &id);
+  return code ? said(code) : id.len ? id : SKEP("-");
+}
+
 /* mail runs the command that is one of MAIL's tools. */
 static bool mail(skep_text name, skep_json args, skep_text *note) {
   skep_text target = skep_str(args, "target"), subject = skep_str(args, "subject"), body = skep_str(args, "body");
-  if (skep_is(name, "send_request")) *note = said(skep_send_request(target, subject, body));
+  if (skep_is(name, "ask")) *note = ask(target, subject, body);
+  else if (skep_is(name, "send_request")) *note = said(skep_send_request(target, subject, body));
   else if (skep_is(name, "send_response")) *note = said(skep_send_response(target, subject, body));
   else if (skep_is(name, "send_interrupt")) *note = said(skep_send_interrupt(target, subject, body));
   else if (skep_is(name, "send_broadcast")) *note = broadcast(args);

@@ -283,6 +283,8 @@ func (h *host) accepted(tool string) abi.MailResponse {
 		return abi.MailResponse{Text: "SUCCESS: broadcast ignored"}
 	case "help":
 		return abi.MailResponse{Text: "===== SUMMARY =====\nA pretended host."}
+	case "send_request":
+		return abi.MailResponse{ID: h.id(), RequestID: h.id(), Text: "SUCCESS: message sent"}
 	}
 	return abi.MailResponse{ID: h.id(), Text: "SUCCESS: message sent"}
 }

@@ -359,6 +359,7 @@ COMMANDS = {
     "emit_chunk": lambda t, a: emitted(t, chunk=a["text"]),
     "emit_note": lambda t, a: emitted(t, note=a["text"]),
     "send_request": sends(skep.Turn.send_request, "target", "subject", "body"),
+    "ask": lambda t, a: told(lambda: t.ask(a["target"], a["subject"], a["body"]) or "-"),
     "send_response": sends(skep.Turn.send_response, "target", "subject", "body"),
     "send_interrupt": sends(skep.Turn.send_interrupt, "target", "subject", "body"),
     "send_broadcast": sends(skep.Turn.send_broadcast, "targets", "subject", "body"),

@@ -86,8 +86,14 @@ class Turn(Host):
         return list(_entries(page.get("entries", "[]"))), int(page.get("next", 0))
 
     def send_request(self, target, subject, body):
-        """Asks another agent."""
+        """Asks another agent; the answer is a message of a later turn."""
         return self.tool("send_request", {"target": target, "subject": subject, "body": body})
+
+    def ask(self, target, subject, body):
+        """Asks another agent and gives the request's id. The answer has it as its
+        ref, and so has the host's report that there will be none. A host that does
+        not give it leaves it empty."""
+        return self.send_request(target, subject, body).get("request_id", "")
 
     def send_response(self, target, subject, body):
         """Answers another agent."""

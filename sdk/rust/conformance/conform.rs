@@ -260,6 +260,7 @@ fn mail(t: &mut Turn, name: &str, args: &Json) -> String {
     let reason = args.get_str("reason");
     match name {
         "send_request" => said(t.send_request(&target, &subject, &body)),
+        "ask" => text(t.ask(&target, &subject, &body).map(|id| if id.is_empty() { "-".into() } else { id })),
         "send_response" => said(t.send_response(&target, &subject, &body)),
         "send_interrupt" => said(t.send_interrupt(&target, &subject, &body)),
         "send_broadcast" => {

@@ -18,6 +18,7 @@
 
 use std::time::Duration;
 
+use crate::json::Object;
 use crate::stream::{called_off, Answering, Flight};
 use crate::visit::Visit;
 use crate::world::{timestamp, AGENT, TASK};
@@ -313,7 +314,11 @@ impl Pretended {
             return Err(Error::new(Code::CONFLICT, "the turn has awaited or completed"));
         }
         self.ended = tool == "await_message" || tool == "task_complete";
-        self.made += 1;
+        let mut answer = Object::new();
+        answer.text("id", &self.new_id());
+        if tool == "send_request" {
+            answer.text("request_id", &self.new_id());
+        }
         self.out.mail.push(Mail {
             tool,
             target: args.get_str("target"),
@@ -324,8 +329,12 @@ impl Pretended {
             note: args.get_str("note"),
             reason: args.get_str("reason"),
         });
-        let id = format!("00000000-0000-4000-8000-{:012x}", self.made);
-        Ok(Json::object([("id", Json::from(id)), ("text", Json::from("SUCCESS"))]))
+        Ok(answer.text("text", "SUCCESS").json())
+    }
+
+    fn new_id(&mut self) -> String {
+        self.made += 1;
+        format!("00000000-0000-4000-8000-{:012x}", self.made)
     }
 }
 

@@ -6,6 +6,8 @@ use crate::{Error, Json, Op, Turn};
 pub struct Reply {
     /// The id of the message the tool made, if it made one.
     pub id: String,
+    /// The request_id of a request: the response to it has it, too.
+    pub request_id: String,
     pub text: String,
 }
 
@@ -15,26 +17,33 @@ impl Turn<'_> {
     /// Calls a tool by name with the arguments its schema asks for.
     pub fn tool(&mut self, name: &str, args: Json) -> Result<Reply, Error> {
         let answer = self.call(Op::MAIL, Some(&Object::new().text("tool", name).set("args", &args).json()))?;
-        Ok(Reply { id: answer.get_str("id"), text: answer.get_str("text") })
+        Ok(Reply { id: answer.get_str("id"), request_id: answer.get_str("request_id"), text: answer.get_str("text") })
     }
 
     /// Asks another agent. The answer comes as a message of a later turn.
     pub fn send_request(&mut self, target: &str, subject: &str, body: &str) -> Result<(), Error> {
-        self.letter("send_request", target, subject, body)
+        self.letter("send_request", target, subject, body).map(drop)
+    }
+
+    /// Asks another agent and returns the request's id. The answer has it as
+    /// `message.ref_id`, and so has the host's report that there will be none. A host
+    /// that does not give it leaves it empty.
+    pub fn ask(&mut self, target: &str, subject: &str, body: &str) -> Result<String, Error> {
+        Ok(self.letter("send_request", target, subject, body)?.request_id)
     }
 
     /// Answers an agent.
     pub fn send_response(&mut self, target: &str, subject: &str, body: &str) -> Result<(), Error> {
-        self.letter("send_response", target, subject, body)
+        self.letter("send_response", target, subject, body).map(drop)
     }
 
     /// Writes to an agent ahead of everything that waits for it.
     pub fn send_interrupt(&mut self, target: &str, subject: &str, body: &str) -> Result<(), Error> {
-        self.letter("send_interrupt", target, subject, body)
+        self.letter("send_interrupt", target, subject, body).map(drop)
     }
 
-    fn letter(&mut self, tool: &str, target: &str, subject: &str, body: &str) -> Result<(), Error> {
-        self.tool(tool, Object::new().text("target", target).text("subject", subject).text("body", body).json()).map(drop)
+    fn letter(&mut self, tool: &str, target: &str, subject: &str, body: &str) -> Result<Reply, Error> {
+        self.tool(tool, Object::new().text("target", target).text("subject", subject).text("body", body).json())
     }
 
     /// Writes to several agents, or with the target `all` to every local agent but

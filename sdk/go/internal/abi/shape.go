@@ -96,9 +96,10 @@ type MailRequest struct {
 
 // MailResponse is the answer of op mail.
 type MailResponse struct {
-	ID     string   `json:"id,omitempty"`
-	Text   string   `json:"text"`
-	SentTo []string `json:"sent_to,omitempty"`
+	ID        string   `json:"id,omitempty"`
+	RequestID string   `json:"request_id,omitempty"`
+	Text      string   `json:"text"`
+	SentTo    []string `json:"sent_to,omitempty"`
 }
 
 // HistoryRequest is the request of op history.

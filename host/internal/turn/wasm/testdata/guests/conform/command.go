@@ -124,6 +124,12 @@ func mail(t *skep.Turn, cmd command) string {
 	switch cmd.name {
 	case "send_request":
 		return said(t.SendRequest(a.Target, a.Subject, a.Body))
+	case "ask":
+		id, err := t.Ask(a.Target, a.Subject, a.Body)
+		if id == "" {
+			id = "-"
+		}
+		return text(id, err)
 	case "send_response":
 		return said(t.SendResponse(a.Target, a.Subject, a.Body))
 	case "send_interrupt":
