@@ -93,7 +93,7 @@ func Open(ctx context.Context, cfg *config.Config, opt Options) (*Library, error
 	}
 	l := &Library{
 		opt: opt, store: opt.Store, log: opt.Logger, quotas: map[string]config.Tenant{}, keeper: fileaction.NewLocks(),
-		providers: newModelProviders(opt.Network), tools: newToolServers(opt.Tools, opt.Env),
+		providers: newModelProviders(opt.Network, opt.Logger), tools: newToolServers(opt.Tools, opt.Env),
 	}
 	for _, t := range cfg.Tenants {
 		l.quotas[t.Name] = t

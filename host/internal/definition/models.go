@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync/atomic"
 
@@ -19,16 +20,17 @@ import (
 const modelConnections = 64
 
 // ModelStats count the calls of models since the start.
-type ModelStats struct{ Calls, Failures, Tokens, MicroUSD int64 }
+type ModelStats struct{ Calls, Failures, Refused, Tokens, MicroUSD int64 }
 
 // modelProviders opens the models of a file and counts their calls, across reloads.
 type modelProviders struct {
-	client                          *egress.Client
-	calls, failed, tokens, microUSD atomic.Int64
+	client                                   *egress.Client
+	log                                      *slog.Logger // nil for none
+	calls, failed, refused, tokens, microUSD atomic.Int64
 }
 
-func newModelProviders(network func(*egress.Options)) *modelProviders {
-	return &modelProviders{client: newClient(egress.Options{KeepAlive: egress.KeepAlive{MaxIdlePerHost: modelConnections}}, network)}
+func newModelProviders(network func(*egress.Options), log *slog.Logger) *modelProviders {
+	return &modelProviders{log: log, client: newClient(egress.Options{KeepAlive: egress.KeepAlive{MaxIdlePerHost: modelConnections}}, network)}
 }
 
 // newClient returns a client with the options; network, if it is set, changes them.
@@ -41,7 +43,7 @@ func newClient(o egress.Options, network func(*egress.Options)) *egress.Client {
 
 // modelFaults lists what is wrong with the models of a file. It calls no provider.
 func modelFaults(cfg *config.Config) config.Faults {
-	_, faults := newModelProviders(nil).open(cfg)
+	_, faults := newModelProviders(nil, nil).open(cfg)
 	return faults
 }
 
@@ -68,7 +70,7 @@ func (p *modelProviders) open(cfg *config.Config) (map[string]capability.Model, 
 func (p *modelProviders) openOne(m config.Model) (capability.Model, error) {
 	spec := model.Spec{
 		Name: m.Name, Provider: m.Provider, BaseURL: m.BaseURL, Model: m.Model, APIKey: model.Key(m.APIKey.Reveal()), KeyVar: m.KeyVar,
-		MaxTokens: m.MaxTokens, Timeout: m.Timeout, Retries: m.Retries, Cassette: m.Cassette, Mode: m.CassetteMode,
+		MaxTokens: m.MaxTokens, Timeout: m.Timeout, Retries: m.Retries, RestAfter: m.RestAfter, Rest: m.Rest, Cassette: m.Cassette, Mode: m.CassetteMode,
 		Reasoning: m.Reasoning, Cache: m.Cache,
 	}
 	var errs [4]error
@@ -92,7 +94,7 @@ func (p *modelProviders) openOne(m config.Model) (capability.Model, error) {
 	policy := egress.Policy{
 		Table: "[models." + m.Name + "]", Grants: []egress.Grant{grant}, AllowPrivate: m.AllowPrivate, PrivateNames: m.AllowPrivate,
 	}
-	opened, err := model.Open(spec, model.Options{Transport: p.client.Transport(policy)})
+	opened, err := model.Open(spec, model.Options{Transport: p.client.Transport(policy), Logger: p.log})
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +122,9 @@ func (m meteredModel) Chat(ctx context.Context, req abi.ChatRequest, key string,
 	if err != nil {
 		m.p.failed.Add(1)
 		fault, cost = chatFault(err), swarm.Spend{}
+		if fault.Reason == string(model.Resting) {
+			m.p.refused.Add(1)
+		}
 		if mayCost(err) {
 			cost = m.MaxCost(req)
 		}
@@ -154,7 +159,7 @@ func chatFault(err error) *abi.Error {
 		return abi.Errorf(abi.CodeDeadline, abi.OpLLMChat, "timeout", "the call of the model was given up: %v", err)
 	}
 	code := map[model.Kind]abi.Code{
-		model.RateLimited: abi.CodeUnavailable, model.Overloaded: abi.CodeUnavailable, model.Unavailable: abi.CodeUnavailable,
+		model.RateLimited: abi.CodeUnavailable, model.Overloaded: abi.CodeUnavailable, model.Unavailable: abi.CodeUnavailable, model.Resting: abi.CodeUnavailable,
 		model.Auth: abi.CodeUnavailable, model.TooLong: abi.CodeLimit, model.TooLarge: abi.CodeLimit,
 	}[broken.Kind]
 	if code == abi.CodeOK {
@@ -166,5 +171,5 @@ func chatFault(err error) *abi.Error {
 }
 
 func (p *modelProviders) stats() ModelStats {
-	return ModelStats{Calls: p.calls.Load(), Failures: p.failed.Load(), Tokens: p.tokens.Load(), MicroUSD: p.microUSD.Load()}
+	return ModelStats{Calls: p.calls.Load(), Failures: p.failed.Load(), Refused: p.refused.Load(), Tokens: p.tokens.Load(), MicroUSD: p.microUSD.Load()}
 }

@@ -98,7 +98,7 @@ func TestChatCost(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(modeltest.OpenAI(modeltest.InOrder(c.reply)))
 			t.Cleanup(s.Close)
-			p := newModelProviders(nil)
+			p := newModelProviders(nil, nil)
 			m, err := p.openOne(config.Model{Name: "m", Provider: "openai", Model: "m", BaseURL: s.URL + "/v1", Timeout: 300 * time.Millisecond, AllowPrivate: true, InputPrice: 1})
 			if err != nil {
 				t.Fatal(err)

@@ -64,7 +64,8 @@ func definitionOf(cfg *config.Config) swarm.Definition {
 		Limits: swarm.Limits{
 			TaskMessages: cfg.Limits.TaskMessages, TaskTimeout: cfg.Limits.TaskTimeout,
 			Queue: cfg.Limits.Queue, PeerTasks: cfg.Limits.PeerTasks, Instances: cfg.Limits.Instances,
-			Spend: budget(cfg.Limits.TaskTokens, cfg.Limits.TaskUSD),
+			Spend:          budget(cfg.Limits.TaskTokens, cfg.Limits.TaskUSD),
+			AgentRestAfter: cfg.Limits.AgentRestAfter, AgentRest: cfg.Limits.AgentRest,
 		},
 	}
 	for _, a := range cfg.Actions {

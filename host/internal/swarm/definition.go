@@ -84,6 +84,10 @@ type Limits struct {
 	Instances int
 	// Spend bounds what calls of models may cost in one task.
 	Spend Spend
+	// An agent rests for AgentRest after AgentRestAfter turns in a row that used up their
+	// computing limits.
+	AgentRestAfter int
+	AgentRest      time.Duration
 }
 
 // Bounds of one turn's staged calls: their number, and their bytes of mail.

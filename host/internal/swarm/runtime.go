@@ -57,6 +57,7 @@ type Runtime struct {
 	quotas       tenantSet
 	metrics      *metrics.Registry
 
+	breakers turnBreakers
 	cpu      *scheduler.CPU
 	slots    *scheduler.Slots[claim]
 	wakeups  *scheduler.Wakeups[TaskKey]
@@ -106,7 +107,7 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
 		defs:   newDefinitions(opt.Library),
-		quotas: opt.Tenants, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
+		quotas: opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
 		slots: scheduler.NewSlots[claim](opt.Turns, tenantSet(opt.Tenants).slotRules()), wakeups: scheduler.NewWakeups[TaskKey](),
 		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),

@@ -33,6 +33,12 @@ func (l *loglines) has(text string) bool {
 	return strings.Contains(strings.Join(l.all, ""), text)
 }
 
+func (l *loglines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(strings.Join(l.all, ""), text)
+}
+
 // answered is the recorded result of an earlier attempt.
 func answered(v any, fault *abi.Error) *swarm.Entry {
 	raw, err := json.Marshal(v)

@@ -99,6 +99,10 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 		r.failTurn(t, setup, prior, *f)
 		return
 	}
+	if f := r.checkResting(t, setup); f != nil && prior == nil {
+		r.failTurn(t, setup, nil, *f)
+		return
+	}
 	turn, err := r.prepareTurn(t, setup, prior, tail)
 	if err != nil {
 		r.failTurn(t, setup, prior, Failure{Cause: "host", Message: err.Error()})
@@ -115,6 +119,9 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 		defer t.commit.Unlock()
 		r.discardTurn(t, setup.run, turn, out)
 		return
+	}
+	if out.Suspended == nil {
+		r.recordRest(t, setup, out.Failure)
 	}
 	r.commitTurn(t, setup.run, turn, out)
 }

@@ -41,6 +41,7 @@ func (s *Server) modelCounters() []rest.Counter {
 	return []rest.Counter{
 		{Name: "skep_llm_calls_total", Help: "Calls of models that left agents.", Value: n.Calls},
 		{Name: "skep_llm_failures_total", Help: "Those of them that got no answer.", Value: n.Failures},
+		{Name: "skep_llm_refused_total", Help: "Those of them that were not made, because their model rested after failures.", Value: n.Refused},
 		{Name: "skep_llm_tokens_total", Help: "Tokens of models, as far as known; else what was reserved.", Value: n.Tokens},
 		{Name: "skep_llm_micro_usd_total", Help: "What models have cost, in millionths of a dollar.", Value: n.MicroUSD},
 	}
@@ -67,6 +68,7 @@ func (s *Server) listenerCounters() []rest.Counter {
 func (s *Server) listenerGauges() []rest.Gauge {
 	all := []rest.Gauge{
 		{Name: "skep_connections", Help: "Connections that are open.", Value: int64(s.publicListener.Counts().Open)},
+		{Name: "skep_agents_resting", Help: "Agents whose turns are not run for a while, because turn after turn used up its computing limits.", Value: int64(s.opt.Runtime.CountResting())},
 		{Name: "skep_tasks_damaged", Help: "Running tasks that cannot be read and are set aside.", Value: int64(s.opt.Runtime.CountDamaged())},
 	}
 	if s.certs != nil {

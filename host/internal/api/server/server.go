@@ -47,6 +47,8 @@ type Runtime interface {
 	rest.Runtime
 	// Draining reports whether the runtime takes no new posts.
 	Draining() bool
+	// CountResting returns the number of agents whose turns are not run for a while.
+	CountResting() int
 	// CountDamaged returns the number of running tasks that cannot be read.
 	CountDamaged() int
 	// Metrics returns the metrics that agents report.

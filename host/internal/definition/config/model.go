@@ -19,9 +19,11 @@ type Model struct {
 	MaxTokens    int64         // of one answer
 	Timeout      time.Duration // of one call with its retries
 	Retries      int
-	InputPrice   float64 // in dollars for a million tokens, here and below
-	CachedPrice  float64 // 0 takes InputPrice
-	WritePrice   float64 // of what the provider puts into its cache; 0 takes InputPrice
+	RestAfter    int           // failed calls in a row; 0 for no rest
+	Rest         time.Duration // in which no call is made
+	InputPrice   float64       // in dollars for a million tokens, here and below
+	CachedPrice  float64       // 0 takes InputPrice
+	WritePrice   float64       // of what the provider puts into its cache; 0 takes InputPrice
 	OutputPrice  float64
 	Reasoning    string // "low", "medium", "high", or empty
 	Cache        bool
@@ -58,6 +60,8 @@ func (m *Model) Settings() []Setting {
 		count(&m.MaxTokens, "max_tokens", 4096, 1, 1e7, "Tokens of one answer."),
 		span(&m.Timeout, "timeout", 2*time.Minute, time.Second, time.Hour, "One call with its retries."),
 		count(&m.Retries, "retries", 2, 0, 10, "How often a call is repeated."),
+		count(&m.RestAfter, "rest_after", 5, 1, 1000, "Calls in a row that the provider does not answer; after them the model rests for `rest`.").unlimited(),
+		span(&m.Rest, "rest", 30*time.Second, time.Second, time.Hour, "Time in which no call is made: each is UNAVAILABLE at once and says until when. Then one call tries it."),
 		amount(&m.InputPrice, "input_usd_per_mtok", 1e6, "Price of a million tokens that it reads."),
 		amount(&m.CachedPrice, "cached_usd_per_mtok", 1e6, "Price of a million that the provider had in its cache; 0 takes `input_usd_per_mtok`."),
 		amount(&m.WritePrice, "cache_write_usd_per_mtok", 1e6, "Price of a million that the provider puts into its cache; 0 takes `input_usd_per_mtok`."),

@@ -66,6 +66,7 @@ func TestDefaults(t *testing.T) {
 		}},
 		Limits: Limits{
 			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64, ProcessIdle: 10 * time.Minute,
+			AgentRestAfter: 5, AgentRest: time.Minute,
 			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: binary.Caps{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
@@ -153,7 +154,7 @@ func TestWholeGrammar(t *testing.T) {
 			[]any{SourceExec, true, []string{"testdata/valid/prompts"}}},
 		"model": {c.Models[0], Model{
 			Name: "default", Provider: "openai", BaseURL: "https://openai_base_url.example", Model: "small",
-			APIKey: "https://openai_api_key.example", MaxTokens: 1000, Timeout: 30 * time.Second,
+			APIKey: "https://openai_api_key.example", MaxTokens: 1000, Timeout: 30 * time.Second, RestAfter: 5, Rest: 30 * time.Second,
 			InputPrice: 0.15, CachedPrice: 0.075, OutputPrice: 6, CassetteMode: "auto", AllowPrivate: true, Pos: c.Models[0].Pos,
 		}},
 		"thinking":   {[]any{c.Models[2].Reasoning, c.Models[2].Cache, c.Models[2].WritePrice}, []any{"medium", true, 3.75}},
@@ -385,7 +386,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 12+15+9+2+8+13+1 { // the last is the source of a
+	if len(got) != 12+17+9+2+8+13+1 { // the last is the source of a
 		t.Errorf("%d settings", len(got))
 	}
 }

@@ -15,6 +15,8 @@ const (
 	RateLimited Kind = "rate_limited"
 	Overloaded  Kind = "overloaded"
 	Unavailable Kind = "unavailable"
+	// Resting is a call that is not made, because calls before it failed.
+	Resting Kind = "resting"
 	// Refused is a request that the provider does not accept.
 	Refused Kind = "refused"
 	// TooLong is a conversation that does not fit into the model.

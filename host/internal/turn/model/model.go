@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -61,7 +62,11 @@ type Spec struct {
 	IdleTimeout time.Duration
 	// Retries is the number of further attempts; zero makes one attempt only.
 	Retries int
-	Prices  Prices
+	// RestAfter is the number of failed calls in a row after which the model rests for
+	// Rest: calls are refused at once. Zero never rests.
+	RestAfter int
+	Rest      time.Duration
+	Prices    Prices
 	// Reasoning is the effort of reasoning: "low", "medium" or "high"; empty leaves it to
 	// the provider.
 	Reasoning string
@@ -84,6 +89,10 @@ type Options struct {
 	Transport http.RoundTripper
 	// Wait pauses before a retry, until ctx ends. Default: a timer.
 	Wait func(ctx context.Context, d time.Duration) error
+	// Now is the clock of rests. Default: time.Now.
+	Now func() time.Time
+	// Logger gets the begin and the end of a rest. Default: none.
+	Logger *slog.Logger
 	// Jitter returns a random number in [0, 1). Default: math/rand.
 	Jitter func() float64
 }

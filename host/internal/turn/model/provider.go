@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -27,10 +28,11 @@ type remoteModel struct {
 	opt      Options
 	scrub    *egress.Scrubber
 	provider provider
+	breaker  breaker
 }
 
 func openProvider(s Spec, o Options) (*remoteModel, error) {
-	r := &remoteModel{spec: s, opt: o}
+	r := &remoteModel{spec: s, opt: o, breaker: breaker{after: s.RestAfter, rest: s.Rest}}
 	switch s.Provider {
 	case OpenAI:
 		r.spec.BaseURL = cmp.Or(s.BaseURL, "https://api.openai.com/v1")
@@ -53,6 +55,12 @@ func openProvider(s Spec, o Options) (*remoteModel, error) {
 	if r.opt.Wait == nil {
 		r.opt.Wait = sleep
 	}
+	if r.opt.Now == nil {
+		r.opt.Now = time.Now
+	}
+	if r.opt.Logger == nil {
+		r.opt.Logger = slog.New(slog.DiscardHandler)
+	}
 	if r.opt.Jitter == nil {
 		r.opt.Jitter = rand.Float64
 	}
@@ -73,11 +81,37 @@ func keyScrubber(s Spec) (*egress.Scrubber, error) {
 	return egress.NewScrubber(secret), nil
 }
 
-// Chat sends the request, and retries while that may help and no piece was emitted.
+// Chat sends the request, and retries while that may help and no piece was emitted. A
+// model that rests is not asked.
 func (r *remoteModel) Chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, error) {
 	if err := checkRequest(req); err != nil {
 		return abi.ChatResponse{}, r.withModelName(err)
 	}
+	if err := r.breaker.admit(r.opt.Now()); err != nil {
+		return abi.ChatResponse{}, r.withModelName(err)
+	}
+	resp, err := r.chat(ctx, req, key, emit)
+	r.recordRest(err)
+	return resp, err
+}
+
+// recordRest counts how a call has ended, and logs the begin and the end of a rest. What
+// ended the call on this side says nothing about the provider.
+func (r *remoteModel) recordRest(err error) {
+	var failed *Error
+	if err != nil && !errors.As(err, &failed) {
+		return
+	}
+	switch began, ended := r.breaker.record(failed, r.opt.Now()); {
+	case began:
+		r.opt.Logger.Warn("a model rests: call after call failed", "model", r.spec.Name, "for", r.spec.Rest, "why", failed.Error())
+	case ended:
+		r.opt.Logger.Info("a model rests no more", "model", r.spec.Name)
+	}
+}
+
+// chat makes the attempts of a call.
+func (r *remoteModel) chat(ctx context.Context, req abi.ChatRequest, key string, emit func(abi.ChatPiece) error) (abi.ChatResponse, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.spec.Timeout, errTimeout)
 	defer cancel()
 	begun := false
@@ -90,7 +124,7 @@ func (r *remoteModel) Chat(ctx context.Context, req abi.ChatRequest, key string,
 		}
 		begun = begun || a.billable
 		pause, ok := r.retryDelay(ctx, broken, tried)
-		if !ok || a.emitted {
+		if !ok || a.emitted || r.breaker.resting(r.opt.Now()) {
 			broken = r.withModelName(broken)
 			broken.Billable = begun
 			return abi.ChatResponse{}, broken
