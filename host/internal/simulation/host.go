@@ -56,7 +56,7 @@ func (h *host) isDead() bool {
 func (w *world) startHost(dir string) (*host, error) {
 	ctx := context.Background()
 	h := &host{world: w, dir: dir, dead: make(chan struct{}), over: make(chan struct{})}
-	h.store = &store{host: h, chore: make(chan struct{}, 1), accepts: map[string]int{}, doubted: map[swarm.TaskKey]int{}, unsure: map[string]bool{}}
+	h.store = &store{host: h, chore: make(chan struct{}, 1), accepts: map[string]int{}, unsure: map[string]bool{}}
 	started := make(chan struct{})
 	defer close(started)
 	opt := sqlite.Options{Now: h.store.now, Logger: slog.New(startHandler{slog.DiscardHandler, started})}
@@ -204,3 +204,17 @@ func (f forwarder) Wake(box swarm.OutboxKey) {
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// submit posts to the host.
+func (h *host) submit(ctx context.Context, p swarm.Post) (*swarm.Receipt, error) {
+	h.store.countAccepts(p.Principal.Tenant, 1)
+	defer h.store.countAccepts(p.Principal.Tenant, -1)
+	return h.rt.Submit(ctx, p)
+}
+
+// receive hands the host a message of the peer.
+func (h *host) receive(ctx context.Context, in swarm.Incoming) (swarm.IncomingReceipt, error) {
+	h.store.countAccepts(in.Principal.Tenant, 1)
+	defer h.store.countAccepts(in.Principal.Tenant, -1)
+	return h.rt.Receive(ctx, in)
+}

@@ -2,7 +2,9 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 
 	"skep/host/internal/swarm"
@@ -184,6 +186,20 @@ func (l *ledger) markGone(tenant string) {
 func (l *ledger) renew(p *plan) {
 	l.erased = slices.DeleteFunc(l.erased, func(word string) bool { return word == p.Gen })
 	p.visit(func(mark string) { l.renewed[mark] = true })
+}
+
+// hear notes that a host has accepted what the peer sent. What was erased may come again
+// from outside.
+func (l *ledger) hear(body string) {
+	var p plan
+	if json.Unmarshal([]byte(strings.TrimPrefix(body, farPrefix)), &p) != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.erased, p.Gen) {
+		l.renew(&p)
+	}
 }
 
 // visit visits the marks of a plan.

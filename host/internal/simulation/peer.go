@@ -121,6 +121,9 @@ func (p *peer) take(in mail.Interswarm, roll uint64) {
 	p.work.Go(func() { p.answer(in, roll) })
 }
 
+// farPrefix begins the peer's answers; the plan that it was asked for follows.
+const farPrefix = "far "
+
 // answer answers a request of the host, once or twice, and sometimes too late.
 func (p *peer) answer(in mail.Interswarm, roll uint64) {
 	p.sleep(time.Duration(roll >> 16 % uint64(20*time.Second)))
@@ -129,7 +132,7 @@ func (p *peer) answer(in mail.Interswarm, roll uint64) {
 		Type: mail.Response, TaskOwner: in.TaskOwner, TaskContributors: in.TaskContributors,
 		Payload: mail.Payload{
 			TaskID: in.Payload.TaskID, ID: in.Payload.ID, Sender: mail.Address{Type: mail.Agent, Name: in.Payload.Recipient().Name},
-			Recipients: []mail.Address{{Type: mail.Agent, Name: in.Payload.Sender.Name}}, Subject: "re", Body: "far " + in.Payload.Body,
+			Recipients: []mail.Address{{Type: mail.Agent, Name: in.Payload.Sender.Name}}, Subject: "re", Body: farPrefix + in.Payload.Body,
 			SenderSwarm: peerName, RecipientSwarms: []string{swarmName},
 		},
 	}
@@ -163,6 +166,9 @@ func (p *peer) intrude(out mail.Interswarm, tenant string) {
 func (p *peer) send(in swarm.Incoming) (taken bool) {
 	for range 20 {
 		_, err := p.receive(in)
+		if err == nil {
+			p.world.ledger.hear(in.Wrapper.Payload.Body)
+		}
 		if err == nil || isRefusal(err) {
 			return err == nil
 		}
@@ -177,7 +183,7 @@ func (p *peer) receive(in swarm.Incoming) (swarm.IncomingReceipt, error) {
 	if h == nil {
 		return swarm.IncomingReceipt{}, swarm.ErrDraining
 	}
-	got, err := h.rt.Receive(context.Background(), in)
+	got, err := h.receive(context.Background(), in)
 	p.world.sched.trace.note("peer: %s %v", in.Wrapper.MessageID, err)
 	return got, err
 }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -26,11 +25,9 @@ type store struct {
 	slicing atomic.Bool
 
 	mu sync.Mutex
-	// accepts counts the posts of a tenant that are not durable yet, and doubted those of
-	// a task of which the runtime does not know it. A tenant is in unsure after a write of
-	// it that was durable and reported as failed.
+	// accepts counts the messages that come in for a tenant and may not be durable yet. A
+	// tenant is in unsure after a write of it that was durable and reported as failed.
 	accepts map[string]int
-	doubted map[swarm.TaskKey]int
 	unsure  map[string]bool
 }
 
@@ -121,34 +118,14 @@ func short(key swarm.TaskKey) string {
 }
 
 func (s *store) Accept(ctx context.Context, m swarm.Mutation, sub swarm.Submission) (first swarm.Submission, err error) {
-	s.countAccepts(m.Task.Key.Tenant, 1)
 	err = s.write(m.Task.Key.Tenant, func() error {
 		first, err = s.Store.Accept(ctx, m, sub)
 		return err
 	}, "accept %s row %d", short(m.Task.Key), sub.Row)
-	if errors.Is(err, errInjected) {
-		s.doubt(m.Task.Key)
-	} else {
-		s.countAccepts(m.Task.Key.Tenant, -1)
-	}
 	return first, err
 }
 
-// doubt leaves an accept counted until the runtime has looked whether it was durable.
-func (s *store) doubt(key swarm.TaskKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.doubted[key]++
-}
-
-// settle ends the doubt about a task's accepts.
-func (s *store) settle(key swarm.TaskKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.accepts[key.Tenant] -= s.doubted[key]
-	delete(s.doubted, key)
-}
-
+// countAccepts counts a call that may reserve a part of a tenant's quota.
 func (s *store) countAccepts(tenant string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,10 +160,7 @@ func (s *store) RunningTasks(ctx context.Context) ([]swarm.RunningTask, error) {
 }
 
 func (s *store) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
-	return read(s, func() (swarm.Snapshot, error) {
-		s.settle(key)
-		return s.Store.Load(ctx, key)
-	}, "load %s", short(key))
+	return read(s, func() (swarm.Snapshot, error) { return s.Store.Load(ctx, key) }, "load %s", short(key))
 }
 
 func (s *store) Instances(ctx context.Context, tenant, name string) ([]swarm.InstanceKey, error) {

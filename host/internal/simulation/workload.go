@@ -119,7 +119,7 @@ func (c *client) post(tenant string) {
 		if c.rng.IntN(12) == 0 {
 			time.AfterFunc(time.Duration(c.rng.IntN(3000))*time.Millisecond, cancel)
 		}
-		r, err := h.rt.Submit(ctx, p.Post)
+		r, err := h.submit(ctx, p.Post)
 		cancel()
 		c.world.sched.trace.note("%s: post %s: %v", c.name, p.plan.Mark, err)
 		if err == nil {
@@ -221,7 +221,7 @@ func (c *client) postAgain(p *post) *host {
 		if h == nil || l.isGone(p) || l.over.Err() != nil {
 			return nil
 		}
-		r, err := h.rt.Submit(context.Background(), p.Post)
+		r, err := h.submit(context.Background(), p.Post)
 		switch {
 		case isRefusal(err):
 			return nil
@@ -258,7 +258,7 @@ func (c *client) answer() {
 		}
 	}
 	c.world.count("answer")
-	_, err = h.rt.Submit(context.Background(), swarm.Post{
+	_, err = h.submit(context.Background(), swarm.Post{
 		Principal: principal(key.Tenant, key.Instance[len("user:"):]), Swarm: swarmName, Door: "sim", Task: key.Task, MustExist: true, Results: results,
 		Type: mail.Response, Subject: "results",
 	})
