@@ -23,7 +23,7 @@ func wideDefinition(n int) []byte {
 	}
 	b.Truncate(b.Len() - 1)
 	b.WriteString(`}}`)
-	return []byte(b.String())
+	return b.Bytes()
 }
 
 // heap is the size of what is reachable, in bytes.

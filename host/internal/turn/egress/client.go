@@ -73,7 +73,7 @@ type Policy struct {
 	NoPublicHTTP bool
 	// TLS, if set, has the authorities that vouch for the host in place of the client's,
 	// and the certificate that the host is shown. Its connections serve one request each.
-	TLS *tls.Config
+	TLS *tls.Config `json:"-"`
 }
 
 // inTable is the suffix of a refusal that names the table of the grants.
