@@ -33,7 +33,7 @@ var old = []struct {
 	{"letter", "outbox message", 0},
 	{"letters", "outbox messages", 8},
 	{"neighbour", "known swarm", 0},
-	{"neighbours", "known swarms", 1},
+	{"neighbours", "known swarms", 0},
 	{"office", "outbox", 0},
 	{"parcel", "delivery", 0},
 	{"recompose", "narrowing", 0},

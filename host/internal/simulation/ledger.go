@@ -188,9 +188,9 @@ func (l *ledger) renew(p *plan) {
 	p.visit(func(mark string) { l.renewed[mark] = true })
 }
 
-// hear notes that a host has accepted what the peer sent. What was erased may come again
+// acceptFromPeer notes that a host has accepted what the peer sent. What was erased may come again
 // from outside.
-func (l *ledger) hear(body string) {
+func (l *ledger) acceptFromPeer(body string) {
 	var p plan
 	if json.Unmarshal([]byte(strings.TrimPrefix(body, farPrefix)), &p) != nil {
 		return

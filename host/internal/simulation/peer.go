@@ -167,7 +167,7 @@ func (p *peer) send(in swarm.Incoming) (taken bool) {
 	for range 20 {
 		_, err := p.receive(in)
 		if err == nil {
-			p.world.ledger.hear(in.Wrapper.Payload.Body)
+			p.world.ledger.acceptFromPeer(in.Wrapper.Payload.Body)
 		}
 		if err == nil || isRefusal(err) {
 			return err == nil
