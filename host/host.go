@@ -27,20 +27,20 @@ import (
 // Host is one running host. Make one with [New]. Close it, or call Run, which
 // closes it.
 type Host struct {
-	opt        Options
-	log        *slog.Logger
-	store      *sqlite.Store
-	audit      *audit.Log
-	tokens     *auth.Tokens
-	running    *quarantine.RunningSet
-	quarantine *quarantine.Quarantine
-	loader     *definition.Loader
-	library    *definition.Library
-	retention  *definition.Retention
-	peers      *directory.Directory
-	router     *router.Router
-	swarm      *swarm.Runtime
-	server     *server.Server
+	opt         Options
+	log         *slog.Logger
+	store       *sqlite.Store
+	audit       *audit.Log
+	tokens      *auth.Tokens
+	running     *quarantine.RunningSet
+	quarantine  *quarantine.Quarantine
+	loader      *definition.Loader
+	definitions *definition.Library
+	retention   *definition.Retention
+	peers       *directory.Directory
+	router      *router.Router
+	swarm       *swarm.Runtime
+	server      *server.Server
 	// recorded reports whether the audit log has an entry for the start.
 	recorded bool
 }
@@ -115,7 +115,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.library, err = definition.Open(ctx, h.opt.Config, definition.Options{
+	h.definitions, err = definition.Open(ctx, h.opt.Config, definition.Options{
 		Store: h.store, Loader: h.loader, Quarantine: h.quarantine,
 		Tools: mcp.Options{
 			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
@@ -148,16 +148,16 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the MAIL schemas: %w", err)
 	}
-	h.swarm, err = swarm.New(ctx, h.store, h.library.Executor(), h.router, tools, h.library.All(), swarm.Options{
+	h.swarm, err = swarm.New(ctx, h.store, h.definitions.Executor(), h.router, tools, h.definitions.All(), swarm.Options{
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
 		Tenants: definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
-		RunSet: h.running, Quarantine: h.library.Quarantine(), Library: h.library,
+		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions,
 	})
 	if err != nil {
 		return err
 	}
-	h.library.Attach(h.swarm)
-	h.retention = h.library.Retention(h.opt.Config.Store)
+	h.definitions.Attach(h.swarm)
+	h.retention = h.definitions.Retention(h.opt.Config.Store)
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (h *Host) openServer(ctx context.Context) (err error) {
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log,
-		Runtime: h.swarm, Library: h.library, Retention: h.retention, Router: h.router, Peers: h.peers,
+		Runtime: h.swarm, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
 		Tokens: h.tokens, Audit: h.audit,
 	})
 	return err

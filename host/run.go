@@ -26,7 +26,7 @@ func (h *Host) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.server.Serve(ctx, turnsEnded) })
-	for _, background := range []func(context.Context){h.retention.Run, h.library.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
+	for _, background := range []func(context.Context){h.retention.Run, h.definitions.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
 		g.Go(func() error {
 			background(ctx)
 			return nil
@@ -36,7 +36,7 @@ func (h *Host) Run(ctx context.Context) error {
 }
 
 // Reload reads the configuration again and puts it in force, all of it or nothing.
-func (h *Host) Reload(ctx context.Context) ([]plan.Change, error) { return h.library.Reload(ctx) }
+func (h *Host) Reload(ctx context.Context) ([]plan.Change, error) { return h.definitions.Reload(ctx) }
 
 // watchHangups reloads at each hangup until ctx ends.
 func (h *Host) watchHangups(ctx context.Context) {
@@ -98,8 +98,8 @@ func (h *Host) Close() error {
 		errs = append(errs, h.loader.Close())
 		h.loader = nil
 	}
-	if h.library != nil {
-		errs = append(errs, h.library.Close())
+	if h.definitions != nil {
+		errs = append(errs, h.definitions.Close())
 	}
 	if h.running != nil {
 		errs = append(errs, h.running.Close())
@@ -161,8 +161,8 @@ func (h *Host) recordToolChange(tenant, server, tool string) {
 // configDigest returns the digest of the configuration in force.
 func (h *Host) configDigest() string {
 	cfg := h.opt.Config
-	if h.library != nil {
-		cfg = h.library.Config() // a reload may have replaced it
+	if h.definitions != nil {
+		cfg = h.definitions.Config() // a reload may have replaced it
 	}
 	return fmt.Sprintf("sha256:%s", cfg.Digest())
 }

@@ -96,8 +96,8 @@ func (g *grants) started() {
 	}
 }
 
-// library finds older definitions for a host.
-func (g *grants) library(h *host) swarm.Library { return library{g, h} }
+// libraryFor finds older definitions for a host.
+func (g *grants) libraryFor(h *host) swarm.Library { return library{g, h} }
 
 type library struct {
 	*grants

@@ -19,7 +19,7 @@ type Library interface {
 // definitions are the definitions in force, which new tasks use, and the older ones
 // that unfinished tasks began with.
 type definitions struct {
-	library Library // nil for none
+	recorded Library // nil for none
 
 	mu      sync.RWMutex
 	current map[swarmKey]*Definition
@@ -34,8 +34,8 @@ type olderKey struct {
 	digest string
 }
 
-func newDefinitions(shelf Library) definitions {
-	return definitions{library: shelf, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}}
+func newDefinitions(recorded Library) definitions {
+	return definitions{recorded: recorded, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}}
 }
 
 func (d *Definition) key() swarmKey { return swarmKey{d.Tenant, d.Name} }
@@ -239,12 +239,12 @@ func (r *Runtime) loadDefinition(ctx context.Context, rec Task) (*Definition, er
 }
 
 func (r *Runtime) loadFromLibrary(ctx context.Context, key olderKey) (*Definition, error) {
-	if r.defs.library == nil {
+	if r.defs.recorded == nil {
 		return nil, ErrNotFound
 	}
 	for {
 		replaced := r.defs.countReplaced()
-		def, err := r.defs.library.Definition(ctx, key.tenant, key.name, key.digest)
+		def, err := r.defs.recorded.Definition(ctx, key.tenant, key.name, key.digest)
 		if err == nil {
 			err = def.validate()
 		}
