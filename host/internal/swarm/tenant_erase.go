@@ -208,6 +208,7 @@ func (r *Runtime) dropTask(t *activeTask) {
 // forgetTenant drops what the runtime counts for an erased tenant.
 func (r *Runtime) forgetTenant(tenant string) {
 	r.metrics.Forget(tenant)
+	r.breakers.forgetTenant(tenant)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.daySpends, tenant)

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -87,6 +88,13 @@ func (b *turnBreakers) forgetOld(now time.Time) {
 			delete(b.by, key)
 		}
 	}
+}
+
+// forgetTenant drops the breakers of an erased tenant.
+func (b *turnBreakers) forgetTenant(tenant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.by, func(key agentKey, _ *turnBreaker) bool { return key.tenant == tenant })
 }
 
 // resting counts the agents that rest.

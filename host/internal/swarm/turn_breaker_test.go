@@ -62,4 +62,17 @@ func TestLoopingAgentRests(t *testing.T) {
 	if n := log.count("an agent rests no more"); n != 1 || h.rt.CountResting() != 0 {
 		t.Errorf("its end is logged %d times, %d rest", n, h.rt.CountResting())
 	}
+	loops = true
+	for range 3 {
+		h.ask("x")
+	}
+	if n := h.rt.CountResting(); n != 1 {
+		t.Errorf("%d agents rest, want 1", n)
+	}
+	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.rt.CountResting(); n != 0 {
+		t.Errorf("%d agents of an erased tenant rest", n)
+	}
 }
