@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"time"
+)
+
+// Kind says what a message from a realm wants.
+type Kind string
+
+// The kinds of messages. Asks and interrupts get an answer.
+const (
+	// Asks wants one answer.
+	Asks Kind = "asks"
+	// Tells wants no answer.
+	Tells Kind = "tells"
+	// Interrupts wants one answer and goes before other messages.
+	Interrupts Kind = "interrupts"
+	// Answers answers a message of ours, which Ask.Answers names.
+	Answers Kind = "answers"
+	// Resumes brings the results of calls that wait for a person.
+	Resumes Kind = "resumes"
+)
+
+// ReplyTo says where the answer to a message goes, besides its exchange.
+type ReplyTo string
+
+// The places of an answer.
+const (
+	// HeldOnly answers are read from their exchange.
+	HeldOnly ReplyTo = ""
+	// Callback answers are delivered to an address that the message gave.
+	Callback ReplyTo = "callback"
+	// Connection answers are delivered on an open connection of the realm.
+	Connection ReplyTo = "connection"
+	// Queue answers are delivered to a broker or a mailbox.
+	Queue ReplyTo = "queue"
+)
+
+// Limits of an [Ask].
+const (
+	MaxNote = 4 << 10   // bytes
+	MaxText = 256 << 10 // bytes of a body; what is longer is a [Part]
+)
+
+// Ask is one message from a caller.
+type Ask struct {
+	Kind Kind
+	// ID is the foreign message id, unique for the caller. A repeat of it returns the
+	// first exchange.
+	ID string
+	// Digest is a hash of the canonical foreign message, without what may differ between
+	// attempts. Another digest under a used ID is refused with ErrConflict.
+	Digest [32]byte
+	// From is the foreign agent, without its realm; empty for users.
+	From string
+	// Swarm is the local swarm, To its agents; an empty To is the entrypoint. All
+	// recipients share one accept; each has its own exchange when there are several.
+	Swarm string
+	To    []string
+	// Conversation is the foreign conversation id, empty for a new one.
+	Conversation string
+	// Answers is the id of our outbox message that an answer answers.
+	Answers string
+	Subject string
+	Body    string
+	// Parts are binary, or longer than MaxText: they become blobs of the task, which the
+	// body names.
+	Parts []Part
+	// Results are for Resumes: by the ids of the calls that wait.
+	Results []CallResult
+	// Raw is the message as it came. It is kept as a blob if the gateway has keep_raw.
+	Raw []byte
+	// Deadline is when the caller stops waiting; zero for none.
+	Deadline time.Time
+	// Hops counts the swarms that the message has passed.
+	Hops int
+	// Trace is a traceparent (https://www.w3.org/TR/trace-context/), empty for none.
+	Trace   string
+	ReplyTo ReplyTo
+	// Info becomes routing_info.gateway of the message: protocol, foreign type, expected
+	// answer, typed payload.
+	Info map[string]any
+	// Note is what answering needs, at most MaxNote bytes. It comes back in the exchange.
+	Note []byte
+}
+
+// Part is a piece of a message that is not its text.
+type Part struct {
+	Name string
+	Type string // media type
+	Data []byte
+}
+
+// CallResult is what a person answered to a call that waited.
+type CallResult struct {
+	Call    string
+	Content string
+	Error   bool
+}

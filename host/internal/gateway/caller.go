@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"skep/host/internal/api/auth"
+)
+
+// Caller is who speaks to a gateway, proven by the transport.
+type Caller struct {
+	Principal auth.Principal
+	// Realm is the swarm name of whoever is spoken for: a partner's, or
+	// <gateway>+<realm>. Empty for users and admins, who come for themselves.
+	Realm string
+	// May are the caller's rights.
+	May Rights
+	// Ended, if set, is closed when the credential is revoked or expires: streams and
+	// connections of the caller then end.
+	Ended <-chan struct{}
+}
+
+// IsUser reports whether the caller comes for himself: his messages go to the
+// entrypoints of his own instance, and his answer is the completion.
+func (c Caller) IsUser() bool { return c.Principal.Role != auth.Agent }
+
+// Right is what a realm may do besides what every gateway allows.
+type Right string
+
+// The rights of realms.
+const (
+	MayAsk       Right = "ask"
+	MayTell      Right = "tell"
+	MayTools     Right = "tools"
+	MayRegister  Right = "register"
+	MayContexts  Right = "contexts"
+	MayWorkflows Right = "workflows"
+	MayBroadcast Right = "broadcast"
+	MayRelay     Right = "relay"
+)
+
+// Rights is a set of rights.
+type Rights []Right
+
+// Has reports whether r is among the rights.
+func (rs Rights) Has(r Right) bool {
+	for _, own := range rs {
+		if own == r {
+			return true
+		}
+	}
+	return false
+}

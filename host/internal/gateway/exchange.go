@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"encoding/json"
+	"time"
+
+	"skep/host/internal/swarm"
+)
+
+// Exchange is an accepted message and where its answer will be.
+type Exchange struct {
+	// ID is the foreign message id, Agent the local agent that was asked.
+	ID    string
+	Agent string
+	// Task is the local task, Conversation the id under which the realm continues it.
+	Task         swarm.TaskKey
+	Conversation string
+	// Accepted is when the message was accepted, Cursor the task's event from which its
+	// stream begins.
+	Accepted time.Time
+	Cursor   int64
+	// Answered is the cursor of the answer, 0 while there is none.
+	Answered int64
+	// Duplicate is set when an earlier message under this ID made the exchange.
+	Duplicate bool
+	Note      []byte
+}
+
+// Outcome of an exchange.
+type Outcome string
+
+// The outcomes of an exchange.
+const (
+	// Done means that the agent answered or the task was completed.
+	Done Outcome = "done"
+	// NeedsInput means that the agent asks the caller, or a call waits for a person. The
+	// exchange stays open.
+	NeedsInput Outcome = "needs_input"
+	// Failed means that the agent or the task failed.
+	Failed Outcome = "failed"
+	// TimedOut means that the task's time was over.
+	TimedOut Outcome = "timed_out"
+	// Cancelled means that the caller or an operator cancelled.
+	Cancelled Outcome = "cancelled"
+)
+
+// Answer is the answer of an exchange. A failure's text has nothing internal.
+type Answer struct {
+	Outcome Outcome
+	Subject string
+	Body    string
+	// From is the answering agent, empty for the system.
+	From string
+	At   time.Time
+	// Cursor is the event that carries it.
+	Cursor int64
+	// Questions are what needs input.
+	Questions []Question
+	Parts     []PartRef
+}
+
+// Question is what an agent asks its caller, or a call that waits for a person.
+type Question struct {
+	// ID is the call's, or the id of the message that asks.
+	ID   string
+	From string
+	Text string
+	// Call is set for a call that waits for a person: the result goes in with Resumes,
+	// and Schema describes it, if the action has one. Without Call the reply goes in with
+	// Answers.
+	Call   string
+	Schema json.RawMessage
+}
+
+// PartRef names a blob of the answer.
+type PartRef struct {
+	Name string
+	Type string
+	Size int64
+	Blob swarm.BlobID
+}
+
+// Place is a position in the stream of an exchange: the event of the log, and how many
+// pieces of a running turn were seen after it.
+type Place struct {
+	Cursor int64
+	Piece  int64
+}
+
+// PieceKind says what a piece of a stream is.
+type PieceKind string
+
+// The kinds of pieces.
+const (
+	Progress PieceKind = "progress"
+	Chunk    PieceKind = "chunk"
+	Asked    PieceKind = "asked" // a question; see Answer.Questions
+	End      PieceKind = "end"   // the answer; always the last
+)
+
+// Piece is the n-th piece of an exchange's stream, numbered from 0. Piece n carries the
+// same bytes on every read.
+type Piece struct {
+	N     int64
+	Kind  PieceKind
+	Agent string
+	Text  string
+	// Answer is set for Asked and End.
+	Answer *Answer
+	Place  Place
+}

@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"skep/host/internal/swarm"
+)
+
+// Gateway serves one protocol.
+type Gateway interface {
+	// Name is the key of its table in [gateways].
+	Name() string
+	// Mounts are its routes on the public listener.
+	Mounts() []Mount
+	// Run serves its own sockets and queues until ctx ends, and drains.
+	Run(ctx context.Context) error
+	Carrier
+	// Discover lists the agents of a partner.
+	Discover(ctx context.Context, p Partner) ([]ForeignAgent, error)
+	Health() Health
+}
+
+// Carrier takes outbox messages to a realm. The router calls it, for one message of a
+// (task, realm, recipient) at a time.
+type Carrier interface {
+	// Carry is called until it says Taken or Refused, with the same message ID. An answer
+	// that the same exchange brings goes into [Runtime].Ask before Taken is returned.
+	Carry(ctx context.Context, p Partner, d swarm.Delivery) Carried
+}
+
+// Carried is what became of an attempt.
+type Carried struct {
+	State CarriedState
+	// Reason is told to the sender and the operator.
+	Reason string
+}
+
+// CarriedState is the state of an outbox message after an attempt.
+type CarriedState int
+
+// The states after an attempt.
+const (
+	// Taken means that the realm has the message.
+	Taken CarriedState = iota + 1
+	// Refused means that the realm will not take it.
+	Refused
+	// Later means that nothing was sent and another attempt may succeed.
+	Later
+	// Unanswered means that the realm may have it.
+	Unanswered
+)
+
+// Proof is what a route wants from a caller before its handler runs.
+type Proof int
+
+// The proofs.
+const (
+	// NoProof serves anybody: documents that are public.
+	NoProof Proof = iota
+	// Bearer wants a key, an issued token, a JSON Web Token or a client certificate.
+	Bearer
+	// OtherProof leaves the proof to the handler, which calls [Runtime].Identify.
+	OtherProof
+)
+
+// Mount is a route on the public listener, behind its gates: addresses, hosts, rates,
+// drain.
+type Mount struct {
+	// Method is empty for all. Pattern is a path, with /*rest for everything below.
+	Method, Pattern string
+	Proof           Proof
+	MaxBody         int64 // bytes
+	// Streams is set for a route that may stay open: it counts among the streams.
+	Streams bool
+	Handler http.Handler
+}
+
+// Health is the state of a gateway.
+type Health struct {
+	OK     bool
+	Detail string
+	// Connections, Sessions and Streams are open now.
+	Connections, Sessions, Streams int
+}

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"skep/host/internal/gateway/state"
+)
+
+// Errors of a [Runtime], which come wrapped in a text that a caller may see.
+var (
+	// ErrUnknown is returned for an agent, conversation or exchange that the caller
+	// cannot see: unknown, unexposed and foreign are the same.
+	ErrUnknown = errors.New("unknown")
+	// ErrConflict is returned for another message under a used ID.
+	ErrConflict = errors.New("conflict")
+	// ErrDenied is returned for what the caller may not do.
+	ErrDenied = errors.New("denied")
+	// ErrInvalid is returned for a malformed message.
+	ErrInvalid = errors.New("invalid")
+	// ErrBusy is returned when a limit is reached; a later attempt may succeed.
+	ErrBusy = errors.New("busy")
+	// ErrDraining is returned while the host stops.
+	ErrDraining = errors.New("draining")
+)
+
+// Runtime is what a gateway may use of the host. It is made for one gateway. All methods
+// are safe for concurrent use.
+type Runtime interface {
+	// Ask takes a message, durably: when it returns, the message survives any crash. A
+	// repeat of the ID returns the first exchange.
+	Ask(ctx context.Context, c Caller, a Ask) (Exchange, error)
+	// Find returns an exchange of the caller by the ID of its message.
+	Find(ctx context.Context, c Caller, id string) (Exchange, error)
+	// List returns exchanges of the caller, newest first, accepted before the given one
+	// ("" for the start): at most limit.
+	List(ctx context.Context, c Caller, before string, limit int) ([]Exchange, error)
+	// Look returns what an exchange has now, without waiting: ok is false while it works.
+	Look(ctx context.Context, x Exchange) (a Answer, ok bool, err error)
+	// Wait returns the answer of an exchange, or what it needs from the caller. It ends
+	// with ctx's cause.
+	Wait(ctx context.Context, x Exchange) (Answer, error)
+	// Follow reads the stream of an exchange after a place, the zero one for the start.
+	Follow(ctx context.Context, x Exchange, after Place) (Stream, error)
+	// Cancel withdraws an exchange. Its task is cancelled when nobody else waits for it.
+	Cancel(ctx context.Context, c Caller, id, reason string) error
+	// Complete ends a conversation for the realm that began it.
+	Complete(ctx context.Context, c Caller, conversation, text string) error
+	// Show shows a piece of a foreign answer to the readers of the task that asked.
+	Show(ctx context.Context, c Caller, answers string, piece Piece) error
+	// Blob returns a blob of the caller's tenant that an answer of his named.
+	Blob(ctx context.Context, x Exchange, ref PartRef) ([]byte, error)
+	// ExposedAgents lists the exposed agents that the caller may see, by swarm and name.
+	ExposedAgents(c Caller) []ExposedAgent
+	// Identify finds out who sends a request to a mount.
+	Identify(r *http.Request) (Caller, error)
+	// Partner returns a configured realm.
+	Partner(name string) (Partner, bool)
+	// State keeps small durable records of the gateway.
+	State() state.Store
+	// Record writes an event to the audit log and the message log.
+	Record(e Event)
+}
+
+// Stream reads the pieces of an exchange. It is used by one goroutine and must be closed.
+type Stream interface {
+	// Next waits for the next piece. After End it returns io.EOF.
+	Next(ctx context.Context) (Piece, error)
+	Close() error
+}
+
+// Event is what an operator may want to know of a foreign message.
+type Event struct {
+	Caller  Caller
+	Foreign string // the foreign message id
+	Type    string // its foreign type
+	Out     bool   // sent, not received
+	Size    int    // bytes
+	// Verdict is accepted, duplicate, refused, delivered or failed; Reason says why.
+	Verdict string
+	Reason  string
+	Task    string
+}
