@@ -80,32 +80,30 @@ type PartRef struct {
 	Blob swarm.BlobID
 }
 
-// Place is a position in the stream of an exchange: the event of the log, and how many
-// pieces of a running turn were seen after it.
-type Place struct {
-	Cursor int64
-	Piece  int64
-}
-
 // PieceKind says what a piece of a stream is.
 type PieceKind string
 
 // The kinds of pieces.
 const (
+	// Chunk is text that the asked agent emitted. Only chunks are numbered, from 0, and
+	// chunk n carries the same bytes on every read.
+	Chunk PieceKind = "chunk"
+	// Progress is shown once, to those who read at that time.
 	Progress PieceKind = "progress"
-	Chunk    PieceKind = "chunk"
-	Asked    PieceKind = "asked" // a question; see Answer.Questions
-	End      PieceKind = "end"   // the answer; always the last
+	// Asked means that the exchange needs input; see Answer.Questions.
+	Asked PieceKind = "asked"
+	// End is the answer, and always the last.
+	End PieceKind = "end"
 )
 
-// Piece is the n-th piece of an exchange's stream, numbered from 0. Piece n carries the
-// same bytes on every read.
+// Piece is one piece of an exchange's stream.
 type Piece struct {
-	N     int64
-	Kind  PieceKind
-	Agent string
-	Text  string
+	Kind PieceKind
+	// N is the number of a chunk; of other pieces, how many chunks were before it.
+	N    int64
+	Text string
+	// Fraction is how much is done, for Progress: 0 to 1, nil if unknown.
+	Fraction *float64
 	// Answer is set for Asked and End.
 	Answer *Answer
-	Place  Place
 }

@@ -21,6 +21,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrBusy is returned when a limit is reached; a later attempt may succeed.
 	ErrBusy = errors.New("busy")
+	// ErrStreamLost ends a stream whose turn did not repeat itself after a crash.
+	ErrStreamLost = errors.New("stream_lost")
 	// ErrDraining is returned while the host stops.
 	ErrDraining = errors.New("draining")
 )
@@ -41,8 +43,9 @@ type Runtime interface {
 	// Wait returns the answer of an exchange, or what it needs from the caller. It ends
 	// with ctx's cause.
 	Wait(ctx context.Context, x Exchange) (Answer, error)
-	// Follow reads the stream of an exchange after a place, the zero one for the start.
-	Follow(ctx context.Context, x Exchange, after Place) (Stream, error)
+	// Follow reads the stream of an exchange from a chunk on, 0 for the start. A reader
+	// that calls Next later gets the same: the agent never waits for it.
+	Follow(ctx context.Context, x Exchange, from int64) (Stream, error)
 	// Cancel withdraws an exchange. Its task is cancelled when nobody else waits for it.
 	Cancel(ctx context.Context, c Caller, id, reason string) error
 	// Complete ends a conversation for the realm that began it.
@@ -65,7 +68,8 @@ type Runtime interface {
 
 // Stream reads the pieces of an exchange. It is used by one goroutine and must be closed.
 type Stream interface {
-	// Next waits for the next piece. After End it returns io.EOF.
+	// Next waits for the next piece. After End it returns io.EOF, and [ErrStreamLost] when
+	// a chunk that was read is not what the log has.
 	Next(ctx context.Context) (Piece, error)
 	Close() error
 }
