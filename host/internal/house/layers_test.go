@@ -63,6 +63,7 @@ var layers = map[string][]string{
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/state":              {},
+	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/golden":                     {},
 	"host/internal/house":                      {},
 	"host/internal/guests":                     {},

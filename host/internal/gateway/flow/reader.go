@@ -1,0 +1,155 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
+)
+
+// Feed is the log of a task and what its running turns emit, as [swarm.Feed] has it.
+type Feed interface {
+	Next(ctx context.Context) ([]swarm.Event, error)
+	Close()
+}
+
+// Exchange is what a reader must know of its exchange.
+type Exchange interface {
+	// PieceOf returns what an event of the log means for the exchange: an End, an Asked, or
+	// nothing (false).
+	PieceOf(ctx context.Context, e swarm.Event) (gateway.Piece, bool, error)
+}
+
+// Reader reads the pieces of one exchange. It is used by one goroutine.
+//
+// The asked agent handles one message of a task at a time, so that its chunks have one
+// order: turn by turn, as its agent_output events stand in the log. A chunk of a running
+// turn is shown before that event is written; the reader remembers a hash of it until
+// the event confirms it.
+type Reader struct {
+	feed     Feed
+	exchange Exchange
+	agent    string
+	// from is the first chunk to return, logged the number of chunks in the log so far.
+	from, logged int64
+	ahead        ahead
+	pieces       []gateway.Piece
+	ended        error
+}
+
+// Open reads the exchange of an agent from a chunk on. The feed begins where the
+// exchange does; the reader closes it.
+func Open(feed Feed, x Exchange, agent string, from int64) *Reader {
+	return &Reader{feed: feed, exchange: x, agent: agent, from: from, ahead: newAhead()}
+}
+
+// Close ends the reader and its feed.
+func (r *Reader) Close() error {
+	r.feed.Close()
+	return nil
+}
+
+// Next returns the next piece; see [gateway.Stream].
+func (r *Reader) Next(ctx context.Context) (gateway.Piece, error) {
+	for len(r.pieces) == 0 && r.ended == nil {
+		events, err := r.feed.Next(ctx)
+		if err != nil {
+			return gateway.Piece{}, err
+		}
+		for _, e := range events {
+			if err := r.readEvent(ctx, e); err != nil {
+				r.ended = err
+				break
+			}
+		}
+	}
+	if len(r.pieces) == 0 {
+		return gateway.Piece{}, r.ended
+	}
+	p := r.pieces[0]
+	r.pieces = r.pieces[1:]
+	return p, nil
+}
+
+// emitted is the data of the events of op emit, volatile or logged.
+type emitted struct {
+	Caller   string   `json:"caller"`
+	Turn     int64    `json:"turn"`
+	N        int64    `json:"n"`
+	Text     string   `json:"text"`
+	Fraction *float64 `json:"fraction"`
+	Cuts     []int    `json:"cuts"`
+}
+
+func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
+	switch e.Name {
+	case "agent_progress", "agent_chunk", "agent_note", "agent_output":
+		var k emitted
+		if err := json.Unmarshal(e.Extra, &k); err != nil {
+			return fmt.Errorf("read event %d (%s): %w", e.Seq, e.Name, err)
+		}
+		if k.Caller != r.agent {
+			return nil
+		}
+		if e.Name == "agent_output" {
+			return r.readOutput(k)
+		}
+		return r.readVolatile(e.Name, k)
+	}
+	p, ok, err := r.exchange.PieceOf(ctx, e)
+	if err != nil || !ok {
+		return err
+	}
+	p.N = r.logged
+	r.pieces = append(r.pieces, p)
+	if p.Kind == gateway.End {
+		return io.EOF
+	}
+	return nil
+}
+
+// readVolatile shows an emission of a running turn.
+func (r *Reader) readVolatile(name string, k emitted) error {
+	if !r.ahead.follows(k) {
+		return nil // some were lost: the rest of the turn waits for its output
+	}
+	switch name {
+	case "agent_progress":
+		r.pieces = append(r.pieces, gateway.Piece{Kind: gateway.Progress, N: r.logged + r.ahead.turnChunks, Text: k.Text, Fraction: k.Fraction})
+	case "agent_chunk":
+		fresh, err := r.ahead.addChunk(k.Text)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			r.addChunk(r.logged+r.ahead.turnChunks-1, k.Text)
+		}
+	}
+	return nil
+}
+
+// readOutput confirms what was shown of a turn and shows the rest.
+func (r *Reader) readOutput(k emitted) error {
+	chunks, err := cutText(k.Text, k.Cuts)
+	if err != nil {
+		return err
+	}
+	shown, err := r.ahead.confirm(chunks)
+	if err != nil {
+		return err
+	}
+	for i := shown; i < len(chunks); i++ {
+		r.addChunk(r.logged+int64(i), chunks[i])
+	}
+	r.logged += int64(len(chunks))
+	return nil
+}
+
+func (r *Reader) addChunk(n int64, text string) {
+	if n >= r.from {
+		r.pieces = append(r.pieces, gateway.Piece{Kind: gateway.Chunk, N: n, Text: text})
+	}
+}
