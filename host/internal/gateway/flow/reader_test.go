@@ -76,7 +76,6 @@ func (t turn) output(seq int64) swarm.Event {
 // and one was half done, it misses emissions as a slow reader does, and it may break off.
 type connection struct {
 	events []swarm.Event
-	breaks bool
 	batch  *rand.Rand
 }
 
