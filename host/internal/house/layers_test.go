@@ -64,6 +64,7 @@ var layers = map[string][]string{
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/state":              {},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
+	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/golden":                     {},
 	"host/internal/house":                      {},
 	"host/internal/guests":                     {},
