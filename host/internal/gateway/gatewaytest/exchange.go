@@ -33,6 +33,7 @@ type exchange struct {
 	questions []*question
 	answer    *gateway.Answer
 	pieces    []gateway.Piece
+	chunks    int64
 	changed   chan struct{} // closed and replaced by every change
 	cancel    context.CancelFunc
 }
@@ -108,9 +109,12 @@ func (e *exchange) change() {
 }
 
 // addPiece appends to the stream. rt.mu is held.
-func (e *exchange) addPiece(kind gateway.PieceKind, text string, a *gateway.Answer) {
-	n := int64(len(e.pieces))
-	e.pieces = append(e.pieces, gateway.Piece{N: n, Kind: kind, Agent: e.x.Agent, Text: text, Answer: a, Place: gateway.Place{Cursor: n + 1}})
+func (e *exchange) addPiece(p gateway.Piece) {
+	p.N = e.chunks
+	if p.Kind == gateway.Chunk {
+		e.chunks++
+	}
+	e.pieces = append(e.pieces, p)
 	e.change()
 }
 
@@ -129,7 +133,7 @@ func (e *exchange) end(a gateway.Answer) {
 	}
 	a.At, a.Cursor = time.Now(), int64(len(e.pieces)+1)
 	e.answer, e.questions, e.x.Answered = &a, nil, a.Cursor
-	e.addPiece(gateway.End, "", &a)
+	e.addPiece(gateway.Piece{Kind: gateway.End, Answer: &a})
 }
 
 // now returns the answer or the open questions. rt.mu is held.
@@ -238,14 +242,14 @@ func (rt *Runtime) Cancel(_ context.Context, c gateway.Caller, id, reason string
 	if e.answer == nil {
 		a := gateway.Answer{Outcome: gateway.Cancelled, Body: reason, At: time.Now(), Cursor: int64(len(e.pieces) + 1)}
 		e.answer, e.questions, e.x.Answered = &a, nil, a.Cursor
-		e.addPiece(gateway.End, "", &a)
+		e.addPiece(gateway.Piece{Kind: gateway.End, Answer: &a})
 		e.cancel()
 	}
 	return rt.failure("Cancel")
 }
 
-// Follow is gateway.Runtime's.
-func (rt *Runtime) Follow(_ context.Context, x gateway.Exchange, after gateway.Place) (gateway.Stream, error) {
+// Follow is gateway.Runtime's. Every reader gets all progress and all questions.
+func (rt *Runtime) Follow(_ context.Context, x gateway.Exchange, from int64) (gateway.Stream, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if err := rt.failure("Follow"); err != nil {
@@ -255,13 +259,14 @@ func (rt *Runtime) Follow(_ context.Context, x gateway.Exchange, after gateway.P
 	if err != nil {
 		return nil, err
 	}
-	return &stream{e: e, next: int(after.Cursor), closed: make(chan struct{})}, nil
+	return &stream{e: e, from: from, closed: make(chan struct{})}, nil
 }
 
 // stream reads an exchange's pieces.
 type stream struct {
 	e      *exchange
 	next   int
+	from   int64
 	closed chan struct{}
 }
 
@@ -271,9 +276,12 @@ func (s *stream) Next(ctx context.Context) (gateway.Piece, error) {
 		s.e.rt.mu.Lock()
 		pieces, changed := s.e.pieces, s.e.changed
 		s.e.rt.mu.Unlock()
-		if s.next < len(pieces) {
+		for s.next < len(pieces) {
+			p := pieces[s.next]
 			s.next++
-			return pieces[s.next-1], nil
+			if p.Kind != gateway.Chunk || p.N >= s.from {
+				return p, nil
+			}
 		}
 		if n := len(pieces); n > 0 && pieces[n-1].Kind == gateway.End {
 			return gateway.Piece{}, io.EOF

@@ -58,7 +58,9 @@ func TestAsk(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	rt := start(t, func(ctx context.Context, turn *gatewaytest.Turn) gateway.Answer {
-		turn.Progress("begins")
+		turn.Progress("begins", -1)
+		turn.Chunk("one")
+		turn.Chunk("two")
 		name, _, _ := turn.Question(ctx, gateway.Question{ID: "q", Text: "Who?"})
 		_, failed, _ := turn.Question(ctx, gateway.Question{ID: "c", Call: "c", Text: "May I?"})
 		if !failed {
@@ -88,12 +90,12 @@ func TestQuestions(t *testing.T) {
 	if a, err := rt.Wait(t.Context(), x); err != nil || a.Outcome != gateway.Done || a.Body != "bob" {
 		t.Fatalf("answer %+v, %v", a, err)
 	}
-	s, err := rt.Follow(t.Context(), x, gateway.Place{})
+	s, err := rt.Follow(t.Context(), x, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, kind := range []gateway.PieceKind{gateway.Progress, gateway.Asked, gateway.Asked, gateway.End} {
+	for _, kind := range []gateway.PieceKind{gateway.Progress, gateway.Chunk, gateway.Asked, gateway.Asked, gateway.End} {
 		if p, err := s.Next(t.Context()); err != nil || p.Kind != kind {
 			t.Fatalf("piece %+v, %v, want %s", p, err, kind)
 		}

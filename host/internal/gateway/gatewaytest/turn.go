@@ -28,17 +28,23 @@ func Echo(_ context.Context, t *Turn) gateway.Answer {
 	return gateway.Answer{Subject: t.Ask.Subject, Body: t.Ask.Body}
 }
 
-// Progress emits progress, Chunk a piece of the answer.
-func (t *Turn) Progress(text string) { t.emit(gateway.Progress, text) }
+// Progress emits progress: how much is done, from 0 to 1, negative if unknown.
+func (t *Turn) Progress(text string, fraction float64) {
+	p := gateway.Piece{Kind: gateway.Progress, Text: text}
+	if fraction >= 0 {
+		p.Fraction = &fraction
+	}
+	t.emit(p)
+}
 
 // Chunk emits a piece of the answer.
-func (t *Turn) Chunk(text string) { t.emit(gateway.Chunk, text) }
+func (t *Turn) Chunk(text string) { t.emit(gateway.Piece{Kind: gateway.Chunk, Text: text}) }
 
-func (t *Turn) emit(kind gateway.PieceKind, text string) {
+func (t *Turn) emit(p gateway.Piece) {
 	t.e.rt.mu.Lock()
 	defer t.e.rt.mu.Unlock()
 	if t.e.answer == nil {
-		t.e.addPiece(kind, text, nil)
+		t.e.addPiece(p)
 	}
 }
 
@@ -52,7 +58,7 @@ func (t *Turn) Question(ctx context.Context, q gateway.Question) (text string, f
 	if t.e.answer == nil {
 		t.e.questions = append(t.e.questions, asked)
 		a, _ := t.e.now()
-		t.e.addPiece(gateway.Asked, "", &a)
+		t.e.addPiece(gateway.Piece{Kind: gateway.Asked, Answer: &a})
 	}
 	t.e.rt.mu.Unlock()
 	select {
