@@ -1,0 +1,93 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/schema"
+)
+
+// arguments are what a call gives to a tool.
+type arguments struct {
+	Message    string `json:"message"`
+	Subject    string `json:"subject"`
+	TaskID     string `json:"task_id"`
+	QuestionID string `json:"question_id"`
+	// input is what the agent declares, nil if nothing of it was given.
+	input json.RawMessage
+}
+
+// read splits the arguments of a call into the gateway's and the agent's, and checks both.
+func (t tool) read(raw json.RawMessage) (a arguments, err error) {
+	given := map[string]json.RawMessage{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &given); err != nil || given == nil {
+			return a, fmt.Errorf("the arguments are no object")
+		}
+	}
+	ours, theirs := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	for name, value := range given {
+		switch {
+		case t.takes(name):
+			ours[name] = value
+		case t.capability != nil:
+			theirs[name] = value
+		default:
+			return a, fmt.Errorf("the argument %q is unknown: the tool takes message, subject, task_id and question_id", name)
+		}
+	}
+	if err := json.Unmarshal(encode(ours), &a); err != nil {
+		return a, fmt.Errorf("message, subject, task_id and question_id are strings")
+	}
+	if t.capability == nil || a.TaskID != "" && len(theirs) == 0 {
+		return a, nil
+	}
+	a.input = encode(theirs)
+	return a, t.check(a.input)
+}
+
+// check holds an input against the agent's schema.
+func (t tool) check(input json.RawMessage) error {
+	params, err := schema.CompileTool(t.name, t.capability.Input)
+	if err != nil {
+		// The agent judges by itself what the host cannot check.
+		return nil
+	}
+	return params.Check(input)
+}
+
+// ask is the message of a call.
+func (t tool) ask(q *request, a arguments) gateway.Ask {
+	ask := gateway.Ask{
+		Kind: gateway.Asks, Swarm: t.agent.Swarm, To: []string{t.agent.Name},
+		Conversation: a.TaskID, Subject: a.Subject, Body: a.Message, Trace: q.trace,
+		Info: map[string]any{"protocol": "mcp", "type": "tools/call"},
+	}
+	if !q.caller.IsUser() {
+		ask.From = q.caller.Principal.ID
+	}
+	if a.input != nil {
+		ask.Info["capability"], ask.Info["input"] = t.capability.ID, a.input
+		if ask.Body == "" {
+			ask.Body = string(a.input)
+		}
+	}
+	if len(ask.Body) > gateway.MaxText {
+		ask.Parts = []gateway.Part{{Name: "message", Type: "text/plain; charset=utf-8", Data: []byte(ask.Body)}}
+		ask.Body = fmt.Sprintf("The message has %d bytes; it is the part \"message\".", len(ask.Body))
+	}
+	ask.Digest = sha256.Sum256(bytes.Join([][]byte{[]byte(t.name), encode(a), a.input}, []byte{0}))
+	return ask
+}
+
+// encode writes JSON with sorted members.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null") // only of values that came as JSON
+	}
+	return raw
+}

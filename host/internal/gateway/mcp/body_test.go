@@ -1,0 +1,105 @@
+package mcp_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/mcp"
+)
+
+// What is too large, too deep, ambiguous or no message is refused before the runtime
+// gets it.
+func TestBodiesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, mcp.Options{MaxBody: 10_000, MaxDepth: 8}, gatewaytest.Echo)
+	id := h.initialize(t, "alice")
+	call := func(arguments string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"calc","arguments":` + arguments + `}}`
+	}
+	for name, test := range map[string]struct {
+		body   string
+		status int
+	}{
+		"size":           {call(`{"message":"` + strings.Repeat("x", 10_000) + `"}`), http.StatusRequestEntityTooLarge},
+		"depth":          {call(`{"message":` + strings.Repeat("[", 8) + strings.Repeat("]", 8) + `}`), http.StatusBadRequest},
+		"twice":          {call(`{"message":"a","message":"b"}`), http.StatusBadRequest},
+		"twice, escaped": {call(`{"message":"a","messag\u0065":"b"}`), http.StatusBadRequest},
+		"UTF-8":          {call("{\"message\":\"\xff\"}"), http.StatusBadRequest},
+		"two values":     {call(`{"message":"a"}`) + `{}`, http.StatusBadRequest},
+		"batch":          {`[` + call(`{"message":"a"}`) + `]`, http.StatusBadRequest},
+		"cut":            {call(`{"message":"a"}`)[:50], http.StatusBadRequest},
+		"empty":          {"", http.StatusBadRequest},
+		"text":           {`"hello"`, http.StatusBadRequest},
+		"long id":        {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":"`+strings.Repeat("i", 200)+`"`, 1), http.StatusBadRequest},
+	} {
+		if status, _, body := h.post(t, "alice", test.body, "Mcp-Session-Id", id); status != test.status || message(t, body).Error == nil {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if events := h.Events(); len(events) != 0 {
+		t.Errorf("the runtime got %+v", events)
+	}
+}
+
+// Another site's page cannot use the person's host, by its own origin or by a name that
+// leads to this address.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, mcp.Options{Origins: []string{"https://app.example"}}, gatewaytest.Echo)
+	id := h.initialize(t, "alice")
+	for origin, want := range map[string]int{
+		"https://evil.example": http.StatusForbidden, "null": http.StatusForbidden, "https://app.example": http.StatusOK, h.url: http.StatusOK,
+	} {
+		if status, _, body := h.post(t, "alice", list, "Mcp-Session-Id", id, "Origin", origin); status != want {
+			t.Errorf("%s: %d %s", origin, status, body)
+		}
+	}
+}
+
+// X-024: the document names the resource and who issues tokens for it; without issuers
+// there is none.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	g := mcp.New(rt, mcp.Options{PublicURL: "https://hive.example/", AuthorizationServers: []string{"https://id.example"}})
+	for path, want := range map[string]string{
+		"/.well-known/oauth-protected-resource":         `"resource":"https://hive.example/mcp"`,
+		"/.well-known/oauth-protected-resource/mcp/s":   `"resource":"https://hive.example/mcp/s"`,
+		"/.well-known/oauth-protected-resource/message": "404",
+	} {
+		status, body := get(gatewaytest.Listener(rt, g.Mounts()), path)
+		if want == "404" {
+			if status != http.StatusNotFound {
+				t.Errorf("%s: %d", path, status)
+			}
+			continue
+		}
+		if status != http.StatusOK || !strings.Contains(body, want) || !strings.Contains(body, `"authorization_servers":["https://id.example"]`) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if status, _ := get(gatewaytest.Listener(rt, mcp.New(rt, mcp.Options{PublicURL: "https://hive.example"}).Mounts()), "/.well-known/oauth-protected-resource"); status != http.StatusNotFound {
+		t.Errorf("without issuers: %d", status)
+	}
+}
+
+// A path below a swarm's is none.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, mcp.Options{}, gatewaytest.Echo)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp/s/calc", strings.NewReader(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer alice")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}

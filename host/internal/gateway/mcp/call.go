@@ -1,0 +1,230 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"skep/host/internal/gateway"
+)
+
+// call is one run of a tool.
+type call struct {
+	g    *Gateway
+	q    *request
+	req  *mcp.CallToolRequest
+	tool tool
+	// ctx ends with the call, the credential and the session.
+	ctx context.Context
+	// task is the id of the task that the arguments continue.
+	task string
+	x    gateway.Exchange
+}
+
+// callTool is tools/call: the message goes to the agent, and its answer is the result.
+func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	q := requestOf(req)
+	t, ok := g.tool(q, q.tool)
+	if !ok {
+		return nil, unknownTool(q.tool)
+	}
+	ctx, end := q.context(ctx)
+	defer end()
+	c := &call{g: g, q: q, req: req, tool: t, ctx: ctx}
+	res, err := c.run()
+	if err != nil {
+		return c.fail(err)
+	}
+	return res, nil
+}
+
+// unknownTool is the same for a tool that does not exist and for one that the caller may
+// not see.
+func unknownTool(name string) error {
+	return &jsonrpc.Error{Code: codeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
+}
+
+func (c *call) run() (*mcp.CallToolResult, error) {
+	if state := c.req.Params.RequestState; state != "" {
+		return c.resume(state)
+	}
+	args, err := c.tool.read(c.req.Params.Arguments)
+	if err != nil {
+		return refusal(err.Error()), nil
+	}
+	if c.task = args.TaskID; c.task != "" {
+		if res, done, err := c.goOn(args); done || err != nil {
+			return res, err
+		}
+	}
+	if args.Message == "" && args.input == nil {
+		return refusal("message is missing"), nil
+	}
+	if err := c.ask(c.tool.ask(c.q, args)); err != nil {
+		return nil, err
+	}
+	return c.finish()
+}
+
+// ask sends the message of the call.
+func (c *call) ask(a gateway.Ask) (err error) {
+	if a.ID, err = c.messageID(); err != nil {
+		return err
+	}
+	if trace, ok := c.req.Params.Meta["traceparent"].(string); ok {
+		a.Trace = trace
+	}
+	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
+	e := gateway.Event{Caller: c.q.caller, Foreign: a.ID, Type: "tools/call", Size: c.q.size, Verdict: "accepted", Task: c.x.Task.Task}
+	switch {
+	case err != nil:
+		e.Verdict, e.Reason = "refused", err.Error()
+	case c.x.Duplicate:
+		e.Verdict = "duplicate"
+	}
+	c.g.rt.Record(e)
+	return err
+}
+
+// idMember is the member of _meta by which a client names its message, so that a repeat
+// in another session, or without one, is the same message.
+const idMember = "skep/id"
+
+// messageID names the message of a call: by the client's own id, else in a session by the
+// id of the JSON-RPC request, else by none that comes again.
+func (c *call) messageID() (string, error) {
+	switch id, given := c.req.Params.Meta[idMember]; {
+	case given:
+		text, ok := id.(string)
+		if !ok || text == "" || len(text) > maxID {
+			return "", fmt.Errorf("%s in _meta must be a string of at most %d bytes: %w", idMember, maxID, gateway.ErrInvalid)
+		}
+		return "id:" + text, nil
+	case c.q.session != nil:
+		return "call:" + c.q.session.id + ":" + c.q.call, nil
+	}
+	return "call:" + uuid.NewString(), nil
+}
+
+// finish waits for the answer and asks the client what the agent wants to know.
+func (c *call) finish() (*mcp.CallToolResult, error) {
+	for {
+		a, err := c.wait()
+		if errors.Is(err, errHold) {
+			return c.working(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if a.Outcome != gateway.NeedsInput {
+			return c.result(a)
+		}
+		if res, err := c.elicit(a); res != nil || err != nil {
+			return res, err
+		}
+	}
+}
+
+// wait returns what the exchange has within the time of a call.
+func (c *call) wait() (gateway.Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.g.opt.Hold, errHold)
+	defer cancel()
+	if token := c.req.Params.GetProgressToken(); token != nil {
+		return c.follow(ctx, token)
+	}
+	a, err := c.g.rt.Wait(ctx, c.x)
+	return a, because(ctx, err)
+}
+
+// because is the cause of ctx's end where it is the reason of err.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// follow is wait with notifications of progress. What a slow client does not read stays
+// in the log: no piece is kept for it.
+func (c *call) follow(ctx context.Context, token any) (gateway.Answer, error) {
+	s, err := c.g.rt.Follow(ctx, c.x, 0)
+	if err != nil {
+		return gateway.Answer{}, because(ctx, err)
+	}
+	defer s.Close()
+	p := &mcp.ProgressNotificationParams{ProgressToken: token}
+	for {
+		piece, err := s.Next(ctx)
+		switch {
+		case errors.Is(err, gateway.ErrStreamLost):
+			a, err := c.g.rt.Wait(ctx, c.x)
+			return a, because(ctx, err)
+		case err != nil:
+			return gateway.Answer{}, because(ctx, err)
+		case piece.Kind == gateway.End:
+			return *piece.Answer, nil
+		case piece.Kind == gateway.Asked:
+			if a, open, err := c.g.rt.Look(ctx, c.x); open || err != nil {
+				return a, because(ctx, err)
+			}
+			continue // answered before this stream was read
+		}
+		if piece.Kind != gateway.Progress {
+			continue
+		}
+		p = progress(p, piece)
+		if err := c.req.Session.NotifyProgress(c.ctx, p); err != nil {
+			c.g.opt.Logger.Debug("a notification of progress was not sent", "err", err)
+		}
+	}
+}
+
+// progress is the notification after another one: its number grows, by what is done
+// where the agent reports that, else by one.
+func progress(last *mcp.ProgressNotificationParams, piece gateway.Piece) *mcp.ProgressNotificationParams {
+	p := &mcp.ProgressNotificationParams{ProgressToken: last.ProgressToken, Message: piece.Text, Progress: last.Progress + 1}
+	if piece.Fraction != nil && *piece.Fraction*100 > last.Progress {
+		p.Progress, p.Total = *piece.Fraction*100, 100
+	}
+	return p
+}
+
+// cancelTime is the time to withdraw an exchange.
+const cancelTime = 10 * time.Second
+
+// fail is the result for an error. Only texts that a caller may see go out.
+func (c *call) fail(err error) (*mcp.CallToolResult, error) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		c.cancel()
+		return nil, err
+	case errors.Is(err, errRevoked), errors.Is(err, errSessionOver):
+		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
+	case errors.Is(err, gateway.ErrConflict):
+		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
+	case errors.Is(err, gateway.ErrUnknown) && c.task == "" && c.x.ID == "" && c.req.Params.RequestState == "":
+		return nil, unknownTool(c.q.tool)
+	case errors.Is(err, gateway.ErrUnknown), errors.Is(err, gateway.ErrInvalid), errors.Is(err, gateway.ErrDenied),
+		errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
+		return refusal(err.Error()), nil
+	}
+	c.g.opt.Logger.Error("a call of a tool failed", "gateway", "mcp", "tool", c.tool.name, "task_id", c.x.Task.Task, "err", err)
+	return nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
+}
+
+// cancel withdraws the message of a call that the client cancelled.
+func (c *call) cancel() {
+	if c.x.ID == "" {
+		return
+	}
+	ctx, end := context.WithTimeout(context.WithoutCancel(c.ctx), cancelTime)
+	defer end()
+	if err := c.g.rt.Cancel(ctx, c.q.caller, c.x.ID, "the MCP client cancelled the call"); err != nil {
+		c.g.opt.Logger.Warn("a cancelled call goes on", "gateway", "mcp", "task_id", c.x.Task.Task, "err", err)
+	}
+}

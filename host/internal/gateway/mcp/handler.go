@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// The headers of the transport.
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+)
+
+// withoutSessions is the first version of the protocol without sessions.
+const withoutSessions = "2026-07-28"
+
+// ServeHTTP serves /mcp and /mcp/SWARM.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header.Get("Origin"); origin != "" && !g.allowsOrigin(origin, r.Host) {
+		http.Error(w, "the origin "+origin+" is not allowed", http.StatusForbidden)
+		return
+	}
+	caller, err := g.rt.Identify(r)
+	if err != nil {
+		http.Error(w, "no valid credential", http.StatusUnauthorized)
+		return
+	}
+	q := &request{caller: caller, trace: r.Header.Get("Traceparent")}
+	if q.swarm = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/"); strings.Contains(q.swarm, "/") {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method == http.MethodPost && !g.readBody(w, r, q) {
+		return
+	}
+	ctx, end := untilRevoked(r.Context(), caller)
+	defer end()
+	q.over = ctx
+	r = r.WithContext(context.WithValue(ctx, requestKey{}, q))
+	if r.Header.Get(versionHeader) >= withoutSessions {
+		g.newer.ServeHTTP(w, r)
+		return
+	}
+	g.serveSession(w, r, q)
+}
+
+// allowsOrigin reports whether a web page of an origin may send requests: another site's
+// page could reach a host on the person's own machine.
+func (g *Gateway) allowsOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return u.Host == host || origin == strings.TrimSuffix(g.opt.PublicURL, "/") || slices.Contains(g.opt.Origins, origin)
+}
+
+// readBody checks the JSON of a POST before the SDK reads it, and takes its id.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, q *request) bool {
+	body, err := io.ReadAll(io.LimitReader(r.Body, g.opt.MaxBody+1))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large), int64(len(body)) > g.opt.MaxBody:
+		refuse(w, http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request is too large")
+		return false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, codeParse, "the request ended early")
+		return false
+	}
+	if q.call, err = checkBody(body, g.opt.MaxDepth); err != nil {
+		refuse(w, http.StatusBadRequest, codeParse, err.Error())
+		return false
+	}
+	q.size = len(body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
+}
+
+// serveSession serves a request of an older client: it belongs to a session or opens one.
+// The id of another principal's session is as unknown as any.
+func (g *Gateway) serveSession(w http.ResponseWriter, r *http.Request, q *request) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		place, ok := g.sessions.reserve(q.caller)
+		if !ok {
+			w.Header().Set("Retry-After", "10")
+			http.Error(w, "too many sessions", http.StatusServiceUnavailable)
+			return
+		}
+		defer place.release()
+		q.slot = place
+		g.older.ServeHTTP(w, r)
+		return
+	}
+	s, ok := g.sessions.acquire(id, principal(q.caller))
+	if !ok {
+		http.Error(w, "session not found", http.StatusNotFound)
+		return
+	}
+	defer s.release()
+	if r.Method == http.MethodDelete {
+		s.end(errSessionOver)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	q.session, q.over = s, s.ctx
+	g.older.ServeHTTP(w, r)
+}

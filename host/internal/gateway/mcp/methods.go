@@ -1,0 +1,57 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// anyTool is the tool that the SDK has: it runs the one that a request names. Which tools
+// there are differs between callers and from call to call.
+const anyTool = "any"
+
+// answerMethods answers what depends on the caller; the SDK does the rest.
+func (g *Gateway) answerMethods(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		q := requestOf(req)
+		if q == nil {
+			return next(ctx, method, req)
+		}
+		switch method {
+		case "initialize":
+			res, err := next(ctx, method, req)
+			if connected, ok := req.GetSession().(*mcp.ServerSession); ok && err == nil && q.slot != nil {
+				q.session = q.slot.open(connected)
+			}
+			return res, err
+		case "tools/list":
+			return g.listTools(q), nil
+		case "tools/call":
+			call := req.(*mcp.CallToolRequest)
+			q.tool, call.Params.Name = call.Params.Name, anyTool
+			return next(ctx, method, req)
+		case "resources/list":
+			return g.listResources(ctx, q)
+		case "resources/templates/list":
+			return listTemplates(), nil
+		case "resources/read":
+			return g.readResource(ctx, q, req.(*mcp.ReadResourceRequest).Params.URI)
+		case "prompts/list":
+			return g.listPrompts(q), nil
+		case "prompts/get":
+			return g.getPrompt(q, req.(*mcp.GetPromptRequest).Params)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// private are the cache fields of results: they are one caller's, and change at any time.
+var private = mcp.Cacheable{CacheScope: "private"}
+
+func (g *Gateway) listTools(q *request) *mcp.ListToolsResult {
+	res := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: private}
+	for _, t := range g.tools(q) {
+		res.Tools = append(res.Tools, t.describe())
+	}
+	return res
+}

@@ -1,0 +1,79 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"skep/host/internal/gateway"
+)
+
+// request is an HTTP request and who sent it, for the handlers of its call.
+type request struct {
+	caller gateway.Caller
+	// swarm is the swarm of its path, empty for all.
+	swarm string
+	// call is the id of its JSON-RPC message, as it was written.
+	call string
+	size int
+	// trace is its traceparent.
+	trace string
+	// session is the session that it belongs to, slot the place for the one that it may
+	// open; both are nil without sessions.
+	session *session
+	slot    *slot
+	// over ends with the credential, the session or the gateway.
+	over context.Context
+	// tool is the name of the tool that it calls.
+	tool string
+}
+
+// The causes that end a call which the client did not cancel.
+var (
+	errRevoked     = errors.New("the credential is not valid any more")
+	errSessionOver = errors.New("the session is over")
+	errHold        = errors.New("the call was held long enough")
+)
+
+type requestKey struct{}
+
+// requestInfo is the key of the request in a token's info.
+const requestInfo = "request"
+
+func requestOf(req mcp.Request) *request {
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		if q, ok := extra.TokenInfo.Extra[requestInfo].(*request); ok {
+			return q
+		}
+	}
+	return nil
+}
+
+// context is ctx that also ends with the credential and the session.
+func (q *request) context(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(q.over, func() { cancel(context.Cause(q.over)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// untilRevoked is ctx that also ends with the caller's credential.
+func untilRevoked(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if c.Ended != nil {
+		go func() {
+			select {
+			case <-c.Ended:
+				cancel(errRevoked)
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// principal identifies who owns sessions.
+func principal(c gateway.Caller) string { return c.Principal.String() + "\x1f" + c.Realm }
