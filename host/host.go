@@ -150,7 +150,8 @@ func (h *Host) openRuntime(ctx context.Context) error {
 	}
 	h.swarm, err = swarm.New(ctx, h.store, h.definitions.Executor(), h.router, tools, h.definitions.All(), swarm.Options{
 		Turns: cmp.Or(h.opt.Config.Limits.Turns, math.MaxInt32), Tokens: h.opt.Guests,
-		Tenants: definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
+		TurnBuffers: int64(h.opt.Config.Limits.TurnBuffers),
+		Tenants:     definition.Tenants(h.opt.Config), Logger: h.log, KnownSwarms: h.peers,
 		RunSet: h.running, Quarantine: h.definitions.Quarantine(), Library: h.definitions,
 	})
 	if err != nil {

@@ -23,6 +23,9 @@ type Options struct {
 	Turns int
 	// Tokens bounds the turns that compute at once, GOMAXPROCS by default.
 	Tokens int
+	// TurnBuffers bounds what running turns hold in memory beyond 1 MiB each, in bytes;
+	// 512 MiB by default.
+	TurnBuffers int64
 	// Tenants are the weights and quotas of tenants; a tenant that is missing has no
 	// limits.
 	Tenants map[string]Tenant
@@ -58,6 +61,7 @@ type Runtime struct {
 	metrics      *metrics.Registry
 
 	breakers turnBreakers
+	buffers  *turnBuffers
 	cpu      *scheduler.CPU
 	slots    *scheduler.Slots[claim]
 	wakeups  *scheduler.Wakeups[TaskKey]
@@ -106,8 +110,9 @@ func New(ctx context.Context, store Store, exec Executor, forward Forwarder, too
 		store: store, exec: exec, forward: forward, knownSwarms: opt.KnownSwarms, mailTools: tools, mailToolList: tools.Tools(),
 		log: opt.Logger, now: opt.Now, secret: secret,
 		suspects: newSuspectGate(opt.RunSet), quarantine: opt.Quarantine,
-		defs:   newDefinitions(opt.Library),
-		quotas: opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
+		defs:    newDefinitions(opt.Library),
+		buffers: newTurnBuffers(opt.TurnBuffers),
+		quotas:  opt.Tenants, breakers: turnBreakers{by: map[agentKey]*turnBreaker{}}, cpu: scheduler.NewCPU(opt.Tokens, opt.Now, tenantSet(opt.Tenants).weight),
 		slots: scheduler.NewSlots[claim](opt.Turns, tenantSet(opt.Tenants).slotRules()), wakeups: scheduler.NewWakeups[TaskKey](),
 		metrics: metrics.New(metrics.Limits{Agent: maxAgentSeries, Tenant: maxTenantSeries}),
 		started: opt.Now(), stopped: make(chan struct{}),
@@ -130,6 +135,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Tokens <= 0 {
 		o.Tokens = runtime.GOMAXPROCS(0)
+	}
+	if o.TurnBuffers <= 0 {
+		o.TurnBuffers = 512 << 20
 	}
 	if o.KnownSwarms == nil {
 		o.KnownSwarms = noKnownSwarms{}

@@ -56,6 +56,8 @@ type Turn struct {
 	// kv, blobs, timers and cancelled are staged beside the mail.
 	kv    map[kvName]*kvValue
 	blobs stagedBlobs
+	// buffer counts what the host holds for the turn.
+	buffer turnBuffer
 	// metricReports and spans are for operators.
 	metricReports metricReports
 	spans         spans

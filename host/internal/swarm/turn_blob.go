@@ -69,6 +69,9 @@ func (t *Turn) PutBlob(data []byte) (BlobID, *abi.Error) {
 			return id, fault
 		}
 	}
+	if !t.holdBytes(int64(len(data)), t.replay != nil) {
+		return id, TurnBuffersFault(abi.OpBlobPut)
+	}
 	t.blobs = more
 	return id, nil
 }

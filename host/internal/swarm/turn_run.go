@@ -108,6 +108,7 @@ func (r *Runtime) runTurn(t *activeTask, setup *turnSetup) {
 		r.failTurn(t, setup, prior, Failure{Cause: "host", Message: err.Error()})
 		return
 	}
+	defer turn.closeBuffer()
 	ctx, done := context.WithTimeoutCause(setup.ctx, turn.agent.wallLimit(), errTurnTime)
 	defer done()
 	stop := context.AfterFunc(r.lifetime, func() { setup.run.cancel(errShutdown) })

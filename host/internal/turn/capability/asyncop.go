@@ -32,13 +32,21 @@ func (b notifier) notify() {
 type opGroup struct {
 	notifier notifier
 	slots    chan struct{} // one for each running op
-	// maxUnread bounds unread, the bytes of unread answers of all ops.
+	// maxUnread bounds unread, the bytes of unread answers of all ops; the holder bounds
+	// those of all turns.
+	holder    holder
 	maxUnread int64
 	unread    atomic.Int64
 }
 
-func newOpGroup(most int64) *opGroup {
-	return &opGroup{notifier: make(notifier, 1), slots: make(chan struct{}, maxAsyncOps), maxUnread: max(most, maxAnswer)}
+// holder counts the bytes that the host holds for turns.
+type holder interface {
+	HoldBytes(n int64) bool
+	ReleaseBytes(n int64)
+}
+
+func newOpGroup(h holder, most int64) *opGroup {
+	return &opGroup{notifier: make(notifier, 1), slots: make(chan struct{}, maxAsyncOps), holder: h, maxUnread: max(most, maxAnswer)}
 }
 
 // asyncOp is a running effect and its answer.
@@ -104,9 +112,9 @@ func (f *asyncOp) write(p []byte) *abi.Error {
 		f.mu.Lock()
 		switch {
 		case f.stream && len(f.unread) < maxUnread, !f.stream && len(f.unread)+len(p) <= maxAnswer:
-			if !f.reserve(int64(len(p))) {
+			if fault := f.reserve(int64(len(p))); fault != nil {
 				f.mu.Unlock()
-				return abi.Errorf(abi.CodeLimit, f.op, "answers", "the answers that the turn has not read have more than %d bytes; read or close them first", f.group.maxUnread)
+				return fault
 			}
 			f.unread = append(f.unread, p...)
 			f.mu.Unlock()
@@ -126,13 +134,17 @@ func (f *asyncOp) write(p []byte) *abi.Error {
 }
 
 // reserve reserves unread bytes of the group, if there are enough. The caller holds mu.
-func (f *asyncOp) reserve(n int64) bool {
+func (f *asyncOp) reserve(n int64) *abi.Error {
 	if f.group.unread.Add(n) > f.group.maxUnread {
 		f.group.unread.Add(-n)
-		return false
+		return abi.Errorf(abi.CodeLimit, f.op, "answers", "the answers that the turn has not read have more than %d bytes; read or close them first", f.group.maxUnread)
+	}
+	if !f.group.holder.HoldBytes(n) {
+		f.group.unread.Add(-n)
+		return swarm.TurnBuffersFault(f.op)
 	}
 	f.reserved += n
-	return true
+	return nil
 }
 
 // release returns unread bytes to the group. The caller holds mu.
@@ -140,6 +152,7 @@ func (f *asyncOp) release(n int64) {
 	n = min(n, f.reserved)
 	f.reserved -= n
 	f.group.unread.Add(-n)
+	f.group.holder.ReleaseBytes(n)
 }
 
 // setCost replaces the cost of the effect.

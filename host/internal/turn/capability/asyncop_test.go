@@ -331,3 +331,45 @@ func TestReadAnswersMakeRoom(t *testing.T) {
 		a.Close()
 	}
 }
+
+// Unread answers count among those of all turns: while they are unread, and not
+// afterwards. A refusal names the key that raises the limit.
+func TestUnreadAnswersCountAmongAllTurns(t *testing.T) {
+	t.Parallel()
+	more := make(chan struct{})
+	o, _ := effects(t, func(ctx context.Context, out *asyncOp) *abi.Error {
+		fault := out.write([]byte("piece"))
+		select {
+		case <-more:
+		case <-ctx.Done():
+		}
+		return fault
+	})
+	w := o.j.writer.(*fakeWriter)
+	held := func(want int64) {
+		t.Helper()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.held != want {
+			t.Errorf("%d bytes are held, want %d", w.held, want)
+		}
+	}
+	a, closed := submit(t, o), submit(t, o)
+	defer a.Close()
+	for i, one := range []turn.Answer{a, closed} {
+		if n, fault := o.Wait(t.Context(), answers(one), -1); n != 0 || fault != nil {
+			t.Fatal(i, n, fault)
+		}
+	}
+	held(10)
+	wantRead(t, a, "piece", abi.CodeOK)
+	held(5)
+	closed.Close()
+	held(0)
+	close(more)
+	w.full = true
+	if _, fault := o.Call(t.Context(), abi.OpLLMChat, nil); fault == nil || fault.Reason != "turn_buffers" || !strings.Contains(fault.Message, "[limits] turn_buffers") {
+		t.Errorf("a full host: %v", fault)
+	}
+	held(0)
+}

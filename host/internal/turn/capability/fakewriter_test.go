@@ -17,6 +17,24 @@ type fakeWriter struct {
 	value  string   // that a cas compares
 	err    error
 	spent  swarm.Spend
+	// held are the bytes that the host holds; full refuses more.
+	held int64
+	full bool
+}
+
+func (b *fakeWriter) HoldBytes(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.full {
+		b.held += n
+	}
+	return !b.full
+}
+
+func (b *fakeWriter) ReleaseBytes(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= n
 }
 
 func (b *fakeWriter) Journal(w swarm.JournalWrite) (bool, error) {

@@ -22,6 +22,9 @@ type journalWriter interface {
 	ReserveSpend(op abi.Op, most swarm.Spend) (day int64, fault *abi.Error)
 	SettleSpend(day int64, change swarm.Spend)
 	SetReplay(e *swarm.Entry)
+	// HoldBytes and ReleaseBytes count unread answers among those of all turns.
+	HoldBytes(n int64) bool
+	ReleaseBytes(n int64)
 }
 
 var _ journalWriter = (*swarm.Turn)(nil)
@@ -83,7 +86,7 @@ func newJournal(ctx context.Context, b journalWriter, clock turn.Clock, now func
 // asyncGroup returns the shared state of the turn's async ops.
 func (j *journal) asyncGroup() *opGroup {
 	if j.group == nil {
-		j.group = newOpGroup(j.limit)
+		j.group = newOpGroup(j.writer, j.limit)
 	}
 	return j.group
 }

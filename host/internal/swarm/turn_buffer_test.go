@@ -1,0 +1,79 @@
+package swarm_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"skep/abi"
+	"skep/host/internal/swarm"
+)
+
+// What running turns hold in the host's memory is bounded over all turns: a tenant has
+// half of it, the others still get theirs, and a commit gives it back.
+func TestTurnBuffers(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {}}), func(h *hive) { h.opt.TurnBuffers = 5 << 20 })
+	holding, release := make(chan string), make(chan struct{})
+	h.agents.by["boss"] = func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+		body := incoming(tn).Payload.Body
+		_, fault := tn.PutBlob(bytes.Repeat([]byte(body[:1]), 3<<20)) // 1 MiB is free
+		if strings.HasSuffix(body, "hold") {
+			holding <- fmt.Sprint(fault)
+			select {
+			case <-release:
+			case <-ctx.Done():
+				return failed(context.Cause(ctx))
+			}
+		}
+		return tell(tn, fmt.Sprint(fault))
+	}
+	refused := swarm.TurnBuffersFault(abi.OpBlobPut).Error()
+	first := h.mustPost("1 hold", of("acme"))
+	if got := <-holding; got != "<nil>" {
+		t.Fatalf("the first turn: %s", got)
+	}
+	if a := h.ask("2", of("acme"), func(p *swarm.Post) { p.Principal.ID = "bob" }); a.Body != refused {
+		t.Errorf("the tenant's second turn: %q", a.Body)
+	}
+	if a := h.ask("3", of("free")); a.Body != "<nil>" {
+		t.Errorf("another tenant: %q", a.Body)
+	}
+	close(release)
+	if a := h.answer(first); a.Body != "<nil>" {
+		t.Errorf("the first turn: %q", a.Body)
+	}
+	if a := h.ask("4", of("acme")); a.Body != "<nil>" {
+		t.Errorf("after the commit: %q", a.Body)
+	}
+}
+
+// Bytes that a turn holds and releases are those of the buffers again, and nothing is
+// held once the turn is over.
+func TestHoldAndReleaseBytes(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) { h.opt.TurnBuffers = 2 << 20 })
+	var last *swarm.Turn
+	h.agents.by["boss"] = func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		last = tn
+		var got []bool
+		for range 100 {
+			got = append(got[:0], tn.HoldBytes(1<<20), tn.HoldBytes(1<<20), tn.HoldBytes(1))
+			tn.ReleaseBytes(2 << 20)
+		}
+		tn.HoldBytes(2 << 20)
+		return tell(tn, fmt.Sprint(got))
+	}
+	for range 2 {
+		if a := h.ask("go"); a.Body != "[true true false]" {
+			t.Errorf("%q", a.Body)
+		}
+	}
+	h.stop()
+	if last.HoldBytes(1) {
+		t.Error("a turn that is over holds bytes")
+	}
+	last.ReleaseBytes(1)
+}
