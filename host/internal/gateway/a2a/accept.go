@@ -1,0 +1,150 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"skep/host/internal/gateway"
+)
+
+// accept takes the message of a request and returns the exchange of its task.
+func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*call, gateway.Exchange, error) {
+	c, err := h.callOf(ctx, req.Tenant)
+	if err == nil {
+		err = c.checkAgent()
+	}
+	if err != nil {
+		return nil, gateway.Exchange{}, err
+	}
+	x, size, err := h.take(ctx, c, req)
+	verdict := "accepted"
+	switch {
+	case err != nil:
+		verdict = "refused"
+	case x.Duplicate:
+		verdict = "duplicate"
+	}
+	if req.Message != nil {
+		logged := x
+		logged.ID = req.Message.ID
+		h.record(c, logged, "SendMessage", size, verdict, err)
+	}
+	return c, x, err
+}
+
+// take checks a message, hands it to the runtime and keeps the push address that came
+// with it. A repeat does what was left undone.
+func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest) (x gateway.Exchange, size int, err error) {
+	m, config := req.Message, req.Config
+	if err := checkMessage(m); err != nil {
+		return x, 0, err
+	}
+	if config != nil {
+		if err := checkModes(config.AcceptedOutputModes); err != nil {
+			return x, 0, err
+		}
+		if config.PushConfig != nil {
+			if err := h.checkPush(config.PushConfig); err != nil {
+				return x, 0, err
+			}
+		}
+	}
+	a, err := askOf(c, m)
+	if err != nil {
+		return x, 0, err
+	}
+	if m.TaskID == "" {
+		x, err = h.Runtime.Ask(ctx, c.caller, a)
+		err = h.protocolError(err)
+	} else {
+		x, err = h.continueTask(ctx, c, m, a)
+	}
+	if err == nil && config != nil && config.PushConfig != nil {
+		_, err = h.keepPush(ctx, c, x, *config.PushConfig)
+	}
+	return x, len(a.Raw), err
+}
+
+// continuation is the note of a message that continues a task.
+type continuation struct {
+	Task a2a.TaskID `json:"task"`
+}
+
+// continuedBy returns the task that an exchange's message continued, "" for none.
+func continuedBy(x gateway.Exchange) a2a.TaskID {
+	var note continuation
+	_ = json.Unmarshal(x.Note, &note)
+	return note.Task
+}
+
+// continueTask brings a message to the question that its task waits on, and returns the
+// exchange of the task.
+func (h requests) continueTask(ctx context.Context, c *call, m *a2a.Message, a gateway.Ask) (gateway.Exchange, error) {
+	_, x, err := h.find(ctx, agentPath(*c.agent), m.TaskID)
+	if err != nil {
+		return x, err
+	}
+	if m.ContextID != "" && m.ContextID != x.Conversation {
+		return x, invalid("contextId is not the task's")
+	}
+	a.Conversation = x.Conversation
+	a.Note, err = json.Marshal(continuation{m.TaskID})
+	if err != nil {
+		return x, err
+	}
+	now, ok, err := h.Runtime.Look(ctx, x)
+	if err != nil {
+		return x, h.protocolError(err)
+	}
+	if _, err := h.Runtime.Find(ctx, c.caller, m.ID); err == nil {
+		a.Kind = gateway.Answers // a repeat: the runtime compares the digest only
+	} else if err := reply(&a, m, now, ok); err != nil {
+		return x, err
+	}
+	accepted, err := h.Runtime.Ask(ctx, c.caller, a)
+	x.Duplicate = accepted.Duplicate
+	if errors.Is(err, gateway.ErrUnknown) {
+		return x, unsupported("the question has been answered")
+	}
+	return x, h.protocolError(err)
+}
+
+// reply makes an ask the reply to what a task waits for.
+func reply(a *gateway.Ask, m *a2a.Message, now gateway.Answer, ok bool) error {
+	switch {
+	case !ok:
+		return unsupported("the task is working and has asked nothing; to add a message, leave taskId out and keep contextId")
+	case now.Outcome != gateway.NeedsInput:
+		return unsupported("the task is over; to go on, leave taskId out and keep contextId")
+	}
+	q, err := questionOf(m, now.Questions)
+	if err != nil {
+		return err
+	}
+	if q.Call == "" {
+		a.Kind, a.Answers = gateway.Answers, q.ID
+		return nil
+	}
+	a.Kind = gateway.Resumes
+	a.Results = []gateway.CallResult{{Call: q.Call, Content: a.Body}}
+	return nil
+}
+
+// questionOf returns the question that a message answers: the one that its metadata
+// names, or the only one.
+func questionOf(m *a2a.Message, questions []gateway.Question) (gateway.Question, error) {
+	named, _ := m.Metadata[metaQuestion].(string)
+	ids := make([]string, len(questions))
+	for i, q := range questions {
+		if q.ID == named || named == "" && len(questions) == 1 {
+			return q, nil
+		}
+		ids[i] = q.ID
+	}
+	return gateway.Question{}, invalid(fmt.Sprintf("metadata.%s must name one of the questions: %s", metaQuestion, strings.Join(ids, ", ")))
+}

@@ -1,0 +1,79 @@
+package a2a
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	a2agrpc "github.com/a2aproject/a2a-go/v2/a2agrpc/v1"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	"google.golang.org/grpc"
+)
+
+// bindings are the protocol's forms on the wire, which the library has. All of them use
+// the same requests.
+type bindings struct {
+	rpc, rest       http.Handler
+	rpcV03, restV03 http.Handler
+	grpc            *grpc.Server
+}
+
+func newBindings(g *Gateway) bindings {
+	handler := requests{g}
+	b := bindings{
+		rpc: a2asrv.NewJSONRPCHandler(handler), rest: a2asrv.NewRESTHandler(handler),
+		rpcV03: a2av0.NewJSONRPCHandler(handler), restV03: a2av0.NewRESTHandler(handler),
+		grpc: grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody))),
+	}
+	a2agrpc.NewHandler(handler).RegisterWith(b.grpc)
+	return b
+}
+
+// choose returns the binding for a request below an agent's address, and the version that
+// it has; rest is the path there.
+func (g *Gateway) choose(r *http.Request, rest string) (h http.Handler, path string, version a2a.ProtocolVersion) {
+	rest, old := strings.CutPrefix(rest, "/v1/")
+	if old {
+		rest = "/" + rest
+	}
+	version = requestedVersion(r)
+	if old = old && version == "" || version == a2av0.Version; !old || !g.V03 {
+		if rest == "" {
+			return g.bindings.rpc, "/", version
+		}
+		return g.bindings.rest, rest, version
+	}
+	if rest == "" {
+		return g.bindings.rpcV03, "/", version
+	}
+	return g.bindings.restV03, rest, version
+}
+
+// requestedVersion returns the major and minor version that a request asks for. Without
+// one it is 0.3 (https://a2a-protocol.org/latest/specification/#36-versioning).
+func requestedVersion(r *http.Request) a2a.ProtocolVersion {
+	text := r.Header.Get(a2a.SvcParamVersion)
+	if text == "" {
+		text = r.URL.Query().Get(a2a.SvcParamVersion)
+	}
+	if text == "" {
+		return a2av0.Version
+	}
+	if parts := strings.SplitN(text, ".", 3); len(parts) == 3 {
+		text = parts[0] + "." + parts[1]
+	}
+	return a2a.ProtocolVersion(text)
+}
+
+// checkVersion refuses a version that the gateway does not serve.
+func (g *Gateway) checkVersion(v a2a.ProtocolVersion) error {
+	if v == a2a.Version || v == a2av0.Version && g.V03 {
+		return nil
+	}
+	served := string(a2a.Version)
+	if g.V03 {
+		served += " and " + string(a2av0.Version)
+	}
+	return a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served, only "+served+": set the header "+a2a.SvcParamVersion)
+}

@@ -1,0 +1,76 @@
+package a2a
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+)
+
+// Name is the gateway's name in swarm.toml.
+const Name = "a2a"
+
+// Options are the settings of [gateways.a2a], and what the host lends the gateway.
+type Options struct {
+	Runtime gateway.Runtime
+	// PublicURL is where cards say that agents are. Empty: where the card was asked for.
+	PublicURL string
+	// Hold is how long a caller that waits is held. Default 30 s.
+	Hold time.Duration
+	// Keep is how long an answer can be fetched, and a push is tried. Default 24 h.
+	Keep time.Duration
+	// MaxBody bounds a request, in bytes. Default 1 MiB.
+	MaxBody int64
+	// MaxDepth bounds the levels of its JSON. Default 64.
+	MaxDepth int
+	// V03 serves version 0.3 besides 1.0, Push lets callers have answers pushed.
+	V03, Push bool
+	// CardKey signs agent cards; nil leaves them unsigned.
+	CardKey *CardKey
+	// PushClient sends pushes to addresses that callers chose: it must reach public
+	// addresses only, follow no redirect, add no credential and bound what it reads.
+	PushClient *http.Client
+	// Tenants lists the tenants whose pushes go on after a start.
+	Tenants func(context.Context) ([]string, error)
+	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Gateway serves A2A. Make one with [New].
+type Gateway struct {
+	Options
+	bindings bindings
+	pusher   *pusher
+}
+
+// New returns a gateway. It starts nothing.
+func New(o Options) *Gateway {
+	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
+	o.Hold = fallback(o.Hold, 30*time.Second)
+	o.Keep = fallback(o.Keep, 24*time.Hour)
+	o.MaxBody = fallback(o.MaxBody, 1<<20)
+	o.MaxDepth = fallback(o.MaxDepth, 64)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{Options: o}
+	g.bindings, g.pusher = newBindings(g), newPusher(g)
+	return g
+}
+
+func fallback[T comparable](value, standard T) T {
+	var zero T
+	if value == zero {
+		return standard
+	}
+	return value
+}
+
+// Name implements [gateway.Gateway].
+func (g *Gateway) Name() string { return Name }
+
+// Health implements [gateway.Gateway].
+func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }

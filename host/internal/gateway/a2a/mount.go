@@ -1,0 +1,129 @@
+package a2a
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+
+	"skep/host/internal/gateway"
+)
+
+// prefix begins the addresses of agents: /a2a/SWARM/AGENT.
+const prefix = "/a2a/"
+
+// service is the path of gRPC. It serves version 1.0 only: requests of 0.3 have no place
+// for the agent.
+const service = "/lf.a2a.v1.A2AService/"
+
+// Mounts implements [gateway.Gateway].
+func (g *Gateway) Mounts() []gateway.Mount {
+	return []gateway.Mount{
+		{Method: http.MethodGet, Pattern: a2asrv.WellKnownAgentCardPath, Handler: http.HandlerFunc(g.serveHostCard)},
+		{Pattern: prefix + "*rest", Proof: gateway.OtherProof, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serve)},
+		{Method: http.MethodPost, Pattern: service + "*rest", Proof: gateway.Bearer, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serveGRPC)},
+	}
+}
+
+// serve serves what is below an agent's address: its card to anybody, the rest to
+// callers. An agent that the caller may not see is not found, like any other path.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, prefix)
+	if path == keysPath && r.Method == http.MethodGet {
+		g.serveKeys(w, r)
+		return
+	}
+	swarm, rest, _ := strings.Cut(path, "/")
+	name, rest, below := strings.Cut(rest, "/")
+	if below {
+		rest = "/" + rest
+	}
+	if rest == a2asrv.WellKnownAgentCardPath && r.Method == http.MethodGet {
+		g.serveCard(w, r, swarm, name)
+		return
+	}
+	caller, err := g.Runtime.Identify(r)
+	if err != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	agent := g.agent(caller, swarm, name)
+	if agent == nil {
+		http.NotFound(w, r)
+		return
+	}
+	g.serveAgent(w, r, &call{caller: caller, agent: agent, base: g.base(r)}, rest)
+}
+
+// serveAgent hands a request to its binding. What is wrong with its bytes is told by the
+// binding, so that it has the binding's form.
+func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, rest string) {
+	binding, path, version := g.choose(r, rest)
+	c.version, c.trace = version, r.Header.Get("traceparent")
+	c.fault = g.checkVersion(version)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		http.Error(w, "the body is larger than max_body of [gateways.a2a]", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		return // the caller has left
+	}
+	if err := checkJSON(body, g.MaxDepth); err != nil && len(body) > 0 {
+		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
+		body = harmless(rest)
+	}
+	ctx, cancel := untilEnded(r.Context(), c.caller)
+	defer cancel()
+	inner := r.Clone(withCall(ctx, c))
+	inner.Body = io.NopCloser(bytes.NewReader(body))
+	inner.URL.Path, inner.URL.RawPath = path, ""
+	binding.ServeHTTP(w, inner)
+}
+
+// harmless returns a body that a binding reads without a fault, in place of one that is
+// refused: the binding then asks for the call, which has the fault.
+func harmless(rest string) []byte {
+	if rest == "" {
+		return []byte(`{"jsonrpc":"2.0","id":null,"method":"GetTask","params":{}}`)
+	}
+	return []byte(`{}`)
+}
+
+// serveGRPC serves requests of the gRPC service. The tenant in them names the agent.
+func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
+	caller, err := g.Runtime.Identify(r)
+	if err != nil {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	c := &call{caller: caller, version: a2a.Version, base: g.base(r), trace: r.Header.Get("traceparent")}
+	if v := requestedVersion(r); r.Header.Get(a2a.SvcParamVersion) != "" && v != a2a.Version {
+		c.fault = a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served over gRPC, only "+string(a2a.Version))
+	}
+	ctx, cancel := untilEnded(r.Context(), caller)
+	defer cancel()
+	g.bindings.grpc.ServeHTTP(w, r.WithContext(withCall(ctx, c)))
+}
+
+// untilEnded ends a request when its caller's credential does.
+func untilEnded(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if c.Ended == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-c.Ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,271 @@
+package a2a_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/a2a"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// receiver is a push address. It fails as often as the test says.
+type receiver struct {
+	mu     sync.Mutex
+	fails  int
+	tried  int
+	got    []string
+	header http.Header
+}
+
+func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tried++
+	if r.fails > 0 {
+		if r.fails--; r.fails%2 == 0 {
+			return nil, errors.New("no route to host")
+		}
+		return &http.Response{StatusCode: 503, Body: http.NoBody}, nil
+	}
+	r.header = req.Header
+	r.got = append(r.got, pushed(body))
+	return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
+}
+
+// pushed shows the state and the answer of a pushed task, of either version.
+func pushed(body []byte) string {
+	var p struct {
+		Task   json.RawMessage
+		Status struct{ State string }
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return err.Error()
+	}
+	if p.Task != nil {
+		return pushed(p.Task)
+	}
+	if strings.Contains(string(body), "hello Ann") {
+		p.Status.State += " hello Ann"
+	}
+	return p.Status.State
+}
+
+func (r *receiver) read() (got []string, tried int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.got...), r.tried
+}
+
+// pushSite is a gateway without sockets, for tests in fake time.
+type pushSite struct {
+	rt       *gatewaytest.Runtime
+	receiver *receiver
+	handler  http.Handler
+	stop     func()
+}
+
+func newPushSite() *pushSite {
+	s := &pushSite{rt: gatewaytest.New(), receiver: &receiver{}}
+	s.rt.Admit(token, gatewaytest.User("acme", "ann"))
+	s.rt.Admit(realmToken, gatewaytest.Realm("acme", "partner"))
+	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "asks", Entrypoint: true}, asks)
+	s.run()
+	return s
+}
+
+// run starts the gateway, as a host does that starts on its store.
+func (s *pushSite) run() {
+	g := a2a.New(a2a.Options{
+		Runtime: s.rt, V03: true, Push: true, PushClient: &http.Client{Transport: s.receiver},
+		Tenants: func(context.Context) ([]string, error) { return []string{"acme", "other"}, nil },
+	})
+	s.handler = gatewaytest.Listener(s.rt, g.Mounts())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	s.stop = func() { cancel(); <-done }
+}
+
+func (s *pushSite) close() {
+	s.stop()
+	s.rt.Close()
+}
+
+// call sends a JSON-RPC request and returns the result.
+func (s *pushSite) call(t *testing.T, version, method, params string) map[string]any {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a2a/hive/asks", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("A2A-Version", version)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, req)
+	var resp map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &resp); err != nil {
+		t.Fatalf("%s: %d %s", method, w.Code, w.Body)
+	}
+	return resp
+}
+
+// ask sends a message with a push address.
+func (s *pushSite) ask(t *testing.T, id, config string) {
+	t.Helper()
+	resp := s.call(t, "1.0", "SendMessage", `{"message":{"messageId":"`+id+`","role":"ROLE_USER","parts":[{"text":"hi"}]},"configuration":{"taskPushNotificationConfig":`+config+`}}`)
+	if resp["error"] != nil {
+		t.Fatalf("%v", resp)
+	}
+}
+
+func (s *pushSite) reply(t *testing.T, task string) {
+	t.Helper()
+	resp := s.call(t, "1.0", "SendMessage", `{"message":{"messageId":"r-`+task+`","taskId":"`+task+`","role":"ROLE_USER","parts":[{"text":"Ann"}]}}`)
+	if resp["error"] != nil {
+		t.Fatalf("%v", resp)
+	}
+}
+
+func (s *pushSite) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got, _ := s.receiver.read(); !equal(got, want) {
+		t.Errorf("pushed %q, want %q", got, want)
+	}
+}
+
+// TestPush: each state of a task is pushed once, with token and credentials, and an
+// address that fails is tried again (X-004).
+func TestPush(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		defer s.close()
+		s.receiver.fails = 3
+		s.ask(t, "m1", `{"url":"https://push.example/x","token":"tok","authentication":{"scheme":"Bearer","credentials":"cred"}}`)
+		s.want(t)
+		time.Sleep(time.Minute)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		if h := s.receiver.header; h.Get("A2A-Notification-Token") != "tok" || h.Get("Authorization") != "Bearer cred" {
+			t.Errorf("the push has the header %v", h)
+		}
+		s.reply(t, "m1")
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		time.Sleep(time.Hour)
+		if _, tried := s.receiver.read(); tried != 5 {
+			t.Errorf("%d attempts, want 3 that fail and 2", tried)
+		}
+	})
+}
+
+// TestPushAfterRestart: a host that starts again goes on, and tells nothing twice that it
+// has stored as told.
+func TestPushAfterRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		s.ask(t, "m1", `{"url":"https://push.example/x"}`)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		s.stop()
+		s.reply(t, "m1")
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		s.rt.FailNext("Look", errors.New("the store fails for a moment"))
+		s.run()
+		time.Sleep(time.Minute)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		s.stop()
+		s.run()
+		time.Sleep(time.Minute)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		s.close()
+	})
+}
+
+// TestPushEnds: an address that never answers is given up after keep, a removed one is
+// told nothing more.
+func TestPushEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		defer s.close()
+		s.receiver.fails = 1 << 30
+		s.ask(t, "m1", `{"id":"one","url":"https://push.example/x"}`)
+		time.Sleep(25 * time.Hour)
+		_, tried := s.receiver.read()
+		time.Sleep(time.Hour)
+		if _, later := s.receiver.read(); later != tried || tried < 100 {
+			t.Errorf("%d attempts in a day, then %d more", tried, later-tried)
+		}
+		s.receiver.mu.Lock()
+		s.receiver.fails = 0
+		s.receiver.mu.Unlock()
+		s.ask(t, "m2", `{"id":"one","url":"https://push.example/x"}`)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		s.call(t, "1.0", "DeleteTaskPushNotificationConfig", `{"taskId":"m2","id":"one"}`)
+		s.reply(t, "m2")
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+	})
+}
+
+// TestPushConfigs: addresses are set, read, listed and removed in both versions, and a
+// push has the form of the version in which its address came (X-004).
+func TestPushConfigs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		defer s.close()
+		s.call(t, "1.0", "SendMessage", `{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hi"}]}}`)
+		made := s.call(t, "0.3", "tasks/pushNotificationConfig/set", `{"taskId":"m1","pushNotificationConfig":{"id":"old","url":"https://push.example/x"}}`)
+		if made["error"] != nil {
+			t.Fatalf("%v", made)
+		}
+		s.want(t, "input-required")
+		for i := range 9 {
+			resp := s.call(t, "1.0", "CreateTaskPushNotificationConfig", fmt.Sprintf(`{"taskId":"m1","id":"n%d","url":"https://push.example/x"}`, i))
+			if refused := resp["error"] != nil; refused != (i > 6) {
+				t.Errorf("address %d: %v", i, resp)
+			}
+		}
+		list := fmt.Sprint(s.call(t, "1.0", "ListTaskPushNotificationConfigs", `{"taskId":"m1"}`))
+		if strings.Count(list, "https://push.example/x") != 8 || !strings.Contains(list, "id:old") {
+			t.Errorf("listed: %s", list)
+		}
+		if one := fmt.Sprint(s.call(t, "1.0", "GetTaskPushNotificationConfig", `{"taskId":"m1","id":"n3"}`)); !strings.Contains(one, "id:n3") {
+			t.Errorf("read: %s", one)
+		}
+		if none := fmt.Sprint(s.call(t, "1.0", "GetTaskPushNotificationConfig", `{"taskId":"m1","id":"n9"}`)); !strings.Contains(none, "-32001") {
+			t.Errorf("one that is not there: %s", none)
+		}
+		for _, bad := range []string{`"ftp://x"`, `"https://a:b@x"`, `"/x"`, `"https://x/` + strings.Repeat("y", 2048) + `"`} {
+			if resp := fmt.Sprint(s.call(t, "1.0", "CreateTaskPushNotificationConfig", `{"taskId":"m1","url":`+bad+`}`)); !strings.Contains(resp, "-32602") {
+				t.Errorf("address %.20s: %s", bad, resp)
+			}
+		}
+	})
+}
+
+// TestPushIsOff: a host that pushes nothing says so.
+func TestPushIsOff(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ListTaskPushNotificationConfigs","params":{"taskId":"m1"}}`,
+		strings.Replace(sendBody(hello), `{"message"`, `{"configuration":{"taskPushNotificationConfig":{"url":"https://x"}},"message"`, 1),
+	} {
+		if _, text := s.post(t, "/a2a/hive/echo", token, body); !strings.Contains(text, "-32003") {
+			t.Errorf("%s: %s", body, text)
+		}
+	}
+}

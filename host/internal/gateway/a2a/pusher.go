@@ -1,0 +1,316 @@
+package a2a
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+)
+
+// Times of pushes.
+const (
+	pushTimeout  = 30 * time.Second // of one attempt
+	minPushPause = time.Second
+	maxPushPause = 5 * time.Minute
+	// pushesAtOnce bounds the attempts that run.
+	pushesAtOnce = 16
+)
+
+// pusher follows the tasks that have push addresses, each in a goroutine of its own.
+type pusher struct {
+	g     *Gateway
+	slots chan struct{}
+
+	mu        sync.Mutex
+	ctx       context.Context // of Run; nil before and after
+	followers map[state.Key]*follower
+	running   sync.WaitGroup
+}
+
+// follower is the goroutine of one record. again is set when the record was written while
+// it ran.
+type follower struct {
+	stop  context.CancelFunc
+	again bool
+}
+
+func newPusher(g *Gateway) *pusher {
+	return &pusher{g: g, slots: make(chan struct{}, pushesAtOnce), followers: map[state.Key]*follower{}}
+}
+
+// Run implements [gateway.Gateway]: it goes on with the pushes that the store has, and
+// serves new ones until ctx ends.
+func (g *Gateway) Run(ctx context.Context) error {
+	if !g.pushes() {
+		<-ctx.Done()
+		return nil
+	}
+	g.pusher.open(ctx)
+	err := g.pusher.resume(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	g.pusher.close()
+	return err
+}
+
+func (p *pusher) open(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ctx = ctx
+}
+
+// close waits until no push runs.
+func (p *pusher) close() {
+	p.mu.Lock()
+	p.ctx = nil
+	for _, f := range p.followers {
+		f.stop()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// resume starts what an earlier run has left.
+func (p *pusher) resume(ctx context.Context) error {
+	if p.g.Tenants == nil {
+		return nil
+	}
+	tenants, err := p.g.Tenants(ctx)
+	if err != nil {
+		return fmt.Errorf("pushes of A2A: the tenants: %w", err)
+	}
+	for _, tenant := range tenants {
+		if err := p.resumeTenant(ctx, tenant); err != nil {
+			return fmt.Errorf("pushes of A2A: tenant %s: %w", tenant, err)
+		}
+	}
+	return nil
+}
+
+func (p *pusher) resumeTenant(ctx context.Context, tenant string) error {
+	return eachRecord(ctx, p.g.Runtime.State(), state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}, func(r state.Record) {
+		if stored, err := decodePush(r); err == nil && !stored.Ended {
+			p.start(r.Key)
+		}
+	})
+}
+
+// start follows the task of a record. It does nothing while Run does not run: that reads
+// all records when it begins.
+func (p *pusher) start(key state.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		return
+	}
+	if f := p.followers[key]; f != nil {
+		f.again = true
+		return
+	}
+	ctx, stop := context.WithCancel(p.ctx)
+	f := &follower{stop: stop}
+	p.followers[key] = f
+	p.running.Go(func() {
+		defer stop()
+		for more := true; more; more = p.more(ctx, key, f) {
+			p.serve(ctx, key)
+		}
+	})
+}
+
+// more reports whether a follower must look again, and removes it if not.
+func (p *pusher) more(ctx context.Context, key state.Key, f *follower) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.again && ctx.Err() == nil {
+		f.again = false
+		return true
+	}
+	if p.followers[key] == f {
+		delete(p.followers, key)
+	}
+	return false
+}
+
+// stop ends a follower.
+func (p *pusher) stop(key state.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.followers[key]; f != nil {
+		f.stop()
+		delete(p.followers, key)
+	}
+}
+
+// serve tells one address of each state of its task, until the task is over. What fails
+// is tried again after a pause.
+func (p *pusher) serve(ctx context.Context, key state.Key) {
+	for pause := minPushPause; ; pause = min(2*pause, maxPushPause) {
+		told, err := p.follow(ctx, key)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if told {
+			pause = minPushPause
+		}
+		p.g.Log.Warn("a2a: a push failed", "task", key.Name, "realm", key.Realm, "pause", pause, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow reads the task's stream and tells of its states. It returns nil when nothing is
+// left to tell; told reports whether something was.
+func (p *pusher) follow(ctx context.Context, key state.Key) (told bool, err error) {
+	stored, x, err := p.load(ctx, key)
+	if err != nil || stored == nil {
+		return false, err
+	}
+	stream, err := p.g.Runtime.Follow(ctx, x, 0)
+	if err != nil {
+		return false, err
+	}
+	defer stream.Close()
+	for {
+		piece, err := stream.Next(ctx)
+		if err != nil {
+			return told, err
+		}
+		if piece.Answer == nil {
+			continue
+		}
+		sent, ended, err := p.tell(ctx, key, x)
+		told = told || sent
+		if err != nil || ended {
+			return told, err
+		}
+	}
+}
+
+// load reads a record and its exchange. A record whose time is over, or whose exchange is
+// gone, is removed.
+func (p *pusher) load(ctx context.Context, key state.Key) (*storedPush, gateway.Exchange, error) {
+	record, err := p.g.Runtime.State().Get(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, gateway.Exchange{}, nil
+	}
+	if err != nil {
+		return nil, gateway.Exchange{}, err
+	}
+	stored, err := decodePush(record)
+	if err != nil || stored.Ended {
+		return nil, gateway.Exchange{}, err
+	}
+	x, err := p.g.Runtime.Find(ctx, stored.caller(), stored.Message)
+	if errors.Is(err, gateway.ErrUnknown) || time.Now().After(stored.Until) {
+		return nil, x, p.g.Runtime.State().Delete(ctx, key, record.Version)
+	}
+	return &stored, x, err
+}
+
+// tell sends the task's state unless it was told before, and then stores that it was: a
+// crash between the two sends it again.
+func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (sent, ended bool, err error) {
+	stored, _, err := p.load(ctx, key)
+	if err != nil || stored == nil {
+		return false, true, err
+	}
+	now, ok, err := p.g.Runtime.Look(ctx, x)
+	if err != nil || !ok || stateMark(now) == stored.Told {
+		return false, false, err
+	}
+	task, err := p.g.snapshot(ctx, x)
+	if err != nil {
+		return false, false, err
+	}
+	if err := p.send(ctx, stored.push, task); err != nil {
+		return false, false, err
+	}
+	stored.Told, stored.Ended = stateMark(now), task.Status.State.Terminal()
+	return true, stored.Ended, p.g.storePush(ctx, key, stored.push, stored.version)
+}
+
+// stateMark names a state of a task, and what it asks.
+func stateMark(a gateway.Answer) string {
+	mark := string(a.Outcome)
+	for _, q := range a.Questions {
+		mark += " " + q.ID
+	}
+	return mark
+}
+
+// send makes one attempt.
+func (p *pusher) send(ctx context.Context, to push, task *a2a.Task) error {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	body, err := pushBody(to.Version, task)
+	if err != nil {
+		return err
+	}
+	err = p.post(ctx, to.Config, body)
+	event := gateway.Event{Caller: to.caller(), Foreign: to.Message, Type: "push", Out: true, Size: len(body), Verdict: "delivered"}
+	if err != nil {
+		event.Verdict, event.Reason = "failed", err.Error()
+	}
+	p.g.Runtime.Record(event)
+	return err
+}
+
+// pushBody returns the whole task, in the form of the version in which the address came.
+func pushBody(version a2a.ProtocolVersion, task *a2a.Task) ([]byte, error) {
+	if version == a2av0.Version {
+		return json.Marshal(a2av0.FromV1Task(task))
+	}
+	return json.Marshal(a2a.StreamResponse{Event: task})
+}
+
+func (p *pusher) post(ctx context.Context, config a2a.PushConfig, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, config.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", jsonType)
+	if config.Token != "" {
+		req.Header.Set("A2A-Notification-Token", config.Token)
+		req.Header.Set("X-A2A-Notification-Token", config.Token) // the name in version 0.3
+	}
+	if a := config.Auth; a != nil && a.Credentials != "" && !strings.ContainsAny(a.Scheme+a.Credentials, "\r\n") {
+		req.Header.Set("Authorization", a.Scheme+" "+a.Credentials)
+	}
+	resp, err := p.g.PushClient.Do(req)
+	if err != nil {
+		return errors.New("the push address cannot be reached")
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("the push address answers %d", resp.StatusCode)
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
