@@ -38,16 +38,22 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	if err != nil {
 		return nil, err
 	}
-	receipt := &Receipt{
-		Task: t.key, Row: sub.Row, Cursor: sub.Cursor,
-		door: sub.Door, key: sub.Key, answer: make(chan Answer, 1),
-	}
 	t.mu.Lock()
-	t.waiters[sub.Row] = append(t.waiters[sub.Row], receipt.answer)
+	receipt := t.addReceipt(sub)
 	t.applyMutation(mut)
 	t.mu.Unlock()
 	r.afterAccept(t, part)
 	return receipt, nil
+}
+
+// addReceipt makes the receipt of a new submission, which waits for its answer. The caller
+// holds t.mu.
+func (t *activeTask) addReceipt(sub Submission) *Receipt {
+	receipt := newReceipt(sub)
+	receipt.answer = make(chan Answer, 1)
+	p := sub.pendingPost()
+	t.waiters[p] = append(t.waiters[p], receipt.answer)
+	return receipt
 }
 
 func (r *Runtime) buildPostMutation(t *activeTask, p Post, to recipientSet) (*mutationBuilder, Submission, error) {
@@ -58,19 +64,20 @@ func (r *Runtime) buildPostMutation(t *activeTask, p Post, to recipientSet) (*mu
 	}
 	mut := t.beginMutation(r.now())
 	sub := Submission{
-		Instance: t.key.InstanceKey, Door: p.Door, Key: p.Key, Digest: p.Digest,
+		Instance: t.key.InstanceKey, Door: p.Door, Key: cmp.Or(p.Key, newID()), Digest: p.Digest,
 		Task: t.key.Task, Expires: mut.now.Add(keyLife),
+	}
+	if isGateway(p.Door) {
+		sub.makeHeld(mut.now, p.Keep, p.Note)
 	}
 	if p.Results != nil {
 		sub.Row = mut.resumeTask(*p.Results)
 		mut.overrideTaskLimits(p)
-		sub.Key = cmp.Or(sub.Key, newID())
-		mut.postChanges.handled = append(mut.postChanges.handled, PendingPost{sub.Row, sub.Door, sub.Key})
+		mut.postChanges.handled = append(mut.postChanges.handled, sub.pendingPost())
 	} else {
 		mut.openTask(p)
 		sub.Row = mut.dispatchPost(p, to)
-		sub.Key = cmp.Or(sub.Key, newID())
-		mut.postChanges.added = append(mut.postChanges.added, PendingPost{sub.Row, sub.Door, sub.Key})
+		mut.postChanges.added = append(mut.postChanges.added, sub.pendingPost())
 	}
 	sub.Cursor = mut.Task.Cursor
 	mut.applyStallRule()
@@ -128,6 +135,9 @@ func override[T int | time.Duration](want, ceiling T, admin bool) T {
 func (mut *mutationBuilder) createTask(p Post) {
 	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
 	mut.Task = mut.newTask(owner.String())
+	if isGateway(p.Door) {
+		mut.Task.Door = p.Door
+	}
 }
 
 // newTask makes the record of a task, with the definition's limits of a task. The owner

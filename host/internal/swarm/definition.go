@@ -51,7 +51,9 @@ type Agent struct {
 	Entrypoint  bool // enable_entrypoint
 	CanComplete bool // can_complete_tasks
 	Interswarm  bool // enable_interswarm
-	Trusted     bool // runs outside the sandbox
+	// Expose names the gateways through which callers reach it (expose).
+	Expose  []string
+	Trusted bool // runs outside the sandbox
 	// Actions names the actions it may call.
 	Actions []string
 	// Exclude names MAIL tools that the agent does not get.

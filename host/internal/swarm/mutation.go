@@ -24,8 +24,8 @@ type mutationBuilder struct {
 	// ended is set when the mutation ends the task, kill when the running turns must
 	// stop.
 	ended, kill bool
-	// resolved are the answers of this mutation to waiting posts, by row.
-	resolved    map[int64]Answer
+	// resolved are the answers of this mutation to waiting posts.
+	resolved    map[PendingPost]Answer
 	postChanges postChanges
 	// unread are consumed rows that no turn has.
 	unread []int64
@@ -148,7 +148,14 @@ func (mut *mutationBuilder) appendHistoryMessage(agent string, turn int64, m mai
 // very mutation (the stall rule).
 func (mut *mutationBuilder) applyStallRule() {
 	mut.completeRemotePosts()
-	if mut.Task.State != StateRunning || mut.progressing > 0 || mut.undelivered > 0 || mut.Task.waitsForRemote() {
+	if mut.Task.State != StateRunning || mut.progressing > 0 || mut.undelivered > 0 {
+		return
+	}
+	if mut.Task.Brief && !mut.Task.Grace && len(mut.Task.Requests) == 0 && !mut.hasOpenPost() {
+		mut.endBriefTask()
+		return
+	}
+	if mut.Task.waitsForRemote() {
 		return
 	}
 	if mut.Task.Grace {
@@ -160,6 +167,17 @@ func (mut *mutationBuilder) applyStallRule() {
 		text += "; " + mut.failed // a system message has no sender that could be notified
 	}
 	mut.endBySystem(StateFailed, mail.SubjectRuntimeError, text)
+}
+
+// resolvePost records the answer to a post, and keeps it for its waiter.
+func (mut *mutationBuilder) resolvePost(p PendingPost, a Answer) {
+	if p.Key != "" {
+		mut.Answers = append(mut.Answers, SubmissionAnswer{p.Door, p.Key, a.Cursor})
+	}
+	if mut.resolved == nil {
+		mut.resolved = map[PendingPost]Answer{}
+	}
+	mut.resolved[p] = a
 }
 
 // applyMutation makes a durable mutation visible in memory. The caller holds t.commit
@@ -189,11 +207,11 @@ func (t *activeTask) applyMutation(mut *mutationBuilder) {
 		t.states[st.Agent] = st.State
 	}
 	t.openPosts.applyChanges(mut.postChanges)
-	for row, answer := range mut.resolved {
-		for _, ch := range t.waiters[row] {
+	for post, answer := range mut.resolved {
+		for _, ch := range t.waiters[post] {
 			ch <- answer
 		}
-		delete(t.waiters, row)
+		delete(t.waiters, post)
 	}
 	t.notifyFollowers()
 }

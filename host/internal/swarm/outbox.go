@@ -28,6 +28,9 @@ type Delivery struct {
 	Back bool
 	// Wrapper has no token yet.
 	Wrapper mail.Interswarm
+	// Answers is the key of the exchange in whose course an agent sends it to the caller,
+	// empty for other messages.
+	Answers string
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace string
@@ -63,7 +66,7 @@ func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...in
 	msg := t.outbox[i]
 	return Delivery{
 		N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
-		Hops: t.rec.Hops + 1, Trace: msg.Trace,
+		Answers: msg.Answers, Hops: t.rec.Hops + 1, Trace: msg.Trace,
 	}, true, nil
 }
 

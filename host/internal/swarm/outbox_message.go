@@ -26,6 +26,9 @@ type OutboxMessage struct {
 	// Since is the time when it was put into the outbox, or back into it.
 	Since time.Time `json:"since"`
 	Trace string    `json:"trace,omitempty"`
+	// Answers is the key of the exchange in whose course an agent sends it to the caller,
+	// empty for other messages.
+	Answers string `json:"answers,omitempty"`
 	// Dead is set when the message is not delivered any more.
 	Dead *DeliveryFailure `json:"dead,omitempty"`
 }

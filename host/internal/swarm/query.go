@@ -101,7 +101,7 @@ func (r *Runtime) readAnswer(ctx context.Context, key TaskKey, cursor int64) (An
 	if len(events) == 0 || events[0].Seq != cursor {
 		return Answer{}, fmt.Errorf("task '%s': the event %d that answers it is missing", key.Task, cursor)
 	}
-	a, ok := events[0].Answer()
+	a, ok := events[0].ExchangeAnswer()
 	if !ok {
 		return Answer{}, fmt.Errorf("task '%s': event %d is no answer", key.Task, cursor)
 	}

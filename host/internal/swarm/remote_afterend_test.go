@@ -203,7 +203,7 @@ func TestWhatIsAnEnding(t *testing.T) {
 	}
 	p.set(nil)
 	carrier{p, "hive"}.Wake(swarm.OutboxKey{Task: key("t"), Peer: "depot"})
-	eventually(t, "the end", func() bool { return hive.record("t").Task.State.Ended() })
+	eventually(t, "the end and its delivery", func() bool { snap := hive.record("t"); return snap.Task.State.Ended() && len(snap.Outbox) == 0 })
 	p.rest()
 	p.set(map[string]string{"depot": "wait"})
 	hive.ask(`[["send_broadcast",{"targets":["math@depot"],"subject":"b","body":"y"}],["task_complete",{"finish_message":"done"}]]`, task("t"))

@@ -1,35 +1,27 @@
 package swarm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"skep/spec/mail"
 )
 
-// localMessage makes a local message of the wrapper, with its local recipients.
-func (in Incoming) localMessage(def *Definition) ([]string, mail.Message, error) {
-	names, err := in.localRecipients(def)
-	if err != nil {
-		return nil, mail.Message{}, err
-	}
-	m, err := in.newLocalMessage(def.Name)
-	return names, m, err
-}
-
 // localRecipients are the local agents that a wrapper names. Messages that the runtime
-// itself handles need none.
-func (in Incoming) localRecipients(def *Definition) ([]string, error) {
-	var names []string
+// itself handles need none. Of several recipients of a gateway's message the unknown ones
+// are returned apart.
+func (in Incoming) localRecipients(t *activeTask) (names, unknown []string, err error) {
+	def := t.def
 	for _, r := range in.Wrapper.Payload.Recipients {
 		name, to, err := mail.ParseAddr(r.Name)
 		if err != nil {
-			return nil, refuse(ErrInvalid, "recipient '%s': %v", r.Name, err)
+			return nil, nil, refuse(ErrInvalid, "recipient '%s': %v", r.Name, err)
 		}
 		if to != "" && to != def.Name {
 			continue
 		}
-		if name == mail.ReservedAll {
+		if name == mail.ReservedAll && !isGateway(in.Door) {
 			names = append(names, def.interswarmAgents()...)
 			continue
 		}
@@ -38,20 +30,42 @@ func (in Incoming) localRecipients(def *Definition) ([]string, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if mail.Reserved(in.Wrapper.Payload.Subject) {
-		return names, nil
+		return names, nil, nil
 	}
-	for _, name := range names {
-		switch a, ok := def.agent(name); {
-		case !ok:
-			return nil, refuse(ErrNotFound, "there is no agent '%s' in swarm '%s'", name, def.Name)
-		case !a.Interswarm:
-			return nil, refuse(ErrNotFound, "agent '%s' takes no mail from other swarms (enable_interswarm is false)", name)
+	var first error
+	names = slices.DeleteFunc(names, func(name string) bool {
+		err := in.checkRecipient(t, name)
+		if err != nil {
+			unknown = append(unknown, name)
+			first = cmp.Or(first, err)
 		}
+		return err != nil
+	})
+	switch {
+	case first != nil && (len(names) == 0 || !isGateway(in.Door)):
+		return nil, nil, first
+	case len(names) == 0:
+		return nil, nil, refuse(ErrInvalid, "no recipient is an agent of swarm '%s'", def.Name)
 	}
-	if len(names) == 0 {
-		return nil, refuse(ErrInvalid, "no recipient is an agent of swarm '%s'", def.Name)
+	return names, unknown, nil
+}
+
+// checkRecipient refuses a local agent that a wrapper must not reach. To a gateway an
+// agent that is not exposed is unknown, unless it waits for the answer.
+func (in Incoming) checkRecipient(t *activeTask, name string) error {
+	switch a, ok := t.def.agent(name); {
+	case !ok, isGateway(in.Door) && !slices.Contains(a.Expose, in.gateway()) && !in.answers(t.rec, name):
+		return refuse(ErrNotFound, "there is no agent '%s' in swarm '%s'", name, t.def.Name)
+	case !a.Interswarm && !isGateway(in.Door):
+		return refuse(ErrNotFound, "agent '%s' takes no mail from other swarms (enable_interswarm is false)", name)
 	}
-	return names, nil
+	return nil
+}
+
+// answers reports whether the wrapper is a response, and an agent has asked the swarm.
+func (in Incoming) answers(t Task, agent string) bool {
+	return in.Wrapper.Type == mail.Response &&
+		slices.ContainsFunc(t.requestsTo(in.Peer), func(r OpenRequest) bool { return r.From == agent })
 }
 
 // interswarmAgents are the agents that other swarms may write to.
@@ -73,6 +87,9 @@ func (in Incoming) newLocalMessage(local string) (mail.Message, error) {
 		p.Sender.Name = mail.FormatAddr(name, in.Peer)
 	}
 	p.SenderSwarm, p.RecipientSwarms = in.Peer, []string{local}
+	if in.opensExchange() && len(p.Recipients) > 1 {
+		p.Recipients = p.Recipients[:1] // each gets a message of its own
+	}
 	m := mail.Message{ID: w.MessageID, Timestamp: w.Timestamp, Type: w.Type, Payload: p}
 	if !mail.ValidUUID(m.ID) {
 		m.ID = newID()
@@ -88,6 +105,7 @@ func (mut *mutationBuilder) applyIncoming(in Incoming, o runner, m mail.Message,
 	if !mut.active.exists {
 		mut.createForeignTask(in, o)
 	}
+	mut.Task.Brief = mut.Task.Brief || in.Brief && isGateway(in.Door)
 	sender := m.Payload.Sender
 	if sender.Type == mail.Agent {
 		name, _, _ := mail.ParseAddr(sender.Name)
@@ -113,6 +131,9 @@ func (mut *mutationBuilder) applyIncoming(in Incoming, o runner, m mail.Message,
 func (mut *mutationBuilder) createForeignTask(in Incoming, o runner) {
 	mut.Task = mut.newTask(in.Wrapper.TaskOwner)
 	mut.Task.Caller, mut.Task.Hops, mut.Task.Entrypoint = in.Peer, in.Hops, mut.def.Entrypoint
+	if isGateway(in.Door) {
+		mut.Task.Door = in.Door
+	}
 	mut.Task.mergeContributors(mut.def.Name, in.Peer, in.Wrapper.TaskContributors)
 	mut.Task.Contributors = append(mut.Task.Contributors, o.owner.String())
 	mut.resetDeadline()
@@ -122,31 +143,36 @@ func (mut *mutationBuilder) createForeignTask(in Incoming, o runner) {
 // task reopens it, is refused, or is stashed. A response that answers no open request is
 // queued, too, as a local one is: MAIL does not refuse it.
 func (mut *mutationBuilder) deliverIncoming(in Incoming, m mail.Message, names []string) {
-	asks := m.Type == mail.Request || m.Type == mail.Interrupt
 	switch {
 	case !mut.Task.State.Ended():
 	case in.reopensTask(mut.Task):
 		mut.reopenTask()
 		mut.resetDeadline()
-	case asks:
+	case in.asks():
 		mut.refuseLateRequest(m)
 		return
 	}
 	sender := m.Payload.Sender.Name
 	for _, name := range names {
+		if in.opensExchange() {
+			m.Payload.Recipients = []mail.Address{{Type: mail.Agent, Name: name}}
+		}
 		switch m.Type {
 		case mail.Response:
 			if mut.handleRemoteResponse(in.Peer, mut.closeAnsweredRequest(m.Payload.ID, name, sender), m) {
 				continue
 			}
 		case mail.Request, mail.Interrupt:
-			if len(mut.Task.Requests) < maxOpenRequests {
+			if !in.opensExchange() && len(mut.Task.Requests) < maxOpenRequests {
 				mut.Task.Requests = append(mut.Task.Requests, OpenRequest{ID: m.Payload.ID, From: sender, To: name})
 			}
 		}
 		row := in.newRow(m, name)
 		row.Late = mut.Task.State.Ended()
-		mut.insertRow(row)
+		n := mut.insertRow(row)
+		if in.opensExchange() {
+			mut.openExchange(in, m, name, n)
+		}
 	}
 }
 
@@ -157,7 +183,7 @@ func (in Incoming) newRow(m mail.Message, agent string) Row {
 	ranked.Payload.Sender.Type = mail.Agent
 	return Row{
 		Agent: agent, Tier: mail.Tier(ranked), Message: m, Hops: in.Hops, Trace: in.Trace, Cause: m.ID,
-		Origin: Origin{Door: doorPeer, Realm: in.Principal.Tenant, Principal: string(in.Principal.Role) + ":" + in.Principal.ID},
+		Origin: Origin{Door: in.Door, Realm: in.Principal.Tenant, Principal: string(in.Principal.Role) + ":" + in.Principal.ID},
 	}
 }
 
@@ -206,12 +232,13 @@ func (mut *mutationBuilder) dismissTask(in Incoming, m mail.Message) {
 		mut.appendHistoryMessage(a.Name, 0, m)
 	}
 	mut.notifyPeersOfEnd(taskEnd{subject: mail.SubjectTaskComplete, body: m.Payload.Body, endedBy: in.Peer})
-	mut.Task.State, mut.Task.Grace, mut.Task.Requests, mut.Task.PeerCalls = StateCompleted, false, nil, nil
+	mut.Task.State, mut.Task.Grace = StateCompleted, false
 	mut.cancelBreakpoints()
 	mut.stashRemaining()
 	mut.answerPosts("task_complete", Answer{
 		State: StateCompleted, Subject: mail.SubjectTaskComplete, Body: m.Payload.Body, Caller: m.Payload.Sender.Name,
 	}, answersAll)
+	mut.Task.Requests, mut.Task.PeerCalls = nil, nil
 }
 
 // answerRequesters sends a message to every agent with an open request to the swarm,

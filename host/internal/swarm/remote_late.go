@@ -53,7 +53,7 @@ func (t *activeTask) checkStashLimits(in Incoming, names []string) error {
 func (t *activeTask) stashUsage(swarm string) (rows, bytes int) {
 	for i := range t.stash { // by index: a row is large
 		p := &t.stash[i].Message.Payload
-		if t.stash[i].Origin.Door == doorPeer && p.SenderSwarm == swarm {
+		if door := t.stash[i].Origin.Door; (door == doorPeer || isGateway(door)) && p.SenderSwarm == swarm {
 			rows, bytes = rows+1, bytes+len(p.Subject)+len(p.Body)
 		}
 	}

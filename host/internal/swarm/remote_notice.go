@@ -24,6 +24,8 @@ func (mut *mutationBuilder) notifyPeersOfEnd(e taskEnd) {
 		case p.Swarm == e.endedBy, !mut.Task.hasContributor(p.Swarm) && !mut.hasOutboxMessageFor(p.Swarm):
 		case p.Swarm != mut.Task.Caller:
 			mut.addNotice(p, e.by, "", mail.SubjectTaskComplete, e.body)
+		case mut.Task.Door != "":
+			// The exchanges of a gateway's realm are answered one by one.
 		case e.by != "":
 			mut.sendCallerAnswer(p, e)
 		default:
@@ -51,11 +53,15 @@ func (mut *mutationBuilder) sendCallerAnswer(p TaskPeer, e taskEnd) {
 }
 
 // sendCallerFailure sends a system message in place of the answer to every requesting
-// agent of the calling swarm. With open their requests stay open.
+// agent of the calling swarm. With open their requests stay open; of exchanges only
+// those with a reply address are told then.
 func (mut *mutationBuilder) sendCallerFailure(subject, body string, open bool) {
 	notified := map[string]bool{}
 	for _, r := range mut.Task.requestsFrom(mut.Task.Caller) {
-		if !notified[r.From] {
+		if r.Exchange != nil && (!open || !r.Exchange.Reply) {
+			continue
+		}
+		if !notified[r.From] || r.Exchange != nil {
 			mut.sendRemoteReply(r, subject, body)
 		}
 		notified[r.From] = true
@@ -65,11 +71,17 @@ func (mut *mutationBuilder) sendCallerFailure(subject, body string, open bool) {
 	}
 }
 
-// failRemoteRequest answers another swarm's agent that the turn for its message has
-// failed.
-func (mut *mutationBuilder) failRemoteRequest(m mail.Message, text string) {
+// failRemoteRequest answers another swarm's agent that the turn of an agent for its
+// message has failed.
+func (mut *mutationBuilder) failRemoteRequest(agent string, m mail.Message, text string) {
+	if i := mut.Task.findExchange(m.Payload.ID, m.Payload.Sender.Name, agent); i >= 0 {
+		mut.failExchange(i, mail.SubjectAgentError, text)
+		return
+	}
 	open := mut.Task.Requests
-	i := slices.IndexFunc(open, func(r OpenRequest) bool { return r.ID == m.Payload.ID && r.From == m.Payload.Sender.Name })
+	i := slices.IndexFunc(open, func(r OpenRequest) bool {
+		return r.Exchange == nil && r.ID == m.Payload.ID && r.From == m.Payload.Sender.Name
+	})
 	if i >= 0 {
 		mut.sendRemoteReply(open[i], mail.SubjectAgentError, text)
 		mut.closeRequest(m.Payload.ID)
@@ -78,16 +90,24 @@ func (mut *mutationBuilder) failRemoteRequest(m mail.Message, text string) {
 
 // sendRemoteReply answers a request of another swarm's agent in the system's name.
 func (mut *mutationBuilder) sendRemoteReply(r OpenRequest, subject, body string) {
-	name, peer, err := mail.ParseAddr(r.From)
-	if err != nil {
-		return
+	if to := r.sender(); to.Swarm != "" {
+		mut.addNotice(to, "", r.ID, subject, body)
 	}
-	mut.addNotice(TaskPeer{Swarm: peer, Agent: name}, "", r.ID, subject, body)
+}
+
+// sender is the agent of another swarm that made the request.
+func (r OpenRequest) sender() TaskPeer {
+	name, peer, _ := mail.ParseAddr(r.From) // a zero one for a malformed address
+	return TaskPeer{Swarm: peer, Agent: name}
 }
 
 // addNotice adds a response of the host to the outbox. An empty by means the system, an
 // empty id a fresh one.
 func (mut *mutationBuilder) addNotice(to TaskPeer, by, id, subject, body string) {
+	mut.addToOutbox(mut.newNotice(to, by, id, subject, body))
+}
+
+func (mut *mutationBuilder) newNotice(to TaskPeer, by, id, subject, body string) OutboxMessage {
 	m := mut.systemMessage(mail.Response, mail.FormatAddr(to.Agent, to.Swarm), subject, body)
 	if by != "" {
 		m.Payload.Sender = mail.Address{Type: mail.Agent, Name: by}
@@ -97,5 +117,5 @@ func (mut *mutationBuilder) addNotice(to TaskPeer, by, id, subject, body string)
 	}
 	m.Payload.RecipientSwarms = []string{to.Swarm}
 	m.Payload.RoutingInfo = routingInfo("origin_swarm", mut.def.Name, "remote_swarm", to.Swarm)
-	mut.addToOutbox(OutboxMessage{ID: m.ID, Peer: to.Swarm, Message: m, Notice: true})
+	return OutboxMessage{ID: m.ID, Peer: to.Swarm, Message: m, Notice: true}
 }

@@ -50,10 +50,10 @@ func (mut *mutationBuilder) addRemoteRequest(p Post, n int64, target, swarm stri
 	mut.Task.Requests = append(mut.Task.Requests, request)
 }
 
-// remotePostRequests are the open requests of remote posts.
-func (t Task) remotePostRequests() (list []OpenRequest) {
+// postRequests are the open requests of remote posts and of exchanges.
+func (t Task) postRequests() (list []OpenRequest) {
 	for _, r := range t.Requests {
-		if r.Post > 0 {
+		if r.Post > 0 || r.Exchange != nil {
 			list = append(list, r)
 		}
 	}

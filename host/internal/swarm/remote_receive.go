@@ -9,13 +9,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"skep/spec/mail"
 )
 
-// Incoming is a wrapper from another swarm.
+// Incoming is a wrapper from another swarm, or from a realm through a gateway.
 type Incoming struct {
+	// Door is a gateway's, see [GatewayDoor]; else it is that of other swarms. A gateway's
+	// messages reach the agents that are exposed through it, and each of its requests and
+	// interrupts opens an exchange.
+	Door string
+	// Digest distinguishes a repeat from another message under its id; nil for the
+	// wrapper's own.
+	Digest []byte
+	// Brief ends the task as completed as soon as it owes and asks nothing; the caller's
+	// next message reopens it.
+	Brief bool
+	// Reply sends the answer of an exchange through the outbox as well.
+	Reply bool
+	// Note is kept with the exchange, at most MaxNote bytes, and Keep is how long its
+	// answer can be read; zero is a day.
+	Note []byte
+	Keep time.Duration
 	// Principal is the owner of the key, of role swarm; Peer is the swarm that it
 	// represents.
 	Principal Principal
@@ -35,10 +53,15 @@ type Incoming struct {
 
 // IncomingReceipt confirms that a wrapper is durable.
 type IncomingReceipt struct {
+	// Task is the task. A repeat through a gateway may name another one: the first counts.
 	Task TaskKey
 	// Runner is the owner string of the instance that runs the task.
 	Runner    string
 	Duplicate bool
+	// Exchanges are those of a gateway's message, one for each recipient. Unknown are the
+	// recipients that are no agents, or not exposed; if all are, the message is refused.
+	Exchanges []*Receipt
+	Unknown   []string
 }
 
 // MaxHops bounds the swarms through which a task is passed.
@@ -55,12 +78,37 @@ var errOtherOwner = fmt.Errorf("another owner: %w", ErrConflict)
 // doorPeer is the door of other swarms.
 const doorPeer = "peer"
 
+// keySeparator stands between the parts of a submission's key.
+const keySeparator = "\x1f"
+
+// gateway is the name of the gateway, empty for another swarm.
+func (in Incoming) gateway() string {
+	name, ok := strings.CutPrefix(in.Door, GatewayDoor)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// asks reports whether the wrapper wants an answer.
+func (in Incoming) asks() bool {
+	return in.Wrapper.Type == mail.Request || in.Wrapper.Type == mail.Interrupt
+}
+
+// opensExchange reports whether the wrapper opens exchanges.
+func (in Incoming) opensExchange() bool {
+	return isGateway(in.Door) && in.asks() && !mail.Reserved(in.Wrapper.Payload.Subject)
+}
+
 // Receive accepts a wrapper: when it returns, the message survives any crash. A
 // repeated wrapper changes nothing. Refusals are of kind ErrInvalid, ErrForbidden,
 // ErrNotFound, ErrConflict, ErrLimit and ErrDraining.
 func (r *Runtime) Receive(ctx context.Context, in Incoming) (IncomingReceipt, error) {
 	if r.draining.Load() {
 		return IncomingReceipt{}, ErrDraining
+	}
+	if !isGateway(in.Door) {
+		in.Door = doorPeer
 	}
 	if in.Peer == "" || mail.SwarmNamesCollide(in.Peer, in.Swarm) {
 		return IncomingReceipt{}, refuse(ErrForbidden, "a key of role agent speaks for another swarm than '%s', which is this host's own, and for none whose name differs from it in case and punctuation only", in.Swarm)
@@ -154,24 +202,31 @@ func (in Incoming) separateRunner() runner {
 	}}
 }
 
-// submissionKey identifies a wrapper among all submissions of the door.
-func (in Incoming) submissionKey() string { return in.Peer + "\x1f" + in.Wrapper.MessageID }
+// submissionKey identifies a wrapper among all submissions of the door. The exchanges of
+// further recipients add their names.
+func (in Incoming) submissionKey() string { return RemoteKey(in.Peer, in.Wrapper.MessageID) }
+
+// RemoteKey is the key of the submission of another swarm's, or a realm's, message.
+func RemoteKey(peer, message string) string { return peer + keySeparator + message }
 
 func (r *Runtime) findDuplicate(ctx context.Context, key TaskKey, in Incoming, o runner) (IncomingReceipt, error) {
-	sub, err := r.store.Submission(ctx, key.InstanceKey, doorPeer, in.submissionKey())
+	sub, err := r.store.Submission(ctx, key.InstanceKey, in.Door, in.submissionKey())
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && !sub.Expires.After(r.now()):
 		return IncomingReceipt{}, nil
 	case err != nil:
 		return IncomingReceipt{}, err
 	}
-	return in.duplicateReceipt(key, sub, o)
+	return r.duplicateReceipt(ctx, key, in, sub, o)
 }
 
 // digest distinguishes a repeated wrapper from another one under its id. It excludes
 // what may differ between attempts: token, metadata, contributors, timestamp and
 // routing_info. It is stored with accepted wrappers, so its form must not change.
 func (in Incoming) digest() []byte {
+	if in.Digest != nil {
+		return in.Digest
+	}
 	w := in.Wrapper
 	p := w.Payload
 	// Strings always encode.
@@ -181,14 +236,46 @@ func (in Incoming) digest() []byte {
 }
 
 // duplicateReceipt answers a repeated wrapper. An older host has stored no digest.
-func (in Incoming) duplicateReceipt(key TaskKey, first Submission, o runner) (IncomingReceipt, error) {
+func (r *Runtime) duplicateReceipt(ctx context.Context, key TaskKey, in Incoming, first Submission, o runner) (IncomingReceipt, error) {
+	if isGateway(in.Door) {
+		key.Task = first.Task
+	}
 	if first.Task != key.Task {
 		return IncomingReceipt{}, refuse(ErrConflict, "message_id '%s' was used in another task", in.Wrapper.MessageID)
 	}
 	if first.Digest != nil && !bytes.Equal(first.Digest, in.digest()) {
 		return IncomingReceipt{}, refuse(ErrConflict, "message_id '%s' was used for another message", in.Wrapper.MessageID)
 	}
-	return IncomingReceipt{Task: key, Runner: o.owner.String(), Duplicate: true}, nil
+	again := IncomingReceipt{Task: key, Runner: o.owner.String(), Duplicate: true}
+	if !in.opensExchange() {
+		return again, nil
+	}
+	subs, err := r.findExchanges(ctx, in, first)
+	for _, sub := range subs {
+		receipt := newReceipt(sub)
+		receipt.Duplicate = true
+		again.Exchanges = append(again.Exchanges, receipt)
+	}
+	return again, err
+}
+
+// findExchanges finds the exchanges of a repeated message; first is one of them.
+func (r *Runtime) findExchanges(ctx context.Context, in Incoming, first Submission) ([]Submission, error) {
+	list := []Submission{first}
+	for _, to := range in.Wrapper.Payload.Recipients {
+		name, _, err := mail.ParseAddr(to.Name)
+		if err != nil || slices.ContainsFunc(list, func(s Submission) bool { return s.Agent == name }) {
+			continue
+		}
+		sub, err := r.store.Submission(ctx, first.Instance, in.Door, in.submissionKey()+keySeparator+name)
+		switch {
+		case err == nil:
+			list = append(list, sub)
+		case !errors.Is(err, ErrNotFound):
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // acceptFromPeer writes a wrapper as one mutation of its task.
@@ -199,11 +286,18 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	if err := in.checkTask(t); err != nil {
 		return IncomingReceipt{}, err
 	}
-	names, message, err := in.localMessage(t.def)
+	names, unknown, err := in.localRecipients(t)
+	if err != nil {
+		return IncomingReceipt{}, err
+	}
+	message, err := in.newLocalMessage(t.def.Name)
 	if err != nil {
 		return IncomingReceipt{}, err
 	}
 	if err := t.checkStashLimits(in, names); err != nil {
+		return IncomingReceipt{}, err
+	}
+	if err := t.checkExchanges(in, names); err != nil {
 		return IncomingReceipt{}, err
 	}
 	if err := r.checkPeerTaskLimit(t, in); err != nil {
@@ -219,22 +313,38 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	mut.applyIncoming(in, o, message, names)
 	mut.applyStallRule()
 	t.mu.Unlock()
-	sub := Submission{
-		Instance: t.key.InstanceKey, Door: doorPeer, Key: in.submissionKey(), Digest: in.digest(), Task: t.key.Task,
-		Row: cmp.Or(mut.firstInserted(), 1), Cursor: mut.Task.Cursor, Answer: mut.Task.Cursor, Expires: mut.now.Add(peerKeyLife),
-	}
-	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
+	subs := mut.takeSubmissions(in)
+	first, err := r.acceptMutation(ctx, mut.Mutation, subs[0])
 	if errors.Is(err, ErrDuplicate) {
-		return in.duplicateReceipt(t.key, first, o)
+		return r.duplicateReceipt(ctx, t.key, in, first, o)
 	}
 	if err != nil {
 		return IncomingReceipt{}, err
 	}
+	got := IncomingReceipt{Task: t.key, Runner: o.owner.String(), Unknown: unknown}
 	t.mu.Lock()
+	if in.opensExchange() {
+		for _, sub := range subs {
+			got.Exchanges = append(got.Exchanges, t.addReceipt(sub))
+		}
+	}
 	t.applyMutation(mut)
 	t.mu.Unlock()
 	r.afterAccept(t, part)
-	return IncomingReceipt{Task: t.key, Runner: o.owner.String()}, nil
+	return got, nil
+}
+
+// takeSubmissions returns the submissions of a wrapper: its exchanges, the first of which
+// leaves the mutation, else one that is answered.
+func (mut *mutationBuilder) takeSubmissions(in Incoming) []Submission {
+	if all := mut.Submissions; len(all) > 0 {
+		mut.Submissions = all[1:]
+		return all
+	}
+	return []Submission{{
+		Instance: mut.Task.Key.InstanceKey, Door: in.Door, Key: in.submissionKey(), Digest: in.digest(), Task: mut.Task.Key.Task,
+		Row: cmp.Or(mut.firstInserted(), 1), Cursor: mut.Task.Cursor, Answer: mut.Task.Cursor, Expires: mut.now.Add(peerKeyLife),
+	}}
 }
 
 // firstInserted is the number of the first row that the mutation inserts, 0 for none.

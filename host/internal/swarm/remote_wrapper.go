@@ -13,7 +13,7 @@ import (
 func (in Incoming) checkWrapper(def *Definition) error {
 	p := in.Wrapper.Payload
 	switch {
-	case !def.Interswarm:
+	case !def.Interswarm && !isGateway(in.Door):
 		return refuse(ErrInvalid, "swarm '%s' takes no mail from other swarms", def.Name)
 	case !mail.ValidTaskID(p.TaskID):
 		return refuse(ErrInvalid, "task_id must be 1 to 256 printable characters")
@@ -25,6 +25,11 @@ func (in Incoming) checkWrapper(def *Definition) error {
 		return refuse(ErrInvalid, "subject has %d bytes, at most %d", len(p.Subject), MaxSubject)
 	case len(p.Body) > MaxBody:
 		return refuse(ErrInvalid, "body has %d bytes, at most %d", len(p.Body), MaxBody)
+	}
+	if isGateway(in.Door) {
+		if err := checkGatewayMessage(in.Wrapper.MessageID, in.Note); err != nil {
+			return err
+		}
 	}
 	if err := in.checkSenderAddress(); err != nil || !in.bringsResults() {
 		return err
@@ -92,7 +97,7 @@ func (in Incoming) checkTask(t *activeTask) error {
 // checkReturnRoute refuses a request that could not be answered, because the host
 // cannot reach the requesting swarm.
 func (r *Runtime) checkReturnRoute(ctx context.Context, key InstanceKey, in Incoming) error {
-	if in.Wrapper.Type != mail.Request && in.Wrapper.Type != mail.Interrupt {
+	if !in.asks() || in.opensExchange() {
 		return nil
 	}
 	err := r.forward.Check(ctx, key, in.Peer)

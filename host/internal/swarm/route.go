@@ -202,6 +202,11 @@ func (t *Turn) resolveTarget(e *stagedCall, target string) (to recipientSet, fau
 		return to, fault
 	}
 	local := swarm == "" || swarm == t.def.Name
+	if !local && e.call.Name == mail.ToolSendResponse && t.answersExchange(e, name, swarm) {
+		// The caller of a gateway is answered without a way to him, or leave to write.
+		to.addAgent(name, swarm)
+		return to, nil
+	}
 	if t.replay == nil && !t.mayWrite(name, swarm) {
 		if local && name == t.userID() {
 			return to, t.complain(e, abi.CodeInvalid, "user",
@@ -292,6 +297,24 @@ func (a Agent) mayWrite(own, name, swarm string) bool {
 		forms = []string{name, mail.FormatAddr(name, own)}
 	}
 	return slices.ContainsFunc(a.Targets, func(x string) bool { return slices.Contains(forms, x) })
+}
+
+// answersExchange reports whether a response to an agent of a realm answers an exchange,
+// and notes which: the one of the turn's message, else the oldest that the turn has not
+// answered yet. In a repeated turn it may have been answered since.
+func (t *Turn) answersExchange(e *stagedCall, name, realm string) bool {
+	address := mail.FormatAddr(name, realm)
+	for _, r := range t.rec.Requests {
+		answered := func(e stagedCall) bool { return e.inExchange && e.closes == r.ID }
+		if r.Exchange == nil || r.From != address || r.To != t.agent.Name || slices.ContainsFunc(t.staged, answered) {
+			continue
+		}
+		if !e.inExchange || r.ID == t.row.Message.Payload.ID {
+			e.inExchange, e.closes = true, r.ID
+		}
+	}
+	e.inExchange = e.inExchange || t.replay != nil && t.rec.Door != "" && t.rec.Caller == realm
+	return e.inExchange
 }
 
 // userID is the id of the task's principal.

@@ -54,14 +54,19 @@ type Store interface {
 // [Mutation], the parts that the other ports read included, or nothing. Overlapping
 // mutations of one task are applied one after the other.
 type TaskLog interface {
-	// Accept applies m and records sub. If sub's (instance, door, key) is taken and has
-	// not expired at m.Task.Updated, Accept writes nothing and returns the earlier
-	// submission with ErrDuplicate. Of two overlapping calls with one key, one wins.
+	// Accept applies m and records sub and m.Submissions. If the (instance, door, key) of
+	// one of them is taken and has not expired at m.Task.Updated, Accept writes nothing
+	// and returns the earlier submission with ErrDuplicate. Of two overlapping calls with
+	// one key, one wins.
 	Accept(ctx context.Context, m Mutation, sub Submission) (Submission, error)
 	// Commit applies m. It returns ErrQuota if m.KV does not fit.
 	Commit(ctx context.Context, m Mutation) error
 	// Submission returns a submission by its key, or ErrNotFound.
 	Submission(ctx context.Context, key InstanceKey, door, id string) (Submission, error)
+	// Submissions lists the submissions of a gateway's door that were accepted before the
+	// given one (the zero one for the start), newest first, then by falling Key: at most
+	// limit. It lists those with the field Accepted.
+	Submissions(ctx context.Context, key InstanceKey, door string, before Submission, limit int) ([]Submission, error)
 	// RunningTasks lists the tasks in state running, which this host goes on with. It
 	// writes nothing.
 	RunningTasks(ctx context.Context) ([]RunningTask, error)

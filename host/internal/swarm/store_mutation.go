@@ -22,6 +22,8 @@ type Mutation struct {
 	History        []AgentEntry
 	States         []AgentState
 	Answers        []SubmissionAnswer
+	// Submissions are recorded by Accept with its own, or none of them is.
+	Submissions []Submission
 	// Outbox messages are added to the task's outbox, or replace messages with
 	// their numbers. Delivered are the numbers of messages that leave it; they need
 	// not exist.
@@ -45,7 +47,8 @@ type AgentState struct {
 	State json.RawMessage
 }
 
-// SubmissionAnswer records the event that answers a submission.
+// SubmissionAnswer records the event that answers a submission. A held one then expires
+// its Keep after the mutation.
 type SubmissionAnswer struct {
 	Door, Key string
 	Cursor    int64
@@ -64,6 +67,15 @@ type Submission struct {
 	Expires time.Time
 	// Answer is the cursor of the event that answers it, 0 before.
 	Answer int64
+
+	// Keep is how long a held submission is kept after its answer. It is zero for one
+	// that is not held: the report of a pause answers it, too.
+	Keep time.Duration
+	// Accepted is when a gateway's submission was accepted, zero for those of other
+	// doors. Agent is the asked agent, Note what the gateway keeps with it.
+	Accepted time.Time
+	Agent    string
+	Note     []byte
 }
 
 // RunningTask is a running task of an earlier host, and the number of rows in its

@@ -51,6 +51,9 @@ type Post struct {
 	// the task gets its next post. Only an admin may raise them.
 	Timeout  time.Duration
 	MaxSteps int
+	// Note and Keep are of a gateway's post; see [Incoming].
+	Note []byte
+	Keep time.Duration
 }
 
 // keyLife is how long a submission can be found by its key.
@@ -64,9 +67,16 @@ type Receipt struct {
 	Cursor    int64
 	Duplicate bool
 
-	door, key string
-	answer    chan Answer
+	sub    Submission
+	answer chan Answer
 }
+
+func newReceipt(sub Submission) *Receipt {
+	return &Receipt{Task: TaskKey{sub.Instance, sub.Task}, Row: sub.Row, Cursor: sub.Cursor, sub: sub}
+}
+
+// Submission is the submission as it was when the receipt was made.
+func (r *Receipt) Submission() Submission { return r.sub }
 
 // Submit accepts a post: when it returns, the message survives any crash.
 // Refusals are of kind ErrInvalid, ErrNotFound, ErrConflict, ErrLimit and
@@ -114,6 +124,8 @@ func (r *Runtime) checkPost(p *Post) (*Definition, error) {
 		return nil, refuse(ErrInvalid, "subject has %d bytes, at most %d", len(p.Subject), MaxSubject)
 	case len(p.Body) > MaxBody:
 		return nil, refuse(ErrInvalid, "body has %d bytes, at most %d", len(p.Body), MaxBody)
+	case isGateway(p.Door):
+		return def, checkGatewayMessage(p.Key, p.Note)
 	}
 	return def, nil
 }
@@ -137,10 +149,9 @@ func duplicateReceipt(p Post, sub Submission) (*Receipt, error) {
 	if !bytes.Equal(p.Digest, sub.Digest) {
 		return nil, refuse(ErrConflict, "the idempotency key was used for another request")
 	}
-	return &Receipt{
-		Task: TaskKey{sub.Instance, sub.Task}, Row: sub.Row, Cursor: sub.Cursor,
-		Duplicate: true, door: sub.Door, key: sub.Key,
-	}, nil
+	receipt := newReceipt(sub)
+	receipt.Duplicate = true
+	return receipt, nil
 }
 
 // Wait returns the answer to a post. It ends with ctx's cause, or with
@@ -159,54 +170,25 @@ func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 			return drainAnswer(receipt)
 		}
 	}
-	return r.waitStored(ctx, receipt)
+	s, err := r.followReceipt(ctx, receipt, func(ExchangeState) bool { return false })
+	return s.Answer, err
 }
 
 // drainAnswer looks once more for an answer that came with the runtime's last turn.
 func drainAnswer(receipt *Receipt) (Answer, error) {
-	select {
-	case a, ok := <-receipt.answer:
-		if ok {
-			return a, nil
-		}
-	default:
+	if a, ok := receipt.takeAnswer(); ok {
+		return a, nil
 	}
 	return Answer{}, ErrDraining
 }
 
-// waitStored waits for the answer to a submission that another call has made, possibly
-// on an earlier host.
-func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, error) {
-	def, ok := r.definition(receipt.Task.Tenant, receipt.Task.Swarm)
-	if !ok {
-		return Answer{}, refuse(ErrNotFound, "swarm '%s' not found", receipt.Task.Swarm)
-	}
-	t, err := r.acquireTask(ctx, receipt.Task, def)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer r.releaseTask(t)
-	for {
-		t.mu.Lock()
-		changed := t.changed
-		t.mu.Unlock()
-		sub, err := r.store.Submission(ctx, receipt.Task.InstanceKey, receipt.door, receipt.key)
-		if err != nil {
-			return Answer{}, err
-		}
-		if t.isPruned(sub) {
-			return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", receipt.Task.Task)
-		}
-		if sub.Answer > 0 {
-			return r.readAnswer(ctx, receipt.Task, sub.Answer)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return Answer{}, context.Cause(ctx)
-		case <-r.stopped:
-			return Answer{}, ErrDraining
-		}
+// takeAnswer returns the answer that has come since the receipt was made, once.
+func (r *Receipt) takeAnswer() (Answer, bool) {
+	select {
+	case a, ok := <-r.answer:
+		return a, ok
+	default:
+		return Answer{}, false
 	}
 }
 
@@ -215,14 +197,18 @@ func (r *Runtime) waitStored(ctx context.Context, receipt *Receipt) (Answer, err
 func (t *activeTask) isPruned(sub Submission) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.exists || t.rec.Created.After(sub.Expires.Add(-keyLife))
+	accepted := sub.Accepted
+	if accepted.IsZero() {
+		accepted = sub.Expires.Add(-keyLife)
+	}
+	return !t.exists || t.rec.Created.After(accepted)
 }
 
 // AnswerCursor returns the cursor of the event that answers a post, 0 while there is
 // none. A reader that has read an event and then calls it gets a definite result: the
 // event and the answer are written by the same commit.
 func (r *Runtime) AnswerCursor(ctx context.Context, receipt *Receipt) (int64, error) {
-	sub, err := r.store.Submission(ctx, receipt.Task.InstanceKey, receipt.door, receipt.key)
+	sub, err := r.store.Submission(ctx, receipt.Task.InstanceKey, receipt.sub.Door, receipt.sub.Key)
 	if errors.Is(err, ErrNotFound) {
 		return 0, nil
 	}

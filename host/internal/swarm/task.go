@@ -38,6 +38,10 @@ type Task struct {
 	// between this one and the owner's; empty for a task of this swarm.
 	Caller string `json:"caller,omitempty"`
 	Hops   int    `json:"hops,omitempty"`
+	// Door is the gateway's through which the task came; empty for other doors.
+	Door string `json:"door,omitempty"`
+	// Brief is set for a task that ends when it has nothing to do and owes no answer.
+	Brief bool `json:"brief,omitempty"`
 	// Peers are the other swarms that take part in the task.
 	Peers      []TaskPeer `json:"peers,omitempty"`
 	Entrypoint string     `json:"entrypoint"`
@@ -98,6 +102,12 @@ type OpenRequest struct {
 	Post int64 `json:"post,omitempty"`
 	// Taken is when another swarm took it; zero before, and for one of a local agent's.
 	Taken time.Time `json:"taken,omitzero"`
+	// Exchange is set for a request that came through a gateway.
+	Exchange *Exchange `json:"exchange,omitempty"`
+	// Answers is the key of the exchange in which a local agent asks its caller back, and
+	// Cursor the event with the question; empty for other requests.
+	Answers string `json:"answers,omitempty"`
+	Cursor  int64  `json:"cursor,omitempty"`
 }
 
 // Finish points at the event that ended or paused a task.
@@ -123,7 +133,7 @@ func (t Task) clone() Task {
 
 // Origin is where a message came from.
 type Origin struct {
-	// Door is "rest", "agent", "system" or "peer".
+	// Door is "rest", "agent", "system", "peer", or a gateway's.
 	Door string `json:"door"`
 	// Realm and Principal name the caller of the door, empty for agents.
 	Realm     string `json:"realm,omitempty"`

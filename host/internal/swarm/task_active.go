@@ -38,7 +38,7 @@ type activeTask struct {
 	running      map[string]*runningTurn
 	states       map[string]json.RawMessage
 	tails        map[string][]abi.HistoryEntry
-	waiters      map[int64][]chan Answer
+	waiters      map[PendingPost][]chan Answer
 	openPosts    openPosts
 	// changed is closed and replaced whenever the record changes.
 	changed  chan struct{}
@@ -90,7 +90,7 @@ func newActiveTask(key TaskKey, def *Definition) *activeTask {
 		key: key, def: def, commit: make(commitLock, 1),
 		queue: map[string]*rowHeap{}, claimedTiers: map[string]int{}, running: map[string]*runningTurn{},
 		states: map[string]json.RawMessage{}, tails: map[string][]abi.HistoryEntry{},
-		waiters: map[int64][]chan Answer{}, changed: make(chan struct{}),
+		waiters: map[PendingPost][]chan Answer{}, changed: make(chan struct{}),
 		openPosts: openPosts{waiting: map[int64]PendingPost{}},
 	}
 }

@@ -145,7 +145,7 @@ func (mut *mutationBuilder) pauseTask(agent, body string) {
 	}
 	mut.Task.State = StatePaused
 	mut.stashRemaining()
-	mut.answerPosts("task_complete", Answer{State: StatePaused, Subject: mail.SubjectBreakpointToolCall, Body: body, Caller: agent}, answersHandled)
+	mut.answerPosts("task_complete", Answer{State: StatePaused, Subject: mail.SubjectBreakpointToolCall, Body: body, Caller: agent}, answersPaused)
 }
 
 // functionCall is one pending call in the form that the poster receives,

@@ -35,10 +35,10 @@ func (mut *mutationBuilder) endBySystem(state State, subject, body string) {
 	}
 	mut.notifyPeersOfEnd(taskEnd{subject: subject, body: body})
 	mut.Task.State, mut.Task.Grace = state, false
-	mut.Task.Requests, mut.Task.PeerCalls, mut.Task.RemoteAnswers = nil, nil, nil
 	mut.stashRemaining()
 	mut.kill = true
 	mut.answerPosts(name, Answer{State: state, Subject: subject, Body: body}, answersAll)
+	mut.Task.Requests, mut.Task.PeerCalls, mut.Task.RemoteAnswers = nil, nil, nil
 }
 
 // completeTask ends a running task with an agent's completion. A user's message that
@@ -51,7 +51,7 @@ func (mut *mutationBuilder) completeTask(agent string, m mail.Message) {
 	}
 	body := m.Payload.Body
 	if mut.hasUnhandledPost() { // or other agents must still answer a post
-		mut.Task.Requests, mut.Task.Grace = mut.Task.remotePostRequests(), false
+		mut.Task.Requests, mut.Task.Grace = mut.Task.postRequests(), false
 		mut.continueTask()
 	} else {
 		by := agent
@@ -59,12 +59,24 @@ func (mut *mutationBuilder) completeTask(agent string, m mail.Message) {
 			by = mut.Task.Entrypoint // an agent of another swarm does not speak for this one
 		}
 		mut.notifyPeersOfEnd(taskEnd{by: by, subject: mail.SubjectTaskComplete, body: body})
-		mut.Task.State, mut.Task.Requests, mut.Task.Grace, mut.Task.RemoteAnswers = StateCompleted, nil, false, nil
+		mut.Task.State, mut.Task.Grace, mut.Task.RemoteAnswers = StateCompleted, false, nil
 		mut.stashRemaining()
 	}
 	mut.answerPosts("task_complete", Answer{
 		State: mut.Task.State, Subject: mail.SubjectTaskComplete, Body: body, Caller: agent,
 	}, answersHandled)
+	if mut.ended {
+		mut.Task.Requests = nil
+	}
+}
+
+// endBriefTask completes a task that owes and asks nothing any more.
+func (mut *mutationBuilder) endBriefTask() {
+	body := "The task has answered what it was asked."
+	mut.notifyPeersOfEnd(taskEnd{by: mut.Task.Entrypoint, subject: mail.SubjectTaskComplete, body: body, endedBy: mut.Task.Caller})
+	mut.Task.State, mut.Task.Grace, mut.Task.RemoteAnswers = StateCompleted, false, nil
+	mut.stashRemaining()
+	mut.answerPosts("task_complete", Answer{State: StateCompleted, Subject: mail.SubjectTaskComplete, Body: body}, answersNone)
 }
 
 // continueTask lets a completed task run on with its stash, for a post that was not
@@ -121,14 +133,11 @@ func (mut *mutationBuilder) answerPosts(event string, a Answer, which answerScop
 	}
 	a.Cursor = mut.logEvent(event, "", extra)
 	mut.Task.Finish = Finish{a.Cursor, a.Subject}
-	if mut.resolved == nil {
-		mut.resolved = map[int64]Answer{}
-	}
 	for _, p := range mut.selectAnsweredPosts(which) {
-		if p.Key != "" {
-			mut.Answers = append(mut.Answers, SubmissionAnswer{p.Door, p.Key, a.Cursor})
+		mut.resolvePost(p, a)
+		if p.Held {
+			mut.closeExchange(p, a)
 		}
-		mut.resolved[p.Row] = a
 	}
 }
 

@@ -13,6 +13,8 @@ type PendingPost struct {
 	// rows is listed as well, without a key.
 	Row       int64
 	Door, Key string
+	// Held posts are not answered by the report of a pause.
+	Held bool
 }
 
 // openPosts are the submissions of a task that have no answer yet. There may be
@@ -51,7 +53,9 @@ func (p *openPosts) fillFromSnapshot(snap Snapshot) {
 type postChanges struct {
 	// added wait for their message to be handled; the message of handled ones was.
 	added, handled []PendingPost
-	answered       answerScope
+	// closed are held posts that were answered one by one.
+	closed   []PendingPost
+	answered answerScope
 }
 
 // answerScope is which posts a mutation answers.
@@ -59,6 +63,8 @@ type answerScope int
 
 const (
 	answersNone answerScope = iota
+	// answersPaused are the handled posts that are not held.
+	answersPaused
 	answersHandled
 	answersAll
 )
@@ -72,22 +78,49 @@ func (mut *mutationBuilder) markHandled(row int64) {
 
 // hasUnhandledPost reports whether the message of a post was not handled yet.
 func (mut *mutationBuilder) hasUnhandledPost() bool {
-	begun := 0
-	for _, p := range mut.postChanges.handled {
+	open := len(mut.active.openPosts.waiting)
+	for _, p := range mut.settledPosts() {
 		if _, waited := mut.active.openPosts.waiting[p.Row]; waited {
-			begun++
+			open--
 		}
 	}
-	return len(mut.active.openPosts.waiting)+len(mut.postChanges.added) > begun
+	for _, p := range mut.postChanges.added {
+		if !slices.Contains(mut.postChanges.closed, p) {
+			open++
+		}
+	}
+	return open > 0
 }
 
-// selectAnsweredPosts returns the posts that an answer is for: those whose message was
-// handled, or all. Each is answered once.
+// settledPosts are the posts that the mutation has handled or closed, each once.
+func (mut *mutationBuilder) settledPosts() []PendingPost {
+	list := slices.Clone(mut.postChanges.handled)
+	for _, p := range mut.postChanges.closed {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// hasOpenPost reports whether a post is left without an answer by the mutation.
+func (mut *mutationBuilder) hasOpenPost() bool {
+	if mut.hasUnhandledPost() {
+		return true
+	}
+	open := slices.Concat(mut.active.openPosts.handled, mut.postChanges.handled)
+	return mut.postChanges.answered < answersHandled &&
+		slices.ContainsFunc(open, func(p PendingPost) bool { return !slices.Contains(mut.postChanges.closed, p) })
+}
+
+// selectAnsweredPosts returns the posts that an answer is for. Each is answered once.
 func (mut *mutationBuilder) selectAnsweredPosts(which answerScope) (list []PendingPost) {
 	had := mut.postChanges.answered
 	mut.postChanges.answered = max(had, which)
-	if had < answersHandled {
-		list = slices.Concat(mut.active.openPosts.handled, mut.postChanges.handled)
+	for _, p := range slices.Concat(mut.active.openPosts.handled, mut.postChanges.handled) {
+		if scope := p.scope(); had < scope && scope <= which {
+			list = append(list, p)
+		}
 	}
 	if had < answersAll && which == answersAll {
 		left := maps.Clone(mut.active.openPosts.waiting)
@@ -96,8 +129,17 @@ func (mut *mutationBuilder) selectAnsweredPosts(which answerScope) (list []Pendi
 		}
 		list = slices.Concat(list, mut.postChanges.added, slices.Collect(maps.Values(left)))
 	}
+	list = slices.DeleteFunc(list, func(p PendingPost) bool { return slices.Contains(mut.postChanges.closed, p) })
 	slices.SortFunc(list, func(a, b PendingPost) int { return cmp.Compare(a.Row, b.Row) })
 	return list
+}
+
+// scope is the least scope that answers a handled post.
+func (p PendingPost) scope() answerScope {
+	if p.Held {
+		return answersHandled
+	}
+	return answersPaused
 }
 
 // applyChanges makes the changes of a durable mutation visible.
@@ -109,10 +151,22 @@ func (p *openPosts) applyChanges(s postChanges) {
 	for _, one := range s.added {
 		p.waiting[one.Row] = one
 	}
-	if s.answered >= answersHandled {
-		p.handled = nil
+	for _, one := range s.closed {
+		if p.waiting[one.Row] == one {
+			delete(p.waiting, one.Row)
+		}
+	}
+	if s.answered > answersNone || len(s.closed) > 0 {
+		p.handled = slices.DeleteFunc(p.handled, func(one PendingPost) bool {
+			return one.scope() <= s.answered || slices.Contains(s.closed, one)
+		})
 	}
 	if s.answered == answersAll {
 		clear(p.waiting)
 	}
+}
+
+// has reports whether a submission still waits for its answer.
+func (p *openPosts) has(one PendingPost) bool {
+	return p.waiting[one.Row] == one || slices.Contains(p.handled, one)
 }

@@ -159,7 +159,7 @@ func (mut *mutationBuilder) applyFailure(t *Turn, f Failure) {
 			mut.closeRequest(t.row.Message.Payload.ID)
 			mut.sendFailedAnswer(t.row.Message.Type, t.row.Message.Payload.ID, sender.Name, mail.SubjectAgentError, text, t.id())
 		} else if isRemote(sender.Name) {
-			mut.failRemoteRequest(t.row.Message, text)
+			mut.failRemoteRequest(name, t.row.Message, text)
 		}
 	}
 }

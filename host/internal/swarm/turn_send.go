@@ -42,7 +42,7 @@ func (t *Turn) sendMail(e *stagedCall, args toolArgs) (string, *abi.Error) {
 			e.opens = append(e.opens, OpenRequest{ID: payloadID, From: t.agent.Name, To: n})
 		}
 	case mail.ToolSendResponse:
-		kind, payloadID = mail.Response, t.answeredRequest(to.first())
+		kind, payloadID = mail.Response, t.answeredRequest(e, to.first())
 		e.closes = payloadID
 	}
 	if len(to.remote) == 0 {
@@ -100,10 +100,13 @@ func broadcastTo(names []string, all bool) (to []mail.Address) {
 
 // answeredRequest finds the id of the request that a response to an agent answers
 // the turn's message, else the oldest open request, else a fresh id.
-func (t *Turn) answeredRequest(to string) string {
+func (t *Turn) answeredRequest(e *stagedCall, to string) string {
 	// The id is made in any case: the open requests may differ in a repeated turn, and
 	// later ids must not.
 	fresh := t.newID()
+	if e.closes != "" {
+		return e.closes
+	}
 	m := t.row.Message
 	if m.Type == mail.Request && m.Payload.Sender.Type == mail.Agent && m.Payload.Sender.Name == to {
 		return m.Payload.ID

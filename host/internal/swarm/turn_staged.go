@@ -32,6 +32,8 @@ type stagedCall struct {
 	// asked is the request_id of a request, which its responses have, too.
 	asked  string
 	closes string
+	// inExchange is set for the answer of an open exchange.
+	inExchange bool
 	// ends is the tool's name when the turn may make no mail call after it.
 	ends string
 	// completion is the message of task_complete.
@@ -93,14 +95,29 @@ func (mut *mutationBuilder) addStagedMail(t *Turn, e stagedCall) {
 			})
 		}
 	}
+	opens, closes := slices.Clone(e.opens), e.closes
 	for _, msg := range e.outbox {
+		if mut.respondInExchange(t.agent.Name, msg) {
+			closes = ""
+			continue
+		}
+		if e.inExchange {
+			mut.logEvent("interswarm_message_ignored", "agent "+t.agent.Name+" answers what was answered or withdrawn meanwhile", map[string]any{"swarm": msg.Peer})
+			continue
+		}
+		msg.Answers = mut.Task.questionOf(t, msg.Peer)
 		mut.addToOutbox(msg)
+		for i := range opens {
+			if msg.Answers != "" && opens[i].ID == msg.Message.Payload.ID {
+				opens[i].Answers, opens[i].Cursor = msg.Answers, mut.Task.Cursor
+			}
+		}
 	}
-	if len(mut.Task.Requests)+len(e.opens) <= maxOpenRequests {
-		mut.Task.Requests = append(mut.Task.Requests, e.opens...)
+	if len(mut.Task.Requests)+len(opens) <= maxOpenRequests {
+		mut.Task.Requests = append(mut.Task.Requests, opens...)
 	}
-	if e.closes != "" {
-		mut.closeRequest(e.closes)
+	if closes != "" {
+		mut.closeRequest(closes)
 	}
 	if e.complaint != "" {
 		mut.sendSystem(mail.Response, t.agent.Name, e.complaintSubject, e.complaint, cause)

@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"skep/host/internal/swarm"
 )
 
 // apply implements change.
@@ -14,7 +17,7 @@ func (e *encodedMutation) apply(ctx context.Context, t *tables) (steps int, err 
 	if err != nil {
 		return 0, err
 	}
-	if recorded, err := e.applySubmission(ctx, t, iid); !recorded || err != nil {
+	if recorded, err := e.applySubmissions(ctx, t, iid); !recorded || err != nil {
 		return 0, err
 	}
 	ref, err := t.writeTask(ctx, iid, e)
@@ -34,19 +37,43 @@ func (e *encodedMutation) apply(ctx context.Context, t *tables) (steps int, err 
 	return 1, e.applyAnswers(ctx, t, iid)
 }
 
-// applySubmission reports whether the step may go on. Inside the write transaction
+// applySubmissions reports whether the step may go on. Inside the write transaction
 // the answer is final, also between two posts of one group.
-func (e *encodedMutation) applySubmission(ctx context.Context, t *tables, iid int64) (recorded bool, err error) {
+func (e *encodedMutation) applySubmissions(ctx context.Context, t *tables, iid int64) (recorded bool, err error) {
 	e.earlier = nil
-	if e.post == nil {
-		return true, nil
+	if len(e.posts) > 1 {
+		if taken, err := e.findTaken(ctx, t); taken || err != nil {
+			return false, err
+		}
 	}
-	if recorded, err = t.writeSubmission(ctx, iid, e.post, e.digest, e.updated); recorded || err != nil {
-		return recorded, err
+	for i := range e.posts {
+		one := &e.posts[i]
+		if recorded, err = t.writeSubmission(ctx, iid, one, e.updated); err != nil {
+			return false, err
+		}
+		if !recorded {
+			p, err := t.submission(ctx, one.post.Instance, one.post.Door, one.post.Key)
+			e.earlier = &p
+			return false, err
+		}
 	}
-	p, err := t.submission(ctx, e.post.Instance, e.post.Door, e.post.Key)
-	e.earlier = &p
-	return false, err
+	return true, nil
+}
+
+// findTaken looks for the keys of several posts before the first of them is written.
+func (e *encodedMutation) findTaken(ctx context.Context, t *tables) (taken bool, err error) {
+	for _, one := range e.posts {
+		p, err := t.submission(ctx, one.post.Instance, one.post.Door, one.post.Key)
+		switch {
+		case errors.Is(err, swarm.ErrNotFound):
+		case err != nil:
+			return false, err
+		case stamp(p.Expires) > e.updated:
+			e.earlier = &p
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // applyQueue flags between deleting and inserting, so that neither consumed
@@ -137,7 +164,7 @@ func (e *encodedMutation) applyRecord(ctx context.Context, t *tables, ref *taskR
 
 func (e *encodedMutation) applyAnswers(ctx context.Context, t *tables, iid int64) error {
 	for _, a := range e.answers {
-		if _, err := t.setAnswer.ExecContext(ctx, a.Cursor, iid, []byte(a.Door), []byte(a.Key), []byte(e.key.Task)); err != nil {
+		if _, err := t.setAnswer.ExecContext(ctx, a.Cursor, e.updated, iid, []byte(a.Door), []byte(a.Key), []byte(e.key.Task)); err != nil {
 			return err
 		}
 	}

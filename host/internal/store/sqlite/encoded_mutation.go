@@ -32,13 +32,17 @@ type encodedMutation struct {
 	delivered      []int64
 	size           int
 
-	// post is recorded with the step, if there is one.
-	post    *swarm.Submission
-	digest  []byte
+	// posts are recorded with the step, if there are any.
+	posts   []encodedSubmission
 	updated int64
-	// earlier is set instead of anything being written when post's key is
+	// earlier is set instead of anything being written when the key of a post is
 	// taken.
 	earlier *swarm.Submission
+}
+
+type encodedSubmission struct {
+	post         *swarm.Submission
+	digest, note []byte // nil for none
 }
 
 type entry struct {
@@ -64,11 +68,14 @@ type agentState struct {
 // Accept implements [swarm.TaskLog].
 func (s *Store) Accept(ctx context.Context, st swarm.Mutation, post swarm.Submission) (swarm.Submission, error) {
 	key := st.Task.Key
-	if post.Instance != key.InstanceKey || post.Task != key.Task {
-		return swarm.Submission{}, fmt.Errorf("accept: the submission is for task %q of %q, its step for task %q of %q",
-			post.Task, post.Instance.Instance, key.Task, key.Instance)
+	posts := append([]swarm.Submission{post}, st.Submissions...)
+	for _, p := range posts {
+		if p.Instance != key.InstanceKey || p.Task != key.Task {
+			return swarm.Submission{}, fmt.Errorf("accept: the submission is for task %q of %q, its step for task %q of %q",
+				p.Task, p.Instance.Instance, key.Task, key.Instance)
+		}
 	}
-	earlier, err := s.accept(ctx, st, post)
+	earlier, err := s.accept(ctx, st, posts)
 	if err != nil {
 		return swarm.Submission{}, fmt.Errorf("accept for task %q: %w", key.Task, err)
 	}
@@ -79,7 +86,7 @@ func (s *Store) Accept(ctx context.Context, st swarm.Mutation, post swarm.Submis
 }
 
 // accept returns the earlier submission, if there is one.
-func (s *Store) accept(ctx context.Context, st swarm.Mutation, post swarm.Submission) (*swarm.Submission, error) {
+func (s *Store) accept(ctx context.Context, st swarm.Mutation, posts []swarm.Submission) (*swarm.Submission, error) {
 	c, leave, err := s.beginWrite(st.Task.Key)
 	if err != nil {
 		return nil, err
@@ -87,7 +94,7 @@ func (s *Store) accept(ctx context.Context, st swarm.Mutation, post swarm.Submis
 	defer leave()
 	e, err := s.encodeMutation(ctx, c, st)
 	if err == nil {
-		err = e.encodeSubmission(post)
+		err = e.encodeSubmissions(posts)
 	}
 	if err == nil {
 		err = s.writer.submit(ctx, e)
@@ -95,7 +102,7 @@ func (s *Store) accept(ctx context.Context, st swarm.Mutation, post swarm.Submis
 	if err != nil || e.earlier == nil {
 		return nil, err
 	}
-	return e.earlier, s.openDigest(e.earlier)
+	return e.earlier, s.openSubmission(e.earlier)
 }
 
 // Commit implements [swarm.TaskLog].
@@ -163,19 +170,32 @@ func (e *encodedMutation) seal(table, name string, seq int64, v any) ([]byte, er
 	return body, nil
 }
 
-func (e *encodedMutation) encodeSubmission(post swarm.Submission) error {
-	e.post = &post
-	if post.Digest == nil {
-		return nil
-	}
-	body, err := wrap(post.Digest)
-	if err != nil {
-		return err
-	}
+func (e *encodedMutation) encodeSubmissions(posts []swarm.Submission) (err error) {
 	c := e.closer
-	c.place = placeOf(swarm.TaskKey{InstanceKey: post.Instance})
-	e.digest = c.close(body, submissionSpot(post.Door, post.Key))
+	c.place = placeOf(swarm.TaskKey{InstanceKey: e.key.InstanceKey})
+	for _, post := range posts {
+		one := encodedSubmission{post: &post}
+		if one.digest, err = c.submissionBody(post.Digest, submissionSpot(post.Door, post.Key)); err != nil {
+			return err
+		}
+		if one.note, err = c.submissionBody(post.Note, noteSpot(post.Door, post.Key)); err != nil {
+			return err
+		}
+		e.posts, e.size = append(e.posts, one), e.size+len(one.note)
+	}
 	return nil
+}
+
+// submissionBody returns nil for nil.
+func (c closer) submissionBody(raw []byte, at spot) ([]byte, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	body, err := wrap(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.close(body, at), nil
 }
 
 func (e *encodedMutation) encodeRecord(st swarm.Mutation) (err error) {

@@ -47,6 +47,10 @@ type post struct {
 	Cursor  int64     `json:"cursor"`
 	Expires time.Time `json:"expires"`
 	Answer  int64     `json:"answer,omitempty"`
+	// Of a gateway's submission.
+	Agent    string        `json:"agent,omitempty"`
+	Accepted time.Time     `json:"accepted,omitzero"`
+	Keep     time.Duration `json:"keep,omitempty"`
 }
 
 // Export implements [swarm.Tenants]. A line of kind tenant opens the export and
@@ -92,7 +96,7 @@ func (s *Store) line(it item) (line, error) {
 		N: it.at.seq, Stash: it.facts.stash,
 	}
 	if p := it.facts.post; p != nil {
-		l.Post = &post{p.Door, p.Key, p.Task, p.Row, p.Cursor, p.Expires, p.Answer}
+		l.Post = &post{p.Door, p.Key, p.Task, p.Row, p.Cursor, p.Expires, p.Answer, p.Agent, p.Accepted, p.Keep}
 	}
 	if it.body == nil {
 		return l, nil

@@ -19,6 +19,7 @@ const (
 	inEnds        = "ends"
 	inJournal     = "journal"
 	inSubmissions = "submissions"
+	inNotes       = "submission_notes"
 	inDefinitions = "definitions"
 	inLoaded      = "loaded"
 	inOutbox      = "outbox"
@@ -67,6 +68,13 @@ func (p place) bind(at spot) []byte {
 // submissionSpot is where a submission's digest lies in its instance.
 func submissionSpot(door, key string) spot {
 	return spot{inSubmissions, string(appendPart(appendPart(nil, door), key)), 0}
+}
+
+// noteSpot is where a submission's note lies in its instance.
+func noteSpot(door, key string) spot {
+	at := submissionSpot(door, key)
+	at.table = inNotes
+	return at
 }
 
 // kvPlace is where the values of a scope lie, and the table they are in.

@@ -80,8 +80,9 @@ func scanState(rows *sql.Rows) (as agentState, err error) {
 
 func scanPending(rows *sql.Rows) (p swarm.PendingPost, err error) {
 	var door, key []byte
-	err = rows.Scan(&p.Row, &door, &key)
-	p.Door, p.Key = string(door), string(key)
+	var keep int64
+	err = rows.Scan(&p.Row, &door, &key, &keep)
+	p.Door, p.Key, p.Held = string(door), string(key), keep > 0
 	return p, err
 }
 
@@ -211,18 +212,38 @@ func scanPage() func(*sql.Rows) (entry, bool, error) {
 // Submission implements [swarm.TaskLog].
 func (s *Store) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
 	row := s.readers.submission.QueryRowContext(ctx, submissionArgs(key, door, id)...)
-	p, err := scanSubmission(row, key, door, id)
+	p, err := scanSubmission(row, key, door)
 	if err == nil {
-		err = s.openDigest(&p)
+		err = s.openSubmission(&p)
 	}
 	return p, wrapError("find submission", id, err)
 }
 
-// openDigest replaces the body of a digest by what it holds.
-func (s *Store) openDigest(p *swarm.Submission) (err error) {
+// Submissions implements [swarm.TaskLog].
+func (s *Store) Submissions(ctx context.Context, key swarm.InstanceKey, door string, before swarm.Submission, limit int) ([]swarm.Submission, error) {
+	accepted := int64(math.MaxInt64)
+	if !before.Accepted.IsZero() {
+		accepted = stamp(before.Accepted)
+	}
+	args := append([]any{[]byte(door), accepted, []byte(before.Key)}, instanceArgs(key)...)
+	rows, err := s.readers.submissions.QueryContext(ctx, append(args, limit)...)
+	list, err := collect(rows, err, func(rows *sql.Rows) (swarm.Submission, error) { return scanSubmission(rows, key, door) })
+	for i := range list {
+		if err == nil {
+			err = s.openSubmission(&list[i])
+		}
+	}
+	return list, wrapError("list submissions of", door, err)
+}
+
+// openSubmission replaces the bodies of a digest and of a note by what they hold.
+func (s *Store) openSubmission(p *swarm.Submission) (err error) {
+	o := s.opener(swarm.TaskKey{InstanceKey: p.Instance})
 	if p.Digest != nil {
-		o := s.opener(swarm.TaskKey{InstanceKey: p.Instance})
 		p.Digest, err = o.open(p.Digest, submissionSpot(p.Door, p.Key))
+	}
+	if p.Note != nil && err == nil {
+		p.Note, err = o.open(p.Note, noteSpot(p.Door, p.Key))
 	}
 	return err
 }

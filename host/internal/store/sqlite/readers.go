@@ -20,7 +20,7 @@ type readers struct {
 	runningTasks                 *sql.Stmt
 	tasks, instances             *sql.Stmt
 	events, history, historyTail *sql.Stmt
-	submission                   *sql.Stmt
+	submission, submissions      *sql.Stmt
 	turn, turns, journal         *sql.Stmt
 	value, values, space         *sql.Stmt
 	footprint, ended             *sql.Stmt
@@ -48,7 +48,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.task:   "SELECT t.iid, t.tid, t.body" + fromTask + whereTask,
 		&r.rows:   "SELECT id, stash, body FROM queue WHERE id BETWEEN ? AND ? ORDER BY id",
 		&r.states: "SELECT agent, state FROM agents WHERE tid = ? AND state IS NOT NULL",
-		&r.posts: `SELECT row, door, key FROM submissions INDEXED BY submissions_open
+		&r.posts: `SELECT row, door, key, keep FROM submissions INDEXED BY submissions_open
 			WHERE iid = ? AND task = ? AND answer = 0 ORDER BY cursor`,
 		&r.runningTasks: `SELECT i.tenant, i.swarm, i.instance, t.task,
 				(SELECT count(*) FROM queue q WHERE q.id > t.tid << 31 AND q.id < (t.tid + 1) << 31 AND q.stash = 0)
@@ -62,6 +62,9 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.history:     "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id LIMIT ?",
 		&r.historyTail: "SELECT h.id, h.body" + fromHistory + whereHistory + " ORDER BY h.id DESC LIMIT ?",
 		&r.submission:  findSubmission,
+		&r.submissions: "SELECT " + submissionColumns + ` FROM instances i CROSS JOIN submissions s INDEXED BY submissions_listed
+			ON s.iid = i.iid AND s.door = ? AND s.accepted > 0 AND (s.accepted, s.key) < (?, ?)
+			WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ? ORDER BY s.accepted DESC, s.key DESC LIMIT ?`,
 		&r.turn: "SELECT r.jid, r.header, r.finish, r.input" + fromTask + " CROSS JOIN turns r" + whereTask +
 			" AND r.id = (t.tid << 31) + ?",
 		&r.turns: "SELECT r.id, r.header, r.finish" + fromTask + " CROSS JOIN turns r" + whereTask +

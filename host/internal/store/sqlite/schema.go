@@ -219,6 +219,14 @@ var migrations = []string{
 		PRIMARY KEY (tid, bid)
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX blob_users ON blob_uses (bid);`,
+
+	// Submissions of gateways are listed by their age. Those with keep wait for an
+	// answer that closes them, and stay for that time after it.
+	`ALTER TABLE submissions ADD COLUMN agent BLOB NOT NULL DEFAULT x'';
+	ALTER TABLE submissions ADD COLUMN accepted INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE submissions ADD COLUMN keep INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE submissions ADD COLUMN note BLOB;
+	CREATE INDEX submissions_listed ON submissions (iid, door, accepted, key) WHERE accepted > 0;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

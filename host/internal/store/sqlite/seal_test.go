@@ -57,7 +57,10 @@ func plant(t *testing.T, s *Store, tenant, task, text string) swarm.TaskKey {
 	st.Events = []swarm.Event{{Seq: 1, Name: "e", Description: text, Time: testTime}}
 	st.History = []swarm.AgentEntry{{Agent: "a", Entry: abi.HistoryEntry{Seq: 1, Kind: abi.KindNote, Note: text}}}
 	st.States = []swarm.AgentState{{Agent: "a", State: []byte(`"` + text + `"`)}}
-	post := swarm.Submission{Instance: key.InstanceKey, Door: "rest", Key: task, Digest: []byte(text), Task: task, Row: 1, Expires: testTime.Add(time.Hour)}
+	post := swarm.Submission{
+		Instance: key.InstanceKey, Door: "rest", Key: task, Digest: []byte(text), Task: task, Row: 1, Expires: testTime.Add(time.Hour),
+		Keep: time.Hour, Accepted: testTime, Agent: "a", Note: []byte(text),
+	}
 	_, err := s.Accept(t.Context(), st, post)
 	mustDo(t, err)
 	scope := swarm.KVScope{Kind: swarm.KVInstance}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -178,12 +179,19 @@ var taskTable = &table{
 
 var submissionTable = &table{
 	name: "submissions", where: "iid = ?", key: []string{"iid", "door", "key"}, order: []string{"door", "key"},
-	facts:  []string{"task", "row", "cursor", "expires", "answer"},
-	bodies: []column{{name: "digest", place: inSubmissions, kind: "submission", uncounted: true}},
+	facts: []string{"task", "row", "cursor", "expires", "answer", "agent", "accepted", "keep"},
+	bodies: []column{
+		{name: "digest", place: inSubmissions, kind: "submission", uncounted: true},
+		{name: "note", place: inNotes, kind: "submission_note", optional: true, uncounted: true},
+	},
 	describe: func(n *node, r tableRow) {
 		p := &swarm.Submission{
 			Instance: n.key.InstanceKey, Door: r.text("door"), Key: r.text("key"), Task: r.text("task"), Row: r.int("row"),
 			Cursor: r.int("cursor"), Expires: unstamp(r.int("expires")), Answer: r.int("answer"),
+			Agent: r.text("agent"), Keep: time.Duration(r.int("keep")),
+		}
+		if at := r.int("accepted"); at > 0 {
+			p.Accepted = unstamp(at)
 		}
 		n.at, n.facts.post = submissionSpot(p.Door, p.Key), p
 	},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
@@ -15,8 +16,11 @@ const (
 	knownInstances = 4096
 )
 
+// submissionColumns are what scanSubmission reads.
+const submissionColumns = "s.key, s.digest, s.task, s.row, s.cursor, s.expires, s.answer, s.agent, s.accepted, s.keep, s.note"
+
 // findSubmission serves the writer's duplicate check and readers alike.
-const findSubmission = `SELECT s.digest, s.task, s.row, s.cursor, s.expires, s.answer
+const findSubmission = "SELECT " + submissionColumns + `
 	FROM instances i CROSS JOIN submissions s ON s.iid = i.iid AND s.door = ? AND s.key = ?
 	WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?`
 
@@ -92,13 +96,15 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.addEvent:    "INSERT INTO events (id, body) VALUES (?, ?)",
 		&t.addHistory:  "INSERT INTO history (id, body) VALUES (?, ?)",
 		// It changes no row when the key is taken.
-		&t.addPost: `INSERT INTO submissions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-			ON CONFLICT DO UPDATE SET digest = ?4, task = ?5, row = ?6, cursor = ?7, expires = ?8, answer = ?9
-			WHERE expires <= ?10`,
+		&t.addPost: `INSERT INTO submissions (iid, door, key, digest, task, row, cursor, expires, answer, agent, accepted, keep, note)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+			ON CONFLICT DO UPDATE SET digest = ?4, task = ?5, row = ?6, cursor = ?7, expires = ?8, answer = ?9,
+			agent = ?10, accepted = ?11, keep = ?12, note = ?13 WHERE expires <= ?14`,
 		&t.findPost: findSubmission,
 		// The task is part of it because an expired key may have been taken
 		// anew by a post to another one.
-		&t.setAnswer: "UPDATE submissions SET answer = ? WHERE iid = ? AND door = ? AND key = ? AND task = ?",
+		&t.setAnswer: `UPDATE submissions SET answer = ?1, expires = CASE WHEN keep > 0 THEN ?2 + keep ELSE expires END
+			WHERE iid = ?3 AND door = ?4 AND key = ?5 AND task = ?6`,
 		&t.delPosts: `DELETE FROM submissions WHERE (iid, door, key) IN (
 			SELECT iid, door, key FROM submissions WHERE answer > 0 AND expires <= ? LIMIT ?)`,
 	}
@@ -192,9 +198,13 @@ func (t *tables) useKey(ctx context.Context, id keyring.ID, tenant string) error
 }
 
 // writeSubmission records a submission, unless its key is taken until after now.
-func (t *tables) writeSubmission(ctx context.Context, iid int64, p *swarm.Submission, digest []byte, now int64) (recorded bool, err error) {
-	r, err := t.addPost.ExecContext(ctx, iid, []byte(p.Door), []byte(p.Key), digest,
-		[]byte(p.Task), p.Row, p.Cursor, stamp(p.Expires), p.Answer, now)
+func (t *tables) writeSubmission(ctx context.Context, iid int64, one *encodedSubmission, now int64) (recorded bool, err error) {
+	p, accepted := one.post, int64(0)
+	if !p.Accepted.IsZero() {
+		accepted = stamp(p.Accepted)
+	}
+	r, err := t.addPost.ExecContext(ctx, iid, []byte(p.Door), []byte(p.Key), one.digest,
+		[]byte(p.Task), p.Row, p.Cursor, stamp(p.Expires), p.Answer, []byte(p.Agent), accepted, int64(p.Keep), one.note, now)
 	if err != nil {
 		return false, err
 	}
@@ -202,9 +212,10 @@ func (t *tables) writeSubmission(ctx context.Context, iid int64, p *swarm.Submis
 	return n > 0, err
 }
 
-// submission returns the submission that holds a key; its digest is still a body.
+// submission returns the submission that holds a key; its digest and its note are still
+// bodies.
 func (t *tables) submission(ctx context.Context, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
-	return scanSubmission(t.findPost.QueryRowContext(ctx, submissionArgs(k, door, key)...), k, door, key)
+	return scanSubmission(t.findPost.QueryRowContext(ctx, submissionArgs(k, door, key)...), k, door)
 }
 
 func instanceArgs(k swarm.InstanceKey) []any {
@@ -219,19 +230,22 @@ func submissionArgs(k swarm.InstanceKey, door, key string) []any {
 	return append([]any{[]byte(door), []byte(key)}, instanceArgs(k)...)
 }
 
-// scanSubmission reads what findSubmission selects. The digest is a body that
-// its caller opens.
-func scanSubmission(row *sql.Row, k swarm.InstanceKey, door, key string) (swarm.Submission, error) {
-	p := swarm.Submission{Instance: k, Door: door, Key: key}
-	var task []byte
-	var expires int64
-	err := row.Scan(&p.Digest, &task, &p.Row, &p.Cursor, &expires, &p.Answer)
+// scanSubmission reads the submissionColumns of a row. Its digest and its note are bodies
+// that the caller opens.
+func scanSubmission(row interface{ Scan(...any) error }, k swarm.InstanceKey, door string) (swarm.Submission, error) {
+	p := swarm.Submission{Instance: k, Door: door}
+	var key, task, agent []byte
+	var expires, accepted, keep int64
+	err := row.Scan(&key, &p.Digest, &task, &p.Row, &p.Cursor, &expires, &p.Answer, &agent, &accepted, &keep, &p.Note)
 	if errors.Is(err, sql.ErrNoRows) {
 		return swarm.Submission{}, swarm.ErrNotFound
 	}
 	if err != nil {
 		return swarm.Submission{}, err
 	}
-	p.Task, p.Expires = string(task), unstamp(expires)
+	p.Key, p.Task, p.Agent, p.Expires, p.Keep = string(key), string(task), string(agent), unstamp(expires), time.Duration(keep)
+	if accepted > 0 {
+		p.Accepted = unstamp(accepted)
+	}
 	return p, nil
 }

@@ -8,11 +8,14 @@ import (
 )
 
 var submissionCases = cases{
-	"an unknown key is not found":        submissionUnknown,
-	"an answer is recorded once and all": submissionAnswer,
-	"an answer is for its own task":      submissionTakenAnew,
-	"purge forgets the done":             submissionPurge,
-	"purge of many":                      submissionPurgeMany,
+	"an unknown key is not found":         submissionUnknown,
+	"an answer is recorded once and all":  submissionAnswer,
+	"an answer is for its own task":       submissionTakenAnew,
+	"purge forgets the done":              submissionPurge,
+	"purge of many":                       submissionPurgeMany,
+	"a held one is kept after its answer": submissionHeld,
+	"several are accepted at once":        submissionSeveral,
+	"a gateway's are listed by age":       submissionList,
 }
 
 func submissionUnknown(t *testing.T, s Store) {
@@ -109,4 +112,76 @@ func submissionPurgeMany(t *testing.T, s Store) {
 	if n != posts || err != nil {
 		t.Errorf("Purge() = %d, %v, want %d", n, err, posts)
 	}
+}
+
+// gatewayPost is a post of a task through a gateway, accepted at a time.
+func gatewayPost(st *taskBuilder, key string, at time.Time) (swarm.Mutation, swarm.Submission) {
+	step, post := st.post("gateway:toy", key, key)
+	post.Keep, post.Accepted, post.Agent, post.Note = time.Minute, at, "a", []byte("note of "+key)
+	return step, post
+}
+
+func submissionHeld(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	step, post := gatewayPost(st, "k1", start)
+	mustAccept(t, s, step, post)
+	same(t, "submission", mustSubmission(t, s, alice, post.Door, "k1"), post)
+	if posts := mustLoad(t, s, st.key()).Posts; len(posts) != 1 || !posts[0].Held {
+		t.Errorf("posts that wait: %+v", posts)
+	}
+	answer := st.mutation()
+	answer.Task.Updated = start.Add(48 * time.Hour)
+	answer.Answers = []swarm.SubmissionAnswer{{Door: post.Door, Key: "k1", Cursor: 1}}
+	mustCommit(t, s, answer)
+	post.Answer, post.Expires = 1, answer.Task.Updated.Add(time.Minute)
+	same(t, "answered", mustSubmission(t, s, alice, post.Door, "k1"), post)
+}
+
+func submissionSeveral(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	step, first := gatewayPost(st, "k1", start)
+	_, second := gatewayPost(st, "k2", start)
+	_, third := gatewayPost(st, "k3", start)
+	step.Submissions = []swarm.Submission{second, third}
+	mustAccept(t, s, step, first)
+	for _, post := range []swarm.Submission{first, second, third} {
+		same(t, "submission", mustSubmission(t, s, alice, post.Door, post.Key), post)
+	}
+	// One key that is taken refuses all.
+	step, fourth := gatewayPost(st, "k4", start)
+	step.Submissions = []swarm.Submission{third}
+	got, err := s.Accept(t.Context(), step, fourth)
+	wantError(t, "Accept with a taken key", err, swarm.ErrDuplicate)
+	same(t, "the earlier one", got, third)
+	_, err = s.Submission(t.Context(), alice, fourth.Door, "k4")
+	wantError(t, "Submission(k4)", err, swarm.ErrNotFound)
+}
+
+func submissionList(t *testing.T, s Store) {
+	st := newTask(alice, "t1")
+	var want []swarm.Submission
+	for i, key := range []string{"b", "a", "c", "d"} {
+		step, post := gatewayPost(st, key, start.Add(time.Duration(i/3)*time.Second))
+		mustAccept(t, s, step, post)
+		want = append(want, post)
+	}
+	want = []swarm.Submission{want[3], want[2], want[0], want[1]} // d; then c, b, a of one moment
+	posted(t, s, st, "rest", "other")
+	bob := alice
+	bob.Instance = "user:bob"
+	other := newTask(bob, "t1")
+	step, post := gatewayPost(other, "e", start)
+	mustAccept(t, s, step, post)
+
+	var got []swarm.Submission
+	for before := (swarm.Submission{}); ; before = got[len(got)-1] {
+		page, err := s.Submissions(t.Context(), alice, "gateway:toy", before, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, page...); len(page) < 3 {
+			break
+		}
+	}
+	same(t, "listed", got, want)
 }

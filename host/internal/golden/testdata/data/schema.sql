@@ -108,7 +108,7 @@ CREATE TABLE submissions (
 		row     INTEGER NOT NULL,
 		cursor  INTEGER NOT NULL,
 		expires INTEGER NOT NULL,
-		answer  INTEGER NOT NULL,
+		answer  INTEGER NOT NULL, agent BLOB NOT NULL DEFAULT x'', accepted INTEGER NOT NULL DEFAULT 0, keep INTEGER NOT NULL DEFAULT 0, note BLOB,
 		PRIMARY KEY (iid, door, key)
 	) STRICT, WITHOUT ROWID;
 CREATE TABLE tasks (
@@ -155,6 +155,7 @@ CREATE INDEX outbox_named ON outbox (letter) WHERE dead <> 0;
 CREATE INDEX outbox_waiting ON outbox (id, peer) WHERE dead = 0;
 CREATE INDEX queue_stash ON queue (id) WHERE stash <> 0;
 CREATE INDEX submissions_done ON submissions (expires) WHERE answer > 0;
+CREATE INDEX submissions_listed ON submissions (iid, door, accepted, key) WHERE accepted > 0;
 CREATE INDEX submissions_open ON submissions (iid, task, cursor) WHERE answer = 0;
 CREATE INDEX tasks_by_age ON tasks (iid, created);
 CREATE INDEX tasks_defined ON tasks (definition) WHERE definition IS NOT NULL AND ended IS NULL;
