@@ -59,7 +59,9 @@ type Ask struct {
 	To    []string
 	// Conversation is the foreign conversation id, empty for a new one.
 	Conversation string
-	// Answers is the id of our outbox message that an answer answers.
+	// Answers is the id of our outbox message that an answer answers. With Asks it is the
+	// one that the question is about: the question belongs to the task that sent it, and
+	// the response to it has the question's ID as its request id.
 	Answers string
 	Subject string
 	Body    string

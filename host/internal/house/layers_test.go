@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/state":              {},
-	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "spec/mail"},
+	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm"},
 	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},

@@ -44,6 +44,7 @@ type Gateway struct {
 	Options
 	bindings bindings
 	pusher   *pusher
+	cards    cards
 }
 
 // New returns a gateway. It starts nothing.
@@ -56,7 +57,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o}
+	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}}
 	g.bindings, g.pusher = newBindings(g), newPusher(g)
 	return g
 }
@@ -74,3 +75,5 @@ func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
 func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+
+var _ gateway.Gateway = (*Gateway)(nil)

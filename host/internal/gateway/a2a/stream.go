@@ -97,8 +97,11 @@ func (h requests) showPiece(ctx context.Context, x gateway.Exchange, p gateway.P
 		return false, nil
 	case p.Kind == gateway.Asked:
 		now, ok, err := h.Runtime.Look(ctx, x)
-		waits := ok && now.Outcome == gateway.NeedsInput
-		return err != nil || !status(statusOf(x, *p.Answer)) || waits, err
+		if err != nil || !ok || now.Outcome != gateway.NeedsInput {
+			return false, err // it was answered: readers take the state for the end
+		}
+		status(statusOf(x, now))
+		return true, nil
 	case p.Answer.Outcome == gateway.Done:
 		artifact, err := h.artifactOf(ctx, x, *p.Answer)
 		if err != nil || !yield(&a2a.TaskArtifactUpdateEvent{TaskID: task.TaskID, ContextID: task.ContextID, Artifact: artifact, LastChunk: true}, nil) {

@@ -1,0 +1,158 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"skep/host/internal/api/auth"
+	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// defaultTimeout is the time for one answer of a partner that sets none.
+const defaultTimeout = 60 * time.Second
+
+// Carry implements [gateway.Carrier]. A request is held until the foreign agent has
+// answered or asks back. A repeat goes on with the foreign task of the attempt before.
+func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
+	if d.Ending {
+		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
+	}
+	e := &attempt{g: g, p: p, d: d, caller: partnerCaller(p)}
+	err := e.run(ctx)
+	carried := outcomeOf(err)
+	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Size: len(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
+	if err != nil {
+		event.Verdict, event.Reason = "failed", carried.Reason
+	}
+	g.Runtime.Record(event)
+	return carried
+}
+
+// partnerCaller speaks for a partner whose answers the host has fetched itself.
+func partnerCaller(p gateway.Partner) gateway.Caller {
+	return gateway.Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
+}
+
+// outcomeOf tells the router what an error means for the message.
+func outcomeOf(err error) gateway.Carried {
+	var status *statusError
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return gateway.Carried{State: gateway.Taken}
+	case errors.As(err, new(refused)), errors.As(err, new(*a2a.Error)) && !errors.Is(err, a2a.ErrInternalError) && !errors.Is(err, a2a.ErrServerError):
+		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
+	case errors.As(err, &status) && (status.code == 429 || status.code == 503):
+		return gateway.Carried{State: gateway.Later, Reason: status.Error()}
+	case errors.As(err, &status) && status.code < 500:
+		return gateway.Carried{State: gateway.Refused, Reason: status.Error()}
+	case errors.As(err, &op) && op.Op == "dial":
+		return gateway.Carried{State: gateway.Later, Reason: "the partner cannot be reached"}
+	}
+	return gateway.Carried{State: gateway.Unanswered, Reason: err.Error()}
+}
+
+// attempt carries a message once.
+type attempt struct {
+	g      *Gateway
+	p      gateway.Partner
+	d      swarm.Delivery
+	caller gateway.Caller
+	record conversationRecord
+	// chunks counts the pieces of the answer that were shown.
+	chunks int64
+}
+
+func (e *attempt) run(ctx context.Context) error {
+	if err := e.load(ctx); err != nil {
+		return err
+	}
+	client, card, err := e.g.connect(ctx, e.p)
+	if err != nil {
+		return err
+	}
+	defer client.Destroy()
+	f := &foreignTask{attempt: e, client: client, streams: card.Capabilities.Streaming}
+	switch e.d.Wrapper.Type {
+	case mail.Interrupt:
+		if e.record.Open != nil && strings.HasPrefix(strings.ToLower(e.d.Wrapper.Payload.Subject), "cancel") {
+			return f.cancel(ctx, e.record.Open.Task)
+		}
+		return e.await(ctx, f, func(ctx context.Context) error { return f.begin(ctx) })
+	case mail.Request:
+		return e.await(ctx, f, func(ctx context.Context) error { return f.begin(ctx) })
+	case mail.Response:
+		return e.reply(ctx, f)
+	}
+	return f.tell(ctx)
+}
+
+// await makes a message the one under way, sends it, waits for what comes of it and hands
+// that to the runtime, within the partner's time for an answer.
+func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.Context) error) error {
+	if e.record.Open == nil || e.record.Open.Message != e.d.Wrapper.MessageID {
+		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: e.d.Wrapper.MessageID}); err != nil {
+			return err
+		}
+	}
+	limit := e.record.Open.Since.Add(fallback(e.p.Timeout, defaultTimeout))
+	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
+	defer cancel()
+	err := send(timed)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) {
+		_ = f.cancel(context.WithoutCancel(ctx), e.record.Open.Task)
+		err = refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", e.p.Name, fallback(e.p.Timeout, defaultTimeout), e.p.Name))
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.deliver(ctx); err != nil {
+		return err
+	}
+	e.record.Open = nil
+	return e.store(ctx)
+}
+
+// reply brings the answer of our agent to the foreign task that asked.
+func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
+	x, err := e.g.Runtime.Find(ctx, e.caller, e.d.Wrapper.Payload.ID)
+	if errors.Is(err, gateway.ErrUnknown) {
+		return refusal("no foreign task waits for this answer")
+	}
+	if err != nil {
+		return err
+	}
+	asked, err := askedBy(x)
+	if err != nil {
+		return refusal("no foreign task waits for this answer")
+	}
+	e.record.Context = asked.Context
+	if e.record.Open == nil || e.record.Open.Message != e.d.Wrapper.MessageID {
+		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: asked.Answers, Task: asked.Task}); err != nil {
+			return err
+		}
+	}
+	return e.await(ctx, f, func(ctx context.Context) error { return f.goOn(ctx) })
+}
+
+// message is our message in the protocol's form. Its id is the same in each attempt.
+func (e *attempt) message(task a2a.TaskID) *a2a.SendMessageRequest {
+	p := e.d.Wrapper.Payload
+	m := &a2a.Message{ID: e.d.Wrapper.MessageID, Role: a2a.MessageRoleUser, ContextID: e.record.Context, TaskID: task, Parts: partsOf(fallback(p.Body, p.Subject))}
+	m.SetMeta(metaHops, e.d.Hops)
+	if p.Subject != "" {
+		m.SetMeta("skep_subject", p.Subject)
+	}
+	if e.d.Trace != "" {
+		m.SetMeta(metaTrace, e.d.Trace)
+	}
+	return &a2a.SendMessageRequest{Message: m}
+}

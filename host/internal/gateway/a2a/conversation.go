@@ -1,0 +1,107 @@
+package a2a
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+)
+
+// kindConversation is the kind of the records of conversations with foreign agents.
+const kindConversation = "conversation"
+
+// conversationLife is how long a conversation that nobody continues is known.
+const conversationLife = 30 * 24 * time.Hour
+
+// conversationRecord is what a task of ours has with one foreign agent.
+type conversationRecord struct {
+	Context string       `json:"context,omitempty"` // the foreign context
+	Open    *openMessage `json:"open,omitempty"`
+
+	version int64
+}
+
+// openMessage is the message that is under way.
+type openMessage struct {
+	Message string `json:"message"`
+	// Answers is our request that the outcome answers: the message, or the one about
+	// which the foreign agent had asked.
+	Answers string `json:"answers"`
+	// Task is the foreign task, as soon as it is known.
+	Task  a2a.TaskID `json:"task,omitempty"`
+	Since time.Time  `json:"since"`
+}
+
+// key names the conversation of our task with the other side of the message.
+func (e *attempt) key() state.Key {
+	w := e.d.Wrapper
+	sum := sha256.Sum256([]byte(strings.Join([]string{w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, e.foreignAgent()}, "\x1f")))
+	return state.Key{Tenant: e.p.Tenant, Gateway: Name, Realm: e.p.Name, Kind: kindConversation, Name: hex.EncodeToString(sum[:])}
+}
+
+// foreignAgent is the recipient without its swarm.
+func (e *attempt) foreignAgent() string {
+	name, _, _ := strings.Cut(e.d.Wrapper.Payload.Recipient().Name, "@")
+	return name
+}
+
+// localAgent is the sender without its swarm.
+func (e *attempt) localAgent() string {
+	name, _, _ := strings.Cut(e.d.Wrapper.Payload.Sender.Name, "@")
+	return name
+}
+
+func (e *attempt) load(ctx context.Context) error {
+	r, err := e.g.Runtime.State().Get(ctx, e.key())
+	if errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(r.Value, &e.record)
+	}
+	e.record.version = r.Version
+	return err
+}
+
+func (e *attempt) store(ctx context.Context) error {
+	value, err := json.Marshal(e.record)
+	if err != nil {
+		return err
+	}
+	e.record.version, err = e.g.Runtime.State().Put(ctx, state.Record{
+		Key: e.key(), Version: e.record.version, Value: value, Expires: time.Now().Add(conversationLife),
+	})
+	return err
+}
+
+// open makes a message the one under way, before it is sent.
+func (e *attempt) open(ctx context.Context, m openMessage) error {
+	m.Since = time.Now()
+	e.record.Open = &m
+	return e.store(ctx)
+}
+
+// asked is the note of a question that a foreign agent has for ours.
+type asked struct {
+	Task    a2a.TaskID `json:"task"`
+	Context string     `json:"context"`
+	Answers string     `json:"answers"`
+}
+
+// askedBy returns the note of an exchange.
+func askedBy(x gateway.Exchange) (asked, error) {
+	var a asked
+	err := json.Unmarshal(x.Note, &a)
+	if err == nil && a.Task == "" {
+		err = errors.New("the exchange is no question")
+	}
+	return a, err
+}

@@ -1,0 +1,330 @@
+package a2a
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+)
+
+// Pauses between two looks at a foreign task that cannot be followed.
+const (
+	minLookPause = 500 * time.Millisecond
+	maxLookPause = 15 * time.Second
+)
+
+// maxAnswer bounds what a foreign task may answer, in bytes.
+const maxAnswer = 16 << 20
+
+// foreignTask follows the task that our message began or continued.
+type foreignTask struct {
+	*attempt
+	client  *a2aclient.Client
+	streams bool
+
+	status    a2a.TaskStatus
+	artifacts []*a2a.Artifact
+	// message is set when the agent answers without a task.
+	message *a2a.Message
+}
+
+// begin sends a new message, or goes on with the task that an attempt before began.
+func (f *foreignTask) begin(ctx context.Context) error {
+	if f.record.Open.Task != "" {
+		return f.resume(ctx)
+	}
+	return f.send(ctx, "")
+}
+
+// goOn answers the question of a task. The task tells whether an attempt before has
+// answered it.
+func (f *foreignTask) goOn(ctx context.Context) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	if f.status.State == a2a.TaskStateInputRequired {
+		return f.send(ctx, f.record.Open.Task)
+	}
+	return f.resume(ctx)
+}
+
+// tell sends a message that wants no answer.
+func (f *foreignTask) tell(ctx context.Context) error {
+	req := f.attempt.message("")
+	req.Config = &a2a.SendMessageConfig{ReturnImmediately: true}
+	_, err := f.client.SendMessage(ctx, req)
+	return err
+}
+
+// cancel asks the foreign agent to stop. A task that is over is no error.
+func (f *foreignTask) cancel(ctx context.Context, task a2a.TaskID) error {
+	if task == "" {
+		return nil
+	}
+	ctx, done := context.WithTimeout(ctx, 10*time.Second)
+	defer done()
+	_, err := f.client.CancelTask(ctx, &a2a.CancelTaskRequest{ID: task})
+	if errors.Is(err, a2a.ErrTaskNotCancelable) || errors.Is(err, a2a.ErrTaskNotFound) {
+		return nil
+	}
+	return err
+}
+
+// send sends our message and follows what comes.
+func (f *foreignTask) send(ctx context.Context, task a2a.TaskID) error {
+	req := f.attempt.message(task)
+	if !f.streams {
+		req.Config = &a2a.SendMessageConfig{}
+		result, err := f.client.SendMessage(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := f.take(ctx, result); err != nil || f.over() {
+			return err
+		}
+		return f.poll(ctx)
+	}
+	return f.read(ctx, f.client.SendStreamingMessage(ctx, req))
+}
+
+// resume goes on with a task whose stream was lost.
+func (f *foreignTask) resume(ctx context.Context) error {
+	if err := f.look(ctx); err != nil || f.over() {
+		return err
+	}
+	if !f.streams {
+		return f.poll(ctx)
+	}
+	err := f.read(ctx, f.client.SubscribeToTask(ctx, &a2a.SubscribeToTaskRequest{ID: f.record.Open.Task}))
+	if errors.Is(err, a2a.ErrUnsupportedOperation) || errors.Is(err, a2a.ErrMethodNotFound) || errors.Is(err, a2a.ErrTaskNotFound) {
+		return f.poll(ctx) // it ended in between, or is not followed there
+	}
+	return err
+}
+
+// read takes the events of a stream. A stream that ends early is followed by polling.
+func (f *foreignTask) read(ctx context.Context, stream events) error {
+	for event, err := range stream {
+		if err == nil {
+			err = f.take(ctx, event)
+		}
+		if err != nil {
+			return err
+		}
+		if f.over() {
+			return nil
+		}
+	}
+	if f.record.Open.Task == "" {
+		return errors.New("the stream ended without a task")
+	}
+	return f.poll(ctx)
+}
+
+// poll looks at the task until it is over or needs input.
+func (f *foreignTask) poll(ctx context.Context) error {
+	for pause := minLookPause; ; pause = min(2*pause, maxLookPause) {
+		if err := f.look(ctx); err != nil || f.over() {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *foreignTask) look(ctx context.Context) error {
+	task, err := f.client.GetTask(ctx, &a2a.GetTaskRequest{ID: f.record.Open.Task})
+	if err != nil {
+		return err
+	}
+	return f.take(ctx, task)
+}
+
+// take takes what the foreign agent tells of its task.
+func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
+	info := event.TaskInfo()
+	if err := f.learn(ctx, info); err != nil {
+		return err
+	}
+	switch e := event.(type) {
+	case *a2a.Message:
+		f.message = e
+	case *a2a.Task:
+		f.status, f.artifacts = e.Status, e.Artifacts
+	case *a2a.TaskStatusUpdateEvent:
+		f.status = e.Status
+		if text := textOf(e.Status.Message); text != "" && !f.over() {
+			f.show(ctx, gateway.Progress, text)
+		}
+	case *a2a.TaskArtifactUpdateEvent:
+		f.addArtifact(ctx, e)
+	}
+	if f.size() > maxAnswer {
+		return refusal("the answer has more than 16 MiB")
+	}
+	return nil
+}
+
+// learn stores the foreign ids when they are first told, so that a crash does not begin
+// the foreign task again.
+func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
+	open := f.record.Open
+	if info.TaskID == "" || info.TaskID == open.Task && info.ContextID == f.record.Context {
+		return nil
+	}
+	if len(info.TaskID) > 1024 || len(info.ContextID) > 1024 {
+		return refusal("its ids have more than 1024 bytes")
+	}
+	open.Task, f.record.Context = info.TaskID, fallback(info.ContextID, f.record.Context)
+	return f.store(ctx)
+}
+
+// addArtifact adds a piece of an artifact.
+func (f *foreignTask) addArtifact(ctx context.Context, e *a2a.TaskArtifactUpdateEvent) {
+	if e.Artifact == nil {
+		return
+	}
+	if text, _, err := contentOf(e.Artifact.Parts); err == nil && text != "" && !(e.LastChunk && !e.Append) {
+		f.show(ctx, gateway.Chunk, text)
+	}
+	for i, known := range f.artifacts {
+		if known.ID != e.Artifact.ID {
+			continue
+		}
+		if e.Append {
+			known.Parts = append(known.Parts, e.Artifact.Parts...)
+		} else {
+			f.artifacts[i] = e.Artifact
+		}
+		return
+	}
+	f.artifacts = append(f.artifacts, e.Artifact)
+}
+
+// show shows a piece to the readers of the task that asked. It is no mail: who misses it
+// reads the answer.
+func (f *foreignTask) show(ctx context.Context, kind gateway.PieceKind, text string) {
+	_ = f.g.Runtime.Show(ctx, f.caller, f.record.Open.Answers, gateway.Piece{Kind: kind, N: f.chunks, Text: text})
+	if kind == gateway.Chunk {
+		f.chunks++
+	}
+}
+
+func (f *foreignTask) size() (n int) {
+	for _, a := range f.artifacts {
+		for _, p := range a.Parts {
+			n += len(p.Text()) + len(p.Raw())
+		}
+	}
+	return n
+}
+
+// over reports whether the agent has answered, or waits for us.
+func (f *foreignTask) over() bool {
+	s := f.status.State
+	return f.message != nil || s.Terminal() || s == a2a.TaskStateInputRequired || s == a2a.TaskStateAuthRequired
+}
+
+// deliver hands the outcome to the runtime: the answer to our request, or a question.
+func (f *foreignTask) deliver(ctx context.Context) error {
+	a, err := f.outcome()
+	if err != nil {
+		return err
+	}
+	w := f.d.Wrapper
+	a.From, a.Swarm, a.To = f.foreignAgent(), w.SourceSwarm, []string{f.localAgent()}
+	a.Answers, a.Trace, a.Hops = f.record.Open.Answers, f.d.Trace, f.d.Hops
+	if len(a.Body) > gateway.MaxText {
+		a.Parts = append(a.Parts, gateway.Part{Name: "answer.txt", Type: "text/plain", Data: []byte(a.Body)})
+		a.Body = ""
+	}
+	a.Digest = sha256.Sum256([]byte(a.Subject + "\n" + a.Body))
+	_, err = f.g.Runtime.Ask(ctx, f.caller, a)
+	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
+		return nil // an attempt before has brought it, or our task does not wait any more
+	}
+	return err
+}
+
+// outcome returns what the foreign agent says, without addresses.
+func (f *foreignTask) outcome() (gateway.Ask, error) {
+	open := f.record.Open
+	a := gateway.Ask{Kind: gateway.Answers, ID: "answer-" + open.Message, Info: map[string]any{"protocol": Name, "state": string(f.status.State)}}
+	var err error
+	switch {
+	case f.message != nil:
+		a.Body, a.Parts, err = contentOf(f.message.Parts)
+		delete(a.Info, "state")
+	case f.status.State == a2a.TaskStateInputRequired:
+		a.Kind, a.ReplyTo = gateway.Asks, gateway.Callback
+		a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(string(open.Task)+"\n"+open.Message)).String()
+		a.Body = fallback(textOf(f.status.Message), "The agent needs input.")
+		a.Note, err = json.Marshal(asked{Task: open.Task, Context: f.record.Context, Answers: open.Answers})
+	case f.status.State == a2a.TaskStateCompleted:
+		a.Body, a.Parts, err = f.answer()
+	default:
+		code := strings.TrimPrefix(string(f.status.State), "TASK_STATE_")
+		a.Subject, a.Body = "["+code+"]", fallback(textOf(f.status.Message), "The agent gives no reason.")
+		a.Info["error"] = code
+	}
+	return a, err
+}
+
+// answer is the content of the artifacts, or else of the last message.
+func (f *foreignTask) answer() (string, []gateway.Part, error) {
+	var texts []string
+	var parts []gateway.Part
+	for _, artifact := range f.artifacts {
+		text, more, err := contentOf(joinText(artifact.Parts))
+		if err != nil {
+			return "", nil, err
+		}
+		if text != "" {
+			texts = append(texts, text)
+		}
+		parts = append(parts, more...)
+	}
+	if len(f.artifacts) == 0 {
+		return textOf(f.status.Message), nil, nil
+	}
+	return strings.Join(texts, "\n\n"), parts, nil
+}
+
+// joinText joins neighbouring texts: the pieces of one artifact are one text.
+func joinText(parts a2a.ContentParts) a2a.ContentParts {
+	var out a2a.ContentParts
+	for _, p := range parts {
+		last := len(out) - 1
+		if text, ok := p.Content.(a2a.Text); ok && last >= 0 {
+			if before, ok := out[last].Content.(a2a.Text); ok {
+				out[last] = a2a.NewTextPart(string(before + text))
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// textOf is the text of a message that may be missing.
+func textOf(m *a2a.Message) string {
+	if m == nil {
+		return ""
+	}
+	text, _, err := contentOf(m.Parts)
+	if err != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,209 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	"github.com/go-jose/go-jose/v4"
+
+	"skep/host/internal/gateway"
+)
+
+// Limits of a partner's card.
+const (
+	maxCard = 256 << 10 // bytes
+	// cardLife is how long a card is used before it is fetched again.
+	cardLife = 5 * time.Minute
+)
+
+// Keys of a partner's table that only this gateway reads.
+const (
+	optionCard = "card" // the address of the card, where url does not lead to it
+	optionKeys = "keys" // public keys as JSON Web Keys; the card must be signed by one
+)
+
+// cards are the cards of partners, by the partners' names.
+type cards struct {
+	mu   sync.Mutex
+	kept map[string]keptCard
+}
+
+type keptCard struct {
+	card  *a2a.AgentCard
+	from  string
+	until time.Time
+}
+
+// get returns a partner's card, fetched if it is not known or too old.
+func (c *cards) get(ctx context.Context, p gateway.Partner) (*a2a.AgentCard, error) {
+	from, err := cardURL(p)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	kept := c.kept[p.Name]
+	c.mu.Unlock()
+	if kept.from == from && time.Now().Before(kept.until) {
+		return kept.card, nil
+	}
+	card, err := fetchCard(ctx, p, from)
+	if err != nil {
+		return nil, fmt.Errorf("the agent card at %s: %w", from, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept[p.Name] = keptCard{card, from, time.Now().Add(cardLife)}
+	return card, nil
+}
+
+// forget lets the next request fetch the card again.
+func (c *cards) forget(partner string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kept, partner)
+}
+
+// cardURL is where a partner's card is.
+func cardURL(p gateway.Partner) (string, error) {
+	if at, _ := p.Options[optionCard].(string); at != "" {
+		return at, nil
+	}
+	if p.URL == "" {
+		return "", refusal(fmt.Sprintf("partner %s has neither url nor card in [gateways.a2a.partners.%s]", p.Name, p.Name))
+	}
+	return url.JoinPath(p.URL, a2asrv.WellKnownAgentCardPath)
+}
+
+// fetchCard reads a card in either version's form.
+func fetchCard(ctx context.Context, p gateway.Partner, from string) (*a2a.AgentCard, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", jsonType)
+	resp, err := partnerClient(p).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxCard+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, &statusError{resp.StatusCode}
+	case len(text) > maxCard:
+		return nil, refusal(fmt.Sprintf("it has more than %d bytes", maxCard))
+	}
+	card, err := a2av0.NewAgentCardParser()(text)
+	if err != nil {
+		return nil, refusal("it is not an agent card: " + err.Error())
+	}
+	if card.Name == "" || len(card.SupportedInterfaces) == 0 {
+		return nil, refusal("it is not an agent card: it has no name or no interfaces")
+	}
+	return card, checkSignature(p, text, card)
+}
+
+// checkSignature refuses a card that no pinned key has signed, if there are such keys.
+func checkSignature(p gateway.Partner, text []byte, card *a2a.AgentCard) error {
+	pinned, _ := p.Options[optionKeys].([]string)
+	if len(pinned) == 0 {
+		return nil
+	}
+	keys := make([]jose.JSONWebKey, len(pinned))
+	for i, key := range pinned {
+		if err := json.Unmarshal([]byte(key), &keys[i]); err != nil {
+			return refusal(fmt.Sprintf("keys of [gateways.a2a.partners.%s] has an entry that is no JSON Web Key", p.Name))
+		}
+	}
+	if err := verifyCard(text, card, keys); err != nil {
+		return refusal(err.Error())
+	}
+	return nil
+}
+
+// connect returns a client of a partner by the best binding that its card has.
+func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Client, *a2a.AgentCard, error) {
+	card, err := g.cards.get(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := partnerClient(p)
+	client, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithDefaultsDisabled(),
+		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON}}),
+		a2aclient.WithJSONRPCTransport(h), a2aclient.WithRESTTransport(h),
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: h}), a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: h}))
+	if err != nil {
+		return nil, nil, refusal("its card lists no binding that this host speaks: " + err.Error())
+	}
+	return client, card, nil
+}
+
+// statusError is an HTTP status with which no binding answers.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the partner answers %d %s", e.code, http.StatusText(e.code))
+}
+
+// refused is an error that another attempt would meet again.
+type refused struct{ text string }
+
+func (r refused) Error() string { return r.text }
+
+func refusal(text string) error { return refused{text} }
+
+// partnerClient returns the client of a partner, with errors for statuses that the
+// library tells by their text only.
+func partnerClient(p gateway.Partner) *http.Client {
+	c := *p.Client
+	c.Transport = statusTransport{fallback(c.Transport, http.DefaultTransport)}
+	return &c
+}
+
+type statusTransport struct{ base http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.base.RoundTrip(r)
+	if err != nil || resp.StatusCode < 400 || strings.HasPrefix(resp.Header.Get("Content-Type"), jsonType) {
+		return resp, err
+	}
+	_ = resp.Body.Close()
+	return nil, &statusError{resp.StatusCode}
+}
+
+// foreignName is what a card's name may not have in the name of an agent.
+var foreignName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// Discover implements [gateway.Gateway]. A card is one agent, with its skills.
+func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
+	g.cards.forget(p.Name)
+	card, err := g.cards.get(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.Trim(foreignName.ReplaceAllString(card.Name, "-"), "-")
+	agent := gateway.ForeignAgent{Name: fallback(name, "agent"), Description: card.Description, Version: card.Version}
+	for _, s := range card.Skills {
+		agent.Capabilities = append(agent.Capabilities, gateway.Capability{ID: s.ID, Description: s.Description, Tags: s.Tags, Examples: s.Examples})
+	}
+	return []gateway.ForeignAgent{agent}, nil
+}
+
+// errNoAnswer means that the partner's time for an answer was over.
+var errNoAnswer = errors.New("no answer in time")
