@@ -19,7 +19,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build release bundle run serve guests python examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: build release bundle run serve guests python mcp-clients examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -58,6 +58,19 @@ bin/python/.made: sdk/python/requirements.txt
 	bin/python/bin/python -m pip install --quiet --disable-pip-version-check -r sdk/python/requirements.txt
 	ln -sfn "$$(bin/python/bin/python -c 'import sys; print(sys.base_prefix)')" bin/python/base
 	touch bin/python/.made
+
+# The clients and the conformance suite that the MCP gateway is tested with.
+MCP_CLIENTS = host/internal/gateway/mcp/testdata/clients
+
+mcp-clients: bin/mcpclients/.made
+
+bin/mcpclients/.made: $(MCP_CLIENTS)/package.json $(MCP_CLIENTS)/package-lock.json $(MCP_CLIENTS)/requirements.txt
+	mkdir -p bin/mcpclients
+	cp $(MCP_CLIENTS)/package.json $(MCP_CLIENTS)/package-lock.json bin/mcpclients
+	cd bin/mcpclients && npm ci --silent --ignore-scripts
+	$(PYTHON) -m venv --clear bin/mcpclients/python
+	bin/mcpclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(MCP_CLIENTS)/requirements.txt
+	touch bin/mcpclients/.made
 
 examples: guests
 

@@ -80,6 +80,20 @@ func (c *Client) attempt(ctx context.Context, k call) (answer, error) {
 // send sends a call once. The answer's body is the caller's to close; its
 // status is 2xx.
 func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {
+	rsp, err := c.request(ctx, k)
+	if err != nil || rsp.StatusCode/100 == 2 {
+		return rsp, err
+	}
+	defer func() { _ = rsp.Body.Close() }()
+	e := refusal(rsp)
+	if wantsTLS(rsp, e.Detail) {
+		return nil, &lost{fmt.Errorf("%w, %s", ErrSpeaksTLS, strings.Replace(c.base, "http:", "https:", 1))}
+	}
+	return nil, &refused{e, rsp.Header.Get("Retry-After")}
+}
+
+// request sends a call once, for an answer of any status.
+func (c *Client) request(ctx context.Context, k call) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, k.method, c.base+k.path, bytes.NewReader(k.body))
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -102,14 +116,6 @@ func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {
 		return nil, &lost{err}
 	}
 	c.reached.Store(true)
-	if rsp.StatusCode/100 != 2 {
-		defer func() { _ = rsp.Body.Close() }()
-		e := refusal(rsp)
-		if wantsTLS(rsp, e.Detail) {
-			return nil, &lost{fmt.Errorf("%w, %s", ErrSpeaksTLS, strings.Replace(c.base, "http:", "https:", 1))}
-		}
-		return nil, &refused{e, rsp.Header.Get("Retry-After")}
-	}
 	return rsp, nil
 }
 

@@ -26,7 +26,7 @@ is refused until somebody has looked at it.
 
 These commands start the server of [mcp.NAME], or reach it, as a host would. They need
 no running host.`,
-	}, a.mcpToolsCommand(), a.mcpPinCommand(), a.mcpCallCommand())
+	}, a.mcpToolsCommand(), a.mcpPinCommand(), a.mcpCallCommand(), a.mcpServeCommand())
 }
 
 // withServer does something with an MCP server of the file.

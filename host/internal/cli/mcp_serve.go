@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) mcpServeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve [SWARM]", Short: "Serve a running host's agents to an MCP client on stdin and stdout",
+		Args: cobra.MaximumNArgs(1),
+		Long: `Serve is what a desktop client starts: it reads JSON-RPC messages from stdin, one on a
+line, sends them to the MCP gateway of a running host, and writes the host's messages to
+stdout. The client sees a tool for each agent that the host's [gateways.mcp] exposes to
+the owner of the token: of SWARM, or of all swarms.`,
+		Example: "  SKEP_URL=https://hive.example SKEP_TOKEN=… skep mcp serve",
+	}
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		b := newBridge(c, a.env.Stdout)
+		if len(args) == 1 {
+			b.swarm = args[0]
+		}
+		return b.serve(cmd.Context(), a.lines)
+	})
+	return a.withCallFlags(cmd)
+}
+
+// maxMessage is the size of a message of an MCP client, in bytes.
+const maxMessage = 8 << 20
+
+// lines reads stdin line by line until it ends or ctx does.
+func (a *app) lines(ctx context.Context, each func(line []byte)) error {
+	s := bufio.NewScanner(a.env.Stdin)
+	s.Buffer(nil, maxMessage)
+	read := make(chan []byte)
+	var failed error
+	go func() {
+		defer close(read)
+		for s.Scan() {
+			select {
+			case read <- bytes.Clone(s.Bytes()):
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed = s.Err()
+	}()
+	for {
+		select {
+		case line, more := <-read:
+			if !more {
+				return failed
+			}
+			each(line)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
