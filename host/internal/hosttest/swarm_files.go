@@ -153,3 +153,21 @@ const (
 	ModelKey = "sk-planted+model/key=0123456789"
 	SiteKey  = "planted-site-key-0123456789"
 )
+
+// FailingModels are the tables of two models that do not try again: bad, of OpenAI's
+// protocol at BAD, and odd, of Anthropic's at ODD. Their key is the variable MODEL_KEY.
+const FailingModels = `[models.bad]
+provider = "openai"
+base_url = "BAD/v1"
+model = "m"
+api_key = "env::MODEL_KEY"
+retries = 0
+allow_private = true
+[models.odd]
+provider = "anthropic"
+base_url = "ODD"
+model = "m"
+api_key = "env::MODEL_KEY"
+retries = 0
+allow_private = true
+`

@@ -37,21 +37,7 @@ api_key = "env::MODEL_KEY"
 input_usd_per_mtok = 1
 output_usd_per_mtok = 2
 allow_private = true
-[models.bad]
-provider = "openai"
-base_url = "BAD/v1"
-model = "m"
-api_key = "env::MODEL_KEY"
-retries = 0
-allow_private = true
-[models.odd]
-provider = "anthropic"
-base_url = "ODD"
-model = "m"
-api_key = "env::MODEL_KEY"
-retries = 0
-allow_private = true
-[models.gone]
+` + hosttest.FailingModels + `[models.gone]
 provider = "openai"
 base_url = "http://127.0.0.1:1/v1"
 model = "m"
@@ -60,7 +46,7 @@ retries = 0
 allow_private = true
 `
 
-// startModels starts the servers of askingSwarm. Each repeats the secret it is shown.
+// startModels starts the servers of modelSwarm. Each repeats the secret it is shown.
 func startModels(t *testing.T) (text string) {
 	t.Helper()
 	leak := map[string]string{"X-Echo": "Bearer " + hosttest.ModelKey, "X-Request-Id": hosttest.ModelKey}

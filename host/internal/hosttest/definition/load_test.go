@@ -3,7 +3,6 @@ package definition_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -169,21 +168,14 @@ func TestNetworkDefinition(t *testing.T) {
 func TestLoadHoldsForLiveInstance_G47(t *testing.T) {
 	t.Parallel()
 	s := hosttest.NewSite(t, pausingSwarm)
-	ask := func(task, body, want string) {
-		t.Helper()
-		a, err := s.As(hosttest.AdaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body})
-		if err != nil || !strings.HasPrefix(a.Body, want) {
-			t.Errorf("%s: %q, %v, want %q", task, a.Body, err, want)
-		}
-	}
-	ask("old", pausedScript, `[{"arguments"`)
-	ask("ended", "hello", "boss got")
+	ask(t, s, "old", pausedScript, `[{"arguments"`)
+	ask(t, s, "ended", "hello", "boss got")
 	text := `{"swarm":{"name":"hive","entrypoint":"chief"},"agents":{"chief":{"source":"file:script.wasm","enable_entrypoint":true,"can_complete_tasks":true}}}`
 	if _, err := s.As(hosttest.AdaKey).LoadSwarm(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
-	ask("new", "hello", "chief got")
-	ask("ended", "hello", "chief got")
+	ask(t, s, "new", "hello", "chief got")
+	ask(t, s, "ended", "hello", "chief got")
 	if got := confirm(t, s.Addr(), hosttest.AdaKey, "old"); got != "boss got [Re: s] echo: hello" {
 		t.Errorf("what ran before ended with %q", got)
 	}
@@ -214,7 +206,6 @@ func TestLoadsAndPostsRace(t *testing.T) {
 	ada := s.As(hosttest.AdaKey)
 	var posts sync.WaitGroup
 	stop := make(chan struct{})
-	const ask = `[["send_request",{"target":%q,"subject":"s","body":"hello"}],["await_message",{}]]`
 	for i := range 4 {
 		target := []string{"math", "x"}[i%2]
 		posts.Go(func() {
@@ -224,7 +215,7 @@ func TestLoadsAndPostsRace(t *testing.T) {
 					return
 				default:
 				}
-				a, err := ada.PostMessage(t.Context(), client.Post{Body: fmt.Sprintf(ask, target)})
+				a, err := ada.PostMessage(t.Context(), client.Post{Body: hosttest.RequestOf(target, "hello")})
 				if err != nil || a.Body != "boss got [Re: s] echo: hello" && !strings.HasPrefix(a.Body, "boss got [::invalid_recipient::]") {
 					t.Errorf("%s: %q, %v", target, a.Body, err)
 				}

@@ -28,6 +28,15 @@ var renamedSwarm = strings.NewReplacer("[agents.math]", "[agents.sums]", `["math
 
 const askSums = `[["send_request",{"target":"sums","subject":"s","body":"hello"}],["await_message",{}]]`
 
+// ask posts to a task as ada, and wants an answer that begins so.
+func ask(t *testing.T, s *hosttest.Site, task, body, want string) {
+	t.Helper()
+	a, err := s.As(hosttest.AdaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body})
+	if err != nil || !strings.HasPrefix(a.Body, want) {
+		t.Errorf("%s: %q, %v, want %q", task, a.Body, err, want)
+	}
+}
+
 // A task that is paused finishes on the file it was begun with, after a reload
 // and after a restart; new ones go by the new file; one that has ended and is
 // posted to again does as well.
@@ -37,27 +46,20 @@ func TestReloadKeepsTasks(t *testing.T) {
 		t.Run(fmt.Sprint("restart ", again), func(t *testing.T) {
 			t.Parallel()
 			s := hosttest.NewSite(t, pausingSwarm)
-			ask := func(task, body, want string) {
-				t.Helper()
-				a, err := s.As(hosttest.AdaKey).PostMessage(t.Context(), client.Post{Task: task, Body: body})
-				if err != nil || !strings.HasPrefix(a.Body, want) {
-					t.Errorf("%s: %q, %v, want %q", task, a.Body, err, want)
-				}
-			}
-			ask("old", pausedScript, `[{"arguments"`)
-			ask("ended", "hello", "boss got")
+			ask(t, s, "old", pausedScript, `[{"arguments"`)
+			ask(t, s, "ended", "hello", "boss got")
 			s.Write(renamedSwarm)
 			if again {
 				s.Restart()
 			} else if _, err := s.As(hosttest.OperatorKey).Reload(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ask("new", askSums, "boss got [Re: s] echo: hello")
-			ask("ended", askSums, "boss got [Re: s] echo: hello")
+			ask(t, s, "new", askSums, "boss got [Re: s] echo: hello")
+			ask(t, s, "ended", askSums, "boss got [Re: s] echo: hello")
 			if got := confirm(t, s.Addr(), hosttest.AdaKey, "old"); got != "boss got [Re: s] echo: hello" {
 				t.Errorf("resumed: %q", got)
 			}
-			ask("old", askSums, "boss got [Re: s] echo: hello")
+			ask(t, s, "old", askSums, "boss got [Re: s] echo: hello")
 		})
 	}
 }

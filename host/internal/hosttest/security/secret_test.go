@@ -66,21 +66,7 @@ api_key = "env::MODEL_KEY"
 cassette = "tape.jsonl"
 cassette_mode = "record"
 allow_private = true
-[models.bad]
-provider = "openai"
-base_url = "BAD/v1"
-model = "m"
-api_key = "env::MODEL_KEY"
-retries = 0
-allow_private = true
-[models.odd]
-provider = "anthropic"
-base_url = "ODD"
-model = "m"
-api_key = "env::MODEL_KEY"
-retries = 0
-allow_private = true
-[peers.depot]
+` + hosttest.FailingModels + `[peers.depot]
 base_url = "PEER"
 auth_token = "env::DEPOT_TOKEN"
 allow_private = true
