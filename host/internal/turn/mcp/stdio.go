@@ -21,7 +21,7 @@ import (
 // Limits of the pipes of a program.
 const (
 	writeTimeout    = 30 * time.Second        // for one message
-	exitTimeout     = time.Second             // for the exit of a program that has closed a pipe
+	exitTimeout     = 5 * time.Second         // for the exit of a program that has closed a pipe
 	closeGrace      = 2 * time.Second         // for the exit of a program whose input was closed
 	maxEmptyLines   = 1000                    // in a row
 	maxQuotedLine   = 200                     // of a line that is no message, in an error
