@@ -235,7 +235,7 @@ func TestWebMisbehaving(t *testing.T) {
 			if len(w.tools()) != 1 {
 				t.Fatal("no tools")
 			}
-			most := 10 * time.Second
+			most := patience
 			if strings.HasPrefix(c.want, "DEADLINE") {
 				most = 300 * time.Millisecond
 			}
