@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"skep/host/client"
-	"skep/host/internal/definition/config"
+	"skep/host/internal/spelling"
 )
 
 // common are the flags that commands share.
@@ -102,7 +102,7 @@ func variable(flag string) string {
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	best, least := "", 1+len(name)/3
 	fs.VisitAll(func(f *pflag.Flag) {
-		if d := config.Distance(name, f.Name, 2); d <= least && (best == "" || d < least) {
+		if d := spelling.Distance(name, f.Name, 2); d <= least && (best == "" || d < least) {
 			best, least = f.Name, d
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"skep/host/internal/definition/config"
+	"skep/host/internal/spelling"
 )
 
 func TestPrintable(t *testing.T) {
@@ -94,7 +94,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"timout", "timeout", 1}, {"task", "tsak", 2}, {"data", "url", 4}} {
-		if got := config.Distance(tc.a, tc.b, 2); got != tc.want {
+		if got := spelling.Distance(tc.a, tc.b, 2); got != tc.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"skep/host/internal/spelling"
 )
 
 // absentFile is a path of the file at which nothing is.
@@ -40,7 +42,7 @@ func NearFile(path string) string {
 	if err != nil {
 		return ""
 	}
-	return nearest(filepath.Base(path), names)
+	return spelling.Nearest(filepath.Base(path), names)
 }
 
 // isFile returns why a path is no regular file, nil if it is one.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"skep/host/internal/spelling"
 	"skep/spec/mail"
 )
 
@@ -127,7 +128,7 @@ func (d *decoder) human(t *table) bool {
 	if text == string(SourceHuman) {
 		return true
 	}
-	near := nearest(text, []string{string(SourceHuman)})
+	near := spelling.Nearest(text, []string{string(SourceHuman)})
 	if near != "" {
 		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with %s", sp.path, d.schemes("builtin:, mcp:, "))).suggest(near)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"skep/host/internal/spelling"
 )
 
 // Fault is one thing wrong with a file, and where.
@@ -36,7 +38,7 @@ func (f *Fault) suggest(correction string) {
 // near suggests the option that a word most probably stands for.
 func (f *Fault) near(word string, options []string) {
 	if f != nil {
-		f.Suggestion = nearest(word, options)
+		f.Suggestion = spelling.Nearest(word, options)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"skep/host/internal/spelling"
 	"skep/host/internal/turn/mcp/toolpin"
 )
 
@@ -322,13 +323,13 @@ func (d *decoder) pinned(v value, ref string, servers []MCP) (toolpin.Tool, bool
 			pinned = append(pinned, t.Name)
 		}
 		f := d.atValue(v.location, fmt.Sprintf("the tool %q of [mcp.%s] is not pinned; look at it with %s and approve it with %s", name, server, d.mcpCommand("tools", server), d.mcpCommand("pin", server, name)))
-		if near := nearest(name, pinned); near != "" {
+		if near := spelling.Nearest(name, pinned); near != "" {
 			f.suggest(v.suggest(string(SourceMCP) + ":" + server + "/" + near))
 		}
 		return toolpin.Tool{}, false
 	}
 	f := d.atValue(v.location, fmt.Sprintf(`%s names the MCP server %q, and there is no [mcp.%s]; a source is "mcp:SERVER/TOOL"`, v.path, server, server))
-	if near := nearest(server, names); near != "" {
+	if near := spelling.Nearest(server, names); near != "" {
 		f.suggest(v.suggest(string(SourceMCP) + ":" + near + "/" + name))
 	}
 	return toolpin.Tool{}, false

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"skep/host/internal/spelling"
 )
 
 // SourceKind is where code comes from: the scheme of a source.
@@ -90,7 +92,7 @@ func (d *decoder) unknownSource(v value) {
 	}
 	f := d.atValue(v.location, fmt.Sprintf("%s must begin with %s, which %s does not", v.path, d.schemes(names), v.shown))
 	kind, ref, ok := strings.Cut(v.text, ":")
-	if near := nearest(kind, kinds); ok && near != "" {
+	if near := spelling.Nearest(kind, kinds); ok && near != "" {
 		f.suggest(v.suggest(near + ":" + ref))
 	} else if !ok && strings.HasSuffix(v.text, ".wasm") {
 		f.suggest(v.suggest("file:" + v.text))
@@ -207,7 +209,7 @@ func (d *decoder) bundled(v value, s *Source) {
 		return
 	}
 	message := "the module " + v.shown + " is not in the directory plugins beside the skep program"
-	if near := nearest(name, d.bundledNames()); near != "" {
+	if near := spelling.Nearest(name, d.bundledNames()); near != "" {
 		d.atValue(v.location, message).suggest("bundled:" + near)
 	} else {
 		d.atValue(v.location, message+"; run make build")

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"skep/host/internal/spelling"
 )
 
 // Steps parts the path of a member as package mail spells it: names are strings,
@@ -66,7 +68,7 @@ func (c *Config) ParamFault(section, name string, steps []any, reason string, kn
 	}
 	if last, ok := lastName(steps); ok {
 		slices.Sort(known)
-		f.Suggestion = nearest(last, known)
+		f.Suggestion = spelling.Nearest(last, known)
 	}
 	return f
 }
