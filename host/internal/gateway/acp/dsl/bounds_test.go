@@ -1,0 +1,101 @@
+package dsl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// hostile are files that a bound refuses, and the bound.
+func hostile() map[string]struct{ text, want string } {
+	values := "enum E {" + strings.Repeat("A,", 500_000)
+	return map[string]struct{ text, want string }{
+		"bytes":       {strings.Repeat(" ", MaxBytes+1), "more than 1048576 bytes"},
+		"values":      {values, "more than 10000 items"},
+		"million":     {"enum E {" + strings.Repeat("A,", 1_000_000), "more than 1048576 bytes"},
+		"records":     {"type T = " + strings.Repeat("{a:", 300_000), "nested deeper than 64"},
+		"lists":       {"type T = " + strings.Repeat("List<", 200_000), "nested deeper than 64"},
+		"arguments":   {"type T = List<" + strings.Repeat("A,", 500_000), "more than 10000 items"},
+		"annotations": {strings.Repeat("@a(", 300_000), `a text, a number or a name is expected, not "@"`},
+		"remarks":     {strings.Repeat("@a ", 300_000), "more than 10000 items"},
+		"chain":       {many(4000, "type A%[1]d = B%[1]d\ntype B%[1]d = A%[2]d\n"), "a type leads over more than 64 others"},
+		"unknown":     {many(4000, "type B%[1]d = Bx%[1]d\n"), "there is no type Bx0"},
+		"strays":      {strings.Repeat("$ ", 500_000), "cannot stand here"},
+		"lines":       {strings.Repeat("\n", MaxBytes-1) + "$", "1048576:1:"},
+		"carries":     {"enum E { A }\nsemantics A expects A {" + strings.Repeat("a,", 400_000), "more than 10000 items"},
+		"braces":      {strings.Repeat("type T = {a:", 80_000), "is expected"},
+		"fields":      {"type T = {" + many(121, "a%[1]d: Int,") + "}", "at most 120 fields"},
+		"constants":   {"enum T {" + many(1001, "A%[1]d,") + "}", "at most 1000 values"},
+		"utf8":        {"type T = \xff" + strings.Repeat("x", 1<<19), "this is not UTF-8"},
+		"quotes":      {strings.Repeat("\"\\", 500_000), "this text has no end"},
+	}
+}
+
+func many(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i, i+1)
+	}
+	return b.String()
+}
+
+// Hostile files are refused at a bound, with a place, and with few faults.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, h := range hostile() {
+		_, err := load(h.text)
+		faults, ok := err.(Faults)
+		if !ok || len(faults) > maxFaults || !strings.Contains(err.Error(), h.want) || faults[0].Line == 0 || len(err.Error()) > 20_000 {
+			t.Errorf("%s: %.300v, want %q", name, err, h.want)
+		}
+	}
+}
+
+// What is at the bounds is taken.
+func TestWithinBounds(t *testing.T) {
+	t.Parallel()
+	deep := "type T = " + strings.Repeat("{ a: ", 63) + "Int" + strings.Repeat("}", 63)
+	for name, text := range map[string]string{
+		"fields": "type T = {" + many(120, "a%[1]d: Int,") + "}", "values": "enum T {" + many(1000, "A%[1]d,") + "}",
+		"items": many(5000, "type A%[1]d = { a: Int }\n"), "depth": strings.ReplaceAll(deep, "a: {", "a: {"),
+	} {
+		if _, err := Parse(name, text); err != nil {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+}
+
+// mebibyte is a file of nearly 1 MiB with nearly 10,000 items.
+func mebibyte() string {
+	about := strings.Repeat("x", 170)
+	var b strings.Builder
+	for i := range 1240 {
+		fmt.Fprintf(&b, "// %s\ntype T%d = {\n  a: String, // %s\n  b: List<Map<String, Int>>?, // %s\n  c: T%d?, // %s\n  d: Boolean\n}\n\n", about, i, about, about, (i+1)%1240, about)
+	}
+	return b.String() + "// " + strings.Repeat("x", MaxBytes-b.Len()-4) + "\n"
+}
+
+// BenchmarkLoad is the time and memory of a file of 1 MiB.
+func BenchmarkLoad(b *testing.B) {
+	text := mebibyte()
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := load(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkHostile is how long files take that are refused.
+func BenchmarkHostile(b *testing.B) {
+	for name, h := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := load(h.text); err == nil {
+					b.Fatal("accepted")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package dsl
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what is expected in testdata anew")
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(readFile(t, file), got); diff != "" {
+		t.Errorf("%s differs (-want +got); if that is meant, run with -update:\n%s", file, diff)
+	}
+}
+
+func readFile(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// load resolves one text.
+func load(text string) (*Schema, error) {
+	return Load("test.acp", func(name string) (string, error) {
+		if name != "test.acp" {
+			return "", os.ErrNotExist
+		}
+		return text, nil
+	})
+}
+
+// A-060, V-A30: the declarations of the document are read as they stand, comments
+// included.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	s, err := load(readFile(t, "testdata/document.acp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, typ := range s.Types {
+		names = append(names, typ.Name+":"+typ.Member)
+	}
+	if want := []string{"AgentID:id", "MessageID:id", "Timestamp:time", "Content:", "MessageType:", "Header:", "Message:"}; !cmp.Equal(names, want) {
+		t.Errorf("types %v, want %v", names, want)
+	}
+	var fields []string
+	for _, f := range s.Find("Header").Fields {
+		fields = append(fields, fmt.Sprint(f.Name, " ", f.Type.Name, f.Type.Kind, " ", f.Optional))
+	}
+	want := []string{
+		"version 0 false", "sender AgentID8 false", "receiver AgentID8 false", "type MessageType9 false", "id MessageID8 false",
+		"timestamp Timestamp8 false", "content_type 0 false", "reply_to MessageID8 true", "conversation_id 0 true",
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.Find("Message").Fields[1].Doc; !cmp.Equal(got, []string{"The actual payload"}) {
+		t.Errorf("the comment of body is %q", got)
+	}
+	if !s.Find("Header").Open || s.Find("Message").Open || s.Root().Name != "Message" {
+		t.Error("header takes further fields, Message is closed and what messages are")
+	}
+}
+
+// A-061: the file that the gateway is generated from has the document's declarations,
+// comments included, and says what each type expects.
+func TestSpecification(t *testing.T) {
+	t.Parallel()
+	text := readFile(t, "../../../../../spec/gateways/acp/acp-1.0.acp")
+	for line := range strings.Lines(readFile(t, "testdata/document.acp")) {
+		if !strings.Contains(text, strings.TrimSpace(line)) {
+			t.Errorf("the specification has not %q", strings.TrimSpace(line))
+		}
+	}
+	f, err := Parse("acp-1.0.acp", text)
+	if err != nil || Format(f) != text {
+		t.Errorf("the specification is not in the one form: %v", err)
+	}
+	s, err := load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, r := range s.Rules {
+		rules = append(rules, fmt.Sprint(r.On, ">", r.Answer, r.Carries))
+	}
+	both := "[reply_to conversation_id]"
+	want := []string{"REQUEST>RESPONSE" + both, "RESPONSE>[]", "INFORM>[]", "QUERY>INFORM" + both, "ACKNOWLEDGE>[]", "ERROR>[]"}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A-064, V-A32, V-A33: several faults a run, each with its place, a caret and what was
+// probably meant.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/faults/*.acp")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		_, err := Load(filepath.Base(file), func(name string) (string, error) { return readFile(t, filepath.Join("testdata/faults", name)), nil })
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) < 2 {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		golden(t, strings.TrimSuffix(file, ".acp")+".txt", err.Error()+"\n")
+	}
+}
+
+// V-A31: commas may end a list, and comments stand behind the last value.
+func TestTrailingCommas(t *testing.T) {
+	t.Parallel()
+	s, err := load("enum E { A, B, } // of E\ntype R = { a: E, b: { c: Int, }, // of b\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Find("E").Values) != 2 || !cmp.Equal(s.Find("B").Doc, []string{"of b"}) || !cmp.Equal(s.Find("E").Doc, []string{"of E"}) {
+		t.Errorf("%+v", s.Types)
+	}
+}
+
+// Records that are written where they are used get the field's name, or the record's
+// and the field's.
+func TestNamesOfInnerRecords(t *testing.T) {
+	t.Parallel()
+	s, err := load("type Header = { a: Int }\ntype M = { header: { b: Int }, parts: List<{ part: { c: Int } }> }")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, typ := range s.Types {
+		got = append(got, typ.Name+" "+typ.Path)
+	}
+	if want := []string{"Header Header", "MHeader M.header", "Part M.parts.part", "Parts M.parts", "M M"}; !cmp.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := load("type A = { b: { x: Int } }\ntype B = { x: Int }\ntype AB = { x: Int }"); err == nil || !strings.Contains(err.Error(), "the record here needs a name, and B and AB are taken") {
+		t.Error(err)
+	}
+}
+
+// A-063: files beside the first one are imported once each; none leads out of its
+// directory or to itself.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"main.acp":      "import \"sub/a.acp\"\nimport \"b.acp\"\ntype M = { a: A, b: B }",
+		"sub/a.acp":     "import \"c.acp\"\ntype A = { c: C }",
+		"sub/c.acp":     "type C = String",
+		"b.acp":         "import \"sub/c.acp\"\ntype B = { c: C }",
+		"circle.acp":    "import \"circle2.acp\"",
+		"circle2.acp":   "import \"circle.acp\"",
+		"missing.acp":   "import \"none.acp\"",
+		"out.acp":       "import \"../b.acp\"\nimport \"/b.acp\"\nimport \"b.toml\"",
+		"faulty.acp":    "import \"faulty2.acp\"\ntype X = Int",
+		"faulty2.acp":   "\ntype = Int",
+		"redeclare.acp": "import \"b.acp\"\ntype B = { x: Int }",
+	}
+	read := func(name string) (string, error) {
+		if text, ok := files[name]; ok {
+			return text, nil
+		}
+		return "", os.ErrNotExist
+	}
+	s, err := Load("main.acp", read)
+	if err != nil || s.Name != "main" || len(s.Types) != 4 || s.Types[0].Name != "C" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for file, want := range map[string]string{
+		"circle.acp": "circle2.acp:1:8: the file imports itself", "missing.acp": "missing.acp:1:8: the file cannot be read",
+		"out.acp": "out.acp:3:8: an import is a .acp file beside", "faulty.acp": "faulty2.acp:2:6: the name of the type is expected", "redeclare.acp": "redeclare.acp:2:6: the name B is there already",
+	} {
+		if _, err := Load(file, read); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+	if _, err := Load("none.acp", read); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,83 @@
+package dsl
+
+// checkEndless refuses aliases that lead to themselves, and records that no message
+// could have because they contain themselves.
+func (r *resolver) checkEndless() {
+	c := &cycles{resolver: r, state: map[*Type]int{}}
+	for _, t := range r.schema.Types {
+		if t.Kind == Alias {
+			c.alias(t, 0)
+		}
+	}
+	if len(r.faults) > 0 {
+		return
+	}
+	c.state = map[*Type]int{}
+	for _, t := range r.schema.Types {
+		if t.Kind == Record {
+			c.record(t)
+		}
+	}
+}
+
+// States of a type while cycles are looked for.
+const (
+	unseen = iota
+	entered
+	done
+)
+
+type cycles struct {
+	*resolver
+	state map[*Type]int
+}
+
+func (c *cycles) report(t *Type, message string) {
+	if len(c.faults) < maxFaults {
+		c.faults = append(c.faults, t.Fault("", message))
+	}
+}
+
+// alias follows what an alias stands for, also into lists: another name is replaced by
+// what it stands for wherever it is used.
+func (c *cycles) alias(t *Type, depth int) {
+	if depth > MaxDepth {
+		c.report(t, "a type leads over more than 64 others")
+		t.Elem = &Type{Kind: String}
+		return
+	}
+	switch c.state[t] {
+	case entered:
+		c.report(t, "the type "+clip(t.Name)+" stands for itself")
+		t.Elem = &Type{Kind: String}
+		return
+	case done:
+		return
+	}
+	c.state[t] = entered
+	for elem, d := t.Elem, depth+1; elem != nil; elem, d = elem.Elem, d+1 {
+		if elem.Kind == Alias {
+			c.alias(elem, d)
+			break
+		}
+	}
+	c.state[t] = done
+}
+
+// record follows the fields that every message of the record has.
+func (c *cycles) record(t *Type) {
+	switch c.state[t] {
+	case entered:
+		c.report(t, "a "+clip(t.Name)+" would contain another one without end: make a field on the way optional, or a list")
+		return
+	case done:
+		return
+	}
+	c.state[t] = entered
+	for _, f := range t.Fields {
+		if inner := f.Type.Plain(); inner.Kind == Record && !f.Optional {
+			c.record(inner)
+		}
+	}
+	c.state[t] = done
+}

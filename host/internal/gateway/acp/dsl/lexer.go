@@ -1,0 +1,203 @@
+package dsl
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// tokenKind is what a token is. Punctuation is its own kind.
+type tokenKind rune
+
+const (
+	tokenEnd    tokenKind = 0
+	tokenName   tokenKind = 'a'
+	tokenNumber tokenKind = '0'
+	tokenString tokenKind = '"'
+)
+
+// token is one token with the comments before it.
+type token struct {
+	Pos
+	kind     tokenKind
+	text     string // as it is written
+	comments []lineComment
+	gap      bool // an empty line comes before it
+}
+
+// lineComment is a comment, and whether it stands behind the token before it.
+type lineComment struct {
+	Comment
+	behind bool
+}
+
+// describe names a token in a fault.
+func (t token) describe() string {
+	if t.kind == tokenEnd {
+		return "the end of the file"
+	}
+	if t.kind == tokenString {
+		return "a text"
+	}
+	return fmt.Sprintf("%q", clip(t.text))
+}
+
+// clip shortens a word for a message.
+func clip(word string) string {
+	if len(word) <= 60 {
+		return word
+	}
+	return word[:60] + "…"
+}
+
+// lexer cuts a text into tokens.
+type lexer struct {
+	text   string
+	offset int
+	at     Pos
+	begun  bool // something came before
+	// fail reports a fault, and whether to go on.
+	fail func(at Pos, width int, format string, args ...any) bool
+}
+
+// advance goes over n bytes of one line.
+func (l *lexer) advance(n int) string {
+	part := l.text[l.offset : l.offset+n]
+	l.offset += n
+	l.at.Col += utf8.RuneCountInString(part)
+	return part
+}
+
+// next reads the next token. After the end it returns the end again.
+func (l *lexer) next() token {
+	var comments []lineComment
+	lines := 0 // since what came before
+	for l.offset < len(l.text) {
+		switch c := l.text[l.offset]; {
+		case c == '\n':
+			lines++
+			l.offset++
+			l.at = Pos{l.at.Line + 1, 1}
+		case c == ' ' || c == '\t' || c == '\r':
+			l.advance(1)
+		case strings.HasPrefix(l.text[l.offset:], "//"):
+			behind := lines == 0 && l.begun
+			text := strings.TrimRight(l.advance(l.lineEnd()), " \t\r")
+			comments = append(comments, lineComment{Comment{text, lines > 1}, behind})
+			lines, l.begun = 0, true
+		default:
+			if t, ok := l.token(); ok {
+				t.comments, t.gap, l.begun = comments, lines > 1, true
+				return t
+			}
+		}
+	}
+	return token{Pos: l.at, comments: comments}
+}
+
+func (l *lexer) lineEnd() int {
+	if n := strings.IndexByte(l.text[l.offset:], '\n'); n >= 0 {
+		return n
+	}
+	return len(l.text) - l.offset
+}
+
+// token reads a token that is no comment. A character that cannot stand here is a
+// fault and is skipped.
+func (l *lexer) token() (token, bool) {
+	t := token{Pos: l.at}
+	rest := l.text[l.offset:]
+	switch c := rest[0]; {
+	case isAlpha(c):
+		t.kind, t.text = tokenName, l.advance(spanOf(rest, isNamePart))
+	case isDigit(c) || c == '-' && len(rest) > 1 && isDigit(rest[1]):
+		t.kind, t.text = tokenNumber, l.advance(1+spanOf(rest[1:], isNumberPart))
+	case c == '"':
+		return l.quoted()
+	case strings.IndexByte("{}<>=:,?@()", c) >= 0:
+		t.kind, t.text = tokenKind(c), l.advance(1)
+	default:
+		l.stray(rest)
+		return t, false
+	}
+	return t, true
+}
+
+// stray reports a run of characters that begin no token.
+func (l *lexer) stray(rest string) {
+	at, r := l.at, rune(0)
+	r, n := utf8.DecodeRuneInString(rest)
+	if r == utf8.RuneError && n <= 1 {
+		l.fail(at, 1, "this is not UTF-8")
+		l.offset = len(l.text)
+		return
+	}
+	l.advance(n)
+	for l.offset < len(l.text) { // one fault for all of them
+		next, m := utf8.DecodeRuneInString(l.text[l.offset:])
+		if next == utf8.RuneError || next < utf8.RuneSelf && next != r {
+			break
+		}
+		l.advance(m)
+	}
+	text := fmt.Sprintf("%q cannot stand here; a name has the letters a to z and A to Z, digits and _", r)
+	if r == '_' {
+		text = "a name begins with a letter"
+	}
+	if !l.fail(at, l.at.Col-at.Col, "%s", text) {
+		l.offset = len(l.text)
+	}
+}
+
+// quoted reads a text in quotes. It ends in its line.
+func (l *lexer) quoted() (token, bool) {
+	at, rest := l.at, l.text[l.offset:l.offset+l.lineEnd()]
+	for i := 1; i < len(rest); i++ {
+		switch rest[i] {
+		case '\\':
+			i++
+		case '"':
+			t := token{Pos: l.at, kind: tokenString}
+			if _, err := unquote(rest[:i+1]); err != nil {
+				l.fail(l.at, i+1, "%v", err)
+			}
+			t.text = l.advance(i + 1)
+			return t, true
+		}
+	}
+	if l.advance(len(rest)); !l.fail(at, 1, `this text has no end: a " is missing in its line`) {
+		l.offset = len(l.text)
+	}
+	return token{}, false
+}
+
+// unquote returns what a text in quotes stands for.
+func unquote(quoted string) (string, error) {
+	var b strings.Builder
+	inside := quoted[1 : len(quoted)-1]
+	if !utf8.ValidString(inside) {
+		return "", fmt.Errorf("this text is not UTF-8")
+	}
+	for i := 0; i < len(inside); i++ {
+		if inside[i] == '\\' {
+			if i++; i == len(inside) || inside[i] != '"' && inside[i] != '\\' {
+				return "", fmt.Errorf(`a \ in a text stands before " or another \`)
+			}
+		}
+		b.WriteByte(inside[i])
+	}
+	return b.String(), nil
+}
+
+func isAlpha(c byte) bool      { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isDigit(c byte) bool      { return c >= '0' && c <= '9' }
+func isNamePart(c byte) bool   { return isAlpha(c) || isDigit(c) || c == '_' }
+func isNumberPart(c byte) bool { return isDigit(c) || c == '.' }
+
+func spanOf(text string, is func(byte) bool) int {
+	n := 0
+	for n < len(text) && is(text[n]) {
+		n++
+	}
+	return n
+}

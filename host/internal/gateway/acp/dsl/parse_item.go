@@ -1,0 +1,228 @@
+package dsl
+
+import "skep/host/internal/spelling"
+
+var itemWords = []string{string(TypeItem), string(EnumItem), string(SemanticsItem), string(ImportItem)}
+
+// item reads one item, nil after a fault.
+func (p *parser) item() *Item {
+	it, mark := &Item{Comments: p.begin()}, len(p.stray)
+	if p.recovering(func() { p.declaration(it) }) {
+		p.end(&it.Comments, mark)
+		return it
+	}
+	for !p.is(tokenEnd) && !p.beginsItem() {
+		p.skip()
+	}
+	return nil
+}
+
+// beginsItem looks for the word of an item with what follows it: a field may have the
+// same name, but a colon follows that.
+func (p *parser) beginsItem() bool {
+	if p.is('@') {
+		return p.tok.Col == 1
+	}
+	if !p.is(tokenName) {
+		return false
+	}
+	rest := lexer{text: p.lexer.text, offset: p.lexer.offset, at: p.lexer.at, fail: func(Pos, int, string, ...any) bool { return true }}
+	switch ItemKind(p.tok.text) {
+	case TypeItem, EnumItem, SemanticsItem:
+		return rest.next().kind == tokenName
+	case ImportItem:
+		return rest.next().kind == tokenString
+	}
+	return false
+}
+
+func (p *parser) declaration(it *Item) {
+	p.count()
+	it.Annotations = p.annotations()
+	if !p.is(tokenName) {
+		p.expected(`"type", "enum", "semantics" or "import"`, "")
+	}
+	it.Kind = ItemKind(p.tok.text)
+	switch it.Kind {
+	case TypeItem:
+		p.advance()
+		it.Name = p.name("the name of the type")
+		p.want('=', `"="`)
+		it.Type = p.typeExpr()
+	case EnumItem:
+		p.advance()
+		it.Name = p.name("the name of the enum")
+		p.want('{', `"{"`)
+		p.values(it)
+	case SemanticsItem:
+		p.advance()
+		p.semantics(it)
+	case ImportItem:
+		p.advance()
+		t := p.want(tokenString, `the file to import, as "name.acp",`)
+		path, _ := unquote(t.text) // the lexer has reported what is wrong with it
+		it.Name = Word{path, t.Pos}
+	default:
+		p.expected(`"type", "enum", "semantics" or "import"`, spelling.Nearest(p.tok.text, itemWords))
+	}
+}
+
+func (p *parser) values(it *Item) {
+	it.Tail = p.separated('}', `"," or "}"`, func() *Comments {
+		p.count()
+		v := Value{Comments: p.begin()}
+		v.openBlock(len(it.Values) == 0)
+		v.Name = p.name("a value")
+		it.Values = append(it.Values, v)
+		return &it.Values[len(it.Values)-1].Comments
+	})
+}
+
+func (p *parser) semantics(it *Item) {
+	it.Name = p.name("the value that is answered")
+	if !p.is(tokenName) || p.tok.text != "expects" {
+		p.expected(`"expects"`, "")
+	}
+	p.advance()
+	it.Answer = p.name(`the value that answers, or "nothing",`)
+	if !p.take('{') {
+		return
+	}
+	for {
+		p.count()
+		it.Carries = append(it.Carries, p.name("the name of a field"))
+		if p.take('}') {
+			return
+		}
+		p.want(',', `"," or "}"`)
+	}
+}
+
+func (p *parser) annotations() (all []Annotation) {
+	for p.take('@') {
+		p.count()
+		a := Annotation{Name: p.name("the name of an annotation")}
+		if p.take('(') {
+			for !p.is(')') {
+				a.Args = append(a.Args, p.argument())
+				if !p.take(',') && !p.is(')') {
+					p.expected(`"," or ")"`, "")
+				}
+			}
+			p.advance()
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func (p *parser) argument() (a Argument) {
+	p.count()
+	if p.is(tokenName) {
+		name := p.advance().text
+		if !p.take('=') {
+			return Argument{Value: name}
+		}
+		a.Key = name
+	}
+	switch p.tok.kind {
+	case tokenName, tokenNumber, tokenString:
+		a.Value = p.advance().text
+	default:
+		p.expected("a text, a number or a name", "")
+	}
+	return a
+}
+
+func (p *parser) typeExpr() *TypeExpr {
+	defer p.deeper()()
+	t := &TypeExpr{Pos: p.tok.Pos}
+	switch {
+	case p.is('{'):
+		t.Record = p.record()
+	case p.is(tokenName):
+		t.Name = p.advance().text
+		if p.take('<') {
+			p.arguments(t)
+		}
+	default:
+		p.expected(`a type or "{"`, "")
+	}
+	for p.is('?') {
+		if t.Optional {
+			p.fail(p.tok.Pos, 1, `one "?" is enough: what may be absent cannot be more absent`)
+		}
+		t.Optional = true
+		p.advance()
+	}
+	return t
+}
+
+// arguments reads what stands between < and >.
+func (p *parser) arguments(t *TypeExpr) {
+	for {
+		p.count()
+		t.Args = append(t.Args, p.typeExpr())
+		if p.take('>') {
+			return
+		}
+		p.want(',', `"," or ">"`)
+	}
+}
+
+// record reads the fields up to the brace. A faulty field is left out.
+func (p *parser) record() *RecordExpr {
+	p.advance()
+	r := &RecordExpr{}
+	for !p.is('}') {
+		f, mark := &FieldExpr{Comments: p.begin()}, len(p.stray)
+		f.openBlock(len(r.Fields) == 0)
+		if !p.recovering(func() { p.field(f, mark) }) {
+			p.skipField()
+			continue
+		}
+		r.Fields = append(r.Fields, f)
+	}
+	r.Tail = p.lead()
+	p.advance()
+	return r
+}
+
+func (p *parser) field(f *FieldExpr, mark int) {
+	p.count()
+	f.Annotations = p.annotations()
+	f.Name = p.name("the name of a field")
+	p.want(':', `":"`)
+	f.Type = p.typeExpr()
+	p.end(&f.Comments, mark)
+	if p.take(',') {
+		p.end(&f.Comments, mark)
+	} else if p.is(tokenName) || p.is('@') {
+		p.fail(p.tok.Pos, 1, `a "," is missing before this field`)
+	} else if !p.is('}') {
+		p.expected(`"," or "}"`, "")
+	}
+}
+
+// skipField goes to where the next field begins, or unwinds to the next item.
+func (p *parser) skipField() {
+	for open := 0; ; p.skip() {
+		if p.is(tokenEnd) || p.beginsItem() {
+			panic(failed{})
+		}
+		switch p.tok.kind {
+		case '{', '<', '(':
+			open++
+		case '}', '>', ')':
+			if open == 0 && p.is('}') {
+				return
+			}
+			open = max(open-1, 0)
+		case ',':
+			if open == 0 {
+				p.skip()
+				return
+			}
+		}
+	}
+}

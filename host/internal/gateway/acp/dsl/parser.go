@@ -1,0 +1,219 @@
+package dsl
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a file and all that it imports.
+const (
+	MaxBytes = 1 << 20
+	MaxDepth = 64
+	// MaxItems counts declarations, fields, values, annotations and arguments.
+	MaxItems = 10_000
+)
+
+// budget is what may still be read.
+type budget struct{ bytes, items int }
+
+func newBudget() *budget { return &budget{MaxBytes, MaxItems} }
+
+// Parse reads one file and does not follow its imports. The tree has what could be read.
+func Parse(name, text string) (*File, error) {
+	f, faults := parse(name, text, newBudget())
+	if len(faults) > 0 {
+		return f, faults
+	}
+	return f, nil
+}
+
+func parse(name, text string, left *budget) (*File, Faults) {
+	p := &parser{source: &source{file: name}, left: left}
+	if len(text) > left.bytes {
+		p.fail(Pos{1, 1}, 1, "the declarations have more than %d bytes, imports counted", MaxBytes)
+		return &File{Name: name}, p.faults
+	}
+	left.bytes -= len(text)
+	p.source = &source{name, text}
+	p.lexer = lexer{text: strings.TrimPrefix(text, "\ufeff"), at: Pos{1, 1}, fail: p.fail}
+	p.advance()
+	f := p.file(name)
+	return f, p.faults.sorted()
+}
+
+// parser descends through the grammar. After a fault it goes on where the next field
+// or item begins.
+type parser struct {
+	source *source
+	lexer  lexer
+	tok    token
+	// stray are comments inside of what has no place for them; they come to stand
+	// before it.
+	stray   []Comment
+	depth   int
+	left    *budget
+	skipped int
+	stopped bool // by a bound
+	faults  Faults
+}
+
+// failed unwinds to where parsing goes on.
+type failed struct{}
+
+func (p *parser) fail(at Pos, width int, format string, args ...any) bool {
+	if p.stopped || len(p.faults) >= maxFaults {
+		return false
+	}
+	p.faults = append(p.faults, p.source.fault(at, width, fmt.Sprintf(format, args...)))
+	return true
+}
+
+// stop ends the run at a bound.
+func (p *parser) stop(format string, args ...any) {
+	p.fail(p.tok.Pos, utf8.RuneCountInString(p.tok.text), format, args...)
+	p.stopped, p.tok = true, token{Pos: p.tok.Pos}
+	panic(failed{})
+}
+
+// expected reports that something else should stand here, and unwinds.
+func (p *parser) expected(what string, suggestion string) {
+	if p.fail(p.tok.Pos, utf8.RuneCountInString(p.tok.text), "%s is expected, not %s", what, p.tok.describe()) {
+		p.faults[len(p.faults)-1].Suggestion = suggestion
+	}
+	panic(failed{})
+}
+
+// count takes one of the items that a file may have.
+func (p *parser) count() {
+	if p.left.items--; p.left.items < 0 {
+		p.stop("the declarations have more than %d items, fields and values, imports counted", MaxItems)
+	}
+}
+
+// deeper goes one level down until the function that it returns is called.
+func (p *parser) deeper() (up func()) {
+	if p.depth++; p.depth > MaxDepth {
+		p.stop("types are nested deeper than %d here", MaxDepth)
+	}
+	return func() { p.depth-- }
+}
+
+func (p *parser) advance() token {
+	t := p.tok
+	for _, c := range t.comments {
+		p.stray = append(p.stray, Comment{Text: c.Text})
+	}
+	if p.stopped || len(p.faults) >= maxFaults {
+		p.tok = token{Pos: t.Pos}
+	} else {
+		p.tok = p.lexer.next()
+	}
+	return t
+}
+
+// maxSkipped is how many tokens are passed over after faults before a run ends.
+const maxSkipped = 20_000
+
+// skip passes over a token that follows a fault.
+func (p *parser) skip() {
+	if p.skipped++; p.skipped > maxSkipped {
+		p.stopped = true
+	}
+	p.tok.comments = nil
+	p.advance()
+}
+
+// begin takes the comments before the token as those of what begins with it.
+func (p *parser) begin() Comments {
+	return Comments{Gap: p.tok.gap, Lead: p.lead()}
+}
+
+func (p *parser) lead() (lead []Comment) {
+	for _, c := range p.tok.comments {
+		lead = append(lead, c.Comment)
+	}
+	p.tok.comments = nil
+	return lead
+}
+
+// end adds the comment that stands behind, and those that were found inside.
+func (p *parser) end(c *Comments, mark int) {
+	if rest := p.tok.comments; c.Trail == "" && len(rest) > 0 && rest[0].behind {
+		c.Trail = rest[0].Text
+		p.tok.comments = rest[1:]
+	}
+	if len(p.stray) > mark {
+		c.Lead = append(c.Lead, p.stray[mark:]...)
+		p.stray = p.stray[:mark]
+	}
+}
+
+func (p *parser) is(kind tokenKind) bool { return p.tok.kind == kind }
+
+func (p *parser) take(kind tokenKind) bool {
+	if p.is(kind) {
+		p.advance()
+		return true
+	}
+	return false
+}
+
+func (p *parser) want(kind tokenKind, what string) token {
+	if !p.is(kind) {
+		p.expected(what, "")
+	}
+	return p.advance()
+}
+
+func (p *parser) name(what string) Word {
+	t := p.want(tokenName, what)
+	return Word{t.text, t.Pos}
+}
+
+func (p *parser) file(name string) *File {
+	f := &File{Name: name}
+	for !p.is(tokenEnd) {
+		if it := p.item(); it != nil {
+			f.Items = append(f.Items, it)
+		}
+	}
+	f.Tail = p.lead()
+	return f
+}
+
+// recovering runs a part of the grammar and reports whether it went through.
+func (p *parser) recovering(part func()) (ok bool) {
+	depth := p.depth
+	defer func() {
+		if ok {
+			return
+		}
+		if r := recover(); r != (any)(failed{}) {
+			panic(r)
+		}
+		p.depth, p.stray = depth, nil
+	}()
+	part()
+	return true
+}
+
+// separated reads the parts of a list up to the token that closes it, each with the
+// comma after it. A part returns its comments.
+func (p *parser) separated(closing tokenKind, what string, part func() *Comments) (tail []Comment) {
+	for !p.is(closing) {
+		mark := len(p.stray)
+		c := part()
+		p.end(c, mark)
+		if p.take(',') {
+			p.end(c, mark)
+			continue
+		}
+		if !p.is(closing) {
+			p.expected(what, "")
+		}
+	}
+	tail = p.lead()
+	p.advance()
+	return tail
+}

@@ -1,0 +1,324 @@
+package dsl
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"skep/host/internal/spelling"
+)
+
+// Bounds of a record and of an enum: a constructor of the Java virtual machine has at
+// most 255 slots, and the code that makes an enum at most 64 KiB.
+const (
+	MaxFields = 120
+	MaxValues = 1000
+)
+
+// resolve gives the trees of files their meaning, the files that are imported first.
+func resolve(name string, files []parsed) (*Schema, Faults) {
+	r := &resolver{
+		schema: &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
+		names:  map[string]*Type{}, folded: map[string]string{}, nested: map[*Type][]*Type{},
+	}
+	for name := range builtIn {
+		r.folded[fold(name)] = name
+	}
+	for _, f := range files {
+		r.declare(f)
+	}
+	for _, t := range r.declared {
+		r.source = t.source
+		r.define(t)
+	}
+	r.order()
+	r.checkEndless()
+	r.rules(files)
+	return r.schema, r.faults
+}
+
+// parsed is a file with its text.
+type parsed struct {
+	tree   *File
+	source *source
+}
+
+type resolver struct {
+	schema   *Schema
+	source   *source // of what is resolved now
+	declared []*Type
+	nested   map[*Type][]*Type // the records that are written inside of a type
+	names    map[string]*Type
+	folded   map[string]string // the name that was there first
+	faults   Faults
+}
+
+// fail reports a fault, unless there are enough, and returns it.
+func (r *resolver) fail(at Pos, width int, format string, args ...any) *Fault {
+	if len(r.faults) >= maxFaults {
+		return &Fault{}
+	}
+	r.faults = append(r.faults, r.source.fault(at, width, fmt.Sprintf(format, args...)))
+	return &r.faults[len(r.faults)-1]
+}
+
+func (r *resolver) failWord(w Word, format string, args ...any) *Fault {
+	return r.fail(w.Pos, utf8.RuneCountInString(w.Text), format, args...)
+}
+
+// maxOptions is how many types there may be for a mistyped name to be compared with all names.
+const maxOptions = 400
+
+// suggest adds the option that a word probably stands for.
+func (r *resolver) suggest(f *Fault, word string, options func() []string) {
+	if f.Message != "" && len(r.names) <= maxOptions {
+		f.Suggestion = spelling.Nearest(word, options())
+	}
+}
+
+// unique holds a name against those before it.
+func (r *resolver) unique(seen map[string]string, w Word, what string) bool {
+	first, again := seen[fold(w.Text)]
+	switch {
+	case !again:
+		seen[fold(w.Text)] = w.Text
+		return true
+	case first == w.Text:
+		r.failWord(w, "%s %s is there already", what, clip(w.Text))
+	default:
+		r.failWord(w, "%s %s differs from %s only in capitals or underscores, and in some languages not at all", what, clip(w.Text), clip(first))
+	}
+	return false
+}
+
+// declare notes the names of a file.
+func (r *resolver) declare(f parsed) {
+	r.source = f.source
+	for _, it := range f.tree.Items {
+		if it.Kind != TypeItem && it.Kind != EnumItem {
+			continue
+		}
+		if _, taken := builtIn[it.Name.Text]; taken {
+			r.failWord(it.Name, "%s is built in and cannot be declared", it.Name.Text)
+			continue
+		}
+		if !r.unique(r.folded, it.Name, "the name") {
+			continue
+		}
+		t := &Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), Annotations: it.Annotations, at: it.Name.Pos, source: f.source, expr: it}
+		switch {
+		case it.Kind == EnumItem:
+			t.Kind = Enum
+		case it.Type.Record != nil:
+			t.Kind = Record
+		}
+		r.names[t.Name] = t
+		r.declared = append(r.declared, t)
+	}
+}
+
+// define fills a declared type.
+func (r *resolver) define(t *Type) {
+	it := t.expr
+	switch t.Kind {
+	case Enum:
+		r.defineEnum(t, it)
+	case Record:
+		t.Open = isOpen(it.Annotations, t.Name == "Header")
+		r.refuseOptional(it.Type, "a type is not optional itself: write ? at the fields that use it")
+		r.defineRecord(t, it.Type.Record)
+	default:
+		r.defineAlias(t)
+	}
+}
+
+func (r *resolver) refuseOptional(e *TypeExpr, message string) {
+	if e.Optional {
+		r.fail(e.Pos, 1, "%s", message)
+	}
+}
+
+func (r *resolver) defineEnum(t *Type, it *Item) {
+	if len(it.Values) == 0 {
+		r.failWord(it.Name, "an enum has at least one value")
+	}
+	if len(it.Values) > MaxValues {
+		r.failWord(it.Name, "an enum has at most %d values, not %d", MaxValues, len(it.Values))
+	}
+	seen := map[string]string{}
+	for _, v := range it.Values {
+		if r.unique(seen, v.Name, "the value") {
+			t.Values = append(t.Values, EnumValue{v.Name.Text, v.Doc()})
+		}
+	}
+}
+
+// isOpen reports what annotations want of members that are not declared.
+func isOpen(all []Annotation, unless bool) bool {
+	for _, a := range all {
+		switch a.Name.Text {
+		case "open":
+			unless = true
+		case "closed":
+			unless = false
+		}
+	}
+	return unless
+}
+
+func (r *resolver) defineRecord(t *Type, e *RecordExpr) {
+	if len(e.Fields) == 0 {
+		r.schema.Warnings = append(r.schema.Warnings, r.source.fault(t.at, len(t.Name), "the record has no fields"))
+	}
+	if len(e.Fields) > MaxFields {
+		r.fail(t.at, len(t.Name), "a record has at most %d fields, not %d", MaxFields, len(e.Fields))
+	}
+	seen := map[string]string{}
+	for _, f := range e.Fields {
+		if !r.unique(seen, f.Name, "the field") {
+			continue
+		}
+		field := Field{Name: f.Name.Text, Optional: f.Type.Optional, Doc: f.Doc(), Annotations: f.Annotations, at: f.Name.Pos}
+		if field.Type = r.use(t, f, f.Type); field.Type != nil {
+			t.Fields = append(t.Fields, field)
+		}
+	}
+}
+
+// use resolves a type where a field uses it, nil after a fault.
+func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
+	if e.Record != nil {
+		return r.inner(in, f, e.Record)
+	}
+	kind, known := builtIn[e.Name]
+	if t := r.names[e.Name]; t != nil {
+		r.arguments(e, 0)
+		return t
+	}
+	if !known {
+		r.suggest(r.fail(e.Pos, len(e.Name), "there is no type %s", clip(e.Name)), e.Name, func() []string {
+			return append(slices.Sorted(maps.Keys(builtIn)), slices.Sorted(maps.Keys(r.names))...)
+		})
+		return nil
+	}
+	t := &Type{Kind: kind, at: e.Pos, source: r.source}
+	switch kind {
+	case List:
+		if !r.arguments(e, 1) {
+			return nil
+		}
+		t.Elem = r.use(in, f, e.Args[0])
+	case Map:
+		if !r.arguments(e, 2) {
+			return nil
+		}
+		r.key(in, f, e.Args[0])
+		t.Elem = r.use(in, f, e.Args[1])
+	default:
+		r.arguments(e, 0)
+		return t
+	}
+	if t.Elem == nil {
+		return nil
+	}
+	return t
+}
+
+// arguments checks how many there are, and that none is optional.
+func (r *resolver) arguments(e *TypeExpr, want int) bool {
+	for _, a := range e.Args {
+		r.refuseOptional(a, "what a list or map holds is not optional: leave it out instead")
+	}
+	if len(e.Args) == want {
+		return true
+	}
+	r.fail(e.Pos, len(e.Name), "%s has %d types between < and >, not %d", clip(e.Name), want, len(e.Args)).
+		Message += map[int]string{1: ": List<String>", 2: ": Map<String, String>"}[want]
+	return false
+}
+
+// key checks the type of a map's keys.
+func (r *resolver) key(in *Type, f *FieldExpr, e *TypeExpr) {
+	if e.Name != "String" || e.Record != nil {
+		r.fail(e.Pos, max(len(e.Name), 1), "the keys of a map are of type String")
+	}
+}
+
+// inner makes a type of a record that is written where it is used.
+func (r *resolver) inner(in *Type, f *FieldExpr, e *RecordExpr) *Type {
+	t := &Type{
+		Kind: Record, Doc: f.Doc(), Annotations: f.Annotations, Inside: in, Path: in.Path + "." + f.Name.Text,
+		at: f.Name.Pos, source: r.source, Open: isOpen(f.Annotations, f.Name.Text == "header"),
+	}
+	for _, name := range []string{Pascal(f.Name.Text), in.Name + Pascal(f.Name.Text)} {
+		if _, taken := r.folded[fold(name)]; !taken {
+			t.Name = name
+			break
+		}
+	}
+	if t.Name == "" {
+		r.failWord(f.Name, "the record here needs a name, and %s and %s are taken: declare it as a type of its own", Pascal(f.Name.Text), in.Name+Pascal(f.Name.Text))
+		return nil
+	}
+	r.folded[fold(t.Name)] = t.Name
+	r.nested[in] = append(r.nested[in], t)
+	r.defineRecord(t, e)
+	return t
+}
+
+// defineAlias resolves a type that stands for another.
+func (r *resolver) defineAlias(t *Type) {
+	e := t.expr.Type
+	r.refuseOptional(e, "a type is not optional itself: write ? at the fields that use it")
+	field := &FieldExpr{Name: t.expr.Name}
+	t.Elem = r.use(t, field, e)
+	if t.Elem == nil {
+		t.Elem = &Type{Kind: String}
+		return
+	}
+	if t.Elem.Kind < List {
+		t.Member = wrapperMember(t)
+		if n := spanOf(t.Member, isNamePart); n < len(t.Member) || n > 0 && !isAlpha(t.Member[0]) {
+			r.fail(t.at, len(t.Name), "@field has the name of a field, not %q", clip(t.Member))
+		}
+	}
+}
+
+// wrapperMember is how the wrapper of an alias calls its value.
+func wrapperMember(t *Type) string {
+	member := "value"
+	switch {
+	case t.Name == "Content":
+		return ""
+	case t.Name == "Timestamp":
+		member = "time"
+	case strings.HasSuffix(t.Name, "ID"):
+		member = "id"
+	}
+	for _, a := range t.Annotations {
+		if a.Name.Text == "plain" {
+			return ""
+		}
+		if a.Name.Text == "field" && len(a.Args) == 1 {
+			member = strings.Trim(a.Args[0].Value, `"`)
+		}
+	}
+	return member
+}
+
+// order lists the types, inner ones first, and refuses aliases that lead to themselves.
+func (r *resolver) order() {
+	var add func(t *Type)
+	add = func(t *Type) {
+		for _, inner := range r.nested[t] {
+			add(inner)
+		}
+		r.schema.Types = append(r.schema.Types, t)
+	}
+	for _, t := range r.declared {
+		add(t)
+	}
+}

@@ -1,0 +1,137 @@
+package dsl
+
+import "strings"
+
+// Pos is a place in a file; both numbers begin at 1, Col counts characters.
+type Pos struct{ Line, Col int }
+
+// Word is a name where it stands.
+type Word struct {
+	Text string
+	Pos
+}
+
+// Comment is one line of comment, with its slashes.
+type Comment struct {
+	Text string
+	Gap  bool // an empty line comes before it
+}
+
+// Comments are what is written about an item, a field or a value.
+type Comments struct {
+	Lead  []Comment // on lines before it
+	Gap   bool      // an empty line comes before it, after Lead
+	Trail string    // at the end of its line, with its slashes; may be empty
+}
+
+// Doc is the text of the comments that belong to something: those right before it and
+// the one behind it.
+func (c Comments) Doc() (lines []string) {
+	lead := c.Lead
+	for i := len(lead) - 1; i > 0; i-- {
+		if lead[i].Gap {
+			lead = lead[i:]
+			break
+		}
+	}
+	if c.Gap {
+		lead = nil
+	}
+	for _, l := range lead {
+		lines = append(lines, commentText(l.Text))
+	}
+	if c.Trail != "" {
+		lines = append(lines, commentText(c.Trail))
+	}
+	return lines
+}
+
+// openBlock drops the empty line before what comes first in its block.
+func (c *Comments) openBlock(first bool) {
+	switch {
+	case !first:
+	case len(c.Lead) > 0:
+		c.Lead[0].Gap = false
+	default:
+		c.Gap = false
+	}
+}
+
+func commentText(text string) string {
+	return strings.TrimSpace(strings.TrimPrefix(text, "//"))
+}
+
+// File is the syntax tree of a file.
+type File struct {
+	Name  string
+	Items []*Item
+	Tail  []Comment // after the last item
+}
+
+// ItemKind is the word with which an item begins.
+type ItemKind string
+
+// Kinds of items.
+const (
+	TypeItem      ItemKind = "type"
+	EnumItem      ItemKind = "enum"
+	SemanticsItem ItemKind = "semantics"
+	ImportItem    ItemKind = "import"
+)
+
+// Item is one declaration.
+type Item struct {
+	Comments
+	Kind        ItemKind
+	Annotations []Annotation
+	Name        Word      // what is declared; of semantics the value; of an import its file
+	Type        *TypeExpr // of a type
+	Values      []Value   // of an enum
+	Tail        []Comment // of an enum, before its brace closes
+	Answer      Word      // of semantics: a value, or nothing
+	Carries     []Word    // of semantics: the fields that the answer has from what it answers
+}
+
+// Nothing is the answer of semantics that expect none.
+const Nothing = "nothing"
+
+// Value is one value of an enum.
+type Value struct {
+	Comments
+	Name Word
+}
+
+// TypeExpr is a type where it is used: a name with its arguments, or a record.
+type TypeExpr struct {
+	Pos
+	Name     string
+	Args     []*TypeExpr
+	Record   *RecordExpr
+	Optional bool
+}
+
+// RecordExpr is a record where it is written.
+type RecordExpr struct {
+	Fields []*FieldExpr
+	Tail   []Comment // before its brace closes
+}
+
+// FieldExpr is one field of a record.
+type FieldExpr struct {
+	Comments
+	Annotations []Annotation
+	Name        Word
+	Type        *TypeExpr
+}
+
+// Annotation is a remark for whoever reads the declarations. Any name is allowed.
+type Annotation struct {
+	Name Word
+	Args []Argument
+}
+
+// Argument is one argument of an annotation.
+type Argument struct {
+	Key   string // may be empty
+	Value string // as it is written, a text with its quotes
+}
