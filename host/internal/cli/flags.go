@@ -50,6 +50,16 @@ func callFlags() []string {
 	return []string{"url", "token-file", "ca-file", "client-cert", "client-key"}
 }
 
+// ownFlag marks a flag that has the name of a common one and another meaning.
+const ownFlag = "own"
+
+// ownOutput adds -o as a directory. The format of what is printed is left to its
+// variable.
+func ownOutput(fs *pflag.FlagSet, dir *string, usage string) {
+	fs.StringVarP(dir, "output", "o", ".", usage)
+	fs.Lookup("output").Annotations = map[string][]string{ownFlag: {}}
+}
+
 // complete fills flags that were not given from SKEP_*, and checks them.
 func (c *common) complete(fs *pflag.FlagSet, env Env) error {
 	c.set, c.setByFlag = map[string]bool{}, map[string]bool{}
@@ -58,7 +68,7 @@ func (c *common) complete(fs *pflag.FlagSet, env Env) error {
 		if flag == nil {
 			continue
 		}
-		if fs.Changed(name) {
+		if fs.Changed(name) && flag.Annotations[ownFlag] == nil {
 			c.set[name], c.setByFlag[name] = true, true
 			continue
 		}
@@ -67,6 +77,10 @@ func (c *common) complete(fs *pflag.FlagSet, env Env) error {
 			continue
 		}
 		c.set[name] = true
+		if flag.Annotations[ownFlag] != nil {
+			c.output = value
+			continue
+		}
 		if err := flag.Value.Set(value); err != nil {
 			return usagef("%s: %w", name, err)
 		}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/gateway/acp/dsl"
+)
+
+const acpHelp = `Messages of agents are declared in a .acp file: types, enums, records with optional
+fields, and which answer a message expects.
+
+  type AgentID = String                    // a name for a built-in type
+  enum MessageType { REQUEST, RESPONSE }
+  type Message = {
+    header: { sender: AgentID, type: MessageType, reply_to: String? },
+    body: String
+  }
+  semantics REQUEST expects RESPONSE { reply_to }
+
+Built in are String, Int, Long, Float, Boolean, Bytes, List<T> and Map<String, T>;
+T? may be absent. Nothing here needs a swarm or a running host.`
+
+func (a *app) acpCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use: "acp", Short: "Compile, check and format declarations of messages", GroupID: groupCheck, Long: acpHelp,
+	}, a.acpCompileCommand(), a.acpCheckCommand(), a.acpFmtCommand())
+}
+
+// declarations reads a .acp file and those it imports. Its faults have the paths that
+// lead to the files from here.
+func declarations(file string) (*dsl.Schema, error) {
+	dir := filepath.Dir(file)
+	s, err := dsl.Load(filepath.Base(file), func(name string) (string, error) {
+		if name == filepath.Base(file) {
+			f, err := os.Open(file)
+			return readDeclarations(f, err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = root.Close() }() // nothing was written
+		f, err := root.Open(filepath.FromSlash(name))
+		return readDeclarations(f, err)
+	})
+	if err != nil {
+		return nil, placedIn(dir, err)
+	}
+	for i := range s.Warnings {
+		s.Warnings[i].File = filepath.Join(dir, s.Warnings[i].File)
+	}
+	return s, nil
+}
+
+// placedIn gives the faults of an error the paths of their files.
+func placedIn(dir string, err error) error {
+	var faults dsl.Faults
+	if errors.As(err, &faults) {
+		for i := range faults {
+			faults[i].File = filepath.Join(dir, faults[i].File)
+		}
+		return faults
+	}
+	return err
+}
+
+// readDeclarations reads a little more than a file may have: what is too long is a
+// fault like others.
+func readDeclarations(f *os.File, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(f, dsl.MaxBytes+1))
+	return string(text), err
+}
+
+// acpVerdict is what was found in a .acp file, and its JSON.
+type acpVerdict struct {
+	File     string       `json:"file"`
+	Faults   dsl.Faults   `json:"faults"`
+	Warnings dsl.Faults   `json:"warnings"`
+	Type     string       `json:"type,omitempty"` // what a message is
+	Types    int          `json:"types"`
+	Messages []acpMessage `json:"messages"`
+}
+
+// acpMessage is whether one message fits.
+type acpMessage struct {
+	File   string `json:"file"`
+	Fits   bool   `json:"fits"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// refuseDeclarations reports the faults of a .acp file.
+func (a *app) refuseDeclarations(file string, err error) error {
+	var faults dsl.Faults
+	if !errors.As(err, &faults) {
+		var cause *fs.PathError
+		if errors.As(err, &cause) && errors.Is(err, fs.ErrNotExist) {
+			return failf(exitNotFound, "there is no file %s", resolvedPath(file))
+		}
+		return fmt.Errorf("%s cannot be read: %w", file, err)
+	}
+	if a.json() {
+		v := acpVerdict{File: file, Faults: faults, Warnings: dsl.Faults{}, Messages: []acpMessage{}}
+		if err := a.printJSON(v); err != nil {
+			return err
+		}
+		return reported(exitConfig)
+	}
+	a.noteFaults(faults, "")
+	return reported(exitConfig)
+}
+
+func (a *app) noteFaults(faults dsl.Faults, mark string) {
+	for _, f := range faults {
+		f.Message = mark + f.Message
+		a.notef("%s", printable(f.String()))
+	}
+}
+
+// rootOf finds the record that a message is: the named one, or what the declarations
+// mean by it.
+func rootOf(s *dsl.Schema, file, name string) (*dsl.Type, error) {
+	if name == "" {
+		return s.Root(), nil
+	}
+	if t := s.Find(name); t != nil && t.Kind == dsl.Record {
+		return t, nil
+	}
+	f := failf(exitNotFound, "%s declares no record %s", file, inLine(name))
+	if root := s.Root(); root != nil {
+		return nil, f.help("the record that is taken without --type is %s", root.Name)
+	}
+	return nil, f
+}

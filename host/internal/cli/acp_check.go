@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/gateway/acp/check"
+	"skep/host/internal/gateway/acp/dsl"
+)
+
+const acpCheckHelp = `Check reads the declarations in FILE, and holds messages against them: each MESSAGE is a
+file with one message as JSON, - is stdin. A message is of the record Message, or else of
+the last record of FILE; --type names another one.
+
+Exit codes: 3 FILE has faults, each shown with its line; 4 a file is not there; 8 a
+message does not fit, with the place in it and the reason.`
+
+const acpCheckExample = `  skep acp check mail.acp
+  skep acp check mail.acp request.json answer.json
+  skep acp check mail.acp - -o json < request.json`
+
+func (a *app) acpCheckCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "check FILE [MESSAGE.json…]", Short: "Check declarations, and messages against them",
+		Long: acpCheckHelp, Example: acpCheckExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactArguments("the FILE of declarations")(cmd, args[:min(len(args), 1)])
+		},
+	}
+	cmd.Flags().StringVar(&name, "type", "", "the `RECORD` that a message is (default Message, else the last one)")
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
+		s, err := declarations(args[0])
+		if err != nil {
+			return a.refuseDeclarations(args[0], err)
+		}
+		root, err := rootOf(s, args[0], name)
+		if err != nil {
+			return err
+		}
+		return a.acpCheck(cmd.Context(), s, root, args[0], args[1:])
+	})
+	return cmd
+}
+
+func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file string, messages []string) error {
+	v := acpVerdict{File: file, Faults: dsl.Faults{}, Warnings: s.Warnings, Types: len(s.Types), Messages: []acpMessage{}}
+	if v.Warnings == nil {
+		v.Warnings = dsl.Faults{}
+	}
+	if root != nil {
+		v.Type = root.Name
+	} else if len(messages) > 0 {
+		return failf(exitConfig, "%s declares no record, so there is nothing that a message could be", file)
+	}
+	code := exitOK
+	for _, name := range messages {
+		text, err := a.readMessage(ctx, name)
+		if err != nil {
+			return err
+		}
+		m := acpMessage{File: name, Fits: true}
+		if err := check.Message(root, text); err != nil {
+			m.Fits, m.Reason, code = false, err.Error(), exitNonconforming
+		}
+		v.Messages = append(v.Messages, m)
+	}
+	if err := a.printAcpVerdict(v); err != nil {
+		return err
+	}
+	if code != exitOK {
+		return reported(code)
+	}
+	return nil
+}
+
+// readMessage reads a little more than a message may have.
+func (a *app) readMessage(ctx context.Context, name string) ([]byte, error) {
+	if name == "-" {
+		text, err := a.readStdin(ctx)
+		return []byte(text), err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("the message %s cannot be read: %w", name, err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return io.ReadAll(io.LimitReader(f, check.MaxMessage+1))
+}
+
+func (a *app) printAcpVerdict(v acpVerdict) error {
+	if a.json() {
+		return a.printJSON(v)
+	}
+	a.noteFaults(v.Warnings, "warning: ")
+	if len(v.Messages) == 0 {
+		about := ""
+		if v.Type != "" {
+			about = ", a message is a " + v.Type
+		}
+		return a.printf("%s is good: %s%s\n", v.File, plural(int64(v.Types), "type"), about)
+	}
+	for _, m := range v.Messages {
+		if !m.Fits {
+			a.notef("%s: %s", m.File, inLine(m.Reason))
+			continue
+		}
+		if err := a.printf("%s fits\n", m.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/gateway/acp/gen"
+)
+
+const acpCompileHelp = `Compile writes the types of FILE in a language, with code that reads messages from
+JSON, writes them, and says why one is not valid. The code needs nothing but its
+language; the same FILE gives the same bytes, so it can be kept in version control.
+All languages refuse the same messages for the same reasons.
+
+  go          messages.go and three more files   %s
+  jsonschema  NAME.schema.json                   JSON Schema 2020-12
+  proto       NAME.proto                         proto3; the numbers of its fields are kept in
+                                                 FILE.lock beside FILE: keep that file, too
+
+-o is the directory here, not the format; SKEP_OUTPUT=json prints the names of the files
+as JSON.
+
+Exit codes: 3 FILE has faults, each shown with its line; 4 it is not there.`
+
+func (a *app) acpCompileCommand() *cobra.Command {
+	var language, dir, name string
+	var opt gen.Options
+	cmd := &cobra.Command{
+		Use: "compile FILE", Short: "Write the types of a .acp file in a language", Args: exactArguments("the FILE of declarations"),
+		Long:    strings.Replace(acpCompileHelp, "%s", "Go 1.23", 1),
+		Example: "  skep acp compile mail.acp --lang go -o messages\n  skep acp compile mail.acp --lang jsonschema -o .",
+	}
+	cmd.Flags().StringVar(&language, "lang", "", "the `LANGUAGE`: "+strings.Join(gen.Languages(), ", "))
+	ownOutput(cmd.Flags(), &dir, "the `DIR` to write to")
+	cmd.Flags().StringVar(&opt.Package, "package", "messages", "the `NAME` of the package or namespace")
+	cmd.Flags().StringVar(&name, "type", "", "the `RECORD` that a message is (default Message, else the last one)")
+	cmd.RunE = a.command(func(_ *cobra.Command, args []string) (err error) {
+		if language == "" {
+			return usagef("acp compile needs --lang").help("languages are %s", strings.Join(gen.Languages(), ", "))
+		}
+		s, err := declarations(args[0])
+		if err != nil {
+			return a.refuseDeclarations(args[0], err)
+		}
+		if opt.Root, err = rootOf(s, args[0], name); err != nil {
+			return err
+		}
+		if opt.Lock, err = readLock(args[0] + ".lock"); err != nil {
+			return err
+		}
+		files, err := gen.Generate(language, s, opt)
+		if errors.Is(err, gen.ErrOption) {
+			return usagef("%w", err)
+		}
+		if err != nil {
+			return a.refuseDeclarations(args[0], placedIn(filepath.Dir(args[0]), err))
+		}
+		a.noteFaults(s.Warnings, "warning: ")
+		return a.writeGenerated(args[0], language, dir, files, opt.Lock)
+	})
+	return cmd
+}
+
+// readLock reads the numbers that fields of a proto file have.
+func readLock(file string) (*gen.Lock, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return gen.NewLock(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock, err := gen.ParseLock(file, string(text))
+	if err != nil {
+		return nil, failf(exitConfig, "%w", err)
+	}
+	return lock, nil
+}
+
+// writeGenerated writes the lock before the file that depends on it: a number that was
+// kept and not used does no harm.
+func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock *gen.Lock) error {
+	if language == "proto" {
+		if err := replaceFile(file+".lock", []byte(lock.String())); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	written := []string{}
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		if err := replaceFile(path, []byte(f.Text)); err != nil {
+			return err
+		}
+		written = append(written, path)
+	}
+	if a.json() {
+		return a.printJSON(map[string]any{"file": file, "language": language, "written": written})
+	}
+	for _, path := range written {
+		if err := a.printf("%s\n", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package gen
+
+// Words that a generated name cannot be, by language and place. A name that is one of
+// them gets an underscore at its end, in Scala a keyword stands in backquotes.
+const (
+	// goMembers are the methods of generated records.
+	goMembers = "MarshalJSON UnmarshalJSON Validate"
+
+	scalaKeywords = `abstract case catch class def do else enum export extends false final finally for forSome given if
+		implicit import lazy macro match new null object override package private protected return sealed super then this
+		throw trait try true type val var while with yield`
+	// scalaMembers are those of every case class.
+	scalaMembers = `asInstanceOf canEqual clone copy eq equals extra finalize getClass hashCode isInstanceOf ne notify
+		notifyAll productArity productElement productElementName productElementNames productIterator productPrefix
+		synchronized toString wait withExtra`
+	// scalaTypes are those that the generated code uses.
+	scalaTypes = `Any AnyRef AnyVal Array Byte Char Character Double Either Exception Integer Iterable Json JsonReader
+		JsonValue JsonWriter Left Messages Nil None Nothing Null Number Object Option Refusal Right Seq Set Short Some
+		StringBuilder Throwable Unit Vector`
+
+	javaKeywords = `abstract assert boolean break byte case catch char class const continue default do double else enum
+		extends false final finally float for goto if implements import instanceof int interface long native new null
+		package private protected public record return sealed short static strictfp super switch synchronized this throw
+		throws transient true try var void volatile when while yield`
+	// javaMembers are methods of every record, and those that generated ones have.
+	javaMembers = "clone decode encode equals extra finalize getClass hashCode notify notifyAll toString validate wait"
+	javaTypes   = `ArrayList Base64 BiConsumer BiFunction Character Charset Double Enum Exception Float Integer Json
+		LinkedHashMap Math Messages Misfit Number Object Optional Override Parser Reader Record RuntimeException Short
+		StringBuilder System TreeMap Value Void Writer`
+
+	pythonKeywords = `False None True and as assert async await break case class continue def del elif else except
+		finally for from global if import in is lambda match nonlocal not or pass raise return try type while with yield`
+	// pythonMembers are the types that annotations name.
+	pythonMembers = "bool bytes dict extra float int list str"
+	// pythonValues are names that a member of an enum cannot have.
+	pythonValues = "mro name value"
+	pythonTypes  = "Callable Exception MessageError NewType OverflowError StrEnum TypeError UnicodeError ValueError"
+
+	// typescriptMembers are those of every object.
+	typescriptMembers = "constructor extra hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString valueOf"
+	typescriptTypes   = `Array BigInt Boolean Error Infinity JSON Json Math MessageError NaN Number Object Parser Promise
+		Reader ReadonlyArray ReadonlyMap Record RegExp Set Symbol Uint8Array Writer`
+)
