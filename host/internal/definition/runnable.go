@@ -78,7 +78,7 @@ func definitionOf(cfg *config.Config) swarm.Definition {
 		def.Agents = append(def.Agents, swarm.Agent{
 			Name: a.Name, Targets: a.CommTargets, Entrypoint: a.EnableEntrypoint,
 			CanComplete: a.CanCompleteTasks, Interswarm: a.EnableInterswarm, Trusted: a.Trusted,
-			Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
+			Expose: a.Expose, Actions: a.Actions, Exclude: a.ExcludeTools, Params: a.Params,
 			Limits: swarm.TurnLimits{
 				Wall: l.Turn, Fuel: uint64(l.Fuel), Output: int64(l.Output), HostCalls: int64(l.HostCalls),
 				Spend: budget(l.Tokens, l.USD),

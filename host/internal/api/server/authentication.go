@@ -45,7 +45,7 @@ func (s *Server) authenticator() (auth.OperatorGuard, error) {
 	chain := auth.Chain{keys, tenantTokens{s.opt.Tokens, cfg}}
 	if j := cfg.Auth.JWT; j.Issuer != "" {
 		a, err := oidc.NewJWT(oidc.JWTOptions{
-			Issuer: j.Issuer, Audience: j.Audience, Algorithms: j.Algorithms, Keys: j.Keys, URL: j.KeysURL,
+			Issuer: j.Issuer, Audience: j.Audience, Algorithms: j.Algorithms, Keys: j.Keys.Reveal(), URL: j.KeysURL,
 			Leeway: j.Leeway, Mapping: mapping(cfg, j.Outsiders), Logger: s.log,
 		})
 		if err != nil {

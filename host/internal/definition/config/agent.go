@@ -62,7 +62,7 @@ func (a *Agent) Settings() []Setting {
 		boolean(&a.CanCompleteTasks, "can_complete_tasks", false, "It may call `task_complete`.").by(Grant),
 		boolean(&a.EnableInterswarm, "enable_interswarm", false, "It may write to agents of other swarms.").by(Grant).planned("interswarm"),
 		field(&a.Actions, "actions", "list of actions", (*table).actionNames, "Actions it may call.").by(Grant),
-		field(&a.Expose, "expose", "list of gateways", (*table).gatewayNames, "Gateways that may show it.").by(Grant).planned("expose"),
+		field(&a.Expose, "expose", "list of gateways", (*table).gatewayNames, "Gateways that may show it.").by(Grant),
 		field(&a.ExcludeTools, "exclude_tools", "list of MAIL tools", (*table).tools, "MAIL tools it does not get.").by(Except),
 		field(&a.Params, "params", "table", (*table).params, "What its code is given with each turn, as it is. `file::` is read, `env::` is refused."),
 		section("allow", a.Allow.Settings(), "What it may do beyond mail."),

@@ -139,7 +139,7 @@ func (d *decoder) keyPeer(t *table, k *AuthKey) (v value, ok bool) {
 		return v, false
 	}
 	k.Peer = v.text
-	d.checkName(v, "a peer", true)
+	d.checkRealm(v, "a peer")
 	if k.Role != "" && k.Role != RoleAgent {
 		d.atKey(v.location, fmt.Sprintf("%s is for keys of role %q: it names the swarm they speak for", v.path, RoleAgent))
 	}

@@ -163,9 +163,10 @@ func (d *decoder) file(c *Config, t *table) {
 	c.Peers = d.peers(t, c.Swarm.Name, c.Server)
 	c.Store = d.store(t.table("store"))
 	t.section("telemetry", c.Telemetry.Settings())
-	c.Gateways = d.gateways(t)
+	c.Gateways = d.gateways(t, c, tenants)
 	t.refuseUnknown()
 	d.checkSwarm(c, t, drafts)
+	d.checkExposure(t, c, drafts)
 	for _, a := range drafts {
 		c.Agents = append(c.Agents, a.Agent)
 	}

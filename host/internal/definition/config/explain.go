@@ -75,6 +75,12 @@ func InForce(c *Config) []Effective {
 	for _, m := range c.MCP {
 		e.list(m.Settings(), "mcp", m.Name)
 	}
+	for _, g := range c.Gateways {
+		e.list(g.Settings(), "gateways", g.Name)
+		for _, p := range g.Partners {
+			e.list(p.Settings(), "gateways", g.Name, "partners", p.Name)
+		}
+	}
 	return e.out
 }
 

@@ -2,27 +2,184 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"time"
+
+	"skep/spec/mail"
 )
 
-// Gateway is one [gateways.NAME] table.
+// Gateway is one [gateways.NAME] table: a protocol besides MAIL through which agents
+// are reached.
 type Gateway struct {
-	Name string
-	Pos  Pos
+	Name           string
+	Profile        string
+	Admit          []string // patterns of the ids of strangers
+	StrangerTenant string
+	Hold, Keep     time.Duration
+	MaxBody        Size
+	MaxDepth       int
+	RateLimit      RealmRate
+	Asks, Sessions int
+	KeepRaw        bool
+	BehindProxy    bool
+	Partners       []Partner
+	// Protocol has the keys that only this gateway has, as *[A2A]; nil if there are none.
+	Protocol Keys
+	Pos      Pos
 }
 
-func (d *decoder) gateways(t *table) []Gateway {
-	var out []Gateway
-	group := t.table("gateways")
-	for _, name := range group.names() {
-		at := group.child(name)
-		d.needs("gateways", at)
-		if !slices.Contains(gatewayNames, name) {
-			f := d.atKey(at, fmt.Sprintf("unknown gateway %q", name))
-			f.near(name, gatewayNames)
+// Keys are settings of a table that not all gateways have.
+type Keys interface{ Settings() []Setting }
+
+// RealmRate bounds the requests of one realm. Zero requests mean no limit.
+type RealmRate struct {
+	Requests int
+	Per      time.Duration
+}
+
+// Profiles of a [Gateway].
+const (
+	ProfileDefault = "default"
+	ProfileStrict  = "strict"
+)
+
+// defaultStrangers is the tenant of strangers where the file names no other.
+const defaultStrangers = "guests"
+
+// protocol is what one gateway has besides what all have.
+type protocol struct {
+	// users is set where users come for themselves: they reach entrypoints alone.
+	users bool
+	// called is set where partners are called at a URL.
+	called bool
+	// keys makes the keys of its own table, partner those of its partners; nil for none.
+	keys, partner func() Keys
+}
+
+// protocols are the gateways by their names. Those without functions are not built.
+var protocols = map[string]protocol{
+	"a2a":  a2aProtocol,
+	"acp":  {called: true},
+	"amp":  {called: true},
+	"iacp": {called: true},
+	"mcp":  mcpProtocol,
+	"uamp": {called: true},
+}
+
+// gatewayNames are the names of all protocols.
+var gatewayNames = slices.Sorted(maps.Keys(protocols))
+
+// Settings are the keys of the table, those of the protocol last.
+func (g *Gateway) Settings() []Setting {
+	if g.Protocol == nil {
+		return g.common()
+	}
+	return append(g.common(), g.Protocol.Settings()...)
+}
+
+// common are the keys that every gateway has.
+func (g *Gateway) common() []Setting {
+	return []Setting{
+		choice(&g.Profile, "profile", ProfileDefault, []string{ProfileDefault, ProfileStrict}, "Messages that the protocol's documents leave open are taken (`default`) or refused (`strict`)."),
+		field(&g.Admit, "admit", "list of ids", (*table).patterns, "Ids of strangers that are let in, as `did:web:*.example.org`; `*` is any text.").by(Grant),
+		field(&g.StrangerTenant, "stranger_tenant", "string", func(t *table, key string) string { return t.text(key, defaultStrangers) }, "The tenant of strangers.").withDefaultText(defaultStrangers).by(Fixed),
+		span(&g.Hold, "hold", 30*time.Second, time.Second, 10*time.Minute, "How long a caller that waits is held; then it is told to ask again."),
+		span(&g.Keep, "keep", day, time.Minute, 30*day, "How long an answer can be fetched."),
+		size(&g.MaxBody, "max_body", MiB, KiB, 64*MiB, "Body of one message."),
+		count(&g.MaxDepth, "max_depth", 64, 8, 1000, "Levels of a message's JSON."),
+		section("rate_limit", g.RateLimit.Settings(), "Requests of one realm, besides those of `[server]`."),
+		count(&g.Asks, "asks", 256, 1, 10_000, "Asks of one realm that wait for their answers. One more is refused."),
+		count(&g.Sessions, "sessions", 256, 1, 100_000, "Sessions and open connections of one caller. One more is refused."),
+		boolean(&g.KeepRaw, "keep_raw", false, "Messages are also kept as they came."),
+		boolean(&g.BehindProxy, "behind_proxy", false, "A proxy in front speaks TLS where the protocol asks for it; needs `trusted_proxies`.").by(Grant),
+	}
+}
+
+// Settings are the keys of a gateway's rate_limit.
+func (r *RealmRate) Settings() []Setting {
+	return []Setting{
+		count(&r.Requests, "requests", 600, 1, 1_000_000_000, "Requests in the time `per`.").unlimited(),
+		span(&r.Per, "per", time.Minute, time.Second, day, "The time of `requests`."),
+	}
+}
+
+// gateways reads the [gateways] tables, against what was read before.
+func (d *decoder) gateways(t *table, c *Config, tenants []string) (out []Gateway) {
+	realms := map[string]string{c.Swarm.Name: "this swarm"}
+	for _, p := range c.Peers {
+		realms[p.Name] = "a peer"
+	}
+	names, subs := t.named("gateways")
+	for i, sub := range subs {
+		kind, known := protocols[names[i]]
+		d.needs(gatewayCapability(names[i]), sub.location)
+		if !known {
+			d.atKey(sub.location, fmt.Sprintf("unknown gateway %q", names[i])).near(names[i], gatewayNames)
 			continue
 		}
-		out = append(out, Gateway{Name: name, Pos: d.pos(at)})
+		r := gatewayReader{d: d, t: sub, kind: kind, server: c.Server, tenants: tenants, realms: realms}
+		out = append(out, r.gateway(names[i]))
 	}
 	return out
+}
+
+// gatewayCapability is the row of [unimplemented] for a gateway that is not built.
+func gatewayCapability(name string) string { return "gateways." + name }
+
+// gatewayReader reads one gateway's table.
+type gatewayReader struct {
+	d       *decoder
+	t       *table
+	kind    protocol
+	server  Server
+	tenants []string
+	// realms are the names that are taken, and by whom.
+	realms map[string]string
+}
+
+func (r gatewayReader) gateway(name string) Gateway {
+	g := Gateway{Name: name, Pos: r.d.pos(r.t.location)}
+	if r.kind.keys != nil {
+		g.Protocol = r.kind.keys()
+	}
+	r.t.read(g.Settings())
+	r.checkStrangers(g)
+	if g.BehindProxy && len(r.server.TrustedProxies) == 0 {
+		at := r.t.child("behind_proxy")
+		r.d.atKey(at, at.path+" needs trusted_proxies in [server], which says whose word is taken")
+	}
+	names, subs := r.t.named("partners")
+	for i, sub := range subs {
+		g.Partners = append(g.Partners, r.partner(name, names[i], sub))
+	}
+	r.checkCertificates(g)
+	r.t.refuseUnknown()
+	return g
+}
+
+// checkStrangers keeps strangers out of the operator's own tenant.
+func (r gatewayReader) checkStrangers(g Gateway) {
+	at := r.t.child("stranger_tenant")
+	switch {
+	case len(g.Admit) == 0:
+	case g.StrangerTenant == mail.DefaultTenant:
+		r.d.atKey(r.t.child("admit"), fmt.Sprintf("%s.admit lets strangers in and stranger_tenant is %q; give them a tenant of their own", r.t.path, mail.DefaultTenant))
+	case !slices.Contains(r.tenants, g.StrangerTenant):
+		r.d.atKey(at, fmt.Sprintf("%s is %q, and there is no [tenants.%s]", at.path, g.StrangerTenant, g.StrangerTenant)).near(g.StrangerTenant, r.tenants)
+	}
+}
+
+// maxPattern is the longest pattern of foreign ids, in bytes.
+const maxPattern = 512
+
+// patterns reads patterns of foreign ids.
+func (t *table) patterns(key string) []string {
+	items := t.list(key)
+	for _, v := range items {
+		if v.text == "" || len(v.text) > maxPattern {
+			t.d.atValue(v.location, fmt.Sprintf("%s must have 1 to %d bytes; * is any text", v.path, maxPattern))
+		}
+	}
+	return textsOf(items)
 }

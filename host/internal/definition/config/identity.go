@@ -13,7 +13,7 @@ import (
 type JWT struct {
 	Issuer     string
 	Audience   string
-	Keys       string // a JSON Web Key Set; empty when it is to be fetched
+	Keys       Secret // a JSON Web Key Set, which may hold a shared secret; empty when it is to be fetched
 	KeysURL    string // empty when the issuer is to be asked for it
 	Algorithms []string
 	Leeway     time.Duration
@@ -90,7 +90,7 @@ func (d *decoder) jwtKeys(t *table, j *JWT) {
 			d.atValue(issuer.location, fmt.Sprintf("%s is where its keys are asked for, and must begin with https://; or give keys or keys_url", issuer.path))
 		}
 	}
-	j.Keys, j.KeysURL = keys.text, place.text
+	j.Keys, j.KeysURL = Secret(keys.text), place.text
 }
 
 // checkSafe holds an address that keys or tokens are sent to, or come from.

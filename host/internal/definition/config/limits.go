@@ -35,7 +35,7 @@ func (l *Limits) Settings() []Setting {
 		count(&l.TaskTokens, "task_tokens", 0, 1, 1e15, "Tokens of models in one task. Calls that do not fit are refused with LIMIT.").unlimited(),
 		money(&l.TaskUSD, "task_usd", "Dollars for models in one task. Calls that do not fit are refused with LIMIT."),
 		count(&l.AgentRestAfter, "agent_rest_after", 5, 1, 1000, "Turns of one agent and tenant in a row that use up `cpu` or `fuel`; after them the agent rests for `agent_rest`.").unlimited(),
-		span(&l.AgentRest, "agent_rest", time.Minute, time.Second, day, "Time in which no turn of a resting agent is run: each fails at once and says until when. Then one turn tries it."),
+		span(&l.AgentRest, "agent_rest", time.Minute, time.Second, day, "Time in which no turn of a resting agent is run: each fails at once and says until when. Then one turn tries it.").by(Less),
 		span(&l.ProcessIdle, "process_idle", 10*time.Minute, time.Second, 365*day, "Time without a turn after which a process is ended; it is started again for the next turn.").unlimited().restarts(),
 		text(&l.ProcessCgroup, "process_cgroup", "Control group (v2) below which each process gets one with limits, as `/sys/fs/cgroup/skep`. By default the host's own, where it may use it; `off` for none.").restarts(),
 		section("http", l.HTTP.Settings(), "Bounds of one request of an agent."),

@@ -11,13 +11,12 @@ import (
 )
 
 var (
-	actionName   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	principalID  = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
-	localName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	bundledName  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
-	headerName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
-	sha256Hex    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
-	gatewayNames = []string{"a2a", "acp", "amp", "iacp", "mcp", "uamp"}
+	actionName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	principalID = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
+	localName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	bundledName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+	headerName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+	sha256Hex   = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
 // keyAsValue gives a table's own name the form of a value, so that names in keys

@@ -54,7 +54,7 @@ func (d *decoder) peers(t *table, local string, s Server) []Peer {
 	var out []Peer
 	names, subs := t.named("peers")
 	for i, sub := range subs {
-		d.checkName(sub.keyAsValue(names[i]), "a peer", true)
+		d.checkRealm(sub.keyAsValue(names[i]), "a peer")
 		if names[i] == local {
 			d.atKey(sub.location, fmt.Sprintf("%q is the name of this swarm; a peer is another", local))
 		}
@@ -67,17 +67,24 @@ func (d *decoder) peers(t *table, local string, s Server) []Peer {
 
 // checkWay looks at what would let every letter to a peer fail.
 func (d *decoder) checkWay(t *table, p Peer, s Server) {
-	u, err := url.Parse(p.BaseURL)
-	if err == nil && u.Scheme == "http" && !p.AllowPrivate && !isLoopback(net.JoinHostPort(u.Hostname(), "80")) && !s.alone() {
-		d.atValue(t.child("base_url"), fmt.Sprintf("%s: over http anybody on the way could read the token; use https, or set allow_private = true in a network of your own",
-			t.child("base_url").path))
-	}
-	if host := u.Hostname(); err == nil && isPrivate(host) && !p.AllowPrivate && !s.alone() {
-		d.warn(t.child("base_url"), fmt.Sprintf("%s: %s is not a public address, and this host, which others can reach, writes there only with allow_private = true in [%s]",
-			t.child("base_url").path, host, t.path))
-	}
+	d.checkAddress(t, "base_url", p.BaseURL, p.AllowPrivate, s)
 	if !t.has("auth_token") {
 		d.warn(t.location, fmt.Sprintf("%s has no auth_token: this swarm can neither ask %s nor answer it", t.path, p.Name))
+	}
+}
+
+// checkAddress looks at the address in a key at which another party is called.
+func (d *decoder) checkAddress(t *table, key, address string, allowPrivate bool, s Server) {
+	u, err := url.Parse(address)
+	if err != nil || allowPrivate || s.alone() {
+		return
+	}
+	at := t.child(key)
+	if u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "80")) {
+		d.atValue(at, at.path+": over http anybody on the way could read the token; use https, or set allow_private = true in a network of your own")
+	}
+	if host := u.Hostname(); isPrivate(host) {
+		d.warn(at, fmt.Sprintf("%s: %s is not a public address, and this host, which others can reach, writes there only with allow_private = true in [%s]", at.path, host, t.path))
 	}
 }
 

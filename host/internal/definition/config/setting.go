@@ -54,6 +54,8 @@ const (
 	Except             // one entry fewer
 	Fixed              // any other value
 	Pinned             // any other value, once there is one
+	Subset             // one more entry, or none, which means all
+	Less               // a smaller number
 )
 
 // integer is what whole numbers are kept in.
@@ -288,11 +290,15 @@ func (s Setting) restarts() Setting {
 	return s
 }
 
-// allLimits makes every setting a limit: a larger number grants more, and a definition
-// over the network that leaves it out gets what the file has, see leftToFile.
+// allLimits makes every setting a limit: a larger number grants more, unless it has a rule
+// already, and a definition over the network that leaves it out gets what the file has,
+// see leftToFile.
 func allLimits(settings ...Setting) []Setting {
 	for i, s := range settings {
-		settings[i] = s.by(Grant).leftToFile()
+		if s.Rule == Free {
+			s = s.by(Grant)
+		}
+		settings[i] = s.leftToFile()
 	}
 	return settings
 }

@@ -5,8 +5,11 @@ package config
 // effect; other faults of that setting are not reported. Delete a row when its
 // capability is built.
 var unimplemented = map[string]string{
-	"expose":                   "exposing agents through gateways is",
-	"gateways":                 "gateways are",
+	"gateways.acp":             "the gateway acp is",
+	"gateways.amp":             "the gateway amp is",
+	"gateways.hmac_key":        "a shared key that binds messages is",
+	"gateways.iacp":            "the gateway iacp is",
+	"gateways.uamp":            "the gateway uamp is",
 	"history":                  "a limit on histories is",
 	"lock":                     "the lock file is",
 	"oci":                      "the source oci: is",

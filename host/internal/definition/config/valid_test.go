@@ -193,11 +193,29 @@ func TestWholeGrammar(t *testing.T) {
 		"proxies": {c.Server.TrustedProxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
 		"crowd": {[]int{c.Server.MaxConnections, c.Server.MaxConnectionsPerAddress, c.Server.MaxStreams, c.Server.MaxStreamsPerPrincipal},
 			[]int{5000, 20, 0, 7}},
-		"telemetry":   {c.Telemetry, Telemetry{"debug", "json"}},
-		"gateways":    {c.Gateways[1].Name, "a2a"},
-		"instances":   {c.Limits.Instances, 5},
-		"peer tasks":  {c.Limits.PeerTasks, 9},
-		"module size": {c.Limits.Module.Size, int64(32 * MiB)},
+		"telemetry": {c.Telemetry, Telemetry{"debug", "json"}},
+		"gateway": {withoutPartners(gatewayOf(c, "a2a")), Gateway{
+			Name: "a2a", Profile: ProfileStrict, Admit: []string{"did:web:*.example.org"}, StrangerTenant: "acme", Hold: 20 * time.Second, Keep: 48 * time.Hour,
+			MaxBody: 16 * MiB, MaxDepth: 32, RateLimit: RealmRate{60, 10 * time.Second}, Asks: 17, Sessions: 9, KeepRaw: true, BehindProxy: true,
+			Protocol: &A2A{}, Pos: gatewayOf(c, "a2a").Pos,
+		}},
+		"partner": {withoutTLS(gatewayOf(c, "a2a").Partners[0]), Partner{
+			Name: "shop", Gateway: "a2a", URL: "https://shop.example/a2a", IDs: []string{"shop-*"}, Agents: []string{"supervisor"}, Tenant: "acme",
+			AuthToken: "https://shop_token.example", APIKey: "https://shop_key.example", HMACKey: "https://shop_hmac.example",
+			Certificate: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem", Certificates: []string{"spiffe://shop.example/agents"},
+			May: []string{"ask", "tell"}, Timeout: 90 * time.Second, GiveUp: time.Minute, AllowPrivate: true,
+			Protocol: &A2APartner{Card: "https://shop.example/.well-known/agent-card.json"}, Pos: gatewayOf(c, "a2a").Partners[0].Pos,
+		}},
+		"partner's certificate": {len(gatewayOf(c, "a2a").Partners[0].TLS.Certificates), 1},
+		"gateway defaults": {gatewayOf(c, "mcp"), Gateway{
+			Name: "mcp", Profile: ProfileDefault, Admit: []string{}, StrangerTenant: "guests", Hold: 30 * time.Second, Keep: 24 * time.Hour,
+			MaxBody: MiB, MaxDepth: 64, RateLimit: RealmRate{600, time.Minute}, Asks: 256, Sessions: 256,
+			Protocol: &MCPGateway{SessionIdle: 5 * time.Minute}, Pos: gatewayOf(c, "mcp").Pos,
+		}},
+		"unbuilt gateway": {gatewayOf(c, "uamp").Protocol, Keys(nil)},
+		"instances":       {c.Limits.Instances, 5},
+		"peer tasks":      {c.Limits.PeerTasks, 9},
+		"module size":     {c.Limits.Module.Size, int64(32 * MiB)},
 	}
 	for name, check := range checks {
 		if diff := cmp.Diff(check.want, check.got, revealed); diff != "" {

@@ -16,6 +16,7 @@ func (f File) narrowPart(a *config.Agent, today config.Agent) {
 	a.CanCompleteTasks = a.CanCompleteTasks && today.CanCompleteTasks
 	a.EnableInterswarm = a.EnableInterswarm && today.EnableInterswarm && f.Config.Swarm.EnableInterswarm
 	a.CommTargets = narrowTargets(a.CommTargets, today.CommTargets)
+	a.Expose = slices.DeleteFunc(slices.Clone(a.Expose), func(gateway string) bool { return !slices.Contains(today.Expose, gateway) })
 	a.ExcludeTools = withAll(a.ExcludeTools, today.ExcludeTools)
 }
 
@@ -24,6 +25,7 @@ func (f File) narrowPart(a *config.Agent, today config.Agent) {
 func (f File) keepLocal(a *config.Agent) {
 	a.Allow = config.Allow{}
 	a.EnableInterswarm = false
+	a.Expose = nil
 	a.CommTargets = narrowTargets(a.CommTargets, nil)
 	a.ExcludeTools = withAll(a.ExcludeTools, f.Config.Swarm.ExcludeTools)
 }

@@ -16,8 +16,8 @@ const (
 
 // Change is one difference.
 type Change struct {
-	// Kind is swarm, agent, action, grant, limit, model, secret, peer, tenant,
-	// gateway or server.
+	// Kind is swarm, agent, action, grant, limit, model, secret, mcp, peer, tenant,
+	// gateway, partner or server.
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Change string `json:"change"`

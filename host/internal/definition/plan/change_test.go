@@ -63,6 +63,9 @@ func TestCompare(t *testing.T) {
 		{"[secrets", "limits = { turn = \"1s\" }\n[secrets", `limit agents.math.limits.turn changed "10m" "1s"`},
 		{"[tenants", "[limits]\ntask_messages = 0\n[tenants", `limit limits.task_messages changed widened "100" "unlimited"`},
 		{"[tenants", "[limits]\nturns = 8\n[tenants", `limit limits.turns changed restart "64" "8"`},
+		{"[tenants", "[limits]\nagent_rest = \"2m\"\n[tenants", `limit limits.agent_rest changed "1m" "2m"`},
+		{"[tenants", "[limits]\nagent_rest = \"5s\"\n[tenants", `limit limits.agent_rest changed widened "1m" "5s"`},
+		{"[tenants", "[limits]\nagent_rest_after = 0\n[tenants", `limit limits.agent_rest_after changed widened "5" "unlimited"`},
 		{"[tenants", "[limits]\nprocess_idle = 0\n[tenants", `limit limits.process_idle changed widened restart "10m" "unlimited"`},
 		{"the secret", "another", `secret key changed {"value":"[secret]"} {"value":"[secret]"}`},
 		{"hosts = [\"https://a.example\"]", "hosts = [\"https://a.example\", \"https://c.example\"]",
@@ -100,6 +103,54 @@ func written(t *testing.T, c Change) string {
 		text += " " + string(raw)
 	}
 	return text
+}
+
+const gateways = before + `
+[gateways.a2a]
+[gateways.a2a.partners.shop]
+url = "https://shop.example"
+ids = ["shop"]
+agents = ["math"]
+auth_token = "the token"
+`
+
+// Partners and what is exposed change by reload, the rest of a gateway by a restart; what
+// lets more in, or reaches further, is wider.
+func TestCompareGateways(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ from, to, want string }{
+		{"[gateways.a2a]\n", "[gateways.a2a]\nhold = \"40s\"\n", `gateway a2a changed restart {"hold":"30s"} {"hold":"40s"}`},
+		{"[gateways.a2a]\n", "[gateways.a2a]\nadmit = [\"x\"]\nstranger_tenant = \"acme\"\n",
+			`gateway a2a changed widened restart {"admit":[],"stranger_tenant":"guests"} {"admit":["x"],"stranger_tenant":"acme"}`},
+		{"[gateways.a2a]\n", "[gateways.a2a]\nrate_limit.requests = 5\nv03 = false\n",
+			`gateway a2a changed restart {"rate_limit":{"per":"1m0s","requests":600},"v03":true} {"rate_limit":{"per":"1m0s","requests":5},"v03":false}`},
+		{"[gateways.a2a]\n", "[gateways.mcp]\n[gateways.a2a]\n", `gateway mcp added widened restart null {"admit":[],"asks":256,"behind_proxy":false,"hold":"30s","keep":"24h0m0s","keep_raw":false,"max_body":"1MiB","max_depth":64,"profile":"default","rate_limit":{"per":"1m0s","requests":600},"session_idle":"10m0s","sessions":256,"stranger_tenant":"guests"}`},
+		{"[gateways.a2a.partners.shop]", "[gateways.a2a.partners.desk]\n[gateways.a2a.partners.shop]", `partner a2a.desk added widened null {"agents":[],"allow_private":false,"api_key":null,"auth_token":null,"card":"","certificate":"","certificates":[],"give_up":"30s","hmac_key":null,"ids":[],"key":"","may":["ask"],"retry_in_doubt":true,"tenant":"default","timeout":"1m0s","url":""}`},
+		{"the token", "another", `partner a2a.shop changed {"auth_token":"[secret]"} {"auth_token":"[secret]"}`},
+		{`ids = ["shop"]`, `ids = ["shop*"]`, `partner a2a.shop changed widened {"ids":["shop"]} {"ids":["shop*"]}`},
+		{`agents = ["math"]`, `agents = ["math", "boss"]`, `partner a2a.shop changed widened {"agents":["math"]} {"agents":["math","boss"]}`},
+		{`agents = ["math"]`, ``, `partner a2a.shop changed widened {"agents":["math"]} {"agents":[]}`},
+		{`agents = ["math"]`, `agents = ["boss"]`, `partner a2a.shop changed widened {"agents":["math"]} {"agents":["boss"]}`},
+		{`ids =`, "may = [\"ask\", \"tell\"]\nids =", `partner a2a.shop changed widened {"may":["ask"]} {"may":["ask","tell"]}`},
+		{`ids =`, "may = []\nids =", `partner a2a.shop changed {"may":["ask"]} {"may":[]}`},
+		{`ids =`, "allow_private = true\nids =", `partner a2a.shop changed widened {"allow_private":false} {"allow_private":true}`},
+		{`ids =`, "timeout = \"2m\"\ncard = \"https://shop.example/card\"\nids =", `partner a2a.shop changed widened {"card":"","timeout":"1m0s"} {"card":"https://shop.example/card","timeout":"2m0s"}`},
+		{`ids =`, "timeout = \"2m\"\nids =", `partner a2a.shop changed {"timeout":"1m0s"} {"timeout":"2m0s"}`},
+		{"[agents.math]\n", "[agents.math]\nexpose = [\"a2a\"]\n", `agent math changed widened {"expose":[]} {"expose":["a2a"]}`},
+	} {
+		after := strings.Replace(gateways, c.from, c.to, 1)
+		var got []string
+		for _, one := range Compare(parse(t, gateways), parse(t, after), slices.Contains[[]string]) {
+			got = append(got, written(t, one))
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%q for %q:\n%s", c.to, c.from, diff)
+		}
+	}
+	without := Compare(parse(t, gateways), parse(t, before), slices.Contains[[]string])
+	if len(without) != 2 || without[0].Kind != "gateway" || !without[0].Restart || without[0].Widened || without[1].Widened {
+		t.Errorf("without the gateway: %+v", without)
+	}
 }
 
 // What runs or is reached for an MCP server is wider when it is another; how long it
@@ -146,7 +197,7 @@ func TestChangesHaveTheFilesKeys(t *testing.T) {
 	is.MCP = []config.MCP{{Name: "n", Env: []config.EnvVar{{Name: "PLACE", Value: "x", Hidden: true}}}}
 	is.Server.TLS = config.TLS{TLS12: true, RequireClient: true}
 	is.Server.TLS.Cert = "cert.pem"
-	is.Auth.JWT.Role = "user"
+	is.Auth.JWT.Role, is.Auth.JWT.Keys = "user", `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`
 	is.Auth.Keys = []config.AuthKey{{ID: "ann"}}
 	var text strings.Builder
 	for _, c := range Compare(was, is, slices.Contains[[]string]) {
@@ -154,7 +205,7 @@ func TestChangesHaveTheFilesKeys(t *testing.T) {
 	}
 	for _, want := range []string{
 		`{"cache_write_usd_per_mtok":1}`, `"env":{"PLACE":"[secret]"}`,
-		`{"cert":"cert.pem","client_auth":"require","min_version":"1.2"}`, `{"role":"user"}`, `"key":"[secret]"`,
+		`{"cert":"cert.pem","client_auth":"require","min_version":"1.2"}`, `"keys":"[secret]"`, `"role":"user"`, `"key":"[secret]"`,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is not in\n%s", want, &text)

@@ -13,9 +13,11 @@ func fileForm(v any, exact bool) map[string]any {
 	set := func(key string, v any) { form[key] = plain(reflect.ValueOf(v), exact) }
 	switch v := v.(type) {
 	case config.Model:
-		for _, s := range v.Settings() {
-			set(s.Key, s.Value())
-		}
+		return settingsForm(v.Settings(), exact)
+	case config.Gateway:
+		return settingsForm(v.Settings(), exact)
+	case config.Partner:
+		return settingsForm(v.Settings(), exact)
 	case config.TLS:
 		set("cert", v.Cert)
 		set("key", v.Key)
@@ -34,6 +36,19 @@ func fileForm(v any, exact bool) map[string]any {
 		}
 	default:
 		return nil
+	}
+	return form
+}
+
+// settingsForm is a table by its settings.
+func settingsForm(settings []config.Setting, exact bool) map[string]any {
+	form := map[string]any{}
+	for _, s := range settings {
+		if s.Nested != nil {
+			form[s.Key] = settingsForm(s.Nested, exact)
+		} else {
+			form[s.Key] = plain(reflect.ValueOf(s.Value()), exact)
+		}
 	}
 	return form
 }

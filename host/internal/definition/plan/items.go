@@ -45,7 +45,10 @@ func items(c *config.Config) (out []item) {
 		out = append(out, fixed(table("tenant", t.Name, t, nil, "name")))
 	}
 	for _, g := range c.Gateways {
-		out = append(out, fixed(table("gateway", g.Name, g, nil, "name")))
+		out = append(out, fixed(table("gateway", g.Name, g, g.Settings())))
+		for _, p := range g.Partners {
+			out = append(out, table("partner", g.Name+"."+p.Name, p, p.Settings()))
+		}
 	}
 	return append(out, server(c)...)
 }

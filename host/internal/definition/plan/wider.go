@@ -27,6 +27,8 @@ func grown(s config.Setting, before, after item, reaches Reaches) bool {
 	case s.Rule == config.Web:
 		had := strs(before.exact)
 		return slices.ContainsFunc(strs(after.exact), func(g string) bool { return !reaches(had, g) })
+	case s.Rule == config.Less:
+		return before.setting != nil && s.Amount() < before.setting.Amount()
 	case s.Rule == config.Grant && !isList:
 		return before.setting == nil || s.Amount() > before.setting.Amount()
 	}
@@ -38,6 +40,8 @@ func changed(r config.Rule, before, after any) bool {
 	switch r {
 	case config.Grant:
 		return after == true && before != true || gained(before, after)
+	case config.Subset:
+		return gained(before, after) || len(strs(after)) == 0 && len(strs(before)) > 0
 	case config.Except:
 		return gained(after, before)
 	case config.Fixed:

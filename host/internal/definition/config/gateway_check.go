@@ -1,0 +1,41 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkExposure holds what agents expose, and what partners may see of it, against the
+// gateways of the file.
+func (d *decoder) checkExposure(t *table, c *Config, drafts []*draft) {
+	for _, a := range drafts {
+		for i, name := range a.Expose {
+			at := a.at.child("expose").elem(i)
+			kind, known := protocols[name]
+			d.needs(gatewayCapability(name), at)
+			switch {
+			case !known: // a fault already
+			case !slices.ContainsFunc(c.Gateways, func(g Gateway) bool { return g.Name == name }):
+				d.atValue(at, fmt.Sprintf("%s names %q, and there is no [gateways.%s]", a.at.child("expose").path, name, name))
+			case kind.users && !a.EnableEntrypoint:
+				d.warn(at, fmt.Sprintf("%s names %q, and the agent is no entrypoint: partners reach it there, and users do not; set enable_entrypoint = true for them", a.at.child("expose").path, name))
+			}
+		}
+	}
+	for _, g := range c.Gateways {
+		for _, p := range g.Partners {
+			d.checkVisible(t.child("gateways").child(g.Name).child("partners").child(p.Name).child("agents"), p, drafts)
+		}
+	}
+}
+
+// checkVisible warns of agents that a partner is to see and that the file does not expose
+// to it. A tenant's own definition may have them.
+func (d *decoder) checkVisible(at location, p Partner, drafts []*draft) {
+	for i, name := range p.Agents {
+		exposed := slices.ContainsFunc(drafts, func(a *draft) bool { return a.Name == name && slices.Contains(a.Expose, p.Gateway) })
+		if !exposed {
+			d.warn(at.elem(i), fmt.Sprintf("%s: no agent %q of this file exposes itself through %q, so %s sees none", at.elem(i).path, name, p.Gateway, p.Name))
+		}
+	}
+}

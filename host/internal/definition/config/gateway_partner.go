@@ -1,0 +1,155 @@
+package config
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"skep/host/internal/api/listener"
+	"skep/spec/mail"
+)
+
+// Partner is one [gateways.NAME.partners.NAME] table: another party that a gateway
+// knows. Agents write to it as NAME@PARTNER.
+type Partner struct {
+	Name    string
+	Gateway string
+	URL     string   // empty if it is not called
+	IDs     []string // patterns of its agents' ids
+	Agents  []string // exposed agents that it may see; empty is all
+	Tenant  string
+	// AuthToken, APIKey and HMACKey are shown to it, Certificate and Key are files of
+	// calls by https. TLS is what they hold, nil without them.
+	AuthToken, APIKey, HMACKey Secret
+	Certificate, Key           string
+	TLS                        *tls.Config
+	// Certificates are URIs and DNS names in its own certificate.
+	Certificates    []string
+	May             []string
+	Timeout, GiveUp time.Duration
+	AllowPrivate    bool
+	RetryInDoubt    bool
+	// Protocol has the keys that only its gateway has, nil if there are none.
+	Protocol Keys
+	Pos      Pos
+}
+
+// rights are what a partner may be allowed.
+var rights = []string{"ask", "tell", "tools", "register", "contexts", "workflows", "broadcast", "relay"}
+
+// Settings are the keys of the table, those of the protocol last.
+func (p *Partner) Settings() []Setting {
+	if p.Protocol == nil {
+		return p.common()
+	}
+	return append(p.common(), p.Protocol.Settings()...)
+}
+
+// common are the keys that every partner has.
+func (p *Partner) common() []Setting {
+	return []Setting{
+		field(&p.URL, "url", "URL", (*table).url, "Where it is called.").by(Fixed),
+		field(&p.IDs, "ids", "list of ids", (*table).patterns, "Ids of its agents; `*` is any text. Messages of others are refused.").by(Grant),
+		field(&p.Agents, "agents", "list of agents", (*table).texts, "Exposed agents that it may see; without it all of them.").by(Subset),
+		field(&p.Tenant, "tenant", "string", (*table).partnerTenant, "Whose agents it reaches, and who pays for it.").withDefaultText(mail.DefaultTenant).by(Fixed),
+		secretText(&p.AuthToken, "auth_token", "Bearer token that it is shown."),
+		secretText(&p.APIKey, "api_key", "Key that it is shown, in the header `X-API-Key`."),
+		secretText(&p.HMACKey, "hmac_key", "Shared key that binds messages to it.").planned("gateways.hmac_key"),
+		field(&p.Certificate, "certificate", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
+		field(&p.Key, "key", "path", (*table).usedFile, "The private key of `certificate`, in PEM."),
+		field(&p.Certificates, "certificates", "list of names", (*table).patterns, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
+		field(&p.May, "may", "list of rights", (*table).rights, "What it may do: "+listOf(rights)+".").withDefaultText(`["ask"]`).by(Grant),
+		span(&p.Timeout, "timeout", time.Minute, time.Second, day, "How long one answer of it may take."),
+		span(&p.GiveUp, "give_up", 30*time.Second, time.Second, 30*day, "How long it is tried while it does not answer."),
+		boolean(&p.AllowPrivate, "allow_private", false, "It may be at a private or loopback address, by its name too, and over http.").by(Grant),
+		boolean(&p.RetryInDoubt, "retry_in_doubt", true, "A message whose answer was lost is sent again, under the same id.").by(Grant),
+	}
+}
+
+// rights reads what a partner may do.
+func (t *table) rights(key string) []string {
+	if !t.has(key) {
+		return []string{rights[0]}
+	}
+	return t.among(key, "right", rights)
+}
+
+// partnerTenant reads a tenant; [gatewayReader.partner] checks it.
+func (t *table) partnerTenant(key string) string { return t.text(key, mail.DefaultTenant) }
+
+func (r gatewayReader) partner(gateway, name string, t *table) Partner {
+	p := Partner{Name: name, Gateway: gateway, Pos: r.d.pos(t.location)}
+	if r.kind.partner != nil {
+		p.Protocol = r.kind.partner()
+	}
+	r.d.checkRealm(t.keyAsValue(name), "a partner")
+	if taken, is := r.realms[name]; is {
+		r.d.atKey(t.location, fmt.Sprintf("the name %q is that of %s as well; agents write to both as NAME@%s", name, taken, name))
+	}
+	r.realms[name] = "a partner of " + gateway
+	t.read(p.Settings())
+	if v, ok := t.value("tenant"); ok && !slices.Contains(r.tenants, v.text) {
+		r.d.atValue(v.location, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant)).near(v.text, r.tenants)
+	}
+	r.checkCalls(t, p)
+	r.partnerTLS(t, &p)
+	t.refuseUnknown()
+	return p
+}
+
+// checkCalls looks at the addresses of a partner: its url, and those of its protocol.
+func (r gatewayReader) checkCalls(t *table, p Partner) {
+	if !r.kind.called && t.has("url") {
+		r.d.atKey(t.child("url"), fmt.Sprintf("%s: what calls the gateway %s is not called by it; leave the line out", t.child("url").path, p.Gateway))
+	}
+	for _, s := range p.Settings() {
+		if address, isText := s.Value().(string); isText && s.Kind == "URL" {
+			r.d.checkAddress(t, s.Key, address, p.AllowPrivate, r.server)
+		}
+	}
+}
+
+// partnerTLS reads the files for calls of a partner. One that is missing has its fault.
+func (r gatewayReader) partnerTLS(t *table, p *Partner) {
+	for key, path := range map[string]string{"certificate": p.Certificate, "key": p.Key} {
+		if t.has(key) && path == "" {
+			return
+		}
+	}
+	var err error
+	p.TLS, err = listener.ClientFiles{Cert: p.Certificate, Key: p.Key}.Load(r.d.opt.Now)
+	switch {
+	case err != nil:
+		r.d.atKey(t.location, fmt.Sprintf("%s: %s", t.path, err))
+	case p.Key != "":
+		r.d.checkKeyFile(t.child("key"), p.Key)
+	}
+}
+
+// checkCertificates makes sure that a certificate shows one partner, and can be asked for.
+func (r gatewayReader) checkCertificates(g Gateway) {
+	owner := map[string]string{}
+	for _, p := range g.Partners {
+		at := r.t.child("partners").child(p.Name).child("certificates")
+		if len(p.Certificates) > 0 && r.server.TLS.ClientCA == "" {
+			r.d.atKey(at, at.path+" needs client_ca in [server.tls], which says whose certificates callers show")
+		}
+		for i, name := range p.Certificates {
+			if other := owner[name]; other != "" {
+				r.d.atValue(at.elem(i), fmt.Sprintf("%s: %q is that of the partner %q as well", at.elem(i).path, name, other))
+			}
+			owner[name] = p.Name
+		}
+	}
+}
+
+// checkRealm reports a name that no other swarm can have here: one that is no name, or
+// one of those that admitted strangers get.
+func (d *decoder) checkRealm(v value, what string) {
+	d.checkName(v, what, true)
+	if gateway, _, has := strings.Cut(v.text, "+"); has && slices.Contains(gatewayNames, gateway) {
+		d.atValue(v.location, fmt.Sprintf("the name of %s must not begin with %q: names with it are of strangers that the gateway %s admits", what, gateway+"+", gateway))
+	}
+}
