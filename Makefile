@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build release bundle run serve guests python mcp-clients examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: build release bundle run serve guests python mcp-clients a2a-clients examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -83,6 +83,19 @@ bin/mcpclients/.made: $(MCP_CLIENTS)/package.json $(MCP_CLIENTS)/package-lock.js
 	$(PYTHON) -m venv --clear bin/mcpclients/python
 	bin/mcpclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(MCP_CLIENTS)/requirements.txt
 	touch bin/mcpclients/.made
+
+# The libraries of others that the A2A gateway is tested with.
+A2A_CLIENTS = host/internal/gateway/a2a/testdata/clients
+
+a2a-clients: bin/a2aclients/.made
+
+bin/a2aclients/.made: $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-lock.json $(A2A_CLIENTS)/requirements.txt
+	mkdir -p bin/a2aclients
+	cp $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-lock.json bin/a2aclients
+	cd bin/a2aclients && npm ci --silent --ignore-scripts
+	$(PYTHON) -m venv --clear bin/a2aclients/python
+	bin/a2aclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(A2A_CLIENTS)/requirements.txt
+	touch bin/a2aclients/.made
 
 examples: guests
 

@@ -14,40 +14,33 @@ import (
 // bindings are the protocol's forms on the wire, which the library has. All of them use
 // the same requests.
 type bindings struct {
-	rpc, rest       http.Handler
-	rpcV03, restV03 http.Handler
-	grpc            *grpc.Server
+	rpc, rest http.Handler
+	rpcV03    http.Handler // REST of 0.3 is not served: the libraries disagree on its form
+	grpc      *grpc.Server
 }
 
 func newBindings(g *Gateway) bindings {
 	handler := requests{g}
 	b := bindings{
 		rpc: a2asrv.NewJSONRPCHandler(handler), rest: a2asrv.NewRESTHandler(handler),
-		rpcV03: a2av0.NewJSONRPCHandler(handler), restV03: a2av0.NewRESTHandler(handler),
-		grpc: grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody))),
+		rpcV03: a2av0.NewJSONRPCHandler(handler),
+		grpc:   grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody))),
 	}
 	a2agrpc.NewHandler(handler).RegisterWith(b.grpc)
 	return b
 }
 
-// choose returns the binding for a request below an agent's address, and the version that
-// it has; rest is the path there.
-func (g *Gateway) choose(r *http.Request, rest string) (h http.Handler, path string, version a2a.ProtocolVersion) {
-	rest, old := strings.CutPrefix(rest, "/v1/")
-	if old {
-		rest = "/" + rest
+// choose returns the binding for a request below an agent's address, where rest is the
+// path, and the version that the request asks for.
+func (g *Gateway) choose(r *http.Request, rest string) (http.Handler, a2a.ProtocolVersion) {
+	version := requestedVersion(r)
+	switch {
+	case rest != "":
+		return g.bindings.rest, version
+	case version == a2av0.Version && g.V03:
+		return g.bindings.rpcV03, version
 	}
-	version = requestedVersion(r)
-	if old = old && version == "" || version == a2av0.Version; !old || !g.V03 {
-		if rest == "" {
-			return g.bindings.rpc, "/", version
-		}
-		return g.bindings.rest, rest, version
-	}
-	if rest == "" {
-		return g.bindings.rpcV03, "/", version
-	}
-	return g.bindings.restV03, rest, version
+	return g.bindings.rpc, version
 }
 
 // requestedVersion returns the major and minor version that a request asks for. Without
@@ -66,14 +59,14 @@ func requestedVersion(r *http.Request) a2a.ProtocolVersion {
 	return a2a.ProtocolVersion(text)
 }
 
-// checkVersion refuses a version that the gateway does not serve.
-func (g *Gateway) checkVersion(v a2a.ProtocolVersion) error {
-	if v == a2a.Version || v == a2av0.Version && g.V03 {
+// checkVersion refuses a version that a binding does not have.
+func (g *Gateway) checkVersion(v a2a.ProtocolVersion, binding http.Handler) error {
+	if v == a2a.Version || binding == g.bindings.rpcV03 {
 		return nil
 	}
 	served := string(a2a.Version)
 	if g.V03 {
-		served += " and " + string(a2av0.Version)
+		served += ", and over JSON-RPC " + string(a2av0.Version)
 	}
 	return a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served, only "+served+": set the header "+a2a.SvcParamVersion)
 }

@@ -32,10 +32,10 @@ func TestBindings(t *testing.T) {
 			if repeat := send(t, c, req); repeat.ID != task.ID {
 				t.Errorf("a repeat made task %s besides %s", repeat.ID, task.ID)
 			}
-			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: task.ID}); !b.tells(err, sdk.ErrTaskNotCancelable) {
+			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: task.ID}); !errors.Is(err, sdk.ErrTaskNotCancelable) {
 				t.Errorf("CancelTask of an answered task: %v", err)
 			}
-			if _, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: "other"}); !b.tells(err, sdk.ErrTaskNotFound) {
+			if _, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: "other"}); !errors.Is(err, sdk.ErrTaskNotFound) {
 				t.Errorf("GetTask of another: %v", err)
 			}
 			failed := send(t, s.client(t, b, "fails", token), request("x"))
@@ -148,7 +148,7 @@ func TestInputRequired(t *testing.T) {
 			}
 			late := request("Bob")
 			late.Message.TaskID = task.ID
-			if _, err := c.SendMessage(t.Context(), late); !b.tells(err, sdk.ErrUnsupportedOperation) {
+			if _, err := c.SendMessage(t.Context(), late); !errors.Is(err, sdk.ErrUnsupportedOperation) {
 				t.Errorf("a message to a task that is over: %v", err)
 			}
 			again := request("me again")

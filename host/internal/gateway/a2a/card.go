@@ -140,9 +140,7 @@ func (g *Gateway) interfaces(base string, agent gateway.ExposedAgent) []*a2a.Age
 		list = append(list, &a2a.AgentInterface{URL: authority, ProtocolBinding: a2a.TransportProtocolGRPC, ProtocolVersion: a2a.Version, Tenant: agentPath(agent)})
 	}
 	if g.V03 {
-		list = append(list,
-			&a2a.AgentInterface{URL: at, ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2av0.Version},
-			&a2a.AgentInterface{URL: at + "/v1", ProtocolBinding: a2a.TransportProtocolHTTPJSON, ProtocolVersion: a2av0.Version})
+		list = append(list, &a2a.AgentInterface{URL: at, ProtocolBinding: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2av0.Version})
 	}
 	return list
 }

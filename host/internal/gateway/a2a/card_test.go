@@ -52,7 +52,7 @@ func TestCards(t *testing.T) {
 		}
 		want := []string{
 			"JSONRPC1.0 https://hive.example/a2a/hive/calc ", "HTTP+JSON1.0 https://hive.example/a2a/hive/calc ", "GRPC1.0 hive.example:443 hive/calc",
-			"JSONRPC0.3 https://hive.example/a2a/hive/calc ", "HTTP+JSON0.3 https://hive.example/a2a/hive/calc/v1 ",
+			"JSONRPC0.3 https://hive.example/a2a/hive/calc ",
 		}
 		if !equal(at, want) {
 			t.Errorf("%s: interfaces %q, want %q", path, at, want)

@@ -394,13 +394,20 @@ func (o oldCards) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !strings.HasSuffix(r.URL.Path, ".json") {
 		return resp, err
 	}
+	return changeCard(resp, func(card map[string]any) {
+		delete(card, "supportedInterfaces")
+		delete(card, "securityRequirements")
+	})
+}
+
+// changeCard returns a response with a changed card.
+func changeCard(resp *http.Response, change func(card map[string]any)) (*http.Response, error) {
 	defer resp.Body.Close()
 	var card map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&card); err != nil {
 		return nil, err
 	}
-	delete(card, "supportedInterfaces")
-	delete(card, "securityRequirements")
+	change(card)
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(card)

@@ -34,6 +34,9 @@ type foreignTask struct {
 	artifacts []*a2a.Artifact
 	// message is set when the agent answers without a task.
 	message *a2a.Message
+	// answered is the question that our message answers. Some servers show the task once
+	// more as it was before.
+	answered string
 }
 
 // begin sends a new message, or goes on with the task that an attempt before began.
@@ -51,6 +54,7 @@ func (f *foreignTask) goOn(ctx context.Context) error {
 		return err
 	}
 	if f.status.State == a2a.TaskStateInputRequired {
+		f.answered = questionKey(f.status)
 		return f.send(ctx, f.record.Open.Task)
 	}
 	return f.resume(ctx)
@@ -233,7 +237,22 @@ func (f *foreignTask) size() (n int) {
 // over reports whether the agent has answered, or waits for us.
 func (f *foreignTask) over() bool {
 	s := f.status.State
-	return f.message != nil || s.Terminal() || s == a2a.TaskStateInputRequired || s == a2a.TaskStateAuthRequired
+	if f.message == nil && s == a2a.TaskStateInputRequired {
+		return questionKey(f.status) != f.answered
+	}
+	return f.message != nil || s.Terminal() || s == a2a.TaskStateAuthRequired
+}
+
+// questionKey tells one question of a task from the next.
+func questionKey(s a2a.TaskStatus) string {
+	key := "asked"
+	if s.Message != nil {
+		key += " " + s.Message.ID
+	}
+	if s.Timestamp != nil {
+		key += s.Timestamp.Format(time.RFC3339Nano)
+	}
+	return key
 }
 
 // deliver hands the outcome to the runtime: the answer to our request, or a question.

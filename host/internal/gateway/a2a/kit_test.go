@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -130,23 +129,18 @@ type binding struct {
 	version  sdk.ProtocolVersion
 }
 
-// bindings are those that cards list. The client of REST 0.3 does not read the errors of
-// its own server's form: it has one for all.
+// bindings are those that cards list.
 var bindings = []binding{
 	{"jsonrpc", sdk.TransportProtocolJSONRPC, "1.0"},
 	{"rest", sdk.TransportProtocolHTTPJSON, "1.0"},
 	{"grpc", sdk.TransportProtocolGRPC, "1.0"},
 	{"jsonrpc 0.3", sdk.TransportProtocolJSONRPC, "0.3"},
-	{"rest 0.3", sdk.TransportProtocolHTTPJSON, "0.3"},
 }
 
 // client is the library's client of an agent.
 func (s *site) client(t *testing.T, b binding, agent, token string) *a2aclient.Client {
 	t.Helper()
 	at := &sdk.AgentInterface{URL: s.server.URL + "/a2a/hive/" + agent, ProtocolBinding: b.protocol, ProtocolVersion: b.version}
-	if b.version == "0.3" && b.protocol == sdk.TransportProtocolHTTPJSON {
-		at.URL += "/v1"
-	}
 	if b.protocol == sdk.TransportProtocolGRPC {
 		at.URL, at.Tenant = s.server.Listener.Addr().String(), "hive/"+agent
 	}
@@ -159,8 +153,7 @@ func (s *site) client(t *testing.T, b binding, agent, token string) *a2aclient.C
 	client := s.http(token)
 	c, err := a2aclient.NewFromEndpoints(t.Context(), []*sdk.AgentInterface{at}, a2aclient.WithDefaultsDisabled(),
 		a2aclient.WithJSONRPCTransport(client), a2aclient.WithRESTTransport(client), grpcv1.WithGRPCTransport(dial...),
-		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: client}),
-		a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: client}))
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: client}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,12 +237,4 @@ func answersParts(seen chan<- gateway.Ask) gatewaytest.Agent {
 		seen <- t.Ask
 		return gateway.Answer{Body: `{"ok":true}`, Parts: []gateway.PartRef{t.Part("y.gif", "image/gif", []byte{1, 2})}}
 	}
-}
-
-// tells reports whether a client of the binding tells an error.
-func (b binding) tells(err, want error) bool {
-	if b.protocol == sdk.TransportProtocolHTTPJSON && b.version == "0.3" {
-		want = sdk.ErrServerError
-	}
-	return errors.Is(err, want)
 }

@@ -64,9 +64,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 // serveAgent hands a request to its binding. What is wrong with its bytes is told by the
 // binding, so that it has the binding's form.
 func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, rest string) {
-	binding, path, version := g.choose(r, rest)
+	binding, version := g.choose(r, rest)
 	c.version, c.trace = version, r.Header.Get("traceparent")
-	c.fault = g.checkVersion(version)
+	c.fault = g.checkVersion(version, binding)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		http.Error(w, "the body is larger than max_body of [gateways.a2a]", http.StatusRequestEntityTooLarge)
@@ -83,7 +83,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	defer cancel()
 	inner := r.Clone(withCall(ctx, c))
 	inner.Body = io.NopCloser(bytes.NewReader(body))
-	inner.URL.Path, inner.URL.RawPath = path, ""
+	inner.URL.Path, inner.URL.RawPath = fallback(rest, "/"), ""
 	binding.ServeHTTP(w, inner)
 }
 

@@ -146,7 +146,7 @@ func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Cl
 	client, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithDefaultsDisabled(),
 		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON}}),
 		a2aclient.WithJSONRPCTransport(h), a2aclient.WithRESTTransport(h),
-		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: h}), a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: h}))
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: h}))
 	if err != nil {
 		return nil, nil, refusal("its card lists no binding that this host speaks: " + err.Error())
 	}

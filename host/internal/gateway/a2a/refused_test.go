@@ -197,7 +197,7 @@ func TestVersions(t *testing.T) {
 		{both, "1.0.7", sendBody(hello), "TASK_STATE_COMPLETED"},
 		{both, "", oldHello, `"state":"completed"`},
 		{both, "0.3", oldHello, `"state":"completed"`},
-		{both, "2.0", sendBody(hello), "version 2.0 is not served, only 1.0 and 0.3"},
+		{both, "2.0", sendBody(hello), "version 2.0 is not served, only 1.0, and over JSON-RPC 0.3"},
 		{one, "1.0", sendBody(hello), "TASK_STATE_COMPLETED"},
 		{one, "", sendBody(hello), "version 0.3 is not served, only 1.0"},
 		{one, "0.3", sendBody(hello), `"code":-32009`},
