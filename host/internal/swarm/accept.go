@@ -92,6 +92,9 @@ func (mut *mutationBuilder) openTask(p Post) {
 		mut.reopenTask()
 	}
 	mut.Task.Entrypoint = p.Entrypoint
+	if isGateway(p.Door) {
+		mut.Task.Door = p.Door
+	}
 	mut.setTaskLimits(p)
 }
 
@@ -135,9 +138,6 @@ func override[T int | time.Duration](want, ceiling T, admin bool) T {
 func (mut *mutationBuilder) createTask(p Post) {
 	owner := mail.Owner{Role: p.Principal.Role, ID: mail.PrincipalID(p.Principal.Tenant, p.Principal.ID), Swarm: p.Swarm}
 	mut.Task = mut.newTask(owner.String())
-	if isGateway(p.Door) {
-		mut.Task.Door = p.Door
-	}
 }
 
 // newTask makes the record of a task, with the definition's limits of a task. The owner

@@ -34,19 +34,19 @@ func checkGatewayMessage(id string, note []byte) error {
 	return nil
 }
 
-// checkExchanges refuses a message whose exchanges could not be answered. The caller
-// holds t.commit.
-func (t *activeTask) checkExchanges(in Incoming, names []string) error {
+// checkRequests refuses a request that could not be recorded, or whose exchange could not
+// be answered: a failure would then reach nobody. The caller holds t.commit.
+func (t *activeTask) checkRequests(in Incoming, names []string) error {
 	open := len(t.rec.Requests)
 	switch {
 	case isGateway(in.Door) && in.bringsResults():
 		results, _ := in.parseResults() // checkWrapper has parsed them
 		return results.checkTask(t.rec)
-	case !in.opensExchange():
+	case !in.asks() || mail.Reserved(in.Wrapper.Payload.Subject):
 		return nil
-	case t.exists && t.rec.State.Ended() && !in.reopensTask(t.rec):
+	case in.opensExchange() && t.exists && t.rec.State.Ended() && !in.reopensTask(t.rec):
 		return refuse(ErrConflict, "task '%s' has ended (%s): no agent reads what comes now", t.key.Task, t.rec.State)
-	case open+len(names) > maxOpenRequests:
+	case open >= maxOpenRequests, in.opensExchange() && open+len(names) > maxOpenRequests:
 		return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: fmt.Sprintf("task '%s' has %d open requests, at most %d: wait for answers", t.key.Task, open, maxOpenRequests)}
 	}
 	return nil
@@ -127,6 +127,11 @@ func (t Task) questionOf(turn *Turn, realm string) string {
 		}
 	}
 	return key
+}
+
+// hasGatewayReader reports whether the caller of a gateway may read the task's output.
+func (t Task) hasGatewayReader() bool {
+	return t.Door != "" || slices.ContainsFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil })
 }
 
 // isFrom reports whether an agent of a swarm made the request.

@@ -35,7 +35,7 @@ func (r *realm) wrapper(task, to, body string) swarm.Incoming {
 	r.n++
 	in := swarm.Incoming{
 		Door: toyDoor, Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleSwarm, ID: "acme"},
-		Peer: "acme", Swarm: "hive", Note: []byte("note"), Keep: time.Minute,
+		Peer: "acme", Swarm: "hive", Note: []byte("note"), Keep: time.Hour,
 		Wrapper: foreign(task, func(w *mail.Interswarm) {
 			w.MessageID = fmt.Sprintf("id-%d", r.n)
 			w.SourceSwarm, w.TargetSwarm = "acme", "hive"
@@ -73,7 +73,7 @@ func (r *realm) wait(x *swarm.Receipt) swarm.Answer {
 
 func (r *realm) waitState(x *swarm.Receipt, seen ...string) swarm.ExchangeState {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	s, err := r.runtime().WaitExchange(ctx, x, seen)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *realm) snapshot(task string) swarm.Snapshot {
 
 // An agent's response answers the exchange, though nobody has listed the realm among its
 // targets and no way leads there; it is there for each who asks again, and after a restart
-// (G-020, gateways 4.2 and 4.3).
+// (G-024, G-025).
 func TestHeldResponse(t *testing.T) {
 	r := newRealm(t)
 	in := r.wrapper("job", "math", "2+2")
@@ -138,7 +138,7 @@ func TestHeldResponse(t *testing.T) {
 	}
 }
 
-// Unknown and unexposed agents give the same bytes (G-030).
+// Unknown and unexposed agents give the same bytes (G-053).
 func TestUnexposedIsUnknown(t *testing.T) {
 	r := newRealm(t)
 	refusal := func(to string) string {
@@ -183,7 +183,7 @@ func TestHeldRecipients(t *testing.T) {
 }
 
 // A completion answers every exchange whose message was handled; the others keep the task
-// running and get answers of their own (gateways 4.10).
+// running and get answers of their own (G-003).
 func TestCompletionAnswersEveryExchange(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 10)
 	r := newRealm(t, func(h *hive) {
@@ -328,7 +328,7 @@ func TestCancelLastExchange(t *testing.T) {
 	}
 }
 
-// The request beyond what a task keeps is refused, and nothing of it is stored (G-031).
+// The request beyond what a task keeps is refused, and nothing of it is stored (G-057).
 func TestOpenExchangesAreBounded(t *testing.T) {
 	hang := make(chan struct{})
 	r := newRealm(t, func(h *hive) {
@@ -380,7 +380,7 @@ func (s *countingStore) Journal(ctx context.Context, key swarm.TaskKey, turn int
 }
 
 // A held ask with a trivial turn takes two durable writes, and its brief task has ended
-// with the second; the next message opens it again.
+// with the second; the next message opens it again (G-026).
 func TestTwoWrites(t *testing.T) {
 	store := &countingStore{}
 	r := newRealm(t, func(h *hive) {

@@ -297,7 +297,7 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	if err := t.checkStashLimits(in, names); err != nil {
 		return IncomingReceipt{}, err
 	}
-	if err := t.checkExchanges(in, names); err != nil {
+	if err := t.checkRequests(in, names); err != nil {
 		return IncomingReceipt{}, err
 	}
 	if err := r.checkPeerTaskLimit(t, in); err != nil {

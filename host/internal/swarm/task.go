@@ -38,7 +38,8 @@ type Task struct {
 	// between this one and the owner's; empty for a task of this swarm.
 	Caller string `json:"caller,omitempty"`
 	Hops   int    `json:"hops,omitempty"`
-	// Door is the gateway's through which the task came; empty for other doors.
+	// Door is the gateway's through which the task, or a user's post for it, came; empty
+	// for other doors.
 	Door string `json:"door,omitempty"`
 	// Brief is set for a task that ends when it has nothing to do and owes no answer.
 	Brief bool `json:"brief,omitempty"`

@@ -23,6 +23,7 @@ type emitState struct {
 	bytes    int
 	progress *abi.Progress
 	text     strings.Builder // of the chunks
+	cuts     []int           // the lengths of the chunks, in bytes
 }
 
 // emitEvent is the data of a volatile event. A repeated turn has the same numbers.
@@ -99,6 +100,7 @@ func (k *emitState) addEmitted(e emitEvent, req abi.EmitRequest) {
 	}
 	if req.Chunk != nil {
 		k.text.WriteString(*req.Chunk)
+		k.cuts = append(k.cuts, len(*req.Chunk))
 	}
 }
 
@@ -115,6 +117,9 @@ func (mut *mutationBuilder) logEmitted(t *Turn, failed bool) {
 	}
 	if failed {
 		extra["failed"] = true
+	}
+	if len(k.cuts) > 0 && mut.Task.hasGatewayReader() {
+		extra["cuts"] = k.cuts // they read the text in the pieces in which it was emitted
 	}
 	mut.logEvent(eventOutput, fmt.Sprintf("agent %s emitted %d times in turn %d", t.agent.Name, k.n, t.row.N), extra)
 }
