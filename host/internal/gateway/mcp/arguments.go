@@ -63,7 +63,7 @@ func (t tool) check(input json.RawMessage) error {
 func (t tool) ask(q *request, a arguments) gateway.Ask {
 	ask := gateway.Ask{
 		Kind: gateway.Asks, Swarm: t.agent.Swarm, To: []string{t.agent.Name},
-		Conversation: a.TaskID, Subject: a.Subject, Body: a.Message, Trace: q.trace,
+		Conversation: a.TaskID, Subject: a.Subject, Body: a.Message, Raw: q.body, Trace: q.trace,
 		Info: map[string]any{"protocol": "mcp", "type": "tools/call"},
 	}
 	if !q.caller.IsUser() {

@@ -80,7 +80,7 @@ func (c *call) ask(a gateway.Ask) (err error) {
 		a.Trace = trace
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
-	e := gateway.Event{Caller: c.q.caller, Foreign: a.ID, Type: "tools/call", Size: c.q.size, Verdict: "accepted", Task: c.x.Task.Task}
+	e := gateway.Event{Caller: c.q.caller, Foreign: a.ID, Type: "tools/call", Size: len(c.q.body), Verdict: "accepted", Task: c.x.Task.Task}
 	switch {
 	case err != nil:
 		e.Verdict, e.Reason = "refused", err.Error()

@@ -70,7 +70,6 @@ func New(rt gateway.Runtime, opt Options) *Gateway {
 	g := &Gateway{rt: rt, opt: opt.withDefaults()}
 	g.sessions = newSessions(g.opt.Sessions, g.opt.SessionIdle)
 	server := mcp.NewServer(&mcp.Implementation{Name: "skep", Version: g.opt.Version}, &mcp.ServerOptions{
-		Logger: g.opt.Logger,
 		Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 		},
@@ -88,7 +87,7 @@ func New(rt gateway.Runtime, opt Options) *Gateway {
 // gate has the names.
 func (g *Gateway) transport(stateless bool) *mcp.StreamableHTTPOptions {
 	return &mcp.StreamableHTTPOptions{
-		Stateless: stateless, Logger: g.opt.Logger, MaxRequestBodyBytes: g.opt.MaxBody,
+		Stateless: stateless, MaxRequestBodyBytes: g.opt.MaxBody,
 		DisableLocalhostProtection: g.opt.PublicURL != "", PropagateRequestCancellation: true,
 	}
 }

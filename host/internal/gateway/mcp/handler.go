@@ -76,7 +76,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, q *request) b
 		refuse(w, http.StatusBadRequest, codeParse, err.Error())
 		return false
 	}
-	q.size = len(body)
+	q.body = body
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return true
 }

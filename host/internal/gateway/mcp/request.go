@@ -16,7 +16,7 @@ type request struct {
 	swarm string
 	// call is the id of its JSON-RPC message, as it was written.
 	call string
-	size int
+	body []byte
 	// trace is its traceparent.
 	trace string
 	// session is the session that it belongs to, slot the place for the one that it may
