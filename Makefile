@@ -89,12 +89,13 @@ A2A_CLIENTS = host/internal/gateway/a2a/testdata/clients
 
 a2a-clients: bin/a2aclients/.made
 
-bin/a2aclients/.made: $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-lock.json $(A2A_CLIENTS)/requirements.txt
+bin/a2aclients/.made: go.mod $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-lock.json $(A2A_CLIENTS)/requirements.txt
 	mkdir -p bin/a2aclients
 	cp $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-lock.json bin/a2aclients
 	cd bin/a2aclients && npm ci --silent --ignore-scripts
 	$(PYTHON) -m venv --clear bin/a2aclients/python
 	bin/a2aclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(A2A_CLIENTS)/requirements.txt
+	CGO_ENABLED=0 $(GO) build -o bin/a2aclients/a2a github.com/a2aproject/a2a-go/v2/cmd/a2a
 	touch bin/a2aclients/.made
 
 examples: guests

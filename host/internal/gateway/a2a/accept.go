@@ -70,9 +70,12 @@ func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest
 	return x, len(a.Raw), err
 }
 
-// continuation is the note of a message that continues a task.
+// continuation is the note of a message that continues a task, with the question or the
+// call that it answers.
 type continuation struct {
-	Task a2a.TaskID `json:"task"`
+	Task     a2a.TaskID `json:"task"`
+	Question string     `json:"question,omitempty"`
+	Call     string     `json:"call,omitempty"`
 }
 
 // continuedBy returns the task that an exchange's message continued, "" for none.
@@ -93,17 +96,16 @@ func (h requests) continueTask(ctx context.Context, c *call, m *a2a.Message, a g
 		return x, invalid("contextId is not the task's")
 	}
 	a.Conversation = x.Conversation
-	a.Note, err = json.Marshal(continuation{m.TaskID})
+	note, err := h.continuationOf(ctx, c, x, m)
 	if err != nil {
 		return x, err
 	}
-	now, ok, err := h.Runtime.Look(ctx, x)
-	if err != nil {
-		return x, h.protocolError(err)
+	a.Kind, a.Answers = gateway.Answers, note.Question
+	if note.Call != "" {
+		a.Kind, a.Answers = gateway.Resumes, ""
+		a.Results = []gateway.CallResult{{Call: note.Call, Content: a.Body}}
 	}
-	if _, err := h.Runtime.Find(ctx, c.caller, m.ID); err == nil {
-		a.Kind = gateway.Answers // a repeat: the runtime compares the digest only
-	} else if err := reply(&a, m, now, ok); err != nil {
+	if a.Note, err = json.Marshal(note); err != nil {
 		return x, err
 	}
 	accepted, err := h.Runtime.Ask(ctx, c.caller, a)
@@ -114,25 +116,30 @@ func (h requests) continueTask(ctx context.Context, c *call, m *a2a.Message, a g
 	return x, h.protocolError(err)
 }
 
-// reply makes an ask the reply to what a task waits for.
-func reply(a *gateway.Ask, m *a2a.Message, now gateway.Answer, ok bool) error {
+// continuationOf finds what a message answers. A repeat answers what it did at first: the
+// task may have gone on since.
+func (h requests) continuationOf(ctx context.Context, c *call, x gateway.Exchange, m *a2a.Message) (continuation, error) {
+	before, err := h.Runtime.Find(ctx, c.caller, m.ID)
+	if err == nil {
+		var note continuation
+		_ = json.Unmarshal(before.Note, &note) // a message that began a task has none, and the runtime refuses this one
+		note.Task = m.TaskID
+		return note, nil
+	}
+	if !errors.Is(err, gateway.ErrUnknown) {
+		return continuation{}, h.protocolError(err)
+	}
+	now, ok, err := h.Runtime.Look(ctx, x)
 	switch {
+	case err != nil:
+		return continuation{}, h.protocolError(err)
 	case !ok:
-		return unsupported("the task is working and has asked nothing; to add a message, leave taskId out and keep contextId")
+		return continuation{}, unsupported("the task is working and has asked nothing; to add a message, leave taskId out and keep contextId")
 	case now.Outcome != gateway.NeedsInput:
-		return unsupported("the task is over; to go on, leave taskId out and keep contextId")
+		return continuation{}, unsupported("the task is over; to go on, leave taskId out and keep contextId")
 	}
 	q, err := questionOf(m, now.Questions)
-	if err != nil {
-		return err
-	}
-	if q.Call == "" {
-		a.Kind, a.Answers = gateway.Answers, q.ID
-		return nil
-	}
-	a.Kind = gateway.Resumes
-	a.Results = []gateway.CallResult{{Call: q.Call, Content: a.Body}}
-	return nil
+	return continuation{Task: m.TaskID, Question: q.ID, Call: q.Call}, err
 }
 
 // questionOf returns the question that a message answers: the one that its metadata

@@ -3,6 +3,7 @@ package a2a
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
@@ -10,6 +11,10 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 	"google.golang.org/grpc"
 )
+
+// pingPause is the pause between two comments in a stream of events. They find readers
+// that are gone.
+const pingPause = 15 * time.Second
 
 // bindings are the protocol's forms on the wire, which the library has. All of them use
 // the same requests.
@@ -21,9 +26,10 @@ type bindings struct {
 
 func newBindings(g *Gateway) bindings {
 	handler := requests{g}
+	ping := a2asrv.WithTransportKeepAlive(pingPause)
 	b := bindings{
-		rpc: a2asrv.NewJSONRPCHandler(handler), rest: a2asrv.NewRESTHandler(handler),
-		rpcV03: a2av0.NewJSONRPCHandler(handler),
+		rpc: a2asrv.NewJSONRPCHandler(handler, ping), rest: a2asrv.NewRESTHandler(handler, ping),
+		rpcV03: a2av0.NewJSONRPCHandler(handler, ping),
 		grpc:   grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody))),
 	}
 	a2agrpc.NewHandler(handler).RegisterWith(b.grpc)

@@ -48,7 +48,7 @@ func outcomeOf(err error) gateway.Carried {
 	switch {
 	case err == nil:
 		return gateway.Carried{State: gateway.Taken}
-	case errors.As(err, new(refused)), errors.As(err, new(*a2a.Error)) && !errors.Is(err, a2a.ErrInternalError) && !errors.Is(err, a2a.ErrServerError):
+	case errors.As(err, new(refused)), errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid), errors.As(err, new(*a2a.Error)) && !errors.Is(err, a2a.ErrInternalError) && !errors.Is(err, a2a.ErrServerError):
 		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
 	case errors.As(err, &status) && (status.code == 429 || status.code == 503):
 		return gateway.Carried{State: gateway.Later, Reason: status.Error()}
@@ -82,17 +82,23 @@ func (e *attempt) run(ctx context.Context) error {
 	defer client.Destroy()
 	f := &foreignTask{attempt: e, client: client, streams: card.Capabilities.Streaming}
 	switch e.d.Wrapper.Type {
-	case mail.Interrupt:
-		if e.record.Open != nil && strings.HasPrefix(strings.ToLower(e.d.Wrapper.Payload.Subject), "cancel") {
-			return f.cancel(ctx, e.record.Open.Task)
+	case mail.Interrupt, mail.Request:
+		if !e.cancels() {
+			return e.await(ctx, f, f.begin)
 		}
-		return e.await(ctx, f, func(ctx context.Context) error { return f.begin(ctx) })
-	case mail.Request:
-		return e.await(ctx, f, func(ctx context.Context) error { return f.begin(ctx) })
+		if e.record.Open == nil {
+			return nil
+		}
+		return f.cancel(ctx, e.record.Open.Task)
 	case mail.Response:
 		return e.reply(ctx, f)
 	}
 	return f.tell(ctx)
+}
+
+// cancels reports whether the message calls off the request that is under way.
+func (e *attempt) cancels() bool {
+	return e.d.Wrapper.Type == mail.Interrupt && strings.HasPrefix(strings.ToLower(e.d.Wrapper.Payload.Subject), "cancel")
 }
 
 // await makes a message the one under way, sends it, waits for what comes of it and hands
@@ -140,7 +146,7 @@ func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
 			return err
 		}
 	}
-	return e.await(ctx, f, func(ctx context.Context) error { return f.goOn(ctx) })
+	return e.await(ctx, f, f.goOn)
 }
 
 // message is our message in the protocol's form. Its id is the same in each attempt.

