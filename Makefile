@@ -18,13 +18,13 @@ NORACE = modernc.org/sqlite/lib modernc.org/memory \
 	github.com/tetratelabs/wazero/internal/engine/wazevo/frontend \
 	github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...
 RACE = -race $(foreach p,$(NORACE),-gcflags=$p=-race=false)
-# The tests of all but the sandbox leave its reader out too: each host that starts reads
+# All tests but its own leave the reader of modules out too: each host that starts reads
 # all its modules again.
-NOREADER = -gcflags=skep/host/internal/turn/wasm/binary=-race=false
+NOREADER = -gcflags=$(READER)=-race=false
 endif
 
 TEST = CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE)
-SANDBOX = skep/host/internal/turn/wasm
+READER = skep/host/internal/turn/wasm/binary
 # The two largest packages wait for processes most of their time: three at once keep
 # two cores busy.
 TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
@@ -109,8 +109,8 @@ serve: build
 test: guests
 	@$(if $(RACE),,echo "no C compiler found: testing without the race detector")
 	@set -e; for m in $(MODULES); do echo "== $$m"; cd $(CURDIR)/$$m; \
-		$(TEST) $(NOREADER) $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SANDBOX)); done
-	@echo "== the sandbox"; $(TEST) $(TESTFLAGS) $(SANDBOX)/...
+		$(TEST) $(NOREADER) $(TESTFLAGS) $$($(GO) list ./... | grep -vx $(READER)); done
+	@echo "== $(READER)"; $(TEST) $(TESTFLAGS) $(READER)
 
 check: fmt tidy generate lint
 	@set -e; for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) vet ./...); done
@@ -151,11 +151,12 @@ fuzz: guests
 simulate:
 	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
 
-# The long forms of the crash test, and of a million turns in the sandbox; the
-# short ones are part of `make test`.
+# The long forms of the crash test, of a million turns in the sandbox and of what
+# metering changes; the short ones are part of `make test`.
 soak: guests
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill|TestWireNeverHeals' -v ./host/...
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host/internal/conform
+	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestMeterAgrees$$' -v $(READER)
 
 # The prebuilt guests of other languages, and the hostile corpus, against their
 # sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.

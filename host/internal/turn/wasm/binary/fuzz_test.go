@@ -104,11 +104,15 @@ func FuzzMeterAgrees(f *testing.F) {
 	})
 }
 
-// TestMeterAgrees runs more generated modules than the fuzz seeds hold.
+// TestMeterAgrees runs more generated modules than the fuzz seeds hold, and with
+// SKEP_SOAK many more.
 func TestMeterAgrees(t *testing.T) {
-	n := uint64(1000)
-	if testing.Short() {
+	n := uint64(400)
+	switch {
+	case testing.Short():
 		n = 50
+	case os.Getenv("SKEP_SOAK") != "":
+		n = 20_000
 	}
 	const parts = 4
 	for part := range uint64(parts) {
