@@ -45,6 +45,9 @@ func (t tool) read(raw json.RawMessage) (a arguments, err error) {
 	if t.capability == nil || a.TaskID != "" && len(theirs) == 0 {
 		return a, nil
 	}
+	if a.Message != "" {
+		return a, fmt.Errorf("the tool takes what its schema has; a message only answers a question, with task_id")
+	}
 	a.input = encode(theirs)
 	return a, t.check(a.input)
 }
@@ -66,14 +69,8 @@ func (t tool) ask(q *request, a arguments) gateway.Ask {
 		Conversation: a.TaskID, Subject: a.Subject, Body: a.Message, Raw: q.body, Trace: q.trace,
 		Info: map[string]any{"protocol": "mcp", "type": "tools/call"},
 	}
-	if !q.caller.IsUser() {
-		ask.From = q.caller.Principal.ID
-	}
 	if a.input != nil {
-		ask.Info["capability"], ask.Info["input"] = t.capability.ID, a.input
-		if ask.Body == "" {
-			ask.Body = string(a.input)
-		}
+		ask.Info["capability"], ask.Body = t.capability.ID, string(a.input)
 	}
 	if len(ask.Body) > gateway.MaxText {
 		ask.Parts = []gateway.Part{{Name: "message", Type: "text/plain; charset=utf-8", Data: []byte(ask.Body)}}

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -60,24 +62,56 @@ func (c *call) last(task string) (gateway.Exchange, error) {
 	return gateway.Exchange{}, nil
 }
 
-// answer answers the question that the arguments name, or the only one.
+// answer answers the question that the arguments name, or the only one; or several, by
+// an object of their ids and answers.
 func (c *call) answer(args arguments, a gateway.Answer) (*mcp.CallToolResult, error) {
 	text := args.Message
 	if text == "" {
 		text = string(args.input)
 	}
-	for _, question := range a.Questions {
-		if args.QuestionID == question.ID || args.QuestionID == "" && len(a.Questions) == 1 {
-			if err := c.reply(question, text, false); err != nil {
-				return nil, err
-			}
-			return c.finish()
-		}
-	}
-	if args.QuestionID == "" {
+	var replies []reply
+	var several map[string]string
+	switch {
+	case args.QuestionID != "":
+		several = map[string]string{args.QuestionID: text}
+	case len(a.Questions) == 1:
+		several = map[string]string{a.Questions[0].ID: text}
+	case json.Unmarshal([]byte(text), &several) != nil:
 		return c.needs(a), nil
 	}
-	return refusal(fmt.Sprintf("the task has no open question %q", args.QuestionID)), nil
+	for _, question := range a.Questions {
+		if text, ok := several[question.ID]; ok {
+			delete(several, question.ID)
+			replies = append(replies, reply{question, text, false})
+		}
+	}
+	for id := range several {
+		return refusal(fmt.Sprintf("the task has no open question %q", id)), nil
+	}
+	if !complete(a.Questions, replies) {
+		return c.needs(a), nil
+	}
+	if err := c.send(replies); err != nil {
+		return nil, err
+	}
+	return c.finish()
+}
+
+// complete reports whether there are replies, and with the result of one call that waits
+// for a person those of all: the task goes on with the others failed.
+func complete(questions []gateway.Question, replies []reply) bool {
+	open, given := 0, 0
+	for _, question := range questions {
+		if question.Call != "" {
+			open++
+		}
+	}
+	for _, r := range replies {
+		if r.question.Call != "" {
+			given++
+		}
+	}
+	return len(replies) > 0 && (given == 0 || given == open)
 }
 
 // resume goes on with a call whose client brings the answers to its questions.
@@ -89,32 +123,53 @@ func (c *call) resume(state string) (res *mcp.CallToolResult, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var replies []reply
 	for _, question := range a.Questions {
-		given, ok := c.req.Params.InputResponses[question.ID].(*mcp.ElicitResult)
-		if !ok {
-			continue
+		if given, ok := c.req.Params.InputResponses[question.ID].(*mcp.ElicitResult); ok {
+			replies = append(replies, replyBy(question, given))
 		}
-		if err := c.replyBy(question, given); err != nil {
+	}
+	if complete(a.Questions, replies) {
+		if err := c.send(replies); err != nil {
 			return nil, err
 		}
 	}
 	return c.finish()
 }
 
-// reply brings the answer to a question to the agent. A question that is no longer open
-// was answered elsewhere, or the task is over: the exchange has what follows.
-func (c *call) reply(question gateway.Question, text string, declined bool) error {
-	a := gateway.Ask{
-		Kind: gateway.Answers, ID: c.x.ID + "/" + question.ID, Digest: digestOf(text, declined), Swarm: c.x.Task.Swarm,
-		To: []string{c.x.Agent}, Conversation: c.x.Conversation, Answers: question.ID, Body: text, Trace: c.q.trace,
+// reply is the answer to a question.
+type reply struct {
+	question gateway.Question
+	text     string
+	declined bool
+}
+
+// send brings replies to the agent: each by itself, but the results of calls that wait
+// for a person together. A question that is no longer open was answered elsewhere, or the
+// task is over: the exchange has what follows.
+func (c *call) send(replies []reply) error {
+	results := gateway.Ask{Kind: gateway.Resumes}
+	for _, r := range replies {
+		if r.question.Call != "" {
+			if results.ID == "" {
+				results.ID = c.x.ID + "/" + r.question.ID
+			}
+			results.Results = append(results.Results, gateway.CallResult{Call: r.question.Call, Content: r.text, Error: r.declined})
+			continue
+		}
+		if err := c.sendOne(gateway.Ask{Kind: gateway.Answers, ID: c.x.ID + "/" + r.question.ID, Answers: r.question.ID, Body: r.text}); err != nil {
+			return err
+		}
 	}
-	if !c.q.caller.IsUser() {
-		a.From = c.q.caller.Principal.ID
+	if len(results.Results) == 0 {
+		return nil
 	}
-	if question.Call != "" {
-		a.Kind, a.Answers, a.Body = gateway.Resumes, "", ""
-		a.Results = []gateway.CallResult{{Call: question.Call, Content: text, Error: declined}}
-	}
+	return c.sendOne(results)
+}
+
+func (c *call) sendOne(a gateway.Ask) error {
+	a.Digest = sha256.Sum256(encode([]any{a.Answers, a.Body, a.Results}))
+	a.Swarm, a.To, a.Conversation, a.Trace = c.x.Task.Swarm, []string{c.x.Agent}, c.x.Conversation, c.q.trace
 	_, err := c.g.rt.Ask(c.ctx, c.q.caller, a)
 	if errors.Is(err, gateway.ErrUnknown) {
 		return nil

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -31,6 +30,7 @@ func (c *call) elicit(a gateway.Answer) (*mcp.CallToolResult, error) {
 	// A person needs more time than an agent; a session that waits longer is idle.
 	ctx, cancel := context.WithTimeout(c.ctx, c.g.opt.SessionIdle)
 	defer cancel()
+	var replies []reply
 	for _, question := range a.Questions {
 		given, err := c.req.Session.Elicit(ctx, form(question))
 		if err != nil && c.ctx.Err() != nil {
@@ -40,27 +40,25 @@ func (c *call) elicit(a gateway.Answer) (*mcp.CallToolResult, error) {
 			c.g.opt.Logger.Debug("a question was not answered", "gateway", "mcp", "task_id", c.x.Task.Task, "err", err)
 			return c.needs(a), nil
 		}
-		if err := c.replyBy(question, given); err != nil {
-			return nil, err
-		}
+		replies = append(replies, replyBy(question, given))
 	}
-	return nil, nil
+	return nil, c.send(replies)
 }
 
 func asksPersons(can *mcp.ClientCapabilities) bool {
 	return can != nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
 }
 
-// replyBy brings a client's answer to the agent.
-func (c *call) replyBy(question gateway.Question, given *mcp.ElicitResult) error {
+// replyBy is the reply that a client gave.
+func replyBy(question gateway.Question, given *mcp.ElicitResult) reply {
 	if given.Action != "accept" {
-		return c.reply(question, declinedText, true)
+		return reply{question, declinedText, true}
 	}
 	if _, ok := flat(question.Schema); ok {
-		return c.reply(question, string(encode(given.Content)), false)
+		return reply{question, string(encode(given.Content)), false}
 	}
 	text, _ := given.Content[answerField].(string)
-	return c.reply(question, text, false)
+	return reply{question, text, false}
 }
 
 // answerField is the field of a form whose question has no schema.
@@ -111,8 +109,4 @@ func plainMember(m map[string]any) bool {
 		return ok && (items["enum"] != nil || items["anyOf"] != nil)
 	}
 	return false
-}
-
-func digestOf(text string, declined bool) [32]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%t\x00%s", declined, text))
 }

@@ -91,6 +91,38 @@ func TestQuestionsWithoutElicitation(t *testing.T) {
 	})
 }
 
+// Calls that wait for persons at the same time get their results together.
+func TestSeveralCalls(t *testing.T) {
+	t.Parallel()
+	versions(t, func(t *testing.T, version string) {
+		h := newHost(t, mcp.Options{}, func(ctx context.Context, turn *gatewaytest.Turn) gateway.Answer {
+			second := make(chan string)
+			question := func(id string) string {
+				text, failed, _ := turn.Question(ctx, gateway.Question{ID: turn.Ask.Body + id, Call: turn.Ask.Body + id, Text: id})
+				return fmt.Sprint(id, text, failed)
+			}
+			go func() { second <- question("2") }()
+			return gateway.Answer{Body: question("1") + " " + <-second}
+		})
+		s := h.connect(t, "alice", "/mcp", version, nil)
+		// The two questions need not be there at once.
+		res := calls(t, s, "calc", map[string]any{"message": "q"})
+		task := field(res, "task_id")
+		for len(field(res, "questions").([]any)) < 2 {
+			res = calls(t, s, "calc", map[string]any{"task_id": task})
+		}
+		for _, half := range []map[string]any{{"message": "x"}, {"message": `{"q1":"a"}`}, {"message": "x", "question_id": "q1"}} {
+			half["task_id"] = task
+			if res := calls(t, s, "calc", half); field(res, "status") != "input_required" {
+				t.Errorf("half an answer: %+v", res)
+			}
+		}
+		if res := calls(t, s, "calc", map[string]any{"task_id": task, "message": `{"q1":"a","q2":"b"}`}); text(res) != "1afalse 2bfalse" {
+			t.Errorf("answer %+v", res)
+		}
+	})
+}
+
 // A schema that forms cannot have becomes one field for text.
 func TestNestedSchema(t *testing.T) {
 	t.Parallel()

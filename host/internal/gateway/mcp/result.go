@@ -51,7 +51,11 @@ func (c *call) needs(a gateway.Answer) *mcp.CallToolResult {
 		fmt.Fprintf(&text, "%s asks (question %s): %s\n", c.x.Agent, q.ID, q.Text)
 		s.Questions = append(s.Questions, question{q.ID, q.Text, q.Schema})
 	}
-	fmt.Fprintf(&text, "To answer, call %s with task_id %q, question_id and the answer as message.", c.tool.name, c.x.Conversation)
+	answer := "the answer as message"
+	if len(a.Questions) > 1 {
+		answer = "a JSON object of the questions and their answers as message"
+	}
+	fmt.Fprintf(&text, "To answer, call %s with task_id %q and %s.", c.tool.name, c.x.Conversation, answer)
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: s}
 }
 

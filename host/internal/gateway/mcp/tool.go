@@ -102,7 +102,7 @@ var own = map[string]string{
 	"message":     "what to tell the agent",
 	"subject":     "the subject of the message",
 	"task_id":     "continues a task: with a message it goes on, without one the call waits for the answer",
-	"question_id": "the question that the message answers, if the task has several",
+	"question_id": "the question that the message answers",
 }
 
 // input is the schema of the arguments: what the agent declares, and what every tool takes.
