@@ -200,11 +200,8 @@ const cancelTime = 10 * time.Second
 // fail is the result for an error. Only texts that a caller may see go out.
 func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 	switch {
-	case errors.Is(err, context.Canceled):
-		c.cancel()
-		return nil, err
-	case errors.Is(err, errRevoked), errors.Is(err, errSessionOver):
-		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
+	case c.ctx.Err() != nil:
+		return nil, c.ended(err)
 	case errors.Is(err, gateway.ErrConflict):
 		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
 	case errors.Is(err, gateway.ErrUnknown) && c.task == "" && c.x.ID == "" && c.req.Params.RequestState == "":
@@ -215,6 +212,17 @@ func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 	}
 	c.g.opt.Logger.Error("a call of a tool failed", "gateway", "mcp", "tool", c.tool.name, "task_id", c.x.Task.Task, "err", err)
 	return nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
+}
+
+// ended is the error of a call that ended early. Unless the credential, the session or the
+// host ended it, the client did: by a notification, or without a session by closing the
+// connection.
+func (c *call) ended(err error) error {
+	if cause := context.Cause(c.q.over); cause != nil && !errors.Is(cause, context.Canceled) {
+		return &jsonrpc.Error{Code: codeInvalidRequest, Message: "the call was cut off: its credential or session has ended, or the host stops"}
+	}
+	c.cancel()
+	return err
 }
 
 // cancel withdraws the message of a call that the client cancelled.

@@ -23,7 +23,8 @@ type request struct {
 	// open; both are nil without sessions.
 	session *session
 	slot    *slot
-	// over ends with the credential, the session or the gateway.
+	// over ends with the credential and the session; without a session with the HTTP
+	// request, whose context the SDK hands on.
 	over context.Context
 	// tool is the name of the tool that it calls.
 	tool string

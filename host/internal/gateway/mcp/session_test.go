@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -146,6 +147,40 @@ func TestRevokedToken(t *testing.T) {
 			t.Error("the message was withdrawn")
 		}
 	})
+}
+
+// A listener that cuts a request off, as one whose token it looks up again, does not
+// withdraw the message.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	h := newHost(t, mcp.Options{}, func(ctx context.Context, _ *gatewaytest.Turn) gateway.Answer {
+		close(begun)
+		<-ctx.Done()
+		return gateway.Answer{}
+	})
+	ctx, cut := context.WithCancelCause(t.Context())
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"calc","arguments":{"message":"x"},"_meta":{"io.modelcontextprotocol/protocolVersion":"` +
+		newer + `","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://host/mcp", strings.NewReader(body))
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice",
+		"Mcp-Protocol-Version": newer, "Mcp-Method": "tools/call", "Mcp-Name": "calc",
+	} {
+		r.Header.Set(name, value)
+	}
+	go func() {
+		<-begun
+		cut(errors.New("the token is gone"))
+	}()
+	h.gateway.ServeHTTP(httptest.NewRecorder(), r)
+	exchanges, err := h.List(t.Context(), gatewaytest.User("a", "alice"), "", 10)
+	if err != nil || len(exchanges) != 1 {
+		t.Fatalf("exchanges %v, %v", exchanges, err)
+	}
+	if _, ok, _ := h.Look(t.Context(), exchanges[0]); ok {
+		t.Error("the message was withdrawn")
+	}
 }
 
 // Idle sessions end; one in use does not.
