@@ -106,8 +106,13 @@ run: build
 serve: build
 	./bin/skep serve
 
+# The compiler of TypeScript, where npm ci puts it.
+TSC = host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin/tsc
+
 test: guests
 	@$(if $(RACE),,echo "no C compiler found: testing without the race detector")
+	@for p in node javac scalac; do command -v $$p >/dev/null || echo "no $$p found: the code that skep acp generates for it is not tried"; done
+	@command -v tsc >/dev/null || test -x $(TSC) || echo "no tsc found: generated TypeScript is not tried; npm ci in $(TSC:/node_modules/.bin/tsc=) installs it"
 	@set -e; for m in $(MODULES); do echo "== $$m"; cd $(CURDIR)/$$m; \
 		$(TEST) $(NOREADER) $(TESTFLAGS) $$($(GO) list ./... | grep -vx $(READER)); done
 	@echo "== $(READER)"; $(TEST) $(TESTFLAGS) $(READER)

@@ -62,7 +62,7 @@ func (fs Faults) sorted() Faults {
 // Characters of a line that are shown before and after a place.
 const (
 	shownBefore = 60
-	shownAfter  = 40
+	shownAfter  = 60
 )
 
 // source is the text of a file, for what its faults show of it.

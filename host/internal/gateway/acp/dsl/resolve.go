@@ -182,9 +182,10 @@ func (r *resolver) defineRecord(t *Type, e *RecordExpr) {
 			continue
 		}
 		field := Field{Name: f.Name.Text, Optional: f.Type.Optional, Doc: f.Doc(), Annotations: f.Annotations, at: f.Name.Pos}
-		if field.Type = r.use(t, f, f.Type); field.Type != nil {
-			t.Fields = append(t.Fields, field)
+		if field.Type = r.use(t, f, f.Type); field.Type == nil {
+			field.Type = &Type{Kind: String} // the fault is there; its name is known to others
 		}
+		t.Fields = append(t.Fields, field)
 	}
 }
 

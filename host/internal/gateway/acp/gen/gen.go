@@ -35,7 +35,8 @@ type target struct {
 // targets are the languages in the order of the documentation.
 func targets() []target {
 	return []target{
-		{"go", golang}, {"jsonschema", jsonSchema}, {"proto", proto3},
+		{"go", golang}, {"scala", scala}, {"typescript", typescript}, {"python", python}, {"java", java},
+		{"jsonschema", jsonSchema}, {"proto", proto3},
 	}
 }
 

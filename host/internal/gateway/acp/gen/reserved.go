@@ -14,9 +14,9 @@ const (
 		notifyAll productArity productElement productElementName productElementNames productIterator productPrefix
 		synchronized toString wait withExtra`
 	// scalaTypes are those that the generated code uses.
-	scalaTypes = `Any AnyRef AnyVal Array Byte Char Character Double Either Exception Integer Iterable Json JsonReader
-		JsonValue JsonWriter Left Messages Nil None Nothing Null Number Object Option Refusal Right Seq Set Short Some
-		StringBuilder Throwable Unit Vector`
+	scalaTypes = `Any AnyRef AnyVal App Array Boolean Byte Char Double Either Exception Float Int Integer Items Iterable Left
+		List Long Map Members Messages Nil None Nothing Null Numeral Object Option Parser Predef Product Read Refusal Right
+		Seq Serializable Set Short Some String StringBuilder Text Throwable Unit Value Vector Word Write Writer`
 
 	javaKeywords = `abstract assert boolean break byte case catch char class const continue default do double else enum
 		extends false final finally float for goto if implements import instanceof int interface long native new null
@@ -24,9 +24,9 @@ const (
 		throws transient true try var void volatile when while yield`
 	// javaMembers are methods of every record, and those that generated ones have.
 	javaMembers = "clone decode encode equals extra finalize getClass hashCode notify notifyAll toString validate wait"
-	javaTypes   = `ArrayList Base64 BiConsumer BiFunction Character Charset Double Enum Exception Float Integer Json
-		LinkedHashMap Math Messages Misfit Number Object Optional Override Parser Reader Record RuntimeException Short
-		StringBuilder System TreeMap Value Void Writer`
+	javaTypes   = `Boolean Character Double Enum Exception Expected IllegalArgumentException Integer Known Long MessageError
+		Messages NumberFormatException Numeral Object Override Parser Read Record RuntimeException String StringBuilder
+		SuppressWarnings System Throwable Void Write Writer`
 
 	pythonKeywords = `False None True and as assert async await break case class continue def del elif else except
 		finally for from global if import in is lambda match nonlocal not or pass raise return try type while with yield`
@@ -34,10 +34,10 @@ const (
 	pythonMembers = "bool bytes dict extra float int list str"
 	// pythonValues are names that a member of an enum cannot have.
 	pythonValues = "mro name value"
-	pythonTypes  = "Callable Exception MessageError NewType OverflowError StrEnum TypeError UnicodeError ValueError"
+	pythonTypes  = "Exception MessageError UnicodeError ValueError"
 
 	// typescriptMembers are those of every object.
 	typescriptMembers = "constructor extra hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString valueOf"
-	typescriptTypes   = `Array BigInt Boolean Error Infinity JSON Json Math MessageError NaN Number Object Parser Promise
-		Reader ReadonlyArray ReadonlyMap Record RegExp Set Symbol Uint8Array Writer`
+	typescriptTypes   = `Array BigInt Boolean Error Infinity Map Math MessageError NaN Number Numeral Object Parser Promise
+		Read ReadonlyArray ReadonlyMap Record RegExp Set String Symbol TextDecoder Uint8Array Value Write Writer`
 )
