@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,11 @@ JSON, writes them, and says why one is not valid. The code needs nothing but its
 language; the same FILE gives the same bytes, so it can be kept in version control.
 All languages refuse the same messages for the same reasons.
 
-  go          messages.go and three more files   %s
+  go          messages.go and three more files   Go 1.23
+  scala       Messages.scala                     Scala 2.11
+  typescript  messages.ts                        ES2022
+  python      messages.py                        Python 3.11
+  java        Messages.java                      Java 17
   jsonschema  NAME.schema.json                   JSON Schema 2020-12
   proto       NAME.proto                         proto3; the numbers of its fields are kept in
                                                  FILE.lock beside FILE: keep that file, too
@@ -32,7 +37,7 @@ func (a *app) acpCompileCommand() *cobra.Command {
 	var opt gen.Options
 	cmd := &cobra.Command{
 		Use: "compile FILE", Short: "Write the types of a .acp file in a language", Args: exactArguments("the FILE of declarations"),
-		Long:    strings.Replace(acpCompileHelp, "%s", "Go 1.23", 1),
+		Long:    acpCompileHelp,
 		Example: "  skep acp compile mail.acp --lang go -o messages\n  skep acp compile mail.acp --lang jsonschema -o .",
 	}
 	cmd.Flags().StringVar(&language, "lang", "", "the `LANGUAGE`: "+strings.Join(gen.Languages(), ", "))
@@ -68,10 +73,15 @@ func (a *app) acpCompileCommand() *cobra.Command {
 
 // readLock reads the numbers that fields of a proto file have.
 func readLock(file string) (*gen.Lock, error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return gen.NewLock(), nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(f, gen.MaxLock+1))
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/acp/dsl":            {"host/internal/spelling"},
 	"host/internal/gateway/acp/check":          {"host/internal/gateway/acp/dsl"},
+	"host/internal/gateway/acp/message":        {},
 	"host/internal/gateway/acp/gen":            {"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl"},
 	"host/internal/golden":                     {},
 	"host/internal/house":                      {},

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -83,6 +84,47 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 	if text, err := encode(63, "T", deep); err != nil || len(text) != 128 {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// scalars has what generated records are made of.
+type scalars struct {
+	flag bool
+	n    int32
+	long *int64
+	raw  []byte
+	tags []string
+}
+
+// What was written is read as the same, absent members included.
+func TestWriteAndRead(t *testing.T) {
+	t.Parallel()
+	long := int64(math.MinInt64)
+	write := func(w *writer, s scalars) {
+		w.open('{')
+		writeField(w, "flag", s.flag, writeBoolean)
+		writeField(w, "n", s.n, writeInt)
+		writeOptional(w, "long", s.long, writeLong)
+		writeField(w, "raw", s.raw, writeBytes)
+		if s.tags != nil {
+			writeField(w, "tags", s.tags, writeList(writeString))
+		}
+		w.close('}')
+	}
+	read := func(r *reader, v *value) scalars {
+		return scalars{
+			field(r, v, "flag", readBoolean), field(r, v, "n", readInt), optional(r, v, "long", readLong),
+			field(r, v, "raw", readBytes), optionalParts(r, v, "tags", readList(readString)),
+		}
+	}
+	for _, s := range []scalars{{true, -1, &long, []byte{0, 255}, []string{}}, {false, math.MaxInt32, nil, []byte{}, nil}, {raw: []byte("x"), tags: []string{"\x00\"\\", "é"}}} {
+		text, err := encode(s, "T", write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decode(text, "T", read); err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"go/token"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,22 @@ func targets() []target {
 	}
 }
 
+// checkPackage refuses names that a package cannot have in some language.
+func checkPackage(language, name string) error {
+	if !packageName.MatchString(name) {
+		return fmt.Errorf("%w: a package is called with small letters, digits, _ and dots, not %q", ErrOption, name)
+	}
+	if language == "go" && strings.Contains(name, ".") {
+		return fmt.Errorf("%w: a package of Go has no dot in its name, not %q", ErrOption, name)
+	}
+	for word := range strings.SplitSeq(name, ".") {
+		if token.IsKeyword(word) || slices.Contains(strings.Fields(javaKeywords+" "+scalaKeywords), word) {
+			return fmt.Errorf("%w: a package cannot be called %q: %s is a word of a language", ErrOption, name, word)
+		}
+	}
+	return nil
+}
+
 var packageName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`)
 
 // Languages are the names of all targets.
@@ -55,8 +72,8 @@ func Generate(language string, s *dsl.Schema, opt Options) ([]File, error) {
 	if opt.Package == "" {
 		opt.Package = "messages"
 	}
-	if !packageName.MatchString(opt.Package) {
-		return nil, fmt.Errorf("%w: a package is called with small letters, digits, _ and dots, not %q", ErrOption, opt.Package)
+	if err := checkPackage(language, opt.Package); err != nil {
+		return nil, err
 	}
 	for _, t := range targets() {
 		if t.name == language {

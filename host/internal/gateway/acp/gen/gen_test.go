@@ -93,6 +93,7 @@ func TestGenerateRefuses(t *testing.T) {
 	s := load(t, "x.acp", "type A = { b: Int }")
 	for _, tt := range []struct{ language, pkg, want string }{
 		{"cobol", "", `no language is called "cobol"; there are go, `}, {"go", "a b", `not "a b"`}, {"go", "Messages", `not "Messages"`},
+		{"go", "a.b", "has no dot"}, {"java", "org.new", "new is a word of a language"}, {"go", "type", "type is a word"},
 	} {
 		if _, err := Generate(tt.language, s, Options{Package: tt.pkg}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)

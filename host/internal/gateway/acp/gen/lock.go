@@ -22,9 +22,11 @@ type lockEntry struct {
 	used   bool // in this run
 }
 
-// Bounds of a lock file, and the numbers that proto3 keeps for itself.
+// MaxLock is the largest lock file, in bytes.
+const MaxLock = 4 << 20
+
+// Bounds of numbers, and the numbers that proto3 keeps for itself.
 const (
-	maxLockBytes  = 4 << 20
 	maxNumber     = 1<<29 - 1
 	firstReserved = 19000
 	lastReserved  = 19999
@@ -53,7 +55,7 @@ func (l *Lock) add(e lockEntry) {
 // ParseLock reads a lock file: lines of PATH.NAME NUMBER TYPE, and comments after #.
 func ParseLock(file, text string) (*Lock, error) {
 	l, taken := NewLock(), map[string]bool{}
-	if len(text) > maxLockBytes {
+	if len(text) > MaxLock {
 		return nil, &LockFault{file, 1, "the file has more than 4 MiB"}
 	}
 	n := 0

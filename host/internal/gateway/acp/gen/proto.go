@@ -152,9 +152,7 @@ func (p *protoFile) enum(t *dsl.Type) {
 	p.line("")
 	p.doc("//", t.Doc)
 	p.line("enum %s {\n  %s = 0;", p.names[t], p.top.claim(prefix+zero))
-	var used []string
 	for _, v := range t.Values {
-		used = append(used, v.Name)
 		p.doc("  //", v.Doc)
 		p.line("  %s = %d;", p.top.claim(prefix+strings.ToUpper(snake(v.Name))), p.lock.number(t.Path, v.Name, "value"))
 	}
