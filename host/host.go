@@ -71,7 +71,7 @@ func (h *Host) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	opt.Weight = definition.Weights(h.opt.Config)
+	opt.Weight, opt.Storage = definition.Weights(h.opt.Config), definition.Storage(h.opt.Config)
 	h.store, err = sqlite.Open(ctx, h.opt.DataDir, opt)
 	return datadir.KeyFault(h.opt.Config, err)
 }

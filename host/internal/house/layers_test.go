@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"host/internal/store/keyring":              {"host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/store/atomicfile":           {},
 	"host/internal/quarantine":                 {"host/internal/store/atomicfile"},
-	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/swarm/scheduler", "host/internal/pathcheck", "host/internal/store/keyring", "host/internal/swarm", "spec/mail"},
+	"host/internal/store/sqlite":               {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm/scheduler", "host/internal/pathcheck", "host/internal/store/keyring", "host/internal/swarm", "spec/mail"},
 	"host/internal/turn/wasm":                  {"abi", "host/internal/turn", "host/internal/pathcheck", "host/internal/turn/wasm/binary"},
 	"host/internal/turn/capability":            {"abi", "host/internal/turn", "host/internal/turn/egress", "host/internal/swarm"},
 	"host/internal/turn/model":                 {"abi", "host/internal/turn/egress"},
@@ -79,7 +79,7 @@ var layers = map[string][]string{
 	"host/internal/bundle/pack":                {"host/internal/bundle"},
 	"host/internal/guests/build":               {"host/internal/guests", "host/internal/turn", "host/internal/turn/wasm"},
 	"host/internal/simulation":                 {"abi", "host/internal/peer/router", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability", "host/internal/turn/egress", "spec/mail"},
-	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/swarm", "spec/mail"},
+	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/definition": {
 		"abi", "host/internal/definition/config", "host/internal/definition/narrowing", "host/internal/definition/plan", "host/internal/pathcheck", "host/internal/quarantine",
 		"host/internal/schema", "host/internal/store/atomicfile", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability",

@@ -187,7 +187,7 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 			})
 		})
 	})
-	others.Go(func() { r.purgeSubmissions(ctx) })
+	others.Go(func() { r.purgeExpired(ctx) })
 	others.Go(func() { r.recoverDamaged(ctx) })
 	others.Go(func() {
 		if err := r.recoverTasks(ctx, running); err != nil && ctx.Err() == nil {

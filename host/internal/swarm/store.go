@@ -158,7 +158,8 @@ type Tenants interface {
 // Retention deletes old data. Both methods take many writes; what an interrupted
 // call has not deleted is deleted by the next.
 type Retention interface {
-	// Purge deletes submissions that are answered and expired, and counts them.
+	// Purge deletes submissions that are answered and expired, and the records of gateways
+	// that have expired, and counts them.
 	Purge(ctx context.Context, now time.Time) (int64, error)
 	// Prune deletes everything that rule no longer keeps.
 	Prune(ctx context.Context, rule PruneRule) (Pruned, error)
@@ -175,8 +176,7 @@ type PruneRule struct {
 	Records time.Time
 	// Tasks deletes tasks that ended before it, with everything that belongs to them.
 	Tasks time.Time
-	// Submissions deletes submissions that are answered and expired by then, like
-	// Purge.
+	// Submissions deletes submissions that are answered and expired by then.
 	Submissions time.Time
 	// Keep, if set, is called on the caller's goroutine for each task that Tasks
 	// selects. The task stays if it returns true.

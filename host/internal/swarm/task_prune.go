@@ -57,18 +57,19 @@ func (r *Runtime) lockForTask(ctx context.Context, key TaskKey) error {
 	}
 }
 
-// purgeInterval is the time between two purges of expired submissions.
+// purgeInterval is the time between two purges of what has expired.
 const purgeInterval = time.Hour
 
-// purgeSubmissions removes submissions that are answered and expired, until ctx ends.
-func (r *Runtime) purgeSubmissions(ctx context.Context) {
+// purgeExpired removes submissions and records of gateways that have expired, until ctx
+// ends.
+func (r *Runtime) purgeExpired(ctx context.Context) {
 	tick := time.NewTicker(purgeInterval)
 	defer tick.Stop()
 	for {
 		if n, err := r.store.Purge(ctx, r.now()); err != nil && ctx.Err() == nil {
-			r.log.Error("cannot forget expired submissions", "err", err)
+			r.log.Error("cannot forget what has expired", "err", err)
 		} else if n > 0 {
-			r.log.Info("forgot expired submissions", "count", n)
+			r.log.Info("forgot what has expired", "count", n)
 		}
 		select {
 		case <-tick.C:

@@ -137,13 +137,13 @@ func decodePush(r state.Record) (storedPush, error) {
 // pushesOf returns the addresses of a task by the names of their records.
 func (g *Gateway) pushesOf(ctx context.Context, c gateway.Caller, task a2a.TaskID) (map[string]storedPush, error) {
 	of := pushKey(c, task, "")
-	list, err := g.Runtime.State().List(ctx, of, of.Name, maxPushesOfTask+1)
+	list, err := g.Runtime.State().List(ctx, of, of, maxPushesOfTask+1)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]storedPush{}
 	for _, r := range list {
-		if !strings.HasPrefix(r.Key.Name, of.Name) {
+		if r.Key.Realm != of.Realm || !strings.HasPrefix(r.Key.Name, of.Name) {
 			break
 		}
 		if out[r.Key.Name], err = decodePush(r); err != nil {

@@ -11,14 +11,14 @@ const pageOfRecords = 100
 
 // eachRecord visits the records of a tenant and kind.
 func eachRecord(ctx context.Context, s state.Store, of state.Key, visit func(state.Record)) error {
-	for after := ""; ; {
+	for after := (state.Key{}); ; {
 		list, err := s.List(ctx, of, after, pageOfRecords)
 		if err != nil {
 			return err
 		}
 		for _, r := range list {
 			visit(r)
-			after = r.Key.Name
+			after = r.Key
 		}
 		if len(list) < pageOfRecords {
 			return nil

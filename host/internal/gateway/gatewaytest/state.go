@@ -2,8 +2,10 @@ package gatewaytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,15 +75,20 @@ func (m *memory) Delete(_ context.Context, k state.Key, version int64) error {
 }
 
 // List is state.Store's.
-func (m *memory) List(_ context.Context, k state.Key, after string, limit int) (list []state.Record, err error) {
+func (m *memory) List(_ context.Context, k, after state.Key, limit int) (list []state.Record, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for own, r := range m.records {
 		same := own.Tenant == k.Tenant && own.Gateway == k.Gateway && own.Kind == k.Kind && (k.Realm == "" || own.Realm == k.Realm)
-		if same && own.Name > after && live(r) {
+		if same && comparePlace(own, after) > 0 && live(r) {
 			list = append(list, r)
 		}
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Key.Name < list[j].Key.Name })
+	slices.SortFunc(list, func(a, b state.Record) int { return comparePlace(a.Key, b.Key) })
 	return list[:min(limit, len(list))], nil
+}
+
+// comparePlace orders keys as lists do.
+func comparePlace(a, b state.Key) int {
+	return cmp.Or(strings.Compare(a.Realm, b.Realm), strings.Compare(a.Name, b.Name))
 }

@@ -31,20 +31,24 @@ type Key struct {
 	Tenant, Gateway, Realm string
 	// Kind is conversation, agent, context, subscription, stream, mailbox, push or alias.
 	Kind string
-	Name string
+	Name string // not empty
 }
 
 // Record is a stored value.
 type Record struct {
-	Key     Key
-	Version int64 // counts writes of the record from 1
+	Key Key
+	// Version is another one after each write, greater than the one before and never 0. A
+	// record that was removed and made again does not return to an earlier version.
+	Version int64
 	Value   []byte
 	Expires time.Time // zero for never
 }
 
 // Store keeps records. All methods are safe for concurrent use; a write that has
-// returned nil is durable.
+// returned nil is durable. A tenant that is being erased has no records, and a write for
+// it fails.
 type Store interface {
+	// Get returns ErrNotFound for a record that has expired.
 	Get(ctx context.Context, k Key) (Record, error)
 	// Put writes r if the stored version is r.Version (0: there must be none), and
 	// returns the new version.
@@ -52,7 +56,8 @@ type Store interface {
 	// Delete removes a record of that version (0: of any); one that is not there is no
 	// error.
 	Delete(ctx context.Context, k Key, version int64) error
-	// List returns records of a kind whose names are greater than after, in the order of
-	// their names: at most limit. A realm of "" is every realm.
-	List(ctx context.Context, k Key, after string, limit int) ([]Record, error)
+	// List returns records of the tenant, gateway, realm and kind of a key, in the order of
+	// their realms and names: at most limit. A realm of "" is every realm. after is the key
+	// of the last record of the page before, the zero one for the start.
+	List(ctx context.Context, of, after Key, limit int) ([]Record, error)
 }

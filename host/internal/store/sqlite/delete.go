@@ -40,7 +40,7 @@ func (r *deleteStmts) texts() map[**sql.Stmt]string {
 		&r.dropChore: "DELETE FROM chores WHERE kind = ? AND tenant = ?",
 	}
 	r.of = map[*table]*tableDeleteStmts{}
-	eachTable([]*table{instanceTable, oldTurnTable}, func(t *table) {
+	eachTable([]*table{instanceTable, realmTable, oldTurnTable}, func(t *table) {
 		if r.of[t] != nil {
 			return
 		}

@@ -1,5 +1,5 @@
-// Package sqlite is the embedded engine behind [swarm.Store]: one file in one
-// directory of one host. It owns the directory's lock, the database file with
+// Package sqlite is the embedded engine behind [swarm.Store], [auth.TokenStore] and
+// [state.Store]: one file in one directory of one host. It owns the directory's lock, the database file with
 // its schema and migrations, and the goroutine that writes it. It must not know
 // what a task, a message or a turn means: bodies are opaque bytes to every
 // query, and the few columns beside them exist for the port's own lookups.
@@ -20,7 +20,8 @@
 //
 // Whatever tenants write is in bodies: plain, compressed where that pays, or
 // with a keyring sealed for the place it lies in. Names that are looked up
-// (tenants, swarms, instances, tasks, agents, doors, keys, names of values)
+// (tenants, swarms, instances, tasks, agents, doors, keys, names of values,
+// realms, kinds and names of the records of gateways)
 // are columns and stay readable, and so is what is kept of issued tokens, which is
 // no text of a tenant's agents. The keys table names the keys that bodies may
 // be sealed with.

@@ -93,7 +93,8 @@ func (d *tenantDoom) apply(ctx context.Context, t *tables) (steps int, err error
 	return 0, err
 }
 
-// instanceErasure removes what a tenant has in its instances besides tasks.
+// instanceErasure removes what a tenant has in its instances besides tasks, and the
+// records of gateways.
 type instanceErasure struct {
 	tenant string
 	done   bool
@@ -103,7 +104,11 @@ func (e *instanceErasure) bytes() int { return purgeSlice }
 
 func (e *instanceErasure) apply(ctx context.Context, t *tables) (steps int, err error) {
 	d := &deletion{tables: t, tenant: e.tenant, left: purgeSlice}
-	_, err = d.rows(ctx, instanceTable, node{number: []byte(e.tenant)})
+	for _, table := range []*table{instanceTable, realmTable} {
+		if err == nil && d.left > 0 {
+			_, err = d.rows(ctx, table, node{number: []byte(e.tenant)})
+		}
+	}
 	e.done = d.left > 0
 	t.forgetCaches()
 	return 0, err

@@ -28,6 +28,8 @@ type line struct {
 	Agent    string          `json:"agent,omitempty"`
 	Scope    string          `json:"scope,omitempty"`
 	Name     string          `json:"name,omitempty"`
+	Gateway  string          `json:"gateway,omitempty"`
+	Realm    string          `json:"realm,omitempty"`
 	Turn     int64           `json:"turn,omitempty"`
 	N        int64           `json:"n,omitempty"`
 	SHA256   string          `json:"sha256,omitempty"` // of a blob
@@ -92,7 +94,8 @@ func (s *Store) Export(ctx context.Context, tenant string, out io.Writer) error 
 func (s *Store) line(it item) (line, error) {
 	l := line{
 		Kind: it.column.kind, Swarm: it.key.Swarm, Instance: it.key.Instance, Task: it.key.Task,
-		Agent: it.facts.agent, Scope: it.facts.scope, Name: it.facts.name, Turn: it.facts.turn,
+		Agent: it.facts.agent, Scope: it.facts.scope, Name: it.facts.name,
+		Gateway: it.facts.gateway, Realm: it.facts.realm, Turn: it.facts.turn,
 		N: it.at.seq, Stash: it.facts.stash,
 	}
 	if p := it.facts.post; p != nil {

@@ -34,6 +34,18 @@ func (y *footprintDelta) addSpend(tenant string, day int64, s swarm.Spend) {
 	y.change = addDelta(y.change, tenantDelta{tenant, swarm.Footprint{Day: day, Spend: s}})
 }
 
+// bytes is what was counted for a tenant and is not written yet.
+func (y *footprintDelta) bytes(tenant string) (n int64) {
+	for _, list := range [][]tenantDelta{y.change, y.group} {
+		for _, c := range list {
+			if c.tenant == tenant {
+				n += c.Bytes
+			}
+		}
+	}
+	return n
+}
+
 // endChange ends a change: what it counted is the group's, or dropped.
 func (y *footprintDelta) endChange(ok bool) {
 	if ok {

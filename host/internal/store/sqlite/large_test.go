@@ -104,6 +104,7 @@ func wantCounted(t *testing.T, s *Store) {
 		UNION ALL SELECT iid, length(name) + length(value), 0 FROM kv JOIN spaces USING (sid)
 	) JOIN instances USING (iid)
 		UNION ALL SELECT tenant, length(name) + length(body), 0 FROM blobs
+		UNION ALL SELECT tenant, length(name) + length(value), 0 FROM gateway_state JOIN gateway_realms USING (rid)
 		UNION ALL SELECT tenant, length(body), 0 FROM namers) GROUP BY tenant`
 	kept := "SELECT hex(tenant), bytes, tasks FROM tenants WHERE bytes <> 0 OR tasks <> 0 ORDER BY tenant"
 	read := func(query string) (list []string) {

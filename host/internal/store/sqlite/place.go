@@ -26,6 +26,8 @@ const (
 	inBlobs       = "blobs"
 	inNamers      = "namers"
 	inKV          = "kv/"
+
+	inGatewayState = "gateway_state"
 )
 
 // inBlobUses names in an export what has no body of its own.

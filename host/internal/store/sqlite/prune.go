@@ -16,7 +16,7 @@ func (s *Store) Prune(ctx context.Context, rule swarm.PruneRule) (swarm.Pruned, 
 	var p swarm.Pruned
 	var err error
 	if !rule.Submissions.IsZero() {
-		if p.Submissions, err = s.Purge(ctx, rule.Submissions); err != nil {
+		if p.Submissions, err = s.purgeSubmissions(ctx, rule.Submissions); err != nil {
 			return p, err
 		}
 	}

@@ -18,6 +18,27 @@ type purge struct {
 
 // Purge implements [swarm.Retention].
 func (s *Store) Purge(ctx context.Context, now time.Time) (total int64, err error) {
+	if total, err = s.purgeGatewayState(ctx, now); err != nil {
+		return total, err
+	}
+	n, err := s.purgeSubmissions(ctx, now)
+	return total + n, err
+}
+
+func (s *Store) purgeGatewayState(ctx context.Context, now time.Time) (total int64, err error) {
+	for {
+		p := &gatewayStatePurge{before: stamp(now)}
+		if err := s.writer.submit(ctx, p); err != nil {
+			return total, fmt.Errorf("purge the records of gateways: %w", err)
+		}
+		total += p.deleted
+		if p.deleted < purgeSlice {
+			return total, nil
+		}
+	}
+}
+
+func (s *Store) purgeSubmissions(ctx context.Context, now time.Time) (total int64, err error) {
 	for {
 		p := &purge{before: stamp(now)}
 		if err := s.writer.submit(ctx, p); err != nil {

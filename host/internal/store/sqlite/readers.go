@@ -27,6 +27,7 @@ type readers struct {
 	outboxMessages, outboxes     *sql.Stmt
 	namer, blob                  *sql.Stmt
 	deadLetters, deadOne         *sql.Stmt
+	gatewayState, gatewayStates  *sql.Stmt
 }
 
 // Parts that queries share. CROSS JOIN keeps the planner to this order, in
@@ -80,6 +81,8 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.footprint:      "SELECT bytes, tasks, day, made, tokens, micro_usd FROM tenants WHERE tenant = ?",
 		&r.outboxMessages: "SELECT id, body FROM outbox WHERE id BETWEEN ? AND ? AND dead = 0 ORDER BY id",
 		&r.namer:          "SELECT body FROM namers WHERE tenant = ?",
+		&r.gatewayState:   findGatewayState,
+		&r.gatewayStates:  listGatewayState,
 		&r.blob:           "SELECT body FROM blobs WHERE tenant = ? AND name = ?",
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting

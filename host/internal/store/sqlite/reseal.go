@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"skep/host/internal/store/keyring"
-	"skep/host/internal/swarm"
 )
 
 // errUnsealed: there is no keyring.
@@ -43,7 +42,7 @@ func (s *Store) rotate(ctx context.Context, tenant string) error {
 // reseal seals with the newest key what is not sealed with it. What is written
 // meanwhile is.
 func (s *Store) reseal(ctx context.Context, tenant string) error {
-	c, leave, err := s.beginWrite(swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: tenant}})
+	c, leave, err := s.beginWrite(tenantKey(tenant))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func codecs(t *testing.T, dir string) map[keyring.ID]int {
 	for _, from := range []string{
 		"body FROM tasks", "body FROM queue", "body FROM events", "body FROM history", "state FROM agents", "header FROM turns",
 		"input FROM turns", "finish FROM turns", "body FROM journal", "value FROM kv", "digest FROM submissions", "note FROM submissions WHERE note IS NOT NULL",
-		"body FROM blobs", "body FROM namers",
+		"body FROM blobs", "body FROM namers", "value FROM gateway_state",
 	} {
 		rows, err := db.QueryContext(t.Context(), "SELECT "+from)
 		list, err := collect(rows, err, func(rows *sql.Rows) (b []byte, err error) {

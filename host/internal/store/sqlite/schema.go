@@ -227,6 +227,25 @@ var migrations = []string{
 	ALTER TABLE submissions ADD COLUMN keep INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE submissions ADD COLUMN note BLOB;
 	CREATE INDEX submissions_listed ON submissions (iid, door, accepted, key) WHERE accepted > 0;`,
+
+	`CREATE TABLE gateway_realms (
+		rid     INTEGER PRIMARY KEY,
+		tenant  BLOB NOT NULL,
+		gateway BLOB NOT NULL,
+		realm   BLOB NOT NULL,
+		records INTEGER NOT NULL,
+		UNIQUE (tenant, gateway, realm)
+	) STRICT;
+	CREATE TABLE gateway_state (
+		rid     INTEGER NOT NULL,
+		kind    BLOB NOT NULL,
+		name    BLOB NOT NULL,
+		version INTEGER NOT NULL,
+		expires INTEGER,
+		value   BLOB NOT NULL,
+		PRIMARY KEY (rid, kind, name)
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;`,
 }
 
 // identify refuses a file that is not ours before anything is written to it.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -74,7 +75,13 @@ func plant(t *testing.T, s *Store, tenant, task, text string) swarm.TaskKey {
 	step.Blobs = []swarm.Blob{{ID: sha256.Sum256([]byte(text)), Data: []byte(text)}}
 	step.Record = &swarm.Record{N: 1, Entries: []swarm.Entry{entry(3)}, End: &swarm.TurnEnd{Exit: "ok", Output: []byte(text), At: testTime}}
 	mustDo(t, s.Commit(t.Context(), step))
+	_, err = s.GatewayState().Put(t.Context(), state.Record{Key: testState(tenant, task), Value: []byte(text)})
+	mustDo(t, err)
 	return key
+}
+
+func testState(tenant, name string) state.Key {
+	return state.Key{Tenant: tenant, Gateway: "toy", Realm: "acme", Kind: "push", Name: name}
 }
 
 // holders returns the names of the files of a directory that hold a text.

@@ -26,6 +26,9 @@ type Options struct {
 	// Weight is a tenant's share of the writer relative to others, positive;
 	// nil means that all are equal.
 	Weight func(tenant string) float64
+	// Storage is a tenant's quota of stored bytes, 0 for none; nil means that none has
+	// one. It holds for the records of gateways; what tasks write is checked before.
+	Storage func(tenant string) int64
 	// Keyring, if set, makes the store seal what it keeps with keys from the file
 	// "keyring" in the data directory, which is made with the first of them. A
 	// database that has been sealed does not open without.
@@ -41,6 +44,9 @@ type Store struct {
 	readers *readers
 	close   func() error
 	chores  chores
+
+	// storage may be nil.
+	storage func(tenant string) int64
 
 	// gate is held shared by every write from sealing to its end. Who holds it
 	// alone knows that no body is on its way.
@@ -76,7 +82,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}}
+	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}, storage: opts.Storage}
 	if s.lock, err = takeLock(filepath.Join(dir, lockName)); err != nil {
 		return nil, err
 	}

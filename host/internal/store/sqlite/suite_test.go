@@ -23,7 +23,7 @@ func engine(keys *keyring.Options) storetest.Engine {
 	return storetest.Engine{
 		NewPlace: func(t *testing.T) storetest.Place { return storetest.Place(t.TempDir()) },
 		Open: func(t *testing.T, at storetest.Place) storetest.Store {
-			s, err := sqlite.Open(t.Context(), string(at), sqlite.Options{Keyring: keys})
+			s, err := sqlite.Open(t.Context(), string(at), sqlite.Options{Keyring: keys, Storage: storetest.Storage})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,6 +69,7 @@ type node struct {
 // facts are what an export has besides bodies.
 type facts struct {
 	agent, scope, name string
+	gateway, realm     string
 	turn               int64
 	stash              bool
 	post               *swarm.Submission
@@ -237,7 +238,7 @@ var blobTable = &table{
 }
 
 // tenantTables are the tables below a tenant, in the order of an export.
-var tenantTables = []*table{instanceTable, definitionTable, loadedTable, namerTable, blobTable}
+var tenantTables = []*table{instanceTable, definitionTable, loadedTable, namerTable, blobTable, realmTable}
 
 // nameTables are the tables with a column tenant whose rows go with the name of an
 // erased tenant, when nothing is left below its instances.

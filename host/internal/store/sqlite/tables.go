@@ -55,6 +55,7 @@ type tables struct {
 	posting                                outboxStmts
 	blank                                  freePageStmts
 	blobbing                               blobStmts
+	gatewayState                           gatewayStateStmts
 }
 
 func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
@@ -138,7 +139,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
 	return []map[**sql.Stmt]string{
-		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(), t.blobbing.texts(),
+		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(), t.blobbing.texts(), t.gatewayState.texts(),
 	}
 }
 

@@ -27,6 +27,7 @@ func wantErased(t *testing.T, s Store, st *taskBuilder) {
 		wantNoValue(t, s, key, scope, "k")
 	}
 	wantNoBlob(t, s, key.Tenant, "of all")
+	wantNoState(t, s, stateKey(key.Tenant, key.Swarm+"/"+key.Instance+"/"+key.Task))
 	instances, err := s.Instances(t.Context(), key.Tenant, key.Swarm)
 	same(t, "instances", []any{len(instances), err}, []any{0, nil})
 	if _, runs := mustClaim(t, s)[key]; runs {

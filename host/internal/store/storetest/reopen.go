@@ -12,6 +12,7 @@ var reopenCases = map[string]func(*testing.T, Engine){
 	"close writes what it has": reopenPending,
 	"a closed store refuses":   reopenRefused,
 	"tokens last":              reopenTokens,
+	"records of gateways last": reopenState,
 	"secrets differ":           reopenSecrets,
 	"after kill":               crash,
 	"a journal lasts":          reopenJournal,

@@ -1,5 +1,5 @@
-// Package storetest owns the definition of a correct engine behind [swarm.Store]
-// and [auth.TokenStore]: an engine is correct if [Run] passes. There is one suite
+// Package storetest owns the definition of a correct engine behind [swarm.Store],
+// [auth.TokenStore] and [state.Store]: an engine is correct if [Run] passes. There is one suite
 // function for each port, which [Run] calls one after the other. The package must
 // not know any engine; an engine tests beside itself what it does beyond the ports.
 package storetest
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"skep/host/internal/api/auth"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
 )
 
@@ -17,6 +18,7 @@ import (
 type Store interface {
 	swarm.Store
 	auth.TokenStore
+	GatewayState() state.Store
 	io.Closer
 }
 
@@ -30,10 +32,21 @@ type Engine struct {
 	// NewPlace returns the place of a store that does not exist yet. The engine
 	// removes it when the test ends.
 	NewPlace func(t *testing.T) Place
-	// Open opens the store at a place, and makes it the first time. The suite
-	// closes it; only then may the same place be opened again.
+	// Open opens the store at a place with the quotas of [Storage], and makes it the first
+	// time. The suite closes it; only then may the same place be opened again.
 	Open func(t *testing.T, at Place) Store
 }
+
+// Storage is the storage quota of tenants in the suite, in bytes, 0 for none.
+func Storage(tenant string) int64 {
+	if tenant == narrow {
+		return 4 << 10
+	}
+	return 0
+}
+
+// narrow is the tenant that has a storage quota.
+const narrow = "narrow"
 
 // cases are the tests that need one open store, by name.
 type cases map[string]func(*testing.T, Store)
@@ -52,6 +65,7 @@ func Run(t *testing.T, e Engine) {
 	RunTenants(t, e)
 	RunRetention(t, e)
 	RunTokens(t, e)
+	RunGatewayState(t, e)
 	RunDurability(t, e)
 }
 
@@ -90,6 +104,9 @@ func RunRetention(t *testing.T, e Engine) { run(t, e, "prune", pruneCases) }
 
 // RunTokens tests [auth.TokenStore].
 func RunTokens(t *testing.T, e Engine) { run(t, e, "tokens", tokenCases) }
+
+// RunGatewayState tests [state.Store].
+func RunGatewayState(t *testing.T, e Engine) { run(t, e, "gateway state", gatewayStateCases) }
 
 // RunDurability tests what a store holds after it was closed, or its process
 // killed, and opened again. The calling test must do nothing else; see [Run].

@@ -59,12 +59,13 @@ func fillTask(t *testing.T, s Store, k swarm.InstanceKey, id, mark string) *task
 		put(swarm.KVScope{Kind: swarm.KVAgent, Agent: "a"}, "k", mark+" agent value"),
 		put(swarm.KVScope{Kind: swarm.KVInstance}, "k", mark+" instance value"))
 	commitBlobs(t, s, st, mark+" blob", "of all")
+	putState(t, s, stateKey(k.Tenant, k.Swarm+"/"+k.Instance+"/"+id), mark+" record")
 	return st
 }
 
 // marks are what fillTask leaves in an export.
 func marks(mark string) (list []string) {
-	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob"} {
+	for _, part := range []string{"row", "event", "note", "state", "input", "answer", "late answer", "letter", "dead letter", "task value", "agent value", "instance value", "blob", "record"} {
 		list = append(list, mark+" "+part)
 	}
 	return list
@@ -129,7 +130,7 @@ func exportWhole(t *testing.T, s Store) {
 	}
 	same(t, "lines", kinds, map[string]int{
 		"task": 3, "row": 2, "event": 1202, "history": 1202, "state": 2, "submission": 2,
-		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4, "blob": 3, "blob_use": 4,
+		"turn": 2, "turn_input": 2, "turn_entries": 2, "turn_end": 2, "value": 6, "letter": 4, "blob": 3, "blob_use": 4, "gateway_state": 2,
 	})
 }
 

@@ -34,6 +34,23 @@ CREATE TABLE events (
 		id   INTEGER PRIMARY KEY, -- tid, seq
 		body BLOB NOT NULL
 	) STRICT;
+CREATE TABLE gateway_realms (
+		rid     INTEGER PRIMARY KEY,
+		tenant  BLOB NOT NULL,
+		gateway BLOB NOT NULL,
+		realm   BLOB NOT NULL,
+		records INTEGER NOT NULL,
+		UNIQUE (tenant, gateway, realm)
+	) STRICT;
+CREATE TABLE gateway_state (
+		rid     INTEGER NOT NULL,
+		kind    BLOB NOT NULL,
+		name    BLOB NOT NULL,
+		version INTEGER NOT NULL,
+		expires INTEGER,
+		value   BLOB NOT NULL,
+		PRIMARY KEY (rid, kind, name)
+	) STRICT, WITHOUT ROWID;
 CREATE TABLE history (
 		id   INTEGER PRIMARY KEY, -- aid, seq
 		body BLOB NOT NULL
@@ -150,6 +167,7 @@ CREATE TABLE turns (
 CREATE TABLE versions (version INTEGER PRIMARY KEY, migrated INTEGER NOT NULL) STRICT;
 CREATE INDEX blob_users ON blob_uses (bid);
 CREATE INDEX blobs_of ON blobs (tenant, bid);
+CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;
 CREATE INDEX outbox_dead ON outbox (id) WHERE dead <> 0;
 CREATE INDEX outbox_named ON outbox (letter) WHERE dead <> 0;
 CREATE INDEX outbox_waiting ON outbox (id, peer) WHERE dead = 0;
