@@ -58,7 +58,8 @@ type Proof int
 const (
 	// NoProof serves anybody: documents that are public.
 	NoProof Proof = iota
-	// Bearer wants a key, an issued token, a JSON Web Token or a client certificate.
+	// Bearer wants a key, an issued token, a JSON Web Token or a client certificate. The
+	// handler finds the caller with [auth.PrincipalOf].
 	Bearer
 	// OtherProof leaves the proof to the handler, which calls [Runtime].Identify.
 	OtherProof
@@ -67,11 +68,15 @@ const (
 // Mount is a route on the public listener, behind its gates: addresses, hosts, rates,
 // drain.
 type Mount struct {
-	// Method is empty for all. Pattern is a path, with /*rest for everything below.
+	// Method is empty for all. Pattern is a path with parts that the handler reads with
+	// [http.Request.PathValue]: /a2a/:swarm, or /*rest for everything below.
 	Method, Pattern string
 	Proof           Proof
-	MaxBody         int64 // bytes
-	// Streams is set for a route that may stay open: it counts among the streams.
+	// MaxBody is in bytes; 0 is the listener's bound. A negative one is for a stream of
+	// messages, which the handler bounds.
+	MaxBody int64
+	// Streams is set for a route that may stay open: it counts among the streams, and may
+	// be silent. Its request ends when the caller's token is revoked.
 	Streams bool
 	Handler http.Handler
 }

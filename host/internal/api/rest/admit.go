@@ -19,7 +19,19 @@ func (c *call) admit(rt route) error {
 		return c.h.admitAddress(c.w)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
-	token, fault := credentials(c.r, rt.role)
+	if err := c.admitToken(rt.role); err != nil {
+		return err
+	}
+	if !c.w.who.Role.Covers(rt.role) {
+		return wrongRole(rt)
+	}
+	return nil
+}
+
+// admitToken authenticates the caller by his token and applies his limits. need chooses
+// the error text.
+func (c *call) admitToken(need auth.Role) error {
+	token, fault := credentials(c.r, need)
 	if fault != nil {
 		c.h.counters.unauthenticated.Add(1)
 		if err := c.h.admitAddress(c.w); err != nil {
@@ -32,14 +44,17 @@ func (c *call) admit(rt route) error {
 		return err
 	}
 	c.w.who, c.token = who, token
+	return c.admitPrincipal()
+}
+
+// admitPrincipal applies the limits of the authenticated caller and of his tenant.
+func (c *call) admitPrincipal() error {
+	who := c.w.who
 	if wait, ok := c.h.byCaller.Allow(who.String()); !ok {
 		return c.h.tooManyRequests(wait)
 	}
 	if wait, ok := c.h.byTenant.Allow(who.Tenant); !ok {
 		return c.h.tooManyRequests(wait)
-	}
-	if !who.Role.Covers(rt.role) {
-		return wrongRole(rt)
 	}
 	return nil
 }

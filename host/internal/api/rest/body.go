@@ -70,6 +70,11 @@ func (h *Handler) tooLarge() *fault {
 	return newFault(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes; raise [server] max_body", h.opt.MaxBody)
 }
 
+// bodyTooLarge refuses the body of a mount, whose limit may be its own.
+func bodyTooLarge(limit int64) *fault {
+	return newFault(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", limit)
+}
+
 // minBytesPerSecond is the rate at which a large body may arrive.
 const minBytesPerSecond = 64 << 10
 

@@ -15,6 +15,8 @@ type call struct {
 	h *Handler
 	w *recorder
 	r *http.Request
+	// cancel ends the request of a mount, and is nil for others.
+	cancel context.CancelCauseFunc
 	// token is the caller's credential, empty on a route that needs none.
 	token string
 	// body is empty on a route that takes none.

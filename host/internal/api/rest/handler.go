@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/julienschmidt/httprouter"
 
 	"skep/host/internal/api/auth"
 )
@@ -19,17 +20,18 @@ type Handler struct {
 	authenticator auth.Authenticator
 	opt           Options
 
-	mailRoutes, skepRoutes http.Handler
-	description            apiDescription
-	hosts                  allowedHosts
-	byCaller               *auth.Limiter
-	byTenant               *auth.Limiter
-	byAddress              *auth.Limiter
-	throttle               *auth.Throttle
-	health                 *health
-	openStreams            *streamLimiter
-	compressors            *sync.Pool
-	counters               counters
+	mailRoutes  *httprouter.Router // with those of mounts
+	skepRoutes  http.Handler
+	description apiDescription
+	hosts       allowedHosts
+	byCaller    *auth.Limiter
+	byTenant    *auth.Limiter
+	byAddress   *auth.Limiter
+	throttle    *auth.Throttle
+	health      *health
+	openStreams *streamLimiter
+	compressors *sync.Pool
+	counters    counters
 
 	// The parts of the runtime, one for each group of routes.
 	swarms      Swarms

@@ -35,6 +35,11 @@ type Options struct {
 	Definitions Definitions
 	// ConfigFile reloads the operator's file; nil refuses.
 	ConfigFile ConfigFile
+	// Draining reports whether mounts take no requests because the host stops; nil means
+	// never.
+	Draining func() bool
+	// Certificates are the callers of mounts that client certificates name; nil means none.
+	Certificates *auth.Certificates
 	// Debug enables the debug routes.
 	Debug bool
 

@@ -31,7 +31,11 @@ type recorder struct {
 	// addHeaders, if set, completes the headers before they are written.
 	addHeaders func(http.Header)
 	compressor compressor
-	request    *http.Request
+	// staysOpen is set for a stream that may be silent for longer than stall: a deadline
+	// holds for one write only. Without it the next write comes before the deadline, which
+	// would end a stream of HTTP/2 even between writes.
+	staysOpen bool
+	request   *http.Request
 }
 
 // Unwrap gives [http.ResponseController] the connection.
@@ -68,16 +72,42 @@ func (w *recorder) writeChunks(p []byte) (n int, err error) {
 	for {
 		w.extendWriteDeadline()
 		m, err := w.ResponseWriter.Write(p[n:min(len(p), n+writeChunk)])
+		w.clearWriteDeadline()
 		if n += m; err != nil || n == len(p) {
 			return n, err
 		}
 	}
 }
 
+// FlushError sends what was written, for [http.ResponseController].
+func (w *recorder) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.compressor.zip != nil {
+		if err := w.compressor.zip.Flush(); err != nil {
+			return err
+		}
+	}
+	w.extendWriteDeadline()
+	defer w.clearWriteDeadline()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Flush implements [http.Flusher], which gRPC asks for.
+func (w *recorder) Flush() { _ = w.FlushError() }
+
 // extendWriteDeadline sets the deadline of the next write. Writers of some tests
 // have no deadlines; the error is ignored.
 func (w *recorder) extendWriteDeadline() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.stall))
+}
+
+// clearWriteDeadline ends the deadline of a write to a stream.
+func (w *recorder) clearWriteDeadline() {
+	if w.staysOpen {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
 }
 
 // limitBodyTime sets the deadline of the first read of the body.

@@ -15,7 +15,7 @@ func (rt route) serves(method string) bool {
 
 // mailRouter redirects nothing: another spelling of a path is another path, and a
 // request with a token or a body is never redirected.
-func (h *Handler) mailRouter() http.Handler {
+func (h *Handler) mailRouter() *httprouter.Router {
 	r := httprouter.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = http.HandlerFunc(h.notFound)

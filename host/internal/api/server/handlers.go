@@ -34,7 +34,7 @@ func (s *Server) makeHandlers() error {
 	if !several || cfg.RateLimit.Requests == 0 {
 		tenantRate.Requests = 0
 	}
-	api := rest.New(s.opt.Runtime, guard, rest.Options{
+	s.api = rest.New(s.opt.Runtime, guard, rest.Options{
 		Tenant: swarm.DefaultTenant, Swarm: s.opt.Config.Swarm.Name, Version: s.opt.Version, PublicURL: cfg.PublicURL,
 		Registry: s.opt.Peers.Registry(), CheckPeer: s.opt.Peers.CheckPeer, Signatures: s.opt.Peers,
 		Definitions: definitions{s.opt.Library}, ConfigFile: s.opt.Library, Tenants: s.opt.Library,
@@ -44,12 +44,16 @@ func (s *Server) makeHandlers() error {
 		MaxStreams: cfg.MaxStreams, MaxStreamsPerPrincipal: cfg.MaxStreamsPerPrincipal,
 		SeveralTenants: several, TenantRate: tenantRate,
 		Rate: auth.Rate{Requests: cfg.RateLimit.Requests, Per: cfg.RateLimit.Per}, AuthFailures: authFailures,
+		Draining: s.opt.Runtime.Draining, Certificates: s.opt.Certificates,
 	})
+	if err := s.api.Mount(s.opt.Mounts...); err != nil {
+		return err
+	}
 	errorLog := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
-	s.public = rest.Server(api)
+	s.public = rest.Server(s.api)
 	s.public.ErrorLog = errorLog
 	if s.adminListener != nil {
-		s.admin = rest.Server(rest.NewAdmin(api, rest.AdminOptions{
+		s.admin = rest.Server(rest.NewAdmin(s.api, rest.AdminOptions{
 			Ready: s.ready, Loopback: listener.Loopback(s.adminListener.Addr()), Hosts: cfg.Hosts,
 			Counters: s.Counters, Gauges: s.Gauges, Warnings: s.warnings, AgentMetrics: s.opt.Runtime.Metrics(),
 		}))

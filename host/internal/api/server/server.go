@@ -20,7 +20,7 @@ import (
 	"skep/host/internal/swarm/metrics"
 )
 
-// Options of [Open]. All but Listen and AdminListen are required.
+// Options of [Open]. All but Listen, AdminListen, Mounts and Certificates are required.
 type Options struct {
 	Config  *config.Config
 	DataDir string
@@ -40,6 +40,11 @@ type Options struct {
 	Peers  *directory.Directory
 	Tokens *auth.Tokens
 	Audit  *audit.Log
+
+	// Mounts are routes of gateways on the public listener, and Certificates the callers
+	// of them that client certificates name. Both may be nil.
+	Mounts       []rest.Mount
+	Certificates *auth.Certificates
 }
 
 // Runtime is the runtime behind the REST interface and its metrics.
@@ -60,6 +65,7 @@ type Server struct {
 	opt Options
 	log *slog.Logger
 
+	api           *rest.Handler
 	public, admin *http.Server
 	// adminListener is nil when it is off.
 	publicListener, adminListener *listener.Listener
@@ -123,6 +129,9 @@ func (s *Server) AdminAddr() string {
 	}
 	return s.adminListener.Addr().String()
 }
+
+// Identify authenticates the caller of a mounted request; see [rest.Handler.Identify].
+func (s *Server) Identify(r *http.Request) (auth.Principal, error) { return s.api.Identify(r) }
 
 // OperatorKeyPath returns the file of the operator's key, empty if the
 // configuration has keys.

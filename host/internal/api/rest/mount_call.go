@@ -1,0 +1,200 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"skep/host/internal/api/auth"
+	"skep/host/internal/swarm"
+)
+
+// dispatchMount runs the gates and the handler of a mount.
+func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
+	w.route = cmp.Or(m.Method, "*") + " " + m.Pattern
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	c := &call{h: h, w: w, cancel: cancel}
+	c.r = r.WithContext(context.WithValue(ctx, callKey{}, c))
+	leave, err := c.admitMount(m)
+	if err != nil {
+		h.fail(w, c.r, err)
+		return
+	}
+	defer leave()
+	body := c.boundBody(m)
+	w.staysOpen = m.Streams
+	m.Handler.ServeHTTP(w, c.r)
+	if w.status == 0 && body.tooLarge {
+		h.fail(w, c.r, bodyTooLarge(body.limit))
+		return
+	}
+	c.chargeRefusal(m)
+	if err := w.compressor.end(); err != nil {
+		w.status = clientGone
+	}
+}
+
+// callKey is the key of the call in a mounted request's context.
+type callKey struct{}
+
+// admitMount applies the gates that need no body. leave ends the count of a stream.
+func (c *call) admitMount(m Mount) (leave func(), err error) {
+	leave = func() {}
+	switch m.Proof {
+	case NoProof:
+		err = c.h.admitAddress(c.w)
+	case BearerProof:
+		err = c.proveMounted()
+	case HandlerProof:
+		if wait, ok := c.h.byAddress.Check(c.w.address); !ok {
+			err = c.h.tooManyRequests(wait)
+		}
+	}
+	switch {
+	case err != nil:
+		return leave, err
+	case c.h.opt.Draining != nil && c.h.opt.Draining():
+		return leave, swarm.ErrDraining
+	case m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
+		return leave, bodyTooLarge(c.mountLimit(m))
+	case !m.Streams:
+		return leave, nil
+	}
+	who := c.w.who
+	if who.Role == "" {
+		who.Tenant, who.ID = c.h.opt.Tenant, c.w.address // strangers count by address
+	}
+	return c.h.openStreams.acquireStream(who)
+}
+
+// proveMounted authenticates the caller of a mount, and puts him into the context.
+func (c *call) proveMounted() error {
+	c.w.Header().Set("Cache-Control", "no-store")
+	who, ok, err := auth.Principal{}, false, error(nil)
+	if len(c.r.Header.Values("Authorization")) == 0 {
+		who, ok, err = c.h.opt.Certificates.Principal(c.r.TLS)
+	}
+	switch {
+	case err != nil:
+		c.h.counters.unauthenticated.Add(1)
+		if err := c.h.admitAddress(c.w); err != nil {
+			return err
+		}
+		return unauthorized(err.Error())
+	case ok:
+		c.w.who = who
+		err = c.admitPrincipal()
+	default:
+		err = c.admitToken(auth.Agent)
+	}
+	if err != nil {
+		return err
+	}
+	c.r = c.r.WithContext(auth.WithPrincipal(c.r.Context(), c.w.who))
+	if c.token != "" {
+		go c.endWithToken()
+	}
+	return nil
+}
+
+// endWithToken cancels a mounted request when its token is no longer valid.
+func (c *call) endWithToken() {
+	ctx := c.ctx()
+	tick := time.NewTicker(c.h.opt.Ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if c.recheckToken() != nil && ctx.Err() == nil {
+			c.auditCutOff()
+			c.cancel(errRevoked)
+			return
+		}
+	}
+}
+
+// Identify authenticates the caller of a mounted request by its token or its client
+// certificate, under the limits of [BearerProof]. r has the context of the request that
+// the mount's handler got. The error's text may be shown to the caller.
+func (h *Handler) Identify(r *http.Request) (auth.Principal, error) {
+	c, ok := r.Context().Value(callKey{}).(*call)
+	if !ok {
+		return auth.Principal{}, errors.New("the request is of no mount")
+	}
+	if c.w.who.Role == "" {
+		if err := c.proveMounted(); err != nil {
+			return auth.Principal{}, err
+		}
+	}
+	return c.w.who, nil
+}
+
+// Status returns the HTTP status for an error of [Handler.Identify], and after how many
+// seconds the caller may try again, 0 for any time.
+func Status(err error) (status, retryAfter int) {
+	if f, known := toFault(err); known {
+		return f.status, f.retryAfter
+	}
+	return http.StatusInternalServerError, 0
+}
+
+// chargeRefusal records that the handler has refused the caller, and counts it against
+// the address where the handler has the proof.
+func (c *call) chargeRefusal(m Mount) {
+	switch c.w.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if m.Proof == HandlerProof && c.w.who.Role == "" {
+			c.h.counters.unauthenticated.Add(1)
+			c.h.byAddress.Charge(c.w.address)
+		}
+	case http.StatusTooManyRequests:
+	default:
+		return
+	}
+	const text = "refused by the gateway"
+	c.h.auditRefusal(c.w, c.r, &fault{status: c.w.status, detail: text, reason: text})
+}
+
+func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxBody) }
+
+// mountBody is the body of a mounted request: bounded, and paced as other bodies.
+type mountBody struct {
+	io.ReadCloser
+	r        io.Reader
+	w        *recorder
+	limit    int64
+	tooLarge bool
+}
+
+// boundBody bounds the body of the request.
+func (c *call) boundBody(m Mount) *mountBody {
+	b := &mountBody{ReadCloser: c.r.Body, w: c.w, limit: c.mountLimit(m)}
+	if m.MaxBody < 0 {
+		c.w.clearReadDeadline()
+		return b
+	}
+	if c.r.Body != http.NoBody {
+		b.r = &pacedBody{r: http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, b.limit), w: c.w, start: time.Now()}
+		c.r.Body = b
+	}
+	return b
+}
+
+func (b *mountBody) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		b.tooLarge = true
+	case errors.Is(err, io.EOF):
+		b.w.clearReadDeadline()
+	}
+	return n, err
+}
