@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"host/internal/peer/registry":              {"abi", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
 	"host/internal/peer/signature":             {},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
-	"host/internal/peer/router":                {"abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
+	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/state":              {},

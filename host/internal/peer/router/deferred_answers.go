@@ -4,11 +4,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"skep/host/internal/swarm"
 )
 
-// Answers for a peer that is down are deferred. One of their outboxes at a time
+// Answers for a peer that is down are deferred. One of their sequences at a time
 // is tried, at intervals that grow from minDeferral to maxDeferral.
 const (
 	minDeferral = 10 * time.Second
@@ -20,10 +18,10 @@ const (
 // deferredAnswers are the answers for one peer that are not tried now. They are
 // guarded by Router.mu. The zero value is empty.
 type deferredAnswers struct {
-	// messages are the deferred messages by outbox, order the outboxes in the
-	// order of their turns.
-	messages map[swarm.OutboxKey][]int64
-	order    []swarm.OutboxKey
+	// messages are the deferred messages by sequence, order the sequences in the order of
+	// their turns.
+	messages map[sequence][]int64
+	order    []sequence
 	pause    time.Duration
 	due      time.Time
 	// randomBelow is the router's; nil takes the one of the standard library.
@@ -36,9 +34,9 @@ type deferredAnswers struct {
 }
 
 // add defers a message, for at least wait.
-func (q *deferredAnswers) add(box swarm.OutboxKey, n int64, wait time.Duration, now time.Time) {
+func (q *deferredAnswers) add(at sequence, n int64, wait time.Duration, now time.Time) {
 	if q.messages == nil {
-		q.messages = map[swarm.OutboxKey][]int64{}
+		q.messages = map[sequence][]int64{}
 	}
 	if len(q.messages) == 0 && !q.due.After(now) {
 		q.pause, q.peerUp = minDeferral, false
@@ -47,10 +45,10 @@ func (q *deferredAnswers) add(box swarm.OutboxKey, n int64, wait time.Duration, 
 	if early := now.Add(wait); q.due.Before(early) {
 		q.due = early
 	}
-	if len(q.messages[box]) == 0 {
-		q.order = append(q.order, box)
+	if len(q.messages[at]) == 0 {
+		q.order = append(q.order, at)
 	}
-	q.messages[box] = append(q.messages[box], n)
+	q.messages[at] = append(q.messages[at], n)
 }
 
 func (q *deferredAnswers) jitter(d time.Duration) time.Duration {
@@ -71,8 +69,8 @@ func (q *deferredAnswers) markPeerUp(now time.Time) {
 	}
 }
 
-// takeDue removes and returns the outboxes that are due.
-func (q *deferredAnswers) takeDue(now time.Time) (woken []swarm.OutboxKey) {
+// takeDue removes and returns the sequences that are due.
+func (q *deferredAnswers) takeDue(now time.Time) (woken []sequence) {
 	if len(q.messages) == 0 || now.Before(q.due) {
 		return nil
 	}
@@ -84,23 +82,23 @@ func (q *deferredAnswers) takeDue(now time.Time) (woken []swarm.OutboxKey) {
 	}
 	q.due = now.Add(q.jitter(q.pause))
 	woken, q.order = q.order[:n:n], q.order[n:]
-	for _, box := range woken {
-		delete(q.messages, box)
+	for _, n := range woken {
+		delete(q.messages, n)
 	}
 	return woken
 }
 
-// deferredOf returns the messages of an outbox that must not be tried now.
-func (r *Router) deferredOf(l *peerQueue, box swarm.OutboxKey) []int64 {
+// deferredOf returns the messages of a sequence that must not be tried now.
+func (r *Router) deferredOf(l *peerQueue, n sequence) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(l.deferred.messages[box])
+	return slices.Clone(l.deferred.messages[n])
 }
 
-func (r *Router) deferAnswer(l *peerQueue, box swarm.OutboxKey, n int64, wait time.Duration) {
+func (r *Router) deferAnswer(l *peerQueue, at sequence, n int64, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.deferred.add(box, n, wait, r.opt.Now())
+	l.deferred.add(at, n, wait, r.opt.Now())
 }
 
 func (r *Router) notePeerAnswered(l *peerQueue) {
@@ -109,15 +107,15 @@ func (r *Router) notePeerAnswered(l *peerQueue) {
 	l.deferred.markPeerUp(r.opt.Now())
 }
 
-// wakeDue wakes the outboxes that are due.
+// wakeDue wakes the sequences that are due.
 func (r *Router) wakeDue() {
 	r.mu.Lock()
-	var woken []swarm.OutboxKey
+	var woken []sequence
 	for _, l := range r.queues {
 		woken = append(woken, l.deferred.takeDue(r.opt.Now())...)
 	}
 	r.mu.Unlock()
-	for _, box := range woken {
-		r.Wake(box)
+	for _, n := range woken {
+		r.wake(n)
 	}
 }

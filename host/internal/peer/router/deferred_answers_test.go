@@ -9,13 +9,13 @@ import (
 	"skep/host/internal/swarm"
 )
 
-func outbox(task string) swarm.OutboxKey {
-	return swarm.OutboxKey{Task: swarm.TaskKey{Task: task}, Peer: "depot"}
+func outbox(task string) sequence {
+	return sequence{OutboxKey: swarm.OutboxKey{Task: swarm.TaskKey{Task: task}, Peer: "depot"}}
 }
 
-func names(list []swarm.OutboxKey) (out []string) {
-	for _, box := range list {
-		out = append(out, box.Task.Task)
+func names(list []sequence) (out []string) {
+	for _, n := range list {
+		out = append(out, n.Task.Task)
 	}
 	return out
 }

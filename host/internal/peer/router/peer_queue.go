@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"skep/host/internal/swarm"
@@ -12,39 +13,56 @@ import (
 type peerQueue struct {
 	breaker breaker
 	active  int
-	waiting []swarm.OutboxKey
-	// pending holds the outboxes that have a worker or wait for one; true means
-	// that the outbox was woken since.
-	pending  map[swarm.OutboxKey]bool
+	// maxWorkers bounds active. carried is set once the peer is known to have a carrier.
+	maxWorkers int
+	carried    bool
+	waiting    []sequence
+	// pending holds the sequences that have a worker or wait for one; true means
+	// that the sequence was woken since.
+	pending  map[sequence]bool
 	deferred deferredAnswers
 	counters counters
 }
 
-func (l *peerQueue) popWaiting() swarm.OutboxKey {
-	box := l.waiting[0]
-	l.waiting = l.waiting[1:]
-	return box
+// popWaiting removes the next sequence, if a worker may begin with it beside so many
+// others.
+func (l *peerQueue) popWaiting(others int) (n sequence, ok bool) {
+	i := max(0, slices.IndexFunc(l.waiting, l.isUrgent))
+	if i == len(l.waiting) || !l.hasWorker(l.waiting[i], others) {
+		return sequence{}, false
+	}
+	n = l.waiting[i]
+	if i == 0 {
+		l.waiting = l.waiting[1:]
+	} else {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return n, true
 }
 
 // Wake implements [swarm.Forwarder].
-func (r *Router) Wake(box swarm.OutboxKey) {
+func (r *Router) Wake(box swarm.OutboxKey) { r.wake(sequence{OutboxKey: box}) }
+
+func (r *Router) wake(n sequence) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.queues[box.Peer]
+	l := r.queues[n.Peer]
 	if l == nil {
-		l = &peerQueue{pending: map[swarm.OutboxKey]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow}}
-		r.queues[box.Peer] = l
+		l = &peerQueue{
+			maxWorkers: r.opt.PeerWorkers, pending: map[sequence]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow},
+		}
+		r.queues[n.Peer] = l
 	}
-	if _, ok := l.pending[box]; ok {
-		l.pending[box] = true
+	if _, ok := l.pending[n]; ok {
+		l.pending[n] = true
 		return
 	}
-	l.pending[box] = false
-	if r.outbox == nil || l.active >= r.opt.PeerWorkers {
-		l.waiting = append(l.waiting, box)
+	l.pending[n] = false
+	if r.outbox == nil || !l.hasWorker(n, l.active) {
+		l.waiting = append(l.waiting, n)
 		return
 	}
-	r.startWorker(l, box)
+	r.startWorker(l, n)
 }
 
 // MarkPeerUp closes a peer's circuit breaker, because the peer is known to be well. What
@@ -59,84 +77,116 @@ func (r *Router) MarkPeerUp(peer string) {
 }
 
 // startWorker starts a worker. The caller holds mu.
-func (r *Router) startWorker(l *peerQueue, box swarm.OutboxKey) {
+func (r *Router) startWorker(l *peerQueue, n sequence) {
 	l.active++
 	outbox, life := r.outbox, r.runCtx
 	r.workers.Go(func() {
 		for ok := true; ok; {
-			r.drainOutbox(life, outbox, l, box)
-			box, ok = r.finishOutbox(l, box)
+			r.drainSequence(life, outbox, l, n)
+			n, ok = r.finishSequence(l, n)
 		}
 	})
 }
 
-// finishOutbox returns the worker's next outbox: the same one if it was woken
-// meanwhile, or a waiting one.
-func (r *Router) finishOutbox(l *peerQueue, box swarm.OutboxKey) (next swarm.OutboxKey, ok bool) {
+// finishSequence returns the worker's next sequence: the same one if it was woken meanwhile, or
+// a waiting one.
+func (r *Router) finishSequence(l *peerQueue, n sequence) (next sequence, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stopped := r.outbox == nil
-	if l.pending[box] && !stopped {
-		l.pending[box] = false
-		return box, true
+	if l.pending[n] && !stopped {
+		l.pending[n] = false
+		return n, true
 	}
-	delete(l.pending, box)
-	if len(l.waiting) > 0 && !stopped {
-		return l.popWaiting(), true
+	delete(l.pending, n)
+	if !stopped {
+		next, ok = l.popWaiting(l.active - 1)
 	}
-	l.active--
-	return swarm.OutboxKey{}, false
+	if !ok {
+		l.active--
+	}
+	return next, ok
 }
 
-// drainOutbox delivers the messages of an outbox in their order, until none is
-// left or the rest is deferred.
-func (r *Router) drainOutbox(ctx context.Context, outbox Outbox, l *peerQueue, box swarm.OutboxKey) {
+// drainSequence delivers the messages of a sequence in their order, until none is left or
+// the rest is deferred. An outbox whose peer has a carrier is split into its sequences.
+func (r *Router) drainSequence(ctx context.Context, outbox Outbox, l *peerQueue, n sequence) {
+	var last settlement
 	for pause := minBackoff; ctx.Err() == nil; {
-		resting := r.deferredOf(l, box)
-		p, ok, err := outbox.NextDelivery(ctx, box, resting...)
-		if err == nil && !ok {
+		done, err := r.splitOutbox(ctx, outbox, l, n)
+		if err == nil && !done {
+			done, err = r.deliverNext(ctx, outbox, l, n, &last)
+		}
+		switch {
+		case err == nil && done, ctx.Err() != nil:
 			return
-		}
-		if err == nil && len(resting) > 0 && !p.GiveUpAt.IsZero() {
-			r.deferAnswer(l, box, p.N, 0) // answers keep their order
-			continue
-		}
-		if err == nil {
-			err = r.deliver(ctx, outbox, l, box, p)
-		}
-		if err == nil {
+		case err == nil:
 			pause = minBackoff
 			continue
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		r.opt.Logger.Error("cannot read or write an outbox", "peer", box.Peer, "task_id", box.Task.Task, "err", err)
+		r.opt.Logger.Error("cannot read or write an outbox", "peer", n.Peer, "task_id", n.Task.Task, "err", err)
 		sleep(ctx, pause)
 		pause = min(2*pause, maxBackoff)
 	}
 }
 
-// deliver handles one message until it is delivered, undeliverable or deferred.
+// settlement is what became of a message. A carrier is not asked again for one that could
+// not be marked in its outbox.
+type settlement struct {
+	n int64 // 0 for none
+	outcome
+}
+
+// deliverNext handles the next message of a sequence; done means that there is none.
 // Errors are the outbox's.
-func (r *Router) deliver(ctx context.Context, outbox Outbox, l *peerQueue, box swarm.OutboxKey, p swarm.Delivery) error {
-	out := r.deliverWithRetry(ctx, l, box.Peer, p)
+func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n sequence, last *settlement) (done bool, err error) {
+	resting := r.deferredOf(l, n)
+	p, ok, err := n.next(ctx, outbox, resting)
+	switch {
+	case err != nil || !ok:
+		return err == nil, err
+	case len(resting) > 0 && !p.GiveUpAt.IsZero():
+		r.deferAnswer(l, n, p.N, 0) // answers keep their order
+		return false, nil
+	}
+	if n.isWhole() || last.n != p.N {
+		*last = settlement{p.N, r.deliverWithRetry(ctx, l, n.OutboxKey, p)}
+	}
+	if err := r.settle(ctx, outbox, l, n, p, last.outcome); err != nil {
+		return false, err
+	}
+	*last = settlement{}
+	return false, nil
+}
+
+// settle marks in the outbox what became of a message. Errors are the outbox's.
+func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequence, p swarm.Delivery, out outcome) error {
+	box := n.OutboxKey
 	log := r.opt.Logger.With("peer", box.Peer, "task_id", box.Task.Task, "message_id", p.Wrapper.MessageID)
 	switch {
 	case ctx.Err() != nil && !out.accepted:
 		return nil
-	case out.accepted:
-		log.Debug("message delivered")
-		l.counters.delivered.Add(1)
-		return outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.N, out.runner)
 	case out.deferred:
 		log.Debug("message waits until its peer answers")
-		r.deferAnswer(l, box, p.N, out.wait)
+		r.deferAnswer(l, n, p.N, out.wait)
 		return nil
 	}
-	log.Warn("message not delivered", "reason", out.reason)
-	l.counters.dead.Add(1)
-	return outbox.MarkUndeliverable(context.WithoutCancel(ctx), box, p.N, out.reason)
+	var err error
+	if out.accepted {
+		log.Debug("message delivered")
+		l.counters.delivered.Add(1)
+		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.N, out.runner)
+	} else {
+		log.Warn("message not delivered", "reason", out.reason)
+		l.counters.dead.Add(1)
+		err = outbox.MarkUndeliverable(context.WithoutCancel(ctx), box, p.N, out.reason)
+	}
+	if err == nil && !n.isWhole() {
+		if peer, unknown := r.opt.Peers.Peer(box.Peer); unknown == nil {
+			r.endAttempt(ctx, box, peer, p.Wrapper.MessageID)
+		}
+	}
+	return err
 }
 
 // sleep waits for d or until ctx ends.

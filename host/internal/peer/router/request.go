@@ -33,7 +33,9 @@ type reply struct {
 	reason  string
 	// local means that this host has not sent it.
 	local bool
-	wait  time.Duration
+	// inDoubt means that the peer may have the message and that it is not sent again.
+	inDoubt bool
+	wait    time.Duration
 }
 
 // otherRouteFits reports whether the peer may accept the message on its other

@@ -30,7 +30,8 @@ type outcome struct {
 // its time is up, and at least once, whatever the breaker. The time counts from when
 // the message was sent, or from when this host started. An answer is deferred then,
 // until its own time is up.
-func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, name string, p swarm.Delivery) outcome {
+func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, box swarm.OutboxKey, p swarm.Delivery) outcome {
+	name := box.Peer
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		peer, err := r.opt.Peers.Peer(name)
@@ -41,7 +42,7 @@ func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, name string
 		up := l.breaker.whenUp()
 		a := reply{wait: l.breaker.admit(r.opt.Now())}
 		if a.wait == 0 || tries == 0 && r.isOver(p, peer) {
-			if a = r.attempt(ctx, l, name, peer, p, way); ctx.Err() != nil {
+			if a = r.attempt(ctx, l, box, peer, p, way); ctx.Err() != nil {
 				return outcome{}
 			}
 			tries++
@@ -77,6 +78,8 @@ func (a reply) outcome(name string, p swarm.Delivery) (out outcome, ok bool) {
 	switch {
 	case a.verdict == accepted, p.Ending && a.verdict == unknownTask:
 		return outcome{accepted: true, runner: a.runner}, true
+	case a.inDoubt:
+		return outcome{reason: fmt.Sprintf("swarm '%s' may have it, and it is not sent twice (retry_in_doubt = false): %s", name, a.reason)}, true
 	case a.local:
 		return outcome{reason: fmt.Sprintf("this host cannot write to swarm '%s': %s", name, a.reason)}, true
 	case a.verdict != unanswered && a.verdict != retryLater:
@@ -123,14 +126,20 @@ func (r *Router) requestTime(p swarm.Delivery, peer Peer) time.Duration {
 
 // attempt sends a message once, when the limiter admits it, and updates the
 // breaker.
-func (r *Router) attempt(ctx context.Context, l *peerQueue, name string, peer Peer, p swarm.Delivery, back bool) reply {
-	leave := r.requests.acquire(ctx, name)
-	if leave == nil {
-		return reply{}
+func (r *Router) attempt(ctx context.Context, l *peerQueue, box swarm.OutboxKey, peer Peer, p swarm.Delivery, back bool) reply {
+	var a reply
+	if peer.Carrier != nil { // its workers bound it, not what peers share
+		l.counters.attempts.Add(1)
+		a = r.carry(ctx, box, peer, p)
+	} else {
+		leave := r.requests.acquire(ctx, box.Peer)
+		if leave == nil {
+			return reply{}
+		}
+		defer leave()
+		l.counters.attempts.Add(1)
+		a = r.send(ctx, peer, p, back, r.requestTime(p, peer))
 	}
-	defer leave()
-	l.counters.attempts.Add(1)
-	a := r.send(ctx, peer, p, back, r.requestTime(p, peer))
 	if ctx.Err() == nil {
 		l.breaker.record(a.verdict != unanswered, r.opt.Now(), peer.GiveUp)
 		if a.verdict != unanswered && a.verdict != retryLater {

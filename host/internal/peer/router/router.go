@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
 	"skep/host/internal/turn/egress"
@@ -43,6 +44,19 @@ type Peer struct {
 	// TLS has the authorities that vouch for the swarm, and the certificate that it is
 	// shown; nil takes the system's authorities.
 	TLS *tls.Config
+
+	// Carrier, if set, takes the messages instead of MAIL's routes, and the fields from
+	// BaseURL on do not count but for GiveUp.
+	Carrier Carrier
+	// Gateway is the name of the carrier's gateway.
+	Gateway string
+	// AttemptTime is the time of one attempt of the carrier, 30 s by default. MaxAttempts
+	// bounds the attempts in progress, 32 by default; a few more are for interrupts.
+	AttemptTime time.Duration
+	MaxAttempts int
+	// FailInDoubt gives up a message which the swarm may have, instead of sending it again
+	// under the same id.
+	FailInDoubt bool
 }
 
 // Peers returns the swarms that mail may go to. It is safe for concurrent use.
@@ -63,8 +77,9 @@ type Options struct {
 	// Local is the sending swarm.
 	Local string
 	Peers Peers
-	// Signer is required when a peer has SignRequests.
+	// Signer is required when a peer has SignRequests, State when one has FailInDoubt.
 	Signer Signer
+	State  state.Store
 	// PeerWorkers bounds the workers of one peer, 16 by default.
 	PeerWorkers int
 	// PeerRequests bounds the requests in progress to one peer, 8 by default.
@@ -186,8 +201,8 @@ func (r *Router) startWorkers(life context.Context, outbox Outbox) {
 	defer r.mu.Unlock()
 	r.outbox, r.runCtx, r.started = outbox, life, r.opt.Now()
 	for _, l := range r.queues {
-		for range min(len(l.waiting), r.opt.PeerWorkers) {
-			r.startWorker(l, l.popWaiting())
+		for n, ok := l.popWaiting(l.active); ok; n, ok = l.popWaiting(l.active) {
+			r.startWorker(l, n)
 		}
 	}
 }

@@ -25,12 +25,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeOutbox holds messages in memory.
 type fakeOutbox struct {
-	mu      sync.Mutex
-	boxes   map[swarm.OutboxKey][]swarm.Delivery
-	taken   []string // "id runner"
-	failed  map[string]string
-	broken  int // how many calls fail first
-	settled chan string
+	mu     sync.Mutex
+	boxes  map[swarm.OutboxKey][]swarm.Delivery
+	taken  []string // "id runner"
+	failed map[string]string
+	broken int // how many calls fail first
+	// anyOrder allows messages for several recipients to be settled in any order, and
+	// unmarked is how many messages cannot be marked at first.
+	anyOrder bool
+	unmarked int
+	settled  chan string
 }
 
 func newFakeOutbox() *fakeOutbox {
@@ -70,8 +74,12 @@ func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, restin
 func (o *fakeOutbox) settle(box swarm.OutboxKey, n int64, note func(id string)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.unmarked > 0 {
+		o.unmarked--
+		return errors.New("the disk is full")
+	}
 	i := slices.IndexFunc(o.boxes[box], func(p swarm.Delivery) bool { return p.N == n })
-	if i < 0 || i > 0 && o.boxes[box][0].GiveUpAt.IsZero() {
+	if i < 0 || i > 0 && !o.anyOrder && o.boxes[box][0].GiveUpAt.IsZero() {
 		return fmt.Errorf("letter %d is settled, which is not first", n)
 	}
 	p := o.boxes[box][i]

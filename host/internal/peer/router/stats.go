@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"skep/host/internal/swarm"
 )
 
 // Stats are the deliveries to one peer since the host started.
@@ -47,13 +49,14 @@ func (r *Router) Stats() []Stats {
 
 // outboxes counts outboxes with messages. The caller holds mu.
 func (l *peerQueue) outboxes() int {
-	n := len(l.pending)
-	for box := range l.deferred.messages {
-		if _, ok := l.pending[box]; !ok {
-			n++
-		}
+	boxes := map[swarm.OutboxKey]bool{}
+	for n := range l.pending {
+		boxes[n.OutboxKey] = true
 	}
-	return n
+	for n := range l.deferred.messages {
+		boxes[n.OutboxKey] = true
+	}
+	return len(boxes)
 }
 
 // forget drops a queue without work.

@@ -1,0 +1,333 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/peer/router"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// fakeCarrier answers as scripted and keeps what it was asked to carry.
+type fakeCarrier struct {
+	answer func(ctx context.Context, n int, d swarm.Delivery) router.Carried
+
+	mu    sync.Mutex
+	seen  []int64
+	taken []int64
+	open  int
+	most  int // attempts at once
+}
+
+func (c *fakeCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
+	c.mu.Lock()
+	c.seen = append(c.seen, d.N)
+	n := len(c.seen)
+	c.open++
+	c.most = max(c.most, c.open)
+	c.mu.Unlock()
+	out := c.answer(ctx, n, d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if out.State == router.Taken {
+		c.taken = append(c.taken, d.N)
+	}
+	return out
+}
+
+func (c *fakeCarrier) carried() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.seen)
+}
+
+// realm is a swarm that a carrier reaches.
+func realm(c router.Carrier, change ...func(*router.Peer)) peers {
+	p := router.Peer{Carrier: c, Gateway: "toy", GiveUp: 2 * time.Hour}
+	for _, f := range change {
+		f(&p)
+	}
+	return peers{"depot": p}
+}
+
+// to is a message for a recipient.
+func to(n int64, recipient string, kind mail.Type) swarm.Delivery {
+	d := newDelivery(n, false)
+	d.Wrapper.Type = kind
+	d.Wrapper.Payload.Recipients[0].Name = recipient + "@depot"
+	return d
+}
+
+// carry runs a router in fake time over one outbox.
+func carry(t *testing.T, p peers, o *fakeOutbox, change ...func(*router.Options)) *router.Router {
+	t.Helper()
+	o.anyOrder = true
+	r := run(t, o, p, change...)
+	r.Wake(box("t", "depot"))
+	return r
+}
+
+// awaitSettled waits in fake time.
+func awaitSettled(o *fakeOutbox, n int) {
+	for range n {
+		<-o.settled
+	}
+}
+
+// A realm that was down for an hour gets each message once, those for a recipient in
+// their order (G-054).
+func TestCarrierDownForAnHour(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		giveUp   time.Duration
+		giveUpAt time.Duration // of answers
+	}{
+		"requests": {giveUp: 2 * time.Hour}, "answers": {giveUp: 30 * time.Second, giveUpAt: 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				down := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried {
+					if time.Since(begin) < time.Hour {
+						return router.Carried{State: router.Later, Reason: "connection refused"}
+					}
+					return router.Carried{State: router.Taken}
+				}}
+				o := newFakeOutbox()
+				for n := range int64(6) {
+					d := to(n+1, []string{"a", "b"}[n%2], mail.Request)
+					if c.giveUpAt > 0 {
+						d.GiveUpAt = begin.Add(c.giveUpAt)
+					}
+					o.put(box("t", "depot"), d)
+				}
+				r := carry(t, realm(down, func(p *router.Peer) { p.GiveUp = c.giveUp }), o)
+				time.Sleep(time.Hour - time.Second)
+				synctest.Wait()
+				if len(o.taken)+len(o.failed) > 0 || r.Stats()[0].Outboxes != 1 || r.Stats()[0].Breaker == router.BreakerClosed {
+					t.Errorf("while it is down: %q taken, %v failed, %+v", o.taken, o.failed, r.Stats())
+				}
+				if n := len(down.carried()); n > 1500 {
+					t.Errorf("%d attempts in an hour", n)
+				}
+				time.Sleep(time.Hour / 2)
+				synctest.Wait()
+				odd, even := pick(down.taken, 1), pick(down.taken, 0)
+				if !slices.Equal(odd, []int64{1, 3, 5}) || !slices.Equal(even, []int64{2, 4, 6}) || len(o.taken) != 6 || len(o.failed) > 0 {
+					t.Errorf("taken %v, delivered %q, failed %v", down.taken, o.taken, o.failed)
+				}
+			})
+		})
+	}
+}
+
+// pick returns the numbers with a remainder by 2.
+func pick(all []int64, rest int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(all), func(n int64) bool { return n%2 != rest })
+}
+
+// An interrupt overtakes a message that is held, and every attempt that is in use; others
+// wait for their turn (G-050).
+func TestCarrierInterruptOvertakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
+			if d.N == 1 {
+				<-release
+			}
+			return router.Carried{State: router.Taken}
+		}}
+		o := newFakeOutbox()
+		o.put(box("t", "depot"), to(1, "a", mail.Request))
+		r := carry(t, realm(c, func(p *router.Peer) { p.MaxAttempts = 1 }), o)
+		synctest.Wait()
+		o.put(box("t", "depot"), to(2, "a", mail.Request))
+		o.put(box("t", "depot"), to(3, "b", mail.Request))
+		o.put(box("t", "depot"), to(4, "a", mail.Interrupt))
+		r.Wake(box("t", "depot"))
+		synctest.Wait()
+		if got := c.carried(); !slices.Equal(got, []int64{1, 4}) {
+			t.Errorf("while the first is held %v were sent, want 1 and 4", got)
+		}
+		close(release)
+		synctest.Wait()
+		if got := c.carried(); len(got) != 4 || len(o.taken) != 4 {
+			t.Errorf("%v were sent, %q delivered", got, o.taken)
+		}
+	})
+}
+
+// A held message delays no other recipient, as far as there are attempts.
+func TestCarrierAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried {
+			time.Sleep(time.Minute)
+			return router.Carried{State: router.Taken}
+		}}
+		o := newFakeOutbox()
+		for n := range int64(10) {
+			o.put(box("t", "depot"), to(n+1, fmt.Sprint("agent", n), mail.Request))
+		}
+		begin := time.Now()
+		carry(t, realm(c, func(p *router.Peer) { p.MaxAttempts = 5; p.AttemptTime = time.Hour }), o)
+		awaitSettled(o, 10)
+		if took := time.Since(begin); took != 2*time.Minute || c.most != 5 {
+			t.Errorf("10 messages with 5 attempts took %v, %d at once", took, c.most)
+		}
+	})
+}
+
+// What a carrier answers decides over the message.
+func TestCarrierAnswers(t *testing.T) {
+	t.Parallel()
+	always := func(s router.CarriedState) func(context.Context, int, swarm.Delivery) router.Carried {
+		return func(context.Context, int, swarm.Delivery) router.Carried {
+			return router.Carried{State: s, Reason: "because"}
+		}
+	}
+	silent := func(ctx context.Context, _ int, _ swarm.Delivery) router.Carried {
+		<-ctx.Done()
+		return router.Carried{}
+	}
+	once := func(first router.Carried) func(context.Context, int, swarm.Delivery) router.Carried {
+		return func(_ context.Context, n int, _ swarm.Delivery) router.Carried {
+			if n == 1 {
+				return first
+			}
+			return router.Carried{State: router.Taken}
+		}
+	}
+	for name, c := range map[string]struct {
+		answer  func(context.Context, int, swarm.Delivery) router.Carried
+		change  func(*router.Peer)
+		seen    int
+		failure string // empty when it is delivered
+		atLeast time.Duration
+	}{
+		"taken":      {answer: always(router.Taken), seen: 1},
+		"refused":    {answer: always(router.Refused), seen: 1, failure: "swarm 'depot' refuses it: because"},
+		"later":      {answer: once(router.Carried{State: router.Later}), seen: 2},
+		"a time":     {answer: once(router.Carried{State: router.Later, Wait: 5 * time.Minute}), seen: 2, atLeast: 5 * time.Minute},
+		"unanswered": {answer: once(router.Carried{State: router.Unanswered}), seen: 2},
+		"unanswered and not sent twice": {
+			answer: always(router.Unanswered), change: func(p *router.Peer) { p.FailInDoubt = true }, seen: 1,
+			failure: "swarm 'depot' may have it, and it is not sent twice (retry_in_doubt = false): because",
+		},
+		"later and not sent twice": {
+			answer: once(router.Carried{State: router.Later}), change: func(p *router.Peer) { p.FailInDoubt = true }, seen: 2,
+		},
+		"silent": {
+			answer: silent, change: func(p *router.Peer) { p.GiveUp, p.AttemptTime = 30*time.Second, time.Minute }, seen: 1, atLeast: time.Minute,
+			failure: "swarm 'depot' did not take it within 30s ([peers.depot] give_up), 1 tries: it gave no whole answer within 1m0s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				carrier, o, kept := &fakeCarrier{answer: c.answer}, newFakeOutbox(), newAttempts()
+				p := realm(carrier)
+				if c.change != nil {
+					p = realm(carrier, c.change)
+				}
+				o.put(box("t", "depot"), to(1, "a", mail.Request))
+				begin := time.Now()
+				carry(t, p, o, func(opt *router.Options) { opt.State = kept })
+				awaitSettled(o, 1)
+				synctest.Wait()
+				if len(carrier.carried()) != c.seen || o.failed[id(1)] != c.failure || (c.failure == "") != (len(o.taken) == 1) {
+					t.Errorf("sent %v, delivered %q, failed %q", carrier.carried(), o.taken, o.failed)
+				}
+				if took := time.Since(begin); took < c.atLeast {
+					t.Errorf("it took %v, want %v", took, c.atLeast)
+				}
+				if len(kept.records) > 0 {
+					t.Errorf("records of attempts are left: %v", kept.records)
+				}
+			})
+		})
+	}
+}
+
+// A message that may have left an earlier host is not sent again, and no message leaves
+// before that is recorded.
+func TestCarrierInDoubtAfterCrash(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
+		o, kept := newFakeOutbox(), newAttempts()
+		kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(1)}] = true
+		kept.broken = 3
+		o.put(box("t", "depot"), to(1, "a", mail.Request))
+		o.put(box("t", "depot"), to(2, "a", mail.Request))
+		carry(t, realm(c, func(p *router.Peer) { p.FailInDoubt = true }), o, func(opt *router.Options) { opt.State = kept })
+		awaitSettled(o, 2)
+		synctest.Wait()
+		if got := c.carried(); !slices.Equal(got, []int64{2}) || !strings.Contains(o.failed[id(1)], "the host ended during an earlier attempt") {
+			t.Errorf("sent %v, failed %q", got, o.failed)
+		}
+		if len(kept.records) > 0 {
+			t.Errorf("records of attempts are left: %v", kept.records)
+		}
+	})
+}
+
+// A carrier is not asked again for what it has taken while the outbox cannot be written.
+func TestCarrierOutboxFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
+		o := newFakeOutbox()
+		o.unmarked, o.broken = 4, 2
+		o.put(box("t", "depot"), to(1, "a", mail.Request))
+		o.put(box("t", "depot"), to(2, "a", mail.Request))
+		carry(t, realm(c), o)
+		awaitSettled(o, 2)
+		if got := c.carried(); !slices.Equal(got, []int64{1, 2}) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// attempts is a [state.Store] in memory of which the first writes fail.
+type attempts struct {
+	state.Store
+	mu      sync.Mutex
+	records map[state.Key]bool
+	broken  int
+}
+
+func newAttempts() *attempts { return &attempts{records: map[state.Key]bool{}} }
+
+func (a *attempts) Put(_ context.Context, r state.Record) (int64, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken > 0 {
+		a.broken--
+		return 0, errors.New("the disk is slow")
+	}
+	if a.records[r.Key] {
+		return 0, state.ErrVersion
+	}
+	a.records[r.Key] = true
+	return 1, nil
+}
+
+func (a *attempts) Delete(_ context.Context, k state.Key, _ int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.records, k)
+	return nil
+}

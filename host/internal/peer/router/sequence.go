@@ -1,0 +1,87 @@
+package router
+
+import (
+	"context"
+
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// Bounds of the workers of a peer with a carrier. urgentWorkers are those beyond its
+// attempts that take interrupts.
+const (
+	defaultAttempts = 32
+	urgentWorkers   = 8
+)
+
+// sequence is what is delivered in order: the messages of a task for a peer; with a
+// carrier those for one recipient, as each may be held until it is answered. Interrupts
+// are a sequence of their own and so overtake.
+type sequence struct {
+	swarm.OutboxKey
+	recipient string // empty for all
+	interrupt bool
+}
+
+// sequenceOf returns the sequence of a message that a carrier takes.
+func sequenceOf(box swarm.OutboxKey, d swarm.Delivery) sequence {
+	return sequence{OutboxKey: box, recipient: "to " + d.Wrapper.Payload.Recipient().Name, interrupt: d.Wrapper.Type == mail.Interrupt}
+}
+
+// isWhole reports whether it is all of an outbox.
+func (n sequence) isWhole() bool { return n.recipient == "" }
+
+// next returns the oldest message of the sequence, without those that rest.
+func (n sequence) next(ctx context.Context, outbox Outbox, resting []int64) (swarm.Delivery, bool, error) {
+	for {
+		d, ok, err := outbox.NextDelivery(ctx, n.OutboxKey, resting...)
+		if err != nil || !ok || n.isWhole() || sequenceOf(n.OutboxKey, d) == n {
+			return d, ok, err
+		}
+		resting = append(resting[:len(resting):len(resting)], d.N)
+	}
+}
+
+// splitOutbox wakes the sequences of an outbox if its peer has a carrier. It reports false
+// for what is delivered as it is.
+func (r *Router) splitOutbox(ctx context.Context, outbox Outbox, l *peerQueue, n sequence) (split bool, err error) {
+	peer, err := r.opt.Peers.Peer(n.Peer)
+	if err != nil || peer.Carrier == nil || !n.isWhole() {
+		return false, nil // messages for an unknown peer fail one by one
+	}
+	r.mu.Lock()
+	l.setMaxAttempts(peer.MaxAttempts)
+	r.mu.Unlock()
+	woken := map[sequence]bool{}
+	for seen := []int64(nil); ; {
+		d, ok, err := outbox.NextDelivery(ctx, n.OutboxKey, seen...)
+		if err != nil || !ok {
+			return true, err
+		}
+		seen = append(seen, d.N)
+		if at := sequenceOf(n.OutboxKey, d); !woken[at] {
+			woken[at] = true
+			r.wake(at)
+		}
+	}
+}
+
+// setMaxAttempts bounds the workers of a peer with a carrier.
+func (l *peerQueue) setMaxAttempts(most int) {
+	if most <= 0 {
+		most = defaultAttempts
+	}
+	l.carried, l.maxWorkers = true, most
+}
+
+// isUrgent reports whether a sequence goes before the others of a peer with a carrier: an
+// interrupt, or an outbox in which there may be one.
+func (l *peerQueue) isUrgent(n sequence) bool { return l.carried && (n.interrupt || n.isWhole()) }
+
+// hasWorker reports whether a worker may begin with a sequence beside so many others.
+func (l *peerQueue) hasWorker(n sequence, others int) bool {
+	if l.isUrgent(n) {
+		return others < l.maxWorkers+urgentWorkers
+	}
+	return others < l.maxWorkers
+}
