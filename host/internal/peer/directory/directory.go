@@ -25,6 +25,9 @@ type Options struct {
 	Config *config.Config
 	// RegistryFile is the path of the file of registered swarms.
 	RegistryFile string
+	// Partner returns how to reach a swarm that a gateway serves; ok is false for another.
+	// It is safe for concurrent use. Nil has none.
+	Partner func(name string) (p router.Peer, ok bool)
 	// Env looks up the variables with tokens of registered swarms. Nil has none.
 	Env func(name string) (string, bool)
 	// OnUp and OnStart are the hooks of the registry.
@@ -34,8 +37,8 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Directory finds peers by name: first in the peers of the configuration, then in
-// the registry. Its methods are safe for concurrent use after
+// Directory finds peers by name: first in the peers of the configuration, then among the
+// partners of gateways, then in the registry. Its methods are safe for concurrent use after
 // [Directory.OpenRegistry].
 type Directory struct {
 	opt Options
@@ -66,6 +69,9 @@ func (d *Directory) Peer(name string) (router.Peer, error) {
 			SignRequests: signs || f.VerifyKey != "", TLS: f.TLS,
 		})
 	}
+	if p, ok := d.partner(name); ok {
+		return p, nil
+	}
 	if d.registry == nil {
 		return router.Peer{}, unknownPeer(name)
 	}
@@ -78,6 +84,18 @@ func (d *Directory) Peer(name string) (router.Peer, error) {
 		return router.Peer{}, err
 	}
 	return checkPeer(name, router.Peer{BaseURL: e.BaseURL, Token: token, GiveUp: registeredGiveUp, AllowPrivate: d.allowPrivate, SignRequests: signs})
+}
+
+func (d *Directory) partner(name string) (router.Peer, bool) {
+	if d.opt.Partner == nil {
+		return router.Peer{}, false
+	}
+	return d.opt.Partner(name)
+}
+
+func (d *Directory) isPartner(name string) bool {
+	_, ok := d.partner(name)
+	return ok
 }
 
 func (d *Directory) configuredPeer(name string) (config.Peer, bool) {

@@ -1,10 +1,14 @@
 package directory
 
 import (
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/peer/registry"
+	"skep/host/internal/peer/router"
 )
 
 // A peer is called without TLS only where its URL may lead to this machine or to a
@@ -33,6 +37,38 @@ func TestPeersWithoutTLS(t *testing.T) {
 		d.allowPrivate = c.private
 		if _, err := d.Peer("depot"); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "use https, or set [peers.depot] allow_private = true") {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// A partner of a gateway is reached by its carrier, without an address or a token. It has
+// no name of a peer, and no swarm is registered under its name (G-012).
+func TestPartners(t *testing.T) {
+	t.Parallel()
+	asked := map[string]router.Peer{"acme": {Gateway: "a2a"}, "depot": {Gateway: "a2a"}, "acp+ab~1": {Gateway: "acp"}}
+	d := New(Options{
+		Config:       &config.Config{Peers: []config.Peer{{Name: "depot", BaseURL: "https://depot.example", AuthToken: "the-token"}}},
+		RegistryFile: filepath.Join(t.TempDir(), "registry.json"), Logger: slog.New(slog.DiscardHandler),
+		Partner: func(name string) (router.Peer, bool) {
+			p, ok := asked[name]
+			return p, ok
+		},
+	})
+	if err := d.OpenRegistry(true); err != nil {
+		t.Fatal(err)
+	}
+	for name, gateway := range map[string]string{"acme": "a2a", "acp+ab~1": "acp", "depot": ""} {
+		if p, err := d.Peer(name); p.Gateway != gateway || err != nil {
+			t.Errorf("%s is at the gateway %q, %v, want %q", name, p.Gateway, err, gateway)
+		}
+	}
+	if _, err := d.Peer("lab"); err == nil || !strings.Contains(err.Error(), "unknown swarm endpoint") {
+		t.Errorf("lab: %v", err)
+	}
+	for name, words := range map[string]string{"acme": "is a partner of a gateway", "acp+ab~1": "name must be", "mcp+x": "name must be", "depot": "stands in swarm.toml"} {
+		_, err := d.Registry().Register(t.Context(), registry.Request{Name: name, BaseURL: "http://127.0.0.1:1", Token: "a-token-of-it"})
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("registered %s: %v, want %q", name, err, words)
 		}
 	}
 }

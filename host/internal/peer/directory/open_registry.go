@@ -14,7 +14,7 @@ func (d *Directory) OpenRegistry(loopback bool) (err error) {
 	d.registry, err = registry.Open(registry.Options{
 		Path: d.opt.RegistryFile, Local: d.opt.Config.Swarm.Name, AllowPrivate: d.allowPrivate,
 		Static: static(d.opt.Config.Peers), HealthInterval: s.PeerHealth, Logger: d.opt.Logger,
-		OnUp: d.opt.OnUp, OnStart: d.opt.OnStart,
+		OnUp: d.opt.OnUp, OnStart: d.opt.OnStart, IsPartner: d.isPartner,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ func (r *Registry) checkFree(entries []Entry, name string) error {
 			return nameCollision(name, e.Name)
 		}
 	}
+	if r.opt.IsPartner != nil && r.opt.IsPartner(name) {
+		return refuse(swarm.ErrConflict, "swarm '%s' is a partner of a gateway in swarm.toml; choose another name", name)
+	}
 	return nil
 }
 

@@ -21,6 +21,9 @@ type Options struct {
 	// Local is the name of this host's swarm, which cannot be registered.
 	Local  string
 	Static []Static
+	// IsPartner, if set, reports the names of swarms that gateways serve, which cannot be
+	// registered either.
+	IsPartner func(name string) bool
 	// AllowPrivate allows private and loopback addresses, as for a host that
 	// itself listens on loopback only.
 	AllowPrivate bool
