@@ -52,7 +52,7 @@ func (d door) offend(from string, end func(net.Conn) error) {
 	d.t.Helper()
 	d.knock(from)
 	offender := d.enters(from)
-	d.l.Asked(offender)
+	listener.Mark(offender, true)
 	if err := end(offender); err != nil {
 		d.t.Fatal(err)
 	}

@@ -1,17 +1,10 @@
 package listener
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"time"
 )
-
-// Accept takes the next connection as net/http does.
-func (l *Listener) Accept() (net.Conn, error) { return l.limit.Accept() }
-
-// Asked marks that a request has come over a connection.
-func (l *Listener) Asked(c net.Conn) { l.limit.trackState(c, http.StateActive) }
 
 // Blocklist lets tests choose the time.
 type Blocklist struct{ blocklist }
@@ -70,8 +63,8 @@ func (c *ConnQueue) MarkHandshaking(name string, now time.Time) {
 
 // Answer begins and ends a request on a connection.
 func (c *ConnQueue) Answer(name string) {
-	c.limit.trackState(c.in[name], http.StateActive)
-	c.limit.trackState(c.in[name], http.StateIdle)
+	trackState(c.in[name], http.StateActive)
+	trackState(c.in[name], http.StateIdle)
 }
 
 // IsOpen reports whether a connection was not evicted.

@@ -235,7 +235,7 @@ func (g *limitListener) markLingering(c *conn) {
 }
 
 // trackState follows net/http's state of a connection.
-func (g *limitListener) trackState(nc net.Conn, state http.ConnState) {
+func trackState(nc net.Conn, state http.ConnState) {
 	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		nc = over.NetConn()
 	}
@@ -243,6 +243,7 @@ func (g *limitListener) trackState(nc net.Conn, state http.ConnState) {
 	if !ok {
 		return
 	}
+	g := c.limit
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

@@ -46,12 +46,37 @@ func (l *Listener) Close() error {
 	return nil
 }
 
+// Accept returns the next connection within the limits, for a protocol without HTTP. With
+// certs it speaks TLS. Until it is marked with [Mark] it counts as one that has asked for
+// nothing yet.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.limit.Accept()
+	if err != nil || l.certs == nil {
+		return c, err
+	}
+	return tls.Server(c, l.tlsConfig()), nil
+}
+
+func (l *Listener) tlsConfig() *tls.Config {
+	return &tls.Config{GetConfigForClient: l.certs.config, MinVersion: tls.VersionTLS12}
+}
+
+// Mark says whether a connection of [Listener.Accept] has work in progress. When all
+// places are taken, one that has none makes room for another.
+func Mark(c net.Conn, busy bool) {
+	state := http.StateIdle
+	if busy {
+		state = http.StateActive
+	}
+	trackState(c, state)
+}
+
 // Serve serves s until it is shut down. It sets the ConnState and TLSConfig of s.
 func (l *Listener) Serve(s *http.Server) error {
-	s.ConnState = l.limit.trackState
+	s.ConnState = trackState
 	serve := func() error { return s.Serve(l.limit) }
 	if l.certs != nil {
-		s.TLSConfig = &tls.Config{GetConfigForClient: l.certs.config, MinVersion: tls.VersionTLS12}
+		s.TLSConfig = l.tlsConfig()
 		serve = func() error { return s.ServeTLS(l.limit, "", "") }
 	}
 	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
