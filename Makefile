@@ -162,6 +162,8 @@ soak: guests
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill|TestWireNeverHeals' -v ./host/...
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host/internal/conform
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestMeterAgrees$$' -v $(READER)
+	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 ./host/internal/gateway/flow
+	SKEP_EXCHANGES=100000 $(GO) test -count=1 -timeout 60m -run 'Exchanges' ./host/internal/swarm
 
 # The prebuilt guests of other languages, and the hostile corpus, against their
 # sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"time"
+
+	"skep/host/internal/swarm"
 )
 
 // Kind says what a message from a realm wants.
@@ -59,10 +61,13 @@ type Ask struct {
 	To    []string
 	// Conversation is the foreign conversation id, empty for a new one.
 	Conversation string
-	// Answers is the id of our outbox message that an answer answers. With Asks it is the
-	// one that the question is about: the question belongs to the task that sent it, and
-	// the response to it has the question's ID as its request id.
+	// Answers is the id of the question in the caller's conversation that an answer
+	// answers. Of, if set, is an outbox message of ours: the message belongs to the task
+	// that sent it, and an answer answers it unless Answers has the request_id of another.
+	// The response to a question about it comes with the question's ID, a UUID, as its
+	// request_id.
 	Answers string
+	Of      *swarm.Delivery
 	Subject string
 	Body    string
 	// Parts are binary, or longer than MaxText: they become blobs of the task, which the

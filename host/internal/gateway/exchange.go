@@ -24,6 +24,8 @@ type Exchange struct {
 	// Duplicate is set when an earlier message under this ID made the exchange.
 	Duplicate bool
 	Note      []byte
+	// Receipt is the runtime's; gateways hand it back as it is.
+	Receipt *swarm.Receipt
 }
 
 // Outcome of an exchange.
@@ -72,7 +74,7 @@ type Question struct {
 	Schema json.RawMessage
 }
 
-// PartRef names a blob of the answer.
+// PartRef names a blob of the answer. Its Size is 0 while nobody has read it.
 type PartRef struct {
 	Name string
 	Type string

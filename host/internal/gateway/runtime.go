@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/swarm"
 )
 
 // Errors of a [Runtime], which come wrapped in a text that a caller may see.
@@ -35,6 +36,9 @@ type Runtime interface {
 	Ask(ctx context.Context, c Caller, a Ask) (Exchange, error)
 	// Find returns an exchange of the caller by the ID of its message.
 	Find(ctx context.Context, c Caller, id string) (Exchange, error)
+	// Asked returns the exchange of the caller's question that a response in an outbox
+	// message answers.
+	Asked(ctx context.Context, c Caller, response swarm.Delivery) (Exchange, error)
 	// List returns exchanges of the caller, newest first, accepted before the given one
 	// ("" for the start): at most limit.
 	List(ctx context.Context, c Caller, before string, limit int) ([]Exchange, error)
@@ -48,10 +52,9 @@ type Runtime interface {
 	Follow(ctx context.Context, x Exchange, from int64) (Stream, error)
 	// Cancel withdraws an exchange. Its task is cancelled when nobody else waits for it.
 	Cancel(ctx context.Context, c Caller, id, reason string) error
-	// Complete ends a conversation for the realm that began it.
-	Complete(ctx context.Context, c Caller, conversation, text string) error
-	// Show shows a piece of a foreign answer to the readers of the task that asked.
-	Show(ctx context.Context, c Caller, answers string, piece Piece) error
+	// Show shows a piece of a foreign answer to the readers of the task that sent the
+	// outbox message. It is no mail and not stored.
+	Show(ctx context.Context, of swarm.Delivery, piece Piece) error
 	// Blob returns a blob of the caller's tenant that an answer of his named.
 	Blob(ctx context.Context, x Exchange, ref PartRef) ([]byte, error)
 	// ExposedAgents lists the exposed agents that the caller may see, by swarm and name.

@@ -63,6 +63,7 @@ func (r *Runtime) buildPostMutation(t *activeTask, p Post, to recipientSet) (*mu
 		}
 	}
 	mut := t.beginMutation(r.now())
+	mut.Blobs = p.Blobs
 	sub := Submission{
 		Instance: t.key.InstanceKey, Door: p.Door, Key: cmp.Or(p.Key, newID()), Digest: p.Digest,
 		Task: t.key.Task, Expires: mut.now.Add(keyLife),
@@ -161,6 +162,9 @@ func (mut *mutationBuilder) newPostRow(p Post, agent string) Row {
 		recipients: []mail.Address{{Type: mail.Agent, Name: agent}},
 		subject:    p.Subject, body: p.Body,
 	})
+	if p.Info != nil {
+		m.Payload.RoutingInfo = p.Info
+	}
 	return Row{
 		Agent: agent, Tier: mail.Tier(m), Message: m, Trace: p.Trace,
 		Origin: Origin{Door: p.Door, Realm: p.Principal.Tenant, Principal: string(p.Principal.Role) + ":" + p.Principal.ID},

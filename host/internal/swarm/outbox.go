@@ -12,6 +12,8 @@ import (
 
 // Delivery is an outbox message in the form in which its peer gets it.
 type Delivery struct {
+	// Task is the task that sends it.
+	Task TaskKey
 	// N is the message's number in its task, Since the time when it was put into the
 	// outbox.
 	N     int64
@@ -65,7 +67,7 @@ func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...in
 	}
 	msg := t.outbox[i]
 	return Delivery{
-		N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
+		Task: box.Task, N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
 		Answers: msg.Answers, Hops: t.rec.Hops + 1, Trace: msg.Trace,
 	}, true, nil
 }

@@ -55,6 +55,11 @@ func (r *Runtime) Tasks(ctx context.Context, key InstanceKey, before time.Time, 
 	return r.store.Tasks(ctx, key, before, limit)
 }
 
+// Blob returns a blob of a tenant, or ErrNotFound.
+func (r *Runtime) Blob(ctx context.Context, tenant string, id BlobID) ([]byte, error) {
+	return r.store.Blob(ctx, tenant, id)
+}
+
 // Events returns a page of a task's log.
 func (r *Runtime) Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error) {
 	return r.store.Events(ctx, key, after, limit)

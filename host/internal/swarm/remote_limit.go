@@ -29,7 +29,10 @@ func (k InstanceKey) peerKey() (g peerKey, ok bool) {
 // checkPeerTaskLimit refuses one more running task of a swarm. Wrappers that come at
 // the same time may each take the last place.
 func (r *Runtime) checkPeerTaskLimit(t *activeTask, in Incoming) error {
-	most := t.def.Limits.PeerTasks
+	most, key := t.def.Limits.PeerTasks, "[limits] peer_tasks"
+	if in.Asks > 0 && (most <= 0 || in.Asks < most) {
+		most, key = in.Asks, "[gateways."+in.gateway()+"] asks"
+	}
 	g, ok := t.key.peerKey()
 	if !ok || most <= 0 || t.exists && (!t.rec.State.Ended() || !in.reopensTask(t.rec)) {
 		return nil
@@ -41,5 +44,5 @@ func (r *Runtime) checkPeerTaskLimit(t *activeTask, in Incoming) error {
 		return nil
 	}
 	return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
-		"' run here, its limit; raise [limits] peer_tasks or try later"}
+		"' run here, its limit; raise " + key + " or try later"}
 }

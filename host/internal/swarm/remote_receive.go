@@ -34,6 +34,10 @@ type Incoming struct {
 	// answer can be read; zero is a day.
 	Note []byte
 	Keep time.Duration
+	// Asks bounds the caller's tasks that run, besides [limits] peer_tasks; 0 does not.
+	Asks int
+	// Blobs are stored with the message, for the agents of the task to read.
+	Blobs []Blob
 	// Principal is the owner of the key, of role swarm; Peer is the swarm that it
 	// represents.
 	Principal Principal
@@ -303,13 +307,14 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	if err := r.checkPeerTaskLimit(t, in); err != nil {
 		return IncomingReceipt{}, err
 	}
-	part, err := r.reserveQuota(ctx, t, Post{To: names})
+	part, err := r.reserveQuota(ctx, t, Post{To: names, Blobs: in.Blobs})
 	if err != nil {
 		return IncomingReceipt{}, err
 	}
 	defer part.release()
 	t.mu.Lock()
 	mut := t.beginMutation(r.now())
+	mut.Blobs = in.Blobs
 	mut.applyIncoming(in, o, message, names)
 	mut.applyStallRule()
 	t.mu.Unlock()

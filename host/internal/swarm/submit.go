@@ -3,6 +3,7 @@ package swarm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -51,9 +52,12 @@ type Post struct {
 	// the task gets its next post. Only an admin may raise them.
 	Timeout  time.Duration
 	MaxSteps int
-	// Note and Keep are of a gateway's post; see [Incoming].
-	Note []byte
-	Keep time.Duration
+	// Note, Keep and Blobs are of a gateway's post; see [Incoming]. Info becomes its
+	// routing_info.
+	Note  []byte
+	Keep  time.Duration
+	Blobs []Blob
+	Info  json.RawMessage
 }
 
 // keyLife is how long a submission can be found by its key.

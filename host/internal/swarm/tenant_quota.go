@@ -105,6 +105,9 @@ func (t *activeTask) quotaDemand(p Post) (quotaDemand, error) {
 	if p.Results != nil {
 		d = quotaDemand{}
 	}
+	for _, b := range p.Blobs {
+		d.bytes += int64(len(b.Data))
+	}
 	if !t.exists || t.rec.State != StateRunning {
 		d.tasks = 1
 	}

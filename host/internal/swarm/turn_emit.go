@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -39,7 +40,7 @@ type emitEvent struct {
 // nor an effect and never waits for a reader. The request has one member, of a size
 // that the ABI allows; Emit bounds the sum over the turn. A refusal is LIMIT.
 func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
-	name, e, text := t.newEmitEvent(req)
+	name, e, text := newEmitEvent(t.agent.Name, t.row.N, t.emitted.n+1, req)
 	switch {
 	case t.emitted.n >= abi.MaxEmits:
 		return "", abi.Errorf(abi.CodeLimit, abi.OpEmit, "emits", "a turn may emit %d times", abi.MaxEmits)
@@ -70,10 +71,10 @@ func (t *Turn) replayedEmit() (status abi.EmitStatus, known bool) {
 	return rsp.Status, err == nil
 }
 
-// newEmitEvent makes the next event of the turn; text follows the agent's name in its
+// newEmitEvent makes the n-th event of a turn; text follows the agent's name in its
 // description.
-func (t *Turn) newEmitEvent(req abi.EmitRequest) (name string, e emitEvent, text string) {
-	e = emitEvent{Caller: t.agent.Name, Turn: t.row.N, N: t.emitted.n + 1}
+func newEmitEvent(agent string, turn, n int64, req abi.EmitRequest) (name string, e emitEvent, text string) {
+	e = emitEvent{Caller: agent, Turn: turn, N: n}
 	switch p := req.Progress; {
 	case p != nil:
 		e.Text, e.Fraction, text = p.Text, p.Fraction, " makes progress"
@@ -122,6 +123,24 @@ func (mut *mutationBuilder) logEmitted(t *Turn, failed bool) {
 		extra["cuts"] = k.cuts // they read the text in the pieces in which it was emitted
 	}
 	mut.logEvent(eventOutput, fmt.Sprintf("agent %s emitted %d times in turn %d", t.agent.Name, k.n, t.row.N), extra)
+}
+
+// ShowForeign shows progress or text of an agent of another swarm to the readers of a
+// running task. It is not stored.
+func (r *Runtime) ShowForeign(ctx context.Context, key TaskKey, agent string, p abi.EmitRequest) error {
+	t, err := r.acquireExisting(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer r.releaseTask(t)
+	name, e, text := newEmitEvent(agent, 0, 0, p)
+	extra, _ := json.Marshal(e) // the values always encode
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rec.State == StateRunning {
+		t.volatile.pushEvent(Event{Name: name, Time: r.now(), Description: "agent " + agent + text, Extra: extra}, t.rec.Cursor)
+	}
+	return nil
 }
 
 // publishVolatile gives a volatile event to the task's readers, unless the task or the

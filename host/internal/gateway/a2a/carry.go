@@ -105,7 +105,7 @@ func (e *attempt) cancels() bool {
 // that to the runtime, within the partner's time for an answer.
 func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.Context) error) error {
 	if e.record.Open == nil || e.record.Open.Message != e.d.Wrapper.MessageID {
-		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: e.d.Wrapper.MessageID}); err != nil {
+		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: e.d.Wrapper.Payload.ID}); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.C
 
 // reply brings the answer of our agent to the foreign task that asked.
 func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
-	x, err := e.g.Runtime.Find(ctx, e.caller, e.d.Wrapper.Payload.ID)
+	x, err := e.g.Runtime.Asked(ctx, e.caller, e.d)
 	if errors.Is(err, gateway.ErrUnknown) {
 		return refusal("no foreign task waits for this answer")
 	}

@@ -219,7 +219,7 @@ func (f *foreignTask) addArtifact(ctx context.Context, e *a2a.TaskArtifactUpdate
 // show shows a piece to the readers of the task that asked. It is no mail: who misses it
 // reads the answer.
 func (f *foreignTask) show(ctx context.Context, kind gateway.PieceKind, text string) {
-	_ = f.g.Runtime.Show(ctx, f.caller, f.record.Open.Answers, gateway.Piece{Kind: kind, N: f.chunks, Text: text})
+	_ = f.g.Runtime.Show(ctx, f.d, gateway.Piece{Kind: kind, N: f.chunks, Text: text})
 	if kind == gateway.Chunk {
 		f.chunks++
 	}
@@ -263,7 +263,7 @@ func (f *foreignTask) deliver(ctx context.Context) error {
 	}
 	w := f.d.Wrapper
 	a.From, a.Swarm, a.To = f.foreignAgent(), w.SourceSwarm, []string{f.localAgent()}
-	a.Answers, a.Trace, a.Hops = f.record.Open.Answers, f.d.Trace, f.d.Hops
+	a.Answers, a.Of, a.Trace, a.Hops = f.record.Open.Answers, &f.d, f.d.Trace, f.d.Hops
 	if len(a.Body) > gateway.MaxText {
 		a.Parts = append(a.Parts, gateway.Part{Name: "answer.txt", Type: "text/plain", Data: []byte(a.Body)})
 		a.Body = ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // exchangeKey identifies an exchange: ids belong to the caller that chose them.
@@ -169,6 +170,11 @@ func (rt *Runtime) Find(_ context.Context, c gateway.Caller, id string) (gateway
 		return gateway.Exchange{}, fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
 	}
 	return e.x, rt.failure("Find")
+}
+
+// Asked is gateway.Runtime's.
+func (rt *Runtime) Asked(ctx context.Context, c gateway.Caller, response swarm.Delivery) (gateway.Exchange, error) {
+	return rt.Find(ctx, c, response.Wrapper.Payload.ID)
 }
 
 // List is gateway.Runtime's.

@@ -26,7 +26,6 @@ type Runtime struct {
 	failures  map[string]error
 	events    []gateway.Event
 	shown     []Shown
-	completed []string
 	maxOpen   int
 	draining  chan struct{}
 	running   sync.WaitGroup
@@ -242,10 +241,10 @@ func (rt *Runtime) Events() []gateway.Event {
 }
 
 // Show is gateway.Runtime's.
-func (rt *Runtime) Show(_ context.Context, _ gateway.Caller, answers string, piece gateway.Piece) error {
+func (rt *Runtime) Show(_ context.Context, of swarm.Delivery, piece gateway.Piece) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rt.shown = append(rt.shown, Shown{answers, piece})
+	rt.shown = append(rt.shown, Shown{of.Wrapper.MessageID, piece})
 	return rt.failure("Show")
 }
 
@@ -254,19 +253,4 @@ func (rt *Runtime) Shown() []Shown {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return append([]Shown(nil), rt.shown...)
-}
-
-// Complete is gateway.Runtime's.
-func (rt *Runtime) Complete(_ context.Context, _ gateway.Caller, conversation, _ string) error {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.completed = append(rt.completed, conversation)
-	return rt.failure("Complete")
-}
-
-// Completed are the conversations that were completed.
-func (rt *Runtime) Completed() []string {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return append([]string(nil), rt.completed...)
 }

@@ -1,0 +1,447 @@
+package door_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/abi"
+	"skep/host/internal/api/auth"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/door"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// A realm's and a user's asks are answered, found again, and count once (G-025).
+func TestAskAndAnswer(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for name, c := range map[string]struct {
+		caller gateway.Caller
+		to     string
+	}{"realm": {acme(), "calc"}, "user": {alice(), "boss"}} {
+		t.Run(name, func(t *testing.T) {
+			a := ask("m1", c.to, "hello", in("c "+name), func(a *gateway.Ask) { a.Note = []byte("note") })
+			x := k.mustAsk(t, c.caller, a)
+			wantAnswer(t, k.wait(t, x), gateway.Done, "echo: hello")
+			if x.ID != "m1" || x.Agent != c.to || x.Conversation != "c "+name || x.Duplicate || string(x.Note) != "note" || x.Accepted.IsZero() {
+				t.Errorf("exchange %+v", x)
+			}
+			turns := k.agents.count()
+			again := k.mustAsk(t, c.caller, a)
+			if !again.Duplicate || k.agents.count() != turns {
+				t.Errorf("the repeat: %+v, %d turns after %d", again, k.agents.count(), turns)
+			}
+			wantAnswer(t, k.wait(t, again), gateway.Done, "echo: hello")
+			found, err := k.Find(t.Context(), c.caller, "m1")
+			if err != nil || found.Answered == 0 || found.Conversation != x.Conversation {
+				t.Errorf("found %+v, %v", found, err)
+			}
+			if _, err := k.Ask(t.Context(), c.caller, ask("m1", c.to, "other")); !errors.Is(err, gateway.ErrConflict) {
+				t.Errorf("another message under the id: %v", err)
+			}
+			next := k.mustAsk(t, c.caller, ask("m2", c.to, "more", in(x.Conversation)))
+			wantAnswer(t, k.wait(t, next), gateway.Done, "echo: more")
+			if next.Task != x.Task {
+				t.Errorf("the conversation went on in %v, not %v", next.Task, x.Task)
+			}
+			list, err := k.List(t.Context(), c.caller, "", 10)
+			if err != nil || len(list) != 2 || list[0].ID != "m2" || list[1].ID != "m1" {
+				t.Errorf("listed %+v, %v", list, err)
+			}
+			if list, err = k.List(t.Context(), c.caller, "m2", 10); err != nil || len(list) != 1 || list[0].ID != "m1" {
+				t.Errorf("listed after m2 %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// Unknown, unexposed and foreign agents, messages and conversations are told apart by
+// nobody.
+func TestUnknownIsOneAnswer(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	stranger := acme()
+	stranger.Principal.Tenant = "other"
+	wait := k.mustAsk(t, acme(), ask("m1", "calc", "hello", in("c")))
+	k.wait(t, wait)
+	for name, c := range map[string]struct {
+		caller gateway.Caller
+		ask    gateway.Ask
+		want   string
+	}{
+		"no such agent":      {acme(), ask("u1", "nobody", "x"), `there is no agent "nobody"`},
+		"unexposed":          {acme(), ask("u2", "hidden", "x"), `there is no agent "hidden"`},
+		"of another tenant":  {stranger, ask("u3", "calc", "x"), `there is no agent "calc"`},
+		"no entrypoint":      {alice(), ask("u4", "calc", "x"), `there is no agent "calc"`},
+		"unexposed, to user": {alice(), ask("u5", "hidden", "x"), `there is no agent "hidden"`},
+	} {
+		_, err := k.Ask(t.Context(), c.caller, c.ask)
+		if !errors.Is(err, gateway.ErrUnknown) || err.Error() != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	other := acme()
+	other.Realm, other.Principal.ID = "evil", "evil"
+	for name, c := range map[string]gateway.Caller{"another realm": other, "a user": alice()} {
+		if _, err := k.Find(t.Context(), c, "m1"); !errors.Is(err, gateway.ErrUnknown) {
+			t.Errorf("%s finds the message: %v", name, err)
+		}
+		if err := k.Cancel(t.Context(), c, "m1", ""); !errors.Is(err, gateway.ErrUnknown) {
+			t.Errorf("%s cancels the message: %v", name, err)
+		}
+	}
+	x := k.mustAsk(t, other, ask("m1", "calc", "hello", in("c")))
+	if x.Duplicate || x.Task == wait.Task {
+		t.Errorf("two realms share a conversation: %+v", x)
+	}
+}
+
+func TestRightsOfRealms(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	mute := acme()
+	mute.May = nil
+	broadcaster := acme()
+	broadcaster.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayBroadcast}
+	tell := ask("t", "calc", "x", func(a *gateway.Ask) { a.Kind = gateway.Tells })
+	both := ask("b", "calc", "x", func(a *gateway.Ask) { a.To = []string{"calc", "boss"} })
+	for name, c := range map[string]struct {
+		caller gateway.Caller
+		ask    gateway.Ask
+		want   error
+	}{
+		"no right to ask":                 {mute, ask("a", "calc", "x"), gateway.ErrDenied},
+		"no right to tell":                {acme(), tell, gateway.ErrDenied},
+		"no right to several":             {acme(), both, gateway.ErrDenied},
+		"tells":                           {broadcaster, tell, nil},
+		"asks several":                    {broadcaster, both, nil},
+		"a user to several":               {alice(), both, gateway.ErrDenied},
+		"no id":                           {acme(), ask("", "calc", "x"), gateway.ErrInvalid},
+		"data that is no JSON":            {acme(), ask("j", "calc", "x", func(a *gateway.Ask) { a.Info = map[string]any{"f": func() {}} }), gateway.ErrInvalid},
+		"a note that is too long":         {acme(), ask("n", "calc", "x", func(a *gateway.Ask) { a.Note = make([]byte, gateway.MaxNote+1) }), gateway.ErrInvalid},
+		"a body that is too long":         {acme(), ask("l", "calc", strings.Repeat("x", swarm.MaxBody+1)), gateway.ErrInvalid},
+		"an answer to no question":        {acme(), ask("q", "calc", "x", in("none"), func(a *gateway.Ask) { a.Kind, a.Answers = gateway.Answers, "q" }), gateway.ErrUnknown},
+		"a user who answers by a message": {alice(), ask("q", "boss", "x", func(a *gateway.Ask) { a.Kind = gateway.Answers }), gateway.ErrInvalid},
+	} {
+		if _, err := k.Ask(t.Context(), c.caller, c.ask); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// An agent asks its caller back, and the reply reaches the same task (X-002).
+func TestAgentAsksItsCaller(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.agents.set("calc", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		switch m := incoming(tn); m.Type {
+		case mail.Request:
+			call(tn, mail.ToolSendRequest, map[string]any{"target": m.Payload.Sender.Name, "subject": "?", "body": "which unit?"})
+		default:
+			call(tn, mail.ToolSendResponse, map[string]any{"target": "x@acme", "subject": "re", "body": "in " + m.Payload.Body})
+		}
+		return swarm.Outcome{}
+	})
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "convert"))
+	a := k.wait(t, x)
+	if a.Outcome != gateway.NeedsInput || len(a.Questions) != 1 || a.Questions[0].Text != "which unit?" || a.Questions[0].From != "calc" {
+		t.Fatalf("answer %+v", a)
+	}
+	reply := gateway.Ask{Kind: gateway.Answers, ID: "m2", From: "x", Swarm: "hive", Conversation: x.Conversation, Answers: a.Questions[0].ID, Body: "metres"}
+	k.mustAsk(t, acme(), reply)
+	wantAnswer(t, k.wait(t, x), gateway.Done, "in metres")
+	if _, err := k.Ask(t.Context(), acme(), reply); err != nil && !errors.Is(err, gateway.ErrUnknown) {
+		t.Errorf("the reply again: %v", err)
+	}
+}
+
+// A call that waits for a person is answered by the caller (X-023).
+func TestCallOfAPersonIsAnswered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	approve := func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		if p := tn.PriorAttempt(); p != nil && len(p.Answers) > 0 {
+			var r abi.MailResponse
+			_ = json.Unmarshal(p.Answers[0].Answer, &r)
+			return respond(tn, "approved: "+r.Text)
+		}
+		header := tn.Header()
+		return swarm.Outcome{Record: &swarm.Record{Header: &header}, Suspended: []swarm.BreakpointCall{{Call: "1", Op: abi.OpMail, ID: tn.CallID("1"), Name: "approve", Args: json.RawMessage(`{"sum":7}`)}}}
+	}
+	k.agents.set("calc", approve)
+	k.agents.set("boss", approve)
+	for name, c := range map[string]struct {
+		caller gateway.Caller
+		to     string
+	}{"realm": {acme(), "calc"}, "user": {alice(), "boss"}} {
+		x := k.mustAsk(t, c.caller, ask("m1", c.to, "pay"))
+		a := k.wait(t, x)
+		if a.Outcome != gateway.NeedsInput || len(a.Questions) != 1 || a.Questions[0].Call == "" || !strings.Contains(a.Questions[0].Text, `{"sum":7}`) {
+			t.Fatalf("%s: answer %+v", name, a)
+		}
+		k.mustAsk(t, c.caller, gateway.Ask{
+			Kind: gateway.Resumes, ID: "m2", From: "x", Swarm: "hive", Conversation: x.Conversation,
+			Results: []gateway.CallResult{{Call: a.Questions[0].Call, Content: "yes"}},
+		})
+		wantAnswer(t, k.wait(t, x), gateway.Done, "approved: yes")
+	}
+}
+
+// What went wrong inside stays inside.
+func TestFailuresShowNothingInternal(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.agents.set("calc", func(context.Context, *swarm.Turn) swarm.Outcome {
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: "trap", Message: "secret at /srv/module", Limit: "memory"}}
+	})
+	wantAnswer(t, k.wait(t, k.mustAsk(t, acme(), ask("m1", "calc", "x"))), gateway.Failed, "The agent could not complete the request.")
+}
+
+func TestCancelledExchange(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	begun := make(chan struct{})
+	k.agents.set("calc", func(ctx context.Context, _ *swarm.Turn) swarm.Outcome {
+		close(begun)
+		<-ctx.Done()
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: "test", Message: context.Cause(ctx).Error()}}
+	})
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+	<-begun
+	if err := k.Cancel(t.Context(), acme(), "m1", "no longer needed"); err != nil {
+		t.Fatal(err)
+	}
+	wantAnswer(t, k.wait(t, x), gateway.Cancelled, "The request was cancelled.")
+	if err := k.Cancel(t.Context(), acme(), "m1", ""); !errors.Is(err, gateway.ErrConflict) {
+		t.Errorf("cancelled again: %v", err)
+	}
+}
+
+// A stream has the agent's chunks, and its answer last, live and afterwards.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	step := make(chan struct{})
+	k.agents.set("calc", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		for _, text := range []string{"one", "", "two"} {
+			<-step
+			tn.Emit(abi.EmitRequest{Chunk: &text})
+		}
+		return respond(tn, "done")
+	})
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+	live, err := k.Follow(t.Context(), x, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	var got []string
+	for i := range 3 {
+		step <- struct{}{}
+		p, err := live.Next(t.Context())
+		if err != nil || p.Kind != gateway.Chunk || p.N != int64(i) {
+			t.Fatalf("piece %d: %+v, %v", i, p, err)
+		}
+		got = append(got, p.Text)
+	}
+	if end, err := live.Next(t.Context()); err != nil || end.Kind != gateway.End || end.Answer.Body != "done" || end.N != 3 {
+		t.Fatalf("end %+v, %v", end, err)
+	}
+	for from := range int64(4) {
+		later, err := k.Follow(t.Context(), x, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again []string
+		for p, err := later.Next(t.Context()); err != io.EOF; p, err = later.Next(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Kind == gateway.Chunk {
+				again = append(again, p.Text)
+			}
+		}
+		if !slices.Equal(again, got[from:]) {
+			t.Errorf("from %d: %q, want %q", from, again, got[from:])
+		}
+		later.Close()
+	}
+}
+
+// Binary goes in and out as blobs: the agent reads what came, the caller what it names,
+// and nothing else (G-041).
+func TestPartsAreBlobs(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	picture := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<19)
+	k.agents.set("calc", func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+		var info struct {
+			Gateway struct {
+				Parts []struct{ Sha256, Type, Name string }
+				Kind  string
+			}
+		}
+		_ = json.Unmarshal(incoming(tn).Payload.RoutingInfo, &info)
+		id, _ := swarm.ParseBlobID(info.Gateway.Parts[0].Sha256)
+		data, err := tn.Blob(ctx, id)
+		if err != nil {
+			return respond(tn, err.Error())
+		}
+		slices.Reverse(data)
+		out, fault := tn.PutBlob(data)
+		if fault != nil {
+			return respond(tn, fault.Error())
+		}
+		return respond(tn, fmt.Sprintf("see [it](blob:%s?type=image/png&name=a%%20b.png) and blob:%s", out, out))
+	})
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "x", func(a *gateway.Ask) {
+		a.Parts, a.Info = []gateway.Part{{Name: "in.png", Type: "image/png", Data: picture}}, map[string]any{"kind": "image"}
+	}))
+	a := k.wait(t, x)
+	if len(a.Parts) != 1 || a.Parts[0].Type != "image/png" || a.Parts[0].Name != "a b.png" {
+		t.Fatalf("answer %+v", a)
+	}
+	data, err := k.Blob(t.Context(), x, a.Parts[0])
+	slices.Reverse(data)
+	if err != nil || !bytes.Equal(data, picture) {
+		t.Errorf("%d bytes came back, %v", len(data), err)
+	}
+	if _, err := k.Blob(t.Context(), x, gateway.PartRef{Blob: sha256.Sum256(picture)}); !errors.Is(err, gateway.ErrUnknown) {
+		t.Errorf("a blob that the answer does not name: %v", err)
+	}
+}
+
+// The answer to an outbox message continues the task that sent it, whoever owns it.
+func TestAnswerToAnOutboxMessage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.agents.set("boss", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		if m := incoming(tn); m.Type == mail.Response {
+			call(tn, mail.ToolTaskComplete, map[string]any{"finish_message": m.Payload.Sender.Name + " says " + m.Payload.Body})
+			return swarm.Outcome{}
+		}
+		call(tn, mail.ToolSendRequest, map[string]any{"target": "expert@acme", "subject": "?", "body": "how many?"})
+		return swarm.Outcome{}
+	})
+	r, err := k.swarm.Submit(t.Context(), swarm.Post{
+		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bob"}, Swarm: "hive", Door: "rest",
+		Type: mail.Request, Subject: "q", Body: "go",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := k.next(t, r.Task)
+	if err := k.Show(t.Context(), sent, gateway.Piece{Kind: gateway.Chunk, Text: "counting"}); err != nil {
+		t.Error(err)
+	}
+	k.mustAsk(t, acme(), gateway.Ask{Kind: gateway.Answers, ID: "a1", Of: &sent, Body: "seven"})
+	a, err := k.swarm.Wait(t.Context(), r)
+	if err != nil || a.Body != "expert@acme says seven" {
+		t.Errorf("answer %q, %v", a.Body, err)
+	}
+}
+
+// next is the next message that leaves for a realm.
+func (k *kit) next(t *testing.T, task swarm.TaskKey) swarm.Delivery {
+	t.Helper()
+	for {
+		select {
+		case box := <-k.out:
+			d, ok, err := k.swarm.NextDelivery(t.Context(), box)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok && d.Task == task {
+				return d
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("nothing leaves")
+		}
+	}
+}
+
+// A foreign agent asks about the message that it got; our agent's response finds the
+// question again, and the answer the message.
+func TestQuestionAboutAnOutboxMessage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.agents.set("boss", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		switch m := incoming(tn); {
+		case m.Type == mail.Response:
+			call(tn, mail.ToolTaskComplete, map[string]any{"finish_message": m.Payload.Body})
+		case m.Payload.Sender.Type == mail.Agent:
+			call(tn, mail.ToolSendResponse, map[string]any{"target": m.Payload.Sender.Name, "subject": "re", "body": "tea"})
+		default:
+			call(tn, mail.ToolSendRequest, map[string]any{"target": "clerk@acme", "subject": "?", "body": "sell"})
+		}
+		return swarm.Outcome{}
+	})
+	x := k.mustAsk(t, alice(), ask("m1", "boss", "go"))
+	sent := k.next(t, x.Task)
+	question := gateway.Ask{
+		Kind: gateway.Asks, ID: "8c7b2a4e-0c4b-4f6c-9a57-0f6a3a1d2b3c", Of: &sent, Body: "what?", ReplyTo: gateway.Callback, Note: []byte("foreign task 7"),
+	}
+	k.mustAsk(t, acme(), question)
+	if err := k.swarm.MarkDelivered(t.Context(), swarm.OutboxKey{Task: x.Task, Peer: "acme"}, sent.N, ""); err != nil {
+		t.Fatal(err)
+	}
+	reply := k.next(t, x.Task)
+	asked, err := k.Asked(t.Context(), acme(), reply)
+	if err != nil || string(asked.Note) != "foreign task 7" || reply.Wrapper.Payload.Body != "tea" {
+		t.Fatalf("the reply %q is to %+v, %v", reply.Wrapper.Payload.Body, asked, err)
+	}
+	k.mustAsk(t, acme(), gateway.Ask{Kind: gateway.Answers, ID: "a1", Of: &reply, Answers: sent.Wrapper.Payload.ID, Body: "sold"})
+	wantAnswer(t, k.wait(t, x), gateway.Done, "sold")
+}
+
+// A caller that sends too much is told to wait, and which limit it is; others go on.
+func TestLimitsOfACaller(t *testing.T) {
+	t.Parallel()
+	busy := func(t *testing.T, k *kit, a gateway.Ask, key string) {
+		t.Helper()
+		if _, err := k.Ask(t.Context(), acme(), a); !errors.Is(err, gateway.ErrBusy) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v, want %s", err, key)
+		}
+		k.wait(t, k.mustAsk(t, alice(), ask(a.ID, "boss", "x")))
+	}
+	t.Run("rate", func(t *testing.T) {
+		k := newKit(t, func(o *door.Options) { o.Rate = auth.Rate{Requests: 1, Per: time.Hour} })
+		k.wait(t, k.mustAsk(t, acme(), ask("m1", "calc", "x")))
+		busy(t, k, ask("m2", "calc", "x"), "[gateways.toy] rate_limit")
+	})
+	t.Run("asks", func(t *testing.T) {
+		k := newKit(t, func(o *door.Options) { o.Asks = 1 })
+		stay := make(chan struct{})
+		k.agents.set("calc", func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+			<-stay
+			return echo(ctx, tn)
+		})
+		x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+		busy(t, k, ask("m2", "calc", "x"), "[gateways.toy] asks")
+		close(stay)
+		k.wait(t, x)
+		k.wait(t, k.mustAsk(t, acme(), ask("m3", "calc", "x")))
+	})
+}
+
+// Everybody of role agent speaks for his realm, whatever his own name is.
+func TestRealmIsTheInstance(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	first, second := acme(), acme()
+	second.Principal = auth.Principal{Tenant: swarm.DefaultTenant, Role: auth.Agent, ID: "worker-2", Peer: "acme"}
+	k.wait(t, k.mustAsk(t, first, ask("m1", "calc", "x")))
+	if x, err := k.Find(t.Context(), second, "m1"); err != nil || x.ID != "m1" {
+		t.Errorf("another key of the realm finds %+v, %v", x, err)
+	}
+}

@@ -1,0 +1,172 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// newExchange is a submission as gateways see it.
+func newExchange(c gateway.Caller, r *swarm.Receipt) gateway.Exchange {
+	s := r.Submission()
+	id := s.Key
+	if !c.IsUser() {
+		id = strings.TrimPrefix(id, swarm.RemoteKey(c.Realm, ""))
+	}
+	return gateway.Exchange{
+		ID: id, Agent: s.Agent, Task: r.Task, Conversation: r.Task.Task, Accepted: s.Accepted, Cursor: s.Cursor,
+		Answered: s.Answer, Duplicate: r.Duplicate, Note: s.Note, Receipt: r,
+	}
+}
+
+// Find is [gateway.Runtime]'s. The message may be in any of the served swarms.
+func (d *Door) Find(ctx context.Context, c gateway.Caller, id string) (gateway.Exchange, error) {
+	for _, name := range d.swarms(c) {
+		r, err := d.opt.Swarm.FindExchange(ctx, principal(c).Instance(name), d.name, exchangeKey(c, id))
+		switch err := foreignError(err); {
+		case err == nil:
+			return newExchange(c, r), nil
+		case !isUnknown(err):
+			return gateway.Exchange{}, err
+		}
+	}
+	return gateway.Exchange{}, unknown("no message %q", id)
+}
+
+// Asked is [gateway.Runtime]'s.
+func (d *Door) Asked(ctx context.Context, c gateway.Caller, response swarm.Delivery) (gateway.Exchange, error) {
+	id := response.Wrapper.Payload.ID
+	r, err := d.opt.Swarm.FindExchange(ctx, response.Task.InstanceKey, d.name, swarm.RemoteKey(c.Realm, id))
+	if err != nil {
+		return gateway.Exchange{}, foreignError(err)
+	}
+	return newExchange(c, r), nil
+}
+
+// List is [gateway.Runtime]'s.
+func (d *Door) List(ctx context.Context, c gateway.Caller, before string, limit int) (list []gateway.Exchange, err error) {
+	var from swarm.Submission
+	if before != "" {
+		x, err := d.Find(ctx, c, before)
+		if err != nil {
+			return nil, err
+		}
+		from = x.Receipt.Submission()
+	}
+	for _, name := range d.swarms(c) {
+		if from.Task != "" && from.Instance.Swarm != name {
+			continue
+		}
+		receipts, err := d.opt.Swarm.Exchanges(ctx, principal(c).Instance(name), d.name, from, limit-len(list))
+		if err != nil {
+			return nil, foreignError(err)
+		}
+		for _, r := range receipts {
+			list = append(list, newExchange(c, r))
+		}
+		if from = (swarm.Submission{}); len(list) == limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// swarms are the names of the swarms in which the caller sees agents.
+func (d *Door) swarms(c gateway.Caller) (names []string) {
+	for _, a := range d.opt.ExposedAgents(c) {
+		if len(names) == 0 || names[len(names)-1] != a.Swarm {
+			names = append(names, a.Swarm)
+		}
+	}
+	return names
+}
+
+// Look is [gateway.Runtime]'s.
+func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bool, error) {
+	s, err := d.opt.Swarm.LookExchange(ctx, x.Receipt)
+	if err != nil {
+		return gateway.Answer{}, false, foreignError(err)
+	}
+	a, err := newAnswer(s)
+	return a, s.Answer.Cursor > 0 || len(s.Needs) > 0, err
+}
+
+// Wait is [gateway.Runtime]'s.
+func (d *Door) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, error) {
+	s, err := d.opt.Swarm.WaitExchange(ctx, x.Receipt, nil)
+	if err != nil {
+		return gateway.Answer{}, foreignError(err)
+	}
+	return newAnswer(s)
+}
+
+// Cancel is [gateway.Runtime]'s.
+func (d *Door) Cancel(ctx context.Context, c gateway.Caller, id, reason string) error {
+	x, err := d.Find(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	by := "its caller"
+	if reason != "" {
+		by += ": " + reason
+	}
+	return foreignError(d.opt.Swarm.CancelExchange(ctx, x.Receipt, by))
+}
+
+// newAnswer is the state of an exchange as its caller may see it.
+func newAnswer(s swarm.ExchangeState) (gateway.Answer, error) {
+	if s.Answer.Cursor > 0 {
+		return finalAnswer(s.Answer), nil
+	}
+	a := gateway.Answer{Outcome: gateway.NeedsInput}
+	if s.Calls != "" {
+		var calls []struct {
+			ID        string `json:"call_id"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		}
+		if err := json.Unmarshal([]byte(s.Calls), &calls); err != nil {
+			return gateway.Answer{}, fmt.Errorf("read the calls that wait for people: %w", err)
+		}
+		for _, c := range calls {
+			a.Questions = append(a.Questions, gateway.Question{ID: c.ID, Call: c.ID, Text: c.Name + " " + c.Arguments})
+		}
+	}
+	for _, m := range s.Questions {
+		a.Questions = append(a.Questions, gateway.Question{ID: m.Payload.ID, From: m.Payload.Sender.Name, Text: m.Payload.Body})
+	}
+	return a, nil
+}
+
+// failureTexts replace the system's texts, which name limits, causes and agents.
+var failureTexts = map[swarm.State]string{
+	swarm.StateFailed:    "The agent could not complete the request.",
+	swarm.StateTimedOut:  "The time for the request is over.",
+	swarm.StateCancelled: "The request was cancelled.",
+}
+
+// finalAnswer is an answer without what is internal.
+func finalAnswer(a swarm.Answer) gateway.Answer {
+	out := gateway.Answer{Outcome: gateway.Done, Subject: a.Subject, Body: a.Body, From: a.Caller, Cursor: a.Cursor}
+	switch a.State {
+	case swarm.StateFailed:
+		out.Outcome = gateway.Failed
+	case swarm.StateTimedOut:
+		out.Outcome = gateway.TimedOut
+	case swarm.StateCancelled:
+		out.Outcome = gateway.Cancelled
+	default:
+		if mail.Reserved(out.Subject) { // of a completion
+			out.Subject = ""
+		}
+		out.Parts = partsOf(a.Body)
+		return out
+	}
+	out.Subject, out.Body = "", failureTexts[a.State]
+	return out
+}

@@ -1,0 +1,18 @@
+package door
+
+import (
+	"context"
+
+	"skep/abi"
+	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
+)
+
+// Show is [gateway.Runtime]'s.
+func (d *Door) Show(ctx context.Context, of swarm.Delivery, piece gateway.Piece) error {
+	req := abi.EmitRequest{Chunk: &piece.Text}
+	if piece.Kind == gateway.Progress {
+		req = abi.EmitRequest{Progress: &abi.Progress{Text: piece.Text, Fraction: piece.Fraction}}
+	}
+	return foreignError(d.opt.Swarm.ShowForeign(ctx, of.Task, of.Wrapper.Payload.Recipient().Name, req))
+}
