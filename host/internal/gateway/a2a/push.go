@@ -74,7 +74,7 @@ func (g *Gateway) checkPush(c *a2a.PushConfig) error {
 	return nil
 }
 
-// pushKey names the record of an address; without id, all those of the caller.
+// pushKey names the record of an address; without id, all of the caller.
 func pushKey(c gateway.Caller, task a2a.TaskID, id string) state.Key {
 	realm := c.Realm
 	if c.IsUser() {

@@ -39,9 +39,9 @@ type Type struct {
 	// Member is how the wrapper of an alias calls its value; it is empty where the alias
 	// is only another name.
 	Member string
-	// Values are those of an Enum.
+	// Values are the words of an Enum.
 	Values []EnumValue
-	// Fields are those of a Record.
+	// Fields are the fields of a Record.
 	Fields []Field
 	// Open is set for a Record that keeps members it does not declare.
 	Open bool

@@ -9,7 +9,7 @@ const (
 	scalaKeywords = `abstract case catch class def do else enum export extends false final finally for forSome given if
 		implicit import lazy macro match new null object override package private protected return sealed super then this
 		throw trait try true type val var while with yield`
-	// scalaMembers are those of every case class.
+	// scalaMembers are the members of every case class.
 	scalaMembers = `asInstanceOf canEqual clone copy eq equals extra finalize getClass hashCode isInstanceOf ne notify
 		notifyAll productArity productElement productElementName productElementNames productIterator productPrefix
 		synchronized toString wait withExtra`
@@ -36,7 +36,7 @@ const (
 	pythonValues = "mro name value"
 	pythonTypes  = "Exception MessageError UnicodeError ValueError"
 
-	// typescriptMembers are those of every object.
+	// typescriptMembers are the members of every object.
 	typescriptMembers = "constructor extra hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString valueOf"
 	typescriptTypes   = `Array BigInt Boolean Error Infinity Map Math MessageError NaN Number Numeral Object Parser Promise
 		Read ReadonlyArray ReadonlyMap Record RegExp Set String Symbol TextDecoder Uint8Array Value Write Writer`
