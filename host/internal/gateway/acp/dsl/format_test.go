@@ -91,7 +91,7 @@ func (g grower) item() *Item {
 	it := &Item{Comments: g.about(), Kind: []ItemKind{TypeItem, TypeItem, EnumItem, SemanticsItem, ImportItem}[g.IntN(5)], Annotations: g.annotations(), Name: g.word()}
 	switch it.Kind {
 	case TypeItem:
-		it.Type = g.typeExpr(4)
+		it.Type = g.typeExpr(3)
 	case EnumItem:
 		for range g.IntN(4) {
 			it.Values = append(it.Values, Value{g.about(), g.word()})
