@@ -71,11 +71,17 @@ func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest
 }
 
 // continuation is the note of a message that continues a task, with the question or the
-// call that it answers.
+// calls that it answers.
 type continuation struct {
-	Task     a2a.TaskID `json:"task"`
-	Question string     `json:"question,omitempty"`
-	Call     string     `json:"call,omitempty"`
+	Task     a2a.TaskID    `json:"task"`
+	Question string        `json:"question,omitempty"`
+	Calls    []waitingCall `json:"calls,omitempty"`
+}
+
+// waitingCall is a call that waits for a person, and the id of its question.
+type waitingCall struct {
+	ID   string `json:"id"`
+	Call string `json:"call"`
 }
 
 // continuedBy returns the task that an exchange's message continued, "" for none.
@@ -101,9 +107,11 @@ func (h requests) continueTask(ctx context.Context, c *call, m *a2a.Message, a g
 		return x, err
 	}
 	a.Kind, a.Answers = gateway.Answers, note.Question
-	if note.Call != "" {
-		a.Kind, a.Answers = gateway.Resumes, ""
-		a.Results = []gateway.CallResult{{Call: note.Call, Content: a.Body}}
+	if len(note.Calls) > 0 {
+		a.Kind = gateway.Resumes
+		if a.Results, err = resultsOf(m, a.Body, note.Calls); err != nil {
+			return x, err
+		}
 	}
 	if a.Note, err = json.Marshal(note); err != nil {
 		return x, err
@@ -138,20 +146,57 @@ func (h requests) continuationOf(ctx context.Context, c *call, x gateway.Exchang
 	case now.Outcome != gateway.NeedsInput:
 		return continuation{}, unsupported("the task is over; to go on, leave taskId out and keep contextId")
 	}
-	q, err := questionOf(m, now.Questions)
-	return continuation{Task: m.TaskID, Question: q.ID, Call: q.Call}, err
+	note, err := answeredBy(m, now.Questions)
+	note.Task = m.TaskID
+	return note, err
 }
 
-// questionOf returns the question that a message answers: the one that its metadata
-// names, or the only one.
-func questionOf(m *a2a.Message, questions []gateway.Question) (gateway.Question, error) {
+// answeredBy returns what a message answers: the question that its metadata names, or
+// what is asked alone. Calls wait together and get their results together.
+func answeredBy(m *a2a.Message, questions []gateway.Question) (note continuation, err error) {
 	named, _ := m.Metadata[metaQuestion].(string)
 	ids := make([]string, len(questions))
 	for i, q := range questions {
-		if q.ID == named || named == "" && len(questions) == 1 {
-			return q, nil
-		}
 		ids[i] = q.ID
+		switch {
+		case q.Call != "":
+			note.Calls = append(note.Calls, waitingCall{q.ID, q.Call})
+		case q.ID == named || named == "" && len(questions) == 1:
+			return continuation{Question: q.ID}, nil
+		}
 	}
-	return gateway.Question{}, invalid(fmt.Sprintf("metadata.%s must name one of the questions: %s", metaQuestion, strings.Join(ids, ", ")))
+	if len(note.Calls) > 0 && (named == "" || len(note.Calls) == 1 && note.Calls[0].ID == named) {
+		return note, nil
+	}
+	return continuation{}, invalid(fmt.Sprintf("metadata.%s must name one of the questions: %s", metaQuestion, strings.Join(ids, ", ")))
+}
+
+// resultsOf returns the results that a message has for calls: its text for one call, and
+// for several the members of its data part, by the ids of the questions.
+func resultsOf(m *a2a.Message, text string, calls []waitingCall) ([]gateway.CallResult, error) {
+	if len(calls) == 1 {
+		return []gateway.CallResult{{Call: calls[0].Call, Content: text}}, nil
+	}
+	members := map[string]any{}
+	for _, p := range m.Parts {
+		if object, ok := p.Data().(map[string]any); ok {
+			members = object
+		}
+	}
+	results := make([]gateway.CallResult, len(calls))
+	for i, c := range calls {
+		switch value := members[c.ID].(type) {
+		case nil:
+			return nil, invalid(fmt.Sprintf("%d calls wait: the message must have a data part with a member %q and one for each of the others", len(calls), c.ID))
+		case string:
+			results[i] = gateway.CallResult{Call: c.Call, Content: value}
+		default:
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return nil, invalid("a result cannot be written as JSON")
+			}
+			results[i] = gateway.CallResult{Call: c.Call, Content: string(raw)}
+		}
+	}
+	return results, nil
 }

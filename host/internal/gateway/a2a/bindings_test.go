@@ -1,6 +1,7 @@
 package a2a_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
+	"skep/host/internal/gateway/gatewaytest"
 )
 
 // TestBindings: a message is answered by a task in every binding and version (X-001,
@@ -160,13 +162,23 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// TestResume: a call that waits for a person is a question too; of several, the metadata
-// names the one that is answered (X-002).
+// TestResume: calls that wait for persons are questions too. A text is the result of one
+// call; of several, a data part has the results (X-002).
 func TestResume(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expose("calls", callsTwice)
-	c := s.client(t, bindings[0], "calls", token)
+	s.expose("call", func(ctx context.Context, t *gatewaytest.Turn) gateway.Answer {
+		text, _, _ := t.Question(ctx, gateway.Question{ID: "only", Call: "c0", Text: "may I?"})
+		return gateway.Answer{Body: text}
+	})
+	c := s.client(t, bindings[0], "call", token)
+	reply := request("yes")
+	reply.Message.TaskID = send(t, c, request("go")).ID
+	if task := send(t, c, reply); answer(t, task) != "yes" {
+		t.Errorf("one call: %+v", task)
+	}
+	c = s.client(t, bindings[0], "calls", token)
 	task := send(t, c, request("go"))
 	for len(task.Status.Message.Parts) < 2 { // the second question may come after the first was seen
 		var err error
@@ -174,19 +186,16 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reply := request("yes")
+	reply = request("yes")
 	reply.Message.TaskID = task.ID
 	if _, err := c.SendMessage(t.Context(), reply); !errors.Is(err, sdk.ErrInvalidParams) {
-		t.Errorf("an answer to neither question: %v", err)
+		t.Errorf("one text for two calls: %v", err)
 	}
-	for _, part := range task.Status.Message.Parts {
-		reply := request(part.Text() + "!")
-		reply.Message.TaskID = task.ID
-		reply.Message.SetMeta("skep_question", part.Metadata["skep_question"])
-		task = send(t, c, reply)
-	}
-	if answer(t, task) != "first! second!" {
-		t.Errorf("got %+v", task)
+	reply = request("")
+	reply.Message.TaskID = task.ID
+	reply.Message.Parts = sdk.ContentParts{sdk.NewDataPart(map[string]any{"q1": "first!", "q2": map[string]any{"n": 2}})}
+	if task = send(t, c, reply); answer(t, task) != `first! {"n":2}` {
+		t.Errorf("two calls: %+v", task)
 	}
 }
 
