@@ -167,6 +167,7 @@ func (r *Runtime) readPast(t *activeTask, setup *turnSetup) (prior *PriorAttempt
 // prepareTurn makes the turn: from the record of an earlier attempt, else from its row,
 // the agent's state and the tail of its history.
 func (r *Runtime) prepareTurn(t *activeTask, setup *turnSetup, prior *PriorAttempt, tail []abi.HistoryEntry) (*Turn, error) {
+	r.refreshSetup(t, setup)
 	if _, ok := setup.def.agent(setup.agent.Name); !ok {
 		return nil, fmt.Errorf("agent %q is no longer part of swarm %q", setup.agent.Name, setup.def.Name)
 	}
@@ -174,6 +175,18 @@ func (r *Runtime) prepareTurn(t *activeTask, setup *turnSetup, prior *PriorAttem
 		return r.newRepeatedTurn(t, setup, prior)
 	}
 	return r.newFreshTurn(t, setup, tail)
+}
+
+// refreshSetup takes the definition in force: a reload may have come while the store was
+// read, and the turn must not have what was withdrawn.
+func (r *Runtime) refreshSetup(t *activeTask, setup *turnSetup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	setup.def = r.effectiveDefinition(t.def)
+	setup.run.def = setup.def
+	if agent, ok := setup.def.agent(setup.agent.Name); ok {
+		setup.agent = agent
+	}
 }
 
 // loadTail returns the newest entries of an agent's history up to the count-th, from
