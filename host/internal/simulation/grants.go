@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,11 +49,12 @@ func (g *grants) definition(tenant string, n int) swarm.Definition {
 	confirm := abi.Tool{Name: "confirm", Description: "a person confirms", Parameters: []byte(`{"type":"object"}`)}
 	extra := confirm
 	extra.Name = extraAction
+	exposed := []string{strings.TrimPrefix(simDoor, swarm.GatewayDoor)}
 	return swarm.Definition{
 		Tenant: tenant, Name: swarmName, Digest: digestOf(n), Entrypoint: "boss", Interswarm: true, Human: []abi.Tool{confirm, extra},
 		Agents: []swarm.Agent{
-			{Name: "boss", Targets: []string{"math", "text", "calc@" + peerName}, Entrypoint: true, CanComplete: true, Interswarm: true, Actions: actions},
-			{Name: "math", Targets: []string{"boss", "text", "calc@" + peerName}, Interswarm: true, Actions: actions},
+			{Name: "boss", Targets: []string{"math", "text", "calc@" + peerName}, Entrypoint: true, CanComplete: true, Interswarm: true, Expose: exposed, Actions: actions},
+			{Name: "math", Targets: []string{"boss", "text", "calc@" + peerName}, Interswarm: true, Expose: exposed, Actions: actions},
 			{Name: "text", Targets: []string{"boss", "math"}, Actions: actions},
 		},
 		Limits: swarm.Limits{TaskMessages: 60, TaskTimeout: time.Hour, Queue: 100},

@@ -14,6 +14,8 @@ import (
 type ledger struct {
 	mu    sync.Mutex
 	posts []*post
+	// exchanges are those of the realm.
+	exchanges []*exchange
 	// kept are words in what hosts have accepted for a tenant and keep; erased are words
 	// that must be gone.
 	kept   map[string][]string
@@ -178,6 +180,9 @@ func (l *ledger) chooseTask(choose func(n int) int) (key swarm.TaskKey, ok bool)
 func (l *ledger) markGone(tenant string) {
 	for _, p := range l.posts {
 		p.gone = p.gone || p.Principal.Tenant == tenant
+	}
+	for _, x := range l.exchanges {
+		x.gone = x.gone || x.in.Principal.Tenant == tenant
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *client) park(what string) *host {
 
 // actions are what clients do, and steps what agents do, with how often.
 var (
-	actions = mix{{"post", 50}, {"answer", 8}, {"cancel", 8}, {"erase", 6}, {"prune", 5}, {"reload", 7}, {"load", 5}, {"rotate", 3}, {"foreign", 5}, {"rest", 3}}
+	actions = mix{{"post", 50}, {"answer", 8}, {"cancel", 8}, {"erase", 6}, {"prune", 5}, {"reload", 7}, {"load", 5}, {"rotate", 3}, {"foreign", 5}, {"rest", 3}, {"hold", 8}}
 	steps   = mix{{"ask", 30}, {"timer", 15}, {"cas", 12}, {"put", 5}, {"fetch", 13}, {"chat", 10}, {"human", 5}, {"sleep", 6}, {"fail", 4}}
 )
 
@@ -98,6 +98,8 @@ func (c *client) act() {
 		c.rotate(tenant)
 	case "foreign":
 		c.foreign(tenant)
+	case "hold":
+		c.hold(tenant)
 	case "rest":
 		time.Sleep(time.Duration(c.rng.IntN(90)) * time.Second)
 	}

@@ -134,6 +134,12 @@ func (t Task) hasGatewayReader() bool {
 	return t.Door != "" || slices.ContainsFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil })
 }
 
+// hasRemoteRequest reports whether the task asks, or owes an answer to, an agent that is
+// not here. A request between agents here is not answered when nothing runs.
+func (t Task) hasRemoteRequest() bool {
+	return slices.ContainsFunc(t.Requests, func(r OpenRequest) bool { return isRemote(r.To) || isRemote(r.From) })
+}
+
 // isFrom reports whether an agent of a swarm made the request.
 func (r OpenRequest) isFrom(swarm string) bool {
 	_, from, _ := mail.ParseAddr(r.From)

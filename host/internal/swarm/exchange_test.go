@@ -402,3 +402,23 @@ func TestTwoWrites(t *testing.T) {
 		}
 	}
 }
+
+// A tenant whose queue is full can still answer: an answer takes no place.
+func TestAnswerNeedsNoPlace(t *testing.T) {
+	r := newRealm(t, func(h *hive) {
+		h.opt.Tenants = map[string]swarm.Tenant{swarm.DefaultTenant: {Quota: swarm.Quota{Queue: 2}}}
+		h.def.Agents[1].Targets = []string{"text"}
+		h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+			if incoming(turn).Payload.Sender.Name == "x@acme" {
+				for range 3 {
+					call(turn, mail.ToolSendRequest, obj{"target": "text", "subject": "s", "body": "b"})
+				}
+				return script(ctx, turn)
+			}
+			return swarm.Outcome{}
+		}
+	})
+	if a := r.wait(r.receive(r.wrapper("job", "math", "x")).Exchanges[0]); a.Body != "echo: x" || a.State != swarm.StateCompleted {
+		t.Errorf("answer %+v", a)
+	}
+}

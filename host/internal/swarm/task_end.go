@@ -74,7 +74,7 @@ func (mut *mutationBuilder) completeTask(agent string, m mail.Message) {
 func (mut *mutationBuilder) endBriefTask() {
 	body := "The task has answered what it was asked."
 	mut.notifyPeersOfEnd(taskEnd{by: mut.Task.Entrypoint, subject: mail.SubjectTaskComplete, body: body, endedBy: mut.Task.Caller})
-	mut.Task.State, mut.Task.Grace, mut.Task.RemoteAnswers = StateCompleted, false, nil
+	mut.Task.State, mut.Task.Requests, mut.Task.RemoteAnswers = StateCompleted, nil, nil
 	mut.stashRemaining()
 	mut.answerPosts("task_complete", Answer{State: StateCompleted, Subject: mail.SubjectTaskComplete, Body: body}, answersNone)
 }

@@ -26,7 +26,7 @@ func (t *Turn) sendMail(e *stagedCall, args toolArgs) (string, *abi.Error) {
 		return t.sendInterswarmBroadcast(e, args)
 	}
 	to, fault := t.resolveTarget(e, args.Target)
-	if fault == nil {
+	if fault == nil && !e.inExchange { // the answer of an exchange takes no place
 		fault = t.checkQuota(abi.OpMail, to.size())
 	}
 	if fault != nil {

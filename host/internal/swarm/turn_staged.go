@@ -143,8 +143,9 @@ func (mut *mutationBuilder) addCompletion(t *Turn, e stagedCall) {
 // like others, but their responses get a fresh id.
 const maxOpenRequests = 256
 
+// closeRequest closes a request that is no exchange: those are answered.
 func (mut *mutationBuilder) closeRequest(id string) {
-	i := slices.IndexFunc(mut.Task.Requests, func(r OpenRequest) bool { return r.ID == id })
+	i := slices.IndexFunc(mut.Task.Requests, func(r OpenRequest) bool { return r.ID == id && r.Exchange == nil })
 	if i >= 0 {
 		mut.Task.Requests = slices.Delete(mut.Task.Requests, i, i+1)
 	}
