@@ -27,7 +27,10 @@ type peerQueue struct {
 // popWaiting removes the next sequence, if a worker may begin with it beside so many
 // others.
 func (l *peerQueue) popWaiting(others int) (n sequence, ok bool) {
-	i := max(0, slices.IndexFunc(l.waiting, l.isUrgent))
+	i := 0
+	if l.carried { // no look through many outboxes of a peer
+		i = max(0, slices.IndexFunc(l.waiting, l.isUrgent))
+	}
 	if i == len(l.waiting) || !l.hasWorker(l.waiting[i], others) {
 		return sequence{}, false
 	}

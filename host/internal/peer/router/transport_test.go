@@ -216,6 +216,11 @@ func (o *countingOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey,
 	return o.fakeOutbox.MarkDelivered(ctx, box, n, runner)
 }
 
+func (o *countingOutbox) MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error {
+	o.now.Add(-1)
+	return o.fakeOutbox.MarkUndeliverable(ctx, box, n, reason)
+}
+
 // Deliveries are counted by peer, for known peers only.
 func TestStats(t *testing.T) {
 	t.Parallel()
