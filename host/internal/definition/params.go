@@ -15,7 +15,8 @@ import (
 // paramFaults checks the params of an agent against the schema in its module's
 // descriptor, if there is one.
 func paramFaults(cfg *config.Config, a config.Agent, d *abi.Descriptor) config.Faults {
-	shape := paramsOf(d, a.Name)
+	role, _ := roleOf(d, a.Name)
+	shape := role.Params
 	if len(shape) == 0 {
 		return nil
 	}
@@ -42,16 +43,15 @@ func paramFaults(cfg *config.Config, a config.Agent, d *abi.Descriptor) config.F
 	return faults
 }
 
-// paramsOf is the schema of an agent's params: of the descriptor's only agent, or of the
-// agent with the name.
-func paramsOf(d *abi.Descriptor, name string) json.RawMessage {
+// roleOf is what a module says of an agent: of its only one, or of the one with the name.
+func roleOf(d *abi.Descriptor, name string) (role abi.AgentDescriptor, found bool) {
 	if len(d.Agents) == 1 {
-		return d.Agents[0].Params
+		return d.Agents[0], true
 	}
 	if i := slices.IndexFunc(d.Agents, func(a abi.AgentDescriptor) bool { return a.Name == name }); i >= 0 {
-		return d.Agents[i].Params
+		return d.Agents[i], true
 	}
-	return nil
+	return role, false
 }
 
 // siblings are the members that the schema allows beside an unknown member, for a

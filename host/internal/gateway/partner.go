@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,8 +20,43 @@ type Partner struct {
 	May         Rights
 	// Timeout is the time for one answer, GiveUp how long an unreachable realm is tried.
 	Timeout, GiveUp time.Duration
+	// RetryInDoubt allows another attempt after one whose outcome is not known.
+	RetryInDoubt bool
 	// Client sends requests to it: it checks addresses, adds the credential, bounds sizes.
+	// It is nil for a realm that is not called.
 	Client *http.Client
 	// Options are the keys of its table that only its protocol has.
 	Options map[string]any
+}
+
+// Owns reports whether a foreign id belongs to the realm.
+func (p Partner) Owns(id string) bool { return Matches(p.IDs, id) }
+
+// Sees reports whether the realm may see an exposed agent.
+func (p Partner) Sees(agent string) bool {
+	return len(p.Agents) == 0 || slices.Contains(p.Agents, agent)
+}
+
+// Matches reports whether one of the patterns is that of an id. A star is any text, and
+// case counts.
+func Matches(patterns []string, id string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, id) })
+}
+
+// matches compares part by part: the text between two stars at its first place, which
+// leaves the most for the parts after it.
+func matches(pattern, id string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	if last == 0 {
+		return pattern == id
+	}
+	rest, ok := strings.CutPrefix(id, parts[0])
+	for _, part := range parts[1:last] {
+		if !ok {
+			return false
+		}
+		_, rest, ok = strings.Cut(rest, part)
+	}
+	return ok && strings.HasSuffix(rest, parts[last])
 }

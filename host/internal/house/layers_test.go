@@ -66,6 +66,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/state":              {},
 	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/door":               {"abi", "host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/flow", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/catalog":            {"host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/turn/egress"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm"},
 	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},

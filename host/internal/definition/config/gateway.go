@@ -106,7 +106,7 @@ func (r *RealmRate) Settings() []Setting {
 
 // gateways reads the [gateways] tables, against what was read before.
 func (d *decoder) gateways(t *table, c *Config, tenants []string) (out []Gateway) {
-	realms := map[string]string{c.Swarm.Name: "this swarm"}
+	realms, certificates := map[string]string{c.Swarm.Name: "this swarm"}, map[string]string{}
 	for _, p := range c.Peers {
 		realms[p.Name] = "a peer"
 	}
@@ -118,7 +118,7 @@ func (d *decoder) gateways(t *table, c *Config, tenants []string) (out []Gateway
 			d.atKey(sub.location, fmt.Sprintf("unknown gateway %q", names[i])).near(names[i], gatewayNames)
 			continue
 		}
-		r := gatewayReader{d: d, t: sub, kind: kind, server: c.Server, tenants: tenants, realms: realms}
+		r := gatewayReader{d: d, t: sub, kind: kind, server: c.Server, tenants: tenants, realms: realms, certificates: certificates}
 		out = append(out, r.gateway(names[i]))
 	}
 	return out
@@ -134,8 +134,9 @@ type gatewayReader struct {
 	kind    protocol
 	server  Server
 	tenants []string
-	// realms are the names that are taken, and by whom.
-	realms map[string]string
+	// realms are the names that are taken, and by whom; certificates are the partners of
+	// the names in certificates.
+	realms, certificates map[string]string
 }
 
 func (r gatewayReader) gateway(name string) Gateway {

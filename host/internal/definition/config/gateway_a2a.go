@@ -1,5 +1,11 @@
 package config
 
+import (
+	"fmt"
+
+	"skep/host/internal/api/oidc"
+)
+
 // A2A has the keys that only [gateways.a2a] has.
 type A2A struct {
 	V03, Push, SignCards bool
@@ -8,6 +14,7 @@ type A2A struct {
 // A2APartner has the keys that only partners of [gateways.a2a] have.
 type A2APartner struct {
 	Card string
+	Keys string // a JSON Web Key Set; empty for cards of any signature
 }
 
 var a2aProtocol = protocol{
@@ -25,9 +32,19 @@ func (a *A2A) Settings() []Setting {
 	}
 }
 
+// keySet reads a JSON Web Key Set.
+func (t *table) keySet(key string) string {
+	v, ok := t.value(key)
+	if err := oidc.CheckKeySet(v.text); ok && err != nil {
+		t.d.atValue(v.location, fmt.Sprintf(`%s must be a JSON Web Key Set, as in "file::jwks.json": %s`, v.path, err))
+	}
+	return v.text
+}
+
 // Settings are the keys of a partner.
 func (p *A2APartner) Settings() []Setting {
 	return []Setting{
-		field(&p.Card, "card", "URL", (*table).url, "Its agent card, where `url` does not lead to it.").by(Fixed),
+		field(&p.Keys, "keys", "string", (*table).keySet, "A JSON Web Key Set, as in `file::shop.json`: its card must be signed with one of them.").by(Pinned),
+		field(&p.Card, "card", KindURL, (*table).url, "Its agent card, where `url` does not lead to it.").by(Fixed),
 	}
 }

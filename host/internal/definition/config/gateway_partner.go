@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ type Partner struct {
 	Pos      Pos
 }
 
+// KindURL is the [Setting].Kind of an address that is called.
+const KindURL = "URL"
+
 // rights are what a partner may be allowed.
 var rights = []string{"ask", "tell", "tools", "register", "contexts", "workflows", "broadcast", "relay"}
 
@@ -50,7 +54,7 @@ func (p *Partner) Settings() []Setting {
 // common are the keys that every partner has.
 func (p *Partner) common() []Setting {
 	return []Setting{
-		field(&p.URL, "url", "URL", (*table).url, "Where it is called.").by(Fixed),
+		field(&p.URL, "url", KindURL, (*table).url, "Where it is called.").by(Fixed),
 		field(&p.IDs, "ids", "list of ids", (*table).patterns, "Ids of its agents; `*` is any text. Messages of others are refused.").by(Grant),
 		field(&p.Agents, "agents", "list of agents", (*table).texts, "Exposed agents that it may see; without it all of them.").by(Subset),
 		field(&p.Tenant, "tenant", "string", (*table).partnerTenant, "Whose agents it reaches, and who pays for it.").withDefaultText(mail.DefaultTenant).by(Fixed),
@@ -59,7 +63,7 @@ func (p *Partner) common() []Setting {
 		secretText(&p.HMACKey, "hmac_key", "Shared key that binds messages to it.").planned("gateways.hmac_key"),
 		field(&p.Certificate, "certificate", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
 		field(&p.Key, "key", "path", (*table).usedFile, "The private key of `certificate`, in PEM."),
-		field(&p.Certificates, "certificates", "list of names", (*table).patterns, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
+		field(&p.Certificates, "certificates", "list of names", (*table).certificateNames, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
 		field(&p.May, "may", "list of rights", (*table).rights, "What it may do: "+listOf(rights)+".").withDefaultText(`["ask"]`).by(Grant),
 		span(&p.Timeout, "timeout", time.Minute, time.Second, day, "How long one answer of it may take."),
 		span(&p.GiveUp, "give_up", 30*time.Second, time.Second, 30*day, "How long it is tried while it does not answer."),
@@ -105,7 +109,7 @@ func (r gatewayReader) checkCalls(t *table, p Partner) {
 		r.d.atKey(t.child("url"), fmt.Sprintf("%s: what calls the gateway %s is not called by it; leave the line out", t.child("url").path, p.Gateway))
 	}
 	for _, s := range p.Settings() {
-		if address, isText := s.Value().(string); isText && s.Kind == "URL" {
+		if address, isText := s.Value().(string); isText && s.Kind == KindURL {
 			r.d.checkAddress(t, s.Key, address, p.AllowPrivate, r.server)
 		}
 	}
@@ -130,19 +134,35 @@ func (r gatewayReader) partnerTLS(t *table, p *Partner) {
 
 // checkCertificates makes sure that a certificate shows one partner, and can be asked for.
 func (r gatewayReader) checkCertificates(g Gateway) {
-	owner := map[string]string{}
 	for _, p := range g.Partners {
 		at := r.t.child("partners").child(p.Name).child("certificates")
 		if len(p.Certificates) > 0 && r.server.TLS.ClientCA == "" {
 			r.d.atKey(at, at.path+" needs client_ca in [server.tls], which says whose certificates callers show")
 		}
 		for i, name := range p.Certificates {
-			if other := owner[name]; other != "" {
+			if other := r.certificates[name]; other != "" {
 				r.d.atValue(at.elem(i), fmt.Sprintf("%s: %q is that of the partner %q as well", at.elem(i).path, name, other))
 			}
-			owner[name] = p.Name
+			r.certificates[name] = p.Name
 		}
 	}
+}
+
+// certificateNames reads names in client certificates, in the form in which they are
+// compared: DNS names have no case.
+func (t *table) certificateNames(key string) []string {
+	items := t.list(key)
+	for i, v := range items {
+		u, err := url.Parse(v.text)
+		isURI := err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
+		if !isURI && (v.text == "" || strings.ContainsAny(v.text, ":/ *\t")) || strings.Contains(v.text, "*") {
+			t.d.atValue(v.location, v.path+` must be a URI as in "spiffe://acme/agents", or a DNS name; names match whole`)
+		}
+		if !isURI {
+			items[i].text = strings.ToLower(v.text)
+		}
+	}
+	return textsOf(items)
 }
 
 // checkRealm reports a name that no other swarm can have here: one that is no name, or

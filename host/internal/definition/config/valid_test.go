@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		}},
 		Limits: Limits{
 			TaskMessages: 100, TaskTimeout: time.Hour, Instances: 10_000, PeerTasks: 1000, Queue: 10_000, Turns: 64, ProcessIdle: 10 * time.Minute,
-			AgentRestAfter: 5, AgentRest: time.Minute,
+			AgentRestAfter: 5, AgentRest: time.Minute, TurnBuffers: 512 * MiB,
 			HTTP: HTTPLimits{Timeout: time.Minute, Request: 2 << 20, Response: 8 << 20},
 			Module: binary.Caps{
 				Size: 16 << 20, Functions: 50_000, Body: 64 << 10, Locals: 256, Nesting: 1024, BrTable: 10_000,
@@ -204,7 +204,7 @@ func TestWholeGrammar(t *testing.T) {
 			AuthToken: "https://shop_token.example", APIKey: "https://shop_key.example", HMACKey: "https://shop_hmac.example",
 			Certificate: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem", Certificates: []string{"spiffe://shop.example/agents"},
 			May: []string{"ask", "tell"}, Timeout: 90 * time.Second, GiveUp: time.Minute, AllowPrivate: true,
-			Protocol: &A2APartner{Card: "https://shop.example/.well-known/agent-card.json"}, Pos: gatewayOf(c, "a2a").Partners[0].Pos,
+			Protocol: &A2APartner{Card: "https://shop.example/.well-known/agent-card.json", Keys: c.Auth.JWT.Keys.Reveal()}, Pos: gatewayOf(c, "a2a").Partners[0].Pos,
 		}},
 		"partner's certificate": {len(gatewayOf(c, "a2a").Partners[0].TLS.Certificates), 1},
 		"gateway defaults": {gatewayOf(c, "mcp"), Gateway{
@@ -404,7 +404,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 12+17+9+2+8+13+1 { // the last is the source of a
+	if len(got) != 13+17+9+2+8+13+1 { // the last is the source of a
 		t.Errorf("%d settings", len(got))
 	}
 }

@@ -1,0 +1,50 @@
+package definition
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"skep/abi"
+	"skep/host/internal/definition/config"
+)
+
+// ExposedAgent is an agent that a definition shows through a gateway.
+type ExposedAgent struct {
+	Swarm, Name string
+	// Description and Version are of its code, else of the swarm.
+	Description, Version string
+	Entrypoint           bool
+	Capabilities         []abi.Capability
+}
+
+// Exposed lists the agents that the definition in force for a tenant shows through a
+// gateway, by name.
+func (l *Library) Exposed(tenant, gateway string) []ExposedAgent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.inForce(tenant)
+	var list []ExposedAgent
+	for _, a := range r.composition.Agents {
+		if slices.Contains(a.Expose, gateway) {
+			list = append(list, r.exposed(a))
+		}
+	}
+	slices.SortFunc(list, func(a, b ExposedAgent) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// exposed describes an agent by its module, if that can still be loaded.
+func (r *runnable) exposed(a config.Agent) ExposedAgent {
+	e := ExposedAgent{Swarm: r.def.Name, Name: a.Name, Version: r.def.Version, Entrypoint: a.EnableEntrypoint}
+	m, loaded := r.modules[a.SHA256].(Module)
+	if !loaded {
+		return e
+	}
+	d := m.Descriptor()
+	e.Description, e.Version = d.Description, cmp.Or(d.Version, e.Version)
+	if role, found := roleOf(d, a.Name); found {
+		e.Description, e.Capabilities = cmp.Or(role.Description, e.Description), role.Capabilities
+	}
+	return e
+}

@@ -1,0 +1,112 @@
+// Package catalog owns what one gateway shows and whom it calls, by the configuration in
+// force: the exposed agents that a caller sees, and the partners of the file with their
+// HTTP clients. It must not know any protocol, nor tasks.
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/turn/egress"
+)
+
+// Definitions are the definitions of a host.
+type Definitions interface {
+	// Exposed lists the agents that a tenant's definition in force shows through a gateway.
+	Exposed(tenant, gateway string) []definition.ExposedAgent
+	// Config is the configuration in force; a reload puts another one in its place.
+	Config() *config.Config
+}
+
+// Options of [New].
+type Options struct {
+	// Gateway is the name of the gateway's table.
+	Gateway     string
+	Definitions Definitions
+	// AllowPrivate lets all partners be at private addresses, as on a host that only its
+	// own machine reaches.
+	AllowPrivate bool
+	// Network changes how partners are called; nil changes nothing.
+	Network func(*egress.Options)
+}
+
+// Catalog is the part of a [gateway.Runtime] that the configuration decides. It is safe
+// for concurrent use. Close it.
+type Catalog struct {
+	opt    Options
+	client *egress.Client
+
+	mu sync.Mutex
+	// partners are those of the configuration.
+	partners map[string]gateway.Partner
+	of       *config.Config
+}
+
+// New returns the catalog of a gateway. It starts nothing.
+func New(opt Options) *Catalog {
+	return &Catalog{opt: opt, client: newEgress(opt.Network)}
+}
+
+// Close ends the connections to partners that are idle.
+func (c *Catalog) Close() { c.client.Close() }
+
+// Settings are the gateway's table in force; ok is false without one.
+func (c *Catalog) Settings() (g config.Gateway, ok bool) {
+	return tableOf(c.opt.Definitions.Config(), c.opt.Gateway)
+}
+
+func tableOf(cfg *config.Config, name string) (g config.Gateway, ok bool) {
+	i := slices.IndexFunc(cfg.Gateways, func(g config.Gateway) bool { return g.Name == name })
+	if i < 0 {
+		return g, false
+	}
+	return cfg.Gateways[i], true
+}
+
+// ExposedAgents lists what a caller may see: a user the entrypoints of his tenant, a realm
+// what its partner's table leaves of it.
+func (c *Catalog) ExposedAgents(caller gateway.Caller) (list []gateway.ExposedAgent) {
+	sees := c.visible(caller)
+	for _, a := range c.opt.Definitions.Exposed(caller.Principal.Tenant, c.opt.Gateway) {
+		if sees(a) {
+			list = append(list, exposedAgent(a))
+		}
+	}
+	return list
+}
+
+// visible returns which of his tenant's exposed agents a caller may see.
+func (c *Catalog) visible(caller gateway.Caller) func(definition.ExposedAgent) bool {
+	none := func(definition.ExposedAgent) bool { return false }
+	if caller.IsUser() {
+		return func(a definition.ExposedAgent) bool { return a.Entrypoint }
+	}
+	if strings.HasPrefix(caller.Realm, c.opt.Gateway+"+") {
+		if g, ok := c.Settings(); !ok || len(g.Admit) == 0 || caller.Principal.Tenant != g.StrangerTenant {
+			return none
+		}
+		return func(definition.ExposedAgent) bool { return true }
+	}
+	p, ok := c.Partner(caller.Realm)
+	if !ok || p.Tenant != caller.Principal.Tenant {
+		return none
+	}
+	return func(a definition.ExposedAgent) bool { return p.Sees(a.Name) }
+}
+
+// exposedAgent has the form of the port. Each agent may emit pieces of its answer.
+func exposedAgent(a definition.ExposedAgent) gateway.ExposedAgent {
+	e := gateway.ExposedAgent{
+		Swarm: a.Swarm, Name: a.Name, Description: a.Description, Version: a.Version, Entrypoint: a.Entrypoint, Streams: true,
+	}
+	for _, one := range a.Capabilities {
+		e.Capabilities = append(e.Capabilities, gateway.Capability{
+			ID: one.ID, Version: one.Version, Description: one.Description, Input: one.InputSchema, Output: one.OutputSchema,
+		})
+	}
+	return e
+}

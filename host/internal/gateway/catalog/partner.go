@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/turn/egress"
+)
+
+// Partner returns a partner of the configuration in force.
+func (c *Catalog) Partner(name string) (p gateway.Partner, ok bool) {
+	p, ok = c.inForce()[name]
+	return p, ok
+}
+
+// Partners lists the partners by name.
+func (c *Catalog) Partners() (list []gateway.Partner) {
+	for _, p := range c.inForce() {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b gateway.Partner) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// inForce returns the partners, made anew when a reload has changed the configuration.
+// The map is not changed.
+func (c *Catalog) inForce() map[string]gateway.Partner {
+	cfg := c.opt.Definitions.Config()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != cfg {
+		c.of, c.partners = cfg, map[string]gateway.Partner{}
+		g, _ := tableOf(cfg, c.opt.Gateway)
+		for _, p := range g.Partners {
+			c.partners[p.Name] = c.partner(g, p)
+		}
+	}
+	return c.partners
+}
+
+func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
+	made := gateway.Partner{
+		Name: p.Name, Tenant: p.Tenant, URL: p.URL, IDs: p.IDs, Agents: p.Agents,
+		Timeout: p.Timeout, GiveUp: p.GiveUp, RetryInDoubt: p.RetryInDoubt, Options: map[string]any{},
+	}
+	for _, right := range p.May {
+		made.May = append(made.May, gateway.Right(right))
+	}
+	addresses := []string{p.URL}
+	if p.Protocol != nil {
+		for _, s := range p.Protocol.Settings() {
+			made.Options[s.Key] = s.Value()
+			if address, isText := s.Value().(string); isText && s.Kind == config.KindURL {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	if grants := origins(addresses); len(grants) > 0 {
+		made.Client = c.httpClient(g, p, grants)
+	}
+	return made
+}
+
+// origins are the hosts of the addresses that a partner's table names. Nothing else is
+// called with its credential.
+func origins(addresses []string) (grants []egress.Grant) {
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		if grant, err := egress.ParseGrant(u.Scheme + "://" + u.Host); err == nil {
+			grants = append(grants, grant)
+		}
+	}
+	return grants
+}
+
+func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress.Grant) *http.Client {
+	t := &transport{
+		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody),
+		next: c.client.Transport(egress.Policy{
+			Table: "[gateways." + g.Name + ".partners." + p.Name + "]", Grants: grants,
+			AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true,
+			PrivateKey: "allow_private = true in [gateways." + g.Name + ".partners." + p.Name + "]", TLS: p.TLS,
+			Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
+		}),
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+}
+
+// credential is what a partner is shown with each request.
+func credential(p config.Partner) http.Header {
+	header := http.Header{}
+	if p.AuthToken != "" {
+		header.Set("Authorization", "Bearer "+p.AuthToken.Reveal())
+	}
+	if p.APIKey != "" {
+		header.Set("X-API-Key", p.APIKey.Reveal())
+	}
+	return header
+}

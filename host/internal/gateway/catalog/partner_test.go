@@ -1,0 +1,158 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/catalog"
+)
+
+// remote is a partner's host, which answers by the path.
+func remote(t *testing.T) (url string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%s %s %s", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.Header.Get("X-Own"))
+	})
+	mux.HandleFunc("/bytes/", func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		_, _ = fmt.Sscanf(r.URL.Path, "/bytes/%d", &n)
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+		_, _ = io.WriteString(w, strings.Repeat("x", n))
+	})
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
+	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// partnerAt is a partner at an address that only allow_private opens.
+func partnerAt(url string, change ...func(*config.Partner)) config.Gateway {
+	p := config.Partner{
+		Name: "shop", Tenant: "acme", URL: url, IDs: []string{"shop-*"}, AuthToken: "the-token", APIKey: "the-key", May: []string{"ask", "tell"},
+		Timeout: time.Minute, GiveUp: time.Second, RetryInDoubt: true, AllowPrivate: true, Protocol: &config.A2APartner{},
+	}
+	for _, c := range change {
+		c(&p)
+	}
+	return config.Gateway{Name: "a2a", MaxBody: config.KiB, Partners: []config.Partner{p}}
+}
+
+// get returns the body of an answer, or the error of the request or its body.
+func get(ctx context.Context, p gateway.Partner, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("X-Own", "own")
+	req.Header.Set("Authorization", "Basic another")
+	resp, err := p.Client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+func partner(t *testing.T, g config.Gateway, change ...func(*catalog.Options)) gateway.Partner {
+	t.Helper()
+	p, ok := newCatalog(t, newDefinitions(g), change...).Partner("shop")
+	if !ok {
+		t.Fatal("no partner")
+	}
+	return p
+}
+
+// A partner is as its table says, and its client shows the credential to its own hosts
+// alone.
+func TestPartner(t *testing.T) {
+	t.Parallel()
+	url, elsewhere := remote(t), remote(t)
+	p := partner(t, partnerAt(url+"/a2a"))
+	got, err := get(t.Context(), p, url+"/any")
+	if err != nil || got != "Bearer the-token the-key own" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := get(t.Context(), p, elsewhere); err == nil || strings.Contains(err.Error(), "the-token") {
+		t.Errorf("another host was called: %v", err)
+	}
+	p.Client = nil
+	want := gateway.Partner{
+		Name: "shop", Tenant: "acme", URL: url + "/a2a", IDs: []string{"shop-*"}, May: gateway.Rights{gateway.MayAsk, gateway.MayTell},
+		Timeout: time.Minute, GiveUp: time.Second, RetryInDoubt: true, Options: map[string]any{"card": "", "keys": ""},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	card := partner(t, partnerAt("", func(p *config.Partner) { p.Protocol = &config.A2APartner{Card: url + "/card.json"} }))
+	if _, err := get(t.Context(), card, url+"/card.json"); err != nil || card.Options["card"] != url+"/card.json" {
+		t.Errorf("the host of the card: %v", err)
+	}
+	if none := partner(t, partnerAt("")); none.Client != nil {
+		t.Error("a partner without an address has a client")
+	}
+}
+
+// Private addresses need the operator's word, for the partner or for the host.
+func TestPrivatePartner(t *testing.T) {
+	t.Parallel()
+	url := remote(t)
+	public := func(p *config.Partner) { p.AllowPrivate = false }
+	if _, err := get(t.Context(), partner(t, partnerAt(url, public)), url); err == nil || !strings.Contains(err.Error(), "allow_private = true in [gateways.a2a.partners.shop]") {
+		t.Errorf("without allow_private: %v", err)
+	}
+	if _, err := get(t.Context(), partner(t, partnerAt(url, public), func(o *catalog.Options) { o.AllowPrivate = true }), url); err != nil {
+		t.Errorf("on a host of one machine: %v", err)
+	}
+}
+
+// Answers are bounded by max_body, streams of events by a multiple of it; redirects are
+// not followed.
+func TestPartnersAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	url := remote(t)
+	p := partner(t, partnerAt(url))
+	for path, want := range map[string]int{"/bytes/1024": 1024, "/bytes/65536?type=text/event-stream": 65536} {
+		if got, err := get(t.Context(), p, url+path); err != nil || len(got) != want {
+			t.Errorf("%s: %d bytes, %v", path, len(got), err)
+		}
+	}
+	for path, want := range map[string]int{"/bytes/1025": 1024, "/bytes/65537?type=text/event-stream": 65536} {
+		got, err := get(t.Context(), p, url+path)
+		if err == nil || !strings.Contains(err.Error(), "max_body") || len(got) != want {
+			t.Errorf("%s: %d bytes, %v", path, len(got), err)
+		}
+	}
+	if _, err := get(t.Context(), p, url+"/away"); err == nil || !strings.Contains(err.Error(), "redirects") {
+		t.Errorf("a redirect: %v", err)
+	}
+}
+
+// An answer that takes longer than the partner's timeout ends, as does one whose caller
+// leaves.
+func TestPartnersTimeout(t *testing.T) {
+	t.Parallel()
+	url := remote(t)
+	soon := partner(t, partnerAt(url, func(p *config.Partner) { p.Timeout = 10 * time.Millisecond }))
+	if _, err := get(t.Context(), soon, url+"/never"); err == nil { // be it while it connects
+		t.Error("no error after the timeout")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := get(ctx, partner(t, partnerAt(url)), url+"/never"); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a caller: %v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"time"
+
+	"skep/host/internal/turn/egress"
+)
+
+// Limits of calls of partners.
+const (
+	idlePerHost    = 16               // connections that are kept
+	connectTimeout = 10 * time.Second // look-up of the name, TCP and TLS
+	streamBodies   = 64               // an event stream may be as long as so many bodies
+)
+
+var (
+	errRedirect = errors.New("it redirects, which is not followed; write where it is into url")
+	errTooLarge = errors.New("the answer is too large")
+)
+
+func newEgress(network func(*egress.Options)) *egress.Client {
+	o := egress.Options{ConnectTimeout: connectTimeout, KeepAlive: egress.KeepAlive{MaxIdlePerHost: idlePerHost}}
+	if network != nil {
+		network(&o)
+	}
+	return egress.New(o)
+}
+
+// transport sends requests to one partner: it adds the credential, ends what takes too
+// long, and bounds the answers.
+type transport struct {
+	next    http.RoundTripper
+	header  http.Header
+	timeout time.Duration // of a request and its whole answer
+	maxBody int64         // bytes
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
+	req = req.Clone(ctx)
+	maps.Copy(req.Header, t.header)
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	most := t.maxBody
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
+		most *= streamBodies
+	}
+	resp.Body = &boundedBody{body: resp.Body, most: most, left: most, done: cancel}
+	return resp, nil
+}
+
+// boundedBody is the body of an answer, up to so many bytes.
+type boundedBody struct {
+	body       io.ReadCloser
+	most, left int64
+	done       context.CancelFunc
+}
+
+// Read implements [io.Reader]. One byte beyond the limit is an error.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := b.body.Read(p[:min(int64(len(p)), b.left+1)])
+	if int64(n) > b.left {
+		n, b.left = int(b.left), 0
+		return n, fmt.Errorf("%w: more than %d bytes; raise max_body of the gateway", errTooLarge, b.most)
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *boundedBody) Close() error {
+	defer b.done()
+	return b.body.Close()
+}
