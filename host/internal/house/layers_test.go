@@ -95,8 +95,8 @@ var layers = map[string][]string{
 	},
 	"host/internal/api/server": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/api/oidc", "host/internal/api/rest",
-		"host/internal/definition", "host/internal/definition/config", "host/internal/peer/directory", "host/internal/peer/router", "host/internal/swarm",
-		"host/internal/swarm/metrics",
+		"host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/catalog", "host/internal/peer/directory",
+		"host/internal/peer/router", "host/internal/swarm", "host/internal/swarm/metrics",
 	},
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",

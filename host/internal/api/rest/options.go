@@ -31,6 +31,8 @@ type Options struct {
 	// Signatures verifies what other swarms have signed; nil accepts unsigned
 	// messages.
 	Signatures SignatureVerifier
+	// Gateways are the gateways of the host; nil means none.
+	Gateways Gateways
 	// Definitions accepts definitions over the network; nil accepts none.
 	Definitions Definitions
 	// ConfigFile reloads the operator's file; nil refuses.
@@ -115,6 +117,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Signatures == nil {
 		o.Signatures = noSignatures{}
+	}
+	if o.Gateways == nil {
+		o.Gateways = noGateways{}
 	}
 	if o.Definitions == nil {
 		o.Definitions = noDefinitions{}

@@ -37,6 +37,7 @@ func (s *Server) makeHandlers() error {
 	s.api = rest.New(s.opt.Runtime, guard, rest.Options{
 		Tenant: swarm.DefaultTenant, Swarm: s.opt.Config.Swarm.Name, Version: s.opt.Version, PublicURL: cfg.PublicURL,
 		Registry: s.opt.Peers.Registry(), CheckPeer: s.opt.Peers.CheckPeer, Signatures: s.opt.Peers,
+		Gateways:    gateways(s.opt.Gateways),
 		Definitions: definitions{s.opt.Library}, ConfigFile: s.opt.Library, Tenants: s.opt.Library,
 		Tokens: s.opt.Tokens, Operators: guard.Operators, Audit: s.opt.Audit, Logger: s.log,
 		Debug: cfg.Debug, MaxBody: int64(cfg.MaxBody), MaxDepth: cfg.MaxDepth,

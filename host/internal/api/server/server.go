@@ -41,6 +41,8 @@ type Options struct {
 	Tokens *auth.Tokens
 	Audit  *audit.Log
 
+	// Gateways are the gateways that run, as operators see them; nil means none.
+	Gateways []Gateway
 	// Mounts are routes of gateways on the public listener, and Certificates the callers
 	// of them that client certificates name. Both may be nil.
 	Mounts       []rest.Mount

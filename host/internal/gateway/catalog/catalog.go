@@ -71,31 +71,34 @@ func tableOf(cfg *config.Config, name string) (g config.Gateway, ok bool) {
 // what its partner's table leaves of it.
 func (c *Catalog) ExposedAgents(caller gateway.Caller) (list []gateway.ExposedAgent) {
 	sees := c.visible(caller)
-	for _, a := range c.opt.Definitions.Exposed(caller.Principal.Tenant, c.opt.Gateway) {
-		if sees(a) {
-			list = append(list, exposedAgent(a))
-		}
+	return slices.DeleteFunc(c.Exposed(caller.Principal.Tenant), func(a gateway.ExposedAgent) bool { return !sees(a) })
+}
+
+// Exposed lists all agents that a tenant exposes.
+func (c *Catalog) Exposed(tenant string) (list []gateway.ExposedAgent) {
+	for _, a := range c.opt.Definitions.Exposed(tenant, c.opt.Gateway) {
+		list = append(list, exposedAgent(a))
 	}
 	return list
 }
 
 // visible returns which of his tenant's exposed agents a caller may see.
-func (c *Catalog) visible(caller gateway.Caller) func(definition.ExposedAgent) bool {
-	none := func(definition.ExposedAgent) bool { return false }
+func (c *Catalog) visible(caller gateway.Caller) func(gateway.ExposedAgent) bool {
+	none := func(gateway.ExposedAgent) bool { return false }
 	if caller.IsUser() {
-		return func(a definition.ExposedAgent) bool { return a.Entrypoint }
+		return func(a gateway.ExposedAgent) bool { return a.Entrypoint }
 	}
 	if strings.HasPrefix(caller.Realm, c.opt.Gateway+"+") {
 		if g, ok := c.Settings(); !ok || len(g.Admit) == 0 || caller.Principal.Tenant != g.StrangerTenant {
 			return none
 		}
-		return func(definition.ExposedAgent) bool { return true }
+		return func(gateway.ExposedAgent) bool { return true }
 	}
 	p, ok := c.Partner(caller.Realm)
 	if !ok || p.Tenant != caller.Principal.Tenant {
 		return none
 	}
-	return func(a definition.ExposedAgent) bool { return p.Sees(a.Name) }
+	return func(a gateway.ExposedAgent) bool { return p.Sees(a.Name) }
 }
 
 // exposedAgent has the form of the port. Each agent may emit pieces of its answer.

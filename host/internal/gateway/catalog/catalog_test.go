@@ -119,7 +119,7 @@ func TestReload(t *testing.T) {
 	if got := names(c.ExposedAgents(realm("acme", "shop"))); !cmp.Equal([]string{"desk"}, got) {
 		t.Fatal(got)
 	}
-	if got := c.ExposedAgents(realm("guests", "a2a+lab")); got != nil {
+	if got := c.ExposedAgents(realm("guests", "a2a+lab")); len(got) > 0 {
 		t.Errorf("nobody is admitted, and a stranger sees %v", got)
 	}
 	d.set(config.Gateway{Name: "a2a", Partners: []config.Partner{{Name: "shop", Tenant: "acme", Agents: []string{"store"}}, {Name: "lab", Tenant: "acme"}}})
@@ -130,7 +130,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("partners: %+v", list)
 	}
 	d.set()
-	if _, ok := c.Partner("shop"); ok || c.Partners() != nil || c.ExposedAgents(realm("acme", "shop")) != nil {
+	if _, ok := c.Partner("shop"); ok || c.Partners() != nil || len(c.ExposedAgents(realm("acme", "shop"))) > 0 {
 		t.Error("a partner that the file has no more is there")
 	}
 	if _, ok := c.Settings(); ok {
