@@ -14,7 +14,7 @@ type A2A struct {
 // A2APartner has the keys that only partners of [gateways.a2a] have.
 type A2APartner struct {
 	Card string
-	Keys string // a JSON Web Key Set; empty for cards of any signature
+	Keys []string // JSON Web Keys; empty for cards of any signature
 }
 
 var a2aProtocol = protocol{
@@ -32,19 +32,21 @@ func (a *A2A) Settings() []Setting {
 	}
 }
 
-// keySet reads a JSON Web Key Set.
-func (t *table) keySet(key string) string {
-	v, ok := t.value(key)
-	if err := oidc.CheckKeySet(v.text); ok && err != nil {
-		t.d.atValue(v.location, fmt.Sprintf(`%s must be a JSON Web Key Set, as in "file::jwks.json": %s`, v.path, err))
+// publicKeys reads JSON Web Keys.
+func (t *table) publicKeys(key string) []string {
+	items := t.list(key)
+	for _, v := range items {
+		if err := oidc.CheckKeySet(`{"keys":[` + v.text + `]}`); err != nil {
+			t.d.atValue(v.location, fmt.Sprintf(`%s must be a public JSON Web Key, as in "file::shop.jwk"`, v.path))
+		}
 	}
-	return v.text
+	return textsOf(items)
 }
 
 // Settings are the keys of a partner.
 func (p *A2APartner) Settings() []Setting {
 	return []Setting{
-		field(&p.Keys, "keys", "string", (*table).keySet, "A JSON Web Key Set, as in `file::shop.json`: its card must be signed with one of them.").by(Pinned),
+		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::shop.jwk`: its card must be signed with one of them.").by(Subset),
 		field(&p.Card, "card", KindURL, (*table).url, "Its agent card, where `url` does not lead to it.").by(Fixed),
 	}
 }

@@ -92,7 +92,7 @@ func TestPartner(t *testing.T) {
 	p.Client = nil
 	want := gateway.Partner{
 		Name: "shop", Tenant: "acme", URL: url + "/a2a", IDs: []string{"shop-*"}, May: gateway.Rights{gateway.MayAsk, gateway.MayTell},
-		Timeout: time.Minute, GiveUp: time.Second, RetryInDoubt: true, Options: map[string]any{"card": "", "keys": ""},
+		Timeout: time.Minute, GiveUp: time.Second, RetryInDoubt: true, Options: map[string]any{"card": "", "keys": []string(nil)},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Error(diff)
