@@ -37,7 +37,7 @@ func (p Partner) Sees(agent string) bool {
 	return len(p.Agents) == 0 || slices.Contains(p.Agents, agent)
 }
 
-// Matches reports whether one of the patterns is that of an id. A star is any text, and
+// Matches reports whether one of the patterns matches an id. A star is any text, and
 // case counts.
 func Matches(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, id) })

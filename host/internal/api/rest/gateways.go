@@ -26,7 +26,7 @@ type Gateway struct {
 	Healthy bool   `json:"healthy"`
 	// Detail is why it is not healthy, or what is to be known.
 	Detail string `json:"detail"`
-	// Connections, Sessions and Streams are open now, those of all tenants.
+	// Connections, Sessions and Streams are open now, for all tenants.
 	Connections int              `json:"connections"`
 	Sessions    int              `json:"sessions"`
 	Streams     int              `json:"streams"`

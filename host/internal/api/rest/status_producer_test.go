@@ -36,7 +36,7 @@ func newStatusProducer(t *testing.T) *statusProducer {
 		h.def.Interswarm, h.def.Agents[0].Interswarm, h.def.Agents[0].Targets = true, true, []string{"math", "text", "*@*"}
 		h.limits.Quarantine = quarantineStub{"math"}
 		h.opt.Debug, h.opt.Registry, h.opt.Definitions = true, newFakeRegistry(), fakeDefinitions{}
-		h.opt.Tenants, h.opt.ConfigFile = broom{}, fakeConfigFile{}
+		h.opt.Tenants, h.opt.ConfigFile, h.opt.Gateways = broom{}, fakeConfigFile{}, twoTenants{}
 		h.opt.Tokens = presetTokens{openTokens(t)}
 	})
 	l.slow = newTestHost(t, func(h *testHost) { h.opt.Stall, h.opt.Debug = 50*time.Millisecond, true })
@@ -120,6 +120,9 @@ var good = map[string]request{
 	"GET /skep/v1/definition":                {path: "/skep/v1/definition", token: adminToken},
 	"DELETE /skep/v1/definition":             {path: "/skep/v1/definition", token: adminToken},
 	"GET /skep/v1/peers":                     {path: "/skep/v1/peers", token: adminToken},
+	"GET /skep/v1/gateways":                  {path: "/skep/v1/gateways", token: adminToken},
+	"GET /skep/v1/gateways/{name}":           {path: "/skep/v1/gateways/a2a", token: adminToken},
+	"POST /skep/v1/partners/{name}/ping":     {path: "/skep/v1/partners/shop/ping", token: adminToken},
 	"GET /skep/v1/dead-letters":              {path: "/skep/v1/dead-letters?limit=1", token: adminToken},
 	"POST /skep/v1/dead-letters/{id}/resend": {path: "/skep/v1/dead-letters/" + deadID + "/resend", token: adminToken},
 	"DELETE /skep/v1/peers/{name}":           {path: "/skep/v1/peers/depot", token: adminToken},
@@ -176,6 +179,8 @@ var bad = map[string]request{
 	"POST /skep/v1/tokens 400":                   {path: "/skep/v1/tokens", token: adminToken, body: `{}`},
 	"POST /skep/v1/tokens 404":                   {path: "/skep/v1/tokens", token: operatorToken, body: `{"role":"user","id":"a","tenant":"nowhere"}`},
 	"POST /skep/v1/tokens 409":                   {path: "/skep/v1/tokens", token: adminToken, body: `{"role":"user","id":"greedy"}`},
+	"GET /skep/v1/gateways/{name} 404":           {path: "/skep/v1/gateways/none", token: adminToken},
+	"POST /skep/v1/partners/{name}/ping 404":     {path: "/skep/v1/partners/none/ping", token: adminToken},
 	"DELETE /skep/v1/peers/{name} 404":           {path: "/skep/v1/peers/nobody", token: adminToken},
 	"POST /skep/v1/peers/{name}/ping 404":        {path: "/skep/v1/peers/nobody/ping", token: adminToken},
 	"DELETE /skep/v1/peers/{name} 409":           {path: "/skep/v1/peers/fixed", token: adminToken},

@@ -53,7 +53,7 @@ type protocol struct {
 	users bool
 	// called is set where partners are called at a URL.
 	called bool
-	// keys makes the keys of its own table, partner those of its partners; nil for none.
+	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys
 }
 
@@ -70,7 +70,7 @@ var protocols = map[string]protocol{
 // gatewayNames are the names of all protocols.
 var gatewayNames = slices.Sorted(maps.Keys(protocols))
 
-// Settings are the keys of the table, those of the protocol last.
+// Settings are the keys of the table, the keys of the protocol last.
 func (g *Gateway) Settings() []Setting {
 	if g.Protocol == nil {
 		return g.common()

@@ -43,7 +43,7 @@ const KindURL = "URL"
 // rights are what a partner may be allowed.
 var rights = []string{"ask", "tell", "tools", "register", "contexts", "workflows", "broadcast", "relay"}
 
-// Settings are the keys of the table, those of the protocol last.
+// Settings are the keys of the table, the keys of the protocol last.
 func (p *Partner) Settings() []Setting {
 	if p.Protocol == nil {
 		return p.common()
@@ -103,7 +103,7 @@ func (r gatewayReader) partner(gateway, name string, t *table) Partner {
 	return p
 }
 
-// checkCalls looks at the addresses of a partner: its url, and those of its protocol.
+// checkCalls looks at the addresses of a partner: its url, and what its protocol adds.
 func (r gatewayReader) checkCalls(t *table, p Partner) {
 	if !r.kind.called && t.has("url") {
 		r.d.atKey(t.child("url"), fmt.Sprintf("%s: what calls the gateway %s is not called by it; leave the line out", t.child("url").path, p.Gateway))

@@ -41,7 +41,7 @@ type Catalog struct {
 	client *egress.Client
 
 	mu sync.Mutex
-	// partners are those of the configuration.
+	// partners are made from the configuration of.
 	partners map[string]gateway.Partner
 	of       *config.Config
 }

@@ -73,8 +73,8 @@ func names(list []gateway.ExposedAgent) (names []string) {
 }
 
 // Users see the entrypoints of their tenant, partners what their table leaves of their
-// tenant's exposed agents, strangers those of the strangers' tenant, and nobody those of
-// another tenant.
+// tenant's exposed agents, strangers what the strangers' tenant exposes, and no caller the
+// agents of another tenant.
 func TestExposedAgents(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t, newDefinitions(config.Gateway{
