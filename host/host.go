@@ -40,6 +40,7 @@ type Host struct {
 	peers       *directory.Directory
 	router      *router.Router
 	swarm       *swarm.Runtime
+	gateways    []server.Gateway
 	server      *server.Server
 	// recorded reports whether the audit log has an entry for the start.
 	recorded bool
@@ -57,7 +58,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	for _, open := range []func(context.Context) error{
-		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openRuntime, h.openServer,
+		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openRuntime, h.openGateways, h.openServer,
 	} {
 		if err = open(ctx); err != nil {
 			return nil, err
@@ -130,7 +131,8 @@ func (h *Host) openPeers(context.Context) error {
 	h.peers = directory.New(directory.Options{
 		Config: h.opt.Config, RegistryFile: filepath.Join(h.opt.DataDir, datadir.RegistryName),
 		Env: h.opt.Env, Audit: h.audit, Logger: h.log,
-		OnUp: func(peer string) { h.router.MarkPeerUp(peer) },
+		OnUp:    func(peer string) { h.router.MarkPeerUp(peer) },
+		Partner: h.partnerPeer,
 		OnStart: func(ctx context.Context, peer string, at time.Time) error {
 			return h.swarm.FailForgotten(ctx, peer, at)
 		},
@@ -139,7 +141,7 @@ func (h *Host) openPeers(context.Context) error {
 	if err := signer.OpenIfNeeded(h.opt.Config); err != nil {
 		return err
 	}
-	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, Logger: h.log})
+	h.router = router.New(router.Options{Local: h.opt.Config.Swarm.Name, Peers: h.peers, Signer: signer, State: h.store.GatewayState(), Logger: h.log})
 	return nil
 }
 
@@ -163,11 +165,15 @@ func (h *Host) openRuntime(ctx context.Context) error {
 }
 
 func (h *Host) openServer(ctx context.Context) (err error) {
+	certificates, err := h.certificates()
+	if err != nil {
+		return err
+	}
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log,
 		Runtime: h.swarm, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit,
+		Tokens: h.tokens, Audit: h.audit, Gateways: h.gateways, Mounts: h.mounts(), Certificates: certificates,
 	})
 	return err
 }

@@ -26,6 +26,9 @@ func (h *Host) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return h.router.Run(ctx, h.swarm) })
 	g.Go(func() error { return h.server.Serve(ctx, turnsEnded) })
+	for _, one := range h.gateways {
+		g.Go(func() error { return one.Run(ctx) })
+	}
 	for _, background := range []func(context.Context){h.retention.Run, h.definitions.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
 		g.Go(func() error {
 			background(ctx)
@@ -93,6 +96,9 @@ func (h *Host) Close() error {
 	var errs []error
 	if h.server != nil {
 		errs = append(errs, h.server.Close())
+	}
+	for _, g := range h.gateways {
+		g.Catalog.Close()
 	}
 	if h.loader != nil {
 		errs = append(errs, h.loader.Close())

@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 	"skep/host/internal/turn/egress"
 )
 
@@ -68,8 +69,12 @@ func tableOf(cfg *config.Config, name string) (g config.Gateway, ok bool) {
 }
 
 // ExposedAgents lists what a caller may see: a user the entrypoints of his tenant, a realm
-// what its partner's table leaves of it.
+// what its partner's table leaves of it. A caller without a credential, who reads a public
+// card, sees what a user of the default tenant does.
 func (c *Catalog) ExposedAgents(caller gateway.Caller) (list []gateway.ExposedAgent) {
+	if caller.Principal.Role == "" {
+		caller.Principal.Tenant = swarm.DefaultTenant
+	}
 	sees := c.visible(caller)
 	return slices.DeleteFunc(c.Exposed(caller.Principal.Tenant), func(a gateway.ExposedAgent) bool { return !sees(a) })
 }

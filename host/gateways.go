@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/api/auth"
+	"skep/host/internal/api/rest"
+	"skep/host/internal/api/server"
+	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/a2a"
+	"skep/host/internal/gateway/catalog"
+	"skep/host/internal/gateway/door"
+	"skep/host/internal/gateway/mcp"
+	"skep/host/internal/peer/router"
+	"skep/host/internal/swarm"
+)
+
+// newGateway makes a gateway on its door.
+type newGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error)
+
+// openGateways makes the gateways of the configuration. They serve nothing yet.
+func (h *Host) openGateways(context.Context) error {
+	protocols := map[string]newGateway{"a2a": h.newA2A, "mcp": h.newMCP}
+	for _, g := range h.opt.Config.Gateways {
+		open, built := protocols[g.Name]
+		if !built {
+			return fmt.Errorf("[gateways.%s]: this build has no such gateway", g.Name)
+		}
+		c := catalog.New(catalog.Options{Gateway: g.Name, Definitions: h.definitions, Network: h.opt.Network})
+		rt := door.New(door.Options{
+			Gateway: g.Name, Swarm: h.swarm, State: h.store.GatewayState(), Keep: g.Keep, KeepRaw: g.KeepRaw, Asks: g.Asks,
+			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
+			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: h.recordGatewayEvent,
+			Identify: func(r *http.Request) (gateway.Caller, error) { return h.identify(c, r) },
+		})
+		made, err := open(rt, g)
+		if err != nil {
+			c.Close()
+			return fmt.Errorf("open [gateways.%s]: %w", g.Name, err)
+		}
+		h.gateways = append(h.gateways, server.Gateway{Gateway: made, Catalog: c})
+	}
+	return nil
+}
+
+// identify returns the caller of a mounted request.
+func (h *Host) identify(c *catalog.Catalog, r *http.Request) (gateway.Caller, error) {
+	who, err := h.server.Identify(r)
+	if err != nil {
+		return gateway.Caller{}, fmt.Errorf("%w: %w", gateway.ErrDenied, err)
+	}
+	return c.Caller(who), nil
+}
+
+func (h *Host) newMCP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	opt := mcp.Options{
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions,
+		PublicURL: h.opt.Config.Server.PublicURL, Origins: h.opt.Config.Server.CORSOrigins, Version: h.opt.Version, Logger: h.log,
+	}
+	if own, ok := g.Protocol.(*config.MCPGateway); ok {
+		opt.SessionIdle = own.SessionIdle
+	}
+	if issuer := h.opt.Config.Auth.JWT.Issuer; issuer != "" {
+		opt.AuthorizationServers = []string{issuer}
+	}
+	return mcp.New(rt, opt), nil
+}
+
+// maxPushReply bounds what a push reads of its receiver, in bytes.
+const maxPushReply = 64 << 10
+
+func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	own, _ := g.Protocol.(*config.A2A)
+	tenants := slices.Collect(maps.Keys(definition.Tenants(h.opt.Config)))
+	return a2a.New(a2a.Options{
+		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Hold: g.Hold, Keep: g.Keep,
+		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push,
+		PushClient: catalog.NewPublicClient(h.opt.Network, maxPushReply), Log: h.log,
+		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
+	}), nil
+}
+
+// mounts are the routes of all gateways.
+func (h *Host) mounts() (list []rest.Mount) {
+	for _, g := range h.gateways {
+		for _, m := range g.Mounts() {
+			list = append(list, rest.Mount{
+				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), MaxBody: m.MaxBody, Streams: m.Streams, Handler: m.Handler,
+			})
+		}
+	}
+	return list
+}
+
+// certificates are the callers that the certificates of partners name.
+func (h *Host) certificates() (*auth.Certificates, error) {
+	names := map[string]auth.Principal{}
+	for _, g := range h.opt.Config.Gateways {
+		for _, p := range g.Partners {
+			for _, name := range p.Certificates {
+				names[name] = auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}
+			}
+		}
+	}
+	return auth.NewCertificates(names)
+}
+
+// partnerPeer is how the router reaches a realm: by the carrier of its gateway.
+func (h *Host) partnerPeer(name string) (router.Peer, bool) {
+	for _, g := range h.gateways {
+		if p, ok := g.Catalog.Partner(name); ok {
+			return router.Peer{
+				Gateway: g.Name(), Carrier: carrier{g, p}, AttemptTime: p.Timeout, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
+			}, true
+		}
+	}
+	return router.Peer{}, false
+}
+
+// carrier carries messages to one partner.
+type carrier struct {
+	gateway gateway.Gateway
+	partner gateway.Partner
+}
+
+// Carry implements [router.Carrier].
+func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
+	states := map[gateway.CarriedState]router.CarriedState{gateway.Taken: router.Taken, gateway.Refused: router.Refused, gateway.Later: router.Later}
+	got := c.gateway.Carry(ctx, c.partner, d)
+	return router.Carried{State: states[got.State], Reason: got.Reason}
+}
+
+// recordGatewayEvent records what a gateway refused; the rest is for the log.
+func (h *Host) recordGatewayEvent(e gateway.Event) {
+	h.log.Debug("gateway", "realm", e.Caller.Realm, "foreign_id", e.Foreign, "type", e.Type, "out", e.Out,
+		"size", e.Size, "verdict", e.Verdict, "reason", e.Reason, "task_id", e.Task)
+	if e.Verdict != "refused" {
+		return
+	}
+	err := h.audit.Record(audit.Entry{
+		Act: "gateway.message", Outcome: audit.Refused, Tenant: e.Caller.Principal.Tenant,
+		Principal: strings.TrimPrefix(e.Caller.Principal.String(), e.Caller.Principal.Tenant+"/"), Target: e.Type, Reason: e.Reason,
+	})
+	if err != nil {
+		h.log.Warn("not recorded in the audit log", "act", "gateway.message", "err", err)
+	}
+}
