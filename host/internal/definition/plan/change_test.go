@@ -125,7 +125,7 @@ func TestCompareGateways(t *testing.T) {
 		{"[gateways.a2a]\n", "[gateways.a2a]\nrate_limit.requests = 5\nv03 = false\n",
 			`gateway a2a changed restart {"rate_limit":{"per":"1m0s","requests":600},"v03":true} {"rate_limit":{"per":"1m0s","requests":5},"v03":false}`},
 		{"[gateways.a2a]\n", "[gateways.mcp]\n[gateways.a2a]\n", `gateway mcp added widened restart null {"admit":[],"asks":256,"behind_proxy":false,"hold":"30s","keep":"24h0m0s","keep_raw":false,"max_body":"1MiB","max_depth":64,"profile":"default","rate_limit":{"per":"1m0s","requests":600},"session_idle":"10m0s","sessions":256,"stranger_tenant":"guests"}`},
-		{"[gateways.a2a.partners.shop]", "[gateways.a2a.partners.desk]\n[gateways.a2a.partners.shop]", `partner a2a.desk added widened null {"agents":[],"allow_private":false,"api_key":null,"auth_token":null,"card":"","certificate":"","certificates":[],"give_up":"30s","hmac_key":null,"ids":[],"key":"","may":["ask"],"retry_in_doubt":true,"tenant":"default","timeout":"1m0s","url":""}`},
+		{"[gateways.a2a.partners.shop]", "[gateways.a2a.partners.desk]\n[gateways.a2a.partners.shop]", `partner a2a.desk added widened null {"agents":[],"allow_private":false,"api_key":null,"auth_token":null,"card":"","certificate":"","certificates":[],"give_up":"30s","hmac_key":null,"ids":[],"key":"","keys":[],"may":["ask"],"retry_in_doubt":true,"tenant":"default","timeout":"1m0s","url":""}`},
 		{"the token", "another", `partner a2a.shop changed {"auth_token":"[secret]"} {"auth_token":"[secret]"}`},
 		{`ids = ["shop"]`, `ids = ["shop*"]`, `partner a2a.shop changed widened {"ids":["shop"]} {"ids":["shop*"]}`},
 		{`agents = ["math"]`, `agents = ["math", "boss"]`, `partner a2a.shop changed widened {"agents":["math"]} {"agents":["math","boss"]}`},
