@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 	"skep/host/internal/gateway/door"
 	"skep/host/internal/gateway/mcp"
 	"skep/host/internal/peer/router"
+	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
 )
 
@@ -79,13 +81,35 @@ const maxPushReply = 64 << 10
 
 func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	own, _ := g.Protocol.(*config.A2A)
+	key, err := h.openCardKey(own.SignCards)
+	if err != nil {
+		return nil, err
+	}
 	tenants := slices.Collect(maps.Keys(definition.Tenants(h.opt.Config)))
 	return a2a.New(a2a.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Hold: g.Hold, Keep: g.Keep,
-		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push,
+		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push, CardKey: key,
 		PushClient: catalog.NewPublicClient(h.opt.Network, maxPushReply), Log: h.log,
 		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
 	}), nil
+}
+
+// cardKeyName is the file of the key that signs agent cards, in the data directory.
+const cardKeyName = "gateways/a2a.key"
+
+// openCardKey opens the key that signs agent cards, or makes one; nil without signatures.
+func (h *Host) openCardKey(sign bool) (*a2a.CardKey, error) {
+	if !sign {
+		return nil, nil
+	}
+	key, made, err := signature.OpenKeyFile(filepath.Join(h.opt.DataDir, filepath.FromSlash(cardKeyName)))
+	if err == nil && made {
+		err = h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: cardKeyName})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a2a.NewCardKey(key.Private())
 }
 
 // mounts are the routes of all gateways.

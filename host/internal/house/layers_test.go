@@ -101,7 +101,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp", "host/internal/peer/signature",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},

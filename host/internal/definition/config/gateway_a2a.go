@@ -28,7 +28,7 @@ func (a *A2A) Settings() []Setting {
 	return []Setting{
 		boolean(&a.V03, "v03", true, "Version 0.3 of the protocol is spoken besides 1.0."),
 		boolean(&a.Push, "push", true, "Callers may have answers pushed to an address of theirs.").by(Grant),
-		boolean(&a.SignCards, "sign_cards", true, "Agent cards are signed with the key that `skep gateway key` shows."),
+		boolean(&a.SignCards, "sign_cards", true, "Agent cards are signed; the public keys are at `/a2a/keys.json`."),
 	}
 }
 

@@ -145,7 +145,7 @@ func verifyCard(text []byte, card *a2a.AgentCard, keys []jose.JSONWebKey) error 
 
 func verifies(s a2a.AgentCardSignature, payload []byte, key jose.JSONWebKey) bool {
 	compact := s.Protected + "." + base64.RawURLEncoding.EncodeToString(payload) + "." + s.Signature
-	signed, err := jose.ParseSigned(compact, []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.ES384, jose.RS256, jose.PS256})
+	signed, err := jose.ParseSignedCompact(compact, []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.ES384, jose.RS256, jose.PS256})
 	if err != nil {
 		return false
 	}

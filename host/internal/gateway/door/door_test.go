@@ -279,7 +279,7 @@ func TestFollow(t *testing.T) {
 }
 
 // Binary goes in and out as blobs: the agent reads what came, the caller what it names,
-// and nothing else (G-041).
+// and nothing else (G-040, G-041).
 func TestPartsAreBlobs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -26,6 +26,7 @@ func FuzzAgentName(f *testing.F) {
 	})
 }
 
+// TestMalformedNames: what no id has become is refused (G-010, G-011).
 func TestMalformedNames(t *testing.T) {
 	for _, name := range []string{"%", "%4", "a%zz"} {
 		if id, err := ForeignID(name); err == nil {
@@ -47,7 +48,7 @@ func TestTaskOfAConversation(t *testing.T) {
 		}
 		seen[id] = c
 	}
-	if taskID("") == taskID("") {
+	if first := taskID(""); first == taskID("") {
 		t.Error("two new conversations are one task")
 	}
 }

@@ -188,7 +188,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// G-021: a repeat of a request in its session, or of a message with the client's own id,
+// G-025: a repeat of a request in its session, or of a message with the client's own id,
 // is the same message; another one under a used id is refused.
 func TestRepeats(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ var _ router.Signer = SigningKey{}
 // NewSigningKey returns the signing key of a data directory.
 func NewSigningKey(dir string, log *audit.Log) SigningKey {
 	return SigningKey{open: sync.OnceValues(func() (signature.Key, error) {
-		key, made, err := signature.OpenKeyFile(dir)
+		key, made, err := signature.OpenKeyFile(filepath.Join(dir, signature.KeyFileName))
 		if err == nil && made {
 			err = log.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: signature.KeyFileName})
 		}

@@ -68,6 +68,9 @@ func (k Key) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: raw})
 }
 
+// Private returns the key itself, for signatures of other forms.
+func (k Key) Private() ed25519.PrivateKey { return k.private }
+
 // PublicKey returns the public half.
 func (k Key) PublicKey() PublicKey { return k.public }
 

@@ -11,14 +11,13 @@ import (
 // KeyFileName is the file of a host's signing key in its data directory.
 const KeyFileName = "letters.key"
 
-// OpenKeyFile reads the signing key in a data directory, or makes one.
-func OpenKeyFile(dir string) (key Key, made bool, err error) {
-	path := filepath.Join(dir, KeyFileName)
+// OpenKeyFile reads a signing key, or makes one with its directory.
+func OpenKeyFile(path string) (key Key, made bool, err error) {
 	key, err = readKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return key, false, err
 	}
 	key = NewKey()
@@ -27,7 +26,7 @@ func OpenKeyFile(dir string) (key Key, made bool, err error) {
 		return key, false, err
 	}
 	if err != nil {
-		return key, false, fmt.Errorf("write the key of the letters: %w", err)
+		return key, false, fmt.Errorf("write the signing key: %w", err)
 	}
 	return key, true, nil
 }
@@ -38,14 +37,14 @@ func readKeyFile(path string) (key Key, err error) {
 		return key, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return key, fmt.Errorf("others could read the key of the letters (mode %#o): run chmod 600 %s", mode, path)
+		return key, fmt.Errorf("others could read the signing key (mode %#o): run chmod 600 %s", mode, path)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return key, err
 	}
 	if key, err = ParseKey(raw); err != nil {
-		return key, fmt.Errorf("%s: %w; put a copy of the key back, or delete the file to get a new key, which every peer has to be told", path, err)
+		return key, fmt.Errorf("%s: %w; put a copy of the key back, or delete the file to get a new key, which all who verify signatures have to be told", path, err)
 	}
 	return key, nil
 }
