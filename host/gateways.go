@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
@@ -86,10 +87,14 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	tenants := slices.Collect(maps.Keys(definition.Tenants(h.opt.Config)))
+	pushes, err := catalog.NewPublicClient(h.opt.Network, maxPushReply)
+	if err != nil {
+		return nil, err
+	}
 	return a2a.New(a2a.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Hold: g.Hold, Keep: g.Keep,
 		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push, CardKey: key,
-		PushClient: catalog.NewPublicClient(h.opt.Network, maxPushReply), Log: h.log,
+		PushClient: pushes, Log: h.log,
 		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
 	}), nil
 }
@@ -124,17 +129,17 @@ func (h *Host) mounts() (list []rest.Mount) {
 	return list
 }
 
-// certificates are the callers that the certificates of partners name.
-func (h *Host) certificates() (*auth.Certificates, error) {
+// certificateNames are the callers that the certificates of partners name.
+func certificateNames(cfg *config.Config) map[string]auth.Principal {
 	names := map[string]auth.Principal{}
-	for _, g := range h.opt.Config.Gateways {
+	for _, g := range cfg.Gateways {
 		for _, p := range g.Partners {
 			for _, name := range p.Certificates {
 				names[name] = auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}
 			}
 		}
 	}
-	return auth.NewCertificates(names)
+	return names
 }
 
 // partnerPeer is how the router reaches a realm: by the carrier of its gateway.
@@ -142,12 +147,16 @@ func (h *Host) partnerPeer(name string) (router.Peer, bool) {
 	for _, g := range h.gateways {
 		if p, ok := g.Catalog.Partner(name); ok {
 			return router.Peer{
-				Gateway: g.Name(), Carrier: carrier{g, p}, AttemptTime: p.Timeout, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
+				Gateway: g.Name(), Carrier: carrier{g, p}, AttemptTime: p.Timeout + attemptMargin, Tenant: p.Tenant, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
 			}, true
 		}
 	}
 	return router.Peer{}, false
 }
+
+// attemptMargin is what an attempt may take beyond the partner's time for an answer, so
+// that the gateway notices the end of that first.
+const attemptMargin = 15 * time.Second
 
 // carrier carries messages to one partner.
 type carrier struct {

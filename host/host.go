@@ -41,7 +41,9 @@ type Host struct {
 	router      *router.Router
 	swarm       *swarm.Runtime
 	gateways    []server.Gateway
-	server      *server.Server
+	// certificates are the callers of gateways by the names in their certificates.
+	certificates *auth.Certificates
+	server       *server.Server
 	// recorded reports whether the audit log has an entry for the start.
 	recorded bool
 }
@@ -165,15 +167,14 @@ func (h *Host) openRuntime(ctx context.Context) error {
 }
 
 func (h *Host) openServer(ctx context.Context) (err error) {
-	certificates, err := h.certificates()
-	if err != nil {
+	if h.certificates, err = auth.NewCertificates(certificateNames(h.opt.Config)); err != nil {
 		return err
 	}
 	h.server, err = server.Open(ctx, server.Options{
 		Config: h.opt.Config, DataDir: h.opt.DataDir, Listen: h.opt.Listen, AdminListen: h.opt.AdminListen,
 		PlainHTTP: h.opt.PlainHTTP, Version: h.opt.Version, Logger: h.log,
 		Runtime: h.swarm, Library: h.definitions, Retention: h.retention, Router: h.router, Peers: h.peers,
-		Tokens: h.tokens, Audit: h.audit, Gateways: h.gateways, Mounts: h.mounts(), Certificates: certificates,
+		Tokens: h.tokens, Audit: h.audit, Gateways: h.gateways, Mounts: h.mounts(), Certificates: h.certificates,
 	})
 	return err
 }

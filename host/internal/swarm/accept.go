@@ -80,6 +80,9 @@ func (r *Runtime) buildPostMutation(t *activeTask, p Post, to recipientSet) (*mu
 		sub.Row = mut.dispatchPost(p, to)
 		mut.postChanges.added = append(mut.postChanges.added, sub.pendingPost())
 	}
+	if isGateway(p.Door) {
+		sub.Agent = mut.Task.Entrypoint
+	}
 	sub.Cursor = mut.Task.Cursor
 	mut.applyStallRule()
 	return mut, sub, nil

@@ -74,11 +74,16 @@ func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, enough func(Exc
 		return ExchangeState{}, err
 	}
 	defer r.releaseTask(t)
-	for {
+	for applied := x.answer != nil; ; {
 		t.mu.Lock()
 		changed, open := t.changed, t.openPosts.has(x.sub.pendingPost())
 		s, questions := t.rec.exchangeState(x.sub.Key)
 		t.mu.Unlock()
+		if !open && !applied {
+			t.awaitMutation()
+			applied = true
+			continue
+		}
 		if !open {
 			s.Answer, err = r.storedAnswer(ctx, t, x)
 			return s, err
@@ -96,6 +101,13 @@ func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, enough func(Exc
 			return ExchangeState{Answer: a}, err
 		}
 	}
+}
+
+// awaitMutation waits until the mutation under way is in memory: a submission that was
+// found in the store may be its.
+func (t *activeTask) awaitMutation() {
+	t.commit.Lock()
+	defer t.commit.Unlock()
 }
 
 // exchangeState is the state of an exchange without its answer and its questions, whose

@@ -62,9 +62,10 @@ func (in Incoming) checkRecipient(t *activeTask, name string) error {
 	return nil
 }
 
-// answers reports whether the wrapper is a response, and an agent has asked the swarm.
+// answers reports whether the wrapper is a response, or a question about a request, to an
+// agent that has asked the swarm.
 func (in Incoming) answers(t Task, agent string) bool {
-	return in.Wrapper.Type == mail.Response &&
+	return (in.Back || in.Wrapper.Type == mail.Response) &&
 		slices.ContainsFunc(t.requestsTo(in.Peer), func(r OpenRequest) bool { return r.From == agent })
 }
 
@@ -105,7 +106,7 @@ func (mut *mutationBuilder) applyIncoming(in Incoming, o runner, m mail.Message,
 	if !mut.active.exists {
 		mut.createForeignTask(in, o)
 	}
-	mut.Task.Brief = mut.Task.Brief || in.Brief && isGateway(in.Door)
+	mut.Task.Brief = mut.Task.Brief || in.Brief && !in.Back && isGateway(in.Door)
 	sender := m.Payload.Sender
 	if sender.Type == mail.Agent {
 		name, _, _ := mail.ParseAddr(sender.Name)

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
-// Certificates are the principals that client certificates name. A nil one has none.
-type Certificates struct{ byName map[string]Principal }
+// Certificates are the principals that client certificates name. A nil one has none. It is
+// safe for concurrent use.
+type Certificates struct {
+	byName atomic.Pointer[map[string]Principal]
+}
 
 // errSeveralNames refuses a certificate that names several callers: it is not clear who
 // calls.
@@ -19,18 +23,25 @@ var errSeveralNames = errors.New("the client certificate names several callers")
 // NewCertificates takes principals by the name in their certificates: a URI, as
 // spiffe://acme/agents, or a DNS name. Names match whole.
 func NewCertificates(byName map[string]Principal) (*Certificates, error) {
-	c := &Certificates{byName: make(map[string]Principal, len(byName))}
+	c := &Certificates{}
+	return c, c.Replace(byName)
+}
+
+// Replace puts other principals in the place of all. With an error nothing changes.
+func (c *Certificates) Replace(byName map[string]Principal) error {
+	checked := make(map[string]Principal, len(byName))
 	for text, who := range byName {
 		name, err := certificateName(text)
 		if err != nil {
-			return nil, fmt.Errorf("certificate name %q: %w", text, err)
+			return fmt.Errorf("certificate name %q: %w", text, err)
 		}
-		if other, twice := c.byName[name]; twice && other != who {
-			return nil, fmt.Errorf("certificate name %q is of %s and of %s", text, other, who)
+		if other, twice := checked[name]; twice && other != who {
+			return fmt.Errorf("certificate name %q is of %s and of %s", text, other, who)
 		}
-		c.byName[name] = who
+		checked[name] = who
 	}
-	return c, nil
+	c.byName.Store(&checked)
+	return nil
 }
 
 // certificateName is the form in which a name is compared. DNS names have no case.
@@ -60,8 +71,9 @@ func (c *Certificates) Principal(state *tls.ConnectionState) (who Principal, ok 
 	if c == nil || state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return Principal{}, false, nil
 	}
+	byName := *c.byName.Load()
 	for _, name := range namesOf(state.VerifiedChains[0][0]) {
-		next, known := c.byName[name]
+		next, known := byName[name]
 		if known && ok && next != who {
 			return Principal{}, false, errSeveralNames
 		}

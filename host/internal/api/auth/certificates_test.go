@@ -45,6 +45,18 @@ func TestUnverifiedCertificate(t *testing.T) {
 	if who, ok, err := c.Principal(verified); !ok || who.ID != "acme" || err != nil {
 		t.Errorf("Principal of the verified = %v, %v, %v", who, ok, err)
 	}
+	if err := c.Replace(map[string]auth.Principal{"*": {ID: "acme"}}); err == nil {
+		t.Error("a name with a star took the place of the others")
+	}
+	if _, ok, _ := c.Principal(verified); !ok {
+		t.Error("a refused replacement took the names away")
+	}
+	if err := c.Replace(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, _ := c.Principal(verified); ok {
+		t.Error("a name that was taken away counts")
+	}
 	var none *auth.Certificates
 	if _, ok, _ := none.Principal(verified); ok {
 		t.Error("no certificates name somebody")

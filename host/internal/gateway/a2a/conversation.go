@@ -50,7 +50,7 @@ func (e *attempt) key() state.Key {
 		parts = append(parts, "interrupt")
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x1f")))
-	return state.Key{Tenant: e.p.Tenant, Gateway: Name, Realm: e.p.Name, Kind: kindConversation, Name: hex.EncodeToString(sum[:])}
+	return state.Key{Tenant: e.d.Task.Tenant, Gateway: Name, Realm: e.p.Name, Kind: kindConversation, Name: hex.EncodeToString(sum[:])}
 }
 
 // foreignAgent is the recipient without its swarm.

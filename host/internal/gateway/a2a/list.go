@@ -33,7 +33,7 @@ func (h requests) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2
 			return nil, invalid("pageToken is not one of this server's")
 		}
 	}
-	l := lister{requests: h, c: c, req: req, size: size, page: &a2a.ListTasksResponse{Tasks: []*a2a.Task{}}}
+	l := lister{requests: h, c: c, req: req, size: size, room: maxBlobs, page: &a2a.ListTasksResponse{Tasks: []*a2a.Task{}}}
 	if err := l.scan(ctx, before); err != nil {
 		return nil, h.protocolError(err)
 	}
@@ -47,6 +47,8 @@ type lister struct {
 	c    *call
 	req  *a2a.ListTasksRequest
 	size int
+	// room is how many bytes of blobs the page may still have.
+	room int64
 	page *a2a.ListTasksResponse
 }
 
@@ -85,7 +87,12 @@ func (l *lister) matching(ctx context.Context, x gateway.Exchange) (*a2a.Task, e
 	if !l.c.owns(x, x.ID) || l.req.ContextID != "" && l.req.ContextID != x.Conversation {
 		return nil, nil
 	}
-	task, err := l.snapshot(ctx, x)
+	var none int64
+	room := &none
+	if l.req.IncludeArtifacts {
+		room = &l.room
+	}
+	task, err := l.snapshotWithin(ctx, x, room)
 	if err != nil || l.req.Status != "" && task.Status.State != l.req.Status {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -63,21 +64,31 @@ func partsOf(text string) a2a.ContentParts {
 }
 
 // answerParts returns an answer's text and blobs.
-func (g *Gateway) answerParts(ctx context.Context, x gateway.Exchange, a gateway.Answer) (a2a.ContentParts, error) {
+//
+// room is how many bytes of blobs may be added; it is reduced by what was. What is larger,
+// or is not there, is only named.
+func (g *Gateway) answerParts(ctx context.Context, x gateway.Exchange, a gateway.Answer, room *int64) (a2a.ContentParts, error) {
 	var parts a2a.ContentParts
 	if a.Body != "" || len(a.Parts) == 0 {
 		parts = partsOf(a.Body)
 	}
-	room := int64(maxBlobs)
 	for _, ref := range a.Parts {
-		if room -= ref.Size; room < 0 {
-			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %d bytes) is too large to be sent", ref.Name, ref.Type, ref.Size)))
+		if ref.Size > *room || *room <= 0 {
+			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is too large to be sent", ref.Name, ref.Type, ref.Blob)))
 			continue
 		}
 		data, err := g.Runtime.Blob(ctx, x, ref)
-		if err != nil {
+		switch {
+		case errors.Is(err, gateway.ErrUnknown):
+			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is not there", ref.Name, ref.Type, ref.Blob)))
+			continue
+		case err != nil:
 			return nil, err
+		case int64(len(data)) > *room:
+			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is too large to be sent", ref.Name, ref.Type, ref.Blob)))
+			continue
 		}
+		*room -= int64(len(data))
 		part := a2a.NewRawPart(data)
 		part.Filename, part.MediaType = ref.Name, ref.Type
 		parts = append(parts, part)

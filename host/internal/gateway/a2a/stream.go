@@ -103,7 +103,8 @@ func (h requests) showPiece(ctx context.Context, x gateway.Exchange, p gateway.P
 		status(statusOf(x, now))
 		return true, nil
 	case p.Answer.Outcome == gateway.Done:
-		artifact, err := h.artifactOf(ctx, x, *p.Answer)
+		room := int64(maxBlobs)
+		artifact, err := h.artifactOf(ctx, x, *p.Answer, &room)
 		if err != nil || !yield(&a2a.TaskArtifactUpdateEvent{TaskID: task.TaskID, ContextID: task.ContextID, Artifact: artifact, LastChunk: true}, nil) {
 			return true, err
 		}

@@ -26,6 +26,12 @@ var states = map[gateway.Outcome]a2a.TaskState{
 
 // snapshot returns the task of an exchange as it is now.
 func (g *Gateway) snapshot(ctx context.Context, x gateway.Exchange) (*a2a.Task, error) {
+	room := int64(maxBlobs)
+	return g.snapshotWithin(ctx, x, &room)
+}
+
+// snapshotWithin returns the task with blobs of so many bytes, by which room is reduced.
+func (g *Gateway) snapshotWithin(ctx context.Context, x gateway.Exchange, room *int64) (*a2a.Task, error) {
 	a, ok, err := g.Runtime.Look(ctx, x)
 	if err != nil {
 		return nil, err
@@ -38,7 +44,7 @@ func (g *Gateway) snapshot(ctx context.Context, x gateway.Exchange) (*a2a.Task, 
 	if a.Outcome != gateway.Done {
 		return task, nil
 	}
-	artifact, err := g.artifactOf(ctx, x, a)
+	artifact, err := g.artifactOf(ctx, x, a, room)
 	task.Artifacts = []*a2a.Artifact{artifact}
 	return task, err
 }
@@ -52,8 +58,8 @@ func workingTask(x gateway.Exchange) *a2a.Task {
 }
 
 // artifactOf returns the whole answer.
-func (g *Gateway) artifactOf(ctx context.Context, x gateway.Exchange, a gateway.Answer) (*a2a.Artifact, error) {
-	parts, err := g.answerParts(ctx, x, a)
+func (g *Gateway) artifactOf(ctx context.Context, x gateway.Exchange, a gateway.Answer, room *int64) (*a2a.Artifact, error) {
+	parts, err := g.answerParts(ctx, x, a, room)
 	return &a2a.Artifact{ID: answerID, Name: a.Subject, Parts: parts}, err
 }
 

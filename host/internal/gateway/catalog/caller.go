@@ -33,9 +33,15 @@ func (c *Catalog) Caller(who auth.Principal) gateway.Caller {
 	return caller
 }
 
-// NewPublicClient returns a client for addresses that callers have chosen: public ones
-// only, without redirects, credentials and long answers.
-func NewPublicClient(network func(*egress.Options), maxReply int64) *http.Client {
-	t := &transport{timeout: 30 * time.Second, maxBody: maxReply, next: newEgress(network).Transport(egress.Policy{Table: "a push", NoPublicHTTP: true})}
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+// NewPublicClient returns a client for addresses that callers have chosen: names of public
+// hosts over https only, without redirects, credentials and long answers.
+func NewPublicClient(network func(*egress.Options), maxReply int64) (*http.Client, error) {
+	anyName, err := egress.ParseGrant("POST https://*")
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{timeout: 30 * time.Second, maxBody: maxReply, next: newEgress(network).Transport(egress.Policy{
+		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true,
+	})}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}, nil
 }

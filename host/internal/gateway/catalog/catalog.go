@@ -94,7 +94,7 @@ func (c *Catalog) visible(caller gateway.Caller) func(gateway.ExposedAgent) bool
 		return func(a gateway.ExposedAgent) bool { return a.Entrypoint }
 	}
 	if strings.HasPrefix(caller.Realm, c.opt.Gateway+"+") {
-		if g, ok := c.Settings(); !ok || len(g.Admit) == 0 || caller.Principal.Tenant != g.StrangerTenant {
+		if g, ok := c.Settings(); !ok || !gateway.Matches(g.Admit, caller.Principal.PeerSwarm()) || caller.Principal.Tenant != g.StrangerTenant {
 			return none
 		}
 		return func(gateway.ExposedAgent) bool { return true }

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/catalog"
+	"skep/spec/mail"
 )
 
 // definitions are what each tenant exposes through a2a, and a configuration.
@@ -65,6 +67,45 @@ func realm(tenant, name string) gateway.Caller {
 	return gateway.Caller{Principal: auth.Principal{Tenant: tenant, Role: auth.Agent, ID: name}, Realm: name}
 }
 
+func agent(tenant, id string) auth.Principal {
+	return auth.Principal{Tenant: tenant, Role: auth.Agent, ID: id}
+}
+
+// Callers are known by their realm: a partner by its name, a stranger by the gateway's and
+// its own, also if that is too long for a swarm's name.
+func TestCaller(t *testing.T) {
+	t.Parallel()
+	c := newCatalog(t, newDefinitions(config.Gateway{Name: "a2a", Partners: []config.Partner{{Name: "shop", Tenant: "acme", May: []string{"ask", "tell"}}}}))
+	if got := c.Caller(agent("acme", "shop")); got.Realm != "shop" || !got.May.Has(gateway.MayTell) {
+		t.Errorf("a partner is %+v", got)
+	}
+	if got := c.Caller(agent("acme", "lab")); got.Realm != "a2a+lab" || got.May.Has(gateway.MayTell) || !got.May.Has(gateway.MayAsk) {
+		t.Errorf("a stranger is %+v", got)
+	}
+	if got := c.Caller(user("acme").Principal); got.Realm != "" || !got.IsUser() {
+		t.Errorf("a user is %+v", got)
+	}
+	long, other := c.Caller(agent("acme", strings.Repeat("x", 300))), c.Caller(agent("acme", strings.Repeat("x", 301)))
+	if mail.CheckSwarmName(long.Realm) != nil || long.Realm == other.Realm || !strings.HasPrefix(long.Realm, "a2a+~") {
+		t.Errorf("long names are %q and %q", long.Realm, other.Realm)
+	}
+}
+
+// What callers have chosen is reached over https at a name only.
+func TestPublicClient(t *testing.T) {
+	t.Parallel()
+	c, err := catalog.NewPublicClient(nil, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"http://push.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://169.254.169.254/x"} {
+		if rsp, err := c.Post(url, "application/json", nil); err == nil {
+			rsp.Body.Close()
+			t.Errorf("%s answered", url)
+		}
+	}
+}
+
 func names(list []gateway.ExposedAgent) (names []string) {
 	for _, a := range list {
 		names = append(names, a.Name)
@@ -78,7 +119,7 @@ func names(list []gateway.ExposedAgent) (names []string) {
 func TestExposedAgents(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t, newDefinitions(config.Gateway{
-		Name: "a2a", Admit: []string{"*"}, StrangerTenant: "guests",
+		Name: "a2a", Admit: []string{"lab", "did:web:*.example.org"}, StrangerTenant: "guests",
 		Partners: []config.Partner{{Name: "shop", Tenant: "acme"}, {Name: "clerk", Tenant: "acme", Agents: []string{"store", "vault"}}},
 	}))
 	for name, test := range map[string]struct {
@@ -93,9 +134,12 @@ func TestExposedAgents(t *testing.T) {
 		"a partner's name of other tenant":  {realm("guests", "shop"), nil},
 		"a peer":                            {realm("acme", "depot"), nil},
 		"an agent without a realm":          {realm("acme", ""), nil},
-		"a stranger":                        {realm("guests", "a2a+lab"), []string{"hall"}},
-		"a stranger's name of other tenant": {realm("acme", "a2a+lab"), nil},
+		"a stranger":                        {c.Caller(agent("guests", "lab")), []string{"hall"}},
+		"a stranger by pattern":             {c.Caller(agent("guests", "did:web:a.example.org")), []string{"hall"}},
+		"a stranger that is not admitted":   {c.Caller(agent("guests", "mob")), nil},
+		"a stranger's name of other tenant": {c.Caller(agent("acme", "lab")), nil},
 		"a stranger of another gateway":     {realm("guests", "mcp+lab"), nil},
+		"without a credential":              {gateway.Caller{}, nil},
 	} {
 		if diff := cmp.Diff(test.want, names(c.ExposedAgents(test.caller))); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
@@ -119,7 +163,7 @@ func TestReload(t *testing.T) {
 	if got := names(c.ExposedAgents(realm("acme", "shop"))); !cmp.Equal([]string{"desk"}, got) {
 		t.Fatal(got)
 	}
-	if got := c.ExposedAgents(realm("guests", "a2a+lab")); len(got) > 0 {
+	if got := c.ExposedAgents(c.Caller(agent("guests", "lab"))); len(got) > 0 {
 		t.Errorf("nobody is admitted, and a stranger sees %v", got)
 	}
 	d.set(config.Gateway{Name: "a2a", Partners: []config.Partner{{Name: "shop", Tenant: "acme", Agents: []string{"store"}}, {Name: "lab", Tenant: "acme"}}})

@@ -19,8 +19,8 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 	if err := checkAsk(c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
-	if wait, ok := d.rates.Allow(accountOf(c)); !ok {
-		return gateway.Exchange{}, refuse(gateway.ErrBusy, "too many messages, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
+	if err := d.checkRate(c, a); err != nil {
+		return gateway.Exchange{}, err
 	}
 	info, err := routingInfo(a)
 	if err != nil {
@@ -32,16 +32,30 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 	return d.askAsRealm(ctx, c, a, info)
 }
 
+// checkRate refuses a caller that sends too much. What the host has fetched itself, as the
+// answer to an outbox message, counts for nobody.
+func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
+	if a.Of != nil {
+		return nil
+	}
+	if wait, ok := d.rates.Allow(accountOf(c)); !ok {
+		return refuse(gateway.ErrBusy, "too many messages, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
+	}
+	return nil
+}
+
 // checkAsk refuses what no caller may send.
 func checkAsk(c gateway.Caller, a gateway.Ask) error {
 	switch {
 	case a.ID == "":
 		return invalid("a message needs an id")
+	case mail.Reserved(a.Subject):
+		return invalid("subject must not begin with '::', which is reserved for the system")
 	case len(a.Note) > gateway.MaxNote:
 		return invalid("the note has %d bytes, at most %d", len(a.Note), gateway.MaxNote)
 	case a.Kind == gateway.Tells && !c.IsUser() && !c.May.Has(gateway.MayTell):
 		return denied("realm %q may not tell; add %q to its may", c.Realm, gateway.MayTell)
-	case (a.Kind == gateway.Asks || a.Kind == gateway.Interrupts) && !c.IsUser() && !c.May.Has(gateway.MayAsk):
+	case (a.Kind == gateway.Asks || a.Kind == gateway.Interrupts) && a.Of == nil && !c.IsUser() && !c.May.Has(gateway.MayAsk):
 		return denied("realm %q may not ask; add %q to its may", c.Realm, gateway.MayAsk)
 	case len(a.To) > 1 && (c.IsUser() || !c.May.Has(gateway.MayBroadcast)):
 		return denied("a message to %d agents needs the right %q", len(a.To), gateway.MayBroadcast)
@@ -116,7 +130,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 		return swarm.Incoming{}, invalid("%v", err)
 	}
 	in := swarm.Incoming{
-		Door: d.name, Digest: a.Digest[:], Brief: true, Reply: a.ReplyTo != gateway.HeldOnly, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
+		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.ReplyTo != gateway.HeldOnly, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
 		Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace, Blobs: d.blobs(a),
 	}
 	p := mail.Payload{

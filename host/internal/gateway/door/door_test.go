@@ -43,7 +43,7 @@ func TestAskAndAnswer(t *testing.T) {
 			}
 			wantAnswer(t, k.wait(t, again), gateway.Done, "echo: hello")
 			found, err := k.Find(t.Context(), c.caller, "m1")
-			if err != nil || found.Answered == 0 || found.Conversation != x.Conversation {
+			if err != nil || found.Answered == 0 || found.Conversation != x.Conversation || found.Agent != c.to {
 				t.Errorf("found %+v, %v", found, err)
 			}
 			if _, err := k.Ask(t.Context(), c.caller, ask("m1", c.to, "other")); !errors.Is(err, gateway.ErrConflict) {
@@ -126,6 +126,7 @@ func TestRightsOfRealms(t *testing.T) {
 		"tells":                           {broadcaster, tell, nil},
 		"asks several":                    {broadcaster, both, nil},
 		"a user to several":               {alice(), both, gateway.ErrDenied},
+		"the system's subject":            {acme(), ask("s", "calc", "x", func(a *gateway.Ask) { a.Subject = mail.SubjectTaskComplete }), gateway.ErrInvalid},
 		"no id":                           {acme(), ask("", "calc", "x"), gateway.ErrInvalid},
 		"data that is no JSON":            {acme(), ask("j", "calc", "x", func(a *gateway.Ask) { a.Info = map[string]any{"f": func() {}} }), gateway.ErrInvalid},
 		"a note that is too long":         {acme(), ask("n", "calc", "x", func(a *gateway.Ask) { a.Note = make([]byte, gateway.MaxNote+1) }), gateway.ErrInvalid},
@@ -135,6 +136,23 @@ func TestRightsOfRealms(t *testing.T) {
 	} {
 		if _, err := k.Ask(t.Context(), c.caller, c.ask); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// What is told gets no answer: to wait for one is refused.
+func TestNothingIsOwedForWhatIsTold(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	teller := acme()
+	teller.May = gateway.Rights{gateway.MayTell}
+	x := k.mustAsk(t, teller, ask("t", "calc", "x", func(a *gateway.Ask) { a.Kind = gateway.Tells }))
+	_, waited := k.Wait(t.Context(), x)
+	_, _, looked := k.Look(t.Context(), x)
+	_, followed := k.Follow(t.Context(), x, 0)
+	for _, err := range []error{waited, looked, followed} {
+		if !errors.Is(err, gateway.ErrUnknown) {
+			t.Errorf("%v, want %v", err, gateway.ErrUnknown)
 		}
 	}
 }
@@ -370,20 +388,29 @@ func (k *kit) next(t *testing.T, task swarm.TaskKey) swarm.Delivery {
 	}
 }
 
-// A foreign agent asks about the message that it got; our agent's response finds the
-// question again, and the answer the message.
+// A foreign agent asks about the message that it got, also an agent that is not exposed;
+// the response finds the question again, and the answer the message. A realm without the
+// right to ask may, and the task does not become brief.
 func TestQuestionAboutAnOutboxMessage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	k.agents.set("boss", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+	k.agents.set("hidden", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
 		switch m := incoming(tn); {
 		case m.Type == mail.Response:
-			call(tn, mail.ToolTaskComplete, map[string]any{"finish_message": m.Payload.Body})
-		case m.Payload.Sender.Type == mail.Agent:
-			call(tn, mail.ToolSendResponse, map[string]any{"target": m.Payload.Sender.Name, "subject": "re", "body": "tea"})
-		default:
+			call(tn, mail.ToolSendResponse, map[string]any{"target": "boss", "subject": "re", "body": m.Payload.Body})
+		case m.Payload.Sender.Name == "boss":
 			call(tn, mail.ToolSendRequest, map[string]any{"target": "clerk@acme", "subject": "?", "body": "sell"})
+		default:
+			call(tn, mail.ToolSendResponse, map[string]any{"target": m.Payload.Sender.Name, "subject": "re", "body": "tea"})
 		}
+		return swarm.Outcome{}
+	})
+	k.agents.set("boss", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		if m := incoming(tn); m.Type == mail.Response {
+			call(tn, mail.ToolTaskComplete, map[string]any{"finish_message": m.Payload.Body})
+			return swarm.Outcome{}
+		}
+		call(tn, mail.ToolSendRequest, map[string]any{"target": "hidden", "subject": "?", "body": "sell"})
 		return swarm.Outcome{}
 	})
 	x := k.mustAsk(t, alice(), ask("m1", "boss", "go"))
@@ -391,7 +418,12 @@ func TestQuestionAboutAnOutboxMessage(t *testing.T) {
 	question := gateway.Ask{
 		Kind: gateway.Asks, ID: "8c7b2a4e-0c4b-4f6c-9a57-0f6a3a1d2b3c", Of: &sent, Body: "what?", ReplyTo: gateway.Callback, Note: []byte("foreign task 7"),
 	}
-	k.mustAsk(t, acme(), question)
+	mute := acme()
+	mute.May = nil
+	k.mustAsk(t, mute, question)
+	if snap, err := k.swarm.Task(t.Context(), x.Task); err != nil || snap.Task.Brief {
+		t.Errorf("the task is brief: %v, %v", snap.Task.Brief, err)
+	}
 	if err := k.swarm.MarkDelivered(t.Context(), swarm.OutboxKey{Task: x.Task, Peer: "acme"}, sent.N, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,9 @@ func (d *Door) swarms(c gateway.Caller) (names []string) {
 
 // Look is [gateway.Runtime]'s.
 func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bool, error) {
+	if x.Receipt == nil {
+		return gateway.Answer{}, false, notOwed(x)
+	}
 	s, err := d.opt.Swarm.LookExchange(ctx, x.Receipt)
 	if err != nil {
 		return gateway.Answer{}, false, foreignError(err)
@@ -98,12 +101,18 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 
 // Wait is [gateway.Runtime]'s.
 func (d *Door) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, error) {
+	if x.Receipt == nil {
+		return gateway.Answer{}, notOwed(x)
+	}
 	s, err := d.opt.Swarm.WaitExchange(ctx, x.Receipt, nil)
 	if err != nil {
 		return gateway.Answer{}, foreignError(err)
 	}
 	return newAnswer(s)
 }
+
+// notOwed refuses to read the answer to a message that gets none.
+func notOwed(x gateway.Exchange) error { return unknown("the message %q gets no answer", x.ID) }
 
 // Cancel is [gateway.Runtime]'s.
 func (d *Door) Cancel(ctx context.Context, c gateway.Caller, id, reason string) error {

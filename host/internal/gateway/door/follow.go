@@ -11,6 +11,9 @@ import (
 
 // Follow is [gateway.Runtime]'s.
 func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gateway.Stream, error) {
+	if x.Receipt == nil {
+		return nil, notOwed(x)
+	}
 	feed, err := d.opt.Swarm.Follow(ctx, x.Task, max(0, x.Cursor-1))
 	if err != nil {
 		return nil, foreignError(err)

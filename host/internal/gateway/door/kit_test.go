@@ -137,9 +137,9 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 	def := swarm.Definition{
 		Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
 		Agents: []swarm.Agent{
-			{Name: "boss", Targets: []string{"calc", "*@acme"}, Entrypoint: true, CanComplete: true, Interswarm: true, Expose: []string{"toy"}},
+			{Name: "boss", Targets: []string{"calc", "hidden", "*@acme"}, Entrypoint: true, CanComplete: true, Interswarm: true, Expose: []string{"toy"}},
 			{Name: "calc", Targets: []string{"*@acme"}, Interswarm: true, Expose: []string{"toy"}},
-			{Name: "hidden", Interswarm: true},
+			{Name: "hidden", Targets: []string{"boss", "*@acme"}, Interswarm: true},
 		},
 		Interswarm: true,
 		Limits:     swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Queue: 1000},

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -92,14 +93,20 @@ const maxParts = 4 << 20
 
 // part is a blob of an answer: pictures and sounds as such, else a resource.
 func (c *call) part(ref gateway.PartRef, left *int64) (mcp.Content, error) {
-	if ref.Size > *left {
-		return &mcp.TextContent{Text: fmt.Sprintf("The part %q of %d bytes is too large for a result.", ref.Name, ref.Size)}, nil
+	tooLarge := &mcp.TextContent{Text: fmt.Sprintf("The part %q (%s) is too large for a result.", ref.Name, ref.Blob)}
+	if ref.Size > *left || *left <= 0 {
+		return tooLarge, nil
 	}
-	*left -= ref.Size
 	data, err := c.g.rt.Blob(c.ctx, c.x, ref)
-	if err != nil {
+	switch {
+	case errors.Is(err, gateway.ErrUnknown):
+		return &mcp.TextContent{Text: fmt.Sprintf("The part %q (%s) is not there.", ref.Name, ref.Blob)}, nil
+	case err != nil:
 		return nil, err
+	case int64(len(data)) > *left:
+		return tooLarge, nil
 	}
+	*left -= int64(len(data))
 	switch kind, _, _ := strings.Cut(ref.Type, "/"); kind {
 	case "image":
 		return &mcp.ImageContent{Data: data, MIMEType: ref.Type}, nil

@@ -331,3 +331,15 @@ func (a *attempts) Delete(_ context.Context, k state.Key, _ int64) error {
 	delete(a.records, k)
 	return nil
 }
+
+// A partner is its tenant's: other tenants do not write to it.
+func TestPartnersOfTenants(t *testing.T) {
+	t.Parallel()
+	r := router.New(router.Options{Local: "hive", Peers: realm(&fakeCarrier{}, func(p *router.Peer) { p.Tenant = "acme" })})
+	if err := r.Check(t.Context(), swarm.InstanceKey{Tenant: "acme"}, "depot"); err != nil {
+		t.Error(err)
+	}
+	if err := r.Check(t.Context(), swarm.InstanceKey{Tenant: "free"}, "depot"); err == nil {
+		t.Error("another tenant may write to the partner")
+	}
+}

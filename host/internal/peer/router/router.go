@@ -48,6 +48,8 @@ type Peer struct {
 	// Carrier, if set, takes the messages instead of MAIL's routes, and the fields from
 	// BaseURL on do not count but for GiveUp.
 	Carrier Carrier
+	// Tenant is the only tenant that may write to the swarm; empty for all.
+	Tenant string
 	// Gateway is the name of the carrier's gateway.
 	Gateway string
 	// AttemptTime is the time of one attempt of the carrier, 30 s by default. MaxAttempts
@@ -145,8 +147,11 @@ func New(opt Options) *Router {
 }
 
 // Check implements [swarm.Forwarder].
-func (r *Router) Check(_ context.Context, _ swarm.InstanceKey, name string) error {
-	_, err := r.opt.Peers.Peer(name)
+func (r *Router) Check(_ context.Context, from swarm.InstanceKey, name string) error {
+	peer, err := r.opt.Peers.Peer(name)
+	if err == nil && peer.Tenant != "" && peer.Tenant != from.Tenant {
+		err = fmt.Errorf("'%s' is the partner of another tenant", name)
+	}
 	return err
 }
 
