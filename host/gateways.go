@@ -41,7 +41,7 @@ func (h *Host) openGateways(context.Context) error {
 		rt := door.New(door.Options{
 			Gateway: g.Name, Swarm: h.swarm, State: h.store.GatewayState(), Keep: g.Keep, KeepRaw: g.KeepRaw, Asks: g.Asks,
 			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
-			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: h.recordGatewayEvent,
+			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: func(e gateway.Event) { h.recordGatewayEvent(g.Name, e) },
 			Identify: func(r *http.Request) (gateway.Caller, error) { return h.identify(c, r) },
 		})
 		made, err := open(rt, g)
@@ -166,21 +166,29 @@ type carrier struct {
 
 // Carry implements [router.Carrier].
 func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
-	states := map[gateway.CarriedState]router.CarriedState{gateway.Taken: router.Taken, gateway.Refused: router.Refused, gateway.Later: router.Later}
 	got := c.gateway.Carry(ctx, c.partner, d)
-	return router.Carried{State: states[got.State], Reason: got.Reason}
+	carried := router.Carried{State: router.Unanswered, Reason: got.Reason}
+	switch got.State {
+	case gateway.Taken:
+		carried.State = router.Taken
+	case gateway.Refused:
+		carried.State = router.Refused
+	case gateway.Later:
+		carried.State = router.Later
+	}
+	return carried
 }
 
 // recordGatewayEvent records what a gateway refused; the rest is for the log.
-func (h *Host) recordGatewayEvent(e gateway.Event) {
-	h.log.Debug("gateway", "realm", e.Caller.Realm, "foreign_id", e.Foreign, "type", e.Type, "out", e.Out,
+func (h *Host) recordGatewayEvent(name string, e gateway.Event) {
+	h.log.Debug("message of a gateway", "gateway", name, "realm", e.Caller.Realm, "foreign_id", e.Foreign, "type", e.Type, "out", e.Out,
 		"size", e.Size, "verdict", e.Verdict, "reason", e.Reason, "task_id", e.Task)
 	if e.Verdict != "refused" {
 		return
 	}
 	err := h.audit.Record(audit.Entry{
 		Act: "gateway.message", Outcome: audit.Refused, Tenant: e.Caller.Principal.Tenant,
-		Principal: strings.TrimPrefix(e.Caller.Principal.String(), e.Caller.Principal.Tenant+"/"), Target: e.Type, Reason: e.Reason,
+		Principal: strings.TrimPrefix(e.Caller.Principal.String(), e.Caller.Principal.Tenant+"/"), Target: name + " " + e.Type, Reason: e.Reason,
 	})
 	if err != nil {
 		h.log.Warn("not recorded in the audit log", "act", "gateway.message", "err", err)
