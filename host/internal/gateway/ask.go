@@ -6,7 +6,7 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// Kind says what a message from a realm wants.
+// Kind is what a message from a realm wants.
 type Kind string
 
 // The kinds of messages. Asks and interrupts get an answer.
@@ -23,7 +23,7 @@ const (
 	Resumes Kind = "resumes"
 )
 
-// ReplyTo says where the answer to a message goes, besides its exchange.
+// ReplyTo is where the answer to a message goes, besides its exchange.
 type ReplyTo string
 
 // The places of an answer.

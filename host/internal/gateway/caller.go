@@ -7,7 +7,7 @@ import (
 // Caller is who speaks to a gateway, proven by the transport.
 type Caller struct {
 	Principal auth.Principal
-	// Realm is the swarm name of whoever is spoken for: a partner's, or
+	// Realm is the swarm name of the realm that the caller speaks for: a partner's, or
 	// <gateway>+<realm>. Empty for users and admins, who come for themselves.
 	Realm string
 	// May are the caller's rights.

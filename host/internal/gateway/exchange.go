@@ -74,7 +74,7 @@ type Question struct {
 	Schema json.RawMessage
 }
 
-// PartRef names a blob of the answer. Its Size is 0 while nobody has read it.
+// PartRef names a blob of the answer. Its Size is 0 before the blob was read.
 type PartRef struct {
 	Name string
 	Type string
@@ -82,7 +82,7 @@ type PartRef struct {
 	Blob swarm.BlobID
 }
 
-// PieceKind says what a piece of a stream is.
+// PieceKind is the kind of a piece of a stream.
 type PieceKind string
 
 // The kinds of pieces.

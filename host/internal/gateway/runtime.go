@@ -50,7 +50,7 @@ type Runtime interface {
 	// Follow reads the stream of an exchange from a chunk on, 0 for the start. A reader
 	// that calls Next later gets the same: the agent never waits for it.
 	Follow(ctx context.Context, x Exchange, from int64) (Stream, error)
-	// Cancel withdraws an exchange. Its task is cancelled when nobody else waits for it.
+	// Cancel withdraws an exchange. Its task is cancelled when no other caller waits for it.
 	Cancel(ctx context.Context, c Caller, id, reason string) error
 	// Show shows a piece of a foreign answer to the readers of the task that sent the
 	// outbox message. It is no mail and not stored.

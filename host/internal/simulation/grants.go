@@ -98,8 +98,8 @@ func (g *grants) started() {
 	}
 }
 
-// libraryFor finds older definitions for a host.
-func (g *grants) libraryFor(h *host) swarm.Library { return library{g, h} }
+// olderDefinitions finds older definitions for a host.
+func (g *grants) olderDefinitions(h *host) swarm.Library { return library{g, h} }
 
 type library struct {
 	*grants

@@ -41,7 +41,7 @@ func partnerCaller(p gateway.Partner) gateway.Caller {
 	return gateway.Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
 }
 
-// outcomeOf tells the router what an error means for the message.
+// outcomeOf returns what an error means for the message.
 func outcomeOf(err error) gateway.Carried {
 	var status *statusError
 	var op *net.OpError

@@ -19,7 +19,7 @@ import (
 // kindConversation is the kind of the records of conversations with foreign agents.
 const kindConversation = "conversation"
 
-// conversationLife is how long a conversation that nobody continues is known.
+// conversationLife is how long a conversation is known that is not continued.
 const conversationLife = 30 * 24 * time.Hour
 
 // conversationRecord is what a task of ours has with one foreign agent.

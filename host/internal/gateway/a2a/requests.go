@@ -117,7 +117,7 @@ func (c *call) owns(x gateway.Exchange, message string) bool {
 	return x.ID == message && continuedBy(x) == "" && (c.anyAgent || x.Agent == c.agent.Name && x.Task.Swarm == c.agent.Swarm)
 }
 
-// record tells the operator of a message.
+// record records a message for the operator.
 func (h requests) record(c *call, x gateway.Exchange, kind string, size int, verdict string, err error) {
 	e := gateway.Event{Caller: c.caller, Foreign: x.ID, Type: kind, Size: size, Verdict: verdict, Task: x.Task.Task}
 	if err != nil {

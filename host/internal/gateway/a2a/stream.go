@@ -14,7 +14,7 @@ import (
 
 type events = iter.Seq2[a2a.Event, error]
 
-// failed is a stream that only tells an error.
+// failed is a stream of one error.
 func failed(err error) events {
 	return func(yield func(a2a.Event, error) bool) { yield(nil, err) }
 }

@@ -33,7 +33,7 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 }
 
 // checkRate refuses a caller that sends too much. What the host has fetched itself, as the
-// answer to an outbox message, counts for nobody.
+// answer to an outbox message, does not count.
 func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
 	if a.Of != nil {
 		return nil
@@ -199,7 +199,7 @@ func (d *Door) answerQuestion(ctx context.Context, c gateway.Caller, a gateway.A
 }
 
 // continueDelivery addresses a message about an outbox message: it continues the task
-// that sent it, whoever owns it.
+// that sent it, which any user may own.
 func continueDelivery(a gateway.Ask, in *swarm.Incoming, p *mail.Payload) {
 	sent := a.Of.Wrapper
 	in.Back, in.AnyTenant, in.Swarm = true, true, sent.SourceSwarm

@@ -15,7 +15,7 @@ import (
 const hashMark = "~"
 
 // taskID is the local task of a foreign conversation, a new one for an empty id. It
-// reaches nobody else's task: the key of a task begins with the caller's instance.
+// reaches no other caller's task: the key of a task begins with the caller's instance.
 func taskID(conversation string) string {
 	switch {
 	case conversation == "":

@@ -20,7 +20,7 @@ func User(tenant, id string) gateway.Caller {
 	return gateway.Caller{Principal: auth.Principal{Tenant: tenant, Role: auth.User, ID: id}}
 }
 
-// Realm returns whoever speaks for a realm, with the right to ask.
+// Realm returns a caller that speaks for a realm, with the right to ask.
 func Realm(tenant, realm string) gateway.Caller {
 	return gateway.Caller{
 		Principal: auth.Principal{Tenant: tenant, Role: auth.Agent, ID: realm, Peer: realm},

@@ -30,7 +30,7 @@ type question struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// refusal is a result that tells a model what was wrong with its call.
+// refusal is a result with what was wrong with the model's call.
 func refusal(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }

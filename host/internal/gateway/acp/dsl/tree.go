@@ -124,7 +124,7 @@ type FieldExpr struct {
 	Type        *TypeExpr
 }
 
-// Annotation is a remark for whoever reads the declarations. Any name is allowed.
+// Annotation is a remark for the reader of the declarations. Any name is allowed.
 type Annotation struct {
 	Name Word
 	Args []Argument
