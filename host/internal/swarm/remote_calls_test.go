@@ -343,7 +343,5 @@ func TestResultsOfSomeCalls(t *testing.T) {
 	}
 	say(`[{"call_id":"t2.c1"}]`)
 	eventually(t, "both turns", func() bool { return len(depot.load(part).Task.Breakpoints) == 0 })
-	if got := p.wire(); !has(got, "depot>hive back response [said]") {
-		t.Errorf("the wire had %q", got)
-	}
+	eventually(t, "the answer of a turn on the wire", func() bool { return has(p.wire(), "depot>hive back response [said]") })
 }
