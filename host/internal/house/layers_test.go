@@ -64,7 +64,7 @@ var layers = map[string][]string{
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/state":              {},
-	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "host/internal/swarm/scheduler", "spec/mail"},
 	"host/internal/gateway/door":               {"abi", "host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/flow", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/catalog":            {"host/internal/api/auth", "host/internal/swarm", "spec/mail", "host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/turn/egress"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},

@@ -33,6 +33,10 @@ func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.URL.Host == "hangs.example" {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tried++
@@ -77,13 +81,18 @@ type pushSite struct {
 	receiver *receiver
 	handler  http.Handler
 	stop     func()
+	// fails is what the next start gets instead of the tenants.
+	fails error
 }
 
 func newPushSite() *pushSite {
 	s := &pushSite{rt: gatewaytest.New(), receiver: &receiver{}}
 	s.rt.Admit(token, gatewaytest.User("acme", "ann"))
-	s.rt.Admit(realmToken, gatewaytest.Realm("acme", "partner"))
-	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "asks", Entrypoint: true}, asks)
+	s.rt.Admit("bob", gatewaytest.User("acme", "bob"))
+	s.rt.Admit("carl", gatewaytest.User("other", "carl"))
+	for _, tenant := range []string{"acme", "other"} {
+		s.rt.Expose(tenant, gateway.ExposedAgent{Swarm: "hive", Name: "asks", Entrypoint: true}, asks)
+	}
 	s.run()
 	return s
 }
@@ -92,7 +101,11 @@ func newPushSite() *pushSite {
 func (s *pushSite) run() {
 	g := a2a.New(a2a.Options{
 		Runtime: s.rt, V03: true, Push: true, PushClient: &http.Client{Transport: s.receiver},
-		Tenants: func(context.Context) ([]string, error) { return []string{"acme", "other"}, nil },
+		Tenants: func(context.Context) ([]string, error) {
+			err := s.fails
+			s.fails = nil
+			return []string{"acme", "other"}, err
+		},
 	})
 	s.handler = gatewaytest.Listener(s.rt, g.Mounts())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -109,6 +122,11 @@ func (s *pushSite) close() {
 // call sends a JSON-RPC request and returns the result.
 func (s *pushSite) call(t *testing.T, version, method, params string) map[string]any {
 	t.Helper()
+	return s.callAs(t, token, version, method, params)
+}
+
+func (s *pushSite) callAs(t *testing.T, token, version, method, params string) map[string]any {
+	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a2a/hive/asks", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("A2A-Version", version)
@@ -124,7 +142,12 @@ func (s *pushSite) call(t *testing.T, version, method, params string) map[string
 // ask sends a message with a push address.
 func (s *pushSite) ask(t *testing.T, id, config string) {
 	t.Helper()
-	resp := s.call(t, "1.0", "SendMessage", `{"message":{"messageId":"`+id+`","role":"ROLE_USER","parts":[{"text":"hi"}]},"configuration":{"taskPushNotificationConfig":`+config+`}}`)
+	s.askAs(t, token, id, config)
+}
+
+func (s *pushSite) askAs(t *testing.T, token, id, config string) {
+	t.Helper()
+	resp := s.callAs(t, token, "1.0", "SendMessage", `{"message":{"messageId":"`+id+`","role":"ROLE_USER","parts":[{"text":"hi"}]},"configuration":{"taskPushNotificationConfig":`+config+`}}`)
 	if resp["error"] != nil {
 		t.Fatalf("%v", resp)
 	}
@@ -216,6 +239,40 @@ func TestPushEnds(t *testing.T) {
 		s.call(t, "1.0", "DeleteTaskPushNotificationConfig", `{"taskId":"m2","id":"one"}`)
 		s.reply(t, "m2")
 		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+	})
+}
+
+// TestPushesAreFair: one user's addresses that never answer hold a part of the attempts;
+// users of the same tenant and of others are told at once (X-004).
+func TestPushesAreFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		defer s.close()
+		for i := range 40 {
+			s.ask(t, fmt.Sprintf("h%d", i), `{"url":"https://hangs.example/x"}`)
+		}
+		s.want(t)
+		s.askAs(t, "bob", "m1", `{"url":"https://push.example/x"}`)
+		s.askAs(t, "carl", "m2", `{"url":"https://push.example/x"}`)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED")
+	})
+}
+
+// TestPushesResume: a store that fails when the host starts is asked again.
+func TestPushesResume(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		s.ask(t, "m1", `{"url":"https://push.example/x"}`)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		s.stop()
+		s.reply(t, "m1")
+		s.fails = errors.New("the store fails for a moment")
+		s.run()
+		time.Sleep(time.Minute)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		s.close()
 	})
 }
 

@@ -26,17 +26,16 @@ const (
 	pushTimeout  = 30 * time.Second // of one attempt
 	minPushPause = time.Second
 	maxPushPause = 5 * time.Minute
-	// pushesAtOnce bounds the attempts that run.
-	pushesAtOnce = 16
 )
 
 // pusher follows the tasks that have push addresses, each in a goroutine of its own.
 type pusher struct {
 	g     *Gateway
-	slots chan struct{}
+	slots pushSlots
 
 	mu        sync.Mutex
 	ctx       context.Context // of Run; nil before and after
+	end       context.CancelFunc
 	followers map[state.Key]*follower
 	running   sync.WaitGroup
 }
@@ -49,7 +48,7 @@ type follower struct {
 }
 
 func newPusher(g *Gateway) *pusher {
-	return &pusher{g: g, slots: make(chan struct{}, pushesAtOnce), followers: map[state.Key]*follower{}}
+	return &pusher{g: g, slots: newPushSlots(), followers: map[state.Key]*follower{}}
 }
 
 // Run implements [gateway.Gateway]: it goes on with the pushes that the store has, and
@@ -60,27 +59,35 @@ func (g *Gateway) Run(ctx context.Context) error {
 		return nil
 	}
 	g.pusher.open(ctx)
-	err := g.pusher.resume(ctx)
-	if err == nil {
-		<-ctx.Done()
+	for pause := minPushPause; ctx.Err() == nil; pause = min(2*pause, maxPushPause) {
+		err := g.pusher.resume(ctx)
+		if err == nil {
+			break
+		}
+		g.Log.Warn("a2a: pushes of an earlier run wait", "pause", pause, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
 	}
+	<-ctx.Done()
 	g.pusher.close()
-	return err
+	return nil
 }
 
 func (p *pusher) open(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	ctx, p.end = context.WithCancel(ctx)
 	p.ctx = ctx
+	p.running.Go(func() { p.slots.run(ctx) })
 }
 
 // close waits until no push runs.
 func (p *pusher) close() {
 	p.mu.Lock()
+	p.end()
 	p.ctx = nil
-	for _, f := range p.followers {
-		f.stop()
-	}
 	p.mu.Unlock()
 	p.running.Wait()
 }
@@ -227,8 +234,14 @@ func (p *pusher) load(ctx context.Context, key state.Key) (*storedPush, gateway.
 }
 
 // tell sends the task's state unless it was told before, and then stores that it was: a
-// crash between the two sends it again.
+// crash between the two sends it again. It takes a slot first, so that what waits for one
+// keeps no task in memory.
 func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (sent, ended bool, err error) {
+	release, err := p.slots.acquire(ctx, key)
+	if err != nil {
+		return false, false, err
+	}
+	defer release()
 	stored, _, err := p.load(ctx, key)
 	if err != nil || stored == nil {
 		return false, true, err
@@ -238,10 +251,10 @@ func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (s
 		return false, false, err
 	}
 	task, err := p.g.snapshot(ctx, x)
-	if err != nil {
-		return false, false, err
+	if err == nil {
+		err = p.send(ctx, stored.push, task)
 	}
-	if err := p.send(ctx, stored.push, task); err != nil {
+	if err != nil {
 		return false, false, err
 	}
 	stored.Told, stored.Ended = stateMark(now), task.Status.State.Terminal()
@@ -259,12 +272,6 @@ func stateMark(a gateway.Answer) string {
 
 // send makes one attempt.
 func (p *pusher) send(ctx context.Context, to push, task *a2a.Task) error {
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	body, err := pushBody(to.Version, task)
 	if err != nil {
 		return err
