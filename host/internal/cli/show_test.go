@@ -399,7 +399,7 @@ type watermark struct{ lines, most uint64 }
 func (w *watermark) Write(p []byte) (int, error) {
 	before := w.lines
 	w.lines += uint64(strings.Count(string(p), "\n"))
-	if w.lines/2000 != before/2000 {
+	if w.lines/1000 != before/1000 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
@@ -413,7 +413,7 @@ func TestShowOfALongTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	const n, most = 6000, 10 << 20 // events of two kilobytes each, and bytes of heap
+	const n, most = 2500, 4 << 20 // events of two kilobytes each, and bytes of heap
 	for _, output := range []string{"text", "json"} {
 		srv := httptest.NewServer(endless(n))
 		defer srv.Close()
