@@ -43,6 +43,7 @@ func (h *Host) openGateways(context.Context) error {
 			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
 			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: func(e gateway.Event) { h.recordGatewayEvent(g.Name, e) },
 			Identify: func(r *http.Request) (gateway.Caller, error) { return h.identify(c, r) },
+			Renew:    func(was gateway.Caller) (gateway.Caller, error) { return h.renew(c, was) },
 		})
 		made, err := open(rt, g)
 		if err != nil {
@@ -60,13 +61,29 @@ func (h *Host) identify(c *catalog.Catalog, r *http.Request) (gateway.Caller, er
 	if err != nil {
 		return gateway.Caller{}, fmt.Errorf("%w: %w", gateway.ErrDenied, err)
 	}
-	return c.Caller(who), nil
+	caller := c.Caller(who.Principal)
+	caller.Recheck, caller.Digest = who.Recheck, who.Digest
+	return caller, nil
+}
+
+// renew returns a caller as the configuration in force has him, if his credential still
+// holds.
+func (h *Host) renew(c *catalog.Catalog, was gateway.Caller) (gateway.Caller, error) {
+	now := c.Caller(was.Principal)
+	now.Digest = was.Digest
+	switch {
+	case was.Digest != auth.Digest{} && !h.server.Accepts(was.Digest):
+		return now, fmt.Errorf("its credential is not valid any more: %w", gateway.ErrDenied)
+	case now.Realm != was.Realm:
+		return now, fmt.Errorf("the realm %q is no partner any more: %w", was.Realm, gateway.ErrDenied)
+	}
+	return now, nil
 }
 
 func (h *Host) newMCP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	opt := mcp.Options{
 		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions,
-		PublicURL: h.opt.Config.Server.PublicURL, Origins: h.opt.Config.Server.CORSOrigins, Version: h.opt.Version, Logger: h.log,
+		Shared: len(definition.Tenants(h.opt.Config)) > 1, PublicURL: h.opt.Config.Server.PublicURL, Origins: h.opt.Config.Server.CORSOrigins, Version: h.opt.Version, Logger: h.log,
 	}
 	if own, ok := g.Protocol.(*config.MCPGateway); ok {
 		opt.SessionIdle = own.SessionIdle

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+
 	"skep/host/internal/api/auth"
 )
 
@@ -12,9 +14,12 @@ type Caller struct {
 	Realm string
 	// May are the caller's rights.
 	May Rights
-	// Ended, if set, is closed when the credential is revoked or expires: streams and
-	// connections of the caller then end.
-	Ended <-chan struct{}
+	// Recheck, if set, reports whether the credential still holds: what outlives the
+	// caller's request, as a session does, ends when it does not. The request itself and its
+	// streams are ended by the listener.
+	Recheck func(context.Context) bool
+	// Digest is the credential's where it can be stored for [Runtime].Renew, else zero.
+	Digest auth.Digest
 }
 
 // IsUser reports whether the caller comes for himself: his messages go to the

@@ -61,6 +61,10 @@ type Runtime interface {
 	ExposedAgents(c Caller) []ExposedAgent
 	// Identify finds out who sends a request to a mount.
 	Identify(r *http.Request) (Caller, error)
+	// Renew returns a stored caller as he is now: with the rights and agents that the
+	// configuration in force gives him. It returns ErrDenied for one whose credential was
+	// revoked or has expired, and for a realm that is no partner any more.
+	Renew(c Caller) (Caller, error)
 	// Partner returns a configured realm.
 	Partner(name string) (Partner, bool)
 	// State keeps small durable records of the gateway.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -117,10 +118,14 @@ func (c *call) identify(token string) (auth.Principal, error) {
 	return auth.Principal{}, err
 }
 
-// authenticate returns the token's principal. The tenant defaults to the host's.
 func (c *call) authenticate(token string) (auth.Principal, error) {
-	who, err := c.h.authenticator.Authenticate(c.ctx(), token)
-	who.Tenant = cmp.Or(who.Tenant, c.h.opt.Tenant)
+	return c.h.authenticate(c.ctx(), token)
+}
+
+// authenticate returns the token's principal. The tenant defaults to the host's.
+func (h *Handler) authenticate(ctx context.Context, token string) (auth.Principal, error) {
+	who, err := h.authenticator.Authenticate(ctx, token)
+	who.Tenant = cmp.Or(who.Tenant, h.opt.Tenant)
 	return who, err
 }
 
@@ -143,8 +148,12 @@ func (c *call) recheckToken() error {
 	if c.token == "" {
 		return nil
 	}
-	who, err := c.authenticate(c.token)
-	if errors.Is(err, auth.ErrUnknown) || err == nil && who != c.w.who {
+	return c.h.recheckToken(c.ctx(), c.token, c.w.who)
+}
+
+func (h *Handler) recheckToken(ctx context.Context, token string, was auth.Principal) error {
+	who, err := h.authenticate(ctx, token)
+	if errors.Is(err, auth.ErrUnknown) || err == nil && who != was {
 		return errRevoked
 	}
 	return nil

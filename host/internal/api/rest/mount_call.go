@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -123,17 +124,35 @@ func (c *call) endWithToken() {
 // Identify authenticates the caller of a mounted request by its token or its client
 // certificate, under the limits of [BearerProof]. r has the context of the request that
 // the mount's handler got. The error's text may be shown to the caller.
-func (h *Handler) Identify(r *http.Request) (auth.Principal, error) {
+func (h *Handler) Identify(r *http.Request) (auth.Proven, error) {
 	c, ok := r.Context().Value(callKey{}).(*call)
 	if !ok {
-		return auth.Principal{}, errors.New("the request is of no mount")
+		return auth.Proven{}, errors.New("the request is of no mount")
 	}
 	if c.w.who.Role == "" {
 		if err := c.proveMounted(); err != nil {
-			return auth.Principal{}, err
+			return auth.Proven{}, err
 		}
 	}
-	return c.w.who, nil
+	p := auth.Proven{Principal: c.w.who}
+	if c.token != "" {
+		p.Recheck = h.recheck(c.token, c.w.who)
+		if d := auth.Digest(sha256.Sum256([]byte(c.token))); h.Accepts(d) {
+			p.Digest = d
+		}
+	}
+	return p, nil
+}
+
+// recheck returns a check of a token that outlives the request.
+func (h *Handler) recheck(token string, who auth.Principal) func(context.Context) bool {
+	return func(ctx context.Context) bool { return h.recheckToken(ctx, token, who) == nil }
+}
+
+// Accepts implements [auth.Ledger] by the authenticator's.
+func (h *Handler) Accepts(d auth.Digest) bool {
+	l, ok := h.authenticator.(auth.Ledger)
+	return ok && l.Accepts(d)
 }
 
 // Status returns the HTTP status for an error of [Handler.Identify], and after how many

@@ -160,7 +160,7 @@ func TestMountIdentify(t *testing.T) {
 			return
 		}
 		again, err := h.Identify(r)
-		fmt.Fprint(w, who, again == who, err)
+		fmt.Fprint(w, who.Principal, again.Principal == who.Principal, err)
 	}}})
 	if a := serve(t, h, request{path: "/toy/a", token: bobToken}); a.body != "default/user:bob true <nil>" {
 		t.Errorf("identified %q", a.body)
@@ -331,6 +331,34 @@ func TestMountStreamOfRevokedToken(t *testing.T) {
 	}
 	if got := ears.recorded(); len(got) != 1 {
 		t.Errorf("the audit log has %q", got)
+	}
+}
+
+// The check of a token goes on after its request.
+func TestMountRecheck(t *testing.T) {
+	t.Parallel()
+	known := &revocable{}
+	h := rest.New(failingRuntime{}, known, rest.Options{Swarm: "hive"})
+	var who auth.Proven
+	serveToy := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var err error
+		if who, err = h.Identify(r); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := h.Mount(rest.Mount{Pattern: "/toy/:name", Proof: rest.BearerProof, Handler: serveToy}); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, h, request{path: "/toy/a", token: bobToken})
+	if who.Recheck == nil || !who.Recheck(t.Context()) {
+		t.Fatal("the token does not hold")
+	}
+	if who.Digest != (auth.Digest{}) {
+		t.Error("the digest of a token that is on no list can be stored")
+	}
+	known.revoked.Store(true)
+	if who.Recheck(t.Context()) {
+		t.Error("a revoked token holds")
 	}
 }
 

@@ -2,7 +2,6 @@ package a2a
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -79,9 +78,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
 		body = harmless(rest)
 	}
-	ctx, cancel := untilEnded(r.Context(), c.caller)
-	defer cancel()
-	inner := r.Clone(withCall(ctx, c))
+	inner := r.Clone(withCall(r.Context(), c))
 	inner.Body = io.NopCloser(bytes.NewReader(body))
 	inner.URL.Path, inner.URL.RawPath = fallback(rest, "/"), ""
 	binding.ServeHTTP(w, inner)
@@ -107,23 +104,5 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	if v := requestedVersion(r); r.Header.Get(a2a.SvcParamVersion) != "" && v != a2a.Version {
 		c.fault = a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served over gRPC, only "+string(a2a.Version))
 	}
-	ctx, cancel := untilEnded(r.Context(), caller)
-	defer cancel()
-	g.bindings.grpc.ServeHTTP(w, r.WithContext(withCall(ctx, c)))
-}
-
-// untilEnded ends a request when its caller's credential does.
-func untilEnded(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if c.Ended == nil {
-		return ctx, cancel
-	}
-	go func() {
-		select {
-		case <-c.Ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	g.bindings.grpc.ServeHTTP(w, r.WithContext(withCall(r.Context(), c)))
 }

@@ -33,10 +33,10 @@ type push struct {
 	// Message is the id of the task's exchange, Version the protocol's.
 	Message string              `json:"message"`
 	Version a2a.ProtocolVersion `json:"version"`
-	// Principal, Realm and May are the caller's.
-	Principal auth.Principal `json:"principal"`
-	Realm     string         `json:"realm,omitempty"`
-	May       gateway.Rights `json:"may,omitempty"`
+	// Principal and Realm are the caller's, Credential is the digest of what proved him.
+	Principal  auth.Principal `json:"principal"`
+	Realm      string         `json:"realm,omitempty"`
+	Credential auth.Digest    `json:"credential"`
 	// Until is when the host stops trying.
 	Until time.Time `json:"until"`
 	// Told is the state that was told last; see stateMark.
@@ -47,7 +47,7 @@ type push struct {
 
 // caller is who made the record.
 func (p push) caller() gateway.Caller {
-	return gateway.Caller{Principal: p.Principal, Realm: p.Realm, May: p.May}
+	return gateway.Caller{Principal: p.Principal, Realm: p.Realm, Digest: p.Credential}
 }
 
 // pushes reports whether callers may have answers pushed.
@@ -90,7 +90,7 @@ func (h requests) keepPush(ctx context.Context, c *call, x gateway.Exchange, con
 	config.TaskID, config.Tenant = task, ""
 	p := push{
 		Config: config, Message: x.ID, Version: c.version,
-		Principal: c.caller.Principal, Realm: c.caller.Realm, May: c.caller.May, Until: time.Now().Add(h.Keep),
+		Principal: c.caller.Principal, Realm: c.caller.Realm, Credential: c.caller.Digest, Until: time.Now().Add(h.Keep),
 	}
 	key := pushKey(c.caller, task, config.ID)
 	others, err := h.pushesOf(ctx, c.caller, task)

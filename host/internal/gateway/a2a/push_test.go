@@ -259,6 +259,38 @@ func TestPushesAreFair(t *testing.T) {
 	})
 }
 
+// TestPushesEndWithTheCaller: who may not read a task any more is told nothing more of it:
+// the token that gave the address is revoked, or the agent is not exposed now (X-004).
+func TestPushesEndWithTheCaller(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*gatewaytest.Runtime){
+		"revoked": func(rt *gatewaytest.Runtime) { rt.Revoke("bob") },
+		"hidden":  func(rt *gatewaytest.Runtime) { rt.Hide("acme", "hive", "asks") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newPushSite()
+				defer s.close()
+				s.askAs(t, "bob", "m1", `{"url":"https://push.example/x"}`)
+				s.want(t, "TASK_STATE_INPUT_REQUIRED")
+				end(s.rt)
+				x, err := s.rt.Find(t.Context(), gatewaytest.User("acme", "bob"), "m1")
+				if err == nil {
+					_, err = s.rt.Ask(t.Context(), gatewaytest.User("acme", "bob"), gateway.Ask{
+						Kind: gateway.Answers, ID: "r1", Swarm: "hive", Conversation: x.Conversation, Answers: "q-m1", Body: "Ann",
+					})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				s.want(t, "TASK_STATE_INPUT_REQUIRED")
+			})
+		})
+	}
+}
+
 // TestPushesResume: a store that fails when the host starts is asked again.
 func TestPushesResume(t *testing.T) {
 	t.Parallel()

@@ -212,8 +212,8 @@ func (p *pusher) follow(ctx context.Context, key state.Key) (told bool, err erro
 	}
 }
 
-// load reads a record and its exchange. A record whose time is over, or whose exchange is
-// gone, is removed.
+// load reads a record and its exchange. A record is removed when its time is over, its
+// exchange is gone, or its caller may not read the task any more.
 func (p *pusher) load(ctx context.Context, key state.Key) (*storedPush, gateway.Exchange, error) {
 	record, err := p.g.Runtime.State().Get(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
@@ -226,11 +226,24 @@ func (p *pusher) load(ctx context.Context, key state.Key) (*storedPush, gateway.
 	if err != nil || stored.Ended {
 		return nil, gateway.Exchange{}, err
 	}
-	x, err := p.g.Runtime.Find(ctx, stored.caller(), stored.Message)
-	if errors.Is(err, gateway.ErrUnknown) || time.Now().After(stored.Until) {
+	x, err := p.find(ctx, stored.push)
+	if errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrDenied) || time.Now().After(stored.Until) {
 		return nil, x, p.g.Runtime.State().Delete(ctx, key, record.Version)
 	}
 	return &stored, x, err
+}
+
+// find returns the exchange of an address, as its caller would find it now.
+func (p *pusher) find(ctx context.Context, to push) (gateway.Exchange, error) {
+	caller, err := p.g.Runtime.Renew(to.caller())
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	x, err := p.g.Runtime.Find(ctx, caller, to.Message)
+	if err == nil && p.g.agent(caller, x.Task.Swarm, x.Agent) == nil {
+		err = gateway.ErrUnknown
+	}
+	return x, err
 }
 
 // tell sends the task's state unless it was told before, and then stores that it was: a

@@ -24,10 +24,11 @@ type Options struct {
 	Rate auth.Rate
 	// KeepRaw keeps the messages of realms as they came.
 	KeepRaw bool
-	// ExposedAgents, Partner, Identify and Record implement [gateway.Runtime].
+	// ExposedAgents, Partner, Identify, Renew and Record implement [gateway.Runtime].
 	ExposedAgents func(c gateway.Caller) []gateway.ExposedAgent
 	Partner       func(name string) (gateway.Partner, bool)
 	Identify      func(r *http.Request) (gateway.Caller, error)
+	Renew         func(c gateway.Caller) (gateway.Caller, error)
 	Record        func(e gateway.Event)
 }
 
@@ -54,6 +55,9 @@ func (d *Door) Partner(name string) (gateway.Partner, bool) { return d.opt.Partn
 
 // Identify is [gateway.Runtime]'s.
 func (d *Door) Identify(r *http.Request) (gateway.Caller, error) { return d.opt.Identify(r) }
+
+// Renew is [gateway.Runtime]'s.
+func (d *Door) Renew(c gateway.Caller) (gateway.Caller, error) { return d.opt.Renew(c) }
 
 // State is [gateway.Runtime]'s.
 func (d *Door) State() state.Store { return d.opt.State }

@@ -1,6 +1,8 @@
 package gatewaytest
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +14,8 @@ import (
 // credential is a token and who has it.
 type credential struct {
 	caller gateway.Caller
-	ended  chan struct{}
+	// ended is closed when the token is revoked.
+	ended chan struct{}
 }
 
 // User returns a person of a tenant.
@@ -32,12 +35,30 @@ func Realm(tenant, realm string) gateway.Caller {
 func (rt *Runtime) Admit(token string, c gateway.Caller) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	ended := make(chan struct{})
-	c.Ended = ended
-	rt.callers[token] = &credential{caller: c, ended: ended}
+	c.Digest = sha256.Sum256([]byte(token))
+	c.Recheck = func(context.Context) bool {
+		_, err := rt.Renew(c)
+		return err == nil
+	}
+	rt.callers[token] = &credential{caller: c, ended: make(chan struct{})}
 }
 
-// Revoke ends a token: it is refused from now on, and its Ended is closed.
+// Renew is gateway.Runtime's. A caller without a token, as one of User, stays.
+func (rt *Runtime) Renew(c gateway.Caller) (gateway.Caller, error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, known := range rt.callers {
+		if known.caller.Digest == c.Digest {
+			return known.caller, nil
+		}
+	}
+	if c.Digest != (auth.Digest{}) {
+		return c, fmt.Errorf("the credential was revoked: %w", gateway.ErrDenied)
+	}
+	return c, nil
+}
+
+// Revoke ends a token: it is refused from now on, and the requests that it brought end.
 func (rt *Runtime) Revoke(token string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -47,12 +68,17 @@ func (rt *Runtime) Revoke(token string) {
 
 // Identify is gateway.Runtime's; it reads the bearer token.
 func (rt *Runtime) Identify(r *http.Request) (gateway.Caller, error) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	known, ok := rt.callers[token]
+	known, ok := rt.credential(r)
 	if !ok {
 		return gateway.Caller{}, fmt.Errorf("no valid credential: %w", gateway.ErrDenied)
 	}
 	return known.caller, nil
+}
+
+func (rt *Runtime) credential(r *http.Request) (known *credential, ok bool) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	known, ok = rt.callers[token]
+	return known, ok
 }

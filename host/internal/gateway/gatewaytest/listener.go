@@ -1,6 +1,8 @@
 package gatewaytest
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -8,8 +10,8 @@ import (
 )
 
 // Listener serves mounts as the public listener does: by method and path, after the
-// bearer token, with the limit of the body.
-func Listener(rt gateway.Runtime, mounts []gateway.Mount) http.Handler {
+// bearer token and until it is revoked, with the limit of the body.
+func Listener(rt *Runtime, mounts []gateway.Mount) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, m := range mounts {
 			if !matches(m, r) {
@@ -23,11 +25,31 @@ func Listener(rt gateway.Runtime, mounts []gateway.Mount) http.Handler {
 				}
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, m.MaxBody)
-			m.Handler.ServeHTTP(w, r)
+			ctx, end := rt.untilRevoked(r)
+			defer end()
+			m.Handler.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
 		http.NotFound(w, r)
 	})
+}
+
+// errRevoked ends the requests of a revoked token.
+var errRevoked = errors.New("the token is not valid any more")
+
+// untilRevoked is the context of a request, which ends with its token.
+func (rt *Runtime) untilRevoked(r *http.Request) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	if known, ok := rt.credential(r); ok {
+		go func() {
+			select {
+			case <-known.ended:
+				cancel(errRevoked)
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
 }
 
 func matches(m gateway.Mount, r *http.Request) bool {

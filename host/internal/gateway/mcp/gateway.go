@@ -21,9 +21,11 @@ type Options struct {
 	// JSON may be nested, 64 by default.
 	MaxBody  int64
 	MaxDepth int
-	// Sessions may be open at once, 256 by default, of which one caller has a quarter.
-	// An idle one ends after SessionIdle, 10 minutes by default.
+	// Sessions may be open at once, 256 by default, of which one caller has a quarter at
+	// most. Shared is set where several tenants share them. An idle one ends after
+	// SessionIdle, 10 minutes by default.
 	Sessions    int
+	Shared      bool
 	SessionIdle time.Duration
 	// PublicURL is the host's address for clients, without a path.
 	PublicURL string
@@ -68,7 +70,7 @@ var _ gateway.Gateway = (*Gateway)(nil)
 // New returns a gateway on a runtime.
 func New(rt gateway.Runtime, opt Options) *Gateway {
 	g := &Gateway{rt: rt, opt: opt.withDefaults()}
-	g.sessions = newSessions(g.opt.Sessions, g.opt.SessionIdle)
+	g.sessions = newSessions(g.opt.Sessions, g.opt.Shared, g.opt.SessionIdle)
 	server := mcp.NewServer(&mcp.Implementation{Name: "skep", Version: g.opt.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},

@@ -39,10 +39,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !g.readBody(w, r, q) {
 		return
 	}
-	ctx, end := untilRevoked(r.Context(), caller)
-	defer end()
-	q.over = ctx
-	r = r.WithContext(context.WithValue(ctx, requestKey{}, q))
+	q.over = r.Context()
+	r = r.WithContext(context.WithValue(q.over, requestKey{}, q))
 	if r.Header.Get(versionHeader) >= withoutSessions {
 		g.newer.ServeHTTP(w, r)
 		return
@@ -97,7 +95,7 @@ func (g *Gateway) serveSession(w http.ResponseWriter, r *http.Request, q *reques
 		g.older.ServeHTTP(w, r)
 		return
 	}
-	s, ok := g.sessions.acquire(id, principal(q.caller))
+	s, ok := g.sessions.acquire(id, q.caller)
 	if !ok {
 		http.Error(w, "session not found", http.StatusNotFound)
 		return

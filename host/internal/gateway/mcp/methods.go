@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -21,7 +22,7 @@ func (g *Gateway) answerMethods(next mcp.MethodHandler) mcp.MethodHandler {
 		case "initialize":
 			res, err := next(ctx, method, req)
 			if connected, ok := req.GetSession().(*mcp.ServerSession); ok && err == nil && q.slot != nil {
-				q.session = q.slot.open(connected)
+				q.session, err = q.slot.open(connected)
 			}
 			return res, err
 		case "tools/list":
@@ -29,6 +30,13 @@ func (g *Gateway) answerMethods(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/call":
 			call := req.(*mcp.CallToolRequest)
 			q.tool, call.Params.Name = call.Params.Name, anyTool
+			if q.session != nil {
+				end, ok := q.session.beginCall()
+				if !ok {
+					return refusal(fmt.Sprintf("%d calls run in this session, and no more do; wait for one", maxCalls)), nil
+				}
+				defer end()
+			}
 			return next(ctx, method, req)
 		case "resources/list":
 			return g.listResources(ctx, q)

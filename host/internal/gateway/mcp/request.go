@@ -61,20 +61,5 @@ func (q *request) context(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// untilRevoked is ctx that also ends with the caller's credential.
-func untilRevoked(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	if c.Ended != nil {
-		go func() {
-			select {
-			case <-c.Ended:
-				cancel(errRevoked)
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, func() { cancel(nil) }
-}
-
 // principal identifies who owns sessions.
 func principal(c gateway.Caller) string { return c.Principal.String() + "\x1f" + c.Realm }

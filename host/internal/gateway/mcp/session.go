@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -11,40 +12,55 @@ import (
 )
 
 // sessions are the open sessions of older clients. One caller may have a quarter of the
-// places; a caller without a free one loses the session that he has not used for longest.
+// places, and neither he nor, where there are several, his tenant more than are left for
+// all others. Who may have no more loses the session that was not used for longest.
 type sessions struct {
 	max, each int
-	idle      time.Duration
+	// shared is set where there are several tenants.
+	shared bool
+	idle   time.Duration
 
-	mu     sync.Mutex
-	byID   map[string]*session
-	places map[string]int // by principal, with those that are being opened
-	taken  int
+	mu   sync.Mutex
+	byID map[string]*session
+	// places count the sessions, with those that are being opened, by principal and by
+	// tenant.
+	places, tenants map[string]int
+	taken           int
 	// closing are the ends of sessions that wait for running calls.
 	closing sync.WaitGroup
 }
 
+// maxCalls bounds the calls of a session that run at once: in older versions of the
+// protocol a call goes on when the request that brought it ends.
+const maxCalls = 32
+
 // session belongs to the principal that opened it.
 type session struct {
-	id, owner string
-	all       *sessions
-	connected *mcp.ServerSession
-	ctx       context.Context
-	cancel    context.CancelCauseFunc
-	// requests are running, used is when one began or ended. all.mu guards both.
-	requests int
-	used     time.Time
+	id, owner, tenant string
+	all               *sessions
+	connected         *mcp.ServerSession
+	ctx               context.Context
+	cancel            context.CancelCauseFunc
+	// requests and calls are running, used is when a request began or ended, recheck is of
+	// the newest request's credential. all.mu guards them.
+	requests, calls int
+	used            time.Time
+	recheck         func(context.Context) bool
 }
 
-// slot is a place for a session that is being opened.
+// slot is a place for a session that is being opened. Its request may end before.
 type slot struct {
-	all    *sessions
-	caller gateway.Caller
-	opened *session
+	all      *sessions
+	caller   gateway.Caller
+	opened   *session
+	released bool
 }
 
-func newSessions(most int, idle time.Duration) *sessions {
-	return &sessions{max: most, each: max(1, most/4), idle: idle, byID: map[string]*session{}, places: map[string]int{}}
+func newSessions(most int, shared bool, idle time.Duration) *sessions {
+	return &sessions{
+		max: most, each: max(1, most/4), shared: shared, idle: idle,
+		byID: map[string]*session{}, places: map[string]int{}, tenants: map[string]int{},
+	}
 }
 
 func (all *sessions) count() int {
@@ -53,81 +69,82 @@ func (all *sessions) count() int {
 	return len(all.byID)
 }
 
-// reserve takes a place for a new session. If there is none, an unused session of the
-// same caller ends, or of the caller with the most.
+// reserve takes a place for a new session. If the caller may have no more, an unused one
+// of his ends; if his tenant may not, or none is left, of whoever there has the most.
 func (all *sessions) reserve(c gateway.Caller) (*slot, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	owner := principal(c)
+	owner, tenant, free := principal(c), c.Principal.Tenant, all.max-all.taken
+	own, ofTenant := all.places[owner], all.tenants[tenant]
+	ok := all.max > 0
 	switch {
-	case all.places[owner] >= all.each:
-		if !all.evict(owner) {
-			return nil, false
-		}
-	case all.taken >= all.max:
-		if !all.evict(all.greediest()) {
-			return nil, false
-		}
+	case own > 0 && own >= min(all.each, free):
+		ok = all.evict(func(s *session) bool { return s.owner == owner })
+	case all.shared && ofTenant > 0 && ofTenant >= free:
+		ok = all.evict(func(s *session) bool { return s.tenant == tenant })
+	case free == 0:
+		ok = ok && all.evict(func(*session) bool { return true })
+	}
+	if !ok {
+		return nil, false
 	}
 	all.taken++
 	all.places[owner]++
+	all.tenants[tenant]++
 	return &slot{all: all, caller: c}, true
 }
 
-// greediest is the principal with the most places. all.mu is held.
-func (all *sessions) greediest() (most string) {
-	for owner, n := range all.places {
-		if n > all.places[most] || n == all.places[most] && owner < most {
-			most = owner
-		}
-	}
-	return most
-}
-
-// evict ends the session of an owner that was not used for longest. all.mu is held.
-func (all *sessions) evict(owner string) bool {
-	var oldest *session
+// evict ends an unused session among some: of the tenant with the most, there of the
+// principal with the most, and of his the one that was not used for longest. all.mu is held.
+func (all *sessions) evict(among func(*session) bool) bool {
+	var worst *session
 	for _, s := range all.byID {
-		if s.owner == owner && s.requests == 0 && (oldest == nil || s.used.Before(oldest.used)) {
-			oldest = s
+		if among(s) && s.requests+s.calls == 0 && (worst == nil || all.goesBefore(s, worst)) {
+			worst = s
 		}
 	}
-	if oldest == nil {
+	if worst == nil {
 		return false
 	}
-	oldest.drop(errSessionOver)
+	worst.drop(errSessionOver)
 	return true
 }
 
+func (all *sessions) goesBefore(s, other *session) bool {
+	return cmp.Or(
+		cmp.Compare(all.tenants[other.tenant], all.tenants[s.tenant]), cmp.Compare(all.places[other.owner], all.places[s.owner]), s.used.Compare(other.used),
+	) < 0
+}
+
 // leave gives a place back. all.mu is held.
-func (all *sessions) leave(owner string) {
+func (all *sessions) leave(owner, tenant string) {
 	all.taken--
 	if all.places[owner]--; all.places[owner] == 0 {
 		delete(all.places, owner)
 	}
+	if all.tenants[tenant]--; all.tenants[tenant] == 0 {
+		delete(all.tenants, tenant)
+	}
 }
 
-// open makes the session that was initialized the caller's.
-func (p *slot) open(connected *mcp.ServerSession) *session {
+// open makes the session that was initialized the caller's. One whose request has ended
+// before is closed: its client does not learn its id.
+func (p *slot) open(connected *mcp.ServerSession) (*session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &session{
-		id: connected.ID(), owner: principal(p.caller), all: p.all, connected: connected,
-		ctx: ctx, cancel: cancel, requests: 1, used: time.Now(),
+		id: connected.ID(), owner: principal(p.caller), tenant: p.caller.Principal.Tenant, all: p.all, connected: connected,
+		ctx: ctx, cancel: cancel, requests: 1, used: time.Now(), recheck: p.caller.Recheck,
 	}
 	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	if p.released {
+		cancel(errSessionOver)
+		go func() { _ = connected.Close() }() // it waits for this call
+		return nil, errSessionOver
+	}
 	p.opened = s
 	p.all.byID[s.id] = s
-	p.all.mu.Unlock()
-	if p.caller.Ended != nil {
-		p.all.closing.Go(func() {
-			select {
-			case <-p.caller.Ended:
-				s.end(errRevoked)
-			case <-ctx.Done():
-			}
-		})
-	}
-	return s
+	return s, nil
 }
 
 // release ends the request that took the slot, and gives the place back if no session
@@ -135,8 +152,9 @@ func (p *slot) open(connected *mcp.ServerSession) *session {
 func (p *slot) release() {
 	p.all.mu.Lock()
 	s := p.opened
+	p.released = true
 	if s == nil {
-		p.all.leave(principal(p.caller))
+		p.all.leave(principal(p.caller), p.caller.Principal.Tenant)
 	}
 	p.all.mu.Unlock()
 	if s != nil {
@@ -144,17 +162,34 @@ func (p *slot) release() {
 	}
 }
 
-// acquire finds a session of an owner for a request.
-func (all *sessions) acquire(id, owner string) (*session, bool) {
+// acquire finds a session of a caller for a request. From now on the session ends with
+// his newest credential: clients renew theirs.
+func (all *sessions) acquire(id string, c gateway.Caller) (*session, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s, ok := all.byID[id]
-	if !ok || s.owner != owner {
+	if !ok || s.owner != principal(c) {
 		return nil, false
 	}
 	s.requests++
-	s.used = time.Now()
+	s.used, s.recheck = time.Now(), c.Recheck
 	return s, true
+}
+
+// beginCall counts a call in; ok is false when too many run.
+func (s *session) beginCall() (end func(), ok bool) {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	if s.calls >= maxCalls {
+		return nil, false
+	}
+	s.calls++
+	return func() {
+		s.all.mu.Lock()
+		defer s.all.mu.Unlock()
+		s.calls--
+		s.used = time.Now()
+	}, true
 }
 
 func (s *session) release() {
@@ -177,7 +212,7 @@ func (s *session) drop(cause error) {
 		return
 	}
 	delete(s.all.byID, s.id)
-	s.all.leave(s.owner)
+	s.all.leave(s.owner, s.tenant)
 	s.cancel(cause)
 	s.all.closing.Go(func() { _ = s.connected.Close() })
 }
@@ -187,20 +222,49 @@ func (all *sessions) reap(before time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, s := range all.byID {
-		if s.requests == 0 && s.used.Before(before) {
+		if s.requests+s.calls == 0 && s.used.Before(before) {
 			s.drop(errSessionOver)
 		}
 	}
 }
 
-// run reaps until ctx ends, then ends all sessions.
+// recheckPause is the pause between two looks whether the credentials of sessions hold.
+const recheckPause = 15 * time.Second
+
+// recheck ends the sessions whose credentials hold no more.
+func (all *sessions) recheck(ctx context.Context) {
+	for s, holds := range all.checks() {
+		if !holds(ctx) {
+			s.end(errRevoked)
+		}
+	}
+}
+
+// checks are the checks of all sessions that have one: some ask a server, and run
+// without the lock.
+func (all *sessions) checks() map[*session]func(context.Context) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	checks := map[*session]func(context.Context) bool{}
+	for _, s := range all.byID {
+		if s.recheck != nil {
+			checks[s] = s.recheck
+		}
+	}
+	return checks
+}
+
+// run reaps and rechecks until ctx ends, then ends all sessions.
 func (all *sessions) run(ctx context.Context) {
-	tick := time.NewTicker(max(all.idle/4, time.Millisecond))
+	tick, recheck := time.NewTicker(max(all.idle/4, time.Millisecond)), time.NewTicker(recheckPause)
 	defer tick.Stop()
+	defer recheck.Stop()
 	for ctx.Err() == nil {
 		select {
 		case now := <-tick.C:
 			all.reap(now.Add(-all.idle))
+		case <-recheck.C:
+			all.recheck(ctx)
 		case <-ctx.Done():
 		}
 	}
