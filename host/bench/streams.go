@@ -34,11 +34,12 @@ func streams(b *bench) {
 	host := must(startHost(b.ctx, streamsSwarm))
 	defer host.stop()
 	b.report.fact(fmt.Sprintf("idle streams, %d tasks", quietTasks), idleStreams, count)
-	alone := must(b.active(host.url))
+	hello := func(cl *http.Client) ([]float64, error) { return streamed(cl, host.url) }
+	alone := must(b.active(hello))
 	idle := &opened{}
 	defer idle.close()
 	b.openIdle(host, idle)
-	beside := must(b.active(host.url))
+	beside := must(b.active(hello))
 	name := fmt.Sprintf("from event to reader, %d active streams beside them", activeStreams)
 	b.report.compareTails(name, beside, "without idle ones", alone, none())
 	b.report.fact("  events", float64(len(beside)), count)
@@ -128,9 +129,9 @@ func (o *opened) follow(request httpRequest) error {
 	return nil
 }
 
-// active posts with streams, each a task now and then, and returns how late each
-// event came.
-func (b *bench) active(url string) (late []float64, err error) {
+// active posts with streams, each a task now and then, and returns how late what each
+// post waits for came.
+func (b *bench) active(post func(*http.Client) (late []float64, err error)) (late []float64, err error) {
 	cl := clientOf(activeStreams)
 	defer cl.CloseIdleConnections()
 	var all sync.WaitGroup
@@ -142,7 +143,7 @@ func (b *bench) active(url string) (late []float64, err error) {
 			time.Sleep(paced * time.Duration(i) / activeStreams)
 			for time.Now().Before(until) {
 				next := time.Now().Add(paced)
-				waits, err := streamed(cl, url)
+				waits, err := post(cl)
 				mu.Lock()
 				late = append(late, waits...)
 				first = errors.Join(first, err)
