@@ -48,7 +48,7 @@ const (
 type Ask struct {
 	Kind Kind
 	// ID is the foreign message id, unique for the caller. A repeat of it returns the
-	// first exchange.
+	// first exchange. A message without one never repeats another; its exchange has an id.
 	ID string
 	// Digest is a hash of the canonical foreign message, without what may differ between
 	// attempts. Another digest under a used ID is refused with ErrConflict.

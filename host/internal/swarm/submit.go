@@ -30,9 +30,11 @@ type Post struct {
 	// Door is where the post came in, as in [Origin]. Keys of different doors differ.
 	Door string
 	// Key identifies a repeated submission; empty means that no repeat is expected.
-	// Digest distinguishes a repeat from another body.
-	Key    string
-	Digest []byte
+	// Digest distinguishes a repeat from another body. UniqueKey says that no earlier post
+	// has the key, so that none is looked for.
+	Key       string
+	UniqueKey bool
+	Digest    []byte
 	// Task is the task to start or continue, empty for a new one. MustExist forbids to
 	// start it.
 	Task      string
@@ -136,7 +138,7 @@ func (r *Runtime) checkPost(p *Post) (*Definition, error) {
 
 // findRepeat looks the key of a post up; a nil receipt means that it is new.
 func (r *Runtime) findRepeat(ctx context.Context, p Post) (*Receipt, error) {
-	if p.Key == "" {
+	if p.Key == "" || p.UniqueKey {
 		return nil, nil
 	}
 	sub, err := r.store.Submission(ctx, p.Principal.Instance(p.Swarm), p.Door, p.Key)

@@ -25,18 +25,30 @@ func (h requests) SendMessage(ctx context.Context, req *a2a.SendMessageRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if req.Config == nil || !req.Config.ReturnImmediately {
-		held, cancel := context.WithTimeoutCause(ctx, h.Hold, errHeld)
-		defer cancel()
-		if _, err := h.Runtime.Wait(held, x); err != nil && !errors.Is(err, errHeld) {
-			return nil, h.protocolError(err)
-		}
+	look := h.await
+	if req.Config != nil && req.Config.ReturnImmediately {
+		look = h.snapshot
 	}
-	task, err := h.snapshot(ctx, x)
+	task, err := look(ctx, x)
 	if err != nil {
 		return nil, h.protocolError(err)
 	}
 	return task, nil
+}
+
+// await returns the task when it has its answer or needs input, else as it is after hold.
+func (g *Gateway) await(ctx context.Context, x gateway.Exchange) (*a2a.Task, error) {
+	held, cancel := context.WithTimeoutCause(ctx, g.Hold, errHeld)
+	defer cancel()
+	a, err := g.Runtime.Wait(held, x)
+	switch {
+	case errors.Is(err, errHeld):
+		return g.snapshot(ctx, x)
+	case err != nil:
+		return nil, err
+	}
+	room := int64(maxBlobs)
+	return g.taskWith(ctx, x, a, &room)
 }
 
 // GetTask implements [a2asrv.RequestHandler]. Tasks have no history: it is the caller's.

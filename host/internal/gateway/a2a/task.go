@@ -33,12 +33,14 @@ func (g *Gateway) snapshot(ctx context.Context, x gateway.Exchange) (*a2a.Task, 
 // snapshotWithin returns the task with blobs of so many bytes, by which room is reduced.
 func (g *Gateway) snapshotWithin(ctx context.Context, x gateway.Exchange, room *int64) (*a2a.Task, error) {
 	a, ok, err := g.Runtime.Look(ctx, x)
-	if err != nil {
-		return nil, err
+	if err != nil || !ok {
+		return workingTask(x), err
 	}
-	if !ok {
-		return workingTask(x), nil
-	}
+	return g.taskWith(ctx, x, a, room)
+}
+
+// taskWith returns the task of an exchange that has an answer, or needs input.
+func (g *Gateway) taskWith(ctx context.Context, x gateway.Exchange, a gateway.Answer, room *int64) (*a2a.Task, error) {
 	task := workingTask(x)
 	task.Status = statusOf(x, a)
 	if a.Outcome != gateway.Done {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -19,6 +21,10 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 	if err := checkAsk(c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
+	unique := a.ID == ""
+	if unique {
+		a.ID = uuid.NewString()
+	}
 	if err := d.checkRate(c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
@@ -27,7 +33,7 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 		return gateway.Exchange{}, err
 	}
 	if c.IsUser() {
-		return d.askAsUser(ctx, c, a, info)
+		return d.askAsUser(ctx, c, a, info, unique)
 	}
 	return d.askAsRealm(ctx, c, a, info)
 }
@@ -47,8 +53,6 @@ func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
 // checkAsk refuses what no caller may send.
 func checkAsk(c gateway.Caller, a gateway.Ask) error {
 	switch {
-	case a.ID == "":
-		return invalid("a message needs an id")
 	case mail.Reserved(a.Subject):
 		return invalid("subject must not begin with '::', which is reserved for the system")
 	case len(a.Note) > gateway.MaxNote:
@@ -77,10 +81,11 @@ func messageType(k gateway.Kind) mail.Type {
 	return mail.Request
 }
 
-// askAsUser posts a message, as over REST: to entrypoints, in the user's own instance.
-func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage) (gateway.Exchange, error) {
+// askAsUser posts a message, as over REST: to entrypoints, in the user's own instance. An
+// id that is unique was made for the message.
+func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, unique bool) (gateway.Exchange, error) {
 	p := swarm.Post{
-		Principal: principal(c), Door: d.name, Key: a.ID, Digest: a.Digest[:], Task: taskID(a.Conversation),
+		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: a.Digest[:], Task: taskID(a.Conversation),
 		Type: messageType(a.Kind), Subject: cmp.Or(a.Subject, defaultSubject), Body: a.Body, Trace: a.Trace,
 		Info: info, Blobs: d.blobs(a), Note: a.Note, Keep: d.opt.Keep,
 	}

@@ -65,6 +65,31 @@ func TestAskAndAnswer(t *testing.T) {
 	}
 }
 
+// Messages without an id are each new, and each can be found by the id that its exchange
+// has.
+func TestMessagesWithoutID(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for _, c := range []struct {
+		caller gateway.Caller
+		to     string
+	}{{acme(), "calc"}, {alice(), "boss"}} {
+		a := ask("", c.to, "hello")
+		one, two := k.mustAsk(t, c.caller, a), k.mustAsk(t, c.caller, a)
+		if one.ID == "" || one.ID == two.ID || one.Task == two.Task || one.Duplicate || two.Duplicate {
+			t.Errorf("exchanges %+v and %+v", one, two)
+		}
+		for _, x := range []gateway.Exchange{one, two} {
+			found, err := k.Find(t.Context(), c.caller, x.ID)
+			if err != nil || found.Task != x.Task {
+				t.Errorf("found %+v, %v", found, err)
+				continue
+			}
+			wantAnswer(t, k.wait(t, found), gateway.Done, "echo: hello")
+		}
+	}
+}
+
 // Unknown, unexposed and foreign agents, messages and conversations are told apart by
 // nobody.
 func TestUnknownIsOneAnswer(t *testing.T) {
@@ -127,7 +152,6 @@ func TestRightsOfRealms(t *testing.T) {
 		"asks several":                    {broadcaster, both, nil},
 		"a user to several":               {alice(), both, gateway.ErrDenied},
 		"the system's subject":            {acme(), ask("s", "calc", "x", func(a *gateway.Ask) { a.Subject = mail.SubjectTaskComplete }), gateway.ErrInvalid},
-		"no id":                           {acme(), ask("", "calc", "x"), gateway.ErrInvalid},
 		"data that is no JSON":            {acme(), ask("j", "calc", "x", func(a *gateway.Ask) { a.Info = map[string]any{"f": func() {}} }), gateway.ErrInvalid},
 		"a note that is too long":         {acme(), ask("n", "calc", "x", func(a *gateway.Ask) { a.Note = make([]byte, gateway.MaxNote+1) }), gateway.ErrInvalid},
 		"a body that is too long":         {acme(), ask("l", "calc", strings.Repeat("x", swarm.MaxBody+1)), gateway.ErrInvalid},

@@ -146,6 +146,9 @@ func (rt *Runtime) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 		return gateway.Exchange{}, fmt.Errorf("the host stops: %w", gateway.ErrDraining)
 	default:
 	}
+	if a.ID == "" {
+		a.ID = uuid.NewString()
+	}
 	if first, ok := rt.exchanges[keyOf(c, a.ID)]; ok {
 		return first.repeat(a)
 	}

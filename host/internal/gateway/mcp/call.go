@@ -1,12 +1,12 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -80,7 +80,7 @@ func (c *call) ask(a gateway.Ask) (err error) {
 		a.Trace = trace
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
-	e := gateway.Event{Caller: c.q.caller, Foreign: a.ID, Type: "tools/call", Size: len(c.q.body), Verdict: "accepted", Task: c.x.Task.Task}
+	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Size: len(c.q.body), Verdict: "accepted", Task: c.x.Task.Task}
 	switch {
 	case err != nil:
 		e.Verdict, e.Reason = "refused", err.Error()
@@ -96,7 +96,7 @@ func (c *call) ask(a gateway.Ask) (err error) {
 const idMember = "skep/id"
 
 // messageID names the message of a call: by the client's own id, else in a session by the
-// id of the JSON-RPC request, else by none that comes again.
+// id of the JSON-RPC request, else by none: it is a new message.
 func (c *call) messageID() (string, error) {
 	switch id, given := c.req.Params.Meta[idMember]; {
 	case given:
@@ -108,7 +108,7 @@ func (c *call) messageID() (string, error) {
 	case c.q.session != nil:
 		return "call:" + c.q.session.id + ":" + c.q.call, nil
 	}
-	return "call:" + uuid.NewString(), nil
+	return "", nil
 }
 
 // finish waits for the answer and asks the client what the agent wants to know.
