@@ -59,7 +59,11 @@ func (h *Host) openGateways(context.Context) error {
 func (h *Host) identify(c *catalog.Catalog, r *http.Request) (gateway.Caller, error) {
 	who, err := h.server.Identify(r)
 	if err != nil {
-		return gateway.Caller{}, fmt.Errorf("%w: %w", gateway.ErrDenied, err)
+		kind := gateway.ErrDenied
+		if _, retry := rest.Status(err); retry > 0 {
+			kind = gateway.ErrBusy
+		}
+		return gateway.Caller{}, fmt.Errorf("%w: %w", kind, err)
 	}
 	caller := c.Caller(who.Principal)
 	caller.Recheck, caller.Digest = who.Recheck, who.Digest

@@ -59,7 +59,8 @@ type Runtime interface {
 	Blob(ctx context.Context, x Exchange, ref PartRef) ([]byte, error)
 	// ExposedAgents lists the exposed agents that the caller may see, by swarm and name.
 	ExposedAgents(c Caller) []ExposedAgent
-	// Identify finds out who sends a request to a mount.
+	// Identify finds out who sends a request to a mount. It returns ErrBusy for a caller at
+	// one of the listener's limits, and ErrDenied for one without a valid credential.
 	Identify(r *http.Request) (Caller, error)
 	// Renew returns a stored caller as he is now: with the rights and agents that the
 	// configuration in force gives him. It returns ErrDenied for one whose credential was

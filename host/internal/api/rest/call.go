@@ -17,6 +17,12 @@ type call struct {
 	r *http.Request
 	// cancel ends the request of a mount, and is nil for others.
 	cancel context.CancelCauseFunc
+	// leave ends the count of a mount's stream, streams is set for one that is counted.
+	leave   func()
+	streams bool
+	// identified is set when a mount's handler has asked for the caller, with identifyErr.
+	identified  bool
+	identifyErr error
 	// token is the caller's credential, empty on a route that needs none.
 	token string
 	// body is empty on a route that takes none.

@@ -38,7 +38,7 @@ const (
 	// [Options.Certificates]. The handler finds the caller with auth.PrincipalOf.
 	BearerProof
 	// HandlerProof leaves the proof to the handler, which may call [Handler.Identify].
-	// Answers with 401 and 403 count against the client's address.
+	// Requests in which it does not count against the client's address.
 	HandlerProof
 )
 

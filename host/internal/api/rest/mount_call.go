@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -20,12 +21,12 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	defer cancel(nil)
 	c := &call{h: h, w: w, cancel: cancel}
 	c.r = r.WithContext(context.WithValue(ctx, callKey{}, c))
-	leave, err := c.admitMount(m)
-	if err != nil {
+	c.leave = func() {}
+	defer func() { c.leave() }()
+	if err := c.admitMount(m); err != nil {
 		h.fail(w, c.r, err)
 		return
 	}
-	defer leave()
 	body := c.boundBody(m)
 	w.staysOpen = m.Streams
 	m.Handler.ServeHTTP(w, c.r)
@@ -33,7 +34,7 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 		h.fail(w, c.r, bodyTooLarge(body.limit))
 		return
 	}
-	c.chargeRefusal(m)
+	c.chargeMount(m)
 	if err := w.compressor.end(); err != nil {
 		w.status = clientGone
 	}
@@ -42,34 +43,58 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 // callKey is the key of the call in a mounted request's context.
 type callKey struct{}
 
-// admitMount applies the gates that need no body. leave ends the count of a stream.
-func (c *call) admitMount(m Mount) (leave func(), err error) {
-	leave = func() {}
+// admitMount applies the gates that need no body.
+func (c *call) admitMount(m Mount) (err error) {
 	switch m.Proof {
 	case NoProof:
 		err = c.h.admitAddress(c.w)
 	case BearerProof:
 		err = c.proveMounted()
 	case HandlerProof:
-		if wait, ok := c.h.byAddress.Check(c.w.address); !ok {
-			err = c.h.tooManyRequests(wait)
-		}
+		err = c.admitUnproven()
 	}
 	switch {
 	case err != nil:
-		return leave, err
+		return err
 	case c.h.opt.Draining != nil && c.h.opt.Draining():
-		return leave, swarm.ErrDraining
+		return swarm.ErrDraining
 	case m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
-		return leave, bodyTooLarge(c.mountLimit(m))
+		return bodyTooLarge(c.mountLimit(m))
 	case !m.Streams:
-		return leave, nil
+		return nil
 	}
+	return c.countStream()
+}
+
+// admitUnproven admits a caller whom the handler will identify. One with a token has the
+// limits of its principal, whoever else is at the address.
+func (c *call) admitUnproven() error {
+	if !strings.HasPrefix(strings.ToLower(c.r.Header.Get("Authorization")), "bearer ") {
+		if wait, ok := c.h.byAddress.Check(c.w.address); !ok {
+			return c.h.tooManyRequests(wait)
+		}
+		return nil
+	}
+	err := c.identifyOnce()
+	if status, _ := Status(err); err != nil && status != http.StatusUnauthorized {
+		return err
+	}
+	return nil // the handler may serve him all the same
+}
+
+// countStream counts a stream for its caller, by his address until he is known.
+func (c *call) countStream() error {
 	who := c.w.who
 	if who.Role == "" {
-		who.Tenant, who.ID = c.h.opt.Tenant, c.w.address // strangers count by address
+		who.Tenant, who.ID = c.h.opt.Tenant, c.w.address
 	}
-	return c.h.openStreams.acquireStream(who)
+	leave, err := c.h.openStreams.acquireStream(who)
+	if err != nil {
+		return err
+	}
+	c.leave()
+	c.leave, c.streams = leave, true
+	return nil
 }
 
 // proveMounted authenticates the caller of a mount, and puts him into the context.
@@ -129,10 +154,8 @@ func (h *Handler) Identify(r *http.Request) (auth.Proven, error) {
 	if !ok {
 		return auth.Proven{}, errors.New("the request is of no mount")
 	}
-	if c.w.who.Role == "" {
-		if err := c.proveMounted(); err != nil {
-			return auth.Proven{}, err
-		}
+	if err := c.identifyOnce(); err != nil {
+		return auth.Proven{}, err
 	}
 	p := auth.Proven{Principal: c.w.who}
 	if c.token != "" {
@@ -142,6 +165,22 @@ func (h *Handler) Identify(r *http.Request) (auth.Proven, error) {
 		}
 	}
 	return p, nil
+}
+
+// identifyOnce authenticates the caller unless that was done. From then on his stream is
+// his own.
+func (c *call) identifyOnce() error {
+	if c.identified {
+		return c.identifyErr
+	}
+	c.identified = true
+	if c.w.who.Role == "" {
+		c.identifyErr = c.proveMounted()
+		if c.identifyErr == nil && c.streams {
+			c.identifyErr = c.countStream()
+		}
+	}
+	return c.identifyErr
 }
 
 // recheck returns a check of a token that outlives the request.
@@ -164,14 +203,18 @@ func Status(err error) (status, retryAfter int) {
 	return http.StatusInternalServerError, 0
 }
 
-// chargeRefusal records that the handler has refused the caller, and counts it against
-// the address where the handler has the proof.
-func (c *call) chargeRefusal(m Mount) {
+// chargeMount counts a request against the address where the handler has the proof and
+// has not identified the caller, which counts by itself, and records that the handler has
+// refused the caller.
+func (c *call) chargeMount(m Mount) {
+	byHandler := m.Proof == HandlerProof && !c.identified
+	if byHandler {
+		c.h.byAddress.Charge(c.w.address)
+	}
 	switch c.w.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		if m.Proof == HandlerProof && c.w.who.Role == "" {
+		if byHandler {
 			c.h.counters.unauthenticated.Add(1)
-			c.h.byAddress.Charge(c.w.address)
 		}
 	case http.StatusTooManyRequests:
 	default:

@@ -92,9 +92,9 @@ func TestMountGates(t *testing.T) {
 				w.WriteHeader(401)
 			}}},
 		},
-		"a proof that the handler accepts does not": {
+		"a caller whom the handler does not identify counts for the address": {
 			opt: rest.Options{Rate: one}, mount: rest.Mount{Proof: rest.HandlerProof},
-			ask: []request{{path: "/toy/a"}, {path: "/toy/a"}}, status: []int{200, 200}, calls: 2,
+			ask: []request{{path: "/toy/a"}, {path: "/toy/a"}}, status: []int{200, 429}, calls: 1,
 		},
 		"a body beyond the mount's bound": {
 			mount: rest.Mount{MaxBody: 4}, ask: []request{{method: "POST", path: "/toy/a", body: "12345"}, {method: "POST", path: "/toy/a", body: "1234"}},
@@ -170,6 +170,58 @@ func TestMountIdentify(t *testing.T) {
 	}
 	if _, err := h.Identify(httptest.NewRequest("GET", "/toy/a", nil)); err == nil {
 		t.Error("a request that passed no gate was identified")
+	}
+}
+
+// identifying is a handler with a proof of its own that asks for the caller's token.
+func identifying(t *testing.T, opt rest.Options, streams bool, next http.HandlerFunc) *rest.Handler {
+	var h *rest.Handler
+	h = mounted(t, opt, rest.Mount{Proof: rest.HandlerProof, Streams: streams, Handler: &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {
+		if _, err := h.Identify(r); err != nil {
+			status, _ := rest.Status(err)
+			w.WriteHeader(status)
+			return
+		}
+		next(w, r)
+	}}})
+	return h
+}
+
+// A wrong token costs the address one call, a right one none: its caller has a rate.
+func TestMountIdentifyRate(t *testing.T) {
+	t.Parallel()
+	h := identifying(t, rest.Options{Rate: auth.Rate{Requests: 2, Per: time.Hour}}, false, func(http.ResponseWriter, *http.Request) {})
+	var got []int
+	for _, token := range []string{aliceToken, "guess-1", bobToken, "guess-2", "guess-3", aliceToken, aliceToken} {
+		got = append(got, serve(t, h, request{path: "/toy/a", token: token}).status)
+	}
+	if want := []int{200, 401, 200, 401, 429, 200, 429}; !slices.Equal(got, want) {
+		t.Errorf("answers %v, want %v", got, want)
+	}
+}
+
+// A stream whose caller the handler identifies counts for the caller: others at the same
+// address have their own.
+func TestMountIdentifiedStreams(t *testing.T) {
+	t.Parallel()
+	opened, end := make(chan struct{}), make(chan struct{})
+	h := identifying(t, rest.Options{MaxStreamsPerPrincipal: 1}, true, func(http.ResponseWriter, *http.Request) {
+		opened <- struct{}{}
+		<-end
+	})
+	done := make(chan int)
+	for _, token := range []string{aliceToken, bobToken} {
+		go func() { done <- serve(t, h, request{path: "/toy/a", token: token}).status }()
+		<-opened
+	}
+	if a := serve(t, h, request{path: "/toy/a", token: aliceToken}); a.status != http.StatusTooManyRequests {
+		t.Errorf("a second stream: %d", a.status)
+	}
+	close(end)
+	for range 2 {
+		if status := <-done; status != 200 {
+			t.Errorf("a stream: %d", status)
+		}
 	}
 }
 

@@ -46,10 +46,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		g.serveCard(w, r, swarm, name)
 		return
 	}
-	caller, err := g.Runtime.Identify(r)
-	if err != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	caller, ok := g.identify(w, r)
+	if !ok {
 		return
 	}
 	agent := g.agent(caller, swarm, name)
@@ -58,6 +56,22 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.serveAgent(w, r, &call{caller: caller, agent: agent, base: g.base(r)}, rest)
+}
+
+// identify finds the caller of a request, or refuses it.
+func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (c gateway.Caller, ok bool) {
+	c, err := g.Runtime.Identify(r)
+	switch {
+	case err == nil:
+		return c, true
+	case errors.Is(err, gateway.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
+	default:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	}
+	return c, false
 }
 
 // serveAgent hands a request to its binding. What is wrong with its bytes is told by the
@@ -95,9 +109,8 @@ func harmless(rest string) []byte {
 
 // serveGRPC serves requests of the gRPC service. The tenant in them names the agent.
 func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
-	caller, err := g.Runtime.Identify(r)
-	if err != nil {
-		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	caller, ok := g.identify(w, r)
+	if !ok {
 		return
 	}
 	c := &call{caller: caller, version: a2a.Version, base: g.base(r), trace: r.Header.Get("traceparent")}
