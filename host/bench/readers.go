@@ -139,7 +139,7 @@ type reader struct {
 	err           error
 }
 
-// readEvents reads a stream to its end. It tells when all that comes before the
+// readEvents reads a stream to its end. It reports when all that comes before the
 // burst is there.
 func readEvents(ctx context.Context, stream httpRequest, before int, ready chan<- struct{}) (r reader) {
 	rsp, err := stream.open(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})

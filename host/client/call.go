@@ -154,7 +154,7 @@ var errGoingDown = errors.New("the host is shutting down; the task goes on at it
 // errNotYet is the answer of a host that does not hold a call any longer.
 var errNotYet = errors.New("the task has not ended yet")
 
-// passing tells failures that a repeat may cure, and the least pause before it.
+// passing reports whether a repeat may cure a failure, and the least pause before it.
 func (c *Client) passing(err error) (pause time.Duration, ok bool) {
 	var conn *lost
 	var refusal *refused

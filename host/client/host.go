@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Root is what a host tells everybody.
+// Root is what a host shows any caller.
 type Root struct {
 	Name     string    `json:"name"`
 	Protocol string    `json:"protocol_version"`

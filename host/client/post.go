@@ -39,8 +39,8 @@ type Post struct {
 // Answer is what a post comes back with.
 type Answer struct {
 	Task string
-	// Subject tells an agent's answer, mail.SubjectTaskComplete, from an end
-	// that the system made. It is empty when the host does not tell.
+	// Subject is mail.SubjectTaskComplete for an agent's answer, and another for an end
+	// that the system made. It is empty when the host leaves it out.
 	Subject string
 	Body    string
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Task is what a host tells about a task.
+// Task is what a host shows of a task.
 type Task struct {
 	ID           string   `json:"task_id"`
 	Owner        string   `json:"task_owner"`

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Turn is what a host tells of a turn: what it has cost and which ops it called,
-// nothing of what was said but the spans of its agent. A turn that has written nothing durable yet is not
-// told of.
+// Turn is what a host shows of a turn: its cost, the ops that it called and the spans of
+// its agent, but no messages. A turn that has written nothing durable yet is not shown.
 type Turn struct {
 	// N is the number of the turn in its task.
 	N     int64  `json:"turn"`

@@ -68,7 +68,7 @@ func (s *subject) close(ctx context.Context) (err error) {
 	return err
 }
 
-// kind tells conformance guests from all others.
+// kind separates conformance guests from all others.
 func (s *subject) kind() string {
 	if s.module.Descriptor().Name == guestName {
 		return KindConformance

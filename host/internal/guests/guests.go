@@ -129,7 +129,7 @@ func (g Guest) File(root string) string {
 	return file + ".wasm"
 }
 
-// key tells the module of a guest from its program.
+// key separates the module of a guest from its program.
 func (g Guest) key() string {
 	if g.Program {
 		return g.Name + ".program"

@@ -9,7 +9,7 @@ import (
 
 // FailForgotten fails the open requests that another swarm took before it was started.
 // It is for a swarm that keeps its tasks in memory: no answer to them will come. An
-// error says that it has to be called again.
+// error means that it has to be called again.
 func (r *Runtime) FailForgotten(ctx context.Context, peer string, started time.Time) error {
 	running, err := r.store.RunningTasks(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ type Post struct {
 	// Door is where the post came in, as in [Origin]. Keys of different doors differ.
 	Door string
 	// Key identifies a repeated submission; empty means that no repeat is expected.
-	// Digest distinguishes a repeat from another body. UniqueKey says that no earlier post
+	// Digest distinguishes a repeat from another body. UniqueKey means that no earlier post
 	// has the key, so that none is looked for.
 	Key       string
 	UniqueKey bool

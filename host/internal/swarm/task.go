@@ -66,8 +66,8 @@ type Task struct {
 	Rows           int64 `json:"rows"`
 	Cursor         int64 `json:"cursor"`
 	OutboxMessages int64 `json:"letters,omitempty"`
-	// Mutations counts the mutations of the task. It tells whether one is in the store
-	// whose outcome the store did not report.
+	// Mutations counts the mutations of the task. A mutation whose outcome the store did
+	// not report is in the store if the count has reached it.
 	Mutations int64 `json:"mutations,omitempty"`
 	// Nonce makes turn ids unguessable and the same on every attempt.
 	Nonce []byte `json:"nonce"`

@@ -29,7 +29,7 @@ type Reason struct{ Path, Text string }
 // Refused are the reasons against a definition.
 type Refused []Reason
 
-// maxReasons is how many reasons an error tells.
+// maxReasons is how many reasons an error names.
 const maxReasons = 10
 
 // Error gives the first reasons, each with its path.

@@ -155,7 +155,7 @@ func (f *foreignTask) look(ctx context.Context) error {
 	return f.take(ctx, task)
 }
 
-// take takes what the foreign agent tells of its task.
+// take takes what the foreign agent sends of its task.
 func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
 	info := event.TaskInfo()
 	if err := f.learn(ctx, info); err != nil {

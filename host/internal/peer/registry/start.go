@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Bounds of a start that a swarm tells: maxUptime of what it says, and startJitter of
-// how exact it is, which the time of the request and both clocks decide.
+// Bounds of the start that a swarm reports: maxUptime of the uptime, and startJitter of
+// its error, which comes from the time of the request and both clocks.
 const (
 	maxUptime   = 10 * 365 * 24 * time.Hour
 	startJitter = 5 * time.Second

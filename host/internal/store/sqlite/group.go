@@ -34,7 +34,7 @@ func (g *group) add(j job) {
 	g.jobs, g.results, g.bytes = append(g.jobs, j), append(g.results, nil), g.bytes+j.bytes()
 }
 
-// writeGroup makes a group durable, which begins with first, and tells its callers.
+// writeGroup makes a group durable, which begins with first, and wakes its callers.
 func (w *writer) writeGroup(ctx context.Context, first job) {
 	// The callers of the last group have just been told; yielding lets those
 	// that have more to write get in line, which makes groups half as large

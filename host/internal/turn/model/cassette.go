@@ -172,7 +172,7 @@ func (r *cassettePlayer) unexpectedError(p requestKey) *Error {
 		r.file, r.remedy, best+1, excerpt(r.keys[best].normalized, same), excerpt(p.normalized, same))
 }
 
-// remedy tells the user how to get an answer for a request that was not recorded.
+// remedy is how the user gets an answer for a request that was not recorded.
 func remedy(s Spec) string {
 	const again = `record it anew (cassette_mode = "record")`
 	switch {
