@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/grpc/codes"
@@ -17,11 +16,15 @@ import (
 type call struct {
 	caller gateway.Caller
 	agent  *gateway.ExposedAgent // nil until callOf, for gRPC: the request's tenant names it
-	// anyAgent is set when a request names no agent: some of gRPC have no place for it.
-	anyAgent bool
-	version  a2a.ProtocolVersion
-	trace    string
-	base     string // the address of this host in cards
+	// visible has the paths of the caller's agents when a request names none of them: some
+	// of gRPC have no place for it. Else it is nil.
+	visible map[string]bool
+	// depth bounds the levels of a message's JSON where the binding has not: over gRPC it
+	// comes as values. Else it is 0.
+	depth   int
+	version a2a.ProtocolVersion
+	trace   string
+	base    string // the address of this host in cards
 	// fault is why the request is refused, found before its binding could tell.
 	fault error
 }
@@ -47,12 +50,27 @@ func (g *Gateway) callOf(ctx context.Context, tenant string) (*call, error) {
 	}
 	found := *c
 	if tenant == "" {
-		found.anyAgent, found.agent = true, g.entrypoint(c.caller)
+		found.visible, found.agent = g.visible(c.caller), g.entrypoint(c.caller)
 		return &found, nil
 	}
-	swarm, name, _ := strings.Cut(tenant, "/")
-	found.agent = g.agent(c.caller, swarm, name)
+	found.agent = g.agentAt(c.caller, tenant)
 	return &found, found.checkAgent()
+}
+
+// agentAt returns the agent of a path, or nil; see agentPath.
+func (g *Gateway) agentAt(c gateway.Caller, path string) *gateway.ExposedAgent {
+	return g.firstAgent(c, func(a gateway.ExposedAgent) bool { return agentPath(a) == path })
+}
+
+// visible are the paths of the agents that the caller may see.
+func (g *Gateway) visible(c gateway.Caller) map[string]bool {
+	paths := map[string]bool{}
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		if a.Entrypoint || !c.IsUser() {
+			paths[agentPath(a)] = true
+		}
+	}
+	return paths
 }
 
 // checkAgent refuses a call without an agent.

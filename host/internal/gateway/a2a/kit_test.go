@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -137,12 +138,15 @@ var bindings = []binding{
 	{"jsonrpc 0.3", sdk.TransportProtocolJSONRPC, "0.3"},
 }
 
-// client is the library's client of an agent.
+// client is the library's client of an agent; over gRPC of none for "".
 func (s *site) client(t *testing.T, b binding, agent, token string) *a2aclient.Client {
 	t.Helper()
-	at := &sdk.AgentInterface{URL: s.server.URL + "/a2a/hive/" + agent, ProtocolBinding: b.protocol, ProtocolVersion: b.version}
+	at := &sdk.AgentInterface{URL: s.server.URL + "/a2a/hive/" + url.PathEscape(agent), ProtocolBinding: b.protocol, ProtocolVersion: b.version}
 	if b.protocol == sdk.TransportProtocolGRPC {
-		at.URL, at.Tenant = s.server.Listener.Addr().String(), "hive/"+agent
+		at.URL, at.Tenant = s.server.Listener.Addr().String(), "hive/"+url.PathEscape(agent)
+		if agent == "" {
+			at.Tenant = ""
+		}
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(s.server.Certificate())

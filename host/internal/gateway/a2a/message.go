@@ -63,6 +63,11 @@ func askOf(c *call, m *a2a.Message) (gateway.Ask, error) {
 	if err != nil {
 		return gateway.Ask{}, invalid("the message cannot be written as JSON")
 	}
+	if c.depth > 0 {
+		if err := checkJSON(raw, c.depth); err != nil {
+			return gateway.Ask{}, invalid("the message " + err.Error())
+		}
+	}
 	body, parts, err := contentOf(m.Parts)
 	if err != nil {
 		return gateway.Ask{}, err

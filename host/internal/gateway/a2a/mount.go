@@ -113,7 +113,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c := &call{caller: caller, version: a2a.Version, base: g.base(r), trace: r.Header.Get("traceparent")}
+	c := &call{caller: caller, version: a2a.Version, depth: g.MaxDepth, base: g.base(r), trace: r.Header.Get("traceparent")}
 	if v := requestedVersion(r); r.Header.Get(a2a.SvcParamVersion) != "" && v != a2a.Version {
 		c.fault = a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served over gRPC, only "+string(a2a.Version))
 	}

@@ -115,6 +115,58 @@ func TestTasksOfOthers(t *testing.T) {
 	}
 }
 
+// TestTasksWithoutAgent: a request over gRPC that names no agent reads the tasks of those
+// agents that the caller sees now, and no others.
+func TestTasksWithoutAgent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	seen, hidden := send(t, s.client(t, bindings[2], "echo", token), request("x")), send(t, s.client(t, bindings[2], "fails", token), request("x"))
+	s.rt.Hide("acme", "hive", "fails")
+	c := s.client(t, bindings[2], "", token)
+	if _, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: seen.ID}); err != nil {
+		t.Errorf("the task of an agent that is seen: %v", err)
+	}
+	if _, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: hidden.ID}); !errors.Is(err, sdk.ErrTaskNotFound) {
+		t.Errorf("the task of a hidden agent: %v", err)
+	}
+	list, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{})
+	if err != nil || len(list.Tasks) != 1 || list.Tasks[0].ID != seen.ID {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+}
+
+// TestOddNames: an agent whose name an address escapes is reached over each binding.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expose("tea%:ü", gatewaytest.Echo)
+	for _, b := range bindings {
+		if task := send(t, s.client(t, b, "tea%:ü", token), request("x")); answer(t, task) != "x" {
+			t.Errorf("%s: %+v", b.name, task)
+		}
+	}
+}
+
+// TestDepth: max_depth bounds the data of a message over each binding.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *a2a.Options) { o.MaxDepth = 10 })
+	for _, b := range bindings {
+		c := s.client(t, b, "echo", token)
+		for depth, taken := range map[int]bool{4: true, 12: false} {
+			var data any = "x"
+			for range depth {
+				data = map[string]any{"x": data}
+			}
+			req := request("x")
+			req.Message.Parts = append(req.Message.Parts, sdk.NewDataPart(data))
+			if _, err := c.SendMessage(t.Context(), req); (err == nil) != taken {
+				t.Errorf("%s: data of depth %d: %v", b.name, depth, err)
+			}
+		}
+	}
+}
+
 // TestConflict: other bytes under a used id are refused.
 func TestConflict(t *testing.T) {
 	t.Parallel()

@@ -124,9 +124,16 @@ func (h requests) find(ctx context.Context, tenant string, id a2a.TaskID) (*call
 func noTask() error { return a2a.NewError(a2a.ErrTaskNotFound, "no such task") }
 
 // owns reports whether an exchange is a task of the call's agent, and not a message that
-// continued one. Requests over gRPC may come without an agent.
+// continued one. Requests over gRPC may come without an agent, and mean all that the caller
+// sees.
 func (c *call) owns(x gateway.Exchange, message string) bool {
-	return x.ID == message && continuedBy(x) == "" && (c.anyAgent || x.Agent == c.agent.Name && x.Task.Swarm == c.agent.Swarm)
+	if x.ID != message || continuedBy(x) != "" {
+		return false
+	}
+	if c.visible != nil {
+		return c.visible[agentPath(gateway.ExposedAgent{Swarm: x.Task.Swarm, Name: x.Agent})]
+	}
+	return x.Agent == c.agent.Name && x.Task.Swarm == c.agent.Swarm
 }
 
 // record records a message for the operator.
