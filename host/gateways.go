@@ -18,6 +18,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
+	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/door"
 	"skep/host/internal/gateway/mcp"
@@ -31,7 +32,7 @@ type newGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, err
 
 // openGateways makes the gateways of the configuration. They serve nothing yet.
 func (h *Host) openGateways(context.Context) error {
-	protocols := map[string]newGateway{"a2a": h.newA2A, "mcp": h.newMCP}
+	protocols := map[string]newGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP}
 	for _, g := range h.opt.Config.Gateways {
 		open, built := protocols[g.Name]
 		if !built {
@@ -117,6 +118,14 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push, CardKey: key,
 		PushClient: pushes, Log: h.log,
 		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
+	}), nil
+}
+
+func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	own, _ := g.Protocol.(*config.ACP)
+	return acp.New(acp.Options{
+		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
 	}), nil
 }
 

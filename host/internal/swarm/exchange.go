@@ -210,7 +210,7 @@ func (mut *mutationBuilder) closeExchange(p PendingPost, a Answer) {
 // answerInMessage is the answer that a response carries.
 func answerInMessage(m mail.Message, cursor int64) Answer {
 	p := m.Payload
-	a := Answer{State: StateCompleted, Subject: p.Subject, Body: p.Body, Caller: p.Sender.Name, Cursor: cursor}
+	a := Answer{State: StateCompleted, Subject: p.Subject, Body: p.Body, Caller: p.Sender.Name, Cursor: cursor, At: m.Time()}
 	if p.Sender.Type == mail.System {
 		a.State, a.Caller = StateFailed, ""
 		if p.Subject == mail.SubjectTaskCancelled {

@@ -127,5 +127,5 @@ func (e Event) Answer() (Answer, bool) {
 	if json.Unmarshal(e.Extra, &extra) != nil {
 		return Answer{}, false
 	}
-	return Answer{State: extra.State, Subject: extra.Subject, Body: extra.Response, Caller: extra.Caller, Cursor: e.Seq}, true
+	return Answer{State: extra.State, Subject: extra.Subject, Body: extra.Response, Caller: extra.Caller, Cursor: e.Seq, At: e.Time}, true
 }

@@ -3,6 +3,7 @@ package swarm
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"skep/spec/mail"
 )
@@ -18,8 +19,9 @@ type Answer struct {
 	Body    string
 	// Caller is the completing agent, empty for the system.
 	Caller string
-	// Cursor is the event that carries it.
+	// Cursor is the event that carries it, At its time.
 	Cursor int64
+	At     time.Time
 }
 
 // endBySystem ends a running task with a system completion (R-079 case 3), which
@@ -131,7 +133,7 @@ func (mut *mutationBuilder) answerPosts(event string, a Answer, which answerScop
 	if a.Caller != "" {
 		extra["caller"] = a.Caller
 	}
-	a.Cursor = mut.logEvent(event, "", extra)
+	a.Cursor, a.At = mut.logEvent(event, "", extra), mut.now
 	mut.Task.Finish = Finish{a.Cursor, a.Subject}
 	for _, p := range mut.selectAnsweredPosts(which) {
 		mut.resolvePost(p, a)

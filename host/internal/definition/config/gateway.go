@@ -60,7 +60,7 @@ type protocol struct {
 // protocols are the gateways by their names. Those without functions are not built.
 var protocols = map[string]protocol{
 	"a2a":  a2aProtocol,
-	"acp":  {called: true},
+	"acp":  acpProtocol,
 	"amp":  {called: true},
 	"iacp": {called: true},
 	"mcp":  mcpProtocol,

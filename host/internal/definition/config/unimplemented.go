@@ -5,7 +5,6 @@ package config
 // effect; other faults of that setting are not reported. Delete a row when its
 // capability is built.
 var unimplemented = map[string]string{
-	"gateways.acp":             "the gateway acp is",
 	"gateways.amp":             "the gateway amp is",
 	"gateways.hmac_key":        "a shared key that binds messages is",
 	"gateways.iacp":            "the gateway iacp is",

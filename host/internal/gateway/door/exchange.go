@@ -161,7 +161,7 @@ var failureTexts = map[swarm.State]string{
 
 // finalAnswer is an answer without what is internal.
 func finalAnswer(a swarm.Answer) gateway.Answer {
-	out := gateway.Answer{Outcome: gateway.Done, Subject: a.Subject, Body: a.Body, From: a.Caller, Cursor: a.Cursor}
+	out := gateway.Answer{Outcome: gateway.Done, Subject: a.Subject, Body: a.Body, From: a.Caller, At: a.At, Cursor: a.Cursor}
 	switch a.State {
 	case swarm.StateFailed:
 		out.Outcome = gateway.Failed

@@ -1,0 +1,197 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+	"skep/spec/mail"
+)
+
+// Header fields beside the document's that the gateway reads (D-A10). Agents see all.
+const (
+	extraSubject  = "x_subject"
+	extraTrace    = "x_traceparent"
+	extraHops     = "x_hops"
+	extraAck      = "x_ack"      // "requested": an ACKNOWLEDGE is sent where nothing else is
+	extraProgress = "x_progress" // "inform": progress is sent as INFORM
+)
+
+// hop are the fields that change on the way: a repeat may have others.
+var hop = []string{extraTrace, extraHops}
+
+// accepted is a message that was taken.
+type accepted struct {
+	gateway.Exchange
+	// owed means that the exchange gets an answer.
+	owed bool
+}
+
+// accept hands a message to the runtime.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming) (a accepted, err error) {
+	defer func() {
+		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Size: len(in.text), Verdict: "accepted", Task: a.Task.Task}
+		switch {
+		case err != nil:
+			event.Verdict, event.Reason = "refused", g.faultOf(err).text
+		case a.Duplicate:
+			event.Verdict = "duplicate"
+		}
+		g.Runtime.Record(event)
+	}()
+	if err := g.checkSender(c, string(in.Header.Sender)); err != nil {
+		return a, err
+	}
+	answer, _ := in.Header.Type.Expects()
+	switch {
+	case answer != "":
+		a.owed = true
+		a.Exchange, err = g.deliver(ctx, c, in, gateway.Asks)
+	case in.Header.Type != message.MessageTypeAcknowledge: // that is only recorded
+		a.Exchange, err = g.deliver(ctx, c, in, gateway.Tells)
+	}
+	return a, err
+}
+
+// deliver brings a message to the agent that it names.
+func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, kind gateway.Kind) (gateway.Exchange, error) {
+	agent, err := g.agentOf(c, string(in.Header.Receiver))
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a, err := askOf(in)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a.Kind, a.Swarm, a.To = kind, agent.Swarm, []string{agent.Name}
+	return g.Runtime.Ask(ctx, c, a)
+}
+
+// askOf returns a message as the runtime takes it, without its recipient.
+func askOf(in incoming) (a gateway.Ask, err error) {
+	h := in.Header
+	a = gateway.Ask{
+		ID: string(h.ID), From: string(h.Sender), Conversation: value(h.ConversationID), Subject: subjectOf(in.Message), Body: in.Body,
+		Raw: in.text, Trace: extraText(h, extraTrace), Hops: hopsOf(h), Info: infoOf(in),
+	}
+	if len(a.Body) > gateway.MaxText {
+		a.Parts = []gateway.Part{{Name: "body", Type: h.ContentType, Data: []byte(a.Body)}}
+		a.Body = ""
+	}
+	if a.Digest, err = digest(in.Message); err == nil {
+		a.Note, err = noteOf(in.Message)
+	}
+	return a, err
+}
+
+// digest is what a repeat of a message must have too: all but what changes on the way.
+func digest(m message.Message) (sum [32]byte, err error) {
+	m.Header.Extra = maps.Clone(m.Header.Extra)
+	for _, name := range hop {
+		delete(m.Header.Extra, name)
+	}
+	text, err := m.MarshalJSON()
+	return sha256.Sum256(text), err
+}
+
+// maxSubject is how much of a body is a subject, in characters.
+const maxSubject = 60
+
+// subjectOf is what an agent sees first: x_subject, or the type with the action of the
+// body, or with its begin.
+func subjectOf(m message.Message) string {
+	if subject := extraText(m.Header, extraSubject); subject != "" && !mail.Reserved(subject) {
+		return subject
+	}
+	about := strings.Join(strings.Fields(head(m.Body, 4*maxSubject)), " ")
+	var body struct {
+		Action string `json:"action"`
+	}
+	if isJSON(m.Header.ContentType) && json.Unmarshal([]byte(m.Body), &body) == nil {
+		about = cmp.Or(body.Action, about)
+	}
+	about = head(about, maxSubject)
+	return strings.TrimSuffix(string(m.Header.Type)+": "+about, ": ")
+}
+
+// head is the begin of a text, at most so many characters.
+func head(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
+}
+
+// infoOf is what agents see of a message besides its text.
+func infoOf(in incoming) map[string]any {
+	h := in.Header
+	answer, _ := h.Type.Expects()
+	info := map[string]any{
+		"protocol": Name, "version": h.Version, "type": string(h.Type), "message_id": string(h.ID), "sender": string(h.Sender),
+		"receiver": string(h.Receiver), "content_type": h.ContentType, "timestamp": string(h.Timestamp),
+	}
+	if answer != "" {
+		info["expects"] = string(answer)
+	}
+	if h.ReplyTo != nil {
+		info["reply_to"] = string(*h.ReplyTo)
+	}
+	if h.ConversationID != nil {
+		info["conversation"] = *h.ConversationID
+	}
+	if len(h.Extra) > 0 {
+		info["header"] = h.Extra
+	}
+	if len(in.flags) > 0 {
+		info["flags"] = in.flags
+	}
+	return info
+}
+
+// extraText is an additional field of a header that is a text, "" for none.
+func extraText(h message.Header, name string) (text string) {
+	_ = json.Unmarshal(h.Extra[name], &text) // another type is none
+	if !utf8.ValidString(text) || !mail.Printable(text) {
+		return ""
+	}
+	return text
+}
+
+// hopsOf is how many swarms a message has passed, by its own word.
+func hopsOf(h message.Header) int {
+	n, err := strconv.Atoi(strings.Trim(string(h.Extra[extraHops]), `"`))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(n, 1000)
+}
+
+func value[T ~string](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return string(*p)
+}
+
+// withTrace adds the traceparent of a request where the message has none of its own.
+func withTrace(extra map[string]json.RawMessage, trace string) map[string]json.RawMessage {
+	if _, has := extra[extraTrace]; has {
+		return extra
+	}
+	extra = maps.Clone(extra)
+	if extra == nil {
+		extra = map[string]json.RawMessage{}
+	}
+	extra[extraTrace] = json.RawMessage(mustJSON(trace))
+	return extra
+}

@@ -1,0 +1,4 @@
+// Package acptest owns another party's program that speaks ACP: it was written from the
+// protocol's document alone, with types of its own, and serves tests of the gateway. It
+// must not know anything of skep.
+package acptest

@@ -1,0 +1,172 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+)
+
+// note is what answering a message needs.
+type note struct {
+	Type         message.MessageType        `json:"type"`
+	Sender       message.AgentID            `json:"sender"`
+	Receiver     message.AgentID            `json:"receiver"`
+	ContentType  string                     `json:"content_type"`
+	Conversation *string                    `json:"conversation,omitempty"`
+	Extra        map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+// own are the additional fields that the gateway itself reads: an answer has none of them.
+var own = []string{extraSubject, extraTrace, extraHops, extraAck, extraProgress}
+
+// noteOf keeps what an answer returns to its asker (A-012). Additional fields for which
+// there is no place are not returned.
+func noteOf(m message.Message) ([]byte, error) {
+	h := m.Header
+	n := note{Type: h.Type, Sender: h.Sender, Receiver: h.Receiver, ContentType: h.ContentType, Conversation: h.ConversationID}
+	for name, value := range h.Extra {
+		if slices.Contains(own, name) {
+			continue
+		}
+		if n.Extra == nil {
+			n.Extra = map[string]json.RawMessage{}
+		}
+		n.Extra[name] = value
+	}
+	raw, err := json.Marshal(n)
+	if err == nil && len(raw) > gateway.MaxNote {
+		n.Extra = nil
+		raw, err = json.Marshal(n)
+	}
+	return raw, err
+}
+
+// answerTo returns the message with an answer. It is the same for each reader of the
+// exchange.
+func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (message.Message, error) {
+	var n note
+	if err := json.Unmarshal(x.Note, &n); err != nil {
+		return message.Message{}, fmt.Errorf("read the note of %q: %w", x.ID, err)
+	}
+	m := n.message(ownID("answer", c, x.ID), x.ID, a.At)
+	m.Header.Type, _ = n.Type.Expects()
+	if code, failed := failures[a.Outcome]; failed {
+		m.Header.Type = message.MessageTypeError
+		m.Body = (&fault{code: code, text: a.Body}).body(m.Header.ContentType)
+	} else {
+		m.Header.ContentType, m.Body = contentOf(n.ContentType, a.Body)
+	}
+	if _, err := m.MarshalJSON(); err != nil { // too long, or not UTF-8
+		m.Header.Type = message.MessageTypeError
+		m.Body = (&fault{code: codeInternal, text: "the answer cannot be written as a message of ACP"}).body(m.Header.ContentType)
+	}
+	return m, nil
+}
+
+// failures are the codes of what is no answer.
+var failures = map[gateway.Outcome]string{
+	gateway.Failed: codeInternal, gateway.TimedOut: codeTimeout, gateway.Cancelled: codeInternal,
+}
+
+// message is a message to who sent the noted one, without type and body.
+func (n note) message(id, replyTo string, at time.Time) message.Message {
+	reply := message.MessageID(replyTo)
+	return message.Message{Header: message.Header{
+		Version: version, Sender: n.Receiver, Receiver: n.Sender, ID: message.MessageID(id), Timestamp: timestamp(at),
+		ContentType: n.ContentType, ReplyTo: &reply, ConversationID: n.Conversation, Extra: n.Extra,
+	}}
+}
+
+// timestamp writes a time as UTC with milliseconds (D-A9).
+func timestamp(at time.Time) message.Timestamp {
+	return message.Timestamp(at.UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// ownID is an id of ours about a message of a caller, the same each time.
+func ownID(what string, c gateway.Caller, id string) string {
+	key := strings.Join([]string{Name, what, c.Principal.Tenant, c.Realm, id}, "\x1f")
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
+}
+
+// contentOf returns an agent's text in the form that was asked for. Text in answer to JSON
+// is the result of an object like the document's.
+func contentOf(asked, text string) (contentType, body string) {
+	kind, _, _ := strings.Cut(asked, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	switch {
+	case isJSON(asked) && json.Valid([]byte(text)):
+		return asked, text
+	case isJSON(asked):
+		return asked, mustJSON(struct {
+			Status string `json:"status"`
+			Result string `json:"result"`
+		}{"success", text})
+	case strings.HasPrefix(kind, "text/") && kind != "text/xml", strings.HasSuffix(kind, "xml") && strings.HasPrefix(strings.TrimSpace(text), "<"):
+		return asked, text
+	}
+	return "text/plain", text
+}
+
+// errorBody is the body of an ERROR (D-A11).
+type errorBody struct {
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Retry   bool           `json:"retry"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// body is the body of an ERROR in a content_type: JSON, or else text (A-028).
+func (f *fault) body(contentType string) string {
+	if !isJSON(contentType) {
+		return f.code + ": " + f.text
+	}
+	return mustJSON(errorBody{f.code, f.text, f.retry, f.details})
+}
+
+// mustJSON writes a value of strings.
+func mustJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// refusal is the ERROR for a message that was not taken, whose header may be missing in
+// part.
+func refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
+	m := message.Message{Header: message.Header{
+		Version: version, Sender: cmp.Or(h.Receiver, "skep"), Receiver: cmp.Or(h.Sender, message.AgentID(c.Realm), "unknown"),
+		Type: message.MessageTypeError, ID: message.MessageID(uuid.NewString()), Timestamp: timestamp(time.Now()),
+		ContentType: jsonContentType, ConversationID: h.ConversationID,
+	}}
+	if h.ID != "" {
+		m.Header.ReplyTo = &h.ID
+	}
+	if h.ContentType != "" && !isJSON(h.ContentType) {
+		m.Header.ContentType = "text/plain"
+	}
+	m.Body = f.body(m.Header.ContentType)
+	return m
+}
+
+// isRefusedAloud reports whether an ERROR is sent for a message that was not taken: what
+// answers or only tells gets none, unless it was unusable (G-031, A-025).
+func isRefusedAloud(h message.Header, f *fault) bool {
+	answer, _ := h.Type.Expects()
+	switch {
+	case h.Type == message.MessageTypeError, h.Type == message.MessageTypeAcknowledge:
+		return false
+	case answer != "":
+		return true
+	}
+	return f.code == codeMalformed || f.code == codeVersion
+}

@@ -1,0 +1,87 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"skep/host/internal/gateway"
+)
+
+// Codes of ERROR messages.
+const (
+	codeMalformed = "malformed"
+	codeVersion   = "unsupported_version"
+	codeReceiver  = "unknown_receiver"
+	codeForbidden = "forbidden"
+	codeDuplicate = "duplicate"
+	codeTimeout   = "timeout"
+	codeBusy      = "busy"
+	codeInternal  = "internal"
+)
+
+// fault is why a message is refused, as its sender may see it.
+type fault struct {
+	code, text string
+	details    map[string]any
+	// retry means that the same message may be taken later.
+	retry bool
+	// status is of HTTP, 0 for the code's.
+	status int
+}
+
+func (f *fault) Error() string { return f.text }
+
+func malformed(format string, args ...any) error {
+	return &fault{code: codeMalformed, text: fmt.Sprintf(format, args...)}
+}
+
+// asMalformed is the codec's refusal as a fault.
+func asMalformed(err error) error {
+	if f := new(fault); err == nil || errors.As(err, &f) {
+		return err
+	}
+	return malformed("%v", err)
+}
+
+// kinds are the errors of the runtime as the protocol has them.
+var kinds = []struct {
+	err    error
+	code   string
+	status int
+	retry  bool
+}{
+	{gateway.ErrUnknown, codeReceiver, http.StatusNotFound, false},
+	{gateway.ErrConflict, codeDuplicate, http.StatusConflict, false},
+	{gateway.ErrDenied, codeForbidden, http.StatusForbidden, false},
+	{gateway.ErrInvalid, codeMalformed, http.StatusBadRequest, false},
+	{gateway.ErrBusy, codeBusy, http.StatusTooManyRequests, true},
+	{gateway.ErrDraining, codeBusy, http.StatusServiceUnavailable, true},
+}
+
+// faultOf returns an error as its sender may see it. A fault of the host is logged and
+// shown without its text.
+func (g *Gateway) faultOf(err error) *fault {
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return &fault{code: k.code, text: err.Error(), status: k.status, retry: k.retry}
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		g.Log.Error("acp: a message failed", "error", err)
+	}
+	return &fault{code: codeInternal, text: "the host could not do this", status: http.StatusInternalServerError, retry: true}
+}
+
+// httpStatus is the status of an answer that refuses.
+func (f *fault) httpStatus() int {
+	if f.status != 0 {
+		return f.status
+	}
+	return http.StatusBadRequest
+}

@@ -1,0 +1,73 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/dsl"
+)
+
+// Name is the gateway's name in swarm.toml.
+const Name = "acp"
+
+// Options are the settings of [gateways.acp], and what the host lends the gateway.
+type Options struct {
+	Runtime gateway.Runtime
+	// PublicURL is the host's address: its host is part of agent://HOST/SWARM/AGENT. Empty
+	// takes every host.
+	PublicURL string
+	// Strict refuses what the document leaves open.
+	Strict bool
+	// Declarations are the messages with the operator's header fields; nil for ACP 1.0.
+	Declarations *dsl.Schema
+	// Hold is how long a caller that waits is held. Default 30 s.
+	Hold time.Duration
+	// MaxBody bounds a message, in bytes. Default, and at most, [MaxMessage].
+	MaxBody int64
+	// MaxDepth bounds the levels of its JSON. Default, and at most, 64.
+	MaxDepth int
+	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Gateway serves ACP. Make one with [New].
+type Gateway struct {
+	Options
+	reader reader
+	// host is the host of PublicURL.
+	host string
+}
+
+// New returns a gateway. It starts nothing.
+func New(o Options) *Gateway {
+	o.Hold = cmp.Or(o.Hold, 30*time.Second)
+	o.MaxBody = min(cmp.Or(o.MaxBody, MaxMessage), MaxMessage)
+	o.MaxDepth = min(cmp.Or(o.MaxDepth, maxDepth), maxDepth)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}}
+	if o.Declarations != nil {
+		g.reader.declared = o.Declarations.Root()
+	}
+	if u, err := url.Parse(o.PublicURL); err == nil {
+		g.host = u.Host
+	}
+	return g
+}
+
+// Name implements [gateway.Gateway].
+func (g *Gateway) Name() string { return Name }
+
+// Health implements [gateway.Gateway].
+func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+
+// Run implements [gateway.Gateway].
+func (g *Gateway) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,260 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway/acp"
+	"skep/host/internal/gateway/acp/acptest"
+)
+
+// document is the REQUEST of the document's example, as its own program would write it.
+const document = `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"msg123","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json","conversation_id":"conv456"},"body":"{\"action\": \"doSomething\", \"params\": {\"param1\": \"value1\"}}"}`
+
+// V-A01, V-A02, A-020: the document's REQUEST gets one RESPONSE that is linked to it. A
+// repeat gets the same bytes, and no other turn (V-A13).
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	seen := s.exposeAsks("calc")
+	first := s.sendText(t, document)
+	m := first.Message
+	if first.Status != http.StatusOK || m == nil {
+		t.Fatalf("got %d %s", first.Status, first.Text)
+	}
+	want := acptest.Header{
+		Version: "1.0", Sender: "calc", Receiver: "agentA", Type: "RESPONSE", ID: m.Header.ID, Timestamp: m.Header.Timestamp,
+		ContentType: "application/json", ReplyTo: "msg123", ConversationID: "conv456",
+	}
+	if m.Header != want || m.Body != `{"action": "doSomething", "params": {"param1": "value1"}}` {
+		t.Errorf("answer %s", first.Text)
+	}
+	if again := s.sendText(t, document); again.Text != first.Text {
+		t.Errorf("the repeat got %s, not %s", again.Text, first.Text)
+	}
+	if len(seen) != 1 {
+		t.Errorf("%d turns", len(seen))
+	}
+	if a := <-seen; a.From != "agentA" || a.Conversation != "conv456" || a.Subject != "REQUEST: doSomething" || a.Info["type"] != "REQUEST" || a.Info["expects"] != "RESPONSE" {
+		t.Errorf("the agent saw %+v", a)
+	}
+	other := strings.Replace(document, "value1", "value2", 1)
+	if r := s.sendText(t, other); r.Status != http.StatusConflict || code(t, r) != "duplicate" {
+		t.Errorf("another message under the id got %d %s", r.Status, r.Text)
+	}
+}
+
+// code is the code in an ERROR that answers a message.
+func code(t *testing.T, r acptest.Reply) string {
+	t.Helper()
+	if r.Message == nil || r.Message.Header.Type != "ERROR" {
+		t.Errorf("no ERROR but %d %q", r.Status, r.Text)
+		return ""
+	}
+	var body struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(r.Message.Body), &body) != nil {
+		body.Code, body.Message, _ = strings.Cut(r.Message.Body, ": ")
+	}
+	if body.Message == "" {
+		t.Errorf("the ERROR has no message: %q", r.Message.Body)
+	}
+	return body.Code
+}
+
+// A-020 to A-025, V-A03, V-A05: who gets which answer. What answers or only tells gets
+// none, an ERROR least of all.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for kind, want := range map[string]string{"REQUEST": "RESPONSE", "QUERY": "INFORM", "RESPONSE": "", "INFORM": "", "ACKNOWLEDGE": "", "ERROR": ""} {
+		for receiver, failure := range map[string]string{"calc": "", "fails": "internal", "late": "timeout", "nobody": "unknown_receiver"} {
+			q := acptest.New(kind, "agentA", receiver, "7")
+			r := s.send(t, q)
+			switch {
+			case want == "":
+				if r.Text != "" || receiver == "calc" && r.Status != http.StatusAccepted {
+					t.Errorf("%s to %s got %d %q", kind, receiver, r.Status, r.Text)
+				}
+			case failure != "":
+				if got := code(t, r); got != failure || r.Message.Header.ReplyTo != q.Header.ID {
+					t.Errorf("%s to %s got %s", kind, receiver, r.Text)
+				}
+			case r.Message == nil || r.Message.Header.Type != want || r.Message.Header.ReplyTo != q.Header.ID || strings.Contains(r.Text, "conversation_id"):
+				t.Errorf("%s got %d %s", kind, r.Status, r.Text)
+			}
+		}
+	}
+}
+
+// V-A06 to V-A12, V-A19: what is no message of the protocol gets an ERROR, in the profile
+// strict also what the document leaves open.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	loose, strict := newSite(t, nil), newSite(t, func(o *acp.Options) { o.Strict = true })
+	n := 0
+	edit := func(pairs ...string) string {
+		n++
+		return strings.NewReplacer(append(pairs, "msg123", fmt.Sprintf("m%d", n))...).Replace(document)
+	}
+	type one struct{ name, text, loose, strict string }
+	cases := []one{
+		{"the document's", edit(), "", ""},
+		{"another type", edit("REQUEST", "PROPOSE"), "malformed", "malformed"},
+		{"another version", edit(`"1.0"`, `"2.0"`), "unsupported_version", "unsupported_version"},
+		{"a minor version", edit(`"1.0"`, `"1.3"`), "", ""},
+		{"no version", edit(`"1.0"`, `""`), "unsupported_version", "unsupported_version"},
+		{"camel case", edit("content_type", "contentType", "conversation_id", "conversationId"), "", "malformed"},
+		{"one camel name", edit("conversation_id", "conversationId"), "", "malformed"},
+		{"both spellings", edit(`"conversation_id"`, `"conversationId":"other","conversation_id"`), "malformed", "malformed"},
+		{"both spellings alike", edit(`"conversation_id"`, `"conversationId":"conv456","conversation_id"`), "", "malformed"},
+		{"wrapped ids", edit(`"agentA"`, `{"id":"agentA"}`, `"calc"`, `{"id":"calc"}`), "", "malformed"},
+		{"a wrapped time", edit(`"2023-10-25T10:00:00Z"`, `{"time":"2023-10-25T10:00:00Z"}`), "", "malformed"},
+		{"a wrapped type", edit(`"REQUEST"`, `{"REQUEST":{}}`), "malformed", "malformed"},
+		{"null for an optional field", edit(`"conv456"`, `null`), "", ""},
+		{"nanoseconds", edit("10:00:00Z", "10:00:00.123456789Z"), "", ""},
+		{"an offset without colon", edit("10:00:00Z", "10:00:00+0000"), "", "malformed"},
+		{"no seconds", edit("10:00:00Z", "10:00Z"), "", "malformed"},
+		{"no time", edit("2023-10-25T10:00:00Z", "yesterday"), "malformed", "malformed"},
+		{"a body that is no JSON", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"nojson","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json"},"body":"{"}`, "", "malformed"},
+		{"an object as body", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"object","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json"},"body":{"a":[1.50]}}`, "", "malformed"},
+		{"an object as text", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"object2","timestamp":"2023-10-25T10:00:00Z","content_type":"text/plain"},"body":{}}`, "malformed", "malformed"},
+		{"a NUL", edit("doSomething", `do\u0000`), "malformed", "malformed"},
+		{"half a surrogate", edit("doSomething", `do\ud800`), "malformed", "malformed"},
+		{"a member twice", edit(`"conversation_id"`, `"id":"again","conversation_id"`), "malformed", "malformed"},
+		{"a member twice where it is wrapped", edit(`"agentA"`, `{"id":"agentA","id":"agentA"}`), "malformed", "malformed"},
+		{"a member of the message", edit(`,"body"`, `,"more":1,"body"`), "malformed", "malformed"},
+		{"bad UTF-8", edit("doSomething", "\xff"), "malformed", "malformed"},
+		{"too deep", edit(`"conversation_id"`, `"x_deep":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`,"conversation_id"`), "malformed", "malformed"},
+		{"nothing", "", "malformed", "malformed"},
+		{"no JSON", "hello", "malformed", "malformed"},
+		{"a list", "[]", "malformed", "malformed"},
+		{"no header", `{"body":""}`, "malformed", "malformed"},
+		{"no body", edit(`,"body":`, `,"bodi":`), "malformed", "malformed"},
+		{"a sender too long", edit("agentA", "agent"+strings.Repeat("x", 600)), "malformed", "malformed"},
+		{"an id too long", strings.Replace(document, "msg123", strings.Repeat("x", 300), 1), "malformed", "malformed"},
+	}
+	for _, field := range []string{"version", "sender", "receiver", "type", "id", "timestamp", "content_type"} { // V-A07
+		var m map[string]map[string]any
+		_ = json.Unmarshal([]byte(strings.Replace(edit(), `"body":`, `"x":{},"body0":`, 1)), &m)
+		delete(m["header"], field)
+		text, _ := json.Marshal(map[string]any{"header": m["header"], "body": "{}"})
+		cases = append(cases, one{"no " + field, string(text), "malformed", "malformed"})
+	}
+	for _, c := range cases {
+		for profile, want := range map[*site]string{loose: c.loose, strict: c.strict} {
+			r := profile.sendText(t, c.text)
+			switch {
+			case want == "" && (r.Status != http.StatusOK || r.Message == nil || r.Message.Header.Type != "RESPONSE"):
+				t.Errorf("%s (strict %v): got %d %s", c.name, profile == strict, r.Status, r.Text)
+			case want != "" && (code(t, r) != want || r.Status != http.StatusBadRequest):
+				t.Errorf("%s (strict %v): got %d %s", c.name, profile == strict, r.Status, r.Text)
+			}
+		}
+	}
+}
+
+// V-A14, V-A15: a receiver that is not exposed is as unknown as one that is not there, a
+// sender of others is refused, and people are told how to call.
+func TestWhoAndWhom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *acp.Options) { o.PublicURL = "https://hive.example" })
+	s.admit("alone-token", "alone")
+	for receiver, known := range map[string]bool{
+		"calc": true, "calc@hive": true, "agent://hive.example/hive/calc": true, "agent://HIVE.example/hive/c%61lc": true,
+		"hidden": false, "calc@other": false, "calc@": false, "agent://other.example/hive/calc": false, "agent://hive.example/calc": false, "agent://hive.example//calc": false,
+	} {
+		r := s.send(t, acptest.New("REQUEST", "agentA", receiver, "1"))
+		if known != (r.Status == http.StatusOK) || !known && (code(t, r) != "unknown_receiver" || r.Status != http.StatusNotFound) {
+			t.Errorf("%s: %d %s", receiver, r.Status, r.Text)
+		}
+		if r.Message != nil && r.Message.Header.Sender != receiver {
+			t.Errorf("%s: sender %s", receiver, r.Message.Header.Sender)
+		}
+	}
+	as := func(token string) *site {
+		other := *s
+		other.Token = token
+		return &other
+	}
+	for _, c := range []struct {
+		token, sender string
+		status        int
+	}{
+		{"acme-token", "mallory", http.StatusForbidden}, {"user-token", "ann", http.StatusForbidden}, {"alone-token", "agentA", http.StatusForbidden},
+		{"alone-token", "alone", http.StatusOK}, {"no-token", "agentA", http.StatusUnauthorized},
+	} {
+		r := as(c.token).send(t, acptest.New("REQUEST", c.sender, "calc", "1"))
+		if r.Status != c.status || c.status == http.StatusForbidden && code(t, r) != "forbidden" {
+			t.Errorf("%s as %s: %d %s", c.token, c.sender, r.Status, r.Text)
+		}
+	}
+	for _, e := range s.rt.Events() {
+		if e.Verdict == "refused" && e.Reason == "" {
+			t.Errorf("no reason in %+v", e)
+		}
+	}
+}
+
+// A-040: a caller that does not want to wait, or has waited long enough, is told where the
+// answer will be. Ids that a path could not have are there, too.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *acp.Options) { o.Hold = 20 * time.Millisecond })
+	q := acptest.New("REQUEST", "agentA", "slow", "1")
+	q.Header.ID = "a/../é ?#"
+	r := s.send(t, q, "Prefer", "respond-async")
+	at := r.Header.Get("Location")
+	if r.Status != http.StatusAccepted || r.Text != "" || !strings.HasPrefix(at, "/acp/v1/messages/~") {
+		t.Fatalf("got %d %q %q", r.Status, at, r.Text)
+	}
+	if r := s.send(t, q); r.Status != http.StatusAccepted || r.Header.Get("Location") != at {
+		t.Errorf("held, the caller got %d %q", r.Status, r.Header.Get("Location"))
+	}
+	get := func(at string, header ...string) acptest.Reply {
+		t.Helper()
+		r, err := s.Get(s.server.URL+at, header...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := get(at); r.Status != http.StatusAccepted {
+		t.Errorf("before the answer: %d %s", r.Status, r.Text)
+	}
+	close(s.release)
+	answer := s.wait(t, at)
+	if answer.Message.Header.Type != "RESPONSE" || answer.Message.Header.ReplyTo != q.Header.ID || answer.Message.Body != "done" {
+		t.Errorf("the answer is %s", answer.Text)
+	}
+	if again := get(at); again.Text != answer.Text {
+		t.Errorf("read again it is %s", again.Text)
+	}
+	s.admit("other-token", "other", "agent*")
+	s.Token = "other-token"
+	for _, path := range []string{at, "/acp/v1/messages/nothing", "/acp/v1/messages/~", "/acp/v1/messages/"} {
+		if r := get(path); r.Status != http.StatusNotFound {
+			t.Errorf("another realm reads %s: %d %s", path, r.Status, r.Text)
+		}
+	}
+}
+
+// wait reads an answer until it is there.
+func (s *site) wait(t *testing.T, at string) acptest.Reply {
+	t.Helper()
+	for {
+		r, err := s.Get(s.server.URL+at, "Prefer", "wait=1")
+		if err != nil || r.Status != http.StatusAccepted {
+			if err != nil || r.Message == nil {
+				t.Fatalf("got %d %s, %v", r.Status, r.Text, err)
+			}
+			return r
+		}
+	}
+}

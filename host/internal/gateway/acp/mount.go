@@ -1,0 +1,247 @@
+package acp
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+)
+
+// messagesPath is where messages are sent to, answersPath where answers are read.
+const (
+	messagesPath = "/acp/v1/messages"
+	answersPath  = messagesPath + "/"
+)
+
+// Mounts implements [gateway.Gateway].
+func (g *Gateway) Mounts() []gateway.Mount {
+	return []gateway.Mount{
+		{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.Bearer, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serveMessage)},
+		{Method: http.MethodGet, Pattern: answersPath + "*rest", Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveAnswer)},
+	}
+}
+
+// serveMessage takes one message (A-040).
+func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
+	c, err := g.Runtime.Identify(r)
+	if err != nil {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		f := &fault{code: codeMalformed, text: "the message is larger than max_body of [gateways.acp]", status: http.StatusRequestEntityTooLarge}
+		g.refuse(w, c, incoming{}, f)
+		return
+	}
+	if err != nil {
+		return // the caller has left
+	}
+	in, err := g.reader.read(text)
+	if err != nil {
+		g.recordUnread(c, in, len(text), err)
+		g.refuse(w, c, in, err)
+		return
+	}
+	if trace := r.Header.Get("traceparent"); trace != "" {
+		in.Header.Extra = withTrace(in.Header.Extra, trace)
+	}
+	a, err := g.accept(r.Context(), c, in)
+	if err != nil {
+		g.refuse(w, c, in, err)
+		return
+	}
+	if !a.owed {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	g.serveExchange(w, r, c, a.Exchange, waitOf(r, g.Hold, g.Hold))
+}
+
+// serveAnswer serves the answer to a message that was taken before.
+func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
+	c, err := g.Runtime.Identify(r)
+	if err != nil {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	id, ok := decodeID(strings.TrimPrefix(r.URL.Path, answersPath))
+	if !ok || c.IsUser() {
+		http.NotFound(w, r)
+		return
+	}
+	x, err := g.Runtime.Find(r.Context(), c, id)
+	if errors.Is(err, gateway.ErrUnknown) {
+		http.NotFound(w, r)
+		return
+	}
+	if err != nil {
+		http.Error(w, g.faultOf(err).text, g.faultOf(err).httpStatus())
+		return
+	}
+	g.serveExchange(w, r, c, x, waitOf(r, 0, g.Hold))
+}
+
+// serveExchange writes the answer of an exchange, or after a time where it will be.
+func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gateway.Caller, x gateway.Exchange, wait time.Duration) {
+	ctx, cancel := untilEnded(r.Context(), c)
+	defer cancel()
+	a, err := g.await(ctx, x, wait)
+	switch {
+	case err == nil:
+		m, err := answerTo(c, x, a)
+		if err != nil {
+			g.refuse(w, c, incoming{}, err)
+			return
+		}
+		writeMessage(w, http.StatusOK, m)
+	case errors.Is(err, errHeld), errors.Is(err, gateway.ErrDraining):
+		w.Header().Set("Location", answersPath+encodeID(x.ID))
+		w.WriteHeader(http.StatusAccepted)
+	case ctx.Err() == nil:
+		f := g.faultOf(err)
+		http.Error(w, f.text, f.httpStatus())
+	}
+}
+
+// errHeld ends the wait of a caller that was held for as long as it may be.
+var errHeld = errors.New("the caller was held long enough")
+
+// await waits for the answer of an exchange, over questions that are asked by messages of
+// their own. It ends with errHeld after a time.
+func (g *Gateway) await(ctx context.Context, x gateway.Exchange, wait time.Duration) (gateway.Answer, error) {
+	if wait <= 0 {
+		a, ok, err := g.Runtime.Look(ctx, x)
+		if err == nil && (!ok || a.Outcome == gateway.NeedsInput) {
+			err = errHeld
+		}
+		return a, err
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, wait, errHeld)
+	defer stop()
+	a, err := g.Runtime.Wait(ctx, x)
+	if err != nil || a.Outcome != gateway.NeedsInput {
+		return a, err
+	}
+	s, err := g.Runtime.Follow(ctx, x, 0)
+	if err != nil {
+		return a, err
+	}
+	defer s.Close()
+	for {
+		piece, err := s.Next(ctx)
+		if err != nil {
+			return a, err
+		}
+		if piece.Kind == gateway.End {
+			return *piece.Answer, nil
+		}
+	}
+}
+
+// refuse answers a message that was not taken.
+func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, err error) {
+	f := g.faultOf(err)
+	if f.retry {
+		w.Header().Set("Retry-After", "10")
+	}
+	if !isRefusedAloud(in.Header, f) {
+		w.WriteHeader(f.httpStatus())
+		return
+	}
+	writeMessage(w, f.httpStatus(), refusal(c, in.Header, f))
+}
+
+// recordUnread records a message that could not be read.
+func (g *Gateway) recordUnread(c gateway.Caller, in incoming, size int, err error) {
+	g.Runtime.Record(gateway.Event{
+		Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Size: size, Verdict: "refused", Reason: g.faultOf(err).text,
+	})
+}
+
+func writeMessage(w http.ResponseWriter, status int, m message.Message) {
+	text, err := m.MarshalJSON()
+	if err != nil {
+		http.Error(w, "the message cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", jsonContentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the caller may have left
+}
+
+// waitOf is how long a caller wants to be held: not at all with `Prefer: respond-async`,
+// N seconds with `Prefer: wait=N` (https://www.rfc-editor.org/rfc/rfc7240), at most as
+// long as it may.
+func waitOf(r *http.Request, standard, most time.Duration) time.Duration {
+	wait := standard
+	for _, line := range r.Header.Values("Prefer") {
+		for part := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			seconds, err := strconv.Atoi(strings.Trim(value, `"`))
+			switch {
+			case strings.EqualFold(name, "respond-async"):
+				return 0
+			case strings.EqualFold(name, "wait") && err == nil && seconds >= 0:
+				wait = time.Duration(min(seconds, 1<<20)) * time.Second
+			}
+		}
+	}
+	return min(wait, most)
+}
+
+// untilEnded ends a request when its caller's credential does.
+func untilEnded(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if c.Ended == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-c.Ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// encoded begins the names of ids that a path could not have as they are.
+const encoded = "~"
+
+// encodeID is the id of a message as a part of a path.
+func encodeID(id string) string {
+	if isPlainID(id) {
+		return id
+	}
+	return encoded + base64.RawURLEncoding.EncodeToString([]byte(id))
+}
+
+// decodeID is the inverse of encodeID.
+func decodeID(part string) (id string, ok bool) {
+	rest, isEncoded := strings.CutPrefix(part, encoded)
+	if !isEncoded {
+		return part, isPlainID(part)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(rest)
+	return string(raw), err == nil && encodeID(string(raw)) == part
+}
+
+// isPlainID reports whether an id is safe as a part of a path.
+func isPlainID(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
+			return false
+		}
+	}
+	return id != ""
+}

@@ -1,0 +1,288 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway/acp/check"
+	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/gateway/acp/message"
+	"skep/spec/mail"
+)
+
+// Limits of a message, in bytes. The codec of every language refuses a text of more than
+// [MaxMessage], or more than maxDepth levels.
+const (
+	MaxMessage      = check.MaxMessage
+	maxDepth        = 64
+	maxAgentID      = 512
+	maxMessageID    = 256
+	maxConversation = 256
+	maxContentType  = 128
+)
+
+// version is the version of the protocol that is written. All with its first number are
+// read.
+const version = "1.0"
+
+var readVersions = regexp.MustCompile(`^1(\.[0-9]{1,9}){0,2}$`)
+
+// Flags tell an agent what is unusual in a message that was taken.
+const (
+	flagBodyObject  = "body_object"      // the body was JSON, not a string with JSON
+	flagBodyNoJSON  = "body_not_json"    // content_type says JSON, and the body is none
+	flagDuplicate   = "duplicate_answer" // the question was answered before
+	flagUnmatched   = "unmatched"        // it answers nothing that is known
+	flagAmbiguous   = "ambiguous"        // several questions wait, and it names none
+	jsonContentType = "application/json"
+)
+
+// reader reads messages.
+type reader struct {
+	strict bool
+	depth  int
+	// declared is the operator's message, nil for the one of ACP 1.0.
+	declared *dsl.Type
+}
+
+// incoming is a message that was read.
+type incoming struct {
+	message.Message
+	flags []string
+	// text is the message in the form of the codec.
+	text []byte
+}
+
+// read returns a message, or the fault for its sender. The message of a fault has what
+// could be read of the header.
+func (r reader) read(text []byte) (incoming, error) {
+	m, flags, err := r.decode(text)
+	if err == nil {
+		err = r.check(m)
+	}
+	if err != nil {
+		return incoming{Message: glimpse(text)}, err
+	}
+	in := incoming{Message: m, flags: flags}
+	if in.text, err = m.MarshalJSON(); err != nil {
+		return in, malformed("%v", err)
+	}
+	if isJSON(m.Header.ContentType) && !json.Valid([]byte(m.Body)) {
+		if r.strict {
+			return in, malformed("Message.body: is no JSON, and content_type says so")
+		}
+		in.flags = append(in.flags, flagBodyNoJSON)
+	}
+	if r.declared != nil {
+		if err := check.Message(r.declared, in.text); err != nil {
+			return in, malformed("%v", err)
+		}
+	}
+	return in, nil
+}
+
+// decode reads a message by the codec; in the profile default also one that is rewritten
+// to its form.
+func (r reader) decode(text []byte) (m message.Message, flags []string, err error) {
+	if depth(text) > r.depth {
+		return m, nil, malformed("the text is nested deeper than %d: raise max_depth of [gateways.acp]", r.depth)
+	}
+	err = m.UnmarshalJSON(text)
+	if name := camelName(m.Header); err == nil && name != "" {
+		err = fmt.Errorf("Message.header.%s: is written %s", name, camel[name])
+	}
+	if err == nil || r.strict {
+		return m, nil, asMalformed(err)
+	}
+	rewritten, flags, rewriteErr := rewrite(text)
+	if rewriteErr != nil {
+		return m, nil, asMalformed(rewriteErr)
+	}
+	return m, flags, asMalformed(m.UnmarshalJSON(rewritten))
+}
+
+// depth is how deeply a text of JSON is nested. What is no JSON has any depth.
+func depth(text []byte) (most int) {
+	now, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}
+
+// camel are the names of the Scala example for fields of the declarations (D-A1).
+var camel = map[string]string{"contentType": "content_type", "replyTo": "reply_to", "conversationId": "conversation_id"}
+
+// camelName is a name of camel in a header: the codec takes it for one that is not
+// declared.
+func camelName(h message.Header) string {
+	for name := range camel {
+		if _, has := h.Extra[name]; has {
+			return name
+		}
+	}
+	return ""
+}
+
+// wrapped are the fields whose values the Scala example has in a class of one member
+// (D-A2).
+var wrapped = map[string]string{"sender": "id", "receiver": "id", "id": "id", "reply_to": "id", "timestamp": "time"}
+
+// members reads an object by the codec's own parser, so that nothing passes that the
+// codec would refuse.
+func members(text []byte) (map[string]json.RawMessage, error) {
+	const name = "Message"
+	places, err := check.Extra(&dsl.Type{Kind: dsl.Record, Name: name, Open: true}, text)
+	all := make(map[string]json.RawMessage, len(places))
+	for place, value := range places {
+		all[strings.TrimPrefix(place, name+".")] = value
+	}
+	return all, err
+}
+
+// rewrite returns a message in the codec's form: names with underscores, texts without a
+// wrapper, a body that is a string.
+func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
+	all, err := members(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	header, err := members(all["header"])
+	if err != nil {
+		return nil, nil, errors.New("Message.header: is missing or no object")
+	}
+	for name, snake := range camel {
+		value, has := header[name]
+		if !has {
+			continue
+		}
+		if other, both := header[snake]; both && !bytes.Equal(value, other) {
+			return nil, nil, fmt.Errorf("Message.header.%s: is another value than %s", name, snake)
+		}
+		header[snake] = value
+		delete(header, name)
+	}
+	for name, member := range wrapped {
+		if inner, err := members(header[name]); err == nil && len(inner) == 1 && inner[member] != nil {
+			header[name] = inner[member]
+		}
+	}
+	if body := all["body"]; len(body) > 0 && (body[0] == '{' || body[0] == '[') && isJSONText(header["content_type"]) {
+		if all["body"], err = json.Marshal(string(body)); err != nil {
+			return nil, nil, err
+		}
+		flags = append(flags, flagBodyObject)
+	}
+	if all["header"], err = json.Marshal(header); err != nil {
+		return nil, nil, err
+	}
+	rewritten, err = json.Marshal(all)
+	return rewritten, flags, err
+}
+
+func isJSONText(raw json.RawMessage) bool {
+	var text string
+	return json.Unmarshal(raw, &text) == nil && isJSON(text)
+}
+
+// isJSON reports whether a content_type is JSON's.
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == jsonContentType || strings.HasSuffix(kind, "+json"))
+}
+
+// check refuses values that the declarations allow and nobody can use.
+func (r reader) check(m message.Message) error {
+	h := m.Header
+	texts := []struct {
+		name, value string
+		most        int
+	}{
+		{"sender", string(h.Sender), maxAgentID}, {"receiver", string(h.Receiver), maxAgentID}, {"id", string(h.ID), maxMessageID},
+		{"content_type", h.ContentType, maxContentType},
+	}
+	for _, t := range texts {
+		if t.value == "" || len(t.value) > t.most || !mail.Printable(t.value) {
+			return malformed("Message.header.%s: must have 1 to %d printable bytes", t.name, t.most)
+		}
+	}
+	if h.ReplyTo != nil && len(*h.ReplyTo) > maxMessageID {
+		return malformed("Message.header.reply_to: has more than %d bytes", maxMessageID)
+	}
+	if c := h.ConversationID; c != nil && (len(*c) > maxConversation || !mail.Printable(*c)) {
+		return malformed("Message.header.conversation_id: must have at most %d printable bytes", maxConversation)
+	}
+	if !readVersions.MatchString(h.Version) {
+		return &fault{code: codeVersion, text: fmt.Sprintf("version %.40q is not spoken here", h.Version), details: map[string]any{"supported": []string{version}}}
+	}
+	if !r.isTime(string(h.Timestamp)) {
+		return malformed("Message.header.timestamp: is no time as in 2023-10-25T10:00:00Z")
+	}
+	if strings.ContainsRune(m.Body, 0) {
+		return malformed("Message.body: has a NUL")
+	}
+	return nil
+}
+
+// timeLayouts are forms of ISO 8601 besides RFC 3339 (D-A9).
+var timeLayouts = []string{"2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700"}
+
+func (r reader) isTime(text string) bool {
+	if _, err := time.Parse(time.RFC3339, text); err == nil || r.strict {
+		return err == nil
+	}
+	return slices.ContainsFunc(timeLayouts, func(layout string) bool {
+		_, err := time.Parse(layout, text)
+		return err == nil
+	})
+}
+
+// glimpse reads what an answer to an unusable message needs, as far as it is there.
+func glimpse(text []byte) (m message.Message) {
+	var found struct {
+		Header map[string]json.RawMessage `json:"header"`
+	}
+	if json.Unmarshal(text, &found) != nil {
+		return m
+	}
+	get := func(most int, names ...string) (value string) {
+		for _, name := range names {
+			raw := found.Header[name]
+			if inner, err := members(raw); err == nil && len(inner) == 1 {
+				raw = slices.Collect(maps.Values(inner))[0]
+			}
+			if json.Unmarshal(raw, &value) == nil && value != "" && len(value) <= most && mail.Printable(value) {
+				return value
+			}
+		}
+		return ""
+	}
+	m.Header.Type = message.MessageType(get(maxMessageID, "type"))
+	m.Header.ContentType = get(maxContentType, "content_type", "contentType")
+	m.Header.Sender = message.AgentID(get(maxAgentID, "sender"))
+	m.Header.Receiver = message.AgentID(get(maxAgentID, "receiver"))
+	m.Header.ID = message.MessageID(get(maxMessageID, "id"))
+	if c := get(maxConversation, "conversation_id", "conversationId"); c != "" {
+		m.Header.ConversationID = &c
+	}
+	return m
+}
