@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/gatewaytest"
 )
 
 // document is the REQUEST of the document's example, as its own program would write it.
@@ -256,5 +259,26 @@ func (s *site) wait(t *testing.T, at string) acptest.Reply {
 			}
 			return r
 		}
+	}
+}
+
+// A caller whose token is revoked while he is held gets no answer.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	begun := make(chan struct{})
+	s.expose("begins", func(ctx context.Context, turn *gatewaytest.Turn) gateway.Answer {
+		close(begun)
+		return s.slow(ctx, turn)
+	})
+	got := make(chan acptest.Reply, 1)
+	go func() {
+		r, _ := s.Send(acptest.New("REQUEST", "agentA", "begins", "1").Text())
+		got <- r
+	}()
+	<-begun
+	s.rt.Revoke("acme-token")
+	if r := <-got; r.Status != http.StatusUnauthorized || r.Message != nil {
+		t.Errorf("got %d %s", r.Status, r.Text)
 	}
 }

@@ -91,9 +91,7 @@ func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
 
 // serveExchange writes the answer of an exchange, or after a time where it will be.
 func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gateway.Caller, x gateway.Exchange, wait time.Duration) {
-	ctx, cancel := untilEnded(r.Context(), c)
-	defer cancel()
-	a, err := g.await(ctx, x, wait)
+	a, err := g.await(r.Context(), x, wait)
 	switch {
 	case err == nil:
 		m, err := answerTo(c, x, a)
@@ -105,7 +103,9 @@ func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gatewa
 	case errors.Is(err, errHeld), errors.Is(err, gateway.ErrDraining):
 		w.Header().Set("Location", answersPath+encodeID(x.ID))
 		w.WriteHeader(http.StatusAccepted)
-	case ctx.Err() == nil:
+	case r.Context().Err() != nil: // the caller has left, or may not call any more
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	default:
 		f := g.faultOf(err)
 		http.Error(w, f.text, f.httpStatus())
 	}
@@ -195,22 +195,6 @@ func waitOf(r *http.Request, standard, most time.Duration) time.Duration {
 		}
 	}
 	return min(wait, most)
-}
-
-// untilEnded ends a request when its caller's credential does.
-func untilEnded(ctx context.Context, c gateway.Caller) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if c.Ended == nil {
-		return ctx, cancel
-	}
-	go func() {
-		select {
-		case <-c.Ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // encoded begins the names of ids that a path could not have as they are.
