@@ -3,7 +3,6 @@ package a2a
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -114,8 +113,7 @@ func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.C
 	defer cancel()
 	err := send(timed)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) {
-		_ = f.cancel(context.WithoutCancel(ctx), e.record.Open.Task)
-		err = refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", e.p.Name, fallback(e.p.Timeout, defaultTimeout), e.p.Name))
+		err = f.giveUp(ctx)
 	}
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ type recorder struct {
 	*gatewaytest.Runtime
 	mu    sync.Mutex
 	asked []gateway.Ask
+	fails error // what the next Ask gets
 }
 
 // Ask takes an answer to our message, which the runtime in memory does not have; the rest
@@ -39,6 +40,10 @@ func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if err := o.fails; err != nil {
+		o.fails = nil
+		return gateway.Exchange{}, err
+	}
 	for _, before := range o.asked {
 		if before.ID == a.ID && before.Digest != a.Digest {
 			return gateway.Exchange{}, gateway.ErrConflict
@@ -280,6 +285,22 @@ func TestCarryResumes(t *testing.T) {
 	wantState(t, g.Carry(t.Context(), p, d), gateway.Taken, "")
 	if got := o.take(); len(got) != 1 || got[0].Body != "sold tea" || s.turns.Load() != 1 {
 		t.Errorf("after %d turns: %+v", s.turns.Load(), got)
+	}
+}
+
+// TestCarryAfterAnOutage: an answer that was there when the time for it ended, but could
+// not be brought before, is brought; a task that goes on is cancelled.
+func TestCarryAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
+	o, g, p := newCarrier(t, s.URL)
+	d := delivery("m1", mail.Request, "tea")
+	o.fails = errors.New("the store fails for a while")
+	wantState(t, g.Carry(t.Context(), p, d), gateway.Unanswered, "the store fails")
+	p.Timeout = time.Nanosecond
+	wantState(t, g.Carry(t.Context(), p, d), gateway.Taken, "")
+	if got := o.take(); len(got) != 1 || got[0].Body != "sold tea" || len(s.cancels) != 0 {
+		t.Errorf("brought %+v, with %d cancellations", got, len(s.cancels))
 	}
 }
 

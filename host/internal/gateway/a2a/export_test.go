@@ -19,3 +19,6 @@ func VerifyCard(text, set []byte) error {
 	}
 	return verifyCard(text, &card, keys.Keys)
 }
+
+// LimitAnswer bounds what a foreign task may answer.
+func (g *Gateway) LimitAnswer(bytes int) { g.maxAnswer = bytes }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,10 +21,19 @@ import (
 const (
 	minLookPause = 500 * time.Millisecond
 	maxLookPause = 15 * time.Second
+	// lastLook is the time of the look at a task whose time is over.
+	lastLook = 10 * time.Second
 )
 
-// maxAnswer bounds what a foreign task may answer, in bytes.
-const maxAnswer = 16 << 20
+// Limits of what a foreign agent may tell within one attempt.
+const (
+	maxAnswer    = 16 << 20 // bytes of all artifacts
+	maxArtifacts = 1000
+	partSize     = 64 // bytes that a part takes besides its content
+	// maxLearned bounds how often it may give ids of its task, since each are stored: once,
+	// and once more where an answer to its question begins another task.
+	maxLearned = 2
+)
 
 // foreignTask follows the task that our message began or continued.
 type foreignTask struct {
@@ -32,6 +43,8 @@ type foreignTask struct {
 
 	status    a2a.TaskStatus
 	artifacts []*a2a.Artifact
+	// size is that of the artifacts in bytes, learned how often ids were stored.
+	size, learned int
 	// message is set when the agent answers without a task.
 	message *a2a.Message
 	// answered is the question that our message answers. Some servers show the task once
@@ -80,6 +93,21 @@ func (f *foreignTask) cancel(ctx context.Context, task a2a.TaskID) error {
 		return nil
 	}
 	return err
+}
+
+// giveUp ends a task whose time is over. One that has ended by then, as while the partner
+// could not be reached, has its answer all the same.
+func (f *foreignTask) giveUp(ctx context.Context) error {
+	if f.record.Open.Task != "" {
+		last, done := context.WithTimeout(ctx, lastLook)
+		err := f.look(last)
+		done()
+		if err == nil && f.status.State.Terminal() {
+			return nil
+		}
+	}
+	_ = f.cancel(context.WithoutCancel(ctx), f.record.Open.Task)
+	return refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, fallback(f.p.Timeout, defaultTimeout), f.p.Name))
 }
 
 // send sends our message and follows what comes.
@@ -165,17 +193,23 @@ func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
 	case *a2a.Message:
 		f.message = e
 	case *a2a.Task:
-		f.status, f.artifacts = e.Status, e.Artifacts
+		f.status, f.artifacts, f.size = e.Status, nil, 0
+		for _, a := range e.Artifacts {
+			f.addArtifact(a, false)
+		}
 	case *a2a.TaskStatusUpdateEvent:
 		f.status = e.Status
 		if text := textOf(e.Status.Message); text != "" && !f.over() {
 			f.show(ctx, gateway.Progress, text)
 		}
 	case *a2a.TaskArtifactUpdateEvent:
-		f.addArtifact(ctx, e)
+		f.takeArtifact(ctx, e)
 	}
-	if f.size() > maxAnswer {
-		return refusal("the answer has more than 16 MiB")
+	switch {
+	case f.size > f.g.maxAnswer:
+		return refusal(fmt.Sprintf("the answer has more than %d bytes", f.g.maxAnswer))
+	case len(f.artifacts) > maxArtifacts:
+		return refusal(fmt.Sprintf("the answer has more than %d artifacts", maxArtifacts))
 	}
 	return nil
 }
@@ -190,30 +224,57 @@ func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
 	if len(info.TaskID) > 1024 || len(info.ContextID) > 1024 {
 		return refusal("its ids have more than 1024 bytes")
 	}
+	if f.learned++; f.learned > maxLearned {
+		return refusal("it gives its task another id each time")
+	}
 	open.Task, f.record.Context = info.TaskID, fallback(info.ContextID, f.record.Context)
 	return f.store(ctx)
 }
 
-// addArtifact adds a piece of an artifact.
-func (f *foreignTask) addArtifact(ctx context.Context, e *a2a.TaskArtifactUpdateEvent) {
+// takeArtifact takes a piece of an artifact and shows it.
+func (f *foreignTask) takeArtifact(ctx context.Context, e *a2a.TaskArtifactUpdateEvent) {
 	if e.Artifact == nil {
 		return
 	}
 	if text, _, err := contentOf(e.Artifact.Parts); err == nil && text != "" && !(e.LastChunk && !e.Append) {
 		f.show(ctx, gateway.Chunk, text)
 	}
-	for i, known := range f.artifacts {
-		if known.ID != e.Artifact.ID {
-			continue
-		}
-		if e.Append {
-			known.Parts = append(known.Parts, e.Artifact.Parts...)
-		} else {
-			f.artifacts[i] = e.Artifact
-		}
+	f.addArtifact(e.Artifact, e.Append)
+}
+
+// addArtifact adds an artifact, or appends its parts to the one that it continues. Else it
+// replaces that one.
+func (f *foreignTask) addArtifact(a *a2a.Artifact, more bool) {
+	if a == nil {
 		return
 	}
-	f.artifacts = append(f.artifacts, e.Artifact)
+	f.size += sizeOf(a.Parts)
+	i := slices.IndexFunc(f.artifacts, func(known *a2a.Artifact) bool { return known.ID == a.ID })
+	switch {
+	case i < 0:
+		f.artifacts = append(f.artifacts, a)
+	case more:
+		f.artifacts[i].Parts = append(f.artifacts[i].Parts, a.Parts...)
+	default:
+		f.size -= sizeOf(f.artifacts[i].Parts)
+		f.artifacts[i] = a
+	}
+}
+
+// sizeOf is the size of parts in bytes.
+func sizeOf(parts a2a.ContentParts) (n int) {
+	for _, p := range parts {
+		n += partSize
+		if p == nil {
+			continue
+		}
+		n += len(p.Text()) + len(p.Raw()) + len(p.URL())
+		if data := p.Data(); data != nil {
+			raw, _ := json.Marshal(data) // one that fails is refused when it is read
+			n += len(raw)
+		}
+	}
+	return n
 }
 
 // show shows a piece to the readers of the task that asked. It is no mail: who misses it
@@ -223,15 +284,6 @@ func (f *foreignTask) show(ctx context.Context, kind gateway.PieceKind, text str
 	if kind == gateway.Chunk {
 		f.chunks++
 	}
-}
-
-func (f *foreignTask) size() (n int) {
-	for _, a := range f.artifacts {
-		for _, p := range a.Parts {
-			n += len(p.Text()) + len(p.Raw())
-		}
-	}
-	return n
 }
 
 // over reports whether the agent has answered, or waits for us.
@@ -321,18 +373,25 @@ func (f *foreignTask) answer() (string, []gateway.Part, error) {
 }
 
 // joinText joins neighbouring texts: the pieces of one artifact are one text.
-func joinText(parts a2a.ContentParts) a2a.ContentParts {
-	var out a2a.ContentParts
+func joinText(parts a2a.ContentParts) (out a2a.ContentParts) {
+	var text strings.Builder
+	flush := func() {
+		if text.Len() > 0 {
+			out = append(out, a2a.NewTextPart(text.String()))
+			text.Reset()
+		}
+	}
 	for _, p := range parts {
-		last := len(out) - 1
-		if text, ok := p.Content.(a2a.Text); ok && last >= 0 {
-			if before, ok := out[last].Content.(a2a.Text); ok {
-				out[last] = a2a.NewTextPart(string(before + text))
+		if p != nil {
+			if more, ok := p.Content.(a2a.Text); ok {
+				text.WriteString(string(more))
 				continue
 			}
 		}
+		flush()
 		out = append(out, p)
 	}
+	flush()
 	return out
 }
 

@@ -45,6 +45,8 @@ type Gateway struct {
 	bindings bindings
 	pusher   *pusher
 	cards    cards
+	// maxAnswer bounds what a foreign task may answer, in bytes.
+	maxAnswer int
 }
 
 // New returns a gateway. It starts nothing.
@@ -57,7 +59,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}}
+	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}, maxAnswer: maxAnswer}
 	g.bindings, g.pusher = newBindings(g), newPusher(g)
 	return g
 }
