@@ -2,6 +2,7 @@ package swarm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -136,6 +138,33 @@ func TestHeldResponse(t *testing.T) {
 	}
 	if snap := r.snapshot("job"); len(snap.Outbox) > 0 || len(snap.Task.Requests) > 0 || len(snap.Posts) > 0 {
 		t.Errorf("left: %+v", snap)
+	}
+}
+
+// An exposed agent without comm_targets answers its caller, and writes to no other agent:
+// the tool for answers is open, the one for requests is missing (G-024).
+func TestExposedAgentNeedsNoTargets(t *testing.T) {
+	tools := make(chan []byte, 1)
+	r := newRealm(t, func(h *hive) {
+		h.def.Agents[1].Targets = nil
+		h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+			tools <- turn.Input()
+			return script(ctx, turn)
+		}
+	})
+	if a := r.wait(r.receive(r.wrapper("job", "math", "2+2")).Exchanges[0]); a.Body != "echo: 2+2" {
+		t.Errorf("answer %+v", a)
+	}
+	var input abi.TurnInput
+	if err := json.Unmarshal(<-tools, &input); err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]string{}
+	for _, tool := range input.Tools {
+		given[tool.Name] = string(tool.Parameters)
+	}
+	if answer := given[mail.ToolSendResponse]; answer == "" || strings.Contains(answer, `"enum"`) || given[mail.ToolSendRequest] != "" {
+		t.Errorf("the agent has the tools %v", given)
 	}
 }
 

@@ -106,7 +106,11 @@ func pickTools(book []abi.Tool, def *Definition, a *Agent, discovery bool) []abi
 			continue
 		}
 		switch tool.Name {
-		case mail.ToolSendRequest, mail.ToolSendResponse, mail.ToolSendInterrupt:
+		case mail.ToolSendResponse:
+			if len(a.Expose) == 0 { // any caller of a gateway may be answered
+				tool.Parameters = withTargets(tool.Parameters, a.Targets)
+			}
+		case mail.ToolSendRequest, mail.ToolSendInterrupt:
 			tool.Parameters = withTargets(tool.Parameters, a.Targets)
 		}
 		tools = append(tools, tool)
@@ -119,12 +123,15 @@ func pickTools(book []abi.Tool, def *Definition, a *Agent, discovery bool) []abi
 	return tools
 }
 
-// isToolFor reports whether an agent gets a tool: sending needs a target; interrupts,
-// broadcasts, completion and the tools for whole swarms are for supervisors.
+// isToolFor reports whether an agent gets a tool: sending needs a target, but an exposed
+// agent answers its callers; interrupts, broadcasts, completion and the tools for whole
+// swarms are for supervisors.
 func isToolFor(tool string, def *Definition, a *Agent, discovery bool) bool {
 	switch tool {
-	case mail.ToolSendRequest, mail.ToolSendResponse:
+	case mail.ToolSendRequest:
 		return len(a.Targets) > 0
+	case mail.ToolSendResponse:
+		return len(a.Targets) > 0 || len(a.Expose) > 0
 	case mail.ToolSendInterrupt, mail.ToolSendBroadcast:
 		return len(a.Targets) > 0 && a.CanComplete
 	case mail.ToolTaskComplete:

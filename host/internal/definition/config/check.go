@@ -100,12 +100,13 @@ func (d *decoder) checkPeers(c *Config, drafts []*draft) {
 	}
 }
 
-// checkEnds finds agents that can do nothing with what they receive.
+// checkEnds finds agents that can do nothing with what they receive. An exposed agent
+// answers the partners that ask it.
 func (d *decoder) checkEnds(a *draft) {
 	if a.CanCompleteTasks && slices.Contains(a.ExcludeTools, mail.ToolTaskComplete) {
 		d.atKey(a.at.child("can_complete_tasks"), fmt.Sprintf("%s.can_complete_tasks has no effect: exclude_tools takes task_complete away", a.at.path))
 	}
-	if !a.at.isSet("comm_targets") && !a.at.isSet("can_complete_tasks") {
+	if !a.at.isSet("comm_targets") && !a.at.isSet("can_complete_tasks") && len(a.Expose) == 0 {
 		d.atKey(a.at.location, fmt.Sprintf("%s is a dead end: it has no comm_targets and cannot complete tasks", a.at.path))
 	}
 }
