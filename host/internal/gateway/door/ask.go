@@ -130,6 +130,9 @@ func (d *Door) askAsRealm(ctx context.Context, c gateway.Caller, a gateway.Ask, 
 
 // newIncoming makes the wrapper of a realm's message.
 func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask) (swarm.Incoming, error) {
+	if p, ok := d.opt.Partner(c.Realm); ok && a.Of == nil && a.From != "" && !p.Owns(a.From) {
+		return swarm.Incoming{}, denied("the sender %.200q is not one of %q: add it to ids in [gateways.%s.partners.%s]", a.From, c.Realm, d.opt.Gateway, c.Realm)
+	}
 	from, err := AgentName(cmp.Or(a.From, c.Realm))
 	if err != nil {
 		return swarm.Incoming{}, invalid("%v", err)

@@ -501,3 +501,19 @@ func TestRealmIsTheInstance(t *testing.T) {
 		t.Errorf("another key of the realm finds %+v, %v", x, err)
 	}
 }
+
+// A realm speaks for the ids of its table alone (G-001).
+func TestSpoofedSender(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, func(o *door.Options) {
+		o.Partner = func(name string) (gateway.Partner, bool) {
+			return gateway.Partner{IDs: []string{"acme-*"}}, name == "acme"
+		}
+	})
+	for from, ok := range map[string]bool{"": true, "acme-7": true, "shop-1": false, "boss": false, "acme": false} {
+		a := gateway.Ask{Kind: gateway.Asks, ID: "m-" + from, From: from, To: []string{"calc"}, Body: "x"}
+		if _, err := k.Ask(t.Context(), acme(), a); errors.Is(err, gateway.ErrDenied) == ok || ok && err != nil {
+			t.Errorf("from %q: %v", from, err)
+		}
+	}
+}

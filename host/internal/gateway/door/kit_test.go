@@ -150,6 +150,7 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 		t.Fatal(err)
 	}
 	opt := door.Options{
+		Partner: func(string) (gateway.Partner, bool) { return gateway.Partner{}, false },
 		Gateway: "toy", Swarm: k.swarm,
 		ExposedAgents: func(c gateway.Caller) []gateway.ExposedAgent {
 			if c.Principal.Tenant != swarm.DefaultTenant {
