@@ -27,25 +27,29 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// newGateway makes a gateway on its door.
-type newGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error)
+// NewGateway makes a gateway on its door.
+type NewGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error)
 
 // openGateways makes the gateways of the configuration. They serve nothing yet.
 func (h *Host) openGateways(context.Context) error {
-	protocols := map[string]newGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP}
+	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP}
+	maps.Copy(protocols, h.opt.Gateways)
 	for _, g := range h.opt.Config.Gateways {
 		open, built := protocols[g.Name]
 		if !built {
 			return fmt.Errorf("[gateways.%s]: this build has no such gateway", g.Name)
 		}
 		c := catalog.New(catalog.Options{Gateway: g.Name, Definitions: h.definitions, Network: h.opt.Network})
-		rt := door.New(door.Options{
+		var rt gateway.Runtime = door.New(door.Options{
 			Gateway: g.Name, Swarm: h.swarm, State: h.store.GatewayState(), Keep: g.Keep, KeepRaw: g.KeepRaw, Asks: g.Asks,
 			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
 			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: func(e gateway.Event) { h.recordGatewayEvent(g.Name, e) },
 			Identify: func(r *http.Request) (gateway.Caller, error) { return h.identify(c, r) },
 			Renew:    func(was gateway.Caller) (gateway.Caller, error) { return h.renew(c, was) },
 		})
+		if h.opt.Runtime != nil {
+			rt = h.opt.Runtime(g.Name, rt)
+		}
 		made, err := open(rt, g)
 		if err != nil {
 			c.Close()

@@ -4,8 +4,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
 	"skep/host/internal/turn/egress"
 )
 
@@ -51,6 +53,14 @@ type Options struct {
 	// lead and what is dialled. Nil leaves them as they are. Tests set it, which have no
 	// Internet.
 	Network func(*egress.Options)
+	// Ping is the longest silence on a stream, and how soon a revoked token ends it; 0 is
+	// 15 s. Tests set it.
+	Ping time.Duration
+	// Gateways makes gateways besides those of this build, by the names of their tables,
+	// which config.Options has too. Tests set it.
+	Gateways map[string]NewGateway
+	// Runtime changes what a gateway gets of the host. Nil leaves it as it is; tests set it.
+	Runtime func(gateway string, rt gateway.Runtime) gateway.Runtime
 }
 
 func (o Options) withDefaults() Options {

@@ -20,7 +20,7 @@ import (
 	"skep/host/internal/swarm/metrics"
 )
 
-// Options of [Open]. All but Listen, AdminListen, Mounts and Certificates are required.
+// Options of [Open]. All but Listen, AdminListen, Ping, Mounts and Certificates are required.
 type Options struct {
 	Config  *config.Config
 	DataDir string
@@ -31,6 +31,8 @@ type Options struct {
 	PlainHTTP bool
 	Version   string
 	Logger    *slog.Logger
+	// Ping is the longest silence on a stream; 0 is 15 s.
+	Ping time.Duration
 
 	Runtime   Runtime
 	Library   *definition.Library

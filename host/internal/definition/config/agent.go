@@ -163,7 +163,7 @@ func (d *decoder) agent(name string, t *table, s Swarm) *draft {
 }
 
 func (t *table) actionNames(key string) []string  { return t.among(key, "action", t.d.known.actions) }
-func (t *table) gatewayNames(key string) []string { return t.among(key, "gateway", gatewayNames) }
+func (t *table) gatewayNames(key string) []string { return t.among(key, "gateway", t.d.gatewayNames()) }
 func (t *table) modelNames(key string) []string   { return t.among(key, "model", t.d.known.models) }
 func (t *table) secretNames(key string) []string  { return t.among(key, "secret", t.d.known.secrets) }
 

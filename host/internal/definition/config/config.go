@@ -55,6 +55,9 @@ type Options struct {
 	// Now is when a host is to show the file's certificate: one that is not valid
 	// then is a fault. The zero time leaves that to a host that runs already.
 	Now time.Time
+	// Gateways are protocols that the host serves besides those of this package. Tests
+	// set it.
+	Gateways []string
 }
 
 // Load reads and checks the file at path. Its error is [Faults] if the file

@@ -70,6 +70,19 @@ var protocols = map[string]protocol{
 // gatewayNames are the names of all protocols.
 var gatewayNames = slices.Sorted(maps.Keys(protocols))
 
+// protocol returns a protocol of this package, or of the options: one that users and
+// partners call, and that calls partners.
+func (d *decoder) protocol(name string) (kind protocol, known bool) {
+	if slices.Contains(d.opt.Gateways, name) {
+		return protocol{users: true, called: true}, true
+	}
+	kind, known = protocols[name]
+	return kind, known
+}
+
+// gatewayNames are the names of all gateways that a file may have.
+func (d *decoder) gatewayNames() []string { return slices.Concat(gatewayNames, d.opt.Gateways) }
+
 // Settings are the keys of the table, the keys of the protocol last.
 func (g *Gateway) Settings() []Setting {
 	if g.Protocol == nil {
@@ -112,10 +125,10 @@ func (d *decoder) gateways(t *table, c *Config, tenants []string) (out []Gateway
 	}
 	names, subs := t.named("gateways")
 	for i, sub := range subs {
-		kind, known := protocols[names[i]]
+		kind, known := d.protocol(names[i])
 		d.needs(gatewayCapability(names[i]), sub.location)
 		if !known {
-			d.atKey(sub.location, fmt.Sprintf("unknown gateway %q", names[i])).near(names[i], gatewayNames)
+			d.atKey(sub.location, fmt.Sprintf("unknown gateway %q", names[i])).near(names[i], d.gatewayNames())
 			continue
 		}
 		r := gatewayReader{d: d, t: sub, kind: kind, server: c.Server, tenants: tenants, realms: realms, certificates: certificates}

@@ -11,7 +11,7 @@ func (d *decoder) checkExposure(t *table, c *Config, drafts []*draft) {
 	for _, a := range drafts {
 		for i, name := range a.Expose {
 			at := a.at.child("expose").elem(i)
-			kind, known := protocols[name]
+			kind, known := d.protocol(name)
 			d.needs(gatewayCapability(name), at)
 			switch {
 			case !known: // a fault already

@@ -169,7 +169,7 @@ func (t *table) certificateNames(key string) []string {
 // one of those that admitted strangers get.
 func (d *decoder) checkRealm(v value, what string) {
 	d.checkName(v, what, true)
-	if gateway, _, has := strings.Cut(v.text, "+"); has && slices.Contains(gatewayNames, gateway) {
+	if gateway, _, has := strings.Cut(v.text, "+"); has && slices.Contains(d.gatewayNames(), gateway) {
 		d.atValue(v.location, fmt.Sprintf("the name of %s must not begin with %q: names with it are of strangers that the gateway %s admits", what, gateway+"+", gateway))
 	}
 }
