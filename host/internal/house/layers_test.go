@@ -107,6 +107,14 @@ var layers = map[string][]string{
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},
+	// The contract of gateways and the protocol that only it serves; only tests import them.
+	"host/internal/gateway/gatewaytest/toy": {
+		"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "spec/mail",
+	},
+	"host/internal/gateway/gatewaytest/toy/peer": {},
+	"host/internal/gateway/contract": {
+		"host", "host/client", "host/internal/definition/config", "host/internal/guests", "host/internal/hosttest",
+	},
 	// The kit of the tests of a whole host; only tests import it.
 	"host/internal/hosttest": {
 		"abi", "host", "host/client", "host/internal/datadir", "host/internal/definition/config", "host/internal/guests",

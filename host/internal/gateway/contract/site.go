@@ -1,0 +1,358 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"skep/host"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/guests"
+	"skep/host/internal/hosttest"
+)
+
+// Tokens of callers. None may stand in what a host writes.
+const (
+	aliceToken    = "token-of-alice-a-user-0001"
+	bobToken      = "token-of-bob-a-user-00002"
+	adaToken      = "token-of-ada-an-admin-0003"
+	operatorToken = "token-of-the-operator-0004"
+	annToken      = "token-of-ann-of-acme-0005"
+	depotToken    = "token-of-the-realm-depot-06"
+	shopToken     = "token-of-the-realm-shop-007"
+	dimToken      = "token-of-the-realm-dim-0008"
+	farToken      = "token-of-far-of-acme-00009"
+	greedyToken   = "token-of-the-realm-greedy-10"
+	chattyToken   = "token-of-the-realm-chatty-11"
+	outToken      = "token-shown-to-partners-012"
+)
+
+// hive is the file of the suite's host. NAME is the gateway's name, TABLE and PARTNER its
+// lines, WEB the address of a server that agents reach, URL the address of the foreign
+// agent.
+const hive = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+enable_interswarm = true
+breakpoint_tools = ["confirm"]
+[agents.boss]
+source = "file:script.wasm"
+comm_targets = ["*@*"]
+enable_entrypoint = true
+can_complete_tasks = true
+enable_interswarm = true
+actions = ["confirm"]
+expose = ["NAME"]
+allow = { kv = "task", http = ["GET WEB"], http_private = true }
+[agents.math]
+source = "file:script.wasm"
+expose = ["NAME"]
+allow = { kv = "task", http = ["GET WEB"], http_private = true }
+[agents.weak]
+source = "file:script.wasm"
+enable_entrypoint = true
+can_complete_tasks = true
+expose = ["NAME"]
+limits = { cpu = "200ms", host_calls = 3 }
+[agents.hidden]
+source = "file:script.wasm"
+enable_entrypoint = true
+can_complete_tasks = true
+[actions.confirm]
+source = "human"
+description = "a person confirms"
+parameters = { type = "object" }
+[tenants.acme]
+[limits]
+agent_rest_after = 0
+[gateways.NAME]
+hold = "2m"
+max_body = "24MiB"
+asks = 8
+rate_limit = { requests = 200, per = "1h" }
+TABLE
+[gateways.NAME.partners.depot]
+ids = ["depot-*"]
+may = ["ask", "tell"]
+give_up = "20s"
+timeout = "20s"
+OUT
+[gateways.NAME.partners.shop]
+ids = ["shop-*"]
+may = ["ask", "tell"]
+[gateways.NAME.partners.dim]
+may = ["ask"]
+agents = ["math"]
+[gateways.NAME.partners.greedy]
+[gateways.NAME.partners.chatty]
+[gateways.NAME.partners.far]
+tenant = "acme"
+` + keys
+
+// keys are the keys of the callers.
+const keys = `[[auth.keys]]
+id = "alice"
+role = "user"
+key = "` + aliceToken + `"
+[[auth.keys]]
+id = "bob"
+role = "user"
+key = "` + bobToken + `"
+[[auth.keys]]
+id = "ada"
+role = "admin"
+key = "` + adaToken + `"
+[[auth.keys]]
+id = "op"
+role = "operator"
+key = "` + operatorToken + `"
+[[auth.keys]]
+id = "ann"
+role = "user"
+tenant = "acme"
+key = "` + annToken + `"
+[[auth.keys]]
+id = "depot"
+role = "agent"
+key = "` + depotToken + `"
+[[auth.keys]]
+id = "shop"
+role = "agent"
+key = "` + shopToken + `"
+[[auth.keys]]
+id = "dim"
+role = "agent"
+key = "` + dimToken + `"
+[[auth.keys]]
+id = "greedy"
+role = "agent"
+key = "` + greedyToken + `"
+[[auth.keys]]
+id = "chatty"
+role = "agent"
+key = "` + chattyToken + `"
+[[auth.keys]]
+id = "far"
+role = "agent"
+tenant = "acme"
+key = "` + farToken + `"
+`
+
+// suite is a protocol, and the host on which most cases run.
+type suite struct {
+	p    Protocol
+	site *hosttest.Host
+	log  *hosttest.LogBuffer
+	web  *web
+	// foreign is the agent that the host's agents call.
+	foreign *foreign
+
+	mu sync.Mutex
+	// unused are the keys of Without that no case has met.
+	unused map[string]bool
+}
+
+func newSuite(t *testing.T, p Protocol) *suite {
+	t.Helper()
+	s := &suite{p: p, web: newWeb(t), foreign: newForeign()}
+	s.site, s.log = startSite(t, p, s.web, s.foreign, nil)
+	s.site.StopAtEnd(t)
+	return s
+}
+
+// text is the file of a host.
+func text(p Protocol, web, foreignURL string) string {
+	out := ""
+	if foreignURL != "" {
+		out = fmt.Sprintf("url = %q\nauth_token = %q\nallow_private = true\n%s", foreignURL, outToken, p.Partner)
+	}
+	return strings.NewReplacer("NAME", p.Name, "TABLE", p.Table, "WEB", web, "OUT", out).Replace(hive)
+}
+
+// startSite starts a host in this process, and a foreign agent. The caller stops the host.
+func startSite(t *testing.T, p Protocol, w *web, f *foreign, change func(*host.Options)) (*hosttest.Host, *hosttest.LogBuffer) {
+	t.Helper()
+	url := ""
+	if p.Serve != nil {
+		var stop func()
+		url, stop = p.Serve(t, "127.0.0.1:0", f.handle)
+		t.Cleanup(stop)
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, text(p, w.url, url))
+	log := &hosttest.LogBuffer{}
+	opt := options(t, p, dir)
+	opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if change != nil {
+		change(&opt)
+	}
+	return hosttest.Run(t, opt), log
+}
+
+func writeFiles(t testing.TB, dir, file string) {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(hosttest.Bundles(), "script.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"swarm.toml": []byte(file), "script.wasm": script} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// options are those of a host of the files in a directory.
+func options(t *testing.T, p Protocol, dir string) host.Options {
+	t.Helper()
+	guests.Bytes(t, "plugins/script") // builds all guests if it must
+	load := func() (*config.Config, error) {
+		opt := config.Options{BundleDir: hosttest.Bundles()}
+		if p.Gateway != nil {
+			opt.Gateways = []string{p.Name}
+		}
+		return config.Load(filepath.Join(dir, "swarm.toml"), opt)
+	}
+	cfg, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := host.Options{Config: cfg, DataDir: filepath.Join(dir, ".skep"), Reread: load, Ping: 50 * time.Millisecond}
+	if p.Gateway != nil {
+		opt.Gateways = map[string]host.NewGateway{p.Name: p.Gateway}
+	}
+	return opt
+}
+
+// dial returns a client of the suite's host.
+func (s *suite) dial(t *testing.T, token string) Client {
+	t.Helper()
+	return s.p.Dial(t, s.site.URL(), token)
+}
+
+// web is a server that agents call: it counts the requests of each path, and holds those
+// below /hold/ until they are released.
+type web struct {
+	url  string
+	mu   sync.Mutex
+	seen map[string]int
+	// came is closed with the first request of a path, over with the end of the last.
+	came, over, release map[string]chan struct{}
+}
+
+func newWeb(t *testing.T) *web {
+	t.Helper()
+	w := &web{seen: map[string]int{}, came: map[string]chan struct{}{}, over: map[string]chan struct{}{}, release: map[string]chan struct{}{}}
+	server := httptest.NewServer(w)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	w.url = server.URL
+	return w
+}
+
+// channel returns the channel of a path, made when it is first asked for.
+func (w *web) channel(of map[string]chan struct{}, path string) chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if of[path] == nil {
+		of[path] = make(chan struct{})
+	}
+	return of[path]
+}
+
+// ServeHTTP implements http.Handler.
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	came, over := w.channel(w.came, r.URL.Path), w.channel(w.over, r.URL.Path)
+	w.mu.Lock()
+	w.seen[r.URL.Path]++
+	if w.seen[r.URL.Path] == 1 {
+		close(came)
+		defer close(over)
+	}
+	w.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/hold/") {
+		select {
+		case <-w.channel(w.release, r.URL.Path):
+		case <-r.Context().Done():
+		}
+	}
+	_, _ = fmt.Fprint(rw, "ok")
+}
+
+func (w *web) count(path string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen[path]
+}
+
+// hold is the step of a script that waits for the release of a key.
+func (w *web) hold(key string) hosttest.Step { return w.get("/hold/" + key) }
+
+// get is the step of a script that calls a path.
+func (w *web) get(path string) hosttest.Step {
+	return hosttest.Step{"http.fetch", hosttest.Args{"method": "GET", "url": w.url + path}}
+}
+
+func (w *web) held(t *testing.T, key string) {
+	t.Helper()
+	until(t, "an agent waits for "+key, w.channel(w.came, "/hold/"+key))
+}
+
+func (w *web) free(key string) { close(w.channel(w.release, "/hold/"+key)) }
+
+// finish is the step of a script that completes the task.
+func finish(text string) hosttest.Step {
+	return hosttest.Step{"task_complete", hosttest.Args{"finish_message": text}}
+}
+
+// foreign is the agent of depot: it answers each text as a case wants, and others with
+// "echo: " and the text.
+type foreign struct {
+	mu    sync.Mutex
+	by    map[string]Handler
+	heard []Message
+}
+
+func newForeign() *foreign { return &foreign{by: map[string]Handler{}} }
+
+// on sets the handler of a text.
+func (f *foreign) on(text string, h Handler) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.by[text] = h
+}
+
+// got are the messages with a text, in order.
+func (f *foreign) got(text string) (list []Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.heard {
+		if m.Text == text {
+			list = append(list, m)
+		}
+	}
+	return slices.Clone(list)
+}
+
+func (f *foreign) handle(ctx context.Context, m Message, show func(Piece)) (State, error) {
+	f.mu.Lock()
+	f.heard = append(f.heard, m)
+	h := f.by[m.Text]
+	f.mu.Unlock()
+	if h == nil {
+		return State{Status: Done, Text: "echo: " + m.Text}, nil
+	}
+	return h(ctx, m, show)
+}
