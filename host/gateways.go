@@ -60,6 +60,16 @@ func (h *Host) openGateways(context.Context) error {
 	return nil
 }
 
+// gateway returns an open gateway by its name, nil if there is none.
+func (h *Host) gateway(name string) (gateway.Gateway, *catalog.Catalog) {
+	for _, g := range h.gateways {
+		if g.Name() == name {
+			return g.Gateway, g.Catalog
+		}
+	}
+	return nil, nil
+}
+
 // identify returns the caller of a mounted request.
 func (h *Host) identify(c *catalog.Catalog, r *http.Request) (gateway.Caller, error) {
 	who, err := h.server.Identify(r)

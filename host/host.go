@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/api/server"
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
+	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/peer/directory"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/quarantine"
@@ -123,7 +124,7 @@ func (h *Host) openLibrary(ctx context.Context) error {
 		Tools: mcp.Options{
 			Guard: h.opt.Subprocess, Logger: h.log, Version: h.opt.Version, OnToolChanged: h.recordToolChange, Network: h.opt.Network,
 		},
-		Env: h.opt.Env, Network: h.opt.Network, Reread: h.opt.Reread, Adopted: h.applyReload, Logger: h.log,
+		Env: h.opt.Env, Act: catalog.Act(h.gateway), Network: h.opt.Network, Reread: h.opt.Reread, Adopted: h.applyReload, Logger: h.log,
 	})
 	return err
 }

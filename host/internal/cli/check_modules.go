@@ -77,7 +77,7 @@ func (a *app) checkModules(ctx context.Context, cfg *config.Config) (found modul
 func (found *moduleFaults) checkActions(ctx context.Context, engine *wasm.Engine, cfg *config.Config, good map[string]bool) error {
 	for _, action := range cfg.Actions {
 		switch action.Source.Kind {
-		case config.SourceHuman, config.SourceBuiltin, config.SourceMCP:
+		case config.SourceHuman, config.SourceBuiltin, config.SourceMCP, config.SourceGateway:
 			continue
 		case config.SourceExec:
 			digest, err := definition.CheckProgram("action", config.Agent{Name: action.Name, Source: action.Source, SHA256: action.SHA256, Readable: action.Readable})

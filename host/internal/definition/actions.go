@@ -97,6 +97,9 @@ func (r *runnable) bindActions(cfg *config.Config, res resources) map[string]*ca
 		case config.SourceBuiltin:
 			all[a.Name] = bindFileAction(a, res.files[a.Name])
 			r.def.Coded = append(r.def.Coded, fileTool(a))
+		case config.SourceGateway:
+			all[a.Name] = bindGatewayAction(a, res.act)
+			r.def.Coded = append(r.def.Coded, gatewayTool(a))
 		case config.SourceMCP:
 			all[a.Name] = bindTool(a, res.tools[a.Source.Ref])
 			r.def.Coded = append(r.def.Coded, pinnedTool(a))

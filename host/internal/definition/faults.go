@@ -13,6 +13,7 @@ import (
 func Faults(cfg *config.Config, private ...string) config.Faults {
 	faults := append(grantFaults(cfg), modelFaults(cfg)...)
 	faults = append(faults, fileFaults(cfg, private...)...)
+	faults = append(faults, partnerFaults(cfg)...)
 	faults = append(faults, formFaults(cfg)...)
 	faults = append(faults, programFaults(cfg)...)
 	return append(faults, ToolFaults(cfg)...)

@@ -43,6 +43,8 @@ type Options struct {
 	// Tools are the options of MCP servers, Env the environment of their programs.
 	Tools mcp.Options
 	Env   func(name string) (string, bool)
+	// Act does the actions at partners of gateways; nil does none.
+	Act GatewayAct
 	// Network changes how agents and models reach others; nil changes nothing.
 	Network func(*egress.Options)
 	// Reread reads the configuration for [Library.Reload]; without it there is no reload.

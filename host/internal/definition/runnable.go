@@ -36,6 +36,8 @@ type resources struct {
 	// MCP actions by source.
 	servers map[string]toolServer
 	tools   map[string]*mcp.Server
+	// act does the actions at partners of gateways; nil does none.
+	act GatewayAct
 }
 
 // bind translates a composition into a definition of the runtime and bindings of the

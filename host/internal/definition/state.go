@@ -49,7 +49,7 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 		file: narrowing.File{Config: cfg, Modules: map[string]string{}, Reaches: includes},
 		resources: resources{
 			web:    newClient(egress.Options{Timeout: http.Timeout, MaxRequestBody: int64(http.Request), MaxResponseBody: int64(http.Response)}, l.opt.Network),
-			models: models, files: files, servers: servers, tools: serversBySource(cfg, servers),
+			models: models, files: files, servers: servers, tools: serversBySource(cfg, servers), act: l.opt.Act,
 		},
 		bound: map[string]*runnable{}, loaded: map[string]loadedDefinition{},
 	}

@@ -25,6 +25,7 @@ type Action struct {
 	Allow       Allow
 	Limits      AgentLimits // of one call; Timeout is its Turn, and it has no budget
 	Files       Files
+	Partners    []string // that it reaches, for a source gateway:
 	Pos         Pos
 }
 
@@ -41,7 +42,7 @@ func (d *decoder) actions(t *table) (out []Action) {
 // The settings of [Files] stand in the same table.
 func (a *Action) Settings() []Setting {
 	return []Setting{
-		readElsewhere(&a.Source, "source", "string", "Who does it: the code, as for an agent, or `human`, `builtin:fs/ACTION` or `mcp:SERVER/TOOL`.").neededElsewhere(),
+		readElsewhere(&a.Source, "source", "string", "Who does it: the code, as for an agent, or `human`, `builtin:fs/ACTION`, `gateway:GATEWAY/VERB` or `mcp:SERVER/TOOL`.").neededElsewhere(),
 		field(&a.SHA256, "sha256", "digest", (*table).digest, "Digest of the module in hexadecimal digits; code with another one is refused."),
 		text(&a.Description, "description", "What it does, for models and people."),
 		field(&a.Parameters, "parameters", "table", (*table).params, "JSON Schema of its arguments; for `human`, else the code has it."),
@@ -52,6 +53,7 @@ func (a *Action) Settings() []Setting {
 		section("limits", a.Limits.ofCalls(), "What one call may use.").readBy(callLimits).by(Fixed),
 		boolean(&a.Trusted, "trusted", false, "Its program may run outside the sandbox; for `exec:` sources.").by(Grant).ofOperator(),
 		readElsewhere(&a.Readable, "readable", "list of paths", "Files and directories its process may read; for `exec:` sources.").by(Grant).ofOperator(),
+		field(&a.Partners, "partners", "list of partners", (*table).texts, "Partners of the gateway that it reaches; for `gateway:` sources.").by(Grant).ofOperator(),
 	}
 }
 
@@ -85,6 +87,8 @@ func (d *decoder) action(name string, t *table) Action {
 		}
 	} else if d.builtin(t) {
 		d.builtinAction(&a, t)
+	} else if d.acted(t) {
+		d.gatewayAction(&a, t)
 	} else if d.tool(t) {
 		d.toolAction(&a, t, d.known.mcp)
 	} else {
@@ -94,6 +98,9 @@ func (d *decoder) action(name string, t *table) Action {
 	d.checkProcess(t, a.Source)
 	d.checkParams(t, a.Source)
 	d.untrusted(t, a.Trusted, a.Source)
+	if t.has("partners") && a.Source.Kind != SourceGateway && a.Source.Kind != "" {
+		d.atKey(t.child("partners"), "partners is only for gateway: sources; it names whom they reach")
+	}
 	t.refuseUnknown()
 	return a
 }
@@ -130,7 +137,7 @@ func (d *decoder) human(t *table) bool {
 	}
 	near := spelling.Nearest(text, []string{string(SourceHuman)})
 	if near != "" {
-		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with %s", sp.path, d.schemes("builtin:, mcp:, "))).suggest(near)
+		d.atValue(sp, fmt.Sprintf("%s must be \"human\", or begin with %s", sp.path, d.schemes(actionSchemes))).suggest(near)
 	}
 	return near != ""
 }

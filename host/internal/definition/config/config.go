@@ -170,6 +170,7 @@ func (d *decoder) file(c *Config, t *table) {
 	t.refuseUnknown()
 	d.checkSwarm(c, t, drafts)
 	d.checkExposure(t, c, drafts)
+	d.checkPartners(t, c)
 	for _, a := range drafts {
 		c.Agents = append(c.Agents, a.Agent)
 	}

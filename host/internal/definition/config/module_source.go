@@ -22,10 +22,13 @@ const (
 	SourceHuman   SourceKind = "human"   // an action that a person answers
 	SourceBuiltin SourceKind = "builtin" // an action that the host does itself
 	SourceMCP     SourceKind = "mcp"     // an action that a tool of an MCP server does
+	SourceGateway SourceKind = "gateway" // an action that is done at a partner of a gateway
 )
 
 // Coded reports whether there is a module or a program behind a source.
-func (k SourceKind) Coded() bool { return k != SourceHuman && k != SourceBuiltin && k != SourceMCP }
+func (k SourceKind) Coded() bool {
+	return k != SourceHuman && k != SourceBuiltin && k != SourceMCP && k != SourceGateway
+}
 
 // Source names an agent's or action's code.
 type Source struct {
@@ -88,7 +91,7 @@ func (d *decoder) source(t *table, sha256 string, trusted bool) Source {
 func (d *decoder) unknownSource(v value) {
 	kinds, names := sourceKinds, ""
 	if strings.HasPrefix(v.path, "actions.") {
-		kinds, names = append([]string{string(SourceBuiltin), string(SourceMCP)}, kinds...), "builtin:, mcp:, "
+		kinds, names = append([]string{string(SourceBuiltin), string(SourceGateway), string(SourceMCP)}, kinds...), actionSchemes
 	}
 	f := d.atValue(v.location, fmt.Sprintf("%s must begin with %s, which %s does not", v.path, d.schemes(names), v.shown))
 	kind, ref, ok := strings.Cut(v.text, ":")

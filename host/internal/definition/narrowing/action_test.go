@@ -78,6 +78,38 @@ func TestParametersAreTheFiles(t *testing.T) {
 	}
 }
 
+// Whom an action at partners reaches is the file's: a definition over the network has
+// the same partners, and an older one has those of today.
+func TestPartnersAreTheFiles(t *testing.T) {
+	t.Parallel()
+	const more = `[actions.order]
+source = "gateway:a2a/send"
+partners = ["shop"]
+[gateways.a2a.partners.shop]
+url = "https://shop.example"
+[gateways.a2a.partners.lab]
+url = "https://lab.example"
+`
+	f := testFile(t, strings.Replace(grants, "exclude_tools", "actions = [\"order\"]\nexclude_tools", 1)+more)
+	admit := func(action string) (config.Composition, error) {
+		return f.Admit([]byte(strings.TrimSuffix(string(single(`"source":"file:file_test.go","actions":["order"]`)), "}") + `,"actions":{"order":{` + action + `}}}`))
+	}
+	x, err := admit(`"source":"gateway:a2a/send","timeout":"1m"`)
+	if err != nil || len(x.Actions[0].Partners) != 1 || x.Actions[0].Partners[0] != "shop" {
+		t.Errorf("%+v, %v", x.Actions, err)
+	}
+	for _, action := range []string{`"source":"gateway:a2a/send","timeout":"1m","partners":["lab"]`, `"source":"gateway:a2a/tell","timeout":"1m"`} {
+		if _, err := admit(action); err == nil {
+			t.Errorf("%s is admitted", action)
+		}
+	}
+	old := f.Own()
+	old.Actions[0].Partners = []string{"shop", "lab"}
+	if got := f.Narrow(old, true).Actions[0].Partners; len(got) != 1 || got[0] != "shop" {
+		t.Errorf("an older definition reaches %q", got)
+	}
+}
+
 // Older compositions keep of their actions what today's file grants.
 // What an action's code is given is the file's: it may be a program, or a module whose
 // params say where its grants are used.

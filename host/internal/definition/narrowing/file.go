@@ -172,7 +172,7 @@ func (f File) admitAction(a *config.Action) Refused {
 		}
 		a.Parameters, a.Params = own.Parameters, own.Params
 		a.Source, a.SHA256, a.Trusted, a.Limits = own.Source, digest, own.Trusted, narrowLimits(a.Limits, own.Limits)
-		a.Limits.Turn, a.Files = a.Timeout, own.Files
+		a.Limits.Turn, a.Files, a.Partners = a.Timeout, own.Files, own.Partners
 	}
 	return r
 }

@@ -91,14 +91,14 @@ func (f File) narrowActions(x config.Composition, own bool) {
 			a.Params = today.Params
 		}
 		if at < 0 {
-			a.Allow, a.Actions, a.Files = config.Allow{}, nil, config.Files{}
+			a.Allow, a.Actions, a.Files, a.Partners = config.Allow{}, nil, config.Files{}, nil
 			if a.Source.Kind == config.SourceMCP {
 				a.Source.Ref = "" // the tool is granted by its name
 			}
 			continue
 		}
-		if a.Files = (config.Files{}); a.Source == today.Source {
-			a.Files = today.Files
+		if a.Files, a.Partners = (config.Files{}), nil; a.Source == today.Source {
+			a.Files, a.Partners = today.Files, today.Partners
 		}
 		a.Allow = f.narrowAllow(a.Allow, today.Allow)
 		a.Limits, a.Timeout = narrowLimits(a.Limits, today.Limits), min(a.Timeout, today.Timeout)

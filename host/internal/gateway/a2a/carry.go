@@ -66,6 +66,8 @@ type attempt struct {
 	d      swarm.Delivery
 	caller gateway.Caller
 	record conversationRecord
+	// unstored is set for an action, whose record is the turn's.
+	unstored bool
 	// chunks counts the pieces of the answer that were shown.
 	chunks int64
 }
@@ -92,7 +94,8 @@ func (e *attempt) run(ctx context.Context) error {
 	case mail.Response:
 		return e.reply(ctx, f)
 	}
-	return f.tell(ctx)
+	_, err = f.tell(ctx, "")
+	return err
 }
 
 // cancels reports whether the message calls off the request that is under way.

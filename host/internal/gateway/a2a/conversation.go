@@ -78,6 +78,9 @@ func (e *attempt) load(ctx context.Context) error {
 }
 
 func (e *attempt) store(ctx context.Context) error {
+	if e.unstored {
+		return nil
+	}
 	value, err := json.Marshal(e.record)
 	if err != nil {
 		return err

@@ -74,11 +74,10 @@ func (f *foreignTask) goOn(ctx context.Context) error {
 }
 
 // tell sends a message that wants no answer.
-func (f *foreignTask) tell(ctx context.Context) error {
-	req := f.attempt.message("")
+func (f *foreignTask) tell(ctx context.Context, task a2a.TaskID) (a2a.SendMessageResult, error) {
+	req := f.attempt.message(task)
 	req.Config = &a2a.SendMessageConfig{ReturnImmediately: true}
-	_, err := f.client.SendMessage(ctx, req)
-	return err
+	return f.client.SendMessage(ctx, req)
 }
 
 // cancel asks the foreign agent to stop. A task that is over is no error.

@@ -45,6 +45,11 @@ type HostAction func(ctx context.Context, c HostCall) (json.RawMessage, *abi.Err
 // HostCall is one call of a host action.
 type HostCall struct {
 	Tenant string
+	// Task is the task of the turn, Hops how many swarms a message of it would have
+	// passed, Trace its traceparent.
+	Task  swarm.TaskKey
+	Hops  int
+	Trace string
 	// Key is the same for each attempt of one call. Retry is set if an earlier attempt may
 	// have run: the host stopped before it recorded the answer.
 	Key   string
@@ -130,7 +135,8 @@ func (a *Action) effect(args json.RawMessage) func(*ops, context.Context, []byte
 	return func(o *ops, _ context.Context, _ []byte, _ bool) (effectFunc, *abi.Error) {
 		c := HostCall{Args: args}
 		if o.turn != nil {
-			c.Tenant = o.turn.Key().Tenant
+			c.Task, c.Hops, c.Trace = o.turn.Key(), o.turn.Hops(), o.turn.Trace()
+			c.Tenant = c.Task.Tenant
 		}
 		return func(ctx context.Context, out *asyncOp) *abi.Error {
 			ctx, cancel := context.WithTimeout(ctx, a.Timeout)

@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"skep/host/internal/swarm"
+)
+
+// Actor is a gateway whose partners can be acted on within a turn: the actions with
+// source = "gateway:NAME/VERB". Its verbs are those of package verb.
+type Actor interface {
+	Gateway
+	// Act does a verb and returns its result, JSON. Its errors are those of a [Runtime],
+	// [ErrPartner], or that of ctx.
+	Act(ctx context.Context, p Partner, a Act) (json.RawMessage, error)
+}
+
+// ErrPartner is returned for what the partner did not do: it cannot be reached, says no,
+// or failed.
+var ErrPartner = errors.New("partner")
+
+// Act is one call of a verb.
+type Act struct {
+	Verb string
+	// Key is the same for each attempt of the call.
+	Key string
+	// Task is the task in whose turn it is done.
+	Task swarm.TaskKey
+	// Retry is set when an earlier attempt may have done it.
+	Retry bool
+	// Hops counts the swarms that the message has passed, Trace is a traceparent.
+	Hops  int
+	Trace string
+	// Args are the arguments, which fit the verb's schema unless the operator's file has
+	// another one.
+	Args json.RawMessage
+}
