@@ -187,6 +187,29 @@ func TestUserExchange(t *testing.T) {
 	}
 }
 
+// A list of exchanges has none that have expired, and as many as were asked for beside
+// them.
+func TestExpiredExchangesAreNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHive(t)
+		r := &realm{hive: h}
+		post := func(id string, keep time.Duration) {
+			r.wait(h.mustPost(id, task(id), func(p *swarm.Post) { p.Door, p.Key, p.Keep = toyDoor, id, keep }))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute) // expired ones are removed each hour
+		post("a", 10*time.Hour)
+		post("b", 10*time.Minute)
+		post("c", 10*time.Minute)
+		post("d", 10*time.Hour)
+		time.Sleep(20 * time.Minute)
+		list, err := h.rt.Exchanges(t.Context(), alice().Instance("hive"), toyDoor, swarm.Submission{}, 2)
+		if err != nil || len(list) != 2 || list[0].Submission().Key != "d" || list[1].Submission().Key != "a" {
+			t.Errorf("listed %+v, %v", list, err)
+		}
+	})
+}
+
 // A store that fails for a minute, or does not report what became of a write, neither
 // loses an exchange nor answers it twice; an exchange that is open when the host stops is
 // answered by the next.

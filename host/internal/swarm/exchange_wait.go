@@ -38,14 +38,25 @@ func (r *Runtime) FindExchange(ctx context.Context, key InstanceKey, door, id st
 	return receipt, nil
 }
 
-// Exchanges lists the submissions of a gateway's door in an instance; see [TaskLog].
-func (r *Runtime) Exchanges(ctx context.Context, key InstanceKey, door string, before Submission, limit int) ([]*Receipt, error) {
-	subs, err := r.store.Submissions(ctx, key, door, before, limit)
-	var list []*Receipt
-	for _, sub := range subs {
-		list = append(list, newReceipt(sub))
+// Exchanges lists the submissions of a gateway's door in an instance that have not
+// expired; see [TaskLog].
+func (r *Runtime) Exchanges(ctx context.Context, key InstanceKey, door string, before Submission, limit int) (list []*Receipt, err error) {
+	for now := r.now(); len(list) < limit; {
+		want := limit - len(list)
+		subs, err := r.store.Submissions(ctx, key, door, before, want)
+		if err != nil {
+			return nil, err
+		}
+		for _, sub := range subs {
+			if before = sub; sub.Expires.After(now) {
+				list = append(list, newReceipt(sub))
+			}
+		}
+		if len(subs) < want {
+			break
+		}
 	}
-	return list, err
+	return list, nil
 }
 
 // WaitExchange waits until an exchange is answered, or needs something of its caller that

@@ -133,7 +133,7 @@ func (mut *mutationBuilder) answerPosts(event string, a Answer, which answerScop
 	if a.Caller != "" {
 		extra["caller"] = a.Caller
 	}
-	a.Cursor, a.At = mut.logEvent(event, "", extra), mut.now
+	a.Cursor, a.At = mut.logEvent(event, "", extra), mut.now.Round(0).UTC() // as the log has it
 	mut.Task.Finish = Finish{a.Cursor, a.Subject}
 	for _, p := range mut.selectAnsweredPosts(which) {
 		mut.resolvePost(p, a)

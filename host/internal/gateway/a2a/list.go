@@ -12,8 +12,8 @@ import (
 const (
 	maxPage     = 100
 	defaultPage = 50
-	// maxScan bounds the exchanges that one request looks at.
-	maxScan = 1000
+	// maxScan bounds the exchanges that one request looks at: each is read from its task.
+	maxScan = 2 * maxPage
 )
 
 // ListTasks implements [a2asrv.RequestHandler]. The newest task is first. The page ends

@@ -44,8 +44,13 @@ func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
 	if a.Of != nil {
 		return nil
 	}
+	return d.checkCallerRate(c)
+}
+
+// checkCallerRate counts a message or a list of messages.
+func (d *Door) checkCallerRate(c gateway.Caller) error {
 	if wait, ok := d.rates.Allow(accountOf(c)); !ok {
-		return refuse(gateway.ErrBusy, "too many messages, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
+		return refuse(gateway.ErrBusy, "too many requests, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
 	}
 	return nil
 }

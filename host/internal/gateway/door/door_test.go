@@ -196,7 +196,7 @@ func TestAgentAsksItsCaller(t *testing.T) {
 	})
 	x := k.mustAsk(t, acme(), ask("m1", "calc", "convert"))
 	a := k.wait(t, x)
-	if a.Outcome != gateway.NeedsInput || len(a.Questions) != 1 || a.Questions[0].Text != "which unit?" || a.Questions[0].From != "calc" {
+	if a.Outcome != gateway.NeedsInput || a.At.IsZero() || len(a.Questions) != 1 || a.Questions[0].Text != "which unit?" || a.Questions[0].From != "calc" {
 		t.Fatalf("answer %+v", a)
 	}
 	reply := gateway.Ask{Kind: gateway.Answers, ID: "m2", From: "x", Swarm: "hive", Conversation: x.Conversation, Answers: a.Questions[0].ID, Body: "metres"}
@@ -474,6 +474,9 @@ func TestLimitsOfACaller(t *testing.T) {
 		k := newKit(t, func(o *door.Options) { o.Rate = auth.Rate{Requests: 1, Per: time.Hour} })
 		k.wait(t, k.mustAsk(t, acme(), ask("m1", "calc", "x")))
 		busy(t, k, ask("m2", "calc", "x"), "[gateways.toy] rate_limit")
+		if _, err := k.List(t.Context(), acme(), "", 10); !errors.Is(err, gateway.ErrBusy) {
+			t.Errorf("a list: %v", err)
+		}
 	})
 	t.Run("asks", func(t *testing.T) {
 		k := newKit(t, func(o *door.Options) { o.Asks = 1 })

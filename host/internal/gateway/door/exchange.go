@@ -50,6 +50,9 @@ func (d *Door) Asked(ctx context.Context, c gateway.Caller, response swarm.Deliv
 
 // List is [gateway.Runtime]'s.
 func (d *Door) List(ctx context.Context, c gateway.Caller, before string, limit int) (list []gateway.Exchange, err error) {
+	if err := d.checkCallerRate(c); err != nil {
+		return nil, err
+	}
 	var from swarm.Submission
 	if before != "" {
 		x, err := d.Find(ctx, c, before)
@@ -147,6 +150,7 @@ func newAnswer(s swarm.ExchangeState) (gateway.Answer, error) {
 		}
 	}
 	for _, m := range s.Questions {
+		a.At = m.Time()
 		a.Questions = append(a.Questions, gateway.Question{ID: m.Payload.ID, From: m.Payload.Sender.Name, Text: m.Payload.Body})
 	}
 	return a, nil

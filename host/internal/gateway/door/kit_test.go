@@ -225,7 +225,7 @@ func (k *kit) wait(t *testing.T, x gateway.Exchange) gateway.Answer {
 // wantAnswer checks outcome and text.
 func wantAnswer(t *testing.T, a gateway.Answer, outcome gateway.Outcome, body string) {
 	t.Helper()
-	if a.Outcome != outcome || a.Body != body {
-		t.Errorf("answer %s %q, want %s %q", a.Outcome, a.Body, outcome, body)
+	if a.Outcome != outcome || a.Body != body || a.At.IsZero() {
+		t.Errorf("answer %s %q at %s, want %s %q", a.Outcome, a.Body, a.At, outcome, body)
 	}
 }
