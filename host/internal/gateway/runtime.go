@@ -55,7 +55,8 @@ type Runtime interface {
 	// Show shows a piece of a foreign answer to the readers of the task that sent the
 	// outbox message. It is no mail and not stored.
 	Show(ctx context.Context, of swarm.Delivery, piece Piece) error
-	// Blob returns a blob of the caller's tenant that an answer of his named.
+	// Blob returns a blob that an answer names, if an agent of its task has put it or a
+	// message of the task brought it.
 	Blob(ctx context.Context, x Exchange, ref PartRef) ([]byte, error)
 	// ExposedAgents lists the exposed agents that the caller may see, by swarm and name.
 	ExposedAgents(c Caller) []ExposedAgent

@@ -55,9 +55,10 @@ func (r *Runtime) Tasks(ctx context.Context, key InstanceKey, before time.Time, 
 	return r.store.Tasks(ctx, key, before, limit)
 }
 
-// Blob returns a blob of a tenant, or ErrNotFound.
-func (r *Runtime) Blob(ctx context.Context, tenant string, id BlobID) ([]byte, error) {
-	return r.store.Blob(ctx, tenant, id)
+// TaskBlob returns a blob that an agent of the task has put, or that a message brought to
+// it, else ErrNotFound.
+func (r *Runtime) TaskBlob(ctx context.Context, key TaskKey, id BlobID) ([]byte, error) {
+	return r.store.TaskBlob(ctx, key, id)
 }
 
 // Events returns a page of a task's log.

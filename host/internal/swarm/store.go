@@ -122,6 +122,8 @@ type KV interface {
 type Blobs interface {
 	// Blob returns a blob of a tenant, or ErrNotFound.
 	Blob(ctx context.Context, tenant string, id BlobID) ([]byte, error)
+	// TaskBlob returns a blob that a mutation of the task has added, or ErrNotFound.
+	TaskBlob(ctx context.Context, key TaskKey, id BlobID) ([]byte, error)
 }
 
 // Outboxes reads the outbox messages of tasks, which are written by [Mutation.Outbox]

@@ -363,6 +363,25 @@ func TestPartsAreBlobs(t *testing.T) {
 	}
 }
 
+// A hash opens no blob of another task, though an agent repeats it: who knows a hash need
+// not have the bytes.
+func TestBlobsOfOtherTasks(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	secret := []byte("alice's picture")
+	k.wait(t, k.mustAsk(t, alice(), ask("m1", "boss", "x", func(a *gateway.Ask) {
+		a.Parts = []gateway.Part{{Name: "in.png", Type: "image/png", Data: secret}}
+	})))
+	x := k.mustAsk(t, acme(), ask("m2", "calc", fmt.Sprintf("blob:%x", sha256.Sum256(secret))))
+	a := k.wait(t, x)
+	if len(a.Parts) != 1 {
+		t.Fatalf("answer %+v", a)
+	}
+	if data, err := k.Blob(t.Context(), x, a.Parts[0]); !errors.Is(err, gateway.ErrUnknown) {
+		t.Errorf("read %q, %v", data, err)
+	}
+}
+
 // The answer to an outbox message continues the task that sent it, whoever owns it.
 func TestAnswerToAnOutboxMessage(t *testing.T) {
 	t.Parallel()

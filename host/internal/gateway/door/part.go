@@ -38,7 +38,8 @@ func partsOf(body string) (list []gateway.PartRef) {
 	return list
 }
 
-// Blob is [gateway.Runtime]'s. It reads what the answer names and nothing else.
+// Blob is [gateway.Runtime]'s. It reads what the answer names of the task's own: the name of
+// another task's blob, which an agent repeats, opens nothing.
 func (d *Door) Blob(ctx context.Context, x gateway.Exchange, ref gateway.PartRef) ([]byte, error) {
 	a, _, err := d.Look(ctx, x)
 	if err != nil {
@@ -46,7 +47,7 @@ func (d *Door) Blob(ctx context.Context, x gateway.Exchange, ref gateway.PartRef
 	}
 	for _, p := range a.Parts {
 		if p.Blob == ref.Blob {
-			data, err := d.opt.Swarm.Blob(ctx, x.Task.Tenant, ref.Blob)
+			data, err := d.opt.Swarm.TaskBlob(ctx, x.Task, ref.Blob)
 			if err != nil {
 				err = fmt.Errorf("read the blob %s: %w", ref.Blob, err)
 			}

@@ -173,8 +173,23 @@ func (s *Store) blob(ctx context.Context, tenant string, id swarm.BlobID) ([]byt
 		return nil, err
 	}
 	name := blobName(key, id)
+	return s.openBlob(tenant, name, s.readers.blob.QueryRowContext(ctx, []byte(tenant), name))
+}
+
+// TaskBlob implements [swarm.Blobs].
+func (s *Store) TaskBlob(ctx context.Context, key swarm.TaskKey, id swarm.BlobID) ([]byte, error) {
+	naming, err := s.namer(ctx, key.Tenant)
+	if err != nil {
+		return nil, wrapError("read blob", id.String(), err)
+	}
+	name := blobName(naming, id)
+	data, err := s.openBlob(key.Tenant, name, s.readers.taskBlob.QueryRowContext(ctx, append(taskArgs(key), name)...))
+	return data, wrapError("read blob", id.String(), err)
+}
+
+func (s *Store) openBlob(tenant string, name []byte, row *sql.Row) ([]byte, error) {
 	var body []byte
-	err = s.readers.blob.QueryRowContext(ctx, []byte(tenant), name).Scan(&body)
+	err := row.Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = swarm.ErrNotFound
 	}

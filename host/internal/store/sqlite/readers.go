@@ -25,7 +25,7 @@ type readers struct {
 	value, values, space         *sql.Stmt
 	footprint, ended             *sql.Stmt
 	outboxMessages, outboxes     *sql.Stmt
-	namer, blob                  *sql.Stmt
+	namer, blob, taskBlob        *sql.Stmt
 	deadLetters, deadOne         *sql.Stmt
 	gatewayState, gatewayStates  *sql.Stmt
 }
@@ -84,6 +84,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 		&r.gatewayState:   findGatewayState,
 		&r.gatewayStates:  listGatewayState,
 		&r.blob:           "SELECT body FROM blobs WHERE tenant = ? AND name = ?",
+		&r.taskBlob:       "SELECT b.body" + fromTask + " CROSS JOIN blobs b" + whereTask + " AND b.tenant = i.tenant AND b.name = ? AND EXISTS (SELECT 1 FROM blob_uses u WHERE u.tid = t.tid AND u.bid = b.bid)",
 		// Tasks that are on their way out have no instance any more.
 		&r.outboxes: `SELECT i.tenant, i.swarm, i.instance, t.task, o.peer FROM outbox o INDEXED BY outbox_waiting
 			CROSS JOIN tasks t ON t.tid = o.id >> 31 CROSS JOIN instances i ON i.iid = t.iid WHERE o.dead = 0 ORDER BY o.id`,

@@ -12,6 +12,7 @@ import (
 var blobCases = cases{
 	"blobs are put and read":               blobWrites,
 	"no other tenant has them":             blobIsolation,
+	"a task has those that it was given":   blobOfTask,
 	"a blob goes with its last task":       blobPruned,
 	"a step that is refused puts none":     blobRefused,
 	"many tasks put the same at once":      blobShared,
@@ -85,6 +86,25 @@ func blobIsolation(t *testing.T, s Store) {
 	for _, k := range strangers {
 		if k.Tenant != strangers[3].Tenant {
 			wantBlob(t, s, k.Tenant, "of all")
+		}
+	}
+}
+
+// blobOfTask: a blob that only another task of the tenant uses is not found.
+func blobOfTask(t *testing.T, s Store) {
+	one, other := oneTask(t, s, alice, "t1"), oneTask(t, s, alice, "t2")
+	commitBlobs(t, s, one, "of one", "of both")
+	commitBlobs(t, s, other, "of both")
+	for data, found := range map[string][2]bool{"of one": {true, false}, "of both": {true, true}, "of none": {false, false}} {
+		for i, name := range []string{"t1", "t2"} {
+			key := swarm.TaskKey{InstanceKey: alice, Task: name}
+			got, err := s.TaskBlob(t.Context(), key, blobOf(data).ID)
+			if found[i] && (err != nil || string(got) != data) {
+				t.Errorf("%s of %s: %q, %v", data, name, got, err)
+			}
+			if !found[i] {
+				wantError(t, data+" of "+name, err, swarm.ErrNotFound)
+			}
 		}
 	}
 }
