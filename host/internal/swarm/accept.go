@@ -40,9 +40,9 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	}
 	t.mu.Lock()
 	receipt := t.addReceipt(sub)
-	t.applyMutation(mut)
+	r.applyMutation(t, mut, part)
 	t.mu.Unlock()
-	r.afterAccept(t, part)
+	r.afterCommit(t)
 	return receipt, nil
 }
 

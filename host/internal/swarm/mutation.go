@@ -11,7 +11,7 @@ import (
 )
 
 // mutationBuilder builds one [Mutation] of a task in memory. It changes nothing until
-// the store has the mutation and activeTask.applyMutation is called.
+// the store has the mutation and Runtime.applyMutation is called.
 type mutationBuilder struct {
 	Mutation
 	def    *Definition
@@ -180,9 +180,10 @@ func (mut *mutationBuilder) resolvePost(p PendingPost, a Answer) {
 	mut.resolved[p] = a
 }
 
-// applyMutation makes a durable mutation visible in memory. The caller holds t.commit
-// and t.mu.
-func (t *activeTask) applyMutation(mut *mutationBuilder) {
+// applyMutation makes a durable mutation visible in memory. Its answers come last: a caller
+// that posts again after an answer finds the load without the task that has ended. part is
+// the post's part of the quota, nil for none. The caller holds t.commit and t.mu.
+func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reservation) {
 	t.exists, t.rec = true, mut.Task
 	if mut.finished != nil {
 		delete(t.running, mut.finished.row.Agent)
@@ -207,6 +208,7 @@ func (t *activeTask) applyMutation(mut *mutationBuilder) {
 		t.states[st.Agent] = st.State
 	}
 	t.openPosts.applyChanges(mut.postChanges)
+	r.countLoad(t, part)
 	for post, answer := range mut.resolved {
 		for _, ch := range t.waiters[post] {
 			ch <- answer
@@ -259,7 +261,7 @@ func (r *Runtime) commitMutation(t *activeTask, mut *mutationBuilder) error {
 		return ErrDraining
 	}
 	t.mu.Lock()
-	t.applyMutation(mut)
+	r.applyMutation(t, mut, nil)
 	t.mu.Unlock()
 	r.afterCommit(t)
 	return nil

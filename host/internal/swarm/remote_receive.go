@@ -333,9 +333,9 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 			got.Exchanges = append(got.Exchanges, t.addReceipt(sub))
 		}
 	}
-	t.applyMutation(mut)
+	r.applyMutation(t, mut, part)
 	t.mu.Unlock()
-	r.afterAccept(t, part)
+	r.afterCommit(t)
 	return got, nil
 }
 

@@ -308,32 +308,33 @@ func (r *Runtime) releaseTask(t *activeTask) {
 // afterCommit updates everything outside of a task after its mutation: its holders, its
 // wakeup, the load of its instance, claims and the forwarder. The caller holds t.commit
 // and has a hold on t.
-func (r *Runtime) afterCommit(t *activeTask) { r.afterAccept(t, nil) }
-
-// afterAccept is afterCommit for a post with its part of the quota, which is released when
-// the task's load is counted: a turn that begins now counts the post once.
-func (r *Runtime) afterAccept(t *activeTask, part *reservation) {
+func (r *Runtime) afterCommit(t *activeTask) {
 	t.mu.Lock()
-	t.queueDueRows(r.now())
-	was, now, wake := t.counted, load{}, t.nextWakeup()
-	running := t.rec.State == StateRunning
-	if running {
-		now = load{1, t.countPending()}
-	}
-	t.counted = now
-	t.mu.Unlock()
-
-	r.mu.Lock()
-	t.holders, t.selfHeld = t.holders+now.running-was.running, now.running > 0
-	r.addLoad(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
-	part.releaseLocked()
-	r.mu.Unlock()
-	if !running {
+	r.countLoad(t, nil)
+	wake := t.nextWakeup()
+	if t.rec.State != StateRunning {
 		wake = time.Time{}
 	}
+	t.mu.Unlock()
 	r.wakeups.Set(t.key, wake)
 	r.claimTurns(t)
 	r.wakeForwarder(t)
+}
+
+// countLoad counts the load of a task, and releases the part of the quota of the post that
+// made it: a turn that begins later counts the post once. The caller holds t.mu.
+func (r *Runtime) countLoad(t *activeTask, part *reservation) {
+	t.queueDueRows(r.now())
+	was, now := t.counted, load{}
+	if t.rec.State == StateRunning {
+		now = load{1, t.countPending()}
+	}
+	t.counted = now
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.holders, t.selfHeld = t.holders+now.running-was.running, now.running > 0
+	r.addLoad(t.key.InstanceKey, load{now.running - was.running, now.waiting - was.waiting})
+	part.releaseLocked()
 }
 
 // retainTask adds a holder for a claim, which outlives the caller's hold.

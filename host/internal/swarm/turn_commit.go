@@ -50,7 +50,7 @@ func (r *Runtime) commitTurn(t *activeTask, rn *runningTurn, turn *Turn, out Out
 		rn.row.MayHaveRecord, rn.row.Suspended, rn.row.Stash = true, true, true
 		t.stash = append(t.stash, rn.row)
 	}
-	t.applyMutation(mut)
+	r.applyMutation(t, mut, nil)
 	t.mu.Unlock()
 	r.afterCommit(t)
 	turn.flushLogs()
