@@ -146,6 +146,7 @@ func newHive(t *testing.T, change ...func(*hive)) *hive {
 		},
 		Limits: swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Queue: 100},
 	}
+	h.opt.Tokens = 8 // agents here wait for each other with theirs, on one processor, too
 	for _, c := range change {
 		c(h)
 	}

@@ -145,7 +145,7 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 		Limits:     swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Queue: 1000},
 	}
 	k := &kit{agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10)}
-	k.swarm, err = swarm.New(context.Background(), store, k.agents, k.out, mailTools{set}, []swarm.Definition{def}, swarm.Options{})
+	k.swarm, err = swarm.New(context.Background(), store, k.agents, k.out, mailTools{set}, []swarm.Definition{def}, swarm.Options{Tokens: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
