@@ -51,6 +51,12 @@ func (r *Runtime) Outboxes(ctx context.Context) ([]OutboxKey, error) {
 // NextDelivery returns the oldest undelivered message of a task for a peer, without the
 // numbers that rest; ok is false when there is none.
 func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...int64) (p Delivery, ok bool, err error) {
+	return r.NextWanted(ctx, box, func(msg OutboxMessage) bool { return !slices.Contains(resting, msg.N) })
+}
+
+// NextWanted returns the oldest undelivered message of a task for a peer that is wanted.
+// wanted is called with the task locked, in the order of the messages.
+func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(OutboxMessage) bool) (p Delivery, ok bool, err error) {
 	t, err := r.acquireExisting(ctx, box.Task)
 	if errors.Is(err, ErrNotFound) {
 		return Delivery{}, false, nil
@@ -61,7 +67,7 @@ func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...in
 	defer r.releaseTask(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.Peer == box.Peer && !slices.Contains(resting, msg.N) })
+	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.Peer == box.Peer && wanted(msg) })
 	if i < 0 {
 		return Delivery{}, false, nil
 	}

@@ -56,6 +56,13 @@ func (b *breaker) admit(now time.Time) time.Duration {
 	return 0
 }
 
+// release ends an admitted call in which the peer was not asked.
+func (b *breaker) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = false
+}
+
 // record notes whether the peer has answered an attempt. giveUp is how long its
 // messages are tried.
 func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {

@@ -45,9 +45,9 @@ func (r *Router) carry(ctx context.Context, box swarm.OutboxKey, peer Peer, d sw
 	if peer.FailInDoubt {
 		switch earlier, err := r.beginAttempt(ctx, box, peer, d.Wrapper.MessageID); {
 		case err != nil:
-			return reply{verdict: retryLater, reason: "the attempt cannot be recorded: " + err.Error()}
+			return reply{verdict: retryLater, unsent: true, reason: "the attempt cannot be recorded: " + err.Error()}
 		case earlier:
-			return reply{inDoubt: true, reason: "the host ended during an earlier attempt"}
+			return reply{inDoubt: true, unsent: true, reason: "the host ended during an earlier attempt"}
 		}
 	}
 	within := peer.AttemptTime

@@ -231,7 +231,7 @@ func TestCarrierAnswers(t *testing.T) {
 		},
 		"silent": {
 			answer: silent, change: func(p *router.Peer) { p.GiveUp, p.AttemptTime = 30*time.Second, time.Minute }, seen: 1, atLeast: time.Minute,
-			failure: "swarm 'depot' did not take it within 30s ([peers.depot] give_up), 1 tries: it gave no whole answer within 1m0s",
+			failure: "swarm 'depot' did not take it within 30s ([gateways.toy.partners.depot] give_up), 1 tries: it gave no whole answer within 1m0s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,6 +280,73 @@ func TestCarrierInDoubtAfterCrash(t *testing.T) {
 		}
 		if len(kept.records) > 0 {
 			t.Errorf("records of attempts are left: %v", kept.records)
+		}
+	})
+}
+
+// A message that is taken while the host stops is delivered: the next host would hold it
+// for one in doubt.
+func TestCarrierTakesWhileTheHostStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCarrier{answer: func(ctx context.Context, _ int, _ swarm.Delivery) router.Carried {
+			<-ctx.Done()
+			return router.Carried{State: router.Taken}
+		}}
+		o, kept := newFakeOutbox(), newAttempts()
+		o.anyOrder = true
+		o.put(box("t", "depot"), to(1, "a", mail.Request))
+		r := router.New(router.Options{Local: "hive", State: kept, Peers: realm(c, func(p *router.Peer) { p.FailInDoubt = true })})
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx, o) }()
+		synctest.Wait()
+		stop()
+		if err := <-done; err != nil {
+			t.Error("Run:", err)
+		}
+		if len(o.taken) != 1 || len(kept.records) > 0 {
+			t.Errorf("delivered %q, failed %q, %d records of attempts", o.taken, o.failed, len(kept.records))
+		}
+	})
+}
+
+// What was not sent tells nothing of the swarm: messages in doubt do not open its breaker.
+func TestCarrierDoubtsAreNoFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
+		o, kept := newFakeOutbox(), newAttempts()
+		for n := range int64(10) {
+			kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(n + 1)}] = true
+			o.put(box("t", "depot"), to(n+1, "a", mail.Request))
+		}
+		o.put(box("t", "depot"), to(11, "a", mail.Request))
+		begin := time.Now()
+		r := carry(t, realm(c, func(p *router.Peer) { p.FailInDoubt = true }), o, func(opt *router.Options) { opt.State = kept })
+		awaitSettled(o, 11)
+		if took := time.Since(begin); took != 0 || r.Stats()[0].Breaker != router.BreakerClosed || len(o.taken) != 1 {
+			t.Errorf("after %v: %+v, delivered %q", took, r.Stats(), o.taken)
+		}
+	})
+}
+
+// A backlog is looked through once for each wake and each message, not once more for each
+// message before it.
+func TestCarrierBacklog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const backlog = 200
+		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
+		o := newFakeOutbox()
+		for n := range int64(backlog) {
+			o.put(box("t", "depot"), to(n+1, fmt.Sprint("agent", n%4), mail.Request))
+		}
+		carry(t, realm(c), o)
+		awaitSettled(o, backlog)
+		synctest.Wait()
+		if o.looked > backlog*backlog/2 {
+			t.Errorf("%d messages were looked at for %d", o.looked, backlog)
 		}
 	})
 }

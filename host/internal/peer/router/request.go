@@ -33,6 +33,8 @@ type reply struct {
 	reason  string
 	// local means that this host has not sent it.
 	local bool
+	// unsent means that nothing was tried: it tells nothing of the peer.
+	unsent bool
 	// inDoubt means that the peer may have the message and that it is not sent again.
 	inDoubt bool
 	wait    time.Duration

@@ -42,8 +42,9 @@ func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, box swarm.O
 		up := l.breaker.whenUp()
 		a := reply{wait: l.breaker.admit(r.opt.Now())}
 		if a.wait == 0 || tries == 0 && r.isOver(p, peer) {
-			if a = r.attempt(ctx, l, box, peer, p, way); ctx.Err() != nil {
-				return outcome{}
+			a = r.attempt(ctx, l, box, peer, p, way)
+			if ctx.Err() != nil {
+				return a.lastOutcome(name, p)
 			}
 			tries++
 			last = cmp.Or(a.reason, last)
@@ -88,6 +89,15 @@ func (a reply) outcome(name string, p swarm.Delivery) (out outcome, ok bool) {
 	return outcome{}, false
 }
 
+// lastOutcome returns what a reply means that came when the host stopped: a message that
+// was taken is not sent again, of others the next host finds out.
+func (a reply) lastOutcome(name string, p swarm.Delivery) outcome {
+	if out, ok := a.outcome(name, p); ok && out.accepted {
+		return out
+	}
+	return outcome{}
+}
+
 // timeLeft returns how long a message is still tried before it is given up or deferred.
 func (r *Router) timeLeft(p swarm.Delivery, peer Peer) time.Duration {
 	return r.countsFrom(p).Add(peer.GiveUp).Sub(r.opt.Now())
@@ -103,7 +113,15 @@ func retrySpan(p swarm.Delivery, peer Peer, name string) string {
 	if !p.GiveUpAt.IsZero() {
 		return p.GiveUpAt.Sub(p.Since).String()
 	}
-	return fmt.Sprintf("%s ([peers.%s] give_up)", peer.GiveUp, name)
+	return fmt.Sprintf("%s ([%s] give_up)", peer.GiveUp, peer.table(name))
+}
+
+// table returns the table of the configuration that has the peer.
+func (p Peer) table(name string) string {
+	if p.Gateway != "" {
+		return "gateways." + p.Gateway + ".partners." + name
+	}
+	return "peers." + name
 }
 
 // countsFrom returns when the time of a message begins.
@@ -140,7 +158,10 @@ func (r *Router) attempt(ctx context.Context, l *peerQueue, box swarm.OutboxKey,
 		l.counters.attempts.Add(1)
 		a = r.send(ctx, peer, p, back, r.requestTime(p, peer))
 	}
-	if ctx.Err() == nil {
+	switch {
+	case a.unsent:
+		l.breaker.release()
+	case ctx.Err() == nil:
 		l.breaker.record(a.verdict != unanswered, r.opt.Now(), peer.GiveUp)
 		if a.verdict != unanswered && a.verdict != retryLater {
 			r.notePeerAnswered(l)

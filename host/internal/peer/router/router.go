@@ -21,6 +21,7 @@ import (
 type Outbox interface {
 	Outboxes(ctx context.Context) ([]swarm.OutboxKey, error)
 	NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (p swarm.Delivery, ok bool, err error)
+	NextWanted(ctx context.Context, box swarm.OutboxKey, wanted func(swarm.OutboxMessage) bool) (p swarm.Delivery, ok bool, err error)
 	MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error
 	MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error
 }

@@ -30,6 +30,7 @@ type fakeOutbox struct {
 	taken  []string // "id runner"
 	failed map[string]string
 	broken int // how many calls fail first
+	looked int // how many messages were looked at
 	// anyOrder allows messages for several recipients to be settled in any order, and
 	// unmarked is how many messages cannot be marked at first.
 	anyOrder bool
@@ -64,7 +65,24 @@ func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, restin
 		return swarm.Delivery{}, false, errors.New("the disk is slow")
 	}
 	for _, p := range o.boxes[box] {
+		o.looked++
 		if !slices.Contains(resting, p.N) {
+			return p, true, nil
+		}
+	}
+	return swarm.Delivery{}, false, nil
+}
+
+func (o *fakeOutbox) NextWanted(_ context.Context, box swarm.OutboxKey, wanted func(swarm.OutboxMessage) bool) (swarm.Delivery, bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.broken > 0 {
+		o.broken--
+		return swarm.Delivery{}, false, errors.New("the disk is slow")
+	}
+	for _, p := range o.boxes[box] {
+		o.looked++
+		if wanted(swarm.OutboxMessage{N: p.N, Message: mail.Message{Type: p.Wrapper.Type, Payload: p.Wrapper.Payload}}) {
 			return p, true, nil
 		}
 	}

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"slices"
 
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -24,8 +25,8 @@ type sequence struct {
 }
 
 // sequenceOf returns the sequence of a message that a carrier takes.
-func sequenceOf(box swarm.OutboxKey, d swarm.Delivery) sequence {
-	return sequence{OutboxKey: box, recipient: "to " + d.Wrapper.Payload.Recipient().Name, interrupt: d.Wrapper.Type == mail.Interrupt}
+func sequenceOf(box swarm.OutboxKey, m mail.Message) sequence {
+	return sequence{OutboxKey: box, recipient: "to " + m.Payload.Recipient().Name, interrupt: m.Type == mail.Interrupt}
 }
 
 // isWhole reports whether it is all of an outbox.
@@ -33,13 +34,12 @@ func (n sequence) isWhole() bool { return n.recipient == "" }
 
 // next returns the oldest message of the sequence, without those that rest.
 func (n sequence) next(ctx context.Context, outbox Outbox, resting []int64) (swarm.Delivery, bool, error) {
-	for {
-		d, ok, err := outbox.NextDelivery(ctx, n.OutboxKey, resting...)
-		if err != nil || !ok || n.isWhole() || sequenceOf(n.OutboxKey, d) == n {
-			return d, ok, err
-		}
-		resting = append(resting[:len(resting):len(resting)], d.N)
+	if n.isWhole() {
+		return outbox.NextDelivery(ctx, n.OutboxKey, resting...)
 	}
+	return outbox.NextWanted(ctx, n.OutboxKey, func(msg swarm.OutboxMessage) bool {
+		return sequenceOf(n.OutboxKey, msg.Message) == n && !slices.Contains(resting, msg.N)
+	})
 }
 
 // splitOutbox wakes the sequences of an outbox if its peer has a carrier. It reports false
@@ -52,18 +52,19 @@ func (r *Router) splitOutbox(ctx context.Context, outbox Outbox, l *peerQueue, n
 	r.mu.Lock()
 	l.setMaxAttempts(peer.MaxAttempts)
 	r.mu.Unlock()
-	woken := map[sequence]bool{}
-	for seen := []int64(nil); ; {
-		d, ok, err := outbox.NextDelivery(ctx, n.OutboxKey, seen...)
-		if err != nil || !ok {
-			return true, err
+	var found []sequence
+	known := map[sequence]bool{}
+	_, _, err = outbox.NextWanted(ctx, n.OutboxKey, func(msg swarm.OutboxMessage) bool {
+		if at := sequenceOf(n.OutboxKey, msg.Message); !known[at] {
+			known[at] = true
+			found = append(found, at)
 		}
-		seen = append(seen, d.N)
-		if at := sequenceOf(n.OutboxKey, d); !woken[at] {
-			woken[at] = true
-			r.wake(at)
-		}
+		return false // all are looked at
+	})
+	for _, at := range found {
+		r.wake(at)
 	}
+	return true, err
 }
 
 // setMaxAttempts bounds the workers of a peer with a carrier.
