@@ -68,6 +68,9 @@ type Ask struct {
 	// request_id.
 	Answers string
 	Of      *swarm.Delivery
+	// Sent is set where the realm has sent a message with Of by itself: it counts in the
+	// realm's rate. What came as the reply to a request of ours does not.
+	Sent    bool
 	Subject string
 	Body    string
 	// Parts are binary, or longer than MaxText: they become blobs of the task, which the

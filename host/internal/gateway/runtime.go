@@ -36,8 +36,8 @@ type Runtime interface {
 	Ask(ctx context.Context, c Caller, a Ask) (Exchange, error)
 	// Find returns an exchange of the caller by the ID of its message.
 	Find(ctx context.Context, c Caller, id string) (Exchange, error)
-	// Asked returns the exchange of the caller's question that a response in an outbox
-	// message answers.
+	// Asked returns the exchange of the caller's message that an outbox message answers,
+	// or in whose course an agent asks the caller.
 	Asked(ctx context.Context, c Caller, response swarm.Delivery) (Exchange, error)
 	// List returns exchanges of the caller, newest first, accepted before the given one
 	// ("" for the start): at most limit.

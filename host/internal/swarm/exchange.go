@@ -168,7 +168,8 @@ func (mut *mutationBuilder) respondInExchange(agent string, msg OutboxMessage) b
 	if i < 0 || msg.Message.Type != mail.Response {
 		return false
 	}
-	if mut.Task.Requests[i].Exchange.Reply {
+	if x := mut.Task.Requests[i].Exchange; x.Reply {
+		msg.Answers = x.Key
 		mut.addToOutbox(msg)
 	} else {
 		mut.logMessage(msg.Message, map[string]any{"recipient": p.Recipient().Name})
@@ -182,6 +183,7 @@ func (mut *mutationBuilder) failExchange(i int, subject, text string) {
 	r := mut.Task.Requests[i]
 	msg := mut.newNotice(r.sender(), "", r.ID, subject, text)
 	if r.Exchange.Reply {
+		msg.Answers = r.Exchange.Key
 		mut.addToOutbox(msg)
 	}
 	mut.logMessage(msg.Message, map[string]any{"recipient": r.From})
@@ -204,7 +206,9 @@ func (mut *mutationBuilder) closeExchange(p PendingPost, a Answer) {
 	case swarm != "":
 		by = mut.Task.Entrypoint // an agent of another swarm does not speak for this one
 	}
-	mut.addToOutbox(mut.newNotice(r.sender(), by, r.ID, a.Subject, a.Body))
+	msg := mut.newNotice(r.sender(), by, r.ID, a.Subject, a.Body)
+	msg.Answers = r.Exchange.Key
+	mut.addToOutbox(msg)
 }
 
 // answerInMessage is the answer that a response carries.

@@ -31,7 +31,7 @@ type Delivery struct {
 	// Wrapper has no token yet.
 	Wrapper mail.Interswarm
 	// Answers is the key of the exchange in whose course an agent sends it to the caller,
-	// empty for other messages.
+	// or which it answers, empty for other messages.
 	Answers string
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int

@@ -27,7 +27,7 @@ type OutboxMessage struct {
 	Since time.Time `json:"since"`
 	Trace string    `json:"trace,omitempty"`
 	// Answers is the key of the exchange in whose course an agent sends it to the caller,
-	// empty for other messages.
+	// or which it answers, empty for other messages.
 	Answers string `json:"answers,omitempty"`
 	// Dead is set when the message is not delivered any more.
 	Dead *DeliveryFailure `json:"dead,omitempty"`

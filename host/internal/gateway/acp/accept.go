@@ -34,8 +34,9 @@ type accepted struct {
 	owed bool
 }
 
-// accept hands a message to the runtime.
-func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming) (a accepted, err error) {
+// accept hands a message to the runtime. async means that its sender does not wait for the
+// answer: where the host reaches it, the answer is sent.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, async bool) (a accepted, err error) {
 	defer func() {
 		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Size: len(in.text), Verdict: "accepted", Task: a.Task.Task}
 		switch {
@@ -49,19 +50,34 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming) (a 
 	if err := g.checkSender(c, string(in.Header.Sender)); err != nil {
 		return a, err
 	}
-	answer, _ := in.Header.Type.Expects()
+	if in.Header.Type == message.MessageTypeAcknowledge {
+		return a, nil // that is only recorded
+	}
+	about, err := g.match(ctx, c, in.Header)
+	if err != nil {
+		return a, err
+	}
+	if about.flag != "" {
+		in.flags = append(in.flags, about.flag)
+	}
+	kind := gateway.Tells
+	if answer, _ := in.Header.Type.Expects(); answer != "" {
+		kind, a.owed = gateway.Asks, true
+	}
 	switch {
-	case answer != "":
-		a.owed = true
-		a.Exchange, err = g.deliver(ctx, c, in, gateway.Asks)
-	case in.Header.Type != message.MessageTypeAcknowledge: // that is only recorded
-		a.Exchange, err = g.deliver(ctx, c, in, gateway.Tells)
+	case about.answers != "":
+		a.Exchange, err = g.answer(ctx, c, in, about, false)
+	case about.of != nil: // the answer leaves with the task's other messages
+		a.owed = false
+		a.Exchange, err = g.follow(ctx, c, in, about, kind)
+	default:
+		a.Exchange, err = g.deliver(ctx, c, in, kind, async)
 	}
 	return a, err
 }
 
 // deliver brings a message to the agent that it names.
-func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, kind gateway.Kind) (gateway.Exchange, error) {
+func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, kind gateway.Kind, async bool) (gateway.Exchange, error) {
 	agent, err := g.agentOf(c, string(in.Header.Receiver))
 	if err != nil {
 		return gateway.Exchange{}, err
@@ -71,6 +87,15 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, ki
 		return gateway.Exchange{}, err
 	}
 	a.Kind, a.Swarm, a.To = kind, agent.Swarm, []string{agent.Name}
+	if a.From == c.Realm {
+		a.From = "" // the realm itself, which needs no ids
+	}
+	if p, ok := g.Runtime.Partner(c.Realm); ok && async && kind == gateway.Asks {
+		a.ReplyTo = gateway.Queue
+		if p.URL != "" {
+			a.ReplyTo = gateway.Callback
+		}
+	}
 	return g.Runtime.Ask(ctx, c, a)
 }
 

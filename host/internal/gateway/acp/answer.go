@@ -16,6 +16,7 @@ import (
 
 // note is what answering a message needs.
 type note struct {
+	ID           message.MessageID          `json:"id"`
 	Type         message.MessageType        `json:"type"`
 	Sender       message.AgentID            `json:"sender"`
 	Receiver     message.AgentID            `json:"receiver"`
@@ -31,7 +32,7 @@ var own = []string{extraSubject, extraTrace, extraHops, extraAck, extraProgress}
 // there is no place are not returned.
 func noteOf(m message.Message) ([]byte, error) {
 	h := m.Header
-	n := note{Type: h.Type, Sender: h.Sender, Receiver: h.Receiver, ContentType: h.ContentType, Conversation: h.ConversationID}
+	n := note{ID: h.ID, Type: h.Type, Sender: h.Sender, Receiver: h.Receiver, ContentType: h.ContentType, Conversation: h.ConversationID}
 	for name, value := range h.Extra {
 		if slices.Contains(own, name) {
 			continue
@@ -56,7 +57,7 @@ func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (message.M
 	if err := json.Unmarshal(x.Note, &n); err != nil {
 		return message.Message{}, fmt.Errorf("read the note of %q: %w", x.ID, err)
 	}
-	m := n.message(ownID("answer", c, x.ID), x.ID, a.At)
+	m := n.message(ownID("answer", c, x.ID), a.At)
 	m.Header.Type, _ = n.Type.Expects()
 	if code, failed := failures[a.Outcome]; failed {
 		m.Header.Type = message.MessageTypeError
@@ -77,11 +78,10 @@ var failures = map[gateway.Outcome]string{
 }
 
 // message is a message to who sent the noted one, without type and body.
-func (n note) message(id, replyTo string, at time.Time) message.Message {
-	reply := message.MessageID(replyTo)
+func (n note) message(id string, at time.Time) message.Message {
 	return message.Message{Header: message.Header{
 		Version: version, Sender: n.Receiver, Receiver: n.Sender, ID: message.MessageID(id), Timestamp: timestamp(at),
-		ContentType: n.ContentType, ReplyTo: &reply, ConversationID: n.Conversation, Extra: n.Extra,
+		ContentType: n.ContentType, ReplyTo: &n.ID, ConversationID: n.Conversation, Extra: n.Extra,
 	}}
 }
 

@@ -1,18 +1,216 @@
 package acp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
 
+	"github.com/google/uuid"
+
+	"skep/host/internal/api/auth"
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/check"
+	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
-// Carry implements [gateway.Carrier].
-func (g *Gateway) Carry(context.Context, gateway.Partner, swarm.Delivery) gateway.Carried {
-	return gateway.Carried{State: gateway.Refused, Reason: "TODO"}
+// defaultTimeout is the time for one answer of a partner that sets none.
+const defaultTimeout = 60 * time.Second
+
+// Carry implements [gateway.Carrier]. A question is held until the foreign agent has
+// answered it, in the reply to our request or by a message of its own.
+func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
+	isResponse := d.Wrapper.Type == mail.Response
+	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
+		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
+	}
+	a := &attempt{g: g, p: p, d: d, caller: partnerCaller(p)}
+	err := a.run(ctx)
+	carried := outcomeOf(err)
+	event := gateway.Event{
+		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Size: len(a.text), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID,
+	}
+	if err != nil {
+		event.Verdict, event.Reason = "failed", carried.Reason
+	}
+	g.Runtime.Record(event)
+	return carried
 }
 
-// Discover implements [gateway.Gateway]. The protocol has no list of agents.
-func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
-	return nil, nil
+// partnerCaller speaks for a partner whose answers the host has fetched itself.
+func partnerCaller(p gateway.Partner) gateway.Caller {
+	return gateway.Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
+}
+
+// refusalError is an error that another attempt would meet again.
+type refusalError struct{ text string }
+
+func (r *refusalError) Error() string { return r.text }
+
+func refused(format string, args ...any) error { return &refusalError{fmt.Sprintf(format, args...)} }
+
+// statusError is an HTTP status that is no answer.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the partner answers %d %s", e.code, http.StatusText(e.code))
+}
+
+// outcomeOf returns what an error means for the outbox message.
+func outcomeOf(err error) gateway.Carried {
+	var status *statusError
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return gateway.Carried{State: gateway.Taken}
+	case errors.As(err, new(*refusalError)), errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid):
+		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
+	case errors.Is(err, gateway.ErrBusy), errors.Is(err, state.ErrFull):
+		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
+	case errors.As(err, &status) && (status.code == http.StatusTooManyRequests || status.code == http.StatusServiceUnavailable):
+		return gateway.Carried{State: gateway.Later, Reason: status.Error()}
+	case errors.As(err, &status) && status.code < 500:
+		return gateway.Carried{State: gateway.Refused, Reason: status.Error()}
+	case errors.As(err, &op) && op.Op == "dial":
+		return gateway.Carried{State: gateway.Later, Reason: "the partner cannot be reached"}
+	}
+	return gateway.Carried{State: gateway.Unanswered, Reason: err.Error()}
+}
+
+// attempt carries an outbox message once.
+type attempt struct {
+	g      *Gateway
+	p      gateway.Partner
+	d      swarm.Delivery
+	caller gateway.Caller
+	m      message.Message
+	text   []byte
+	// thread is where an answer finds its question.
+	thread state.Key
+}
+
+func (a *attempt) run(ctx context.Context) error {
+	if err := a.compose(ctx); err != nil {
+		return err
+	}
+	var err error
+	if a.text, err = a.m.MarshalJSON(); err != nil {
+		return refused("the message cannot be written: %v", err)
+	}
+	if declared := a.g.reader.declared; declared != nil {
+		if err := check.Message(declared, a.text); err != nil {
+			return refused("the message does not fit dsl of [gateways.acp]: %v", err)
+		}
+	}
+	if answer, _ := a.m.Header.Type.Expects(); answer != "" {
+		return a.ask(ctx)
+	}
+	_, err = a.send(ctx, 0)
+	return err
+}
+
+// compose makes the message. Its id is the same in each attempt.
+func (a *attempt) compose(ctx context.Context) error {
+	p := a.d.Wrapper.Payload
+	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
+	known := err == nil
+	if err != nil && !errors.Is(err, gateway.ErrUnknown) {
+		return err
+	}
+	if known && a.d.Wrapper.Type == mail.Response {
+		return a.composeAnswer(ctx, x)
+	}
+	agent, err := foreignAgent(p.Recipient().Name)
+	if err != nil {
+		return refused("%v", err)
+	}
+	conversation := a.conversation()
+	if known {
+		conversation = conversationOf(x)
+	}
+	name := threadName(conversation, agent)
+	a.thread = threadKey(a.caller.Principal.Tenant, a.caller.Realm, name)
+	body := cmp.Or(p.Body, p.Subject)
+	a.m = message.Message{Header: message.Header{
+		Version: version, Sender: message.AgentID(p.Sender.Name), Receiver: message.AgentID(agent), Type: message.MessageTypeInform,
+		ID: message.MessageID(messageID(name, a.d.Wrapper.MessageID)), Timestamp: timestamp(sentAt(a.d)), ContentType: contentTypeOf(body),
+		ConversationID: &conversation, Extra: map[string]json.RawMessage{extraHops: json.RawMessage(mustJSON(a.d.Hops))},
+	}, Body: body}
+	switch a.d.Wrapper.Type {
+	case mail.Interrupt:
+		a.m.Header.Extra["x_mail_type"] = json.RawMessage(mustJSON(string(mail.Interrupt)))
+		a.m.Header.Type = message.MessageTypeRequest
+	case mail.Request:
+		a.m.Header.Type = message.MessageTypeRequest
+	}
+	if p.Subject != "" && mail.Printable(p.Subject) {
+		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
+	}
+	if a.d.Trace != "" {
+		a.m.Header.Extra[extraTrace] = json.RawMessage(mustJSON(a.d.Trace))
+	}
+	return nil
+}
+
+// composeAnswer makes the message with the answer of an exchange, the same that its
+// Location has.
+func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange) error {
+	got, ok, err := a.g.Runtime.Look(ctx, x)
+	if err == nil && !ok {
+		err = errors.New("the exchange has no answer yet")
+	}
+	if err == nil {
+		a.m, err = answerTo(a.caller, x, got)
+	}
+	return err
+}
+
+// conversation is the conversation of a task with a realm, the same each time. Nobody else
+// can read what it leads to: threads belong to their realm.
+func (a *attempt) conversation() string {
+	w := a.d.Wrapper
+	key := strings.Join([]string{a.d.Task.Tenant, w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, a.p.Name}, "\x1f")
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
+}
+
+// conversationOf is the conversation of a message of the realm, under which it goes on.
+func conversationOf(x gateway.Exchange) string {
+	var n note
+	if json.Unmarshal(x.Note, &n) == nil && n.Conversation != nil {
+		return *n.Conversation
+	}
+	return x.Conversation
+}
+
+// foreignAgent is the id of a recipient, without its swarm.
+func foreignAgent(address string) (string, error) {
+	name, _, err := mail.ParseAddr(address)
+	if err != nil {
+		return "", err
+	}
+	return gateway.ForeignID(name)
+}
+
+// sentAt is when a message was written.
+func sentAt(d swarm.Delivery) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, d.Wrapper.Timestamp); err == nil {
+		return at
+	}
+	return d.Since
+}
+
+// contentTypeOf is the content type of an agent's text.
+func contentTypeOf(body string) string {
+	if strings.HasPrefix(strings.TrimSpace(body), "{") && json.Valid([]byte(body)) {
+		return jsonContentType
+	}
+	return "text/plain"
 }

@@ -39,7 +39,9 @@ type Gateway struct {
 	Options
 	reader reader
 	// host is the host of PublicURL.
-	host string
+	host    string
+	waiting *waiting
+	mailbox *mailboxes
 }
 
 // New returns a gateway. It starts nothing.
@@ -50,7 +52,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State())}
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
 	}

@@ -24,6 +24,7 @@ const (
 func (g *Gateway) Mounts() []gateway.Mount {
 	return []gateway.Mount{
 		{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.Bearer, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serveMessage)},
+		{Method: http.MethodGet, Pattern: messagesPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveMailbox)},
 		{Method: http.MethodGet, Pattern: answersPath + "*rest", Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveAnswer)},
 	}
 }
@@ -53,7 +54,8 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	if trace := r.Header.Get("traceparent"); trace != "" {
 		in.Header.Extra = withTrace(in.Header.Extra, trace)
 	}
-	a, err := g.accept(r.Context(), c, in)
+	wait := waitOf(r, g.Hold, g.Hold)
+	a, err := g.accept(r.Context(), c, in, wait == 0)
 	if err != nil {
 		g.refuse(w, c, in, err)
 		return
@@ -62,7 +64,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	g.serveExchange(w, r, c, a.Exchange, waitOf(r, g.Hold, g.Hold))
+	g.serveExchange(w, r, c, a.Exchange, wait)
 }
 
 // serveAnswer serves the answer to a message that was taken before.

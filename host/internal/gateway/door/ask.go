@@ -41,7 +41,7 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 // checkRate refuses a caller that sends too much. What the host has fetched itself, as the
 // answer to an outbox message, does not count.
 func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
-	if a.Of != nil {
+	if a.Of != nil && !a.Sent {
 		return nil
 	}
 	return d.checkCallerRate(c)
@@ -138,7 +138,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 	if p, ok := d.opt.Partner(c.Realm); ok && a.Of == nil && a.From != "" && !p.Owns(a.From) {
 		return swarm.Incoming{}, denied("the sender %.200q is not one of %q: add it to ids in [gateways.%s.partners.%s]", a.From, c.Realm, d.opt.Gateway, c.Realm)
 	}
-	from, err := AgentName(cmp.Or(a.From, c.Realm))
+	from, err := gateway.AgentName(cmp.Or(a.From, c.Realm))
 	if err != nil {
 		return swarm.Incoming{}, invalid("%v", err)
 	}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,8 +41,8 @@ func (d *Door) Find(ctx context.Context, c gateway.Caller, id string) (gateway.E
 
 // Asked is [gateway.Runtime]'s.
 func (d *Door) Asked(ctx context.Context, c gateway.Caller, response swarm.Delivery) (gateway.Exchange, error) {
-	id := response.Wrapper.Payload.ID
-	r, err := d.opt.Swarm.FindExchange(ctx, response.Task.InstanceKey, d.name, swarm.RemoteKey(c.Realm, id))
+	key := cmp.Or(response.Answers, swarm.RemoteKey(c.Realm, response.Wrapper.Payload.ID))
+	r, err := d.opt.Swarm.FindExchange(ctx, response.Task.InstanceKey, d.name, key)
 	if err != nil {
 		return gateway.Exchange{}, foreignError(err)
 	}

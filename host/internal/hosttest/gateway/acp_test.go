@@ -1,12 +1,16 @@
 package gateway_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"skep/host/client"
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/hosttest"
 )
@@ -92,5 +96,143 @@ func TestHostServesACP(t *testing.T) {
 	acme.Token = "no-token"
 	if r := send(text); r.Status != http.StatusUnauthorized {
 		t.Errorf("a stranger: %d %s", r.Status, r.Text)
+	}
+}
+
+// askingACP is a host whose agent boss writes to the partner shop; more are keys of its
+// table.
+func askingACP(t *testing.T, more string) *hosttest.Site {
+	t.Helper()
+	return hosttest.NewSite(t, withACP(file("hive", `[gateways.acp]
+[gateways.acp.partners.shop]
+ids = ["*"]
+may = ["ask", "tell"]
+`+more+`
+[[auth.keys]]
+id = "shop"
+role = "agent"
+key = "the-token-of-shop-at-hive"
+`)))
+}
+
+// asked is the answer of boss to alice after it has asked a foreign agent.
+func asked(t *testing.T, s *hosttest.Site, to, text string) string {
+	t.Helper()
+	got, err := s.As(hosttest.AliceKey).PostMessage(t.Context(), client.Post{Body: hosttest.RequestOf(to, text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Body
+}
+
+// TestAgentsOverACP (A-042, D-A4, A-028): an agent of ours asks a foreign agent. The answer
+// comes in the HTTP reply, at its Location, or by a message of its own, and an ERROR is an
+// answer, too.
+func TestAgentsOverACP(t *testing.T) {
+	t.Parallel()
+	var hive *hosttest.Site
+	shop := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
+		answer := m.Reply("RESPONSE", "of "+m.Body)
+		switch m.Header.Receiver {
+		case "agent B/ü@x":
+			return &answer, 0
+		case "informs":
+			answer.Header.Type, answer.Header.ReplyTo = "INFORM", ""
+			return &answer, 0
+		case "refuses":
+			answer = m.Reply("ERROR", `{"code":"sold_out","message":"nothing left"}`)
+			return &answer, http.StatusConflict
+		}
+		go func() { // without reply_to: the conversation has one question only
+			if m.Header.Receiver == "later" {
+				answer.Header.ReplyTo = ""
+			}
+			acme := acptest.Client{URL: hive.URL() + "/acp/v1/messages", Token: "the-token-of-shop-at-hive"}
+			if r, err := acme.Send(answer.Text()); err != nil || r.Status != http.StatusAccepted {
+				t.Errorf("the answer got %d %s, %v", r.Status, r.Text, err)
+			}
+		}()
+		return nil, 0
+	})
+	hive = askingACP(t, "allow_private = true\nurl = \""+shop.URL+"/acp\"")
+	for to, want := range map[string]string{
+		"agent%20B/ü%40x@shop": "of how many?", "informs@shop": "of how many?", "later@shop": "of how many?", "calls@shop": "of how many?", "refuses@shop": "[SOLD_OUT]",
+	} {
+		if got := asked(t, hive, to, "how many?"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", to, got)
+		}
+	}
+	for _, m := range shop.Got() {
+		if m.Header.Sender != "boss@hive" || m.Header.Type != "REQUEST" || m.Body != "how many?" {
+			t.Errorf("the shop got %+v", m)
+		}
+	}
+}
+
+// TestHostsOverACP: an agent asks an agent of another host over ACP.
+func TestHostsOverACP(t *testing.T) {
+	t.Parallel()
+	depot := hosttest.NewSite(t, withACP(file("depot", `[gateways.acp]
+hold = "1s"
+[gateways.acp.partners.hive]
+ids = ["*@hive"]
+[[auth.keys]]
+id = "hive"
+role = "agent"
+key = "the-token-of-hive-at-depot"
+`)))
+	hive := askingACP(t, "allow_private = true\nauth_token = \"the-token-of-hive-at-depot\"\nurl = \""+depot.URL()+"/acp/v1/messages\"")
+	if got := asked(t, hive, "boss@shop", "how many?"); !strings.Contains(got, "boss got") || !strings.Contains(got, "how many?") {
+		t.Errorf("answer %q", got)
+	}
+	if got := asked(t, hive, "nobody@shop", "how many?"); !strings.Contains(got, "[UNKNOWN_RECEIVER]") {
+		t.Errorf("answer %q", got)
+	}
+}
+
+// TestMailboxOfACP (A-041): a partner without an address fetches the messages for its
+// agents, and they stay until it has read past them.
+func TestMailboxOfACP(t *testing.T) {
+	t.Parallel()
+	hive := askingACP(t, "")
+	shop := acptest.Client{URL: hive.URL() + "/acp/v1/messages", Token: "the-token-of-shop-at-hive"}
+	type page struct {
+		Messages []acptest.Message `json:"messages"`
+		Next     string            `json:"next"`
+	}
+	read := func(receiver, after string, wait int) (p page) {
+		t.Helper()
+		r, err := shop.Get(fmt.Sprintf("%s?receiver=%s&after=%s&wait=%d", shop.URL, receiver, after, wait))
+		if err != nil || r.Status != http.StatusOK || json.Unmarshal([]byte(r.Text), &p) != nil {
+			t.Fatalf("got %d %s, %v", r.Status, r.Text, err)
+		}
+		return p
+	}
+	answered := make(chan string, 1)
+	go func() {
+		got, err := hive.As(hosttest.AliceKey).PostMessage(context.Background(), client.Post{Body: hosttest.RequestOf("agentB@shop", "how many?")})
+		answered <- fmt.Sprint(got.Body, err)
+	}()
+	first := read("agentB", "", 25)
+	if len(first.Messages) != 1 || first.Messages[0].Body != "how many?" || first.Messages[0].Header.Receiver != "agentB" {
+		t.Fatalf("the mailbox has %+v", first)
+	}
+	if again := read("agentB", "0", 0); len(again.Messages) != 1 || again.Next != first.Next {
+		t.Errorf("read again it has %+v", again)
+	}
+	if others := read("agentC", "", 0); len(others.Messages) != 0 {
+		t.Errorf("another agent's has %+v", others)
+	}
+	if r, err := shop.Send(first.Messages[0].Reply("RESPONSE", "seven").Text()); err != nil || r.Status != http.StatusAccepted {
+		t.Fatalf("the answer got %d %s, %v", r.Status, r.Text, err)
+	}
+	if got := <-answered; !strings.Contains(got, "seven") {
+		t.Errorf("alice got %s", got)
+	}
+	if past := read("agentB", first.Next, 0); len(past.Messages) != 0 || past.Next != first.Next {
+		t.Errorf("past it, the mailbox has %+v", past)
+	}
+	if past := read("agentB", "", 0); len(past.Messages) != 0 {
+		t.Errorf("what was read past is there again: %+v", past)
 	}
 }

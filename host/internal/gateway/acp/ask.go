@@ -1,0 +1,101 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+)
+
+// errNoAnswer ends the wait for an answer.
+var errNoAnswer = errors.New("no answer in time")
+
+// ask sends a question and waits for its answer, within the partner's time. An attempt
+// that is made again has the rest of that time, and none if the answer has come meanwhile.
+func (a *attempt) ask(ctx context.Context) error {
+	answered, end := a.g.waiting.begin(a.thread, a.d.Wrapper.MessageID)
+	defer end()
+	var q openQuestion
+	err := a.g.changeThread(ctx, a.thread, func(t *thread) error {
+		q = openQuestion{}
+		err := t.open(a.d.Wrapper.MessageID, sentOf(a.d))
+		if i := t.find(a.d.Wrapper.MessageID); i >= 0 {
+			q = t.Open[i]
+		}
+		return err
+	})
+	if err != nil || q.ID == "" {
+		return err
+	}
+	timed, cancel := context.WithDeadlineCause(ctx, q.Since.Add(a.timeout()), errNoAnswer)
+	defer cancel()
+	if err = a.await(timed, q, answered); ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) && err != nil {
+		err = refused("%s did not answer within %s: raise timeout in [gateways.acp.partners.%s]", a.p.Name, a.timeout(), a.p.Name)
+	}
+	if carriedForGood(err) {
+		return errors.Join(err, a.g.changeThread(ctx, a.thread, func(t *thread) error {
+			t.close(q.ID, false)
+			return nil
+		}))
+	}
+	return err
+}
+
+func (a *attempt) timeout() time.Duration {
+	if a.p.Timeout > 0 {
+		return a.p.Timeout
+	}
+	return defaultTimeout
+}
+
+// carriedForGood reports whether a question is not sent again, and has no answer.
+func carriedForGood(err error) bool { return err != nil && outcomeOf(err).State == gateway.Refused }
+
+// await sends a question and waits until its answer was delivered.
+func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // an answer by a message of its own ends the request, too
+		select {
+		case <-answered:
+			cancel()
+		case <-done:
+		}
+	}()
+	got, err := a.send(ctx, a.timeout())
+	for err == nil && got.message == nil && got.location != "" {
+		got, err = a.g.poll(ctx, a.p, got.location)
+	}
+	if err == nil && got.message != nil && a.isAnswer(*got.message) {
+		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, match{of: &q.Sent, key: a.thread, answers: q.ID}, true)
+		return err
+	}
+	if err == nil {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-answered:
+		return nil
+	default:
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// isAnswer reports whether a reply to our request is the answer to its message.
+func (a *attempt) isAnswer(in incoming) bool {
+	switch in.Header.Type {
+	case message.MessageTypeResponse, message.MessageTypeInform, message.MessageTypeError:
+		return in.Header.ReplyTo == nil || *in.Header.ReplyTo == a.m.Header.ID
+	}
+	return false
+}

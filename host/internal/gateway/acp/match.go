@@ -1,0 +1,138 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/state"
+)
+
+// match is what a message of a realm has to do with messages of ours.
+type match struct {
+	// of is the message of ours that it answers or follows, nil for none.
+	of  *sent
+	key state.Key
+	// answers is the id of the question that it answers, empty for none.
+	answers string
+	flag    string
+}
+
+// match finds what a message is about (D-A4, D-A5): what its reply_to names, or without
+// one the conversation's only question.
+func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header) (m match, err error) {
+	isAnswer := h.Type == message.MessageTypeResponse || h.Type == message.MessageTypeInform || h.Type == message.MessageTypeError
+	name, id, named := splitID(value(h.ReplyTo))
+	switch {
+	case named:
+	case isAnswer && h.ReplyTo != nil && h.Type != message.MessageTypeInform:
+		return match{flag: flagUnmatched}, nil
+	case h.ConversationID == nil:
+		return m, nil
+	default:
+		name = threadName(*h.ConversationID, string(h.Sender))
+	}
+	m.key = threadKey(c.Principal.Tenant, c.Realm, name)
+	t, version, err := g.loadThread(ctx, m.key)
+	if err != nil || version == 0 {
+		if isAnswer && named {
+			m.flag = flagUnmatched
+		}
+		return m, err
+	}
+	m.of = &t.Last
+	if !isAnswer {
+		return m, nil
+	}
+	i := t.find(id)
+	if !named && h.Type != message.MessageTypeError && h.ReplyTo == nil {
+		switch len(t.Open) {
+		case 0:
+		case 1:
+			i = 0
+		default:
+			m.flag = flagAmbiguous
+		}
+	}
+	switch {
+	case i >= 0:
+		m.of, m.answers = &t.Open[i].Sent, t.Open[i].ID
+	case named && t.isAnswered(id):
+		m.flag = flagDuplicate
+	case named:
+		m.flag = flagUnmatched
+	}
+	return m, nil
+}
+
+func (t *thread) isAnswered(id string) bool {
+	for _, one := range t.Answered {
+		if one == id {
+			return true
+		}
+	}
+	return false
+}
+
+// answer brings the answer to a question of ours to the agent that asked, once. A
+// fetched one came as the reply to our request.
+func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m match, fetched bool) (gateway.Exchange, error) {
+	a, err := askOf(in)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, m.of.delivery(), !fetched
+	if in.Header.Type == message.MessageTypeError {
+		code := errorCode(in.Body)
+		a.Subject = "[" + code + "]"
+		a.Info["error"] = code
+	}
+	x, err := g.Runtime.Ask(ctx, c, a)
+	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
+		err = nil // an attempt before has brought it, or our task does not wait any more
+	}
+	if err != nil {
+		return x, err
+	}
+	if err := g.changeThread(ctx, m.key, func(t *thread) error {
+		t.close(m.answers, true)
+		return nil
+	}); err != nil {
+		return x, err
+	}
+	g.waiting.wake(m.key, m.answers)
+	return x, nil
+}
+
+// errorCode is the code in the body of an ERROR of any form.
+func errorCode(body string) string {
+	var found struct {
+		Code string `json:"code"`
+	}
+	code, _, hasCode := strings.Cut(body, ":")
+	if json.Unmarshal([]byte(body), &found) == nil && found.Code != "" {
+		code, hasCode = found.Code, true
+	}
+	if !hasCode || code == "" || len(code) > 40 || strings.ContainsAny(code, " []\n") {
+		return "ERROR"
+	}
+	return strings.ToUpper(code)
+}
+
+// follow brings a message about a task of ours to it: what is told, and questions of the
+// foreign agent. Its id at the runtime is a UUID.
+func (g *Gateway) follow(ctx context.Context, c gateway.Caller, in incoming, m match, kind gateway.Kind) (gateway.Exchange, error) {
+	a, err := askOf(in)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a.ReplyTo = gateway.Callback
+	a.Kind, a.Swarm, a.Of, a.Sent = kind, m.of.Swarm, m.of.delivery(), true
+	a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("follow", c, string(in.Header.ID)))).String()
+	return g.Runtime.Ask(ctx, c, a)
+}

@@ -1,0 +1,123 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"skep/host/internal/gateway"
+)
+
+// reply is what a partner answers to a request.
+type reply struct {
+	message  *incoming // nil for none
+	location string    // where the answer will be, empty if that was not told
+}
+
+// send brings the message to the partner. wait is how long it may take to answer; 0 for a
+// message without an answer.
+func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
+	if a.p.URL == "" || a.p.Client == nil {
+		return reply{}, a.g.mailbox.put(ctx, a.caller, string(a.m.Header.Receiver), a.text)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
+	if err != nil {
+		return reply{}, refused("the url of %s cannot be called: %v", a.p.Name, err)
+	}
+	req.Header.Set("Content-Type", jsonContentType)
+	if wait > 0 {
+		req.Header.Set("Prefer", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	if a.d.Trace != "" {
+		req.Header.Set("traceparent", a.d.Trace)
+	}
+	return a.g.fetch(a.p, req)
+}
+
+// pollPause is the shortest time between two looks at a Location, pollWait how long the
+// partner may hold one.
+const (
+	pollPause = time.Second
+	pollWait  = 20 * time.Second
+)
+
+// poll looks once for an answer at the place that the partner has told.
+func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) (reply, error) {
+	next := time.NewTimer(pollPause)
+	defer next.Stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
+	if err != nil {
+		return reply{}, refused("the Location %.200q cannot be read", location)
+	}
+	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
+	got, err := g.fetch(p, req)
+	if err != nil || got.message != nil {
+		return got, err
+	}
+	got.location = location
+	select {
+	case <-next.C:
+		return got, nil
+	case <-ctx.Done():
+		return got, context.Cause(ctx)
+	}
+}
+
+// fetch sends a request and reads the message in its answer. An ERROR is an answer
+// whatever its status is, but for those after which the same message is sent again.
+func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
+	resp, err := p.Client.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, g.MaxBody+1))
+	if err != nil {
+		return reply{}, err
+	}
+	failed := resp.StatusCode >= http.StatusMultipleChoices
+	if failed && (resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests) {
+		return reply{}, &statusError{resp.StatusCode}
+	}
+	var got reply
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); len(text) > 0 && isJSON(kind) {
+		in, err := g.reader.read(text)
+		if err != nil && !failed {
+			return got, refused("the partner's answer is no message: %v", err)
+		}
+		if err == nil {
+			got.message = &in
+			return got, nil
+		}
+	}
+	if failed {
+		return got, &statusError{resp.StatusCode}
+	}
+	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode == http.StatusAccepted {
+		if got.location, err = locationOf(req.URL, at); err != nil {
+			return got, refused("%v", err)
+		}
+	}
+	return got, nil
+}
+
+// locationOf resolves a Location. It must be on the partner's own host: nobody else is
+// shown the credential.
+func locationOf(from *url.URL, location string) (string, error) {
+	to, err := from.Parse(location)
+	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
+		return "", fmt.Errorf("the Location %.200q is not on the partner's own host", location)
+	}
+	return to.String(), nil
+}
+
+// Discover implements [gateway.Gateway]. The protocol has no list of agents.
+func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
+	return nil, nil
+}

@@ -1,0 +1,160 @@
+package acp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// kindConversation is the kind of the records of conversations with foreign agents.
+const kindConversation = "conversation"
+
+// Limits of a thread.
+const (
+	threadLife  = 30 * 24 * time.Hour // without a message
+	maxOpen     = 64                  // questions that wait at once
+	maxAnswered = 32                  // answered questions that are remembered
+)
+
+// thread is what a conversation of ours has with one foreign agent: whom its messages
+// reach here.
+type thread struct {
+	// Last is the newest message of ours.
+	Last sent `json:"last"`
+	// Open are the messages that wait for an answer, Answered the ids of the last ones
+	// that have one.
+	Open     []openQuestion `json:"open,omitempty"`
+	Answered []string       `json:"answered,omitempty"`
+}
+
+// openQuestion is a message that waits for its answer.
+type openQuestion struct {
+	ID    string    `json:"id"` // of the message
+	Since time.Time `json:"since"`
+	Sent  sent      `json:"sent"`
+}
+
+// sent is what answering an outbox message needs of it.
+type sent struct {
+	Swarm        string   `json:"swarm"`
+	Owner        string   `json:"owner"`
+	Contributors []string `json:"contributors,omitempty"`
+	Task         string   `json:"task"`
+	Request      string   `json:"request"`
+	From         string   `json:"from"`
+	To           string   `json:"to"`
+}
+
+func sentOf(d swarm.Delivery) sent {
+	w := d.Wrapper
+	return sent{
+		Swarm: w.SourceSwarm, Owner: w.TaskOwner, Contributors: w.TaskContributors, Task: w.Payload.TaskID, Request: w.Payload.ID,
+		From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name,
+	}
+}
+
+// delivery is the outbox message for [gateway.Ask].Of.
+func (s sent) delivery() *swarm.Delivery {
+	return &swarm.Delivery{Wrapper: mail.Interswarm{
+		SourceSwarm: s.Swarm, TaskOwner: s.Owner, TaskContributors: s.Contributors,
+		Payload: mail.Payload{
+			TaskID: s.Task, ID: s.Request, Sender: mail.Address{Type: mail.Agent, Name: s.From},
+			Recipients: []mail.Address{{Type: mail.Agent, Name: s.To}},
+		},
+	}}
+}
+
+// threadName names a conversation with one foreign agent, in 32 bytes.
+func threadName(conversation, agent string) string {
+	sum := sha256.Sum256([]byte(conversation + "\x1f" + agent))
+	return hex.EncodeToString(sum[:16])
+}
+
+func threadKey(tenant, realm, name string) state.Key {
+	return state.Key{Tenant: tenant, Gateway: Name, Realm: realm, Kind: kindConversation, Name: name}
+}
+
+// The id of a message of ours begins with the name of its thread, so that an answer needs
+// nothing but its reply_to.
+func messageID(thread, message string) string { return thread + "." + message }
+
+// splitID is the inverse of messageID.
+func splitID(id string) (thread, message string, ok bool) {
+	thread, message, ok = strings.Cut(id, ".")
+	return thread, message, ok && len(thread) == 32
+}
+
+// loadThread returns a thread; it is empty, of version 0, if there is none.
+func (g *Gateway) loadThread(ctx context.Context, key state.Key) (t thread, version int64, err error) {
+	r, err := g.Runtime.State().Get(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return t, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(r.Value, &t)
+	}
+	return t, r.Version, err
+}
+
+// changeThread changes a thread, again when another message has changed it meanwhile.
+func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*thread) error) error {
+	for {
+		t, version, err := g.loadThread(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := change(&t); err != nil {
+			return err
+		}
+		value, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		_, err = g.Runtime.State().Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
+		if !errors.Is(err, state.ErrVersion) {
+			return err
+		}
+	}
+}
+
+// find returns the index of an open question, -1 for none.
+func (t *thread) find(id string) int {
+	return slices.IndexFunc(t.Open, func(q openQuestion) bool { return q.ID == id })
+}
+
+// open adds a question, unless an attempt before has.
+func (t *thread) open(id string, s sent) error {
+	t.Last = s
+	if t.find(id) >= 0 || slices.Contains(t.Answered, id) {
+		return nil
+	}
+	if len(t.Open) >= maxOpen {
+		return fmt.Errorf("%d questions to %s wait: %w", maxOpen, s.To, gateway.ErrBusy)
+	}
+	t.Open = append(t.Open, openQuestion{ID: id, Since: time.Now(), Sent: s})
+	return nil
+}
+
+// close takes a question out; answered means that it has its answer.
+func (t *thread) close(id string, answered bool) {
+	i := t.find(id)
+	if i < 0 {
+		return
+	}
+	t.Open = slices.Delete(t.Open, i, i+1)
+	if answered {
+		t.Answered = append(t.Answered, id)
+		t.Answered = t.Answered[max(0, len(t.Answered)-maxAnswered):]
+	}
+}

@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"skep/spec/mail"
+)
+
+// AgentName writes the id of a foreign agent as the name of an agent: bytes that a name
+// must not have become %XX (G-010, G-011).
+func AgentName(id string) (string, error) {
+	var b strings.Builder
+	for i, r := range id {
+		plain := r != '@' && r != '%' && r != ' ' && r != '�' && mail.Printable(string(r))
+		if plain {
+			b.WriteRune(r)
+			continue
+		}
+		width := len(string(r))
+		if r == '�' { // an invalid byte, or the character itself
+			width = 1
+			if strings.HasPrefix(id[i:], "�") {
+				width = len("�")
+			}
+		}
+		for _, c := range []byte(id[i : i+width]) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	name := b.String()
+	if _, _, err := mail.ParseAddr(mail.FormatAddr(name, "realm")); err != nil {
+		return "", fmt.Errorf("the id %.80q is no name of an agent: %w", id, err)
+	}
+	return name, nil
+}
+
+// ForeignID is the inverse of [AgentName].
+func ForeignID(name string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		if name[i] != '%' {
+			b.WriteByte(name[i])
+			continue
+		}
+		if i+2 >= len(name) {
+			return "", fmt.Errorf("the name %.80q ends within an escape", name)
+		}
+		raw, err := hex.DecodeString(name[i+1 : i+3])
+		if err != nil {
+			return "", fmt.Errorf("the name %.80q has a malformed escape", name)
+		}
+		b.WriteByte(raw[0])
+		i += 2
+	}
+	return b.String(), nil
+}
