@@ -58,6 +58,8 @@ func (d *Door) checkCallerRate(c gateway.Caller) error {
 // checkAsk refuses what no caller may send.
 func checkAsk(c gateway.Caller, a gateway.Ask) error {
 	switch {
+	case !a.Deadline.IsZero() && !a.Deadline.After(time.Now()):
+		return invalid("the deadline %s is over", a.Deadline.UTC().Format(time.RFC3339))
 	case mail.Reserved(a.Subject):
 		return invalid("subject must not begin with '::', which is reserved for the system")
 	case len(a.Note) > gateway.MaxNote:

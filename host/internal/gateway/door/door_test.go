@@ -539,3 +539,16 @@ func TestSpoofedSender(t *testing.T) {
 		}
 	}
 }
+
+// What its sender waits for no longer is refused, before it is stored (G-057).
+func TestDeadlineIsOver(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	a := gateway.Ask{Kind: gateway.Asks, ID: "m", To: []string{"calc"}, Body: "x", Deadline: time.Now().Add(-time.Second)}
+	if _, err := k.Ask(t.Context(), acme(), a); !errors.Is(err, gateway.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.Find(t.Context(), acme(), "m"); !errors.Is(err, gateway.ErrUnknown) {
+		t.Errorf("it was stored: %v", err)
+	}
+}
