@@ -1,6 +1,7 @@
 package contract
 
-// cases are the cases of the contract.
+// cases are the cases of the contract that share a host. [Run] has the rest: what is written
+// and left in the end.
 func cases() []contractCase {
 	return []contractCase{
 		{"01", "ask and answer in", (*suite).askIn},
@@ -16,7 +17,21 @@ func cases() []contractCase {
 		{"11", "a repeat has the same answer", (*suite).repeat},
 		{"12", "other bytes under a used id", (*suite).conflict},
 		{"13", "a spoofed sender", (*suite).spoofedSender},
+		{"14", "a revoked token ends streams", (*suite).revokedToken},
 		{"15", "the peer's own error", (*suite).foreignError},
+		{"16", "trap, limit, budget", (*suite).agentFails},
+		{"17", "deadlines", (*suite).deadlines},
+		{"18", "cancel in", (*suite).cancelIn},
 		{"19", "cancel out", (*suite).cancelOut},
+		{"20", "progress, pieces, end", (*suite).pieces},
+		{"21", "a reader that stops", (*suite).stoppedReader},
+		{"22", "kill -9", (*suite).kill},
+		{"23", "a dead peer comes back", (*suite).deadPeer},
+		{"24", "a graceful stop", (*suite).gracefulStop},
+		{"25", "10 MiB of binary", (*suite).binary},
+		{"26", "unknown members", (*suite).unknownMembers},
+		{"27", "a peer that echoes everything", (*suite).echoPeer},
+		{"28", "refused before a durable write", (*suite).refusedEarly},
+		{"29", "one audit line for a refusal", (*suite).auditLines},
 	}
 }

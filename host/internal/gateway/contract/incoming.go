@@ -48,7 +48,6 @@ func (s *suite) answerWithoutTargets(t *testing.T) {
 // task: from a realm as mail, from anybody as the result of a call that waits for a person.
 func (s *suite) askBack(t *testing.T) {
 	t.Run("mail", func(t *testing.T) {
-		t.Parallel()
 		s.part(t, "06/mail", func() {
 			s.answerQuestion(t, depotToken, hosttest.Script(
 				hosttest.Step{"send_request", hosttest.Args{"target": "depot@depot", "subject": "which?", "body": "red or blue"}},

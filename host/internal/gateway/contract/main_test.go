@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"skep/host/internal/gateway/contract"
 	"skep/host/internal/gateway/gatewaytest/toy/peer"
 	"skep/host/internal/hosttest"
 )
@@ -17,5 +18,6 @@ func TestMain(m *testing.M) {
 			peer.Main(os.Stdin, os.Stdout)
 			os.Exit(0)
 		}
+		contract.Main(toyProtocol())
 	})
 }

@@ -36,7 +36,8 @@ type Client interface {
 	Send(ctx context.Context, m Message) (State, error)
 	// Look returns the state of a message now.
 	Look(ctx context.Context, m Message) (State, error)
-	// Read reads the stream of a message from a chunk on, to its end or a question.
+	// Read reads the stream of a message from a chunk on, to its end or a question. An
+	// empty piece comes first, when the host has opened the stream.
 	Read(ctx context.Context, m Message, from int64, each func(Piece)) (State, error)
 	// Cancel withdraws a message.
 	Cancel(ctx context.Context, m Message) error

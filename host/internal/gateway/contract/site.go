@@ -33,6 +33,8 @@ const (
 	farToken      = "token-of-far-of-acme-00009"
 	greedyToken   = "token-of-the-realm-greedy-10"
 	chattyToken   = "token-of-the-realm-chatty-11"
+	watchedToken  = "token-of-the-realm-watched-13"
+	waltToken     = "token-of-walt-a-user-00014"
 	outToken      = "token-shown-to-partners-012"
 )
 
@@ -75,11 +77,12 @@ parameters = { type = "object" }
 [tenants.acme]
 [limits]
 agent_rest_after = 0
+turns = 256
 [gateways.NAME]
 hold = "2m"
 max_body = "24MiB"
-asks = 8
-rate_limit = { requests = 200, per = "1h" }
+asks = ASKS
+rate_limit = { requests = RATE, per = "1h" }
 TABLE
 [gateways.NAME.partners.depot]
 ids = ["depot-*"]
@@ -95,7 +98,9 @@ may = ["ask"]
 agents = ["math"]
 [gateways.NAME.partners.greedy]
 [gateways.NAME.partners.chatty]
-[gateways.NAME.partners.far]
+[gateways.NAME.partners.watched]
+agents = ["math"]
+MORE[gateways.NAME.partners.far]
 tenant = "acme"
 ` + keys
 
@@ -130,6 +135,14 @@ id = "shop"
 role = "agent"
 key = "` + shopToken + `"
 [[auth.keys]]
+id = "watched"
+role = "agent"
+key = "` + watchedToken + `"
+[[auth.keys]]
+id = "walt"
+role = "user"
+key = "` + waltToken + `"
+[[auth.keys]]
 id = "dim"
 role = "agent"
 key = "` + dimToken + `"
@@ -148,6 +161,12 @@ tenant = "acme"
 key = "` + farToken + `"
 `
 
+// Limits of the host's realms: open asks of one, and its messages in an hour.
+const (
+	openAsks       = 40
+	messagesInTime = 200
+)
+
 // suite is a protocol, and the host on which most cases run.
 type suite struct {
 	p    Protocol
@@ -156,78 +175,75 @@ type suite struct {
 	web  *web
 	// foreign is the agent that the host's agents call.
 	foreign *foreign
+	// deadAddress is where the partner dead will listen.
+	deadAddress string
 
-	mu sync.Mutex
-	// unused are the keys of Without that no case has met.
-	unused map[string]bool
+	unused *unusedKeys
+}
+
+// unusedKeys are the keys of Without that no case has met.
+type unusedKeys struct {
+	mu   sync.Mutex
+	keys map[string]bool
 }
 
 func newSuite(t *testing.T, p Protocol) *suite {
 	t.Helper()
 	s := &suite{p: p, web: newWeb(t), foreign: newForeign()}
-	s.site, s.log = startSite(t, p, s.web, s.foreign, nil)
+	dir := t.TempDir()
+	s.write(t, dir)
+	s.site, s.log = startSite(t, p, dir)
 	s.site.StopAtEnd(t)
 	return s
 }
 
-// text is the file of a host.
-func text(p Protocol, web, foreignURL string) string {
-	out := ""
-	if foreignURL != "" {
-		out = fmt.Sprintf("url = %q\nauth_token = %q\nallow_private = true\n%s", foreignURL, outToken, p.Partner)
-	}
-	return strings.NewReplacer("NAME", p.Name, "TABLE", p.Table, "WEB", web, "OUT", out).Replace(hive)
-}
-
-// startSite starts a host in this process, and a foreign agent. The caller stops the host.
-func startSite(t *testing.T, p Protocol, w *web, f *foreign, change func(*host.Options)) (*hosttest.Host, *hosttest.LogBuffer) {
+// write writes the file of a host, with changes of its text, and starts its foreign agent.
+func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	t.Helper()
-	url := ""
-	if p.Serve != nil {
-		var stop func()
-		url, stop = p.Serve(t, "127.0.0.1:0", f.handle)
+	outgoing := []string{"OUT", "", "MORE", ""}
+	if s.p.Serve != nil {
+		url, stop := s.p.Serve(t, "127.0.0.1:0", s.foreign.handle)
 		t.Cleanup(stop)
+		s.deadAddress = hosttest.FreeAddress(t, "127.0.0.1")
+		dead, stop := s.p.Serve(t, s.deadAddress, s.foreign.handle)
+		stop()
+		outgoing = []string{"OUT", s.partner(url), "MORE", s.table("mirror", url, "20s", "20s") + s.table("late", url, "1s", "1s") + s.table("dead", dead, "2m", "20s") + s.table("gone", dead, "1s", "1s")}
 	}
-	dir := t.TempDir()
-	writeFiles(t, dir, text(p, w.url, url))
-	log := &hosttest.LogBuffer{}
-	opt := options(t, p, dir)
-	opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if change != nil {
-		change(&opt)
-	}
-	return hosttest.Run(t, opt), log
-}
-
-func writeFiles(t testing.TB, dir, file string) {
-	t.Helper()
-	script, err := os.ReadFile(filepath.Join(hosttest.Bundles(), "script.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{"swarm.toml": []byte(file), "script.wasm": script} {
+	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive)
+	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
+	files := map[string][]byte{"swarm.toml": []byte(lines), "script.wasm": guests.Bytes(t, "plugins/script")}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// options are those of a host of the files in a directory.
-func options(t *testing.T, p Protocol, dir string) host.Options {
+// partner are the lines of a partner that is called at a URL.
+func (s *suite) partner(url string) string {
+	return fmt.Sprintf("url = %q\nauth_token = %q\nallow_private = true\n%s\n", url, outToken, s.p.Partner)
+}
+
+// table is the table of one more partner.
+func (s *suite) table(name, url, giveUp, timeout string) string {
+	return fmt.Sprintf("[gateways.NAME.partners.%s]\ngive_up = %q\ntimeout = %q\n%s", name, giveUp, timeout, s.partner(url))
+}
+
+// startSite starts a host of the files in a directory in this process. The caller stops it.
+func startSite(t *testing.T, p Protocol, dir string) (*hosttest.Host, *hosttest.LogBuffer) {
 	t.Helper()
-	guests.Bytes(t, "plugins/script") // builds all guests if it must
-	load := func() (*config.Config, error) {
-		opt := config.Options{BundleDir: hosttest.Bundles()}
-		if p.Gateway != nil {
-			opt.Gateways = []string{p.Name}
-		}
-		return config.Load(filepath.Join(dir, "swarm.toml"), opt)
-	}
-	cfg, err := load()
+	cfg, err := load(p, dir)()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := host.Options{Config: cfg, DataDir: filepath.Join(dir, ".skep"), Reread: load, Ping: 50 * time.Millisecond}
+	log, opt := &hosttest.LogBuffer{}, options(p, dir, cfg)
+	opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return hosttest.Run(t, opt), log
+}
+
+// options are those of a host of the files in a directory.
+func options(p Protocol, dir string, cfg *config.Config) host.Options {
+	opt := host.Options{Config: cfg, DataDir: filepath.Join(dir, ".skep"), Reread: load(p, dir), Ping: 50 * time.Millisecond}
 	if p.Gateway != nil {
 		opt.Gateways = map[string]host.NewGateway{p.Name: p.Gateway}
 	}
@@ -243,16 +259,17 @@ func (s *suite) dial(t *testing.T, token string) Client {
 // web is a server that agents call: it counts the requests of each path, and holds those
 // below /hold/ until they are released.
 type web struct {
-	url  string
-	mu   sync.Mutex
-	seen map[string]int
+	url    string
+	mu     sync.Mutex
+	seen   map[string]int
+	bodies map[string]string
 	// came is closed with the first request of a path, over with the end of the last.
 	came, over, release map[string]chan struct{}
 }
 
 func newWeb(t *testing.T) *web {
 	t.Helper()
-	w := &web{seen: map[string]int{}, came: map[string]chan struct{}{}, over: map[string]chan struct{}{}, release: map[string]chan struct{}{}}
+	w := &web{seen: map[string]int{}, bodies: map[string]string{}, came: map[string]chan struct{}{}, over: map[string]chan struct{}{}, release: map[string]chan struct{}{}}
 	server := httptest.NewServer(w)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -288,7 +305,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	}
-	_, _ = fmt.Fprint(rw, "ok")
+	w.write(rw, r.URL.Path)
 }
 
 func (w *web) count(path string) int {

@@ -99,9 +99,9 @@ func (p *peerProcess) forget(n int) {
 	delete(p.calls, n)
 }
 
-// call makes a request and hands each line of the response to a function, whose error
-// ends it.
-func (p *peerProcess) call(ctx context.Context, method, url, token string, body []byte, each func([]byte) error) (status int, err error) {
+// call makes a request and hands its status, and then each line of the response to a
+// function; after its error no more.
+func (p *peerProcess) call(ctx context.Context, method, url, token string, body []byte, each func(int, []byte) error) (status int, err error) {
 	n, got := p.do(peer.Command{Do: "call", Method: method, URL: url, Token: token, Body: body})
 	defer p.forget(n)
 	for {
@@ -114,7 +114,7 @@ func (p *peerProcess) call(ctx context.Context, method, url, token string, body 
 				return e.Status, err
 			}
 			if err == nil {
-				err = each(e.Line)
+				err = each(e.Status, e.Line)
 			}
 		case <-ctx.Done():
 			p.do(peer.Command{Do: "leave", Of: n})

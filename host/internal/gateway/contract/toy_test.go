@@ -17,11 +17,15 @@ import (
 	"skep/host/internal/gateway/gatewaytest/toy"
 )
 
-// TestToy (G-001, G-003, G-024, G-025, G-026, G-053): the
+// TestToy (G-001, G-003, G-024, G-025, G-026, G-031, G-040, G-041, G-051, G-052, G-053, G-054, G-056, G-057): the
 // contract of gateways, held by the toy protocol with a peer in a process of its own.
 func TestToy(t *testing.T) {
 	t.Parallel()
-	contract.Run(t, contract.Protocol{
+	contract.Run(t, toyProtocol())
+}
+
+func toyProtocol() contract.Protocol {
+	return contract.Protocol{
 		Name: toy.Name, Realms: true, Users: true,
 		Gateway: func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 			return toy.New(rt, toy.Options{Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth}), nil
@@ -30,7 +34,7 @@ func TestToy(t *testing.T) {
 			return &toyClient{peer: startPeer(t), url: url + toyPath, token: token}
 		},
 		Serve: serveToy,
-	})
+	}
 }
 
 const toyPath = "/toy/v1"
@@ -109,7 +113,13 @@ type toyClient struct {
 
 // call makes a request and hands each line to a function.
 func (c *toyClient) call(ctx context.Context, method, rest string, body []byte, each func(toyLine, []byte)) error {
-	status, err := c.peer.call(ctx, method, c.url+rest, c.token, body, func(raw []byte) error {
+	status, err := c.peer.call(ctx, method, c.url+rest, c.token, body, func(status int, raw []byte) error {
+		if len(raw) == 0 && status == http.StatusOK {
+			each(toyLine{}, nil)
+		}
+		if len(raw) == 0 {
+			return nil
+		}
 		var l toyLine
 		if err := json.Unmarshal(raw, &l); err != nil {
 			l = toyLine{Text: string(raw)} // of the listener
@@ -140,7 +150,11 @@ func (c *toyClient) call(ctx context.Context, method, rest string, body []byte, 
 
 // one makes a request whose response is a state.
 func (c *toyClient) one(ctx context.Context, method, rest string, body []byte) (s contract.State, err error) {
-	err = c.call(ctx, method, rest, body, func(l toyLine, raw []byte) { s = l.state(raw) })
+	err = c.call(ctx, method, rest, body, func(l toyLine, raw []byte) {
+		if raw != nil {
+			s = l.state(raw)
+		}
+	})
 	return s, err
 }
 
@@ -186,6 +200,8 @@ func (c *toyClient) Cancel(ctx context.Context, m contract.Message) error {
 func (c *toyClient) Read(ctx context.Context, m contract.Message, from int64, each func(contract.Piece)) (last contract.State, err error) {
 	err = c.call(ctx, http.MethodGet, fmt.Sprintf("/%s/lines?from=%d", url.PathEscape(m.ID), from), nil, func(l toyLine, raw []byte) {
 		switch {
+		case raw == nil:
+			each(contract.Piece{})
 		case l.Chunk != nil:
 			each(contract.Piece{N: *l.N, Chunk: *l.Chunk})
 		case l.Progress != nil:

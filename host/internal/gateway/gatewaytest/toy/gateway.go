@@ -279,6 +279,9 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, c gateway.Calle
 	}
 	defer stream.Close()
 	out := http.NewResponseController(w)
+	if err := out.Flush(); err != nil {
+		return nil // the reader is gone
+	}
 	for {
 		p, err := stream.Next(r.Context())
 		if err != nil {

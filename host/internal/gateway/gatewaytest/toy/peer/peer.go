@@ -44,8 +44,8 @@ type Event struct {
 	// N is the command's number, 0 for a message that came, which has Came.
 	N    int `json:"n,omitempty"`
 	Came int `json:"came,omitempty"`
-	// Address is where the program listens. Status is the status of a call, Line one line
-	// of its response, or the message that came.
+	// Address is where the program listens. Status is the status of a call, and comes
+	// before its lines; Line is one line of its response, or the message that came.
 	Address string `json:"address,omitempty"`
 	Status  int    `json:"status,omitempty"`
 	Line    []byte `json:"line,omitempty"`
@@ -144,6 +144,7 @@ func (p *program) call(ctx context.Context, c Command) {
 	}
 	defer rsp.Body.Close()
 	end.Status = rsp.StatusCode
+	p.emit(Event{N: c.N, Status: rsp.StatusCode})
 	for lines := bufio.NewReader(rsp.Body); ; {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {

@@ -1,0 +1,247 @@
+package contract
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/hosttest"
+)
+
+// agentFails: an agent that traps, runs out of something or does not answer has failed,
+// and its caller learns nothing of the inside.
+func (s *suite) agentFails(t *testing.T) {
+	call := hosttest.Step{"random", hosttest.Args{}}
+	for name, text := range map[string]string{
+		"trap":  hosttest.Script(hosttest.Step{"trap", hosttest.Args{}}),
+		"limit": hosttest.Script(hosttest.Step{"loop", hosttest.Args{}}),
+		"calls": hosttest.Script(call, call, call, call, call, finish("more than it may")),
+		"quiet": hosttest.Script(call),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.roles(t, "16", func(t *testing.T, c caller) {
+				got := send(t, s.dial(t, c.token), Message{ID: id(t, "1"), To: "weak", Text: text})
+				if got.Status != Failed {
+					t.Fatalf("got %s %q", got.Status, got.Text)
+				}
+				for _, inside := range []string{"wasm", "script.", "LIMIT", "cpu", "host_calls", "turn", "::", "stall"} {
+					if strings.Contains(got.Text+got.Subject, inside) {
+						t.Errorf("the caller is shown %q %q", got.Subject, got.Text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// deadlines: a caller whose time is over is told so, and the turn is called off when no
+// other caller waits; a foreign answer that comes too late changes nothing.
+func (s *suite) deadlines(t *testing.T) {
+	s.roles(t, "17", func(t *testing.T, c caller) {
+		cl, key := s.dial(t, c.token), "deadline-"+c.role
+		m := Message{ID: id(t, "1"), To: "boss", By: time.Now().Add(2 * time.Second), Text: hosttest.Script(s.web.hold(key), finish("too late"))}
+		got, err := cl.Send(t.Context(), m)
+		if err == nil && got.Status != Cancelled && got.Status != Failed {
+			t.Errorf("got %s %q", got.Status, got.Text)
+		}
+		if s.web.count("/hold/"+key) > 0 {
+			until(t, "the turn is called off", s.web.channel(s.web.over, "/hold/"+key))
+		}
+		m.ID, m.By = id(t, "2"), time.Now().Add(-time.Minute)
+		_, err = cl.Send(t.Context(), m)
+		wantRefused(t, err, Invalid)
+	})
+	t.Run("late answer", func(t *testing.T) {
+		s.part(t, "17/late", func() { s.lateAnswer(t) })
+	})
+}
+
+// lateAnswer: a foreign agent answers after its time. Our agent has the failure alone.
+func (s *suite) lateAnswer(t *testing.T) {
+	text, release := "take your time", make(chan struct{})
+	s.foreign.on(text, s.foreign.held(release))
+	got := s.ask(t, "x@late", text)
+	close(release)
+	if strings.Contains(got, "too late") || !strings.Contains(got, "boss got [") {
+		t.Errorf("got %q", got)
+	}
+	again, err := s.as(t, aliceToken).Task(t.Context(), id(t, "task"))
+	if err != nil || !again.Completed {
+		t.Errorf("the task is %+v, %v", again, err)
+	}
+}
+
+// cancelIn: a message that its caller withdraws is called off.
+func (s *suite) cancelIn(t *testing.T) {
+	s.roles(t, "18", func(t *testing.T, c caller) {
+		cl, key := s.dial(t, c.token), "cancel-"+c.role
+		m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(s.web.hold(key), finish("done"))}
+		waits := later(t, cl, m)
+		s.web.held(t, key)
+		if err := cl.Cancel(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the turn is called off", s.web.channel(s.web.over, "/hold/"+key))
+		if got := receive(t, "the call ends", waits); got.err == nil && got.Status != Cancelled {
+			t.Errorf("the call has %s %q", got.Status, got.Text)
+		}
+		if got, err := cl.Look(t.Context(), m); err != nil || got.Status != Cancelled {
+			t.Errorf("the message has %s, %v", got.Status, err)
+		}
+	})
+}
+
+// content is the content of a part of so many bytes, and its name as a blob.
+func content(seed string, size int) (data []byte, blob string) {
+	data = bytes.Repeat([]byte(seed+"\x00\xff"), size/(len(seed)+2)+1)[:size]
+	sum := sha256.Sum256(data)
+	return data, hex.EncodeToString(sum[:])
+}
+
+// binary: what is not text comes in as a blob that the agent is told of, and goes out as
+// one: 10 MiB, and less for the second role.
+func (s *suite) binary(t *testing.T) {
+	s.roles(t, "25", func(t *testing.T, c caller) {
+		size := 64 << 10
+		if c.token == s.token() {
+			size = 10 << 20
+		}
+		data, blob := content(c.role, size)
+		m := Message{ID: id(t, "1"), To: "boss", Parts: []Part{{Name: "scan", Type: "application/x-scan", Data: data}},
+			Text: hosttest.Script(finish("here: blob:" + blob + "?type=application/x-scan&name=scan"))}
+		got := send(t, s.dial(t, c.token), m)
+		if got.Status != Done || len(got.Parts) != 1 || got.Parts[0].Type != "application/x-scan" || !bytes.Equal(got.Parts[0].Data, data) {
+			t.Fatalf("got %s %q with %d parts", got.Status, got.Text, len(got.Parts))
+		}
+	})
+}
+
+// unknownMembers: what no side knows reaches the agent, and comes back where the protocol
+// has a place for it.
+func (s *suite) unknownMembers(t *testing.T) {
+	s.roles(t, "26", func(t *testing.T, c caller) {
+		cl := s.dial(t, c.token)
+		got := send(t, cl, Message{ID: id(t, "1"), To: "boss", Extra: map[string]any{"color": "octarine"}, Text: hosttest.Script(finish("done"))})
+		wantText(t, got, nil, "done")
+		if _, lost := s.p.Without["26/back"]; !lost && got.Extra["color"] != "octarine" {
+			t.Errorf("the answer has %v", got.Extra)
+		}
+		history := hosttest.Step{"history", hosttest.Args{"after": 0, "limit": 10}}
+		seen := send(t, cl, Message{ID: id(t, "2"), To: "boss", Thread: got.Thread, Text: hosttest.Script(history, finish("{{0}}"))})
+		if !strings.Contains(seen.Text, "octarine") {
+			t.Errorf("the agent saw %s", seen.Text)
+		}
+	})
+	t.Run("back", func(t *testing.T) { s.part(t, "26/back", func() {}) })
+}
+
+// refusedEarly: what is too large, too deep, ambiguous, no text or too much is refused, and
+// leaves nothing.
+func (s *suite) refusedEarly(t *testing.T) {
+	cl := s.dial(t, aliceToken)
+	if s.p.Realms {
+		cl = s.dial(t, depotToken)
+	}
+	const mark = "MARK"
+	for name, c := range map[string]struct {
+		change  func(body string) string
+		reasons []Reason
+	}{
+		"size": {func(b string) string { return strings.ReplaceAll(b, mark, strings.Repeat("x", 25<<20)) }, []Reason{Large}},
+		"depth": {func(b string) string {
+			return strings.ReplaceAll(b, `"`+mark+`"`, strings.Repeat("[", 70)+strings.Repeat("]", 70))
+		}, []Reason{Invalid}},
+		"duplicate": {func(b string) string { return strings.Replace(b, "{", `{"twice":1,"twice":2,`, 1) }, []Reason{Invalid}},
+		"UTF-8":     {func(b string) string { return strings.ReplaceAll(b, mark, "\xff\xfe") }, []Reason{Invalid}},
+		"cut off":   {func(b string) string { return b[:len(b)-2] }, []Reason{Invalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.part(t, "28/"+name, func() {
+				m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: mark}
+				_, err := cl.Post(t.Context(), []byte(c.change(string(cl.Encode(m)))))
+				wantRefused(t, err, c.reasons...)
+				_, err = cl.Look(t.Context(), m)
+				wantRefused(t, err, Unknown)
+			})
+		})
+	}
+	t.Run("open asks", func(t *testing.T) { s.part(t, "28/asks", func() { s.openAsks(t) }) })
+	t.Run("rate", func(t *testing.T) { s.part(t, "28/rate", func() { s.rate(t) }) })
+}
+
+// openAsks: a realm has so many asks open at once, and one more is refused.
+func (s *suite) openAsks(t *testing.T) {
+	cl := s.dial(t, greedyToken)
+	for n := range openAsks {
+		key := fmt.Sprintf("asks-%d", n)
+		s.background(t, cl, Message{ID: id(t, key), To: "boss", Text: hosttest.Script(s.web.hold(key), finish("done"))}, key)
+		t.Cleanup(func() { s.web.free(key) })
+	}
+	m := Message{ID: id(t, "more"), To: "boss", Thread: id(t, "thread"), Text: "hello"}
+	_, err := cl.Send(t.Context(), m)
+	wantRefused(t, err, Busy)
+	_, err = cl.Look(t.Context(), m)
+	wantRefused(t, err, Unknown)
+}
+
+// rate: a caller sends so many messages in a time, and one more is refused.
+func (s *suite) rate(t *testing.T) {
+	token := chattyToken
+	if !s.p.Realms {
+		token = bobToken
+	}
+	cl, m := s.dial(t, token), Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(finish("done"))}
+	for range messagesInTime {
+		if _, err := cl.Send(t.Context(), m); err != nil {
+			wantRefused(t, err, Busy)
+			return
+		}
+	}
+	_, err := cl.Send(t.Context(), m)
+	wantRefused(t, err, Busy)
+}
+
+// auditLines: each refusal leaves one line in the audit log, which names the caller.
+func (s *suite) auditLines(t *testing.T) {
+	token, who := watchedToken, "agent:watched"
+	if !s.p.Realms {
+		token, who = waltToken, "user:walt"
+	}
+	for _, to := range []string{"nobody", "hidden"} {
+		_, err := s.dial(t, token).Send(t.Context(), Message{ID: id(t, to), To: to, Text: "hello"})
+		wantRefused(t, err, Unknown)
+	}
+	raw, err := os.ReadFile(filepath.Join(s.site.Data, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(raw)) {
+		if strings.Contains(line, who) && strings.Contains(line, `"refused"`) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("%d lines for 2 refusals:\n%s", len(lines), strings.Join(lines, ""))
+	}
+}
+
+// noSecrets: no token stands in the log, the audit log, or any other file of the host.
+func (s *suite) noSecrets(t *testing.T) {
+	written := map[string][]byte{"the log": s.log.Bytes(), "a file": s.site.Files(t), "the export": s.site.Exported(t)}
+	for _, token := range []string{
+		aliceToken, bobToken, operatorToken, annToken, depotToken, shopToken, dimToken, farToken, greedyToken, chattyToken, watchedToken, waltToken, outToken,
+	} {
+		for where, text := range written {
+			if bytes.Contains(text, []byte(token)) {
+				t.Errorf("%s has the token %q", where, token)
+			}
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"skep/host/internal/hosttest"
+)
+
+// gracefulStop: a host that stops takes nothing new, and says so. Who waits has his answer
+// or is told, and a host that starts again on its data answers him.
+func (s *suite) gracefulStop(t *testing.T) {
+	own := *s
+	own.web, own.foreign = newWeb(t), newForeign()
+	dir := t.TempDir()
+	own.write(t, dir)
+	own.site, own.log = startSite(t, s.p, dir)
+	token := depotToken
+	if !s.p.Realms {
+		token = aliceToken
+	}
+	cl, key := own.dial(t, token), "stop"
+	m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(own.web.hold(key), finish("done"))}
+	waits := later(t, cl, m)
+	own.web.held(t, key)
+	stopped := make(chan error, 1)
+	go func() { stopped <- own.site.Stop() }()
+	var err error
+	n := 0
+	settled(t, "nothing is taken any more", func() bool {
+		n++
+		_, err = cl.Send(t.Context(), Message{ID: id(t, fmt.Sprintf("new-%d", n)), To: "boss", Text: hosttest.Script(finish("new"))})
+		return err != nil
+	})
+	if no := new(Refused); errors.As(err, &no) && no.Reason != Stopping {
+		t.Errorf("refused: %v", no)
+	}
+	own.web.free(key)
+	if err := receive(t, "the host stops", stopped); err != nil {
+		t.Error(err)
+	}
+	if got := receive(t, "who waits is told", waits); got.err == nil && (got.Status != Done || got.Text != "done") {
+		t.Errorf("got %s %q", got.Status, got.Text)
+	}
+	own.site, own.log = startSite(t, s.p, dir)
+	own.site.StopAtEnd(t)
+	wantText(t, send(t, own.dial(t, token), m), nil, "done")
+	if n := own.web.count("/hold/" + key); n > 2 { // once more if the stop cut it off
+		t.Errorf("the agent called %d times", n)
+	}
+}
