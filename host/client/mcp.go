@@ -32,7 +32,7 @@ func (c *Client) MCP(ctx context.Context, swarm string, header http.Header, mess
 	k := call{method: http.MethodPost, path: mcpPath(swarm), header: header, body: message}
 	rsp, err := c.request(ctx, k)
 	if err != nil {
-		return nil, err
+		return nil, c.final(err)
 	}
 	m := &MCPMessages{Header: rsp.Header, body: rsp.Body}
 	kind, _, _ := mime.ParseMediaType(rsp.Header.Get("Content-Type"))
@@ -45,11 +45,11 @@ func (c *Client) MCP(ctx context.Context, swarm string, header http.Header, mess
 		defer func() { _ = rsp.Body.Close() }()
 		body, err := io.ReadAll(io.LimitReader(rsp.Body, c.opt.MaxResponse))
 		if err != nil {
-			return nil, &lost{err}
+			return nil, c.final(&lost{err})
 		}
 		if m.next = single(body); m.next == nil {
 			rsp.Body = io.NopCloser(bytes.NewReader(body))
-			return nil, refusal(rsp)
+			return nil, c.final(refusal(rsp))
 		}
 	}
 	return m, nil

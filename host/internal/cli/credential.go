@@ -51,7 +51,7 @@ func (a *app) tokenIn(path, namedBy string) (string, error) {
 func (a *app) credentialHint(e *client.Error) string {
 	switch {
 	case !strings.HasPrefix(e.Detail, "invalid role") && a.operatorKeyEnded():
-		return "swarm.toml has [[auth.keys]], so the host knows no operator.key: put the key of one of them into SKEP_TOKEN"
+		return filepath.Base(a.common.config) + " has [[auth.keys]], so the host knows no operator.key: put the key of one of them into SKEP_TOKEN"
 	case a.keySource == "":
 		return "no key was sent: give one in SKEP_TOKEN or --token-file; on the host's own machine, run skep beside its swarm.toml"
 	case strings.HasPrefix(e.Detail, "invalid role"):
@@ -64,7 +64,8 @@ func (a *app) credentialHint(e *client.Error) string {
 // have been, though the host's file names keys of its own.
 func (a *app) operatorKeyEnded() bool {
 	written := a.keySource == filepath.Join(a.dataDir(), "operator.key")
-	return (a.keySource == "" && a.common.url == "" || written) && config.NamesKeys(a.common.config)
+	local := a.common.url == "" || isLocal(a.common.url)
+	return (a.keySource == "" && local || written) && config.NamesKeys(a.common.config)
 }
 
 // envToken is the token in the environment, without the line's end that a shell

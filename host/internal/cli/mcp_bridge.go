@@ -20,7 +20,9 @@ import (
 type bridge struct {
 	client *client.Client
 	swarm  string
-	places chan struct{} // of requests that run at once
+	// explain is the text for an error of the host, with what to change.
+	explain func(error) string
+	places  chan struct{} // of requests that run at once
 
 	writing sync.Mutex
 	out     io.Writer
@@ -35,8 +37,8 @@ type bridge struct {
 // atOnce is how many requests of a client run at once.
 const atOnce = 64
 
-func newBridge(c *client.Client, out io.Writer) *bridge {
-	return &bridge{client: c, out: out, places: make(chan struct{}, atOnce), running: map[string]context.CancelFunc{}}
+func newBridge(c *client.Client, out io.Writer, explain func(error) string) *bridge {
+	return &bridge{client: c, out: out, explain: explain, places: make(chan struct{}, atOnce), running: map[string]context.CancelFunc{}}
 }
 
 // rpc is what the bridge reads of a JSON-RPC message.
@@ -139,7 +141,7 @@ func (b *bridge) carry(ctx context.Context, m rpc, message json.RawMessage) {
 		}
 	}
 	if err != nil && ctx.Err() == nil && m.ID != nil && m.Method != "" {
-		b.fail(m.ID, -32000, err.Error())
+		b.fail(m.ID, -32000, b.explain(err))
 	}
 }
 

@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"skep/host/client"
 )
 
 func (a *app) mcpServeCommand() *cobra.Command {
@@ -24,13 +28,31 @@ the owner of the token: of SWARM, or of all swarms.`,
 			return err
 		}
 		defer c.Close()
-		b := newBridge(c, a.env.Stdout)
+		b := newBridge(c, a.env.Stdout, a.explainToClient)
 		if len(args) == 1 {
 			b.swarm = args[0]
 		}
 		return b.serve(cmd.Context(), a.lines)
 	})
 	return a.withCallFlags(cmd)
+}
+
+// explainToClient is what an MCP client shows of an error: why, and what to change.
+func (a *app) explainToClient(err error) string {
+	f := explain(err)
+	var refusal *client.Error
+	if errors.As(err, &refusal) {
+		switch refusal.Status {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			f.hint = a.credentialHint(refusal)
+		case http.StatusNotFound:
+			f.hint = "the host has no [gateways.mcp], exposes no agent of the swarm, or SKEP_URL has a path"
+		}
+	}
+	if f.hint == "" {
+		return f.Error()
+	}
+	return f.Error() + "; " + f.hint
 }
 
 // maxMessage is the size of a message of an MCP client, in bytes.

@@ -152,7 +152,11 @@ func (r *Runtime) findRepeat(ctx context.Context, p Post) (*Receipt, error) {
 }
 
 func duplicateReceipt(p Post, sub Submission) (*Receipt, error) {
-	if !bytes.Equal(p.Digest, sub.Digest) {
+	switch {
+	case bytes.Equal(p.Digest, sub.Digest):
+	case isGateway(p.Door):
+		return nil, refuse(ErrConflict, "the message id was used for another message")
+	default:
 		return nil, refuse(ErrConflict, "the idempotency key was used for another request")
 	}
 	receipt := newReceipt(sub)

@@ -171,6 +171,7 @@ func (d *decoder) file(c *Config, t *table) {
 	d.checkSwarm(c, t, drafts)
 	d.checkExposure(t, c, drafts)
 	d.checkPartners(t, c)
+	d.checkSpeakers(t, c)
 	for _, a := range drafts {
 		c.Agents = append(c.Agents, a.Agent)
 	}

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"skep/host/internal/spelling"
 )
 
 // checkExposure holds what agents expose, and what partners may see of it, against the
@@ -26,6 +29,29 @@ func (d *decoder) checkExposure(t *table, c *Config, drafts []*draft) {
 		for _, p := range g.Partners {
 			d.checkVisible(t.child("gateways").child(g.Name).child("partners").child(p.Name).child("agents"), p, drafts)
 		}
+	}
+}
+
+// checkSpeakers warns of agents' keys that speak for a name like a peer's or a partner's:
+// a name that is unlike all of them may be a swarm that registers later.
+func (d *decoder) checkSpeakers(t *table, c *Config) {
+	var known []string
+	for _, p := range c.Peers {
+		known = append(known, p.Name)
+	}
+	for _, g := range c.Gateways {
+		for _, p := range g.Partners {
+			known = append(known, p.Name)
+		}
+	}
+	for i, k := range c.Auth.Keys {
+		name := cmp.Or(k.Peer, k.ID)
+		near := spelling.Nearest(name, known)
+		if k.Role != RoleAgent || near == "" || slices.Contains(known, name) {
+			continue
+		}
+		at := t.child("auth").child("keys").elem(i)
+		d.warn(at, fmt.Sprintf("%s speaks for %q, which is no peer and no partner; did you mean %q?", at.path, name, near))
 	}
 }
 

@@ -70,3 +70,21 @@ func TestGatewayWarnings(t *testing.T) {
 		t.Errorf("may %v, warnings:\n%v", c.Gateways[0].Partners[0].May, c.Warnings)
 	}
 }
+
+// A key that speaks for a name like a partner's is probably misspelt; another name may be a
+// swarm that registers later.
+func TestKeyForAMisspeltPartner(t *testing.T) {
+	t.Parallel()
+	keys := func(id string) string {
+		return exposed + "[[auth.keys]]\nid = \"" + id + "\"\nrole = \"agent\"\nkey = \"a-key-that-is-long-enough\"\n"
+	}
+	const want = `auth.keys[0] speaks for "deskk", which is no peer and no partner; did you mean "desk"?`
+	if c := mustParse(t, keys("deskk")); !strings.Contains(c.Warnings.Error(), want) {
+		t.Errorf("no warning %s\n%v", want, c.Warnings)
+	}
+	for _, id := range []string{"desk", "orchard"} {
+		if c := mustParse(t, keys(id)); strings.Contains(c.Warnings.Error(), "speaks for") {
+			t.Errorf("%s:\n%v", id, c.Warnings)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func (d *decoder) bundled(v value, s *Source) {
 		s.Bundle = d.opt.Bundled
 		return
 	}
-	message := "the module " + v.shown + " is not in the directory plugins beside the skep program"
+	message := "the module " + v.shown + " does not come with skep"
 	if near := spelling.Nearest(name, d.bundledNames()); near != "" {
 		d.atValue(v.location, message).suggest("bundled:" + near)
 	} else {

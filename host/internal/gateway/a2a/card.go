@@ -40,13 +40,13 @@ func (g *Gateway) reader(r *http.Request) gateway.Caller {
 
 func (g *Gateway) writeCard(w http.ResponseWriter, r *http.Request, agent *gateway.ExposedAgent) {
 	if agent == nil {
-		http.NotFound(w, r)
+		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}
 	text, err := g.cardText(g.base(r), *agent)
 	if err != nil {
 		g.Log.Error("a2a: a card cannot be made", "agent", agentPath(*agent), "error", err)
-		http.Error(w, "the card cannot be made", http.StatusInternalServerError)
+		refuse(w, http.StatusInternalServerError, "the card cannot be made")
 		return
 	}
 	w.Header().Set("Content-Type", jsonType)

@@ -77,7 +77,7 @@ func TestHiddenCards(t *testing.T) {
 		"/.well-known/agent-card.json": 404, "/a2a/hive/echo/.well-known/agent-card.json": 404, "/a2a/keys.json": 404,
 	} {
 		code, text := s.get(t, s.server.Client(), path)
-		if code != want || text != "404 page not found\n" {
+		if code != want || text != `{"detail":"Not Found"}` {
 			t.Errorf("%s: %d %q", path, code, text)
 		}
 	}

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -52,7 +53,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	agent := g.agent(caller, swarm, name)
 	if agent == nil {
-		http.NotFound(w, r)
+		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}
 	g.serveAgent(w, r, &call{caller: caller, agent: agent, base: g.base(r)}, rest)
@@ -66,12 +67,20 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (c gateway.Ca
 		return c, true
 	case errors.Is(err, gateway.ErrBusy):
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
+		refuse(w, http.StatusTooManyRequests, err.Error())
 	default:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		refuse(w, http.StatusUnauthorized, err.Error())
 	}
 	return c, false
+}
+
+// refuse answers a request that reaches no binding, in the form of the host's other doors.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	body, _ := json.Marshal(map[string]string{"detail": detail}) // texts always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
 
 // serveAgent hands a request to its binding. What is wrong with its bytes is told by the
@@ -82,7 +91,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	c.fault = g.checkVersion(version, binding)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		http.Error(w, "the body is larger than max_body of [gateways.a2a]", http.StatusRequestEntityTooLarge)
+		refuse(w, http.StatusRequestEntityTooLarge, "the body is larger than max_body of [gateways.a2a]")
 		return
 	}
 	if err != nil {
@@ -91,11 +100,27 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	if err := checkJSON(body, g.MaxDepth); err != nil && len(body) > 0 {
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
 		body = harmless(rest)
+	} else if binding == g.bindings.rpcV03 {
+		if err := checkMethodV03(body); err != nil {
+			c.fault, binding, body = err, g.bindings.rpc, harmless(rest)
+		}
 	}
 	inner := r.Clone(withCall(r.Context(), c))
 	inner.Body = io.NopCloser(bytes.NewReader(body))
 	inner.URL.Path, inner.URL.RawPath = fallback(rest, "/"), ""
 	binding.ServeHTTP(w, inner)
+}
+
+// checkMethodV03 refuses a method of version 1.0 in a request without the version's header.
+// The methods of 0.3 have a slash.
+func checkMethodV03(body []byte) error {
+	var request struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(body, &request) != nil || request.Method == "" || strings.Contains(request.Method, "/") {
+		return nil
+	}
+	return a2a.NewError(a2a.ErrVersionNotSupported, request.Method+" is no method of version 0.3, which a request without "+a2a.SvcParamVersion+" has: set the header "+a2a.SvcParamVersion+": "+string(a2a.Version))
 }
 
 // harmless returns a body that a binding reads without a fault, in place of one that is

@@ -78,7 +78,7 @@ func TestUnknownAgents(t *testing.T) {
 	s.rt.Expose("other", gateway.ExposedAgent{Swarm: "hive", Name: "theirs", Entrypoint: true}, gatewaytest.Echo)
 	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "inner"}, gatewaytest.Echo)
 	for _, path := range []string{"/a2a/hive/none", "/a2a/hive/theirs", "/a2a/hive/inner", "/a2a/nowhere/echo", "/a2a/hive", "/a2a/hive/theirs/message:send"} {
-		if code, text := s.post(t, path, token, sendBody(hello)); code != 404 || text != "404 page not found\n" {
+		if code, text := s.post(t, path, token, sendBody(hello)); code != 404 || text != `{"detail":"Not Found"}` {
 			t.Errorf("%s: %d %q", path, code, text)
 		}
 	}
@@ -249,6 +249,7 @@ func TestVersions(t *testing.T) {
 		{both, "1.0.7", sendBody(hello), "TASK_STATE_COMPLETED"},
 		{both, "", oldHello, `"state":"completed"`},
 		{both, "0.3", oldHello, `"state":"completed"`},
+		{both, "", sendBody(hello), "SendMessage is no method of version 0.3, which a request without A2A-Version has: set the header A2A-Version: 1.0"},
 		{both, "2.0", sendBody(hello), "version 2.0 is not served, only 1.0, and over JSON-RPC 0.3"},
 		{one, "1.0", sendBody(hello), "TASK_STATE_COMPLETED"},
 		{one, "", sendBody(hello), "version 0.3 is not served, only 1.0"},

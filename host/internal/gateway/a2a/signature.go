@@ -61,7 +61,7 @@ func (k *CardKey) sign(card *a2a.AgentCard, keys string) (a2a.AgentCardSignature
 // serveKeys serves the public key of cards as a JSON Web Key Set.
 func (g *Gateway) serveKeys(w http.ResponseWriter, r *http.Request) {
 	if g.CardKey == nil {
-		http.NotFound(w, r)
+		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")

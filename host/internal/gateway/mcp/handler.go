@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"skep/host/internal/gateway"
 )
 
 // The headers of the transport.
@@ -34,6 +36,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{caller: caller, trace: r.Header.Get("Traceparent")}
 	if q.swarm = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/"); strings.Contains(q.swarm, "/") {
 		http.NotFound(w, r)
+		return
+	}
+	if q.swarm != "" && !slices.ContainsFunc(g.rt.ExposedAgents(caller), func(a gateway.ExposedAgent) bool { return a.Swarm == q.swarm }) {
+		http.Error(w, "no agent of the swarm "+q.swarm+" is shown to you", http.StatusNotFound)
 		return
 	}
 	if r.Method == http.MethodPost && !g.readBody(w, r, q) {
