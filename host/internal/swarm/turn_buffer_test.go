@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -50,20 +51,35 @@ func TestTurnBuffers(t *testing.T) {
 	}
 }
 
+// slowLog is a log whose first line waits.
+type slowLog struct{ goOn chan struct{} }
+
+func (l slowLog) Write(line []byte) (int, error) {
+	<-l.goOn
+	return len(line), nil
+}
+
 // Bytes that a turn holds and releases are those of the buffers again, and nothing is
-// held once the turn is over.
+// held once the turn is over: before its answer, though the host still logs its lines.
 func TestHoldAndReleaseBytes(t *testing.T) {
 	t.Parallel()
-	h := newHive(t, func(h *hive) { h.opt.TurnBuffers = 2 << 20 })
+	log := slowLog{make(chan struct{})}
+	h := newHive(t, func(h *hive) {
+		h.opt.TurnBuffers, h.opt.Logger = 2<<20, slog.New(slog.NewTextHandler(log, nil))
+	})
 	var last *swarm.Turn
 	h.agents.by["boss"] = func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
 		last = tn
 		var got []bool
 		for range 100 {
 			got = append(got[:0], tn.HoldBytes(1<<20), tn.HoldBytes(1<<20), tn.HoldBytes(1))
+			if !got[1] {
+				break
+			}
 			tn.ReleaseBytes(2 << 20)
 		}
 		tn.HoldBytes(2 << 20)
+		tn.Log(abi.LogRequest{Message: "held"})
 		return tell(tn, fmt.Sprint(got))
 	}
 	for range 2 {
@@ -71,6 +87,7 @@ func TestHoldAndReleaseBytes(t *testing.T) {
 			t.Errorf("%q", a.Body)
 		}
 	}
+	close(log.goOn)
 	h.stop()
 	if last.HoldBytes(1) {
 		t.Error("a turn that is over holds bytes")
