@@ -74,11 +74,12 @@ func TestLargeBodyHasItsTime(t *testing.T) {
 	c := h.dial()
 	const pieces, size = 12, 64 << 10 // earns 12 s beyond the half second
 	text := strings.Repeat("x", size)
-	_, _ = io.WriteString(c, posting(aliceToken, fmt.Sprintf("Content-Length: %d\r\n", pieces*size)))
+	head := posting(aliceToken, fmt.Sprintf("Content-Length: %d\r\n", pieces*size))
 	for range pieces {
-		if _, err := io.WriteString(c, text); err != nil {
+		if _, err := io.WriteString(c, head+text); err != nil {
 			t.Fatal(err)
 		}
+		head = ""
 		time.Sleep(100 * time.Millisecond)
 	}
 	if got := statusOf(c); got != http.StatusBadRequest {

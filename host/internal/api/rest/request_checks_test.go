@@ -241,7 +241,7 @@ func TestSlowBody(t *testing.T) {
 // the limits on reading and writing.
 func TestDeadlinesAreTakenBack(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, func(h *testHost) { h.opt.Stall = 100 * time.Millisecond })
+	h := newTestHost(t, func(h *testHost) { h.opt.Stall = 500 * time.Millisecond })
 	c, err := net.Dial("tcp", h.server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestDeadlinesAreTakenBack(t *testing.T) {
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	in := bufio.NewReader(c)
 	for i := range 3 {
-		body := fmt.Sprintf(`{"stream":%v,"body":%q}`, i == 1, calls("sleep", obj{"ms": 250}, "task_complete", obj{"finish_message": fmt.Sprint("done ", i)}))
+		body := fmt.Sprintf(`{"stream":%v,"body":%q}`, i == 1, calls("sleep", obj{"ms": 700}, "task_complete", obj{"finish_message": fmt.Sprint("done ", i)}))
 		fmt.Fprintf(c, "POST /message HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", aliceToken, len(body), body)
 		rsp, err := http.ReadResponse(in, nil)
 		if err != nil {
@@ -259,7 +259,7 @@ func TestDeadlinesAreTakenBack(t *testing.T) {
 		if a := read(t, rsp); a.status != http.StatusOK || !strings.Contains(a.body, fmt.Sprint("done ", i)) {
 			t.Fatalf("request %d: %d %s", i, a.status, a.body)
 		}
-		time.Sleep(150 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestFollowLive(t *testing.T) {
 
 // peek reads a stream after an id until it is silent for a while or ends.
 func (h *testHost) peek(last string) (got []sse, ended bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	q := request{path: "/skep/v1/tasks/t/events", header: http.Header{}}
 	if last != "" {
@@ -129,6 +129,7 @@ func (h *testHost) peek(last string) (got []sse, ended bool) {
 	}
 	rsp := h.send(ctx, q)
 	defer rsp.Body.Close()
+	time.AfterFunc(500*time.Millisecond, cancel)
 	var raw strings.Builder
 	lines := bufio.NewScanner(rsp.Body)
 	lines.Buffer(nil, 1<<20)

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"skep/host/internal/turn"
 	"skep/host/internal/turn/wasm/binary"
@@ -171,7 +170,7 @@ func (h *hostile) growth(dir string) (int64, error) {
 		return 0, err
 	}
 	for n := range corpusTurns {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		m.Turn(ctx, h.turn(n))
 		cancel()
 	}
