@@ -86,13 +86,13 @@ func (e *Endpoints) Claims(string) bool { return true }
 // query.
 func (e *Endpoints) Authenticate(ctx context.Context, token string) (auth.Principal, error) {
 	sum := sha256.Sum256([]byte(token))
-	if p, ok := e.accepted.Get(sum); ok {
-		return p, nil
-	}
-	if u, ok := e.rejected.Get(sum); ok {
-		return auth.Principal{}, u
+	if p, known, err := e.remembered(sum); known {
+		return p, err
 	}
 	got, err, _ := e.inflight.Do(string(sum[:]), func() (any, error) {
+		if p, known, err := e.remembered(sum); known {
+			return p, err // a query has ended meanwhile
+		}
 		// A caller that leaves must not cancel the query of the others.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
@@ -100,6 +100,17 @@ func (e *Endpoints) Authenticate(ctx context.Context, token string) (auth.Princi
 	})
 	p, _ := got.(auth.Principal)
 	return p, err
+}
+
+// remembered returns an answer that still holds.
+func (e *Endpoints) remembered(sum digest) (p auth.Principal, known bool, err error) {
+	if p, ok := e.accepted.Get(sum); ok {
+		return p, true, nil
+	}
+	if u, ok := e.rejected.Get(sum); ok {
+		return auth.Principal{}, true, u
+	}
+	return auth.Principal{}, false, nil
 }
 
 // query queries both endpoints and remembers the answer.
