@@ -139,7 +139,7 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	own, _ := g.Protocol.(*config.ACP)
 	return acp.New(acp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
-		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Log: h.log,
 	}), nil
 }
 

@@ -156,6 +156,7 @@ var only = map[string]string{
 	"github.com/go-jose/go-jose":          "host/internal/api/oidc host/internal/gateway/a2a host/internal/peer/signature",
 	"github.com/gowebpki/jcs":             "host/internal/gateway/a2a host/internal/peer/signature host/internal/turn/mcp/toolpin",
 	"github.com/a2aproject":               "host/internal/gateway/a2a",
+	"github.com/coder/websocket":          "host/internal/gateway/acp host/internal/gateway/acp/acptest",
 	"modernc.org/sqlite":                  "host/internal/store/sqlite",
 	"github.com/klauspost/compress":       "host/internal/store/sqlite",
 	"github.com/spf13/cobra":              "host/internal/cli",

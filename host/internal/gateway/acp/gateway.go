@@ -30,6 +30,8 @@ type Options struct {
 	MaxBody int64
 	// MaxDepth bounds the levels of its JSON. Default, and at most, 64.
 	MaxDepth int
+	// Sessions bounds the WebSockets of one realm. Default 256.
+	Sessions int
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -42,17 +44,19 @@ type Gateway struct {
 	host    string
 	waiting *waiting
 	mailbox *mailboxes
+	sockets *sockets
 }
 
 // New returns a gateway. It starts nothing.
 func New(o Options) *Gateway {
 	o.Hold = cmp.Or(o.Hold, 30*time.Second)
+	o.Sessions = cmp.Or(o.Sessions, 256)
 	o.MaxBody = min(cmp.Or(o.MaxBody, MaxMessage), MaxMessage)
 	o.MaxDepth = min(cmp.Or(o.MaxDepth, maxDepth), maxDepth)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State())}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State()), sockets: newSockets(o.Sessions)}
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
 	}
@@ -66,10 +70,13 @@ func New(o Options) *Gateway {
 func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
-func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+func (g *Gateway) Health() gateway.Health {
+	return gateway.Health{OK: true, Connections: g.sockets.len()}
+}
 
-// Run implements [gateway.Gateway].
+// Run implements [gateway.Gateway]. It ends the WebSockets.
 func (g *Gateway) Run(ctx context.Context) error {
 	<-ctx.Done()
+	g.sockets.close()
 	return nil
 }

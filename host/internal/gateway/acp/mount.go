@@ -25,6 +25,7 @@ func (g *Gateway) Mounts() []gateway.Mount {
 	return []gateway.Mount{
 		{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.Bearer, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serveMessage)},
 		{Method: http.MethodGet, Pattern: messagesPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveMailbox)},
+		{Method: http.MethodGet, Pattern: socketPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveSocket)},
 		{Method: http.MethodGet, Pattern: answersPath + "*rest", Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveAnswer)},
 	}
 }
@@ -132,6 +133,11 @@ func (g *Gateway) await(ctx context.Context, x gateway.Exchange, wait time.Durat
 	if err != nil || a.Outcome != gateway.NeedsInput {
 		return a, err
 	}
+	return g.follows(ctx, x, func(gateway.Piece) {})
+}
+
+// follows waits for the answer of an exchange, and shows progress and chunks before it.
+func (g *Gateway) follows(ctx context.Context, x gateway.Exchange, show func(gateway.Piece)) (a gateway.Answer, err error) {
 	s, err := g.Runtime.Follow(ctx, x, 0)
 	if err != nil {
 		return a, err
@@ -142,8 +148,11 @@ func (g *Gateway) await(ctx context.Context, x gateway.Exchange, wait time.Durat
 		if err != nil {
 			return a, err
 		}
-		if piece.Kind == gateway.End {
+		switch piece.Kind {
+		case gateway.End:
 			return *piece.Answer, nil
+		case gateway.Chunk, gateway.Progress:
+			show(piece)
 		}
 	}
 }

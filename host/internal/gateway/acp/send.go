@@ -20,9 +20,15 @@ type reply struct {
 	location string    // where the answer will be, empty if that was not told
 }
 
-// send brings the message to the partner. wait is how long it may take to answer; 0 for a
+// send brings the message to the partner: on an open connection, to its address, or to
+// its mailbox. wait is how long it may take to answer; 0 for a
 // message without an answer.
 func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
+	if s := a.g.sockets.find(a.caller, string(a.m.Header.Receiver)); s != nil {
+		if err := s.deliver(ctx, a.text); err == nil {
+			return reply{}, nil
+		}
+	}
 	if a.p.URL == "" || a.p.Client == nil {
 		return reply{}, a.g.mailbox.put(ctx, a.caller, string(a.m.Header.Receiver), a.text)
 	}

@@ -1,0 +1,236 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
+)
+
+// socketPath is the address of WebSockets, subprotocol their subprotocol.
+const (
+	socketPath  = "/acp/v1/ws"
+	subprotocol = "acp.v1"
+)
+
+// Limits of one socket.
+const (
+	maxSocketAsks = 64                  // that wait for their answers; one more is refused as busy
+	maxMalformed  = 16                  // messages that are none, after which it is closed
+	socketWait    = 30 * 24 * time.Hour // for an answer; the task's own time ends before
+	socketPing    = 30 * time.Second    // between two pings
+	socketWrite   = 10 * time.Second    // for one message, and for the answer to a ping
+)
+
+// socket is one WebSocket: messages go in both directions, for several agents of a realm.
+type socket struct {
+	g      *Gateway
+	caller gateway.Caller
+	conn   *websocket.Conn
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	// agents have spoken on it; sockets.mu guards them.
+	agents map[string]struct{}
+	asks   atomic.Int32
+	// running are its goroutines.
+	running sync.WaitGroup
+}
+
+// serveSocket serves a WebSocket until one side ends it, or the caller's token ends.
+func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
+	c, err := g.Runtime.Identify(r)
+	if err != nil {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	if c.IsUser() {
+		http.Error(w, "ACP is for agents: show a credential of role agent", http.StatusForbidden)
+		return
+	}
+	if !slices.Contains(r.Header.Values("Sec-WebSocket-Protocol"), subprotocol) {
+		http.Error(w, "offer the subprotocol "+subprotocol, http.StatusBadRequest)
+		return
+	}
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}})
+	if err != nil {
+		return // it has answered
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(g.MaxBody)
+	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}}
+	s.ctx, s.end = context.WithCancelCause(r.Context())
+	defer s.running.Wait()
+	defer s.end(nil)
+	if !g.sockets.add(s) {
+		_ = conn.Close(websocket.StatusTryAgainLater, "too many connections: raise sessions of [gateways.acp]")
+		return
+	}
+	defer g.sockets.remove(s)
+	s.running.Go(s.ping)
+	s.read()
+}
+
+// read takes messages until the socket ends.
+func (s *socket) read() {
+	for malformed := 0; malformed < maxMalformed; {
+		kind, text, err := s.conn.Read(s.ctx)
+		if err != nil {
+			s.end(err)
+			return
+		}
+		if kind != websocket.MessageText {
+			_ = s.conn.Close(websocket.StatusUnsupportedData, "a message is a text")
+			return
+		}
+		if !s.take(text) {
+			malformed++
+		}
+	}
+	_ = s.conn.Close(websocket.StatusPolicyViolation, "too many messages that are none")
+}
+
+// take takes one message; it returns false for one that could not be read.
+func (s *socket) take(text []byte) bool {
+	in, err := s.g.reader.read(text)
+	if err != nil {
+		s.g.recordUnread(s.caller, in, len(text), err)
+		s.refuse(in.Header, err)
+		return false
+	}
+	expects, _ := in.Header.Type.Expects()
+	if expects != "" {
+		if s.asks.Add(1) > maxSocketAsks {
+			s.asks.Add(-1)
+			s.refuse(in.Header, &fault{code: codeBusy, text: "64 questions of this connection wait for their answers", retry: true})
+			return true
+		}
+	}
+	a, err := s.g.accept(s.ctx, s.caller, in, false)
+	if err == nil {
+		s.g.sockets.speaks(s, string(in.Header.Sender))
+	}
+	switch {
+	case err != nil:
+		s.refuse(in.Header, err)
+	case a.owed:
+		s.running.Go(func() {
+			defer s.asks.Add(-1)
+			s.reply(in, a.Exchange)
+		})
+		return true
+	case extraText(in.Header, extraAck) == "requested" && in.Header.Type != message.MessageTypeAcknowledge && in.Header.Type != message.MessageTypeError:
+		s.acknowledge(in)
+	}
+	if expects != "" {
+		s.asks.Add(-1)
+	}
+	return true
+}
+
+// reply writes the answer of an exchange as soon as it is there, and progress before it
+// where that was asked for. Who has left sends his message again.
+func (s *socket) reply(in incoming, x gateway.Exchange) {
+	var a gateway.Answer
+	var err error
+	if extraText(in.Header, extraProgress) == "inform" {
+		n := 0
+		a, err = s.g.follows(s.ctx, x, func(p gateway.Piece) {
+			n++
+			s.progress(x, p, n)
+		})
+	} else {
+		a, err = s.g.await(s.ctx, x, socketWait)
+	}
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.refuse(in.Header, err)
+		}
+		return
+	}
+	if m, err := answerTo(s.caller, x, a); err == nil {
+		_ = s.write(s.ctx, m) // the exchange keeps it
+	}
+}
+
+// progress writes progress as an INFORM about the question.
+func (s *socket) progress(x gateway.Exchange, p gateway.Piece, n int) {
+	var about note
+	if p.Text == "" || json.Unmarshal(x.Note, &about) != nil {
+		return
+	}
+	m := about.message(ownID("progress "+strconv.Itoa(n), s.caller, x.ID), time.Now())
+	m.Header.Type = message.MessageTypeInform
+	m.Header.ContentType, m.Body = "text/plain", p.Text
+	_ = s.write(s.ctx, m)
+}
+
+// acknowledge writes an ACKNOWLEDGE of a message that gets no other answer.
+func (s *socket) acknowledge(in incoming) {
+	h := in.Header
+	about := note{ID: h.ID, Sender: h.Sender, Receiver: h.Receiver, ContentType: "text/plain", Conversation: h.ConversationID}
+	m := about.message(ownID("acknowledge", s.caller, string(h.ID)), time.Now())
+	m.Header.Type = message.MessageTypeAcknowledge
+	_ = s.write(s.ctx, m)
+}
+
+// refuse writes an ERROR where one is owed.
+func (s *socket) refuse(h message.Header, err error) {
+	if f := s.g.faultOf(err); isRefusedAloud(h, f) {
+		_ = s.write(s.ctx, refusal(s.caller, h, f))
+	}
+}
+
+func (s *socket) write(ctx context.Context, m message.Message) error {
+	text, err := m.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return s.writeText(ctx, text)
+}
+
+// writeText writes one message. A peer that does not read loses its connection.
+func (s *socket) writeText(ctx context.Context, text []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, socketWrite)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, text)
+}
+
+// deliver writes a message and waits until the peer's side has read it: the answer to a
+// ping comes after what was sent before.
+func (s *socket) deliver(ctx context.Context, text []byte) error {
+	if err := s.writeText(ctx, text); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, socketWrite)
+	defer cancel()
+	return s.conn.Ping(ctx)
+}
+
+// ping ends the socket of a peer that is gone without a word.
+func (s *socket) ping() {
+	tick := time.NewTicker(socketPing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(s.ctx, socketWrite)
+			err := s.conn.Ping(ctx)
+			cancel()
+			if err != nil {
+				s.end(err)
+				return
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
