@@ -53,6 +53,8 @@ type protocol struct {
 	users bool
 	// called is set where partners are called at a URL.
 	called bool
+	// lacks are the keys that every gateway has and this protocol has no use for.
+	lacks []string
 	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys
 }
@@ -105,7 +107,7 @@ func (g *Gateway) common() []Setting {
 		count(&g.Asks, "asks", 256, 1, 10_000, "Asks of one realm that wait for their answers. One more is refused."),
 		count(&g.Sessions, "sessions", 256, 1, 100_000, "Sessions and open connections of one caller. One more is refused."),
 		boolean(&g.KeepRaw, "keep_raw", false, "Messages are also kept as they came."),
-		boolean(&g.BehindProxy, "behind_proxy", false, "A proxy in front speaks TLS where the protocol asks for it; needs `trusted_proxies`.").by(Grant),
+		boolean(&g.BehindProxy, "behind_proxy", false, "A proxy in front speaks TLS where the protocol asks for it; needs `trusted_proxies`.").planned("gateways.behind_proxy").by(Grant),
 	}
 }
 
@@ -158,6 +160,7 @@ func (r gatewayReader) gateway(name string) Gateway {
 		g.Protocol = r.kind.keys()
 	}
 	r.t.read(g.Settings())
+	r.checkLacks(g)
 	r.checkStrangers(g)
 	if g.BehindProxy && len(r.server.TrustedProxies) == 0 {
 		at := r.t.child("behind_proxy")
@@ -170,6 +173,15 @@ func (r gatewayReader) gateway(name string) Gateway {
 	r.checkCertificates(g)
 	r.t.refuseUnknown()
 	return g
+}
+
+// checkLacks refuses settings that would have no effect.
+func (r gatewayReader) checkLacks(g Gateway) {
+	for _, key := range r.kind.lacks {
+		if key != "profile" || g.Profile == ProfileStrict {
+			r.t.needs("gateways."+key, key)
+		}
+	}
 }
 
 // checkStrangers keeps strangers out of the operator's own tenant.

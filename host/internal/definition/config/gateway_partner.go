@@ -77,8 +77,15 @@ func (t *table) rights(key string) []string {
 	if !t.has(key) {
 		return []string{rights[0]}
 	}
-	return t.among(key, "right", rights)
+	may := t.among(key, "right", rights)
+	if slices.ContainsFunc(may, func(right string) bool { return slices.Contains(laterRights, right) }) {
+		t.needs("gateways.rights", key)
+	}
+	return may
 }
+
+// laterRights are those for which no gateway asks yet.
+var laterRights = []string{"tools", "register", "contexts", "workflows", "relay"}
 
 // partnerTenant reads a tenant; [gatewayReader.partner] checks it.
 func (t *table) partnerTenant(key string) string { return t.text(key, mail.DefaultTenant) }
@@ -94,6 +101,9 @@ func (r gatewayReader) partner(gateway, name string, t *table) Partner {
 	}
 	r.realms[name] = "a partner of " + gateway
 	t.read(p.Settings())
+	if slices.Contains(r.kind.lacks, "ids") {
+		t.needs("gateways.ids", "ids")
+	}
 	if v, ok := t.value("tenant"); ok && !slices.Contains(r.tenants, v.text) {
 		r.d.atValue(v.location, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant)).near(v.text, r.tenants)
 	}

@@ -6,8 +6,13 @@ package config
 // capability is built.
 var unimplemented = map[string]string{
 	"gateways.amp":             "the gateway amp is",
+	"gateways.behind_proxy":    "a protocol that asks for TLS is",
 	"gateways.hmac_key":        "a shared key that binds messages is",
 	"gateways.iacp":            "the gateway iacp is",
+	"gateways.ids":             "a check of senders' ids in this protocol is",
+	"gateways.profile":         "a strict profile of this protocol is",
+	"gateways.rights":          "a right to tools, registrations, contexts, workflows or relaying is",
+	"gateways.sessions":        "a bound on this protocol's sessions is",
 	"gateways.uamp":            "the gateway uamp is",
 	"history":                  "a limit on histories is",
 	"lock":                     "the lock file is",

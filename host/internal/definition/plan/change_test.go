@@ -105,11 +105,16 @@ func written(t *testing.T, c Change) string {
 	return text
 }
 
-const gateways = before + `
+const withACP = before + `
+[gateways.acp]
+[gateways.acp.partners.depot]
+ids = ["depot"]
+`
+
+const gateways = withACP + `
 [gateways.a2a]
 [gateways.a2a.partners.shop]
 url = "https://shop.example"
-ids = ["shop"]
 agents = ["math"]
 auth_token = "the token"
 `
@@ -127,15 +132,15 @@ func TestCompareGateways(t *testing.T) {
 		{"[gateways.a2a]\n", "[gateways.mcp]\n[gateways.a2a]\n", `gateway mcp added widened restart null {"admit":[],"asks":256,"behind_proxy":false,"hold":"30s","keep":"24h0m0s","keep_raw":false,"max_body":"1MiB","max_depth":64,"profile":"default","rate_limit":{"per":"1m0s","requests":600},"session_idle":"10m0s","sessions":256,"stranger_tenant":"guests"}`},
 		{"[gateways.a2a.partners.shop]", "[gateways.a2a.partners.desk]\n[gateways.a2a.partners.shop]", `partner a2a.desk added widened null {"agents":[],"allow_private":false,"api_key":null,"auth_token":null,"card":"","certificate":"","certificates":[],"give_up":"30s","hmac_key":null,"ids":[],"key":"","keys":[],"may":["ask"],"retry_in_doubt":true,"tenant":"default","timeout":"1m0s","url":""}`},
 		{"the token", "another", `partner a2a.shop changed {"auth_token":"[secret]"} {"auth_token":"[secret]"}`},
-		{`ids = ["shop"]`, `ids = ["shop*"]`, `partner a2a.shop changed widened {"ids":["shop"]} {"ids":["shop*"]}`},
+		{`ids = ["depot"]`, `ids = ["depot*"]`, `partner acp.depot changed widened {"ids":["depot"]} {"ids":["depot*"]}`},
 		{`agents = ["math"]`, `agents = ["math", "boss"]`, `partner a2a.shop changed widened {"agents":["math"]} {"agents":["math","boss"]}`},
 		{`agents = ["math"]`, ``, `partner a2a.shop changed widened {"agents":["math"]} {"agents":[]}`},
 		{`agents = ["math"]`, `agents = ["boss"]`, `partner a2a.shop changed widened {"agents":["math"]} {"agents":["boss"]}`},
-		{`ids =`, "may = [\"ask\", \"tell\"]\nids =", `partner a2a.shop changed widened {"may":["ask"]} {"may":["ask","tell"]}`},
-		{`ids =`, "may = []\nids =", `partner a2a.shop changed {"may":["ask"]} {"may":[]}`},
-		{`ids =`, "allow_private = true\nids =", `partner a2a.shop changed widened {"allow_private":false} {"allow_private":true}`},
-		{`ids =`, "timeout = \"2m\"\ncard = \"https://shop.example/card\"\nids =", `partner a2a.shop changed widened {"card":"","timeout":"1m0s"} {"card":"https://shop.example/card","timeout":"2m0s"}`},
-		{`ids =`, "timeout = \"2m\"\nids =", `partner a2a.shop changed {"timeout":"1m0s"} {"timeout":"2m0s"}`},
+		{`auth_token =`, "may = [\"ask\", \"tell\"]\nauth_token =", `partner a2a.shop changed widened {"may":["ask"]} {"may":["ask","tell"]}`},
+		{`auth_token =`, "may = []\nauth_token =", `partner a2a.shop changed {"may":["ask"]} {"may":[]}`},
+		{`auth_token =`, "allow_private = true\nauth_token =", `partner a2a.shop changed widened {"allow_private":false} {"allow_private":true}`},
+		{`auth_token =`, "timeout = \"2m\"\ncard = \"https://shop.example/card\"\nauth_token =", `partner a2a.shop changed widened {"card":"","timeout":"1m0s"} {"card":"https://shop.example/card","timeout":"2m0s"}`},
+		{`auth_token =`, "timeout = \"2m\"\nauth_token =", `partner a2a.shop changed {"timeout":"1m0s"} {"timeout":"2m0s"}`},
 		{"[agents.math]\n", "[agents.math]\nexpose = [\"a2a\"]\n", `agent math changed widened {"expose":[]} {"expose":["a2a"]}`},
 	} {
 		after := strings.Replace(gateways, c.from, c.to, 1)
@@ -147,7 +152,7 @@ func TestCompareGateways(t *testing.T) {
 			t.Errorf("%q for %q:\n%s", c.to, c.from, diff)
 		}
 	}
-	without := Compare(parse(t, gateways), parse(t, before), slices.Contains[[]string])
+	without := Compare(parse(t, gateways), parse(t, withACP), slices.Contains[[]string])
 	if len(without) != 2 || without[0].Kind != "gateway" || !without[0].Restart || without[0].Widened || without[1].Widened {
 		t.Errorf("without the gateway: %+v", without)
 	}
