@@ -90,8 +90,9 @@ func (h *Host) identify(c *catalog.Catalog, r *http.Request) (gateway.Caller, er
 func (h *Host) renew(c *catalog.Catalog, was gateway.Caller) (gateway.Caller, error) {
 	now := c.Caller(was.Principal)
 	now.Digest = was.Digest
+	holder, holds := h.server.Holder(was.Digest)
 	switch {
-	case was.Digest != auth.Digest{} && !h.server.Accepts(was.Digest):
+	case was.Digest != auth.Digest{} && (!holds || holder != was.Principal):
 		return now, fmt.Errorf("its credential is not valid any more: %w", gateway.ErrDenied)
 	case now.Realm != was.Realm:
 		return now, fmt.Errorf("the realm %q is no partner any more: %w", was.Realm, gateway.ErrDenied)

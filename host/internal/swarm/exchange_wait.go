@@ -38,17 +38,21 @@ func (r *Runtime) FindExchange(ctx context.Context, key InstanceKey, door, id st
 	return receipt, nil
 }
 
+// exchangePage is the least number of submissions that [Runtime.Exchanges] reads at once:
+// many may have expired.
+const exchangePage = 100
+
 // Exchanges lists the submissions of a gateway's door in an instance that have not
 // expired; see [TaskLog].
 func (r *Runtime) Exchanges(ctx context.Context, key InstanceKey, door string, before Submission, limit int) (list []*Receipt, err error) {
+	want := max(limit, exchangePage)
 	for now := r.now(); len(list) < limit; {
-		want := limit - len(list)
 		subs, err := r.store.Submissions(ctx, key, door, before, want)
 		if err != nil {
 			return nil, err
 		}
 		for _, sub := range subs {
-			if before = sub; sub.Expires.After(now) {
+			if before = sub; sub.Expires.After(now) && len(list) < limit {
 				list = append(list, newReceipt(sub))
 			}
 		}

@@ -153,7 +153,7 @@ func (o Options) withDefaults() Options {
 
 // errShutdown is the cause that stops turns which outlast the drain; their rows stay in
 // the store.
-var errShutdown = errors.New("the host is shutting down")
+var errShutdown = fmt.Errorf("the host stops: %w", ErrDraining)
 
 // maxWakers bounds the tasks that are woken at once: one that waits for the store keeps no
 // other from its time.

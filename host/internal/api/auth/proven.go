@@ -35,40 +35,49 @@ func (d *Digest) UnmarshalText(text []byte) error {
 // Ledger is an [Authenticator] that has a list of what it accepts. A JSON Web Token or one
 // that an endpoint accepts is on no list.
 type Ledger interface {
-	// Accepts reports whether a credential is accepted now.
-	Accepts(Digest) bool
+	// Holder returns whose a credential is; ok is false for one that is not accepted now.
+	Holder(Digest) (p Principal, ok bool)
 }
 
-// Accepts implements [Ledger].
-func (k *Keys) Accepts(d Digest) bool {
+// Holder implements [Ledger].
+func (k *Keys) Holder(d Digest) (Principal, bool) {
 	for _, key := range k.keys {
 		if d == key.SHA256 {
-			return true
+			return key.Principal, true
 		}
 	}
-	return false
+	return Principal{}, false
 }
 
-// Accepts implements [Ledger].
-func (t *Tokens) Accepts(d Digest) bool {
+// Holder implements [Ledger].
+func (t *Tokens) Holder(d Digest) (Principal, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	i, ok := t.byDigest[d]
-	return ok && i.ValidAt(t.now())
+	if !ok || !i.ValidAt(t.now()) {
+		return Principal{}, false
+	}
+	return i.Principal, true
 }
 
-// Accepts implements [Ledger].
-func (c Chain) Accepts(d Digest) bool {
+// Holder implements [Ledger].
+func (c Chain) Holder(d Digest) (Principal, bool) {
 	for _, a := range c {
-		if l, ok := a.(Ledger); ok && l.Accepts(d) {
-			return true
+		if l, ok := a.(Ledger); ok {
+			if p, ok := l.Holder(d); ok {
+				return p, true
+			}
 		}
 	}
-	return false
+	return Principal{}, false
 }
 
-// Accepts implements [Ledger].
-func (a OperatorGuard) Accepts(d Digest) bool {
+// Holder implements [Ledger].
+func (a OperatorGuard) Holder(d Digest) (Principal, bool) {
 	l, ok := a.Authenticator.(Ledger)
-	return ok && l.Accepts(d)
+	if !ok {
+		return Principal{}, false
+	}
+	p, ok := l.Holder(d)
+	return p, ok && !a.Operators.Conflicts(p)
 }

@@ -8,8 +8,9 @@ import (
 	"skep/host/internal/api/auth"
 )
 
-// A chain knows by their digests the keys and the issued tokens that hold, and no others.
-func TestAccepts(t *testing.T) {
+// A chain knows by their digests the keys and the issued tokens that hold, whose they are,
+// and no others.
+func TestHolder(t *testing.T) {
 	t.Parallel()
 	alice := auth.Principal{Tenant: "a", Role: auth.User, ID: "alice"}
 	keys, err := auth.NewKeys([]auth.Key{auth.NewKey(alice, "key-of-alice")})
@@ -33,8 +34,8 @@ func TestAccepts(t *testing.T) {
 	short, _ := issued(time.Minute)
 	want := func(what string, d auth.Digest, accepted bool) {
 		t.Helper()
-		if known.Accepts(d) != accepted {
-			t.Errorf("%s: accepted %v", what, !accepted)
+		if p, ok := known.Holder(d); ok != accepted || ok && p != alice {
+			t.Errorf("%s: accepted %v, %v", what, ok, p)
 		}
 	}
 	want("a key", sha256.Sum256([]byte("key-of-alice")), true)

@@ -160,7 +160,7 @@ func (h *Handler) Identify(r *http.Request) (auth.Proven, error) {
 	p := auth.Proven{Principal: c.w.who}
 	if c.token != "" {
 		p.Recheck = h.recheck(c.token, c.w.who)
-		if d := auth.Digest(sha256.Sum256([]byte(c.token))); h.Accepts(d) {
+		if d := auth.Digest(sha256.Sum256([]byte(c.token))); h.holds(d, c.w.who) {
 			p.Digest = d
 		}
 	}
@@ -188,10 +188,20 @@ func (h *Handler) recheck(token string, who auth.Principal) func(context.Context
 	return func(ctx context.Context) bool { return h.recheckToken(ctx, token, who) == nil }
 }
 
-// Accepts implements [auth.Ledger] by the authenticator's.
-func (h *Handler) Accepts(d auth.Digest) bool {
+// Holder implements [auth.Ledger] by the authenticator's.
+func (h *Handler) Holder(d auth.Digest) (auth.Principal, bool) {
 	l, ok := h.authenticator.(auth.Ledger)
-	return ok && l.Accepts(d)
+	if !ok {
+		return auth.Principal{}, false
+	}
+	p, ok := l.Holder(d)
+	p.Tenant = cmp.Or(p.Tenant, h.opt.Tenant)
+	return p, ok
+}
+
+func (h *Handler) holds(d auth.Digest, who auth.Principal) bool {
+	p, ok := h.Holder(d)
+	return ok && p == who
 }
 
 // Status returns the HTTP status for an error of [Handler.Identify], and after how many

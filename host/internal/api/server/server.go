@@ -137,8 +137,8 @@ func (s *Server) AdminAddr() string {
 // Identify authenticates the caller of a mounted request; see [rest.Handler.Identify].
 func (s *Server) Identify(r *http.Request) (auth.Proven, error) { return s.api.Identify(r) }
 
-// Accepts implements [auth.Ledger] for the credentials of callers.
-func (s *Server) Accepts(d auth.Digest) bool { return s.api.Accepts(d) }
+// Holder implements [auth.Ledger] for the credentials of callers.
+func (s *Server) Holder(d auth.Digest) (auth.Principal, bool) { return s.api.Holder(d) }
 
 // OperatorKeyPath returns the file of the operator's key, empty if the
 // configuration has keys.

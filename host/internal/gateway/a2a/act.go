@@ -139,10 +139,11 @@ func (f *foreignTask) describe(ctx context.Context) (any, error) {
 }
 
 // exchange sends the message and waits for what comes of it. A task that does not answer
-// in time is called off.
+// in time, or that nobody waits for any more, is called off. When the host stops, the next
+// start waits on.
 func (f *foreignTask) exchange(ctx context.Context, call gateway.Act, args actArgs) error {
 	err := f.converse(ctx, call, args)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), swarm.ErrDraining) {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 		defer cancel()
 		_ = f.cancel(late, f.record.Open.Task)

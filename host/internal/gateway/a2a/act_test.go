@@ -116,21 +116,27 @@ func TestActCard(t *testing.T) {
 }
 
 // TestActFails: what the partner does not do is its error; a partner that does not answer
-// in time is called off, and so is one whose caller leaves.
+// in time is called off, and so is one whose caller leaves; one whose host stops is not.
 func TestActFails(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
 	o, g, p := newCarrier(t, s.URL)
 	hang := gateway.Act{Verb: "send", Key: "k1", Task: swarm.TaskKey{Task: "t1"}, Args: []byte(`{"message":"hang"}`)}
-	ctx, leave := context.WithCancel(t.Context())
-	go func() {
-		for len(o.Shown()) == 0 {
-			time.Sleep(time.Millisecond)
+	for _, cause := range []error{fmt.Errorf("stop: %w", swarm.ErrDraining), nil} {
+		shown := len(o.Shown())
+		ctx, leave := context.WithCancelCause(t.Context())
+		go func() {
+			for len(o.Shown()) == shown {
+				time.Sleep(time.Millisecond)
+			}
+			leave(cause)
+		}()
+		if _, err := g.Act(ctx, p, hang); !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller left: %v", err)
 		}
-		leave()
-	}()
-	if _, err := g.Act(ctx, p, hang); !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller left: %v", err)
+		if cause != nil && len(s.cancels) > 0 {
+			t.Error("a host that stops has cancelled the task")
+		}
 	}
 	<-s.cancels
 	p.Timeout = 1

@@ -42,10 +42,11 @@ type session struct {
 	ctx               context.Context
 	cancel            context.CancelCauseFunc
 	// requests and calls are running, used is when a request began or ended, recheck is of
-	// the newest request's credential. all.mu guards them.
+	// the newest request's credential, the renewals-th after the first. all.mu guards them.
 	requests, calls int
 	used            time.Time
 	recheck         func(context.Context) bool
+	renewals        int
 }
 
 // slot is a place for a session that is being opened. Its request may end before.
@@ -172,6 +173,7 @@ func (all *sessions) acquire(id string, c gateway.Caller) (*session, bool) {
 		return nil, false
 	}
 	s.requests++
+	s.renewals++
 	s.used, s.recheck = time.Now(), c.Recheck
 	return s, true
 }
@@ -233,41 +235,49 @@ const recheckPause = 15 * time.Second
 
 // recheck ends the sessions whose credentials hold no more.
 func (all *sessions) recheck(ctx context.Context) {
-	for s, holds := range all.checks() {
-		if !holds(ctx) {
-			s.end(errRevoked)
+	for _, c := range all.checks() {
+		if !c.holds(ctx) {
+			all.endUnrenewed(c)
 		}
 	}
 }
 
+// check is of a session's credential as it was after so many renewals.
+type check struct {
+	of       *session
+	renewals int
+	holds    func(context.Context) bool
+}
+
 // checks are the checks of all sessions that have one: some ask a server, and run
 // without the lock.
-func (all *sessions) checks() map[*session]func(context.Context) bool {
+func (all *sessions) checks() (checks []check) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	checks := map[*session]func(context.Context) bool{}
 	for _, s := range all.byID {
 		if s.recheck != nil {
-			checks[s] = s.recheck
+			checks = append(checks, check{s, s.renewals, s.recheck})
 		}
 	}
 	return checks
 }
 
+// endUnrenewed ends the session of a check that failed, unless a request has brought
+// another credential meanwhile.
+func (all *sessions) endUnrenewed(c check) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c.of.renewals == c.renewals {
+		c.of.drop(errRevoked)
+	}
+}
+
 // run reaps and rechecks until ctx ends, then ends all sessions.
 func (all *sessions) run(ctx context.Context) {
-	tick, recheck := time.NewTicker(max(all.idle/4, time.Millisecond)), time.NewTicker(recheckPause)
-	defer tick.Stop()
-	defer recheck.Stop()
-	for ctx.Err() == nil {
-		select {
-		case now := <-tick.C:
-			all.reap(now.Add(-all.idle))
-		case <-recheck.C:
-			all.recheck(ctx)
-		case <-ctx.Done():
-		}
-	}
+	var rechecking sync.WaitGroup
+	rechecking.Go(func() { each(ctx, recheckPause, func(time.Time) { all.recheck(ctx) }) })
+	each(ctx, max(all.idle/4, time.Millisecond), func(now time.Time) { all.reap(now.Add(-all.idle)) })
+	rechecking.Wait()
 	all.mu.Lock()
 	all.max, all.each = 0, 0
 	for _, s := range all.byID {
@@ -275,4 +285,18 @@ func (all *sessions) run(ctx context.Context) {
 	}
 	all.mu.Unlock()
 	all.closing.Wait()
+}
+
+// each calls f after each pause until ctx ends.
+func each(ctx context.Context, pause time.Duration, f func(now time.Time)) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			f(now)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
