@@ -99,8 +99,11 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 	if err != nil {
 		return gateway.Answer{}, false, foreignError(err)
 	}
+	if s.Answer.Cursor == 0 && len(s.Needs) == 0 {
+		return gateway.Answer{}, false, nil
+	}
 	a, err := newAnswer(s)
-	return a, s.Answer.Cursor > 0 || len(s.Needs) > 0, err
+	return a, err == nil, err
 }
 
 // Wait is [gateway.Runtime]'s.
