@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -53,6 +54,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	agent := g.agent(caller, swarm, name)
 	if agent == nil {
+		g.Runtime.Record(gateway.Event{Caller: caller, Type: r.Method, Verdict: "refused", Reason: "there is no agent " + strconv.Quote(swarm+"/"+name)})
 		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}

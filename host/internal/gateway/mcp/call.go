@@ -31,7 +31,9 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	q := requestOf(req)
 	t, ok := g.tool(q, q.tool)
 	if !ok {
-		return nil, unknownTool(q.tool)
+		err := unknownTool(q.tool)
+		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Size: len(q.body), Verdict: "refused", Reason: err.Error()})
+		return nil, err
 	}
 	ctx, end := q.context(ctx)
 	defer end()
