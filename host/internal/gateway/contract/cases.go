@@ -28,7 +28,7 @@ func cases() []contractCase {
 		{"22", "kill -9", (*suite).kill},
 		{"23", "a dead peer comes back", (*suite).deadPeer},
 		{"24", "a graceful stop", (*suite).gracefulStop},
-		{"25", "10 MiB of binary", (*suite).binary},
+		{"25", "binary content", (*suite).binary},
 		{"26", "unknown members", (*suite).unknownMembers},
 		{"27", "a peer that echoes everything", (*suite).echoPeer},
 		{"28", "refused before a durable write", (*suite).refusedEarly},

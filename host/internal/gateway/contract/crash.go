@@ -92,7 +92,7 @@ func (s *suite) killOutgoing(t *testing.T, h *process, point string) {
 			<-ctx.Done() // the host dies
 		}
 		if point == "stream" {
-			show(Piece{Chunk: "a piece"})
+			show(Piece{Chunk: "the answer"})
 		}
 		return State{Status: Done, Text: "the answer"}, nil
 	})

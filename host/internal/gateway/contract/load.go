@@ -31,7 +31,7 @@ func (s *suite) leavesNothing(t *testing.T) {
 	own.web, own.foreign = newWeb(t), newForeign()
 	dir := t.TempDir()
 	own.write(t, dir, "requests = RATE", "requests = 0")
-	own.site, own.log = startSite(t, s.p, dir)
+	own.site = startSite(t, s.p, dir, nil)
 	own.site.StopAtEnd(t)
 	own.answer(t, all/10)
 	before, goroutines := heap(), runtime.NumGoroutine()

@@ -110,7 +110,7 @@ func (s *suite) binary(t *testing.T) {
 	s.roles(t, "25", func(t *testing.T, c caller) {
 		size := 64 << 10
 		if c.token == s.token() {
-			size = 10 << 20
+			size = binaryBytes
 		}
 		data, blob := content(c.role, size)
 		m := Message{ID: id(t, "1"), To: "boss", Parts: []Part{{Name: "scan", Type: "application/x-scan", Data: data}},
@@ -194,7 +194,7 @@ func (s *suite) openAsks(t *testing.T) {
 func (s *suite) rate(t *testing.T) {
 	token := chattyToken
 	if !s.p.Realms {
-		token = bobToken
+		token = chloeToken
 	}
 	cl, m := s.dial(t, token), Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(finish("done"))}
 	for range messagesInTime {
@@ -236,7 +236,7 @@ func (s *suite) auditLines(t *testing.T) {
 func (s *suite) noSecrets(t *testing.T) {
 	written := map[string][]byte{"the log": s.log.Bytes(), "a file": s.site.Files(t), "the export": s.site.Exported(t)}
 	for _, token := range []string{
-		aliceToken, bobToken, operatorToken, annToken, depotToken, shopToken, dimToken, farToken, greedyToken, chattyToken, watchedToken, waltToken, outToken,
+		aliceToken, bobToken, operatorToken, annToken, depotToken, shopToken, dimToken, farToken, greedyToken, chattyToken, watchedToken, waltToken, chloeToken, outToken,
 	} {
 		for where, text := range written {
 			if bytes.Contains(text, []byte(token)) {

@@ -35,6 +35,7 @@ const (
 	chattyToken   = "token-of-the-realm-chatty-11"
 	watchedToken  = "token-of-the-realm-watched-13"
 	waltToken     = "token-of-walt-a-user-00014"
+	chloeToken    = "token-of-chloe-a-user-0015"
 	outToken      = "token-shown-to-partners-012"
 )
 
@@ -79,7 +80,7 @@ parameters = { type = "object" }
 agent_rest_after = 0
 turns = 256
 [gateways.NAME]
-hold = "2m"
+hold = "10m"
 max_body = "24MiB"
 asks = ASKS
 rate_limit = { requests = RATE, per = "1h" }
@@ -143,6 +144,10 @@ id = "walt"
 role = "user"
 key = "` + waltToken + `"
 [[auth.keys]]
+id = "chloe"
+role = "user"
+key = "` + chloeToken + `"
+[[auth.keys]]
 id = "dim"
 role = "agent"
 key = "` + dimToken + `"
@@ -189,10 +194,10 @@ type unusedKeys struct {
 
 func newSuite(t *testing.T, p Protocol) *suite {
 	t.Helper()
-	s := &suite{p: p, web: newWeb(t), foreign: newForeign()}
+	s := &suite{p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}}
 	dir := t.TempDir()
 	s.write(t, dir)
-	s.site, s.log = startSite(t, p, dir)
+	s.site = startSite(t, p, dir, s.log)
 	s.site.StopAtEnd(t)
 	return s
 }
@@ -229,16 +234,19 @@ func (s *suite) table(name, url, giveUp, timeout string) string {
 	return fmt.Sprintf("[gateways.NAME.partners.%s]\ngive_up = %q\ntimeout = %q\n%s", name, giveUp, timeout, s.partner(url))
 }
 
-// startSite starts a host of the files in a directory in this process. The caller stops it.
-func startSite(t *testing.T, p Protocol, dir string) (*hosttest.Host, *hosttest.LogBuffer) {
+// startSite starts a host of the files in a directory in this process, with a log or
+// without one. The caller stops it.
+func startSite(t *testing.T, p Protocol, dir string, log *hosttest.LogBuffer) *hosttest.Host {
 	t.Helper()
 	cfg, err := load(p, dir)()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, opt := &hosttest.LogBuffer{}, options(p, dir, cfg)
-	opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return hosttest.Run(t, opt), log
+	opt := options(p, dir, cfg)
+	if log != nil {
+		opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return hosttest.Run(t, opt)
 }
 
 // options are those of a host of the files in a directory.

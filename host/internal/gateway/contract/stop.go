@@ -15,7 +15,7 @@ func (s *suite) gracefulStop(t *testing.T) {
 	own.web, own.foreign = newWeb(t), newForeign()
 	dir := t.TempDir()
 	own.write(t, dir)
-	own.site, own.log = startSite(t, s.p, dir)
+	own.site = startSite(t, s.p, dir, nil)
 	token := depotToken
 	if !s.p.Realms {
 		token = aliceToken
@@ -43,7 +43,7 @@ func (s *suite) gracefulStop(t *testing.T) {
 	if got := receive(t, "who waits is told", waits); got.err == nil && (got.Status != Done || got.Text != "done") {
 		t.Errorf("got %s %q", got.Status, got.Text)
 	}
-	own.site, own.log = startSite(t, s.p, dir)
+	own.site = startSite(t, s.p, dir, nil)
 	own.site.StopAtEnd(t)
 	wantText(t, send(t, own.dial(t, token), m), nil, "done")
 	if n := own.web.count("/hold/" + key); n > 2 { // once more if the stop cut it off
