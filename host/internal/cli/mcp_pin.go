@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/store/atomicfile"
 	"skep/host/internal/turn/mcp"
 	"skep/host/internal/turn/mcp/toolpin"
 )
@@ -130,20 +130,6 @@ func (a *app) printPinned(p pinned) error {
 	return nil
 }
 
-// replaceFile writes a file so that no reader sees half of it.
-func replaceFile(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
+// replaceFile writes a file so that no reader sees half of it, and a power cut leaves the
+// old one or the new one.
+func replaceFile(path string, text []byte) error { return atomicfile.CreateBytes(path, 0o644, text) }

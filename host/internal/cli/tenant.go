@@ -7,13 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/store/atomicfile"
 )
 
 func (a *app) tenantCommand() *cobra.Command {
@@ -100,25 +100,15 @@ func (a *app) tenantExportCommand() *cobra.Command {
 }
 
 // exportTo writes an export to a new file, which gets its name when it is whole.
-func (a *app) exportTo(ctx context.Context, d datadir.Data, tenant, file string) (err error) {
+func (a *app) exportTo(ctx context.Context, d datadir.Data, tenant, file string) error {
 	if _, err := os.Lstat(file); err == nil {
 		return failf(exitFailed, "%s is there already: choose a new name", file)
 	}
-	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part.Name()))
-		}
-	}()
-	n := &counter{w: bufio.NewWriter(part)}
-	err = d.Export(ctx, tenant, n)
-	if err = errors.Join(err, n.w.Flush(), part.Sync(), part.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(part.Name(), file); err != nil {
+	var n counter
+	if err := atomicfile.Create(file, 0o600, func(w io.Writer) error {
+		n.w = bufio.NewWriter(w)
+		return errors.Join(d.Export(ctx, tenant, &n), n.w.Flush())
+	}); err != nil {
 		return err
 	}
 	if a.json() {

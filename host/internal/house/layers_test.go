@@ -58,7 +58,7 @@ var layers = map[string][]string{
 	"host/internal/turn/egress":                {"abi"},
 	"host/internal/turn/fileaction":            {"abi"},
 	"host/internal/peer/registry":              {"abi", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
-	"host/internal/peer/signature":             {},
+	"host/internal/peer/signature":             {"host/internal/store/atomicfile"},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
@@ -136,7 +136,7 @@ var layers = map[string][]string{
 	"host/internal/cli": {
 		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config",
 		"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/gen", "host/internal/isolation",
-		"host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/turn", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
+		"host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/store/atomicfile", "host/internal/turn", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
 		"host/internal/turn/wasm", "host/internal/turn/wasm/binary", "spec/mail",
 	},
 	"host/cmd/skep":         {"host/internal/cli"},

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"skep/host/internal/store/atomicfile"
 )
 
 // KeyFileName is the file of a host's signing key in its data directory.
@@ -21,7 +23,7 @@ func OpenKeyFile(path string) (key Key, made bool, err error) {
 		return key, false, err
 	}
 	key = NewKey()
-	if err = writeKeyFile(path, key.PEM()); errors.Is(err, fs.ErrExist) {
+	if err = atomicfile.CreateNew(path, 0o600, key.PEM()); errors.Is(err, fs.ErrExist) {
 		key, err = readKeyFile(path) // another process came first
 		return key, false, err
 	}
@@ -47,14 +49,4 @@ func readKeyFile(path string) (key Key, err error) {
 		return key, fmt.Errorf("%s: %w; put a copy of the key back, or delete the file to get a new key, which all who verify signatures have to be told", path, err)
 	}
 	return key, nil
-}
-
-// writeKeyFile makes a file; one that exists is fs.ErrExist.
-func writeKeyFile(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
 }

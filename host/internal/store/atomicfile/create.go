@@ -12,13 +12,28 @@ import (
 // calls for one path may overlap; the last to end wins. A crash may leave a file whose
 // name ends with [PartSuffix] behind.
 func Create(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	return create(path, mode, write, os.Rename)
+}
+
+// CreateNew is [Create] for a file that must not be there: one that exists is
+// [fs.ErrExist]. Of several calls for one path one succeeds.
+func CreateNew(path string, mode fs.FileMode, content []byte) error {
+	return create(path, mode, writeAll(content), func(part, path string) error {
+		if err := os.Link(part, path); err != nil {
+			return err
+		}
+		return os.Remove(part)
+	})
+}
+
+func create(path string, mode fs.FileMode, write func(io.Writer) error, name func(part, path string) error) error {
 	part := path + "." + rand.Text() + PartSuffix
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(write(f), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(part, path)
+		err = name(part, path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
@@ -37,8 +52,12 @@ func Rename(from, to string) error {
 
 // CreateBytes is [Create] for content that is in memory.
 func CreateBytes(path string, mode fs.FileMode, content []byte) error {
-	return Create(path, mode, func(w io.Writer) error {
+	return Create(path, mode, writeAll(content))
+}
+
+func writeAll(content []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
-	})
+	}
 }
