@@ -115,9 +115,10 @@ func TestPerAddress(t *testing.T) {
 // Connections that are only held open are evicted for ones with requests.
 func TestFullEvictsWhoWaitsLongest(t *testing.T) {
 	t.Parallel()
-	free := make(chan struct{})
+	held, free := make(chan struct{}), make(chan struct{})
 	l := open(t, listener.Limits{Connections: 3}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
+			close(held)
 			<-free
 		}
 		hello(w, r)
@@ -129,6 +130,7 @@ func TestFullEvictsWhoWaitsLongest(t *testing.T) {
 	if _, err := io.WriteString(busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	<-held
 	until(t, "it is busy", func() bool { return l.Waiting() == 0 && l.Counts().Open == 1 })
 	first := dialFrom(t, "127.0.0.2", l)
 	until(t, "two are open", func() bool { return l.Counts().Open == 2 })
