@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway/verb"
 	"skep/host/internal/schema"
+	"skep/host/internal/swarm"
 	"skep/host/internal/turn/capability"
 )
 
@@ -52,6 +54,10 @@ func bindGatewayAction(a config.Action, act GatewayAct) *capability.Action {
 	bound.Allow.RetryInDoubt = a.Allow.RetryInDoubt
 	gateway, name := a.Verb()
 	v, known := verb.Find(gateway, name)
+	if known && v.Mail != "" && len(a.Partners) > 0 {
+		bound.Mail = func(args json.RawMessage) (swarm.GatewayMail, *abi.Error) { return gatewayMail(a, v, args) }
+		return bound
+	}
 	bound.Host = func(ctx context.Context, c capability.HostCall) (json.RawMessage, *abi.Error) {
 		if act == nil || !known || len(a.Partners) == 0 {
 			return nil, abi.Errorf(abi.CodeUnsupported, abi.OpAction, "source", "the operator's file does not have the action %q any more", a.Name)
@@ -63,6 +69,29 @@ func bindGatewayAction(a config.Action, act GatewayAct) *capability.Action {
 		return act(ctx, GatewayCall{HostCall: c, Gateway: gateway, Partner: partner, Verb: v})
 	}
 	return bound
+}
+
+// gatewayMail is the message of an action that writes mail. Arguments that no message has
+// a place for are the gateway's.
+func gatewayMail(a config.Action, v verb.Verb, args json.RawMessage) (swarm.GatewayMail, *abi.Error) {
+	partner, fault := partnerOf(a, args)
+	if fault != nil {
+		return swarm.GatewayMail{}, fault
+	}
+	var place struct{ Agent, Subject, Message string }
+	info := map[string]any{}
+	if json.Unmarshal(args, &place) != nil || json.Unmarshal(args, &info) != nil {
+		return swarm.GatewayMail{}, abi.Errorf(abi.CodeInvalid, abi.OpAction, "args", "the arguments of action %q must be an object with texts", a.Name)
+	}
+	for _, name := range []string{"agent", "subject", "message", "partner"} {
+		delete(info, name)
+	}
+	info["protocol"], _ = a.Verb()
+	info["type"] = v.Name
+	raw, _ := json.Marshal(info) // it was read as JSON
+	return swarm.GatewayMail{
+		Type: v.Mail, Agent: cmp.Or(place.Agent, "agent"), Partner: partner, Subject: place.Subject, Body: place.Message, Info: raw,
+	}, nil
 }
 
 // partnerOf is the partner that a call names, or the only one.

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"strings"
@@ -154,6 +155,9 @@ func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
 func (e *attempt) message(task a2a.TaskID) *a2a.SendMessageRequest {
 	p := e.d.Wrapper.Payload
 	m := &a2a.Message{ID: e.d.Wrapper.MessageID, Role: a2a.MessageRoleUser, ContextID: e.record.Context, TaskID: task, Parts: partsOf(fallback(p.Body, p.Subject))}
+	for name, value := range metadataOf(p.RoutingInfo) {
+		m.SetMeta(name, value)
+	}
 	m.SetMeta(metaHops, e.d.Hops)
 	if p.Subject != "" {
 		m.SetMeta("skep_subject", p.Subject)
@@ -162,4 +166,17 @@ func (e *attempt) message(task a2a.TaskID) *a2a.SendMessageRequest {
 		m.SetMeta(metaTrace, e.d.Trace)
 	}
 	return &a2a.SendMessageRequest{Message: m}
+}
+
+// metadataOf is the metadata that an action gave its message.
+func metadataOf(routing json.RawMessage) map[string]any {
+	var info struct {
+		Gateway struct {
+			Metadata map[string]any `json:"metadata"`
+		} `json:"gateway"`
+	}
+	if json.Unmarshal(routing, &info) != nil { // it is there for messages of actions only
+		return nil
+	}
+	return info.Gateway.Metadata
 }

@@ -26,6 +26,15 @@ func a2a() []Verb {
 			Name: "cancel", Description: "Calls off a task of the partner: the state in which the task is then.",
 			parameters: map[string]any{"task": task}, required: []string{"task"},
 		},
+		{
+			Name: "ask", Description: "Writes a message to the partner's agent and goes on: the result is a request_id, and the answer comes as mail, with blobs for what is no text.", Mail: "request",
+			parameters: map[string]any{
+				"message": message["message"], "subject": text(1024, "What it is about."),
+				"agent":    map[string]any{"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "description": "A name for the partner's agent: messages under one name are one conversation."},
+				"metadata": map[string]any{"type": "object", "maxProperties": 64, "description": "Metadata of the message, for the partner."},
+			},
+			required: []string{"message"},
+		},
 		{Name: "card", Description: "Describes the partner's agent: its name, what it does, its version and its skills.", Reads: true},
 	}
 }

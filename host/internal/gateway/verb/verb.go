@@ -12,6 +12,9 @@ type Verb struct {
 	Name, Description string
 	// Reads is set for a verb that changes nothing at the partner.
 	Reads bool
+	// Mail is the type of the message that the verb writes, as "request"; empty for a verb
+	// that is done within the turn. The message is the outbox's, its answer comes as mail.
+	Mail string
 	// parameters are the properties of its arguments besides partner; required are those
 	// that a call must have.
 	parameters map[string]any

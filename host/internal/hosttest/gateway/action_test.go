@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"skep/host/client"
 	"skep/host/internal/hosttest"
 )
 
@@ -20,7 +21,7 @@ entrypoint = "boss"
 source = "file:script.wasm"
 enable_entrypoint = true
 can_complete_tasks = true
-actions = ["send_depot", "tell_any", "status_depot", "card_depot"]
+actions = ["send_depot", "tell_any", "status_depot", "card_depot", "ask_depot"]
 [actions.send_depot]
 source = "gateway:a2a/send"
 partners = ["depot"]
@@ -32,6 +33,9 @@ source = "gateway:a2a/status"
 partners = ["depot"]
 [actions.card_depot]
 source = "gateway:a2a/card"
+partners = ["depot"]
+[actions.ask_depot]
+source = "gateway:a2a/ask"
 partners = ["depot"]
 [tenants.other]
 [gateways.a2a.partners.depot]
@@ -48,18 +52,44 @@ role = "user"
 key = "a-key-of-alice-the-user"
 `
 
-// TestActionsAtPartner (G-060, X-005): an agent asks an agent of another host within its
-// turn, continues the conversation, and looks at what it began. What is not granted to the
-// action, or to the tenant, is not reached. The turn repeats from its record.
-func TestActionsAtPartner(t *testing.T) {
-	t.Parallel()
-	depot := hosttest.NewSite(t, file("depot", `[gateways.a2a.partners.hive]
+// sites returns a host depot, and one with the actions that reach it.
+func sites(t *testing.T) (depot, hive *hosttest.Site) {
+	t.Helper()
+	depot = hosttest.NewSite(t, file("depot", `[gateways.a2a.partners.hive]
 [[auth.keys]]
 id = "hive"
 role = "agent"
 key = "the-token-of-hive-at-depot"
 `))
-	hive := hosttest.NewSite(t, fmt.Sprintf(acting, depot.URL()))
+	return depot, hosttest.NewSite(t, fmt.Sprintf(acting, depot.URL()))
+}
+
+// TestActionWritesMail (G-060): an action writes an outbox message: its result is the
+// request's id, the answer comes as mail, and comm_targets need not list the partner. The
+// turn repeats from its record.
+func TestActionWritesMail(t *testing.T) {
+	t.Parallel()
+	_, hive := sites(t)
+	body := hosttest.Script(hosttest.Step{"ask_depot", hosttest.Args{"message": "how many?", "subject": "stock", "agent": "clerk", "metadata": hosttest.Args{"colour": "green"}}}, hosttest.Step{"await_message", hosttest.Args{}})
+	got, err := hive.As(hosttest.AliceKey).PostMessage(t.Context(), client.Post{Task: "t", Body: body})
+	if err != nil || !strings.Contains(got.Body, "how many?") {
+		t.Fatalf("answer %+v, %v", got, err)
+	}
+	if refused := hive.Do(hosttest.AliceKey, "second", hosttest.Step{"send_request", hosttest.Args{"target": "clerk@depot", "subject": "s", "body": "x"}}); !strings.Contains(refused, "ERROR") {
+		t.Errorf("mail without comm_targets: %s", refused)
+	}
+	if err := hive.Stop(); err != nil {
+		t.Error(err)
+	}
+	hosttest.Replay(t, filepath.Join(hive.Dir, "swarm.toml"), hive.Data)
+}
+
+// TestActionsAtPartner (G-060, X-005): an agent asks an agent of another host within its
+// turn, continues the conversation, and looks at what it began. What is not granted to the
+// action, or to the tenant, is not reached. The turn repeats from its record.
+func TestActionsAtPartner(t *testing.T) {
+	t.Parallel()
+	_, hive := sites(t)
 	got := hive.Do(hosttest.AliceKey, "t",
 		hosttest.Step{"send_depot", hosttest.Args{"message": "how many?"}},
 		hosttest.Step{"send_depot", hosttest.Args{"message": "sure?", "partner": "closed"}},

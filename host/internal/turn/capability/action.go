@@ -28,6 +28,8 @@ type Action struct {
 	Binding
 	// Host runs the action in the host instead of a module.
 	Host HostAction
+	// Mail makes the message that the action writes to a gateway's partner, instead of Host.
+	Mail func(args json.RawMessage) (swarm.GatewayMail, *abi.Error)
 	// Timeout bounds one call, waiting included.
 	Timeout time.Duration
 	// Params are the operator's parameters for the action, JSON.
@@ -71,6 +73,9 @@ func (o *ops) actionHandler(req []byte) (handler, bool) {
 		return handler{effect: func(*ops, context.Context, []byte, bool) (effectFunc, *abi.Error) { return nil, fault }}, true
 	}
 	a := o.actions[ask.Name]
+	if a.Mail != nil {
+		return a.mailHandler(ask), true
+	}
 	if a.Host != nil {
 		return handler{effect: a.effect(ask.Args), noRetry: func(*ops, []byte) bool { return !a.Allow.RetryInDoubt }}, true
 	}

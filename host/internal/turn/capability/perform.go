@@ -80,7 +80,8 @@ func (o *ops) runDirect(ctx context.Context, c call, h handler, req []byte) *rep
 	body, fault := h.direct(o, ctx, req)
 	e := c.entryWithDigest(swarm.EntryCall)
 	e.Answer, e.Err = body, fault
-	if fault == nil {
+	e.Ran = h.record
+	if fault == nil && len(e.Ran) == 0 {
 		e.Ran = o.stagingRecord(c, h, req)
 	}
 	o.j.add(e)
@@ -101,7 +102,9 @@ func (o *ops) runImmediate(ctx context.Context, c call, h handler, req []byte) *
 // replayCall begins an op whose beginning is recorded.
 func (o *ops) replayCall(ctx context.Context, c call, e *swarm.Entry, req []byte, stream bool) (*reply, *abi.Error) {
 	if e.Kind == swarm.EntryCall {
-		o.stageRefusedAction(c, req, e.Err)
+		if e.Index == indexRefused {
+			o.stageRefusedAction(c, req, e.Err)
+		}
 		body, fault := o.repeatCall(ctx, e, req)
 		if e.Index == indexRefused {
 			return nil, fault

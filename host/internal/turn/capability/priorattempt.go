@@ -177,6 +177,12 @@ func describe(kind swarm.EntryKind, path string, op abi.Op, digest []byte) strin
 // repeatCall answers a call from its entry, and stages its effect again.
 func (o *ops) repeatCall(ctx context.Context, e *swarm.Entry, req []byte) ([]byte, *abi.Error) {
 	h := o.table[e.Op]
+	if m := recordedMail(e); m != nil {
+		h = handler{restaged: true, direct: func(o *ops, _ context.Context, req []byte) ([]byte, *abi.Error) {
+			ask, _ := readToolCall(call{op: e.Op}, req) // it is recorded, so it is valid
+			return o.sendGatewayMail(ask, *m)
+		}}
+	}
 	if !h.restaged || h.direct == nil || e.Index == indexRefused || o.j.prior.offline {
 		return e.Answer, e.Err
 	}
