@@ -106,6 +106,9 @@ func TestActCard(t *testing.T) {
 		t.Errorf("%s, %v", raw, err)
 	}
 	for _, v := range verb.Of(g.Name()) {
+		if v.Mail != "" {
+			continue // the outbox does it
+		}
 		if _, err := g.Act(t.Context(), p, gateway.Act{Verb: v.Name, Key: v.Name, Args: []byte(`{"message":"word","task":"none"}`)}); errors.Is(err, gateway.ErrInvalid) {
 			t.Errorf("%s: %v", v.Name, err)
 		}
