@@ -293,7 +293,7 @@ func (s *faultyStore) Commit(ctx context.Context, m swarm.Mutation) error {
 	return s.lose(1, s.Store.Commit(ctx, m))
 }
 
-// A host that stops with an open exchange answers it after its start.
+// A host that stops with an open exchange answers it after its start (G-023).
 func TestOpenExchangeSurvives(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	r := newRealm(t, func(h *hive) {

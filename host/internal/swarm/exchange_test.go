@@ -142,7 +142,7 @@ func TestHeldResponse(t *testing.T) {
 }
 
 // An exposed agent without comm_targets answers its caller, and writes to no other agent:
-// the tool for answers is open, the one for requests is missing (G-024).
+// the tool for answers is open, the one for requests is missing (G-024, G-005).
 func TestExposedAgentNeedsNoTargets(t *testing.T) {
 	tools := make(chan []byte, 1)
 	r := newRealm(t, func(h *hive) {
@@ -213,7 +213,7 @@ func TestHeldRecipients(t *testing.T) {
 }
 
 // A completion answers every exchange whose message was handled; the others keep the task
-// running and get answers of their own (G-003).
+// running and get answers of their own (G-003, G-004).
 func TestCompletionAnswersEveryExchange(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 10)
 	r := newRealm(t, func(h *hive) {

@@ -404,7 +404,7 @@ func foreign(task string, change ...func(*mail.Interswarm)) mail.Interswarm {
 	return w
 }
 
-// Wrappers that must not come in (G-40, G-70): nothing changes.
+// Wrappers that must not come in (G-40, G-70): nothing changes (G-031).
 func TestRefusedWrappers(t *testing.T) {
 	p := federate(t, "hive", "depot", "thief")
 	hive := p.hives["hive"]

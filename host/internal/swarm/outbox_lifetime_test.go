@@ -51,7 +51,7 @@ func TestPatience(t *testing.T) {
 }
 
 // A task whose only hope is a message that is not delivered yet does not stall: its agent
-// gets the reason when the message is given up.
+// gets the reason when the message is given up (G-051).
 func TestUndeliveredMessageIsNoStall(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	p.set(map[string]string{"depot": "the peer is gone"})

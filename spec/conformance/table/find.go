@@ -19,7 +19,8 @@ import (
 )
 
 var (
-	inText = regexp.MustCompile(`\b([RSG])-(\d{2,3})(?:\s+to\s+[RSG]-(\d{2,3}))?\b`)
+	// Statements of MCP and A2A have three digits: X-14 is a decision about MAIL.
+	inText = regexp.MustCompile(`\b([RSGX])-(\d{2,3})(?:\s+to\s+[RSGX]-(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
 )
 
@@ -29,6 +30,9 @@ func namedIn(name, doc string) (ids []string) {
 		ids = append(ids, m[1]+"-"+m[2])
 	}
 	for _, m := range inText.FindAllStringSubmatch(doc, -1) {
+		if m[1] == "X" && len(m[2]) < 3 {
+			continue
+		}
 		first, _ := strconv.Atoi(m[2])
 		last, _ := strconv.Atoi(m[3]) // 0 without a range
 		for n := first; n <= max(first, last); n++ {

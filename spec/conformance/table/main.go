@@ -1,7 +1,7 @@
-// Command table owns spec/CONFORMANCE.md: which statement of MAIL 1.3 is tested by
-// which test, and how it went, and who may call which endpoint. It must not know
-// what a statement means; they are data in statements.json, endpoints in
-// spec/openapi.yaml.
+// Command table owns spec/CONFORMANCE.md: which statement of MAIL 1.3 and of other
+// protocols is tested by which test, and how it went, and who may call which endpoint. It
+// must not know what a statement means; they are data in statements, a file for each
+// protocol, endpoints in spec/openapi.yaml.
 //
 // A test tests a statement when its doc comment names it, as in "R-022" or "R-023
 // to R-026", or the test's own name does, as in TestPost_R022_S17.

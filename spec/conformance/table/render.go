@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,10 +11,13 @@ import (
 // tablePath is where the table lies in the repository.
 const tablePath = "spec/CONFORMANCE.md"
 
-//go:embed statements.json
-var statementsJSON []byte
+// statementFiles are the files of statements, one a protocol, in the order of the table.
+var statementFiles = []string{"mail.json", "gateways.json", "a2a.json", "mcp.json"}
 
-// statement is something MAIL 1.3 asks for, in our own words.
+//go:embed statements
+var statementsFS embed.FS
+
+// statement is something a protocol asks for, in our own words.
 type statement struct {
 	ID    string `json:"id"`
 	Level string `json:"level"`
@@ -31,18 +34,26 @@ type chapter struct {
 }
 
 func readStatements() (chapters []chapter, err error) {
-	dec := json.NewDecoder(bytes.NewReader(statementsJSON))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&chapters); err != nil {
-		return nil, fmt.Errorf("statements.json: %w", err)
+	for _, name := range statementFiles {
+		raw, err := statementsFS.ReadFile("statements/" + name)
+		if err != nil {
+			return nil, err
+		}
+		var some []chapter
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&some); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		chapters = append(chapters, some...)
 	}
 	return chapters, nil
 }
 
-const preface = `# What of MAIL 1.3 is tested
+const preface = `# What of MAIL 1.3 and other protocols is tested
 
-Made by ` + "`make conformance`" + ` from spec/conformance/table/statements.json, from the tests
-that name a statement, and from how they went. Edit those, not this file.
+Made by ` + "`make conformance`" + ` from the files in spec/conformance/table/statements, one a
+protocol, from the tests that name a statement, and from how they went. Edit those, not this file.
 `
 
 // render writes the table. result returns how the tests of a statement went.

@@ -43,7 +43,7 @@ func (t twoTenants) Ping(_ context.Context, tenant string, all bool, name string
 const acmeAdminToken = "acme-admin-token-01"
 
 // Admins see what their tenant exposes, and its partners; an operator sees the partners of
-// all tenants, or of one that he names.
+// all tenants, or of one that he names (G-059).
 func TestGateways(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t, func(h *testHost) {

@@ -33,7 +33,7 @@ func testEnv(name string) (string, bool) {
 var testOptions = Options{Env: testEnv, BundleDir: "testdata/valid/plugins"}
 
 // A file in testdata/faults ends with the faults it has, one "#= " line each.
-// With the line "#! all built" it is read as if no capability was missing.
+// With the line "#! all built" it is read as if no capability was missing (G-013).
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/faults/*.toml")

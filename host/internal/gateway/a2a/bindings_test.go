@@ -14,7 +14,7 @@ import (
 )
 
 // TestBindings: a message is answered by a task in every binding and version (X-001,
-// ), and the task is found again.
+// ), and the task is found again (X-004, G-021).
 func TestBindings(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)

@@ -212,7 +212,7 @@ func wantState(t *testing.T, got gateway.Carried, want gateway.CarriedState, rea
 }
 
 // TestCarry: a request is answered by what the foreign agent answers, its pieces are shown
-// on the way, and a repeat brings the same.
+// on the way, and a repeat brings the same (X-005, G-052).
 func TestCarry(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []sdk.TransportProtocol{sdk.TransportProtocolJSONRPC, sdk.TransportProtocolHTTPJSON} {

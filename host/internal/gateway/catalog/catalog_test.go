@@ -91,7 +91,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// What callers have chosen is reached over https at a name only.
+// What callers have chosen is reached over https at a name only (G-055).
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.NewPublicClient(nil, 100)

@@ -106,7 +106,7 @@ func TestPartner(t *testing.T) {
 	}
 }
 
-// Private addresses need the operator's word, for the partner or for the host.
+// Private addresses need the operator's word, for the partner or for the host (G-055).
 func TestPrivatePartner(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
@@ -120,7 +120,7 @@ func TestPrivatePartner(t *testing.T) {
 }
 
 // Answers are bounded by max_body, streams of events by a multiple of it; redirects are
-// not followed.
+// not followed (G-055).
 func TestPartnersAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	url := remote(t)

@@ -91,7 +91,7 @@ func TestMessagesWithoutID(t *testing.T) {
 }
 
 // Unknown, unexposed and foreign agents, messages and conversations are told apart by
-// nobody.
+// nobody (G-005, G-020).
 func TestUnknownIsOneAnswer(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -164,7 +164,7 @@ func TestRightsOfRealms(t *testing.T) {
 	}
 }
 
-// What is told gets no answer: to wait for one is refused.
+// What is told gets no answer: to wait for one is refused (G-030).
 func TestNothingIsOwedForWhatIsTold(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -382,7 +382,7 @@ func TestBlobsOfOtherTasks(t *testing.T) {
 	}
 }
 
-// The answer to an outbox message continues the task that sent it, whoever owns it.
+// The answer to an outbox message continues the task that sent it, whoever owns it (G-023).
 func TestAnswerToAnOutboxMessage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -512,7 +512,7 @@ func TestLimitsOfACaller(t *testing.T) {
 	})
 }
 
-// Everybody of role agent speaks for his realm, whatever his own name is.
+// Everybody of role agent speaks for his realm, whatever his own name is (G-002).
 func TestRealmIsTheInstance(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

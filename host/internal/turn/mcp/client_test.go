@@ -151,6 +151,8 @@ func gone(t *testing.T, pid string) {
 	}
 }
 
+// TestAnswers: results of tools reach the agent as they are, or without their
+// bytes; what a server asks of its client is refused.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	w := start(t, "good")
