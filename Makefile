@@ -177,7 +177,7 @@ conform-reference:
 	SKEP_REFERENCE=$(abspath $(REF)) $(GO) test ./host/internal/schema ./spec/openapi -run 'TestReference|TestPublishedDescription' -count=1 -v
 
 # Runs the tests that name a statement of MAIL and writes spec/CONFORMANCE.md.
-conformance: guests
+conformance: guests mcp-clients a2a-clients
 	$(GO) test -json -count=1 -timeout 20m $$($(GO) run ./spec/conformance/table -list) > bin/conformance.json; \
 		code=$$?; $(GO) run ./spec/conformance/table -results bin/conformance.json && exit $$code
 
