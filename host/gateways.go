@@ -14,6 +14,7 @@ import (
 	"skep/host/internal/api/auth"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/api/server"
+	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
@@ -144,22 +145,35 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	}), nil
 }
 
-// cardKeyName is the file of the key that signs agent cards, in the data directory.
-const cardKeyName = "gateways/a2a.key"
-
 // openCardKey opens the key that signs agent cards, or makes one; nil without signatures.
 func (h *Host) openCardKey(sign bool) (*a2a.CardKey, error) {
 	if !sign {
 		return nil, nil
 	}
-	key, made, err := signature.OpenKeyFile(filepath.Join(h.opt.DataDir, filepath.FromSlash(cardKeyName)))
+	keys, made, err := signature.OpenRotation(filepath.Join(h.opt.DataDir, filepath.FromSlash(datadir.CardKeyName)), time.Now())
 	if err == nil && made {
-		err = h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: cardKeyName})
+		err = h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: datadir.CardKeyName})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a2a.NewCardKey(key.Private())
+	return cardKey(keys)
+}
+
+// cardKey is a signing key with those that are published besides.
+func cardKey(keys signature.Rotation) (*a2a.CardKey, error) {
+	key, err := a2a.NewCardKey(keys.Current.Private())
+	if err == nil && keys.Next != nil {
+		var next *a2a.CardKey
+		next, err = a2a.NewCardKey(keys.Next.Private())
+		key = key.WithNext(next, keys.NextFrom)
+	}
+	if err == nil && keys.Old != nil {
+		var old *a2a.CardKey
+		old, err = a2a.NewCardKey(keys.Old.Private())
+		key = key.WithOld(old)
+	}
+	return key, err
 }
 
 // mounts are the routes of all gateways.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-jose/go-jose/v4"
@@ -21,6 +22,40 @@ const keysPath = "keys.json"
 type CardKey struct {
 	private ed25519.PrivateKey
 	public  jose.JSONWebKey
+	// next signs from a time on. It and old are published besides.
+	next, old *CardKey
+	from      time.Time
+}
+
+// WithNext returns the key with one that signs in its place from a time on.
+func (k CardKey) WithNext(next *CardKey, from time.Time) *CardKey {
+	k.next, k.from = next, from
+	return &k
+}
+
+// WithOld returns the key with the one that signed before.
+func (k CardKey) WithOld(old *CardKey) *CardKey {
+	k.old = old
+	return &k
+}
+
+// inForce is the key that signs at a time.
+func (k *CardKey) inForce(at time.Time) *CardKey {
+	if k.next != nil && !at.Before(k.from) {
+		return k.next
+	}
+	return k
+}
+
+// published are the public keys: what signs, what will, what did.
+func (k *CardKey) published() []jose.JSONWebKey {
+	keys := []jose.JSONWebKey{k.public}
+	for _, other := range []*CardKey{k.next, k.old} {
+		if other != nil {
+			keys = append(keys, other.public)
+		}
+	}
+	return keys
 }
 
 // NewCardKey returns a key whose id is its thumbprint (https://www.rfc-editor.org/rfc/rfc7638).
@@ -40,6 +75,7 @@ func (k *CardKey) Format(f fmt.State, _ rune) { fmt.Fprint(f, "a2a.CardKey(", k.
 // sign returns the signature of a card, a JSON Web Signature over its canonical form
 // (https://a2a-protocol.org/latest/specification/#84-agent-card-signing).
 func (k *CardKey) sign(card *a2a.AgentCard, keys string) (a2a.AgentCardSignature, error) {
+	k = k.inForce(time.Now())
 	payload, err := canonicalCard(card)
 	if err != nil {
 		return a2a.AgentCardSignature{}, err
@@ -58,7 +94,7 @@ func (k *CardKey) sign(card *a2a.AgentCard, keys string) (a2a.AgentCardSignature
 	return a2a.AgentCardSignature{Protected: parts.Protected, Signature: parts.Signature}, err
 }
 
-// serveKeys serves the public key of cards as a JSON Web Key Set.
+// serveKeys serves the public keys of cards as a JSON Web Key Set.
 func (g *Gateway) serveKeys(w http.ResponseWriter, r *http.Request) {
 	if g.CardKey == nil {
 		refuse(w, http.StatusNotFound, "Not Found")
@@ -66,7 +102,7 @@ func (g *Gateway) serveKeys(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	w.Header().Set("Cache-Control", "max-age=3600")
-	_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{g.CardKey.public}})
+	_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: g.CardKey.published()})
 }
 
 // canonicalCard returns what a card's signature is over: the card without signatures and

@@ -98,6 +98,13 @@ func (p PublicKey) String() string {
 	return publicKeyPrefix + base64.StdEncoding.EncodeToString([]byte(p.key))
 }
 
+// JWK returns the key as a JSON Web Key (https://www.rfc-editor.org/rfc/rfc8037).
+func (p PublicKey) JWK() []byte {
+	key := jose.JSONWebKey{Key: ed25519.PublicKey(p.key), KeyID: p.id, Algorithm: string(jose.EdDSA), Use: "sig"}
+	raw, _ := key.MarshalJSON() // of this type it always can
+	return raw
+}
+
 // ID is the key id in signatures: the thumbprint (RFC 7638:
 // https://www.rfc-editor.org/rfc/rfc7638).
 func (p PublicKey) ID() string { return p.id }

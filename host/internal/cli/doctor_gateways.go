@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/client"
+	"skep/host/internal/definition/config"
+)
+
+const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
+each is well and shows agents, whether partners that are called answer, how long
+certificates are valid, and which key signs agent cards.
+
+The exit code is 8 when something is not as it should be.`
+
+// expirySoon is when a certificate is told to end soon.
+const expirySoon = 14 * 24 * time.Hour
+
+func (a *app) doctorGatewaysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "gateways", Short: "Look for what is wrong with gateways and their partners", Args: atMost(0),
+		Long: doctorGatewaysHelp, Example: "  skep doctor gateways\n  skep doctor gateways -o json | jq -r '.checks[] | select(.pass | not) | .name'",
+	}
+	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+		cfg, err := a.loadConfig(true)
+		if err != nil {
+			return err
+		}
+		d := &gatewayDoctor{app: a, client: c, cfg: cfg, now: time.Now()}
+		if err := d.look(cmd.Context()); err != nil {
+			return err
+		}
+		return a.printGatewayChecks(d.checks)
+	})
+	return a.withCallFlags(cmd)
+}
+
+// gatewayCheck is one thing that was looked at.
+type gatewayCheck struct {
+	Name   string `json:"name"`
+	Pass   bool   `json:"pass"`
+	Detail string `json:"detail"`
+}
+
+// gatewayDoctor looks at gateways.
+type gatewayDoctor struct {
+	app    *app
+	client *client.Client
+	cfg    *config.Config
+	now    time.Time
+	checks []gatewayCheck
+}
+
+func (d *gatewayDoctor) add(name string, pass bool, format string, args ...any) {
+	d.checks = append(d.checks, gatewayCheck{name, pass, fmt.Sprintf(format, args...)})
+}
+
+// look checks all gateways of the file.
+func (d *gatewayDoctor) look(ctx context.Context) error {
+	running, err := d.client.Gateways(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, g := range d.cfg.Gateways {
+		d.gateway(g, running)
+		for _, p := range g.Partners {
+			if err := d.partner(ctx, g, p); err != nil {
+				return err
+			}
+		}
+		if own, is := g.Protocol.(*config.A2A); is && own.SignCards {
+			d.cardKey()
+		}
+	}
+	if tlsFiles := d.cfg.Server.TLS; len(d.cfg.Gateways) > 0 && tlsFiles.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(tlsFiles.Cert, tlsFiles.Key)
+		if err != nil {
+			d.add("server.tls", false, "%v", err)
+		} else {
+			d.certificate("server.tls", cert)
+		}
+	}
+	return nil
+}
+
+// gateway checks whether a gateway of the file runs, is well and shows agents.
+func (d *gatewayDoctor) gateway(g config.Gateway, running []client.Gateway) {
+	for _, r := range running {
+		if r.Name != g.Name {
+			continue
+		}
+		d.add(g.Name, r.Healthy, "%s", strings.TrimSpace(gatewayState(r)+" "+r.Detail))
+		if len(r.Agents) == 0 {
+			d.add(g.Name+" agents", false, "no agent of your tenant has %q in expose", g.Name)
+		} else {
+			d.add(g.Name+" agents", true, "%s exposed", plural(int64(len(r.Agents)), "agent"))
+		}
+		return
+	}
+	d.add(g.Name, false, "the host does not run it: start the host again")
+}
+
+// partner checks whether a partner that is called answers, and its client certificate.
+func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.Partner) error {
+	name := g.Name + " partner " + p.Name
+	if p.TLS != nil {
+		for _, cert := range p.TLS.Certificates {
+			d.certificate(name+" certificate", cert)
+		}
+	}
+	if !hasAddress(p) {
+		d.add(name, true, "it is not called: it has no address")
+		return nil
+	}
+	got, err := d.client.PingPartner(ctx, p.Name)
+	switch {
+	case err != nil:
+		return err
+	case got.Active:
+		d.add(name, true, "answers in %s: %s", latencyText(got.Latency), strings.Join(got.Agents, ", "))
+	default:
+		d.add(name, false, "%s", got.Error)
+	}
+	return nil
+}
+
+// hasAddress reports whether a partner has an address.
+func hasAddress(p config.Partner) bool {
+	for _, s := range p.Settings() {
+		if address, isText := s.Value().(string); isText && s.Kind == config.KindURL && address != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// certificate checks how long a certificate is valid.
+func (d *gatewayDoctor) certificate(name string, cert tls.Certificate) {
+	if cert.Leaf == nil {
+		d.add(name, false, "it holds no certificate")
+		return
+	}
+	d.add(name, cert.Leaf.NotAfter.Sub(d.now) > expirySoon, "valid until %s", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// cardKey checks the key of agent cards.
+func (d *gatewayDoctor) cardKey() {
+	const name = "a2a key"
+	data, err := d.app.dataOptions()
+	if err != nil {
+		d.add(name, false, "%v", err)
+		return
+	}
+	keys, err := data.CardKeys()
+	switch {
+	case err != nil:
+		d.add(name, false, "%v", err)
+	case len(keys) == 0:
+		d.add(name, false, "there is none in %s: name the data directory of the host with --data", data.Dir)
+	default:
+		d.add(name, true, "%s signs", signingKey(keys))
+	}
+}
+
+// printGatewayChecks prints a line for each check.
+func (a *app) printGatewayChecks(checks []gatewayCheck) error {
+	failed, wide := 0, 0
+	for _, c := range checks {
+		wide = max(wide, len(c.Name))
+		if !c.Pass {
+			failed++
+		}
+	}
+	err := a.printChecks(checks, failed, wide)
+	if err == nil && failed > 0 {
+		return reported(exitNonconforming)
+	}
+	return err
+}
+
+func (a *app) printChecks(checks []gatewayCheck, failed, wide int) error {
+	if a.json() {
+		return a.printJSON(map[string]any{"checks": append([]gatewayCheck{}, checks...), "failed": failed})
+	}
+	if len(checks) == 0 {
+		a.notef("there are no gateways in %s", a.common.config)
+	}
+	st := a.dataStyle()
+	for _, c := range checks {
+		word := st.green("pass")
+		if !c.Pass {
+			word = st.red("FAIL")
+		}
+		if err := a.printf("%s  %s  %s\n", word, pad(c.Name, wide), printable(c.Detail)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
