@@ -12,7 +12,7 @@ import (
 // keys that they have fetched for a while.
 const Overlap = 24 * time.Hour
 
-// Files of a [Rotation] beside that of the key that signs.
+// Files of a [Rotation] beside the file of the key that signs.
 const (
 	nextSuffix = ".next"
 	oldSuffix  = ".old"
