@@ -9,11 +9,11 @@ import (
 )
 
 // Actor is a gateway whose partners can be acted on within a turn: the actions with
-// source = "gateway:NAME/VERB". Its verbs are those of package verb.
+// source = "gateway:NAME/VERB". Package verb has its verbs.
 type Actor interface {
 	Gateway
-	// Act does a verb and returns its result, JSON. Its errors are those of a [Runtime],
-	// [ErrPartner], or that of ctx.
+	// Act does a verb and returns its result, JSON. Its errors are a [Runtime]'s,
+	// [ErrPartner], or the error of ctx.
 	Act(ctx context.Context, p Partner, a Act) (json.RawMessage, error)
 }
 

@@ -43,7 +43,7 @@ type foreignTask struct {
 
 	status    a2a.TaskStatus
 	artifacts []*a2a.Artifact
-	// size is that of the artifacts in bytes, learned how often ids were stored.
+	// size counts the bytes of the artifacts, learned how often ids were stored.
 	size, learned int
 	// message is set when the agent answers without a task.
 	message *a2a.Message
