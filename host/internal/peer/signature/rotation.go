@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"skep/host/internal/store/atomicfile"
 )
 
 // Overlap is how long a new key is published before it signs: those who verify keep the
@@ -97,7 +99,7 @@ func Rotate(path string, now time.Time) (Rotation, error) {
 	if r.Next != nil {
 		return r, fmt.Errorf("%w: it signs from %s on", ErrRotating, r.NextFrom.UTC().Format(time.RFC3339))
 	}
-	if err := writeKeyFile(path+nextSuffix, NewKey().PEM()); err != nil {
+	if err := atomicfile.CreateNew(path+nextSuffix, 0o600, NewKey().PEM()); err != nil {
 		return r, fmt.Errorf("write the new signing key: %w", err)
 	}
 	return ReadRotation(path)
