@@ -71,7 +71,7 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		got, err = a.g.poll(ctx, a.p, got.location)
 	}
 	if err == nil && got.message != nil && a.isAnswer(*got.message) {
-		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, match{of: &q.Sent, key: a.thread, answers: q.ID}, true)
+		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}, true)
 		return err
 	}
 	if err == nil {

@@ -1,9 +1,11 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
@@ -11,6 +13,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/swarm"
 )
 
 // match is what a message of a realm has to do with messages of ours.
@@ -18,10 +21,15 @@ type match struct {
 	// of is the message of ours that it answers or follows, nil for none.
 	of  *sent
 	key state.Key
+	// d is the outbox message of the question where it is at hand.
+	d *swarm.Delivery
 	// answers is the id of the question that it answers, empty for none.
 	answers string
 	flag    string
 }
+
+// errUnmatched refuses an answer to nothing that is known, or waits any more (G-024).
+var errUnmatched = &fault{code: codeReceiver, text: "reply_to names no message that waits for an answer", status: http.StatusNotFound}
 
 // match finds what a message is about (D-A4, D-A5): what its reply_to names, or without
 // one the conversation's only question.
@@ -30,8 +38,8 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	name, id, named := splitID(value(h.ReplyTo))
 	switch {
 	case named:
-	case isAnswer && h.ReplyTo != nil && h.Type != message.MessageTypeInform:
-		return match{flag: flagUnmatched}, nil
+	case h.ReplyTo != nil && (h.Type == message.MessageTypeResponse || h.Type == message.MessageTypeError):
+		return m, errUnmatched
 	case h.ConversationID == nil:
 		return m, nil
 	default:
@@ -39,10 +47,10 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	}
 	m.key = threadKey(c.Principal.Tenant, c.Realm, name)
 	t, version, err := g.loadThread(ctx, m.key)
+	if err == nil && version == 0 && named && isAnswer {
+		err = errUnmatched
+	}
 	if err != nil || version == 0 {
-		if isAnswer && named {
-			m.flag = flagUnmatched
-		}
 		return m, err
 	}
 	m.of = &t.Last
@@ -65,7 +73,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	case named && t.isAnswered(id):
 		m.flag = flagDuplicate
 	case named:
-		m.flag = flagUnmatched
+		return match{}, errUnmatched
 	}
 	return m, nil
 }
@@ -86,7 +94,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, m.of.delivery(), !fetched
+	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, cmp.Or(m.d, m.of.delivery()), !fetched
 	if in.Header.Type == message.MessageTypeError {
 		code := errorCode(in.Body)
 		a.Subject = "[" + code + "]"

@@ -40,7 +40,6 @@ const (
 	flagBodyObject  = "body_object"      // the body was JSON, not a string with JSON
 	flagBodyNoJSON  = "body_not_json"    // content_type says JSON, and the body is none
 	flagDuplicate   = "duplicate_answer" // the question was answered before
-	flagUnmatched   = "unmatched"        // it answers nothing that is known
 	flagAmbiguous   = "ambiguous"        // several questions wait, and it names none
 	jsonContentType = "application/json"
 )

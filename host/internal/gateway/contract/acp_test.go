@@ -21,24 +21,30 @@ import (
 // gateways, held by ACP over HTTP.
 func TestACP(t *testing.T) {
 	t.Parallel()
-	contract.Run(t, contract.Protocol{
+	contract.Run(t, acpProtocol())
+}
+
+func acpProtocol() contract.Protocol {
+	return contract.Protocol{
 		Name: "acp", Realms: true,
 		Without: map[string]string{
-			"06/mail":  "a question of an agent is a message of its own, to the partner's address",
-			"06/realm": "it has no word for a call that waits for a person",
-			"14":       "it has no stream to read again; TestSocketEnds and TestRevoked of package acp end connections and calls",
-			"17/realm": "a message has no deadline",
-			"18":       "it has no word for withdrawing a message",
-			"19":       "it has no word for withdrawing a message",
-			"20":       "it has no stream to read again; TestSocket of package acp has progress",
-			"21":       "it has no stream to read again",
-			"25":       "a body is a text, of at most 1 MiB",
+			"06/mail":     "a question of an agent is a message of its own, to the partner's address",
+			"06/realm":    "it has no word for a call that waits for a person",
+			"14":          "it has no stream to read again; TestSocketEnds and TestRevoked of package acp end connections and calls",
+			"17/realm":    "a message has no deadline",
+			"18":          "it has no word for withdrawing a message",
+			"19":          "it has no word for withdrawing a message",
+			"20":          "it has no stream to read again; TestSocket of package acp has progress",
+			"21":          "it has no stream to read again",
+			"22/question": "it has no word for a call that waits for a person",
+			"22/stream":   "it has no stream to read again",
+			"25":          "a body is a text, of at most 1 MiB",
 		},
 		Dial: func(_ testing.TB, url, token string) contract.Client {
 			return acpClient{acptest.Client{URL: url + "/acp/v1/messages", Token: token}}
 		},
 		Serve: serveACP,
-	})
+	}
 }
 
 // acpClient is a realm's agent.
@@ -52,7 +58,7 @@ func (c acpClient) sender() string {
 			return name + "-1"
 		}
 	}
-	for _, name := range []string{"dim", "greedy", "chatty", "far"} {
+	for _, name := range []string{"dim", "greedy", "chatty", "watched", "far"} {
 		if strings.Contains(c.Token, "-"+name+"-") {
 			return name
 		}
@@ -75,7 +81,13 @@ func (c acpClient) Encode(m contract.Message) []byte {
 	if m.Thread == "" {
 		a.Header.ConversationID = "conversation of " + m.ID
 	}
+	if m.Kind == contract.Answer {
+		a.Header.Type, a.Header.ReplyTo = "RESPONSE", m.Question.ID
+	}
 	text := a.Text()
+	if m.Hops > 0 {
+		text = strings.Replace(text, `"header":{`, fmt.Sprintf(`"header":{"x_hops":%d,`, m.Hops), 1)
+	}
 	for name, value := range m.Extra {
 		text = strings.Replace(text, `"header":{`, fmt.Sprintf(`"header":{%q:%q,`, name, value), 1)
 	}
@@ -92,9 +104,16 @@ func (c acpClient) Post(_ context.Context, body []byte) (contract.State, error) 
 	return acpState(c.Client.Send(string(body)))
 }
 
+// plain are the characters of ids that stand in an address as they are.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
 // Look implements [contract.Client].
 func (c acpClient) Look(_ context.Context, m contract.Message) (contract.State, error) {
-	return acpState(c.Get(c.URL + "/~" + base64.RawURLEncoding.EncodeToString([]byte(m.ID))))
+	place := m.ID
+	if strings.ContainsFunc(m.ID, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+		place = "~" + base64.RawURLEncoding.EncodeToString([]byte(m.ID))
+	}
+	return acpState(c.Get(c.URL + "/" + place))
 }
 
 // Read implements [contract.Client].
@@ -138,6 +157,10 @@ func acpState(r acptest.Reply, err error) (contract.State, error) {
 	}
 	s := contract.State{Status: contract.Done, Thread: m.Header.ConversationID, Text: m.Body, Raw: r.Text, Extra: raw.Header}
 	code, text, _ := strings.Cut(m.Body, ": ")
+	var fault struct{ Code, Message string }
+	if json.Unmarshal([]byte(m.Body), &fault) == nil && fault.Code != "" {
+		code, text = fault.Code, fault.Message
+	}
 	switch {
 	case r.Status == http.StatusRequestEntityTooLarge:
 		return contract.State{}, &contract.Refused{Reason: contract.Large, Text: text}
@@ -165,7 +188,15 @@ func serveACP(t testing.TB, address string, handle contract.Handler) (string, fu
 		if err != nil {
 			t.Error(err)
 		}
-		status, answer := answerACP(r.Context(), m, handle)
+		var raw struct {
+			Header struct {
+				Hops int `json:"x_hops"`
+			} `json:"header"`
+		}
+		if err := json.Unmarshal(text, &raw); err != nil {
+			t.Error(err)
+		}
+		status, answer := answerACP(r.Context(), m, raw.Header.Hops, handle)
 		if answer == nil {
 			w.WriteHeader(status)
 			return
@@ -184,8 +215,8 @@ func serveACP(t testing.TB, address string, handle contract.Handler) (string, fu
 }
 
 // answerACP lets the foreign agent answer a message of ours.
-func answerACP(ctx context.Context, m acptest.Message, handle contract.Handler) (status int, answer *acptest.Message) {
-	in := contract.Message{ID: m.Header.ID, From: m.Header.Sender, To: m.Header.Receiver, Thread: m.Header.ConversationID, Text: m.Body}
+func answerACP(ctx context.Context, m acptest.Message, hops int, handle contract.Handler) (status int, answer *acptest.Message) {
+	in := contract.Message{ID: m.Header.ID, From: m.Header.Sender, To: m.Header.Receiver, Thread: m.Header.ConversationID, Text: m.Body, Hops: hops}
 	if m.Header.Type == "INFORM" {
 		in.Kind = contract.Tell
 	}
