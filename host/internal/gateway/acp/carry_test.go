@@ -174,8 +174,7 @@ func TestCarryRefused(t *testing.T) {
 	if got := o.g.Carry(t.Context(), o.p, outgoing("late", mail.Request, "agentB", "x")); got.State != gateway.Refused || !strings.Contains(got.Reason, "raise timeout in [gateways.acp.partners.acme]") {
 		t.Errorf("no answer: %+v", got)
 	}
-	sent := o.agent.Got()
-	late := sent[len(sent)-1].Reply("RESPONSE", "at last")
+	late := o.agent.Got()[0].Reply("RESPONSE", "at last") // to one that was given up
 	if r := o.send(t, late); r.Status != http.StatusNotFound || r.Text != "" {
 		t.Errorf("a late answer got %d %s", r.Status, r.Text)
 	}
