@@ -17,8 +17,7 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestACP (G-001, G-003, G-024, G-025, G-026, G-053, A-020, A-042): the contract of
-// gateways, held by ACP over HTTP.
+// TestACP: the contract of gateways, held by ACP over HTTP.
 func TestACP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, acpProtocol())
