@@ -57,6 +57,10 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 	if err != nil {
 		return a, err
 	}
+	if about.repeat {
+		a.Duplicate = true
+		return a, nil
+	}
 	if about.flag != "" {
 		in.flags = append(in.flags, about.flag)
 	}

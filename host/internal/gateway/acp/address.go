@@ -45,14 +45,18 @@ func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
 		refused.text = "ACP is for agents: show a credential of role agent"
 		return refused
 	}
-	if p, ok := g.Runtime.Partner(c.Realm); ok && len(p.IDs) > 0 {
-		if p.Owns(sender) {
-			return nil
-		}
-		return refused
-	}
-	if sender == c.Principal.PeerSwarm() {
+	p, _ := g.Runtime.Partner(c.Realm)
+	if ownsAgent(p, c, sender) {
 		return nil
 	}
 	return refused
+}
+
+// ownsAgent reports whether a foreign agent is the caller's; p is the partner that he is,
+// if he is one.
+func ownsAgent(p gateway.Partner, c gateway.Caller, agent string) bool {
+	if len(p.IDs) > 0 {
+		return p.Owns(agent)
+	}
+	return agent == c.Principal.PeerSwarm()
 }

@@ -9,6 +9,9 @@ import (
 	"skep/host/internal/gateway/acp/message"
 )
 
+// lastLook is the least time of an attempt that is made again.
+const lastLook = 10 * time.Second
+
 // errNoAnswer ends the wait for an answer.
 var errNoAnswer = errors.New("no answer in time")
 
@@ -18,8 +21,10 @@ func (a *attempt) ask(ctx context.Context) error {
 	answered, end := a.g.waiting.begin(a.thread, a.d.Wrapper.MessageID)
 	defer end()
 	var q openQuestion
+	first := false
 	err := a.g.changeThread(ctx, a.thread, func(t *thread) error {
-		q = openQuestion{}
+		q, first = openQuestion{}, t.find(a.d.Wrapper.MessageID) < 0
+		t.Theirs = a.theirs
 		err := t.open(a.d.Wrapper.MessageID, sentOf(a.d))
 		if i := t.find(a.d.Wrapper.MessageID); i >= 0 {
 			q = t.Open[i]
@@ -29,14 +34,19 @@ func (a *attempt) ask(ctx context.Context) error {
 	if err != nil || q.ID == "" {
 		return err
 	}
-	timed, cancel := context.WithDeadlineCause(ctx, q.Since.Add(a.timeout()), errNoAnswer)
+	limit := q.Since.Add(a.timeout())
+	if last := time.Now().Add(lastLook); !first && last.After(limit) {
+		limit = last // the host was down meanwhile
+	}
+	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	if err = a.await(timed, q, answered); ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) && err != nil {
 		err = refused("%s did not answer within %s: raise timeout in [gateways.acp.partners.%s]", a.p.Name, a.timeout(), a.p.Name)
 	}
-	if carriedForGood(err) {
+	unsent := first && a.outcomeOf(err).State == gateway.Later // its time has not begun
+	if unsent || carriedForGood(err) {
 		return errors.Join(err, a.g.changeThread(ctx, a.thread, func(t *thread) error {
-			t.close(q.ID, false)
+			t.close(q.ID, "")
 			return nil
 		}))
 	}
@@ -71,8 +81,13 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		got, err = a.g.poll(ctx, a.p, got.location)
 	}
 	if err == nil && got.message != nil && a.isAnswer(*got.message) {
-		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}, true)
-		return err
+		about := match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}
+		for {
+			_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, about, true)
+			if !errors.Is(err, gateway.ErrBusy) || !pause(ctx, pollPause) {
+				return err
+			}
+		}
 	}
 	if err == nil {
 		select {
@@ -89,6 +104,18 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		err = context.Cause(ctx)
 	}
 	return err
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // isAnswer reports whether a reply to our request is the answer to its message.

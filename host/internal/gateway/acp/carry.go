@@ -34,7 +34,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	a := &attempt{g: g, p: p, d: d, caller: partnerCaller(p)}
 	err := a.run(ctx)
-	carried := outcomeOf(err)
+	carried := a.outcomeOf(err)
 	event := gateway.Event{
 		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Size: len(a.text), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID,
 	}
@@ -85,6 +85,19 @@ func outcomeOf(err error) gateway.Carried {
 	return gateway.Carried{State: gateway.Unanswered, Reason: err.Error()}
 }
 
+// outcomeOf returns what an error means after what the attempt has done: before anything
+// was sent the message can be sent later, afterwards the partner may have it.
+func (a *attempt) outcomeOf(err error) gateway.Carried {
+	carried := outcomeOf(err)
+	switch {
+	case !a.tried && carried.State == gateway.Unanswered:
+		carried.State = gateway.Later
+	case a.sent && carried.State == gateway.Later:
+		carried.State = gateway.Unanswered
+	}
+	return carried
+}
+
 // attempt carries an outbox message once.
 type attempt struct {
 	g      *Gateway
@@ -93,8 +106,12 @@ type attempt struct {
 	caller gateway.Caller
 	m      message.Message
 	text   []byte
-	// thread is where an answer finds its question.
+	// thread is where an answer finds its question; theirs means that the foreign agent
+	// began the conversation.
 	thread state.Key
+	theirs bool
+	// tried means that sending was begun, sent that the partner has taken the message.
+	tried, sent bool
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -125,7 +142,10 @@ func (a *attempt) compose(ctx context.Context) error {
 	if err != nil && !errors.Is(err, gateway.ErrUnknown) {
 		return err
 	}
-	if known && a.d.Wrapper.Type == mail.Response {
+	if a.d.Wrapper.Type == mail.Response {
+		if !known {
+			return refused("the message that this answers is kept no more: raise keep in [gateways.acp]")
+		}
 		return a.composeAnswer(ctx, x)
 	}
 	agent, err := foreignAgent(p.Recipient().Name)
@@ -134,7 +154,7 @@ func (a *attempt) compose(ctx context.Context) error {
 	}
 	conversation := a.conversation()
 	if known {
-		conversation = conversationOf(x)
+		conversation, a.theirs = conversationOf(x), true
 	}
 	name := threadName(conversation, agent)
 	a.thread = threadKey(a.caller.Principal.Tenant, a.caller.Realm, name)

@@ -45,6 +45,8 @@ type Gateway struct {
 	waiting *waiting
 	mailbox *mailboxes
 	sockets *sockets
+	// stopped is closed when the host stops.
+	stopped chan struct{}
 }
 
 // New returns a gateway. It starts nothing.
@@ -56,7 +58,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State()), sockets: newSockets(o.Sessions)}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State()), sockets: newSockets(o.Sessions), stopped: make(chan struct{})}
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
 	}
@@ -74,9 +76,10 @@ func (g *Gateway) Health() gateway.Health {
 	return gateway.Health{OK: true, Connections: g.sockets.len()}
 }
 
-// Run implements [gateway.Gateway]. It ends the WebSockets.
+// Run implements [gateway.Gateway]. It ends the WebSockets and those who wait for messages.
 func (g *Gateway) Run(ctx context.Context) error {
 	<-ctx.Done()
+	close(g.stopped)
 	g.sockets.close()
 	return nil
 }

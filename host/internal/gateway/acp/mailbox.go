@@ -217,6 +217,9 @@ func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-changed:
+		case <-g.stopped:
+			writeMailbox(w, nil, after)
+			return
 		case <-ctx.Done():
 			if r.Context().Err() != nil {
 				http.Error(w, "Unauthorized", http.StatusUnauthorized)

@@ -26,6 +26,8 @@ type match struct {
 	// answers is the id of the question that it answers, empty for none.
 	answers string
 	flag    string
+	// repeat means that it has answered a question before.
+	repeat bool
 }
 
 // errUnmatched refuses an answer to nothing that is known, or waits any more (G-024).
@@ -53,7 +55,12 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	if err != nil || version == 0 {
 		return m, err
 	}
-	m.of = &t.Last
+	if isAnswer && t.hasAnswer(string(h.ID)) {
+		return match{repeat: true}, nil
+	}
+	if m.of = &t.Last; t.Theirs && !named {
+		m.of = nil
+	}
 	if !isAnswer {
 		return m, nil
 	}
@@ -78,15 +85,6 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	return m, nil
 }
 
-func (t *thread) isAnswered(id string) bool {
-	for _, one := range t.Answered {
-		if one == id {
-			return true
-		}
-	}
-	return false
-}
-
 // answer brings the answer to a question of ours to the agent that asked, once. A
 // fetched one came as the reply to our request.
 func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m match, fetched bool) (gateway.Exchange, error) {
@@ -108,7 +106,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 		return x, err
 	}
 	if err := g.changeThread(ctx, m.key, func(t *thread) error {
-		t.close(m.answers, true)
+		t.close(m.answers, string(in.Header.ID))
 		return nil
 	}); err != nil {
 		return x, err

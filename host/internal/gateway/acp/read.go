@@ -3,7 +3,6 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -17,6 +16,9 @@ import (
 	"skep/host/internal/gateway/acp/message"
 	"skep/spec/mail"
 )
+
+// headerPath begins the paths of header fields in errors.
+const headerPath = "Message.header"
 
 // Limits of a message, in bytes. The codec of every language refuses a text of more than
 // [MaxMessage], or more than maxDepth levels.
@@ -96,7 +98,7 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 	}
 	err = m.UnmarshalJSON(text)
 	if name := camelName(m.Header); err == nil && name != "" {
-		err = fmt.Errorf("Message.header.%s: is written %s", name, camel[name])
+		err = fmt.Errorf("%s.%s: is written %s", headerPath, name, camel[name])
 	}
 	if err == nil || r.strict {
 		return m, nil, asMalformed(err)
@@ -167,7 +169,7 @@ func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
 	}
 	header, err := members(all["header"])
 	if err != nil {
-		return nil, nil, errors.New("Message.header: is missing or no object")
+		return nil, nil, fmt.Errorf("%s: is missing or no object", headerPath)
 	}
 	for name, snake := range camel {
 		value, has := header[name]
@@ -175,7 +177,7 @@ func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
 			continue
 		}
 		if other, both := header[snake]; both && !bytes.Equal(value, other) {
-			return nil, nil, fmt.Errorf("Message.header.%s: is another value than %s", name, snake)
+			return nil, nil, fmt.Errorf("%s.%s: is another value than %s", headerPath, name, snake)
 		}
 		header[snake] = value
 		delete(header, name)

@@ -24,12 +24,22 @@ type reply struct {
 // its mailbox. wait is how long it may take to answer; 0 for a
 // message without an answer.
 func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
+	got, err := a.bring(ctx, wait)
+	a.sent = err == nil
+	return got, err
+}
+
+func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) {
+	a.tried = true
 	if s := a.g.sockets.find(a.caller, string(a.m.Header.Receiver)); s != nil {
 		if err := s.deliver(ctx, a.text); err == nil {
 			return reply{}, nil
 		}
 	}
 	if a.p.URL == "" || a.p.Client == nil {
+		if to := string(a.m.Header.Receiver); !ownsAgent(a.p, a.caller, to) {
+			return reply{}, refused("%s has no url and may not fetch what is for %q: add it to ids in [gateways.acp.partners.%s]", a.p.Name, to, a.p.Name)
+		}
 		return reply{}, a.g.mailbox.put(ctx, a.caller, string(a.m.Header.Receiver), a.text)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
@@ -63,10 +73,10 @@ func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) 
 	}
 	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
 	got, err := g.fetch(p, req)
-	if err != nil || got.message != nil {
+	if err != nil && outcomeOf(err).State == gateway.Refused || got.message != nil {
 		return got, err
 	}
-	got.location = location
+	got.location = location // whatever went wrong may be over at the next look
 	select {
 	case <-next.C:
 		return got, nil

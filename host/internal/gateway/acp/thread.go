@@ -32,10 +32,18 @@ const (
 type thread struct {
 	// Last is the newest message of ours.
 	Last sent `json:"last"`
-	// Open are the messages that wait for an answer, Answered the ids of the last ones
-	// that have one.
-	Open     []openQuestion `json:"open,omitempty"`
-	Answered []string       `json:"answered,omitempty"`
+	// Theirs means that the foreign agent began the conversation: what it says besides
+	// answers goes to the agents that it names.
+	Theirs bool `json:"theirs,omitempty"`
+	// Open are the messages that wait for an answer, Answered the last ones that have one.
+	Open     []openQuestion     `json:"open,omitempty"`
+	Answered []answeredQuestion `json:"answered,omitempty"`
+}
+
+// answeredQuestion has the id of a message of ours and of the one that answered it.
+type answeredQuestion struct {
+	ID string `json:"id"`
+	By string `json:"by"`
 }
 
 // openQuestion is a message that waits for its answer.
@@ -136,7 +144,7 @@ func (t *thread) find(id string) int {
 // open adds a question, unless an attempt before has.
 func (t *thread) open(id string, s sent) error {
 	t.Last = s
-	if t.find(id) >= 0 || slices.Contains(t.Answered, id) {
+	if t.find(id) >= 0 || t.isAnswered(id) {
 		return nil
 	}
 	if len(t.Open) >= maxOpen {
@@ -146,15 +154,24 @@ func (t *thread) open(id string, s sent) error {
 	return nil
 }
 
-// close takes a question out; answered means that it has its answer.
-func (t *thread) close(id string, answered bool) {
+// close takes a question out; by is the id of the message that answered it, empty for none.
+func (t *thread) close(id, by string) {
 	i := t.find(id)
 	if i < 0 {
 		return
 	}
 	t.Open = slices.Delete(t.Open, i, i+1)
-	if answered {
-		t.Answered = append(t.Answered, id)
+	if by != "" {
+		t.Answered = append(t.Answered, answeredQuestion{id, by})
 		t.Answered = t.Answered[max(0, len(t.Answered)-maxAnswered):]
 	}
+}
+
+func (t *thread) isAnswered(id string) bool {
+	return slices.ContainsFunc(t.Answered, func(a answeredQuestion) bool { return a.ID == id })
+}
+
+// hasAnswer reports whether a foreign message has answered a question.
+func (t *thread) hasAnswer(by string) bool {
+	return slices.ContainsFunc(t.Answered, func(a answeredQuestion) bool { return a.By == by })
 }

@@ -1,0 +1,200 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/acptest"
+	"skep/spec/mail"
+)
+
+// TestRepeatAfterOurQuestion: a repeat of a request is the same exchange, though an
+// agent of ours has asked back in its conversation meanwhile; another request there goes to
+// the agent that it names.
+func TestRepeatAfterOurQuestion(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	seen := o.exposeAsks("calc")
+	request := acptest.New("REQUEST", "agentB", "calc", "add")
+	request.Header.ConversationID = "X"
+	if r := o.send(t, request); r.Status != http.StatusOK {
+		t.Fatalf("got %d %s", r.Status, r.Text)
+	}
+	<-seen
+	question := outgoing("m1", mail.Request, "agentB", "which numbers?")
+	question.Wrapper.Payload.ID = request.Header.ID
+	carried := make(chan gateway.Carried, 1)
+	go func() { carried <- o.g.Carry(t.Context(), o.p, question) }()
+	for len(o.agent.Got()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if r := o.send(t, request); r.Status != http.StatusOK || len(seen) != 0 {
+		t.Errorf("the repeat: %d %s, %d more turns", r.Status, r.Text, len(seen))
+	}
+	next := acptest.New("REQUEST", "agentB", "calc", "and subtract")
+	next.Header.ConversationID = "X"
+	if r := o.send(t, next); r.Status != http.StatusOK {
+		t.Errorf("another request: %d %s", r.Status, r.Text)
+	}
+	if asked := o.rt.take(); len(asked) != 0 {
+		t.Errorf("brought to the one who asked: %+v", asked)
+	}
+	o.send(t, o.agent.Got()[0].Reply("RESPONSE", "1 and 2"))
+	if got := <-carried; got.State != gateway.Taken {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRepeatedAnswer: an answer that is sent again, because its 202 was lost, is taken as
+// that, and answers no later question.
+func TestRepeatedAnswer(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	ask := func(id string) (acptest.Message, <-chan gateway.Carried) {
+		before := len(o.agent.Got())
+		carried := make(chan gateway.Carried, 1)
+		go func() { carried <- o.g.Carry(t.Context(), o.p, outgoing(id, mail.Request, "agentB", id)) }()
+		for len(o.agent.Got()) == before {
+			time.Sleep(time.Millisecond)
+		}
+		return o.agent.Got()[before], carried
+	}
+	one, first := ask("m1")
+	answer := one.Reply("RESPONSE", "one")
+	loose := one.Reply("RESPONSE", "of a conversation")
+	loose.Header.ReplyTo = ""
+	o.send(t, answer)
+	if got := <-first; got.State != gateway.Taken {
+		t.Fatalf("%+v", got)
+	}
+	two, second := ask("m2")
+	o.send(t, loose)
+	if got := <-second; got.State != gateway.Taken {
+		t.Fatalf("%+v", got)
+	}
+	_, third := ask("m3")
+	if asked := o.rt.take(); len(asked) != 2 {
+		t.Errorf("brought %+v", asked)
+	}
+	for _, again := range []acptest.Message{answer, loose} {
+		if r := o.send(t, again); r.Status != http.StatusAccepted {
+			t.Errorf("the repeat: %d %s", r.Status, r.Text)
+		}
+	}
+	if asked := o.rt.take(); len(asked) != 0 {
+		t.Errorf("repeats brought %+v", asked)
+	}
+	o.send(t, acptest.Message{Header: acptest.Header{
+		Version: "1.0", Sender: "agentB", Receiver: "boss", Type: "RESPONSE", ID: "third", Timestamp: two.Header.Timestamp,
+		ContentType: "text/plain", ConversationID: two.Header.ConversationID,
+	}, Body: "three"})
+	if got := <-third; got.State != gateway.Taken {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestUnsentIsLater: what was not sent is sent later, whatever failed, and the time for its
+// answer has not begun.
+func TestUnsentIsLater(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	answered := func(m acptest.Message) (*acptest.Message, int) {
+		r := m.Reply("RESPONSE", "yes")
+		return &r, 0
+	}
+	o.p.Timeout = 30 * time.Second
+	url := o.p.URL
+	o.p.URL = "http://127.0.0.1:1/"
+	question := outgoing("m1", mail.Request, "agentB", "x")
+	if got := o.g.Carry(t.Context(), o.p, question); got.State != gateway.Later {
+		t.Errorf("nobody there: %+v", got)
+	}
+	o.rt.FailNext("Find", errors.New("the store fails for a moment"))
+	if got := o.g.Carry(t.Context(), o.p, question); got.State != gateway.Later {
+		t.Errorf("a store that fails: %+v", got)
+	}
+	o.p.URL = url
+	o.does(answered)
+	if got := o.g.Carry(t.Context(), o.p, question); got.State != gateway.Taken {
+		t.Errorf("at last: %+v", got)
+	}
+}
+
+// TestPollGoesOn: a partner that fails for a moment while it is asked at its Location is
+// asked there again, and the question is not sent twice.
+func TestPollGoesOn(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	posts, looks := 0, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			posts++
+			text, err := io.ReadAll(r.Body)
+			m, bad := acptest.Parse(text)
+			if err != nil || bad != nil {
+				t.Error(err, bad)
+			}
+			w.Header().Set("Location", "/at/"+m.Header.ID)
+			w.WriteHeader(http.StatusAccepted)
+		case looks == 0:
+			looks++
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			m := acptest.New("RESPONSE", "agentB", "boss", "found")
+			m.Header.ReplyTo = strings.TrimPrefix(r.URL.Path, "/at/")
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, m.Text())
+		}
+	}))
+	defer server.Close()
+	o.p.URL = server.URL
+	if got := o.g.Carry(t.Context(), o.p, outgoing("m1", mail.Request, "agentB", "x")); got.State != gateway.Taken {
+		t.Fatalf("%+v", got)
+	}
+	if asked := o.rt.take(); len(asked) != 1 || asked[0].Body != "found" || posts != 1 {
+		t.Errorf("after %d posts: %+v", posts, asked)
+	}
+}
+
+// TestMailboxOfOthers: what nobody could fetch is refused, and those who wait for messages
+// leave when the host stops.
+func TestMailboxOfOthers(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.p.URL, o.p.Client = "", nil
+	if got := o.g.Carry(t.Context(), o.p, outgoing("m1", mail.Broadcast, "somebody", "x")); got.State != gateway.Refused || !strings.Contains(got.Reason, "add it to ids in [gateways.acp.partners.acme]") {
+		t.Errorf("%+v", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- o.g.Run(ctx) }()
+	read := make(chan int, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.server.URL+"/acp/v1/messages?receiver=agentB&wait=3600", http.NoBody)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Header.Set("Authorization", "Bearer acme-token")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Error(err)
+			read <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		read <- resp.StatusCode
+	}()
+	stop()
+	if code := <-read; code != http.StatusOK {
+		t.Errorf("status %d", code)
+	}
+	<-ran
+}
