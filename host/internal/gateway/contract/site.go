@@ -86,13 +86,13 @@ asks = ASKS
 rate_limit = { requests = RATE, per = "1h" }
 TABLE
 [gateways.NAME.partners.depot]
-ids = ["depot-*"]
+IDS depot
 may = ["ask", "tell"]
 give_up = "20s"
 timeout = "20s"
 OUT
 [gateways.NAME.partners.shop]
-ids = ["shop-*"]
+IDS shop
 may = ["ask", "tell"]
 [gateways.NAME.partners.dim]
 may = ["ask"]
@@ -214,6 +214,10 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 		stop()
 		outgoing = []string{"OUT", s.partner(url), "MORE", s.table("mirror", url, "20s", "20s") + s.table("late", url, "1s", "1s") + s.table("dead", dead, "2m", "20s") + s.table("gone", dead, "1s", "1s")}
 	}
+	if _, unnamed := s.p.Without["13"]; unnamed { // its messages name no senders
+		changes = append(changes, "IDS depot\n", "", "IDS shop\n", "")
+	}
+	changes = append(changes, "IDS depot", `ids = ["depot-*"]`, "IDS shop", `ids = ["shop-*"]`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive)
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
 	files := map[string][]byte{"swarm.toml": []byte(lines), "script.wasm": guests.Bytes(t, "plugins/script")}
