@@ -154,6 +154,8 @@ func TestHangup(t *testing.T) {
 	s := hosttest.NewSite(t, hosttest.GrantedSwarm, func(o *host.Options) { o.Hangups = hangups })
 	s.Write("schema = 2\n")
 	hangups <- syscall.SIGHUP
+	refused := func() int { return len(s.Audited(`"config.reload","outcome":"refused"`)) }
+	hosttest.Eventually(t, "the refusal is recorded", func() bool { return refused() > 0 }) // the file was read
 	s.Write(renamedSwarm)
 	hangups <- syscall.SIGHUP
 	hangups <- syscall.SIGHUP // taken once the second has been seen to
@@ -161,7 +163,7 @@ func TestHangup(t *testing.T) {
 	if err != nil || a.Body != "boss got [Re: s] echo: hello" {
 		t.Errorf("after the reload: %+v, %v", a, err)
 	}
-	if n := len(s.Audited(`"config.reload","outcome":"refused"`)); n != 1 {
+	if n := refused(); n != 1 {
 		t.Errorf("%d refused reloads are recorded", n)
 	}
 	if n := len(s.Audited(`"config.reload","outcome":"done"`)); n == 0 {
