@@ -65,11 +65,12 @@ var layers = map[string][]string{
 	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/state":              {},
 	"host/internal/gateway/verb":               {},
-	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "host/internal/swarm/scheduler", "spec/mail"},
+	"host/internal/gateway/wire":               {},
+	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "host/internal/swarm/scheduler", "spec/mail", "host/internal/gateway/wire"},
 	"host/internal/gateway/door":               {"abi", "host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/flow", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/catalog":            {"abi", "host/internal/api/auth", "host/internal/swarm", "spec/mail", "host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/turn/egress"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
-	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm"},
+	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm", "host/internal/gateway/wire"},
 	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/acp":                {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/gateway", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/message", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/acp/acptest":        {},
@@ -110,7 +111,7 @@ var layers = map[string][]string{
 	},
 	// The contract of gateways and the protocol that only it serves; only tests import them.
 	"host/internal/gateway/gatewaytest/toy": {
-		"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "spec/mail",
+		"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/gateway/wire", "host/internal/swarm", "spec/mail",
 	},
 	"host/internal/gateway/gatewaytest/toy/peer": {},
 	"host/internal/gateway/contract": {

@@ -10,6 +10,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/wire"
 	"skep/spec/mail"
 )
 
@@ -64,7 +65,7 @@ func askOf(c *call, m *a2a.Message) (gateway.Ask, error) {
 		return gateway.Ask{}, invalid("the message cannot be written as JSON")
 	}
 	if c.depth > 0 {
-		if err := checkJSON(raw, c.depth); err != nil {
+		if err := wire.CheckJSON(raw, Name, c.depth); err != nil {
 			return gateway.Ask{}, invalid("the message " + err.Error())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/wire"
 )
 
 // prefix begins the addresses of agents: /a2a/SWARM/AGENT.
@@ -99,7 +100,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	if err != nil {
 		return // the caller has left
 	}
-	if err := checkJSON(body, g.MaxDepth); err != nil && len(body) > 0 {
+	if err := wire.CheckJSON(body, Name, g.MaxDepth); err != nil && len(body) > 0 {
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
 		body = harmless(rest)
 	} else if binding == g.bindings.rpcV03 {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"unicode/utf8"
+
+	"skep/host/internal/gateway/wire"
 )
 
 // Codes of JSON-RPC errors (https://www.jsonrpc.org/specification#error_object).
@@ -30,20 +30,11 @@ func refuse(w http.ResponseWriter, status, code int, text string) {
 // maxID is the size of a JSON-RPC id in bytes.
 const maxID = 128
 
-// checkBody refuses what readers of JSON may understand differently: bad UTF-8, members
-// that come twice, values nested too deeply, several values. It returns the id of the
-// message as it was written.
+// checkBody refuses what readers of JSON may understand differently, and what is no
+// request. It returns the id of the message as it was written.
 func checkBody(body []byte, maxDepth int) (id string, err error) {
-	if !utf8.Valid(body) {
-		return "", errors.New("the request is not UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	if err := checkValue(d, maxDepth); err != nil {
-		return "", err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return "", errors.New("the request is more than one JSON value")
+	if err := wire.CheckJSON(body, Name, maxDepth); err != nil {
+		return "", fmt.Errorf("the request %w", err)
 	}
 	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
 		return "", errors.New("the request is no object; batches are not served")
@@ -58,38 +49,4 @@ func checkBody(body []byte, maxDepth int) (id string, err error) {
 		return "", fmt.Errorf("the id is longer than %d bytes", maxID)
 	}
 	return string(message.ID), nil
-}
-
-func checkValue(d *json.Decoder, depth int) error {
-	t, err := d.Token()
-	if err != nil {
-		return errors.New("the request is not JSON")
-	}
-	open, nested := t.(json.Delim)
-	if !nested {
-		return nil
-	}
-	if depth == 0 {
-		return errors.New("the request is nested too deeply")
-	}
-	seen := map[string]bool{}
-	for d.More() {
-		if open == '{' {
-			name, err := d.Token()
-			if err != nil {
-				return errors.New("the request is not JSON")
-			}
-			if seen[name.(string)] {
-				return fmt.Errorf("the member %q comes twice", name)
-			}
-			seen[name.(string)] = true
-		}
-		if err := checkValue(d, depth-1); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return errors.New("the request is not JSON")
-	}
-	return nil
 }

@@ -13,6 +13,9 @@ import (
 	"skep/host/internal/swarm"
 )
 
+// Name is the gateway's name in swarm.toml.
+const Name = "mcp"
+
 // Options configure a [Gateway]; a zero field is its default.
 type Options struct {
 	// Hold is how long a call waits for its answer, 30 s by default.
@@ -110,7 +113,7 @@ func (g *Gateway) withRequest(h http.Handler) http.Handler {
 }
 
 // Name is gateway.Gateway's.
-func (*Gateway) Name() string { return "mcp" }
+func (*Gateway) Name() string { return Name }
 
 // Mounts is gateway.Gateway's.
 func (g *Gateway) Mounts() []gateway.Mount {

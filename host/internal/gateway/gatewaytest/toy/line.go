@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/wire"
 )
 
 // message is a line that one side sends to the other.
@@ -100,11 +98,8 @@ const maxID = 256 // bytes
 
 // readMessage reads a line. Members that the protocol does not have are refused.
 func readMessage(raw []byte, maxDepth int) (m message, err error) {
-	if !utf8.Valid(raw) {
-		return m, invalid("the line is not UTF-8")
-	}
-	if err := checkMembers(raw, maxDepth); err != nil {
-		return m, invalid("%v", err)
+	if err := wire.CheckJSON(raw, Name, maxDepth); err != nil {
+		return m, invalid("the line %v", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
@@ -118,52 +113,6 @@ func readMessage(raw []byte, maxDepth int) (m message, err error) {
 		return m, invalid("id must have 1 to %d bytes", maxID)
 	}
 	return m, nil
-}
-
-// checkMembers refuses what readers could take differently: a member that comes twice,
-// more than one value, and nesting beyond a depth.
-func checkMembers(raw []byte, maxDepth int) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := checkValue(dec, maxDepth); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the line has more than one value")
-	}
-	return nil
-}
-
-func checkValue(dec *json.Decoder, left int) error {
-	token, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	open, nested := token.(json.Delim)
-	if !nested {
-		return nil
-	}
-	if left == 0 {
-		return errors.New("the line is nested too deeply")
-	}
-	seen := map[any]bool{}
-	for dec.More() {
-		if open == '{' {
-			name, err := dec.Token()
-			if err != nil {
-				return err
-			}
-			if seen[name] {
-				return fmt.Errorf("the member %q comes twice", name)
-			}
-			seen[name] = true
-		}
-		if err := checkValue(dec, left-1); err != nil {
-			return err
-		}
-	}
-	_, err = dec.Token()
-	return err
 }
 
 // digest is what a repeat has too: all but the hops and the trace, which differ on another

@@ -1,17 +1,17 @@
-package a2a
+package wire
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 )
 
-// checkJSON returns why a text has no or more than one reading as a JSON value, or is
-// nested too deeply. The library's decoder takes duplicate members and broken UTF-8.
-func checkJSON(text []byte, depth int) error {
+// CheckJSON returns why a text has no or more than one reading as a JSON value, or is
+// nested deeper than the max_depth of a gateway: decoders take duplicate members and broken
+// UTF-8, each in its own way.
+func CheckJSON(text []byte, gateway string, maxDepth int) error {
 	if !utf8.Valid(text) {
 		return errors.New("is not valid UTF-8")
 	}
@@ -20,14 +20,14 @@ func checkJSON(text []byte, depth int) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if err := checkValue(d, depth); err != nil {
-		return err
+	err := checkValue(d, maxDepth)
+	if errors.Is(err, errDeep) {
+		return fmt.Errorf("is nested deeper than max_depth of [gateways.%s]", gateway)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("has more than one JSON value")
-	}
-	return nil
+	return err
 }
+
+var errDeep = errors.New("too deep")
 
 // checkValue reads one value.
 func checkValue(d *json.Decoder, depth int) error {
@@ -35,12 +35,12 @@ func checkValue(d *json.Decoder, depth int) error {
 	if err != nil {
 		return err
 	}
-	open, ok := token.(json.Delim)
-	if !ok {
+	open, nested := token.(json.Delim)
+	if !nested {
 		return nil
 	}
 	if depth == 0 {
-		return errors.New("is nested deeper than max_depth of [gateways.a2a]")
+		return errDeep
 	}
 	seen := map[any]bool{}
 	for d.More() {
