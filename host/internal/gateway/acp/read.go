@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/acp/message"
@@ -93,7 +94,7 @@ func (r reader) read(text []byte) (incoming, error) {
 // decode reads a message by the codec; in the profile default also one that is rewritten
 // to its form.
 func (r reader) decode(text []byte) (m message.Message, flags []string, err error) {
-	if depth(text) > r.depth {
+	if abi.Deeper(text, r.depth) {
 		return m, nil, malformed("the text is nested deeper than %d: raise max_depth of [gateways.acp]", r.depth)
 	}
 	err = m.UnmarshalJSON(text)
@@ -108,26 +109,6 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 		return m, nil, asMalformed(rewriteErr)
 	}
 	return m, flags, asMalformed(m.UnmarshalJSON(rewritten))
-}
-
-// depth is how deeply a text of JSON is nested. What is no JSON has any depth.
-func depth(text []byte) (most int) {
-	now, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			now++
-			most = max(most, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return most
 }
 
 // camel are the names of the Scala example for fields of the declarations (D-A1).
