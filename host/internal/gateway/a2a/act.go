@@ -71,7 +71,7 @@ func (g *Gateway) actionTask(p gateway.Partner, call gateway.Act, args actArgs) 
 		TaskID: call.Task.Task, ID: id, Body: args.Message, Recipients: []mail.Address{{Type: mail.Agent, Name: mail.FormatAddr("agent", p.Name)}},
 	}}}
 	record := conversationRecord{Context: args.Context, Open: &openMessage{Message: id, Answers: id, Task: args.Task}}
-	return &foreignTask{attempt: &attempt{g: g, p: p, d: d, caller: partnerCaller(p), record: record, unstored: true}}
+	return &foreignTask{attempt: &attempt{g: g, p: p, d: d, caller: p.Caller(), record: record, unstored: true}}
 }
 
 // act does a verb.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"skep/host/internal/api/auth"
 	"skep/host/internal/gateway"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -25,7 +23,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	if d.Ending {
 		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
 	}
-	e := &attempt{g: g, p: p, d: d, caller: partnerCaller(p)}
+	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
 	carried := outcomeOf(err)
 	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Size: len(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
@@ -36,28 +34,12 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	return carried
 }
 
-// partnerCaller speaks for a partner whose answers the host has fetched itself.
-func partnerCaller(p gateway.Partner) gateway.Caller {
-	return gateway.Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
-}
-
 // outcomeOf returns what an error means for the message.
 func outcomeOf(err error) gateway.Carried {
-	var status *statusError
-	var op *net.OpError
-	switch {
-	case err == nil:
-		return gateway.Carried{State: gateway.Taken}
-	case errors.As(err, new(refused)), errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid), errors.As(err, new(*a2a.Error)) && !errors.Is(err, a2a.ErrInternalError) && !errors.Is(err, a2a.ErrServerError):
+	if errors.As(err, new(*a2a.Error)) && !errors.Is(err, a2a.ErrInternalError) && !errors.Is(err, a2a.ErrServerError) {
 		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
-	case errors.As(err, &status) && (status.code == 429 || status.code == 503):
-		return gateway.Carried{State: gateway.Later, Reason: status.Error()}
-	case errors.As(err, &status) && status.code < 500:
-		return gateway.Carried{State: gateway.Refused, Reason: status.Error()}
-	case errors.As(err, &op) && op.Op == "dial":
-		return gateway.Carried{State: gateway.Later, Reason: "the partner cannot be reached"}
 	}
-	return gateway.Carried{State: gateway.Unanswered, Reason: err.Error()}
+	return gateway.CarriedAfter(err)
 }
 
 // attempt carries a message once.

@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"skep/host/internal/gateway"
 )
 
 // grpcConn sends the requests of a gRPC client through an http.Client, since a partner's
@@ -114,7 +116,7 @@ func (s *grpcStream) SendMsg(m any) error {
 	s.resp, err = s.conn.client.Do(req)
 	if err == nil && s.resp.StatusCode != http.StatusOK {
 		s.close()
-		return &statusError{s.resp.StatusCode}
+		return &gateway.StatusError{Code: s.resp.StatusCode}
 	}
 	return err
 }

@@ -104,7 +104,7 @@ func fetchCard(ctx context.Context, p gateway.Partner, from string) (*a2a.AgentC
 	case err != nil:
 		return nil, err
 	case resp.StatusCode != http.StatusOK:
-		return nil, &statusError{resp.StatusCode}
+		return nil, &gateway.StatusError{Code: resp.StatusCode}
 	case len(text) > maxCard:
 		return nil, refusal(fmt.Sprintf("it has more than %d bytes", maxCard))
 	}
@@ -153,19 +153,7 @@ func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Cl
 	return client, card, nil
 }
 
-// statusError is an HTTP status with which no binding answers.
-type statusError struct{ code int }
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("the partner answers %d %s", e.code, http.StatusText(e.code))
-}
-
-// refused is an error that another attempt would meet again.
-type refused struct{ text string }
-
-func (r refused) Error() string { return r.text }
-
-func refusal(text string) error { return refused{text} }
+func refusal(text string) error { return &gateway.Refusal{Reason: text} }
 
 // partnerClient returns the client of a partner, with errors for statuses that the
 // library tells by their text only.
@@ -184,7 +172,7 @@ func (t statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	_ = resp.Body.Close()
-	return nil, &statusError{resp.StatusCode}
+	return nil, &gateway.StatusError{Code: resp.StatusCode}
 }
 
 // foreignName is what a card's name may not have in the name of an agent.

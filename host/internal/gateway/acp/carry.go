@@ -6,14 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"skep/host/internal/api/auth"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/message"
@@ -32,7 +29,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
 		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
 	}
-	a := &attempt{g: g, p: p, d: d, caller: partnerCaller(p)}
+	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := a.run(ctx)
 	carried := a.outcomeOf(err)
 	event := gateway.Event{
@@ -45,44 +42,16 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	return carried
 }
 
-// partnerCaller speaks for a partner whose answers the host has fetched itself.
-func partnerCaller(p gateway.Partner) gateway.Caller {
-	return gateway.Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
-}
-
-// refusalError is an error that another attempt would meet again.
-type refusalError struct{ text string }
-
-func (r *refusalError) Error() string { return r.text }
-
-func refused(format string, args ...any) error { return &refusalError{fmt.Sprintf(format, args...)} }
-
-// statusError is an HTTP status that is no answer.
-type statusError struct{ code int }
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("the partner answers %d %s", e.code, http.StatusText(e.code))
+func refused(format string, args ...any) error {
+	return &gateway.Refusal{Reason: fmt.Sprintf(format, args...)}
 }
 
 // outcomeOf returns what an error means for the outbox message.
 func outcomeOf(err error) gateway.Carried {
-	var status *statusError
-	var op *net.OpError
-	switch {
-	case err == nil:
-		return gateway.Carried{State: gateway.Taken}
-	case errors.As(err, new(*refusalError)), errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid):
-		return gateway.Carried{State: gateway.Refused, Reason: err.Error()}
-	case errors.Is(err, gateway.ErrBusy), errors.Is(err, state.ErrFull):
+	if errors.Is(err, gateway.ErrBusy) || errors.Is(err, state.ErrFull) {
 		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
-	case errors.As(err, &status) && (status.code == http.StatusTooManyRequests || status.code == http.StatusServiceUnavailable):
-		return gateway.Carried{State: gateway.Later, Reason: status.Error()}
-	case errors.As(err, &status) && status.code < 500:
-		return gateway.Carried{State: gateway.Refused, Reason: status.Error()}
-	case errors.As(err, &op) && op.Op == "dial":
-		return gateway.Carried{State: gateway.Later, Reason: "the partner cannot be reached"}
 	}
-	return gateway.Carried{State: gateway.Unanswered, Reason: err.Error()}
+	return gateway.CarriedAfter(err)
 }
 
 // outcomeOf returns what an error means after what the attempt has done: before anything

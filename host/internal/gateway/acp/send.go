@@ -99,7 +99,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 	}
 	failed := resp.StatusCode >= http.StatusMultipleChoices
 	if failed && (resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests) {
-		return reply{}, &statusError{resp.StatusCode}
+		return reply{}, &gateway.StatusError{Code: resp.StatusCode}
 	}
 	var got reply
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); len(text) > 0 && isJSON(kind) {
@@ -113,7 +113,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		}
 	}
 	if failed {
-		return got, &statusError{resp.StatusCode}
+		return got, &gateway.StatusError{Code: resp.StatusCode}
 	}
 	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode == http.StatusAccepted {
 		if got.location, err = locationOf(req.URL, at); err != nil {
