@@ -99,6 +99,32 @@ func prepare(ctx context.Context, p preparer, texts map[**sql.Stmt]string) error
 	return nil
 }
 
+// connStatements are statements of one connection. Unlike those of a pool, database/sql
+// does not close them with it (https://pkg.go.dev/database/sql#Conn.PrepareContext), and
+// the engine keeps a connection open as long as it has one
+// (https://www.sqlite.org/c3ref/close.html).
+type connStatements struct {
+	conn *sql.Conn
+	open []*sql.Stmt
+}
+
+// PrepareContext prepares a statement that close closes.
+func (c *connStatements) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	s, err := c.conn.PrepareContext(ctx, query)
+	if err == nil {
+		c.open = append(c.open, s)
+	}
+	return s, err
+}
+
+func (c *connStatements) close() error {
+	var errs []error
+	for _, s := range c.open {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // hasLog reports whether the last host left a log behind, as one that was
 // killed does.
 func hasLog(path string) bool {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -31,6 +32,25 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, ignoreName)); string(b) != "*\n" || err != nil {
 		t.Errorf("%s holds %q, %v", ignoreName, b, err)
+	}
+}
+
+// The engine removes its log when the last connection ends, and no sooner: a store that is
+// closed holds no file open.
+func TestCloseEndsConnections(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	if err := s.Commit(t.Context(), testStep("t1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(filepath.Join(dir, fileName+suffix)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s after Close: %v; a connection is open", fileName+suffix, err)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ type tables struct {
 	gatewayState                           gatewayStateStmts
 }
 
-func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
+func prepareTables(ctx context.Context, c *sql.Conn, stmts preparer) (*tables, error) {
 	t := &tables{
 		conn:      c,
 		instances: newCache[swarm.InstanceKey, int64](knownInstances),
@@ -69,7 +69,7 @@ func prepareTables(ctx context.Context, c *sql.Conn) (*tables, error) {
 		return nil, err
 	}
 	for _, texts := range t.allTexts() {
-		if err := prepare(ctx, c, texts); err != nil {
+		if err := prepare(ctx, stmts, texts); err != nil {
 			return nil, err
 		}
 	}

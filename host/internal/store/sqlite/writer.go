@@ -31,6 +31,7 @@ func (j *journalWrite) tenantName() string { return j.key.Tenant }
 type writer struct {
 	db      *sql.DB
 	conn    *sql.Conn
+	stmts   connStatements
 	tables  *tables
 	wal     *wal
 	epoch   int64
@@ -53,8 +54,9 @@ func openWriter(ctx context.Context, path string, opts Options) (_ *writer, err 
 	if w.db, w.conn, err = openConn(ctx, path); err != nil {
 		return nil, err
 	}
+	w.stmts.conn = w.conn
 	if err := w.prepare(ctx); err != nil {
-		return nil, errors.Join(err, w.conn.Close(), w.db.Close())
+		return nil, errors.Join(err, w.closeConn())
 	}
 	return w, nil
 }
@@ -67,10 +69,10 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.epoch, w.secret, err = takeOver(ctx, w.conn); err != nil {
 		return err
 	}
-	if w.tables, err = prepareTables(ctx, w.conn); err != nil {
+	if w.tables, err = prepareTables(ctx, w.conn, &w.stmts); err != nil {
 		return err
 	}
-	return prepare(ctx, w.conn, map[**sql.Stmt]string{
+	return prepare(ctx, &w.stmts, map[**sql.Stmt]string{
 		&w.begin:    "BEGIN IMMEDIATE",
 		&w.commit:   "COMMIT",
 		&w.rollback: "ROLLBACK",
@@ -120,7 +122,12 @@ func (w *writer) close() error {
 	w.queue.close()
 	w.stopped.Wait()
 	_, err := w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	return errors.Join(err, w.conn.Close(), w.db.Close())
+	return errors.Join(err, w.closeConn())
+}
+
+// closeConn ends the connection.
+func (w *writer) closeConn() error {
+	return errors.Join(w.stmts.close(), w.conn.Close(), w.db.Close())
 }
 
 // submit hands a change over and waits until it is durable or refused. Only until
