@@ -129,6 +129,29 @@ func (t Task) questionOf(turn *Turn, realm string) string {
 	return key
 }
 
+// exchangeOf is the row of the exchange on which a turn works: its own where a gateway
+// brought the message, else the oldest that its agent has begun and not answered. It is 0
+// for none. A reply of a realm belongs to the exchange in which the agent has asked.
+func (t *activeTask) exchangeOf(row Row) int64 {
+	if isGateway(row.Origin.Door) && row.Message.Type != mail.Response {
+		return row.N
+	}
+	oldest := int64(0)
+	for _, p := range t.openPosts.handled {
+		if p.Held && (oldest == 0 || p.Row < oldest) && t.rec.mayAnswer(p, row.Agent) {
+			oldest = p.Row
+		}
+	}
+	return oldest
+}
+
+// mayAnswer reports whether an agent may be the one that a held post asks. A user's post
+// is no request in the record: any agent may work on it.
+func (t Task) mayAnswer(p PendingPost, agent string) bool {
+	i := slices.IndexFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil && r.Exchange.post() == p })
+	return i < 0 || t.Requests[i].To == agent
+}
+
 // hasGatewayReader reports whether the caller of a gateway may read the task's output.
 func (t Task) hasGatewayReader() bool {
 	return t.Door != "" || slices.ContainsFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil })

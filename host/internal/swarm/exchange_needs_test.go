@@ -386,7 +386,7 @@ func TestCuts(t *testing.T) {
 		return string(events[i].Extra)
 	}
 	r.wait(r.receive(r.wrapper("job", "math", "x")).Exchanges[0])
-	if got, want := output(guest("hive", "acme", "job")), `{"caller":"math","cuts":[2,0,4],"n":4,"text":"abcdé","turn":1}`; got != want {
+	if got, want := output(guest("hive", "acme", "job")), `{"caller":"math","cuts":[2,0,4],"exchange":1,"n":4,"text":"abcdé","turn":1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	r.ask(`[["send_request",{"target":"math","subject":"s","body":"x"}],["await_message",{}]]`, task("t"))

@@ -20,6 +20,8 @@ const (
 
 // emitState counts what the turn has emitted.
 type emitState struct {
+	// exchange is the row of the exchange on which the turn works, 0 for none.
+	exchange int64
 	n        int64
 	bytes    int
 	progress *abi.Progress
@@ -34,6 +36,8 @@ type emitEvent struct {
 	N        int64    `json:"n"`
 	Text     string   `json:"text"`
 	Fraction *float64 `json:"fraction,omitempty"`
+	// Exchange is the row of the exchange on which the turn works, 0 for none.
+	Exchange int64 `json:"exchange,omitempty"`
 }
 
 // Emit shows progress, text or a note to the readers of the task. It is neither staged
@@ -47,6 +51,7 @@ func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
 	case t.emitted.bytes+len(e.Text) > abi.MaxEmitBytes:
 		return "", abi.Errorf(abi.CodeLimit, abi.OpEmit, "bytes", "a turn may emit %d bytes of text", abi.MaxEmitBytes)
 	}
+	e.Exchange = t.emitted.exchange
 	// The values always encode.
 	extra, _ := json.Marshal(e)
 	status, known := t.replayedEmit()
@@ -119,7 +124,10 @@ func (mut *mutationBuilder) logEmitted(t *Turn, failed bool) {
 	if failed {
 		extra["failed"] = true
 	}
-	if len(k.cuts) > 0 && mut.Task.hasGatewayReader() {
+	if k.exchange != 0 {
+		extra["exchange"] = k.exchange
+	}
+	if len(k.cuts) > 0 && (k.exchange != 0 || mut.Task.hasGatewayReader()) {
 		extra["cuts"] = k.cuts // they read the text in the pieces in which it was emitted
 	}
 	mut.logEvent(eventOutput, fmt.Sprintf("agent %s emitted %d times in turn %d", t.agent.Name, k.n, t.row.N), extra)

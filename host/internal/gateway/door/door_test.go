@@ -320,6 +320,68 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// Two asks of one caller to one agent in one task: each stream has the chunks of the turns
+// that work on its ask, while they run and afterwards.
+func TestFollowTwoAsksOfOneTask(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		caller gateway.Caller
+		agent  string
+	}{{acme(), "calc"}, {alice(), "boss"}} {
+		t.Run(string(c.caller.Principal.Role), func(t *testing.T) {
+			t.Parallel()
+			followTwoAsks(t, c.caller, c.agent)
+		})
+	}
+}
+
+func followTwoAsks(t *testing.T, c gateway.Caller, agent string) {
+	k := newKit(t)
+	step := make(chan struct{})
+	k.agents.set(agent, func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		body := incoming(tn).Payload.Body
+		for _, text := range []string{body + " ", body + ", "} {
+			<-step
+			tn.Emit(abi.EmitRequest{Chunk: &text})
+		}
+		if body == "second" {
+			return respond(tn, "done")
+		}
+		return swarm.Outcome{}
+	})
+	first := k.mustAsk(t, c, ask("m1", agent, "first", in("talk")))
+	second := k.mustAsk(t, c, ask("m2", agent, "second", in("talk")))
+	read := func(x gateway.Exchange, want string) (rest func()) {
+		s, err := k.Follow(t.Context(), x, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			defer s.Close()
+			var got string
+			for got != want {
+				p, err := s.Next(t.Context())
+				if err != nil || p.Kind != gateway.Chunk {
+					t.Fatalf("%s: %+v, %v after %q, want %q", x.ID, p, err, got, want)
+				}
+				if got += p.Text; !strings.HasPrefix(want, got) {
+					t.Fatalf("%s: %q, want %q", x.ID, got, want)
+				}
+			}
+		}
+	}
+	live := []func(){read(first, "first first, "), read(second, "second second, ")}
+	for range 4 {
+		step <- struct{}{}
+	}
+	for _, rest := range live {
+		rest()
+	}
+	wantAnswer(t, k.wait(t, second), gateway.Done, "done")
+	read(first, "first first, ")()
+	read(second, "second second, ")()
+}
+
 // Binary goes in and out as blobs: the agent reads what came, the caller what it names,
 // and nothing else (G-040, G-041).
 func TestPartsAreBlobs(t *testing.T) {

@@ -19,7 +19,7 @@ func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gate
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
-	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, from)}, nil
+	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from)}, nil
 }
 
 // stream is a reader whose errors are a gateway's.

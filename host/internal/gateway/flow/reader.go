@@ -28,11 +28,12 @@ type Exchange interface {
 // The asked agent handles one message of a task at a time, so that its chunks have one
 // order: turn by turn, as its agent_output events stand in the log. A chunk of a running
 // turn is shown before that event is written; the reader remembers a hash of it until
-// the event confirms it.
+// the event confirms it. Turns that work on another exchange of the agent are not shown.
 type Reader struct {
 	feed     Feed
 	exchange Exchange
 	agent    string
+	row      int64
 	// from is the first chunk to return, logged the number of chunks in the log so far.
 	from, logged int64
 	ahead        ahead
@@ -40,10 +41,10 @@ type Reader struct {
 	ended        error
 }
 
-// Open reads the exchange of an agent from a chunk on. The feed begins where the
-// exchange does; the reader closes it.
-func Open(feed Feed, x Exchange, agent string, from int64) *Reader {
-	return &Reader{feed: feed, exchange: x, agent: agent, from: from, ahead: newAhead()}
+// Open reads the exchange of an agent, with the row of its message, from a chunk on. The
+// feed begins where the exchange does; the reader closes it.
+func Open(feed Feed, x Exchange, agent string, row, from int64) *Reader {
+	return &Reader{feed: feed, exchange: x, agent: agent, row: row, from: from, ahead: newAhead()}
 }
 
 // Close ends the reader and its feed.
@@ -82,6 +83,7 @@ type emitted struct {
 	Text     string   `json:"text"`
 	Fraction *float64 `json:"fraction"`
 	Cuts     []int    `json:"cuts"`
+	Exchange int64    `json:"exchange"`
 }
 
 func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
@@ -91,7 +93,7 @@ func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
 		if err := json.Unmarshal(e.Extra, &k); err != nil {
 			return fmt.Errorf("read event %d (%s): %w", e.Seq, e.Name, err)
 		}
-		if k.Caller != r.agent {
+		if k.Caller != r.agent || k.Exchange != 0 && k.Exchange != r.row {
 			return nil
 		}
 		if e.Name == "agent_output" {

@@ -22,17 +22,22 @@ type emission struct {
 	text  string
 }
 
-// turn is a turn of an agent as the log will have it.
+// The rows of the exchange that is read, and of another one of the same agent.
+const askedRow, otherRow = 7, 9
+
+// turn is a turn of an agent as the log will have it. Without an exchange its chunks are
+// for all readers.
 type turn struct {
 	agent     string
 	number    int64
+	exchange  int64
 	emissions []emission
 }
 
 // newTask makes the turns of a task. The last event of its log is the answer.
 func newTask(r *rand.Rand) (turns []turn) {
 	for n := range 1 + r.IntN(6) {
-		t := turn{agent: []string{"asked", "asked", "other"}[r.IntN(3)], number: int64(n + 1)}
+		t := turn{agent: []string{"asked", "asked", "other"}[r.IntN(3)], number: int64(n + 1), exchange: []int64{0, askedRow, askedRow, otherRow}[r.IntN(4)]}
 		for range r.IntN(8) {
 			t.emissions = append(t.emissions, emission{r.IntN(3) > 0, fmt.Sprintf("%.*s", r.IntN(7), fmt.Sprint(r.Uint32()))})
 		}
@@ -44,7 +49,7 @@ func newTask(r *rand.Rand) (turns []turn) {
 func chunksOf(turns []turn, agent string) (list []string) {
 	for _, t := range turns {
 		for _, e := range t.emissions {
-			if e.chunk && t.agent == agent {
+			if e.chunk && t.agent == agent && t.exchange != otherRow {
 				list = append(list, e.text)
 			}
 		}
@@ -58,7 +63,7 @@ func (t turn) volatile(i int) swarm.Event {
 	if e.chunk {
 		name = "agent_chunk"
 	}
-	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": i + 1, "text": e.text})
+	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": i + 1, "text": e.text, "exchange": t.exchange})
 	return swarm.Event{Name: name, Extra: extra}
 }
 
@@ -69,7 +74,7 @@ func (t turn) output(seq int64) swarm.Event {
 			text, cuts = text+e.text, append(cuts, len(e.text))
 		}
 	}
-	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": len(t.emissions), "text": text, "cuts": cuts})
+	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": len(t.emissions), "text": text, "cuts": cuts, "exchange": t.exchange})
 	return swarm.Event{Seq: seq, Name: "agent_output", Extra: extra}
 }
 
@@ -146,7 +151,7 @@ func TestChunksAreTheSameOnEveryRead(t *testing.T) {
 		var got []string
 		for connections := 0; ; connections++ {
 			c := connect(r, turns, r.IntN(len(turns)), connections > 3 || r.IntN(3) == 0)
-			reader := flow.Open(c, answers{}, "asked", int64(len(got)))
+			reader := flow.Open(c, answers{}, "asked", askedRow, int64(len(got)))
 			end, err := readAll(t, reader, &got)
 			if end {
 				break
@@ -185,9 +190,9 @@ func readAll(t *testing.T, r *flow.Reader, got *[]string) (end bool, err error) 
 }
 
 func TestTurnThatDoesNotRepeatItselfEndsTheStream(t *testing.T) {
-	first := turn{"asked", 1, []emission{{true, "a"}, {true, "b"}}}
-	other := turn{"asked", 1, []emission{{true, "a"}, {true, "c"}}}
-	shorter := turn{"asked", 1, []emission{{true, "a"}}}
+	first := turn{"asked", 1, askedRow, []emission{{true, "a"}, {true, "b"}}}
+	other := turn{"asked", 1, askedRow, []emission{{true, "a"}, {true, "c"}}}
+	shorter := turn{"asked", 1, askedRow, []emission{{true, "a"}}}
 	for name, c := range map[string]struct {
 		events []swarm.Event
 		want   error
@@ -198,7 +203,7 @@ func TestTurnThatDoesNotRepeatItselfEndsTheStream(t *testing.T) {
 		"not shown, so not missed":       {[]swarm.Event{first.volatile(0), other.output(1)}, io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := flow.Open(&connection{events: c.events, batch: rand.New(rand.NewPCG(1, 1))}, answers{}, "asked", 0)
+			r := flow.Open(&connection{events: c.events, batch: rand.New(rand.NewPCG(1, 1))}, answers{}, "asked", askedRow, 0)
 			var got []string
 			if _, err := readAll(t, r, &got); !errors.Is(err, c.want) {
 				t.Fatalf("read %q, then %v; want %v", got, err, c.want)
@@ -218,7 +223,7 @@ func TestMalformedLogIsAnError(t *testing.T) {
 		`nonsense`,
 	} {
 		feed := &connection{events: []swarm.Event{{Seq: 1, Name: "agent_output", Extra: json.RawMessage(extra)}}, batch: rand.New(rand.NewPCG(1, 1))}
-		if p, err := flow.Open(feed, answers{}, "asked", 0).Next(t.Context()); err == nil {
+		if p, err := flow.Open(feed, answers{}, "asked", askedRow, 0).Next(t.Context()); err == nil {
 			t.Errorf("%s: read %+v", extra, p)
 		}
 	}
@@ -232,7 +237,7 @@ func TestLogWithoutCutsIsOneChunk(t *testing.T) {
 		{Seq: 3, Name: "task_complete"},
 	}, batch: rand.New(rand.NewPCG(1, 1))}
 	var got []string
-	if end, err := readAll(t, flow.Open(feed, answers{}, "asked", 0), &got); !end || !slices.Equal(got, []string{"ab"}) {
+	if end, err := readAll(t, flow.Open(feed, answers{}, "asked", askedRow, 0), &got); !end || !slices.Equal(got, []string{"ab"}) {
 		t.Fatalf("read %q, end %v, %v", got, end, err)
 	}
 }
