@@ -20,6 +20,8 @@ type Breakpoint struct {
 	// Cancelled is set when the user has posted instead of answering: the turn goes on
 	// to its end, and its further calls of this kind are answered CANCELLED.
 	Cancelled bool `json:"off,omitempty"`
+	// Emitted is how many emissions of the turn are in the log already.
+	Emitted int64 `json:"emitted,omitempty"`
 }
 
 // BreakpointCall is one call that a person answers.
@@ -111,7 +113,13 @@ func (mut *mutationBuilder) suspendTurn(t *Turn, asks []BreakpointCall) {
 	mut.progressing--
 	mut.markHandled(t.row.N)
 	mut.dropBreakpoint(t.row.N)
-	mut.Task.Breakpoints = append(mut.Task.Breakpoints, Breakpoint{Row: t.row.N, Agent: t.agent.Name, Calls: asks})
+	b := Breakpoint{Row: t.row.N, Agent: t.agent.Name, Calls: asks}
+	if t.emitted.exchange != 0 {
+		// A gateway's reader has seen it, and the turn may never go on.
+		mut.logEmitted(t, false)
+		b.Emitted = max(t.emitted.n, t.emitted.logged)
+	}
+	mut.Task.Breakpoints = append(mut.Task.Breakpoints, b)
 	mut.waitForPeople(t.agent.Name, functionCalls(asks))
 }
 

@@ -165,7 +165,7 @@ func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Tu
 	row := setup.run.row
 	return &Turn{
 		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
-		start: start, clock: newClock(start, r.now), emitted: emitState{exchange: setup.exchange},
+		start: start, clock: newClock(start, r.now), emitted: newEmitState(setup),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),
 	}

@@ -22,11 +22,18 @@ const (
 type emitState struct {
 	// exchange is the row of the exchange on which the turn works, 0 for none.
 	exchange int64
+	// logged is how many emissions are in the log since the turn waited for people.
+	logged   int64
 	n        int64
 	bytes    int
 	progress *abi.Progress
 	text     strings.Builder // of the chunks
 	cuts     []int           // the lengths of the chunks, in bytes
+}
+
+func newEmitState(setup *turnSetup) emitState {
+	b, _ := setup.rec.findBreakpoint(setup.run.row.N)
+	return emitState{exchange: setup.exchange, logged: b.Emitted}
 }
 
 // emitEvent is the data of a volatile event. A repeated turn has the same numbers.
@@ -101,6 +108,9 @@ func newEmitEvent(agent string, turn, n int64, req abi.EmitRequest) (name string
 func (k *emitState) addEmitted(e emitEvent, req abi.EmitRequest) {
 	k.n++
 	k.bytes += len(e.Text)
+	if k.n <= k.logged {
+		return
+	}
 	if req.Progress != nil {
 		k.progress = req.Progress
 	}
@@ -114,7 +124,7 @@ func (k *emitState) addEmitted(e emitEvent, req abi.EmitRequest) {
 // pieces. The output of a failed turn was seen as well.
 func (mut *mutationBuilder) logEmitted(t *Turn, failed bool) {
 	k := &t.emitted
-	if k.n == 0 {
+	if k.n <= k.logged {
 		return
 	}
 	extra := map[string]any{"caller": t.agent.Name, "turn": t.row.N, "n": k.n, "text": k.text.String()}

@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -380,6 +381,115 @@ func followTwoAsks(t *testing.T, c gateway.Caller, agent string) {
 	wantAnswer(t, k.wait(t, second), gateway.Done, "done")
 	read(first, "first first, ")()
 	read(second, "second second, ")()
+}
+
+// A stream ends with the answer though the turn whose chunks it has shown is discarded:
+// by the end of the task, or because it waited for a person and cannot go on.
+func TestFollowDiscardedTurns(t *testing.T) {
+	t.Parallel()
+	emit := func(tn *swarm.Turn, text string) { tn.Emit(abi.EmitRequest{Chunk: &text}) }
+	waits := func(again behave) behave {
+		return func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+			if incoming(tn).Payload.Subject == mail.SubjectActionCompleteBcast {
+				emit(tn, "anew ")
+				call(tn, mail.ToolSendResponse, map[string]any{"target": "x@acme", "subject": "re", "body": "done"})
+				return swarm.Outcome{}
+			}
+			if p := tn.PriorAttempt(); p != nil && len(p.Answers) > 0 {
+				return again(ctx, tn)
+			}
+			emit(tn, "one ")
+			emit(tn, "two ")
+			header := tn.Header()
+			return swarm.Outcome{Record: &swarm.Record{Header: &header}, Suspended: []swarm.BreakpointCall{{Call: "1", Op: abi.OpMail, ID: tn.CallID("1"), Name: "approve", Args: json.RawMessage(`{}`)}}}
+		}
+	}
+	repeats := func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		for _, text := range []string{"one ", "two "} {
+			tn.SetReplay(&swarm.Entry{Answer: json.RawMessage(`{"status":"ok"}`)})
+			emit(tn, text)
+		}
+		tn.SetReplay(nil)
+		emit(tn, "three ")
+		return respond(tn, "done")
+	}
+	gone := func(context.Context, *swarm.Turn) swarm.Outcome {
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: swarm.CauseModule, Message: "the module is gone"}}
+	}
+	cancelled := func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+		emit(tn, "one ")
+		<-ctx.Done()
+		return swarm.Outcome{Failure: &swarm.Failure{Cause: "test", Message: "stopped"}}
+	}
+	for name, c := range map[string]struct {
+		calc       behave
+		live, read string
+	}{
+		"the task is cancelled":     {cancelled, "one cancelled", "cancelled"},
+		"a turn that goes on":       {waits(repeats), "one two asked three done", "one two three done"},
+		"a turn that cannot go on":  {waits(gone), "one two asked anew done", "one two anew done"},
+		"nothing of it is repeated": {waits(func(_ context.Context, tn *swarm.Turn) swarm.Outcome { return respond(tn, "done") }), "one two asked done", "one two done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			begin := make(chan struct{})
+			k.agents.set("calc", func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+				<-begin
+				return c.calc(ctx, tn)
+			})
+			x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+			live, err := k.Follow(t.Context(), x, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(begin)
+			if got := k.readStream(t, live, x, name == "the task is cancelled"); got != c.live {
+				t.Errorf("live %q, want %q", got, c.live)
+			}
+			later, err := k.Follow(t.Context(), x, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := k.readStream(t, later, x, false); got != c.read {
+				t.Errorf("afterwards %q, want %q", got, c.read)
+			}
+		})
+	}
+}
+
+// readStream reads a stream to its end. It answers the call that waits for a person, and
+// with cancel cancels the exchange at the first chunk.
+func (k *kit) readStream(t *testing.T, s gateway.Stream, x gateway.Exchange, cancel bool) (got string) {
+	t.Helper()
+	defer s.Close()
+	for chunks := int64(0); ; {
+		p, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatalf("after %q: %v", got, err)
+		}
+		if p.N != chunks {
+			t.Errorf("after %q: piece %+v has the number %d, want %d", got, p, p.N, chunks)
+		}
+		switch p.Kind {
+		case gateway.Chunk:
+			got += p.Text
+			chunks++
+			if cancel {
+				if err := k.Cancel(t.Context(), acme(), x.ID, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case gateway.Asked:
+			got += "asked "
+			k.mustAsk(t, acme(), gateway.Ask{
+				Kind: gateway.Resumes, ID: "m2", From: "x", Swarm: "hive", Conversation: x.Conversation,
+				Results: []gateway.CallResult{{Call: p.Answer.Questions[0].Call, Content: "yes"}},
+			})
+		case gateway.End:
+			return got + cmp.Or(map[gateway.Outcome]string{gateway.Cancelled: "cancelled"}[p.Answer.Outcome], p.Answer.Body)
+		}
+	}
 }
 
 // Binary goes in and out as blobs: the agent reads what came, the caller what it names,

@@ -46,9 +46,9 @@ func (a *ahead) addChunk(text string) (fresh bool, err error) {
 	return false, nil
 }
 
-// confirm compares what was shown with the chunks in the log, and returns how many of
-// them were.
-func (a *ahead) confirm(chunks []string) (shown int, err error) {
+// confirm compares what was shown with the chunks of an output in the log, and returns how
+// many of them were. A turn that waits for a person has an output for each part of it.
+func (a *ahead) confirm(k emitted, chunks []string) (shown int, err error) {
 	if len(a.shown) > len(chunks) {
 		return 0, gateway.ErrStreamLost
 	}
@@ -58,6 +58,6 @@ func (a *ahead) confirm(chunks []string) (shown int, err error) {
 		}
 	}
 	shown = len(a.shown)
-	a.shown, a.turn, a.emissions, a.turnChunks, a.lost = a.shown[:0], 0, 0, 0, false
+	a.shown, a.turn, a.emissions, a.turnChunks, a.lost = a.shown[:0], k.Turn, k.N, 0, false
 	return shown, nil
 }

@@ -105,7 +105,7 @@ func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
 	if err != nil || !ok {
 		return err
 	}
-	p.N = r.logged
+	p.N = r.logged + int64(len(r.ahead.shown))
 	r.pieces = append(r.pieces, p)
 	if p.Kind == gateway.End {
 		return io.EOF
@@ -139,7 +139,7 @@ func (r *Reader) readOutput(k emitted) error {
 	if err != nil {
 		return err
 	}
-	shown, err := r.ahead.confirm(chunks)
+	shown, err := r.ahead.confirm(k, chunks)
 	if err != nil {
 		return err
 	}
