@@ -190,6 +190,88 @@ func TestCarrierAttempts(t *testing.T) {
 	})
 }
 
+// One user's held messages, and his interrupts, take every attempt at a partner that does
+// not answer: another user's message goes out all the same, and his next one before those
+// of the first user that wait.
+func TestCarrierAttemptsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
+			if d.N < 100 {
+				<-release
+			}
+			return router.Carried{State: router.Taken}
+		}}
+		o := newFakeOutbox()
+		alice, bob := box("t", "depot"), box("t", "depot")
+		bob.Task.Instance = "user:bob"
+		for n := range int64(60) {
+			kind := mail.Request
+			if n >= 40 {
+				kind = mail.Interrupt
+			}
+			o.put(alice, to(n+1, fmt.Sprint("agent", n), kind))
+		}
+		r := carry(t, realm(c, func(p *router.Peer) { p.AttemptTime = time.Hour }), o)
+		synctest.Wait()
+		held := len(c.carried())
+		if held < 32 || held > 48 {
+			t.Errorf("%d attempts of one user at once", held)
+		}
+		for n := range int64(3) {
+			o.put(bob, to(100+n, fmt.Sprint("agent", n), mail.Request))
+		}
+		r.Wake(bob)
+		synctest.Wait()
+		if got := c.carried()[held:]; len(got) != 3 || len(o.taken) != 3 {
+			t.Errorf("while they are held %v of the other user were sent, %q delivered", got, o.taken)
+		}
+		close(release)
+		awaitSettled(o, 63)
+	})
+}
+
+// The waiting sequences of the instance with the fewest attempts go first.
+func TestCarrierAttemptsGoRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var users []string
+		c := &fakeCarrier{}
+		c.answer = func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
+			time.Sleep(time.Minute)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			users = append(users, d.Wrapper.TaskOwner)
+			return router.Carried{State: router.Taken}
+		}
+		o := newFakeOutbox()
+		alice, bob := box("t", "depot"), box("t", "depot")
+		bob.Task.Instance = "user:bob"
+		put := func(box swarm.OutboxKey, first int64) {
+			for n := range int64(6) {
+				d := to(first+n, fmt.Sprint("agent", n), mail.Request)
+				d.Wrapper.TaskOwner = box.Task.Instance
+				o.put(box, d)
+			}
+		}
+		put(alice, 1)
+		r := carry(t, realm(c, func(p *router.Peer) { p.MaxAttempts = 2; p.AttemptTime = time.Hour }), o)
+		synctest.Wait()
+		put(bob, 101)
+		r.Wake(bob)
+		awaitSettled(o, 12)
+		if n := len(pickUser(users[:8], "user:bob")); n < 3 {
+			t.Errorf("of the first 8 messages %d are bob's: %q", n, users)
+		}
+	})
+}
+
+// pickUser returns the entries of a user.
+func pickUser(all []string, user string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s != user })
+}
+
 // What a carrier answers decides over the message.
 func TestCarrierAnswers(t *testing.T) {
 	t.Parallel()

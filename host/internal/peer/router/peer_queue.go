@@ -13,6 +13,8 @@ import (
 type peerQueue struct {
 	breaker breaker
 	active  int
+	// busy counts active by the instances of the sequences.
+	busy map[swarm.InstanceKey]int
 	// maxWorkers bounds active. carried is set once the peer is known to have a carrier.
 	maxWorkers int
 	carried    bool
@@ -27,11 +29,8 @@ type peerQueue struct {
 // popWaiting removes the next sequence, if a worker may begin with it beside so many
 // others.
 func (l *peerQueue) popWaiting(others int) (n sequence, ok bool) {
-	i := 0
-	if l.carried { // no look through many outboxes of a peer
-		i = max(0, slices.IndexFunc(l.waiting, l.isUrgent))
-	}
-	if i == len(l.waiting) || !l.hasWorker(l.waiting[i], others) {
+	i := l.chooseWaiting(others)
+	if i < 0 {
 		return sequence{}, false
 	}
 	n = l.waiting[i]
@@ -52,7 +51,7 @@ func (r *Router) wake(n sequence) {
 	l := r.queues[n.Peer]
 	if l == nil {
 		l = &peerQueue{
-			maxWorkers: r.opt.PeerWorkers, pending: map[sequence]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow},
+			maxWorkers: r.opt.PeerWorkers, busy: map[swarm.InstanceKey]int{}, pending: map[sequence]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow},
 		}
 		r.queues[n.Peer] = l
 	}
@@ -82,6 +81,7 @@ func (r *Router) MarkPeerUp(peer string) {
 // startWorker starts a worker. The caller holds mu.
 func (r *Router) startWorker(l *peerQueue, n sequence) {
 	l.active++
+	l.busy[n.Task.InstanceKey]++
 	outbox, life := r.outbox, r.runCtx
 	r.workers.Go(func() {
 		for ok := true; ok; {
@@ -102,13 +102,18 @@ func (r *Router) finishSequence(l *peerQueue, n sequence) (next sequence, ok boo
 		return n, true
 	}
 	delete(l.pending, n)
+	if l.busy[n.Task.InstanceKey]--; l.busy[n.Task.InstanceKey] == 0 {
+		delete(l.busy, n.Task.InstanceKey)
+	}
 	if !stopped {
 		next, ok = l.popWaiting(l.active - 1)
 	}
 	if !ok {
 		l.active--
+		return next, false
 	}
-	return next, ok
+	l.busy[next.Task.InstanceKey]++
+	return next, true
 }
 
 // drainSequence delivers the messages of a sequence in their order, until none is left or

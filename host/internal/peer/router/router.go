@@ -54,7 +54,8 @@ type Peer struct {
 	// Gateway is the name of the carrier's gateway.
 	Gateway string
 	// AttemptTime is the time of one attempt of the carrier, 30 s by default. MaxAttempts
-	// bounds the attempts in progress, 32 by default; a few more are for interrupts.
+	// bounds the attempts in progress, 32 by default; a few more are for interrupts, and
+	// for the first attempt of each instance.
 	AttemptTime time.Duration
 	MaxAttempts int
 	// FailInDoubt gives up a message which the swarm may have, instead of sending it again

@@ -9,10 +9,12 @@ import (
 )
 
 // Bounds of the workers of a peer with a carrier. urgentWorkers are those beyond its
-// attempts that take interrupts.
+// attempts that take interrupts, spareWorkers those beyond them that take the first
+// sequence of an instance: held messages of one delay no other.
 const (
 	defaultAttempts = 32
 	urgentWorkers   = 8
+	spareWorkers    = 8
 )
 
 // sequence is what is delivered in order: the messages of a task for a peer; with a
@@ -81,8 +83,32 @@ func (l *peerQueue) isUrgent(n sequence) bool { return l.carried && (n.interrupt
 
 // hasWorker reports whether a worker may begin with a sequence beside so many others.
 func (l *peerQueue) hasWorker(n sequence, others int) bool {
+	most := l.maxWorkers
 	if l.isUrgent(n) {
-		return others < l.maxWorkers+urgentWorkers
+		most += urgentWorkers
 	}
-	return others < l.maxWorkers
+	if l.carried && (n.isWhole() || l.busy[n.Task.InstanceKey] == 0) {
+		most = l.maxWorkers + urgentWorkers + spareWorkers
+	}
+	return others < most
+}
+
+// chooseWaiting returns the index of the sequence with which a worker may begin beside so
+// many others, -1 for none: an urgent one, else one of the instance with the fewest
+// workers.
+func (l *peerQueue) chooseWaiting(others int) (best int) {
+	best = -1
+	for i, n := range l.waiting {
+		switch {
+		case !l.hasWorker(n, others):
+		case l.isUrgent(n):
+			return i
+		case best < 0, l.busy[n.Task.InstanceKey] < l.busy[l.waiting[best].Task.InstanceKey]:
+			best = i
+		}
+		if !l.carried {
+			return best // no look through many outboxes of a peer
+		}
+	}
+	return best
 }
