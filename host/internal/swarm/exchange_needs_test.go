@@ -65,6 +65,69 @@ func TestExchangeOutlastsPause(t *testing.T) {
 	}
 }
 
+// A turn that runs again answers the exchange that its record names, and no other,
+// whatever has become of it: a first message was withdrawn while a person was asked, a
+// second one came.
+func TestRepeatedAnswerKeepsItsExchange(t *testing.T) {
+	for name, c := range map[string]struct {
+		target            string
+		outbox, withdrawn int
+	}{
+		"of a message":             {"x@acme", 0, 1},
+		"to one that asks nothing": {"y@acme", 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var first swarm.Entry
+			r := newRealm(t, func(h *hive) {
+				h.forward = ways{}
+				h.def.Agents[1].Interswarm, h.def.Agents[1].Targets = true, []string{"*@acme"}
+				h.agents.by["math"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+					args := obj{"target": c.target, "subject": "said", "body": "the first answer"}
+					if turn.PriorAttempt() != nil {
+						turn.SetReplay(&first)
+						call(turn, mail.ToolSendResponse, args)
+						turn.SetReplay(nil)
+						return swarm.Outcome{}
+					}
+					if incoming(turn).Payload.Body != "first" {
+						return failed(errors.New("the second message"))
+					}
+					first = *answered(abi.MailResponse{Text: call(turn, mail.ToolSendResponse, args)}, nil)
+					first.Ran = turn.MailRecord()
+					return asks(turn)
+				}
+			})
+			x := r.receive(r.wrapper("job", "math", "first")).Exchanges[0]
+			r.waitState(x)
+			second := r.receive(r.wrapper("job", "math", "second")).Exchanges[0]
+			if err := r.rt.CancelExchange(t.Context(), x, "its caller"); err != nil {
+				t.Fatal(err)
+			}
+			back := r.wrapper("job", "math", `[{"call_id":"t1.c1","content":"yes"}]`)
+			back.Wrapper.Type = mail.Response
+			back.Wrapper.Payload.Sender = mail.Address{Type: mail.System, Name: "acme"}
+			back.Wrapper.Payload.Subject = mail.SubjectActionCompleteBcast
+			r.receive(back)
+			if a := r.wait(second); a.State != swarm.StateFailed {
+				t.Errorf("the second message: %+v", a)
+			}
+			events, err := r.rt.Events(t.Context(), guest("hive", "acme", "job"), 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ignored := 0
+			for _, e := range events {
+				if e.Name == "interswarm_message_ignored" {
+					ignored++
+				}
+			}
+			if left := len(r.snapshot("job").Outbox); left != c.outbox || ignored != c.withdrawn {
+				t.Errorf("%d messages leave, want %d; %d are ignored, want %d", left, c.outbox, ignored, c.withdrawn)
+			}
+		})
+	}
+}
+
 // ways lets messages for a realm leave, and keeps who was woken.
 type ways struct{ swarm.NoForwarder }
 

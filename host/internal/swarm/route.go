@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -299,10 +300,33 @@ func (a Agent) mayWrite(own, name, swarm string) bool {
 	return slices.ContainsFunc(a.Targets, func(x string) bool { return slices.Contains(forms, x) })
 }
 
+// mailRecord is what a turn's record keeps of a call of op mail: the request of the
+// exchange that it answers.
+type mailRecord struct {
+	Exchange string `json:"exchange"`
+}
+
+// MailRecord is what the record keeps of the last mail call, beside its answer; nil for
+// nothing.
+func (t *Turn) MailRecord() json.RawMessage {
+	if len(t.staged) == 0 || !t.staged[len(t.staged)-1].inExchange {
+		return nil
+	}
+	raw, _ := json.Marshal(mailRecord{t.staged[len(t.staged)-1].closes}) // a string encodes
+	return raw
+}
+
 // answersExchange reports whether a response to an agent of a realm answers an exchange,
 // and notes which: the one of the turn's message, else the oldest that the turn has not
-// answered yet. In a repeated turn it may have been answered since.
+// answered yet. A repeated call answers the exchange in its record, which may have been
+// answered since.
 func (t *Turn) answersExchange(e *stagedCall, name, realm string) bool {
+	if t.replay != nil {
+		var r mailRecord
+		e.inExchange = json.Unmarshal(t.replay.Ran, &r) == nil && r.Exchange != ""
+		e.closes = r.Exchange
+		return e.inExchange
+	}
 	address := mail.FormatAddr(name, realm)
 	for _, r := range t.rec.Requests {
 		answered := func(e stagedCall) bool { return e.inExchange && e.closes == r.ID }
@@ -313,7 +337,6 @@ func (t *Turn) answersExchange(e *stagedCall, name, realm string) bool {
 			e.inExchange, e.closes = true, r.ID
 		}
 	}
-	e.inExchange = e.inExchange || t.replay != nil && t.rec.Door != "" && t.rec.Caller == realm
 	return e.inExchange
 }
 

@@ -71,7 +71,7 @@ type Entry struct {
 	// in the records of older hosts.
 	Day int64
 	// Ran is what the intent of an action with code runs on, and the usage in its
-	// answer; JSON of the executor's.
+	// answer; JSON of the executor's. Of a mail call it is [Turn.MailRecord].
 	Ran json.RawMessage
 	// Time is the turn's clock afterwards.
 	Time time.Time

@@ -11,6 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"skep/host/client"
+	"skep/host/internal/datadir"
+	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
 )
 
@@ -146,6 +148,45 @@ func TestHostServesA2A(t *testing.T) {
 	}
 	if status, _ := sendA2A(t, s, "not-a-key", "boss", "m3", "x"); status != http.StatusUnauthorized {
 		t.Errorf("a stranger gets %d", status)
+	}
+}
+
+// TestReplayOfAnAnswer: the turn that has answered a partner is run again on its record and
+// does the same, though its request is closed by then.
+func TestReplayOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, file("hive", `[gateways.a2a.partners.acme]
+[[auth.keys]]
+id = "acme"
+role = "agent"
+key = "the-token-of-acme-at-hive"
+`))
+	_, answer := sendA2A(t, s, "the-token-of-acme-at-hive", "boss", "m1", hosttest.Script(
+		hosttest.Step{"send_response", hosttest.Args{"target": "acme@acme", "subject": "re", "body": "seven"}}))
+	var got struct {
+		Result struct {
+			Task struct {
+				ContextID string `json:"contextId"`
+			} `json:"task"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil || !strings.Contains(answer, "seven") {
+		t.Fatalf("answer %s, %v", answer, err)
+	}
+	cfg, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{
+		Config: cfg, DataDir: s.Data, CacheDir: guests.CacheDir(t), Task: got.Result.Task.ContextID,
+		Each: func(_ int64, _ string, c datadir.ReplayedCall) { calls = append(calls, string(c.Request)) },
+	})
+	if err != nil || len(turns) != 1 || turns[0].Difference != "" || turns[0].Skipped != "" {
+		t.Errorf("replay: %+v, %v", turns, err)
+	}
+	if !strings.Contains(strings.Join(calls, "\n"), "send_response") {
+		t.Errorf("the turn made the calls %q", calls)
 	}
 }
 

@@ -81,7 +81,11 @@ func (o *ops) runDirect(ctx context.Context, c call, h handler, req []byte) *rep
 	e := c.entryWithDigest(swarm.EntryCall)
 	e.Answer, e.Err = body, fault
 	e.Ran = h.record
-	if fault == nil && len(e.Ran) == 0 {
+	switch {
+	case fault != nil || len(e.Ran) > 0:
+	case c.op == abi.OpMail && o.turn != nil:
+		e.Ran = o.turn.MailRecord()
+	default:
 		e.Ran = o.stagingRecord(c, h, req)
 	}
 	o.j.add(e)
