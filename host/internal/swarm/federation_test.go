@@ -209,6 +209,12 @@ func TestForwardAndBack(t *testing.T) {
 	if got := depot.agents.turns(); !slices.Equal(got, []string{"math<-boss@hive:s"}) {
 		t.Errorf("turns of the contributor: %q", got)
 	}
+	// The log shows that the request was delivered. Nothing follows the end in it, also not
+	// the delivery of its notice.
+	log := names(hive.events("t"))
+	if !slices.Contains(log, "interswarm_message_sent") || log[len(log)-1] != "task_complete" {
+		t.Errorf("the log has %q", log)
+	}
 }
 
 // R-035, G-03, G-04: a contributor that completes answers the one who asked, even

@@ -61,6 +61,26 @@ func TestUndeliveredMessageIsNoStall(t *testing.T) {
 	}
 }
 
+// A task whose last hope was delivered, and that waits for no answer, stalls by that very
+// commit (G-051): with no row and no timer nothing else would look at it.
+func TestDeliveredMessageWithoutAnswerStalls(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	home := p.hives["hive"]
+	p.set(map[string]string{"depot": "wait"})
+	receipt := home.mustPost(`[["send_broadcast",{"targets":["math@depot"],"subject":"s","body":"x"}]]`, task("t"))
+	box := swarm.OutboxKey{Task: receipt.Task, Peer: "depot"}
+	eventually(t, "the broadcast is in the outbox", func() bool {
+		_, ok, err := home.rt.NextDelivery(t.Context(), box)
+		return ok && err == nil
+	})
+	if err := home.rt.MarkDelivered(t.Context(), box, 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := home.record("t").Task; got.State != swarm.StateFailed || got.Finish.Subject != mail.SubjectRuntimeError {
+		t.Errorf("after the delivery the task is %s, finished with %q", got.State, got.Finish.Subject)
+	}
+}
+
 // A message that was delivered is never handed out again, also not after a restart.
 func TestDeliveredLeavesTheOutbox(t *testing.T) {
 	p := federate(t, "hive", "depot")

@@ -27,7 +27,7 @@ func TestFailForgotten(t *testing.T) {
 		}
 		for _, name := range []string{"asked", "posted"} {
 			if got := len(hive.record(name).Task.Requests); got != open {
-				t.Errorf("%s has %d open requests, want %d", name, got, open)
+				t.Fatalf("%s has %d open requests, want %d", name, got, open)
 			}
 		}
 	}

@@ -254,9 +254,29 @@ func (h *hive) answer(r *swarm.Receipt) swarm.Answer {
 	defer cancel()
 	a, err := h.rt.Wait(ctx, r)
 	if err != nil {
-		h.t.Fatal("Wait:", err)
+		h.t.Fatalf("no answer to the post: %v; %s", err, h.outline(r.Task))
 	}
 	return a
+}
+
+// outline is what a task waits for.
+func (h *hive) outline(key swarm.TaskKey) string {
+	snap, err := h.rt.Task(context.Background(), key)
+	if err != nil {
+		return fmt.Sprintf("its task cannot be read: %v", err)
+	}
+	text := fmt.Sprintf("its task %q is %s until %v", key.Task, snap.Task.State, snap.Task.Deadline)
+	for _, row := range snap.Rows {
+		p := row.Message.Payload
+		text += fmt.Sprintf(", has a row of %s from %s [%s]", row.Agent, p.Sender.Name, p.Subject)
+	}
+	for _, r := range snap.Task.Requests {
+		text += fmt.Sprintf(", waits for the answer of %s to %s", r.To, r.From)
+	}
+	for _, msg := range snap.Outbox {
+		text += fmt.Sprintf(", has a message to %s [%s]", msg.Peer, msg.Message.Payload.Subject)
+	}
+	return text + fmt.Sprintf("; the turns were %q", h.agents.turns())
 }
 
 // ask posts and waits.

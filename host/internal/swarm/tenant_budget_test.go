@@ -42,10 +42,13 @@ func TestBudgetOfManyTurns(t *testing.T) {
 		posts.Go(func() { h.ask("a", of("acme"), task(fmt.Sprint(n))) })
 	}
 	posts.Wait()
+	// The calls of a turn may all be refused while others hold reservations. One that runs
+	// alone spends what is left.
+	h.ask("a", of("acme"))
 	before := refused.Load()
 	h.ask("a", of("free"))
 	// The last two tokens are fewer than a call may cost.
-	if got := spent.Load(); got != bound-2 || before != tasks*each-got || refused.Load() != before {
+	if got := spent.Load(); got != bound-2 || before != (tasks+1)*each-got || refused.Load() != before {
 		t.Errorf("%d of %d tokens spent, %d refused, %d of them of the other tenant", got, bound, before, refused.Load()-before)
 	}
 }
