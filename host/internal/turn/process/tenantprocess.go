@@ -80,12 +80,7 @@ var errEndedAtStart = errors.New("it ended before its first turn")
 func (s *tenantProcess) startProcess(ctx context.Context, p *Program) (*process, error) {
 	proc, err := p.startProcess(ctx, s.memory)
 	if err == nil {
-		if err = proc.warm(ctx); err != nil {
-			proc.kill("")
-		}
-	}
-	if err == nil && !proc.beginTurn() {
-		err = errEndedAtStart
+		err = proc.beginFirstTurn(ctx)
 	}
 	if err == nil {
 		return proc, nil
@@ -94,6 +89,18 @@ func (s *tenantProcess) startProcess(ctx context.Context, p *Program) (*process,
 		s.recordDeath()
 	}
 	return nil, fmt.Errorf("the process of the agent does not start: %w", err)
+}
+
+// beginFirstTurn lets a new process prepare for turns, and counts the first.
+func (p *process) beginFirstTurn(ctx context.Context) error {
+	if err := p.warm(ctx); err != nil {
+		p.kill("")
+		return err
+	}
+	if !p.beginTurn() {
+		return errEndedAtStart
+	}
+	return nil
 }
 
 // waitBackoff waits until a restart is allowed.
