@@ -294,7 +294,12 @@ func task(id string) func(*swarm.Post) { return func(p *swarm.Post) { p.Task = i
 // events reads the whole log of a task, which must have ended.
 func (h *hive) events(task string) []swarm.Event {
 	h.t.Helper()
-	feed, err := h.rt.Follow(context.Background(), key(task), 0)
+	return h.eventsOf(key(task))
+}
+
+func (h *hive) eventsOf(key swarm.TaskKey) []swarm.Event {
+	h.t.Helper()
+	feed, err := h.rt.Follow(context.Background(), key, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}

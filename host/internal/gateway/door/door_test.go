@@ -668,6 +668,13 @@ func TestLimitsOfACaller(t *testing.T) {
 		if _, err := k.List(t.Context(), acme(), "", 10); !errors.Is(err, gateway.ErrBusy) {
 			t.Errorf("a list: %v", err)
 		}
+		// What the host has fetched as an answer does not count, what the realm has sent does.
+		for _, sent := range []bool{true, false} {
+			_, err := k.Ask(t.Context(), acme(), gateway.Ask{Kind: gateway.Answers, ID: "m3", Of: &swarm.Delivery{}, Sent: sent, Body: "x"})
+			if err == nil || errors.Is(err, gateway.ErrBusy) != sent {
+				t.Errorf("an answer to no message, sent by the realm: %v: %v", sent, err)
+			}
+		}
 	})
 	t.Run("asks", func(t *testing.T) {
 		k := newKit(t, func(o *door.Options) { o.Asks = 1 })
