@@ -160,6 +160,9 @@ func openBackup(path string) (_ *os.File, err error) {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil, fmt.Errorf("%s is a symbolic link: name the file that it leads to", path)
 	}
+	if err := checkWhole(path); err != nil {
+		return nil, err
+	}
 	f, err := pathcheck.OpenRegular(path)
 	if err != nil {
 		return nil, err
@@ -174,6 +177,16 @@ func openBackup(path string) (_ *os.File, err error) {
 		return nil, errors.Join(fmt.Errorf("%w: it is no database; a backup is a file that `skep backup` made", errForeign), f.Close())
 	}
 	return f, nil
+}
+
+// checkWhole refuses a file beside which a log lies: what the log holds would be missing.
+func checkWhole(path string) error {
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if info, err := os.Lstat(path + suffix); err == nil && info.Size() > 0 {
+			return fmt.Errorf("%s lies beside it: %s was copied while it was in use and is not whole: make a backup with `skep backup`", path+suffix, path)
+		}
+	}
+	return nil
 }
 
 // copyChunk is what a copy reads between two looks at its context, in bytes.
@@ -208,18 +221,12 @@ func checkBackup(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := identify(ctx, c); err != nil {
-		return err
-	}
-	version, err := schemaVersion(ctx, c)
+	version, err := identify(ctx, c)
 	if err != nil {
 		return err
 	}
 	if version == 0 {
 		return fmt.Errorf("%w: it is empty", errForeign)
-	}
-	if err := tooNew(version, len(migrations)); err != nil {
-		return err
 	}
 	var verdict string
 	if err := c.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {

@@ -173,3 +173,71 @@ func TestRestoreOld(t *testing.T) {
 	mustDo(t, Restore(t.Context(), filepath.Join(old, fileName), dir, nil))
 	wantOldTask(t, openTest(t, dir), "t1")
 }
+
+// Whatever a stranger's database would have the engine run is refused before it runs,
+// beside a host and without one; and so is what the store did not write itself.
+func TestForeignSchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change []string
+		want   string
+	}{
+		"trigger": {[]string{"CREATE TRIGGER evil AFTER UPDATE ON meta BEGIN DELETE FROM versions; END"}, `its trigger "evil" is none of skep's`},
+		"view":    {[]string{"ALTER TABLE tenants RENAME TO t2", "CREATE VIEW tenants AS SELECT * FROM t2"}, `is none of skep's`},
+		"view that goes on for ever": {[]string{"DROP TABLE versions",
+			"CREATE VIEW versions AS WITH RECURSIVE r(version) AS (SELECT 1 UNION ALL SELECT version FROM r) SELECT * FROM r"}, `its table "versions" is not as skep makes it`},
+		"virtual table": {[]string{"CREATE VIRTUAL TABLE v USING fts5(a)"}, "is none of skep's"},
+		"check": {[]string{"DROP TABLE kv", "CREATE TABLE kv (sid INTEGER NOT NULL, name BLOB NOT NULL, size INTEGER NOT NULL, value BLOB NOT NULL CHECK (length(randomblob(400000000)) > 0), PRIMARY KEY (sid, name)) STRICT, WITHOUT ROWID"},
+			`its table "kv" is not as skep makes it`},
+		"generated column": {[]string{"ALTER TABLE tenants ADD COLUMN more INTEGER AS (length(zeroblob(400000000)))"}, `its table "tenants" is not as skep makes it`},
+		"index gone":       {[]string{"DROP INDEX tasks_by_age"}, `its index "tasks_by_age" is missing`},
+		"version":          {[]string{"UPDATE versions SET version = -version"}, "its schema has the version -1"},
+		"older version":    {[]string{"DELETE FROM versions WHERE version > 3"}, "is none of skep's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			mustDo(t, openTest(t, dir).Close())
+			file := openRaw(t, dir)
+			for _, q := range append(c.change, "PRAGMA wal_checkpoint(TRUNCATE)") {
+				exec(t, file, q)
+			}
+			mustDo(t, file.Close())
+			wantRestoreError(t, filepath.Join(dir, fileName), filepath.Join(t.TempDir(), "d"), "not a skep store", c.want)
+			wantOpenError(t, dir, "not a skep store", c.want)
+			if _, err := OpenReader(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("OpenReader() = %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Numbers and keys of the store that it did not write itself are no reason to write past
+// other hosts, or with a key that everybody knows.
+func TestForeignMeta(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[string]string{
+		"UPDATE meta SET value = 9223372036854775807 WHERE name = 'epoch'": "no epoch that can be used",
+		"UPDATE meta SET value = 'one' WHERE name = 'epoch'":               "no epoch that can be used",
+		"UPDATE meta SET value = x'' WHERE name = 'secret'":                "no secret that can be used",
+		"UPDATE meta SET value = 5 WHERE name = 'secret'":                  "no secret that can be used",
+		"UPDATE meta SET value = zeroblob(1000) WHERE name = 'secret'":     "no secret that can be used",
+	} {
+		dir := t.TempDir()
+		mustDo(t, openTest(t, dir).Close())
+		exec(t, openRaw(t, dir), change)
+		wantOpenError(t, dir, want, "restore the data directory from a backup")
+	}
+}
+
+// A database that was copied while a host used it lacks what its log has.
+func TestRestoreRefusesHalves(t *testing.T) {
+	t.Parallel()
+	backup, _, _ := backedUp(t)
+	for _, suffix := range []string{"-wal", "-journal"} {
+		mustDo(t, os.WriteFile(backup+suffix, []byte("log"), 0o600))
+		wantRestoreError(t, backup, filepath.Join(t.TempDir(), "none"), backup+suffix+" lies beside it", "skep backup")
+		mustDo(t, os.Remove(backup+suffix))
+	}
+	mustDo(t, Restore(t.Context(), backup, filepath.Join(t.TempDir(), "d"), nil))
+}

@@ -64,7 +64,7 @@ func openConn(ctx context.Context, path string) (*sql.DB, *sql.Conn, error) {
 }
 
 func setUp(ctx context.Context, c *sql.Conn) error {
-	if err := identify(ctx, c); err != nil {
+	if _, err := identify(ctx, c); err != nil {
 		return err
 	}
 	var mode string

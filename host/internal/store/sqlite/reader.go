@@ -48,8 +48,11 @@ func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err e
 	if s.codec, err = openCodec(dir, opts.Keyring); err != nil {
 		return nil, err
 	}
+	if err := checkReadable(ctx, path); err != nil {
+		return nil, err
+	}
 	if s.readers, err = openReaders(ctx, path); err != nil {
-		return nil, errors.Join(checkReadable(ctx, path), err)
+		return nil, err
 	}
 	s.close = sync.OnceValue(s.readers.close)
 	r := &Reader{store: s}
@@ -59,34 +62,28 @@ func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err e
 	return r, nil
 }
 
-// checkReadable returns why today's statements do not fit a file.
-func checkReadable(ctx context.Context, path string) error {
+// checkReadable returns why a file must not be read with today's statements.
+func checkReadable(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, map[string][]string{"mode": {"ro"}}))
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	c, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	if err := identify(ctx, c); err != nil {
-		return err
+	defer func() { err = errors.Join(err, c.Close()) }()
+	version, err := identify(ctx, c)
+	if err == nil && version < len(migrations) {
+		err = fmt.Errorf("its schema is version %d and this skep reads version %d: start the host once, which brings it up to date", version, len(migrations))
 	}
-	version, err := schemaVersion(ctx, c)
-	if err != nil {
-		return err
-	}
-	if version < len(migrations) {
-		return fmt.Errorf("its schema is version %d and this skep reads version %d: start the host once, which brings it up to date", version, len(migrations))
-	}
-	return tooNew(version, len(migrations))
+	return err
 }
 
 func (r *Reader) prepare(ctx context.Context) error {
-	if err := r.store.readers.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'secret'").Scan(&r.secret); err != nil {
-		return err
+	if err := r.store.readers.db.QueryRowContext(ctx, findSecret).Scan(&r.secret); err != nil {
+		return metaError("secret", err)
 	}
 	return prepare(ctx, r.store.readers.db, map[**sql.Stmt]string{
 		&r.find: `SELECT i.tenant, i.swarm, i.instance, t.task FROM instances i CROSS JOIN tasks t ON t.iid = i.iid

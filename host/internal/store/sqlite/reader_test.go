@@ -2,10 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -89,18 +87,9 @@ func readAll(t *testing.T, dir string, beside *Store) {
 // What another version wrote is told apart from what is broken.
 func TestReaderOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	ctx, dir := context.Background(), t.TempDir()
-	db, err := sql.Open("sqlite", filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec("PRAGMA application_id = 0x736b6570; CREATE TABLE versions (version INTEGER)"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenReader(ctx, dir, Options{}); err == nil || !strings.Contains(err.Error(), "start the host once") {
+	dir := t.TempDir()
+	oldFile(t, dir)
+	if _, err := OpenReader(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), "start the host once") {
 		t.Error(err)
 	}
 }

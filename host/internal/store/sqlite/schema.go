@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -248,21 +249,6 @@ var migrations = []string{
 	CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;`,
 }
 
-// identify refuses a file that is not ours before anything is written to it.
-func identify(ctx context.Context, c *sql.Conn) error {
-	var id, objects int64
-	if err := c.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
-		return err
-	}
-	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
-		return err
-	}
-	if id == applicationID || id == 0 && objects == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: it belongs to another program (application id %#x): choose another data directory", errForeign, id)
-}
-
 // migrate brings the schema to the version that steps lead to.
 func migrate(ctx context.Context, c *sql.Conn, steps []string, now time.Time) error {
 	version, err := schemaVersion(ctx, c)
@@ -287,6 +273,9 @@ func tooNew(version, known int) error {
 	return fmt.Errorf("its schema is version %d and this skep knows up to %d: use the newer skep that wrote it, or restore a backup made before the upgrade", version, known)
 }
 
+// versionsTable says which migrations a file has had.
+const versionsTable = "CREATE TABLE versions (version INTEGER PRIMARY KEY, migrated INTEGER NOT NULL) STRICT"
+
 // schemaVersion returns 0 for an empty file.
 func schemaVersion(ctx context.Context, c *sql.Conn) (version int, err error) {
 	var tables int
@@ -308,7 +297,7 @@ func migrateTo(ctx context.Context, c *sql.Conn, version int, step string, now t
 	defer tx.Rollback() // after Commit this does nothing
 	for _, q := range []string{
 		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
-		"CREATE TABLE IF NOT EXISTS versions (version INTEGER PRIMARY KEY, migrated INTEGER NOT NULL) STRICT",
+		strings.Replace(versionsTable, "TABLE", "TABLE IF NOT EXISTS", 1),
 		step,
 	} {
 		if _, err := tx.ExecContext(ctx, q); err != nil {

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +85,19 @@ func (w *writer) prepare(ctx context.Context) (err error) {
 	})
 }
 
+// Both find only what the store itself has written.
+const (
+	raiseEpoch = "UPDATE meta SET value = value + 1 WHERE name = 'epoch' AND typeof(value) = 'integer' AND value < ? RETURNING value"
+	findSecret = "SELECT value FROM meta WHERE name = 'secret' AND typeof(value) = 'blob' AND length(value) = 32"
+)
+
+func metaError(name string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("the database is damaged, it has no %s that can be used: restore the data directory from a backup", name)
+	}
+	return err
+}
+
 // takeOver raises the epoch, which fences every host that had the file before,
 // and returns it with the store's secret, made the first time.
 func takeOver(ctx context.Context, c *sql.Conn) (epoch int64, secret []byte, err error) {
@@ -98,12 +113,12 @@ func takeOver(ctx context.Context, c *sql.Conn) (epoch int64, secret []byte, err
 	if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO meta VALUES ('secret', ?), ('epoch', 0)", fresh); err != nil {
 		return 0, nil, err
 	}
-	err = tx.QueryRowContext(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value").Scan(&epoch)
+	err = tx.QueryRowContext(ctx, raiseEpoch, int64(math.MaxInt64)).Scan(&epoch)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, metaError("epoch", err)
 	}
-	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'secret'").Scan(&secret); err != nil {
-		return 0, nil, err
+	if err := tx.QueryRowContext(ctx, findSecret).Scan(&secret); err != nil {
+		return 0, nil, metaError("secret", err)
 	}
 	return epoch, secret, tx.Commit()
 }
