@@ -94,13 +94,12 @@ func copyRegistry(from, to string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var content []byte
 	if err == nil {
-		content, err = io.ReadAll(in)
+		err = atomicfile.Create(to, 0o600, func(w io.Writer) error {
+			_, err := io.Copy(w, in)
+			return err
+		})
 		err = errors.Join(err, in.Close())
-	}
-	if err == nil {
-		err = atomicfile.CreateBytes(to, 0o600, content)
 	}
 	if err != nil {
 		err = fmt.Errorf("copy the registered swarms: %w", err)

@@ -57,7 +57,7 @@ var layers = map[string][]string{
 	"host/internal/api/oidc":                   {"host/internal/api/auth"},
 	"host/internal/turn/egress":                {"abi"},
 	"host/internal/turn/fileaction":            {"abi"},
-	"host/internal/peer/registry":              {"abi", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
+	"host/internal/peer/registry":              {"abi", "host/internal/pathcheck", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
 	"host/internal/peer/signature":             {"host/internal/store/atomicfile"},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},

@@ -94,6 +94,8 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 		return Principal{}, unknownToken("the token %s is revoked", i.ID)
 	case !i.ValidAt(now):
 		return Principal{}, unknownToken("the token %s has expired", i.ID)
+	case i.Role == Operator || !i.Role.Valid(): // somebody wrote it into the store
+		return Principal{}, unknownToken("the token %s has the role %q, which no token has", i.ID, i.Role)
 	}
 	if now.Sub(i.Used) >= usedWriteInterval {
 		t.markUsed(i.ID, now)

@@ -80,6 +80,20 @@ func issue(t *testing.T, tokens *auth.Tokens, p auth.Principal, life time.Durati
 	return text, i
 }
 
+// No operator comes out of the store, whoever wrote it there.
+func TestNoOperatorsInTheStore(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	for n, role := range []auth.Role{auth.Operator, "root", ""} {
+		text := fmt.Sprint("skep_", n)
+		id := fmt.Sprint(n)
+		l.kept[id] = auth.IssuedToken{ID: id, Principal: auth.Principal{Tenant: "default", Role: role, ID: "eve"}, SHA256: sha256.Sum256([]byte(text))}
+		if p, err := openTokens(t, l, nil).Authenticate(t.Context(), text); !errors.Is(err, auth.ErrUnknown) {
+			t.Errorf("a stored token of role %q opens %v, %v", role, p, err)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 
+	"skep/host/internal/pathcheck"
 	"skep/host/internal/store/atomicfile"
 	"skep/spec/mail"
 )
 
 // fileVersion is the version of the file's format.
 const fileVersion = 1
+
+// maxFile bounds the file, in bytes: some twice what the most entries take.
+const maxFile = 64 << 20
 
 // fileContent is the format of the file.
 type fileContent struct {
@@ -24,7 +27,7 @@ type fileContent struct {
 
 // readFile reads the entries in their order; none if the file does not exist.
 func readFile(path string) ([]Entry, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := pathcheck.ReadAny(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -42,6 +45,10 @@ func readFile(path string) ([]Entry, error) {
 	for name, e := range c.Endpoints {
 		if _, err := baseURL(e.BaseURL); err != nil || e.Name != name || mail.CheckSwarmName(name) != nil {
 			return nil, fmt.Errorf("%s is damaged, restore or remove it: the entry %q", path, name)
+		}
+		// As at a registration: the value of any other variable would go to that address.
+		if e.TokenRef != "" && e.TokenRef != tokenRef(name) {
+			return nil, fmt.Errorf("%s: the entry %q refers to %s, and may refer to no variable but %s: remove it", path, name, e.TokenRef, tokenRef(name))
 		}
 		if string(e.Metadata) == "null" {
 			e.Metadata = nil

@@ -55,6 +55,9 @@ func checkName(name string) error {
 	return nil
 }
 
+// tokenRef is the one reference that an entry may have.
+func tokenRef(name string) string { return "${" + TokenVariable(name) + "}" }
+
 // check validates a request and normalizes its URL.
 func (q *Request) check() error {
 	if err := checkName(q.Name); err != nil {
@@ -112,7 +115,7 @@ func (q *Request) tokens() (ref, literal string) {
 	case q.Volatile:
 		return "", q.Token
 	}
-	return "${" + TokenVariable(q.Name) + "}", q.Token
+	return tokenRef(q.Name), q.Token
 }
 
 func invalid(format string, args ...any) error { return refuse(swarm.ErrInvalid, format, args...) }

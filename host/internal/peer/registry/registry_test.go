@@ -298,8 +298,9 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"no JSON": "{", "a newer form": `{"schema":2}`,
-		"another name": `{"schema":1,"endpoints":{"a":{"swarm_name":"b","base_url":"https://x.example"}}}`,
-		"no address":   `{"schema":1,"endpoints":{"a":{"swarm_name":"a"}}}`,
+		"another name":           `{"schema":1,"endpoints":{"a":{"swarm_name":"b","base_url":"https://x.example"}}}`,
+		"no address":             `{"schema":1,"endpoints":{"a":{"swarm_name":"a"}}}`,
+		"a variable of the host": `{"schema":1,"endpoints":{"a":{"swarm_name":"a","base_url":"https://x.example","auth_token_ref":"${AWS_SECRET_ACCESS_KEY}"}}}`,
 	} {
 		path := filepath.Join(t.TempDir(), "registry.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
