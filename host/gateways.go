@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"skep/host/internal/api/audit"
@@ -23,6 +22,7 @@ import (
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/door"
 	"skep/host/internal/gateway/mcp"
+	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
@@ -35,6 +35,9 @@ type NewGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, err
 func (h *Host) openGateways(context.Context) error {
 	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP}
 	maps.Copy(protocols, h.opt.Gateways)
+	if err := h.openMessages(); err != nil {
+		return err
+	}
 	for _, g := range h.opt.Config.Gateways {
 		open, built := protocols[g.Name]
 		if !built {
@@ -44,7 +47,7 @@ func (h *Host) openGateways(context.Context) error {
 		var rt gateway.Runtime = door.New(door.Options{
 			Gateway: g.Name, Swarm: h.swarm, State: h.store.GatewayState(), Keep: g.Keep, KeepRaw: g.KeepRaw, Asks: g.Asks,
 			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
-			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: func(e gateway.Event) { h.recordGatewayEvent(g.Name, e) },
+			ExposedAgents: c.ExposedAgents, Partner: c.Partner, Record: func(e gateway.Event) { h.messages.Record(g.Name, e) },
 			Identify: func(r *http.Request) (gateway.Caller, error) { return h.identify(c, r) },
 			Renew:    func(was gateway.Caller) (gateway.Caller, error) { return h.renew(c, was) },
 		})
@@ -59,6 +62,16 @@ func (h *Host) openGateways(context.Context) error {
 		h.gateways = append(h.gateways, server.Gateway{Gateway: made, Catalog: c})
 	}
 	return nil
+}
+
+// openMessages opens the log of foreign messages of a host that has gateways.
+func (h *Host) openMessages() (err error) {
+	if len(h.opt.Config.Gateways) > 0 {
+		h.messages, err = messagelog.Open(h.opt.DataDir, messagelog.Options{
+			Keep: int64(h.opt.Config.Store.MessageLog), Refusals: h.audit, Logger: h.log,
+		})
+	}
+	return err
 }
 
 // gateway returns an open gateway by its name, nil if there is none.
@@ -236,20 +249,4 @@ func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 		carried.State = router.Later
 	}
 	return carried
-}
-
-// recordGatewayEvent records what a gateway refused; the rest is for the log.
-func (h *Host) recordGatewayEvent(name string, e gateway.Event) {
-	h.log.Debug("message of a gateway", "gateway", name, "realm", e.Caller.Realm, "foreign_id", e.Foreign, "type", e.Type, "out", e.Out,
-		"size", e.Size, "verdict", e.Verdict, "reason", e.Reason, "task_id", e.Task)
-	if e.Verdict != "refused" {
-		return
-	}
-	err := h.audit.Record(audit.Entry{
-		Act: "gateway.message", Outcome: audit.Refused, Tenant: e.Caller.Principal.Tenant,
-		Principal: strings.TrimPrefix(e.Caller.Principal.String(), e.Caller.Principal.Tenant+"/"), Target: name + " " + e.Type, Reason: e.Reason,
-	})
-	if err != nil {
-		h.log.Warn("not recorded in the audit log", "act", "gateway.message", "err", err)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
 	"skep/host/internal/gateway/catalog"
+	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/peer/directory"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/quarantine"
@@ -42,6 +43,7 @@ type Host struct {
 	router      *router.Router
 	swarm       *swarm.Runtime
 	gateways    []server.Gateway
+	messages    *messagelog.Log // nil without gateways
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server

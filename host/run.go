@@ -29,6 +29,12 @@ func (h *Host) Run(ctx context.Context) error {
 	for _, one := range h.gateways {
 		g.Go(func() error { return one.Run(ctx) })
 	}
+	if h.messages != nil {
+		g.Go(func() error {
+			h.messages.Run(ctx)
+			return nil
+		})
+	}
 	for _, background := range []func(context.Context){h.retention.Run, h.definitions.Run, h.audit.Run, h.peers.Registry().Run, h.watchHangups} {
 		g.Go(func() error {
 			background(ctx)
@@ -122,7 +128,8 @@ func (h *Host) Close() error {
 		errs = append(errs, h.store.Close())
 		h.store = nil
 	}
-	errs = append(errs, h.closeAudit())
+	errs = append(errs, h.messages.Close(), h.closeAudit())
+	h.messages = nil
 	return errors.Join(errs...)
 }
 

@@ -40,33 +40,48 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&prev, "prev", "", "the `HASH` of the entry before the first that is there")
 	cmd.Flags().StringVar(&head, "head", "", "the `HASH` of an entry that must be there")
-	cmd.RunE = a.withAuditLog(func(file string) error {
-		prev, head = strings.ToLower(prev), strings.ToLower(head)
-		for _, flag := range [][2]string{{"prev", prev}, {"head", head}} {
-			if cmd.Flags().Changed(flag[0]) && !isHash.MatchString(flag[1]) {
-				return usagef("--%s takes a hash of 64 hexadecimal digits, as verify prints it, not %q", flag[0], flag[1])
-			}
-		}
-		r, err := datadir.VerifyAudit(file, prev, head)
-		if err != nil {
-			return a.damageError(err)
-		}
-		if a.json() {
-			return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "repairs": r.Repairs, "head": r.Head})
-		}
-		if r.Repairs > 0 {
-			a.notef("%d of them are audit.repair: the log did not end as it should; `skep audit list --last 0` shows when", r.Repairs)
-		}
-		return a.printf("%d entries, %d to %d, are as they were written\nhead %s\n", r.Entries, r.First, r.Last, r.Head)
+	cmd.RunE = a.withLog(datadir.Data.AuditFile, func(file string) error {
+		return a.verifyLog(cmd, auditLog, file, prev, head, datadir.VerifyAudit)
 	})
 	return cmd
+}
+
+// verifyLog verifies a chained log and prints its state.
+func (a *app) verifyLog(cmd *cobra.Command, name, file, prev, head string, verify func(file, prev, head string) (datadir.AuditReport, error)) error {
+	var err error
+	if prev, err = hashFlag(cmd, "prev", prev); err != nil {
+		return err
+	}
+	if head, err = hashFlag(cmd, "head", head); err != nil {
+		return err
+	}
+	r, err := verify(file, prev, head)
+	if err != nil {
+		return a.damageError(name, err)
+	}
+	if a.json() {
+		return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "repairs": r.Repairs, "head": r.Head})
+	}
+	if r.Repairs > 0 {
+		a.notef("%d of them are audit.repair: the log did not end as it should; `skep audit list --last 0` shows when", r.Repairs)
+	}
+	return a.printf("%d entries, %d to %d, are as they were written\nhead %s\n", r.Entries, r.First, r.Last, r.Head)
+}
+
+// hashFlag is the value of a flag that takes a hash.
+func hashFlag(cmd *cobra.Command, flag, value string) (string, error) {
+	value = strings.ToLower(value)
+	if cmd.Flags().Changed(flag) && !isHash.MatchString(value) {
+		return "", usagef("--%s takes a hash of 64 hexadecimal digits, as verify prints it, not %q", flag, value)
+	}
+	return value, nil
 }
 
 // isHash is the form of an entry's hash.
 var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // damageError names the first place where a log was changed.
-func (a *app) damageError(err error) error {
+func (a *app) damageError(name string, err error) error {
 	var damage *datadir.AuditDamage
 	if !errors.As(err, &damage) {
 		return err
@@ -75,7 +90,7 @@ func (a *app) damageError(err error) error {
 		out := map[string]any{"whole": false, "file": damage.File, "line": damage.Line, "reason": damage.Reason}
 		return errors.Join(a.printJSON(out), reported(exitFailed))
 	}
-	return failf(exitFailed, "the audit log is not whole: %s", inLine(damage.Error()))
+	return failf(exitFailed, "the %s is not whole: %s", name, inLine(damage.Error()))
 }
 
 func (a *app) auditListCommand() *cobra.Command {
@@ -87,7 +102,7 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 		Example: "  skep audit list\n  skep audit list --last 0 -o json | jq -r '.entries[] | select(.outcome==\"refused\").address'",
 	}
 	cmd.Flags().IntVar(&last, "last", 50, "how `MANY` entries; 0 means all")
-	cmd.RunE = a.withAuditLog(func(file string) error {
+	cmd.RunE = a.withLog(datadir.Data.AuditFile, func(file string) error {
 		if last < 0 {
 			return usagef("--last takes a number from 0, not %d", last)
 		}
@@ -105,24 +120,24 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 		if a.json() {
 			return reported(exitFailed)
 		}
-		return a.damageError(err)
+		return a.damageError(auditLog, err)
 	})
 	return cmd
 }
 
-// withAuditLog makes a command that reads an audit log: a file, or the log in the
-// data directory.
-func (a *app) withAuditLog(do func(file string) error) func(*cobra.Command, []string) error {
+// withLog makes a command that reads a chained log: a file, or the log in the data
+// directory.
+func (a *app) withLog(in func(datadir.Data) string, do func(file string) error) func(*cobra.Command, []string) error {
 	return a.command(func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return do(args[0])
 		}
 		d := datadir.Data{Dir: a.dataDir()}
-		if _, err := os.Lstat(d.AuditFile()); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(in(d)); errors.Is(err, fs.ErrNotExist) {
 			if none := d.Exists(); none != nil {
 				return none
 			}
 		}
-		return do(d.AuditFile())
+		return do(in(d))
 	})
 }

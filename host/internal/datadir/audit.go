@@ -35,6 +35,9 @@ type AuditDamage = audit.Damage
 // AuditEntry is one entry of the audit log.
 type AuditEntry = audit.Entry
 
+// LoggedMessage is the message that an entry is about.
+type LoggedMessage = audit.Message
+
 // VerifyAudit verifies the audit log from its first entry to its last, also
 // while a host writes to it. Prev is the hash of the entry before the first one, if older
 // files were moved away; head is the hash of an entry that must be in the log; both may be
@@ -52,3 +55,12 @@ func AuditEntries(file string, each func(seq int64, e AuditEntry), broken func(*
 
 // AuditFile is the audit log of the directory.
 func (d Data) AuditFile() string { return filepath.Join(d.Dir, audit.Name) }
+
+// MessageLogFile is the log of foreign messages of the directory.
+func (d Data) MessageLogFile() string { return filepath.Join(d.Dir, audit.MessagesName) }
+
+// VerifyMessageLog is [VerifyAudit] for the log of foreign messages, whose oldest files the
+// host removes: without prev it may begin with any entry.
+func VerifyMessageLog(file, prev, head string) (AuditReport, error) {
+	return audit.Verify(file, audit.Expect{Prev: prev, Head: head, Partial: true})
+}

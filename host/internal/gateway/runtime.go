@@ -89,7 +89,7 @@ type Event struct {
 	Foreign string // the foreign message id
 	Type    string // its foreign type
 	Out     bool   // sent, not received
-	Size    int    // bytes
+	Text    []byte // the message as it came or went; only its size and hash are recorded
 	// Verdict is accepted, duplicate, refused, delivered or failed; Reason says why.
 	Verdict string
 	Reason  string

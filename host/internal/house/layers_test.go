@@ -68,6 +68,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/wire":               {},
 	"host/internal/gateway/a2a":                {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm", "host/internal/swarm/scheduler", "spec/mail", "host/internal/gateway/wire"},
 	"host/internal/gateway/door":               {"abi", "host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/flow", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/messagelog":         {"host/internal/api/audit", "host/internal/gateway"},
 	"host/internal/gateway/catalog":            {"abi", "host/internal/api/auth", "host/internal/swarm", "spec/mail", "host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/turn/egress"},
 	"host/internal/gateway/flow":               {"host/internal/gateway", "host/internal/swarm"},
 	"host/internal/gateway/mcp":                {"host/internal/gateway", "host/internal/schema", "host/internal/swarm", "host/internal/gateway/wire"},
@@ -105,7 +106,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp", "host/internal/peer/signature",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/peer/signature",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},
@@ -115,7 +116,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/gateway/gatewaytest/toy/peer": {},
 	"host/internal/gateway/contract": {
-		"host", "host/client", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest",
+		"host", "host/client", "host/internal/api/audit", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest",
 	},
 	// The kit of the tests of a whole host; only tests import it.
 	"host/internal/hosttest": {

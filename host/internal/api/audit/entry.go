@@ -31,6 +31,42 @@ type Entry struct {
 	// Count is the number of equal acts that the entry stands for, if more than
 	// one.
 	Count int64
+	// Message is the message that the entry is about; nil for none.
+	Message *Message
+}
+
+// Message describes a message of another protocol. Its text is not in the log.
+type Message struct {
+	Gateway string `json:"gateway"`
+	// Realm is the partner, empty for a user.
+	Realm string `json:"realm,omitempty"`
+	// Direction is [In] or [Out].
+	Direction string `json:"direction"`
+	// ID and Type are those of its protocol.
+	ID   string `json:"id,omitempty"`
+	Type string `json:"type,omitempty"`
+	// Size is in bytes, SHA256 the hash of these bytes in hexadecimal digits.
+	Size   int    `json:"size"`
+	SHA256 string `json:"sha256,omitempty"`
+	// Task is the local task.
+	Task string `json:"task,omitempty"`
+}
+
+// Directions of a [Message].
+const (
+	In  = "in"
+	Out = "out"
+)
+
+// truncate bounds the texts of a message.
+func (m *Message) truncate() *Message {
+	if m == nil {
+		return nil
+	}
+	return &Message{
+		Gateway: truncate(m.Gateway), Realm: truncate(m.Realm), Direction: m.Direction, ID: truncate(m.ID), Type: truncate(m.Type),
+		Size: m.Size, SHA256: m.SHA256, Task: truncate(m.Task),
+	}
 }
 
 // Outcomes of acts.
@@ -59,7 +95,9 @@ type line struct {
 	Target    string `json:"target,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Count     int64  `json:"count,omitempty"`
-	Prev      string `json:"prev"`
+
+	Message *Message `json:"message,omitempty"`
+	Prev    string   `json:"prev"`
 }
 
 // maxField bounds each text of an entry, maxLine a line, in bytes.
@@ -98,7 +136,7 @@ func (c *chainEnd) next(e Entry) []byte {
 	l := line{
 		Seq: c.seq + 1, Time: e.Time.UTC().Format(timeFormat), Act: truncate(e.Act), Outcome: truncate(e.Outcome),
 		Tenant: truncate(e.Tenant), Principal: truncate(e.Principal), Address: truncate(e.Address),
-		RequestID: truncate(e.RequestID), Target: truncate(e.Target), Reason: truncate(e.Reason), Prev: c.head,
+		RequestID: truncate(e.RequestID), Target: truncate(e.Target), Reason: truncate(e.Reason), Message: e.Message.truncate(), Prev: c.head,
 	}
 	if e.Count > 1 {
 		l.Count = e.Count
@@ -151,6 +189,6 @@ func (l line) entry() Entry {
 	at, _ := time.Parse(timeFormat, l.Time)
 	return Entry{
 		Time: at, Act: l.Act, Outcome: l.Outcome, Tenant: l.Tenant, Principal: l.Principal, Address: l.Address,
-		RequestID: l.RequestID, Target: l.Target, Reason: l.Reason, Count: l.Count,
+		RequestID: l.RequestID, Target: l.Target, Reason: l.Reason, Count: l.Count, Message: l.Message,
 	}
 }

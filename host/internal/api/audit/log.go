@@ -12,15 +12,21 @@ import (
 	"time"
 )
 
-// Name is the name of the log in a data directory.
-const Name = "audit.log"
+// Names of logs in a data directory: of acts, and of the messages of other protocols.
+const (
+	Name         = "audit.log"
+	MessagesName = "messages.log"
+)
 
 // Options of [Open]. The zero value is usable.
 type Options struct {
 	// MaxSize is the size in bytes at which the next file is begun, 16 MiB by
 	// default.
 	MaxSize int64
-	// Every is the interval of writing refusals, a second by default.
+	// Keep bounds the older files in bytes: the oldest are removed. Zero keeps all.
+	Keep int64
+	// Every is the interval of writing refusals, and of syncing what [Log.Append]
+	// wrote, a second by default.
 	Every  time.Duration
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -42,6 +48,8 @@ type Log struct {
 	// size is where this process' last line ended, and last is that line.
 	size int64
 	last chainEnd
+	// unsynced is set when the file has entries that may not be on disk.
+	unsynced bool
 }
 
 // Open opens or creates the log at path. It moves a torn line at the end, which a
@@ -60,13 +68,14 @@ func Open(path string, opt Options) (*Log, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	opt.Logger = opt.Logger.With("file", filepath.Base(path))
 	l := &Log{path: path, opt: opt, refusals: newRefusals()}
 	file, err := l.open()
 	if err != nil {
 		return nil, err
 	}
 	l.file, l.size = file, -1
-	if err := l.write(nil); err != nil {
+	if err := l.write(nil, true); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return l, nil
@@ -82,7 +91,16 @@ func (l *Log) open() (*os.File, error) {
 
 // Record writes an entry and returns when it is on disk.
 func (l *Log) Record(e Entry) error {
-	err := l.write([]Entry{e})
+	return l.countMissed(l.write([]Entry{e}, true))
+}
+
+// Append writes an entry and does not wait for the disk: the entry survives the end of
+// the process, and is on disk after the interval of [Log.Run].
+func (l *Log) Append(e Entry) error {
+	return l.countMissed(l.write([]Entry{e}, false))
+}
+
+func (l *Log) countMissed(err error) error {
 	if err != nil {
 		l.status.missed.Add(1)
 	}
@@ -106,13 +124,24 @@ func (l *Log) Close() error {
 	if l.file == nil {
 		return nil
 	}
-	err = errors.Join(err, l.file.Close())
+	err = errors.Join(err, l.sync(), l.file.Close())
 	l.file = nil
 	return err
 }
 
-// write appends entries in one piece. Without entries it only finds the end.
-func (l *Log) write(entries []Entry) (err error) {
+// sync waits until the file is on disk. The caller holds mu.
+func (l *Log) sync() error {
+	if !l.unsynced {
+		return nil
+	}
+	err := l.file.Sync()
+	l.unsynced = err != nil
+	return err
+}
+
+// write appends entries in one piece, and waits for the disk if it shall. Without entries
+// it only finds the end.
+func (l *Log) write(entries []Entry, durable bool) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer func() { l.noteWrite(err) }()
@@ -124,7 +153,11 @@ func (l *Log) write(entries []Entry) (err error) {
 		return fmt.Errorf("audit log %s: %w", l.path, err)
 	}
 	defer unlock()
-	if err := l.append(entries); err != nil {
+	err = l.append(entries)
+	if err == nil && durable {
+		err = l.sync()
+	}
+	if err != nil {
 		return fmt.Errorf("audit log %s: %w", l.path, err)
 	}
 	return nil
@@ -169,7 +202,7 @@ func (l *Log) reopen() error {
 	if err != nil {
 		return err
 	}
-	err = l.file.Close()
+	err = errors.Join(l.sync(), l.file.Close())
 	l.file, l.size = f, -1
 	return err
 }
@@ -190,8 +223,8 @@ func (l *Log) append(entries []Entry) error {
 	if _, err := l.file.Write(text); err != nil {
 		return errors.Join(err, l.file.Truncate(l.size))
 	}
-	l.last, l.size = end, l.size+int64(len(text))
-	return l.file.Sync()
+	l.last, l.size, l.unsynced = end, l.size+int64(len(text)), true
+	return nil
 }
 
 // rotationTargetExists reports whether the rotated file's name is taken, as after
@@ -201,12 +234,39 @@ func (l *Log) rotationTargetExists() bool {
 	return err == nil
 }
 
-// rotate renames a full file after its last entry.
+// rotate renames a full file after its last entry, and removes the oldest files.
 func (l *Log) rotate() error {
+	if err := l.sync(); err != nil {
+		return err
+	}
 	if err := os.Rename(l.path, keptName(l.path, l.last.seq)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(l.path))
+	return errors.Join(l.removeOldest(), syncDir(filepath.Dir(l.path)))
+}
+
+// removeOldest removes older files until those that are left fit into Keep.
+func (l *Log) removeOldest() error {
+	if l.opt.Keep == 0 {
+		return nil
+	}
+	kept, err := keptFiles(l.path)
+	if err != nil {
+		return err
+	}
+	left := l.opt.Keep
+	for i := len(kept) - 1; i >= 0; i-- {
+		info, err := os.Stat(kept[i])
+		if err != nil {
+			return err
+		}
+		if left -= info.Size(); left < 0 {
+			if err := os.Remove(kept[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func syncDir(path string) error {

@@ -71,10 +71,20 @@ func (l *Log) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		_ = l.flush() // what failed is noted, and counted on
+		l.syncAppended()
 		l.retryWrite()
 		if ctx.Err() != nil {
 			return
 		}
+	}
+}
+
+// syncAppended waits until what [Log.Append] wrote is on disk.
+func (l *Log) syncAppended() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil && l.unsynced {
+		l.noteWrite(l.sync())
 	}
 }
 
@@ -92,7 +102,7 @@ func (l *Log) flush() error {
 	out, rest := r.selectEntries(list, others, l.opt.Now())
 	var err error
 	if len(out) > 0 {
-		if err = l.write(out); err != nil {
+		if err = l.write(out, true); err != nil {
 			for _, e := range out {
 				rest += e.Count
 			}

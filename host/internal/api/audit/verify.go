@@ -19,6 +19,9 @@ type Expect struct {
 	// Head is the hash of an entry that must exist: without it, a log that was
 	// cut off at its end still verifies.
 	Head string
+	// Partial means that the log may begin with any entry, unless Prev is given: its
+	// oldest files are removed.
+	Partial bool
 }
 
 // Report is the result of a verification.
@@ -52,7 +55,7 @@ func (d *Damage) Error() string {
 // last. The log may be in use. A *[Damage] is the first place that does not
 // verify; a log without entries is damaged.
 func Verify(path string, expect Expect) (Report, error) {
-	v := verifier{expect: expect, onEntry: func(line) {}}
+	v := verifier{expect: expect, onEntry: func(line) {}, anyStart: expect.Partial && expect.Prev == ""}
 	if err := v.verifyFiles(path); err != nil {
 		return Report{}, err
 	}

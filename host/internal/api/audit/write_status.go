@@ -54,7 +54,7 @@ func (l *Log) retryWrite() {
 	if last != nil {
 		reason += ": " + last.Error()
 	}
-	if l.write([]Entry{{Act: actGap, Outcome: Failed, Count: missed, Reason: reason}}) == nil {
+	if l.write([]Entry{{Act: actGap, Outcome: Failed, Count: missed, Reason: reason}}, true) == nil {
 		l.status.missed.Add(-missed)
 	}
 }

@@ -16,6 +16,8 @@ type Store struct {
 	// JournalRetention is how long the records of turns are kept after they and
 	// their task have ended, HistoryRetention how long whole tasks are; 0 keeps.
 	JournalRetention, HistoryRetention time.Duration
+	// MessageLog bounds the older files of the log of foreign messages.
+	MessageLog Size
 }
 
 // Values of [Store.Driver].
@@ -31,6 +33,7 @@ func (s *Store) Settings() []Setting {
 		field(&s.Keyring, "keyring", "secret", (*table).keyring, "The key that wraps tenants' keys, by `env::` or `file::`. Without it they lie plain in their file."),
 		span(&s.JournalRetention, "journal_retention", 7*day, time.Minute, 100*365*day, "How long records of turns are kept after they and their task have ended.").unlimited(),
 		span(&s.HistoryRetention, "history_retention", 0, time.Minute, 100*365*day, "How long whole tasks are kept after their end.").unlimited(),
+		size(&s.MessageLog, "message_log", GiB, MiB, 1024*GiB, "Older files of the log of foreign messages; the oldest is removed.").unlimited(),
 	}
 }
 

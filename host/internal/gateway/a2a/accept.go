@@ -21,7 +21,11 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	if err != nil {
 		return nil, gateway.Exchange{}, err
 	}
-	x, size, err := h.take(ctx, c, req)
+	raw, err := json.Marshal(req.Message)
+	if err != nil {
+		return c, gateway.Exchange{}, invalid("the message cannot be written as JSON")
+	}
+	x, err := h.take(ctx, c, req, raw)
 	verdict := "accepted"
 	switch {
 	case err != nil:
@@ -32,31 +36,31 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	if req.Message != nil {
 		logged := x
 		logged.ID = req.Message.ID
-		h.record(c, logged, "SendMessage", size, verdict, err)
+		h.record(c, logged, "SendMessage", raw, verdict, err)
 	}
 	return c, x, err
 }
 
 // take checks a message, hands it to the runtime and keeps the push address that came
 // with it. A repeat does what was left undone.
-func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest) (x gateway.Exchange, size int, err error) {
+func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest, raw []byte) (x gateway.Exchange, err error) {
 	m, config := req.Message, req.Config
 	if err := checkMessage(m); err != nil {
-		return x, 0, err
+		return x, err
 	}
 	if config != nil {
 		if err := checkModes(config.AcceptedOutputModes); err != nil {
-			return x, 0, err
+			return x, err
 		}
 		if config.PushConfig != nil {
 			if err := h.checkPush(config.PushConfig); err != nil {
-				return x, 0, err
+				return x, err
 			}
 		}
 	}
-	a, err := askOf(c, m)
+	a, err := askOf(c, m, raw)
 	if err != nil {
-		return x, 0, err
+		return x, err
 	}
 	if m.TaskID == "" {
 		x, err = h.Runtime.Ask(ctx, c.caller, a)
@@ -67,7 +71,7 @@ func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest
 	if err == nil && config != nil && config.PushConfig != nil {
 		_, err = h.keepPush(ctx, c, x, *config.PushConfig)
 	}
-	return x, len(a.Raw), err
+	return x, err
 }
 
 // continuation is the note of a message that continues a task, with the question or the

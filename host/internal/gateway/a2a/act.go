@@ -52,7 +52,7 @@ func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) 
 	defer cancel()
 	f := g.actionTask(p, call, args)
 	result, err := f.act(timed, call, args)
-	event := gateway.Event{Caller: f.caller, Foreign: f.d.Wrapper.MessageID, Type: call.Verb, Out: true, Size: len(args.Message), Verdict: "delivered", Task: call.Task.Task}
+	event := gateway.Event{Caller: f.caller, Foreign: f.d.Wrapper.MessageID, Type: call.Verb, Out: true, Text: []byte(args.Message), Verdict: "delivered", Task: call.Task.Task}
 	if err = actError(timed, p, err); err != nil {
 		event.Verdict, event.Reason = "failed", err.Error()
 	}

@@ -26,7 +26,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
 	carried := outcomeOf(err)
-	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Size: len(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
+	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Text: []byte(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
 	if err != nil {
 		event.Verdict, event.Reason = "failed", carried.Reason
 	}

@@ -58,12 +58,8 @@ func checkModes(accepted []string) error {
 	return a2a.NewError(a2a.ErrUnsupportedContentType, "answers are "+strings.Join(outputModes, " or "))
 }
 
-// askOf returns a message as the runtime takes it.
-func askOf(c *call, m *a2a.Message) (gateway.Ask, error) {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return gateway.Ask{}, invalid("the message cannot be written as JSON")
-	}
+// askOf returns a message as the runtime takes it; raw is its JSON.
+func askOf(c *call, m *a2a.Message, raw []byte) (gateway.Ask, error) {
 	if c.depth > 0 {
 		if err := wire.CheckJSON(raw, Name, c.depth); err != nil {
 			return gateway.Ask{}, invalid("the message " + err.Error())

@@ -290,7 +290,7 @@ func (p *pusher) send(ctx context.Context, to push, task *a2a.Task) error {
 		return err
 	}
 	err = p.post(ctx, to.Config, body)
-	event := gateway.Event{Caller: to.caller(), Foreign: to.Message, Type: "push", Out: true, Size: len(body), Verdict: "delivered"}
+	event := gateway.Event{Caller: to.caller(), Foreign: to.Message, Type: "push", Out: true, Text: body, Verdict: "delivered"}
 	if err != nil {
 		event.Verdict, event.Reason = "failed", err.Error()
 	}

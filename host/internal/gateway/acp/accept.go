@@ -38,7 +38,7 @@ type accepted struct {
 // answer: where the host reaches it, the answer is sent.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, async bool) (a accepted, err error) {
 	defer func() {
-		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Size: len(in.text), Verdict: "accepted", Task: a.Task.Task}
+		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: in.text, Verdict: "accepted", Task: a.Task.Task}
 		switch {
 		case err != nil:
 			event.Verdict, event.Reason = "refused", g.faultOf(err).text

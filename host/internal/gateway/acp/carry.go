@@ -33,7 +33,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	err := a.run(ctx)
 	carried := a.outcomeOf(err)
 	event := gateway.Event{
-		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Size: len(a.text), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID,
+		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Text: a.text, Verdict: "delivered", Task: d.Wrapper.Payload.TaskID,
 	}
 	if err != nil {
 		event.Verdict, event.Reason = "failed", carried.Reason

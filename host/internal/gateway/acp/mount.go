@@ -40,6 +40,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		f := &fault{code: codeMalformed, text: "the message is larger than max_body of [gateways.acp]", status: http.StatusRequestEntityTooLarge}
+		g.recordUnread(c, incoming{}, text, f)
 		g.refuse(w, c, incoming{}, f)
 		return
 	}
@@ -48,7 +49,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	in, err := g.reader.read(text)
 	if err != nil {
-		g.recordUnread(c, in, len(text), err)
+		g.recordUnread(c, in, text, err)
 		g.refuse(w, c, in, err)
 		return
 	}
@@ -170,10 +171,10 @@ func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, e
 	writeMessage(w, f.httpStatus(), refusal(c, in.Header, f))
 }
 
-// recordUnread records a message that could not be read.
-func (g *Gateway) recordUnread(c gateway.Caller, in incoming, size int, err error) {
+// recordUnread records a text that could not be read as a message.
+func (g *Gateway) recordUnread(c gateway.Caller, in incoming, text []byte, err error) {
 	g.Runtime.Record(gateway.Event{
-		Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Size: size, Verdict: "refused", Reason: g.faultOf(err).text,
+		Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: text, Verdict: "refused", Reason: g.faultOf(err).text,
 	})
 }
 

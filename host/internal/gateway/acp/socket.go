@@ -102,7 +102,7 @@ func (s *socket) read() {
 func (s *socket) take(text []byte) bool {
 	in, err := s.g.reader.read(text)
 	if err != nil {
-		s.g.recordUnread(s.caller, in, len(text), err)
+		s.g.recordUnread(s.caller, in, text, err)
 		s.refuse(in.Header, err)
 		return false
 	}

@@ -32,6 +32,6 @@ func cases() []contractCase {
 		{"26", "unknown members", (*suite).unknownMembers},
 		{"27", "a peer that echoes everything", (*suite).echoPeer},
 		{"28", "refused before a durable write", (*suite).refusedEarly},
-		{"29", "one audit line for a refusal", (*suite).auditLines},
+		{"29", "one audit line for a refusal, and a logged line for each message", (*suite).auditLines},
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"skep/host/internal/api/audit"
 	"skep/host/internal/hosttest"
 )
 
@@ -209,9 +211,9 @@ func (s *suite) rate(t *testing.T) {
 
 // auditLines: each refusal leaves one line in the audit log, which names the caller.
 func (s *suite) auditLines(t *testing.T) {
-	token, who := watchedToken, "agent:watched"
+	token, who, ok := watchedToken, "agent:watched", Message{To: "math", Text: "2+2"}
 	if !s.p.Realms {
-		token, who = waltToken, "user:walt"
+		token, who, ok = waltToken, "user:walt", Message{To: "boss", Text: hosttest.Script(finish("fine"))}
 	}
 	for _, to := range []string{"nobody", "hidden"} {
 		_, err := s.dial(t, token).Send(t.Context(), Message{ID: id(t, to), To: to, Text: "hello"})
@@ -229,6 +231,31 @@ func (s *suite) auditLines(t *testing.T) {
 	}
 	if len(lines) != 2 {
 		t.Errorf("%d lines for 2 refusals:\n%s", len(lines), strings.Join(lines, ""))
+	}
+	ok.ID = id(t, "ok")
+	if _, err := s.dial(t, token).Send(t.Context(), ok); err != nil {
+		t.Fatal(err)
+	}
+	s.messageLines(t, who)
+}
+
+// messageLines (G-058): the log of messages is whole, and has what became of each message of
+// a caller.
+func (s *suite) messageLines(t *testing.T, who string) {
+	var verdicts []string
+	file := filepath.Join(s.site.Data, audit.MessagesName)
+	err := audit.Entries(file, func(_ int64, e audit.Entry) {
+		m := e.Message
+		if m == nil || e.Principal != who {
+			return
+		}
+		verdicts = append(verdicts, e.Outcome)
+		if m.Gateway != s.p.Name || m.Direction != audit.In || e.Outcome == "accepted" && (m.ID == "" || m.Size == 0 || len(m.SHA256) != 64 || m.Task == "") {
+			t.Errorf("a line of %s is %+v", e.Outcome, *m)
+		}
+	}, nil)
+	if want := []string{audit.Refused, audit.Refused, "accepted"}; err != nil || !slices.Equal(verdicts, want) {
+		t.Errorf("the log of messages has %q, %v; want %q", verdicts, err, want)
 	}
 }
 

@@ -32,7 +32,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	t, ok := g.tool(q, q.tool)
 	if !ok {
 		err := unknownTool(q.tool)
-		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Size: len(q.body), Verdict: "refused", Reason: err.Error()})
+		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Text: q.body, Verdict: "refused", Reason: err.Error()})
 		return nil, err
 	}
 	ctx, end := q.context(ctx)
@@ -82,7 +82,7 @@ func (c *call) ask(a gateway.Ask) (err error) {
 		a.Trace = trace
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
-	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Size: len(c.q.body), Verdict: "accepted", Task: c.x.Task.Task}
+	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Text: c.q.body, Verdict: "accepted", Task: c.x.Task.Task}
 	switch {
 	case err != nil:
 		e.Verdict, e.Reason = "refused", err.Error()

@@ -1,0 +1,93 @@
+package messagelog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/gateway"
+)
+
+// Act is the act of an entry about a message.
+const Act = "message"
+
+// Options of [Open].
+type Options struct {
+	// Keep bounds the older files in bytes; zero keeps all.
+	Keep int64
+	// Refusals is where messages that were refused are recorded too: they matter to the
+	// security of the host.
+	Refusals *audit.Log
+	Logger   *slog.Logger
+}
+
+// Log is an open log. It is safe for concurrent use.
+type Log struct {
+	opt  Options
+	file *audit.Log
+}
+
+// Open opens or creates the log in a data directory, and records that.
+func Open(dir string, opt Options) (*Log, error) {
+	file, err := audit.Open(filepath.Join(dir, audit.MessagesName), audit.Options{Keep: opt.Keep, Logger: opt.Logger})
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Record(audit.Entry{Act: "host.start", Outcome: audit.Done}); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Log{opt, file}, nil
+}
+
+// Run has what was recorded on disk within a second, until ctx ends.
+func (l *Log) Run(ctx context.Context) { l.file.Run(ctx) }
+
+// Close closes the log, which may be nil. The host's log gets its head.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	err := l.file.Close()
+	seq, head := l.file.Head()
+	l.opt.Logger.Info("the log of messages is closed", "entries", seq, "head", head)
+	return err
+}
+
+// Record writes an event of a gateway. A gateway records a message before it answers its
+// sender, so that the log has all that was acknowledged, after a crash of the host too. A
+// line that cannot be written is counted in a later one: the message stands.
+func (l *Log) Record(name string, e gateway.Event) {
+	entry := entryOf(name, e)
+	// The log says itself why it cannot be written.
+	_ = l.file.Append(entry)
+	if entry.Outcome != audit.Refused {
+		return
+	}
+	err := l.opt.Refusals.Record(audit.Entry{
+		Act: "gateway.message", Outcome: audit.Refused, Tenant: entry.Tenant, Principal: entry.Principal,
+		Target: name + " " + e.Type, Reason: e.Reason,
+	})
+	if err != nil {
+		l.opt.Logger.Warn("not recorded in the audit log", "act", "gateway.message", "err", err)
+	}
+}
+
+func entryOf(name string, e gateway.Event) audit.Entry {
+	p := e.Caller.Principal
+	m := &audit.Message{Gateway: name, Realm: e.Caller.Realm, Direction: audit.In, ID: e.Foreign, Type: e.Type, Size: len(e.Text), Task: e.Task}
+	if e.Out {
+		m.Direction = audit.Out
+	}
+	if len(e.Text) > 0 {
+		hash := sha256.Sum256(e.Text)
+		m.SHA256 = hex.EncodeToString(hash[:])
+	}
+	return audit.Entry{
+		Act: Act, Outcome: e.Verdict, Tenant: p.Tenant, Principal: strings.TrimPrefix(p.String(), p.Tenant+"/"), Reason: e.Reason, Message: m,
+	}
+}

@@ -1,0 +1,69 @@
+package messagelog_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/api/auth"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/messagelog"
+)
+
+// entries are the lines of a log about messages.
+func entries(t *testing.T, dir, name, act string) (list []audit.Entry) {
+	t.Helper()
+	err := audit.Entries(filepath.Join(dir, name), func(_ int64, e audit.Entry) {
+		if e.Act == act {
+			list = append(list, e)
+		}
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Each message has a line without its text (G-058), in the file as soon as it is recorded,
+// and what was refused is in the audit log too.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer acts.Close()
+	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	shop := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.Agent, ID: "shop"}, Realm: "shop"}
+	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m1", Type: "QUERY", Text: []byte("abc"), Verdict: "accepted", Task: "t1"})
+	log.Record("acp", gateway.Event{Caller: shop, Foreign: "m2", Out: true, Verdict: "failed", Reason: "it is down"})
+	log.Record("mcp", gateway.Event{
+		Caller: gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.User, ID: "ann"}}, Type: "tools/call", Verdict: "refused", Reason: "no such tool",
+	})
+
+	got := entries(t, dir, audit.MessagesName, messagelog.Act)
+	if len(got) != 3 {
+		t.Fatalf("%d lines for 3 messages: %+v", len(got), got)
+	}
+	// sha256 of "abc": https://csrc.nist.gov/projects/cryptographic-standards-and-guidelines/example-values
+	want := audit.Message{
+		Gateway: "acp", Realm: "shop", Direction: audit.In, ID: "m1", Type: "QUERY", Size: 3,
+		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", Task: "t1",
+	}
+	if m := *got[0].Message; m != want || got[0].Outcome != "accepted" || got[0].Tenant != "garden" || got[0].Principal != "agent:shop" {
+		t.Errorf("a message came as %+v of %+v", m, got[0])
+	}
+	if m := *got[1].Message; m.Direction != audit.Out || m.SHA256 != "" || got[1].Reason != "it is down" {
+		t.Errorf("a message left as %+v of %+v", m, got[1])
+	}
+	refused := entries(t, dir, audit.Name, "gateway.message")
+	if len(refused) != 1 || refused[0].Principal != "user:ann" || refused[0].Target != "mcp tools/call" {
+		t.Errorf("the audit log has %+v", refused)
+	}
+}
