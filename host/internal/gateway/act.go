@@ -30,9 +30,9 @@ type Act struct {
 	Task swarm.TaskKey
 	// Retry is set when an earlier attempt may have done it.
 	Retry bool
-	// Hops counts the swarms that the message has passed, Trace is a traceparent.
+	// Hops counts the swarms that the message has passed.
 	Hops  int
-	Trace string
+	Trace swarm.Trace
 	// Args are the arguments, which fit the verb's schema unless the operator's file has
 	// another one.
 	Args json.RawMessage

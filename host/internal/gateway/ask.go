@@ -84,8 +84,8 @@ type Ask struct {
 	Deadline time.Time
 	// Hops counts the swarms that the message has passed.
 	Hops int
-	// Trace is a traceparent (https://www.w3.org/TR/trace-context/), empty for none.
-	Trace   string
+	// Trace is from the request or the message.
+	Trace   swarm.Trace
 	ReplyTo ReplyTo
 	// Info becomes routing_info.gateway of the message: protocol, foreign type, expected
 	// answer, typed payload.

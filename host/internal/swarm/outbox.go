@@ -35,7 +35,7 @@ type Delivery struct {
 	Answers string
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
-	Trace string
+	Trace Trace
 }
 
 // Outboxes lists the tasks with outbox messages to deliver, once for each peer. An

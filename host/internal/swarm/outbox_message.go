@@ -25,7 +25,7 @@ type OutboxMessage struct {
 	Post int64 `json:"post,omitempty"`
 	// Since is the time when it was put into the outbox, or back into it.
 	Since time.Time `json:"since"`
-	Trace string    `json:"trace,omitempty"`
+	Trace Trace     `json:"trace,omitzero"`
 	// Answers is the key of the exchange in whose course an agent sends it to the caller,
 	// or which it answers, empty for other messages.
 	Answers string `json:"answers,omitempty"`

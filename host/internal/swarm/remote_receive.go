@@ -52,7 +52,7 @@ type Incoming struct {
 	Wrapper mail.Interswarm
 	// Hops counts the swarms between this one and the task's owner.
 	Hops  int
-	Trace string
+	Trace Trace
 }
 
 // IncomingReceipt confirms that a wrapper is durable.

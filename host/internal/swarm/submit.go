@@ -49,7 +49,7 @@ type Post struct {
 	Type    mail.Type
 	Subject string
 	Body    string
-	Trace   string
+	Trace   Trace
 	// Timeout and MaxSteps replace the swarm's limits when they are positive, until
 	// the task gets its next post. Only an admin may raise them.
 	Timeout  time.Duration

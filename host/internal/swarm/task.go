@@ -163,10 +163,9 @@ type Row struct {
 	// waited for people.
 	MayHaveRecord bool `json:"-"`
 	Suspended     bool `json:"-"`
-	// Hops counts swarms passed; Trace is a traceparent
-	// (https://www.w3.org/TR/trace-context/).
-	Hops  int    `json:"hops,omitempty"`
-	Trace string `json:"trace,omitempty"`
+	// Hops counts swarms passed.
+	Hops  int   `json:"hops,omitempty"`
+	Trace Trace `json:"trace,omitzero"`
 	// NotBefore and Expires bound when the row may be delivered.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Expires   time.Time `json:"expires,omitzero"`

@@ -83,8 +83,8 @@ func (t *Turn) Key() TaskKey { return t.task.key }
 // Hops counts the swarms that a message of the turn has passed when it leaves this one.
 func (t *Turn) Hops() int { return t.rec.Hops + 1 }
 
-// Trace is the traceparent of the turn, empty for none.
-func (t *Turn) Trace() string { return t.row.Trace }
+// Trace is the trace of the turn.
+func (t *Turn) Trace() Trace { return t.row.Trace }
 
 // Number is the number of the turn's row, and of the turn in its task.
 func (t *Turn) Number() int64 { return t.row.N }

@@ -49,7 +49,7 @@ func (t *Turn) encodeInput(state json.RawMessage, tail []abi.HistoryEntry) ([]by
 		Priority: t.row.Tier, History: abi.History{Count: t.rec.History[t.agent.Name], Tail: orEmpty(tail)},
 		State: state, Params: t.agent.Params, DeadlineMS: t.agent.wallLimit().Milliseconds(),
 		Budget: abi.Budget{Fuel: limits.Fuel, HostCalls: limits.HostCalls, OutputBytes: limits.Output},
-		Trace:  t.row.Trace,
+		Trace:  t.row.Trace.Parent(),
 	})
 	if err != nil {
 		return nil, err

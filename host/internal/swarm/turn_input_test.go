@@ -29,7 +29,7 @@ func TestInputIsTheABIs(t *testing.T) {
 	}
 	body := "a <b> & \"c\" \\ \n\t\x01 é " + strings.Repeat("long ", 1000)
 	for range 2 {
-		h.ask(body, task("t"), func(p *swarm.Post) { p.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" })
+		h.ask(body, task("t"), func(p *swarm.Post) { p.Trace = swarm.ParseTrace(someTrace, "rojo=1") })
 	}
 	for _, raw := range inputs {
 		var in abi.TurnInput
@@ -47,7 +47,7 @@ func TestInputIsTheABIs(t *testing.T) {
 	if err := json.Unmarshal(inputs[1], &last); err != nil {
 		t.Fatal(err)
 	}
-	if len(last.Tools) < 5 || string(last.State) != `{"n":1}` || last.Trace == "" || len(last.History.Tail) == 0 ||
+	if len(last.Tools) < 5 || string(last.State) != `{"n":1}` || last.Trace != someTrace || len(last.History.Tail) == 0 ||
 		last.Budget.Fuel != 1<<63 || !bytes.Contains(inputs[1], []byte(`"long `)) && !bytes.Contains(inputs[1], []byte(`a <b> & \"c\"`)) {
 		t.Errorf("the input is %s", inputs[1])
 	}

@@ -25,7 +25,7 @@ func (h *Handler) crossOrigin(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	head.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE")
-	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Traceparent, X-Request-Id")
+	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Traceparent, Tracestate, X-Request-Id")
 	head.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true

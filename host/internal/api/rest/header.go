@@ -2,7 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -79,29 +78,4 @@ func preferredWait(h http.Header, most time.Duration) (wait time.Duration, prefe
 		wait = min(wait, most)
 	}
 	return wait, true
-}
-
-// traceparentPattern matches the fields that every version begins with
-// (https://www.w3.org/TR/trace-context/#traceparent-header).
-var traceparentPattern = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})(-.*)?$`)
-
-// traceparent returns the caller's trace context as version 00. A malformed one is
-// ignored, and so is one of version ff or with an id of zeros.
-func traceparent(h http.Header) string { return parseTraceparent(h.Get("Traceparent")) }
-
-func parseTraceparent(text string) string {
-	m := traceparentPattern.FindStringSubmatch(text)
-	switch {
-	case m == nil, m[1] == "ff", m[1] == "00" && m[3] != "":
-		return ""
-	case strings.HasPrefix(m[2], strings.Repeat("0", 32)), strings.Contains(m[2], "-"+strings.Repeat("0", 16)+"-"):
-		return ""
-	case m[1] == "00":
-		return text
-	}
-	// Of later versions only the flag that version 00 has is known.
-	if m[2][len(m[2])-1]&1 == 1 {
-		return "00-" + m[2][:len(m[2])-2] + "01"
-	}
-	return "00-" + m[2][:len(m[2])-2] + "00"
 }

@@ -97,7 +97,7 @@ func (c *call) receive(back bool) error {
 	}
 	got, err := c.h.interswarm.Receive(c.ctx(), swarm.Incoming{
 		Principal: c.principal(), Peer: w.SourceSwarm, AnyTenant: anyTenant, Swarm: c.h.opt.Swarm, Back: back, Wrapper: w,
-		Hops: hops, Trace: cmp.Or(traceparent(c.r.Header), routedTraceparent(w.Payload.RoutingInfo)),
+		Hops: hops, Trace: cmp.Or(swarm.HeaderTrace(c.r.Header), routedTrace(w.Payload.RoutingInfo)),
 	})
 	if err != nil {
 		return err
@@ -150,17 +150,19 @@ func (c *call) rejectSignature(w mail.Interswarm, back bool, err error) error {
 	return unauthorized(refusal)
 }
 
-// routedTraceparent returns the trace context in a message, for peers that drop
-// headers. The header takes precedence.
-func routedTraceparent(routing []byte) string {
+// routedTrace returns the trace in a message, for peers that drop headers. The headers
+// take precedence.
+func routedTrace(routing []byte) swarm.Trace {
 	var info struct {
-		Trace any `json:"traceparent"`
+		Parent any `json:"traceparent"`
+		State  any `json:"tracestate"`
 	}
 	if json.Unmarshal(routing, &info) != nil {
-		return ""
+		return swarm.Trace{}
 	}
-	text, _ := info.Trace.(string)
-	return parseTraceparent(text)
+	parent, _ := info.Parent.(string)
+	state, _ := info.State.(string)
+	return swarm.ParseTrace(parent, state)
 }
 
 // hopHeader counts how many swarms have forwarded the message.

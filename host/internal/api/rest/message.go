@@ -61,7 +61,7 @@ func (c *call) submitPost(p post) (err error) {
 
 // submit submits a post of the caller and sets the header with its task.
 func (c *call) submit(p swarm.Post) (*swarm.Receipt, error) {
-	p.Principal, p.Swarm, p.Door, p.Trace = c.principal(), c.h.opt.Swarm, door, traceparent(c.r.Header)
+	p.Principal, p.Swarm, p.Door, p.Trace = c.principal(), c.h.opt.Swarm, door, swarm.HeaderTrace(c.r.Header)
 	receipt, err := c.h.posts.Submit(c.ctx(), p)
 	if err == nil {
 		c.w.Header().Set(taskHeader, encodeHeader(receipt.Task.Task))

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/api/rest"
 	"skep/host/internal/peer/signature"
+	"skep/host/internal/swarm"
 )
 
 // pinnedVerifier has the key of depot, and accepts other swarms unsigned.
@@ -96,8 +97,8 @@ func TestRefusedSignatureNotRecorded(t *testing.T) {
 	}
 }
 
-// The header has the trace context of a message, or else routing_info.
-func TestRoutedTraceparent(t *testing.T) {
+// The headers have the trace of a message, or else routing_info.
+func TestRoutedTrace(t *testing.T) {
 	t.Parallel()
 	const a, b = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 	with := func(routing any) string {
@@ -109,30 +110,24 @@ func TestRoutedTraceparent(t *testing.T) {
 		return wrapper("payload", body.Message.Payload)
 	}
 	for name, c := range map[string]struct {
-		header string
+		header http.Header
 		body   string
-		want   string
+		want   swarm.Trace
 	}{
-		"carried":   {"", with(obj{"remote_swarm": "hive", "traceparent": a}), a},
-		"both":      {b, with(obj{"traceparent": a}), b},
-		"none":      {"", wrapper(), ""},
-		"malformed": {"", with(obj{"traceparent": "x"}), ""},
-		"a number":  {"", with(obj{"traceparent": 5}), ""},
-		"a null":    {"", with(nil), ""},
-		// https://www.w3.org/TR/trace-context/#versioning-of-traceparent
-		"a later version":             {"cc" + a[2:], wrapper(), a},
-		"a later version with fields": {"cc" + a[2:len(a)-2] + "03-what", wrapper(), a},
-		"flags of a later version":    {"cc" + b[2:len(b)-2] + "02", wrapper(), b},
-		"no version":                  {"ff" + a[2:], wrapper(), ""},
-		"version 00 with fields":      {a + "-what", wrapper(), ""},
-		"an id of zeros":              {"00-" + strings.Repeat("0", 32) + a[35:], wrapper(), ""},
-		"a parent of zeros":           {a[:36] + strings.Repeat("0", 16) + "-01", wrapper(), ""},
+		"carried":       {nil, with(obj{"remote_swarm": "hive", "traceparent": a, "tracestate": "x=1"}), swarm.ParseTrace(a, "x=1")},
+		"both":          {http.Header{"Traceparent": {b}, "Tracestate": {"y=1", "z=2"}}, with(obj{"traceparent": a, "tracestate": "x=1"}), swarm.ParseTrace(b, "y=1,z=2")},
+		"a state alone": {http.Header{"Tracestate": {"y=1"}}, with(obj{"traceparent": a, "tracestate": "x=1"}), swarm.ParseTrace(a, "x=1")},
+		"two parents":   {http.Header{"Traceparent": {a, b}}, wrapper(), swarm.Trace{}},
+		"none":          {nil, wrapper(), swarm.Trace{}},
+		"malformed":     {nil, with(obj{"traceparent": "x", "tracestate": "x=1"}), swarm.Trace{}},
+		"numbers":       {nil, with(obj{"traceparent": 5}), swarm.Trace{}},
+		"no state":      {nil, with(obj{"traceparent": a, "tracestate": 5}), swarm.ParseTrace(a, "")},
+		"a null":        {nil, with(nil), swarm.Trace{}},
+		"later version": {http.Header{"Traceparent": {"cc" + a[2:] + "-what"}}, wrapper(), swarm.ParseTrace(a, "")},
+		"zeros":         {http.Header{"Traceparent": {"00-" + strings.Repeat("0", 32) + a[35:]}}, wrapper(), swarm.Trace{}},
 	} {
 		l := newDeadLetterRuntime()
-		q := request{method: http.MethodPost, path: "/interswarm/forward", token: agentToken, body: c.body}
-		if c.header != "" {
-			q.header = http.Header{"Traceparent": {c.header}}
-		}
+		q := request{method: http.MethodPost, path: "/interswarm/forward", token: agentToken, body: c.body, header: c.header}
 		if got := serve(t, newHandler(t, l), q); got.status != http.StatusOK || (*l.got)[0].Trace != c.want {
 			t.Errorf("%s: %d %s, trace %q, want %q", name, got.status, got.body, (*l.got)[0].Trace, c.want)
 		}

@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/swarm"
 )
 
 // TestBindings: a message is answered by a task in every binding and version (X-001,
@@ -239,11 +240,16 @@ func TestParts(t *testing.T) {
 		req := request("text")
 		data, raw := sdk.NewDataPart(map[string]any{"a": 1.5}), sdk.NewRawPart([]byte{0, 255})
 		raw.Filename, raw.MediaType = "x.bin", "image/png"
+		req.Message.SetMeta("traceparent", "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x")
+		req.Message.SetMeta("tracestate", "rojo=1")
 		req.Message.Parts = append(req.Message.Parts, data, raw, sdk.NewFileURLPart("https://example.org/f", "text/html"))
 		task := send(t, c, req)
 		ask := <-seen
 		if ask.Body != "text\n{\"a\":1.5}\nhttps://example.org/f" || len(ask.Parts) != 1 || string(ask.Parts[0].Data) != "\x00\xff" || ask.Parts[0].Name != "x.bin" || ask.Parts[0].Type != "image/png" {
 			t.Errorf("%s: the agent gets %q, %+v", b.name, ask.Body, ask.Parts)
+		}
+		if want := swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1"); ask.Trace != want {
+			t.Errorf("%s: the trace is %q, want %q", b.name, ask.Trace, want)
 		}
 		got := task.Artifacts[0].Parts
 		if len(got) != 2 || got[0].Data().(map[string]any)["ok"] != true || string(got[1].Raw()) != "\x01\x02" || got[1].MediaType != "image/gif" {

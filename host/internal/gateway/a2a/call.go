@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // call is one request: who sends it, to which agent, in which version.
@@ -23,7 +24,7 @@ type call struct {
 	// comes as values. Else it is 0.
 	depth   int
 	version a2a.ProtocolVersion
-	trace   string
+	trace   swarm.Trace
 	base    string // the address of this host in cards
 	// fault is why the request is refused, found before its binding could tell.
 	fault error

@@ -144,9 +144,7 @@ func (e *attempt) message(task a2a.TaskID) *a2a.SendMessageRequest {
 	if p.Subject != "" {
 		m.SetMeta("skep_subject", p.Subject)
 	}
-	if e.d.Trace != "" {
-		m.SetMeta(metaTrace, e.d.Trace)
-	}
+	e.d.Trace.Fields(func(name, value string) { m.SetMeta(name, value) })
 	return &a2a.SendMessageRequest{Message: m}
 }
 

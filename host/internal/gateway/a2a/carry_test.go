@@ -195,7 +195,7 @@ func newCarrier(t *testing.T, url string) (*recorder, *a2a.Gateway, gateway.Part
 
 // delivery is a message of agent buyer to clerk@shop.
 func delivery(id string, kind mail.Type, body string) swarm.Delivery {
-	return swarm.Delivery{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Hops: 1, Wrapper: mail.Interswarm{
+	return swarm.Delivery{Trace: swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", ""), Hops: 1, Wrapper: mail.Interswarm{
 		MessageID: id, SourceSwarm: "hive", TargetSwarm: "shop", Type: kind, TaskOwner: "user:ann@hive",
 		Payload: mail.Payload{
 			TaskID: "t1", ID: id, Sender: mail.Address{Type: mail.Agent, Name: "buyer"}, Body: body,

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/wire"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -23,6 +25,7 @@ const (
 // Members of a message's metadata that the gateway reads and writes.
 const (
 	metaTrace    = "traceparent"
+	metaState    = "tracestate"
 	metaHops     = "skep_hops"
 	metaQuestion = "skep_question"
 )
@@ -69,12 +72,13 @@ func askOf(c *call, m *a2a.Message, raw []byte) (gateway.Ask, error) {
 	if err != nil {
 		return gateway.Ask{}, err
 	}
-	trace, _ := m.Metadata[metaTrace].(string)
+	parent, _ := m.Metadata[metaTrace].(string)
+	state, _ := m.Metadata[metaState].(string)
 	hops, _ := m.Metadata[metaHops].(float64)
 	return gateway.Ask{
 		Kind: gateway.Asks, ID: m.ID, Digest: digest(c.agent, raw),
 		Swarm: c.agent.Swarm, To: []string{c.agent.Name}, Conversation: m.ContextID,
-		Body: body, Parts: parts, Raw: raw, Trace: fallback(c.trace, trace), Hops: int(min(max(hops, 0), 1000)),
+		Body: body, Parts: parts, Raw: raw, Trace: cmp.Or(c.trace, swarm.ParseTrace(parent, state)), Hops: int(min(max(hops, 0), 1000)),
 		Info: infoOf(c, m),
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/wire"
+	"skep/host/internal/swarm"
 )
 
 // prefix begins the addresses of agents: /a2a/SWARM/AGENT.
@@ -90,7 +91,7 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 // binding, so that it has the binding's form.
 func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, rest string) {
 	binding, version := g.choose(r, rest)
-	c.version, c.trace = version, r.Header.Get("traceparent")
+	c.version, c.trace = version, swarm.HeaderTrace(r.Header)
 	c.fault = g.checkVersion(version, binding)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
@@ -141,7 +142,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c := &call{caller: caller, version: a2a.Version, depth: g.MaxDepth, base: g.base(r), trace: r.Header.Get("traceparent")}
+	c := &call{caller: caller, version: a2a.Version, depth: g.MaxDepth, base: g.base(r), trace: swarm.HeaderTrace(r.Header)}
 	if v := requestedVersion(r); r.Header.Get(a2a.SvcParamVersion) != "" && v != a2a.Version {
 		c.fault = a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served over gRPC, only "+string(a2a.Version))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -19,13 +20,14 @@ import (
 const (
 	extraSubject  = "x_subject"
 	extraTrace    = "x_traceparent"
+	extraState    = "x_tracestate"
 	extraHops     = "x_hops"
 	extraAck      = "x_ack"      // "requested": an ACKNOWLEDGE is sent where nothing else is
 	extraProgress = "x_progress" // "inform": progress is sent as INFORM
 )
 
 // hop are the fields that change on the way: a repeat may have others.
-var hop = []string{extraTrace, extraHops}
+var hop = []string{extraTrace, extraState, extraHops}
 
 // accepted is a message that was taken.
 type accepted struct {
@@ -108,7 +110,7 @@ func askOf(in incoming) (a gateway.Ask, err error) {
 	h := in.Header
 	a = gateway.Ask{
 		ID: string(h.ID), From: string(h.Sender), Conversation: value(h.ConversationID), Subject: subjectOf(in.Message), Body: in.Body,
-		Raw: in.text, Trace: extraText(h, extraTrace), Hops: hopsOf(h), Info: infoOf(in),
+		Raw: in.text, Trace: swarm.ParseTrace(extraText(h, extraTrace), extraText(h, extraState)), Hops: hopsOf(h), Info: infoOf(in),
 	}
 	if len(a.Body) > gateway.MaxText {
 		a.Parts = []gateway.Part{{Name: "body", Type: h.ContentType, Data: []byte(a.Body)}}
@@ -212,8 +214,8 @@ func value[T ~string](p *T) string {
 	return string(*p)
 }
 
-// withTrace adds the traceparent of a request where the message has none of its own.
-func withTrace(extra map[string]json.RawMessage, trace string) map[string]json.RawMessage {
+// withTrace adds the trace of a request where the message has none of its own.
+func withTrace(extra map[string]json.RawMessage, trace swarm.Trace) map[string]json.RawMessage {
 	if _, has := extra[extraTrace]; has {
 		return extra
 	}
@@ -221,6 +223,11 @@ func withTrace(extra map[string]json.RawMessage, trace string) map[string]json.R
 	if extra == nil {
 		extra = map[string]json.RawMessage{}
 	}
-	extra[extraTrace] = json.RawMessage(mustJSON(trace))
+	setTrace(extra, trace)
 	return extra
+}
+
+// setTrace sets the header fields that carry a trace.
+func setTrace(extra map[string]json.RawMessage, trace swarm.Trace) {
+	trace.Fields(func(name, value string) { extra["x_"+name] = json.RawMessage(mustJSON(value)) })
 }

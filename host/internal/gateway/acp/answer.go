@@ -26,7 +26,7 @@ type note struct {
 }
 
 // own are the additional fields that the gateway itself reads: an answer has none of them.
-var own = []string{extraSubject, extraTrace, extraHops, extraAck, extraProgress}
+var own = []string{extraSubject, extraTrace, extraState, extraHops, extraAck, extraProgress}
 
 // noteOf keeps what an answer returns to its asker. Additional fields for which
 // there is no place are not returned.

@@ -143,9 +143,7 @@ func (a *attempt) compose(ctx context.Context) error {
 	if p.Subject != "" && mail.Printable(p.Subject) {
 		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
 	}
-	if a.d.Trace != "" {
-		a.m.Header.Extra[extraTrace] = json.RawMessage(mustJSON(a.d.Trace))
-	}
+	setTrace(a.m.Header.Extra, a.d.Trace)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/swarm"
 )
 
 // document is the REQUEST of the document's example, as its own program would write it.
@@ -48,6 +49,38 @@ func TestRequest(t *testing.T) {
 	other := strings.Replace(document, "value1", "value2", 1)
 	if r := s.sendText(t, other); r.Status != http.StatusConflict || code(t, r) != "duplicate" {
 		t.Errorf("another message under the id got %d %s", r.Status, r.Text)
+	}
+}
+
+// The trace of a message is its own, or that of its request; what is malformed is none,
+// and a repeat may have another.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	const a, b = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+	s := newSite(t, nil)
+	seen := s.exposeAsks("calc")
+	with := func(id, fields string) string {
+		return strings.NewReplacer(`"msg123"`, `"`+id+`"`, `"conversation_id"`, fields+`"conversation_id"`).Replace(document)
+	}
+	own := `"x_traceparent":"` + a + `","x_tracestate":"rojo=1",`
+	for id, c := range map[string]struct {
+		fields string
+		header []string
+		want   swarm.Trace
+	}{
+		"own":       {own, []string{"traceparent", b, "tracestate", "rojo=2"}, swarm.ParseTrace(a, "rojo=1")},
+		"requests":  {"", []string{"traceparent", b, "tracestate", "rojo=2"}, swarm.ParseTrace(b, "rojo=2")},
+		"malformed": {`"x_traceparent":"` + a + `\r\nX-Y: z",`, nil, swarm.Trace{}},
+	} {
+		if r := s.sendText(t, with(id, c.fields), c.header...); r.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", id, r.Status, r.Text)
+		}
+		if got := (<-seen).Trace; got != c.want {
+			t.Errorf("%s: the trace is %q, want %q", id, got, c.want)
+		}
+	}
+	if r := s.sendText(t, with("own", strings.Replace(own, "rojo=1", "rojo=3", 1))); r.Status != http.StatusOK || len(seen) != 0 {
+		t.Errorf("a repeat with another trace: %d %s, %d more turns", r.Status, r.Text, len(seen))
 	}
 }
 

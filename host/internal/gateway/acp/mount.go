@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/swarm"
 )
 
 // messagesPath is where messages are sent to, answersPath where answers are read.
@@ -53,9 +54,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, c, in, err)
 		return
 	}
-	if trace := r.Header.Get("traceparent"); trace != "" {
-		in.Header.Extra = withTrace(in.Header.Extra, trace)
-	}
+	in.Header.Extra = withTrace(in.Header.Extra, swarm.HeaderTrace(r.Header))
 	wait := waitOf(r, g.Hold, g.Hold)
 	a, err := g.accept(r.Context(), c, in, wait == 0)
 	if err != nil {

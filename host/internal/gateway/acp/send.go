@@ -50,9 +50,7 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 	if wait > 0 {
 		req.Header.Set("Prefer", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
-	if a.d.Trace != "" {
-		req.Header.Set("traceparent", a.d.Trace)
-	}
+	a.d.Trace.Fields(req.Header.Set)
 	return a.g.fetch(a.p, req)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // call is one run of a tool.
@@ -78,8 +79,9 @@ func (c *call) ask(a gateway.Ask) (err error) {
 	if a.ID, err = c.messageID(); err != nil {
 		return err
 	}
-	if trace, ok := c.req.Params.Meta["traceparent"].(string); ok {
-		a.Trace = trace
+	if parent, ok := c.req.Params.Meta["traceparent"].(string); ok {
+		state, _ := c.req.Params.Meta["tracestate"].(string)
+		a.Trace = swarm.ParseTrace(parent, state)
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
 	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Text: c.q.body, Verdict: "accepted", Task: c.x.Task.Task}

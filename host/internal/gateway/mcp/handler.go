@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // The headers of the transport.
@@ -33,7 +34,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no valid credential", http.StatusUnauthorized)
 		return
 	}
-	q := &request{caller: caller, trace: r.Header.Get("Traceparent")}
+	q := &request{caller: caller, trace: swarm.HeaderTrace(r.Header)}
 	if q.swarm = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/"); strings.Contains(q.swarm, "/") {
 		http.NotFound(w, r)
 		return

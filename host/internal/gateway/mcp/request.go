@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 // request is an HTTP request and who sent it, for the handlers of its call.
@@ -17,8 +18,8 @@ type request struct {
 	// call is the id of its JSON-RPC message, as it was written.
 	call string
 	body []byte
-	// trace is its traceparent.
-	trace string
+	// trace is from its headers.
+	trace swarm.Trace
 	// session is the session that it belongs to, slot the place for the one that it may
 	// open; both are nil without sessions.
 	session *session

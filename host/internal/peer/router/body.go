@@ -11,10 +11,6 @@ import (
 	"skep/spec/mail"
 )
 
-// traceMember is the trace context in a payload's routing_info, for peers that
-// drop headers.
-const traceMember = "traceparent"
-
 // encode returns the body of a request, strictly as the schema defines it
 //
 func (r *Router) encode(peer Peer, p swarm.Delivery, back bool) (string, error) {
@@ -23,9 +19,8 @@ func (r *Router) encode(peer Peer, p swarm.Delivery, back bool) (string, error) 
 	if peer.BodyToken {
 		w.AuthToken = peer.Token
 	}
-	if p.Trace != "" {
-		w.Payload.RoutingInfo = setMember(w.Payload.RoutingInfo, traceMember, p.Trace)
-	}
+	// For peers that drop headers.
+	p.Trace.Fields(func(name, value string) { w.Payload.RoutingInfo = setMember(w.Payload.RoutingInfo, name, value) })
 	raw, err := w.AppendJSON(nil)
 	if err != nil {
 		return "", fmt.Errorf("it cannot be written as a MAIL wrapper: %w", err)

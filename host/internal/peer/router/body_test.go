@@ -28,7 +28,7 @@ func TestTrace(t *testing.T) {
 	if err := json.Unmarshal([]byte(d.body), &in); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"remote_swarm":"depot","traceparent":"` + p.Trace + `"}`; string(in.Message.Payload.RoutingInfo) != want {
+	if want := `{"remote_swarm":"depot","traceparent":"` + p.Trace.Parent() + `","tracestate":"rojo=1"}`; string(in.Message.Payload.RoutingInfo) != want {
 		t.Errorf("routing_info %s, want %s", in.Message.Payload.RoutingInfo, want)
 	}
 }

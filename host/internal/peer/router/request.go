@@ -68,9 +68,7 @@ func (r *Router) send(ctx context.Context, peer Peer, p swarm.Delivery, back boo
 		"Content-Type": "application/json", "Accept": "application/json",
 		"User-Agent": "MAIL-Interswarm-Router/" + r.opt.Local, HopHeader: strconv.Itoa(p.Hops),
 	}
-	if p.Trace != "" {
-		headers["Traceparent"] = p.Trace
-	}
+	p.Trace.Fields(func(name, value string) { headers[http.CanonicalHeaderKey(name)] = value })
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	got, broken := r.client.Fetch(ctx, policy, "", abi.FetchRequest{Method: http.MethodPost, URL: peer.BaseURL + path, Headers: headers, Body: body})

@@ -195,7 +195,7 @@ func box(task, peer string) swarm.OutboxKey {
 func newDelivery(n int64, back bool) swarm.Delivery {
 	id := mail.NewUUID([16]byte{byte(n)})
 	return swarm.Delivery{
-		N: n, Since: time.Now(), Back: back, Hops: 1, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		N: n, Since: time.Now(), Back: back, Hops: 1, Trace: swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1"),
 		Wrapper: mail.Interswarm{
 			MessageID: id, SourceSwarm: "hive", TargetSwarm: "depot", Timestamp: mail.FormatTime(time.Unix(1e9, 0)), Type: mail.Request,
 			TaskOwner: "user:alice@hive", TaskContributors: []string{"user:alice@hive"},
@@ -244,7 +244,7 @@ func TestDeliver(t *testing.T) {
 	h := d.last.Header
 	for name, want := range map[string]string{
 		"Authorization": "Bearer the-token", "User-Agent": "MAIL-Interswarm-Router/hive", "Content-Type": "application/json",
-		"X-Mail-Hop": "1", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"X-Mail-Hop": "1", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate": "rojo=1",
 	} {
 		if h.Get(name) != want {
 			t.Errorf("%s: %q, want %q", name, h.Get(name), want)

@@ -56,7 +56,7 @@ func commitEveryField(t *testing.T, s Store) {
 	st.task.Usage = swarm.Usage{Turns: 3, Fuel: 1 << 63, CPU: time.Second, HostCalls: 9}
 	st.task.Finish = swarm.Finish{Cursor: 2, Subject: "::breakpoint::"}
 	row := st.row("supervisor", "hello")
-	row.Tier, row.Stash, row.Hops, row.Trace, row.Cause = 1, true, 2, "00-trace-01", "m1"
+	row.Tier, row.Stash, row.Hops, row.Trace, row.Cause = 1, true, 2, someTrace, "m1"
 	row.NotBefore, row.Expires = start.Add(time.Minute), start.Add(time.Hour)
 	entry := abi.HistoryEntry{
 		Seq: 1, Turn: 1, Time: abi.FormatTime(start), Kind: abi.KindCall,

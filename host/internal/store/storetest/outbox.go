@@ -22,7 +22,7 @@ var outboxCases = cases{
 
 func outboxMessage(n int64, peer, body string) swarm.OutboxMessage {
 	m := message(n, "stock@"+peer, body)
-	return swarm.OutboxMessage{N: n, ID: m.ID, Peer: peer, Message: m, Since: start, Trace: "trace"}
+	return swarm.OutboxMessage{N: n, ID: m.ID, Peer: peer, Message: m, Since: start, Trace: someTrace}
 }
 
 func dead(l swarm.OutboxMessage) swarm.OutboxMessage {

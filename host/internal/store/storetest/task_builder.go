@@ -17,6 +17,9 @@ import (
 	"skep/spec/mail"
 )
 
+// someTrace is a trace with a state.
+var someTrace = swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1")
+
 // start is when every story in this package begins.
 var start = time.Date(2026, 3, 1, 9, 30, 0, 123456789, time.UTC)
 
@@ -169,7 +172,7 @@ var wholeRaw = cmp.FilterValues(
 // are the same to the port.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeRaw); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(swarm.Trace{}), wholeRaw); diff != "" {
 		t.Errorf("%s mismatch (-want +got):\n%s", what, diff)
 	}
 }

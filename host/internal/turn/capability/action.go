@@ -48,10 +48,10 @@ type HostAction func(ctx context.Context, c HostCall) (json.RawMessage, *abi.Err
 type HostCall struct {
 	Tenant string
 	// Task is the task of the turn, Hops how many swarms a message of it would have
-	// passed, Trace its traceparent.
+	// passed.
 	Task  swarm.TaskKey
 	Hops  int
-	Trace string
+	Trace swarm.Trace
 	// Key is the same for each attempt of one call. Retry is set if an earlier attempt may
 	// have run: the host stopped before it recorded the answer.
 	Key   string

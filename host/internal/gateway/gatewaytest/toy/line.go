@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/wire"
+	"skep/host/internal/swarm"
 )
 
 // message is a line that one side sends to the other.
@@ -25,7 +26,7 @@ type message struct {
 	Parts   []part         `json:"parts,omitempty"`
 	By      *time.Time     `json:"by,omitempty"`
 	Hops    int            `json:"hops,omitempty"`
-	Trace   string         `json:"trace,omitempty"`
+	Trace   swarm.Trace    `json:"trace,omitzero"`
 	Push    bool           `json:"push,omitempty"`
 	X       map[string]any `json:"x,omitempty"`
 }
@@ -118,7 +119,7 @@ func readMessage(raw []byte, maxDepth int) (m message, err error) {
 // digest is what a repeat has too: all but the hops and the trace, which differ on another
 // way.
 func (m message) digest() [32]byte {
-	m.Hops, m.Trace = 0, ""
+	m.Hops, m.Trace = 0, swarm.Trace{}
 	return sha256.Sum256(encode(m))
 }
 
