@@ -56,6 +56,9 @@ type attempt struct {
 }
 
 func (e *attempt) run(ctx context.Context) error {
+	if shown, err := e.isShown(ctx); err != nil || shown {
+		return err
+	}
 	if err := e.load(ctx); err != nil {
 		return err
 	}
@@ -79,6 +82,20 @@ func (e *attempt) run(ctx context.Context) error {
 	}
 	_, err = f.tell(ctx, "")
 	return err
+}
+
+// isShown reports whether the message is a question in the course of a foreign agent's
+// task of ours, whose state shows it.
+func (e *attempt) isShown(ctx context.Context) (bool, error) {
+	if e.d.Answers == "" || e.d.Wrapper.Type != mail.Request {
+		return false, nil
+	}
+	x, err := e.g.Runtime.Asked(ctx, e.caller, e.d)
+	if errors.Is(err, gateway.ErrUnknown) {
+		return false, nil
+	}
+	_, noQuestion := askedBy(x)
+	return noQuestion != nil, err
 }
 
 // cancels reports whether the message calls off the request that is under way.

@@ -274,6 +274,39 @@ func TestCarryQuestion(t *testing.T) {
 	wantState(t, g.Carry(t.Context(), p, stray), gateway.Refused, "no foreign task waits")
 }
 
+// TestCarryQuestionToTheCaller: what our agent asks in the course of a foreign task is shown
+// by that task as INPUT_REQUIRED, so it is taken, and no message of ours besides; a partner
+// without an address is asked as well. A question about the foreign agent's own question
+// is a message, as that has no task of ours.
+func TestCarryQuestionToTheCaller(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
+	o, g, p := newCarrier(t, s.URL)
+	x, err := o.Runtime.Ask(t.Context(), p.Caller(), gateway.Ask{Kind: gateway.Asks, ID: "in1", Swarm: "hive", To: []string{"buyer"}, Body: "sell"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := delivery("m1", mail.Request, "tea")
+	question.Answers = swarm.RemoteKey("shop", x.ID)
+	o.FailNext("Find", errors.New("the store fails for a moment"))
+	wantState(t, g.Carry(t.Context(), p, question), gateway.Unanswered, "the store fails")
+	for _, url := range []string{s.URL, ""} {
+		p.URL = url
+		wantState(t, g.Carry(t.Context(), p, question), gateway.Taken, "")
+	}
+	if got := o.take(); len(got) > 0 || s.turns.Load() > 0 {
+		t.Errorf("the partner had %d messages, and brought %+v", s.turns.Load(), got)
+	}
+	p.URL = s.URL
+	wantState(t, g.Carry(t.Context(), p, delivery("m2", mail.Request, "ask")), gateway.Taken, "")
+	about := delivery("m3", mail.Request, "tea")
+	about.Answers = swarm.RemoteKey("shop", o.take()[0].ID)
+	wantState(t, g.Carry(t.Context(), p, about), gateway.Taken, "")
+	if got := o.take(); len(got) != 1 || got[0].Body != "sold tea" {
+		t.Errorf("the question about a question brings %+v", got)
+	}
+}
+
 // TestCarryResumes: an attempt after a broken stream goes on with the same foreign task.
 func TestCarryResumes(t *testing.T) {
 	t.Parallel()

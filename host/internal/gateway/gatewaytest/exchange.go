@@ -1,10 +1,12 @@
 package gatewaytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -174,7 +176,7 @@ func (rt *Runtime) Find(_ context.Context, c gateway.Caller, id string) (gateway
 
 // Asked is gateway.Runtime's.
 func (rt *Runtime) Asked(ctx context.Context, c gateway.Caller, response swarm.Delivery) (gateway.Exchange, error) {
-	return rt.Find(ctx, c, response.Wrapper.Payload.ID)
+	return rt.Find(ctx, c, cmp.Or(strings.TrimPrefix(response.Answers, swarm.RemoteKey(c.Realm, "")), response.Wrapper.Payload.ID))
 }
 
 // List is gateway.Runtime's.
