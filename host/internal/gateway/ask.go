@@ -23,21 +23,6 @@ const (
 	Resumes Kind = "resumes"
 )
 
-// ReplyTo is where the answer to a message goes, besides its exchange.
-type ReplyTo string
-
-// The places of an answer.
-const (
-	// HeldOnly answers are read from their exchange.
-	HeldOnly ReplyTo = ""
-	// Callback answers are delivered to an address that the message gave.
-	Callback ReplyTo = "callback"
-	// Connection answers are delivered on an open connection of the realm.
-	Connection ReplyTo = "connection"
-	// Queue answers are delivered to a broker or a mailbox.
-	Queue ReplyTo = "queue"
-)
-
 // Limits of an [Ask].
 const (
 	MaxNote = 4 << 10   // bytes
@@ -85,8 +70,9 @@ type Ask struct {
 	// Hops counts the swarms that the message has passed.
 	Hops int
 	// Trace is from the request or the message.
-	Trace   swarm.Trace
-	ReplyTo ReplyTo
+	Trace swarm.Trace
+	// Reply means that the answer also leaves through the outbox, beside its exchange.
+	Reply bool
 	// Info becomes routing_info.gateway of the message: protocol, foreign type, expected
 	// answer, typed payload.
 	Info map[string]any

@@ -258,7 +258,7 @@ func TestCarryQuestion(t *testing.T) {
 	ask := delivery("m1", mail.Request, "ask")
 	wantState(t, g.Carry(t.Context(), p, ask), gateway.Taken, "")
 	got := o.take()
-	if len(got) != 1 || got[0].Kind != gateway.Asks || got[0].Body != "which one?" || got[0].Answers != "m1" || got[0].ReplyTo != gateway.Callback || !mail.ValidUUID(got[0].ID) {
+	if len(got) != 1 || got[0].Kind != gateway.Asks || got[0].Body != "which one?" || got[0].Answers != "m1" || !got[0].Reply || !mail.ValidUUID(got[0].ID) {
 		t.Fatalf("the question is brought as %+v", got)
 	}
 	reply := delivery("m2", mail.Response, "green")

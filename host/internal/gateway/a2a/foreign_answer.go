@@ -20,7 +20,7 @@ func (f *foreignTask) outcome() (gateway.Ask, error) {
 		a.Body, a.Parts, err = contentOf(f.message.Parts)
 		delete(a.Info, "state")
 	case f.status.State == a2a.TaskStateInputRequired:
-		a.Kind, a.ReplyTo = gateway.Asks, gateway.Callback
+		a.Kind, a.Reply = gateway.Asks, true
 		a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(string(open.Task)+"\n"+open.Message)).String()
 		a.Body = fallback(textOf(f.status.Message), "The agent needs input.")
 		a.Note, err = json.Marshal(asked{Task: open.Task, Context: f.record.Context, Answers: open.Answers})

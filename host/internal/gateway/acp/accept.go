@@ -96,12 +96,8 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, ki
 	if a.From == c.Realm {
 		a.From = "" // the realm itself, which needs no ids
 	}
-	if p, ok := g.Runtime.Partner(c.Realm); ok && async && kind == gateway.Asks {
-		a.ReplyTo = gateway.Queue
-		if p.URL != "" {
-			a.ReplyTo = gateway.Callback
-		}
-	}
+	_, partner := g.Runtime.Partner(c.Realm)
+	a.Reply = partner && async && kind == gateway.Asks
 	return g.Runtime.Ask(ctx, c, a)
 }
 

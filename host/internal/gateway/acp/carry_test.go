@@ -240,7 +240,7 @@ func TestForeignQuestion(t *testing.T) {
 	if r := o.send(t, back); r.Status != http.StatusAccepted {
 		t.Errorf("got %d %s", r.Status, r.Text)
 	}
-	if got := o.rt.take(); len(got) != 1 || got[0].Kind != gateway.Asks || got[0].Of.Wrapper.Payload.TaskID != "t" || got[0].ReplyTo != gateway.Callback {
+	if got := o.rt.take(); len(got) != 1 || got[0].Kind != gateway.Asks || got[0].Of.Wrapper.Payload.TaskID != "t" || !got[0].Reply {
 		t.Errorf("brought %+v", got)
 	}
 	o.admit("other-token", "other", "agent*")

@@ -137,7 +137,7 @@ func (g *Gateway) follow(ctx context.Context, c gateway.Caller, in incoming, m m
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.ReplyTo = gateway.Callback
+	a.Reply = true
 	a.Kind, a.Swarm, a.Of, a.Sent = kind, m.of.Swarm, m.of.delivery(), true
 	a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("follow", c, string(in.Header.ID)))).String()
 	return g.Runtime.Ask(ctx, c, a)

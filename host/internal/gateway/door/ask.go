@@ -145,7 +145,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 		return swarm.Incoming{}, invalid("%v", err)
 	}
 	in := swarm.Incoming{
-		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.ReplyTo != gateway.HeldOnly, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
+		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.Reply, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
 		Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace, Blobs: d.blobs(a),
 	}
 	p := mail.Payload{

@@ -631,7 +631,7 @@ func TestQuestionAboutAnOutboxMessage(t *testing.T) {
 	x := k.mustAsk(t, alice(), ask("m1", "boss", "go"))
 	sent := k.next(t, x.Task)
 	question := gateway.Ask{
-		Kind: gateway.Asks, ID: "8c7b2a4e-0c4b-4f6c-9a57-0f6a3a1d2b3c", Of: &sent, Body: "what?", ReplyTo: gateway.Callback, Note: []byte("foreign task 7"),
+		Kind: gateway.Asks, ID: "8c7b2a4e-0c4b-4f6c-9a57-0f6a3a1d2b3c", Of: &sent, Body: "what?", Reply: true, Note: []byte("foreign task 7"),
 	}
 	mute := acme()
 	mute.May = nil

@@ -277,7 +277,7 @@ func (e *attempt) deliver(ctx context.Context, m message, s status, request stri
 			return refused{"it asks without a question"}
 		}
 		q := s.Questions[0]
-		a.Kind, a.ReplyTo, a.Body, a.Answers = gateway.Asks, gateway.Callback, q.Text, ""
+		a.Kind, a.Reply, a.Body, a.Answers = gateway.Asks, true, q.Text, ""
 		a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(m.ID+"\n"+q.ID)).String()
 		a.Note = encode(note{Question: q.ID, Request: request, Thread: s.Thread})
 	default:

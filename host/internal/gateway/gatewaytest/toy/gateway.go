@@ -133,9 +133,7 @@ func (g *Gateway) take(ctx context.Context, c gateway.Caller, m message, raw []b
 	if m.By != nil {
 		a.Deadline = *m.By
 	}
-	if m.Push {
-		a.ReplyTo = gateway.Callback
-	}
+	a.Reply = m.Push
 	for _, p := range m.Parts {
 		a.Parts = append(a.Parts, gateway.Part(p))
 	}
