@@ -55,6 +55,8 @@ type protocol struct {
 	called bool
 	// lacks are the keys that every gateway has and this protocol has no use for.
 	lacks []string
+	// rights are those for which a message of a partner may ask; nil for all.
+	rights []string
 	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys
 }

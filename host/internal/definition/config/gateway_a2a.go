@@ -18,7 +18,7 @@ type A2APartner struct {
 }
 
 var a2aProtocol = protocol{
-	users: true, called: true, lacks: []string{"profile", "sessions", "ids"},
+	users: true, called: true, lacks: []string{"profile", "sessions", "ids"}, rights: []string{"ask"},
 	keys:    func() Keys { return new(A2A) },
 	partner: func() Keys { return new(A2APartner) },
 }

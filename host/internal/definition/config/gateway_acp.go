@@ -19,7 +19,7 @@ type ACP struct {
 	Declarations *dsl.Schema
 }
 
-var acpProtocol = protocol{called: true, keys: func() Keys { return new(ACP) }}
+var acpProtocol = protocol{called: true, rights: []string{"ask", "tell", "relay"}, keys: func() Keys { return new(ACP) }}
 
 // Settings are the keys of the gateway.
 func (a *ACP) Settings() []Setting {

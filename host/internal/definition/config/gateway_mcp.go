@@ -7,7 +7,7 @@ type MCPGateway struct {
 	SessionIdle time.Duration
 }
 
-var mcpProtocol = protocol{users: true, lacks: []string{"profile", "ids"}, keys: func() Keys { return new(MCPGateway) }}
+var mcpProtocol = protocol{users: true, lacks: []string{"profile", "ids"}, rights: []string{"ask"}, keys: func() Keys { return new(MCPGateway) }}
 
 // Settings are the keys of the gateway.
 func (m *MCPGateway) Settings() []Setting {

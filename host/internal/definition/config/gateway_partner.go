@@ -107,10 +107,20 @@ func (r gatewayReader) partner(gateway, name string, t *table) Partner {
 	if v, ok := t.value("tenant"); ok && !slices.Contains(r.tenants, v.text) {
 		r.d.atValue(v.location, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant)).near(v.text, r.tenants)
 	}
+	r.checkRights(t, gateway)
 	r.checkCalls(t, p)
 	r.partnerTLS(t, &p)
 	t.refuseUnknown()
 	return p
+}
+
+// checkRights warns of rights for which no message of the protocol asks.
+func (r gatewayReader) checkRights(t *table, gateway string) {
+	for _, v := range t.list("may") {
+		if r.kind.rights != nil && slices.Contains(rights, v.text) && !slices.Contains(r.kind.rights, v.text) {
+			r.d.warn(v.location, fmt.Sprintf("%s has no effect: no message of %s asks for this right", v.path, gateway))
+		}
+	}
 }
 
 // checkCalls looks at the addresses of a partner: its url, and what its protocol adds.

@@ -71,6 +71,23 @@ func TestGatewayWarnings(t *testing.T) {
 	}
 }
 
+// A right for which no message of the protocol asks has no effect.
+func TestRightWithoutEffect(t *testing.T) {
+	t.Parallel()
+	all := `may = ["ask", "tell", "broadcast"]`
+	for gateway, want := range map[string][]string{"a2a": {"may[1]", "may[2]"}, "acp": {"may[2]"}, "mcp": {"may[1]", "may[2]"}} {
+		c := mustParse(t, strings.NewReplacer("mcp", gateway, "may = []", all).Replace(exposed))
+		for _, key := range want {
+			if line := key + " has no effect: no message of " + gateway + " asks for this right"; !strings.Contains(c.Warnings.Error(), line) {
+				t.Errorf("no warning %q\n%v", line, c.Warnings)
+			}
+		}
+		if n := strings.Count(c.Warnings.Error(), "has no effect"); n != len(want) {
+			t.Errorf("%s: %d warnings:\n%v", gateway, n, c.Warnings)
+		}
+	}
+}
+
 // A key that speaks for a name like a partner's is probably misspelt; another name may be a
 // swarm that registers later.
 func TestKeyForAMisspeltPartner(t *testing.T) {
