@@ -37,6 +37,9 @@ type push struct {
 	Principal  auth.Principal `json:"principal"`
 	Realm      string         `json:"realm,omitempty"`
 	Credential auth.Digest    `json:"credential"`
+	// Unlisted means that only the host that took the credential can check it again: it is
+	// a JSON Web Token or one that an endpoint accepts.
+	Unlisted bool `json:"unlisted,omitempty"`
 	// Until is when the host stops trying.
 	Until time.Time `json:"until"`
 	// Told is the state that was told last; see stateMark.
@@ -91,6 +94,7 @@ func (h requests) keepPush(ctx context.Context, c *call, x gateway.Exchange, con
 	p := push{
 		Config: config, Message: x.ID, Version: c.version,
 		Principal: c.caller.Principal, Realm: c.caller.Realm, Credential: c.caller.Digest, Until: time.Now().Add(h.Keep),
+		Unlisted: c.caller.Recheck != nil && c.caller.Digest == auth.Digest{},
 	}
 	key := pushKey(c.caller, task, config.ID)
 	others, err := h.pushesOf(ctx, c.caller, task)
@@ -103,7 +107,7 @@ func (h requests) keepPush(ctx context.Context, c *call, x gateway.Exchange, con
 	if err := h.storePush(ctx, key, p, others[key.Name].version); err != nil {
 		return nil, h.protocolError(err)
 	}
-	h.pusher.start(key)
+	h.pusher.start(key, c.caller.Recheck)
 	return &config, nil
 }
 

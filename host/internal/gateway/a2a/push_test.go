@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,6 +162,20 @@ func (s *pushSite) reply(t *testing.T, task string) {
 	}
 }
 
+// replyAs answers in another way than over A2A.
+func (s *pushSite) replyAs(t *testing.T, c gateway.Caller, task string) {
+	t.Helper()
+	x, err := s.rt.Find(t.Context(), c, task)
+	if err == nil {
+		_, err = s.rt.Ask(t.Context(), c, gateway.Ask{
+			Kind: gateway.Answers, ID: "r-" + task, Swarm: "hive", Conversation: x.Conversation, Answers: "q-" + task, Body: "Ann",
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *pushSite) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -275,17 +290,46 @@ func TestPushesEndWithTheCaller(t *testing.T) {
 				s.askAs(t, "bob", "m1", `{"url":"https://push.example/x"}`)
 				s.want(t, "TASK_STATE_INPUT_REQUIRED")
 				end(s.rt)
-				x, err := s.rt.Find(t.Context(), gatewaytest.User("acme", "bob"), "m1")
-				if err == nil {
-					_, err = s.rt.Ask(t.Context(), gatewaytest.User("acme", "bob"), gateway.Ask{
-						Kind: gateway.Answers, ID: "r1", Swarm: "hive", Conversation: x.Conversation, Answers: "q-m1", Body: "Ann",
-					})
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				s.replyAs(t, gatewaytest.User("acme", "bob"), "m1")
 				time.Sleep(time.Hour)
 				s.want(t, "TASK_STATE_INPUT_REQUIRED")
+			})
+		})
+	}
+}
+
+// TestPushesOfUnlistedCredentials: what a JSON Web Token has asked to be told ends with the
+// token, and with the host, which cannot check the token after a restart (X-004).
+func TestPushesOfUnlistedCredentials(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*pushSite, *atomic.Bool){
+		"expired":   func(_ *pushSite, valid *atomic.Bool) { valid.Store(false) },
+		"restarted": func(s *pushSite, _ *atomic.Bool) { s.stop(); s.run() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newPushSite()
+				defer s.close()
+				valid := new(atomic.Bool)
+				valid.Store(true)
+				dora := gatewaytest.User("acme", "dora")
+				dora.Recheck = func(context.Context) bool { return valid.Load() }
+				s.rt.AdmitUnlisted("dora", dora)
+				for _, id := range []string{"m1", "m2"} {
+					s.askAs(t, "dora", id, `{"url":"https://push.example/x"}`)
+				}
+				s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED")
+				s.replyAs(t, dora, "m1")
+				s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+				end(s, valid)
+				s.replyAs(t, dora, "m2")
+				time.Sleep(time.Hour)
+				s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+				last := s.rt.Events()[len(s.rt.Events())-1]
+				if last.Type != "push" || last.Verdict != "refused" || last.Foreign != "m2" || !strings.Contains(last.Reason, "credential") {
+					t.Errorf("the last event is %+v", last)
+				}
 			})
 		})
 	}

@@ -37,7 +37,9 @@ type pusher struct {
 	ctx       context.Context // of Run; nil before and after
 	end       context.CancelFunc
 	followers map[state.Key]*follower
-	running   sync.WaitGroup
+	// rechecks check the credentials of callers again, for as long as a follower runs.
+	rechecks map[state.Key]func(context.Context) bool
+	running  sync.WaitGroup
 }
 
 // follower is the goroutine of one record. again is set when the record was written while
@@ -48,7 +50,7 @@ type follower struct {
 }
 
 func newPusher(g *Gateway) *pusher {
-	return &pusher{g: g, slots: newPushSlots(), followers: map[state.Key]*follower{}}
+	return &pusher{g: g, slots: newPushSlots(), followers: map[state.Key]*follower{}, rechecks: map[state.Key]func(context.Context) bool{}}
 }
 
 // Run implements [gateway.Gateway]: it goes on with the pushes that the store has, and
@@ -112,16 +114,19 @@ func (p *pusher) resume(ctx context.Context) error {
 func (p *pusher) resumeTenant(ctx context.Context, tenant string) error {
 	return eachRecord(ctx, p.g.Runtime.State(), state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}, func(r state.Record) {
 		if stored, err := decodePush(r); err == nil && !stored.Ended {
-			p.start(r.Key)
+			p.start(r.Key, nil)
 		}
 	})
 }
 
-// start follows the task of a record. It does nothing while Run does not run: that reads
-// all records when it begins.
-func (p *pusher) start(key state.Key) {
+// start follows the task of a record. While Run does not run it begins nothing: that reads
+// all records when it begins. recheck is nil for a record of an earlier run.
+func (p *pusher) start(key state.Key, recheck func(context.Context) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if recheck != nil {
+		p.rechecks[key] = recheck
+	}
 	if p.ctx == nil {
 		return
 	}
@@ -150,6 +155,7 @@ func (p *pusher) more(ctx context.Context, key state.Key, f *follower) bool {
 	}
 	if p.followers[key] == f {
 		delete(p.followers, key)
+		delete(p.rechecks, key)
 	}
 	return false
 }
@@ -161,6 +167,7 @@ func (p *pusher) stop(key state.Key) {
 	if f := p.followers[key]; f != nil {
 		f.stop()
 		delete(p.followers, key)
+		delete(p.rechecks, key)
 	}
 }
 
@@ -226,15 +233,33 @@ func (p *pusher) load(ctx context.Context, key state.Key) (*storedPush, gateway.
 	if err != nil || stored.Ended {
 		return nil, gateway.Exchange{}, err
 	}
-	x, err := p.find(ctx, stored.push)
+	x, err := p.find(ctx, key, stored.push)
 	if errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrDenied) || time.Now().After(stored.Until) {
+		if errors.Is(err, gateway.ErrDenied) {
+			p.g.Runtime.Record(gateway.Event{Caller: stored.caller(), Foreign: stored.Message, Type: "push", Out: true, Verdict: "refused", Reason: err.Error()})
+		}
 		return nil, x, p.g.Runtime.State().Delete(ctx, key, record.Version)
 	}
 	return &stored, x, err
 }
 
+// isProven reports whether the credential still holds that gave an address, as far as it
+// is checked here: [gateway.Runtime].Renew does it for the others.
+func (p *pusher) isProven(ctx context.Context, key state.Key, to push) bool {
+	if !to.Unlisted {
+		return true
+	}
+	p.mu.Lock()
+	recheck := p.rechecks[key]
+	p.mu.Unlock()
+	return recheck != nil && recheck(ctx)
+}
+
 // find returns the exchange of an address, as its caller would find it now.
-func (p *pusher) find(ctx context.Context, to push) (gateway.Exchange, error) {
+func (p *pusher) find(ctx context.Context, key state.Key, to push) (gateway.Exchange, error) {
+	if !p.isProven(ctx, key, to) {
+		return gateway.Exchange{}, fmt.Errorf("its credential is not valid any more, or was checked by an earlier run of the host: %w", gateway.ErrDenied)
+	}
 	caller, err := p.g.Runtime.Renew(to.caller())
 	if err != nil {
 		return gateway.Exchange{}, err
