@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/gateway"
@@ -20,16 +21,26 @@ const Act = "message"
 type Options struct {
 	// Keep bounds the older files in bytes; zero keeps all.
 	Keep int64
-	// Refusals is where messages that were refused are recorded too: they matter to the
-	// security of the host.
+	// Refusals is where messages that were refused are recorded too, and each caller's
+	// first one: they matter to the security of the host.
 	Refusals *audit.Log
 	Logger   *slog.Logger
 }
+
+// maxContacts bounds the callers that are remembered. Beyond it all are forgotten, and
+// their next messages are first ones again.
+const maxContacts = 10_000
+
+// contact is a caller of a gateway.
+type contact struct{ gateway, tenant, principal string }
 
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	opt  Options
 	file *audit.Log
+
+	mu       sync.Mutex
+	contacts map[contact]struct{}
 }
 
 // Open opens or creates the log in a data directory, and records that.
@@ -41,7 +52,7 @@ func Open(dir string, opt Options) (*Log, error) {
 	if err := file.Record(audit.Entry{Act: "host.start", Outcome: audit.Done}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &Log{opt, file}, nil
+	return &Log{opt: opt, file: file, contacts: map[contact]struct{}{}}, nil
 }
 
 // Run has what was recorded on disk within a second, until ctx ends.
@@ -65,16 +76,29 @@ func (l *Log) Record(name string, e gateway.Event) {
 	entry := entryOf(name, e)
 	// The log says itself why it cannot be written.
 	_ = l.file.Append(entry)
-	if entry.Outcome != audit.Refused {
-		return
+	act := audit.Entry{Tenant: entry.Tenant, Principal: entry.Principal, Target: name}
+	switch {
+	case entry.Outcome == audit.Refused:
+		act.Act, act.Target, act.Reason = "gateway.message", name+" "+e.Type, e.Reason
+		l.opt.Refusals.RecordRefusal(act)
+	case !e.Out && l.isFirst(contact{name, entry.Tenant, entry.Principal}):
+		act.Act, act.Outcome = "gateway.contact", audit.Done
+		_ = l.opt.Refusals.Append(act) // that log counts what it cannot write, too
 	}
-	err := l.opt.Refusals.Record(audit.Entry{
-		Act: "gateway.message", Outcome: audit.Refused, Tenant: entry.Tenant, Principal: entry.Principal,
-		Target: name + " " + e.Type, Reason: e.Reason,
-	})
-	if err != nil {
-		l.opt.Logger.Warn("not recorded in the audit log", "act", "gateway.message", "err", err)
+}
+
+// isFirst reports whether a caller was not seen since the host started, and remembers it.
+func (l *Log) isFirst(c contact) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.contacts[c]; known {
+		return false
 	}
+	if len(l.contacts) == maxContacts {
+		clear(l.contacts)
+	}
+	l.contacts[c] = struct{}{}
+	return true
 }
 
 func entryOf(name string, e gateway.Event) audit.Entry {

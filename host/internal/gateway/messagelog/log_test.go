@@ -62,8 +62,45 @@ func TestRecord(t *testing.T) {
 	if m := *got[1].Message; m.Direction != audit.Out || m.SHA256 != "" || got[1].Reason != "it is down" {
 		t.Errorf("a message left as %+v of %+v", m, got[1])
 	}
+	if err := acts.Close(); err != nil {
+		t.Fatal(err)
+	}
 	refused := entries(t, dir, audit.Name, "gateway.message")
 	if len(refused) != 1 || refused[0].Principal != "user:ann" || refused[0].Target != "mcp tools/call" {
 		t.Errorf("the audit log has %+v", refused)
+	}
+}
+
+// A flood of equal refusals is one line of the audit log and its number, and each caller's
+// first message through a gateway one line.
+func TestAuditLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ann := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.User, ID: "ann"}}
+	bob := gateway.Caller{Principal: auth.Principal{Tenant: "garden", Role: auth.User, ID: "bob"}}
+	for range 500 {
+		log.Record("mcp", gateway.Event{Caller: ann, Type: "tools/call", Verdict: "refused", Reason: "no such tool"})
+		log.Record("mcp", gateway.Event{Caller: bob, Type: "tools/call", Verdict: "accepted"})
+		log.Record("a2a", gateway.Event{Caller: bob, Verdict: "duplicate"})
+		log.Record("a2a", gateway.Event{Caller: ann, Out: true, Verdict: "delivered"})
+	}
+	if err := acts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := entries(t, dir, audit.Name, "gateway.message"); len(got) != 1 || got[0].Count != 500 {
+		t.Errorf("500 equal refusals are %+v", got)
+	}
+	got := entries(t, dir, audit.Name, "gateway.contact")
+	if len(got) != 2 || got[0].Principal != "user:bob" || got[0].Target != "mcp" || got[1].Target != "a2a" {
+		t.Errorf("the first contacts are %+v", got)
 	}
 }
