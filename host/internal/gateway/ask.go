@@ -80,6 +80,14 @@ type Ask struct {
 	Note []byte
 }
 
+// Relayed is a message from one member of a realm to another.
+type Relayed struct {
+	// From and To are foreign ids.
+	From, To string
+	// Hops counts the swarms that the message has passed before this one.
+	Hops int
+}
+
 // Part is a piece of a message that is not its text.
 type Part struct {
 	Name string

@@ -34,6 +34,9 @@ type Runtime interface {
 	// Ask takes a message, durably: when it returns, the message survives any crash. A
 	// repeat of the ID returns the first exchange.
 	Ask(ctx context.Context, c Caller, a Ask) (Exchange, error)
+	// CheckRelay returns nil if one member of a realm may send a message to another, and
+	// counts the message in the rate of the caller. The gateway then delivers it.
+	CheckRelay(c Caller, m Relayed) error
 	// Find returns an exchange of the caller by the ID of its message.
 	Find(ctx context.Context, c Caller, id string) (Exchange, error)
 	// Asked returns the exchange of the caller's message that an outbox message answers,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,22 @@ func TestDeclarationsOfACP(t *testing.T) {
 	for text, want := range map[string]string{"file:": "must name a file", "acme.acp": "must name a file", "file:other.acp": "other.acp"} {
 		if _, err := Parse("swarm.toml", []byte(strings.Replace(withACP, "file:acme.acp", text, 1)), t.TempDir(), testOptions); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// The right relay has an effect for partners of ACP alone.
+func TestRelayRight(t *testing.T) {
+	t.Parallel()
+	base, _, _ := strings.Cut(withACP, "[gateways.acp]")
+	for name, effective := range map[string]bool{"acp": true, "a2a": false} {
+		text := strings.Replace(base, `expose = ["acp"]`, `expose = ["`+name+`"]`, 1) + "[gateways." + name + ".partners.shop]\nmay = [\"ask\", \"relay\"]\n"
+		c, err := Parse("swarm.toml", []byte(text), t.TempDir(), testOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(fmt.Sprint(c.Warnings), "may[1] has no effect"); warned == effective {
+			t.Errorf("%s: warnings %v", name, c.Warnings)
 		}
 	}
 }

@@ -11,7 +11,7 @@ var unimplemented = map[string]string{
 	"gateways.iacp":            "the gateway iacp is",
 	"gateways.ids":             "a check of senders' ids in this protocol is",
 	"gateways.profile":         "a strict profile of this protocol is",
-	"gateways.rights":          "a right to tools, registrations, contexts, workflows or relaying is",
+	"gateways.rights":          "a right to tools, registrations, contexts or workflows is",
 	"gateways.sessions":        "a bound on this protocol's sessions is",
 	"gateways.uamp":            "the gateway uamp is",
 	"history":                  "a limit on histories is",

@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Auth:      Auth{},
 		Tenants:   []Tenant{{Name: "default", Weight: 1, Definitions: 64, Pos: Pos{1, 1}}},
-		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour},
+		Store:     Store{Driver: "sqlite", JournalRetention: 168 * time.Hour, MessageLog: GiB},
 		Telemetry: Telemetry{LogLevel: "info", LogFormat: "auto"},
 	}
 	if diff := cmp.Diff(want, mustParse(t, readValid(t, "minimal.toml")), revealed); diff != "" {
@@ -188,6 +188,7 @@ func TestWholeGrammar(t *testing.T) {
 		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
 		"keyring":     {c.Store.Keyring.Reveal(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
 		"retention":   {[]time.Duration{c.Store.JournalRetention, c.Store.HistoryRetention}, []time.Duration{60 * time.Hour, 2160 * time.Hour}},
+		"message log": {c.Store.MessageLog, 2 * GiB},
 		"tls": {c.Server.TLS, TLS{Files: listener.Files{Cert: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem",
 			ClientCA: "testdata/valid/tls/cert.pem"}, RequireClient: true, TLS12: true}},
 		"proxies": {c.Server.TrustedProxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}},
@@ -404,7 +405,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("Explain[%s] = %+v, want %+v", want.Key, got[want.Key], want)
 		}
 	}
-	if len(got) != 13+17+9+2+8+13+1 { // the last is the source of a
+	if len(got) != 13+17+9+3+8+13+1 { // the last is the source of a
 		t.Errorf("%d settings", len(got))
 	}
 }

@@ -52,6 +52,10 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 	if err := g.checkSender(c, string(in.Header.Sender)); err != nil {
 		return a, err
 	}
+	if g.isRelayed(c, in.Header) {
+		a.Duplicate, err = g.relay(ctx, c, in)
+		return a, err
+	}
 	if in.Header.Type == message.MessageTypeAcknowledge {
 		return a, nil // that is only recorded
 	}

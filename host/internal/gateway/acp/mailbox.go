@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
 )
 
@@ -45,6 +46,8 @@ type mailbox struct {
 	count  int
 	size   int
 	last   int64 // the number of the newest message
+	// digests are those of the messages, by receiver and id.
+	digests map[string][sha256.Size]byte
 	// changed is closed and replaced by every message.
 	changed chan struct{}
 }
@@ -70,7 +73,7 @@ func (all *mailboxes) box(ctx context.Context, key state.Key) (*mailbox, error) 
 	if b.loaded {
 		return b, nil
 	}
-	b.count, b.size = 0, 0
+	b.count, b.size, b.digests = 0, 0, map[string][sha256.Size]byte{}
 	for after := (state.Key{}); ; {
 		list, err := all.store.List(ctx, key, after, mailboxPage)
 		if err != nil {
@@ -89,9 +92,29 @@ func (all *mailboxes) box(ctx context.Context, key state.Key) (*mailbox, error) 
 }
 
 func (b *mailbox) add(r state.Record) {
+	var m message.Message
+	if m.UnmarshalJSON(r.Value) == nil {
+		if sum, err := digest(m); err == nil {
+			b.digests[idIn(m)] = sum
+		}
+	}
 	b.count++
 	b.size += len(r.Value)
 	b.last = max(b.last, numberOf(r.Key.Name))
+}
+
+func (b *mailbox) remove(r state.Record) {
+	var m message.Message
+	if m.UnmarshalJSON(r.Value) == nil {
+		delete(b.digests, idIn(m))
+	}
+	b.count--
+	b.size -= len(r.Value)
+}
+
+// idIn tells the messages in a mailbox apart.
+func idIn(m message.Message) string {
+	return receiverPrefix(string(m.Header.Receiver)) + string(m.Header.ID)
 }
 
 // receiverPrefix begins the names of the messages for one receiver.
@@ -115,32 +138,42 @@ func numberOf(name string) int64 {
 	return n
 }
 
-// put adds a message. Numbers begin at the time, so that a mailbox that was emptied does
-// not repeat them.
-func (all *mailboxes) put(ctx context.Context, c gateway.Caller, receiver string, text []byte) error {
+// put adds a message, unless it is there. Numbers begin at the time, so that a mailbox that
+// was emptied does not repeat them.
+func (all *mailboxes) put(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (duplicate bool, err error) {
+	sum, err := digest(m)
+	if err != nil {
+		return false, err
+	}
 	key := mailboxKey(c)
 	b, err := all.box(ctx, key)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer b.mu.Unlock()
+	before, known := b.digests[idIn(m)]
 	switch {
+	case known && before == sum:
+		return true, nil
+	case known:
+		return false, fmt.Errorf("another message has the id %.200q: %w", m.Header.ID, gateway.ErrConflict)
 	case len(text) > state.MaxValue:
-		return refused("%s has no url, and a message of %d bytes is too large for its mailbox, which takes %d", c.Realm, len(text), state.MaxValue)
+		return false, refused("%s has no url, and a message of %d bytes is too large for its mailbox, which takes %d", c.Realm, len(text), state.MaxValue)
 	case b.count >= maxMailboxMessages || b.size+len(text) > maxMailboxBytes:
 		b.loaded = false // some may have expired
-		return fmt.Errorf("%s does not fetch its messages: its mailbox is full: %w", c.Realm, gateway.ErrBusy)
+		return false, fmt.Errorf("%s does not fetch its messages: its mailbox is full: %w", c.Realm, gateway.ErrBusy)
 	}
 	b.last = max(b.last+1, time.Now().UnixMicro())
-	key.Name = recordName(receiver, b.last)
+	key.Name = recordName(string(m.Header.Receiver), b.last)
 	r := state.Record{Key: key, Value: text, Expires: time.Now().Add(mailboxLife)}
 	if _, err := all.store.Put(ctx, r); err != nil {
-		return err
+		b.loaded = false // it may be there
+		return false, err
 	}
 	b.add(r)
 	close(b.changed)
 	b.changed = make(chan struct{})
-	return nil
+	return false, nil
 }
 
 // read removes the messages for a receiver up to a number and returns those after it, as
@@ -169,8 +202,7 @@ func (all *mailboxes) read(ctx context.Context, c gateway.Caller, receiver strin
 				if err := all.store.Delete(ctx, r.Key, r.Version); err != nil {
 					return nil, nil, err
 				}
-				b.count--
-				b.size -= len(r.Value)
+				b.remove(r)
 				continue
 			}
 			if size += len(r.Value); len(list) == mailboxPage || size > maxMailboxAnswer {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/message"
 )
 
 // reply is what a partner answers to a request.
@@ -31,16 +32,15 @@ func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
 
 func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) {
 	a.tried = true
-	if s := a.g.sockets.find(a.caller, string(a.m.Header.Receiver)); s != nil {
-		if err := s.deliver(ctx, a.text); err == nil {
-			return reply{}, nil
-		}
+	if a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text) {
+		return reply{}, nil
 	}
 	if a.p.URL == "" || a.p.Client == nil {
 		if to := string(a.m.Header.Receiver); !ownsAgent(a.p, a.caller, to) {
 			return reply{}, refused("%s has no url and may not fetch what is for %q: add it to ids in [gateways.acp.partners.%s]", a.p.Name, to, a.p.Name)
 		}
-		return reply{}, a.g.mailbox.put(ctx, a.caller, string(a.m.Header.Receiver), a.text)
+		_, err := a.g.mailbox.put(ctx, a.caller, a.m, a.text)
+		return reply{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
 	if err != nil {
@@ -52,6 +52,12 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 	}
 	a.d.Trace.Fields(req.Header.Set)
 	return a.g.fetch(a.p, req)
+}
+
+// deliverOpen sends a text on an open connection of a realm's agent, if there is one.
+func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) bool {
+	s := g.sockets.find(c, string(receiver))
+	return s != nil && s.deliver(ctx, text) == nil
 }
 
 // pollPause is the shortest time between two looks at a Location, pollWait how long the

@@ -426,9 +426,9 @@ func TestFollowDiscardedTurns(t *testing.T) {
 		live, read string
 	}{
 		"the task is cancelled":     {cancelled, "one cancelled", "cancelled"},
-		"a turn that goes on":       {waits(repeats), "one two asked three done", "one two three done"},
-		"a turn that cannot go on":  {waits(gone), "one two asked anew done", "one two anew done"},
-		"nothing of it is repeated": {waits(func(_ context.Context, tn *swarm.Turn) swarm.Outcome { return respond(tn, "done") }), "one two asked done", "one two done"},
+		"a turn that goes on":       {waits(repeats), "asked: one two three done", "one two three done"},
+		"a turn that cannot go on":  {waits(gone), "asked: one two anew done", "one two anew done"},
+		"nothing of it is repeated": {waits(func(_ context.Context, tn *swarm.Turn) swarm.Outcome { return respond(tn, "done") }), "asked: one two done", "one two done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -463,6 +463,7 @@ func TestFollowDiscardedTurns(t *testing.T) {
 func (k *kit) readStream(t *testing.T, s gateway.Stream, x gateway.Exchange, cancel bool) (got string) {
 	t.Helper()
 	defer s.Close()
+	asked := ""
 	for chunks := int64(0); ; {
 		p, err := s.Next(t.Context())
 		if err != nil {
@@ -481,13 +482,13 @@ func (k *kit) readStream(t *testing.T, s gateway.Stream, x gateway.Exchange, can
 				}
 			}
 		case gateway.Asked:
-			got += "asked "
+			asked = "asked: " // between any of the chunks
 			k.mustAsk(t, acme(), gateway.Ask{
 				Kind: gateway.Resumes, ID: "m2", From: "x", Swarm: "hive", Conversation: x.Conversation,
 				Results: []gateway.CallResult{{Call: p.Answer.Questions[0].Call, Content: "yes"}},
 			})
 		case gateway.End:
-			return got + cmp.Or(map[gateway.Outcome]string{gateway.Cancelled: "cancelled"}[p.Answer.Outcome], p.Answer.Body)
+			return asked + got + cmp.Or(map[gateway.Outcome]string{gateway.Cancelled: "cancelled"}[p.Answer.Outcome], p.Answer.Body)
 		}
 	}
 }

@@ -226,6 +226,14 @@ func (rt *Runtime) Partner(name string) (gateway.Partner, bool) {
 	return p, ok
 }
 
+// CheckRelay is gateway.Runtime's: the realm needs the right, and its partner the ids.
+func (rt *Runtime) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
+	if p, ok := rt.Partner(c.Realm); !ok || !c.May.Has(gateway.MayRelay) || !p.Owns(m.From) || !p.Owns(m.To) {
+		return gateway.ErrDenied
+	}
+	return nil
+}
+
 // State is gateway.Runtime's.
 func (rt *Runtime) State() state.Store { return rt.state }
 

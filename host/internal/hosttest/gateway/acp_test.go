@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -185,6 +186,45 @@ key = "the-token-of-hive-at-depot"
 	}
 	if got := asked(t, hive, "nobody@shop", "how many?"); !strings.Contains(got, "[UNKNOWN_RECEIVER]") {
 		t.Errorf("answer %q", got)
+	}
+}
+
+// TestRelayOverACP (G-031): with the right relay, a message from one agent of a partner to
+// another is in the mailbox, once and durable, with one hop more and else as it was.
+// Nothing leaves the realm, and hops end.
+func TestRelayOverACP(t *testing.T) {
+	t.Parallel()
+	s := hosttest.EmptySite(t)
+	with := strings.Replace(strings.Replace(partnerOfACP, `"tell"]`, `"tell", "relay"]`, 1), `dsl = "file:acme.acp"`, "", 1)
+	s.Write(withACP(file("hive", with)))
+	s.Start()
+	acme := acptest.Client{URL: s.URL() + "/acp/v1/messages", Token: "the-token-of-acme-at-hive"}
+	text := func(id, to, body string, hops int) string {
+		return fmt.Sprintf(`{"header":{"version":"1.0","id":%q,"sender":"agentA","receiver":%q,"type":"REQUEST","timestamp":"2026-11-23T10:00:00Z","content_type":"text/plain","x_hops":%d,"x_color":"red"},"body":%q}`, id, to, hops, body)
+	}
+	send := func(text string, status int) {
+		t.Helper()
+		if r, err := acme.Send(text); err != nil || r.Status != status {
+			t.Errorf("%s\ngot %d %s, %v; want %d", text, r.Status, r.Text, err, status)
+		}
+	}
+	send(text("r1", "agentB", "hello", 1), http.StatusAccepted)
+	s.Restart()
+	acme.URL = s.URL() + "/acp/v1/messages"
+	send(text("r1", "agentB", "hello", 2), http.StatusAccepted) // a repeat on another way
+	send(text("r1", "agentB", "other", 1), http.StatusConflict)
+	send(text("r2", "agentB", "hello", 4), http.StatusBadRequest)
+	send(text("r3", "stranger", "hello", 1), http.StatusNotFound)
+	r, err := acme.Get(acme.URL + "?receiver=agentB&wait=0")
+	var page struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	if err != nil || json.Unmarshal([]byte(r.Text), &page) != nil || len(page.Messages) != 1 {
+		t.Fatalf("the mailbox has %d %s, %v", r.Status, r.Text, err)
+	}
+	var got, want any
+	if json.Unmarshal(page.Messages[0], &got) != nil || json.Unmarshal([]byte(text("r1", "agentB", "hello", 2)), &want) != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the mailbox has\n%s, want\n%v", page.Messages[0], want)
 	}
 }
 

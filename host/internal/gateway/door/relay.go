@@ -1,0 +1,21 @@
+package door
+
+import (
+	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
+)
+
+// CheckRelay is [gateway.Runtime]'s. The members of a realm are the ids of its partner, so
+// that nothing leaves the realm.
+func (d *Door) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
+	p, ok := d.opt.Partner(c.Realm)
+	switch {
+	case c.IsUser() || !c.May.Has(gateway.MayRelay):
+		return denied("realm %q may not relay; add %q to its may", c.Realm, gateway.MayRelay)
+	case !ok || !p.Owns(m.From) || !p.Owns(m.To):
+		return denied("%.200q and %.200q are not both of %q: add them to ids in [gateways.%s.partners.%s]", m.From, m.To, c.Realm, d.opt.Gateway, c.Realm)
+	case m.Hops >= swarm.MaxHops:
+		return invalid("the message was handed on %d times, at most %d", m.Hops, swarm.MaxHops)
+	}
+	return d.checkCallerRate(c)
+}
