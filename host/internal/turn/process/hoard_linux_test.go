@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -49,6 +50,8 @@ func hoard(how string) error {
 		return hoardTables()
 	case "connections":
 		return hoardConnections()
+	case "gifts":
+		return hoardGifts()
 	}
 	return errors.New("no such hoard")
 }
@@ -118,6 +121,37 @@ func hoardConnections() error {
 	return nil
 }
 
+// hoardGifts gives one small page of each huge one to a pipe, which keeps all of it, and
+// gives the huge one back.
+func hoardGifts() error {
+	const huge, perPipe = 2 << 20, 16
+	all, err := unix.Mmap(-1, 0, 2*huge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return err
+	}
+	if err := unix.Madvise(all, unix.MADV_HUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	page := all[-uintptr(unsafe.Pointer(&all[0]))%huge:][:huge]
+	for kept := 0; kept < hoarded; kept += perPipe * huge {
+		var pipe [2]int
+		if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK); err != nil {
+			return err
+		}
+		for range perPipe {
+			page[0] = 1
+			part := unix.Iovec{Base: &page[0], Len: 4096}
+			if _, err := unix.Vmsplice(pipe[1], []unix.Iovec{part}, 0); err != nil {
+				return err
+			}
+			if err := unix.Madvise(page, unix.MADV_DONTNEED); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Memory that is in no resident page of a process counts for its limit, or is refused.
 func TestHoardedMemoryCounts(t *testing.T) {
 	for how, refusal := range map[string]string{
@@ -125,6 +159,7 @@ func TestHoardedMemoryCounts(t *testing.T) {
 		"zero device": "permission denied",
 		"page tables": "",
 		"connections": "",
+		"gifts":       "operation not permitted",
 	} {
 		t.Run(how, func(t *testing.T) {
 			p, err := open(t, process.Source{Name: "actor", Memory: 128 << 20})

@@ -49,6 +49,9 @@ func deniedCalls() []uint32 {
 		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 		unix.SYS_MSGGET, unix.SYS_MSGCTL, unix.SYS_MSGSND, unix.SYS_MSGRCV,
+		// A pipe that was given a page keeps it, and the huge page around it, when the
+		// process has let go of both.
+		unix.SYS_VMSPLICE,
 	}, deniedCallsArch()...)
 }
 
