@@ -31,7 +31,8 @@ func (c *call) readBody(rt route) error {
 	}
 	// MaxBytesReader needs net/http's own writer to close the connection.
 	limited := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.opt.MaxBody)
-	paced := &pacedBody{r: limited, w: c.w, start: time.Now()}
+	paced := c.pace(limited)
+	defer paced.release()
 	if !rt.takesBody() {
 		if _, err := io.Copy(io.Discard, paced); err == nil {
 			c.w.clearReadDeadline()
@@ -40,7 +41,10 @@ func (c *call) readBody(rt route) error {
 	}
 	body, err := io.ReadAll(paced)
 	var over *http.MaxBytesError
+	var refused *fault
 	switch {
+	case errors.As(err, &refused):
+		return refused
 	case errors.As(err, &over):
 		return c.h.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -79,12 +83,19 @@ func bodyTooLarge(limit int64) *fault {
 const minBytesPerSecond = 64 << 10
 
 // pacedBody limits the time of each read, and the time of the whole body by what
-// has arrived so far. A byte now and then does not extend the limit.
+// has arrived so far. A byte now and then does not extend the limit. What has arrived
+// counts for the caller's tenant until release.
 type pacedBody struct {
-	r         io.Reader
-	w         *recorder
-	start     time.Time
-	bytesRead int64
+	r               io.Reader
+	w               *recorder
+	limiter         *bodyLimiter
+	tenant          string
+	start           time.Time
+	bytesRead, held int64
+}
+
+func (c *call) pace(r io.Reader) *pacedBody {
+	return &pacedBody{r: r, w: c.w, limiter: c.h.bodies, tenant: c.w.who.Tenant, start: time.Now()}
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
@@ -97,7 +108,17 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	b.w.setReadDeadline(until)
 	n, err := b.r.Read(p)
 	b.bytesRead += int64(n)
+	if refused := b.limiter.acquireBytes(b.tenant, int64(n)); refused != nil {
+		return 0, refused
+	}
+	b.held += int64(n)
 	return n, err
+}
+
+// release may be called more than once.
+func (b *pacedBody) release() {
+	b.limiter.releaseBytes(b.tenant, b.held)
+	b.held = 0
 }
 
 // takesBody reports whether the route uses its body. MAIL's GET /task does.

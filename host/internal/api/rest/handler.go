@@ -30,6 +30,7 @@ type Handler struct {
 	throttle    *auth.Throttle
 	health      *health
 	openStreams *streamLimiter
+	bodies      *bodyLimiter
 	compressors *sync.Pool
 	counters    counters
 
@@ -56,6 +57,7 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 		throttle:    auth.NewThrottle(opt.AuthFailures, opt.Now),
 		health:      newHealth(rt.Started()),
 		openStreams: newStreamLimiter(opt.MaxStreams, opt.MaxStreamsPerPrincipal, opt.SeveralTenants),
+		bodies:      newBodyLimiter(opt.MaxHeldBodies, opt.MaxBody, opt.SeveralTenants),
 		compressors: newCompressors(),
 		description: newAPIDescription(),
 	}

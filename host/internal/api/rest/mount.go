@@ -79,6 +79,7 @@ func (h *Handler) mount(m Mount) (err error) {
 	if m.MaxBody < 0 && !m.Streams {
 		return fmt.Errorf("only a stream has a body without a bound")
 	}
+	h.bodies.fit(m.MaxBody)
 	defer func() {
 		if p := recover(); p != nil { // httprouter panics over a collision
 			err = fmt.Errorf("%v", p)

@@ -28,10 +28,15 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 		return
 	}
 	body := c.boundBody(m)
+	defer body.release()
 	w.staysOpen = m.Streams
 	m.Handler.ServeHTTP(w, c.r)
 	if w.status == 0 && body.tooLarge {
 		h.fail(w, c.r, bodyTooLarge(body.limit))
+		return
+	}
+	if w.status == 0 && body.refused != nil {
+		h.fail(w, c.r, body.refused)
 		return
 	}
 	c.chargeMount(m)
@@ -239,10 +244,11 @@ func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxB
 // mountBody is the body of a mounted request: bounded, and paced as other bodies.
 type mountBody struct {
 	io.ReadCloser
-	r        io.Reader
+	r        *pacedBody // nil for a stream of messages
 	w        *recorder
 	limit    int64
 	tooLarge bool
+	refused  error
 }
 
 // boundBody bounds the body of the request.
@@ -253,7 +259,7 @@ func (c *call) boundBody(m Mount) *mountBody {
 		return b
 	}
 	if c.r.Body != http.NoBody {
-		b.r = &pacedBody{r: http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, b.limit), w: c.w, start: time.Now()}
+		b.r = c.pace(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, b.limit))
 		c.r.Body = b
 	}
 	return b
@@ -262,11 +268,22 @@ func (c *call) boundBody(m Mount) *mountBody {
 func (b *mountBody) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	var over *http.MaxBytesError
+	var refused *fault
 	switch {
 	case errors.As(err, &over):
 		b.tooLarge = true
+	case errors.As(err, &refused):
+		b.refused = refused
 	case errors.Is(err, io.EOF):
 		b.w.clearReadDeadline()
+		b.r.release()
 	}
 	return n, err
+}
+
+// release ends the count of what was read.
+func (b *mountBody) release() {
+	if b.r != nil {
+		b.r.release()
+	}
 }

@@ -247,6 +247,48 @@ func TestMountCollides(t *testing.T) {
 	}
 }
 
+// Bodies that do not fit beside the others are refused, of routes and of mounts alike;
+// what was read, or left unread, gives its room back.
+func TestHeldBodies(t *testing.T) {
+	t.Parallel()
+	const room = 4000
+	reads := &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			w.WriteHeader(http.StatusOK)
+		}
+	}}
+	half := &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadFull(r.Body, make([]byte, room/2))
+		w.WriteHeader(http.StatusOK)
+	}}
+	h := rest.New(failingRuntime{}, newKeys(t), rest.Options{Swarm: "hive", MaxHeldBodies: room})
+	for path, handler := range map[string]http.Handler{"/reads": reads, "/half": half} {
+		if err := h.Mount(rest.Mount{Method: "POST", Pattern: path, Proof: rest.BearerProof, MaxBody: room / 4, Handler: handler}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Mount(rest.Mount{Method: "POST", Pattern: "/large", Proof: rest.BearerProof, Handler: reads}); err != nil {
+		t.Fatal(err)
+	}
+	fits, beyond := strings.Repeat(" ", room/4), strings.Repeat(" ", room+1)
+	for range 2 * room / len(fits) {
+		for _, path := range []string{"/reads", "/half", "/large"} {
+			if a := serve(t, h, request{method: "POST", path: path, token: aliceToken, body: fits}); a.status != http.StatusOK {
+				t.Fatalf("%s with a body that fits: %d %s", path, a.status, a.body)
+			}
+		}
+		if a := serve(t, h, request{method: "POST", path: "/message", token: aliceToken, body: fits}); a.status != http.StatusBadRequest {
+			t.Fatalf("a body that fits: %d %s", a.status, a.body)
+		}
+		for _, path := range []string{"/large", "/message"} {
+			a := serve(t, h, request{method: "POST", path: path, token: aliceToken, body: beyond})
+			if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+				t.Fatalf("%s with a body that does not fit: %d %s", path, a.status, a.body)
+			}
+		}
+	}
+}
+
 // Refusals of a mount's handler are in the audit log as the gates' are.
 func TestMountAudit(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,9 @@ type Options struct {
 	// the nesting of its JSON, 64 by default.
 	MaxBody  int64
 	MaxDepth int
+	// MaxHeldBodies bounds the bytes of bodies that are being read at once; 0 is 256 MiB,
+	// or four of the largest bodies.
+	MaxHeldBodies int64
 	// MaxWait bounds how long a post without a stream waits before it is answered
 	// with 202. Zero means until its answer.
 	MaxWait time.Duration
