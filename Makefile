@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build release bundle run serve guests python mcp-clients a2a-clients examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: build release bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -98,6 +98,21 @@ bin/a2aclients/.made: go.mod $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-
 	CGO_ENABLED=0 $(GO) build -o bin/a2aclients/a2a github.com/a2aproject/a2a-go/v2/cmd/a2a
 	touch bin/a2aclients/.made
 
+# The tool of others that judges a host by spec/openapi.yaml.
+OPENAPI_TOOL = host/mailtest/testdata/schemathesis
+
+openapi-tool: bin/openapi/.made
+
+bin/openapi/.made: $(OPENAPI_TOOL)/requirements.txt
+	$(PYTHON) -m venv --clear bin/openapi
+	bin/openapi/bin/python -m pip install --quiet --disable-pip-version-check -r $(OPENAPI_TOOL)/requirements.txt
+	touch bin/openapi/.made
+
+# A real host against its description, with EXAMPLES requests of random data for each
+# operation, other ones for each SEED. `make test` has a short form.
+openapi-check: guests openapi-tool
+	SKEP_OPENAPI_EXAMPLES=$(or $(EXAMPLES),100) SKEP_OPENAPI_SEED=$(SEED) $(GO) test -count=1 -timeout 120m -run '^TestSchemathesis$$' -v ./host/mailtest
+
 examples: guests
 
 run: build
@@ -111,6 +126,7 @@ TSC = host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin/tsc
 
 test: guests
 	@$(if $(RACE),,echo "no C compiler found: testing without the race detector")
+	@test -x bin/openapi/bin/schemathesis || echo "no bin/openapi found: no tool of others judges the host by its description; make openapi-tool installs it"
 	@for p in node javac scalac; do command -v $$p >/dev/null || echo "no $$p found: the code that skep acp generates for it is not tried"; done
 	@command -v tsc >/dev/null || test -x $(TSC) || echo "no tsc found: generated TypeScript is not tried; npm ci in $(TSC:/node_modules/.bin/tsc=) installs it"
 	@set -e; for m in $(MODULES); do echo "== $$m"; cd $(CURDIR)/$$m; \

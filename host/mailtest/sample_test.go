@@ -117,10 +117,14 @@ func (s *sampler) junk(depth int) any {
 // like is the example with at most one member changed, for a known task.
 func (s *sampler) like(content any) any {
 	example, _ := s.doc.Dig(content, "example").(map[string]any)
-	properties, _ := s.doc.Dig(content, "schema", "properties").(map[string]any)
+	schema := s.doc.Dig(content, "schema")
+	properties, _ := s.doc.Dig(schema, "properties").(map[string]any)
+	if list, ok := s.doc.Dig(schema, "anyOf").([]any); ok && properties == nil {
+		properties, _ = s.doc.Dig(list[0], "properties").(map[string]any) // the example is of the first form
+	}
 	o := maps.Clone(example)
 	if len(o) == 0 {
-		return s.value("", s.doc.Dig(content, "schema"), 0)
+		return s.value("", schema, 0)
 	}
 	for _, name := range []string{"task_id", "base_url"} {
 		if properties[name] != nil {

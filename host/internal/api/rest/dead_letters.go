@@ -49,15 +49,9 @@ func (c *call) deadLetters() error {
 	if err != nil {
 		return err
 	}
-	before := int64(0)
-	text, err := c.param("before")
+	before, err := c.intParam("before", 0, 1, maxCursor)
 	if err != nil {
 		return err
-	}
-	if text != "" {
-		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
-			return badRequest("before must be the 'next' of an earlier answer")
-		}
 	}
 	tenant, err := c.requestedTenant()
 	if err != nil {

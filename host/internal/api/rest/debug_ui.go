@@ -99,6 +99,9 @@ func (c *call) readUISnapshot() (swarm.Task, error) {
 // uiSummary is GET /ui/task-summary/{id}. Titles are not stored, so force_regen
 // has no effect.
 func (c *call) uiSummary() error {
+	if _, err := c.boolParam("force_regen"); err != nil {
+		return err
+	}
 	t, err := c.readUISnapshot()
 	if err != nil {
 		return err

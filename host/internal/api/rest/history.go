@@ -18,7 +18,7 @@ const (
 
 // history is GET /skep/v1/tasks/{id}/history.
 func (c *call) history() error {
-	after, err := c.intParam("after", 0, 0, 1<<62)
+	after, err := c.intParam("after", 0, 0, maxCursor)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func (c *call) param(name string) (string, error) {
 	return value, nil
 }
 
+// maxCursor is the largest number that every reader of JSON holds exactly.
+const maxCursor = 1 << 53
+
 // intParam reads a number from least to most in the query.
 func (c *call) intParam(name string, def, least, most int64) (int64, error) {
 	text, err := c.param(name)
@@ -35,4 +38,15 @@ func (c *call) intParam(name string, def, least, most int64) (int64, error) {
 		return 0, badRequest("%s must be a number from %d to %d", name, least, most)
 	}
 	return n, nil
+}
+
+// boolParam reads true or false in the query; it is false when there is neither.
+func (c *call) boolParam(name string) (bool, error) {
+	switch text, err := c.param(name); {
+	case err != nil, text == "", text == "false":
+		return false, err
+	case text == "true":
+		return true, nil
+	}
+	return false, badRequest("%s must be true or false", name)
 }

@@ -160,6 +160,7 @@ var bad = map[string]request{
 	"POST /ui/message 400":                       {path: "/ui/message", body: `{}`},
 	"POST /ui/message 404":                       {path: "/ui/message", body: `{"body":"b","stream":false,"task_id":"x","resume_from":"user_response"}`},
 	"GET /ui/task/{task_id} 404":                 {path: "/ui/task/x"},
+	"GET /ui/task-summary/{task_id} 400":         {path: "/ui/task-summary/done?force_regen=maybe"},
 	"GET /ui/task-summary/{task_id} 404":         {path: "/ui/task-summary/x"},
 	"GET /skep/v1/tasks 400":                     {path: "/skep/v1/tasks?limit=x"},
 	"GET /skep/v1/tasks/{task_id} 404":           {path: "/skep/v1/tasks/x"},

@@ -146,13 +146,14 @@ func (c *call) closeFollow(err error) {
 // readCursor returns where the reader left off. Last-Event-ID, which readers send
 // when they reconnect, comes before the query.
 func (c *call) readCursor() (int64, error) {
-	const most = 1<<63 - 1
+	after, err := c.intParam("after", 0, 0, maxCursor)
+	if err != nil {
+		return 0, err
+	}
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		n, err := strconv.ParseInt(last, 10, 64)
-		if err != nil || n < 0 {
+		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
 			return 0, badRequest("Last-Event-ID must be the id of an event of this task")
 		}
-		return n, nil
 	}
-	return c.intParam("after", 0, 0, most)
+	return after, nil
 }

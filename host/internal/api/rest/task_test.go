@@ -278,8 +278,8 @@ func TestHistory(t *testing.T) {
 		"?agent=nobody":         {404, nil, "agent 'nobody' not found"},
 		"?agent=boss&limit=0":   {400, nil, "limit must be a number from 1 to 500"},
 		"?agent=boss&limit=501": {400, nil, "limit must be a number from 1 to 500"},
-		"?agent=boss&after=x":   {400, nil, "after must be a number from 0 to 4611686018427387904"},
-		"?agent=boss&after=-1":  {400, nil, "after must be a number from 0 to 4611686018427387904"},
+		"?agent=boss&after=x":   {400, nil, "after must be a number from 0 to 9007199254740992"},
+		"?agent=boss&after=-1":  {400, nil, "after must be a number from 0 to 9007199254740992"},
 	} {
 		if a := h.do(request{path: "/skep/v1/tasks/talk/history" + query}); a.status != want.status || a.body != detail(want.body) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)

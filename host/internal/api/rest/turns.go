@@ -54,7 +54,7 @@ type turnUsage struct {
 
 // turns is GET /skep/v1/tasks/{id}/turns.
 func (c *call) turns() error {
-	after, err := c.intParam("after", 0, 0, 1<<62)
+	after, err := c.intParam("after", 0, 0, maxCursor)
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func TestTurnsByPage(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"limit=0": "limit must be a number from 1 to 500", "limit=501": "limit must be a number from 1 to 500",
-		"after=-1": "after must be a number from 0 to 4611686018427387904",
+		"after=-1": "after must be a number from 0 to 9007199254740992",
 	} {
 		if a := h.do(request{path: "/skep/v1/tasks/t/turns?" + query}); a.status != http.StatusBadRequest || a.body != detail(want) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
