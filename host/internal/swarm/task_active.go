@@ -134,9 +134,15 @@ func (t *activeTask) pushRow(row Row) {
 	heap.Push(q, row)
 }
 
-// countPending counts the rows that can still make the task progress.
+// countPending counts the rows that can still make the task progress. The row of a turn
+// that was killed is in the stash, or waits again.
 func (t *activeTask) countPending() int {
-	n := len(t.running) + len(t.delayed)
+	n := len(t.delayed)
+	for _, rn := range t.running {
+		if !rn.killed {
+			n++
+		}
+	}
 	for _, q := range t.queue {
 		n += q.Len()
 	}

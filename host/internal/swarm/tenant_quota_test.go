@@ -144,6 +144,33 @@ func TestQuotaOfQueue(t *testing.T) {
 	h.mustPost("of another", of("free"))
 }
 
+// A turn that a cancel stopped is still winding down when its task is opened again: its
+// message waits once more, and counts once.
+func TestQuotaAfterAKilledTurn(t *testing.T) {
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Queue: 3}}))
+	began, gate := make(chan struct{}, 10), make(chan struct{})
+	h.agents.by["boss"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+		began <- struct{}{}
+		turn.CPU().Release()
+		<-gate
+		if err := turn.CPU().Acquire(context.WithoutCancel(ctx)); err != nil {
+			return failed(err)
+		}
+		return script(ctx, turn)
+	}
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	first := h.mustPost("a", of("acme"), task("one"))
+	<-began
+	if err := h.rt.CancelTask(t.Context(), first.Task, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	h.mustPost("b", of("acme"), task("one"))
+	h.mustPost("c", of("acme"), task("two"))
+	_, err := h.post("d", of("acme"), task("two"))
+	wantLimit(t, err, 5*time.Second, `tenant "acme"`, "3 messages waiting", "[tenants.acme] queue")
+}
+
 // A quota of one is rendered in the singular.
 func TestQuotaOfOne(t *testing.T) {
 	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Tasks: 1}}))
