@@ -64,3 +64,37 @@ func TestAmbiguousBodyEnds(t *testing.T) {
 		}
 	}
 }
+
+// What is no request never reaches a handler: net/http answers it in plain text, echoes
+// nothing of it, and closes the connection.
+func TestUnreadableRequests(t *testing.T) {
+	t.Parallel()
+	h := newTestHost(t)
+	const get, host = "GET / HTTP/1.1\r\n", "Host: x\r\n"
+	for name, c := range map[string]struct {
+		request string
+		status  int
+	}{
+		"no request line":   {"sneaky\r\n\r\n", 400},
+		"no host":           {get + "X: sneaky\r\n\r\n", 400},
+		"a header's name":   {get + host + "snea ky: 1\r\n\r\n", 400},
+		"a path":            {"GET /%sneaky HTTP/1.1\r\n" + host + "\r\n", 400},
+		"large headers":     {get + host + "X: " + strings.Repeat("sneaky", 10<<10) + "\r\n\r\n", 431},
+		"a transfer coding": {"POST /message HTTP/1.1\r\n" + host + "Transfer-Encoding: sneaky\r\n\r\n", 501},
+		"a version":         {"GET /sneaky HTTP/3.0\r\n" + host + "\r\n", 505},
+	} {
+		conn := h.dial()
+		// A host that has read enough may close before the rest is sent.
+		_, _ = io.WriteString(conn, c.request)
+		rsp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text, err := io.ReadAll(rsp.Body)
+		if err != nil || rsp.StatusCode != c.status || !rsp.Close || strings.Contains(rsp.Status+string(text), "sneaky") ||
+			rsp.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: %s %s, %v; the connection stays: %v", name, rsp.Status, text, err, !rsp.Close)
+		}
+	}
+}
