@@ -94,12 +94,9 @@ func (p *publishedKeys) refresh(ctx context.Context) error {
 	if len(p.keys) == 0 {
 		pause = emptyRefreshPause
 	}
-	now, last := p.now(), p.err
-	left := pause - now.Sub(p.tried)
+	last := p.err
+	left := pause - p.now().Sub(p.tried)
 	soon := !p.tried.IsZero() && left > 0
-	if !soon {
-		p.tried = now
-	}
 	p.mu.Unlock()
 	switch {
 	case soon && last != nil:
@@ -114,6 +111,8 @@ func (p *publishedKeys) refresh(ctx context.Context) error {
 	p.outage.record(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The pause begins here: those who waited for a slow fetch must not make it again.
+	p.tried = p.now()
 	if p.err = err; err != nil {
 		return p.unavailable(err, pause)
 	}

@@ -192,6 +192,28 @@ func TestIssuerGone(t *testing.T) {
 	}
 }
 
+// Callers who waited for an issuer that takes all its time are told so, and do not each
+// wait for one more attempt.
+func TestSlowIssuerIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	j := p.jwt(t, p.URL+"/keys")
+	p.set("", func(w http.ResponseWriter, _ *http.Request) bool {
+		p.move(5 * time.Second) // the most that a fetch may take
+		w.WriteHeader(500)
+		return true
+	})
+	for range 3 {
+		var slow *auth.Unavailable
+		if _, err := j.Authenticate(t.Context(), p.token(t, "d", ring().ed)); !errors.As(err, &slow) || slow.Retry <= 0 {
+			t.Errorf("Authenticate() = %v", err)
+		}
+	}
+	if asked := p.asked.Load(); asked != 1 {
+		t.Errorf("the issuer was asked %d times, want once", asked)
+	}
+}
+
 func TestBadProvider(t *testing.T) {
 	t.Parallel()
 	about := func(issuer, keys string) func(*provider) func(http.ResponseWriter, *http.Request) bool {
