@@ -55,8 +55,8 @@ const minKey = 16
 func (d *decoder) auth(t *table, local string, tenants []string) Auth {
 	a := Auth{
 		Keys:      d.authKeys(t, local, tenants),
-		JWT:       d.jwt(t.table("jwt"), tenants),
-		Endpoints: d.endpoints(t.table("endpoints"), tenants),
+		JWT:       d.jwt(t.table("jwt"), local, tenants),
+		Endpoints: d.endpoints(t.table("endpoints"), local, tenants),
 	}
 	t.refuseUnknown()
 	return a
@@ -120,17 +120,25 @@ func (d *decoder) authKey(t *table, local string, tenants []string) (k AuthKey, 
 	if !hasPeer {
 		speaks = id
 	}
-	switch {
-	case k.Role != RoleAgent || local == "" || !mail.SwarmNamesCollide(speaks.text, local):
-	case speaks.text == local:
-		d.atValue(speaks.location, fmt.Sprintf("%s: %q is this swarm itself; an agent's key speaks for another one", speaks.path, local))
-	default:
-		d.atValue(speaks.location, fmt.Sprintf("%s: %s differs from %q, which is this swarm itself, in case and punctuation only; an agent's key speaks for another one", speaks.path, speaks.shown, local))
+	if k.Role == RoleAgent {
+		d.otherSwarm(speaks, local)
 	}
 	hasTenant := d.keyTenant(t, &k, tenants)
 	hasKey := d.keyDigest(t, &k)
 	t.refuseUnknown()
 	return k, hasTenant && hasID && hasKey && k.Role != ""
+}
+
+// otherSwarm refuses the name of this swarm, and one that looks like it, for one that an
+// agent's credential speaks for.
+func (d *decoder) otherSwarm(speaks value, local string) {
+	switch {
+	case local == "" || !mail.SwarmNamesCollide(speaks.text, local):
+	case speaks.text == local:
+		d.atValue(speaks.location, fmt.Sprintf("%s: %q is this swarm itself; an agent's key speaks for another one", speaks.path, local))
+	default:
+		d.atValue(speaks.location, fmt.Sprintf("%s: %s differs from %q, which is this swarm itself, in case and punctuation only; an agent's key speaks for another one", speaks.path, speaks.shown, local))
+	}
 }
 
 // keyPeer reads for whom an agent's key speaks, if that is not its id.

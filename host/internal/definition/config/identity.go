@@ -52,7 +52,7 @@ func (j *JWT) Settings() []Setting {
 	}, j.Outsiders.Settings()...)
 }
 
-func (d *decoder) jwt(t *table, tenants []string) JWT {
+func (d *decoder) jwt(t *table, local string, tenants []string) JWT {
 	var j JWT
 	t.read(j.Settings())
 	for _, s := range j.Settings()[:2] {
@@ -62,7 +62,7 @@ func (d *decoder) jwt(t *table, tenants []string) JWT {
 	}
 	d.jwtKeys(t, &j)
 	j.Algorithms = d.algorithms(t, j.Keys != "")
-	d.outsiders(t, &j.Outsiders, tenants)
+	d.outsiders(t, &j.Outsiders, local, tenants)
 	t.refuseUnknown()
 	if t.values == nil {
 		return JWT{}
@@ -131,10 +131,10 @@ func (e *AuthEndpoints) Settings() []Setting {
 	}, e.Outsiders.Settings()...)
 }
 
-func (d *decoder) endpoints(t *table, tenants []string) AuthEndpoints {
+func (d *decoder) endpoints(t *table, local string, tenants []string) AuthEndpoints {
 	var e AuthEndpoints
 	t.read(e.Settings())
-	d.outsiders(t, &e.Outsiders, tenants)
+	d.outsiders(t, &e.Outsiders, local, tenants)
 	t.refuseUnknown()
 	if t.values == nil {
 		return AuthEndpoints{}
@@ -163,7 +163,7 @@ func (o *Outsiders) Settings() []Setting {
 }
 
 // outsiders reads what the settings leave to it.
-func (d *decoder) outsiders(t *table, o *Outsiders, tenants []string) {
+func (d *decoder) outsiders(t *table, o *Outsiders, local string, tenants []string) {
 	o.Tenant = mail.DefaultTenant
 	if v, ok := t.value("tenant"); ok {
 		if o.Tenant = v.text; !slices.Contains(tenants, v.text) {
@@ -177,7 +177,11 @@ func (d *decoder) outsiders(t *table, o *Outsiders, tenants []string) {
 		o.Tenant = ""
 	}
 	if t.has("agents") {
-		o.Agents = textsOf(t.list("agents"))
+		agents := t.list("agents")
+		for _, v := range agents {
+			d.otherSwarm(v, local)
+		}
+		o.Agents = textsOf(agents)
 	}
 	if t.has("roles") {
 		roles := t.table("roles")
