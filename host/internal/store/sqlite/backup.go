@@ -228,6 +228,10 @@ func checkBackup(ctx context.Context, path string) (err error) {
 	if version == 0 {
 		return fmt.Errorf("%w: it is empty", errForeign)
 	}
+	var secret []byte
+	if err := c.QueryRowContext(ctx, findSecret).Scan(&secret); err != nil {
+		return metaError("secret", err)
+	}
 	var verdict string
 	if err := c.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
 		return err

@@ -228,6 +228,20 @@ func TestForeignMeta(t *testing.T) {
 		exec(t, openRaw(t, dir), change)
 		wantOpenError(t, dir, want, "restore the data directory from a backup")
 	}
+	backup, _, _ := backedUp(t)
+	exec(t, openRawFile(t, backup), "UPDATE meta SET value = 'known' WHERE name = 'secret'")
+	wantRestoreError(t, backup, filepath.Join(t.TempDir(), "d"), "no secret that can be used")
+}
+
+// A definition that cannot be read names its tenant.
+func TestLoadedNamesTheTenant(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	exec(t, openRaw(t, dir), "INSERT INTO loaded VALUES (x'61636d65', x'68697665', 1, x'', x'05')")
+	if _, err := s.Loaded(t.Context()); err == nil || !strings.Contains(err.Error(), `of tenant "acme"`) || !strings.Contains(err.Error(), "erase the tenant") {
+		t.Errorf("Loaded() = %v", err)
+	}
 }
 
 // A database that was copied while a host used it lacks what its log has.

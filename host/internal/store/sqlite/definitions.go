@@ -181,20 +181,19 @@ func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
 		l.Tenant, l.Swarm, l.By, l.At = string(tenant), string(name), string(by), unstamp(at)
 		return l, err
 	})
-	readable := list[:0]
-	for _, l := range list {
-		if err != nil {
-			break
-		}
-		l.Text, err = s.opener(swarmOf(l.Tenant, l.Swarm)).open(l.Text, spot{inLoaded, "", 0})
-		if errors.Is(err, swarm.ErrErasing) {
-			err = nil // the erasure has begun since the list was read
-			continue
-		}
-		readable = append(readable, l)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("list loaded definitions: %w", addAdvice(err))
+	}
+	readable := list[:0]
+	for _, l := range list {
+		l.Text, err = s.opener(swarmOf(l.Tenant, l.Swarm)).open(l.Text, spot{inLoaded, "", 0})
+		switch {
+		case errors.Is(err, swarm.ErrErasing): // it has begun since the list was read
+		case err != nil:
+			return nil, fmt.Errorf("read the loaded definition of tenant %q: restore the data directory from a backup, or erase the tenant: %w", l.Tenant, err)
+		default:
+			readable = append(readable, l)
+		}
 	}
 	return readable, nil
 }
