@@ -72,6 +72,9 @@ type Mount struct {
 	// [http.Request.PathValue]: /a2a/:swarm, or /*rest for everything below.
 	Method, Pattern string
 	Proof           Proof
+	// Metadata is the address below which documents name who issues tokens for a path;
+	// empty for none.
+	Metadata string
 	// MaxBody is in bytes; 0 is the listener's bound. A negative one is for a stream of
 	// messages, which the handler bounds.
 	MaxBody int64

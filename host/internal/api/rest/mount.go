@@ -18,6 +18,9 @@ type Mount struct {
 	// handler reads the parts with [http.Request.PathValue].
 	Pattern string
 	Proof   Proof
+	// Metadata is the address below which documents name who issues tokens for a path, for
+	// [BearerProof]; empty for none (https://www.rfc-editor.org/rfc/rfc9728).
+	Metadata string
 	// MaxBody bounds the body in bytes; 0 means the listener's bound. A negative one is for
 	// bodies that are streams of messages, which the handler bounds.
 	MaxBody int64

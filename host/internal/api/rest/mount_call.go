@@ -54,7 +54,7 @@ func (c *call) admitMount(m Mount) (err error) {
 	case NoProof:
 		err = c.h.admitAddress(c.w)
 	case BearerProof:
-		err = c.proveMounted()
+		err = m.namingIssuers(c.r, c.proveMounted())
 	case HandlerProof:
 		err = c.admitUnproven()
 	}
@@ -100,6 +100,15 @@ func (c *call) countStream() error {
 	c.leave()
 	c.leave, c.streams = leave, true
 	return nil
+}
+
+// namingIssuers adds the document of the path to a refusal for want of a token.
+func (m Mount) namingIssuers(r *http.Request, err error) error {
+	f := (*fault)(nil)
+	if m.Metadata != "" && errors.As(err, &f) && f.challenge != "" {
+		f.challenge += `, resource_metadata="` + m.Metadata + r.URL.EscapedPath() + `"`
+	}
+	return err
 }
 
 // proveMounted authenticates the caller of a mount, and puts him into the context.

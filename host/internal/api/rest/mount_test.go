@@ -139,6 +139,22 @@ func TestMountGates(t *testing.T) {
 	}
 }
 
+// A refusal names the document about who issues tokens for the resource, where there is one
+// (https://www.rfc-editor.org/rfc/rfc9728#section-5.1).
+func TestMountMetadata(t *testing.T) {
+	t.Parallel()
+	const base = "https://hive.example/.well-known/oauth-protected-resource"
+	for metadata, want := range map[string]string{"": "", base: `, resource_metadata="` + base + `/toy/a%22b"`} {
+		h := mounted(t, rest.Options{}, rest.Mount{Proof: rest.BearerProof, Metadata: metadata, Handler: &mountedHandler{}})
+		for token, begin := range map[string]string{"-": `Bearer realm="skep"`, "guess-0000000000": `Bearer realm="skep", error="invalid_token"`} {
+			a := serve(t, h, request{path: "/toy/a%22b", token: token})
+			if got := a.header.Get("WWW-Authenticate"); a.status != 401 || got != begin+want {
+				t.Errorf("%d %s, want %s", a.status, got, begin+want)
+			}
+		}
+	}
+}
+
 // The handler has the caller and the parts of the path.
 func TestMountPrincipal(t *testing.T) {
 	t.Parallel()

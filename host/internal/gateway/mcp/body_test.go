@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/mcp"
 )
@@ -78,6 +79,11 @@ func TestMetadata(t *testing.T) {
 		}
 		if status != http.StatusOK || !strings.Contains(body, want) || !strings.Contains(body, `"authorization_servers":["https://id.example"]`) {
 			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, m := range g.Mounts() {
+		if m.Proof == gateway.Bearer && m.Metadata != "https://hive.example/.well-known/oauth-protected-resource" {
+			t.Errorf("refusals of %s name %q", m.Pattern, m.Metadata)
 		}
 	}
 	if status, _ := get(gatewaytest.Listener(rt, mcp.New(rt, mcp.Options{PublicURL: "https://hive.example"}).Mounts()), "/.well-known/oauth-protected-resource"); status != http.StatusNotFound {

@@ -117,9 +117,10 @@ func (*Gateway) Name() string { return Name }
 
 // Mounts is gateway.Gateway's.
 func (g *Gateway) Mounts() []gateway.Mount {
+	metadata := g.metadataURL()
 	mounts := []gateway.Mount{
-		{Pattern: "/mcp", Proof: gateway.Bearer, MaxBody: g.opt.MaxBody, Streams: true, Handler: g},
-		{Pattern: "/mcp/*rest", Proof: gateway.Bearer, MaxBody: g.opt.MaxBody, Streams: true, Handler: g},
+		{Pattern: "/mcp", Proof: gateway.Bearer, Metadata: metadata, MaxBody: g.opt.MaxBody, Streams: true, Handler: g},
+		{Pattern: "/mcp/*rest", Proof: gateway.Bearer, Metadata: metadata, MaxBody: g.opt.MaxBody, Streams: true, Handler: g},
 	}
 	return append(mounts, g.metadata()...)
 }

@@ -10,15 +10,25 @@ import (
 	"skep/host/internal/gateway"
 )
 
-// metadata are the documents that name who issues tokens for the gateway
-// (https://www.rfc-editor.org/rfc/rfc9728). A host that takes only its own keys has none.
-func (g *Gateway) metadata() []gateway.Mount {
+// metadataPath is where the documents begin that name who issues tokens for the gateway
+// (https://www.rfc-editor.org/rfc/rfc9728).
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// metadataURL is the address of the documents, empty for a host that takes only its own keys.
+func (g *Gateway) metadataURL() string {
 	if g.opt.PublicURL == "" || len(g.opt.AuthorizationServers) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(g.opt.PublicURL, "/") + metadataPath
+}
+
+// metadata are the documents.
+func (g *Gateway) metadata() []gateway.Mount {
+	if g.metadataURL() == "" {
 		return nil
 	}
-	const path = "/.well-known/oauth-protected-resource"
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		resource := strings.TrimPrefix(r.URL.Path, path)
+		resource := strings.TrimPrefix(r.URL.Path, metadataPath)
 		if resource == "" {
 			resource = "/mcp"
 		}
@@ -32,7 +42,7 @@ func (g *Gateway) metadata() []gateway.Mount {
 		}).ServeHTTP(w, r)
 	})
 	return []gateway.Mount{
-		{Method: http.MethodGet, Pattern: path, Handler: serve},
-		{Method: http.MethodGet, Pattern: path + "/*rest", Handler: serve},
+		{Method: http.MethodGet, Pattern: metadataPath, Handler: serve},
+		{Method: http.MethodGet, Pattern: metadataPath + "/*rest", Handler: serve},
 	}
 }
