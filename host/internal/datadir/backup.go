@@ -19,11 +19,12 @@ import (
 )
 
 // What the names of the other parts of a backup end with: its keyring, the
-// directory of its modules, and the swarms that were registered.
+// directory of its modules, the swarms that were registered, and the keys of agent cards.
 const (
 	KeyringSuffix  = ".keyring"
 	ModulesSuffix  = ".modules"
 	RegistrySuffix = ".registry.json"
+	CardKeySuffix  = ".a2a.key"
 )
 
 // RegistryName is the file of the registered swarms in a data directory.
@@ -31,10 +32,10 @@ const RegistryName = "registry.json"
 
 // Backup writes a copy of the database to a new file, also while a host uses it,
 // and copies of the kept modules and of the registered swarms beside it; with
-// withKeyring one of the keyring as well. It returns how many modules there are.
+// withKeyring those of the keyring and the keys of agent cards as well. It returns how many modules there are.
 func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
 	defer func() { err = d.record("data.backup", file, err) }()
-	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix); err != nil {
+	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix, file+CardKeySuffix); err != nil {
 		return 0, err
 	}
 	part := definition.ModuleDir(file + ModulesSuffix + "." + rand.Text() + atomicfile.PartSuffix)
@@ -52,7 +53,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
-		return errors.Join(err, copyRegistry(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix), d.backUpKeys(file, withKeyring))
+		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(file, withKeyring))
 	})
 	if !copied {
 		return 0, errors.Join(err, os.RemoveAll(string(part)))
@@ -75,6 +76,9 @@ func (d Data) backUpKeys(file string, wanted bool) error {
 	if !wanted {
 		return nil
 	}
+	if err := copyCardKeys(d.cardKeyFile(), file+CardKeySuffix); err != nil {
+		return err
+	}
 	// Keys are made before anything is sealed with them: a keyring that is read
 	// later has all that the copy needs.
 	content, err := keyring.Read(filepath.Join(d.Dir, keyringName))
@@ -87,9 +91,12 @@ func (d Data) backUpKeys(file string, wanted bool) error {
 	return atomicfile.CreateBytes(file+KeyringSuffix, 0o600, content)
 }
 
-// copyRegistry copies the registered swarms, unless there are none. They name
-// tokens, and hold none.
-func copyRegistry(from, to string) error {
+// registryText is what the file of the registered swarms is in errors. They name tokens,
+// and hold none.
+const registryText = "the registered swarms"
+
+// copyFile copies a small file, unless there is none.
+func copyFile(from, to, what string) error {
 	in, err := pathcheck.OpenRegular(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -102,7 +109,7 @@ func copyRegistry(from, to string) error {
 		err = errors.Join(err, in.Close())
 	}
 	if err != nil {
-		err = fmt.Errorf("copy the registered swarms: %w", err)
+		err = fmt.Errorf("copy %s: %w", what, err)
 	}
 	return err
 }
@@ -113,7 +120,7 @@ func (d Data) restoreRegistry(from string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
-	return copyRegistry(from, to)
+	return copyFile(from, to, registryText)
 }
 
 // nameModules gives the modules of a backup their name. It returns how many
@@ -132,8 +139,8 @@ func nameModules(part, name string) (n int, err error) {
 }
 
 // Restore makes a data directory of a backup. The keyring is the one that is
-// there, or the one beside the backup, whose modules and registered swarms are kept
-// as well.
+// there, or the one beside the backup, whose modules, registered swarms and keys of
+// agent cards are kept as well.
 func (d Data) Restore(ctx context.Context, file string) (err error) {
 	defer func() { err = d.record("data.restore", file, err) }()
 	var missing error
@@ -153,7 +160,7 @@ func (d Data) Restore(ctx context.Context, file string) (err error) {
 	return missing
 }
 
-// restoreBeside copies the modules and the registered swarms of a backup. Without its
+// restoreBeside copies the modules and the small files of a backup. Without its
 // module a turn begins anew: that is no reason to keep from the host what is there.
 func (d Data) restoreBeside(ctx context.Context, file string) error {
 	err := definition.ModuleDir(file+ModulesSuffix).CopyTo(ctx, definition.DataModules(d.Dir))
@@ -162,6 +169,9 @@ func (d Data) restoreBeside(ctx context.Context, file string) error {
 	}
 	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
 		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
+	}
+	if keys := d.restoreCardKeys(file + CardKeySuffix); keys != nil {
+		err = errors.Join(err, fmt.Errorf("the database is restored, but not the keys of agent cards: %w", keys))
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"skep/host/internal/store/durabletest"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
@@ -25,7 +27,7 @@ const (
 )
 
 // newData makes a directory with everything that a backup has: a database, a keyring, a
-// module, and registered swarms.
+// module, registered swarms, and keys of agent cards.
 func newData(t *testing.T) Data {
 	t.Helper()
 	d := Data{Dir: filepath.Join(t.TempDir(), "data")}
@@ -39,6 +41,8 @@ func newData(t *testing.T) Data {
 	mustDo(t, os.Mkdir(filepath.Join(d.Dir, "modules"), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, "modules", emptyModuleDigest+".wasm"), []byte(emptyModule), 0o400))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte("{}"), 0o600))
+	_, err = d.RotateCardKey()
+	mustDo(t, err)
 	return d
 }
 
@@ -50,10 +54,10 @@ func TestBackupLasts(t *testing.T) {
 	durabletest.Trace(t, func() error {
 		_, err := d.Backup(t.Context(), file, true)
 		return err
-	}).Want(t, file, file+KeyringSuffix, file+ModulesSuffix, file+RegistrySuffix)
+	}).Want(t, file, file+KeyringSuffix, file+CardKeySuffix, file+ModulesSuffix, file+RegistrySuffix)
 	to := Data{Dir: filepath.Join(t.TempDir(), "new", "data")}
 	restored := durabletest.Trace(t, func() error { return to.Restore(t.Context(), file) })
-	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"))
+	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.cardKeyFile())
 	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
 }
 
@@ -72,4 +76,32 @@ func TestRestoreAgain(t *testing.T) {
 	mustDo(t, os.Remove(file+KeyringSuffix))
 	mustDo(t, os.Rename(file+".away", file+KeyringSuffix))
 	mustDo(t, to.Restore(t.Context(), file))
+}
+
+// The keys of agent cards are restored as they were, over none of the new directory; a
+// backup without secrets has none.
+func TestBackupOfCardKeys(t *testing.T) {
+	t.Parallel()
+	d, dir := newData(t), t.TempDir()
+	want, err := d.CardKeys()
+	mustDo(t, err)
+	for _, name := range []string{"all", "plain"} {
+		_, err := d.Backup(t.Context(), filepath.Join(dir, name), name == "all")
+		mustDo(t, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "plain"+CardKeySuffix)); err == nil {
+		t.Error("a backup without secrets has the keys of cards")
+	}
+	to := Data{Dir: filepath.Join(t.TempDir(), "data")}
+	mustDo(t, to.Restore(t.Context(), filepath.Join(dir, "all")))
+	if got, err := to.CardKeys(); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("restored %+v, %v; want %+v", got, err, want)
+	}
+	own := Data{Dir: filepath.Join(t.TempDir(), "data")}
+	mine, err := own.RotateCardKey()
+	mustDo(t, err)
+	mustDo(t, own.Restore(t.Context(), filepath.Join(dir, "all")))
+	if got, err := own.CardKeys(); err != nil || !cmp.Equal(got, mine) {
+		t.Errorf("a directory with keys of its own has %+v, %v", got, err)
+	}
 }

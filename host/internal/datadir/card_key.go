@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -69,4 +70,46 @@ func cardKeys(r signature.Rotation, now time.Time) []CardKey {
 		others = append(others, one("old", *r.Old))
 	}
 	return append([]CardKey{current}, others...)
+}
+
+// copyCardKeys copies the files of keys of agent cards, those that there are. The time of
+// a next key is that of its file.
+func copyCardKeys(from, to string) error {
+	for _, suffix := range signature.RotationSuffixes() {
+		info, err := os.Lstat(from + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = copyFile(from+suffix, to+suffix, "the keys of agent cards")
+		}
+		if err == nil {
+			err = os.Chtimes(to+suffix, time.Time{}, info.ModTime())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreCardKeys copies the keys of a backup, unless the directory has its own. The file
+// whose absence tells that comes last, so that a restore that was cut short is repeated.
+func (d Data) restoreCardKeys(from string) error {
+	to := d.cardKeyFile()
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	for _, suffix := range signature.RotationSuffixes() { // of a restore that was cut short
+		if err := os.Remove(to + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return copyCardKeys(from, to)
 }

@@ -20,6 +20,10 @@ const (
 	oldSuffix  = ".old"
 )
 
+// RotationSuffixes are what the names of the files of a [Rotation] end with, that of the
+// key that signs last.
+func RotationSuffixes() []string { return []string{nextSuffix, oldSuffix, ""} }
+
 // Rotation is a key that signs, with the keys that are published besides.
 type Rotation struct {
 	Current Key
