@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,43 @@ func TestExchangeOutlastsPause(t *testing.T) {
 	}
 	if snap := r.snapshot("job"); snap.Task.State != swarm.StateCompleted {
 		t.Errorf("the task is %s", snap.Task.State)
+	}
+}
+
+// The conversation of a task with a swarm is the same on each attempt, after a restart too;
+// tasks and swarms share none, and it has nothing of the task's id (G-022).
+func TestConversationOfATask(t *testing.T) {
+	r := newRealm(t, func(h *hive) {
+		h.forward = ways{}
+		h.def.Agents[1].Interswarm, h.def.Agents[1].Targets = true, []string{"*@*"}
+		h.agents.by["math"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+			for _, to := range []string{"a@acme", "a@depot"} {
+				call(turn, mail.ToolSendRequest, obj{"target": to, "subject": "s", "body": "b"})
+			}
+			return swarm.Outcome{}
+		}
+	})
+	for _, task := range []string{"job", "job2"} {
+		r.receive(r.wrapper(task, "math", "x"))
+	}
+	read := func() (all []string) {
+		for _, task := range []string{"job", "job2"} {
+			for _, peer := range []string{"acme", "depot"} {
+				box := swarm.OutboxKey{Task: guest("hive", "acme", task), Peer: peer}
+				eventually(t, "a message", func() bool { _, ok, _ := r.rt.NextDelivery(t.Context(), box); return ok })
+				d, _, err := r.rt.NextDelivery(t.Context(), box)
+				if err != nil || !mail.ValidUUID(d.Conversation) || slices.Contains(all, d.Conversation) || strings.Contains(d.Conversation, task) {
+					t.Errorf("conversation %q of %s with %s, %v", d.Conversation, task, peer, err)
+				}
+				all = append(all, d.Conversation)
+			}
+		}
+		return all
+	}
+	first := read()
+	r.restart()
+	if again := read(); !slices.Equal(again, first) {
+		t.Errorf("after a restart %q, before %q", again, first)
 	}
 }
 

@@ -33,6 +33,9 @@ type Delivery struct {
 	// Answers is the key of the exchange in whose course an agent sends it to the caller,
 	// or which it answers, empty for other messages.
 	Answers string
+	// Conversation names the task to the peer, where its protocol has conversations. Only
+	// this store can make it, and no other task or peer has the same.
+	Conversation string
 	// Hops counts the swarms between the peer and the task's owner.
 	Hops  int
 	Trace Trace
@@ -74,8 +77,13 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	msg := t.outbox[i]
 	return Delivery{
 		Task: box.Task, N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
-		Answers: msg.Answers, Hops: t.rec.Hops + 1, Trace: msg.Trace,
+		Answers: msg.Answers, Conversation: r.conversation(t.rec, box.Peer), Hops: t.rec.Hops + 1, Trace: msg.Trace,
 	}, true, nil
+}
+
+func (r *Runtime) conversation(t Task, peer string) string {
+	sum := deriveBytes(r.secret, t, 0, "conversation "+peer)
+	return mail.NewUUID([16]byte(sum[:16]))
 }
 
 // wrapMessage makes the wrapper for a peer.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/message"
@@ -121,7 +119,7 @@ func (a *attempt) compose(ctx context.Context) error {
 	if err != nil {
 		return refused("%v", err)
 	}
-	conversation := a.conversation()
+	conversation := a.d.Conversation
 	if known {
 		conversation, a.theirs = conversationOf(x), true
 	}
@@ -158,14 +156,6 @@ func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange) error {
 		a.m, err = answerTo(a.caller, x, got)
 	}
 	return err
-}
-
-// conversation is the conversation of a task with a realm, the same each time. Nobody else
-// can read what it leads to: threads belong to their realm.
-func (a *attempt) conversation() string {
-	w := a.d.Wrapper
-	key := strings.Join([]string{a.d.Task.Tenant, w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, a.p.Name}, "\x1f")
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
 }
 
 // conversationOf is the conversation of a message of the realm, under which it goes on.

@@ -87,7 +87,7 @@ func (o *out) does(answer func(acptest.Message) (*acptest.Message, int)) { o.ans
 
 // outgoing is an outbox message of agent boss.
 func outgoing(id string, kind mail.Type, to, body string) swarm.Delivery {
-	return swarm.Delivery{Task: swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "default"}}, Wrapper: mail.Interswarm{
+	return swarm.Delivery{Conversation: "6f1c0e1a-52f0-4a0b-9d55-0c6f7d0b1a11", Task: swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "default"}}, Wrapper: mail.Interswarm{
 		MessageID: id, SourceSwarm: "hive", Type: kind, TaskOwner: "user:ann@hive", Timestamp: "2026-01-02T03:04:05.000Z",
 		Payload: mail.Payload{
 			TaskID: "t", ID: "request-" + id, Subject: "s", Body: body, Sender: mail.Address{Type: mail.Agent, Name: "boss@hive"},

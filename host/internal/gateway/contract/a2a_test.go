@@ -19,8 +19,8 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestA2A (G-001, G-003, G-024, G-025, G-026, G-031, G-040, G-041, G-051, G-052, G-053,
-// G-054, G-057): the contract of gateways, held by A2A over JSON-RPC, and with the
+// TestA2A (G-001, G-003, G-024, G-025, G-026, G-031, G-040, G-041, G-042, G-051, G-052,
+// G-053, G-054, G-057): the contract of gateways, held by A2A over JSON-RPC, and with the
 // library's own server as the foreign agent.
 func TestA2A(t *testing.T) {
 	t.Parallel()

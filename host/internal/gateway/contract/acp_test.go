@@ -17,7 +17,7 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestACP: the contract of gateways, held by ACP over HTTP.
+// TestACP (A-020, A-042, G-042): the contract of gateways, held by ACP over HTTP.
 func TestACP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, acpProtocol())

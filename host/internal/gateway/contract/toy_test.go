@@ -17,7 +17,7 @@ import (
 	"skep/host/internal/gateway/gatewaytest/toy"
 )
 
-// TestToy (G-001, G-003, G-024, G-025, G-026, G-031, G-040, G-041, G-051, G-052, G-053, G-054, G-056, G-057): the
+// TestToy (G-001, G-003, G-024, G-025, G-026, G-031, G-040, G-041, G-042, G-051, G-052, G-053, G-054, G-056, G-057): the
 // contract of gateways, held by the toy protocol with a peer in a process of its own.
 func TestToy(t *testing.T) {
 	t.Parallel()
