@@ -30,9 +30,9 @@ const (
 // RegistryName is the file of the registered swarms in a data directory.
 const RegistryName = "registry.json"
 
-// Backup writes a copy of the database to a new file, also while a host uses it,
-// and copies of the kept modules and of the registered swarms beside it; with
-// withKeyring those of the keyring and the keys of agent cards as well. It returns how many modules there are.
+// Backup writes a copy of the database to a new file, also while a host uses it, and copies
+// of the kept modules and of the registered swarms beside it. With withKeyring it also
+// copies the keyring and the keys of agent cards. It returns how many modules there are.
 func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
 	defer func() { err = d.record("data.backup", file, err) }()
 	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix, file+CardKeySuffix); err != nil {

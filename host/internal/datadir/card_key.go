@@ -73,7 +73,7 @@ func cardKeys(r signature.Rotation, now time.Time) []CardKey {
 }
 
 // copyCardKeys copies the files of keys of agent cards, those that there are. The time of
-// a next key is that of its file.
+// a next key is its file's.
 func copyCardKeys(from, to string) error {
 	for _, suffix := range signature.RotationSuffixes() {
 		info, err := os.Lstat(from + suffix)

@@ -20,8 +20,8 @@ const (
 	oldSuffix  = ".old"
 )
 
-// RotationSuffixes are what the names of the files of a [Rotation] end with, that of the
-// key that signs last.
+// RotationSuffixes are what the names of the files of a [Rotation] end with; the key that
+// signs comes last.
 func RotationSuffixes() []string { return []string{nextSuffix, oldSuffix, ""} }
 
 // Rotation is a key that signs, with the keys that are published besides.
