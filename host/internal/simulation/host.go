@@ -152,6 +152,7 @@ func (w *world) crash() {
 	if err := old.stop(); err != nil {
 		w.sched.trace.note("the dead host: %v", err)
 	}
+	synctest.Wait() // an erasure may be writing the keys of the dead host
 	w.must(os.RemoveAll(old.dir))
 	h, err := w.startHost(dir)
 	if err != nil {
