@@ -11,21 +11,34 @@ import (
 	"time"
 )
 
-// gatewaySwarm is a host whose agent answers over MAIL, MCP and A2A.
-var gatewaySwarm = strings.Replace(benchSwarm, "[[auth.keys]]", `expose = ["mcp", "a2a"]
+// shopKey is the key of a partner's agents, which speak ACP.
+const shopKey = "the-key-of-shop-at-hive"
+
+// gatewaySwarm is a host whose agent answers over MAIL, MCP, A2A and ACP.
+var gatewaySwarm = strings.Replace(benchSwarm, "[[auth.keys]]", `expose = ["mcp", "a2a", "acp"]
 [gateways.mcp.rate_limit]
 requests = 0
 [gateways.a2a]
 asks = 10_000
 [gateways.a2a.rate_limit]
 requests = 0
+[gateways.acp]
+asks = 10_000
+[gateways.acp.rate_limit]
+requests = 0
+[gateways.acp.partners.shop]
+ids = ["agent*"]
+[[auth.keys]]
+id = "shop"
+role = "agent"
+key = "`+shopKey+`"
 [server]
 max_connections = 0
 max_streams = 0
 max_streams_per_principal = 0
 [[auth.keys]]`, 1)
 
-// gateways compares a message over MCP and A2A with POST /message of the same host, and
+// gateways compares a message over MCP, A2A and ACP with POST /message of the same host, and
 // with a2a-go's server, whose tasks are lost with its process.
 func gateways(b *bench) {
 	host := must(startHost(b.ctx, gatewaySwarm))
@@ -39,12 +52,14 @@ func gateways(b *bench) {
 			requesting(func() httpRequest { return message(host.url, trivialBody) }, clients, trivialAnswer),
 			requesting(func() httpRequest { return toolCall(host.url) }, clients, trivialAnswer),
 			requesting(overA2A, clients, "hello"),
-			requesting(theirs.post, clients, trivialAnswer)))
-		toMCP, toA2A, toTheirs := none(), none(), none()
+			requesting(theirs.post, clients, trivialAnswer),
+			requesting(func() httpRequest { return acpRequest(host.url, &ids) }, clients, "hello")))
+		toMCP, toA2A, toTheirs, toACP := none(), none(), none(), none()
 		if clients == 16 {
-			toMCP, toA2A, toTheirs = atLeast(0.8), atLeast(0.7), ahead()
+			toMCP, toA2A, toTheirs, toACP = atLeast(0.8), atLeast(0.7), ahead(), atLeast(0.85)
 		}
 		b.report.compare(fmt.Sprintf("MCP tools/call, %d clients", clients), rates[1], rate, "POST /message", rates[0], toMCP)
+		b.report.compare(fmt.Sprintf("ACP REQUEST, %d clients", clients), rates[4], rate, "POST /message", rates[0], toACP)
 		name := fmt.Sprintf("A2A SendMessage, %d clients", clients)
 		b.report.compare(name, rates[2], rate, "POST /message", rates[0], toA2A)
 		b.report.compare(name, rates[2], rate, "a2a-go, a task in memory only, no sandbox", rates[3], toTheirs)
@@ -67,6 +82,13 @@ func gatewayA2A(url, method, text string, ids *atomic.Int64) httpRequest {
 		"messageId": fmt.Sprint("m", ids.Add(1)), "role": "ROLE_USER", "parts": []map[string]string{{"text": text}},
 	}}})
 	return a2aCall(url, string(body))
+}
+
+// acpRequest is a REQUEST of a partner's agent to the benchmark's.
+func acpRequest(url string, ids *atomic.Int64) httpRequest {
+	body := fmt.Sprintf(`{"header":{"version":"1.0","id":"m%d","sender":"agentA","receiver":"boss","type":"REQUEST","timestamp":%q,"content_type":"text/plain"},"body":"hello"}`,
+		ids.Add(1), time.Now().UTC().Format(time.RFC3339Nano))
+	return postTo(url+"/acp/v1/messages", body).as(shopKey).with("Content-Type", "application/json")
 }
 
 func a2aCall(url, body string) httpRequest {
