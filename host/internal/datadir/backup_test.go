@@ -61,6 +61,26 @@ func TestBackupLasts(t *testing.T) {
 	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
 }
 
+// A backup replaces nothing: one of its names that is taken refuses it, before any part of
+// it is written.
+func TestBackupReplacesNothing(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	for _, suffix := range []string{"", KeyringSuffix, ModulesSuffix, RegistrySuffix} {
+		dir := t.TempDir()
+		taken := filepath.Join(dir, "b"+suffix)
+		mustDo(t, os.WriteFile(taken, []byte("mine"), 0o600))
+		_, err := d.Backup(t.Context(), filepath.Join(dir, "b"), true)
+		if err == nil || !strings.Contains(err.Error(), taken+" is there already") {
+			t.Errorf("Backup() beside %s = %v", filepath.Base(taken), err)
+		}
+		left, err := os.ReadDir(dir)
+		if raw, unread := os.ReadFile(taken); err != nil || unread != nil || len(left) != 1 || string(raw) != "mine" {
+			t.Errorf("beside %s is left %v (%v); it holds %q (%v)", filepath.Base(taken), left, err, raw, unread)
+		}
+	}
+}
+
 // A restore that fails before the database has its name can be repeated.
 func TestRestoreAgain(t *testing.T) {
 	t.Parallel()

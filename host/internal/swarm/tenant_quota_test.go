@@ -171,6 +171,18 @@ func TestQuotaAfterAKilledTurn(t *testing.T) {
 	wantLimit(t, err, 5*time.Second, `tenant "acme"`, "3 messages waiting", "[tenants.acme] queue")
 }
 
+// A post that its tenant's quota refuses takes no place in the queue of its instance.
+func TestQuotaTakesNoPlace(t *testing.T) {
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Tasks: 1}}), func(h *hive) { h.def.Limits.Queue = 3 })
+	open := blocked(h)
+	defer open()
+	h.mustPost("a", of("acme"))
+	for range 4 {
+		_, err := h.post("b", of("acme"))
+		wantLimit(t, err, 5*time.Second, "[tenants.acme] tasks")
+	}
+}
+
 // A quota of one is rendered in the singular.
 func TestQuotaOfOne(t *testing.T) {
 	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {Tasks: 1}}))

@@ -47,6 +47,24 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// A probe that was not sent says nothing of the peer: the next may probe at once.
+func TestBreakerAfterAnUnsentProbe(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	now := time.Unix(1e9, 0)
+	for range tripAfter {
+		b.admit(now)
+		b.record(false, now, time.Hour)
+	}
+	now = now.Add(minOpen)
+	for range 2 {
+		if wait := b.admit(now); wait != 0 {
+			t.Errorf("the probe waits %s", wait)
+		}
+		b.release()
+	}
+}
+
 // The breaker rests for less than the time after which messages are given up, and not
 // at all once the peer is known to be up.
 func TestBreakerRests(t *testing.T) {
