@@ -18,7 +18,7 @@ func TestCallsAreCounted(t *testing.T) {
 		v.call(abi.OpKVCas, `{"key":"k","expect":null,"value":"w"}`)
 		v.call(999, "{}")
 		v.call(abi.OpHTTPFetch, fetch("https://nobody.test"))
-		v.tell([]string{cas, v.call(abi.OpHTTPFetch, fetch(s.URL)), v.call(abi.OpClockNow, "{}")})
+		v.tell([]string{cas, v.call(abi.OpHTTPFetch, fetch(s.URL)), v.call(abi.OpClockNow, "{}"), v.call(abi.OpKVCas, `{"key":"l","expect":null,"value":"v"}`)})
 	})
 	h.allow.KV = swarm.KVAgent
 	h.start(4, false) // a post, two values, an intent; not the answer
@@ -33,7 +33,7 @@ func TestCallsAreCounted(t *testing.T) {
 	if err != nil || rec.End == nil || rec.End.Attempt != 2 {
 		t.Fatalf("%+v, %v", rec.End, err)
 	}
-	for op, want := range map[abi.Op]int64{abi.OpKVCas: 2, 999: 1, abi.OpHTTPFetch: 2, abi.OpClockNow: 1, abi.OpRandom: 0} {
+	for op, want := range map[abi.Op]int64{abi.OpKVCas: 3, 999: 1, abi.OpHTTPFetch: 2, abi.OpClockNow: 1, abi.OpRandom: 0} {
 		if got := rec.End.Calls[op]; got != want {
 			t.Errorf("%d calls of %s, want %d", got, op, want)
 		}
