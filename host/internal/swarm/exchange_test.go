@@ -79,7 +79,7 @@ func (r *realm) waitState(x *swarm.Receipt, seen ...string) swarm.ExchangeState 
 	defer cancel()
 	s, err := r.runtime().WaitExchange(ctx, x, seen)
 	if err != nil {
-		r.t.Fatal("WaitExchange:", err)
+		r.t.Fatalf("the exchange has no answer, and asks for nothing but %q: %v; %s", seen, err, r.outline(x.Task))
 	}
 	return s
 }

@@ -302,7 +302,7 @@ func TestAwaitBehindAnAnswer(t *testing.T) {
 			t.Errorf("await: %s", got)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("the turn never ran")
+		t.Fatal("math@depot, which has answered, did not come to wait for a message")
 	}
 }
 

@@ -217,7 +217,8 @@ func (k *kit) wait(t *testing.T, x gateway.Exchange) gateway.Answer {
 	defer cancel()
 	a, err := k.Wait(ctx, x)
 	if err != nil {
-		t.Fatalf("Wait %s: %v", x.ID, err)
+		snap, unread := k.swarm.Task(context.Background(), x.Task)
+		t.Fatalf("no answer to %s: %v; its task is %s with the rows %+v and the requests %+v (%v)", x.ID, err, snap.Task.State, snap.Rows, snap.Task.Requests, unread)
 	}
 	return a
 }

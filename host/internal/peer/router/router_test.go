@@ -118,11 +118,13 @@ func (o *fakeOutbox) MarkUndeliverable(_ context.Context, box swarm.OutboxKey, n
 // wait returns when n messages are settled.
 func (o *fakeOutbox) wait(t *testing.T, n int) {
 	t.Helper()
-	for range n {
+	for i := range n {
 		select {
 		case <-o.settled:
 		case <-time.After(30 * time.Second):
-			t.Fatal("a letter is not settled")
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			t.Fatalf("%d of %d messages are settled: taken %q, failed %q, left in %d outboxes", i, n, o.taken, o.failed, len(o.boxes))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -78,16 +77,6 @@ func (h *host) resume(r swarm.Results) (swarm.Answer, error) {
 	p := h.post()
 	p.Key, p.Body, p.Results, p.MustExist = "", "", &r, true
 	return h.send(p)
-}
-
-func (h *host) send(p swarm.Post) (swarm.Answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	r, err := h.rt.Submit(ctx, p)
-	if err != nil {
-		return swarm.Answer{}, err
-	}
-	return h.rt.Wait(ctx, r)
 }
 
 func one(text string) swarm.Results { return swarm.Results{One: &text} }

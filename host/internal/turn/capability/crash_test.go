@@ -241,13 +241,23 @@ func (h *host) key() swarm.TaskKey {
 
 // ask posts, or joins the first post, and waits for the answer.
 func (h *host) ask() (swarm.Answer, error) {
+	return h.send(h.post())
+}
+
+// send posts and waits for the answer.
+func (h *host) send(p swarm.Post) (swarm.Answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	r, err := h.rt.Submit(ctx, h.post())
+	r, err := h.rt.Submit(ctx, p)
 	if err != nil {
 		return swarm.Answer{}, err
 	}
-	return h.rt.Wait(ctx, r)
+	a, err := h.rt.Wait(ctx, r)
+	if ctx.Err() != nil {
+		snap, unread := h.rt.Task(context.Background(), h.key())
+		err = fmt.Errorf("no answer to the post: the task is %s, its rows are %+v (%v)", snap.Task.State, snap.Rows, unread)
+	}
+	return a, err
 }
 
 // story is all that is left of the task, without what differs between any two.
