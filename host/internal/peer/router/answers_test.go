@@ -60,6 +60,10 @@ func TestAnswersDeferred(t *testing.T) {
 	if got := r.Stats(); len(got) != 1 || got[0].Outboxes != 2 || got[0].Dead != 1 {
 		t.Errorf("counted %+v", got)
 	}
+	// The answer behind one that is deferred is deferred untried: it must not overtake.
+	if seen := d.requests(); slices.ContainsFunc(seen, func(s string) bool { return strings.HasSuffix(s, id(3)) }) {
+		t.Errorf("the third message was tried before the first was taken: %q", seen)
+	}
 	up.Store(true)
 	c.move(time.Hour)
 	o.wait(t, 3)

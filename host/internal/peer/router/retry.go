@@ -44,7 +44,8 @@ func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, box swarm.O
 		if a.wait == 0 || tries == 0 && r.isOver(p, peer) {
 			a = r.attempt(ctx, l, box, peer, p, way)
 			if ctx.Err() != nil {
-				return a.lastOutcome(name, p)
+				out, _ := a.outcome(name, p)
+				return out // it counts if the peer has taken the message
 			}
 			tries++
 			last = cmp.Or(a.reason, last)
@@ -87,15 +88,6 @@ func (a reply) outcome(name string, p swarm.Delivery) (out outcome, ok bool) {
 		return outcome{reason: fmt.Sprintf("swarm '%s' refuses it: %s", name, a.reason)}, true
 	}
 	return outcome{}, false
-}
-
-// lastOutcome returns what a reply means that came when the host stopped: a message that
-// was taken is not sent again, of others the next host finds out.
-func (a reply) lastOutcome(name string, p swarm.Delivery) outcome {
-	if out, ok := a.outcome(name, p); ok && out.accepted {
-		return out
-	}
-	return outcome{}
 }
 
 // timeLeft returns how long a message is still tried before it is given up or deferred.

@@ -107,7 +107,11 @@ func (o *fakeOutbox) settle(box swarm.OutboxKey, n int64, note func(id string)) 
 	return nil
 }
 
-func (o *fakeOutbox) MarkDelivered(_ context.Context, box swarm.OutboxKey, n int64, runner string) error {
+// MarkDelivered fails for a caller that has left, as the runtime's may.
+func (o *fakeOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return o.settle(box, n, func(id string) { o.taken = append(o.taken, id+" "+runner) })
 }
 
