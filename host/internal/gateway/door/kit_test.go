@@ -123,7 +123,8 @@ func (b mailTools) Tools() (tools []abi.Tool) {
 
 func (b mailTools) ToolArgs(tool string, args []byte) error { return b.set.ToolArgs(tool, args) }
 
-// newKit starts a swarm hive: boss and calc are exposed, hidden is not.
+// newKit starts two equal swarms, hive and nest. Of hive boss and calc are exposed, hidden
+// is not.
 func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 	t.Helper()
 	store, err := sqlite.Open(context.Background(), t.TempDir(), sqlite.Options{})
@@ -138,14 +139,16 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 		Tenant: swarm.DefaultTenant, Name: "hive", Entrypoint: "boss",
 		Agents: []swarm.Agent{
 			{Name: "boss", Targets: []string{"calc", "hidden", "*@acme"}, Entrypoint: true, CanComplete: true, Interswarm: true, Expose: []string{"toy"}},
-			{Name: "calc", Targets: []string{"*@acme"}, Interswarm: true, Expose: []string{"toy"}},
+			{Name: "calc", Targets: []string{"*@acme", "*@shop"}, Interswarm: true, Expose: []string{"toy"}},
 			{Name: "hidden", Targets: []string{"boss", "*@acme"}, Interswarm: true},
 		},
 		Interswarm: true,
 		Limits:     swarm.Limits{TaskMessages: 20, TaskTimeout: time.Hour, Queue: 1000},
 	}
+	nest := def
+	nest.Name = "nest"
 	k := &kit{agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10)}
-	k.swarm, err = swarm.New(context.Background(), store, k.agents, k.out, mailTools{set}, []swarm.Definition{def}, swarm.Options{Tokens: 8})
+	k.swarm, err = swarm.New(context.Background(), store, k.agents, k.out, mailTools{set}, []swarm.Definition{def, nest}, swarm.Options{Tokens: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

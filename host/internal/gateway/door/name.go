@@ -3,7 +3,6 @@ package door
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -19,18 +18,11 @@ func taskID(conversation string) string {
 	switch {
 	case conversation == "":
 		return uuid.NewString()
-	case mail.ValidTaskID(conversation) && (!strings.HasPrefix(conversation, hashMark) || isHashed(conversation)):
+	case mail.ValidTaskID(conversation):
 		return conversation
 	}
 	sum := sha256.Sum256([]byte(conversation))
 	return hashMark + hex.EncodeToString(sum[:])
-}
-
-// isHashed reports whether an id is one that taskID has made: a caller learns it from his
-// exchange and continues under it.
-func isHashed(id string) bool {
-	raw, err := hex.DecodeString(strings.TrimPrefix(id, hashMark))
-	return err == nil && len(raw) == sha256.Size && id == hashMark+hex.EncodeToString(raw)
 }
 
 // requestID is the request_id of a realm's message, the same for a repeat.
