@@ -28,8 +28,10 @@ func answerTo(n int64) swarm.Delivery {
 // waitDeferred waits until a peer's answers are deferred and no worker has them.
 func waitDeferred(t *testing.T, r *router.Router, boxes int) {
 	t.Helper()
-	for r.Workers("depot") > 0 || r.Deferred("depot") != boxes {
-		time.Sleep(time.Millisecond)
+	for end := time.Now().Add(30 * time.Second); r.Workers("depot") > 0 || r.Deferred("depot") != boxes; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d workers, and answers of %d outboxes deferred, want those of %d and no worker", r.Workers("depot"), r.Deferred("depot"), boxes)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"skep/host/internal/peer/router"
 	"skep/host/internal/swarm"
@@ -39,9 +38,7 @@ func TestWakeWhileWorkerEnds(t *testing.T) {
 	start(t, r, late)
 	r.Wake(b)
 	<-empty
-	for r.Workers("depot") > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waitDeferred(t, r, 0)
 	if n := len(o.settled); n != 1 {
 		t.Errorf("%d messages are settled when no worker is left, want 1", n)
 	}

@@ -43,6 +43,7 @@ func TestAnswers(t *testing.T) {
 		"skep forgot":             {true, false, first(404, `{"detail":"task is not running: there is no task 't'"}`), []string{"back", "forward"}, ""},
 		"the peer has it":         {false, false, first(500, `{"detail":"server failed to receive interswarm forward message: task exists"}`), []string{"forward", "back"}, ""},
 		"both ways wrong":         {true, false, fail(404, "task is not running"), []string{"back", "forward"}, "refuses it: 404"},
+		"each names the other":    {false, false, eachOther(t), []string{"forward", "back"}, "refuses it: 400"},
 		"no such agent":           {false, false, fail(500, "server failed to receive interswarm forward message: agent does not exist"), []string{"forward"}, "agent does not exist"},
 		"accepted":                {false, false, fail(202, ""), []string{"forward"}, "refuses it: 202"},
 		"a notice of nothing":     {true, true, fail(404, "task is not running: there is no task 't'"), []string{"back"}, "refuses it: 404"},
@@ -79,6 +80,21 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("taken %q, failed %q, want %q", o.taken, o.failed, c.want)
 			}
 		})
+	}
+}
+
+// eachOther answers for a peer whose two routes name each other. A message goes by each
+// once.
+func eachOther(t *testing.T) func(int, string) (int, string) {
+	return func(n int, path string) (int, string) {
+		switch {
+		case n > 2:
+			t.Errorf("the message comes a third time, by %s", path)
+			return ok(n, path)
+		case strings.HasSuffix(path, "forward"):
+			return 500, `{"detail":"server failed to receive interswarm forward message: task exists"}`
+		}
+		return 400, `{"detail":"task is not running"}`
 	}
 }
 

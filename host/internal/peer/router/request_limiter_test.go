@@ -111,6 +111,8 @@ func TestRequestLimiterCancel(t *testing.T) {
 			leave()
 		}
 		cancel()
+		if (&limiterCallers{g: g}).empty(t); t.Failed() {
+			return // the next call would wait for ever
+		}
 	}
-	(&limiterCallers{g: g}).empty(t)
 }
