@@ -372,4 +372,26 @@ func TestUnreadAnswersCountAmongAllTurns(t *testing.T) {
 		t.Errorf("a full host: %v", fault)
 	}
 	held(0)
+	if n := o.j.asyncGroup().unread.Load(); n != 0 {
+		t.Errorf("%d bytes that the host refused count in the turn", n)
+	}
+}
+
+// A request that fails holds nothing of its answer from then on, looked at or not.
+func TestFailedAnswersHoldNothing(t *testing.T) {
+	t.Parallel()
+	o, _ := withOps(t, table{abi.OpLLMChat: {effect: func(*ops, context.Context, []byte, bool) (effectFunc, *abi.Error) {
+		return func(_ context.Context, out *asyncOp) *abi.Error {
+			if fault := out.write([]byte("half")); fault != nil {
+				return fault
+			}
+			return abi.Errorf(abi.CodeUnavailable, abi.OpLLMChat, "cut", "the rest did not come")
+		}, nil
+	}}})
+	a := submit(t, o)
+	defer a.Close()
+	<-a.(*reply).async.done
+	if n := o.j.asyncGroup().unread.Load(); n != 0 {
+		t.Errorf("%d bytes are held", n)
+	}
 }
