@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"skep/abi"
+	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 var errOutage = errors.New("input/output error")
@@ -175,6 +177,34 @@ func TestTimersDoNotWaitForEachOther(t *testing.T) {
 		}
 		close(s.stuck)
 		synctest.Wait()
+		h.stop()
+	})
+}
+
+// A task that an earlier host left running with nothing to do has stalled, and ends.
+func TestRecoveredTaskStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHive(t)
+		h.ask("hello", task("t"))
+		h.stop()
+		store, err := sqlite.Open(t.Context(), h.dir, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap, err := store.Load(t.Context(), key("t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap.Task.State = swarm.StateRunning
+		snap.Task.Mutations++
+		if err := errors.Join(store.Commit(t.Context(), swarm.Mutation{Task: snap.Task}), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		synctest.Wait()
+		if got := h.record("t").Task; got.State != swarm.StateFailed || got.Finish.Subject != mail.SubjectRuntimeError {
+			t.Errorf("it is %s, finished by %q", got.State, got.Finish.Subject)
+		}
 		h.stop()
 	})
 }

@@ -103,6 +103,43 @@ func TestErasureOfAnEarlierHost(t *testing.T) {
 	})
 }
 
+// A turn that runs when its task is dropped writes nothing at its end, not even its usage:
+// there is no task that it could count for.
+func TestTurnOfADroppedTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, begun, stay := &heldStore{}, make(chan struct{}), make(chan struct{})
+		var late atomic.Int64
+		s.match = func(swarm.Mutation) bool { late.Add(1); return false }
+		h := newHive(t, func(h *hive) {
+			h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+			h.agents.by["math"] = func(context.Context, *swarm.Turn) swarm.Outcome {
+				close(begun)
+				<-stay
+				return swarm.Outcome{}
+			}
+			h.agents.by["text"] = func(context.Context, *swarm.Turn) swarm.Outcome {
+				<-begun
+				s.refuses.Store(true)
+				return swarm.Outcome{}
+			}
+		})
+		h.mustPost(twoRequests, task("t"))
+		synctest.Wait() // the end of text's turn was refused, and the task is dropped
+		s.refuses.Store(false)
+		if err := h.store.Erase(t.Context(), swarm.DefaultTenant); err != nil {
+			t.Fatal(err)
+		}
+		late.Store(0)
+		close(stay)
+		synctest.Wait()
+		if n := late.Load(); n != 0 {
+			t.Errorf("the turn of the dropped task writes %d times", n)
+		}
+		wantNothing(t, h, swarm.DefaultTenant)
+		h.stop()
+	})
+}
+
 // anyForwarder takes messages for every swarm and delivers none.
 type anyForwarder struct{}
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/swarm"
 )
 
@@ -170,5 +171,28 @@ func TestEraseGivenUp(t *testing.T) {
 	}
 	if a := h.ask("hello", task("other")); a.State != swarm.StateCompleted {
 		t.Errorf("%+v", a)
+	}
+}
+
+// What an erased tenant has spent today is forgotten with it.
+func TestEraseForgetsWhatWasSpent(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, withTenants(map[string]swarm.Quota{"acme": {SpendPerDay: swarm.Spend{Tokens: 10}}}))
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		if _, fault := turn.ReserveSpend(abi.OpLLMChat, swarm.Spend{Tokens: 10}); fault != nil {
+			return tell(turn, string(fault.Reason))
+		}
+		return tell(turn, "spent")
+	}
+	for _, want := range []string{"spent", "tokens"} {
+		if a := h.ask("a", of("acme")); a.Body != want {
+			t.Errorf("before: %+v, want %s", a, want)
+		}
+	}
+	if err := h.rt.EraseTenant(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.ask("a", of("acme")); a.Body != "spent" {
+		t.Errorf("after: %+v", a)
 	}
 }
