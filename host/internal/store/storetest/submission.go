@@ -155,6 +155,14 @@ func submissionSeveral(t *testing.T, s Store) {
 	same(t, "the earlier one", got, third)
 	_, err = s.Submission(t.Context(), alice, fourth.Door, "k4")
 	wantError(t, "Submission(k4)", err, swarm.ErrNotFound)
+	// One that has expired refuses none.
+	step.Task.Updated = third.Expires
+	third.Expires, fourth.Expires = third.Expires.Add(time.Hour), third.Expires.Add(time.Hour)
+	step.Submissions = []swarm.Submission{third}
+	mustAccept(t, s, step, fourth)
+	for _, post := range []swarm.Submission{third, fourth} {
+		same(t, "submission", mustSubmission(t, s, alice, post.Door, post.Key), post)
+	}
 }
 
 func submissionList(t *testing.T, s Store) {
