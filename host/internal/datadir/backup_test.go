@@ -81,6 +81,24 @@ func TestBackupReplacesNothing(t *testing.T) {
 	}
 }
 
+// A restore into a directory with a keyring keeps that one, whatever lies beside the backup.
+func TestRestoreKeepsTheKeyring(t *testing.T) {
+	t.Parallel()
+	d, file := newData(t), filepath.Join(t.TempDir(), "b")
+	_, err := d.Backup(t.Context(), file, true)
+	mustDo(t, err)
+	own, err := os.ReadFile(file + KeyringSuffix)
+	mustDo(t, err)
+	to := Data{Dir: filepath.Join(t.TempDir(), "data")}
+	mustDo(t, os.Mkdir(to.Dir, 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(to.Dir, keyringName), own, 0o600))
+	mustDo(t, os.WriteFile(file+KeyringSuffix, []byte("of another backup"), 0o600))
+	mustDo(t, to.Restore(t.Context(), file))
+	if left, err := os.ReadFile(filepath.Join(to.Dir, keyringName)); err != nil || string(left) != string(own) {
+		t.Errorf("the keyring is another one: %v", err)
+	}
+}
+
 // A restore that fails before the database has its name can be repeated.
 func TestRestoreAgain(t *testing.T) {
 	t.Parallel()
