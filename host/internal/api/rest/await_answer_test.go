@@ -25,6 +25,7 @@ func TestRevokeEndsWaitingPosts(t *testing.T) {
 				t.Parallel()
 				g := newTokenHost(t, func(h *testHost) { h.opt.Ping, h.opt.Debug = ping, true })
 				_, m := g.make(adminToken, obj{"role": "user", "id": "carol"})
+				q := q // shared with the other ping
 				q.method, q.token = "POST", m.Token
 				held := make(chan answer, 1)
 				go func() { held <- g.do(q) }()
