@@ -94,7 +94,7 @@ func copyCardKeys(from, to string) error {
 }
 
 // restoreCardKeys copies the keys of a backup, unless the directory has its own. The file
-// whose absence tells that comes last, so that a restore that was cut short is repeated.
+// whose absence counts comes last, so that a restore that was cut short is repeated.
 func (d Data) restoreCardKeys(from string) error {
 	to := d.cardKeyFile()
 	if _, err := os.Lstat(to); err == nil {

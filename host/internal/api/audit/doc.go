@@ -4,6 +4,9 @@
 // the chain, and [Verify] returns where. It must not know HTTP, what an act does
 // or who may do it.
 //
+// The log of foreign messages is a second file of the same form; its entries have a
+// [Message], and [Log.Append] writes them without a wait for the disk.
+//
 // Acts are on disk before [Log.Record] returns. Refusals, which any client can
 // cause at any rate, are queued by [Log.RecordRefusal] and written by [Log.Run],
 // equal ones as one line with their number.

@@ -94,7 +94,7 @@ func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error
 		return Principal{}, unknownToken("the token %s is revoked", i.ID)
 	case !i.ValidAt(now):
 		return Principal{}, unknownToken("the token %s has expired", i.ID)
-	case i.Role == Operator || !i.Role.Valid(): // somebody wrote it into the store
+	case i.Role == Operator || !i.Role.Valid(): // it was written into the store by other hands
 		return Principal{}, unknownToken("the token %s has the role %q, which no token has", i.ID, i.Role)
 	}
 	if now.Sub(i.Used) >= usedWriteInterval {

@@ -80,7 +80,7 @@ func issue(t *testing.T, tokens *auth.Tokens, p auth.Principal, life time.Durati
 	return text, i
 }
 
-// No operator comes out of the store, whoever wrote it there.
+// No operator comes out of the store, by whatever way it came there.
 func TestNoOperatorsInTheStore(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

@@ -22,9 +22,9 @@ type bodyLimiter struct {
 // Bodies that are being read may hold maxHeldBodies bytes, or some of the largest ones if
 // that is more.
 const (
-	maxHeldBodies   = 256 << 20
-	minLargeBodies  = 4
-	bodyRetrySecond = 5
+	maxHeldBodies    = 256 << 20
+	minLargeBodies   = 4
+	bodyRetrySeconds = 5
 )
 
 func newBodyLimiter(most, largest int64, shared bool) *bodyLimiter {
@@ -54,7 +54,7 @@ func (l *bodyLimiter) acquireBytes(tenant string, n int64) error {
 		l.perTenant[tenant] += n
 		return nil
 	}
-	f.retryAfter = bodyRetrySecond
+	f.retryAfter = bodyRetrySeconds
 	return f
 }
 

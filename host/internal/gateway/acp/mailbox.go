@@ -112,7 +112,7 @@ func (b *mailbox) remove(r state.Record) {
 	b.size -= len(r.Value)
 }
 
-// idIn tells the messages in a mailbox apart.
+// idIn is the key of a message in its mailbox: receiver and id.
 func idIn(m message.Message) string {
 	return receiverPrefix(string(m.Header.Receiver)) + string(m.Header.ID)
 }

@@ -74,7 +74,7 @@ func (l *Log) Close() error {
 // line that cannot be written is counted in a later one: the message stands.
 func (l *Log) Record(name string, e gateway.Event) {
 	entry := entryOf(name, e)
-	// The log says itself why it cannot be written.
+	// The log itself records why it cannot be written.
 	_ = l.file.Append(entry)
 	act := audit.Entry{Tenant: entry.Tenant, Principal: entry.Principal, Target: name}
 	switch {

@@ -47,7 +47,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A probe that was not sent says nothing of the peer: the next may probe at once.
+// A probe that was not sent is no sign of the peer: the next may probe at once.
 func TestBreakerAfterAnUnsentProbe(t *testing.T) {
 	t.Parallel()
 	var b breaker

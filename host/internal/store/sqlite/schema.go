@@ -273,7 +273,7 @@ func tooNew(version, known int) error {
 	return fmt.Errorf("its schema is version %d and this skep knows up to %d: use the newer skep that wrote it, or restore a backup made before the upgrade", version, known)
 }
 
-// versionsTable says which migrations a file has had.
+// versionsTable has the migrations that a file has had.
 const versionsTable = "CREATE TABLE versions (version INTEGER PRIMARY KEY, migrated INTEGER NOT NULL) STRICT"
 
 // schemaVersion returns 0 for an empty file.
