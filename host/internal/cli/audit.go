@@ -63,7 +63,7 @@ func (a *app) verifyLog(cmd *cobra.Command, name, file, prev, head string, verif
 		return a.printJSON(map[string]any{"whole": true, "entries": r.Entries, "first": r.First, "last": r.Last, "repairs": r.Repairs, "head": r.Head})
 	}
 	if r.Repairs > 0 {
-		a.notef("%d of them are audit.repair: the log did not end as it should; `skep audit list --last 0` shows when", r.Repairs)
+		a.notef("%d of them are audit.repair: the log did not end as it should; `skep audit list --last 0 %s` shows when", r.Repairs, file)
 	}
 	return a.printf("%d entries, %d to %d, are as they were written\nhead %s\n", r.Entries, r.First, r.Last, r.Head)
 }
