@@ -36,7 +36,7 @@ type exchange struct {
 func (c *client) hold(tenant string) {
 	x := c.newExchange(tenant)
 	l := c.world.ledger
-	removals := l.removalsBegun()
+	removals := l.countRemovals()
 	for range 30 {
 		h := c.park("hold " + tenant + "/" + x.in.Wrapper.Payload.TaskID + " " + x.mark)
 		if h == nil {

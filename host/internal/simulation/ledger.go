@@ -20,8 +20,8 @@ type ledger struct {
 	// that must be gone.
 	kept   map[string][]string
 	erased []string
-	// removals counts the erasures and prunings that have begun. erasedTenants are the
-	// tenants that were erased: their counters are not certain.
+	// removals counts the beginnings and ends of erasures, and the prunings. erasedTenants
+	// are the tenants that were erased: their counters are not certain.
 	removals      int
 	pruned        bool
 	erasedTenants map[string]bool
@@ -99,6 +99,7 @@ func (l *ledger) beginErase(tenant string) []string {
 func (l *ledger) endErase(tenant string, words []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.removals++
 	l.markGone(tenant)
 	l.erased = append(l.erased, words...)
 }
@@ -111,8 +112,8 @@ func (l *ledger) beginPrune() {
 	l.pruned = true
 }
 
-// removalsBegun counts the erasures and prunings so far.
-func (l *ledger) removalsBegun() int {
+// countRemovals counts the beginnings and ends of removals so far.
+func (l *ledger) countRemovals() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.removals
@@ -193,16 +194,17 @@ func (l *ledger) renew(p *plan) {
 	p.visit(func(mark string) { l.renewed[mark] = true })
 }
 
-// acceptFromPeer notes that a host has accepted what the peer sent. What was erased may come again
-// from outside.
-func (l *ledger) acceptFromPeer(body string) {
+// acceptFromPeer notes that a host has accepted as new what the peer sent, for the first
+// time after so many removals. What was removed since then may come again from outside,
+// also when the erasure was cut short and a later host has finished it.
+func (l *ledger) acceptFromPeer(body string, removals int) {
 	var p plan
 	if json.Unmarshal([]byte(strings.TrimPrefix(body, farPrefix)), &p) != nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if slices.Contains(l.erased, p.Gen) {
+	if removals != l.removals || l.pruned {
 		l.renew(&p)
 	}
 }

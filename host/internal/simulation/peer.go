@@ -144,8 +144,9 @@ func (p *peer) answer(in mail.Interswarm, roll uint64) {
 	if roll>>40%10 == 0 {
 		p.intrude(out, tenant)
 	}
+	removals := p.world.ledger.countRemovals()
 	for range 1 + roll>>32%2 {
-		p.send(swarm.Incoming{Peer: peerName, Swarm: swarmName, Back: true, Wrapper: out, Principal: peerPrincipal(tenant)})
+		p.send(swarm.Incoming{Peer: peerName, Swarm: swarmName, Back: true, Wrapper: out, Principal: peerPrincipal(tenant)}, removals)
 	}
 }
 
@@ -162,12 +163,13 @@ func (p *peer) intrude(out mail.Interswarm, tenant string) {
 	}
 }
 
-// send hands a message in until the host has taken or refused it.
-func (p *peer) send(in swarm.Incoming) (taken bool) {
+// send hands a message in until the host has taken or refused it. It was first sent after
+// so many removals.
+func (p *peer) send(in swarm.Incoming, removals int) (taken bool) {
 	for range 20 {
-		_, err := p.receive(in)
-		if err == nil {
-			p.world.ledger.acceptFromPeer(in.Wrapper.Payload.Body)
+		got, err := p.receive(in)
+		if err == nil && !got.Duplicate {
+			p.world.ledger.acceptFromPeer(in.Wrapper.Payload.Body, removals)
 		}
 		if err == nil || isRefusal(err) {
 			return err == nil

@@ -110,7 +110,7 @@ func (c *client) act() {
 func (c *client) post(tenant string) {
 	p := c.newPost(tenant)
 	l := c.world.ledger
-	removals := l.removalsBegun()
+	removals := l.countRemovals()
 	for range 30 {
 		h := c.park("post " + tenant + "/" + p.Task + " " + p.plan.Mark)
 		if h == nil {
@@ -365,8 +365,9 @@ func (c *client) foreign(tenant string) {
 		},
 	}
 	c.world.count("foreign")
+	removals := l.countRemovals()
 	for range 1 + c.rng.IntN(2) {
-		if c.world.peer.send(swarm.Incoming{Peer: peerName, Swarm: swarmName, Wrapper: w, Hops: 1, Principal: peerPrincipal(tenant)}) {
+		if c.world.peer.send(swarm.Incoming{Peer: peerName, Swarm: swarmName, Wrapper: w, Hops: 1, Principal: peerPrincipal(tenant)}, removals) {
 			l.keep(tenant, p.Gen)
 		}
 	}
