@@ -20,6 +20,7 @@ func TestCheckJSON(t *testing.T) {
 		"\"\xff\"":                        "is not valid UTF-8",
 		`{"a":1,"b":2,"a":3}`:             `has the member "a" twice`,
 		`[{"a":1,"\u0061":2}]`:            `has the member "a" twice`,
+		`["\udc00"]`:                      "has half of a surrogate pair",
 		strings.Repeat("[", 5) + "1]]]]]": "is nested deeper than max_depth of [gateways.toy]",
 		strings.Repeat("[", 4) + "1]]]]":  "",
 	} {

@@ -1,0 +1,331 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Form is a canonical form of JSON. In each of them the members of an object are sorted by
+// their names, and nothing stands between the tokens.
+type Form int
+
+const (
+	// RFC8785 sorts names by their UTF-16 code units and writes numbers and strings as
+	// ECMAScript does (https://www.rfc-editor.org/rfc/rfc8785).
+	RFC8785 Form = iota
+	// AsSent sorts names by their code points and leaves numbers and strings as they are.
+	AsSent
+)
+
+// Errors of [Canonical]. A text that more than one decoder could read in more than one way
+// has no canonical form.
+var (
+	ErrDeep      = errors.New("is nested too deep")
+	errUTF8      = errors.New("is not valid UTF-8")
+	errNotJSON   = errors.New("is not JSON")
+	errSurrogate = errors.New("has half of a surrogate pair")
+)
+
+// Canonical returns the canonical form of a text of JSON that is nested at most so deep,
+// without some members of its outermost object.
+func Canonical(text []byte, form Form, maxDepth int, without ...string) ([]byte, error) {
+	if !utf8.Valid(text) {
+		return nil, errUTF8
+	}
+	c := canonicalizer{text: text, form: form, out: make([]byte, 0, len(text))}
+	if err := c.value(maxDepth, without); err != nil {
+		return nil, err
+	}
+	if c.next(); c.at != len(text) {
+		return nil, errNotJSON
+	}
+	return c.out, nil
+}
+
+// canonicalizer writes what it reads, and sorts the members of an object when all of them
+// are written.
+type canonicalizer struct {
+	text []byte
+	at   int // of the next byte
+	form Form
+	out  []byte
+	// members belong to the open objects, sorted is scratch for sorting them.
+	members []member
+	sorted  []byte
+}
+
+// member is one of an object: its decoded name, and where it stands in the output, with
+// the comma that follows it. A member that is left out has no bytes there.
+type member struct {
+	name       []byte
+	start, end int
+}
+
+// next skips white space and returns the byte after it, 0 at the end.
+func (c *canonicalizer) next() byte {
+	for ; c.at < len(c.text); c.at++ {
+		switch b := c.text[c.at]; b {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// take skips white space and one byte of punctuation.
+func (c *canonicalizer) take(want byte) bool {
+	if c.next() != want {
+		return false
+	}
+	c.at++
+	return true
+}
+
+func (c *canonicalizer) value(depth int, without []string) error {
+	switch b := c.next(); {
+	case b == '"':
+		_, err := c.string()
+		return err
+	case (b == '{' || b == '[') && depth == 0:
+		return ErrDeep
+	case b == '{':
+		return c.object(depth-1, without)
+	case b == '[':
+		return c.array(depth - 1)
+	case b == '-' || isDigit(b):
+		return c.number()
+	}
+	for _, word := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(c.text[c.at:], []byte(word)) {
+			c.at += len(word)
+			c.out = append(c.out, word...)
+			return nil
+		}
+	}
+	return errNotJSON
+}
+
+func (c *canonicalizer) array(depth int) error {
+	c.at++
+	c.out = append(c.out, '[')
+	for first := true; !c.take(']'); first = false {
+		if !first {
+			if !c.take(',') {
+				return errNotJSON
+			}
+			c.out = append(c.out, ',')
+		}
+		if err := c.value(depth, nil); err != nil {
+			return err
+		}
+	}
+	c.out = append(c.out, ']')
+	return nil
+}
+
+func (c *canonicalizer) object(depth int, without []string) error {
+	c.at++
+	c.out = append(c.out, '{')
+	first, inOrder := len(c.members), true
+	for !c.take('}') {
+		if len(c.members) > first && !c.take(',') {
+			return errNotJSON
+		}
+		m, err := c.member(depth, without)
+		if err != nil {
+			return err
+		}
+		if n := len(c.members); n > first && c.compare(c.members[n-1], m) >= 0 {
+			inOrder = false
+		}
+		c.members = append(c.members, m)
+	}
+	if !inOrder {
+		if err := c.sort(c.members[first:]); err != nil {
+			return err
+		}
+	}
+	c.members = c.members[:first]
+	if last := len(c.out) - 1; c.out[last] == ',' {
+		c.out = c.out[:last]
+	}
+	c.out = append(c.out, '}')
+	return nil
+}
+
+func (c *canonicalizer) member(depth int, without []string) (m member, err error) {
+	if c.next() != '"' {
+		return m, errNotJSON
+	}
+	m.start = len(c.out)
+	if m.name, err = c.string(); err != nil {
+		return m, err
+	}
+	if !c.take(':') {
+		return m, errNotJSON
+	}
+	c.out = append(c.out, ':')
+	if err := c.value(depth, nil); err != nil {
+		return m, err
+	}
+	c.out = append(c.out, ',')
+	if slices.Contains(without, string(m.name)) {
+		c.out = c.out[:m.start]
+	}
+	m.end = len(c.out)
+	return m, nil
+}
+
+// sort puts the members of an object, which end the output, in order.
+func (c *canonicalizer) sort(members []member) error {
+	start := members[0].start
+	slices.SortFunc(members, c.compare)
+	c.sorted = c.sorted[:0]
+	for i, m := range members {
+		if i > 0 && bytes.Equal(members[i-1].name, m.name) {
+			return fmt.Errorf("has the member %q twice", m.name)
+		}
+		c.sorted = append(c.sorted, c.out[m.start:m.end]...)
+	}
+	copy(c.out[start:], c.sorted)
+	return nil
+}
+
+// compare orders names by their code points, as the bytes of UTF-8 do, or by UTF-16, in
+// which what is above U+FFFF comes before U+E000.
+func (c *canonicalizer) compare(a, b member) int {
+	if c.form == AsSent {
+		return bytes.Compare(a.name, b.name)
+	}
+	x, y := a.name, b.name
+	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
+		x, y = x[1:], y[1:]
+	}
+	const first4, firstE000 = 0xf0, 0xee // first bytes of four, and from U+E000 on
+	if len(x) > 0 && len(y) > 0 && (x[0] >= first4) != (y[0] >= first4) && min(x[0], y[0]) >= firstE000 {
+		return cmp.Compare(y[0], x[0])
+	}
+	return bytes.Compare(x, y)
+}
+
+// string reads a string, writes it and returns it decoded.
+func (c *canonicalizer) string() (decoded []byte, err error) {
+	start := c.at
+	i := start + 1
+	for i < len(c.text) && c.text[i] != '"' && c.text[i] != '\\' && c.text[i] >= ' ' {
+		i++
+	}
+	if i < len(c.text) && c.text[i] == '"' {
+		c.at = i + 1
+		c.out = append(c.out, c.text[start:c.at]...)
+		return c.text[start+1 : i], nil
+	}
+	return c.escapedString(start, i)
+}
+
+// escapedString reads a string that begins at start and has its first escape at i.
+func (c *canonicalizer) escapedString(start, i int) (decoded []byte, err error) {
+	plain := start + 1 // begin of what is copied as it is
+	for i < len(c.text) && c.text[i] >= ' ' {
+		switch c.text[i] {
+		case '"':
+			decoded = append(decoded, c.text[plain:i]...)
+			c.at = i + 1
+			if c.form == AsSent {
+				c.out = append(c.out, c.text[start:c.at]...)
+			} else {
+				c.out = appendQuoted(c.out, decoded)
+			}
+			return decoded, nil
+		case '\\':
+			decoded = append(decoded, c.text[plain:i]...)
+			if decoded, i, err = appendUnescaped(decoded, c.text, i+1); err != nil {
+				return nil, err
+			}
+			plain = i
+		default:
+			i++
+		}
+	}
+	return nil, errNotJSON
+}
+
+// appendUnescaped decodes the escape whose backslash is before text[i], and returns where
+// it ends.
+func appendUnescaped(decoded, text []byte, i int) ([]byte, int, error) {
+	if i >= len(text) {
+		return nil, i, errNotJSON
+	}
+	if text[i] != 'u' {
+		at := strings.IndexByte(escapes, text[i])
+		if at < 0 {
+			return nil, i, errNotJSON
+		}
+		return append(decoded, escaped[at]), i + 1, nil
+	}
+	r, ok := unit(text, i+1)
+	if !ok {
+		return nil, i, errNotJSON
+	}
+	i += 5
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(decoded, r), i, nil
+	}
+	low, ok := rune(0), i+1 < len(text) && text[i] == '\\' && text[i+1] == 'u'
+	if ok {
+		low, ok = unit(text, i+2)
+	}
+	if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
+		return nil, i, errSurrogate
+	}
+	return utf8.AppendRune(decoded, r), i + 6, nil
+}
+
+// escapes are the letters after a backslash, escaped what they stand for.
+const (
+	escapes = `"\/bfnrt`
+	escaped = "\"\\/\b\f\n\r\t"
+)
+
+// unit reads four hexadecimal digits.
+func unit(text []byte, i int) (r rune, ok bool) {
+	if i+4 > len(text) {
+		return 0, false
+	}
+	for _, b := range text[i : i+4] {
+		digit := strings.IndexByte(hexDigits, b|0x20)
+		if digit < 0 || b < '0' {
+			return 0, false
+		}
+		r = r<<4 | rune(digit)
+	}
+	return r, true
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted writes a string with the fewest escapes.
+func appendQuoted(out, text []byte) []byte {
+	out = append(out, '"')
+	plain := 0 // begin of what is copied as it is
+	for i, b := range text {
+		if b >= ' ' && b != '"' && b != '\\' {
+			continue
+		}
+		out = append(out, text[plain:i]...)
+		plain = i + 1
+		if at := strings.IndexByte(escaped, b); at >= 0 {
+			out = append(out, '\\', escapes[at])
+		} else {
+			out = append(out, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&15])
+		}
+	}
+	return append(append(out, text[plain:]...), '"')
+}
