@@ -30,7 +30,7 @@ T? may be absent. Nothing here needs a swarm or a running host.`
 func (a *app) acpCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "acp", Short: "Compile, check and format declarations of messages", GroupID: groupCheck, Long: acpHelp,
-	}, a.acpCompileCommand(), a.acpCheckCommand(), a.acpFmtCommand())
+	}, a.acpCompileCommand(), a.acpCheckCommand(), a.acpFmtCommand(), a.acpStdioCommand())
 }
 
 // declarations reads a .acp file and those it imports. Its faults have the paths that

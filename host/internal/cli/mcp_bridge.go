@@ -24,8 +24,7 @@ type bridge struct {
 	explain func(error) string
 	places  chan struct{} // of requests that run at once
 
-	writing sync.Mutex
-	out     io.Writer
+	out lineWriter
 
 	mu sync.Mutex
 	// opening is the client's own initialize; session and version are what it led to.
@@ -38,7 +37,7 @@ type bridge struct {
 const atOnce = 64
 
 func newBridge(c *client.Client, out io.Writer, explain func(error) string) *bridge {
-	return &bridge{client: c, out: out, explain: explain, places: make(chan struct{}, atOnce), running: map[string]context.CancelFunc{}}
+	return &bridge{client: c, out: lineWriter{out: out}, explain: explain, places: make(chan struct{}, atOnce), running: map[string]context.CancelFunc{}}
 }
 
 // rpc is what the bridge reads of a JSON-RPC message.
@@ -169,7 +168,7 @@ func (b *bridge) try(ctx context.Context, m rpc, message json.RawMessage) error 
 		if m.Method == "initialize" {
 			b.opened(answers.Header, message, answer)
 		}
-		b.write(answer)
+		b.out.write(answer)
 	}
 }
 
@@ -235,18 +234,6 @@ func (b *bridge) fail(id json.RawMessage, code int, text string) {
 		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text},
 	})
 	if err == nil {
-		b.write(raw)
+		b.out.write(raw)
 	}
-}
-
-// write writes one message on a line. A client that reads no more ends stdin, too.
-func (b *bridge) write(message json.RawMessage) {
-	var line bytes.Buffer
-	if json.Compact(&line, message) != nil {
-		return
-	}
-	line.WriteByte('\n')
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	_, _ = b.out.Write(line.Bytes())
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -32,7 +31,9 @@ the owner of the token: of SWARM, or of all swarms.`,
 		if len(args) == 1 {
 			b.swarm = args[0]
 		}
-		return b.serve(cmd.Context(), a.lines)
+		return b.serve(cmd.Context(), func(ctx context.Context, each func([]byte)) error {
+			return a.lines(ctx, maxMessage, each, func() error { return bufio.ErrTooLong })
+		})
 	})
 	return a.withCallFlags(cmd)
 }
@@ -57,33 +58,3 @@ func (a *app) explainToClient(err error) string {
 
 // maxMessage is the size of a message of an MCP client, in bytes.
 const maxMessage = 8 << 20
-
-// lines reads stdin line by line until it ends or ctx does.
-func (a *app) lines(ctx context.Context, each func(line []byte)) error {
-	s := bufio.NewScanner(a.env.Stdin)
-	s.Buffer(nil, maxMessage)
-	read := make(chan []byte)
-	var failed error
-	go func() {
-		defer close(read)
-		for s.Scan() {
-			select {
-			case read <- bytes.Clone(s.Bytes()):
-			case <-ctx.Done():
-				return
-			}
-		}
-		failed = s.Err()
-	}()
-	for {
-		select {
-		case line, more := <-read:
-			if !more {
-				return failed
-			}
-			each(line)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}

@@ -50,11 +50,11 @@ func gatewayHost(t *testing.T, opt mcp.Options, seen func(*http.Request)) (url s
 	return server.URL, g
 }
 
-// bridged runs "skep mcp serve" and returns its pipes. end closes its stdin and waits for
-// its end.
-func bridged(t *testing.T, url, token string) (in io.Writer, out io.ReadCloser, end func()) {
+// bridged runs a command as "skep mcp serve" and returns its pipes. end closes its stdin
+// and waits for its end.
+func bridged(t *testing.T, url, token string, command ...string) (in io.Writer, out io.ReadCloser, end func()) {
 	t.Helper()
-	s := newShell(map[string]string{"SKEP_URL": url, "SKEP_TOKEN": token}, "mcp", "serve")
+	s := newShell(map[string]string{"SKEP_URL": url, "SKEP_TOKEN": token}, command...)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s.Env.Stdin, s.Env.Stdout = inR, outW
@@ -87,7 +87,7 @@ func TestMCPServe(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			url, g := gatewayHost(t, mcp.Options{}, func(*http.Request) {})
-			in, out, end := bridged(t, url, "alice")
+			in, out, end := bridged(t, url, "alice", "mcp", "serve")
 			client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{
 				ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 					return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": "forty-two"}}, nil
@@ -153,7 +153,7 @@ func TestMCPServeOpensAgain(t *testing.T) {
 			r.Header.Set("Mcp-Session-Id", "GONE")
 		}
 	})
-	in, out, end := bridged(t, url, "alice")
+	in, out, end := bridged(t, url, "alice", "mcp", "serve")
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
 	converse(t, in, out, opening, list)
 	forget.Store(true)
@@ -170,7 +170,7 @@ func TestMCPServeOpensAgain(t *testing.T) {
 func TestMCPServeTellsFailures(t *testing.T) {
 	t.Parallel()
 	url, _ := gatewayHost(t, mcp.Options{}, func(*http.Request) {})
-	in, out, _ := bridged(t, url, "mallory")
+	in, out, _ := bridged(t, url, "mallory", "mcp", "serve")
 	answers := converse(t, in, out, "no message", opening)
 	for i, want := range []string{"-32700", "401 Unauthorized"} {
 		if !strings.Contains(answers[i], want) {

@@ -137,7 +137,7 @@ var layers = map[string][]string{
 	"host/internal/isolation":           {"host", "host/client", "host/internal/definition/config"},
 	"host/internal/cli": {
 		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config",
-		"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/gen", "host/internal/isolation",
+		"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/gen", "host/internal/gateway/acp/message", "host/internal/isolation",
 		"host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/store/atomicfile", "host/internal/turn", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
 		"host/internal/turn/wasm", "host/internal/turn/wasm/binary", "spec/mail",
 	},
@@ -158,7 +158,7 @@ var only = map[string]string{
 	"github.com/go-jose/go-jose":          "host/internal/api/oidc host/internal/gateway/a2a host/internal/peer/signature",
 	"github.com/gowebpki/jcs":             "host/internal/gateway/a2a host/internal/peer/signature host/internal/turn/mcp/toolpin",
 	"github.com/a2aproject":               "host/internal/gateway/a2a",
-	"github.com/coder/websocket":          "host/internal/gateway/acp host/internal/gateway/acp/acptest",
+	"github.com/coder/websocket":          "host/client host/internal/gateway/acp host/internal/gateway/acp/acptest",
 	"modernc.org/sqlite":                  "host/internal/store/sqlite",
 	"github.com/klauspost/compress":       "host/internal/store/sqlite",
 	"github.com/spf13/cobra":              "host/internal/cli",

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"skep/host/client"
+)
+
+// acpBridge carries the messages of one program to the ACP gateway of a host and back.
+// It makes the connection again when it was lost.
+type acpBridge struct {
+	client *client.Client
+	out    lineWriter
+
+	mu   sync.Mutex
+	conn *client.ACPConn // nil while there is none
+	// waiting are the questions that were sent and have no answer, oldest first.
+	waiting []acpQuestion
+	// changed is closed and replaced when conn or waiting changes.
+	changed chan struct{}
+}
+
+// acpQuestion is a line that is answered.
+type acpQuestion struct {
+	id, sender, kind string
+	line             []byte
+}
+
+func newACPBridge(c *client.Client, out io.Writer) *acpBridge {
+	return &acpBridge{client: c, out: lineWriter{out: out}, changed: make(chan struct{})}
+}
+
+// serve carries messages until there are none and all questions are answered.
+func (b *acpBridge) serve(ctx context.Context, lines func(context.Context, func([]byte)) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end(nil)
+	running.Go(func() { end(b.connect(ctx)) })
+	err := lines(ctx, func(line []byte) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			b.send(ctx, line)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return b.wait(ctx, func() bool { return len(b.waiting) == 0 })
+}
+
+// wait waits until a condition holds, which is looked at with mu held.
+func (b *acpBridge) wait(ctx context.Context, holds func() bool) error {
+	for {
+		b.mu.Lock()
+		done, changed := holds(), b.changed
+		b.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// change changes what is guarded by mu, and wakes who waits for it.
+func (b *acpBridge) change(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// reconnectPause is the time between a connection that brought nothing and the next.
+const reconnectPause = time.Second
+
+// connect keeps a connection open until ctx ends or the host refuses for good.
+func (b *acpBridge) connect(ctx context.Context) error {
+	for {
+		conn, err := b.client.ACP(ctx)
+		if err != nil {
+			return err
+		}
+		b.change(func() { b.conn = conn })
+		came, err := b.read(ctx, conn)
+		conn.Close()
+		b.change(func() { b.conn = nil })
+		if ended := new(client.Ended); errors.As(err, &ended) {
+			return err
+		}
+		if came {
+			continue
+		}
+		select {
+		case <-time.After(reconnectPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// read sends the questions that wait, and writes what comes until the connection ends.
+func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn) (came bool, err error) {
+	var repeating sync.WaitGroup
+	defer repeating.Wait()
+	b.mu.Lock()
+	again := slices.Clone(b.waiting)
+	b.mu.Unlock()
+	repeating.Go(func() {
+		for _, q := range again {
+			if conn.Write(ctx, q.line) != nil {
+				return
+			}
+		}
+	})
+	for {
+		text, err := conn.Read(ctx)
+		if err != nil {
+			return came, err
+		}
+		came = true
+		b.out.write(text)
+		b.answered(readEnvelope(text))
+	}
+}
+
+// send brings a line to the host: a question until it is answered, something else until the
+// host has taken it. It returns early when ctx ends.
+func (b *acpBridge) send(ctx context.Context, line []byte) {
+	m := readEnvelope(line)
+	kind := string(m.Header.Type)
+	isQuestion := (kind == "REQUEST" || kind == "QUERY") && m.Header.ID != ""
+	for {
+		var conn *client.ACPConn
+		err := b.wait(ctx, func() bool {
+			if conn = b.conn; conn != nil && isQuestion {
+				b.waiting = append(b.waiting, acpQuestion{string(m.Header.ID), string(m.Header.Sender), kind, line})
+			}
+			return conn != nil
+		})
+		if err != nil {
+			return
+		}
+		if isQuestion {
+			_ = conn.Write(ctx, line) // the next connection repeats it
+			return
+		}
+		if conn.Write(ctx, line) == nil && conn.Taken(ctx) == nil {
+			return
+		}
+		if b.wait(ctx, func() bool { return b.conn != conn }) != nil {
+			return
+		}
+	}
+}
+
+// answered takes out the question that a message answers.
+func (b *acpBridge) answered(m acpEnvelope) {
+	kind := string(m.Header.Type)
+	b.change(func() {
+		i := slices.IndexFunc(b.waiting, func(q acpQuestion) bool {
+			ends := kind == "ERROR" || kind == "RESPONSE" && q.kind == "REQUEST" || kind == "INFORM" && q.kind == "QUERY"
+			return ends && q.id == string(m.Header.ReplyTo) && q.sender == string(m.Header.Receiver)
+		})
+		if i >= 0 {
+			b.waiting = slices.Delete(b.waiting, i, i+1)
+		}
+	})
+}
+
+// acpEnvelope is what the bridge reads of a message.
+type acpEnvelope struct {
+	Header struct {
+		Type     acpText `json:"type"`
+		ID       acpText `json:"id"`
+		Sender   acpText `json:"sender"`
+		Receiver acpText `json:"receiver"`
+		ReplyTo  acpText `json:"reply_to"`
+	} `json:"header"`
+}
+
+// acpText is a text, or one in an object as the document's Scala example writes ids.
+type acpText string
+
+// UnmarshalJSON implements [json.Unmarshaler]. The host refuses what is neither.
+func (t *acpText) UnmarshalJSON(raw []byte) error {
+	var wrapped struct{ ID string }
+	if json.Unmarshal(raw, (*string)(t)) != nil && json.Unmarshal(raw, &wrapped) == nil {
+		*t = acpText(wrapped.ID)
+	}
+	return nil
+}
+
+// readEnvelope reads what it can of a text.
+func readEnvelope(text []byte) (m acpEnvelope) {
+	_ = json.Unmarshal(text, &m) // the host answers what is no message
+	return m
+}

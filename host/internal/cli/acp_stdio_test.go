@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp"
+	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// acpHost serves agents to the realm acme, over one gateway after the other.
+type acpHost struct {
+	url string
+	rt  *gatewaytest.Runtime
+	// turns counts the turns of agent "slow", which end with release.
+	turns   atomic.Int32
+	asked   chan struct{}
+	release chan struct{}
+	told    chan string
+
+	listener atomic.Pointer[http.Handler]
+	stop     func()
+}
+
+func newACPHost(t *testing.T) *acpHost {
+	t.Helper()
+	h := &acpHost{rt: gatewaytest.New(), asked: make(chan struct{}, 10), release: make(chan struct{}), told: make(chan string, 10)}
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayRelay}
+	h.rt.Admit("acme-token", c)
+	h.rt.AddPartner(gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"agent*"}, May: c.May})
+	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, gatewaytest.Echo)
+	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "hears"}, func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
+		h.told <- turn.Ask.Body
+		return gateway.Answer{}
+	})
+	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "slow"}, func(context.Context, *gatewaytest.Turn) gateway.Answer {
+		h.turns.Add(1)
+		h.asked <- struct{}{}
+		<-h.release
+		return gateway.Answer{Body: "done"}
+	})
+	h.start()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.listener.Load()).ServeHTTP(w, r) }))
+	h.url = server.URL
+	t.Cleanup(func() {
+		h.stop()
+		server.CloseClientConnections()
+		h.rt.Close()
+		server.Close()
+	})
+	return h
+}
+
+// start starts a gateway in place of the one before, which stop ends.
+func (h *acpHost) start() {
+	g := acp.New(acp.Options{Runtime: h.rt})
+	listener := gatewaytest.Listener(h.rt, g.Mounts())
+	h.listener.Store(&listener)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	h.stop = func() {
+		cancel()
+		<-ended
+	}
+}
+
+// TestACPStdio (A-046, A-013): messages go over lines as over HTTP, for several agents,
+// both ways. A line that is no message, or too long, is answered by an ERROR, and the
+// next one is read.
+func TestACPStdio(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio")
+	q := acptest.New("REQUEST", "agentA", "calc", "7")
+	answers := converse(t, in, out,
+		q.Text(), q.Text(), acptest.New("QUERY", "agentB", "calc", "two\nlines").Text(), "no message", strings.Repeat("x", 1<<20+1), acptest.New("REQUEST", "mallory", "calc", "7").Text(),
+	)
+	for i, want := range []string{"RESPONSE", "RESPONSE", "INFORM", "ERROR", "ERROR", "ERROR"} {
+		m, err := acptest.Parse([]byte(answers[i]))
+		if err != nil || m.Header.Type != want {
+			t.Errorf("answer %d is %s, %v; want %s", i, answers[i], err, want)
+		}
+	}
+	if answers[0] != answers[1] || !strings.Contains(answers[4], "more than 1048576 bytes") {
+		t.Errorf("got %q", answers)
+	}
+	told := acptest.New("INFORM", "agentA", "hears", "news")
+	fmt.Fprintln(in, "  "+told.Text()+"\r\n")
+	if got := <-h.told; got != "news" {
+		t.Errorf("the agent is told %q", got)
+	}
+	relayed := acptest.New("INFORM", "agentB", "agentA", "from a colleague")
+	client := acptest.Client{URL: h.url + "/acp/v1/messages", Token: "acme-token"}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := client.Send(relayed.Text()) // it is answered when the line was read
+		sent <- err
+	}()
+	if line := converse(t, in, out, ""); !strings.Contains(line[0], relayed.Header.ID) {
+		t.Errorf("got %s", line)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	end()
+}
+
+// A question that waits gets its answer over another connection, of one turn, and at the
+// end of stdin.
+func TestACPStdioReconnects(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio")
+	q := acptest.New("REQUEST", "agentA", "slow", "7")
+	fmt.Fprintln(in, q.Text())
+	<-h.asked
+	h.stop()
+	h.start()
+	if answers := converse(t, in, out, acptest.New("REQUEST", "agentA", "calc", "8").Text()); !strings.Contains(answers[0], `"8"`) {
+		t.Errorf("got %s", answers)
+	}
+	close(h.release)
+	m, err := acptest.Parse([]byte(converse(t, in, out, "")[0]))
+	if err != nil || m.Header.ReplyTo != q.Header.ID || m.Body != "done" || h.turns.Load() != 1 {
+		t.Errorf("got %+v, %v after %d turns", m, err, h.turns.Load())
+	}
+	end()
+	s := newShell(map[string]string{"SKEP_URL": h.url, "SKEP_TOKEN": "acme-token"}, "acp", "stdio")
+	last := acptest.New("QUERY", "agentA", "calc", "the last line")
+	s.Env.Stdin = strings.NewReader(last.Text())
+	if code := Main(context.Background(), s.Env); code != 0 || !strings.Contains(s.stdout.String(), last.Header.ID) {
+		t.Errorf("exit %d: %s%s", code, s.stdout.String(), s.stderr.String())
+	}
+}
+
+// A host that refuses for good ends the command with its reason.
+func TestACPStdioEnds(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	for _, c := range []struct {
+		token, lines, want string
+		code               int
+	}{
+		{"acme-token", strings.Repeat("nonsense\n", 16), "messages that are none", exitFailed},
+		{"no-token", acptest.New("REQUEST", "agentA", "calc", "7").Text() + "\n", "401", exitRefused},
+	} {
+		s := newShell(map[string]string{"SKEP_URL": h.url, "SKEP_TOKEN": c.token}, "acp", "stdio")
+		in, write := io.Pipe()
+		s.Env.Stdin = in
+		go func() { _, _ = io.WriteString(write, c.lines) }()
+		if code := Main(context.Background(), s.Env); code != c.code || !strings.Contains(s.stderr.String(), c.want) {
+			t.Errorf("exit %d: %s", code, s.stderr.String())
+		}
+		_ = in.Close()
+	}
+}
