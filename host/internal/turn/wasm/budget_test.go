@@ -85,6 +85,23 @@ func TestFuelOfAnAnswer(t *testing.T) {
 	}
 }
 
+// Random bytes of one call cost eight times the price of moved ones, but for the first 256.
+func TestFuelOfRandomBytes(t *testing.T) {
+	t.Parallel()
+	cost := func(size int64) uint64 {
+		b := newBuilder()
+		random := b.importFunc(wasiModule, "random_get", "ii", "i")
+		b.mem(1)
+		r := play(t, load(t, b.agent("", i32c(0), i32c(size), callf(random), expect32(0), ok)), turn.Turn{})
+		wantExit(t, r.Exit, "", "")
+		return r.Fuel
+	}
+	least, cheap, dear := cost(16), cost(256), cost(16256)
+	if moved, made := cheap-least, dear-cheap; moved != 240/bytesPerUnit || made != 8*16000/bytesPerUnit {
+		t.Errorf("240 bytes cost %d units, 16000 further ones %d", moved, made)
+	}
+}
+
 // The default limit of the stack is the budget of a module metered without one.
 func TestDefaultStack(t *testing.T) {
 	t.Parallel()
