@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	guests.Bytes(t, "plugins/script") // builds it when it is stale
+	fickle := guests.Program(t, "testguests/fickle")
 	cache := guests.CacheDir(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -49,7 +50,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition:           builds,
-		Setup:               func(env *testscript.Env) error { return setup(env, cache) },
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("FICKLE", fickle)
+			return setup(env, cache)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile, "describe": describe, "certify": certify,
 			"asjson": asJSON,
