@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build release bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: build release release-check bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -43,6 +43,13 @@ build: bundle
 # bin/release/skep: stripped, with the commit and its date for "skep version".
 release: bundle
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=true -ldflags '-s -w' -o bin/release/skep ./host/cmd/skep
+
+# The release is stripped, says what it was built from, and runs without bin/plugins.
+release-check: release
+	bin/release/skep version | grep "^commit $$(git rev-parse HEAD)"
+	bin/release/skep version | grep '^date 20'
+	! $(GO) tool nm bin/release/skep 2>/dev/null | grep -q .
+	d=$$(mktemp -d) && cp swarm.toml $$d && bin/release/skep validate -c $$d/swarm.toml && rm -r $$d
 
 # The bundled modules, compressed, where the program embeds them.
 bundle: guests
