@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"skep/host/internal/api/audit"
 )
@@ -47,6 +49,83 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// Entries that come during a write are written together by the next one, and each caller
+// returns when its entry is in the file.
+func TestAppendTogether(t *testing.T) {
+	t.Parallel()
+	const most = 50
+	path := filepath.Join(t.TempDir(), audit.MessagesName)
+	l := open(t, path, audit.Options{Sole: true})
+	appendMessages(t, l, 1)
+	gathered, release := l.HoldWrites()
+	done := make(chan error, most)
+	for range most {
+		go func() { done <- l.Append(audit.Entry{Act: "message", Outcome: "accepted"}) }()
+	}
+	for gathered() < most {
+		runtime.Gosched()
+	}
+	verify(t, path, 1)
+	release()
+	for range most {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify(t, path, 1+most)
+}
+
+// Each entry of a batch that cannot be written is told so, and counted.
+func TestAppendTogetherFails(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), audit.MessagesName)
+	l, err := audit.Open(path, audit.Options{Sole: true, Every: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendMessages(t, l, 1)
+	l.Break()
+	gathered, release := l.HoldWrites()
+	done := make(chan error, 3)
+	for range cap(done) {
+		go func() { done <- l.Append(audit.Entry{Act: "message"}) }()
+	}
+	for gathered() < cap(done) {
+		runtime.Gosched()
+	}
+	release()
+	for range cap(done) {
+		if err := <-done; err == nil {
+			t.Error("an entry was not written, and its caller is told that it was")
+		}
+	}
+	if got := l.Missed(); got != int64(cap(done)) {
+		t.Errorf("%d entries count as missed, want %d", got, cap(done))
+	}
+	if err := l.Close(); err == nil {
+		t.Error("the file of a broken log was closed twice")
+	}
+}
+
+// A sole writer begins a new file where its own was moved, at the latest after an interval,
+// and the chain goes on.
+func TestSoleWriterLosesItsFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, audit.MessagesName)
+	l := open(t, path, audit.Options{Sole: true, MaxSize: 1 << 10})
+	appendMessages(t, l, 2)
+	if err := os.Rename(path, filepath.Join(dir, "moved.log")); err != nil {
+		t.Fatal(err)
+	}
+	l.Recheck()
+	appendMessages(t, l, 1)
+	r, err := audit.Verify(path, audit.Expect{Partial: true})
+	if err != nil || r.Entries != 2 || r.Repairs != 1 { // that entries were gone is an entry
+		t.Errorf("Verify = %+v, %v", r, err)
+	}
+}
+
 // A long text of a message is cut, so that each line can be read again.
 func TestAppendLongTexts(t *testing.T) {
 	t.Parallel()
@@ -66,7 +145,7 @@ func TestKeep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, audit.MessagesName)
-	opt := audit.Options{MaxSize: 1 << 10, Keep: 4 << 10}
+	opt := audit.Options{MaxSize: 1 << 10, Keep: 4 << 10, Sole: true}
 	l := open(t, path, opt)
 	appendMessages(t, l, 200)
 	names, err := filepath.Glob(filepath.Join(dir, "messages-*.log"))

@@ -12,5 +12,6 @@
 // equal ones as one line with their number.
 //
 // Several processes may write to one log: each locks the file for its lines, and
-// continues after the last line of the file.
+// continues after the last line of the file. A process that is the only one to write
+// sets [Options.Sole] and saves the look at the file.
 package audit

@@ -27,7 +27,10 @@ type Options struct {
 	Keep int64
 	// Every is the interval of writing refusals, and of syncing what [Log.Append]
 	// wrote, a second by default.
-	Every  time.Duration
+	Every time.Duration
+	// Sole means that no other process writes to the file. Whether it is as this process
+	// left it is then checked once in each interval of [Log.Run], not before each write.
+	Sole   bool
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -50,6 +53,10 @@ type Log struct {
 	last chainEnd
 	// unsynced is set when the file has entries that may not be on disk.
 	unsynced bool
+	// checked is set while a sole writer takes the file for the one that it left.
+	checked bool
+
+	appends appends
 }
 
 // Open opens or creates the log at path. It moves a torn line at the end, which a
@@ -94,12 +101,6 @@ func (l *Log) Record(e Entry) error {
 	return l.countMissed(l.write([]Entry{e}, true))
 }
 
-// Append writes an entry and does not wait for the disk: the entry survives the end of
-// the process, and is on disk after the interval of [Log.Run].
-func (l *Log) Append(e Entry) error {
-	return l.countMissed(l.write([]Entry{e}, false))
-}
-
 func (l *Log) countMissed(err error) error {
 	if err != nil {
 		l.status.missed.Add(1)
@@ -141,9 +142,14 @@ func (l *Log) sync() error {
 
 // write appends entries in one piece, and waits for the disk if it shall. Without entries
 // it only finds the end.
-func (l *Log) write(entries []Entry, durable bool) (err error) {
+func (l *Log) write(entries []Entry, durable bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.writeLocked(entries, durable)
+}
+
+// writeLocked is write for a caller that holds mu.
+func (l *Log) writeLocked(entries []Entry, durable bool) (err error) {
 	defer func() { l.noteWrite(err) }()
 	if l.file == nil {
 		return ErrClosed
@@ -171,6 +177,9 @@ func (l *Log) lock() (unlock func(), err error) {
 			return nil, err
 		}
 		free := func() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+		if l.checked && l.size < l.opt.MaxSize {
+			return free, nil
+		}
 		mine, err := l.file.Stat()
 		if err != nil {
 			free()
@@ -183,6 +192,7 @@ func (l *Log) lock() (unlock func(), err error) {
 				return nil, err
 			}
 			if l.size < l.opt.MaxSize || l.rotationTargetExists() {
+				l.checked = l.opt.Sole
 				return free, nil
 			}
 			err = l.rotate()
@@ -203,7 +213,7 @@ func (l *Log) reopen() error {
 		return err
 	}
 	err = errors.Join(l.sync(), l.file.Close())
-	l.file, l.size = f, -1
+	l.file, l.size, l.checked = f, -1, false
 	return err
 }
 
@@ -221,6 +231,7 @@ func (l *Log) append(entries []Entry) error {
 		text = append(text, end.next(e)...)
 	}
 	if _, err := l.file.Write(text); err != nil {
+		l.checked = false
 		return errors.Join(err, l.file.Truncate(l.size))
 	}
 	l.last, l.size, l.unsynced = end, l.size+int64(len(text)), true

@@ -72,6 +72,7 @@ func (l *Log) Run(ctx context.Context) {
 		}
 		_ = l.flush() // what failed is noted, and counted on
 		l.syncAppended()
+		l.recheck()
 		l.retryWrite()
 		if ctx.Err() != nil {
 			return

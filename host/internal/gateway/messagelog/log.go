@@ -45,7 +45,7 @@ type Log struct {
 
 // Open opens or creates the log in a data directory, and records that.
 func Open(dir string, opt Options) (*Log, error) {
-	file, err := audit.Open(filepath.Join(dir, audit.MessagesName), audit.Options{Keep: opt.Keep, Logger: opt.Logger})
+	file, err := audit.Open(filepath.Join(dir, audit.MessagesName), audit.Options{Sole: true, Keep: opt.Keep, Logger: opt.Logger})
 	if err != nil {
 		return nil, err
 	}
