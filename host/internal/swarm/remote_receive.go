@@ -47,8 +47,10 @@ type Incoming struct {
 	AnyTenant bool
 	// Swarm is the local swarm.
 	Swarm string
-	// Back means that the wrapper continues a local task; else it may begin one.
+	// Back means that the wrapper continues a local task; else it may begin one. NewTask
+	// means that the id of its task was just made, so that no task is looked for.
 	Back    bool
+	NewTask bool
 	Wrapper mail.Interswarm
 	// Hops counts the swarms between this one and the task's owner.
 	Hops  int
@@ -146,7 +148,11 @@ func (r *Runtime) receiveFor(ctx context.Context, in Incoming, def *Definition, 
 	if err := r.checkReturnRoute(ctx, key.InstanceKey, in); err != nil {
 		return IncomingReceipt{}, err
 	}
-	t, err := r.acquireTask(ctx, key, def)
+	acquire := r.acquireTask
+	if in.NewTask {
+		acquire = r.acquireNewTask
+	}
+	t, err := acquire(ctx, key, def)
 	if err != nil {
 		return IncomingReceipt{}, err
 	}

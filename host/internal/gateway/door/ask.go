@@ -92,9 +92,12 @@ func messageType(k gateway.Kind) mail.Type {
 // id that is unique was made for the message.
 func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, unique bool) (gateway.Exchange, error) {
 	p := swarm.Post{
-		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: a.Digest[:], Task: taskID(a.Conversation),
+		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: a.Digest[:],
 		Type: messageType(a.Kind), Subject: cmp.Or(a.Subject, defaultSubject), Body: a.Body, Trace: a.Trace,
 		Info: info, Blobs: d.blobs(a), Note: a.Note, Keep: d.opt.Keep,
+	}
+	if a.Conversation != "" {
+		p.Task = taskID(a.Conversation)
 	}
 	switch a.Kind {
 	case gateway.Resumes:
@@ -146,7 +149,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 	}
 	in := swarm.Incoming{
 		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.Reply, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
-		Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace, Blobs: d.blobs(a),
+		NewTask: a.Conversation == "" && a.Of == nil && a.Kind != gateway.Answers, Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace, Blobs: d.blobs(a),
 	}
 	p := mail.Payload{
 		TaskID: taskID(a.Conversation), ID: requestID(exchangeKey(c, a.ID)),

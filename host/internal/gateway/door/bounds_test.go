@@ -75,3 +75,23 @@ func TestListOverSwarms(t *testing.T) {
 		t.Errorf("listed %q, want %q", got, want)
 	}
 }
+
+// The message that begins a conversation reads no task: there is none. The next one finds
+// it.
+func TestNewConversationReadsNoTask(t *testing.T) {
+	t.Parallel()
+	for _, c := range []gateway.Caller{alice(), acme()} {
+		k := newKit(t)
+		x := k.mustAsk(t, c, ask("m1", "boss", "go"))
+		wantAnswer(t, k.wait(t, x), gateway.Done, "echo: go")
+		if n := k.store.n.Load(); n > 0 {
+			t.Errorf("%s: %d reads of tasks for a new conversation", c.Principal, n)
+		}
+		if next := k.mustAsk(t, c, ask("m2", "boss", "go on", in(x.Conversation))); next.Task != x.Task {
+			t.Errorf("%s: the conversation of %v goes on in %v", c.Principal, x.Task, next.Task)
+		}
+		if got := k.mustAsk(t, c, ask("m1", "boss", "go")); !got.Duplicate || got.Task != x.Task {
+			t.Errorf("%s: a repeat of the first message has %v, duplicate %t", c.Principal, got.Task, got.Duplicate)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,9 +105,21 @@ func (o outboxes) Wake(box swarm.OutboxKey) {
 	}
 }
 
+// loads is a store that counts the reads of tasks.
+type loads struct {
+	*sqlite.Store
+	n atomic.Int64
+}
+
+func (l *loads) Load(ctx context.Context, key swarm.TaskKey) (swarm.Snapshot, error) {
+	l.n.Add(1)
+	return l.Store.Load(ctx, key)
+}
+
 // kit is a runtime of one swarm, and the door of a gateway to it.
 type kit struct {
 	*door.Door
+	store  *loads
 	agents *agents
 	swarm  *swarm.Runtime
 	out    outboxes
@@ -147,8 +160,8 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 	}
 	nest := def
 	nest.Name = "nest"
-	k := &kit{agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10)}
-	k.swarm, err = swarm.New(context.Background(), store, k.agents, k.out, mailTools{set}, []swarm.Definition{def, nest}, swarm.Options{Tokens: 8})
+	k := &kit{store: &loads{Store: store}, agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10)}
+	k.swarm, err = swarm.New(context.Background(), k.store, k.agents, k.out, mailTools{set}, []swarm.Definition{def, nest}, swarm.Options{Tokens: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
