@@ -95,8 +95,9 @@ func (b *acpBridge) connect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.change(func() { b.conn = conn })
-		came, err := b.read(ctx, conn)
+		var again []acpQuestion
+		b.change(func() { b.conn, again = conn, slices.Clone(b.waiting) }) // later ones are sent where they wait
+		came, err := b.read(ctx, conn, again)
 		conn.Close()
 		b.change(func() { b.conn = nil })
 		if ended := new(client.Ended); errors.As(err, &ended) {
@@ -113,13 +114,10 @@ func (b *acpBridge) connect(ctx context.Context) error {
 	}
 }
 
-// read sends the questions that wait, and writes what comes until the connection ends.
-func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn) (came bool, err error) {
+// read sends questions again, and writes what comes until the connection ends.
+func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn, again []acpQuestion) (came bool, err error) {
 	var repeating sync.WaitGroup
 	defer repeating.Wait()
-	b.mu.Lock()
-	again := slices.Clone(b.waiting)
-	b.mu.Unlock()
 	repeating.Go(func() {
 		for _, q := range again {
 			if conn.Write(ctx, q.line) != nil {
@@ -162,6 +160,7 @@ func (b *acpBridge) send(ctx context.Context, line []byte) {
 		if conn.Write(ctx, line) == nil && conn.Taken(ctx) == nil {
 			return
 		}
+		conn.Close()
 		if b.wait(ctx, func() bool { return b.conn != conn }) != nil {
 			return
 		}

@@ -106,7 +106,7 @@ func TestACPStdio(t *testing.T) {
 		_, err := client.Send(relayed.Text()) // it is answered when the line was read
 		sent <- err
 	}()
-	if line := converse(t, in, out, ""); !strings.Contains(line[0], relayed.Header.ID) {
+	if line := lineOf(t, out); !strings.Contains(line, relayed.Header.ID) {
 		t.Errorf("got %s", line)
 	}
 	if err := <-sent; err != nil {
@@ -130,7 +130,7 @@ func TestACPStdioReconnects(t *testing.T) {
 		t.Errorf("got %s", answers)
 	}
 	close(h.release)
-	m, err := acptest.Parse([]byte(converse(t, in, out, "")[0]))
+	m, err := acptest.Parse([]byte(lineOf(t, out)))
 	if err != nil || m.Header.ReplyTo != q.Header.ID || m.Body != "done" || h.turns.Load() != 1 {
 		t.Errorf("got %+v, %v after %d turns", m, err, h.turns.Load())
 	}

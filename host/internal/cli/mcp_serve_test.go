@@ -117,6 +117,19 @@ func TestMCPServe(t *testing.T) {
 	}
 }
 
+// lineOf reads one line.
+func lineOf(t *testing.T, out io.Reader) string {
+	t.Helper()
+	var line []byte
+	for b := make([]byte, 1); len(line) == 0 || line[len(line)-1] != '\n'; {
+		if _, err := out.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		line = append(line, b[0])
+	}
+	return strings.TrimSpace(string(line))
+}
+
 // converse writes lines and reads as many.
 func converse(t *testing.T, in io.Writer, out io.Reader, lines ...string) (answers []string) {
 	t.Helper()
@@ -124,14 +137,7 @@ func converse(t *testing.T, in io.Writer, out io.Reader, lines ...string) (answe
 		if _, err := io.WriteString(in, line+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		var answer []byte
-		for b := make([]byte, 1); len(answer) == 0 || answer[len(answer)-1] != '\n'; {
-			if _, err := out.Read(b); err != nil {
-				t.Fatal(err)
-			}
-			answer = append(answer, b[0])
-		}
-		answers = append(answers, strings.TrimSpace(string(answer)))
+		answers = append(answers, lineOf(t, out))
 	}
 	return answers
 }

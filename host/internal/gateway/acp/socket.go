@@ -70,8 +70,8 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
 	defer s.end(nil)
-	if !g.sockets.add(s) {
-		_ = conn.Close(websocket.StatusTryAgainLater, "too many connections: raise sessions of [gateways.acp]")
+	if refused := g.sockets.add(s); refused != nil {
+		_ = conn.Close(refused.Code, refused.Reason)
 		return
 	}
 	defer g.sockets.remove(s)

@@ -28,18 +28,25 @@ func newSockets(each int) *sockets {
 	return &sockets{each: each, byRealm: map[realmKey][]*socket{}}
 }
 
-// add registers a socket, unless its realm has as many as it may have.
-func (all *sockets) add(s *socket) bool {
+// add registers a socket, unless its realm has as many as it may have, or the host stops:
+// then it returns how the socket is closed.
+func (all *sockets) add(s *socket) (refused *websocket.CloseError) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	key := realmOf(s.caller)
-	if all.closed || len(all.byRealm[key]) >= all.each {
-		return false
+	switch {
+	case all.closed:
+		return &websocket.CloseError{Code: websocket.StatusGoingAway, Reason: stopping}
+	case len(all.byRealm[key]) >= all.each:
+		return &websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too many connections: raise sessions of [gateways.acp]"}
 	}
 	all.byRealm[key] = append(all.byRealm[key], s)
 	all.count++
-	return true
+	return nil
 }
+
+// stopping is why sockets end with the host.
+const stopping = "the host stops"
 
 func (all *sockets) remove(s *socket) {
 	all.mu.Lock()
@@ -99,7 +106,7 @@ func (all *sockets) close() {
 	for _, list := range all.byRealm {
 		for _, s := range list {
 			closing.Go(func() {
-				_ = s.conn.Close(websocket.StatusGoingAway, "the host stops") // Read ends with it
+				_ = s.conn.Close(websocket.StatusGoingAway, stopping) // Read ends with it
 			})
 		}
 	}
