@@ -1,0 +1,106 @@
+package envelope
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+)
+
+// members reads the members of an object by their exact names and types. The first fault
+// stays in err.
+type members struct {
+	of  string // begin of the names in faults
+	all map[string]json.RawMessage
+	err error
+}
+
+// readMembers reads an object of which no member is twice.
+func readMembers(text []byte, of string) (m members) {
+	m.of = of
+	if !isObject(text) || json.Unmarshal(text, &m.all) != nil {
+		m.fail("", "is not an object")
+	}
+	return m
+}
+
+func isObject(text []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) }
+
+// fail notes what is wrong with a member.
+func (m *members) fail(name, what string) {
+	if m.err == nil {
+		m.err = malformed("%s %s", strings.Trim(m.of+"."+name, "."), what)
+	}
+}
+
+// require faults members that are missing.
+func (m *members) require(names ...string) {
+	for _, name := range names {
+		if _, has := m.all[name]; !has {
+			m.fail(name, "is missing")
+		}
+	}
+}
+
+// refuseOthers faults members with other names.
+func (m *members) refuseOthers(names ...string) {
+	for name := range m.all {
+		if !slices.Contains(names, name) {
+			m.fail(name, "is no property of the protocol")
+		}
+	}
+}
+
+// text reads a string of at most so many bytes, and fallback if there is none.
+func (m *members) text(name, fallback string, most int) (text string) {
+	raw, has := m.all[name]
+	switch {
+	case !has:
+		return fallback
+	case raw[0] != '"' || json.Unmarshal(raw, &text) != nil:
+		m.fail(name, "is not a string")
+	case len(text) > most:
+		m.fail(name, "is too long")
+	}
+	return text
+}
+
+// integer reads an integer from least to maxInteger, and fallback if there is none.
+func (m *members) integer(name string, least, fallback int) int {
+	raw, has := m.all[name]
+	if !has {
+		return fallback
+	}
+	var f float64
+	if b := raw[0]; b == '"' || b == 'n' || json.Unmarshal(raw, &f) != nil || f != math.Trunc(f) || f < float64(least) || f > maxInteger {
+		m.fail(name, "is not an integer in its range")
+		return fallback
+	}
+	return int(f)
+}
+
+// maxInteger bounds a delta_window and a delta_seq.
+const maxInteger = 1 << 31
+
+// list reads an array of at most so many items.
+func (m *members) list(name string, most int) (items []json.RawMessage) {
+	raw, has := m.all[name]
+	switch {
+	case !has:
+	case raw[0] != '[' || json.Unmarshal(raw, &items) != nil:
+		m.fail(name, "is not an array")
+	case len(items) > most:
+		m.fail(name, "has too many items")
+	}
+	return items
+}
+
+// object reads an object as its members.
+func (m *members) object(name string) (all map[string]json.RawMessage) {
+	raw, has := m.all[name]
+	if has && (raw[0] != '{' || json.Unmarshal(raw, &all) != nil) {
+		m.fail(name, "is not an object")
+	}
+	return all
+}

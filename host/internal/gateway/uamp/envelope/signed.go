@@ -1,0 +1,83 @@
+package envelope
+
+import (
+	"crypto/sha256"
+	"maps"
+	"time"
+
+	"skep/host/internal/gateway/wire"
+)
+
+// sigName is the property that no hash covers.
+const sigName = "sig"
+
+// Signed is an envelope that was read, with the bytes that its signature covers.
+type Signed struct {
+	Envelope
+	reader Reader
+	// text is the envelope as it came, canonical its RFC 8785 form without the signature.
+	text, canonical []byte
+}
+
+// Received is the envelope as it came.
+func (s Signed) Received() []byte { return s.text }
+
+// Sums are the hashes that a signature of the envelope may cover, one for each canonical
+// form (U-025). The second one is not made before it is wanted.
+func (s Signed) Sums(yield func([sha256.Size]byte) bool) {
+	first := sha256.Sum256(s.canonical)
+	if !yield(first) {
+		return
+	}
+	text, err := wire.Canonical(s.text, wire.AsSent, s.reader.MaxDepth, sigName)
+	if second := sha256.Sum256(text); err == nil && second != first {
+		yield(second)
+	}
+}
+
+// hop are the members of ext that change on the way: a repeat may have others.
+var hop = []string{"traceparent", "tracestate", "x-hops"}
+
+// Digest is what a repeat of the envelope has too: all but its signature, its token and
+// what changes on the way.
+func (s Signed) Digest() ([sha256.Size]byte, error) {
+	e := s.Envelope
+	e.Sig, e.CapToken = "", ""
+	e.Ext = maps.Clone(e.Ext)
+	for _, name := range hop {
+		delete(e.Ext, name)
+	}
+	return e.Sum()
+}
+
+// Sum returns the hash that the signature of an envelope of ours covers.
+func (e Envelope) Sum() (sum [sha256.Size]byte, err error) {
+	text, err := e.canonical(sigName)
+	return sha256.Sum256(text), err
+}
+
+// Text is an envelope of ours as it is sent: in a form that is canonical in every reading.
+func (e Envelope) Text() ([]byte, error) { return e.canonical() }
+
+func (e Envelope) canonical(without ...string) ([]byte, error) {
+	text, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return wire.Canonical(text, wire.RFC8785, maxDepth, without...)
+}
+
+// maxDepth bounds the levels of envelopes of ours.
+const maxDepth = 1000
+
+// CheckTime refuses an envelope whose time is further from now than clocks may differ
+// (U-016). A repeat of one that was taken is not held against the clock.
+func CheckTime(at, now time.Time, skew time.Duration) error {
+	if age := now.Sub(at); age > skew || age < -skew {
+		return &Fault{
+			Code: Unauthenticated, Text: "ts is further from the time here than clock_skew of [gateways.uamp] allows",
+			Details: map[string]any{"now": now.UTC().Format(wireTime)},
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package seal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// ErrSignature is returned for a signature that does not count.
+var ErrSignature = errors.New("the signature does not count")
+
+// fail returns why a signature does not count.
+func fail(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrSignature, fmt.Sprintf(format, args...))
+}
+
+// Sign returns the detached signature over a hash (U-024).
+func (k Key) Sign(sum [sha256.Size]byte) (string, error) {
+	jws, err := k.sign([]byte(spellings(sum)[0]), nil)
+	if err != nil {
+		return "", err
+	}
+	return jws.DetachedCompactSerialize()
+}
+
+// sign signs a payload with the key's id, and other members in the header.
+func (k Key) sign(payload []byte, header map[jose.HeaderKey]any) (*jose.JSONWebSignature, error) {
+	opt := &jose.SignerOptions{ExtraHeaders: header}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: k.public.algorithm(), Key: k.private}, opt.WithHeader("kid", k.public.ID))
+	if err != nil {
+		return nil, err
+	}
+	return signer.Sign(payload)
+}
+
+// spellings are the payloads that mean a hash (U-025). The first one is ours.
+func spellings(sum [sha256.Size]byte) [2]string {
+	text := hex.EncodeToString(sum[:])
+	return [...]string{`{"sha256":"` + text + `"}`, `{"sha256": "` + text + `"}`}
+}
+
+// Header is what a signature says of itself; none of it is proven.
+type Header struct {
+	// KeyID is a DID URL, empty for none.
+	KeyID string
+	alg   jose.SignatureAlgorithm
+}
+
+// maxKeys is how many keys are tried for a signature without a key id (U-027).
+const maxKeys = 8
+
+// ReadHeader reads the header of a detached signature.
+func ReadHeader(sig string) (h Header, err error) {
+	_, h, err = parse(sig, nil)
+	return h, err
+}
+
+// parse reads a detached signature, to be verified over a payload.
+func parse(sig string, payload []byte) (*jose.JSONWebSignature, Header, error) {
+	if parts := strings.Split(sig, "."); len(parts) != 3 || parts[1] != "" {
+		return nil, Header{}, fail("it is not a detached JWS, header..signature")
+	}
+	if payload == nil {
+		payload = []byte{}
+	}
+	jws, err := jose.ParseDetached(sig, payload, algorithms)
+	if err != nil || len(jws.Signatures) != 1 {
+		return nil, Header{}, fail("it is not a detached compact JWS with alg ES256 or EdDSA")
+	}
+	head := jws.Signatures[0].Protected
+	for _, name := range []jose.HeaderKey{"crit", "b64"} {
+		if _, has := head.ExtraHeaders[name]; has {
+			return nil, Header{}, fail("its header has %s, which asks for an extension", name)
+		}
+	}
+	return jws, Header{head.KeyID, jose.SignatureAlgorithm(head.Algorithm)}, nil
+}
+
+// Verify returns which key has signed one of the hashes. Keys of another type than the
+// signature's algorithm, and with another id than its key id, do not count.
+func Verify(sig string, sums iter.Seq[[sha256.Size]byte], keys []PublicKey) (PublicKey, error) {
+	_, h, err := parse(sig, nil)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	keys = h.candidates(keys)
+	if len(keys) == 0 {
+		return PublicKey{}, fail("its key %.200q is none of the sender's", h.KeyID)
+	}
+	for sum := range sums {
+		for _, payload := range spellings(sum) {
+			jws, _, err := parse(sig, []byte(payload))
+			if err != nil {
+				return PublicKey{}, err
+			}
+			for _, k := range keys {
+				if jws.DetachedVerify([]byte(payload), k.key) == nil {
+					return k, nil
+				}
+			}
+		}
+	}
+	return PublicKey{}, fail("it was made with another key, or the envelope was changed")
+}
+
+// candidates are the keys that may have made the signature.
+func (h Header) candidates(keys []PublicKey) (list []PublicKey) {
+	for _, k := range keys {
+		if k.key != nil && k.algorithm() == h.alg && (h.KeyID == "" || h.KeyID == k.ID) && len(list) < maxKeys {
+			list = append(list, k)
+		}
+	}
+	return list
+}
