@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"skep/abi"
@@ -331,6 +332,63 @@ func TestCancelExchange(t *testing.T) {
 	if snap := r.snapshot("job"); len(snap.Outbox)+len(snap.Task.Requests)+len(snap.Posts) > 0 || snap.Task.State != swarm.StateRunning {
 		t.Errorf("left: %+v", snap)
 	}
+}
+
+// A turn that begins while the withdrawal of its message is written is stopped: it sends
+// nothing, and counts no more.
+func TestCancelExchangeAsItsTurnBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &heldStore{goOn: make(chan struct{})}
+		var withdraws atomic.Bool
+		s.match = func(m swarm.Mutation) bool { return len(m.Consume) == 1 && withdraws.CompareAndSwap(true, false) }
+		release, stopped := make(chan struct{}), 0
+		r := newRealm(t, withTenants(map[string]swarm.Quota{swarm.DefaultTenant: {Queue: 3}}), func(h *hive) {
+			h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+			h.opt.Turns = 1
+			h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+				switch incoming(turn).Payload.Body {
+				case "busy":
+					<-release
+				case "withdrawn":
+					<-ctx.Done()
+					stopped++
+				}
+				return script(ctx, turn)
+			}
+		})
+		busy := r.receive(r.wrapper("other", "math", "busy")).Exchanges[0]
+		synctest.Wait() // it has the only place
+		x := r.receive(r.wrapper("job", "math", "withdrawn")).Exchanges[0]
+		kept := r.receive(r.wrapper("job", "math", "kept")).Exchanges[0]
+		synctest.Wait()
+		withdraws.Store(true)
+		done := make(chan error, 1)
+		go func() { done <- r.rt.CancelExchange(context.Background(), x, "x@acme") }()
+		synctest.Wait() // it is being written
+		close(release)
+		synctest.Wait() // the turn has begun
+		close(s.goOn)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if a := r.wait(x); a.State != swarm.StateCancelled {
+			t.Errorf("answer %+v", a)
+		}
+		for x, want := range map[*swarm.Receipt]string{busy: "echo: busy", kept: "echo: kept"} {
+			if a := r.wait(x); a.Body != want {
+				t.Errorf("answer %+v, want %s", a, want)
+			}
+		}
+		synctest.Wait()
+		snap := r.snapshot("job")
+		if stopped != 1 || len(snap.Outbox)+len(snap.Task.Requests)+len(snap.Posts)+len(snap.Rows)+len(snap.Task.Metered) > 0 {
+			t.Errorf("%d turns were stopped; left: %+v", stopped, snap)
+		}
+		for range 3 { // the quota is free again
+			r.receive(r.wrapper("job", "math", "next"))
+		}
+		r.stop()
+	})
 }
 
 // The last exchange takes its task along, which is not running for it any more.

@@ -189,6 +189,7 @@ func (r *Runtime) applyMutation(t *activeTask, mut *mutationBuilder, part *reser
 		delete(t.running, mut.finished.row.Agent)
 	}
 	t.dropRows(mut.unread)
+	t.stopVoidTurns(mut.unread)
 	switch {
 	case mut.Stash:
 		t.stashRunningTurns(mut.kill)
@@ -231,6 +232,16 @@ func (t *activeTask) stashRunningTurns(kill bool) {
 		rn.killed = true
 		t.stash = append(t.stash, rn.row)
 		rn.cancel(errTaskEnded)
+	}
+}
+
+// stopVoidTurns stops turns whose rows are void: they began while that was being written.
+func (t *activeTask) stopVoidTurns(numbers []int64) {
+	for _, rn := range t.running {
+		if slices.Contains(numbers, rn.row.N) {
+			rn.killed, rn.void = true, true
+			rn.cancel(errRowVoid)
+		}
 	}
 }
 

@@ -70,8 +70,10 @@ type runningTurn struct {
 	cancel  context.CancelCauseFunc
 	counted bool
 	// killed is set when the task ended under the turn: nothing it did counts, and its
-	// row is in the task's stash.
+	// row is in the task's stash, or is void.
 	killed bool
+	// void is set when the row is void.
+	void bool
 	// dropped is set when the task was erased under the turn.
 	dropped bool
 	// interrupted is closed when the turn should make room for an interrupt; preempted
@@ -135,7 +137,7 @@ func (t *activeTask) pushRow(row Row) {
 }
 
 // countPending counts the rows that can still make the task progress. The row of a turn
-// that was killed is in the stash, or waits again.
+// that was killed is in the stash, waits again, or is void.
 func (t *activeTask) countPending() int {
 	n := len(t.delayed)
 	for _, rn := range t.running {

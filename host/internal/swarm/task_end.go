@@ -11,6 +11,9 @@ import (
 // errTaskEnded is the cause that stops the turns of an ended task.
 var errTaskEnded = errors.New("the task ended under the turn")
 
+// errRowVoid is the cause that stops a turn whose message was withdrawn.
+var errRowVoid = errors.New("the message was withdrawn under the turn")
+
 // Answer is the answer to a post: the first completion logged after its message was
 // handled, or the end of the task.
 type Answer struct {

@@ -95,6 +95,9 @@ func (r *Runtime) discardTurn(t *activeTask, rn *runningTurn, turn *Turn, out Ou
 	mut := t.beginMutation(r.now())
 	mut.finished = rn
 	mut.addUsage(rn, out.Usage)
+	if rn.void {
+		delete(mut.Task.Metered, rn.row.N)
+	}
 	t.mu.Unlock()
 	if r.commitMutation(t, mut) == nil {
 		turn.flushLogs()
