@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"skep/host/client"
@@ -165,6 +166,34 @@ func TestAgentsOverACP(t *testing.T) {
 		if m.Header.Sender != "boss@hive" || m.Header.Type != "REQUEST" || m.Body != "how many?" {
 			t.Errorf("the shop got %+v", m)
 		}
+	}
+}
+
+// TestForeignQuestionOverACP: a foreign agent that asks back about a question has its answer
+// before it answers that question itself, though the question is held in the outbox.
+func TestForeignQuestionOverACP(t *testing.T) {
+	t.Parallel()
+	var hive *hosttest.Site
+	var first atomic.Pointer[acptest.Message]
+	send := func(m acptest.Message) {
+		acme := acptest.Client{URL: hive.URL() + "/acp/v1/messages", Token: "the-token-of-shop-at-hive"}
+		if r, err := acme.Send(m.Text()); err != nil || r.Status != http.StatusAccepted {
+			t.Errorf("%s got %d %s, %v", m.Header.Type, r.Status, r.Text, err)
+		}
+	}
+	shop := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
+		switch m.Header.Type {
+		case "REQUEST":
+			first.Store(&m)
+			go send(m.Reply("QUERY", `[["send_response",{"target":"agentB@shop","subject":"s","body":"red"}]]`))
+		case "INFORM":
+			go send(first.Load().Reply("RESPONSE", "seven, since "+m.Body))
+		}
+		return nil, 0
+	})
+	hive = askingACP(t, "allow_private = true\nurl = \""+shop.URL+"/acp\"")
+	if got := asked(t, hive, "agentB@shop", "how many?"); !strings.Contains(got, "seven, since red") {
+		t.Errorf("answer %q", got)
 	}
 }
 

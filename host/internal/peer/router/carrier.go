@@ -13,7 +13,7 @@ import (
 type Carrier interface {
 	// Carry makes one attempt. It is called until it answers Taken or Refused, with the
 	// same message ID, for one message of a task and a recipient at a time. An interrupt
-	// may come at the same time.
+	// and an answer may come at the same time.
 	Carry(ctx context.Context, d swarm.Delivery) Carried
 }
 

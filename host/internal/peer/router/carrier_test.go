@@ -169,6 +169,35 @@ func TestCarrierInterruptOvertakes(t *testing.T) {
 	})
 }
 
+// An answer overtakes a message that is held, and every attempt that is in use: its
+// recipient may wait for it before he answers that message.
+func TestCarrierAnswerOvertakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
+			switch d.N {
+			case 1:
+				<-answered
+			case 3:
+				close(answered)
+			}
+			return router.Carried{State: router.Taken}
+		}}
+		o := newFakeOutbox()
+		o.put(box("t", "depot"), to(1, "a", mail.Request))
+		r := carry(t, realm(c, func(p *router.Peer) { p.MaxAttempts = 1 }), o)
+		synctest.Wait()
+		o.put(box("t", "depot"), to(2, "a", mail.Request))
+		o.put(box("t", "depot"), to(3, "a", mail.Response))
+		r.Wake(box("t", "depot"))
+		synctest.Wait()
+		if got := c.carried(); !slices.Equal(got, []int64{1, 3, 2}) || len(o.taken) != 3 {
+			t.Errorf("%v were sent, %q delivered, want 1, 3 and 2", got, o.taken)
+		}
+	})
+}
+
 // A held message delays no other recipient, as far as there are attempts.
 func TestCarrierAttempts(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 )
 
 // Bounds of the workers of a peer with a carrier. urgentWorkers are those beyond its
-// attempts that take interrupts, spareWorkers those beyond them that take the first
-// sequence of an instance: held messages of one delay no other.
+// attempts that take interrupts and answers, spareWorkers those beyond them that take the
+// first sequence of an instance: held messages of one delay no other.
 const (
 	defaultAttempts = 32
 	urgentWorkers   = 8
@@ -19,16 +19,21 @@ const (
 
 // sequence is what is delivered in order: the messages of a task for a peer; with a
 // carrier those for one recipient, as each may be held until it is answered. Interrupts
-// are a sequence of their own and so overtake.
+// are a sequence of their own and so overtake; so are answers, for which a foreign agent
+// may wait before it answers a message that is held.
 type sequence struct {
 	swarm.OutboxKey
-	recipient string // empty for all
-	interrupt bool
+	recipient string    // empty for all
+	overtakes mail.Type // Interrupt or Response, empty for the others
 }
 
 // sequenceOf returns the sequence of a message that a carrier takes.
 func sequenceOf(box swarm.OutboxKey, m mail.Message) sequence {
-	return sequence{OutboxKey: box, recipient: "to " + m.Payload.Recipient().Name, interrupt: m.Type == mail.Interrupt}
+	n := sequence{OutboxKey: box, recipient: "to " + m.Payload.Recipient().Name}
+	if m.Type == mail.Interrupt || m.Type == mail.Response {
+		n.overtakes = m.Type
+	}
+	return n
 }
 
 // isWhole reports whether it is all of an outbox.
@@ -78,8 +83,10 @@ func (l *peerQueue) setMaxAttempts(most int) {
 }
 
 // isUrgent reports whether a sequence goes before the others of a peer with a carrier: an
-// interrupt, or an outbox in which there may be one.
-func (l *peerQueue) isUrgent(n sequence) bool { return l.carried && (n.interrupt || n.isWhole()) }
+// interrupt, an answer, or an outbox in which there may be one.
+func (l *peerQueue) isUrgent(n sequence) bool {
+	return l.carried && (n.overtakes != "" || n.isWhole())
+}
 
 // hasWorker reports whether a worker may begin with a sequence beside so many others.
 func (l *peerQueue) hasWorker(n sequence, others int) bool {
