@@ -39,7 +39,8 @@ type Options struct {
 // Gateway serves ACP. Make one with [New].
 type Gateway struct {
 	Options
-	reader reader
+	reader  reader
+	records records
 	// host is the host of PublicURL.
 	host    string
 	waiting *waiting
@@ -58,7 +59,8 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, waiting: newWaiting(), mailbox: newMailboxes(o.Runtime.State()), sockets: newSockets(o.Sessions), stopped: make(chan struct{})}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: records{o.Runtime.State(), maxThreads}, waiting: newWaiting(), sockets: newSockets(o.Sessions), stopped: make(chan struct{})}
+	g.mailbox = newMailboxes(g.records)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
 	}
