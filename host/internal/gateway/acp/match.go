@@ -28,6 +28,9 @@ type match struct {
 	flag    string
 	// repeat means that it has answered a question before.
 	repeat bool
+	// loose is set for what is told and could be taken for the answer to a later question,
+	// as it names none.
+	loose bool
 }
 
 // errUnmatched refuses an answer to nothing that is known, or waits any more (G-024).
@@ -61,16 +64,23 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	if m.of = &t.Last; t.Theirs && !named {
 		m.of = nil
 	}
+	i := t.find(id)
+	if i >= 0 {
+		m.of = &t.Open[i].Sent // whatever was sent since
+	}
 	if !isAnswer {
 		return m, nil
 	}
-	i := t.find(id)
-	if !named && h.Type != message.MessageTypeError && h.ReplyTo == nil {
-		switch len(t.Open) {
-		case 0:
-		case 1:
+	m.loose = !named && h.Type != message.MessageTypeError && h.ReplyTo == nil
+	if m.loose && !t.isTold(string(h.ID)) {
+		switch _, err := g.Runtime.Find(ctx, c, string(h.ID)); {
+		case err == nil: // told before our first question there
+			return match{repeat: true}, nil
+		case !errors.Is(err, gateway.ErrUnknown):
+			return match{}, err
+		case len(t.Open) == 1:
 			i = 0
-		default:
+		case len(t.Open) > 1:
 			m.flag = flagAmbiguous
 		}
 	}
@@ -131,11 +141,21 @@ func errorCode(body string) string {
 }
 
 // follow brings a message about a task of ours to it: what is told, and questions of the
-// foreign agent. Its id at the runtime is a UUID.
+// foreign agent. Its id at the runtime is a UUID. What could be taken for an answer when it
+// is repeated is remembered first.
 func (g *Gateway) follow(ctx context.Context, c gateway.Caller, in incoming, m match, kind gateway.Kind) (gateway.Exchange, error) {
 	a, err := askOf(in)
 	if err != nil {
 		return gateway.Exchange{}, err
+	}
+	if id := string(in.Header.ID); m.loose && c.May.Has(gateway.MayTell) {
+		err := g.changeThread(ctx, m.key, func(t *thread) error {
+			t.tell(id)
+			return nil
+		})
+		if err != nil {
+			return gateway.Exchange{}, err
+		}
 	}
 	a.Reply = true
 	a.Kind, a.Swarm, a.Of, a.Sent = kind, m.of.Swarm, m.of.delivery(), true

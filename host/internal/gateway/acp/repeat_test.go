@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -197,4 +198,65 @@ func TestMailboxOfOthers(t *testing.T) {
 		t.Errorf("status %d", code)
 	}
 	<-ran
+}
+
+// TestRepeatedInform (D-A5): what a foreign agent has told answers no question that was
+// asked since, though it is repeated and names none: neither in a conversation of ours nor
+// in one that the foreign agent began.
+func TestRepeatedInform(t *testing.T) {
+	t.Parallel()
+	for _, began := range []string{"ours", "theirs"} {
+		o := newOut(t)
+		seen := o.exposeAsks("calc")
+		question := func(id string) swarm.Delivery { return outgoing(id, mail.Request, "agentB", id) }
+		if began == "theirs" {
+			request := acptest.New("REQUEST", "agentB", "calc", "add")
+			request.Header.ConversationID = question("").Conversation
+			if r := o.send(t, request); r.Status != http.StatusOK {
+				t.Fatalf("got %d %s", r.Status, r.Text)
+			}
+			<-seen
+			question = func(id string) swarm.Delivery {
+				d := outgoing(id, mail.Request, "agentB", id)
+				d.Wrapper.Payload.ID = request.Header.ID
+				return d
+			}
+		} else {
+			o.does(func(m acptest.Message) (*acptest.Message, int) {
+				answer := m.Reply("RESPONSE", "yes")
+				return &answer, 0
+			})
+			if got := o.g.Carry(t.Context(), o.p, question("m0")); got.State != gateway.Taken {
+				t.Fatalf("%s: %+v", began, got)
+			}
+			o.does(func(acptest.Message) (*acptest.Message, int) { return nil, 0 })
+			o.rt.take()
+		}
+		news := acptest.New("INFORM", "agentB", "calc", "news")
+		news.Header.ConversationID = question("").Conversation
+		if r := o.send(t, news); r.Status != http.StatusAccepted || len(o.rt.take())+len(seen) != 1 {
+			t.Errorf("%s: %d %s", began, r.Status, r.Text)
+		}
+		before := len(o.agent.Got())
+		carried := make(chan gateway.Carried, 1)
+		go func() { carried <- o.g.Carry(t.Context(), o.p, question("m1")) }()
+		for len(o.agent.Got()) == before {
+			time.Sleep(time.Millisecond)
+		}
+		if r := o.send(t, news); r.Status != http.StatusAccepted {
+			t.Errorf("%s: the repeat got %d %s", began, r.Status, r.Text)
+		}
+		for _, a := range o.rt.take() {
+			if a.Kind == gateway.Answers {
+				t.Errorf("%s: it answers the question: %+v", began, a)
+			}
+		}
+		o.send(t, o.agent.Got()[before].Reply("RESPONSE", "seven"))
+		if got := <-carried; got.State != gateway.Taken {
+			t.Errorf("%s: %+v", began, got)
+		}
+		if asked := o.rt.take(); len(asked) != 1 || asked[0].Body != "seven" {
+			t.Errorf("%s: brought %+v", began, asked)
+		}
+	}
 }

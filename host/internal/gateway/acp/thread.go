@@ -25,6 +25,7 @@ const (
 	threadLife  = 30 * 24 * time.Hour // without a message
 	maxOpen     = 64                  // questions that wait at once
 	maxAnswered = 32                  // answered questions that are remembered
+	maxTold     = 32                  // messages that are remembered as no answers
 )
 
 // thread is what a conversation of ours has with one foreign agent: whom its messages
@@ -38,6 +39,8 @@ type thread struct {
 	// Open are the messages that wait for an answer, Answered the last ones that have one.
 	Open     []openQuestion     `json:"open,omitempty"`
 	Answered []answeredQuestion `json:"answered,omitempty"`
+	// Told are the ids of the last messages that named no question and answered none.
+	Told []string `json:"told,omitempty"`
 }
 
 // answeredQuestion has the id of a message of ours and of the one that answered it.
@@ -105,7 +108,7 @@ func splitID(id string) (thread, message string, ok bool) {
 
 // loadThread returns a thread; it is empty, of version 0, if there is none.
 func (g *Gateway) loadThread(ctx context.Context, key state.Key) (t thread, version int64, err error) {
-	r, err := g.Runtime.State().Get(ctx, key)
+	r, err := g.records.Get(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
 		return t, 0, nil
 	}
@@ -129,7 +132,7 @@ func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*
 		if err != nil {
 			return err
 		}
-		_, err = g.Runtime.State().Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
+		_, err = g.records.Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
 		if !errors.Is(err, state.ErrVersion) {
 			return err
 		}
@@ -175,3 +178,13 @@ func (t *thread) isAnswered(id string) bool {
 func (t *thread) hasAnswer(by string) bool {
 	return slices.ContainsFunc(t.Answered, func(a answeredQuestion) bool { return a.By == by })
 }
+
+// tell remembers a message that answers no question.
+func (t *thread) tell(id string) {
+	if !t.isTold(id) {
+		t.Told = append(t.Told, id)
+		t.Told = t.Told[max(0, len(t.Told)-maxTold):]
+	}
+}
+
+func (t *thread) isTold(id string) bool { return slices.Contains(t.Told, id) }
