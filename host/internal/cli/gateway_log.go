@@ -26,11 +26,13 @@ written. The oldest files are removed, see message_log of [store]. Log only read
 while a host runs, and works on a copy of the file elsewhere as well.`
 
 // messageFilter is which messages are shown; empty texts are all.
-type messageFilter struct{ gateway, realm, task, id string }
+type messageFilter struct{ gateway, realm, user, task, id string }
 
-func (f messageFilter) has(m *datadir.LoggedMessage) bool {
+func (f messageFilter) has(e datadir.AuditEntry) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
-	return m != nil && is(f.gateway, m.Gateway) && is(f.realm, m.Realm) && is(f.task, m.Task) && is(f.id, m.ID)
+	m := e.Message
+	return m != nil && is(f.gateway, m.Gateway) && is(f.realm, m.Realm) && is(f.task, m.Task) && is(f.id, m.ID) &&
+		(f.user == "" || m.Realm == "" && f.user == e.Principal)
 }
 
 func (a *app) gatewayLogCommand() *cobra.Command {
@@ -44,13 +46,14 @@ func (a *app) gatewayLogCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&show.gateway, "gateway", "", "messages of this `NAME`")
 	cmd.Flags().StringVar(&show.realm, "realm", "", "messages of this `PARTNER`")
+	cmd.Flags().StringVar(&show.user, "user", "", "messages of this `USER`, who comes for himself, as user:ann")
 	cmd.Flags().StringVar(&show.task, "task", "", "messages of this `TASK`")
 	cmd.Flags().StringVar(&show.id, "id", "", "the message with this foreign `ID`, and its repeats")
 	cmd.Flags().IntVar(&last, "last", 50, "how `MANY` messages; 0 means all")
 	cmd.Flags().BoolVar(&verify, "verify", false, "find out whether the log is as it was written")
 	cmd.Flags().StringVar(&prev, "prev", "", "with --verify, the `HASH` of the entry before the first that is there")
 	cmd.Flags().StringVar(&head, "head", "", "with --verify, the `HASH` of an entry that must be there")
-	for _, flag := range []string{"gateway", "realm", "task", "id", "last"} {
+	for _, flag := range []string{"gateway", "realm", "user", "task", "id", "last"} {
 		cmd.MarkFlagsMutuallyExclusive("verify", flag)
 	}
 	cmd.RunE = a.withLog(datadir.Data.MessageLogFile, func(file string) error {
@@ -69,7 +72,7 @@ func (a *app) showMessages(file string, show messageFilter, last int) error {
 	var list auditTail
 	damage := []damageJSON{}
 	err := datadir.AuditEntries(file, func(seq int64, e datadir.AuditEntry) {
-		if show.has(e.Message) {
+		if show.has(e) {
 			list.add(auditLine{seq, e, nil}, last)
 		}
 	}, func(d *datadir.AuditDamage) { damage = append(damage, damageJSON(*d)) })

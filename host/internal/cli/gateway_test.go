@@ -1,10 +1,18 @@
 package cli
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"skep/host/internal/api/audit"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/messagelog"
 )
 
 // partneredHost is a host with one gateway, whose partner lab is down.
@@ -62,6 +70,39 @@ func TestGatewayCommands(t *testing.T) {
 		for _, part := range want.out {
 			if !strings.Contains(printed, part) {
 				t.Errorf("%s: no %q in\n%s", line, part, printed)
+			}
+		}
+	}
+}
+
+// The log shows the messages of partners and of users, and one user's alone.
+func TestGatewayLogOfUsers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acts, err := audit.Open(filepath.Join(dir, audit.Name), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer acts.Close()
+	log, err := messagelog.Open(dir, messagelog.Options{Refusals: acts, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"ann", "bob"} {
+		log.Record("mcp", gateway.Event{Caller: gatewaytest.User("acme", id), Foreign: "of-" + id, Type: "tools/call", Verdict: "accepted"})
+	}
+	log.Record("acp", gateway.Event{Caller: gatewaytest.Realm("acme", "shop"), Foreign: "of-shop", Type: "QUERY", Verdict: "accepted"})
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string][]string{
+		"": {"of-ann", "of-bob", "of-shop"}, "--user user:ann": {"of-ann"}, "--realm shop": {"of-shop"}, "--user agent:shop": nil,
+	} {
+		s := newShell(nil, append([]string{"gateway", "log", filepath.Join(dir, audit.MessagesName)}, strings.Fields(line)...)...)
+		code := Main(t.Context(), s.Env)
+		for _, id := range []string{"of-ann", "of-bob", "of-shop"} {
+			if code != exitOK || strings.Contains(s.stdout.String(), id) != slices.Contains(want, id) {
+				t.Errorf("%q: code %d\n%s%s", line, code, s.stdout.String(), s.stderr.String())
 			}
 		}
 	}
