@@ -18,7 +18,7 @@ type Effective struct {
 }
 
 // Explain lists every limit that is in force, where bundled modules come from, and what
-// grants that refer to params stand for.
+// grants that refer to params and declarations of messages stand for.
 func Explain(c *Config) (out []Limit) {
 	for _, l := range InForce(c) {
 		out = append(out, l.Limit)
@@ -30,6 +30,19 @@ func Explain(c *Config) (out []Limit) {
 	for _, a := range c.Actions {
 		out = append(out, explainSource(a.Source, "actions."+a.Name)...)
 		out = append(out, explainGrants(a.Allow, "actions."+a.Name)...)
+	}
+	for _, g := range c.Gateways {
+		if own, ok := g.Protocol.(*ACP); ok {
+			out = append(out, own.explain()...)
+		}
+	}
+	return out
+}
+
+// explain shows what the file of dsl declares.
+func (a *ACP) explain() (out []Limit) {
+	for _, d := range a.Declared() {
+		out = append(out, Limit{Key: "gateways.acp.dsl." + d.Name, Value: d.Text, Set: true})
 	}
 	return out
 }

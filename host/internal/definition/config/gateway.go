@@ -57,6 +57,9 @@ type protocol struct {
 	lacks []string
 	// rights are those for which a message of a partner may ask; nil for all.
 	rights []string
+	// maxBody and maxDepth bound what max_body and max_depth may be; 0 for no such bound.
+	maxBody  Size
+	maxDepth int
 	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys
 }
@@ -163,6 +166,7 @@ func (r gatewayReader) gateway(name string) Gateway {
 	}
 	r.t.read(g.Settings())
 	r.checkLacks(g)
+	r.checkBounds(g)
 	r.checkStrangers(g)
 	if g.BehindProxy && len(r.server.TrustedProxies) == 0 {
 		at := r.t.child("behind_proxy")
@@ -171,6 +175,9 @@ func (r gatewayReader) gateway(name string) Gateway {
 	names, subs := r.t.named("partners")
 	for i, sub := range subs {
 		g.Partners = append(g.Partners, r.partner(name, names[i], sub))
+	}
+	if own, ok := g.Protocol.(interface{ checkPartners(gatewayReader, Gateway) }); ok {
+		own.checkPartners(r, g)
 	}
 	r.checkCertificates(g)
 	r.t.refuseUnknown()
@@ -183,6 +190,18 @@ func (r gatewayReader) checkLacks(g Gateway) {
 		if key != "profile" || g.Profile == ProfileStrict {
 			r.t.needs("gateways."+key, key)
 		}
+	}
+}
+
+// checkBounds refuses limits that the protocol's own codec does not reach.
+func (r gatewayReader) checkBounds(g Gateway) {
+	if most := r.kind.maxBody; most > 0 && g.MaxBody > most {
+		at := r.t.child("max_body")
+		r.d.atValue(at, fmt.Sprintf("%s must be at most %s: a message of this protocol has no more", at.path, sizes.print(int64(most))))
+	}
+	if most := r.kind.maxDepth; most > 0 && g.MaxDepth > most {
+		at := r.t.child("max_depth")
+		r.d.atValue(at, fmt.Sprintf("%s must be at most %d: a message of this protocol has no more levels", at.path, most))
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
 )
 
@@ -19,12 +21,109 @@ type ACP struct {
 	Declarations *dsl.Schema
 }
 
-var acpProtocol = protocol{called: true, rights: []string{"ask", "tell", "relay"}, keys: func() Keys { return new(ACP) }}
+// ACPPartner has the keys that only partners of [gateways.acp] have.
+type ACPPartner struct{ Header HeaderFields }
+
+// HeaderFields are fields in the headers of messages, by name: each is JSON.
+type HeaderFields map[string]Secret
+
+// Raw are the fields as messages have them.
+func (f HeaderFields) Raw() map[string]json.RawMessage {
+	raw := map[string]json.RawMessage{}
+	for name, value := range f {
+		raw[name] = json.RawMessage(value.Reveal())
+	}
+	return raw
+}
+
+var acpProtocol = protocol{
+	called: true, rights: []string{"ask", "tell", "relay"}, maxBody: check.MaxMessage, maxDepth: 64,
+	keys:    func() Keys { return new(ACP) },
+	partner: func() Keys { return new(ACPPartner) },
+}
+
+// Declared lists what the file of dsl declares: types, and which answer each type of
+// message expects.
+func (a *ACP) Declared() []dsl.Declared {
+	if a.Declarations == nil {
+		return nil
+	}
+	return a.Declarations.Declared()
+}
 
 // Settings are the keys of the gateway.
 func (a *ACP) Settings() []Setting {
 	return []Setting{
 		field(&a.DSL, "dsl", "path", a.readDeclarations, "Declarations of messages with more header fields than ACP 1.0 has, as in `file:acme.acp`: messages must fit them."),
+	}
+}
+
+// Settings are the keys of a partner.
+func (p *ACPPartner) Settings() []Setting {
+	return []Setting{
+		field(&p.Header, "header", "table", readHeader, "Fields in the header of each message that our agents write to it, as `{ x_token = \"env::ACME_TOKEN\" }`."),
+	}
+}
+
+// readHeader reads fields of headers. The gateway's own are not set by a file.
+func readHeader(t *table, key string) HeaderFields {
+	sub := t.table(key)
+	fields := HeaderFields{}
+	for _, name := range sub.names() {
+		v, at, _ := sub.lookUp(name)
+		if text, isText := v.(string); isText {
+			resolved, ok := sub.d.resolve(at, text)
+			if !ok {
+				continue
+			}
+			v = resolved.text
+		}
+		raw, err := json.Marshal(v)
+		switch {
+		case !strings.HasPrefix(name, extraPrefix) || slices.Contains(gatewaysFields, name):
+			t.d.atKey(at, fmt.Sprintf("%s: header fields of your own begin with %s, and %s are the gateway's", at.path, extraPrefix, strings.Join(gatewaysFields, ", ")))
+		case err != nil || len(raw) > maxHeaderField:
+			t.d.atValue(at, fmt.Sprintf("%s must be JSON of at most %d bytes", at.path, maxHeaderField))
+		default:
+			fields[name] = Secret(raw)
+		}
+	}
+	sub.refuseUnknown()
+	return fields
+}
+
+// extraPrefix begins the names of header fields that ACP 1.0 does not have, maxHeaderField
+// bounds one in bytes. gatewaysFields are set for each message.
+const (
+	extraPrefix    = "x_"
+	maxHeaderField = 4 << 10
+)
+
+var gatewaysFields = []string{"x_hops", "x_mail_type", "x_subject", "x_traceparent", "x_tracestate"}
+
+// checkPartners holds the header fields of partners against the declarations.
+func (a *ACP) checkPartners(r gatewayReader, g Gateway) {
+	if a.Declarations == nil || checkDeclarations(a.Declarations) != nil {
+		return
+	}
+	header, _ := findField(a.Declarations.Root(), "header")
+	for _, p := range g.Partners {
+		given := p.Protocol.(*ACPPartner).Header.Raw()
+		at := r.t.child("partners").child(p.Name)
+		for _, f := range header.Type.Fields {
+			_, own := headerFields[f.Name]
+			value, has := given[f.Name]
+			switch {
+			case own || f.Name == "type", slices.Contains(gatewaysFields, f.Name):
+			case !has && !f.Optional:
+				r.d.warn(at, fmt.Sprintf("%s: messages of our agents to it lack %s, which dsl demands; add it to header", at.path, f.Name))
+			case has:
+				one := &dsl.Type{Kind: dsl.Record, Name: "header", Fields: []dsl.Field{f}}
+				if err := check.Message(one, []byte(fmt.Sprintf("{%q:%s}", f.Name, value))); err != nil {
+					r.d.atValue(at.child("header").child(f.Name), fmt.Sprintf("%s: %v", at.path, err))
+				}
+			}
+		}
 	}
 }
 

@@ -80,3 +80,85 @@ func TestRelayRight(t *testing.T) {
 		}
 	}
 }
+
+// acmeSite has declarations with x_token, x_order and x_note besides ACP 1.0; more are keys.
+func acmeSite(t *testing.T, more string) (*Config, error) {
+	t.Helper()
+	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	declared := strings.Replace(string(text), "conversation_id: String?", "conversation_id: String?, x_token: String, x_order: Int?, x_note: String?", 1)
+	if err := os.WriteFile(filepath.Join(dir, "acme.acp"), []byte(declared), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Parse("swarm.toml", []byte(withACP+more), dir, testOptions)
+}
+
+// A-070: a partner's header fields are held against the declarations, and what these
+// demand and no message of ours would have is told.
+func TestHeaderOfPartners(t *testing.T) {
+	t.Parallel()
+	const partner = "[gateways.acp.partners.acme]\n"
+	for _, c := range []struct{ header, warning, fault string }{
+		{"", "messages of our agents to it lack x_token, which dsl demands; add it to header", ""},
+		{`header = { x_token = "t", x_order = 7, x_other = [1] }`, "", ""},
+		{`header = { x_token = 7 }`, "", "x_token"},
+		{`header = { x_token = "t", x_order = "7" }`, "", "x_order"},
+		{`header = { sender = "t" }`, "", "header fields of your own begin with x_"},
+		{`header = { x_hops = "t" }`, "", "are the gateway's"},
+		{`header = { x_token = "` + strings.Repeat("t", 5000) + `" }`, "", "at most 4096 bytes"},
+		{`header = { x_token = "env::NOWHERE" }`, "", "NOWHERE"},
+		{`header = "x_token"`, "", "must be a table"},
+	} {
+		cfg, err := acmeSite(t, partner+c.header)
+		if err != nil {
+			if c.fault == "" || !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("%.60s: %v, want %q", c.header, err, c.fault)
+			}
+			continue
+		}
+		warned := fmt.Sprint(cfg.Warnings)
+		if c.fault != "" || !strings.Contains(warned, c.warning) || c.warning == "" && strings.Contains(warned, "lack") {
+			t.Errorf("%.60s: warnings %v, want %q or the fault %q", c.header, warned, c.warning, c.fault)
+		}
+		if own := cfg.Gateways[0].Partners[0].Protocol.(*ACPPartner).Header; c.warning == "" && (string(own.Raw()["x_order"]) != "7" || string(own.Raw()["x_other"]) != "[1]" || strings.Contains(fmt.Sprint(own), "7")) {
+			t.Errorf("the fields are %v", own.Raw())
+		}
+	}
+}
+
+// Limits that the codec does not reach would have no effect, and are refused.
+func TestBoundsOfACP(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`max_body = "1MiB"`: "", "max_depth = 64": "",
+		`max_body = "2MiB"`: "gateways.acp.max_body must be at most 1MiB", "max_depth = 65": "gateways.acp.max_depth must be at most 64",
+	} {
+		_, err := acmeSite(t, text)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// What the declarations hold is explained: types, fields and answers.
+func TestExplainDeclarations(t *testing.T) {
+	t.Parallel()
+	cfg, err := acmeSite(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	for _, l := range Explain(cfg) {
+		shown[l.Key] = l.Value
+	}
+	for name, want := range map[string]string{
+		"Header.reply_to": "MessageID?", "Header.x_token": "String", "Header.x_order": "Int?", "MessageType.QUERY": "expects INFORM { reply_to, conversation_id }",
+	} {
+		if got := shown["gateways.acp.dsl."+name]; got != want {
+			t.Errorf("%s is explained as %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -94,7 +95,9 @@ func differing(was, is item) (before, after any) {
 	}
 	exactB, exactA := was.exact.(map[string]any), is.exact.(map[string]any)
 	left, right := map[string]any{}, map[string]any{}
-	for key := range exactA {
+	keys := maps.Clone(exactA)
+	maps.Copy(keys, exactB)
+	for key := range keys {
 		if !reflect.DeepEqual(exactB[key], exactA[key]) {
 			left[key], right[key] = b[key], a[key]
 		}

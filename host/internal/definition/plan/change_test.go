@@ -2,6 +2,8 @@ package plan
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -215,5 +217,42 @@ func TestChangesHaveTheFilesKeys(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is not in\n%s", want, &text)
 		}
+	}
+}
+
+// What a changed file of declarations changes is shown, though swarm.toml is as it was.
+func TestCompareDeclarations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	declared := func(field string) *config.Config {
+		t.Helper()
+		text := `enum MessageType { REQUEST, RESPONSE, INFORM, QUERY, ACKNOWLEDGE, ERROR }
+type Message = {
+  header: {
+    version: String, sender: String, receiver: String, type: MessageType, id: String, timestamp: String, content_type: String,
+    reply_to: String?, conversation_id: String?, ` + field + `
+  },
+  body: String
+}`
+		if err := os.WriteFile(filepath.Join(dir, "acme.acp"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file := strings.ReplaceAll(before, "file:change.go", "bundled:script") + "[gateways.acp]\ndsl = \"file:acme.acp\"\n"
+		c, err := config.Parse("swarm.toml", []byte(file), dir, config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	changes := Compare(declared("x_order: Int?, x_note: String?"), declared("x_order: Long, x_color: String?"), nil)
+	raw, err := json.Marshal(changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"kind":"gateway","name":"acp","change":"changed","widened":false,"restart":true,` +
+		`"before":{"declares Header.x_color":null,"declares Header.x_note":"String?","declares Header.x_order":"Int?"},` +
+		`"after":{"declares Header.x_color":"String?","declares Header.x_note":null,"declares Header.x_order":"Long"}}]`
+	if string(raw) != want {
+		t.Errorf("got %s\nwant %s", raw, want)
 	}
 }

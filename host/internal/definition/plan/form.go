@@ -15,7 +15,7 @@ func fileForm(v any, exact bool) map[string]any {
 	case config.Model:
 		return settingsForm(v.Settings(), exact)
 	case config.Gateway:
-		return settingsForm(v.Settings(), exact)
+		return gatewayForm(v, exact)
 	case config.Partner:
 		return settingsForm(v.Settings(), exact)
 	case config.TLS:
@@ -36,6 +36,17 @@ func fileForm(v any, exact bool) map[string]any {
 		}
 	default:
 		return nil
+	}
+	return form
+}
+
+// gatewayForm is a gateway's table with what the declarations hold that it names.
+func gatewayForm(g config.Gateway, exact bool) map[string]any {
+	form := settingsForm(g.Settings(), exact)
+	if own, ok := g.Protocol.(*config.ACP); ok {
+		for _, d := range own.Declared() {
+			form["declares "+d.Name] = d.Text
+		}
 	}
 	return form
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -142,7 +143,15 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
 	}
 	setTrace(a.m.Header.Extra, a.d.Trace)
+	if own, ok := a.p.Options["header"].(headerFields); ok {
+		maps.Copy(a.m.Header.Extra, own.Raw())
+	}
 	return nil
+}
+
+// headerFields is the option `header` of a partner.
+type headerFields interface {
+	Raw() map[string]json.RawMessage
 }
 
 // composeAnswer makes the message with the answer of an exchange, the same that its

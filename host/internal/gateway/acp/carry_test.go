@@ -2,8 +2,10 @@ package acp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -281,5 +284,41 @@ func TestCarryOverSocket(t *testing.T) {
 	}
 	if len(o.agent.Got()) != 0 {
 		t.Error("it went to the address as well")
+	}
+}
+
+// ownFields is the option of a partner with header fields.
+type ownFields map[string]json.RawMessage
+
+func (f ownFields) Raw() map[string]json.RawMessage { return f }
+
+// TestOwnHeaderFields (A-070): messages of our agents have the header fields of their
+// partner, so that they fit declarations that demand them; without them they are refused.
+func TestOwnHeaderFields(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared, err := dsl.Load("acme.acp", func(string) (string, error) {
+		return strings.Replace(string(text), "conversation_id: String?", "conversation_id: String?, x_token: String", 1), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, func(o *acp.Options) { o.Declarations = declared })
+	p, _ := s.rt.Partner("acme")
+	told := func(id string) gateway.Carried {
+		return s.g.Carry(t.Context(), p, outgoing(id, mail.Broadcast, "agentB", "news"))
+	}
+	if got := told("m1"); got.State != gateway.Refused || !strings.Contains(got.Reason, "x_token: is missing") {
+		t.Errorf("without it: %+v", got)
+	}
+	p.Options = map[string]any{"header": ownFields{"x_token": json.RawMessage(`"t"`)}}
+	if got := told("m2"); got.State != gateway.Taken {
+		t.Errorf("with it: %+v", got)
+	}
+	if r, err := s.Get(s.URL + "?receiver=agentB"); err != nil || !strings.Contains(r.Text, `"x_token":"t"`) || !strings.Contains(r.Text, `"x_hops":0`) {
+		t.Errorf("the mailbox has %s, %v", r.Text, err)
 	}
 }

@@ -46,7 +46,7 @@ type mailbox struct {
 	count  int
 	size   int
 	last   int64 // the number of the newest message
-	// digests are those of the messages, by receiver and id.
+	// digests are of the messages, by receiver and id.
 	digests map[string][sha256.Size]byte
 	// changed is closed and replaced by every message.
 	changed chan struct{}

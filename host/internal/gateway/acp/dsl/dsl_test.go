@@ -199,3 +199,19 @@ func TestImports(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is declared is told in a line each, as it would be written.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	s, err := load("enum K { A, B, C }\ntype ID = String\ntype M = { k: K, ids: List<Map<String, ID>>?, in: { b: Bytes } }\nsemantics A expects B { k }\nsemantics B expects nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Declared{
+		{"K.A", "expects B { k }"}, {"K.B", "expects nothing"}, {"K.C", "value"}, {"ID", "String"}, {"In.b", "Bytes"},
+		{"M.k", "K"}, {"M.ids", "List<Map<String, ID>>?"}, {"M.in", "In"},
+	}
+	if diff := cmp.Diff(want, s.Declared()); diff != "" {
+		t.Error(diff)
+	}
+}
