@@ -138,7 +138,7 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	tenants := slices.Collect(maps.Keys(definition.Tenants(h.opt.Config)))
-	pushes, err := catalog.NewPublicClient(h.opt.Network, maxPushReply)
+	pushes, err := catalog.NewPublicClient(h.opt.Network, http.MethodPost, maxPushReply)
 	if err != nil {
 		return nil, err
 	}

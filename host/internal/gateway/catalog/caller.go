@@ -33,10 +33,11 @@ func (c *Catalog) Caller(who auth.Principal) gateway.Caller {
 	return caller
 }
 
-// NewPublicClient returns a client for addresses that callers have chosen: names of public
-// hosts over https only, without redirects, credentials and long answers.
-func NewPublicClient(network func(*egress.Options), maxReply int64) (*http.Client, error) {
-	anyName, err := egress.ParseGrant("POST https://*")
+// NewPublicClient returns a client for requests of one method to addresses that callers
+// have chosen: names of public hosts over https only, without redirects, credentials and
+// long answers.
+func NewPublicClient(network func(*egress.Options), method string, maxReply int64) (*http.Client, error) {
+	anyName, err := egress.ParseGrant(method + " https://*")
 	if err != nil {
 		return nil, err
 	}

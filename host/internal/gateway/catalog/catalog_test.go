@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -91,17 +92,24 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// What callers have chosen is reached over https at a name only (G-055).
+// What callers have chosen is reached over https at a name only, and with one method
+// (G-055, V-U16).
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
-	c, err := catalog.NewPublicClient(nil, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, url := range []string{"http://push.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://169.254.169.254/x"} {
-		if rsp, err := c.Post(url, "application/json", nil); err == nil {
-			rsp.Body.Close()
-			t.Errorf("%s answered", url)
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		c, err := catalog.NewPublicClient(nil, method, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range []string{"http://push.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://169.254.169.254/x"} {
+			req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rsp, err := c.Do(req); err == nil {
+				rsp.Body.Close()
+				t.Errorf("%s %s answered", method, url)
+			}
 		}
 	}
 }

@@ -1,0 +1,191 @@
+package did
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"skep/host/internal/api/auth"
+)
+
+// How long documents are kept, and how many.
+const (
+	minLife     = 5 * time.Minute
+	maxLife     = 24 * time.Hour
+	failureLife = 30 * time.Second
+	maxKept     = 1024
+)
+
+// fetchTime bounds one fetch.
+const fetchTime = 10 * time.Second
+
+// newPerCaller is how many documents that are not kept one caller may cause to be fetched
+// in a minute.
+const newPerCaller = 10
+
+// Errors of a [Resolver].
+var (
+	// ErrUnresolved is returned for an identifier without a document that can be used.
+	ErrUnresolved = errors.New("its DID document cannot be used")
+	// ErrRate is returned for a caller that has had too many documents fetched.
+	ErrRate = errors.New("too many unknown DIDs in a minute")
+)
+
+// Resolver finds the documents of identifiers. Whom it is asked about was admitted, and
+// who asks has proven who he is. All methods are safe for concurrent use.
+type Resolver struct {
+	client  *http.Client
+	fetches singleflight.Group
+	rate    *auth.Limiter
+
+	mu   sync.Mutex
+	kept map[string]kept
+}
+
+// kept is a document, or why there is none.
+type kept struct {
+	document Document
+	err      error
+	at       time.Time // of the fetch
+	until    time.Time
+}
+
+// NewResolver returns a resolver whose transport reaches public hosts alone. Redirects are
+// not followed.
+func NewResolver(transport http.RoundTripper) *Resolver {
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &Resolver{client: client, rate: auth.NewLimiter(auth.Rate{Requests: newPerCaller, Per: time.Minute}, nil), kept: map[string]kept{}}
+}
+
+// Resolve returns the document of an identifier. A document without the key that is
+// wanted, if one is, is fetched again, unless that was just done. The caller's name counts
+// the fetches.
+func (r *Resolver) Resolve(ctx context.Context, text, wantKey, caller string) (Document, error) {
+	id, err := Parse(text)
+	if err != nil {
+		return Document{}, err
+	}
+	if id.key != nil {
+		d := Document{ID: text}
+		d.Keys = append(d.Keys, *id.key)
+		return d, nil
+	}
+	if k, ok := r.find(text); ok {
+		fresh := time.Since(k.at) < failureLife
+		if k.err != nil || wantKey == "" || k.document.HasKey(wantKey) || fresh {
+			return k.document, k.err
+		}
+	}
+	return r.fetch(ctx, id, caller)
+}
+
+func (r *Resolver) find(text string) (kept, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, ok := r.kept[text]
+	return k, ok && time.Now().Before(k.until)
+}
+
+// fetched is a document with the caller whose rate counts its fetch.
+type fetched struct {
+	document Document
+	caller   string
+}
+
+// fetch fetches a document, once for all who wait for it. Who leaves does not end it for
+// the others, and the rate of one caller is not another's.
+func (r *Resolver) fetch(ctx context.Context, id ID, caller string) (Document, error) {
+	for {
+		done := r.fetches.DoChan(id.text, func() (any, error) {
+			d, err := r.fetchFor(context.WithoutCancel(ctx), id, caller)
+			return fetched{d, caller}, err
+		})
+		select {
+		case result := <-done:
+			got, _ := result.Val.(fetched)
+			if got.caller == caller || !errors.Is(result.Err, ErrRate) {
+				return got.document, result.Err
+			}
+		case <-ctx.Done():
+			return Document{}, context.Cause(ctx)
+		}
+	}
+}
+
+// fetchFor fetches a document if a caller's rate allows it, and keeps it.
+func (r *Resolver) fetchFor(ctx context.Context, id ID, caller string) (Document, error) {
+	if wait, ok := r.rate.Allow(caller); !ok {
+		return Document{}, fmt.Errorf("%w; again in %s", ErrRate, wait)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	k := kept{at: time.Now()}
+	var life time.Duration
+	k.document, life, k.err = r.get(ctx, id)
+	if k.err != nil {
+		k.err, life = fmt.Errorf("%s: %w: %w", id.text, ErrUnresolved, k.err), failureLife
+	}
+	k.until = k.at.Add(life)
+	r.keep(id.text, k)
+	return k.document, k.err
+}
+
+// keep keeps a document, in place of one that is over, else of any, when there are many.
+func (r *Resolver) keep(text string, k kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, has := r.kept[text]; !has && len(r.kept) >= maxKept {
+		drop, now := "", time.Now()
+		for other, k := range r.kept {
+			drop = other
+			if now.After(k.until) {
+				break
+			}
+		}
+		delete(r.kept, drop)
+	}
+	r.kept[text] = k
+}
+
+// get fetches a document, and how long it may be kept.
+func (r *Resolver) get(ctx context.Context, id ID) (d Document, life time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id.URL(), nil)
+	if err != nil {
+		return d, 0, err
+	}
+	req.Header.Set("Accept", "application/did+json, application/json")
+	rsp, err := r.client.Do(req)
+	if err != nil {
+		return d, 0, err
+	}
+	defer rsp.Body.Close()
+	if rsp.StatusCode != http.StatusOK {
+		return d, 0, fmt.Errorf("its host answers %d", rsp.StatusCode)
+	}
+	text, err := io.ReadAll(io.LimitReader(rsp.Body, MaxDocument+1))
+	if err != nil {
+		return d, 0, err
+	}
+	d, err = ReadDocument(id.text, text)
+	return d, lifeOf(rsp.Header), err
+}
+
+// lifeOf is how long an answer may be kept: its max-age, within bounds.
+func lifeOf(h http.Header) time.Duration {
+	for part := range strings.SplitSeq(h.Get("Cache-Control"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		seconds, err := strconv.Atoi(value)
+		if strings.EqualFold(name, "max-age") && err == nil {
+			return min(max(time.Duration(min(seconds, 1<<30))*time.Second, minLife), maxLife)
+		}
+	}
+	return minLife
+}

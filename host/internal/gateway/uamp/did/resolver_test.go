@@ -1,0 +1,252 @@
+package did_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/seal"
+)
+
+// web answers requests as hosts would.
+type web struct {
+	fetched atomic.Int64
+	answer  func(*http.Request) (*http.Response, error)
+}
+
+func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.fetched.Add(1)
+	return w.answer(r)
+}
+
+func (w *web) resolver() *did.Resolver { return did.NewResolver(w) }
+
+// documents answers with a document of the host that is asked, with some keys.
+func documents(header http.Header, keys ...seal.PublicKey) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		text, err := json.Marshal(did.Document{ID: "did:web:" + r.URL.Host, Keys: keys})
+		return respond(http.StatusOK, header, string(text)), err
+	}
+}
+
+func respond(status int, header http.Header, text string) *http.Response {
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(text))}
+}
+
+// TestKept (U-031): a document is kept for its max-age within bounds, and a failure for
+// half a minute.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	failing := func(*http.Request) (*http.Response, error) { return respond(http.StatusNotFound, nil, ""), nil }
+	for name, c := range map[string]struct {
+		answer func(*http.Request) (*http.Response, error)
+		life   time.Duration
+	}{
+		"no header":  {documents(nil), 5 * time.Minute},
+		"an hour":    {documents(http.Header{"Cache-Control": {"public, max-age=3600"}}), time.Hour},
+		"for ever":   {documents(http.Header{"Cache-Control": {"max-age=99999999999"}}), 24 * time.Hour},
+		"at once":    {documents(http.Header{"Cache-Control": {"max-age=0"}}), 5 * time.Minute},
+		"no answer":  {failing, 30 * time.Second},
+		"no subject": {func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil, "{}"), nil }, 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &web{answer: c.answer}
+			r := w.resolver()
+			for _, step := range []struct {
+				wait time.Duration
+				want int64
+			}{{0, 1}, {c.life - 1, 1}, {1, 2}} {
+				time.Sleep(step.wait)
+				_, err := r.Resolve(t.Context(), subject, "", "lab")
+				if isFailure := c.life == 30*time.Second; errors.Is(err, did.ErrUnresolved) != isFailure || w.fetched.Load() != step.want {
+					t.Errorf("%s: after %s %d fetches, %v", name, step.wait, w.fetched.Load(), err)
+				}
+			}
+		})
+	}
+}
+
+// TestFetchedOnce (U-031): who asks while a document is fetched waits for it, also when
+// the first one leaves.
+func TestFetchedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		w := &web{answer: func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-answer:
+				return documents(nil)(r)
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		}}
+		r := w.resolver()
+		first, leave := context.WithCancel(t.Context())
+		errs := make(chan error, 10)
+		for i := range 10 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = first
+			}
+			go func() {
+				_, err := r.Resolve(ctx, subject, "", "lab")
+				errs <- err
+			}()
+			synctest.Wait()
+		}
+		leave()
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		close(answer)
+		for range 9 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := w.fetched.Load(); n != 1 {
+			t.Errorf("%d fetches", n)
+		}
+	})
+}
+
+// TestNewKey (V-U09, U-031): a key that a kept document does not have is looked for once.
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newKey(t, subject+"#a", 'a'), newKey(t, subject+"#b", 'b')
+		w := &web{answer: documents(nil, a)}
+		r := w.resolver()
+		resolve := func(key string, fetches int64, has bool) {
+			t.Helper()
+			d, err := r.Resolve(t.Context(), subject, key, "lab")
+			if err != nil || d.HasKey(key) != has || w.fetched.Load() != fetches {
+				t.Errorf("%s: %v, %d fetches, %v", key, d.HasKey(key), w.fetched.Load(), err)
+			}
+		}
+		resolve(a.ID, 1, true)
+		resolve(b.ID, 1, false) // it was just fetched
+		time.Sleep(time.Minute)
+		resolve(a.ID, 1, true)
+		w.answer = documents(nil, a, b)
+		resolve(b.ID, 2, true)
+		resolve(a.ID, 2, true)
+	})
+}
+
+// TestRateOfFetches (U-031): one caller has ten documents fetched in a minute, and another
+// one is not held up by it.
+func TestRateOfFetches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{answer: documents(nil)}
+		r := w.resolver()
+		refused := 0
+		for i := range 1000 {
+			if _, err := r.Resolve(t.Context(), fmt.Sprintf("did:web:h%d.example", i), "", "lab"); errors.Is(err, did.ErrRate) {
+				refused++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if refused != 990 || w.fetched.Load() != 10 {
+			t.Errorf("%d refused, %d fetched", refused, w.fetched.Load())
+		}
+		if _, err := r.Resolve(t.Context(), "did:web:h1.example", "", "lab"); err != nil {
+			t.Errorf("one that is kept: %v", err)
+		}
+		if _, err := r.Resolve(t.Context(), "did:web:h999.example", "", "shop"); err != nil {
+			t.Errorf("another caller: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := r.Resolve(t.Context(), "did:web:h998.example", "", "lab"); err != nil {
+			t.Errorf("a minute later: %v", err)
+		}
+	})
+}
+
+// TestMemoryOfDocuments: documents that are kept are bounded.
+func TestMemoryOfDocuments(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{answer: documents(nil)}
+		r := w.resolver()
+		for i := range 1500 {
+			if _, err := r.Resolve(t.Context(), fmt.Sprintf("did:web:h%d.example", i), "", fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1500 {
+			if _, err := r.Resolve(t.Context(), fmt.Sprintf("did:web:h%d.example", i), "", fmt.Sprint("again", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.fetched.Load(); n < 1500+1500-1024 {
+			t.Errorf("%d fetches: more are kept than there is place for", n)
+		}
+	})
+}
+
+// TestResolveKey (U-032): a did:key has its key in itself, and nothing is fetched.
+func TestResolveKey(t *testing.T) {
+	t.Parallel()
+	w := &web{}
+	text := "did:key:" + newKey(t, "", 'a').Multikey()
+	d, err := w.resolver().Resolve(t.Context(), text, "", "lab")
+	if err != nil || len(d.Keys) != 1 || d.Keys[0].ID != text+"#"+strings.TrimPrefix(text, "did:key:") || w.fetched.Load() != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := w.resolver().Resolve(t.Context(), "did:web:127.0.0.1", "", "lab"); !errors.Is(err, did.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// TestRedirectedDocument (V-U16, G-055): a document is where its identifier says, and
+// nothing else is asked for it.
+func TestRedirectedDocument(t *testing.T) {
+	t.Parallel()
+	for _, location := range []string{"http://127.0.0.1/did.json", "https://lab.example/did.json"} {
+		w := &web{answer: func(*http.Request) (*http.Response, error) {
+			return respond(http.StatusFound, http.Header{"Location": {location}}, ""), nil
+		}}
+		if _, err := w.resolver().Resolve(t.Context(), subject, "", "lab"); !errors.Is(err, did.ErrUnresolved) || w.fetched.Load() != 1 {
+			t.Errorf("%s: %d requests, %v", location, w.fetched.Load(), err)
+		}
+	}
+}
+
+// TestLimitedLeader (U-031): a caller that has used up its rate does not refuse the
+// document to another one that asks at the same time.
+func TestLimitedLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{answer: documents(nil)}
+		r := w.resolver()
+		for i := range 10 {
+			if _, err := r.Resolve(t.Context(), fmt.Sprintf("did:web:h%d.example", i), "", "flood"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 100 {
+			id, done := fmt.Sprintf("did:web:other%d.example", i), make(chan error)
+			go func() {
+				_, err := r.Resolve(t.Context(), id, "", "flood")
+				done <- err
+			}()
+			_, err := r.Resolve(t.Context(), id, "", fmt.Sprint("lab", i))
+			if err != nil {
+				t.Error(err)
+			}
+			<-done
+		}
+	})
+}
