@@ -48,8 +48,12 @@ func spellings(sum [sha256.Size]byte) [2]string {
 type Header struct {
 	// KeyID is a DID URL, empty for none.
 	KeyID string
-	alg   jose.SignatureAlgorithm
+	alg   algorithm
+	typ   string
 }
+
+// algorithm is one of [algorithms].
+type algorithm = jose.SignatureAlgorithm
 
 // maxKeys is how many keys are tried for a signature without a key id (U-027).
 const maxKeys = 8
@@ -69,16 +73,36 @@ func parse(sig string, payload []byte) (*jose.JSONWebSignature, Header, error) {
 		payload = []byte{}
 	}
 	jws, err := jose.ParseDetached(sig, payload, algorithms)
-	if err != nil || len(jws.Signatures) != 1 {
+	if err != nil {
 		return nil, Header{}, fail("it is not a detached compact JWS with alg ES256 or EdDSA")
+	}
+	h, err := headerOf(jws)
+	return jws, h, err
+}
+
+// parseCompact reads a signature with its payload.
+func parseCompact(text string) (*jose.JSONWebSignature, Header, error) {
+	jws, err := jose.ParseSignedCompact(text, algorithms)
+	if err != nil {
+		return nil, Header{}, fail("it is not a compact JWS with alg ES256 or EdDSA")
+	}
+	h, err := headerOf(jws)
+	return jws, h, err
+}
+
+// headerOf returns the header of the one signature, which must not ask for extensions.
+func headerOf(jws *jose.JSONWebSignature) (h Header, err error) {
+	if len(jws.Signatures) != 1 {
+		return h, fail("it has not one signature")
 	}
 	head := jws.Signatures[0].Protected
 	for _, name := range []jose.HeaderKey{"crit", "b64"} {
 		if _, has := head.ExtraHeaders[name]; has {
-			return nil, Header{}, fail("its header has %s, which asks for an extension", name)
+			return h, fail("its header has %s, which asks for an extension", name)
 		}
 	}
-	return jws, Header{head.KeyID, jose.SignatureAlgorithm(head.Algorithm)}, nil
+	typ, _ := head.ExtraHeaders["typ"].(string)
+	return Header{head.KeyID, algorithm(head.Algorithm), typ}, nil
 }
 
 // Verify returns which key has signed one of the hashes. Keys of another type than the

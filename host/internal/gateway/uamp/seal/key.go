@@ -63,7 +63,7 @@ func newPublic(id string, key crypto.PublicKey) (PublicKey, error) {
 }
 
 // algorithm is the only one with which the key verifies.
-func (p PublicKey) algorithm() jose.SignatureAlgorithm {
+func (p PublicKey) algorithm() algorithm {
 	if _, ok := p.key.(ed25519.PublicKey); ok {
 		return jose.EdDSA
 	}
