@@ -46,5 +46,23 @@ func (r *runnable) exposed(a config.Agent) ExposedAgent {
 	if role, found := roleOf(d, a.Name); found {
 		e.Description, e.Capabilities = cmp.Or(role.Description, e.Description), role.Capabilities
 	}
+	if a.Source.Kind == config.SourceBundled && a.Source.Ref == toolAgent {
+		e.Capabilities = r.actionCapabilities(a.Actions, e.Version)
+	}
 	return e
+}
+
+// toolAgent is the bundled agent that runs the action that a request names.
+const toolAgent = "tool"
+
+// actionCapabilities describes actions as what their agent can do: a gateway shows each
+// with its schema.
+func (r *runnable) actionCapabilities(names []string, version string) (list []abi.Capability) {
+	for _, tool := range slices.Concat(r.def.Coded, r.def.Human) {
+		if slices.Contains(names, tool.Name) {
+			list = append(list, abi.Capability{ID: tool.Name, Version: version, Description: tool.Description, InputSchema: tool.Parameters})
+		}
+	}
+	slices.SortFunc(list, func(a, b abi.Capability) int { return strings.Compare(a.ID, b.ID) })
+	return list
 }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+
+	skep "skep/sdk/go"
+)
+
+// answer is the payload of a tool_response.
+type answer struct {
+	Status string          `json:"status"` // success, error or permission_denied
+	Output json.RawMessage `json:"output,omitempty"`
+	// Seconds is how long the action took.
+	Seconds float64 `json:"execution_time"`
+	Error   *fault  `json:"error,omitempty"`
+}
+
+type fault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// codes are the error codes of an answer. Other refusals of the host keep their name.
+var codes = map[skep.Code]string{
+	skep.Invalid: "INVALID_FORMAT", skep.Denied: "PERMISSION_DENIED", skep.Unsupported: "TOOL_NOT_FOUND",
+	skep.Deadline: "TIMEOUT",
+}
+
+func newAnswer(output json.RawMessage, seconds float64, err error) answer {
+	if err == nil {
+		if len(output) == 0 {
+			output = json.RawMessage("null")
+		}
+		return answer{Status: "success", Output: output, Seconds: seconds}
+	}
+	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: err.Error()}}
+	var e *skep.Error
+	if errors.As(err, &e) {
+		a.Error.Code, a.Error.Message = e.Code.String(), e.Message
+		if code, ok := codes[e.Code]; ok {
+			a.Error.Code = code
+		}
+		if e.Code == skep.Denied {
+			a.Status = "permission_denied"
+		}
+	}
+	return a
+}

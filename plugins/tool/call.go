@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	skep "skep/sdk/go"
+)
+
+// call is what a request asks for.
+type call struct {
+	Tool       string
+	Parameters json.RawMessage
+	// Permissions bound what the call may do; nil claims nothing and bounds nothing.
+	Permissions []string
+	// Silent: the asker wants no answer.
+	Silent bool
+}
+
+// request is the body of a request: the payload of a tool_request, or the same with
+// the short name tool.
+type request struct {
+	Type       string          `json:"message_type"`
+	Payload    json.RawMessage `json:"payload"`
+	Tool       string          `json:"tool"`
+	ToolName   string          `json:"tool_name"`
+	Parameters json.RawMessage `json:"parameters"`
+	Context    struct {
+		Permissions []string `json:"permissions"`
+	} `json:"execution_context"`
+	Callback *bool `json:"callback_required"`
+}
+
+// readCall reads a request. One that came for a capability, as MCP clients send it, has
+// the arguments alone as its body.
+func readCall(m *skep.Message) (call, error) {
+	var routing struct {
+		Gateway struct {
+			Capability string `json:"capability"`
+		} `json:"gateway"`
+	}
+	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routing) == nil && routing.Gateway.Capability != "" {
+		return newCall(request{Tool: routing.Gateway.Capability, Parameters: json.RawMessage(m.Body)})
+	}
+	var r request
+	if err := decode([]byte(m.Body), &r); err != nil {
+		return call{}, skep.Errorf(skep.Invalid, `the body must be {"tool": NAME, "parameters": {…}}: %v`, err)
+	}
+	switch r.Type {
+	case "":
+	case "tool_request":
+		inner := r.Payload
+		if r = (request{}); decode(inner, &r) != nil || r.Type != "" {
+			return call{}, skep.Errorf(skep.Invalid, "payload must be an object with tool_name and parameters")
+		}
+	default:
+		return call{}, skep.Errorf(skep.Invalid, "message_type is %.100q; this agent takes tool_request", r.Type)
+	}
+	return newCall(r)
+}
+
+func newCall(r request) (call, error) {
+	c := call{Tool: r.Tool, Parameters: bytes.TrimSpace(r.Parameters), Permissions: r.Context.Permissions}
+	c.Silent = r.Callback != nil && !*r.Callback
+	switch {
+	case r.Tool != "" && r.ToolName != "" && r.Tool != r.ToolName:
+		return c, skep.Errorf(skep.Invalid, "tool and tool_name differ")
+	case r.Tool == "" && r.ToolName == "":
+		return c, skep.Errorf(skep.Invalid, "tool is missing: the name of the action to run")
+	case r.Tool == "":
+		c.Tool = r.ToolName
+	}
+	if len(c.Parameters) == 0 || string(c.Parameters) == "null" {
+		c.Parameters = json.RawMessage("{}")
+	}
+	if c.Parameters[0] != '{' || !json.Valid(c.Parameters) {
+		return c, skep.Errorf(skep.Invalid, "parameters must be an object")
+	}
+	return c, nil
+}
+
+// decode reads one JSON value and nothing after it. Members without a field pass.
+func decode(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows the object")
+	}
+	return nil
+}
+
+// permitted holds the caller's permissions against the action: they narrow what it may
+// do, and never widen it. An action that is not among reads writes.
+func (c call) permitted(reads []string) error {
+	need := "write"
+	if slices.Contains(reads, c.Tool) {
+		need = "read"
+	}
+	if c.Permissions == nil || slices.Contains(c.Permissions, need) {
+		return nil
+	}
+	return skep.Errorf(skep.Denied, "%s needs the permission %s, and execution_context.permissions has %s",
+		c.Tool, need, orNone(strings.Join(c.Permissions, ", ")))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
