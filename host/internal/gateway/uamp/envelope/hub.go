@@ -1,0 +1,62 @@
+package envelope
+
+import (
+	"encoding/json"
+	"time"
+
+	"skep/host/internal/gateway/wire"
+)
+
+// Limits of a hub list.
+const (
+	maxHub      = 1 << 20 // bytes
+	maxChildren = 1000
+	maxAnchors  = 64
+)
+
+// Hub lists manifests and whom to trust (U-102). The document has no schema for it: what
+// others write besides is left out (D-U18).
+type Hub struct {
+	Version   string    `json:"uamp_hub"`
+	Manifests []Child   `json:"manifests"`
+	Anchors   []Anchor  `json:"trust_anchors"`
+	Updated   time.Time `json:"updated"`
+}
+
+// Child is one manifest of a hub, with the hash of its signed form.
+type Child struct {
+	Agent  string `json:"agent"`
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"`
+}
+
+// Anchor is whom a hub trusts: a DID, the address of a key set, or a certificate.
+type Anchor struct {
+	Type  string `json:"type"` // did, jwks or x509
+	Value string `json:"value"`
+}
+
+// HubVersion is the uamp_hub of our lists.
+const HubVersion = "1.0"
+
+// ReadHub reads a hub list. Nothing in it is to be trusted by itself.
+func ReadHub(text []byte) (h Hub, err error) {
+	if len(text) > maxHub {
+		return h, Faultf(TooLarge, "the hub list has more than %d bytes", maxHub)
+	}
+	if _, err := wire.Canonical(text, wire.AsSent, 8); err != nil {
+		return h, malformed("the hub list %v", err)
+	}
+	if !isObject(text) || json.Unmarshal(text, &h) != nil || h.Version != HubVersion {
+		return h, malformed("it is no hub list of version %s", HubVersion)
+	}
+	if len(h.Manifests) > maxChildren || len(h.Anchors) > maxAnchors {
+		return h, Faultf(TooLarge, "the hub list has more than %d manifests or %d trust anchors", maxChildren, maxAnchors)
+	}
+	for _, c := range h.Manifests {
+		if !isURI(c.Agent) || !isURI(c.URL) || !hashPattern.MatchString("sha256:"+c.SHA256) {
+			return h, malformed("manifests has an item without agent, url and sha256")
+		}
+	}
+	return h, nil
+}
