@@ -132,6 +132,21 @@ func TestAnswersAnyTenant(t *testing.T) {
 			t.Errorf("%s key: %d %s, %+v", name, a.status, a.body, *rt.got)
 		}
 	}
+	for name, known := range map[string][]registry.Entry{
+		"of no known swarm":                               nil,
+		"of a swarm that is not known any more":           {{Name: "other", Fixed: true}},
+		"of one that others have listed with a like name": {{Name: "Depot", Discovered: true}},
+	} {
+		g.opt.Registry = newFakeRegistry(known...)
+		stranger := rest.New(rt, g.known, g.opt)
+		for key, token := range tokens {
+			*rt.got = nil
+			a := serve(t, stranger, request{method: http.MethodPost, path: "/interswarm/back", token: token, body: wrapper()})
+			if a.status != http.StatusOK || len(*rt.got) != 1 || (*rt.got)[0].AnyTenant {
+				t.Errorf("%s, %s key: %d %s, %+v", name, key, a.status, a.body, *rt.got)
+			}
+		}
+	}
 	rt.def.Interswarm = false
 	for name, status := range map[string]int{"the file's": http.StatusOK, "an admin's": http.StatusServiceUnavailable} {
 		if a := send(name, "/interswarm/back"); a.status != status {
