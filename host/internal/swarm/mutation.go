@@ -151,7 +151,7 @@ func (mut *mutationBuilder) applyStallRule() {
 	if mut.Task.State != StateRunning || mut.progressing > 0 || mut.undelivered > 0 {
 		return
 	}
-	if mut.Task.Brief && !mut.Task.Grace && !mut.Task.hasRemoteRequest() && !mut.hasOpenPost() {
+	if mut.Task.Brief && !mut.Task.Grace && !mut.Task.hasRemoteRequest() {
 		mut.endBriefTask()
 		return
 	}

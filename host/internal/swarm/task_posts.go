@@ -103,16 +103,6 @@ func (mut *mutationBuilder) settledPosts() []PendingPost {
 	return list
 }
 
-// hasOpenPost reports whether a post is left without an answer by the mutation.
-func (mut *mutationBuilder) hasOpenPost() bool {
-	if mut.hasUnhandledPost() {
-		return true
-	}
-	open := slices.Concat(mut.active.openPosts.handled, mut.postChanges.handled)
-	return mut.postChanges.answered < answersHandled &&
-		slices.ContainsFunc(open, func(p PendingPost) bool { return !slices.Contains(mut.postChanges.closed, p) })
-}
-
 // selectAnsweredPosts returns the posts that an answer is for. Each is answered once.
 func (mut *mutationBuilder) selectAnsweredPosts(which answerScope) (list []PendingPost) {
 	had := mut.postChanges.answered

@@ -94,3 +94,30 @@ func TestHoldAndReleaseBytes(t *testing.T) {
 	}
 	last.ReleaseBytes(1)
 }
+
+// A turn whose task ends under it commits nothing, and holds nothing afterwards.
+func TestStoppedTurnHoldsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(h *hive) { h.opt.TurnBuffers = 2 << 20 })
+	held := make(chan bool)
+	h.agents.by["boss"] = func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+		got := tn.HoldBytes(2 << 20)
+		if incoming(tn).Payload.Body == "stay" {
+			held <- got
+			<-ctx.Done()
+			return failed(context.Cause(ctx))
+		}
+		return tell(tn, fmt.Sprint(got))
+	}
+	r := h.mustPost("stay", task("stays"))
+	if !<-held {
+		t.Fatal("the first turn holds nothing")
+	}
+	if a := h.ask("go"); a.Body != "false" {
+		t.Fatalf("beside it: %q", a.Body)
+	}
+	if err := h.rt.CancelTask(t.Context(), r.Task, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its bytes are free", func() bool { return h.ask("go").Body == "true" })
+}
