@@ -145,7 +145,7 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	return a2a.New(a2a.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Hold: g.Hold, Keep: g.Keep,
 		MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, V03: own.V03, Push: own.Push, CardKey: key,
-		PushClient: pushes, Log: h.log,
+		PushClient: pushes, CheckPush: catalog.CheckPublic, Log: h.log,
 		Tenants: func(context.Context) ([]string, error) { return tenants, nil },
 	}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"skep/host/internal/api/oidc"
+	"skep/host/internal/turn/egress"
 	"skep/spec/mail"
 )
 
@@ -88,6 +89,8 @@ func (d *decoder) jwtKeys(t *table, j *JWT) {
 	case named && !t.has("keys"):
 		if oidc.CheckURL(issuer.text) != nil {
 			d.atValue(issuer.location, fmt.Sprintf("%s is where its keys are asked for, and must begin with https://; or give keys or keys_url", issuer.path))
+		} else {
+			d.checkCalled(issuer)
 		}
 	}
 	j.Keys, j.KeysURL = Secret(keys.text), place.text
@@ -97,6 +100,15 @@ func (d *decoder) jwtKeys(t *table, j *JWT) {
 func (d *decoder) checkSafe(v value) {
 	if oidc.CheckURL(v.text) != nil {
 		d.atValue(v.location, fmt.Sprintf("%s must begin with https://, which %s does not; plain http:// is for this machine only", v.path, v.shown))
+	} else {
+		d.checkCalled(v)
+	}
+}
+
+// checkCalled refuses an address to which no request can be made.
+func (d *decoder) checkCalled(v value) {
+	if err := egress.CheckURL(v.text); err != nil {
+		d.atValue(v.location, fmt.Sprintf("%s: %s", v.path, err))
 	}
 }
 

@@ -58,6 +58,7 @@ func (t *table) url(key string) string {
 		t.d.atValue(v.location, fmt.Sprintf(`%s must be a URL as in "https://hive.example", which %s is not`, v.path, v.shown))
 		return ""
 	}
+	t.d.checkCalled(v)
 	return strings.TrimRight(v.text, "/")
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 
 	"skep/host/internal/api/listener"
 	"skep/host/internal/peer/signature"
+	"skep/host/internal/turn/egress"
 )
 
 // Peer is one [peers.NAME] table: another MAIL server.
@@ -67,6 +69,10 @@ func (d *decoder) peers(t *table, local string, s Server) []Peer {
 
 // checkWay looks at what would let every letter to a peer fail.
 func (d *decoder) checkWay(t *table, p Peer, s Server) {
+	at := t.child("base_url")
+	if _, err := egress.ParseGrant(p.BaseURL); p.BaseURL != "" && egress.CheckURL(p.BaseURL) == nil && err != nil {
+		d.atValue(at, fmt.Sprintf("%s: %s", at.path, errors.Unwrap(err)))
+	}
 	d.checkAddress(t, "base_url", p.BaseURL, p.AllowPrivate, s)
 	if !t.has("auth_token") {
 		d.warn(t.location, fmt.Sprintf("%s has no auth_token: this swarm can neither ask %s nor answer it", t.path, p.Name))

@@ -33,6 +33,8 @@ type Options struct {
 	// PushClient sends pushes to addresses that callers chose: it must reach public
 	// addresses only, follow no redirect, add no credential and bound what it reads.
 	PushClient *http.Client
+	// CheckPush returns why PushClient does not reach an address. Nil: it reaches all.
+	CheckPush func(address string) error
 	// Tenants lists the tenants whose pushes go on after a start.
 	Tenants func(context.Context) ([]string, error)
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.

@@ -74,6 +74,11 @@ func (g *Gateway) checkPush(c *a2a.PushConfig) error {
 	case secret > maxPushSecret:
 		return invalid("token and credentials of a push configuration must have at most 8 KiB")
 	}
+	if g.CheckPush != nil {
+		if err := g.CheckPush(c.URL); err != nil {
+			return invalid("the push url cannot be called: " + err.Error())
+		}
+	}
 	return nil
 }
 

@@ -102,6 +102,12 @@ func newPushSite() *pushSite {
 func (s *pushSite) run() {
 	g := a2a.New(a2a.Options{
 		Runtime: s.rt, V03: true, Push: true, PushClient: &http.Client{Transport: s.receiver},
+		CheckPush: func(address string) error {
+			if strings.Contains(address, "unreachable") {
+				return errors.New("it is not public")
+			}
+			return nil
+		},
 		Tenants: func(context.Context) ([]string, error) {
 			err := s.fails
 			s.fails = nil
@@ -381,7 +387,7 @@ func TestPushConfigs(t *testing.T) {
 		if none := fmt.Sprint(s.call(t, "1.0", "GetTaskPushNotificationConfig", `{"taskId":"m1","id":"n9"}`)); !strings.Contains(none, "-32001") {
 			t.Errorf("one that is not there: %s", none)
 		}
-		for _, bad := range []string{`"ftp://x"`, `"https://a:b@x"`, `"/x"`, `"https://x/` + strings.Repeat("y", 2048) + `"`} {
+		for _, bad := range []string{`"ftp://x"`, `"https://unreachable/x"`, `"https://a:b@x"`, `"/x"`, `"https://x/` + strings.Repeat("y", 2048) + `"`} {
 			if resp := fmt.Sprint(s.call(t, "1.0", "CreateTaskPushNotificationConfig", `{"taskId":"m1","url":`+bad+`}`)); !strings.Contains(resp, "-32602") {
 				t.Errorf("address %.20s: %s", bad, resp)
 			}

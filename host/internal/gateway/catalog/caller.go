@@ -3,7 +3,9 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"skep/host/internal/api/auth"
@@ -33,11 +35,33 @@ func (c *Catalog) Caller(who auth.Principal) gateway.Caller {
 	return caller
 }
 
+// CheckPublic returns why the client of [NewPublicClient] calls no such address.
+func CheckPublic(address string) error {
+	if err := egress.CheckURL(address); err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	public, err := egress.ParseGrant(publicHosts)
+	if err != nil {
+		return err
+	}
+	if origin, err := egress.ParseGrant(u.Scheme + "://" + u.Host); err != nil || !public.Includes(origin) {
+		return fmt.Errorf("%.200q is no name of a public host, reached by https at its port 443", address)
+	}
+	return nil
+}
+
+// publicHosts is the grant of all hosts with a name.
+const publicHosts = "https://*"
+
 // NewPublicClient returns a client for requests of one method to addresses that callers
 // have chosen: names of public hosts over https only, without redirects, credentials and
 // long answers.
 func NewPublicClient(network func(*egress.Options), method string, maxReply int64) (*http.Client, error) {
-	anyName, err := egress.ParseGrant(method + " https://*")
+	anyName, err := egress.ParseGrant(method + " " + publicHosts)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,10 @@ func TestPublicClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, url := range []string{"http://push.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://169.254.169.254/x"} {
+		for _, url := range []string{"http://push.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://169.254.169.254/x", "https://2130706433/x", "https://push.example:8443/x"} {
+			if catalog.CheckPublic(url) == nil {
+				t.Errorf("%s is taken", url)
+			}
 			req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -111,6 +114,12 @@ func TestPublicClient(t *testing.T) {
 				t.Errorf("%s %s answered", method, url)
 			}
 		}
+	}
+	if catalog.CheckPublic("https://push.example:0/x") == nil {
+		t.Error("port 0 is taken")
+	}
+	if err := catalog.CheckPublic("https://push.example/x?y=z"); err != nil {
+		t.Error(err)
 	}
 }
 

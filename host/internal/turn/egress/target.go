@@ -50,6 +50,12 @@ func parseTarget(raw string) (target, error) {
 	return t, nil
 }
 
+// CheckURL returns why no request is made to a URL, whatever is granted.
+func CheckURL(raw string) error {
+	_, err := parseTarget(raw)
+	return err
+}
+
 func parseRaw(raw string) (*url.URL, error) {
 	if err := checkBytes(raw); err != nil {
 		return nil, err
