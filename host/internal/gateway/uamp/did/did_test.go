@@ -53,6 +53,11 @@ func TestParse(t *testing.T) {
 	if err != nil || id.String() != "did:web:h.example%3A8443:agents:prod:calc" || id.Host() != "h.example:8443" || fmt.Sprint(id.Path()) != "[agents prod calc]" {
 		t.Errorf("%s, %v", id, err)
 	}
+	for _, part := range []string{"a:b", "a/b", "..", "", "ä", "a b"} {
+		if id, err := did.Web("h.example", "agents", part); err == nil {
+			t.Errorf("%q is a part of %s", part, id)
+		}
+	}
 	if _, err := did.Parse("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"skep/host/internal/gateway/uamp/seal"
@@ -98,7 +99,11 @@ func Web(host string, path ...string) (ID, error) {
 	for _, part := range path {
 		text += ":" + url.PathEscape(part)
 	}
-	return Parse(text)
+	id, err := Parse(text)
+	if err == nil && !slices.Equal(id.path, path) {
+		return id, ErrInvalid // a part has a character that would make it another identifier
+	}
+	return id, err
 }
 
 // String returns the identifier.

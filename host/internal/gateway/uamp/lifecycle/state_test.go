@@ -23,8 +23,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// outcomes are the letters of the table: the state after it, = for no change, and for refusals x (4.22) and
-// f (4.03).
+// outcomes are the letters of the table: the state after it, = for no change, and for
+// refusals x (4.22) and f (4.03).
 var outcomes = map[byte]lifecycle.State{'P': lifecycle.InProgress, 'C': lifecycle.Completed, 'X': lifecycle.Cancelled, 'E': lifecycle.Failed}
 
 // TestTable (V-U29, V-U30, V-U32, U-088–U-092): every intent in every state, of each kind
