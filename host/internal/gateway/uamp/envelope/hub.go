@@ -23,7 +23,7 @@ type Hub struct {
 	Updated   time.Time `json:"updated"`
 }
 
-// Child is one manifest of a hub, with the hash of its signed form.
+// Child is one manifest of a hub, with the hash of what is signed.
 type Child struct {
 	Agent  string `json:"agent"`
 	URL    string `json:"url"`
