@@ -1,0 +1,231 @@
+package uamp_test
+
+import (
+	"crypto"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/uamp"
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/seal"
+)
+
+const labDID = "did:web:lab.example:agents:x"
+
+// web serves the documents of DIDs by their addresses, and counts how often.
+type web struct {
+	documents map[string]did.Document
+	fetched   atomic.Int64
+}
+
+func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.fetched.Add(1)
+	d, ok := w.documents[r.URL.String()]
+	if !ok {
+		return nil, errors.New("dial tcp 10.0.0.7:443: refused")
+	}
+	text, err := json.Marshal(d)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(text)))}, err
+}
+
+// key is a key of a DID.
+func key(t *testing.T, id string, private crypto.Signer) seal.Key {
+	t.Helper()
+	k, err := seal.NewKey(id+"#k", private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// proofs is a host whose partner is lab, with one agent whose document is on the web.
+type proofs struct {
+	*uamp.Proof
+	web *web
+	lab gateway.Caller
+}
+
+func newProofs(t *testing.T, partner gateway.Partner, requireToken bool) proofs {
+	t.Helper()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	partner.Name = "lab"
+	if partner.IDs == nil {
+		partner.IDs = []string{"did:web:lab.example:*"}
+	}
+	rt.AddPartner(partner)
+	d, err := uamp.NewDocuments(uamp.Options{Runtime: rt, DID: hostDID, Keys: uamp.Keys{Current: private("h")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &web{documents: map[string]did.Document{
+		"https://lab.example/agents/x/did.json": {ID: labDID, Keys: []seal.PublicKey{key(t, labDID, private("l")).Public()}},
+	}}
+	return proofs{d.NewProof(did.NewResolver(w), requireToken), w, gatewaytest.Realm("", "lab")}
+}
+
+// signed is an envelope of a sender, signed with a key after a change.
+func signed(t *testing.T, from string, k seal.Key, change func(*envelope.Envelope)) envelope.Signed {
+	t.Helper()
+	e := envelope.Envelope{
+		ID: envelope.NewID(), Time: time.Now(), From: from, To: []string{calcDID}, Intent: envelope.Ask, Window: 64, Body: envelope.NewBody("text/plain", []byte("2+2")),
+	}
+	if change != nil {
+		change(&e)
+	}
+	sum, err := e.Sum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Sig, err = k.Sign(sum); err != nil {
+		t.Fatal(err)
+	}
+	text, err := e.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := envelope.Reader{MaxBytes: 1 << 20, MaxDepth: 64}.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// check compares the code of a refusal; empty is none.
+func check(t *testing.T, what string, err error, want envelope.Code) {
+	t.Helper()
+	var f *envelope.Fault
+	switch {
+	case err == nil && want == "":
+	case !errors.As(err, &f) || f.Code != want:
+		t.Errorf("%s: %v, want %q", what, err, want)
+	case strings.Contains(f.Text, "10.0.0.7"):
+		t.Errorf("%s tells what was met on the way: %s", what, f.Text)
+	}
+}
+
+// TestProof (V-U06, V-U08, V-U09, U-027, U-044): an envelope counts that is signed with a
+// key of its sender, who is the caller's.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	p := newProofs(t, gateway.Partner{}, false)
+	own := key(t, labDID, private("l"))
+	check(t, "its own", p.Check(t.Context(), p.lab, signed(t, labDID, own, nil)), "")
+	check(t, "again", p.Check(t.Context(), p.lab, signed(t, labDID, own, nil)), "")
+	if n := p.web.fetched.Load(); n != 1 {
+		t.Errorf("%d fetches", n)
+	}
+	check(t, "another key", p.Check(t.Context(), p.lab, signed(t, labDID, key(t, labDID, private("e")), nil)), envelope.Unauthenticated)
+	check(t, "a key of another DID", p.Check(t.Context(), p.lab, signed(t, labDID, key(t, "did:web:evil.example", private("l")), nil)), envelope.Unauthenticated)
+	check(t, "an unknown key id", p.Check(t.Context(), p.lab, signed(t, labDID, own.WithID(labDID+"#other"), nil)), envelope.Unauthenticated)
+	check(t, "no document", p.Check(t.Context(), p.lab, signed(t, "did:web:lab.example:agents:y", key(t, "did:web:lab.example:agents:y", private("l")), nil)), envelope.Unauthenticated)
+	changed := signed(t, labDID, own, nil)
+	other := signed(t, labDID, own, func(e *envelope.Envelope) { e.Body.Content = "3+3" })
+	other.Sig = changed.Sig
+	check(t, "another body", p.Check(t.Context(), p.lab, other), envelope.Unauthenticated)
+	other.Sig = "x"
+	check(t, "no signature", p.Check(t.Context(), p.lab, other), envelope.Unauthenticated)
+	check(t, "a user", p.Check(t.Context(), gatewaytest.User("", "ann"), changed), envelope.Unauthorized)
+	check(t, "another realm", p.Check(t.Context(), gatewaytest.Realm("", "shop"), changed), envelope.Unauthorized)
+}
+
+// TestForgedSenders (contract case 13, 1.7): nothing is fetched for a sender that is not
+// the caller's, and for the caller's own at most ten in a minute.
+func TestForgedSenders(t *testing.T) {
+	t.Parallel()
+	p := newProofs(t, gateway.Partner{}, false)
+	s := signed(t, labDID, key(t, labDID, private("l")), nil)
+	for i := range 10_000 {
+		s.From = fmt.Sprintf("did:web:h%d.example", i)
+		check(t, s.From, p.Check(t.Context(), p.lab, s), envelope.Unauthorized)
+	}
+	if n := p.web.fetched.Load(); n != 0 {
+		t.Errorf("%d fetches", n)
+	}
+	for i := range 100 {
+		s.From = fmt.Sprintf("did:web:lab.example:h%d", i)
+		s.Sig = signed(t, s.From, key(t, s.From, private("l")), nil).Sig
+		want := envelope.Unauthenticated
+		if i >= 10 {
+			want = envelope.TooMany
+		}
+		check(t, s.From, p.Check(t.Context(), p.lab, s), want)
+	}
+	if n := p.web.fetched.Load(); n != 10 {
+		t.Errorf("%d fetches", n)
+	}
+}
+
+// TestPinnedKeys (U-032): with pinned keys nothing is fetched, and they alone count; other
+// URIs need them, and a did:key needs nothing.
+func TestPinnedKeys(t *testing.T) {
+	t.Parallel()
+	const page = "https://lab.example/agent"
+	own := key(t, labDID, private("p"))
+	didKey := "did:key:" + own.Public().Multikey()
+	ids := []string{"did:web:lab.example:*", "did:key:*", page}
+	pinned := newProofs(t, gateway.Partner{IDs: ids, Options: map[string]any{"keys": []string{string(own.Public().JWK())}}}, false)
+	check(t, "the pinned key", pinned.Check(t.Context(), pinned.lab, signed(t, labDID, own, nil)), "")
+	check(t, "the document's key", pinned.Check(t.Context(), pinned.lab, signed(t, labDID, key(t, labDID, private("l")), nil)), envelope.Unauthenticated)
+	check(t, "a URI", pinned.Check(t.Context(), pinned.lab, signed(t, page, key(t, page, private("p")), nil)), "")
+	unpinned := newProofs(t, gateway.Partner{IDs: ids}, false)
+	check(t, "a URI without a key", unpinned.Check(t.Context(), unpinned.lab, signed(t, page, key(t, page, private("p")), nil)), envelope.Unauthenticated)
+	inIt := own.WithID(didKey + "#" + own.Public().Multikey())
+	check(t, "a did:key", unpinned.Check(t.Context(), unpinned.lab, signed(t, didKey, inIt, nil)), "")
+	check(t, "another key than its own", unpinned.Check(t.Context(), unpinned.lab, signed(t, didKey, key(t, labDID, private("l")).WithID(didKey+"#"+own.Public().Multikey()), nil)), envelope.Unauthenticated)
+	if n := pinned.web.fetched.Load() + unpinned.web.fetched.Load(); n != 0 {
+		t.Errorf("%d fetches", n)
+	}
+}
+
+// TestCapabilities (V-U19, U-042): a token must be for the recipient, from the sender or
+// from here; without one require_cap_token decides.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	own := key(t, labDID, private("l"))
+	here, err := seal.NewKey("", private("h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here = here.WithID(calcDID + "#" + here.Public().Thumbprint())
+	claims := seal.Claims{Issuer: labDID, Audience: []string{hostDID}, Scope: []string{"uamp:ask"}, Expires: time.Now().Add(time.Hour)}
+	p := newProofs(t, gateway.Partner{}, true)
+	for name, c := range map[string]struct {
+		by     seal.Key
+		change func(*seal.Claims)
+		want   envelope.Code
+	}{
+		"of the sender":       {own, func(*seal.Claims) {}, ""},
+		"of the recipient":    {here, func(c *seal.Claims) { c.Issuer = calcDID }, ""},
+		"of another agent":    {here.WithID(hostDID + ":agents:hive:vault#" + here.Public().Thumbprint()), func(c *seal.Claims) { c.Issuer = hostDID + ":agents:hive:vault" }, envelope.Unauthenticated},
+		"forged for here":     {own.WithID(here.Public().ID), func(c *seal.Claims) { c.Issuer = calcDID }, envelope.Unauthenticated},
+		"of a stranger":       {own, func(c *seal.Claims) { c.Issuer = "did:web:evil.example" }, envelope.Unauthenticated},
+		"with a foreign key":  {own.WithID("did:web:evil.example#k"), func(*seal.Claims) {}, envelope.Unauthenticated},
+		"for another host":    {own, func(c *seal.Claims) { c.Audience = []string{"did:web:evil.example"} }, envelope.Unauthenticated},
+		"expired":             {own, func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Hour) }, envelope.Unauthenticated},
+		"for another intent":  {own, func(c *seal.Claims) { c.Scope = []string{"uamp:inform"} }, envelope.Unauthorized},
+		"for this agent":      {own, func(c *seal.Claims) { c.Scope = append([]string{"agent:calc"}, c.Scope...) }, ""},
+		"for another agent":   {own, func(c *seal.Claims) { c.Scope = append([]string{"agent:vault"}, c.Scope...) }, envelope.Unauthorized},
+		"of another's sender": {own, func(c *seal.Claims) { c.Subject = "did:web:lab.example:agents:y" }, envelope.Unauthenticated},
+	} {
+		changed := claims
+		c.change(&changed)
+		token, err := c.by.Grant(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, name, p.Check(t.Context(), p.lab, signed(t, labDID, own, func(e *envelope.Envelope) { e.CapToken = token })), c.want)
+	}
+	check(t, "no token", p.Check(t.Context(), p.lab, signed(t, labDID, own, nil)), envelope.Unauthorized)
+	check(t, "no token at all", p.Check(t.Context(), p.lab, signed(t, labDID, own, func(e *envelope.Envelope) { e.CapToken = "eyJ…" })), envelope.Unauthenticated)
+}
