@@ -40,21 +40,27 @@ func (c *call) readBody(rt route) error {
 		return nil
 	}
 	body, err := io.ReadAll(paced)
+	if err != nil {
+		return c.h.bodyFault(err, c.h.tooLarge())
+	}
+	c.w.clearReadDeadline()
+	c.body = body
+	return nil
+}
+
+// bodyFault is the fault of a body that could not be read.
+func (h *Handler) bodyFault(err error, tooLarge *fault) *fault {
 	var over *http.MaxBytesError
 	var refused *fault
 	switch {
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &over):
-		return c.h.tooLarge()
+		return tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newFault(http.StatusRequestTimeout, "the request body did not arrive within %v and a second more for every %d bytes", c.h.opt.Stall, minBytesPerSecond)
-	case err != nil:
-		return badRequest("error reading request: %v", err)
+		return newFault(http.StatusRequestTimeout, "the request body did not arrive within %v and a second more for every %d bytes", h.opt.Stall, minBytesPerSecond)
 	}
-	c.w.clearReadDeadline()
-	c.body = body
-	return nil
+	return badRequest("error reading request: %v", err)
 }
 
 // isJSON reports whether a Content-Type is JSON's in UTF-8, missing, or the one that

@@ -31,12 +31,8 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	defer body.release()
 	w.staysOpen = m.Streams
 	m.Handler.ServeHTTP(w, c.r)
-	if w.status == 0 && body.tooLarge {
-		h.fail(w, c.r, bodyTooLarge(body.limit))
-		return
-	}
-	if w.status == 0 && body.refused != nil {
-		h.fail(w, c.r, body.refused)
+	if w.status == 0 && body.err != nil {
+		h.fail(w, c.r, h.bodyFault(body.err, bodyTooLarge(body.limit)))
 		return
 	}
 	c.chargeMount(m)
@@ -253,11 +249,10 @@ func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxB
 // mountBody is the body of a mounted request: bounded, and paced as other bodies.
 type mountBody struct {
 	io.ReadCloser
-	r        *pacedBody // nil for a stream of messages
-	w        *recorder
-	limit    int64
-	tooLarge bool
-	refused  error
+	r     *pacedBody // nil for a stream of messages
+	w     *recorder
+	limit int64
+	err   error // why it could not be read to its end
 }
 
 // boundBody bounds the body of the request.
@@ -276,16 +271,12 @@ func (c *call) boundBody(m Mount) *mountBody {
 
 func (b *mountBody) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	var over *http.MaxBytesError
-	var refused *fault
 	switch {
-	case errors.As(err, &over):
-		b.tooLarge = true
-	case errors.As(err, &refused):
-		b.refused = refused
 	case errors.Is(err, io.EOF):
 		b.w.clearReadDeadline()
 		b.r.release()
+	case err != nil:
+		b.err = err
 	}
 	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -352,6 +353,35 @@ func TestMountBodyOfUnknownLength(t *testing.T) {
 		if a.StatusCode != want || n > 100 {
 			t.Errorf("a body of %d bytes: %d after %d bytes, want %d", size, a.StatusCode, n, want)
 		}
+	}
+}
+
+// A body that breaks off is answered by the host where the handler has not answered: with
+// 200 its sender would take the message for accepted.
+func TestMountBodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	m := &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			w.WriteHeader(http.StatusOK)
+		}
+	}}
+	server := httptest.NewServer(mounted(t, rest.Options{}, rest.Mount{MaxBody: 100, Handler: m}))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /toy/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nno number\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if text, err := io.ReadAll(a.Body); a.StatusCode != http.StatusBadRequest || err != nil || !strings.Contains(string(text), "error reading request") {
+		t.Errorf("%d %s, %v", a.StatusCode, text, err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 		return
 	}
 	if err != nil {
-		return // the caller has left
+		return // the host answers for a body that it could not read
 	}
 	if err := wire.CheckJSON(body, Name, g.MaxDepth); err != nil && len(body) > 0 {
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())

@@ -46,7 +46,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		return // the caller has left
+		return // the host answers for a body that it could not read
 	}
 	in, err := g.reader.read(text)
 	if err != nil {

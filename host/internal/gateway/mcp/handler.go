@@ -74,8 +74,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, q *request) b
 		refuse(w, http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request is too large")
 		return false
 	case err != nil:
-		refuse(w, http.StatusBadRequest, codeParse, "the request ended early")
-		return false
+		return false // the host answers for a body that it could not read
 	}
 	if q.call, err = checkBody(body, g.opt.MaxDepth); err != nil {
 		refuse(w, http.StatusBadRequest, codeParse, err.Error())

@@ -69,11 +69,14 @@ func (g *Gateway) handler(serve func(http.ResponseWriter, *http.Request, gateway
 		if err == nil {
 			err = serve(w, r, c)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errUnread) {
 			refuse(w, err)
 		}
 	})
 }
+
+// errUnread is a body that could not be read: the host answers for it.
+var errUnread = errors.New("the body could not be read")
 
 // refuse writes a refusal. What is wrong with the host is not shown.
 func refuse(w http.ResponseWriter, err error) {
@@ -93,8 +96,11 @@ func refuse(w http.ResponseWriter, err error) {
 // post takes a message.
 func (g *Gateway) post(w http.ResponseWriter, r *http.Request, c gateway.Caller) error {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.opt.MaxBody))
-	if err != nil {
+	if errors.As(err, new(*http.MaxBytesError)) {
 		return err
+	}
+	if err != nil {
+		return errUnread
 	}
 	m, err := readMessage(raw, g.opt.MaxDepth)
 	var x gateway.Exchange
