@@ -25,6 +25,7 @@ const acpCheckExample = `  skep acp check mail.acp
 
 func (a *app) acpCheckCommand() *cobra.Command {
 	var name string
+	var lint bool
 	cmd := &cobra.Command{
 		Use: "check FILE [MESSAGE.json…]", Short: "Check declarations, and messages against them",
 		Long: acpCheckHelp, Example: acpCheckExample,
@@ -33,10 +34,14 @@ func (a *app) acpCheckCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "type", "", "the `RECORD` that a message is (default Message, else the last one)")
+	cmd.Flags().BoolVar(&lint, "lint", false, "also warn of unusual names, and of what has no comment")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		s, err := declarations(args[0])
 		if err != nil {
 			return a.refuseDeclarations(args[0], err)
+		}
+		if lint {
+			s.Warnings = append(s.Warnings, s.Remarks()...)
 		}
 		root, err := rootOf(s, args[0], name)
 		if err != nil {

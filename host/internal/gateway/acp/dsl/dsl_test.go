@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// V-A31: commas may end a list, and comments stand behind the last value.
+// A-062, V-A31: commas may end a list, and comments stand behind the last value.
 func TestTrailingCommas(t *testing.T) {
 	t.Parallel()
 	s, err := load("enum E { A, B, } // of E\ntype R = { a: E, b: { c: Int, }, // of b\n}\n")
@@ -213,5 +214,57 @@ func TestDeclared(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, s.Declared()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// remarks name what is unusual, with its place; the document has one, and each is
+// about a comment.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	remarks := func(text string) (all []string) {
+		s, err := load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.Remarks() {
+			all = append(all, fmt.Sprintf("%d:%d %s", f.Line, f.Col, f.Message))
+		}
+		return all
+	}
+	got := remarks("// an id\ntype item_id = String\nenum Kind { // kinds\n  good, // one\n  BAD\n}\ntype M = {\n  Kind: Kind, // its kind\n  in: { a: Int }\n}")
+	want := []string{
+		"2:6 the name of a type is usually written like ItemId", "3:6 Kind has no comment", "3:6 the value good is usually written in capitals",
+		"3:6 the value BAD has no comment", "9:9 a has no comment", "7:6 M has no comment", "8:3 the name of a field is usually written in small letters",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, r := range remarks(readFile(t, "testdata/document.acp")) {
+		if !strings.Contains(r, "has no comment") {
+			t.Errorf("of the document: %s", r)
+		}
+	}
+	if n := len(remarks("type M = {" + many(100, "A%[1]d: Int,") + "}")); n != maxFaults {
+		t.Errorf("%d remarks", n)
+	}
+}
+
+// TestCost: a file of 1 MiB takes less than 64 MiB, all that was ever allocated for it
+// counted, and a hostile one less than 16 MiB.
+func TestCost(t *testing.T) {
+	cost := func(text string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = load(text)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if got := cost(mebibyte()); got > 64<<20 {
+		t.Errorf("1 MiB of declarations took %d MiB", got>>20)
+	}
+	for name, h := range hostile() {
+		if got := cost(h.text); got > 16<<20 {
+			t.Errorf("%s took %d MiB", name, got>>20)
+		}
 	}
 }
