@@ -1,7 +1,9 @@
 package gen
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +82,7 @@ func reservedTypes(declared string) []string {
 // samples are about 200 texts: valid ones, each kind of faulty one, Unicode, and every
 // reserved word as the name of a field and as a value.
 func samples() (all []sample) {
-	all = slices.Concat(messageSamples(), scalarSamples(), jsonSamples(), partSamples())
+	all = slices.Concat(messageSamples(), scalarSamples(), jsonSamples(), partSamples(), randomSamples())
 	words := reservedWords()
 	for i := 0; len(words) > 0; i++ {
 		n := min(len(words), 100)
@@ -264,4 +266,55 @@ func jsonSamples() (all []sample) {
 	try(`{"id":"`+strings.Repeat("é", 1<<19-4)+`"}`, "the text has more than 1048576 bytes")
 	try(`{"id":"i","x":[-0,0.10,1E5,1e+05,12345678901234567890]}`, "")
 	return all
+}
+
+// randomSamples are messages with random texts, optional fields, and members that are not
+// declared. They are the same in each run.
+func randomSamples() (all []sample) {
+	for seed := range uint64(24) {
+		g := textGrower{rand.New(rand.NewPCG(seed, 2))}
+		header := header1
+		for _, optional := range []string{"reply_to", "conversation_id"} {
+			if g.IntN(2) == 0 {
+				header += fmt.Sprintf(",%q:%s", optional, g.text())
+			}
+		}
+		for i := range g.IntN(3) {
+			header += fmt.Sprintf(`,"x_%d":%s`, i, g.value(3))
+		}
+		all = append(all, sample{"Message", fmt.Sprintf(`{"body":%s,"header":{%s}}`, g.text(), header), ""})
+	}
+	return all
+}
+
+// textGrower makes random JSON.
+type textGrower struct{ *rand.Rand }
+
+func (g textGrower) text() string {
+	runes := []rune("aZ09 _-\"\\/\u0000\n\u007fé\u0300日\u2028\ufeff\uffff😀")
+	var b strings.Builder
+	for range g.IntN(20) {
+		b.WriteRune(runes[g.IntN(len(runes))])
+	}
+	raw, _ := json.Marshal(b.String()) // a text
+	return string(raw)
+}
+
+func (g textGrower) value(depth int) string {
+	plain := []string{"null", "true", "-0", "1.50", "12345678901234567890", "1E-400", g.text()}
+	var parts []string
+	n := g.IntN(len(plain) + 2*min(depth, 1))
+	switch {
+	case n < len(plain):
+		return plain[n]
+	case n == len(plain):
+		for range g.IntN(3) {
+			parts = append(parts, g.value(depth-1))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	}
+	for i := range g.IntN(3) {
+		parts = append(parts, fmt.Sprintf(`"k%d":%s`, i, g.value(depth-1)))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
 }

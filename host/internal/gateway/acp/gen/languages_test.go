@@ -61,7 +61,7 @@ for (const line of readFileSync(0, "latin1").split("\n")) {
 }
 `
 
-// A-066, A-067, V-A38: generated TypeScript compiles, strictly, and answers as the host
+// A-066, A-067, A-069, V-A34, V-A38: generated TypeScript compiles, strictly, and answers as the host
 // does.
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ for line in sys.stdin.buffer:
     print(sign + base64.b64encode(answer.encode("utf-8")).decode("ascii"))
 `
 
-// A-066, A-067, V-A38: generated Python runs and answers as the host does.
+// A-066, A-067, A-069, V-A34, V-A38: generated Python runs and answers as the host does.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := compiler(t, "python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))")
@@ -142,7 +142,7 @@ public class Harness {
 }
 `
 
-// A-066, A-067, V-A38: generated Java compiles without a warning and answers as the host
+// A-066, A-067, A-069, V-A34, V-A38: generated Java compiles without a warning and answers as the host
 // does.
 func TestJava(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ object Harness {
 }
 `
 
-// A-066, A-067, A-071: generated Scala compiles and answers as the host does, and the
+// A-066, A-067, A-069, A-071, V-A34: generated Scala compiles and answers as the host does, and the
 // document's own program runs with it and prints its two messages.
 func TestScala(t *testing.T) {
 	t.Parallel()
