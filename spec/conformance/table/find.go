@@ -19,8 +19,9 @@ import (
 )
 
 var (
-	// Statements of MCP and A2A have three digits: X-14 is a decision about MAIL.
-	inText = regexp.MustCompile(`\b([RSGX])-(\d{2,3})(?:\s+to\s+[RSGX]-(\d{2,3}))?\b`)
+	// Statements of ACP, MCP and A2A have three digits: X-14 is a decision about MAIL. The
+	// vectors of ACP have two.
+	inText = regexp.MustCompile(`\b([RSGXA]-|V-A)(\d{2,3})(?:\s+to\s+(?:[RSGXA]-|V-A)(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
 )
 
@@ -30,13 +31,13 @@ func namedIn(name, doc string) (ids []string) {
 		ids = append(ids, m[1]+"-"+m[2])
 	}
 	for _, m := range inText.FindAllStringSubmatch(doc, -1) {
-		if m[1] == "X" && len(m[2]) < 3 {
+		if strings.ContainsAny(m[1], "XA") && len(m[2]) < 3 && m[1] != "V-A" {
 			continue
 		}
 		first, _ := strconv.Atoi(m[2])
 		last, _ := strconv.Atoi(m[3]) // 0 without a range
 		for n := first; n <= max(first, last); n++ {
-			ids = append(ids, fmt.Sprintf("%s-%0*d", m[1], len(m[2]), n))
+			ids = append(ids, fmt.Sprintf("%s%0*d", m[1], len(m[2]), n))
 		}
 	}
 	slices.Sort(ids)

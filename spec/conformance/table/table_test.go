@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,7 +50,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^\| ([RSGX]-\d+) .*\| ([^|]*) \|$`)
+	row := regexp.MustCompile(`(?m)^\| ((?:[RSGXA]-|V-A)\d+) .*\| ([^|]*) \|$`)
 	went := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(string(raw), -1) {
 		went[m[1]] = m[2]
@@ -103,6 +105,7 @@ func TestNamedIn(t *testing.T) {
 		{"TestA", "TestA covers R-001, S-02\nand G-60.", "G-60 R-001 S-02"},
 		{"TestA", "TestA covers X-001 to\nX-003, not X-14.", "X-001 X-002 X-003"},
 		{"TestA_R009", "From R-008 to\nR-010.", "R-008 R-009 R-010"},
+		{"TestA", "A-020 to\nA-022, V-A01, V-A03 to V-A04; D-A5 and A-14 are none.", "A-020 A-021 A-022 V-A01 V-A03 V-A04"},
 		{"TestA", "ISO-8859, R-1, AR-022x", ""},
 	} {
 		if got := strings.Join(namedIn(c.name, c.doc), " "); got != c.want {
@@ -153,5 +156,64 @@ func TestRunRefuses(t *testing.T) {
 	}
 	if err := run(filepath.Join(t.TempDir(), "none"), true, ""); err == nil {
 		t.Error("a missing repository is taken")
+	}
+}
+
+// TestDocumentOfACP: each line of the document of ACP is accounted for once, by statements
+// or by a reason why there is none, and each of its statements stands in a line.
+func TestDocumentOfACP(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(root, "spec", "gateways", "acp", "statements.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Document, SHA256 string
+		Lines            int
+		Statements       []struct {
+			Lines string
+			IDs   []string
+			Out   string
+		}
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	chapters, err := readStatements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	next := 1
+	for _, s := range document.Statements {
+		from, to, isRange := strings.Cut(s.Lines, "-")
+		first, err := strconv.Atoi(from)
+		last, err2 := first, error(nil)
+		if isRange {
+			last, err2 = strconv.Atoi(to)
+		}
+		if err != nil || err2 != nil || first != next || last < first {
+			t.Fatalf("the lines %q do not begin with %d", s.Lines, next)
+		}
+		if next = last + 1; len(s.IDs) == 0 && s.Out == "" {
+			t.Errorf("the lines %s have neither a statement nor a reason", s.Lines)
+		}
+		for _, id := range s.IDs {
+			used[id] = true
+		}
+	}
+	if next != document.Lines+1 {
+		t.Errorf("%d lines of %d are accounted for", next-1, document.Lines)
+	}
+	for _, c := range chapters {
+		for _, s := range c.Statements {
+			if s.Level == "ACP" && !used[s.ID] {
+				t.Errorf("no line has %s, a statement of the document", s.ID)
+			}
+			delete(used, s.ID)
+		}
+	}
+	for id := range used {
+		t.Errorf("%s is no statement", id)
 	}
 }

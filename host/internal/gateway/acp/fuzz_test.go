@@ -1,11 +1,63 @@
 package acp
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"skep/host/internal/gateway"
 )
+
+// V-A01, V-A02, V-A08, V-A09, V-A10: each example of the document is taken in
+// the profile default, as its declarations have it and as its program would write it, and
+// means the same. Strict takes the declared form alone.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../../spec/gateways/acp/examples.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []struct {
+		Lines, Form string
+		Message     json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &examples); err != nil {
+		t.Fatal(err)
+	}
+	loose, strict := reader{depth: maxDepth}, reader{depth: maxDepth, strict: true}
+	first := map[string]string{}
+	for _, e := range examples {
+		in, err := loose.read(e.Message)
+		if err != nil {
+			t.Errorf("lines %s, %s: %v", e.Lines, e.Form, err)
+			continue
+		}
+		var body map[string]any
+		if err := json.Unmarshal([]byte(in.Body), &body); err != nil {
+			t.Errorf("lines %s, %s: the body is %q: %v", e.Lines, e.Form, in.Body, err)
+		}
+		in.Body = ""
+		text, err := in.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		meaning := fmt.Sprintf("%s %v", text, body)
+		if first[e.Lines] == "" {
+			first[e.Lines] = meaning
+		}
+		if meaning != first[e.Lines] {
+			t.Errorf("lines %s, %s: %s, want %s", e.Lines, e.Form, meaning, first[e.Lines])
+		}
+		if _, err := strict.read(e.Message); (err == nil) != (e.Form == "declared") {
+			t.Errorf("lines %s, %s, strict: %v", e.Lines, e.Form, err)
+		}
+	}
+	if len(first) != 2 || len(examples) != 6 {
+		t.Errorf("%d examples of %d messages", len(examples), len(first))
+	}
+}
 
 // FuzzRead: a text that is taken in the profile strict is taken in default as the same;
 // what is taken is written and read again as the same, and every refusal can be sent.

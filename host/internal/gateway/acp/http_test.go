@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,7 +20,7 @@ import (
 // document is the REQUEST of the document's example, as its own program would write it.
 const document = `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"msg123","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json","conversation_id":"conv456"},"body":"{\"action\": \"doSomething\", \"params\": {\"param1\": \"value1\"}}"}`
 
-// V-A01, V-A02, A-020: the document's REQUEST gets one RESPONSE that is linked to it. A
+// V-A01, V-A02, A-006, A-009, A-010, A-020: the document's REQUEST gets one RESPONSE that is linked to it. A
 // repeat gets the same bytes, and no other turn (V-A13).
 func TestRequest(t *testing.T) {
 	t.Parallel()
@@ -104,7 +105,7 @@ func code(t *testing.T, r acptest.Reply) string {
 	return body.Code
 }
 
-// A-020 to A-025, V-A03, V-A05: who gets which answer. What answers or only tells gets
+// A-005, A-020 to A-025, V-A03, V-A05, V-A18: who gets which answer. What answers or only tells gets
 // none, an ERROR least of all.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
@@ -129,7 +130,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// V-A06 to V-A12, V-A19: what is no message of the protocol gets an ERROR, in the profile
+// A-001 to A-011, V-A06 to V-A12, V-A19: what is no message of the protocol gets an ERROR, in the profile
 // strict also what the document leaves open.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
@@ -196,7 +197,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// V-A14, V-A15: a receiver that is not exposed is as unknown as one that is not there, a
+// A-003, A-004, A-047, V-A14, V-A15: a receiver that is not exposed is as unknown as one that is not there, a
 // sender of others is refused, and people are told how to call.
 func TestWhoAndWhom(t *testing.T) {
 	t.Parallel()
@@ -313,5 +314,35 @@ func TestRevoked(t *testing.T) {
 	s.rt.Revoke("acme-token")
 	if r := <-got; r.Status != http.StatusUnauthorized || r.Message != nil {
 		t.Errorf("got %d %s", r.Status, r.Text)
+	}
+}
+
+// A-008, A-011, V-A19, V-A20: a body arrives as it is, whatever it holds; one that is too
+// long for a text is a part beside the message.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	seen := s.exposeAsks("calc")
+	xml := "<a>\r\n<![CDATA[ <b> & ]]>\t\u00e9</a>\n"
+	long := strings.Repeat("0123456789abcdef", 60<<10)
+	for kind, body := range map[string]string{"application/xml": xml, "text/plain": long, "application/json": `{"a":1.50}`} {
+		m := acptest.New("INFORM", "agentA", "calc", body)
+		m.Header.ContentType = kind
+		if r := s.send(t, m); r.Status != http.StatusAccepted {
+			t.Fatalf("%s: %d %.200s", kind, r.Status, r.Text)
+		}
+		got := <-seen
+		switch {
+		case len(body) <= gateway.MaxText && (got.Body != body || len(got.Parts) > 0):
+			t.Errorf("%s arrived as %q with %d parts", kind, got.Body, len(got.Parts))
+		case len(body) > gateway.MaxText && (got.Body != "" || len(got.Parts) != 1 || sha256.Sum256(got.Parts[0].Data) != sha256.Sum256([]byte(body)) || got.Parts[0].Type != kind):
+			t.Errorf("a body of %d bytes arrived as %d parts", len(body), len(got.Parts))
+		}
+		if got.Info["content_type"] != kind {
+			t.Errorf("%s: %+v", kind, got.Info)
+		}
+	}
+	if r := s.send(t, acptest.New("INFORM", "agentA", "calc", long+strings.Repeat("x", 100<<10))); r.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("more than 1 MiB: %d %.200s", r.Status, r.Text)
 	}
 }
