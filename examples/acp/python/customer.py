@@ -1,0 +1,54 @@
+"""Orders some pieces of one thing from an agent over ACP.
+
+The packages acp and order are made by `skep acp compile`; nothing else is needed.
+"""
+
+import datetime
+import os
+import sys
+import urllib.request
+import uuid
+
+from acp import messages as acp
+from order import messages as order
+
+
+def request(body: str) -> acp.Message:
+    """The REQUEST with a body for the agent `stock`."""
+    return acp.Message(
+        header=acp.Header(
+            version="1.0",
+            sender=acp.AgentID("customer"),
+            receiver=acp.AgentID("stock"),
+            type_=acp.MessageType.REQUEST,
+            id=acp.MessageID(str(uuid.uuid4())),
+            timestamp=acp.Timestamp(datetime.datetime.now(datetime.timezone.utc).isoformat()),
+            content_type="application/json",
+        ),
+        body=body,
+    )
+
+
+def post(message: acp.Message) -> acp.Message:
+    """Sends a message and reads the one that answers it."""
+    call = urllib.request.Request(
+        os.environ["SKEP_URL"] + "/acp/v1/messages",
+        data=acp.encode_message(message).encode("utf-8"),
+        headers={"Authorization": "Bearer " + os.environ["SKEP_TOKEN"], "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(call, timeout=60) as reply:
+        return acp.decode_message(reply.read())
+
+
+def main() -> None:
+    item, count = sys.argv[1], int(sys.argv[2])
+    question = request(order.encode_order(order.Order(item=item, count=count)))
+    answer = post(question)
+    if answer.header.type_ != acp.MessageType.RESPONSE or answer.header.reply_to != question.header.id:
+        sys.exit(f"{answer.header.type_}: {answer.body}")
+    receipt = order.decode_receipt(answer.body)
+    print(f"{receipt.count} {receipt.item}: {receipt.cents / 100:.2f}")
+
+
+if __name__ == "__main__":
+    main()
