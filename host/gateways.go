@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -154,8 +155,22 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	own, _ := g.Protocol.(*config.ACP)
 	return acp.New(acp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
-		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Log: h.log,
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.log,
 	}), nil
+}
+
+// brokerOf returns the broker of a gateway's partners, nil for none.
+func (h *Host) brokerOf(gatewayName string, m config.MQTT) *acp.MQTT {
+	if m.Broker == "" {
+		return nil
+	}
+	return &acp.MQTT{
+		URL: m.Broker, ClientID: cmp.Or(m.ClientID, "skep-"+h.opt.Config.Swarm.Name), Username: m.Username, Password: m.Password.Reveal(), TLS: m.TLS,
+		Partners: func() []gateway.Partner {
+			_, c := h.gateway(gatewayName)
+			return c.Partners()
+		},
+	}
 }
 
 // openCardKey opens the key that signs agent cards, or makes one; nil without signatures.

@@ -62,6 +62,8 @@ type protocol struct {
 	maxDepth int
 	// keys makes the keys of its own table, partner the keys of its partners; nil for none.
 	keys, partner func() Keys
+	// check looks at what was read; nil for nothing.
+	check func(gatewayReader, Gateway)
 }
 
 // protocols are the gateways by their names. Those without functions are not built.
@@ -180,6 +182,9 @@ func (r gatewayReader) gateway(name string) Gateway {
 		own.checkPartners(r, g)
 	}
 	r.checkCertificates(g)
+	if r.kind.check != nil {
+		r.kind.check(r, g)
+	}
 	r.t.refuseUnknown()
 	return g
 }

@@ -19,10 +19,14 @@ type ACP struct {
 	DSL string
 	// Declarations are what the file of DSL declares, nil without it.
 	Declarations *dsl.Schema
+	MQTT         MQTT
 }
 
 // ACPPartner has the keys that only partners of [gateways.acp] have.
-type ACPPartner struct{ Header HeaderFields }
+type ACPPartner struct {
+	Header HeaderFields
+	Topics string
+}
 
 // HeaderFields are fields in the headers of messages, by name: each is JSON.
 type HeaderFields map[string]Secret
@@ -40,6 +44,7 @@ var acpProtocol = protocol{
 	called: true, rights: []string{"ask", "tell", "relay"}, maxBody: check.MaxMessage, maxDepth: 64,
 	keys:    func() Keys { return new(ACP) },
 	partner: func() Keys { return new(ACPPartner) },
+	check:   gatewayReader.checkMQTT,
 }
 
 // Declared lists what the file of dsl declares: types, and which answer each type of
@@ -55,6 +60,7 @@ func (a *ACP) Declared() []dsl.Declared {
 func (a *ACP) Settings() []Setting {
 	return []Setting{
 		field(&a.DSL, "dsl", "path", a.readDeclarations, "Declarations of messages with more header fields than ACP 1.0 has, as in `file:acme.acp`: messages must fit them."),
+		section("mqtt", a.MQTT.Settings(), "A broker of MQTT 5, over which partners with `topics` send and get messages."),
 	}
 }
 
@@ -62,6 +68,7 @@ func (a *ACP) Settings() []Setting {
 func (p *ACPPartner) Settings() []Setting {
 	return []Setting{
 		field(&p.Header, "header", "table", readHeader, "Fields in the header of each message that our agents write to it, as `{ x_token = \"env::ACME_TOKEN\" }`."),
+		field(&p.Topics, TopicsKey, "topic", (*table).topic, "Topic at the broker of `mqtt` below which its agents write to AGENT/out and read at AGENT/in. Who may write there by the access list of the broker is the partner.").by(Fixed),
 	}
 }
 

@@ -162,3 +162,42 @@ func TestExplainDeclarations(t *testing.T) {
 		}
 	}
 }
+
+// A-044: partners have topics of their own at one broker; what does not fit together is told
+// at its line, and what is readable on the way is warned of.
+func TestBrokerOfACP(t *testing.T) {
+	t.Parallel()
+	base, _, _ := strings.Cut(withACP, "[gateways.acp]")
+	const broker, acme = "[gateways.acp.mqtt]\nbroker = \"mqtts://broker.example\"\n", "[gateways.acp.partners.acme]\ntopics = \"acp/v1/acme\"\n"
+	other := strings.ReplaceAll(acme, "partners.acme", "partners.other")
+	for _, c := range []struct{ text, fault, warning string }{
+		{broker + acme, "", ""},
+		{acme, "acme.topics needs broker in gateways.acp.mqtt", ""},
+		{broker + acme + other, `other.topics is "acp/v1/acme", which the partner acme has as well`, ""},
+		{broker, "", "gateways.acp.mqtt.broker has no effect"},
+		{broker + acme + "url = \"https://acme.example\"\n", "", "acme.url has no effect"},
+		{strings.Replace(broker, "mqtts", "mqtt", 1) + acme, "", "in the clear"},
+		{strings.Replace(broker, "mqtts://broker.example", "mqtt://127.0.0.1:1883", 1) + acme, "", ""},
+		{strings.Replace(broker, "mqtts://broker.example", "mqtt://user@127.0.0.1", 1) + acme, "must be an address as in", ""},
+		{strings.Replace(broker, "mqtts://", "https://", 1) + acme, "must be an address as in", ""},
+		{broker + "password = \"0123456789\"\n" + acme, "password needs username", ""},
+		{broker + "username = \"\"\n" + acme, "must have 1 to 128 printable bytes", ""},
+		{broker + strings.Replace(acme, "acp/v1/acme", "acp/+/acme", 1), "must be a topic as in", ""},
+		{broker + strings.Replace(acme, "acp/v1/acme", "acp//acme", 1), "must be a topic as in", ""},
+		{broker + strings.Replace(acme, "acp/v1/acme", "", 1), "must be a topic as in", ""},
+	} {
+		cfg, err := Parse("swarm.toml", []byte(base+c.text), t.TempDir(), testOptions)
+		if (c.fault == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s\nwant %q, got %v", c.text, c.fault, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got := fmt.Sprint(cfg.Warnings); (c.warning == "") != (len(cfg.Warnings) == 0) || !strings.Contains(got, c.warning) {
+			t.Errorf("%s\nwant the warning %q, got %s", c.text, c.warning, got)
+		}
+		if got := cfg.Gateways[0].Protocol.(*ACP).MQTT.Broker; strings.Contains(c.text, "mqtts") && got != "mqtts://broker.example:8883" {
+			t.Errorf("the broker is %s", got)
+		}
+	}
+}

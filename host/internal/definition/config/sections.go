@@ -41,6 +41,7 @@ func Sections() []Section {
 		operator("[gateways.acp]", new(ACP).Settings(), "What the gateway to ACP has besides."),
 		operator("[gateways.mcp]", new(MCPGateway).Settings(), "What the gateway to MCP clients has besides."),
 		operator("[gateways.NAME.partners.NAME]", new(Partner).Settings(), "Another party that the gateway knows."),
+		operator("[gateways.acp.partners.NAME]", new(ACPPartner).Settings(), "What a partner of `acp` has besides."),
 		operator("[gateways.a2a.partners.NAME]", new(A2APartner).Settings(), "What a partner of `a2a` has besides."),
 	}
 }

@@ -85,6 +85,20 @@ func (n note) message(id string, at time.Time) message.Message {
 	}}
 }
 
+// wantsAcknowledge reports whether a message asks for an ACKNOWLEDGE, which it gets if it
+// gets no other answer.
+func wantsAcknowledge(h message.Header) bool {
+	return extraText(h, extraAck) == "requested" && h.Type != message.MessageTypeAcknowledge && h.Type != message.MessageTypeError
+}
+
+// acknowledgeOf returns the ACKNOWLEDGE of a message.
+func acknowledgeOf(c gateway.Caller, h message.Header) message.Message {
+	about := note{ID: h.ID, Sender: h.Sender, Receiver: h.Receiver, ContentType: "text/plain", Conversation: h.ConversationID}
+	m := about.message(ownID("acknowledge", c, string(h.ID)), time.Now())
+	m.Header.Type = message.MessageTypeAcknowledge
+	return m
+}
+
 // timestamp writes a time as UTC with milliseconds (D-A9).
 func timestamp(at time.Time) message.Timestamp {
 	return message.Timestamp(at.UTC().Format("2006-01-02T15:04:05.000Z"))

@@ -92,6 +92,8 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	if err == nil {
 		select {
 		case <-answered:
+		case <-got.lost: // a broker that has died may have lost it
+			err = errors.New("the connection to the broker was lost before the answer")
 		case <-ctx.Done():
 		}
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	MaxDepth int
 	// Sessions bounds the WebSockets of one realm. Default 256.
 	Sessions int
+	// MQTT is the broker of partners with topics, nil for none.
+	MQTT *MQTT
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -46,6 +48,7 @@ type Gateway struct {
 	waiting *waiting
 	mailbox *mailboxes
 	sockets *sockets
+	queues  *queues
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }
@@ -59,7 +62,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: records{o.Runtime.State(), maxThreads}, waiting: newWaiting(), sockets: newSockets(o.Sessions), stopped: make(chan struct{})}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: records{o.Runtime.State(), maxThreads}, waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
 	g.mailbox = newMailboxes(g.records)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
@@ -75,11 +78,16 @@ func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
 func (g *Gateway) Health() gateway.Health {
-	return gateway.Health{OK: true, Connections: g.sockets.len()}
+	wrong := g.queues.state()
+	return gateway.Health{OK: wrong == "", Detail: wrong, Connections: g.sockets.len()}
 }
 
-// Run implements [gateway.Gateway]. It ends the WebSockets and those who wait for messages.
+// Run implements [gateway.Gateway]. It keeps the connections to the broker, and ends the
+// WebSockets and those who wait for messages.
 func (g *Gateway) Run(ctx context.Context) error {
+	if g.MQTT != nil {
+		g.runQueues(ctx)
+	}
 	<-ctx.Done()
 	close(g.stopped)
 	g.sockets.close()

@@ -19,10 +19,13 @@ import (
 type reply struct {
 	message  *incoming // nil for none
 	location string    // where the answer will be, empty if that was not told
+	// lost is closed when the connection ends over which a broker has got the message; nil
+	// for none.
+	lost <-chan struct{}
 }
 
-// send brings the message to the partner: on an open connection, to its address, or to
-// its mailbox. wait is how long it may take to answer; 0 for a
+// send brings the message to the partner: on an open connection, by its topics, to its
+// address, or to its mailbox. wait is how long it may take to answer; 0 for a
 // message without an answer.
 func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
 	got, err := a.bring(ctx, wait)
@@ -34,6 +37,9 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 	a.tried = true
 	if a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text) {
 		return reply{}, nil
+	}
+	if topicsOf(a.p) != "" {
+		return a.enqueue(ctx)
 	}
 	if a.p.URL == "" || a.p.Client == nil {
 		if to := string(a.m.Header.Receiver); !ownsAgent(a.p, a.caller, to) {

@@ -127,8 +127,8 @@ func (s *socket) take(text []byte) bool {
 			s.reply(in, a.Exchange)
 		})
 		return true
-	case extraText(in.Header, extraAck) == "requested" && in.Header.Type != message.MessageTypeAcknowledge && in.Header.Type != message.MessageTypeError:
-		s.acknowledge(in)
+	case wantsAcknowledge(in.Header):
+		_ = s.write(s.ctx, acknowledgeOf(s.caller, in.Header))
 	}
 	if expects != "" {
 		s.asks.Add(-1)
@@ -170,15 +170,6 @@ func (s *socket) progress(x gateway.Exchange, p gateway.Piece, n int) {
 	m := about.message(ownID("progress "+strconv.Itoa(n), s.caller, x.ID), time.Now())
 	m.Header.Type = message.MessageTypeInform
 	m.Header.ContentType, m.Body = "text/plain", p.Text
-	_ = s.write(s.ctx, m)
-}
-
-// acknowledge writes an ACKNOWLEDGE of a message that gets no other answer.
-func (s *socket) acknowledge(in incoming) {
-	h := in.Header
-	about := note{ID: h.ID, Sender: h.Sender, Receiver: h.Receiver, ContentType: "text/plain", Conversation: h.ConversationID}
-	m := about.message(ownID("acknowledge", s.caller, string(h.ID)), time.Now())
-	m.Header.Type = message.MessageTypeAcknowledge
 	_ = s.write(s.ctx, m)
 }
 

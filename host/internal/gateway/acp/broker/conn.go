@@ -1,0 +1,223 @@
+// Package broker owns the connection to a broker of MQTT 5: it is made again when it was
+// lost, a message is acknowledged when it was taken, and publishing ends when the broker
+// has the message. It must not know what the messages are.
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
+)
+
+// Limits of a connection.
+const (
+	inFlight    = 64                 // messages that the broker sends before one is acknowledged
+	packetMore  = 64 << 10           // bytes of a packet besides its message
+	keepAlive   = 30                 // seconds
+	sessionLife = 7 * 24 * time.Hour // how long the broker keeps messages for a host that is away
+	dialTime    = 10 * time.Second
+	packetTime  = 20 * time.Second // for the broker's answer to a packet
+	firstPause  = 200 * time.Millisecond
+	lastPause   = 10 * time.Second
+)
+
+// QoS of all messages: at least once.
+const atLeastOnce = 1
+
+// noSubscriber is the reason code of a PUBACK for a message that nobody gets
+// (https://docs.oasis-open.org/mqtt/mqtt/v5.0/os/mqtt-v5.0-os.html#_Toc3901124).
+const noSubscriber = 0x10
+
+// Errors of [Conn.Publish].
+var (
+	// ErrAway means that nothing was sent: there is no connection.
+	ErrAway = errors.New("the broker is not connected")
+	// ErrNoReader means that no client of the broker reads the topic: it has dropped the
+	// message.
+	ErrNoReader = errors.New("nobody at the broker reads the topic")
+)
+
+// Options of a connection.
+type Options struct {
+	// URL is mqtt://HOST:PORT, or mqtts://HOST:PORT.
+	URL                string
+	ClientID           string
+	Username, Password string
+	// TLS is for mqtts; nil trusts what the system does.
+	TLS *tls.Config
+	// Filter is what is subscribed. Take gets its messages, one after the other: a message
+	// is acknowledged when it returns true. ctx ends with the connection.
+	Filter string
+	Take   func(ctx context.Context, m Message) (taken bool)
+	// MaxMessage is the size of a message, in bytes. The broker drops larger ones.
+	MaxMessage int
+	Log        *slog.Logger
+}
+
+// Message is a message from the broker.
+type Message struct {
+	Topic   string
+	Payload []byte
+	// Again is set where the broker has sent it before.
+	Again bool
+}
+
+// Conn is a connection to a broker, while Run runs.
+type Conn struct {
+	opt Options
+
+	mu     sync.Mutex
+	client *paho.Client // nil while there is none
+	lost   chan struct{}
+	err    error
+}
+
+// New returns a connection that is not made yet.
+func New(o Options) *Conn { return &Conn{opt: o, err: ErrAway} }
+
+// State returns why there is no connection, nil while there is one.
+func (c *Conn) State() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *Conn) set(client *paho.Client, lost chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.client, c.lost, c.err = client, lost, err
+}
+
+// Run keeps the connection until ctx ends.
+func (c *Conn) Run(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		up, err := c.serve(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		c.set(nil, nil, err)
+		if up {
+			pause = firstPause
+		}
+		c.opt.Log.Warn("the connection to the broker ended", "client_id", c.opt.ClientID, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, lastPause)
+	}
+	c.set(nil, nil, ErrAway)
+}
+
+// serve makes one connection and serves it to its end. up reports whether it was made.
+func (c *Conn) serve(ctx context.Context) (up bool, err error) {
+	raw, err := c.dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	live, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	client := paho.NewClient(paho.ClientConfig{
+		Conn: packets.NewThreadSafeConn(&ending{raw, end}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return c.take(live, p) }},
+		OnServerDisconnect: func(d *paho.Disconnect) {
+			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
+		},
+	})
+	connack, err := client.Connect(ctx, c.connect())
+	if err != nil {
+		if connack != nil {
+			err = fmt.Errorf("it refuses the connection with the reason %#x", connack.ReasonCode)
+		}
+		return false, err
+	}
+	defer func() {
+		end(nil)
+		_ = client.Disconnect(&paho.Disconnect{}) // the session stays
+		<-client.Done()
+	}()
+	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
+		{Topic: c.opt.Filter, QoS: atLeastOnce, RetainHandling: 2}, // nothing that was retained
+	}}); err != nil {
+		return false, fmt.Errorf("it refuses to subscribe %s: %w", c.opt.Filter, err)
+	}
+	lost := make(chan struct{})
+	defer close(lost)
+	c.set(client, lost, nil)
+	<-live.Done()
+	return true, context.Cause(live)
+}
+
+func (c *Conn) connect() *paho.Connect {
+	life, window, packet := uint32(sessionLife/time.Second), uint16(inFlight), uint32(c.opt.MaxMessage+packetMore)
+	return &paho.Connect{
+		ClientID: c.opt.ClientID, KeepAlive: keepAlive,
+		Username: c.opt.Username, UsernameFlag: c.opt.Username != "", Password: []byte(c.opt.Password), PasswordFlag: c.opt.Password != "",
+		Properties: &paho.ConnectProperties{SessionExpiryInterval: &life, ReceiveMaximum: &window, MaximumPacketSize: &packet},
+	}
+}
+
+func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
+	u, err := url.Parse(c.opt.URL)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	if u.Scheme != "mqtts" {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+	}
+	return (&tls.Dialer{Config: c.opt.TLS}).DialContext(ctx, "tcp", u.Host)
+}
+
+// ending is a connection that reports its end at once: the client does so when all
+// messages are handled, and one of them may wait.
+type ending struct {
+	net.Conn
+	end context.CancelCauseFunc
+}
+
+var errLost = errors.New("the connection was lost")
+
+// Close implements [net.Conn].
+func (e *ending) Close() error {
+	e.end(errLost)
+	return e.Conn.Close()
+}
+
+// take hands a message on, and acknowledges it when it was taken: a connection that ends
+// before gets it again.
+func (c *Conn) take(ctx context.Context, p paho.PublishReceived) (bool, error) {
+	if ctx.Err() == nil && c.opt.Take(ctx, Message{Topic: p.Packet.Topic, Payload: p.Packet.Payload, Again: p.Packet.Duplicate()}) {
+		return true, p.Client.Ack(p.Packet)
+	}
+	return false, nil
+}
+
+// Publish sends a message and returns when the broker has it. lost is closed when the
+// connection over which it went ends.
+func (c *Conn) Publish(ctx context.Context, topic, contentType string, payload []byte) (lost <-chan struct{}, err error) {
+	c.mu.Lock()
+	client, lost := c.client, c.lost
+	c.mu.Unlock()
+	if client == nil {
+		return nil, ErrAway
+	}
+	got, err := client.Publish(ctx, &paho.Publish{
+		Topic: topic, QoS: atLeastOnce, Payload: payload, Properties: &paho.PublishProperties{ContentType: contentType},
+	})
+	if err == nil && got != nil && got.ReasonCode == noSubscriber {
+		err = ErrNoReader
+	}
+	return lost, err
+}

@@ -1,0 +1,249 @@
+package acp
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/broker"
+	"skep/host/internal/gateway/acp/message"
+)
+
+// MQTT is the broker over which partners with topics send and get messages.
+type MQTT struct {
+	// URL is mqtt://HOST:PORT or mqtts://HOST:PORT.
+	URL string
+	// ClientID begins the names of the connections, one for each partner.
+	ClientID           string
+	Username, Password string
+	TLS                *tls.Config
+	// Partners are those in force.
+	Partners func() []gateway.Partner
+}
+
+// topicsOption is the option of a partner with its topics: below them its agents write to
+// AGENT/out and read at AGENT/in.
+const topicsOption = "topics"
+
+// The ends of topics.
+const (
+	topicIn  = "/in"
+	topicOut = "/out"
+)
+
+// queues are the connections to the broker, one for each partner, so that none waits for
+// another's messages.
+type queues struct {
+	mu        sync.Mutex
+	byPartner map[string]*queue
+}
+
+// queue is the connection for the messages of one partner.
+type queue struct {
+	g               *Gateway
+	partner, topics string
+	conn            *broker.Conn
+	end             context.CancelFunc
+}
+
+func topicsOf(p gateway.Partner) string {
+	topics, _ := p.Options[topicsOption].(string)
+	return topics
+}
+
+// agentLevel is an agent's id as a level of a topic, agentOfLevel its inverse.
+func agentLevel(id string) string { return strings.ReplaceAll(url.PathEscape(id), "+", "%2B") }
+
+func agentOfLevel(level string) (id string, ok bool) {
+	id, err := url.PathUnescape(level)
+	return id, err == nil && agentLevel(id) == level
+}
+
+// partnersPause is the time between two looks at which partners have topics: a reload of
+// the configuration does not reach gateways.
+const partnersPause = 2 * time.Second
+
+// runQueues keeps a connection for each partner with topics until ctx ends.
+func (g *Gateway) runQueues(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	tick := time.NewTicker(partnersPause)
+	defer tick.Stop()
+	for {
+		for _, q := range g.queues.change(g, g.MQTT.Partners()) {
+			own, end := context.WithCancel(ctx)
+			q.end = end
+			running.Go(func() { q.conn.Run(own) })
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// change ends the queues of partners that have other topics now, and returns those that
+// begin.
+func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queue) {
+	now := map[string]string{}
+	for _, p := range partners {
+		if topics := topicsOf(p); topics != "" {
+			now[p.Name] = topics
+		}
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, q := range all.byPartner {
+		if q.topics != now[name] {
+			q.end()
+			delete(all.byPartner, name)
+		}
+	}
+	for name, topics := range now {
+		if all.byPartner[name] == nil {
+			q := &queue{g: g, partner: name, topics: topics}
+			q.conn = broker.New(broker.Options{
+				URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + "-" + name, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
+				Filter: topics + "/+" + topicOut, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
+			})
+			all.byPartner[name] = q
+			begin = append(begin, q)
+		}
+	}
+	return begin
+}
+
+func (all *queues) find(partner string) *queue {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.byPartner[partner]
+}
+
+// state is what is wrong with a connection, empty for nothing.
+func (all *queues) state() string {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	var wrong []string
+	for name, q := range all.byPartner {
+		if err := q.conn.State(); err != nil {
+			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, err))
+		}
+	}
+	return strings.Join(wrong, "; ")
+}
+
+// Pauses between attempts to take a message.
+const (
+	firstTakePause = 100 * time.Millisecond
+	lastTakePause  = 30 * time.Second
+)
+
+// take takes a message of the partner. While the host cannot, as over a limit, the message
+// and those after it wait at the broker.
+func (q *queue) take(ctx context.Context, m broker.Message) bool {
+	for wait := firstTakePause; ; wait = min(2*wait, lastTakePause) {
+		if q.takeOnce(ctx, m) {
+			return true
+		}
+		if !pause(ctx, wait) {
+			return false
+		}
+	}
+}
+
+// takeOnce makes one attempt. What answers a message is sent before it is acknowledged; an
+// answer of an agent leaves by the outbox.
+func (q *queue) takeOnce(ctx context.Context, m broker.Message) (taken bool) {
+	p, ok := q.g.Runtime.Partner(q.partner)
+	level, isOut := strings.CutSuffix(strings.TrimPrefix(m.Topic, q.topics+"/"), topicOut)
+	agent, isAgent := agentOfLevel(level)
+	if !ok || topicsOf(p) != q.topics || !isOut || !isAgent {
+		q.g.Log.Warn("acp: a message at a topic that is no partner's", "topic", m.Topic, "partner", q.partner)
+		return ok // after a reload, this connection ends
+	}
+	c := p.Caller()
+	in, err := q.g.reader.read(m.Payload)
+	if err == nil && string(in.Header.Sender) != agent {
+		err = &fault{code: codeForbidden, text: "the sender is not the agent of the topic"}
+	}
+	if err != nil {
+		q.g.recordUnread(c, in, m.Payload, err)
+		return q.refuse(ctx, c, agent, in, m.Payload, err)
+	}
+	a, err := q.g.accept(ctx, c, in, true)
+	switch {
+	case err != nil:
+		if f := q.g.faultOf(err); f.retry {
+			return false
+		}
+		return q.refuse(ctx, c, agent, in, m.Payload, err)
+	case a.owed && a.Duplicate && !m.Again:
+		return q.answerAgain(ctx, c, agent, a.Exchange)
+	case !a.owed && wantsAcknowledge(in.Header):
+		return q.publish(ctx, agent, acknowledgeOf(c, in.Header)) == nil
+	}
+	return true
+}
+
+// answerAgain sends the answer of a question that the partner has repeated, if there is one.
+func (q *queue) answerAgain(ctx context.Context, c gateway.Caller, agent string, x gateway.Exchange) bool {
+	got, ok, err := q.g.Runtime.Look(ctx, x)
+	if err != nil || !ok || got.Outcome == gateway.NeedsInput {
+		return err == nil
+	}
+	m, err := answerTo(c, x, got)
+	return err == nil && q.publish(ctx, agent, m) == nil
+}
+
+// refuse sends the ERROR for a message where one is owed: the same for the same bytes.
+func (q *queue) refuse(ctx context.Context, c gateway.Caller, agent string, in incoming, text []byte, err error) bool {
+	f := q.g.faultOf(err)
+	if !isRefusedAloud(in.Header, f) {
+		return true
+	}
+	m := refusal(c, in.Header, f)
+	m.Header.Receiver = message.AgentID(agent) // who has written, whatever the message says
+	sum := sha256.Sum256(text)
+	m.Header.ID = message.MessageID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("refuse", c, string(sum[:])))).String())
+	return q.publish(ctx, agent, m) == nil
+}
+
+// publish sends a message to an agent of the partner. One that nobody reads is gone: the
+// agent has written, and does not want to hear.
+func (q *queue) publish(ctx context.Context, agent string, m message.Message) error {
+	text, err := m.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if _, err = q.send(ctx, agent, text); errors.Is(err, broker.ErrNoReader) {
+		return nil
+	}
+	return err
+}
+
+func (q *queue) send(ctx context.Context, agent string, text []byte) (lost <-chan struct{}, err error) {
+	return q.conn.Publish(ctx, q.topics+"/"+agentLevel(agent)+topicIn, jsonContentType, text)
+}
+
+// enqueue sends an outbox message by the broker. Before it was sent it can be sent later.
+func (a *attempt) enqueue(ctx context.Context) (reply, error) {
+	q := a.g.queues.find(a.p.Name)
+	if q == nil {
+		return reply{}, fmt.Errorf("%w: %w", broker.ErrAway, gateway.ErrBusy)
+	}
+	lost, err := q.send(ctx, string(a.m.Header.Receiver), a.text)
+	if errors.Is(err, broker.ErrAway) || errors.Is(err, broker.ErrNoReader) {
+		err = fmt.Errorf("%w: %w", err, gateway.ErrBusy)
+	}
+	return reply{lost: lost}, err
+}
