@@ -83,6 +83,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/uamp/envelope":      {"host/internal/gateway/wire"},
 	"host/internal/gateway/uamp/seal":          {"host/internal/gateway/wire"},
 	"host/internal/gateway/uamp":               {"host/internal/gateway", "host/internal/gateway/uamp/did", "host/internal/gateway/uamp/envelope", "host/internal/gateway/uamp/seal"},
+	"host/internal/gateway/uamp/frame":         {},
 	"host/internal/gateway/uamp/lifecycle":     {"host/internal/gateway/uamp/envelope"},
 	"host/internal/gateway/uamp/stream":        {"host/internal/gateway/uamp/envelope"},
 	"host/internal/gateway/uamp/did":           {"host/internal/api/auth", "host/internal/gateway/uamp/seal", "host/internal/gateway/wire"},
