@@ -134,6 +134,9 @@ func isPrintable(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
+// timePattern refuses what package time takes besides: hours of one digit, a comma.
+var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
 // time reads a time of RFC 3339; strict takes UTC alone (U-003).
 func (m *members) time(name string, strict bool) time.Time {
 	text := m.text(name, "", 64)
@@ -141,7 +144,8 @@ func (m *members) time(name string, strict bool) time.Time {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || strict && !strings.HasSuffix(text, "Z") {
+	year := at.UTC().Year()
+	if err != nil || !timePattern.MatchString(text) || year < 1 || year > 9999 || strict && !strings.HasSuffix(text, "Z") {
 		m.fail(name, "is not a time in UTC as 2025-07-10T13:37:05Z")
 	}
 	return at

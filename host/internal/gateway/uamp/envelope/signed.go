@@ -2,7 +2,7 @@ package envelope
 
 import (
 	"crypto/sha256"
-	"maps"
+	"encoding/json"
 	"time"
 
 	"skep/host/internal/gateway/wire"
@@ -40,14 +40,26 @@ var hop = []string{"traceparent", "tracestate", "x-hops"}
 
 // Digest is what a repeat of the envelope has too: all but its signature, its token and
 // what changes on the way.
-func (s Signed) Digest() ([sha256.Size]byte, error) {
-	e := s.Envelope
-	e.Sig, e.CapToken = "", ""
-	e.Ext = maps.Clone(e.Ext)
-	for _, name := range hop {
-		delete(e.Ext, name)
+func (s Signed) Digest() (sum [sha256.Size]byte, err error) {
+	var all, ext map[string]json.RawMessage
+	if err := json.Unmarshal(s.canonical, &all); err != nil {
+		return sum, err
 	}
-	return e.Sum()
+	delete(all, "cap_token")
+	if raw, has := all["ext"]; has {
+		if err := json.Unmarshal(raw, &ext); err != nil {
+			return sum, err
+		}
+		for _, name := range hop {
+			delete(ext, name)
+		}
+		delete(all, "ext")
+	}
+	if len(ext) == 0 {
+		ext = nil // none is the same as one without members
+	}
+	text, err := json.Marshal([]map[string]json.RawMessage{all, ext})
+	return sha256.Sum256(text), err
 }
 
 // Sum returns the hash that the signature of an envelope of ours covers.
