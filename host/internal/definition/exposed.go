@@ -23,6 +23,9 @@ type ExposedAgent struct {
 func (l *Library) Exposed(tenant, gateway string) []ExposedAgent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.damaged[tenant] {
+		return nil
+	}
 	r := l.inForce(tenant)
 	var list []ExposedAgent
 	for _, a := range r.composition.Agents {

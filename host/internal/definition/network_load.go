@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (name string, err error) {
 	l.change.Lock()
 	defer l.change.Unlock()
+	if l.damaged[tenant] {
+		return "", conflict("the definition that tenant '%s' had loaded cannot be read: unload it, and load again after the host's next start", tenant)
+	}
 	r, err := l.admit(text)
 	var refused narrowing.Refused
 	if errors.As(err, &refused) {
@@ -88,13 +92,21 @@ func (l *Library) isFull(ctx context.Context, tenant, digest string) (bool, erro
 	return n >= l.quotas[tenant].Definitions, err
 }
 
+// Damaged lists the tenants that are not served because their loaded definition cannot be
+// read.
+func (l *Library) Damaged() []string { return slices.Sorted(maps.Keys(l.current().damaged)) }
+
 // Unload gives a tenant the operator's definition. Quarantine does not stop it: which
-// agents run on a module is the operator's choice, and agents in quarantine stay there.
+// agents run on a module is the operator's choice, and agents in quarantine stay there. A
+// tenant whose loaded definition cannot be read is served from the next start on.
 func (l *Library) Unload(ctx context.Context, tenant string) error {
 	l.change.Lock()
 	defer l.change.Unlock()
 	if err := l.store.UnloadDefinition(ctx, tenant, l.own.def.Name); err != nil {
 		return err
+	}
+	if l.damaged[tenant] { // its tasks were not taken up when the host started
+		return conflict("the definition of tenant '%s' that could not be read is unloaded; the tenant is served again from the host's next start", tenant)
 	}
 	return l.resetToFile(tenant)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"skep/host/internal/definition/config"
@@ -135,6 +136,14 @@ func (l *Library) replaceState(ctx context.Context, cfg *config.Config, modules 
 	l.change.Lock()
 	defer l.change.Unlock()
 	s, err := l.newState(ctx, cfg, modules)
+	for tenant := range s.damaged {
+		if !l.damaged[tenant] { // what it runs on could not be narrowed
+			err = errors.Join(err, fmt.Errorf("the loaded definition of tenant %q cannot be read", tenant))
+		}
+	}
+	if err == nil {
+		maps.Copy(s.damaged, l.damaged) // until the next start
+	}
 	if err == nil {
 		err = l.swapState(s)
 	}

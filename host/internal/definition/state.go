@@ -2,6 +2,7 @@ package definition
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -24,6 +25,9 @@ type state struct {
 	bound map[string]*runnable
 	// loaded are the definitions that came over the network, by tenant.
 	loaded map[string]loadedDefinition
+	// damaged are the tenants whose loaded definition cannot be read. They have no swarm:
+	// the file's own might allow more.
+	damaged map[string]bool
 }
 
 // loadedDefinition is a composition that came over the network, from whom and when.
@@ -51,7 +55,7 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 			web:    newClient(egress.Options{Timeout: http.Timeout, MaxRequestBody: int64(http.Request), MaxResponseBody: int64(http.Response)}, l.opt.Network),
 			models: models, files: files, servers: servers, tools: serversBySource(cfg, servers), act: l.opt.Act,
 		},
-		bound: map[string]*runnable{}, loaded: map[string]loadedDefinition{},
+		bound: map[string]*runnable{}, loaded: map[string]loadedDefinition{}, damaged: map[string]bool{},
 	}
 	byDigest := map[string]capability.Module{}
 	for name, m := range modules {
@@ -68,15 +72,30 @@ func (l *Library) newState(ctx context.Context, cfg *config.Config, modules map[
 		return s, err
 	}
 	for _, stored := range loaded {
-		if err := l.restoreLoaded(ctx, &s, stored); err != nil {
+		err := stored.Damaged
+		if err == nil {
+			err = l.restoreLoaded(ctx, &s, stored)
+		}
+		if err != nil && !sqlite.IsDamaged(err) && !errors.Is(err, errNoJSON) {
 			return s, err
+		}
+		if err != nil {
+			s.damaged[stored.Tenant] = true
+			l.log.Error("a loaded definition cannot be read; its tenant is not served, and all others are. Restore the data directory from a backup, or unload the definition or erase the tenant and restart",
+				"tenant", stored.Tenant, "swarm", stored.Swarm, "err", err)
 		}
 	}
 	return s, nil
 }
 
+// errNoJSON is the error of a stored definition that is no JSON any more.
+var errNoJSON = errors.New("the stored text is no JSON")
+
 // restoreLoaded puts a tenant's loaded definition in force, if the file still covers it.
 func (l *Library) restoreLoaded(ctx context.Context, s *state, stored sqlite.Loaded) error {
+	if !json.Valid(stored.Text) {
+		return errNoJSON
+	}
 	r, err := s.admit(stored.Text)
 	var refused narrowing.Refused
 	if errors.As(err, &refused) || err == nil && stored.Swarm != s.own.def.Name {
@@ -162,12 +181,14 @@ func (s *state) bindings() map[capability.Agent]capability.Binding {
 	return all
 }
 
-// all are the definitions of all tenants.
+// all are the definitions of all tenants that are served.
 func (s *state) all() []swarm.Definition {
 	tenants := s.file.Config.Tenants
 	defs := make([]swarm.Definition, 0, len(tenants))
 	for _, t := range tenants {
-		defs = append(defs, s.inForce(t.Name).forTenant(t.Name))
+		if !s.damaged[t.Name] {
+			defs = append(defs, s.inForce(t.Name).forTenant(t.Name))
+		}
 	}
 	return defs
 }

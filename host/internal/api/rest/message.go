@@ -63,6 +63,11 @@ func (c *call) submitPost(p post) (err error) {
 func (c *call) submit(p swarm.Post) (*swarm.Receipt, error) {
 	p.Principal, p.Swarm, p.Door, p.Trace = c.principal(), c.h.opt.Swarm, door, swarm.HeaderTrace(c.r.Header)
 	receipt, err := c.h.posts.Submit(c.ctx(), p)
+	if errors.Is(err, swarm.ErrNotFound) {
+		if _, none := c.definition(); none != nil {
+			return nil, none
+		}
+	}
 	if err == nil {
 		c.w.Header().Set(taskHeader, encodeHeader(receipt.Task.Task))
 	}

@@ -485,12 +485,12 @@ func TestRefusals(t *testing.T) {
 		swarm.ErrDraining: 503, swarm.ErrFenced: 503, io.ErrUnexpectedEOF: 500,
 	} {
 		err := fmt.Errorf("somewhere: %w", &swarm.Refusal{Kind: kind, Text: "in words for the caller"})
-		h := rest.New(failingRuntime{err: err}, newKeys(t), rest.Options{Swarm: "hive"})
+		h := rest.New(definitionRuntime{failingRuntime{err: err}, &swarm.Definition{}}, newKeys(t), rest.Options{Swarm: "hive"})
 		a := serve(t, h, request{method: "POST", path: "/message", body: `{"body":"b"}`})
 		if a.status != want || (a.body == detail("in words for the caller")) != (want != 500) {
 			t.Errorf("%v: %d %s, want %d", kind, a.status, a.body, want)
 		}
-		bare := rest.New(failingRuntime{err: kind}, newKeys(t), rest.Options{Swarm: "hive"})
+		bare := rest.New(definitionRuntime{failingRuntime{err: kind}, &swarm.Definition{}}, newKeys(t), rest.Options{Swarm: "hive"})
 		if a := serve(t, bare, request{method: "POST", path: "/message", body: `{"body":"b"}`}); a.status != want || a.body == detail("") {
 			t.Errorf("%v alone: %d %s, want %d", kind, a.status, a.body, want)
 		}

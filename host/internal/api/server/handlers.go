@@ -89,6 +89,9 @@ func (s *Server) warnings() (all []string) {
 	if n := s.opt.Runtime.CountDamaged(); n > 0 {
 		all = append(all, fmt.Sprintf("%d running tasks cannot be read and are set aside; the host's log names them", n))
 	}
+	for _, tenant := range s.opt.Library.Damaged() {
+		all = append(all, fmt.Sprintf("the loaded definition of tenant %q cannot be read, and the tenant is not served; the host's log says what to do", tenant))
+	}
 	return all
 }
 

@@ -233,14 +233,15 @@ func TestForeignMeta(t *testing.T) {
 	wantRestoreError(t, backup, filepath.Join(t.TempDir(), "d"), "no secret that can be used")
 }
 
-// A definition that cannot be read names its tenant.
-func TestLoadedNamesTheTenant(t *testing.T) {
+// A definition that cannot be read says so, and hides no other.
+func TestLoadedListsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openTest(t, dir)
-	exec(t, openRaw(t, dir), "INSERT INTO loaded VALUES (x'61636d65', x'68697665', 1, x'', x'05')")
-	if _, err := s.Loaded(t.Context()); err == nil || !strings.Contains(err.Error(), `of tenant "acme"`) || !strings.Contains(err.Error(), "erase the tenant") {
-		t.Errorf("Loaded() = %v", err)
+	exec(t, openRaw(t, dir), "INSERT INTO loaded VALUES (x'61636d65', x'68697665', 1, x'', x'05'), (x'626f6c74', x'68697665', 1, x'', x'017b7d')")
+	list, err := s.Loaded(t.Context())
+	if err != nil || len(list) != 2 || list[0].Tenant != "acme" || !IsDamaged(list[0].Damaged) || list[1].Damaged != nil || string(list[1].Text) != "{}" {
+		t.Errorf("Loaded() = %+v, %v", list, err)
 	}
 }
 

@@ -25,6 +25,8 @@ type Loaded struct {
 	At            time.Time
 	By            string
 	Text          []byte
+	// Damaged is why the text cannot be read, nil if it can.
+	Damaged error
 }
 
 // definitionStmts writes the tables of definitions.
@@ -171,7 +173,8 @@ func (s *Store) NamedDefinitions(ctx context.Context) (map[string]bool, error) {
 const listLoaded = `SELECT tenant, swarm, at, made_by, body FROM loaded
 	WHERE tenant NOT IN (SELECT tenant FROM chores WHERE kind = 'erase') ORDER BY tenant, swarm`
 
-// Loaded lists what tenants have in force instead of the operator's definition.
+// Loaded lists what tenants have in force instead of the operator's definition. One that
+// cannot be read hides no other.
 func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
 	rows, err := s.readers.db.QueryContext(ctx, listLoaded)
 	list, err := collect(rows, err, func(rows *sql.Rows) (l Loaded, err error) {
@@ -184,16 +187,17 @@ func (s *Store) Loaded(ctx context.Context) ([]Loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list loaded definitions: %w", addAdvice(err))
 	}
-	readable := list[:0]
+	listed := list[:0]
 	for _, l := range list {
 		l.Text, err = s.opener(swarmOf(l.Tenant, l.Swarm)).open(l.Text, spot{inLoaded, "", 0})
 		switch {
 		case errors.Is(err, swarm.ErrErasing): // it has begun since the list was read
-		case err != nil:
-			return nil, fmt.Errorf("read the loaded definition of tenant %q: restore the data directory from a backup, or erase the tenant: %w", l.Tenant, err)
+		case err != nil && !IsDamaged(err):
+			return nil, fmt.Errorf("read the loaded definition of tenant %q: %w", l.Tenant, err)
 		default:
-			readable = append(readable, l)
+			l.Damaged = err
+			listed = append(listed, l)
 		}
 	}
-	return readable, nil
+	return listed, nil
 }

@@ -82,8 +82,9 @@ func (g gatewayState) args(k state.Key) []any {
 // Get implements [state.Store].
 func (g gatewayState) Get(ctx context.Context, k state.Key) (state.Record, error) {
 	list, err := g.query(ctx, k, g.readers.gatewayState, append(g.args(k), []byte(k.Realm), []byte(k.Name))...)
-	if err == nil && len(list) == 0 {
-		err = state.ErrNotFound
+	list, err = decodeAll(list, err, g.openRecord)
+	if g.isErasing(k.Tenant) || errors.Is(err, swarm.ErrErasing) || err == nil && len(list) == 0 {
+		list, err = nil, state.ErrNotFound
 	}
 	if err != nil {
 		return state.Record{}, gatewayStateFault("read", k, err)
@@ -91,33 +92,48 @@ func (g gatewayState) Get(ctx context.Context, k state.Key) (state.Record, error
 	return list[0], nil
 }
 
-// List implements [state.Store].
-func (g gatewayState) List(ctx context.Context, of, after state.Key, limit int) ([]state.Record, error) {
-	first, last := []byte(of.Realm), []byte(of.Realm)
+// List implements [state.Store]. A tenant that is being erased has no records.
+func (g gatewayState) List(ctx context.Context, of, after state.Key, limit int) (list []state.Record, err error) {
+	last := []byte(of.Realm)
 	if of.Realm == "" {
-		first, last = []byte(after.Realm), beyond("")
+		last = beyond("")
 	}
-	list, err := g.query(ctx, of, g.readers.gatewayStates, append(g.args(of), first, last, []byte(after.Name), max(limit, 0))...)
-	if err != nil {
-		return nil, gatewayStateFault("list", of, err)
+	for len(list) == 0 {
+		first := of.Realm
+		if first == "" {
+			first = after.Realm
+		}
+		kept, err := g.query(ctx, of, g.readers.gatewayStates, append(g.args(of), []byte(first), last, []byte(after.Name), max(limit, 0))...)
+		if err == nil && len(kept) > 0 {
+			list, err = decodeReadable(g.log, kept, g.openRecord)
+		}
+		switch {
+		case g.isErasing(of.Tenant) || errors.Is(err, swarm.ErrErasing):
+			return nil, nil
+		case err != nil:
+			return nil, gatewayStateFault("list", of, err)
+		case len(kept) == 0:
+			return nil, nil
+		}
+		after = kept[len(kept)-1].Key
 	}
 	return list, nil
 }
 
-// query reads records. A tenant that is being erased has none.
+// query reads records, whose values are still sealed.
 func (g gatewayState) query(ctx context.Context, of state.Key, stmt *sql.Stmt, args ...any) ([]state.Record, error) {
 	rows, err := stmt.QueryContext(ctx, args...)
-	list, err := collect(rows, err, func(rows *sql.Rows) (state.Record, error) { return scanGatewayState(of, rows) })
-	o := g.opener(tenantKey(of.Tenant))
-	for i := range list {
-		if list[i].Value, err = o.open(list[i].Value, gatewayStateSpot(list[i].Key)); err != nil {
-			break
-		}
+	return collect(rows, err, func(rows *sql.Rows) (state.Record, error) { return scanGatewayState(of, rows) })
+}
+
+// openRecord opens the value of a record.
+func (g gatewayState) openRecord(r state.Record) (state.Record, error) {
+	value, err := g.opener(tenantKey(r.Key.Tenant)).open(r.Value, gatewayStateSpot(r.Key))
+	if err != nil {
+		return r, gatewayStateFault("open", r.Key, err)
 	}
-	if g.isErasing(of.Tenant) || errors.Is(err, swarm.ErrErasing) {
-		return nil, nil
-	}
-	return list, err
+	r.Value = value
+	return r, nil
 }
 
 func scanGatewayState(of state.Key, rows *sql.Rows) (r state.Record, err error) {

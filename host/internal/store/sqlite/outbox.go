@@ -135,24 +135,37 @@ func scanDeadLetter(rows *sql.Rows) (l storedDeadLetter, err error) {
 
 func (s *Store) deadLetter(l storedDeadLetter) (swarm.DeadLetter, error) {
 	read, err := s.opener(l.key).readOutboxMessage(entry{seqOf(l.seq), l.body})
-	return swarm.DeadLetter{Task: l.key, OutboxMessage: read, Place: l.seq}, err
+	return swarm.DeadLetter{Task: l.key, OutboxMessage: read, Place: l.seq}, wrapError("read dead letter of task", l.key.String(), err)
 }
 
 // DeadLetters implements [swarm.Outboxes].
-func (s *Store) DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]swarm.DeadLetter, error) {
+func (s *Store) DeadLetters(ctx context.Context, tenant string, before int64, limit int) (list []swarm.DeadLetter, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
+	for len(list) == 0 {
+		kept, err := s.storedDeadLetters(ctx, tenant, before, max(limit, 0))
+		if err != nil || len(kept) == 0 {
+			return nil, wrapError("list dead letters of tenant", tenant, err)
+		}
+		if list, err = decodeReadable(s.log, kept, s.deadLetter); err != nil {
+			return nil, wrapError("list dead letters of tenant", tenant, err)
+		}
+		before = kept[len(kept)-1].seq
+	}
+	return list, nil
+}
+
+// storedDeadLetters returns a page of dead letters.
+func (s *Store) storedDeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]storedDeadLetter, error) {
 	left, first := swarm.PageBytes, true
-	rows, err := s.readers.deadLetters.QueryContext(ctx, []byte(tenant), before, max(limit, 0))
-	kept, err := collectUntil(rows, err, func(rows *sql.Rows) (l storedDeadLetter, more bool, err error) {
+	rows, err := s.readers.deadLetters.QueryContext(ctx, []byte(tenant), before, limit)
+	return collectUntil(rows, err, func(rows *sql.Rows) (l storedDeadLetter, more bool, err error) {
 		l, err = scanDeadLetter(rows)
 		left -= contentSize(l.body)
 		more, first = first || left >= 0, false
 		return l, more, err
 	})
-	list, err := decodeAll(kept, err, s.deadLetter)
-	return list, wrapError("list dead letters of tenant", tenant, err)
 }
 
 // DeadLetter implements [swarm.Outboxes].

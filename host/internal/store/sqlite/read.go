@@ -123,31 +123,48 @@ func (s *Store) RunningTasks(ctx context.Context) ([]swarm.RunningTask, error) {
 	return found, nil
 }
 
-// taskBody is the stored record of a task.
-type taskBody struct {
-	id   string
-	body []byte
+// storedTask is the stored record of a task.
+type storedTask struct {
+	id      string
+	created int64
+	body    []byte
 }
 
 // Tasks implements [swarm.TaskLog].
-func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) ([]swarm.Task, error) {
+func (s *Store) Tasks(ctx context.Context, key swarm.InstanceKey, before time.Time, limit int) (tasks []swarm.Task, err error) {
 	to := int64(math.MaxInt64)
 	if !before.IsZero() {
 		to = stamp(before)
 	}
-	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), to, max(limit, 0))...)
-	kept, err := collect(rows, err, func(rows *sql.Rows) (e taskBody, err error) {
+	for limit > len(tasks) {
+		kept, err := s.storedTasks(ctx, key, to, limit-len(tasks))
+		if err != nil || len(kept) == 0 {
+			return tasks, wrapError("list tasks of", key.Instance, err)
+		}
+		more, err := decodeReadable(s.log, kept, func(e storedTask) (task swarm.Task, err error) {
+			o := s.opener(swarm.TaskKey{InstanceKey: key, Task: e.id})
+			err = o.read(e.body, spot{inTasks, "", 0}, &task)
+			return task, wrapError("read task", key.Tenant+" "+key.Instance+" "+e.id, err)
+		})
+		if err != nil {
+			return nil, wrapError("list tasks of", key.Instance, err)
+		}
+		tasks, to = append(tasks, more...), kept[len(kept)-1].created
+		if len(more) == len(kept) {
+			break
+		}
+	}
+	return tasks, nil
+}
+
+func (s *Store) storedTasks(ctx context.Context, key swarm.InstanceKey, before int64, limit int) ([]storedTask, error) {
+	rows, err := s.readers.tasks.QueryContext(ctx, append(instanceArgs(key), before, limit)...)
+	return collect(rows, err, func(rows *sql.Rows) (e storedTask, err error) {
 		var id []byte
-		err = rows.Scan(&id, &e.body)
+		err = rows.Scan(&id, &e.body, &e.created)
 		e.id = string(id)
 		return e, err
 	})
-	tasks, err := decodeAll(kept, err, func(e taskBody) (task swarm.Task, err error) {
-		o := s.opener(swarm.TaskKey{InstanceKey: key, Task: e.id})
-		err = o.read(e.body, spot{inTasks, "", 0}, &task)
-		return task, err
-	})
-	return tasks, wrapError("list tasks of", key.Instance, err)
 }
 
 // Instances implements [swarm.TaskLog].

@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"net/url"
 	"runtime"
+
+	"skep/host/internal/swarm"
 )
 
 // minReaders is how many connections read at once on a small machine.
@@ -55,7 +58,7 @@ func (r *readers) texts() map[**sql.Stmt]string {
 				(SELECT count(*) FROM queue q WHERE q.id > t.tid << 31 AND q.id < (t.tid + 1) << 31 AND q.stash = 0)
 			FROM tasks t INDEXED BY tasks_running CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'running' ORDER BY t.tid`,
-		&r.tasks: "SELECT t.task, t.body" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
+		&r.tasks: "SELECT t.task, t.body, t.created" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
 			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
 		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
 		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
@@ -149,6 +152,27 @@ func scanEntry(rows *sql.Rows) (e entry, err error) {
 	err = rows.Scan(&e.seq, &e.body)
 	e.seq = seqOf(e.seq)
 	return e, err
+}
+
+// IsDamaged reports whether a record was found and cannot be read.
+func IsDamaged(err error) bool { return errors.Is(err, errBody) && !errors.Is(err, swarm.ErrErasing) }
+
+// decodeReadable decodes what collect has read. A record that is damaged is logged and left
+// out: it must not hide the others.
+func decodeReadable[S, T any](log *slog.Logger, stored []S, decode func(S) (T, error)) ([]T, error) {
+	var out []T
+	for _, s := range stored {
+		v, err := decode(s)
+		switch {
+		case err == nil:
+			out = append(out, v)
+		case !IsDamaged(err):
+			return nil, err
+		default:
+			log.Error("a record is damaged; lists leave it out. Restore the data directory from a backup, or erase the tenant", "err", err)
+		}
+	}
+	return out, nil
 }
 
 // decodeAll decodes what collect has read.

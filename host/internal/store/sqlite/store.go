@@ -18,7 +18,8 @@ var _ swarm.Store = (*Store)(nil)
 
 // Options of [Open]. The zero value is usable.
 type Options struct {
-	// Logger gets what was found at open; nothing is logged without one.
+	// Logger gets what was found at open, and damaged records that a list leaves out;
+	// nothing is logged without one.
 	Logger *slog.Logger
 	// Now dates migrations and measures how long a sync takes; nil means
 	// [time.Now].
@@ -44,6 +45,7 @@ type Store struct {
 	readers *readers
 	close   func() error
 	chores  chores
+	log     *slog.Logger
 
 	// storage may be nil.
 	storage func(tenant string) int64
@@ -82,7 +84,7 @@ func open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}, storage: opts.Storage}
+	s := &Store{path: filepath.Join(dir, fileName), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger}
 	if s.lock, err = takeLock(filepath.Join(dir, lockName)); err != nil {
 		return nil, err
 	}
