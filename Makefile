@@ -120,6 +120,10 @@ bin/openapi/.made: $(OPENAPI_TOOL)/requirements.txt
 openapi-check: guests openapi-tool
 	SKEP_OPENAPI_EXAMPLES=$(or $(EXAMPLES),100) SKEP_OPENAPI_SEED=$(SEED) $(GO) test -count=1 -timeout 120m -run '^TestSchemathesis$$' -v ./host/mailtest
 
+# What a thousand WebSockets of ACP cost, with ten agents each.
+acp-sockets:
+	SKEP_TEST_SOCKETS=1000 $(GO) test -count=1 -run '^TestSocketMemory$$' -v ./host/internal/gateway/acp
+
 examples: guests
 
 run: build

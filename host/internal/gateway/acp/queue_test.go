@@ -1,0 +1,81 @@
+package acp
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/acp/broker"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// busy is a runtime that cannot take the next messages.
+type busy struct {
+	*gatewaytest.Runtime
+	times int
+	tried func()
+}
+
+func (b *busy) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
+	b.tried()
+	if b.times--; b.times >= 0 {
+		return gateway.Exchange{}, gateway.ErrBusy
+	}
+	return b.Runtime.Ask(ctx, c, a)
+}
+
+// A message that the host cannot take now is tried again, and not acknowledged while the
+// connection lasts; one at a topic that is not the partner's is none.
+func TestQueueTriesAgain(t *testing.T) {
+	t.Parallel()
+	rt := &busy{Runtime: gatewaytest.New(), times: 2, tried: func() {}}
+	t.Cleanup(rt.Close)
+	rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, gatewaytest.Echo)
+	p := gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"agent*"}, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{topicsOption: "t"}}
+	rt.AddPartner(p)
+	g := New(Options{Runtime: rt})
+	q := &queue{g: g, partner: "acme", topics: "t", conn: broker.New(broker.Options{Log: slog.New(slog.DiscardHandler)})}
+	m := broker.Message{Topic: "t/agentA/out", Payload: []byte(acptest.New("REQUEST", "agentA", "calc", "7").Text())}
+	if !q.take(t.Context(), m) || rt.times != -1 {
+		t.Errorf("it is not taken; %d refusals are left", rt.times)
+	}
+	ctx, lose := context.WithCancel(t.Context())
+	rt.times, rt.tried = 1000, lose
+	m.Payload = []byte(acptest.New("REQUEST", "agentA", "calc", "8").Text())
+	if q.take(ctx, m) {
+		t.Error("a message that was not taken is acknowledged")
+	}
+	// What must be answered first, as by an ERROR, waits for the connection.
+	ctx, lose = context.WithCancel(t.Context())
+	lose()
+	m.Payload = []byte("no message")
+	if q.take(ctx, m) {
+		t.Error("a message whose ERROR was not sent is acknowledged")
+	}
+	rt.tried = func() { t.Error("it reached an agent") }
+	m.Topic = "other/agentA/out"
+	if !q.take(t.Context(), m) {
+		t.Error("a message at another topic stays")
+	}
+}
+
+// An id is one level of a topic, whatever it has.
+func TestAgentLevel(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"agentA", "a/b", "a+b", "#", "agent://x/y", "ü b", "100%"} {
+		level := agentLevel(id)
+		if got, ok := agentOfLevel(level); got != id || !ok {
+			t.Errorf("%q is %q and back %q", id, level, got)
+		}
+		for _, c := range level {
+			if c == '+' || c == '#' || c == '/' {
+				t.Errorf("%q is %q", id, level)
+			}
+		}
+	}
+	if _, ok := agentOfLevel("%61"); ok {
+		t.Error("an id has two levels")
+	}
+}
