@@ -14,8 +14,10 @@ import (
 // shopKey is the key of a partner's agents, which speak ACP.
 const shopKey = "the-key-of-shop-at-hive"
 
-// gatewaySwarm is a host whose agent answers over MAIL, MCP, A2A and ACP.
-var gatewaySwarm = strings.Replace(benchSwarm, "[[auth.keys]]", `expose = ["mcp", "a2a", "acp"]
+// gatewaySwarm is a host whose agent answers over MAIL, MCP, A2A, ACP and the toy protocol.
+var gatewaySwarm = strings.Replace(benchSwarm, "[[auth.keys]]", `expose = ["mcp", "a2a", "acp", "toy"]
+[gateways.toy.rate_limit]
+requests = 0
 [gateways.mcp.rate_limit]
 requests = 0
 [gateways.a2a]
@@ -38,8 +40,8 @@ max_streams = 0
 max_streams_per_principal = 0
 [[auth.keys]]`, 1)
 
-// gateways compares a message over MCP, A2A and ACP with POST /message of the same host, and
-// with a2a-go's server, whose tasks are lost with its process.
+// gateways compares a message over MCP, A2A, ACP and the toy protocol with POST /message of
+// the same host, and with a2a-go's server, whose tasks are lost with its process.
 func gateways(b *bench) {
 	host := must(startHost(b.ctx, gatewaySwarm))
 	defer host.stop()
@@ -53,11 +55,13 @@ func gateways(b *bench) {
 			requesting(func() httpRequest { return toolCall(host.url) }, clients, trivialAnswer),
 			requesting(overA2A, clients, "hello"),
 			requesting(theirs.post, clients, trivialAnswer),
-			requesting(func() httpRequest { return acpRequest(host.url, &ids) }, clients, "hello")))
-		toMCP, toA2A, toTheirs, toACP := none(), none(), none(), none()
+			requesting(func() httpRequest { return acpRequest(host.url, &ids) }, clients, "hello"),
+			requesting(func() httpRequest { return toyAsk(host.url, &ids) }, clients, "hello")))
+		toMCP, toA2A, toTheirs, toACP, toToy := none(), none(), none(), none(), none()
 		if clients == 16 {
-			toMCP, toA2A, toTheirs, toACP = atLeast(0.8), atLeast(0.7), ahead(), atLeast(0.85)
+			toMCP, toA2A, toTheirs, toACP, toToy = atLeast(0.8), atLeast(0.7), ahead(), atLeast(0.85), atLeast(0.95)
 		}
+		b.report.compare(fmt.Sprintf("a line of the toy protocol, %d clients", clients), rates[5], rate, "POST /message", rates[0], toToy)
 		b.report.compare(fmt.Sprintf("MCP tools/call, %d clients", clients), rates[1], rate, "POST /message", rates[0], toMCP)
 		b.report.compare(fmt.Sprintf("ACP REQUEST, %d clients", clients), rates[4], rate, "POST /message", rates[0], toACP)
 		name := fmt.Sprintf("A2A SendMessage, %d clients", clients)
@@ -74,6 +78,11 @@ func toolCall(url string) httpRequest {
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}`
 	r := postTo(url+"/mcp", body).as(benchKey).with("Content-Type", "application/json").with("Accept", "application/json, text/event-stream")
 	return r.with("Mcp-Protocol-Version", "2026-07-28").with("Mcp-Method", "tools/call").with("Mcp-Name", "boss")
+}
+
+// toyAsk is a message for the benchmark's agent over the toy protocol.
+func toyAsk(url string, ids *atomic.Int64) httpRequest {
+	return postTo(url+"/toy/v1", fmt.Sprintf(`{"id":"m%d","to":"boss","text":"hello"}`, ids.Add(1))).as(benchKey)
 }
 
 // gatewayA2A is a request with a new message for the benchmark's agent.

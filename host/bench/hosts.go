@@ -8,6 +8,8 @@ import (
 
 	"skep/host"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest/toy"
 	"skep/host/internal/guests"
 	"skep/host/internal/turn/process"
 )
@@ -20,7 +22,9 @@ func scratch() (dir string, remove func(), err error) {
 
 // parse reads a configuration that lies in dir.
 func parse(swarm, dir string) (*config.Config, error) {
-	return config.Parse("bench.toml", []byte(swarm), dir, config.Options{BundleDir: filepath.Join(guests.Root(), "bin", "plugins")})
+	return config.Parse("bench.toml", []byte(swarm), dir, config.Options{
+		BundleDir: filepath.Join(guests.Root(), "bin", "plugins"), Gateways: []string{toy.Name},
+	})
 }
 
 // runHost runs a host in this process, with its data in a directory that must
@@ -35,6 +39,7 @@ func runHost(ctx context.Context, swarm, data string, computing int) (url string
 	h, err := host.New(ctx, host.Options{
 		Config: cfg, DataDir: data, CacheDir: cacheDir(), Listen: "127.0.0.1:0", AdminListen: "off",
 		Guests: computing, Subprocess: []string{"/proc/self/exe", process.Command},
+		Gateways: map[string]host.NewGateway{toy.Name: openToy},
 	})
 	if err != nil {
 		cancel()
@@ -48,6 +53,12 @@ func runHost(ctx context.Context, swarm, data string, computing int) (url string
 		}
 	}()
 	return "http://" + h.Addr(), func() { cancel(); <-done }, nil
+}
+
+// openToy makes the gateway of the line protocol that the contract of gateways is tested
+// with: it costs what all gateways share, and next to nothing besides.
+func openToy(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	return toy.New(rt, toy.Options{Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth}), nil
 }
 
 // runTemporaryHost is runHost with data that stop removes.

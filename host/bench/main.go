@@ -61,7 +61,7 @@ var parts = []part{
 	{"blocked", "Turns that wait for a model at once", blocked},
 	{"posts", "A durable POST /message", posts},
 	{"server", "The server, beside a2a-go's and a bare one", servers},
-	{"gateways", "The same agent over MCP, A2A and ACP", gateways},
+	{"gateways", "The same agent over MCP, A2A, ACP and a toy protocol", gateways},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},
 	{"writes", "Durable writes of a turn", writes},
