@@ -19,6 +19,9 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 		err = c.checkAgent()
 	}
 	if err != nil {
+		if c != nil {
+			h.record(c, gateway.Exchange{}, "SendMessage", nil, "refused", err)
+		}
 		return nil, gateway.Exchange{}, err
 	}
 	raw, err := json.Marshal(req.Message)
@@ -33,11 +36,11 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	case x.Duplicate:
 		verdict = "duplicate"
 	}
+	logged := x
 	if req.Message != nil {
-		logged := x
 		logged.ID = req.Message.ID
-		h.record(c, logged, "SendMessage", raw, verdict, err)
 	}
+	h.record(c, logged, "SendMessage", raw, verdict, err)
 	return c, x, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/grpc/codes"
@@ -28,6 +29,8 @@ type call struct {
 	base    string // the address of this host in cards
 	// fault is why the request is refused, found before its binding could tell.
 	fault error
+	// read is set when a binding has read the request and nothing is wrong with its bytes.
+	read *atomic.Bool
 }
 
 type callKey struct{}
@@ -46,6 +49,7 @@ func (g *Gateway) callOf(ctx context.Context, tenant string) (*call, error) {
 	if c.fault != nil {
 		return nil, c.fault
 	}
+	c.read.Store(true)
 	if c.agent != nil {
 		return c, nil
 	}

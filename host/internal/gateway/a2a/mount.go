@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -60,7 +61,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	g.serveAgent(w, r, &call{caller: caller, agent: agent, base: g.base(r)}, rest)
+	g.serveAgent(w, r, &call{caller: caller, agent: agent, base: g.base(r), read: new(atomic.Bool)}, rest)
 }
 
 // identify finds the caller of a request, or refuses it.
@@ -95,9 +96,12 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	c.fault = g.checkVersion(version, binding)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is larger than max_body of [gateways.a2a]")
+		c.fault = errors.New("the body is larger than max_body of [gateways.a2a]")
+		g.recordUnread(r, c, rest, nil)
+		refuse(w, http.StatusRequestEntityTooLarge, c.fault.Error())
 		return
 	}
+	defer g.recordUnread(r, c, rest, body)
 	if err != nil {
 		return // the host answers for a body that it could not read
 	}
@@ -113,6 +117,19 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	inner.Body = io.NopCloser(bytes.NewReader(body))
 	inner.URL.Path, inner.URL.RawPath = fallback(rest, "/"), ""
 	binding.ServeHTTP(w, inner)
+}
+
+// recordUnread records a request that no binding could read, whose message has no line in
+// the log yet.
+func (g *Gateway) recordUnread(r *http.Request, c *call, rest string, text []byte) {
+	if c.read.Load() || r.Method != http.MethodPost || r.Context().Err() != nil {
+		return
+	}
+	e := gateway.Event{Caller: c.caller, Type: strings.TrimSpace(r.Method + " " + rest), Text: text, Verdict: "refused", Reason: "it is no request of the protocol"}
+	if c.fault != nil {
+		e.Reason = c.fault.Error()
+	}
+	g.Runtime.Record(e)
 }
 
 // checkMethodV03 refuses a method of version 1.0 in a request without the version's header.
@@ -142,7 +159,8 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c := &call{caller: caller, version: a2a.Version, depth: g.MaxDepth, base: g.base(r), trace: swarm.HeaderTrace(r.Header)}
+	c := &call{caller: caller, version: a2a.Version, depth: g.MaxDepth, base: g.base(r), trace: swarm.HeaderTrace(r.Header), read: new(atomic.Bool)}
+	defer g.recordUnread(r, c, r.URL.Path, nil)
 	if v := requestedVersion(r); r.Header.Get(a2a.SvcParamVersion) != "" && v != a2a.Version {
 		c.fault = a2a.NewError(a2a.ErrVersionNotSupported, "version "+string(v)+" is not served over gRPC, only "+string(a2a.Version))
 	}

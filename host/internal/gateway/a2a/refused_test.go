@@ -25,7 +25,7 @@ func sendBody(message string) string {
 const hello = `{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hi"}]}`
 
 // TestRefusedBodies: what has no or several readings, or is beyond a limit, is refused in
-// the protocol's form before the runtime sees it (X-006).
+// the protocol's form before the runtime sees it (X-006), and has a line in the log (G-058).
 func TestRefusedBodies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(o *a2a.Options) { o.MaxBody, o.MaxDepth = 64<<10, 10 })
@@ -34,6 +34,7 @@ func TestRefusedBodies(t *testing.T) {
 		return gateway.Answer{}
 	})
 	parts := strings.TrimSuffix(strings.Repeat(`{"text":"x"},`, 101), ",")
+	var lines []gateway.Event
 	deep := strings.Repeat("[", 20) + strings.Repeat("]", 20)
 	for name, c := range map[string]struct {
 		body, want string
@@ -56,9 +57,13 @@ func TestRefusedBodies(t *testing.T) {
 		"no method":       {`{"jsonrpc":"2.0","id":1,"method":"Eat"}`, "method not found", -32601},
 		"pictures only":   {strings.Replace(sendBody(hello), `{"message"`, `{"configuration":{"acceptedOutputModes":["image/png"]},"message"`, 1), "answers are text/plain", -32005},
 	} {
+		before := len(lines)
 		code, text := s.post(t, "/a2a/hive/echo", token, c.body)
 		if code != 200 || !strings.Contains(text, fmt.Sprintf(`"code":%d`, c.code)) || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s; want %d %s", name, code, text, c.code, c.want)
+		}
+		if lines = append(lines, s.rt.Events()[len(lines):]...); len(lines) != before+1 || lines[before].Verdict != "refused" || lines[before].Reason == "" || len(lines[before].Text) == 0 && name != "no message" {
+			t.Errorf("%s: recorded %+v", name, lines[before:])
 		}
 	}
 	code, text := s.post(t, "/a2a/hive/echo/message:send", token, `{"message":{},"message":{}}`)
@@ -67,6 +72,10 @@ func TestRefusedBodies(t *testing.T) {
 	}
 	if code, _ := s.post(t, "/a2a/hive/echo", token, strings.Repeat(" ", 65<<10)); code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body: %d", code)
+	}
+	rest := s.rt.Events()[len(lines):]
+	if len(rest) != 2 || rest[0].Type != "POST /message:send" || rest[1].Verdict != "refused" || !strings.Contains(rest[1].Reason, "max_body") {
+		t.Errorf("recorded %+v", rest)
 	}
 }
 

@@ -31,22 +31,25 @@ func refuse(w http.ResponseWriter, status, code int, text string) {
 const maxID = 128
 
 // checkBody refuses what readers of JSON may understand differently, and what is no
-// request. It returns the id of the message as it was written.
-func checkBody(body []byte, maxDepth int) (id string, err error) {
+// request. It returns the id of the message as it was written, and whether the message
+// answers one of ours.
+func checkBody(body []byte, maxDepth int) (id string, isReply bool, err error) {
 	if err := wire.CheckJSON(body, Name, maxDepth); err != nil {
-		return "", fmt.Errorf("the request %w", err)
+		return "", false, fmt.Errorf("the request %w", err)
 	}
 	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
-		return "", errors.New("the request is no object; batches are not served")
+		return "", false, errors.New("the request is no object; batches are not served")
 	}
 	var message struct {
-		ID json.RawMessage `json:"id"`
+		ID     json.RawMessage `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return "", errors.New("the request is no JSON-RPC message")
+		return "", false, errors.New("the request is no JSON-RPC message")
 	}
 	if len(message.ID) > maxID {
-		return "", fmt.Errorf("the id is longer than %d bytes", maxID)
+		return "", false, fmt.Errorf("the id is longer than %d bytes", maxID)
 	}
-	return string(message.ID), nil
+	return string(message.ID), message.Result != nil || message.Error != nil, nil
 }

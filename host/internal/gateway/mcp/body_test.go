@@ -11,10 +11,11 @@ import (
 )
 
 // What is too large, too deep, ambiguous or no message is refused before the runtime
-// gets it.
+// gets it, and has a line in the log (G-058).
 func TestBodiesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, mcp.Options{MaxBody: 10_000, MaxDepth: 8}, gatewaytest.Echo)
+	n := 0
 	id := h.initialize(t, "alice")
 	call := func(arguments string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"calc","arguments":` + arguments + `}}`
@@ -33,14 +34,17 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"cut":            {call(`{"message":"a"}`)[:50], http.StatusBadRequest},
 		"empty":          {"", http.StatusBadRequest},
 		"text":           {`"hello"`, http.StatusBadRequest},
+		"no method":      {`{"jsonrpc":"2.0","id":1,"method":"tools/eat"}`, http.StatusBadRequest},
+		"no version":     {`{"id":1,"method":"tools/list"}`, http.StatusBadRequest},
 		"long id":        {strings.Replace(call(`{"message":"a"}`), `"id":1`, `"id":"`+strings.Repeat("i", 200)+`"`, 1), http.StatusBadRequest},
 	} {
-		if status, _, body := h.post(t, "alice", test.body, "Mcp-Session-Id", id); status != test.status || message(t, body).Error == nil {
+		if status, _, body := h.post(t, "alice", test.body, "Mcp-Session-Id", id); status != test.status || !strings.HasPrefix(name, "no ") && message(t, body).Error == nil {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
-	}
-	if events := h.Events(); len(events) != 0 {
-		t.Errorf("the runtime got %+v", events)
+		events := h.Events()[n:]
+		if n += len(events); len(events) != 1 || events[0].Verdict != "refused" || events[0].Reason == "" {
+			t.Errorf("%s: recorded %+v", name, events)
+		}
 	}
 }
 

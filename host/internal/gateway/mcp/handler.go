@@ -48,6 +48,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q.over = r.Context()
 	r = r.WithContext(context.WithValue(q.over, requestKey{}, q))
+	defer g.recordUnread(r, q)
 	if r.Header.Get(versionHeader) >= withoutSessions {
 		g.newer.ServeHTTP(w, r)
 		return
@@ -71,18 +72,33 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, q *request) b
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large), int64(len(body)) > g.opt.MaxBody:
-		refuse(w, http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request is too large")
+		const tooLarge = "the request is too large"
+		g.recordRefused(q, tooLarge)
+		refuse(w, http.StatusRequestEntityTooLarge, codeInvalidRequest, tooLarge)
 		return false
 	case err != nil:
 		return false // the host answers for a body that it could not read
 	}
-	if q.call, err = checkBody(body, g.opt.MaxDepth); err != nil {
+	q.body = body
+	if q.call, q.isReply, err = checkBody(body, g.opt.MaxDepth); err != nil {
+		g.recordRefused(q, err.Error())
 		refuse(w, http.StatusBadRequest, codeParse, err.Error())
 		return false
 	}
-	q.body = body
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return true
+}
+
+// recordUnread records a request that the SDK could not read. What has no id gets no
+// answer, and a handler may be called after it was taken.
+func (g *Gateway) recordUnread(r *http.Request, q *request) {
+	if q.call != "" && !q.isReply && !q.read.Load() && q.over.Err() == nil && r.Context().Err() == nil {
+		g.recordRefused(q, "it is no request that is served here")
+	}
+}
+
+func (g *Gateway) recordRefused(q *request, reason string) {
+	g.rt.Record(gateway.Event{Caller: q.caller, Type: http.MethodPost, Text: q.body, Verdict: "refused", Reason: reason})
 }
 
 // serveSession serves a request of an older client: it belongs to a session or opens one.

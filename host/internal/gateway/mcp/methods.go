@@ -18,6 +18,7 @@ func (g *Gateway) answerMethods(next mcp.MethodHandler) mcp.MethodHandler {
 		if q == nil {
 			return next(ctx, method, req)
 		}
+		q.read.Store(true)
 		switch method {
 		case "initialize":
 			res, err := next(ctx, method, req)

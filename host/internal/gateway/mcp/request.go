@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,9 +16,11 @@ type request struct {
 	caller gateway.Caller
 	// swarm is the swarm of its path, empty for all.
 	swarm string
-	// call is the id of its JSON-RPC message, as it was written.
-	call string
-	body []byte
+	// call is the id of its JSON-RPC message, as it was written. A reply answers a request
+	// of ours.
+	call    string
+	isReply bool
+	body    []byte
 	// trace is from its headers.
 	trace swarm.Trace
 	// session is the session that it belongs to, slot the place for the one that it may
@@ -29,6 +32,8 @@ type request struct {
 	over context.Context
 	// tool is the name of the tool that it calls.
 	tool string
+	// read is set when the SDK has read it.
+	read atomic.Bool
 }
 
 // The causes that end a call which the client did not cancel.
