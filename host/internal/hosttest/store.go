@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -122,6 +123,24 @@ func TaskParts(ctx context.Context, data, task string) (parts []swarm.Snapshot, 
 		parts, err = append(parts, part), cmp.Or(err, broken)
 	}
 	return parts, err
+}
+
+// StoreVersion returns a function whose result changes with each transaction that a running
+// host commits to its store (https://sqlite.org/pragma.html#pragma_data_version).
+func StoreVersion(t *testing.T, data string) func() int64 {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "skep.db")+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1) // a version counts for its connection
+	return func() (version int64) {
+		if err := db.QueryRow("PRAGMA data_version").Scan(&version); err != nil {
+			t.Error(err)
+		}
+		return version
+	}
 }
 
 // OpenStore opens the store of a host that does not run. The caller closes it.

@@ -124,7 +124,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/gateway/gatewaytest/toy/peer": {},
 	"host/internal/gateway/contract": {
-		"host", "host/client", "host/internal/api/audit", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest",
+		"host", "host/client", "host/internal/api/audit", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest", "host/internal/swarm",
 	},
 	// The kit of the tests of a whole host; only tests import it.
 	"host/internal/hosttest": {

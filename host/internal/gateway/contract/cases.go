@@ -1,7 +1,15 @@
 package contract
 
-// cases are the cases of the contract that share a host. [Run] has the rest: what is written
-// and left in the end.
+// lastCases need the host for themselves, in this order.
+func lastCases() []contractCase {
+	return []contractCase{
+		{"28", "refused before a durable write", (*suite).refusedEarly},
+		{"29", "no secret is written", (*suite).noSecrets},
+		{"30", "nothing is left", (*suite).leavesNothing},
+	}
+}
+
+// cases are the cases of the contract that share a host, all at once.
 func cases() []contractCase {
 	return []contractCase{
 		{"01", "ask and answer in", (*suite).askIn},
@@ -31,7 +39,6 @@ func cases() []contractCase {
 		{"25", "binary content", (*suite).binary},
 		{"26", "unknown members", (*suite).unknownMembers},
 		{"27", "a peer that echoes everything", (*suite).echoPeer},
-		{"28", "refused before a durable write", (*suite).refusedEarly},
 		{"29", "one audit line for a refusal, and a logged line for each message", (*suite).auditLines},
 	}
 }

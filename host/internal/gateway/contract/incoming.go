@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,7 +172,8 @@ func (s *suite) as(t *testing.T, token string) *client.Client {
 }
 
 // unknownAgents: an agent that does not exist, one that is not exposed and one that the
-// caller may not see are refused with the same bytes.
+// caller may not see are refused with the same bytes, after the same work: no caller learns
+// from the time that one of them is there.
 func (s *suite) unknownAgents(t *testing.T) {
 	refusal := func(t *testing.T, token, name string) string {
 		t.Helper()
@@ -189,6 +191,25 @@ func (s *suite) unknownAgents(t *testing.T) {
 				t.Errorf("%q and %q", a, b)
 			}
 		})
+	})
+	t.Run("the same work", func(t *testing.T) {
+		for who, hidden := range map[string][]string{"dim": {"hidden", "boss"}, "una": {"hidden"}} {
+			token := map[string]string{"dim": dimToken, "una": unaToken}[who]
+			if who == "dim" && !s.p.Realms || who == "una" && !s.p.Users {
+				continue
+			}
+			work := func(name string) []string {
+				s.witness.forget(who)
+				refusal(t, token, name)
+				return s.witness.of(who)
+			}
+			missing := work("nobody")
+			for _, name := range hidden {
+				if got := work(name); len(got) == 0 || !slices.Equal(got, missing) {
+					t.Errorf("%s: for %s the gateway calls %q, for no agent %q", who, name, got, missing)
+				}
+			}
+		}
 	})
 	t.Run("messages of others", func(t *testing.T) {
 		s.part(t, "10/messages", func() {

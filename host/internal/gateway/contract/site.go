@@ -16,6 +16,7 @@ import (
 
 	"skep/host"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
 	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
 )
@@ -36,6 +37,7 @@ const (
 	watchedToken  = "token-of-the-realm-watched-13"
 	waltToken     = "token-of-walt-a-user-00014"
 	chloeToken    = "token-of-chloe-a-user-0015"
+	unaToken      = "token-of-una-a-user-000016"
 	outToken      = "token-shown-to-partners-012"
 )
 
@@ -144,6 +146,10 @@ id = "walt"
 role = "user"
 key = "` + waltToken + `"
 [[auth.keys]]
+id = "una"
+role = "user"
+key = "` + unaToken + `"
+[[auth.keys]]
 id = "chloe"
 role = "user"
 key = "` + chloeToken + `"
@@ -184,6 +190,9 @@ type suite struct {
 	deadAddress string
 
 	unused *unusedKeys
+	// witness sees what the gateway does for callers; version changes with the store.
+	witness *witness
+	version func() int64
 }
 
 // unusedKeys are the keys of Without that no case has met.
@@ -194,10 +203,12 @@ type unusedKeys struct {
 
 func newSuite(t *testing.T, p Protocol) *suite {
 	t.Helper()
-	s := &suite{p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}}
+	s := &suite{p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}, witness: newWitness()}
 	dir := t.TempDir()
 	s.write(t, dir)
-	s.site = startSite(t, p, dir, s.log)
+	s.site = startSite(t, p, dir, s.log, func(o *host.Options) {
+		o.Runtime = func(_ string, rt gateway.Runtime) gateway.Runtime { return witnessed{rt, s.witness} }
+	})
 	s.site.StopAtEnd(t)
 	return s
 }
@@ -239,8 +250,8 @@ func (s *suite) table(name, url, giveUp, timeout string) string {
 }
 
 // startSite starts a host of the files in a directory in this process, with a log or
-// without one. The caller stops it.
-func startSite(t *testing.T, p Protocol, dir string, log *hosttest.LogBuffer) *hosttest.Host {
+// without one, and with changes of its options. The caller stops it.
+func startSite(t *testing.T, p Protocol, dir string, log *hosttest.LogBuffer, changes ...func(*host.Options)) *hosttest.Host {
 	t.Helper()
 	cfg, err := load(p, dir)()
 	if err != nil {
@@ -249,6 +260,9 @@ func startSite(t *testing.T, p Protocol, dir string, log *hosttest.LogBuffer) *h
 	opt := options(p, dir, cfg)
 	if log != nil {
 		opt.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	for _, change := range changes {
+		change(&opt)
 	}
 	return hosttest.Run(t, opt)
 }
