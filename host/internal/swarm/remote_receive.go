@@ -140,6 +140,9 @@ func (r *Runtime) Receive(ctx context.Context, in Incoming) (IncomingReceipt, er
 func (r *Runtime) receiveFor(ctx context.Context, in Incoming, def *Definition, runner runner) (IncomingReceipt, error) {
 	key := TaskKey{runner.instance(in.Swarm), in.Wrapper.Payload.TaskID}
 	if got, err := r.findDuplicate(ctx, key, in, runner); got.Duplicate || err != nil {
+		if err == nil {
+			r.showRepeat(got.Task, in.Door, in.Wrapper.MessageID)
+		}
 		return got, err
 	}
 	if err := in.checkWrapper(def); err != nil {

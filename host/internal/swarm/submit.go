@@ -96,6 +96,9 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 		return nil, err
 	}
 	if first, err := r.findRepeat(ctx, p); first != nil || err != nil {
+		if err == nil {
+			r.showRepeat(first.Task, p.Door, p.Key)
+		}
 		return first, err
 	}
 	acquire := r.acquireTask

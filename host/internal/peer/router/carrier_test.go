@@ -85,7 +85,7 @@ func awaitSettled(o *fakeOutbox, n int) {
 }
 
 // A realm that was down for an hour gets each message once, those for a recipient in
-// their order (G-054).
+// their order (G-054), and each attempt in vain is shown (G-044).
 func TestCarrierDownForAnHour(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -120,6 +120,9 @@ func TestCarrierDownForAnHour(t *testing.T) {
 				}
 				if n := len(down.carried()); n > 1500 {
 					t.Errorf("%d attempts in an hour", n)
+				}
+				if tried := len(down.carried()); tried == 0 || len(o.retried) != tried {
+					t.Errorf("of %d attempts in vain %d are shown", tried, len(o.retried))
 				}
 				time.Sleep(time.Hour / 2)
 				synctest.Wait()

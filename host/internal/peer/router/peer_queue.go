@@ -158,7 +158,7 @@ func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n
 		return false, nil
 	}
 	if n.isWhole() || last.n != p.N {
-		*last = settlement{p.N, r.deliverWithRetry(ctx, l, n.OutboxKey, p)}
+		*last = settlement{p.N, r.deliverWithRetry(ctx, outbox, l, n.OutboxKey, p)}
 	}
 	if err := r.settle(ctx, outbox, l, n, p, last.outcome); err != nil {
 		return false, err

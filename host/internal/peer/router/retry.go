@@ -30,7 +30,7 @@ type outcome struct {
 // its time is up, and at least once, whatever the breaker. The time counts from when
 // the message was sent, or from when this host started. An answer is deferred then,
 // until its own time is up.
-func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, box swarm.OutboxKey, p swarm.Delivery) outcome {
+func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQueue, box swarm.OutboxKey, p swarm.Delivery) outcome {
 	name := box.Peer
 	way, turned, tries, last := p.Back, false, 0, "its circuit breaker is open"
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
@@ -58,6 +58,9 @@ func (r *Router) deliverWithRetry(ctx context.Context, l *peerQueue, box swarm.O
 			}
 		}
 		left := r.timeLeft(p, peer)
+		if a.reason != "" && peer.Carrier != nil && (left > 0 || p.GiveUpAt.After(r.opt.Now())) {
+			outbox.ShowRetry(box, p.Wrapper.MessageID, a.reason)
+		}
 		switch {
 		case left > 0:
 		case p.GiveUpAt.After(r.opt.Now()):

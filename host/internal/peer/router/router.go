@@ -24,6 +24,8 @@ type Outbox interface {
 	NextWanted(ctx context.Context, box swarm.OutboxKey, wanted func(swarm.OutboxMessage) bool) (p swarm.Delivery, ok bool, err error)
 	MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error
 	MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error
+	// ShowRetry shows that a message will be sent again.
+	ShowRetry(box swarm.OutboxKey, message, reason string)
 }
 
 // Peer is how to reach a swarm.

@@ -36,6 +36,7 @@ type fakeOutbox struct {
 	anyOrder bool
 	unmarked int
 	settled  chan string
+	retried  []string
 }
 
 func newFakeOutbox() *fakeOutbox {
@@ -117,6 +118,12 @@ func (o *fakeOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, n i
 
 func (o *fakeOutbox) MarkUndeliverable(_ context.Context, box swarm.OutboxKey, n int64, reason string) error {
 	return o.settle(box, n, func(id string) { o.failed[id] = reason })
+}
+
+func (o *fakeOutbox) ShowRetry(_ swarm.OutboxKey, message, _ string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.retried = append(o.retried, message)
 }
 
 // wait returns when n messages are settled.
