@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 )
 
 const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
-each is well and shows agents, whether partners that are called answer, how long
-certificates are valid, and which key signs agent cards.
+each is well and shows agents, whether partners that are called answer, whether they can
+reach this host, how long certificates are valid, and which key signs agent cards.
 
 The exit code is 8 when something is not as it should be.`
 
@@ -78,6 +79,7 @@ func (d *gatewayDoctor) look(ctx context.Context) error {
 			d.cardKey()
 		}
 	}
+	d.publicURL()
 	if tlsFiles := d.cfg.Server.TLS; len(d.cfg.Gateways) > 0 && tlsFiles.Cert != "" {
 		cert, err := tls.LoadX509KeyPair(tlsFiles.Cert, tlsFiles.Key)
 		if err != nil {
@@ -87,6 +89,39 @@ func (d *gatewayDoctor) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// publicURL checks whether partners elsewhere can come back to this host: agent cards and
+// addresses of answers name its public_url.
+func (d *gatewayDoctor) publicURL() {
+	const name = "server.public_url"
+	if len(d.cfg.Gateways) == 0 {
+		return
+	}
+	if address := d.cfg.Server.PublicURL; d.cfg.Server.HasPublicURL() {
+		d.add(name, true, "%s", address)
+		return
+	} else if far := d.farPartners(); len(far) > 0 {
+		d.add(name, false, "%s, which %s cannot reach: set the address that has your certificate, or allow_private = true for partners in a network of your own",
+			cmp.Or(address, "not set"), strings.Join(far, ", "))
+		return
+	} else if address != "" {
+		d.add(name, true, "%s is reached in your own network only", address)
+		return
+	}
+	d.add(name, true, "not set: callers are shown the address that they have used")
+}
+
+// farPartners are the partners that are called at addresses elsewhere.
+func (d *gatewayDoctor) farPartners() (names []string) {
+	for _, g := range d.cfg.Gateways {
+		for _, p := range g.Partners {
+			if hasAddress(p) && !p.AllowPrivate {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
 }
 
 // gateway checks whether a gateway of the file runs, is well and shows agents.

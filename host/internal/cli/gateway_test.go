@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,6 +104,72 @@ func TestGatewayLogOfUsers(t *testing.T) {
 		for _, id := range []string{"of-ann", "of-bob", "of-shop"} {
 			if code != exitOK || strings.Contains(s.stdout.String(), id) != slices.Contains(want, id) {
 				t.Errorf("%q: code %d\n%s%s", line, code, s.stdout.String(), s.stderr.String())
+			}
+		}
+	}
+}
+
+// Doctor tells what is wrong with the gateways of a file, and whether partners elsewhere
+// reach the host: one that is called within the operator's network may have any address.
+func TestDoctorGateways(t *testing.T) {
+	t.Parallel()
+	url := partneredHost(t)
+	const file = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "desk"
+enable_interswarm = true
+[agents.desk]
+source = "file:desk.wasm"
+enable_entrypoint = true
+can_complete_tasks = true
+expose = ["a2a"]
+[server]
+PUBLIC
+[gateways.a2a]
+sign_cards = false
+[gateways.a2a.partners.PARTNER]
+url = "https://shop.example/a2a/shop/orders"
+PRIVATE
+[gateways.mcp]
+`
+	for name, test := range map[string]struct {
+		changes []string
+		code    int
+		out     []string
+	}{
+		"a partner elsewhere": {
+			[]string{"PUBLIC", `public_url = "http://10.1.2.3:8000"`, "PARTNER", "shop", "PRIVATE", ""}, exitNonconforming,
+			[]string{"FAIL  server.public_url", "http://10.1.2.3:8000, which shop cannot reach", "pass  a2a partner shop", "FAIL  mcp", "FAIL  a2a "},
+		},
+		"no address": {
+			[]string{"PUBLIC", "", "PARTNER", "shop", "PRIVATE", ""}, exitNonconforming, []string{"FAIL  server.public_url", "not set, which shop cannot reach"},
+		},
+		"a partner nearby": {
+			[]string{"PUBLIC", `public_url = "http://10.1.2.3:8000"`, "PARTNER", "lab", "PRIVATE", "allow_private = true"}, exitNonconforming,
+			[]string{"pass  server.public_url", "your own network only", "FAIL  a2a partner lab", "it answers 502"},
+		},
+		"a public address": {
+			[]string{"PUBLIC", `public_url = "https://hive.example"`, "PARTNER", "shop", "PRIVATE", ""}, exitNonconforming,
+			[]string{"pass  server.public_url", "https://hive.example"},
+		},
+	} {
+		dir := t.TempDir()
+		config := filepath.Join(dir, "swarm.toml")
+		for path, text := range map[string]string{config: strings.NewReplacer(test.changes...).Replace(file), filepath.Join(dir, "desk.wasm"): "\x00asm\x01\x00\x00\x00"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := newShell(nil, "doctor", "gateways", "--config", config, "--url", url)
+		code := Main(t.Context(), s.Env)
+		printed := s.stdout.String() + s.stderr.String()
+		if code != test.code {
+			t.Errorf("%s: code %d\n%s", name, code, printed)
+		}
+		for _, part := range test.out {
+			if !strings.Contains(strings.Join(strings.Fields(printed), " "), strings.Join(strings.Fields(part), " ")) {
+				t.Errorf("%s: no %q in\n%s", name, part, printed)
 			}
 		}
 	}

@@ -94,6 +94,13 @@ func (d *decoder) checkAddress(t *table, key, address string, allowPrivate bool,
 	}
 }
 
+// HasPublicURL reports whether the host's public_url is one that others elsewhere may
+// reach: it is set, and neither this machine nor a literal address that is not public.
+func (s Server) HasPublicURL() bool {
+	u, err := url.Parse(s.PublicURL)
+	return err == nil && u.Hostname() != "" && !isPrivate(u.Hostname())
+}
+
 // isPrivate reports whether a host of a URL is this machine or a literal address that is
 // not public.
 func isPrivate(host string) bool {
