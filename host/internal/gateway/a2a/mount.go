@@ -101,10 +101,10 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 		refuse(w, http.StatusRequestEntityTooLarge, c.fault.Error())
 		return
 	}
-	defer g.recordUnread(r, c, rest, body)
 	if err != nil {
 		return // the host answers for a body that it could not read
 	}
+	defer g.recordUnread(r, c, rest, body)
 	if err := wire.CheckJSON(body, Name, g.MaxDepth); err != nil && len(body) > 0 {
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
 		body = harmless(rest)
