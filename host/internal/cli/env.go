@@ -5,9 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"skep/host/internal/bundle"
 	"skep/host/internal/definition/config"
@@ -65,22 +64,13 @@ func OS(signals <-chan os.Signal) Env {
 
 func hangups() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGHUP)
+	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }
 }
 
 func every(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTicker(d)
 	return t.C, t.Stop
-}
-
-// columns returns the width of a terminal; ok is false for anything else.
-func columns(f *os.File) (n int, ok bool) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, false
-	}
-	return int(size.Col), true
 }
 
 // get returns a variable, empty if it is not set.

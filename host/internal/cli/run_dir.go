@@ -2,15 +2,20 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"skep/host/internal/filelock"
+	"skep/host/internal/pathcheck"
 )
 
 // runDirs begins the names of the directories of runs that keep nothing.
 const runDirs = "skep-run-"
+
+// markName is the file in a directory that its run has locked.
+const markName = "in-use"
 
 // youngDir is the age at which a directory may be without its mark, because its
 // run has only just made it.
@@ -27,17 +32,23 @@ func makeRunDir() (dir string, remove func() error, err error) {
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return dir, func() error { return errors.Join(os.RemoveAll(dir), mark.Close()) }, nil
+	return dir, func() error { return removeDir(dir, mark) }, nil
+}
+
+// removeDir removes a directory. Its mark is closed first, because Windows removes no
+// file that is open.
+func removeDir(dir string, mark *os.File) error {
+	return errors.Join(mark.Close(), os.RemoveAll(dir))
 }
 
 // markDir takes the lock of a directory, which only one process can have.
 func markDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(&os.PathError{Op: "lock", Path: dir, Err: err}, f.Close())
+	if err := filelock.TryExclusive(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 	}
 	return f, nil
 }
@@ -50,13 +61,12 @@ func sweepRunDirs() {
 		return
 	}
 	for _, dir := range left {
-		var info unix.Stat_t
-		if err := unix.Lstat(dir, &info); err != nil || info.Uid != uint32(os.Geteuid()) ||
-			time.Since(time.Unix(info.Mtim.Unix())) < youngDir {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !pathcheck.Own(info) || time.Since(info.ModTime()) < youngDir {
 			continue
 		}
 		if mark, err := markDir(dir); err == nil {
-			_ = errors.Join(os.RemoveAll(dir), mark.Close())
+			_ = removeDir(dir, mark)
 		}
 	}
 }

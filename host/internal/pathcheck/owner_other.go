@@ -12,6 +12,12 @@ const enforced = false
 
 const openFlags = os.O_RDONLY
 
+// lstat follows links: nothing is refused because of where they lie.
+func lstat(path string) (fs.FileInfo, error) { return os.Stat(path) }
+
 func current() user { return 0 }
+
+// Own holds for every file.
+func Own(fs.FileInfo) bool { return true }
 
 func ownerOf(fs.FileInfo) (owner, group int) { return -1, -1 }

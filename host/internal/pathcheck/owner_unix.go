@@ -14,7 +14,15 @@ const enforced = true
 // openFlags open a file at once, also one that would make the reader wait.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
+func lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+
 func current() user { return user(os.Geteuid()) }
+
+// Own reports whether a file belongs to this process's user.
+func Own(info fs.FileInfo) bool {
+	owner, _ := ownerOf(info)
+	return owner == os.Geteuid()
+}
 
 func ownerOf(info fs.FileInfo) (owner, group int) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -59,7 +59,7 @@ func (u user) walk(path string) (*pathWalk, error) {
 			continue
 		}
 		next := filepath.Join(at, name)
-		info, err := os.Lstat(next)
+		info, err := lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			w.missing = true
@@ -108,7 +108,7 @@ func parts(path string) []string {
 }
 
 func (w *pathWalk) addRoot(root string) error {
-	info, err := os.Lstat(root)
+	info, err := lstat(root)
 	if err != nil {
 		return err
 	}

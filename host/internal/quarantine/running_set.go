@@ -101,22 +101,18 @@ func readSlots(path string) (out []slot, err error) {
 // replaceFile puts a new file in the place of the old one. A death in between leaves
 // one of them whole.
 func replaceFile(path string, kept []slot) (*os.File, error) {
-	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	content := header()
 	for _, s := range kept {
 		content = append(content, s.encode()...)
 	}
-	if _, err = f.Write(content); err == nil {
-		err = os.Rename(part, path)
+	part := path + ".part"
+	if err := os.WriteFile(part, content, 0o600); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := os.Rename(part, path); err != nil {
+		return nil, err
 	}
-	return f, nil
+	return os.OpenFile(path, os.O_RDWR, 0)
 }
 
 // Suspects returns the turns that were computing when an earlier host died, with

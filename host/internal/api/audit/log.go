@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
+
+	"skep/host/internal/filelock"
+	"skep/host/internal/store/atomicfile"
 )
 
 // Names of logs in a data directory: of acts, and of the messages of other protocols.
@@ -89,7 +91,7 @@ func Open(path string, opt Options) (*Log, error) {
 }
 
 func (l *Log) open() (*os.File, error) {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := filelock.Open(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -173,10 +175,10 @@ func (l *Log) writeLocked(entries []Entry, durable bool) (err error) {
 // have written to it.
 func (l *Log) lock() (unlock func(), err error) {
 	for {
-		if err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX); err != nil {
+		if err := filelock.Exclusive(l.file); err != nil {
 			return nil, err
 		}
-		free := func() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+		free := func() { _ = filelock.Unlock(l.file) }
 		if l.checked && l.size < l.opt.MaxSize {
 			return free, nil
 		}
@@ -232,7 +234,7 @@ func (l *Log) append(entries []Entry) error {
 	}
 	if _, err := l.file.Write(text); err != nil {
 		l.checked = false
-		return errors.Join(err, l.file.Truncate(l.size))
+		return errors.Join(err, filelock.Truncate(l.file, l.size))
 	}
 	l.last, l.size, l.unsynced = end, l.size+int64(len(text)), true
 	return nil
@@ -253,7 +255,7 @@ func (l *Log) rotate() error {
 	if err := os.Rename(l.path, keptName(l.path, l.last.seq)); err != nil {
 		return err
 	}
-	return errors.Join(l.removeOldest(), syncDir(filepath.Dir(l.path)))
+	return errors.Join(l.removeOldest(), atomicfile.SyncDir(os.Open(filepath.Dir(l.path))))
 }
 
 // removeOldest removes older files until those that are left fit into Keep.
@@ -278,12 +280,4 @@ func (l *Log) removeOldest() error {
 		}
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"skep/host/internal/filelock"
 )
 
 // window is how many bytes of a file's end are searched for its last whole line.
@@ -151,7 +153,7 @@ func (l *Log) setAside(good, size int64) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := l.file.Truncate(good); err != nil {
+	if err := filelock.Truncate(l.file, good); err != nil {
 		return err
 	}
 	reason := fmt.Sprintf("%d bytes after the last whole line are set aside", len(torn))

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"skep/host/internal/filelock"
 )
 
 // Expect is what a verifier knows from elsewhere.
@@ -155,7 +157,7 @@ func (v *verifier) verifyFiles(path string) error {
 // openRegular opens regular files only: a pipe would never end, and a device has
 // no entries.
 func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := filelock.Open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +179,11 @@ func sameFile(a, b *os.File) bool {
 
 // verifyFile reads the lines that a file held while no writer had it locked.
 func (v *verifier) verifyFile(f *os.File) error {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH); err != nil {
+	if err := filelock.Shared(f); err != nil {
 		return err
 	}
 	info, err := f.Stat()
-	if err = errors.Join(err, syscall.Flock(int(f.Fd()), syscall.LOCK_UN)); err != nil {
+	if err = errors.Join(err, filelock.Unlock(f)); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, info.Size()), maxLine)

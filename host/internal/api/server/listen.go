@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"skep/host/internal/api/listener"
 	"skep/host/internal/definition/config"
 )
@@ -87,16 +85,13 @@ const reservedFiles = 512
 // connectionLimit returns how many connections the process can hold, at most the
 // configured number.
 func (s *Server) connectionLimit(most int) int {
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return most
-	}
-	limit := connectionsFor(files.Cur, most)
+	files := maxOpenFiles()
+	limit := connectionsFor(files, most)
 	if limit == most {
 		return most
 	}
 	s.log.Warn("fewer connections than [server] max_connections: the process may not open as many files; raise its limit (ulimit -n, or LimitNOFILE of systemd)",
-		"files", files.Cur, "connections", limit, "max_connections", most)
+		"files", files, "connections", limit, "max_connections", most)
 	return limit
 }
 

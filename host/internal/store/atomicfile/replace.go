@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // PartSuffix ends the name of a file that is not whole yet.
@@ -49,10 +50,16 @@ func remove(path string) error {
 }
 
 // syncDir makes the names in the directory of path last.
-func syncDir(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
+func syncDir(path string) error { return SyncDir(os.Open(filepath.Dir(path))) }
+
+// SyncDir makes the names in an opened directory last, and closes it. Windows syncs no
+// directories.
+func SyncDir(dir *os.File, err error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	if runtime.GOOS != "windows" {
+		err = dir.Sync()
+	}
+	return errors.Join(err, dir.Close())
 }

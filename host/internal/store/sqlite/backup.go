@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"skep/host/internal/pathcheck"
+	"skep/host/internal/store/atomicfile"
 )
 
 // Backup implements [swarm.Store]. The copy is of one moment, has no free
@@ -91,7 +92,7 @@ func nameFile(part, path string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return syncDir(filepath.Dir(path))
+	return atomicfile.SyncDir(os.Open(filepath.Dir(path)))
 }
 
 // Restore makes a data directory of a backup. dir must not hold a database; it

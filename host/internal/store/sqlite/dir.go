@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"skep/host/internal/pathcheck"
+	"skep/host/internal/store/atomicfile"
 )
 
 // Names inside a data directory.
@@ -43,7 +44,7 @@ func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	switch {
 	case err == nil:
-		return syncDir(filepath.Dir(dir))
+		return atomicfile.SyncDir(os.Open(filepath.Dir(dir)))
 	case errors.Is(err, fs.ErrExist):
 		return checkLink(dir) // prepareDir sees what it is
 	case !errors.Is(err, fs.ErrNotExist):
@@ -87,13 +88,5 @@ func createFile(dir, name string, content []byte) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.SyncDir(os.Open(dir))
 }

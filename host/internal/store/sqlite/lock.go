@@ -6,15 +6,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"skep/host/internal/filelock"
 )
 
 // ErrInUse: another process holds the data directory.
 var ErrInUse = errors.New("data directory is in use")
 
-// lock is the exclusive right to a data directory. The kernel takes it back
-// when its process dies, however it dies. The file itself is never removed:
-// a waiter on a removed file would hold a lock on nothing.
+// lock is the exclusive right to a data directory. Its file is never removed: a waiter
+// on a removed file would hold a lock on nothing.
 type lock struct{ f *os.File }
 
 func takeLock(path string) (*lock, error) {
@@ -22,8 +22,8 @@ func takeLock(path string) (*lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = filelock.TryExclusive(f)
+	if errors.Is(err, filelock.ErrLocked) {
 		err = fmt.Errorf("%w by %s: stop it first, or choose another data directory (lock file %s)", ErrInUse, holder(f), path)
 	}
 	if err != nil {
@@ -45,10 +45,9 @@ func (l *lock) sign() error {
 	return err
 }
 
-// release gives the directory free for the next host. Closing the file is not
-// enough: a process that is just being started has a copy of it until it execs.
+// release gives the directory free for the next host.
 func (l *lock) release() error {
-	return errors.Join(l.f.Truncate(0), syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
+	return errors.Join(l.f.Truncate(0), filelock.Unlock(l.f), l.f.Close())
 }
 
 func holder(f *os.File) string {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"skep/abi"
+	"skep/host/internal/store/atomicfile"
 )
 
 // maxListed bounds the number of names in a listed directory.
@@ -86,9 +87,5 @@ func createDirectory(d *Directory, ctx context.Context, root *os.Root, c Call, a
 
 // syncDirectory makes the entries of a directory durable.
 func syncDirectory(root *os.Root, p string) error {
-	dir, err := root.Open(p)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return atomicfile.SyncDir(root.Open(p))
 }
