@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,8 +36,16 @@ func (p *builtProgram) build() (path string, err error) {
 // BuildProgram makes the program skep in a directory, without the race detector, under
 // which a command takes seconds to start. It links the bundled modules beside it.
 func BuildProgram(dir string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(dir, "skep"), "./host/cmd/skep")
-	cmd.Dir, cmd.Env = guests.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	file, system := filepath.Join(dir, "skep"), runtime.GOOS
+	if wine := os.Getenv("SKEP_WINE"); wine != "" {
+		start := fmt.Sprintf("#!/bin/sh\nexec %s %s.exe \"$@\"\n", wine, file)
+		if err := os.WriteFile(file, []byte(start), 0o700); err != nil {
+			return err
+		}
+		file, system = file+".exe", "windows"
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", file, "./host/cmd/skep")
+	cmd.Dir, cmd.Env = guests.Root(), append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build skep: %w\n%s", err, out)
 	}

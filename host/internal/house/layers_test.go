@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"host/internal/pathcheck":                  {},
 	"host/internal/filelock":                   {},
 	"host/internal/spelling":                   {"spec/mail"},
-	"host/internal/api/listener":               {},
+	"host/internal/api/listener":               {"host/internal/pathcheck"},
 	"host/internal/turn/mcp/toolpin":           {},
 	"host/internal/turn/mcp":                   {"abi", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
 	"host/internal/definition/config":          {"host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	"host/internal/turn/egress":                {"abi"},
 	"host/internal/turn/fileaction":            {"abi", "host/internal/store/atomicfile"},
 	"host/internal/peer/registry":              {"abi", "host/internal/pathcheck", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
-	"host/internal/peer/signature":             {"host/internal/store/atomicfile"},
+	"host/internal/peer/signature":             {"host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/swarm", "spec", "spec/mail"},
@@ -109,7 +109,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/api/server": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/api/oidc", "host/internal/api/rest",
-		"host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/catalog", "host/internal/peer/directory",
+		"host/internal/definition", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/catalog", "host/internal/pathcheck", "host/internal/peer/directory",
 		"host/internal/peer/router", "host/internal/swarm", "host/internal/swarm/metrics",
 	},
 	"host": {

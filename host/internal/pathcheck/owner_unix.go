@@ -18,6 +18,9 @@ func lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
 
 func current() user { return user(os.Geteuid()) }
 
+// Grants reports whether a mode gives one of these rights.
+func Grants(mode, rights fs.FileMode) bool { return mode&rights != 0 }
+
 // Own reports whether a file belongs to this process's user.
 func Own(info fs.FileInfo) bool {
 	owner, _ := ownerOf(info)

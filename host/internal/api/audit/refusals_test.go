@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"skep/host/internal/api/audit"
+	"skep/host/internal/filelock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -157,7 +157,7 @@ func TestRefusedNeverWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Close()
-	if err := syscall.Flock(int(hold.Fd()), syscall.LOCK_EX); err != nil {
+	if err := filelock.Exclusive(hold); err != nil {
 		t.Fatal(err)
 	}
 	l.RecordRefusal(audit.Entry{Act: "request", Reason: "before"})
@@ -170,7 +170,7 @@ func TestRefusedNeverWaits(t *testing.T) {
 	for i := range 10_000 {
 		l.RecordRefusal(audit.Entry{Act: "request", Address: fmt.Sprint(i), Reason: "while it hangs"})
 	}
-	if err := syscall.Flock(int(hold.Fd()), syscall.LOCK_UN); err != nil {
+	if err := filelock.Unlock(hold); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()

@@ -11,6 +11,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"skep/host/internal/pathcheck"
 )
 
 // Files are the paths of a certificate. ClientCA is empty without client
@@ -49,7 +51,7 @@ func (f Files) read() (c fileContent, err error) {
 		if *file.to, mode, err = readFile(file.path); err != nil {
 			return fileContent{}, err
 		}
-		c.exposed = c.exposed || file.to == &c.key && mode&0o004 != 0
+		c.exposed = c.exposed || file.to == &c.key && pathcheck.Grants(mode, 0o004)
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/api/listener"
 	"skep/host/internal/api/oidc"
 	"skep/host/internal/definition/config"
+	"skep/host/internal/pathcheck"
 	"skep/host/internal/swarm"
 )
 
@@ -132,7 +133,7 @@ func (s *Server) keys() (*auth.Keys, error) {
 
 // warnIfReadable logs a warning if other users can read the operator's key.
 func (s *Server) warnIfReadable(path string) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(path); err == nil && pathcheck.Grants(info.Mode(), 0o077) {
 		s.log.Warn("others on this machine can read the operator's key; chmod 600 the file, and delete it before the next start to get a new one", "file", path)
 	}
 }

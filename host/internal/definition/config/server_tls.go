@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"skep/host/internal/api/listener"
+	"skep/host/internal/pathcheck"
 )
 
 // TLS is the [server.tls] table, its paths absolute or relative to the process;
@@ -70,7 +71,7 @@ func (d *decoder) checkCertificate(t *table, cert location, files listener.Files
 // group can read is how certificates are shared with services.
 func (d *decoder) checkKeyFile(at location, key string) {
 	info, err := os.Stat(key)
-	if err == nil && info.Mode().Perm()&0o004 != 0 {
+	if err == nil && pathcheck.Grants(info.Mode(), 0o004) {
 		d.warn(at, fmt.Sprintf("everybody on this machine can read the key %s; chmod 600 %s", key, key))
 	}
 }

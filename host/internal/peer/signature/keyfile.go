@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"skep/host/internal/pathcheck"
 	"skep/host/internal/store/atomicfile"
 )
 
@@ -38,7 +39,7 @@ func readKeyFile(path string) (key Key, err error) {
 	if err != nil {
 		return key, err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); pathcheck.Grants(mode, 0o077) {
 		return key, fmt.Errorf("others could read the signing key (mode %#o): run chmod 600 %s", mode, path)
 	}
 	raw, err := os.ReadFile(path)

@@ -271,7 +271,7 @@ func read(path string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if mode := info.Mode(); mode.Perm()&0o077 != 0 {
+	if mode := info.Mode(); pathcheck.Grants(mode, 0o077) {
 		return nil, nil, fmt.Errorf("others could read it (mode %#o): run chmod 600 %s", mode.Perm(), path)
 	}
 	var b bytes.Buffer
