@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: build release release-check bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: build release release-check bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -158,6 +158,15 @@ lint:
 # rest.
 systems:
 	CGO_ENABLED=0 $(GO) run ./host/internal/house/systems darwin windows
+
+# The program of Windows and the locks under wine, 10 or later: scripts of the commands
+# and of hosts that need no modes of files. CI has no wine.
+WINE ?= wine
+windows:
+	@command -v $(WINE) >/dev/null || { echo "$(WINE) is missing: name one with WINE=, nothing was tried"; exit 1; }
+	CGO_ENABLED=0 GOOS=windows $(GO) test -count=1 -exec '$(WINE)' ./host/internal/filelock
+	SKEP_WINE=$(WINE) $(GO) test -count=1 -timeout 30m -parallel 2 ./host/cmd/skep \
+		-run 'TestScripts/(breakpoint|check|emit|escape|help|inspect|interrupt|json|keys|loglevel|reload|replay|run|show|state|tenants|tokens|validate|version)$$'
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }

@@ -42,11 +42,13 @@ func passTools(env *testscript.Env) error {
 	return nil
 }
 
-// builds is the condition builds:LANGUAGE: the compilers of a language are here.
+// builds is the condition builds:LANGUAGE, which holds if the compilers of a language are here, and wine.
 // Where they are required, as in CI, it is an error that they are not.
 func builds(condition string) (bool, error) {
 	here := false
 	switch condition {
+	case "wine": // the program is that of Windows
+		return os.Getenv("SKEP_WINE") != "", nil
 	case "builds:c":
 		here = has("make", tool("CC", "cc"), tool("CLANG", "clang"), tool("WASM_LD", "wasm-ld"))
 	case "builds:assemblyscript":

@@ -3,6 +3,7 @@ package datadir
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 
@@ -19,7 +20,7 @@ func (d Data) record(act, target string, done error) error {
 	if err != nil {
 		return errors.Join(done, err)
 	}
-	e := audit.Entry{Act: act, Outcome: audit.Done, Target: target, Principal: "local user " + strconv.Itoa(os.Getuid())}
+	e := audit.Entry{Act: act, Outcome: audit.Done, Target: target, Principal: "local user " + localUser()}
 	if done != nil {
 		e.Outcome, e.Reason = audit.Failed, done.Error()
 	}
@@ -63,4 +64,12 @@ func (d Data) MessageLogFile() string { return filepath.Join(d.Dir, audit.Messag
 // host removes: without prev it may begin with any entry.
 func VerifyMessageLog(file, prev, head string) (AuditReport, error) {
 	return audit.Verify(file, audit.Expect{Prev: prev, Head: head, Partial: true})
+}
+
+// localUser is the number of the process's user, on Windows the SID.
+func localUser() string {
+	if me, err := user.Current(); err == nil {
+		return me.Uid
+	}
+	return strconv.Itoa(os.Getuid())
 }

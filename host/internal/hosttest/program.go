@@ -38,7 +38,7 @@ func (p *builtProgram) build() (path string, err error) {
 func BuildProgram(dir string) error {
 	file, system := filepath.Join(dir, "skep"), runtime.GOOS
 	if wine := os.Getenv("SKEP_WINE"); wine != "" {
-		start := fmt.Sprintf("#!/bin/sh\nexec %s %s.exe \"$@\"\n", wine, file)
+		start := fmt.Sprintf("#!/bin/sh\nunset TMPDIR\nexec %s %s.exe \"$@\"\n", wine, file)
 		if err := os.WriteFile(file, []byte(start), 0o700); err != nil {
 			return err
 		}

@@ -25,6 +25,9 @@ const busyMS = 5000
 // (synchronous=FULL), and readers and the writer never wait for each other.
 var writerPragmas = []string{
 	"synchronous = FULL",
+	// Without it fsync leaves a commit in the disk's cache on macOS.
+	// https://sqlite.org/pragma.html#pragma_fullfsync
+	"fullfsync = ON",
 	// What is deleted is overwritten at once. A page that is freed as it is may be
 	// taken for a shorter text, whose page then keeps the rest of the old one, where
 	// no erasure of a tenant finds it.

@@ -209,7 +209,7 @@ func TestOpenSettings(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	ctx := context.Background()
 	for pragma, want := range map[string]string{
-		"synchronous": "2", "journal_mode": "wal", "application_id": strconv.Itoa(applicationID),
+		"synchronous": "2", "fullfsync": "1", "journal_mode": "wal", "application_id": strconv.Itoa(applicationID),
 		"journal_size_limit": strconv.Itoa(logBytes), "busy_timeout": strconv.Itoa(busyMS),
 	} {
 		var got string
