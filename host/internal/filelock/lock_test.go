@@ -56,7 +56,7 @@ func TestOpenAllowsRename(t *testing.T) {
 	if _, err := f.WriteString("whole, torn"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(filelock.Exclusive(f), os.Truncate(path, 5), os.Rename(path, path+"-1")); err != nil {
+	if err := errors.Join(filelock.Exclusive(f), filelock.Truncate(f, 5), os.Rename(path, path+"-1")); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := os.ReadFile(path + "-1"); string(raw) != "whole" {
