@@ -16,6 +16,8 @@ const taskShowHelp = `Show tells what happened in a task, in the order in which 
 between the agents, every turn with what it cost, the tools it used and what they
 told, what agents showed meanwhile, failures with the limits they ran into, and how
 the task ended or what it waits for. Long texts are cut; --full shows all of them.
+The last progress of an agent that has several lines, as a workflow's steps, is shown
+whole at the end.
 
 Other calls, as those of values, timers and HTTP, and those that were refused, are
 counted below their turn, by op. What was asked in each, and what was told, stays
@@ -66,7 +68,7 @@ func (a *app) showTask(ctx context.Context, c *client.Client, t client.Task, ful
 	if err := a.printf("\n"); err != nil {
 		return err
 	}
-	return a.printRows(a.taskEnd(t, full))
+	return a.printRows(append(line.pictureRows(), a.taskEnd(t, full)...))
 }
 
 // rowTitle is the width of the titles of rows.

@@ -116,7 +116,7 @@ func doneTask() *keptTask {
 			handed(mailEvent(1, "00.000", "alice", "chief", "request", "New Message", "What is 6*7?\nSay it."), "chief"),
 			logged(2, "00.012", "tool_call", "agent chief called send_request", `{"tool_name":"send_request","tool_args":{},"tool_call_id":"c1","caller":"chief"}`),
 			handed(mailEvent(3, "00.012", "chief", "math", "request", "multiply", "6*7\nor more"), "math"),
-			logged(4, "00.020", "agent_output", "", `{"caller":"math","turn":2,"n":2,"text":"thinking \u001b[2J"}`),
+			logged(4, "00.020", "agent_output", "", `{"caller":"math","turn":2,"n":2,"text":"thinking \u001b[2J","progress":{"text":"a done\nb \u001b[2Jwaits"}}`),
 			handed(mailEvent(5, "00.020", "math", "chief", "response", "Re: multiply", "\x1b[31m42\u202e"), "chief"),
 			logged(6, "00.021", "agent_error", "agent poet: agent \"poet\" failed (fuel): out of fuel; the limit is [agents.poet] limits.fuel", `{"caller":"poet","cause":"fuel","limit":"limits.fuel","message_id":"x"}`),
 			handed(mailEvent(7, "00.021", "system", "chief", "response", "::agent_error::", "poet failed"), "chief"),
@@ -187,7 +187,7 @@ cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests
             · look \x1b[2Jup · 5 ms at +1.5 ms · city=Oslo · hits=3
             · · price_of: inner · 1 ms at +2 ms, not ended · failed: empty
             · odd · 1 ms at +3 ms
-   0.020  math       … thinking \x1b[2J
+   0.020  math       … a done (1 more line) · thinking \x1b[2J
    0.020  math       → chief       response   5    1.2 ms  Re: multiply · \x1b[31m42\u202e
    0.021  poet       # turn 4 · failed in 2 s · 1.5k fuel · 1.2 ms cpu · takes request from chief rhyme
    0.021  poet       ✗ failed (fuel): out of fuel; the limit is [agents.poet] limits.fuel
@@ -204,6 +204,8 @@ cost      4 turns · 1.23M fuel · 3.2 ms cpu · 5 host calls · 2 HTTP requests
    1.760  math       # turn 7 · not over
             ops: kv.cas ×1
 
+progress  math: a done
+          b \x1b[2Jwaits
 end       completed, by ::task_complete::
 answer    4\x1b[1m2
 `

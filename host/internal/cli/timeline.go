@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,12 +27,15 @@ type timeline struct {
 	records *turnRecords
 	// commit are the events of one commit.
 	commit []client.Event
+	// pictures are the last progress of each agent that has several lines, as the steps
+	// of a plan have.
+	pictures map[string]string
 }
 
 func newTimeline(ctx context.Context, a *app, c *client.Client, t client.Task, full bool) *timeline {
 	v := newMailview(a.env.Stdout, a.dataStyle(), a.env.Width, "you")
 	v.all, v.start = true, t.Started()
-	return &timeline{client: c, task: t, view: v, full: full, histories: map[string]*historyReader{}, records: openTurnRecords(ctx, c, t.ID)}
+	return &timeline{client: c, task: t, view: v, full: full, histories: map[string]*historyReader{}, records: openTurnRecords(ctx, c, t.ID), pictures: map[string]string{}}
 }
 
 func (l *timeline) close() {
@@ -64,6 +68,14 @@ func (l *timeline) run(ctx context.Context) error {
 		l.printTurn(t)
 	}
 	return l.view.err
+}
+
+// pictureRows are the pictures by agent.
+func (l *timeline) pictureRows() (rows [][2]string) {
+	for _, agent := range slices.Sorted(maps.Keys(l.pictures)) {
+		rows = append(rows, [2]string{"progress", inLine(agent) + ": " + printable(l.pictures[agent])})
+	}
+	return rows
 }
 
 // flush prints one commit: the turn it belongs to, and what came of it.
@@ -203,8 +215,13 @@ func (l *timeline) printEvent(e client.Event) {
 		return
 	}
 	v.printEvent(e)
-	if m, ok := e.Emission(); ok && l.full && m.Text != "" {
-		l.printBelow(m.Text)
+	if m, ok := e.Emission(); ok {
+		if m.Progress != nil && strings.Contains(m.Progress.Text, "\n") {
+			l.pictures[m.Agent] = m.Progress.Text
+		}
+		if l.full && m.Text != "" {
+			l.printBelow(m.Text)
+		}
 	}
 	if failureEvents[e.Name] {
 		if l.full {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	skep "skep/sdk/go"
+)
+
+// readAnswer reads how a step ended from the answer to its request. over is false for
+// one that says that the work goes on.
+func readAnswer(m *skep.Message) (result any, f *fault, over bool) {
+	if m.FromSystem() {
+		line, _, _ := strings.Cut(strings.TrimSpace(m.Body), "\n")
+		return nil, &fault{strings.ToUpper(strings.Trim(m.Subject, ":")), line}, true
+	}
+	var routing struct {
+		Gateway struct {
+			Error json.RawMessage `json:"error"`
+		} `json:"gateway"`
+	}
+	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Error) > 0 && string(routing.Gateway.Error) != "null" {
+		return nil, &fault{codeFailed, m.Subject + ": " + m.Body}, true
+	}
+	value, err := decodeJSON([]byte(m.Body))
+	if err != nil {
+		return m.Body, nil, true
+	}
+	object, _ := value.(map[string]any)
+	switch object["status"] {
+	case "accepted", "in_progress":
+		return nil, nil, false
+	case "failed", "rejected", "error", "permission_denied":
+		return nil, errorIn(object), true
+	case "completed", "success":
+		for _, name := range []string{"result", "output"} {
+			if inner, ok := object[name]; ok {
+				return inner, nil, true
+			}
+		}
+	}
+	return value, nil, true
+}
+
+// errorIn reads the error of an answer, a text or an object.
+func errorIn(object map[string]any) *fault {
+	f := &fault{codeFailed, fmt.Sprint("the agent answered ", object["status"])}
+	switch e := object["error"].(type) {
+	case string:
+		f.Message = e
+	case map[string]any:
+		if code, ok := e["code"].(string); ok {
+			f.Code = code
+		}
+		if text, ok := e["message"].(string); ok {
+			f.Message = text
+		}
+	}
+	return f
+}
+
+// report is the payload of a task_response.
+type report struct {
+	Status string  `json:"status"` // accepted, rejected, in_progress, completed or failed
+	Result any     `json:"result,omitempty"`
+	Done   float64 `json:"progress,omitempty"`
+	Error  *fault  `json:"error,omitempty"`
+}
+
+// outcome is the result of a workflow.
+type outcome struct {
+	ID      string         `json:"workflow_id"`
+	State   string         `json:"state"` // completed, failed, cancelled, or its phase
+	Steps   map[string]end `json:"steps,omitempty"`
+	Summary summary        `json:"summary"`
+	// Omitted: the results were too long for one answer.
+	Omitted bool `json:"results_omitted,omitempty"`
+}
+
+type summary struct {
+	Total   int      `json:"total"`
+	Done    int      `json:"done"`
+	Failed  int      `json:"failed"`
+	Skipped int      `json:"skipped"`
+	NotRun  int      `json:"not_run"`
+	Undone  []string `json:"compensated,omitempty"`
+	Stuck   []string `json:"compensation_failed,omitempty"`
+}
+
+func (w *work) summary() summary {
+	count := func(state string) int { return strings.Count(w.Steps, state) }
+	return summary{
+		Total: len(w.Steps), Done: count(string(rune(done))), Failed: count(string(rune(failed))), Skipped: count(string(rune(skipped))),
+		NotRun: count(string(rune(cut))), Undone: w.Undone, Stuck: w.Stuck,
+	}
+}
+
+// maxResults bounds the results in an answer, in bytes: a message has 256 KiB.
+const maxResults = 160 << 10
+
+// outcome describes the workflow with the ends of its steps.
+func (w *work) outcome(state string) (o outcome, err error) {
+	o = outcome{ID: w.ID, State: state, Steps: map[string]end{}, Summary: w.summary()}
+	left := maxResults
+	for i := range w.Steps {
+		r, err := w.record(i)
+		if err != nil {
+			return o, err
+		}
+		e := end{Status: stateNames[w.Steps[i]]}
+		if err := w.ends.get(i, &e); err != nil {
+			return o, err
+		}
+		raw, err := encodeJSON(e)
+		if err != nil {
+			return o, err
+		}
+		if left -= len(raw) + len(r.Step.ID); left < 0 {
+			o.Omitted, e.Result = true, nil
+		}
+		o.Steps[r.Step.ID] = e
+	}
+	return o, nil
+}
+
+// finish answers whoever has started the workflow, and forgets it.
+func (w *work) finish() error {
+	for i := range w.Steps {
+		if w.Steps[i] == waiting || w.Steps[i] == ready {
+			w.mark(i, cut)
+		}
+	}
+	answer, state := report{Status: "completed"}, "completed"
+	if w.Code != "" {
+		answer = report{Status: "failed", Error: &fault{w.Code, w.Why}}
+		if state = "failed"; w.Code == codeCancelled {
+			state = "cancelled"
+		}
+	}
+	o, err := w.outcome(state)
+	if err != nil {
+		return err
+	}
+	answer.Result = o
+	w.Phase, w.Runs, w.Due, w.Last, w.soon = phaseEnd, nil, 0, state, false
+	w.show()
+	n := len(w.Steps)
+	for _, p := range []*pages{w.plan, w.ends} {
+		if err := p.clear(n); err != nil {
+			return err
+		}
+	}
+	return w.answer(w.Asker, w.Subject, answer)
+}
+
+// answer sends a report to an agent, or completes a user's task with it.
+func (w *work) answer(to, subject string, r report) error {
+	raw, err := encodeJSON(r)
+	if err != nil {
+		return err
+	}
+	if to == "" {
+		if err := w.setAlarm(); err != nil { // the timer would outlive the task
+			return err
+		}
+		return w.t.TaskComplete(string(raw))
+	}
+	return w.t.SendResponse(to, "Re: "+subject, string(raw))
+}

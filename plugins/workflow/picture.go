@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxLabels is how many steps a picture has. More are counted only.
+const maxLabels = 40
+
+// label is a step in a picture.
+type label struct {
+	ID    string `json:"id"`
+	Who   string `json:"who"`
+	After string `json:"after,omitempty"`
+}
+
+func labelsOf(p plan) (list []label) {
+	if len(p.Steps) > maxLabels {
+		return nil
+	}
+	for _, r := range p.Steps {
+		l := label{ID: r.Step.ID, Who: r.Step.Agent}
+		if l.Who == "" {
+			l.Who = r.Step.Tool
+		}
+		var after []string
+		for _, i := range r.After {
+			after = append(after, p.Steps[i].Step.ID)
+		}
+		l.After = clip(strings.Join(after, ", "), 80)
+		list = append(list, l)
+	}
+	return list
+}
+
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// picture is the workflow as a table, at most 4 KiB.
+func (w *work) picture() string {
+	name := w.ID
+	if w.Name != "" {
+		name = w.Name
+	}
+	state := w.Phase
+	if state == phaseEnd {
+		state = w.Last
+	}
+	s := w.summary()
+	var b strings.Builder
+	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", clip(name, 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
+	if n := len(w.Undone); n > 0 {
+		fmt.Fprintf(&b, ", %d undone", n)
+	}
+	width := 0
+	for _, l := range w.Labels {
+		width = max(width, len(l.ID))
+	}
+	for i, l := range w.Labels {
+		line := fmt.Sprintf("\n%-*s  %-8s  %s", width, l.ID, w.stateOf(i, l.ID), l.Who)
+		if l.After != "" {
+			line += "  after " + l.After
+		}
+		if b.Len()+len(line) > 4000 {
+			b.WriteString("\n…")
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// stateOf is the state of a step in a picture, with its tries and its compensation.
+func (w *work) stateOf(i int, id string) string {
+	for _, r := range w.Runs {
+		switch {
+		case r.Step != i:
+		case r.Undo:
+			return "undoing"
+		case r.Request == "":
+			return "pause"
+		case r.Try > 1:
+			return fmt.Sprint("try ", r.Try)
+		}
+	}
+	for _, one := range w.Undone {
+		if one == id {
+			return "undone"
+		}
+	}
+	return stateNames[w.Steps[i]]
+}
+
+// show emits the picture to whoever follows the task, and keeps it with the turn.
+func (w *work) show() {
+	s := w.summary()
+	fraction := float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total))
+	if _, err := w.t.EmitProgress(w.picture(), fraction); err != nil {
+		w.t.Log("the picture was not shown", "error", err)
+	}
+}
