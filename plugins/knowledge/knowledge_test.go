@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	skep "skep/sdk/go"
+	"skep/sdk/go/skeptest"
+)
+
+// library plays turns of the agent on one world.
+type library struct {
+	t     *testing.T
+	world *skeptest.World
+	n     int
+}
+
+func newLibrary(t *testing.T) *library {
+	return &library{t: t, world: &skeptest.World{KV: skep.ScopeAgent}}
+}
+
+// tell sends a message as an agent in a task of its own, and returns the answer.
+func (l *library) tell(from, kind, payload string) string {
+	l.t.Helper()
+	l.n++
+	out := skeptest.Run(Knowledge{}, skeptest.Input{
+		Agent: "library", CommTargets: []string{from}, World: l.world,
+		Message: skep.Message{
+			ID: fmt.Sprint("m", l.n), Task: fmt.Sprint("t", l.n), Subject: "s", Sender: skep.Address{Type: skep.AddressAgent, Name: from},
+			Body: `{"message_type":"` + kind + `","payload":` + payload + `}`,
+		},
+	})
+	if out.Err != nil || len(out.Mail) != 1 {
+		l.t.Fatalf("%s: %v, %+v", payload, out.Err, out.Mail)
+	}
+	return out.Mail[0].Body
+}
+
+// found are the statements of a query.
+func (l *library) found(payload string) (list []found) {
+	l.t.Helper()
+	var a struct {
+		Result struct{ Statements []found }
+	}
+	text := l.tell("asker", "knowledge_query", payload)
+	if err := json.Unmarshal([]byte(text), &a); err != nil || !strings.Contains(text, `"status":"completed"`) {
+		l.t.Fatalf("%s: %s, %v", payload, text, err)
+	}
+	return a.Result.Statements
+}
+
+func values(list []found) string {
+	var texts []string
+	for _, f := range list {
+		texts = append(texts, fmt.Sprint(f.Value))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// I-033: what is learned is found, a correction supersedes it, a deprecation hides it, and
+// the history with who said what is kept.
+func TestLearnCorrectDeprecate(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"tea","content":{"facts":["green tea: 80 degrees",{"id":"price","cents":250}],"rules":["ask first"],"patterns":[]},
+		"confidence":0.9,"source":"user","scope":"global","tags":["hot","drink"]}`)
+	if got := values(l.found(`{"knowledge_domain":"tea"}`)); strings.Count(got, ",") != 2 {
+		t.Fatalf("found %s", got)
+	}
+	l.tell("bob", "knowledge_update", `{"update_type":"corrected","knowledge_domain":"tea","content":{"facts":[{"replaces":"green tea: 80 degrees","statement":"green tea: 70 degrees"},{"id":"price","cents":300}]},"source":"external"}`)
+	list := l.found(`{"knowledge_domain":"tea","text":"GREEN","history":true}`)
+	if values(list) != "green tea: 70 degrees" || list[0].By.Agent != "bob" || list[0].Scope != "global" || list[0].State != corrected ||
+		len(list[0].History) != 1 || list[0].History[0].Value != "green tea: 80 degrees" || list[0].History[0].By.Agent != "ann" || list[0].History[0].By.Task != "t1" {
+		t.Errorf("after a correction: %+v", list)
+	}
+	l.tell("eve", "knowledge_update", `{"update_type":"deprecated","knowledge_domain":"tea","content":{"rules":["ask first"]}}`)
+	if list := l.found(`{"knowledge_domain":"tea","kind":"rule"}`); len(list) > 0 {
+		t.Errorf("deprecated, and found: %+v", list)
+	}
+	if list := l.found(`{"knowledge_domain":"tea","kind":"rule","include_deprecated":true}`); len(list) != 1 || list[0].State != deprecated || list[0].By.Agent != "eve" || list[0].Value != "ask first" {
+		t.Errorf("with what is deprecated: %+v", list)
+	}
+	if got := l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"tea","content":{"rules":["ask first"]}}`); !strings.Contains(got, `"version":3`) {
+		t.Errorf("learned again: %s", got)
+	}
+}
+
+// I-032: shared contexts are found by type, scope and tags.
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.tell("ann", "context_share", `{"context_type":"user_preferences","scope":"user-specific","data":{"theme":"dark"},"relevance_score":0.85,"tags":["ui","ann"]}`)
+	l.tell("ann", "context_share", `{"context_type":"insights","scope":"global","data":"bees are busy","relevance_score":0.2,"tags":["bees"]}`)
+	for payload, want := range map[string]string{
+		`{}`: "bees are busy, map[theme:dark]", `{"scope":"global"}`: "bees are busy", `{"tags":["ui","ann"]}`: "map[theme:dark]",
+		`{"tags":["ui","bees"]}`: "", `{"knowledge_domain":"user_preferences"}`: "map[theme:dark]", `{"min_confidence":0.5}`: "map[theme:dark]",
+		`{"kind":"context","text":"dark"}`: "map[theme:dark]", `{"knowledge_domain":"none"}`: "",
+	} {
+		if got := values(l.found(payload)); got != want {
+			t.Errorf("%s: %s, want %s", payload, got, want)
+		}
+	}
+}
+
+// What is malformed or contradicts what is known is answered, and changes nothing.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":1}]}}`)
+	for payload, want := range map[string]string{
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":2}]}}`:                      "CONFLICT",
+		`{"update_type":"corrected","knowledge_domain":"d","content":{"facts":["what?"]}}`:                             "INVALID_FORMAT",
+		`{"update_type":"corrected","knowledge_domain":"d","content":{"facts":[{"id":"x","v":3},{"id":"none"}]}}`:      "NOT_FOUND",
+		`{"update_type":"deprecated","knowledge_domain":"other","content":{"facts":[{"id":"x"}]}}`:                     "NOT_FOUND",
+		`{"update_type":"forgot","knowledge_domain":"d","content":{"facts":["x"]}}`:                                    "INVALID_FORMAT",
+		`{"update_type":"learned","content":{"facts":["x"]}}`:                                                          "INVALID_FORMAT",
+		`{"update_type":"learned","knowledge_domain":"a\nb","content":{"facts":["x"]}}`:                                "INVALID_FORMAT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{}}`:                                                "INVALID_FORMAT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]},"confidence":2}`:                    "INVALID_FORMAT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":["` + strings.Repeat("x", 61<<10) + `"]}}`: "LIMIT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":"x"}}`:                                     "INVALID_FORMAT",
+		`7`: "INVALID_FORMAT",
+	} {
+		if got := l.tell("bob", "knowledge_update", payload); !strings.Contains(got, `"rejected"`) || !strings.Contains(got, `"`+want+`"`) {
+			t.Errorf("%.100s: %.300s, want %s", payload, got, want)
+		}
+	}
+	for _, kind := range []string{"", "task_request"} {
+		if got := l.tell("bob", kind, `{}`); !strings.Contains(got, "INVALID_FORMAT") {
+			t.Errorf("message_type %q: %s", kind, got)
+		}
+	}
+	if list := l.found(`{"history":true,"include_deprecated":true}`); len(list) != 1 || len(list[0].History) != 0 {
+		t.Errorf("kept %+v", list)
+	}
+}
+
+// Long lists come page by page, and the shelf has an end.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	for i := range 5 {
+		var facts []string
+		for j := range 180 {
+			facts = append(facts, fmt.Sprintf(`"fact %d"`, i*180+j))
+		}
+		l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[`+strings.Join(facts, ",")+`]}}`)
+	}
+	if got := l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"e","content":{"facts":["one more"]}}`); !strings.Contains(got, `"LIMIT"`) {
+		t.Errorf("statement 901: %s", got)
+	}
+	seen, after := map[string]bool{}, ""
+	for {
+		var a struct {
+			Result struct {
+				Statements []found
+				Next       string
+			}
+		}
+		payload, _ := json.Marshal(map[string]any{"limit": 400, "after": after}) // texts and a number
+		if err := json.Unmarshal([]byte(l.tell("bob", "knowledge_query", string(payload))), &a); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Result.Statements {
+			seen[f.ID] = true
+		}
+		if after = a.Result.Next; after == "" {
+			break
+		}
+	}
+	if len(seen) != maxStatements {
+		t.Errorf("found %d statements", len(seen))
+	}
+}
+
+// Two that change a statement at once: the second reads what the first has written.
+func TestChangedAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":0}]}}`)
+	in := skeptest.Input{Agent: "library", World: l.world}
+	lost := 0
+	in.Message = skep.Message{Sender: skep.Address{Type: skep.AddressAgent, Name: "bob"}, Body: `{"message_type":"knowledge_update","payload":{"update_type":"corrected","knowledge_domain":"d","content":{"facts":[{"id":"x","v":2}]}}}`}
+	in.Answer = func(op skep.Op, _ json.RawMessage) (any, error) {
+		if op == skep.OpKVCas && lost == 0 {
+			lost++
+			l.tell("eve", "knowledge_update", `{"update_type":"corrected","knowledge_domain":"d","content":{"facts":[{"id":"x","v":1}]}}`)
+			return json.RawMessage(`{"ok":false}`), nil
+		}
+		return nil, nil
+	}
+	if out := skeptest.Run(Knowledge{}, in); out.Err != nil || lost != 1 {
+		t.Fatalf("%v, %d", out.Err, lost)
+	}
+	list := l.found(`{"history":true}`)
+	if len(list) != 1 || len(list[0].History) != 2 || list[0].History[1].By.Agent != "eve" || list[0].By.Agent != "bob" {
+		t.Errorf("kept %+v", list)
+	}
+}

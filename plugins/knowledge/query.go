@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// query is the payload of a knowledge_query. What is empty selects everything.
+type query struct {
+	Domain string   `json:"knowledge_domain"`
+	Scope  string   `json:"scope"`
+	Tags   []string `json:"tags"` // all of them
+	Kind   string   `json:"kind"`
+	Text   string   `json:"text"` // in the value, in any case of letters
+	// Minimum is the least confidence; what has none passes.
+	Minimum    float64 `json:"min_confidence"`
+	Deprecated bool    `json:"include_deprecated"`
+	History    bool    `json:"history"`
+	Limit      int     `json:"limit"`
+	After      string  `json:"after"`
+}
+
+// found is a statement in an answer.
+type found struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind"`
+	Domain string `json:"knowledge_domain"`
+	version
+	History []version `json:"history,omitempty"` // the older ones, oldest first
+}
+
+// maxAnswer bounds the statements of one answer, in bytes.
+const maxAnswer = 128 << 10
+
+// query finds statements, in the order of domains and ids.
+func (s *shelf) query(raw json.RawMessage) (any, error) {
+	q := query{Limit: 50}
+	if err := decode(raw, &q); err != nil {
+		return nil, err
+	}
+	if q.Limit < 1 || q.Limit > 500 {
+		return nil, invalid("limit must be 1 to 500")
+	}
+	keys, _, err := s.kv.List(prefix(q.Domain), q.After, 1000)
+	if err != nil {
+		return nil, err
+	}
+	list, bytes, last := []found{}, 0, ""
+	for _, key := range keys {
+		one, text, there, err := s.read(key)
+		if err != nil {
+			return nil, err
+		}
+		if !there || !q.selects(one) {
+			continue
+		}
+		if bytes += len(text); len(list) == q.Limit || bytes > maxAnswer && len(list) > 0 {
+			return map[string]any{"statements": list, "next": last}, nil
+		}
+		f := found{ID: one.ID, Kind: one.Kind, Domain: one.Domain, version: one.now()}
+		if q.History {
+			f.History = one.Versions[:len(one.Versions)-1]
+		}
+		list, last = append(list, f), key
+	}
+	return map[string]any{"statements": list}, nil
+}
+
+func (q query) selects(s statement) bool {
+	v := s.now()
+	switch {
+	case v.State == deprecated && !q.Deprecated,
+		q.Scope != "" && v.Scope != q.Scope,
+		q.Kind != "" && s.Kind != q.Kind,
+		v.Confidence != nil && *v.Confidence < q.Minimum,
+		slices.ContainsFunc(q.Tags, func(tag string) bool { return !slices.Contains(v.Tags, tag) }):
+		return false
+	}
+	if q.Text == "" {
+		return true
+	}
+	raw, _ := json.Marshal(v.Value) // it came as JSON
+	return strings.Contains(strings.ToLower(string(raw)), strings.ToLower(q.Text))
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	skep "skep/sdk/go"
+)
+
+// What becomes of a statement.
+const (
+	learned    = "learned"
+	corrected  = "corrected"
+	deprecated = "deprecated"
+)
+
+// update is the payload of a knowledge_update; scope and tags are ours.
+type update struct {
+	Type    string `json:"update_type"`
+	Domain  string `json:"knowledge_domain"`
+	Content struct {
+		Facts    []json.RawMessage `json:"facts"`
+		Rules    []json.RawMessage `json:"rules"`
+		Patterns []json.RawMessage `json:"patterns"`
+	} `json:"content"`
+	Confidence *float64 `json:"confidence"`
+	Source     string   `json:"source"`
+	Scope      string   `json:"scope"`
+	Tags       []string `json:"tags"`
+}
+
+// item is a statement in an update: any JSON value, or an object with an id, or with
+// what it replaces: the id or the text of an earlier statement.
+type item struct {
+	ID       string `json:"id"`
+	Replaces any    `json:"replaces"`
+	value    any
+	kind     string
+}
+
+// changed says what has become of one statement.
+type changed struct {
+	ID      string `json:"id"`
+	Kind    string `json:"kind"`
+	State   string `json:"state"`
+	Version int    `json:"version"`
+}
+
+// update keeps what was learned, corrected or deprecated. All its items are checked
+// before the first is kept.
+func (s *shelf) update(raw json.RawMessage) (any, error) {
+	var u update
+	if err := decode(raw, &u); err != nil {
+		return nil, err
+	}
+	if err := u.check(); err != nil {
+		return nil, err
+	}
+	items, err := u.items()
+	if err != nil {
+		return nil, err
+	}
+	if u.Type != learned {
+		for _, it := range items {
+			if _, _, found, err := s.read(prefix(u.Domain) + it.ID); err != nil || !found {
+				return nil, orUnknown(err, it, u)
+			}
+		}
+	}
+	v := version{State: u.Type, Scope: u.Scope, Tags: u.Tags, Confidence: u.Confidence, Source: u.Source, By: s.by}
+	var list []changed
+	for _, it := range items {
+		c, err := s.apply(u, it, v)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return map[string]any{"changed": list}, nil
+}
+
+func orUnknown(err error, it item, u update) error {
+	if err != nil {
+		return err
+	}
+	return skep.Errorf(skep.NotFound, "domain %q has no %s %q that could be %s", u.Domain, it.kind, it.ID, u.Type)
+}
+
+// apply adds a version. What is learned twice stays as it is.
+func (s *shelf) apply(u update, it item, v version) (changed, error) {
+	same := false
+	one, err := s.change(u.Domain, it.kind, it.ID, func(old *statement) (version, error) {
+		v.Value = it.value
+		switch {
+		case old == nil && u.Type != learned:
+			return v, orUnknown(nil, it, u)
+		case old != nil && u.Type == deprecated:
+			v.Value, v.Scope, v.Tags = old.now().Value, old.now().Scope, old.now().Tags
+		case old != nil && u.Type == corrected:
+			v.inherit(old.now())
+		case old != nil && old.now().State != deprecated:
+			same = equal(old.now().Value, it.value)
+			if !same {
+				return v, skep.Errorf(skep.Conflict, "%s %q says something else already; send it as corrected", it.kind, it.ID)
+			}
+			return v, errSame
+		}
+		return v, nil
+	})
+	if same {
+		err = nil
+	}
+	return changed{it.ID, it.kind, one.state(), len(one.Versions)}, err
+}
+
+// errSame ends a change that changes nothing.
+var errSame = fmt.Errorf("nothing has changed")
+
+func (s statement) state() string {
+	if len(s.Versions) == 0 {
+		return ""
+	}
+	return s.now().State
+}
+
+// inherit takes over what a correction leaves out.
+func (v *version) inherit(old version) {
+	if v.Scope == "" {
+		v.Scope = old.Scope
+	}
+	if v.Tags == nil {
+		v.Tags = old.Tags
+	}
+}
+
+func equal(a, b any) bool {
+	x, _ := json.Marshal(a) // values that came as JSON
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func (u update) check() error {
+	if u.Type != learned && u.Type != corrected && u.Type != deprecated {
+		return invalid("update_type is %.40q; it is learned, corrected or deprecated", u.Type)
+	}
+	if u.Confidence != nil && (*u.Confidence < 0 || *u.Confidence > 1) {
+		return invalid("confidence must be from 0 to 1")
+	}
+	if err := checkName("knowledge_domain", u.Domain); err != nil {
+		return err
+	}
+	return checkLabels(u.Scope, u.Tags)
+}
+
+func checkLabels(scope string, tags []string) error {
+	if scope != "" {
+		if err := checkName("scope", scope); err != nil {
+			return err
+		}
+	}
+	if len(tags) > 32 {
+		return invalid("tags has %d texts, at most 32", len(tags))
+	}
+	for _, tag := range tags {
+		if err := checkName("tags", tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// items reads the content.
+func (u update) items() (list []item, err error) {
+	for _, group := range []struct {
+		kind string
+		raw  []json.RawMessage
+	}{{"fact", u.Content.Facts}, {"rule", u.Content.Rules}, {"pattern", u.Content.Patterns}} {
+		for _, raw := range group.raw {
+			it := item{kind: group.kind}
+			if err := json.Unmarshal(raw, &it.value); err != nil {
+				return nil, invalid("content: %v", err)
+			}
+			if _, isObject := it.value.(map[string]any); isObject {
+				if err := json.Unmarshal(raw, &it); err != nil {
+					return nil, invalid("content.%ss: id must be a text", group.kind)
+				}
+			}
+			if err := it.name(u.Type); err != nil {
+				return nil, err
+			}
+			list = append(list, it)
+		}
+	}
+	if len(list) == 0 || len(list) > 200 {
+		return nil, invalid("content has %d facts, rules and patterns; 1 to 200 are possible", len(list))
+	}
+	return list, nil
+}
+
+// name finds the id of an item. A correction must say what it corrects.
+func (it *item) name(updateType string) error {
+	switch replaces, isText := it.Replaces.(string); {
+	case it.ID != "":
+	case isText && isStatementID(replaces):
+		it.ID = replaces
+	case it.Replaces != nil:
+		it.ID = idOf(it.kind, it.Replaces)
+	case updateType == corrected:
+		return invalid(`a corrected %s needs "id", or "replaces" with the earlier statement or its id`, it.kind)
+	default:
+		it.ID = idOf(it.kind, it.value)
+	}
+	if object, ok := it.value.(map[string]any); ok {
+		if delete(object, "replaces"); object["statement"] != nil {
+			it.value = object["statement"]
+		}
+	}
+	return checkName("id", it.ID)
+}
+
+// isStatementID reports whether a text has the form that idOf gives.
+func isStatementID(s string) bool {
+	if len(s) != 16 {
+		return false
+	}
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// share keeps a context_share: data of a kind, which replaces what was there under its id.
+func (s *shelf) share(raw json.RawMessage) (any, error) {
+	var p struct {
+		ID        string   `json:"id"`
+		Type      string   `json:"context_type"`
+		Scope     string   `json:"scope"`
+		Data      any      `json:"data"`
+		Relevance *float64 `json:"relevance_score"`
+		Tags      []string `json:"tags"`
+	}
+	if err := decode(raw, &p); err != nil {
+		return nil, err
+	}
+	if p.Data == nil {
+		return nil, invalid("data is missing")
+	}
+	if err := checkName("context_type", p.Type); err != nil {
+		return nil, err
+	}
+	if err := checkLabels(p.Scope, p.Tags); err != nil {
+		return nil, err
+	}
+	id := p.ID
+	if id == "" {
+		id = idOf("context", p.Data)
+	}
+	if err := checkName("id", id); err != nil {
+		return nil, err
+	}
+	v := version{Value: p.Data, State: learned, Scope: p.Scope, Tags: p.Tags, Confidence: p.Relevance, By: s.by}
+	one, err := s.change(p.Type, "context", id, func(old *statement) (version, error) {
+		if old != nil {
+			v.State = corrected
+		}
+		return v, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"changed": []changed{{id, "context", one.state(), len(one.Versions)}}}, nil
+}
