@@ -66,11 +66,12 @@ guests: bin/skep
 	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build
 
 # The Python that agents in Python are built and tested with, with what they import,
-# and the example's program. base leads to where that Python has its own library.
+# and the examples' programs. base leads to where that Python has its own library.
 PYTHON ?= python3
 
 python: bin/python/.made
 	bin/python/bin/python sdk/python/build.py examples/subprocess/python/agent.py bin/python/clerk
+	bin/python/bin/python sdk/python/build.py examples/workflow/python/agent.py bin/python/security
 
 bin/python/.made: sdk/python/requirements.txt
 	$(PYTHON) -m venv --clear bin/python
