@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Long lists come page by page, and the shelf has an end.
+// Long lists come page by page, and the collection has an end.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t)

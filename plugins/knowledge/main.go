@@ -47,7 +47,7 @@ func (Knowledge) Turn(t *skep.Turn) error {
 		t.Log("not handled", "from", m.Sender.Name, "subject", m.Subject)
 		return nil
 	}
-	s, err := newShelf(t)
+	s, err := newCollection(t)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func clip(s string, most int) string {
 }
 
 // handle does what a message asks. The type may be left out where the payload shows it.
-func (s *shelf) handle(m *skep.Message) (any, error) {
+func (s *collection) handle(m *skep.Message) (any, error) {
 	var c struct {
 		Type    string          `json:"message_type"`
 		Payload json.RawMessage `json:"payload"`

@@ -34,7 +34,7 @@ type found struct {
 const maxAnswer = 128 << 10
 
 // query finds statements, in the order of domains and ids.
-func (s *shelf) query(raw json.RawMessage) (any, error) {
+func (s *collection) query(raw json.RawMessage) (any, error) {
 	q := query{Limit: 50}
 	if err := decode(raw, &q); err != nil {
 		return nil, err

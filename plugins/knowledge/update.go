@@ -48,7 +48,7 @@ type changed struct {
 
 // update keeps what was learned, corrected or deprecated. All its items are checked
 // before the first is kept.
-func (s *shelf) update(raw json.RawMessage) (any, error) {
+func (s *collection) update(raw json.RawMessage) (any, error) {
 	var u update
 	if err := decode(raw, &u); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func orUnknown(err error, it item, u update) error {
 }
 
 // apply adds a version. What is learned twice stays as it is.
-func (s *shelf) apply(u update, it item, v version) (changed, error) {
+func (s *collection) apply(u update, it item, v version) (changed, error) {
 	same := false
 	one, err := s.change(u.Domain, it.kind, it.ID, func(old *statement) (version, error) {
 		v.Value = it.value
@@ -232,7 +232,7 @@ func isStatementID(s string) bool {
 }
 
 // share keeps a context_share: data of a kind, which replaces what was there under its id.
-func (s *shelf) share(raw json.RawMessage) (any, error) {
+func (s *collection) share(raw json.RawMessage) (any, error) {
 	var p struct {
 		ID        string   `json:"id"`
 		Type      string   `json:"context_type"`

@@ -48,14 +48,14 @@ type origin struct {
 
 func (s statement) now() version { return s.Versions[len(s.Versions)-1] }
 
-// shelf is where statements lie.
-type shelf struct {
+// collection is where statements lie.
+type collection struct {
 	turn *skep.Turn
 	kv   skep.KV
 	by   origin
 }
 
-func newShelf(t *skep.Turn) (*shelf, error) {
+func newCollection(t *skep.Turn) (*collection, error) {
 	p := struct {
 		Scope skep.Scope `json:"scope"`
 	}{skep.ScopeAgent}
@@ -63,7 +63,7 @@ func newShelf(t *skep.Turn) (*shelf, error) {
 		return nil, err
 	}
 	m := &t.Message
-	return &shelf{t, t.KV(p.Scope), origin{
+	return &collection{t, t.KV(p.Scope), origin{
 		Agent: m.Sender.Name, Type: string(m.Sender.Type), Task: m.Task, Message: m.ID, At: t.Now().UTC().Format("2006-01-02T15:04:05Z"),
 	}}, nil
 }
@@ -91,7 +91,7 @@ func idOf(kind string, value any) string {
 }
 
 // read returns a statement and its text; found is false where there is none.
-func (s *shelf) read(key string) (one statement, text string, found bool, err error) {
+func (s *collection) read(key string) (one statement, text string, found bool, err error) {
 	text, err = s.kv.Get(key)
 	if errors.Is(err, skep.NotFound) {
 		return one, "", false, nil
@@ -104,7 +104,7 @@ func (s *shelf) read(key string) (one statement, text string, found bool, err er
 
 // change adds a version to a statement. It compares what is there: two tasks may change
 // one statement at once.
-func (s *shelf) change(domain, kind, id string, add func(old *statement) (version, error)) (statement, error) {
+func (s *collection) change(domain, kind, id string, add func(old *statement) (version, error)) (statement, error) {
 	key := prefix(domain) + id
 	for range attempts {
 		one, text, found, err := s.read(key)
@@ -143,7 +143,7 @@ func (s *shelf) change(domain, kind, id string, add func(old *statement) (versio
 }
 
 // checkRoom refuses one statement more than a query can read.
-func (s *shelf) checkRoom() error {
+func (s *collection) checkRoom() error {
 	keys, _, err := s.kv.List(prefix(""), "", maxStatements)
 	if err == nil && len(keys) >= maxStatements {
 		err = skep.Errorf(skep.Limit, "there are %d statements, and no more are kept", maxStatements)
