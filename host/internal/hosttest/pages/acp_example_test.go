@@ -16,7 +16,7 @@ import (
 // writes today.
 func TestACPExample(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"python3", "curl"} {
+	for _, program := range []string{"python3", "curl", "javac", "java"} {
 		if _, err := exec.LookPath(program); err != nil && guests.ToolchainsRequired() {
 			t.Fatal(err)
 		} else if err != nil {
@@ -59,7 +59,7 @@ func TestACPExample(t *testing.T) {
 		}
 		run++
 	}
-	if run != 5 {
+	if run != 8 {
 		t.Errorf("%d commands", run)
 	}
 	for _, name := range []string{"messages.go", "parse.go", "read.go", "write.go"} {
