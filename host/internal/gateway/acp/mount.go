@@ -26,6 +26,7 @@ func (g *Gateway) Mounts() []gateway.Mount {
 	return []gateway.Mount{
 		{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.Bearer, MaxBody: g.MaxBody, Streams: true, Handler: http.HandlerFunc(g.serveMessage)},
 		{Method: http.MethodGet, Pattern: messagesPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveMailbox)},
+		{Method: http.MethodGet, Pattern: eventsPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveEvents)},
 		{Method: http.MethodGet, Pattern: socketPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveSocket)},
 		{Method: http.MethodGet, Pattern: answersPath + "*rest", Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveAnswer)},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -286,6 +287,19 @@ func TestMailboxOfACP(t *testing.T) {
 	}
 	if again := read("agentB", "0", 0); len(again.Messages) != 1 || again.Next != first.Next {
 		t.Errorf("read again it has %+v", again)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hive.URL()+"/acp/v1/events?receiver=agentB", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+shop.Token)
+	events, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	if text, err := io.ReadAll(events.Body); err != nil || !strings.Contains(string(text), "id: "+first.Next+"\ndata: {") || !strings.Contains(string(text), "how many?") {
+		t.Errorf("as events it has %s, %v", text, err)
 	}
 	if others := read("agentC", "", 0); len(others.Messages) != 0 {
 		t.Errorf("another agent's has %+v", others)

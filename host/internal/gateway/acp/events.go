@@ -1,0 +1,71 @@
+package acp
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// eventsPath is where the messages of a mailbox come as server-sent events.
+const eventsPath = "/acp/v1/events"
+
+// eventsPing is the time between two comments on a stream that waits.
+const eventsPing = 15 * time.Second
+
+// serveEvents serves the messages that wait for one agent of a realm as events. The
+// stream ends after some: the next one's Last-Event-ID is what its reader has read past
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#the-last-event-id-header).
+func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
+	c, err := g.Runtime.Identify(r)
+	if err != nil {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	receiver := r.URL.Query().Get("receiver")
+	if err := g.checkSender(c, receiver); err != nil {
+		g.refuse(w, c, incoming{}, err)
+		return
+	}
+	after, err := strconv.ParseInt(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"), "0"), 10, 64)
+	if err != nil {
+		http.Error(w, "Last-Event-ID must be the id of an event before", http.StatusBadRequest)
+		return
+	}
+	ping := time.NewTicker(eventsPing)
+	defer ping.Stop()
+	out, begun := http.NewResponseController(w), false
+	for {
+		list, changed, err := g.mailbox.read(r.Context(), c, receiver, after)
+		if err != nil && !begun {
+			f := g.faultOf(err)
+			http.Error(w, f.text, f.httpStatus())
+			return
+		}
+		if err != nil {
+			return // the reader opens another stream
+		}
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+			w.Header().Set("Cache-Control", "no-store")
+			_, _ = fmt.Fprint(w, "retry: 100\n\n") // ms; who has left is seen below
+		}
+		for _, record := range list {
+			_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", numberOf(record.Key.Name), record.Value)
+		}
+		if out.Flush() != nil || len(list) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ping.C:
+			_, _ = fmt.Fprint(w, ":\n\n")
+		case <-g.stopped:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
