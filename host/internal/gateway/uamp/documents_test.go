@@ -167,11 +167,11 @@ func TestRotation(t *testing.T) {
 			_, err := seal.ReadDocument(text, hostDID, []seal.PublicKey{k}, time.Now())
 			return err == nil
 		}
-		time.Sleep(time.Hour - 1)
+		time.Sleep(time.Hour - time.Nanosecond)
 		if !signedBy(keys[0]) || signedBy(keys[1]) {
 			t.Error("the new key signs too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if signedBy(keys[0]) || !signedBy(keys[1]) {
 			t.Error("the new key does not sign")
 		}

@@ -41,8 +41,8 @@ func ParseMultikey(id, text string) (PublicKey, error) {
 	case code == codeEd25519 && len(key) == ed25519.PublicKeySize:
 		return newPublic(id, ed25519.PublicKey(key))
 	case code == codeP256:
-		if x, y := elliptic.UnmarshalCompressed(elliptic.P256(), key); x != nil {
-			return newPublic(id, &ecdsa.PublicKey{Curve: elliptic.P256(), X: x, Y: y})
+		if point, ok := expandPoint(key); ok {
+			return newPublic(id, point)
 		}
 	}
 	return PublicKey{}, errMultikey
@@ -54,9 +54,34 @@ func (p PublicKey) Multikey() string {
 	case ed25519.PublicKey:
 		return "z" + encodeBase58(append([]byte(codeEd25519), key...))
 	case *ecdsa.PublicKey:
-		return "z" + encodeBase58(append([]byte(codeP256), elliptic.MarshalCompressed(key.Curve, key.X, key.Y)...))
+		if point, err := key.Bytes(); err == nil {
+			return "z" + encodeBase58(append([]byte(codeP256), compressPoint(point)...))
+		}
 	}
 	return ""
+}
+
+// coordinate is the length of a coordinate of P-256, in bytes.
+const coordinate = 32
+
+// expandPoint reads a compressed point of P-256
+// (https://www.secg.org/sec1-v2.pdf, section 2.3.4).
+func expandPoint(raw []byte) (key *ecdsa.PublicKey, ok bool) {
+	x, y := elliptic.UnmarshalCompressed(elliptic.P256(), raw)
+	if x == nil {
+		return nil, false
+	}
+	point := make([]byte, 1+2*coordinate)
+	point[0] = 4
+	x.FillBytes(point[1 : 1+coordinate])
+	y.FillBytes(point[1+coordinate:])
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
+	return key, err == nil
+}
+
+// compressPoint keeps x and the sign of y.
+func compressPoint(point []byte) []byte {
+	return append([]byte{2 | point[len(point)-1]&1}, point[1:1+coordinate]...)
 }
 
 func decodeBase58(text string) (raw []byte, ok bool) {
