@@ -28,8 +28,8 @@ type note struct {
 // own are the additional fields that the gateway itself reads: an answer has none of them.
 var own = []string{extraSubject, extraTrace, extraState, extraHops, extraAck, extraProgress}
 
-// noteOf keeps what an answer returns to its asker. Additional fields for which
-// there is no place are not returned.
+// noteOf keeps what an answer returns to its asker. A question with more
+// additional fields than there is place for is refused: none is lost without a word.
 func noteOf(m message.Message) ([]byte, error) {
 	h := m.Header
 	n := note{ID: h.ID, Type: h.Type, Sender: h.Sender, Receiver: h.Receiver, ContentType: h.ContentType, Conversation: h.ConversationID}
@@ -44,7 +44,10 @@ func noteOf(m message.Message) ([]byte, error) {
 	}
 	raw, err := json.Marshal(n)
 	if err == nil && len(raw) > gateway.MaxNote {
-		n.Extra = nil
+		if answer, _ := n.Type.Expects(); answer != "" {
+			return nil, malformed("the header's additional fields are too long: a %s returns them, and what it returns has %d bytes of %d", answer, len(raw), gateway.MaxNote)
+		}
+		n.Extra = nil // nothing returns them
 		raw, err = json.Marshal(n)
 	}
 	return raw, err

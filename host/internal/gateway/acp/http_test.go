@@ -130,7 +130,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A-001 to A-011, V-A06 to V-A12, V-A19: what is no message of the protocol gets an ERROR, in the profile
+// A-001 to A-011, V-A06 to V-A12, V-A19, G-043: what is no message of the protocol gets an ERROR, in the profile
 // strict also what the document leaves open.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
@@ -169,6 +169,7 @@ func TestUnusable(t *testing.T) {
 		{"a member of the message", edit(`,"body"`, `,"more":1,"body"`), "malformed", "malformed"},
 		{"bad UTF-8", edit("doSomething", "\xff"), "malformed", "malformed"},
 		{"too deep", edit(`"conversation_id"`, `"x_deep":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`,"conversation_id"`), "malformed", "malformed"},
+		{"more fields than an answer returns", edit(`"conversation_id"`, `"x_long":"`+strings.Repeat("x", gateway.MaxNote)+`","conversation_id"`), "malformed", "malformed"},
 		{"nothing", "", "malformed", "malformed"},
 		{"no JSON", "hello", "malformed", "malformed"},
 		{"a list", "[]", "malformed", "malformed"},
