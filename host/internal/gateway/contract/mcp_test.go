@@ -16,7 +16,8 @@ import (
 )
 
 // TestMCP (G-001, G-003, G-025, G-026, G-053, G-057): the contract of gateways, held by MCP
-// without sessions. Tools are called by users; the host's agents call no agents over MCP.
+// without sessions. Tools are called by users and by realms; the host's agents call no
+// agents over MCP.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, mcpProtocol())
@@ -25,9 +26,12 @@ func TestMCP(t *testing.T) {
 // noMail is why no case of outgoing messages can be expressed.
 const noMail = "agents write no mail over MCP: the tools of its servers are actions"
 
+// noPieces is why no case of streams can be expressed.
+const noPieces = "a result is whole: notifications show progress, and no pieces"
+
 func mcpProtocol() contract.Protocol {
-	return contract.Protocol{
-		Name: "mcp", Users: true,
+	p := contract.Protocol{
+		Name: "mcp", Realms: true, Users: true,
 		Dial: func(t testing.TB, url, token string) contract.Client {
 			return &mcpClient{url: url + "/mcp", token: token, tasks: map[string]string{}}
 		},
@@ -36,22 +40,24 @@ func mcpProtocol() contract.Protocol {
 			"22/sent": noMail, "22/answer-read": noMail, "22/answer-accepted": noMail, "22/stream": noMail,
 			"03/user":     "each call of a tool has a result",
 			"03/right":    "each call of a tool has a result",
-			"05/realm":    "callers are users: their answer is the completion",
 			"06/mail":     "callers are users: agents ask them by calls that wait for a person",
-			"10/partner":  "no partner calls over MCP",
 			"10/messages": "a task is continued by its id, and one of another caller is a new one of one's own",
 			"13":          "a call names no sender: the token shows who speaks",
 			"14/stream":   "a response begins with its first notification or its result; the call itself is cut off",
-			"17/user":     "a call has no deadline: the client closes the request",
-			"18/user":     "a call is withdrawn by closing its request, after which no state can be read in its place",
-			"20/user":     "a result is whole: notifications show progress, and no pieces",
-			"21":          "a result is whole: notifications show progress, and no pieces",
-			"25/user":     "a tool takes text, and a result has at most 4 MiB beside it",
-			"26/user":     "a tool refuses arguments that its schema does not have",
+			"21":          noPieces,
 			"26/back":     "a tool refuses arguments that its schema does not have",
-			"28/asks":     "callers are users, whose open asks are bounded by their instance",
 		},
 	}
+	for number, reason := range map[string]string{
+		"17": "a call has no deadline: the client closes the request",
+		"18": "a call is withdrawn by closing its request, after which no state can be read in its place",
+		"20": noPieces,
+		"25": "a tool takes text, and a result has at most 4 MiB beside it",
+		"26": "a tool refuses arguments that its schema does not have",
+	} {
+		p.Without[number+"/user"], p.Without[number+"/realm"] = reason, reason
+	}
+	return p
 }
 
 // mcpClient calls tools without a session. A call is known by its id in _meta, and its
@@ -185,7 +191,7 @@ func mcpResult(code int, raw []byte) (s contract.State, err error) {
 func mcpRefusal(text string) error {
 	reason := contract.Invalid
 	for word, r := range map[string]contract.Reason{
-		"too many": contract.Busy, "is known": contract.Unknown, "draining": contract.Stopping, "no message": contract.Unknown,
+		"too many": contract.Busy, "try later": contract.Busy, "is known": contract.Unknown, "draining": contract.Stopping, "no message": contract.Unknown,
 	} {
 		if strings.Contains(text, word) {
 			reason = r
