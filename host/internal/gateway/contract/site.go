@@ -83,7 +83,7 @@ agent_rest_after = 0
 turns = 256
 [gateways.NAME]
 hold = "10m"
-max_body = "24MiB"
+BODY
 asks = ASKS
 rate_limit = { requests = RATE, per = "1h" }
 TABLE
@@ -227,6 +227,11 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	}
 	if _, unnamed := s.p.Without["13"]; unnamed { // its messages name no senders
 		changes = append(changes, "IDS depot\n", "", "IDS shop\n", "")
+	}
+	if _, texts := s.p.Without["25"]; !texts { // its bodies are small
+		changes = append(changes, "BODY", `max_body = "24MiB"`)
+	} else {
+		changes = append(changes, "BODY\n", "")
 	}
 	changes = append(changes, "IDS depot", `ids = ["depot-*"]`, "IDS shop", `ids = ["shop-*"]`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive)
