@@ -40,7 +40,8 @@ func (s *suite) gracefulStop(t *testing.T) {
 	if err := receive(t, "the host stops", stopped); err != nil {
 		t.Error(err)
 	}
-	if got := receive(t, "who waits is told", waits); got.err == nil && (got.Status != Done || got.Text != "done") {
+	// Where the drain ended before the turn, the call is told that it is being worked on.
+	if got := receive(t, "who waits is told", waits); got.err == nil && got.Status != Working && (got.Status != Done || got.Text != "done") {
 		t.Errorf("got %s %q", got.Status, got.Text)
 	}
 	own.site = startSite(t, s.p, dir, nil)

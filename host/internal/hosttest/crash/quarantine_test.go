@@ -22,30 +22,36 @@ role = "operator"
 key = "an-operators-key-for-the-test"
 `
 
-// killWhileComputing kills a running host when its file shows that a turn
-// computes.
-func killWhileComputing(t *testing.T, v *hosttest.Process, c *client.Client) {
+// killWhileComputing kills a running host when its file shows that a turn computes: the
+// one of an id, or any. It returns the turn's id.
+func killWhileComputing(t *testing.T, v *hosttest.Process, c *client.Client, id string) string {
 	t.Helper()
 	if _, err := c.Root(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); !computes(v); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		for _, one := range computingTurns(v) {
+			if id == "" || id == one {
+				v.Kill()
+				return one
+			}
+		}
 		if time.Now().After(deadline) {
 			t.Fatal("no turn computes")
 		}
 	}
-	v.Kill()
 }
 
-// computes looks for a slot whose turn computes: its first byte is 3.
-func computes(v *hosttest.Process) bool {
+// computingTurns returns the ids of the turns that compute: a slot has the state 3 in its
+// first byte, and the id in those from 8 to 40.
+func computingTurns(v *hosttest.Process) (ids []string) {
 	content, err := os.ReadFile(filepath.Join(v.Dir, ".skep", "running"))
 	for i := 64; err == nil && i+64 <= len(content); i += 64 {
 		if content[i] == 3 {
-			return true
+			ids = append(ids, string(content[i+8:i+40]))
 		}
 	}
-	return false
+	return ids
 }
 
 // A turn at whose computing the host dies again and again is ended by the fifth
@@ -61,12 +67,13 @@ func TestPoison(t *testing.T) {
 	if _, err := c.PostAsync(t.Context(), post); err != nil {
 		t.Fatal(err)
 	}
+	id := ""
 	for range 3 {
-		killWhileComputing(t, v, c)
+		id = killWhileComputing(t, v, c, id)
 		v.Start()
 	}
 	wantAnswer(t, c, "beside", "boss got [")
-	killWhileComputing(t, v, c)
+	killWhileComputing(t, v, c, id) // the slot of the other turn is freed after its answer
 	v.Start()
 	a, err := c.PostMessage(t.Context(), post)
 	if err != nil || !strings.Contains(a.Body, "computing at 4 deaths of the host") {
