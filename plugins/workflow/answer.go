@@ -117,14 +117,14 @@ func (w *work) outcome(state string) (o outcome, err error) {
 			return o, err
 		}
 		if left -= len(raw) + len(r.Step.ID); left < 0 {
-			o.Omitted, e.Result = true, nil
+			o.Omitted, e.Result, e.Error, e.Undo = true, nil, nil, ""
 		}
 		o.Steps[r.Step.ID] = e
 	}
 	return o, nil
 }
 
-// finish answers whoever has started the workflow, and forgets it.
+// finish answers the asker and deletes the plan and the results.
 func (w *work) finish() error {
 	for i := range w.Steps {
 		if w.Steps[i] == waiting || w.Steps[i] == ready {

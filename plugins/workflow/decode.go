@@ -43,7 +43,7 @@ func encodeJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }
 
-// typeFault says which member has the wrong type, in the words of JSON.
+// typeFault names the member of the wrong type, without Go's types.
 func typeFault(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {

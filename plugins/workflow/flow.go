@@ -84,7 +84,7 @@ type end struct {
 	Status string `json:"status"` // done, failed, skipped or not run
 	Result any    `json:"result,omitempty"`
 	Error  *fault `json:"error,omitempty"`
-	Undo   string `json:"compensation,omitempty"` // done or failed
+	Undo   string `json:"compensation,omitempty"` // done, or failed and why
 }
 
 type fault struct {
@@ -234,6 +234,15 @@ func (w *work) cutOff(steps []int) error {
 	return nil
 }
 
+// drop ends a run that waits to be tried again. What an earlier try may have done is
+// undone.
+func (w *work) drop(n run, r record) {
+	w.mark(n.Step, cut)
+	if n.Doubt {
+		w.undoLater(n.Step, r)
+	}
+}
+
 // stop ends the workflow early: no step begins any more, and what was done is undone
 // once the steps under way have ended.
 func (w *work) stop(code, why string) error {
@@ -245,14 +254,11 @@ func (w *work) stop(code, why string) error {
 		if n.Request != "" {
 			continue
 		}
-		w.mark(n.Step, cut)
 		r, err := w.record(n.Step)
 		if err != nil {
 			return err
 		}
-		if n.Doubt {
-			w.undoLater(n.Step, r)
-		}
+		w.drop(n, r)
 	}
 	w.Runs = slices.DeleteFunc(w.Runs, func(r run) bool { return r.Request == "" })
 	latest := w.now() + drainTimeout.Milliseconds()

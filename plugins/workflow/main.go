@@ -100,7 +100,7 @@ func (w *work) goOnAndShow() error {
 	return w.setAlarm()
 }
 
-// control starts a workflow, tells how far it is, or cancels it.
+// control starts a workflow, answers its state, or cancels it.
 func (w *work) control(m *skep.Message) error {
 	var c control
 	asker := m.Sender.Name

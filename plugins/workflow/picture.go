@@ -96,7 +96,7 @@ func (w *work) stateOf(i int, id string) string {
 	return stateNames[w.Steps[i]]
 }
 
-// show emits the picture to whoever follows the task, and keeps it with the turn.
+// show emits the picture to the readers of the task, and keeps it with the turn.
 func (w *work) show() {
 	s := w.summary()
 	fraction := float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total))

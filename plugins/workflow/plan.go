@@ -326,7 +326,7 @@ func (p *planner) refer(i int, name string, r reference) {
 	p.steps[i].Steps[r.Step] = place
 }
 
-// timeouts gives each step its timeout and returns that of the workflow.
+// timeouts gives each step its timeout and returns the workflow's timeout.
 func (p *planner) timeouts() (whole float64) {
 	var common float64
 	for _, name := range sortedKeys(p.Plan.Timeouts) {

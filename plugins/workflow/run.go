@@ -220,8 +220,15 @@ func (w *work) won(n run, result any) error {
 	return w.noteUndo(n.Step, "done")
 }
 
+// Bounds of an error that an agent has told, in bytes.
+const (
+	maxCode = 64
+	maxWhy  = 1000
+)
+
 // lost ends a run badly: the step is tried again, or has failed.
 func (w *work) lost(n run, r record, f *fault) error {
+	f.Code, f.Message = clip(f.Code, maxCode), clip(f.Message, maxWhy)
 	s := r.stepOf(n.Undo)
 	if n.Try <= s.Retries && (w.Phase == phaseRun || n.Undo) {
 		var delay float64
@@ -292,7 +299,7 @@ func (w *work) answered(m *skep.Message) (known bool, err error) {
 	return true, w.lost(n, r, f)
 }
 
-// rang looks what is due.
+// rang ends or repeats the runs that are due.
 func (w *work) rang() error {
 	now := w.now()
 	if w.Due > 0 && w.Due <= now && w.Phase == phaseRun {
@@ -315,6 +322,8 @@ func (w *work) rang() error {
 		r, err := w.record(n.Step)
 		switch {
 		case err != nil:
+		case n.Request == "" && w.Phase == phaseDrain && !n.Undo: // an earlier one has stopped the workflow
+			w.drop(n, r)
 		case n.Request == "":
 			err = w.try(n, r)
 		default:
