@@ -98,14 +98,16 @@ func (g gatewayState) List(ctx context.Context, of, after state.Key, limit int) 
 	if of.Realm == "" {
 		last = beyond("")
 	}
-	for len(list) == 0 {
+	for len(list) < limit {
 		first := of.Realm
 		if first == "" {
 			first = after.Realm
 		}
-		kept, err := g.query(ctx, of, g.readers.gatewayStates, append(g.args(of), []byte(first), last, []byte(after.Name), max(limit, 0))...)
+		kept, err := g.query(ctx, of, g.readers.gatewayStates, append(g.args(of), []byte(first), last, []byte(after.Name), limit-len(list))...)
 		if err == nil && len(kept) > 0 {
-			list, err = decodeReadable(g.log, kept, g.openRecord)
+			var readable []state.Record
+			readable, err = decodeReadable(g.log, kept, g.openRecord)
+			list = append(list, readable...)
 		}
 		switch {
 		case g.isErasing(of.Tenant) || errors.Is(err, swarm.ErrErasing):
@@ -113,7 +115,7 @@ func (g gatewayState) List(ctx context.Context, of, after state.Key, limit int) 
 		case err != nil:
 			return nil, gatewayStateFault("list", of, err)
 		case len(kept) == 0:
-			return nil, nil
+			return list, nil
 		}
 		after = kept[len(kept)-1].Key
 	}
