@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,6 +140,7 @@ func (all *queues) state() string {
 			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, err))
 		}
 	}
+	slices.Sort(wrong)
 	return strings.Join(wrong, "; ")
 }
 
@@ -172,7 +174,7 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (taken bool) {
 		return ok // after a reload, this connection ends
 	}
 	c := p.Caller()
-	in, err := q.g.reader.read(m.Payload)
+	in, err := q.read(m.Payload)
 	if err == nil && string(in.Header.Sender) != agent {
 		err = &fault{code: codeForbidden, text: "the sender is not the agent of the topic"}
 	}
@@ -193,6 +195,13 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (taken bool) {
 		return q.publish(ctx, agent, acknowledgeOf(c, in.Header)) == nil
 	}
 	return true
+}
+
+func (q *queue) read(text []byte) (incoming, error) {
+	if int64(len(text)) > q.g.MaxBody {
+		return incoming{}, malformed("the message is larger than max_body of [gateways.acp]")
+	}
+	return q.g.reader.read(text)
 }
 
 // answerAgain sends the answer of a question that the partner has repeated, if there is one.

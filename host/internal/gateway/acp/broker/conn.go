@@ -33,7 +33,7 @@ const (
 // QoS of all messages: at least once.
 const atLeastOnce = 1
 
-// noSubscriber is the reason code of a PUBACK for a message that nobody gets
+// noSubscriber is the reason code of a PUBACK for a message without a subscriber
 // (https://docs.oasis-open.org/mqtt/mqtt/v5.0/os/mqtt-v5.0-os.html#_Toc3901124).
 const noSubscriber = 0x10
 
@@ -101,12 +101,13 @@ func (c *Conn) set(client *paho.Client, lost chan struct{}, err error) {
 func (c *Conn) Run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
+		began := time.Now()
 		up, err := c.serve(ctx)
 		if ctx.Err() != nil {
 			break
 		}
 		c.set(nil, nil, err)
-		if up {
+		if up && time.Since(began) >= lastPause { // a shorter one may be taken over by another client of this name again
 			pause = firstPause
 		}
 		c.opt.Log.Warn("the connection to the broker ended", "client_id", c.opt.ClientID, "error", err)
