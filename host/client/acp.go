@@ -14,7 +14,7 @@ import (
 // directions. Its methods may be called at the same time, but for Read.
 type ACPConn struct{ conn *websocket.Conn }
 
-// maxACPMessage is the size of a message of a host, in bytes; it has at most 1 MiB itself.
+// maxACPMessage bounds a message of the host, in bytes: twice the protocol's 1 MiB.
 const maxACPMessage = 2 << 20
 
 // acpAnswer is how long a host may take to read what was written.

@@ -76,7 +76,7 @@ func (b *acpBridge) wait(ctx context.Context, holds func() bool) error {
 	}
 }
 
-// change changes what is guarded by mu, and wakes who waits for it.
+// change changes what is guarded by mu, and wakes the waiting calls.
 func (b *acpBridge) change(do func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

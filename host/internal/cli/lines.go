@@ -79,7 +79,7 @@ type lineWriter struct {
 	out io.Writer
 }
 
-// write writes one value. Who reads no more ends stdin, too.
+// write writes one value. Errors are dropped: a client that stops reading also closes stdin.
 func (w *lineWriter) write(value json.RawMessage) {
 	var line bytes.Buffer
 	if json.Compact(&line, value) != nil {

@@ -34,7 +34,7 @@ type Options struct {
 	host did.ID
 }
 
-// Paths of what anybody may read (U-033, U-100–U-102).
+// Paths of the public documents (U-033, U-100–U-102).
 const (
 	hostDocumentPath = "/.well-known/did.json"
 	hostManifestPath = "/.well-known/agent-manifest.json"

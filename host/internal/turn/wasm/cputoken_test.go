@@ -52,8 +52,8 @@ func TestTokenIsHeldOnlyWhileComputing(t *testing.T) {
 	}}
 	r := play(t, m, turn.Turn{CPU: cpu, Ops: ops})
 	wantExit(t, r.Exit, "", "")
-	if cpu.held || cpu.acquired != 2 {
-		t.Errorf("held %v after %d tokens, want 2", cpu.held, cpu.acquired)
+	if cpu.held || cpu.acquired < 2 { // more on a machine so slow that its slice ends
+		t.Errorf("held %v after %d tokens, want 2: at the begin and after the op", cpu.held, cpu.acquired)
 	}
 
 	loop := load(t, newBuilder().agent("", forever(), ok))

@@ -44,7 +44,7 @@ func spellings(sum [sha256.Size]byte) [2]string {
 	return [...]string{`{"sha256":"` + text + `"}`, `{"sha256": "` + text + `"}`}
 }
 
-// Header is what a signature says of itself; none of it is proven.
+// Header is the header of a signature, unverified.
 type Header struct {
 	// KeyID is a DID URL, empty for none.
 	KeyID string

@@ -13,7 +13,7 @@ var ErrScope = errors.New("the capability token does not cover it")
 
 // Claims are what a capability token grants (U-042).
 type Claims struct {
-	Issuer, Subject string // Subject is empty for whoever has the token
+	Issuer, Subject string // an empty Subject allows any bearer
 	Audience        []string
 	Scope           []string
 	Expires         time.Time

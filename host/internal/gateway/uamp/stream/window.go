@@ -2,7 +2,7 @@ package stream
 
 import "skep/host/internal/gateway/uamp/envelope"
 
-// Window numbers the deltas of a stream for one reader, and counts those that he has not
+// Window numbers the deltas of a stream for one reader, and counts those that it has not
 // acknowledged (U-061, U-063).
 type Window struct {
 	size int
