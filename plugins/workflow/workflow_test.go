@@ -231,6 +231,30 @@ func TestTimeoutOfADay(t *testing.T) {
 	}
 }
 
+// A step that waits to be tried again is not asked when another fails in the same turn and
+// ends the workflow. What an agent tells as its error is cut.
+func TestStopBeforeATry(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.start(`{"workflow_id":"w","execution_plan":{"mode":"parallel","steps":[{"id":"slow","agent_id":"mute","task_type":"slow","timeout":5},
+		{"id":"again","agent_id":"a","task_type":"again","retry":{"times":1,"delay":5}}]}}`)
+	h.reply("a", `{"status":"failed","error":"`+strings.Repeat("x", 200<<10)+`"}`)
+	h.run()
+	r, o := h.last()
+	if h.subjects() != "slow again" || r.Error == nil || r.Error.Code != codeTimeout || o.Steps["again"].Status != "not run" {
+		t.Errorf("asked %s, ended with %+v, %+v", h.subjects(), r.Error, o)
+	}
+	h = newHive(t)
+	h.agents["a"] = func(asked) string {
+		return `{"status":"failed","error":"` + strings.Repeat("x", 200<<10) + `"}`
+	}
+	h.start(`{"workflow_id":"w","execution_plan":{"steps":[{"id":"one","agent_id":"a","task_type":"one"}]}}`)
+	h.run()
+	if r, o := h.last(); r.Error == nil || len(r.Error.Message) > 2*maxWhy || len(o.Steps["one"].Error.Message) > 2*maxWhy {
+		t.Errorf("ended with %.100s", r.Error)
+	}
+}
+
 // V-I36: the timeout of the whole ends what is under way.
 func TestTimeoutOfTheWorkflow(t *testing.T) {
 	t.Parallel()

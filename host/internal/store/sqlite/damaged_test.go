@@ -54,6 +54,10 @@ func TestListsWithoutDamagedRecords(t *testing.T) {
 		t.Errorf("tasks %q and %d together, want %q", found, len(all), want)
 	}
 	found = nil
+	page, err := s.GatewayState().List(t.Context(), testState("acme", ""), state.Key{}, 2)
+	if mustDo(t, err); len(page) != 2 {
+		t.Errorf("a page has %d records of 2: it looks like the last", len(page))
+	}
 	for after := (state.Key{}); ; {
 		page, err := s.GatewayState().List(t.Context(), testState("acme", ""), after, 2)
 		mustDo(t, err)
