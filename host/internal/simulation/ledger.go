@@ -204,7 +204,7 @@ func (l *ledger) acceptFromPeer(body string, removals int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if removals != l.removals || l.pruned {
+	if removals != l.removals || l.pruned || slices.Contains(l.erased, p.Gen) {
 		l.renew(&p)
 	}
 }
