@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -70,6 +71,9 @@ func (r rpc) err() error {
 		return nil
 	}
 	reason, known := a2aReasons[r.Error.Code]
+	if reason == contract.Busy && strings.Contains(r.Error.Message, "shutting down") {
+		reason = contract.Stopping
+	}
 	if !known {
 		return fmt.Errorf("the error %d %s", r.Error.Code, r.Error.Message)
 	}

@@ -191,7 +191,7 @@ func mcpResult(code int, raw []byte) (s contract.State, err error) {
 func mcpRefusal(text string) error {
 	reason := contract.Invalid
 	for word, r := range map[string]contract.Reason{
-		"too many": contract.Busy, "try later": contract.Busy, "is known": contract.Unknown, "draining": contract.Stopping, "no message": contract.Unknown,
+		"too many": contract.Busy, "try later": contract.Busy, "is known": contract.Unknown, "draining": contract.Stopping, "shutting down": contract.Stopping, "no message": contract.Unknown,
 	} {
 		if strings.Contains(text, word) {
 			reason = r
