@@ -18,14 +18,8 @@ const eventsPing = 15 * time.Second
 // stream ends after some: the next one's Last-Event-ID is what its reader has read past
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html#the-last-event-id-header).
 func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
-	c, err := g.Runtime.Identify(r)
-	if err != nil {
-		http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		return
-	}
-	receiver := r.URL.Query().Get("receiver")
-	if err := g.checkSender(c, receiver); err != nil {
-		g.refuse(w, c, incoming{}, err)
+	c, receiver, ok := g.mailboxOf(w, r)
+	if !ok {
 		return
 	}
 	after, err := strconv.ParseInt(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"), "0"), 10, 64)

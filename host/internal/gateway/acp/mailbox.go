@@ -216,16 +216,26 @@ func (all *mailboxes) read(ctx context.Context, c gateway.Caller, receiver strin
 	}
 }
 
-// serveMailbox serves the messages that wait for one agent of a realm.
-func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
+// mailboxOf returns the caller of a request and the agent whose mailbox it reads. ok is
+// false after a refusal.
+func (g *Gateway) mailboxOf(w http.ResponseWriter, r *http.Request) (c gateway.Caller, receiver string, ok bool) {
 	c, err := g.Runtime.Identify(r)
 	if err != nil {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		return
+		return c, "", false
 	}
-	receiver := r.URL.Query().Get("receiver")
+	receiver = r.URL.Query().Get("receiver")
 	if err := g.checkSender(c, receiver); err != nil {
 		g.refuse(w, c, incoming{}, err)
+		return c, "", false
+	}
+	return c, receiver, true
+}
+
+// serveMailbox serves the messages that wait for one agent of a realm.
+func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
+	c, receiver, ok := g.mailboxOf(w, r)
+	if !ok {
 		return
 	}
 	after, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get("after"), "0"), 10, 64)
