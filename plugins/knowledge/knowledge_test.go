@@ -111,6 +111,7 @@ func TestRefusals(t *testing.T) {
 	l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":1}]}}`)
 	for payload, want := range map[string]string{
 		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":2}]}}`:                      "CONFLICT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":["new",{"id":"x","v":2}]}}`:                "CONFLICT",
 		`{"update_type":"corrected","knowledge_domain":"d","content":{"facts":["what?"]}}`:                             "INVALID_FORMAT",
 		`{"update_type":"corrected","knowledge_domain":"d","content":{"facts":[{"id":"x","v":3},{"id":"none"}]}}`:      "NOT_FOUND",
 		`{"update_type":"deprecated","knowledge_domain":"other","content":{"facts":[{"id":"x"}]}}`:                     "NOT_FOUND",

@@ -60,11 +60,13 @@ func (s *collection) update(raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Type != learned {
-		for _, it := range items {
-			if _, _, found, err := s.read(prefix(u.Domain) + it.ID); err != nil || !found {
-				return nil, orUnknown(err, it, u)
-			}
+	for _, it := range items {
+		old, _, found, err := s.read(prefix(u.Domain) + it.ID)
+		switch {
+		case err != nil || !found && u.Type != learned:
+			return nil, orUnknown(err, it, u)
+		case found && u.Type == learned && old.now().State != deprecated && !equal(old.now().Value, it.value):
+			return nil, conflictOf(it)
 		}
 	}
 	v := version{State: u.Type, Scope: u.Scope, Tags: u.Tags, Confidence: u.Confidence, Source: u.Source, By: s.by}
@@ -86,6 +88,10 @@ func orUnknown(err error, it item, u update) error {
 	return skep.Errorf(skep.NotFound, "domain %q has no %s %q that could be %s", u.Domain, it.kind, it.ID, u.Type)
 }
 
+func conflictOf(it item) error {
+	return skep.Errorf(skep.Conflict, "%s %q says something else already; send it as corrected", it.kind, it.ID)
+}
+
 // apply adds a version. What is learned twice stays as it is.
 func (s *collection) apply(u update, it item, v version) (changed, error) {
 	same := false
@@ -101,7 +107,7 @@ func (s *collection) apply(u update, it item, v version) (changed, error) {
 		case old != nil && old.now().State != deprecated:
 			same = equal(old.now().Value, it.value)
 			if !same {
-				return v, skep.Errorf(skep.Conflict, "%s %q says something else already; send it as corrected", it.kind, it.ID)
+				return v, conflictOf(it)
 			}
 			return v, errSame
 		}
