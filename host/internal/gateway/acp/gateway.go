@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"sync"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -85,8 +86,10 @@ func (g *Gateway) Health() gateway.Health {
 // Run implements [gateway.Gateway]. It keeps the connections to the broker, and ends the
 // WebSockets and those who wait for messages.
 func (g *Gateway) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
 	if g.MQTT != nil {
-		g.runQueues(ctx)
+		running.Go(func() { g.runQueues(ctx) })
 	}
 	<-ctx.Done()
 	close(g.stopped)

@@ -144,7 +144,8 @@ func (c *Conn) serve(ctx context.Context) (up bool, err error) {
 	}
 	defer func() {
 		end(nil)
-		_ = client.Disconnect(&paho.Disconnect{}) // the session stays
+		_ = raw.SetWriteDeadline(time.Now().Add(packetTime)) // a broker may read no more
+		_ = client.Disconnect(&paho.Disconnect{})            // the session stays
 		<-client.Done()
 	}()
 	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
