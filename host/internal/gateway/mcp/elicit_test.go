@@ -68,6 +68,11 @@ func TestQuestionsWithoutElicitation(t *testing.T) {
 			t.Fatalf("result %+v", res)
 		}
 		task, first := field(res, "task_id"), field(res, "questions").([]any)[0].(map[string]any)
+		var kept struct{ Messages []map[string]any }
+		read, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "mail://tasks/" + task.(string)})
+		if err != nil || json.Unmarshal([]byte(read.Contents[0].Text), &kept) != nil || len(kept.Messages) != 1 || kept.Messages[0]["status"] != "input_required" {
+			t.Errorf("the resource of the task is %+v, %v", read, err)
+		}
 		if first["id"] != "1q" || first["text"] != "Who?" {
 			t.Errorf("question %v", first)
 		}

@@ -118,12 +118,9 @@ func (g *Gateway) task(ctx context.Context, q *request, uri string) (messages []
 		if err != nil {
 			return nil, g.hide(err)
 		}
-		m := message{structured: structured{TaskID: x.Conversation, Status: stateWorking, Agent: x.Agent}, Accepted: x.Accepted}
+		m := message{structured: structured{TaskID: x.Conversation, Status: working, Agent: x.Agent}, Accepted: x.Accepted}
 		if ok {
-			m.Status, m.Subject, m.Text = string(a.Outcome), a.Subject, a.Body
-			for _, asked := range a.Questions {
-				m.Questions = append(m.Questions, question{asked.ID, asked.Text, asked.Schema})
-			}
+			m.Status, m.Subject, m.Text, m.Questions = statusOf(a.Outcome), a.Subject, a.Body, questionsOf(a)
 			if !a.At.IsZero() {
 				m.Answered = &a.At
 			}

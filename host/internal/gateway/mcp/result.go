@@ -30,6 +30,25 @@ type question struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
+// questionsOf are what an answer asks.
+func questionsOf(a gateway.Answer) (list []question) {
+	for _, q := range a.Questions {
+		list = append(list, question{q.ID, q.Text, q.Schema})
+	}
+	return list
+}
+
+// working is the status of a task without an outcome.
+const working = "working"
+
+// statusOf is the status of a task with an outcome.
+func statusOf(o gateway.Outcome) string {
+	if o == gateway.NeedsInput {
+		return "input_required"
+	}
+	return string(o)
+}
+
 // refusal is a result with what was wrong with the model's call.
 func refusal(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
@@ -40,17 +59,16 @@ func (c *call) working() *mcp.CallToolResult {
 	text := fmt.Sprintf("%s still works on it. Call %s with only task_id %q to wait for the answer.", c.x.Agent, c.tool.name, c.x.Conversation)
 	return &mcp.CallToolResult{
 		Content:           []mcp.Content{&mcp.TextContent{Text: text}},
-		StructuredContent: structured{TaskID: c.x.Conversation, Status: stateWorking, Agent: c.x.Agent},
+		StructuredContent: structured{TaskID: c.x.Conversation, Status: working, Agent: c.x.Agent},
 	}
 }
 
 // needs is the result for a client that cannot ask a person.
 func (c *call) needs(a gateway.Answer) *mcp.CallToolResult {
 	var text strings.Builder
-	s := structured{TaskID: c.x.Conversation, Status: stateQuestion, Agent: c.x.Agent}
-	for _, q := range a.Questions {
+	s := structured{TaskID: c.x.Conversation, Status: statusOf(a.Outcome), Agent: c.x.Agent, Questions: questionsOf(a)}
+	for _, q := range s.Questions {
 		fmt.Fprintf(&text, "%s asks (question %s): %s\n", c.x.Agent, q.ID, q.Text)
-		s.Questions = append(s.Questions, question{q.ID, q.Text, q.Schema})
 	}
 	answer := "the answer as message"
 	if len(a.Questions) > 1 {

@@ -136,13 +136,6 @@ func (t tool) properties() (list map[string]json.RawMessage) {
 	return list
 }
 
-// The states of a task in a result.
-const (
-	stateDone     = "done"
-	stateWorking  = "working"
-	stateQuestion = "input_required"
-)
-
 // output is the schema of every result.
 var output = json.RawMessage(`{
 	"type": "object",
