@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -210,13 +211,19 @@ func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
 	case errors.Is(err, gateway.ErrUnknown) && c.task == "" && c.x.ID == "" && c.req.Params.RequestState == "":
 		return nil, unknownTool(c.q.tool)
-	case errors.Is(err, gateway.ErrUnknown), errors.Is(err, gateway.ErrInvalid), errors.Is(err, gateway.ErrDenied),
-		errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
+	case isRefusal(err):
 		return refusal(err.Error()), nil
 	}
 	c.g.opt.Logger.Error("a call of a tool failed", "gateway", "mcp", "tool", c.tool.name, "task_id", c.x.Task.Task, "err", err)
 	return nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
 }
+
+// isRefusal reports whether an error is one whose text a caller may see.
+func isRefusal(err error) bool {
+	return slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied, gateway.ErrBusy, gateway.ErrDraining}
 
 // ended is the error of a call that ended early. Unless the credential, the session or the
 // host ended it, the client did: by a notification, or without a session by closing the

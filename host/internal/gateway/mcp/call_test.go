@@ -86,6 +86,10 @@ func TestErrorsOfTheRuntime(t *testing.T) {
 			if res := calls(t, s, "calc", map[string]any{"message": "hi"}); !res.IsError || text(res) != "because: "+err.Error() {
 				t.Errorf("%v: %+v", err, res)
 			}
+			h.FailNext("List", fmt.Errorf("because: %w", err))
+			if _, got := s.ListResources(t.Context(), nil); got == nil || !strings.Contains(got.Error(), "because: "+err.Error()) {
+				t.Errorf("resources, %v: %v", err, got)
+			}
 		}
 		for _, method := range []string{"Ask", "Wait"} {
 			h.FailNext(method, errors.New("secret: disk full"))

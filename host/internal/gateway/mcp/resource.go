@@ -38,8 +38,11 @@ func (g *Gateway) exchanges(ctx context.Context, q *request) (list []gateway.Exc
 
 // hide replaces an error that a caller may not see.
 func (g *Gateway) hide(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case isRefusal(err):
+		return &jsonrpc.Error{Code: codeInternal, Message: err.Error()}
 	}
 	g.opt.Logger.Error("a resource was not read", "gateway", "mcp", "err", err)
 	return &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
