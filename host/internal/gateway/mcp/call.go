@@ -116,7 +116,7 @@ func (c *call) messageID() (string, error) {
 	return "", nil
 }
 
-// finish waits for the answer and asks the client what the agent wants to know.
+// finish waits for the answer, and passes the agent's questions to the client.
 func (c *call) finish() (*mcp.CallToolResult, error) {
 	for {
 		a, err := c.wait()

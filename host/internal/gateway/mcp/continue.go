@@ -11,8 +11,8 @@ import (
 	"skep/host/internal/gateway"
 )
 
-// recent is how many exchanges of a caller are looked through for those of a task.
-const recent = 100
+// maxRecent is how many exchanges of a caller are looked through for those of a task.
+const maxRecent = 100
 
 // goOn continues a task by its id: with a message that answers an open question, or
 // without one to wait for the answer. done is false for a new message to the task.
@@ -50,7 +50,7 @@ func (c *call) lookAt(x gateway.Exchange) (gateway.Answer, bool, error) {
 
 // last is the newest message to the tool's agent in a task.
 func (c *call) last(task string) (gateway.Exchange, error) {
-	list, err := c.g.rt.List(c.ctx, c.q.caller, "", recent)
+	list, err := c.g.rt.List(c.ctx, c.q.caller, "", maxRecent)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}

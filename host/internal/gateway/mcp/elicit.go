@@ -13,8 +13,8 @@ import (
 // declinedText is the answer of a person who gives none.
 const declinedText = "The caller declined to answer."
 
-// elicit asks the client what the agent wants to know. Without a result the answers are
-// with the agent. A client of a protocol without sessions gets the questions as its
+// elicit passes the agent's questions to the client. Without a result the agent has the
+// answers. A client of a protocol without sessions gets the questions as its
 // result and calls again; one that cannot ask a person learns how to go on.
 func (c *call) elicit(a gateway.Answer) (*mcp.CallToolResult, error) {
 	if !asksPersons(c.req.ClientCapabilities()) {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -42,21 +43,14 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.Hold, 30*time.Second)
-	set(&o.MaxBody, 1<<20)
-	set(&o.MaxDepth, 64)
-	set(&o.Sessions, 256)
-	set(&o.SessionIdle, 10*time.Minute)
-	set(&o.Version, "0")
-	set(&o.Logger, slog.New(slog.DiscardHandler))
+	o.Hold = cmp.Or(o.Hold, 30*time.Second)
+	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
+	o.Sessions = cmp.Or(o.Sessions, 256)
+	o.SessionIdle = cmp.Or(o.SessionIdle, 10*time.Minute)
+	o.Version = cmp.Or(o.Version, "0")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
-}
-
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Gateway serves exposed agents to MCP clients. Make one with [New].
@@ -64,7 +58,7 @@ type Gateway struct {
 	rt       gateway.Runtime
 	opt      Options
 	sessions *sessions
-	// newer serves requests without sessions, older those of sessions.
+	// newer serves requests without sessions, older requests of sessions.
 	newer, older http.Handler
 }
 

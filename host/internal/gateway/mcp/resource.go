@@ -27,7 +27,7 @@ func agentURI(a gateway.ExposedAgent) string {
 
 // exchanges are the caller's newest at a path.
 func (g *Gateway) exchanges(ctx context.Context, q *request) (list []gateway.Exchange, err error) {
-	all, err := g.rt.List(ctx, q.caller, "", recent)
+	all, err := g.rt.List(ctx, q.caller, "", maxRecent)
 	for _, x := range all {
 		if q.swarm == "" || x.Task.Swarm == q.swarm {
 			list = append(list, x)

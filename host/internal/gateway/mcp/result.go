@@ -95,7 +95,7 @@ func (c *call) result(a gateway.Answer) (*mcp.CallToolResult, error) {
 		IsError: a.Outcome != gateway.Done, StructuredContent: s,
 		Content: []mcp.Content{&mcp.TextContent{Text: s.Text}},
 	}
-	left := int64(maxParts)
+	left := int64(maxPartBytes)
 	for _, part := range a.Parts {
 		content, err := c.part(part, &left)
 		if err != nil {
@@ -106,8 +106,8 @@ func (c *call) result(a gateway.Answer) (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
-// maxParts is how many bytes of parts a result carries; what is more is named only.
-const maxParts = 4 << 20
+// maxPartBytes bounds the parts of a result; what is more is named only.
+const maxPartBytes = 4 << 20
 
 // part is a blob of an answer: pictures and sounds as such, else a resource.
 func (c *call) part(ref gateway.PartRef, left *int64) (mcp.Content, error) {

@@ -71,7 +71,7 @@ func (all *sessions) count() int {
 }
 
 // reserve takes a place for a new session. If the caller may have no more, an unused one
-// of his ends; if his tenant may not, or none is left, of whoever there has the most.
+// of his ends; if his tenant may not, or none is left, one of the principal who has the most.
 func (all *sessions) reserve(c gateway.Caller) (*slot, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
