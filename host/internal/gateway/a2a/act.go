@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,7 @@ func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) 
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return nil, fmt.Errorf("%w: the arguments are no object of texts", gateway.ErrInvalid)
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, fallback(p.Timeout, defaultTimeout), errNoAnswer)
+	timed, cancel := context.WithTimeoutCause(ctx, cmp.Or(p.Timeout, defaultTimeout), errNoAnswer)
 	defer cancel()
 	f := g.actionTask(p, call, args)
 	result, err := f.act(timed, call, args)
@@ -211,7 +212,7 @@ func actError(ctx context.Context, p gateway.Partner, err error) error {
 	case err == nil, errors.Is(err, gateway.ErrInvalid):
 		return err
 	case errors.Is(context.Cause(ctx), errNoAnswer):
-		return fmt.Errorf("%w: %s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", gateway.ErrPartner, p.Name, fallback(p.Timeout, defaultTimeout), p.Name)
+		return fmt.Errorf("%w: %s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", gateway.ErrPartner, p.Name, cmp.Or(p.Timeout, defaultTimeout), p.Name)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case outcomeOf(err).Reason != "":

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,7 +114,7 @@ func agentPath(a gateway.ExposedAgent) string {
 // card returns an agent's card, signed if there is a key.
 func (g *Gateway) card(base string, agent gateway.ExposedAgent) (*a2a.AgentCard, error) {
 	card := &a2a.AgentCard{
-		Name: agent.Name, Description: fallback(agent.Description, agent.Name), Version: fallback(agent.Version, "0"),
+		Name: agent.Name, Description: cmp.Or(agent.Description, agent.Name), Version: cmp.Or(agent.Version, "0"),
 		SupportedInterfaces: g.interfaces(base, agent),
 		Capabilities:        a2a.AgentCapabilities{Streaming: true, PushNotifications: g.pushes(), ExtendedAgentCard: true},
 		DefaultInputModes:   outputModes, DefaultOutputModes: outputModes,
@@ -160,7 +161,7 @@ func grpcAuthority(base string) string {
 // skills are what an agent says that it can do, or else the agent as one skill.
 func skills(agent gateway.ExposedAgent) []a2a.AgentSkill {
 	if len(agent.Capabilities) == 0 {
-		return []a2a.AgentSkill{{ID: agent.Name, Name: agent.Name, Description: fallback(agent.Description, agent.Name), Tags: []string{"agent"}}}
+		return []a2a.AgentSkill{{ID: agent.Name, Name: agent.Name, Description: cmp.Or(agent.Description, agent.Name), Tags: []string{"agent"}}}
 	}
 	list := make([]a2a.AgentSkill, len(agent.Capabilities))
 	for i, c := range agent.Capabilities {
@@ -168,7 +169,7 @@ func skills(agent gateway.ExposedAgent) []a2a.AgentSkill {
 		if len(tags) == 0 {
 			tags = []string{strings.ToLower(c.ID)}
 		}
-		list[i] = a2a.AgentSkill{ID: c.ID, Name: c.ID, Description: fallback(c.Description, c.ID), Tags: tags, Examples: c.Examples}
+		list[i] = a2a.AgentSkill{ID: c.ID, Name: c.ID, Description: cmp.Or(c.Description, c.ID), Tags: tags, Examples: c.Examples}
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,7 @@ func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.C
 			return err
 		}
 	}
-	limit := e.record.Open.Since.Add(fallback(e.p.Timeout, defaultTimeout))
+	limit := e.record.Open.Since.Add(cmp.Or(e.p.Timeout, defaultTimeout))
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	err := send(timed)
@@ -153,7 +154,7 @@ func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
 // message is our message in the protocol's form. Its id is the same in each attempt.
 func (e *attempt) message(task a2a.TaskID) *a2a.SendMessageRequest {
 	p := e.d.Wrapper.Payload
-	m := &a2a.Message{ID: e.d.Wrapper.MessageID, Role: a2a.MessageRoleUser, ContextID: e.record.Context, TaskID: task, Parts: partsOf(fallback(p.Body, p.Subject))}
+	m := &a2a.Message{ID: e.d.Wrapper.MessageID, Role: a2a.MessageRoleUser, ContextID: e.record.Context, TaskID: task, Parts: partsOf(cmp.Or(p.Body, p.Subject))}
 	for name, value := range metadataOf(p.RoutingInfo) {
 		m.SetMeta(name, value)
 	}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -22,13 +23,13 @@ func (f *foreignTask) outcome() (gateway.Ask, error) {
 	case f.status.State == a2a.TaskStateInputRequired:
 		a.Kind, a.Reply = gateway.Asks, true
 		a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(string(open.Task)+"\n"+open.Message)).String()
-		a.Body = fallback(textOf(f.status.Message), "The agent needs input.")
+		a.Body = cmp.Or(textOf(f.status.Message), "The agent needs input.")
 		a.Note, err = json.Marshal(asked{Task: open.Task, Context: f.record.Context, Answers: open.Answers})
 	case f.status.State == a2a.TaskStateCompleted:
 		a.Body, a.Parts, err = f.answer()
 	default:
 		code := strings.TrimPrefix(string(f.status.State), "TASK_STATE_")
-		a.Subject, a.Body = "["+code+"]", fallback(textOf(f.status.Message), "The agent gives no reason.")
+		a.Subject, a.Body = "["+code+"]", cmp.Or(textOf(f.status.Message), "The agent gives no reason.")
 		a.Info["error"] = code
 	}
 	return a, err

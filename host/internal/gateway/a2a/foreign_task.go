@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -104,7 +105,7 @@ func (f *foreignTask) giveUp(ctx context.Context) error {
 		}
 	}
 	_ = f.cancel(context.WithoutCancel(ctx), f.record.Open.Task)
-	return refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, fallback(f.p.Timeout, defaultTimeout), f.p.Name))
+	return refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, cmp.Or(f.p.Timeout, defaultTimeout), f.p.Name))
 }
 
 // send sends our message and follows what comes.
@@ -224,7 +225,7 @@ func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
 	if f.learned++; f.learned > maxLearned {
 		return refusal("it gives its task another id each time")
 	}
-	open.Task, f.record.Context = info.TaskID, fallback(info.ContextID, f.record.Context)
+	open.Task, f.record.Context = info.TaskID, cmp.Or(info.ContextID, f.record.Context)
 	return f.store(ctx)
 }
 

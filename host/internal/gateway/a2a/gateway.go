@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -54,24 +55,14 @@ type Gateway struct {
 // New returns a gateway. It starts nothing.
 func New(o Options) *Gateway {
 	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
-	o.Hold = fallback(o.Hold, 30*time.Second)
-	o.Keep = fallback(o.Keep, 24*time.Hour)
-	o.MaxBody = fallback(o.MaxBody, 1<<20)
-	o.MaxDepth = fallback(o.MaxDepth, 64)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Hold = cmp.Or(o.Hold, 30*time.Second)
+	o.Keep = cmp.Or(o.Keep, 24*time.Hour)
+	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}, maxAnswer: maxAnswer}
 	g.bindings, g.pusher = newBindings(g), newPusher(g)
 	return g
-}
-
-func fallback[T comparable](value, standard T) T {
-	var zero T
-	if value == zero {
-		return standard
-	}
-	return value
 }
 
 // Name implements [gateway.Gateway].

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -23,7 +24,7 @@ func (h requests) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2
 	if err != nil {
 		return nil, err
 	}
-	size := fallback(req.PageSize, defaultPage)
+	size := cmp.Or(req.PageSize, defaultPage)
 	if size < 1 || size > maxPage {
 		return nil, invalid("pageSize must be 1 to 100")
 	}

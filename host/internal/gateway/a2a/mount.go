@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -115,7 +116,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	}
 	inner := r.Clone(withCall(r.Context(), c))
 	inner.Body = io.NopCloser(bytes.NewReader(body))
-	inner.URL.Path, inner.URL.RawPath = fallback(rest, "/"), ""
+	inner.URL.Path, inner.URL.RawPath = cmp.Or(rest, "/"), ""
 	binding.ServeHTTP(w, inner)
 }
 

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func contentOf(parts a2a.ContentParts) (body string, blobs []gateway.Part, err e
 		case a2a.URL:
 			lines = append(lines, string(content))
 		case a2a.Raw:
-			blobs = append(blobs, gateway.Part{Name: p.Filename, Type: fallback(p.MediaType, "application/octet-stream"), Data: content})
+			blobs = append(blobs, gateway.Part{Name: p.Filename, Type: cmp.Or(p.MediaType, "application/octet-stream"), Data: content})
 		default:
 			return "", nil, invalid("a part has neither text, data, raw nor url")
 		}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,7 +160,7 @@ func refusal(text string) error { return &gateway.Refusal{Reason: text} }
 // library tells by their text only.
 func partnerClient(p gateway.Partner) *http.Client {
 	c := *p.Client
-	c.Transport = statusTransport{fallback(c.Transport, http.DefaultTransport)}
+	c.Transport = statusTransport{cmp.Or(c.Transport, http.DefaultTransport)}
 	return &c
 }
 
@@ -186,7 +187,7 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 		return nil, err
 	}
 	name := strings.Trim(foreignName.ReplaceAllString(card.Name, "-"), "-")
-	agent := gateway.ForeignAgent{Name: fallback(name, "agent"), Description: card.Description, Version: card.Version}
+	agent := gateway.ForeignAgent{Name: cmp.Or(name, "agent"), Description: card.Description, Version: card.Version}
 	for _, s := range card.Skills {
 		agent.Capabilities = append(agent.Capabilities, gateway.Capability{ID: s.ID, Description: s.Description, Tags: s.Tags, Examples: s.Examples})
 	}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,7 +95,7 @@ func pushKey(c gateway.Caller, task a2a.TaskID, id string) state.Key {
 // keepPush stores an address. The same id replaces what it had.
 func (h requests) keepPush(ctx context.Context, c *call, x gateway.Exchange, config a2a.PushConfig) (*a2a.PushConfig, error) {
 	task := taskID(x.ID)
-	config.ID = fallback(config.ID, string(task)) // one address without an id for each task
+	config.ID = cmp.Or(config.ID, string(task)) // one address without an id for each task
 	config.TaskID, config.Tenant = task, ""
 	p := push{
 		Config: config, Message: x.ID, Version: c.version,
@@ -183,7 +184,7 @@ func (h requests) GetTaskPushConfig(ctx context.Context, req *a2a.GetTaskPushCon
 	if err != nil {
 		return nil, err
 	}
-	record, err := h.Runtime.State().Get(ctx, pushKey(c.caller, req.TaskID, fallback(req.ID, string(req.TaskID))))
+	record, err := h.Runtime.State().Get(ctx, pushKey(c.caller, req.TaskID, cmp.Or(req.ID, string(req.TaskID))))
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, a2a.NewError(a2a.ErrTaskNotFound, "no such push configuration")
 	}
@@ -218,7 +219,7 @@ func (h requests) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTaskP
 	if err != nil {
 		return err
 	}
-	key := pushKey(c.caller, req.TaskID, fallback(req.ID, string(req.TaskID)))
+	key := pushKey(c.caller, req.TaskID, cmp.Or(req.ID, string(req.TaskID)))
 	if err := h.Runtime.State().Delete(ctx, key, 0); err != nil {
 		return h.protocolError(err)
 	}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,7 +76,7 @@ func statusOf(x gateway.Exchange, a gateway.Answer) a2a.TaskStatus {
 		status.Message = questionMessage(x, a.Questions)
 	default:
 		text := strings.TrimSpace(a.Subject + "\n" + a.Body)
-		status.Message = agentMessage(x, fmt.Sprintf("end-%d", a.Cursor), a2a.NewTextPart(fallback(text, string(a.Outcome))))
+		status.Message = agentMessage(x, fmt.Sprintf("end-%d", a.Cursor), a2a.NewTextPart(cmp.Or(text, string(a.Outcome))))
 	}
 	return status
 }
