@@ -72,7 +72,7 @@ func (e *attempt) run(ctx context.Context) error {
 	switch e.d.Wrapper.Type {
 	case mail.Interrupt, mail.Request:
 		if !e.cancels() {
-			return e.await(ctx, f, f.begin)
+			return e.await(ctx, f, openMessage{Answers: e.d.Wrapper.Payload.ID}, f.begin)
 		}
 		if e.record.Open == nil {
 			return nil
@@ -106,11 +106,9 @@ func (e *attempt) cancels() bool {
 
 // await makes a message the one under way, sends it, waits for what comes of it and hands
 // that to the runtime, within the partner's time for an answer.
-func (e *attempt) await(ctx context.Context, f *foreignTask, send func(context.Context) error) error {
-	if e.record.Open == nil || e.record.Open.Message != e.d.Wrapper.MessageID {
-		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: e.d.Wrapper.Payload.ID}); err != nil {
-			return err
-		}
+func (e *attempt) await(ctx context.Context, f *foreignTask, m openMessage, send func(context.Context) error) error {
+	if err := e.open(ctx, m); err != nil {
+		return err
 	}
 	limit := e.record.Open.Since.Add(cmp.Or(e.p.Timeout, defaultTimeout))
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
@@ -143,12 +141,7 @@ func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
 		return refusal("no foreign task waits for this answer")
 	}
 	e.record.Context = asked.Context
-	if e.record.Open == nil || e.record.Open.Message != e.d.Wrapper.MessageID {
-		if err := e.open(ctx, openMessage{Message: e.d.Wrapper.MessageID, Answers: asked.Answers, Task: asked.Task}); err != nil {
-			return err
-		}
-	}
-	return e.await(ctx, f, f.goOn)
+	return e.await(ctx, f, openMessage{Answers: asked.Answers, Task: asked.Task}, f.goOn)
 }
 
 // message is our message in the protocol's form. Its id is the same in each attempt.

@@ -45,7 +45,7 @@ type openMessage struct {
 // overtakes the request under way and has a conversation of its own, unless it cancels.
 func (e *attempt) key() state.Key {
 	w := e.d.Wrapper
-	parts := []string{w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, e.foreignAgent()}
+	parts := []string{w.SourceSwarm, w.TaskOwner, w.Payload.TaskID, agentName(w.Payload.Recipient())}
 	if w.Type == mail.Interrupt && !e.cancels() {
 		parts = append(parts, "interrupt")
 	}
@@ -53,15 +53,9 @@ func (e *attempt) key() state.Key {
 	return state.Key{Tenant: e.d.Task.Tenant, Gateway: Name, Realm: e.p.Name, Kind: kindConversation, Name: hex.EncodeToString(sum[:])}
 }
 
-// foreignAgent is the recipient without its swarm.
-func (e *attempt) foreignAgent() string {
-	name, _, _ := strings.Cut(e.d.Wrapper.Payload.Recipient().Name, "@")
-	return name
-}
-
-// localAgent is the sender without its swarm.
-func (e *attempt) localAgent() string {
-	name, _, _ := strings.Cut(e.d.Wrapper.Payload.Sender.Name, "@")
+// agentName is the name of an agent without its swarm.
+func agentName(a mail.Address) string {
+	name, _, _ := strings.Cut(a.Name, "@")
 	return name
 }
 
@@ -91,9 +85,13 @@ func (e *attempt) store(ctx context.Context) error {
 	return err
 }
 
-// open makes a message the one under way, before it is sent.
+// open makes the message the one under way, before it is sent. It is already where an
+// attempt before has sent it.
 func (e *attempt) open(ctx context.Context, m openMessage) error {
-	m.Since = time.Now()
+	if e.record.Open != nil && e.record.Open.Message == e.d.Wrapper.MessageID {
+		return nil
+	}
+	m.Message, m.Since = e.d.Wrapper.MessageID, time.Now()
 	e.record.Open = &m
 	return e.store(ctx)
 }

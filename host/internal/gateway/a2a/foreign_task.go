@@ -312,7 +312,7 @@ func (f *foreignTask) deliver(ctx context.Context) error {
 		return err
 	}
 	w := f.d.Wrapper
-	a.From, a.Swarm, a.To = f.foreignAgent(), w.SourceSwarm, []string{f.localAgent()}
+	a.From, a.Swarm, a.To = agentName(w.Payload.Recipient()), w.SourceSwarm, []string{agentName(w.Payload.Sender)}
 	a.Answers, a.Of, a.Trace, a.Hops = f.record.Open.Answers, &f.d, f.d.Trace, f.d.Hops
 	if len(a.Body) > gateway.MaxText {
 		a.Parts = append(a.Parts, gateway.Part{Name: "answer.txt", Type: "text/plain", Data: []byte(a.Body)})

@@ -3,6 +3,7 @@ package a2a
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -26,7 +27,7 @@ func (h requests) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2
 	}
 	size := cmp.Or(req.PageSize, defaultPage)
 	if size < 1 || size > maxPage {
-		return nil, invalid("pageSize must be 1 to 100")
+		return nil, invalid(fmt.Sprintf("pageSize must be 1 to %d", maxPage))
 	}
 	before := ""
 	if req.PageToken != "" {

@@ -74,25 +74,35 @@ func (g *Gateway) answerParts(ctx context.Context, x gateway.Exchange, a gateway
 		parts = partsOf(a.Body)
 	}
 	for _, ref := range a.Parts {
-		if ref.Size > *room || *room <= 0 {
-			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is too large to be sent", ref.Name, ref.Type, ref.Blob)))
-			continue
-		}
-		data, err := g.Runtime.Blob(ctx, x, ref)
-		switch {
-		case errors.Is(err, gateway.ErrUnknown):
-			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is not there", ref.Name, ref.Type, ref.Blob)))
-			continue
-		case err != nil:
+		part, err := g.blobPart(ctx, x, ref, room)
+		if err != nil {
 			return nil, err
-		case int64(len(data)) > *room:
-			parts = append(parts, a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is too large to be sent", ref.Name, ref.Type, ref.Blob)))
-			continue
 		}
-		*room -= int64(len(data))
-		part := a2a.NewRawPart(data)
-		part.Filename, part.MediaType = ref.Name, ref.Type
 		parts = append(parts, part)
 	}
 	return parts, nil
+}
+
+// blobPart returns a blob of an answer, or its name.
+func (g *Gateway) blobPart(ctx context.Context, x gateway.Exchange, ref gateway.PartRef, room *int64) (*a2a.Part, error) {
+	named := func(why string) (*a2a.Part, error) {
+		return a2a.NewTextPart(fmt.Sprintf("%s (%s, %s) is %s", ref.Name, ref.Type, ref.Blob, why)), nil
+	}
+	const tooLarge = "too large to be sent"
+	if ref.Size > *room || *room <= 0 {
+		return named(tooLarge)
+	}
+	data, err := g.Runtime.Blob(ctx, x, ref)
+	switch {
+	case errors.Is(err, gateway.ErrUnknown):
+		return named("not there")
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > *room:
+		return named(tooLarge)
+	}
+	*room -= int64(len(data))
+	part := a2a.NewRawPart(data)
+	part.Filename, part.MediaType = ref.Name, ref.Type
+	return part, nil
 }

@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,11 +72,11 @@ func (g *Gateway) checkPush(c *a2a.PushConfig) error {
 	}
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(c.URL) > maxPushURL:
-		return invalid("the push url must be an http or https address without a user, of at most 2048 bytes")
+		return invalid(fmt.Sprintf("the push url must be an http or https address without a user, of at most %d bytes", maxPushURL))
 	case len(c.ID) > maxID || strings.Contains(c.ID, "/"):
-		return invalid("the id of a push configuration must have at most 256 bytes and no slash")
+		return invalid(fmt.Sprintf("the id of a push configuration must have at most %d bytes and no slash", maxID))
 	case secret > maxPushSecret:
-		return invalid("token and credentials of a push configuration must have at most 8 KiB")
+		return invalid(fmt.Sprintf("token and credentials of a push configuration must have at most %d KiB", maxPushSecret>>10))
 	}
 	if g.CheckPush != nil {
 		if err := g.CheckPush(c.URL); err != nil {
@@ -108,7 +111,7 @@ func (h requests) keepPush(ctx context.Context, c *call, x gateway.Exchange, con
 		return nil, h.protocolError(err)
 	}
 	if _, replaces := others[key.Name]; len(others) >= maxPushesOfTask && !replaces {
-		return nil, unsupported("the task has 8 push configurations, and no more are kept")
+		return nil, unsupported(fmt.Sprintf("the task has %d push configurations, and no more are kept", maxPushesOfTask))
 	}
 	if err := h.storePush(ctx, key, p, others[key.Name].version); err != nil {
 		return nil, h.protocolError(err)
@@ -206,7 +209,7 @@ func (h requests) ListTaskPushConfigs(ctx context.Context, req *a2a.ListTaskPush
 		return nil, h.protocolError(err)
 	}
 	out := &a2a.ListTaskPushConfigResponse{Configs: []*a2a.PushConfig{}}
-	for _, name := range sortedKeys(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		config := all[name].Config
 		out.Configs = append(out.Configs, &config)
 	}
