@@ -140,7 +140,7 @@ func (f *foreignTask) describe(ctx context.Context) (any, error) {
 }
 
 // exchange sends the message and waits for what comes of it. A task that does not answer
-// in time, or that nobody waits for any more, is called off. When the host stops, the next
+// in time, or whose turn was called off, is called off. When the host stops, the next
 // start waits on.
 func (f *foreignTask) exchange(ctx context.Context, call gateway.Act, args actArgs) error {
 	err := f.converse(ctx, call, args)

@@ -27,7 +27,7 @@ type call struct {
 	version a2a.ProtocolVersion
 	trace   swarm.Trace
 	base    string // the address of this host in cards
-	// fault is why the request is refused, found before its binding could tell.
+	// fault is why the request is refused; it is found before the binding reads the request.
 	fault error
 	// read is set when a binding has read the request and nothing is wrong with its bytes.
 	read *atomic.Bool

@@ -29,7 +29,8 @@ func (g *Gateway) serveCard(w http.ResponseWriter, r *http.Request, swarm, name 
 	g.writeCard(w, r, g.agent(g.reader(r), swarm, name))
 }
 
-// reader is who reads a card: anybody may, and who shows a credential sees what it shows.
+// reader is who reads a card. A request without a credential may; one with a credential
+// gets what its caller sees.
 func (g *Gateway) reader(r *http.Request) gateway.Caller {
 	if r.Header.Get("Authorization") != "" {
 		if c, err := g.Runtime.Identify(r); err == nil {

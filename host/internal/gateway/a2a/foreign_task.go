@@ -24,7 +24,7 @@ const (
 	lastLook = 10 * time.Second
 )
 
-// Limits of what a foreign agent may tell within one attempt.
+// Limits of what a foreign agent may send within one attempt.
 const (
 	maxAnswer    = 16 << 20 // bytes of all artifacts
 	maxArtifacts = 1000
@@ -59,8 +59,8 @@ func (f *foreignTask) begin(ctx context.Context) error {
 	return f.send(ctx, "")
 }
 
-// goOn answers the question of a task. The task tells whether an attempt before has
-// answered it.
+// goOn answers the question of a task. An attempt before may have answered it: the state
+// of the task shows that.
 func (f *foreignTask) goOn(ctx context.Context) error {
 	if err := f.look(ctx); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
 	return nil
 }
 
-// learn stores the foreign ids when they are first told, so that a crash does not begin
+// learn stores the foreign ids when they first come, so that a crash does not begin
 // the foreign task again.
 func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
 	open := f.record.Open
@@ -293,7 +293,7 @@ func (f *foreignTask) over() bool {
 	return f.message != nil || s.Terminal() || s == a2a.TaskStateAuthRequired
 }
 
-// questionKey tells one question of a task from the next.
+// questionKey differs between one question of a task and the next.
 func questionKey(s a2a.TaskStatus) string {
 	key := "asked"
 	if s.Message != nil {

@@ -89,8 +89,8 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 	_, _ = w.Write(body)
 }
 
-// serveAgent hands a request to its binding. What is wrong with its bytes is told by the
-// binding, so that it has the binding's form.
+// serveAgent hands a request to its binding. The binding refuses what is wrong with its
+// bytes, so that the refusal has the binding's form.
 func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, rest string) {
 	binding, version := g.choose(r, rest)
 	c.version, c.trace = version, swarm.HeaderTrace(r.Header)

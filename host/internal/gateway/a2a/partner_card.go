@@ -157,7 +157,7 @@ func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Cl
 func refusal(text string) error { return &gateway.Refusal{Reason: text} }
 
 // partnerClient returns the client of a partner, with errors for statuses that the
-// library tells by their text only.
+// library has as a text only.
 func partnerClient(p gateway.Partner) *http.Client {
 	c := *p.Client
 	c.Transport = statusTransport{cmp.Or(c.Transport, http.DefaultTransport)}

@@ -30,8 +30,8 @@ const (
 // kindPush is the kind of the records of push addresses.
 const kindPush = "push"
 
-// push is the record of one push address: whom to tell what, and what was told. It is all
-// that is durable of a push: the task itself is read anew for every attempt.
+// push is the record of one push address: where the states of which task go, and the one
+// that was sent last. Nothing else of a push is durable: every attempt reads the task anew.
 type push struct {
 	Config a2a.PushConfig `json:"config"`
 	// Message is the id of the task's exchange, Version the protocol's.
@@ -46,9 +46,9 @@ type push struct {
 	Unlisted bool `json:"unlisted,omitempty"`
 	// Until is when the host stops trying.
 	Until time.Time `json:"until"`
-	// Told is the state that was told last; see stateMark.
-	Told string `json:"told,omitempty"`
-	// Ended means that nothing more is told: the task is over or the time was.
+	// Pushed is the state that was sent last; see stateMark.
+	Pushed string `json:"told,omitempty"`
+	// Ended means that nothing more is sent: the task is over.
 	Ended bool `json:"ended,omitempty"`
 }
 

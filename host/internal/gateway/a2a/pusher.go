@@ -109,12 +109,26 @@ func (p *pusher) resume(ctx context.Context) error {
 	return nil
 }
 
+// pageOfRecords is how many records are read at once.
+const pageOfRecords = 100
+
 func (p *pusher) resumeTenant(ctx context.Context, tenant string) error {
-	return eachRecord(ctx, p.g.Runtime.State(), state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}, func(r state.Record) {
-		if stored, err := decodePush(r); err == nil && !stored.Ended {
-			p.start(r.Key, nil)
+	of := state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}
+	for after := (state.Key{}); ; {
+		list, err := p.g.Runtime.State().List(ctx, of, after, pageOfRecords)
+		if err != nil {
+			return err
 		}
-	})
+		for _, r := range list {
+			if stored, err := decodePush(r); err == nil && !stored.Ended {
+				p.start(r.Key, nil)
+			}
+			after = r.Key
+		}
+		if len(list) < pageOfRecords {
+			return nil
+		}
+	}
 }
 
 // start follows the task of a record. While Run does not run it begins nothing: that reads
@@ -169,15 +183,15 @@ func (p *pusher) stop(key state.Key) {
 	}
 }
 
-// serve tells one address of each state of its task, until the task is over. What fails
-// is tried again after a pause.
+// serve pushes each state of a task to one address, until the task is over. A push that
+// fails is tried again after a pause.
 func (p *pusher) serve(ctx context.Context, key state.Key) {
 	for pause := minPushPause; ; pause = min(2*pause, maxPushPause) {
-		told, err := p.follow(ctx, key)
+		pushed, err := p.follow(ctx, key)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if told {
+		if pushed {
 			pause = minPushPause
 		}
 		p.g.Log.Warn("a2a: a push failed", "task", key.Name, "realm", key.Realm, "pause", pause, "error", err)
@@ -189,9 +203,9 @@ func (p *pusher) serve(ctx context.Context, key state.Key) {
 	}
 }
 
-// follow reads the task's stream and tells of its states. It returns nil when nothing is
-// left to tell; told reports whether something was.
-func (p *pusher) follow(ctx context.Context, key state.Key) (told bool, err error) {
+// follow reads the task's stream and pushes its states. It returns nil when none is left;
+// pushed reports whether one was sent.
+func (p *pusher) follow(ctx context.Context, key state.Key) (pushed bool, err error) {
 	stored, x, err := p.load(ctx, key)
 	if err != nil || stored == nil {
 		return false, err
@@ -204,15 +218,15 @@ func (p *pusher) follow(ctx context.Context, key state.Key) (told bool, err erro
 	for {
 		piece, err := stream.Next(ctx)
 		if err != nil {
-			return told, err
+			return pushed, err
 		}
 		if piece.Answer == nil {
 			continue
 		}
-		sent, ended, err := p.tell(ctx, key, x)
-		told = told || sent
+		sent, ended, err := p.pushState(ctx, key, x)
+		pushed = pushed || sent
 		if err != nil || ended {
-			return told, err
+			return pushed, err
 		}
 	}
 }
@@ -269,10 +283,10 @@ func (p *pusher) find(ctx context.Context, key state.Key, to push) (gateway.Exch
 	return x, err
 }
 
-// tell sends the task's state unless it was told before, and then stores that it was: a
-// crash between the two sends it again. It takes a slot first, so that what waits for one
+// pushState sends the task's state unless it was sent before, and then stores that it was:
+// a crash between the two sends it again. It takes a slot first, so that what waits for one
 // keeps no task in memory.
-func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (sent, ended bool, err error) {
+func (p *pusher) pushState(ctx context.Context, key state.Key, x gateway.Exchange) (sent, ended bool, err error) {
 	release, err := p.slots.acquire(ctx, key)
 	if err != nil {
 		return false, false, err
@@ -283,7 +297,7 @@ func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (s
 		return false, true, err
 	}
 	now, ok, err := p.g.Runtime.Look(ctx, x)
-	if err != nil || !ok || stateMark(now) == stored.Told {
+	if err != nil || !ok || stateMark(now) == stored.Pushed {
 		return false, false, err
 	}
 	task, err := p.g.snapshot(ctx, x)
@@ -293,7 +307,7 @@ func (p *pusher) tell(ctx context.Context, key state.Key, x gateway.Exchange) (s
 	if err != nil {
 		return false, false, err
 	}
-	stored.Told, stored.Ended = stateMark(now), task.Status.State.Terminal()
+	stored.Pushed, stored.Ended = stateMark(now), task.Status.State.Terminal()
 	return true, stored.Ended, p.g.storePush(ctx, key, stored.push, stored.version)
 }
 
