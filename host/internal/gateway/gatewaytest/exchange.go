@@ -128,12 +128,15 @@ func (e *exchange) end(a gateway.Answer) {
 	if e.answer != nil {
 		return
 	}
-	if a.Outcome == "" {
-		a.Outcome = gateway.Done
-	}
+	a.Outcome = cmp.Or(a.Outcome, gateway.Done)
 	if a.From == "" && a.Outcome == gateway.Done {
 		a.From = e.x.Agent
 	}
+	e.setAnswer(a)
+}
+
+// setAnswer stores the answer and ends the stream. rt.mu is held.
+func (e *exchange) setAnswer(a gateway.Answer) {
 	a.At, a.Cursor = time.Now(), int64(len(e.pieces)+1)
 	e.answer, e.questions, e.x.Answered = &a, nil, a.Cursor
 	e.addPiece(gateway.Piece{Kind: gateway.End, Answer: &a})
@@ -248,9 +251,7 @@ func (rt *Runtime) Cancel(_ context.Context, c gateway.Caller, id, reason string
 		return fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
 	}
 	if e.answer == nil {
-		a := gateway.Answer{Outcome: gateway.Cancelled, Body: reason, At: time.Now(), Cursor: int64(len(e.pieces) + 1)}
-		e.answer, e.questions, e.x.Answered = &a, nil, a.Cursor
-		e.addPiece(gateway.Piece{Kind: gateway.End, Answer: &a})
+		e.setAnswer(gateway.Answer{Outcome: gateway.Cancelled, Body: reason})
 		e.cancel()
 	}
 	return rt.failure("Cancel")

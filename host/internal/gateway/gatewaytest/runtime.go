@@ -1,9 +1,11 @@
 package gatewaytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -120,11 +122,8 @@ func (rt *Runtime) ExposedAgents(c gateway.Caller) (list []gateway.ExposedAgent)
 			list = append(list, a.ExposedAgent)
 		}
 	}
-	sort.Slice(list, func(i, k int) bool {
-		if list[i].Swarm != list[k].Swarm {
-			return list[i].Swarm < list[k].Swarm
-		}
-		return list[i].Name < list[k].Name
+	slices.SortFunc(list, func(a, b gateway.ExposedAgent) int {
+		return cmp.Or(strings.Compare(a.Swarm, b.Swarm), strings.Compare(a.Name, b.Name))
 	})
 	return list
 }
@@ -248,7 +247,7 @@ func (rt *Runtime) Record(e gateway.Event) {
 func (rt *Runtime) Events() []gateway.Event {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return append([]gateway.Event(nil), rt.events...)
+	return slices.Clone(rt.events)
 }
 
 // Show is gateway.Runtime's.
@@ -263,5 +262,5 @@ func (rt *Runtime) Show(_ context.Context, of swarm.Delivery, piece gateway.Piec
 func (rt *Runtime) Shown() []Shown {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return append([]Shown(nil), rt.shown...)
+	return slices.Clone(rt.shown)
 }

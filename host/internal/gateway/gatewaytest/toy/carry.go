@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"skep/host/internal/api/auth"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
@@ -65,10 +62,7 @@ type attempt struct {
 	version int64
 }
 
-// refused is why a message will not be taken.
-type refused struct{ text string }
-
-func (e refused) Error() string { return e.text }
+func refusal(text string) error { return &gateway.Refusal{Reason: text} }
 
 // Carry is gateway.Carrier's.
 func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
@@ -78,33 +72,15 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	if p.URL == "" {
 		return gateway.Carried{State: gateway.Refused, Reason: p.Name + " has no url"}
 	}
-	e := &attempt{g: g, p: p, d: d, caller: gateway.Caller{
-		Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May,
-	}}
+	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
 	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Verdict: "delivered"}
-	carried := gateway.Carried{State: gateway.Taken}
 	if err != nil {
 		event.Verdict, event.Reason = "failed", err.Error()
-		carried = gateway.Carried{State: stateOf(err), Reason: err.Error()}
 	}
 	g.rt.Record(event)
-	return carried
+	return gateway.CarriedAfter(err)
 }
-
-func stateOf(err error) gateway.CarriedState {
-	var op *net.OpError
-	switch {
-	case errors.As(err, new(refused)), errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid):
-		return gateway.Refused
-	case errors.Is(err, errBusy), errors.As(err, &op) && op.Op == "dial":
-		return gateway.Later
-	}
-	return gateway.Unanswered
-}
-
-// errBusy is returned for a partner that takes nothing now.
-var errBusy = errors.New("it is busy")
 
 func (e *attempt) run(ctx context.Context) error {
 	w := e.d.Wrapper
@@ -124,7 +100,7 @@ func (e *attempt) run(ctx context.Context) error {
 	case mail.Response:
 		x, err := e.g.rt.Asked(ctx, e.caller, e.d)
 		if errors.Is(err, gateway.ErrUnknown) {
-			return refused{"its agent has asked nothing"}
+			return refusal("its agent has asked nothing")
 		}
 		if err != nil {
 			return err
@@ -207,13 +183,10 @@ func (e *attempt) call(ctx context.Context, method, rest string, body []byte) (*
 	defer rsp.Body.Close()
 	var said struct{ Error, Text string }
 	_ = json.NewDecoder(rsp.Body).Decode(&said) // the status is enough
-	switch code := rsp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
-		return nil, errBusy
-	case code >= http.StatusInternalServerError:
-		return nil, fmt.Errorf("it answers with %d %s", code, said.Error)
+	if code := rsp.StatusCode; code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
+		return nil, &gateway.StatusError{Code: code}
 	}
-	return nil, refused{strings.TrimSpace("[" + said.Error + "] " + said.Text)}
+	return nil, refusal(strings.TrimSpace("[" + said.Error + "] " + said.Text))
 }
 
 // post sends a message and reads its state.
@@ -236,7 +209,7 @@ func (e *attempt) follow(ctx context.Context, id string) (s status, err error) {
 	for lines := bufio.NewReader(rsp.Body); ; {
 		raw, err := lines.ReadBytes('\n')
 		if err != nil {
-			return s, errors.Join(errors.New("its stream ended early"), ignoreEOF(err))
+			return s, fmt.Errorf("its stream ended early: %w", err)
 		}
 		var p piece
 		switch err := errors.Join(json.Unmarshal(raw, &p), json.Unmarshal(raw, &s)); {
@@ -254,13 +227,6 @@ func (e *attempt) follow(ctx context.Context, id string) (s status, err error) {
 	}
 }
 
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
 // deliver hands what came of our message to the runtime, and forgets the message.
 func (e *attempt) deliver(ctx context.Context, m message, s status, request string) error {
 	a := gateway.Ask{
@@ -274,7 +240,7 @@ func (e *attempt) deliver(ctx context.Context, m message, s status, request stri
 	case "done":
 	case asks:
 		if len(s.Questions) == 0 {
-			return refused{"it asks without a question"}
+			return refusal("it asks without a question")
 		}
 		q := s.Questions[0]
 		a.Kind, a.Reply, a.Body, a.Answers = gateway.Asks, true, q.Text, ""

@@ -80,16 +80,16 @@ var errUnread = errors.New("the body could not be read")
 
 // refuse writes a refusal. What is wrong with the host is not shown.
 func refuse(w http.ResponseWriter, err error) {
-	code, text, code3 := "internal", "the host could not do this", http.StatusInternalServerError
+	code, text, status := "internal", "the host could not do this", http.StatusInternalServerError
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
-			code, text, code3 = r.code, err.Error(), r.status
+			code, text, status = r.code, err.Error(), r.status
 		}
 	}
 	if errors.As(err, new(*http.MaxBytesError)) {
-		code, text, code3 = "large", "the line is too long", http.StatusRequestEntityTooLarge
+		code, text, status = "large", "the line is too long", http.StatusRequestEntityTooLarge
 	}
-	w.WriteHeader(code3)
+	w.WriteHeader(status)
 	_, _ = w.Write(encode(map[string]string{"error": code, "text": text}))
 }
 
@@ -127,10 +127,9 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, c gateway.Caller)
 // take hands a message to the runtime. An answer belongs to the exchange in which its
 // question was asked.
 func (g *Gateway) take(ctx context.Context, c gateway.Caller, m message, raw []byte) (gateway.Exchange, error) {
-	note := m.note()
 	a := gateway.Ask{
 		Kind: kinds[m.Kind], ID: m.ID, Digest: m.digest(), From: m.From, Conversation: m.Thread, Subject: m.Subject, Body: m.Text,
-		Raw: raw, Hops: m.Hops, Trace: m.Trace, Note: note, Answers: m.Re,
+		Raw: raw, Hops: m.Hops, Trace: m.Trace, Note: m.note(), Answers: m.Re, Reply: m.Push,
 		Info: map[string]any{"protocol": Name, "type": m.Kind, "x": m.X},
 	}
 	if m.To != "" {
@@ -139,7 +138,6 @@ func (g *Gateway) take(ctx context.Context, c gateway.Caller, m message, raw []b
 	if m.By != nil {
 		a.Deadline = *m.By
 	}
-	a.Reply = m.Push
 	for _, p := range m.Parts {
 		a.Parts = append(a.Parts, gateway.Part(p))
 	}
@@ -196,8 +194,8 @@ func (g *Gateway) asked(ctx context.Context, c gateway.Caller, m message) (found
 // errHeld ends the wait of a request that was held long enough.
 var errHeld = errors.New("held long enough")
 
-// await returns the state of a message when there is one to tell of. A message whose
-// sender has stopped waiting is withdrawn.
+// await returns the state of a message when it has an answer or asks, else after the time
+// of a held request. A message whose sender has stopped waiting is withdrawn.
 func (g *Gateway) await(ctx context.Context, c gateway.Caller, m message, x gateway.Exchange) (status, error) {
 	if x.Receipt == nil || m.Kind == "tell" { // nothing is owed
 		return status{ID: m.ID, Thread: x.Conversation, State: "done"}, nil
