@@ -35,14 +35,6 @@ func (s *suite) kill(t *testing.T) {
 	}
 }
 
-// token is the token of the protocol's first role.
-func (s *suite) token() string {
-	if s.p.Realms {
-		return depotToken
-	}
-	return aliceToken
-}
-
 // killIncoming kills the host at a point of a message's way in. The message that is sent
 // again has the one answer.
 func (s *suite) killIncoming(t *testing.T, h *process, point string) {

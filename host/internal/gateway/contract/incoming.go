@@ -115,10 +115,7 @@ func (s *suite) continueThread(t *testing.T) {
 
 // twoRealms: a conversation id that two realms use is two tasks, which share nothing.
 func (s *suite) twoRealms(t *testing.T) {
-	one, other := depotToken, shopToken
-	if !s.p.Realms {
-		one, other = aliceToken, bobToken
-	}
+	one, other := s.token(), s.otherToken()
 	thread := s.begin(t, one, "red")
 	wantText(t, send(t, s.dial(t, other), Message{ID: id(t, "1"), To: "boss", Thread: thread, Text: get}), nil, nothing)
 	wantText(t, send(t, s.dial(t, one), Message{ID: id(t, "1"), To: "boss", Thread: thread, Text: get}), nil, "has red")
@@ -214,10 +211,7 @@ func (s *suite) unknownAgents(t *testing.T) {
 	t.Run("messages of others", func(t *testing.T) {
 		s.part(t, "10/messages", func() {
 			mine := Message{ID: id(t, "1"), To: "boss", Text: hosttest.Script(finish("mine"))}
-			one, other := depotToken, shopToken
-			if !s.p.Realms {
-				one, other = aliceToken, bobToken
-			}
+			one, other := s.token(), s.otherToken()
 			wantText(t, send(t, s.dial(t, one), mine), nil, "mine")
 			_, foreign := s.dial(t, other).Look(t.Context(), mine)
 			never := mine

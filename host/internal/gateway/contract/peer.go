@@ -14,7 +14,7 @@ import (
 )
 
 // deadPeer: what waits for a peer that is down is delivered when it is back, in order and
-// once each; what waits for one that stays away is given up, and its agent is told.
+// once each; what waits for one that stays away is given up, and its agent has the reason.
 func (s *suite) deadPeer(t *testing.T) {
 	t.Run("comes back", func(t *testing.T) {
 		var told []hosttest.Step

@@ -115,8 +115,7 @@ func (k *killed) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, 
 	return a, err
 }
 
-// State is gateway.Runtime's: the second record of a message under way is that of its
-// stream.
+// State is gateway.Runtime's: the second record of a message under way is its stream's.
 func (k *killed) State() state.Store { return killedState{k.Runtime.State(), k} }
 
 type killedState struct {

@@ -296,9 +296,11 @@ func (s *suite) messageLines(t *testing.T, who string) {
 // noSecrets: no token stands in the log, the audit log, or any other file of the host.
 func (s *suite) noSecrets(t *testing.T) {
 	written := map[string][]byte{"the log": s.log.Bytes(), "a file": s.site.Files(t), "the export": s.site.Exported(t)}
-	for _, token := range []string{
-		aliceToken, bobToken, operatorToken, annToken, depotToken, shopToken, dimToken, farToken, greedyToken, chattyToken, watchedToken, waltToken, chloeToken, unaToken, outToken,
-	} {
+	tokens := []string{outToken}
+	for _, c := range callers {
+		tokens = append(tokens, c.token)
+	}
+	for _, token := range tokens {
 		for where, text := range written {
 			if bytes.Contains(text, []byte(token)) {
 				t.Errorf("%s has the token %q", where, token)

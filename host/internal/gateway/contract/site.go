@@ -105,72 +105,51 @@ agents = ["math"]
 agents = ["math"]
 MORE[gateways.NAME.partners.far]
 tenant = "acme"
-` + keys
-
-// keys are the keys of the callers.
-const keys = `[[auth.keys]]
-id = "alice"
-role = "user"
-key = "` + aliceToken + `"
-[[auth.keys]]
-id = "bob"
-role = "user"
-key = "` + bobToken + `"
-[[auth.keys]]
-id = "ada"
-role = "admin"
-key = "` + adaToken + `"
-[[auth.keys]]
-id = "op"
-role = "operator"
-key = "` + operatorToken + `"
-[[auth.keys]]
-id = "ann"
-role = "user"
-tenant = "acme"
-key = "` + annToken + `"
-[[auth.keys]]
-id = "depot"
-role = "agent"
-key = "` + depotToken + `"
-[[auth.keys]]
-id = "shop"
-role = "agent"
-key = "` + shopToken + `"
-[[auth.keys]]
-id = "watched"
-role = "agent"
-key = "` + watchedToken + `"
-[[auth.keys]]
-id = "walt"
-role = "user"
-key = "` + waltToken + `"
-[[auth.keys]]
-id = "una"
-role = "user"
-key = "` + unaToken + `"
-[[auth.keys]]
-id = "chloe"
-role = "user"
-key = "` + chloeToken + `"
-[[auth.keys]]
-id = "dim"
-role = "agent"
-key = "` + dimToken + `"
-[[auth.keys]]
-id = "greedy"
-role = "agent"
-key = "` + greedyToken + `"
-[[auth.keys]]
-id = "chatty"
-role = "agent"
-key = "` + chattyToken + `"
-[[auth.keys]]
-id = "far"
-role = "agent"
-tenant = "acme"
-key = "` + farToken + `"
 `
+
+// callers are who may call the host.
+var callers = []struct{ token, role, id, tenant string }{
+	{aliceToken, "user", "alice", "default"},
+	{bobToken, "user", "bob", "default"},
+	{adaToken, "admin", "ada", "default"},
+	{operatorToken, "operator", "op", "default"},
+	{annToken, "user", "ann", "acme"},
+	{depotToken, "agent", "depot", "default"},
+	{shopToken, "agent", "shop", "default"},
+	{watchedToken, "agent", "watched", "default"},
+	{waltToken, "user", "walt", "default"},
+	{unaToken, "user", "una", "default"},
+	{chloeToken, "user", "chloe", "default"},
+	{dimToken, "agent", "dim", "default"},
+	{greedyToken, "agent", "greedy", "default"},
+	{chattyToken, "agent", "chatty", "default"},
+	{farToken, "agent", "far", "acme"},
+}
+
+// keys are the tables of the callers.
+func keys() string {
+	var b strings.Builder
+	for _, c := range callers {
+		fmt.Fprintf(&b, "[[auth.keys]]\nrole = %q\nid = %q\ntenant = %q\nkey = %q\n", c.role, c.id, c.tenant, c.token)
+	}
+	return b.String()
+}
+
+// token is the token of the protocol's first role.
+func (s *suite) token() string {
+	if s.p.Realms {
+		return depotToken
+	}
+	return aliceToken
+}
+
+// otherToken is the token of another caller in that role.
+func (s *suite) otherToken() string {
+	if s.p.Realms {
+		return shopToken
+	}
+	return bobToken
+}
 
 // Limits of the host's realms: open asks of one, and its messages in an hour.
 const (
@@ -234,7 +213,7 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 		changes = append(changes, "BODY\n", "")
 	}
 	changes = append(changes, "IDS depot", `ids = ["depot-*"]`, "IDS shop", `ids = ["shop-*"]`)
-	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive)
+	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive + keys())
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
 	files := map[string][]byte{"swarm.toml": []byte(lines), "script.wasm": guests.Bytes(t, "plugins/script")}
 	for name, content := range files {
@@ -272,7 +251,7 @@ func startSite(t *testing.T, p Protocol, dir string, log *hosttest.LogBuffer, ch
 	return hosttest.Run(t, opt)
 }
 
-// options are those of a host of the files in a directory.
+// options are the options of a host of the files in a directory.
 func options(p Protocol, dir string, cfg *config.Config) host.Options {
 	opt := host.Options{Config: cfg, DataDir: filepath.Join(dir, ".skep"), Reread: load(p, dir), Ping: 50 * time.Millisecond}
 	if p.Gateway != nil {

@@ -16,11 +16,7 @@ func (s *suite) gracefulStop(t *testing.T) {
 	dir := t.TempDir()
 	own.write(t, dir)
 	own.site = startSite(t, s.p, dir, nil)
-	token := depotToken
-	if !s.p.Realms {
-		token = aliceToken
-	}
-	cl, key := own.dial(t, token), "stop"
+	cl, key := own.dial(t, s.token()), "stop"
 	m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(own.web.hold(key), finish("done"))}
 	waits := later(t, cl, m)
 	own.web.held(t, key)
@@ -46,7 +42,7 @@ func (s *suite) gracefulStop(t *testing.T) {
 	}
 	own.site = startSite(t, s.p, dir, nil)
 	own.site.StopAtEnd(t)
-	wantText(t, send(t, own.dial(t, token), m), nil, "done")
+	wantText(t, send(t, own.dial(t, s.token()), m), nil, "done")
 	if n := own.web.count("/hold/" + key); n > 2 { // once more if the stop cut it off
 		t.Errorf("the agent called %d times", n)
 	}

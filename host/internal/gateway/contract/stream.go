@@ -125,11 +125,7 @@ const (
 // stoppedReader: a reader that takes nothing while the agent works to its end has
 // everything when it goes on. No time passes in the way of its pieces: the log has them.
 func (s *suite) stoppedReader(t *testing.T) {
-	token := depotToken
-	if !s.p.Realms {
-		token = aliceToken
-	}
-	cl, key := s.dial(t, token), "stopped"
+	cl, key := s.dial(t, s.token()), "stopped"
 	s.web.body("/page", strings.Repeat("x", chunkBytes))
 	var list []string
 	for n := range manyChunks {
