@@ -14,7 +14,7 @@ type ExposedAgent struct {
 	Capabilities []Capability
 }
 
-// Capability is what an agent says that it can do.
+// Capability is one thing that an agent can do, by its own description.
 type Capability struct {
 	ID, Version, Description string
 	Tags, Examples           []string

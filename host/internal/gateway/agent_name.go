@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"skep/spec/mail"
 )
@@ -12,22 +13,16 @@ import (
 // must not have become %XX (G-010, G-011).
 func AgentName(id string) (string, error) {
 	var b strings.Builder
-	for i, r := range id {
-		plain := r != '@' && r != '%' && r != ' ' && r != '�' && mail.Printable(string(r))
-		if plain {
-			b.WriteRune(r)
-			continue
-		}
-		width := len(string(r))
-		if r == '�' { // an invalid byte, or the character itself
-			width = 1
-			if strings.HasPrefix(id[i:], "�") {
-				width = len("�")
+	for rest := id; rest != ""; {
+		r, width := utf8.DecodeRuneInString(rest)
+		if r == utf8.RuneError || strings.ContainsRune("@% ", r) || !mail.Printable(string(r)) {
+			for _, c := range []byte(rest[:width]) {
+				fmt.Fprintf(&b, "%%%02X", c)
 			}
+		} else {
+			b.WriteRune(r)
 		}
-		for _, c := range []byte(id[i : i+width]) {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
+		rest = rest[width:]
 	}
 	name := b.String()
 	if _, _, err := mail.ParseAddr(mail.FormatAddr(name, "realm")); err != nil {

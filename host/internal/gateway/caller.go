@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"skep/host/internal/api/auth"
 )
@@ -45,11 +46,4 @@ const (
 type Rights []Right
 
 // Has reports whether r is among the rights.
-func (rs Rights) Has(r Right) bool {
-	for _, own := range rs {
-		if own == r {
-			return true
-		}
-	}
-	return false
-}
+func (rs Rights) Has(r Right) bool { return slices.Contains(rs, r) }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-
-	"skep/host/internal/api/auth"
 )
 
 // Refusal is an error that another attempt to carry a message would meet again.
@@ -41,9 +39,4 @@ func CarriedAfter(err error) Carried {
 		return Carried{State: Later, Reason: "the partner cannot be reached"}
 	}
 	return Carried{State: Unanswered, Reason: err.Error()}
-}
-
-// Caller speaks for a partner whose answers the host has fetched itself.
-func (p Partner) Caller() Caller {
-	return Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
 }

@@ -24,7 +24,7 @@ type Gateway interface {
 // Carrier takes outbox messages to a realm. The router calls it, for one message of a
 // (task, realm, recipient) at a time.
 type Carrier interface {
-	// Carry is called until it says Taken or Refused, with the same message ID. An answer
+	// Carry is called until it returns Taken or Refused, with the same message ID. An answer
 	// that the same exchange brings goes into [Runtime].Ask before Taken is returned.
 	Carry(ctx context.Context, p Partner, d swarm.Delivery) Carried
 }
@@ -32,7 +32,7 @@ type Carrier interface {
 // Carried is what became of an attempt.
 type Carried struct {
 	State CarriedState
-	// Reason is told to the sender and the operator.
+	// Reason is shown to the sender and the operator.
 	Reason string
 }
 
@@ -56,7 +56,7 @@ type Proof int
 
 // The proofs.
 const (
-	// NoProof serves anybody: documents that are public.
+	// NoProof is for public documents.
 	NoProof Proof = iota
 	// Bearer wants a key, an issued token, a JSON Web Token or a client certificate. The
 	// handler finds the caller with [auth.PrincipalOf].

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"skep/host/internal/api/auth"
 )
 
 // Partner is a configured realm.
@@ -35,6 +37,11 @@ func (p Partner) Owns(id string) bool { return Matches(p.IDs, id) }
 // Sees reports whether the realm may see an exposed agent.
 func (p Partner) Sees(agent string) bool {
 	return len(p.Agents) == 0 || slices.Contains(p.Agents, agent)
+}
+
+// Caller is who speaks for the partner in an answer that the host has fetched itself.
+func (p Partner) Caller() Caller {
+	return Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
 }
 
 // Matches reports whether one of the patterns matches an id. A star is any text, and

@@ -159,7 +159,7 @@ func grpcAuthority(base string) string {
 	return u.Host
 }
 
-// skills are what an agent says that it can do, or else the agent as one skill.
+// skills are the capabilities of an agent, or else the agent as one skill.
 func skills(agent gateway.ExposedAgent) []a2a.AgentSkill {
 	if len(agent.Capabilities) == 0 {
 		return []a2a.AgentSkill{{ID: agent.Name, Name: agent.Name, Description: cmp.Or(agent.Description, agent.Name), Tags: []string{"agent"}}}

@@ -74,8 +74,7 @@ func checkAsk(c gateway.Caller, a gateway.Ask) error {
 	return nil
 }
 
-// messageType is the type of a message in MAIL. What is told is a broadcast: it opens no
-// request.
+// messageType is the type of a message in MAIL. A tell is a broadcast: it opens no request.
 func messageType(k gateway.Kind) mail.Type {
 	switch k {
 	case gateway.Tells:
@@ -106,7 +105,7 @@ func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, i
 	case gateway.Answers:
 		return gateway.Exchange{}, invalid("nobody asks a user by a message; results of calls come with %q", gateway.Resumes)
 	default:
-		agent, err := d.findAgent(c, a.Swarm, first(a.To))
+		agent, err := d.findAgent(c, a.Swarm, recipients(a)[0])
 		if err != nil {
 			return gateway.Exchange{}, err
 		}
@@ -183,11 +182,7 @@ func (d *Door) address(ctx context.Context, c gateway.Caller, a gateway.Ask, in 
 	case a.Kind == gateway.Answers:
 		return d.answerQuestion(ctx, c, a, in, p)
 	}
-	to := a.To
-	if len(to) == 0 {
-		to = []string{""}
-	}
-	for _, name := range to {
+	for _, name := range recipients(a) {
 		agent, err := d.findAgent(c, cmp.Or(in.Swarm, a.Swarm), name)
 		if err != nil {
 			return err
@@ -227,14 +222,15 @@ func continueDelivery(a gateway.Ask, in *swarm.Incoming, p *mail.Payload) {
 		p.ID = a.ID
 	}
 	p.Recipients = []mail.Address{sent.Payload.Sender}
-	if to := sent.Payload.Recipient(); a.From == "" {
-		p.Sender = to
+	if a.From == "" {
+		p.Sender = sent.Payload.Recipient()
 	}
 }
 
-func first(list []string) string {
-	if len(list) == 0 {
-		return ""
+// recipients are the names of the agents of a message, "" for the entrypoint.
+func recipients(a gateway.Ask) []string {
+	if len(a.To) == 0 {
+		return []string{""}
 	}
-	return list[0]
+	return a.To
 }

@@ -5,8 +5,8 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// principal is the caller as the runtime knows him. Everybody who speaks for a realm has
-// the realm's instance.
+// principal is the caller as the runtime has him. All callers of a realm have the realm's
+// instance.
 func principal(c gateway.Caller) swarm.Principal {
 	p := swarm.Principal{Tenant: c.Principal.Tenant, Role: c.Principal.Role.Mail(), ID: c.Principal.ID}
 	if !c.IsUser() {

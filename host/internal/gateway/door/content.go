@@ -12,8 +12,8 @@ import (
 // maxInfo bounds the routing_info of a message, in bytes.
 const maxInfo = 64 << 10
 
-// routingInfo is what an agent sees of a message besides its text: what the gateway knows,
-// and the blobs in which its parts are (G-040, G-041).
+// routingInfo is what an agent sees of a message besides its text: the gateway's data, and
+// the blobs in which its parts are (G-040, G-041).
 func routingInfo(a gateway.Ask) (json.RawMessage, error) {
 	if len(a.Info) == 0 && len(a.Parts) == 0 {
 		return nil, nil

@@ -91,8 +91,8 @@ func TestMessagesWithoutID(t *testing.T) {
 	}
 }
 
-// Unknown, unexposed and foreign agents, messages and conversations are told apart by
-// nobody (G-005, G-020).
+// Unknown, unexposed and foreign agents, messages and conversations are refused alike
+// (G-005, G-020).
 func TestUnknownIsOneAnswer(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

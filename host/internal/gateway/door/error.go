@@ -30,7 +30,7 @@ type refusal struct {
 func (e *refusal) Error() string   { return e.text }
 func (e *refusal) Unwrap() []error { return []error{e.kind, e.err} }
 
-// foreignError is an error of the runtime as gateways know it.
+// foreignError is an error of the runtime as gateways have it.
 func foreignError(err error) error {
 	for _, k := range kinds {
 		if err != nil && errors.Is(err, k.from) {

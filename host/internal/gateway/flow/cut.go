@@ -1,8 +1,6 @@
 package flow
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // cutText divides the text of a turn into the chunks of which it was made. A log of an
 // older host has no cuts: its text is one chunk.

@@ -16,7 +16,7 @@ type Feed interface {
 	Close()
 }
 
-// Exchange is what a reader must know of its exchange.
+// Exchange is what a reader needs of its exchange.
 type Exchange interface {
 	// PieceOf returns what an event of the log means for the exchange: an End, an Asked, or
 	// nothing (false).
