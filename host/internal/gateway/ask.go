@@ -25,7 +25,7 @@ const (
 
 // Limits of an [Ask].
 const (
-	MaxNote = 4 << 10   // bytes
+	MaxNote = swarm.MaxNote
 	MaxText = 256 << 10 // bytes of a body; what is longer is a [Part]
 )
 

@@ -19,7 +19,7 @@ const GatewayDoor = "gateway:"
 // MaxNote is the longest note of a submission, MaxMessageID the longest id of a
 // gateway's message, in bytes.
 const (
-	MaxNote      = 8 << 10
+	MaxNote      = 4 << 10
 	MaxMessageID = 1 << 10
 )
 
@@ -109,6 +109,11 @@ func (t Task) findExchange(id, from, to string) int {
 	})
 }
 
+// requestOf returns the index of the open request of a held post, -1 for a user's.
+func (t Task) requestOf(p PendingPost) int {
+	return slices.IndexFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil && r.Exchange.post() == p })
+}
+
 // questionOf names the exchange in which an agent writes to a realm: the one of the turn's
 // message, else the agent's oldest, else the realm's oldest. It is empty for none.
 func (t Task) questionOf(turn *Turn, realm string) string {
@@ -148,7 +153,7 @@ func (t *activeTask) exchangeOf(row Row) int64 {
 // mayAnswer reports whether an agent may be the one that a held post asks. A user's post
 // is no request in the record: any agent may work on it.
 func (t Task) mayAnswer(p PendingPost, agent string) bool {
-	i := slices.IndexFunc(t.Requests, func(r OpenRequest) bool { return r.Exchange != nil && r.Exchange.post() == p })
+	i := t.requestOf(p)
 	return i < 0 || t.Requests[i].To == agent
 }
 
@@ -216,7 +221,7 @@ func (mut *mutationBuilder) failExchange(i int, subject, text string) {
 // closeExchange closes the request of a post that the end of its task, or a completion,
 // answers. It also sends the answer where the realm wants it.
 func (mut *mutationBuilder) closeExchange(p PendingPost, a Answer) {
-	i := slices.IndexFunc(mut.Task.Requests, func(r OpenRequest) bool { return r.Exchange != nil && r.Exchange.post() == p })
+	i := mut.Task.requestOf(p)
 	if i < 0 {
 		return // a user's
 	}

@@ -53,7 +53,7 @@ func (mut *mutationBuilder) withdrawPost(p PendingPost, text string) {
 	if _, waits := mut.active.openPosts.waiting[p.Row]; waits {
 		mut.voidWaiting(p.Row)
 	}
-	i := slices.IndexFunc(mut.Task.Requests, func(r OpenRequest) bool { return r.Exchange != nil && r.Exchange.post() == p })
+	i := mut.Task.requestOf(p)
 	if i >= 0 {
 		mut.failExchange(i, mail.SubjectTaskCancelled, text)
 		return

@@ -9,7 +9,7 @@ import (
 	"skep/spec/mail"
 )
 
-// ExchangeState is what the caller of an exchange may know of it.
+// ExchangeState is what the caller of an exchange may see of it.
 type ExchangeState struct {
 	// State is the state of the task.
 	State State

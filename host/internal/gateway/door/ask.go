@@ -62,8 +62,6 @@ func checkAsk(c gateway.Caller, a gateway.Ask) error {
 		return invalid("the deadline %s is over", a.Deadline.UTC().Format(time.RFC3339))
 	case mail.Reserved(a.Subject):
 		return invalid("subject must not begin with '::', which is reserved for the system")
-	case len(a.Note) > gateway.MaxNote:
-		return invalid("the note has %d bytes, at most %d", len(a.Note), gateway.MaxNote)
 	case a.Kind == gateway.Tells && !c.IsUser() && !c.May.Has(gateway.MayTell):
 		return denied("realm %q may not tell; add %q to its may", c.Realm, gateway.MayTell)
 	case (a.Kind == gateway.Asks || a.Kind == gateway.Interrupts) && a.Of == nil && !c.IsUser() && !c.May.Has(gateway.MayAsk):
