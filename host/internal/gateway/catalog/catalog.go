@@ -93,7 +93,7 @@ func (c *Catalog) visible(caller gateway.Caller) func(gateway.ExposedAgent) bool
 	if caller.IsUser() {
 		return func(a gateway.ExposedAgent) bool { return a.Entrypoint }
 	}
-	if strings.HasPrefix(caller.Realm, c.opt.Gateway+"+") {
+	if strings.HasPrefix(caller.Realm, c.strangers()) {
 		if g, ok := c.Settings(); !ok || !gateway.Matches(g.Admit, caller.Principal.PeerSwarm()) || caller.Principal.Tenant != g.StrangerTenant {
 			return none
 		}

@@ -90,7 +90,7 @@ func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress
 			Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
 		}),
 	}
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+	return t.client()
 }
 
 // credential is what a partner is shown with each request.

@@ -42,6 +42,11 @@ type transport struct {
 	maxBody int64         // bytes
 }
 
+// client returns a client that follows no redirect.
+func (t *transport) client() *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+}
+
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)

@@ -1,0 +1,46 @@
+package catalog
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"skep/host/internal/turn/egress"
+)
+
+// CheckPublic returns why the client of [NewPublicClient] calls no such address.
+func CheckPublic(address string) error {
+	if err := egress.CheckURL(address); err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	public, err := egress.ParseGrant(publicHosts)
+	if err != nil {
+		return err
+	}
+	if origin, err := egress.ParseGrant(u.Scheme + "://" + u.Host); err != nil || !public.Includes(origin) {
+		return fmt.Errorf("%.200q is no name of a public host, reached by https at its port 443", address)
+	}
+	return nil
+}
+
+// publicHosts is the grant of all hosts with a name.
+const publicHosts = "https://*"
+
+// NewPublicClient returns a client for requests of one method to addresses that callers
+// have chosen: names of public hosts over https only, without redirects, credentials and
+// long answers.
+func NewPublicClient(network func(*egress.Options), method string, maxReply int64) (*http.Client, error) {
+	anyName, err := egress.ParseGrant(method + " " + publicHosts)
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{timeout: 30 * time.Second, maxBody: maxReply, next: newEgress(network).Transport(egress.Policy{
+		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true,
+	})}
+	return t.client(), nil
+}
