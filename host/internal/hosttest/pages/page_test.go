@@ -42,7 +42,7 @@ func TestExamplePages(t *testing.T) {
 	for _, page := range pages {
 		dir := filepath.Dir(page)
 		if filepath.Base(dir) == "acp" {
-			continue // TestACPExample follows it
+			continue // TestACPExample runs its commands
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) { t.Parallel(); followPage(t, p, dir, consolesIn(hosttest.ReadText(t, page))) })
 	}
