@@ -14,6 +14,7 @@ import (
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/verb"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -138,6 +139,9 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Header.Type = message.MessageTypeRequest
 	case mail.Request:
 		a.m.Header.Type = message.MessageTypeRequest
+		if verbOf(p.RoutingInfo) == verb.ACPQuery {
+			a.m.Header.Type = message.MessageTypeQuery
+		}
 	}
 	if p.Subject != "" && mail.Printable(p.Subject) {
 		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
@@ -147,6 +151,17 @@ func (a *attempt) compose(ctx context.Context) error {
 		maps.Copy(a.m.Header.Extra, own.Raw())
 	}
 	return nil
+}
+
+// verbOf is the verb of the action that wrote a message, empty for mail of an agent.
+func verbOf(routing json.RawMessage) string {
+	var info struct {
+		Gateway struct {
+			Type string `json:"type"`
+		} `json:"gateway"`
+	}
+	_ = json.Unmarshal(routing, &info) // another form is no action's
+	return info.Gateway.Type
 }
 
 // headerFields is the option `header` of a partner.

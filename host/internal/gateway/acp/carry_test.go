@@ -322,3 +322,34 @@ func TestOwnHeaderFields(t *testing.T) {
 		t.Errorf("the mailbox has %s, %v", r.Text, err)
 	}
 }
+
+// TestCarryQuery (A-023, G-060): a request that the verb query has written is a QUERY, in
+// each attempt, and an INFORM answers it. Another request of the same agent is a REQUEST.
+func TestCarryQuery(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	d := outgoing("q1", mail.Request, "agentB", "how many?")
+	d.Wrapper.Payload.RoutingInfo = json.RawMessage(`{"remote_swarm":"acme","gateway":{"protocol":"acp","type":"query"}}`)
+	o.does(func(acptest.Message) (*acptest.Message, int) { return nil, http.StatusServiceUnavailable })
+	if got := o.g.Carry(t.Context(), o.p, d); got.State != gateway.Later {
+		t.Errorf("a partner that is busy: %+v", got)
+	}
+	o.does(func(m acptest.Message) (*acptest.Message, int) {
+		answer := m.Reply("INFORM", "seven")
+		return &answer, 0
+	})
+	plain := outgoing("m1", mail.Request, "agentB", "send one")
+	plain.Wrapper.Payload.RoutingInfo = json.RawMessage(`{"remote_swarm":"acme"}`)
+	for _, d := range []swarm.Delivery{d, plain} {
+		if got := o.g.Carry(t.Context(), o.p, d); got.State != gateway.Taken {
+			t.Errorf("%s: %+v", d.Wrapper.MessageID, got)
+		}
+	}
+	sent := o.agent.Got()
+	if len(sent) != 3 || sent[0] != sent[1] || sent[1].Header.Type != "QUERY" || sent[2].Header.Type != "REQUEST" {
+		t.Errorf("sent %+v", sent)
+	}
+	if asked := o.rt.take(); len(asked) != 2 || asked[0].Kind != gateway.Answers || asked[0].Body != "seven" {
+		t.Errorf("brought %+v", asked)
+	}
+}

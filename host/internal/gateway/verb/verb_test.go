@@ -12,7 +12,7 @@ import (
 // action has more than one (G-060).
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	for _, v := range verb.Of("a2a") {
+	for _, v := range append(verb.Of("a2a"), verb.Of("acp")...) {
 		for partners, wants := range map[string]bool{"shop": false, "shop lab": true} {
 			raw := v.Parameters(strings.Fields(partners))
 			p, err := schema.CompileParams(v.Name, raw)

@@ -317,3 +317,48 @@ func TestMailboxOfACP(t *testing.T) {
 		t.Errorf("what was read past is there again: %+v", past)
 	}
 }
+
+// querying is a swarm whose agent queries the partner shop by an action.
+const querying = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "file:script.wasm"
+enable_entrypoint = true
+can_complete_tasks = true
+actions = ["ask_shop"]
+[actions.ask_shop]
+source = "gateway:acp/query"
+partners = ["shop"]
+[gateways.acp.partners.shop]
+url = "%s"
+allow_private = true
+[[auth.keys]]
+id = "alice"
+role = "user"
+key = "a-key-of-alice-the-user"
+`
+
+// TestQueryOverACP (A-023, G-060): an action writes a QUERY, its answer comes as mail, and
+// comm_targets need not list the partner. The turn repeats from its record.
+func TestQueryOverACP(t *testing.T) {
+	t.Parallel()
+	shop := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
+		answer := m.Reply("INFORM", m.Header.Type+" "+m.Body+" seven")
+		return &answer, 0
+	})
+	hive := hosttest.NewSite(t, fmt.Sprintf(querying, shop.URL))
+	body := hosttest.Script(hosttest.Step{"ask_shop", hosttest.Args{"agent": "stock", "message": "how many?"}}, hosttest.Step{"await_message", hosttest.Args{}})
+	got, err := hive.As(hosttest.AliceKey).PostMessage(t.Context(), client.Post{Task: "t", Body: body})
+	if err != nil || !strings.Contains(got.Body, "QUERY how many? seven") {
+		t.Errorf("answer %+v, %v", got, err)
+	}
+	if refused := hive.Do(hosttest.AliceKey, "second", hosttest.Step{"ask_shop", hosttest.Args{"message": "whom?"}}); !strings.Contains(refused, "agent") {
+		t.Errorf("a query to no agent: %s", refused)
+	}
+	if err := hive.Stop(); err != nil {
+		t.Error(err)
+	}
+	hosttest.Replay(t, filepath.Join(hive.Dir, "swarm.toml"), hive.Data)
+}
