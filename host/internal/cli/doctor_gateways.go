@@ -15,8 +15,8 @@ import (
 )
 
 const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
-each is well and shows agents, whether partners that are called answer, whether they can
-reach this host, how long certificates are valid, and which key signs agent cards.
+each is well and shows agents, whether partners that are called answer, and the broker of
+those with topics, whether they can reach this host, how long certificates are valid, and which key signs agent cards.
 
 The exit code is 8 when something is not as it should be.`
 
@@ -141,7 +141,8 @@ func (d *gatewayDoctor) gateway(g config.Gateway, running []client.Gateway) {
 	d.add(g.Name, false, "the host does not run it: start the host again")
 }
 
-// partner checks whether a partner that is called answers, and its client certificate.
+// partner checks whether a partner answers where messages for it leave, and its client
+// certificate. One that comes by itself may be away.
 func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.Partner) error {
 	name := g.Name + " partner " + p.Name
 	if p.TLS != nil {
@@ -149,7 +150,9 @@ func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.
 			d.certificate(name+" certificate", cert)
 		}
 	}
-	if !hasAddress(p) {
+	own, isACP := p.Protocol.(*config.ACPPartner)
+	waits := !hasAddress(p) && (!isACP || own.Topics == "") // it comes by itself
+	if waits && !isACP {
 		d.add(name, true, "it is not called: it has no address")
 		return nil
 	}
@@ -158,9 +161,9 @@ func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.
 	case err != nil:
 		return err
 	case got.Active:
-		d.add(name, true, "answers in %s: %s", latencyText(got.Latency), strings.Join(got.Agents, ", "))
+		d.add(name, true, "%s", strings.TrimSuffix(fmt.Sprintf("answers in %s: %s", latencyText(got.Latency), strings.Join(got.Agents, ", ")), ": "))
 	default:
-		d.add(name, false, "%s", got.Error)
+		d.add(name, waits, "%s", got.Error)
 	}
 	return nil
 }

@@ -130,8 +130,10 @@ func (a *app) printGateway(g client.Gateway) error {
 func (a *app) gatewayPingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ping PARTNER", Short: "Ask a partner which agents it has", Args: exactArguments("the PARTNER, which `skep gateway show` shows"),
-		Long: `Ping has the running host ask a partner now which agents it has. It ends with 1 when
-the partner does not answer as it should.`,
+		Long: `Ping has the running host ask a partner now which agents it has. One of ACP has no list
+of them: the host looks whether it answers at its url, whether the broker takes a
+connection for its topics, and whether its own connections answer, and shows the agents
+that have spoken on these. Ping ends with 1 when the partner does not answer as it should.`,
 		Example: "  skep gateway ping shop\n  skep gateway ping shop -o json | jq -r '.agents[]'",
 	}
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {

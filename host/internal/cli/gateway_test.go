@@ -25,6 +25,8 @@ func partneredHost(t *testing.T) (url string) {
 	answers := map[string]string{
 		"GET /skep/v1/gateways": `{"gateways":[` + one + `]}`, "GET /skep/v1/gateways?tenant=acme": `{"gateways":[]}`, "GET /skep/v1/gateways/a2a": one,
 		"POST /skep/v1/partners/shop/ping": `{"partner":"shop","gateway":"a2a","active":true,"latency":0.25,"agents":["orders","returns"],"error":null}`,
+		"POST /skep/v1/partners/yard/ping": `{"partner":"yard","gateway":"acp","active":false,"latency":null,"agents":[],"error":"the broker is away"}`,
+		"POST /skep/v1/partners/fair/ping": `{"partner":"fair","gateway":"acp","active":false,"latency":null,"agents":[],"error":"it has a mailbox"}`,
 		"POST /skep/v1/partners/lab/ping":  `{"partner":"lab","gateway":"a2a","active":false,"latency":null,"agents":[],"error":"it answers 502"}`,
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,6 +134,11 @@ sign_cards = false
 url = "https://shop.example/a2a/shop/orders"
 PRIVATE
 [gateways.mcp]
+[gateways.acp.mqtt]
+broker = "mqtt://127.0.0.1"
+[gateways.acp.partners.yard]
+topics = "acp/v1/yard"
+[gateways.acp.partners.fair]
 `
 	for name, test := range map[string]struct {
 		changes []string
@@ -140,7 +147,8 @@ PRIVATE
 	}{
 		"a partner elsewhere": {
 			[]string{"PUBLIC", `public_url = "http://10.1.2.3:8000"`, "PARTNER", "shop", "PRIVATE", ""}, exitNonconforming,
-			[]string{"FAIL  server.public_url", "http://10.1.2.3:8000, which shop cannot reach", "pass  a2a partner shop", "FAIL  mcp", "FAIL  a2a "},
+			[]string{"FAIL  server.public_url", "http://10.1.2.3:8000, which shop cannot reach", "pass  a2a partner shop", "FAIL  mcp", "FAIL  a2a ",
+				"FAIL  acp partner yard  the broker is away", "pass  acp partner fair  it has a mailbox"},
 		},
 		"no address": {
 			[]string{"PUBLIC", "", "PARTNER", "shop", "PRIVATE", ""}, exitNonconforming, []string{"FAIL  server.public_url", "not set, which shop cannot reach"},

@@ -57,7 +57,7 @@ func Follow(ctx context.Context, c *client.Client, id string) error {
 }
 
 // Eventually waits until a condition holds, at most 20 seconds.
-func Eventually(t *testing.T, what string, is func() bool) {
+func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

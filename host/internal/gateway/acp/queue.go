@@ -113,15 +113,22 @@ func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queu
 	for name, topics := range now {
 		if all.byPartner[name] == nil {
 			q := &queue{g: g, partner: name, topics: topics}
-			q.conn = broker.New(broker.Options{
-				URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + "-" + name, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
-				Filter: topics + "/+" + topicOut, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
-			})
+			own := g.brokerOptions(name, topics)
+			own.Take = q.take
+			q.conn = broker.New(own)
 			all.byPartner[name] = q
 			begin = append(begin, q)
 		}
 	}
 	return begin
+}
+
+// brokerOptions are those of the connection for a partner.
+func (g *Gateway) brokerOptions(partner, topics string) broker.Options {
+	return broker.Options{
+		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + "-" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
+		Filter: topics + "/+" + topicOut, MaxMessage: int(g.MaxBody), Log: g.Log,
+	}
 }
 
 func (all *queues) find(partner string) *queue {
@@ -137,7 +144,7 @@ func (all *queues) state() string {
 	var wrong []string
 	for name, q := range all.byPartner {
 		if err := q.conn.State(); err != nil {
-			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, err))
+			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, brokerFault(name, err)))
 		}
 	}
 	slices.Sort(wrong)

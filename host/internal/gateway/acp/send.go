@@ -142,8 +142,3 @@ func locationOf(from *url.URL, location string) (string, error) {
 	}
 	return to.String(), nil
 }
-
-// Discover implements [gateway.Gateway]. The protocol has no list of agents.
-func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
-	return nil, nil
-}

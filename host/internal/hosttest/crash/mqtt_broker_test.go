@@ -4,54 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/gateway/acp/broker"
-	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
 )
-
-// program finds a program of the distribution.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/" + name); err == nil {
-			return path
-		}
-		if guests.ToolchainsRequired() {
-			t.Fatal(err)
-		}
-		t.Skipf("no broker of MQTT is tried: %v", err)
-	}
-	return path
-}
-
-// mosquitto is a real broker, that is killed and started again on its files.
-type mosquitto struct {
-	t         *testing.T
-	program   string
-	dir, addr string
-	cmd       *exec.Cmd
-}
-
-// mosquittoConf has a user for the host and one for the partner acme, and keeps each change.
-const mosquittoConf = `listener PORT 127.0.0.1
-allow_anonymous true
-acl_file DIR/acl
-persistence true
-persistence_location DIR/
-autosave_on_changes true
-autosave_interval 1
-USER
-`
 
 // mosquittoACL lets acme write what acme says, and nobody else.
 const mosquittoACL = `user hive
@@ -62,47 +21,10 @@ topic write acp/v1/acme/+/out
 topic read acp/v1/acme/+/in
 `
 
-func newMosquitto(t *testing.T) *mosquitto {
+// newMosquitto starts a broker with a user for the host and one for the partner acme.
+func newMosquitto(t *testing.T) *hosttest.Mosquitto {
 	t.Helper()
-	b := &mosquitto{t: t, program: program(t, "mosquitto"), dir: t.TempDir(), addr: hosttest.FreeAddress(t, "127.0.0.1")}
-	_, port, err := net.SplitHostPort(b.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := "" // of who runs the test
-	if os.Getuid() == 0 {
-		user = "user root"
-	}
-	for name, text := range map[string]string{
-		"acl": mosquittoACL, "conf": strings.NewReplacer("PORT", port, "DIR", b.dir, "USER", user).Replace(mosquittoConf),
-	} {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-func (b *mosquitto) start() {
-	b.t.Helper()
-	b.cmd = exec.Command(b.program, "-c", filepath.Join(b.dir, "conf"))
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	hosttest.Eventually(b.t, "the broker serves", func() bool {
-		conn, err := net.Dial("tcp", b.addr)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	})
-}
-
-func (b *mosquitto) kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
+	return hosttest.StartMosquitto(t, "allow_anonymous true\nacl_file acl\n", map[string]string{"acl": mosquittoACL})
 }
 
 // mqttPeer are the agents of acme at a broker. Each REQUEST that comes gets a RESPONSE.
@@ -114,11 +36,11 @@ type mqttPeer struct {
 	got []acptest.Message
 }
 
-func newMQTTPeer(t *testing.T, at *mosquitto) *mqttPeer {
+func newMQTTPeer(t *testing.T, at *hosttest.Mosquitto) *mqttPeer {
 	t.Helper()
 	p := &mqttPeer{t: t}
 	p.conn = broker.New(broker.Options{
-		URL: "mqtt://" + at.addr, ClientID: "acme", Username: "acme", Filter: "acp/v1/acme/+/in", Take: p.take, MaxMessage: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		URL: "mqtt://" + at.Addr, ClientID: "acme", Username: "acme", Filter: "acp/v1/acme/+/in", Take: p.take, MaxMessage: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -50,21 +50,35 @@ key = "a-key-of-the-operator"
 func TestMQTT(t *testing.T) {
 	t.Parallel()
 	b := newMosquitto(t)
-	h := hosttest.StartProcess(t, strings.Replace(mqttSwarm, "BROKER", b.addr, 1))
+	h := hosttest.StartProcess(t, strings.Replace(mqttSwarm, "BROKER", b.Addr, 1))
 	p := newMQTTPeer(t, b)
 	alice := h.ClientAs(hosttest.AliceKey)
 	hosttest.Eventually(t, "the host is at the broker", func() bool {
 		list, err := h.ClientAs("a-key-of-the-operator").Gateways(t.Context(), "")
 		return err == nil && len(list) == 1 && list[0].Healthy
 	})
+	ping := func() client.PartnerPing {
+		t.Helper()
+		got, err := h.ClientAs("a-key-of-the-operator").PingPartner(t.Context(), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := ping(); !got.Active {
+		t.Errorf("acme is pinged with %+v", got)
+	}
 	t.Run("messages", func(t *testing.T) { mqttMessages(t, p, alice) })
 	t.Run("another client", func(t *testing.T) { mqttClients(t, b) })
 
 	t.Run("the broker is killed", func(t *testing.T) {
 		before := questions(20, "before")
 		p.send(before...)
-		asked := later(t, alice, "while it dies", b.kill)
-		b.start()
+		asked := later(t, alice, "while it dies", b.Kill)
+		if got := ping(); got.Active || !strings.Contains(got.Error, "look at broker in [gateways.acp.mqtt]") {
+			t.Errorf("without a broker acme is pinged with %+v", got)
+		}
+		b.Start()
 		for range 2 { // who has no answer asks again: at least once
 			p.send(before...)
 		}
@@ -154,9 +168,9 @@ func (p *mqttPeer) errors(code string) (list []acptest.Message) {
 }
 
 // mqttClients has another program of another version of MQTT ask.
-func mqttClients(t *testing.T, b *mosquitto) {
-	pub, sub := program(t, "mosquitto_pub"), program(t, "mosquitto_sub")
-	host, port, _ := strings.Cut(b.addr, ":")
+func mqttClients(t *testing.T, b *hosttest.Mosquitto) {
+	pub, sub := hosttest.SystemProgram(t, "mosquitto_pub"), hosttest.SystemProgram(t, "mosquitto_sub")
+	host, port, _ := strings.Cut(b.Addr, ":")
 	common := []string{"-V", "mqttv311", "-h", host, "-p", port, "-u", "acme", "-q", "1"}
 	q := acptest.New("REQUEST", "agentZ", "boss", "from C")
 	subscribe := []string{"-i", "acme-z", "-c", "-t", "acp/v1/acme/agentZ/in"}

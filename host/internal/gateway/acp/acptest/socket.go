@@ -34,11 +34,17 @@ func (s *Socket) Send(ctx context.Context, text string) error {
 func (s *Socket) Read(ctx context.Context) (Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	_, text, err := s.conn.Read(ctx)
+	text, err := s.ReadText(ctx)
 	if err != nil {
 		return Message{}, err
 	}
 	return Parse(text)
+}
+
+// ReadText reads the next text.
+func (s *Socket) ReadText(ctx context.Context) ([]byte, error) {
+	_, text, err := s.conn.Read(ctx)
+	return text, err
 }
 
 // Close leaves without a word.

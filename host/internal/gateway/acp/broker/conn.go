@@ -74,6 +74,8 @@ type Message struct {
 // Conn is a connection to a broker, while Run runs.
 type Conn struct {
 	opt Options
+	// probes is set for a connection that leaves nothing at the broker.
+	probes bool
 
 	mu     sync.Mutex
 	client *paho.Client // nil while there is none
@@ -120,39 +122,37 @@ func (c *Conn) Run(ctx context.Context) {
 	c.set(nil, nil, ErrAway)
 }
 
+// Step is what was tried when a connection could not be made.
+type Step int
+
+// The steps of a connection.
+const (
+	Dialing Step = iota + 1
+	Connecting
+	Subscribing
+)
+
+// StepError is why a connection could not be made.
+type StepError struct {
+	Step Step
+	Err  error
+}
+
+// Error implements error.
+func (e *StepError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *StepError) Unwrap() error { return e.Err }
+
 // serve makes one connection and serves it to its end. up reports whether it was made.
 func (c *Conn) serve(ctx context.Context) (up bool, err error) {
-	raw, err := c.dial(ctx)
-	if err != nil {
-		return false, err
-	}
 	live, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	client := paho.NewClient(paho.ClientConfig{
-		Conn: packets.NewThreadSafeConn(&ending{raw, end}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
-		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return c.take(live, p) }},
-		OnServerDisconnect: func(d *paho.Disconnect) {
-			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
-		},
-	})
-	connack, err := client.Connect(ctx, c.connect())
+	client, leave, err := c.open(ctx, live, end)
 	if err != nil {
-		if connack != nil {
-			err = fmt.Errorf("it refuses the connection with the reason %#x", connack.ReasonCode)
-		}
 		return false, err
 	}
-	defer func() {
-		end(nil)
-		_ = raw.SetWriteDeadline(time.Now().Add(packetTime)) // a broker may read no more
-		_ = client.Disconnect(&paho.Disconnect{})            // the session stays
-		<-client.Done()
-	}()
-	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
-		{Topic: c.opt.Filter, QoS: atLeastOnce, RetainHandling: 2}, // nothing that was retained
-	}}); err != nil {
-		return false, fmt.Errorf("it refuses to subscribe %s: %w", c.opt.Filter, err)
-	}
+	defer leave()
 	lost := make(chan struct{})
 	defer close(lost)
 	c.set(client, lost, nil)
@@ -160,10 +160,69 @@ func (c *Conn) serve(ctx context.Context) (up bool, err error) {
 	return true, context.Cause(live)
 }
 
+// Probe makes a connection, subscribes, and leaves. Nothing is taken.
+func Probe(ctx context.Context, o Options) error {
+	c := New(o)
+	c.opt.Take, c.probes = func(context.Context, Message) bool { return false }, true
+	live, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	_, leave, err := c.open(ctx, live, end)
+	if err == nil {
+		leave()
+	}
+	return err
+}
+
+// open makes a connection whose end calls end, which ends live. leave disconnects it.
+func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (client *paho.Client, leave func(), err error) {
+	raw, err := c.dial(ctx)
+	if err != nil {
+		return nil, nil, &StepError{Dialing, err}
+	}
+	client = paho.NewClient(paho.ClientConfig{
+		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.maxPacket()}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return c.take(live, p) }},
+		OnServerDisconnect: func(d *paho.Disconnect) {
+			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
+		},
+	})
+	connack, err := client.Connect(ctx, c.connect())
+	if err != nil {
+		_ = raw.Close()
+		if connack != nil {
+			err = fmt.Errorf("it refuses the connection with the reason %#x", connack.ReasonCode)
+		}
+		return nil, nil, &StepError{Connecting, err}
+	}
+	leave = func() {
+		end(nil)
+		_ = raw.SetWriteDeadline(time.Now().Add(packetTime)) // a broker may read no more
+		_ = client.Disconnect(&paho.Disconnect{})            // the session stays
+		<-client.Done()
+	}
+	suback, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
+		{Topic: c.opt.Filter, QoS: atLeastOnce, RetainHandling: 2}, // nothing that was retained
+	}})
+	if err != nil {
+		leave()
+		if suback != nil && len(suback.Reasons) == 1 {
+			err = fmt.Errorf("the reason is %#x", suback.Reasons[0])
+		}
+		return nil, nil, &StepError{Subscribing, fmt.Errorf("it refuses to subscribe %s: %w", c.opt.Filter, err)}
+	}
+	return client, leave, nil
+}
+
+// maxPacket is the size of a packet from the broker, in bytes.
+func (c *Conn) maxPacket() int { return c.opt.MaxMessage + packetMore }
+
 func (c *Conn) connect() *paho.Connect {
-	life, window, packet := uint32(sessionLife/time.Second), uint16(inFlight), uint32(c.opt.MaxMessage+packetMore)
+	life, window, packet := uint32(sessionLife/time.Second), uint16(inFlight), uint32(c.maxPacket())
+	if c.probes {
+		life = 0
+	}
 	return &paho.Connect{
-		ClientID: c.opt.ClientID, KeepAlive: keepAlive,
+		CleanStart: c.probes, ClientID: c.opt.ClientID, KeepAlive: keepAlive,
 		Username: c.opt.Username, UsernameFlag: c.opt.Username != "", Password: []byte(c.opt.Password), PasswordFlag: c.opt.Password != "",
 		Properties: &paho.ConnectProperties{SessionExpiryInterval: &life, ReceiveMaximum: &window, MaximumPacketSize: &packet},
 	}
@@ -180,21 +239,6 @@ func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
 	}
 	return (&tls.Dialer{Config: c.opt.TLS}).DialContext(ctx, "tcp", u.Host)
-}
-
-// ending is a connection that reports its end at once: the client does so when all
-// messages are handled, and one of them may wait.
-type ending struct {
-	net.Conn
-	end context.CancelCauseFunc
-}
-
-var errLost = errors.New("the connection was lost")
-
-// Close implements [net.Conn].
-func (e *ending) Close() error {
-	e.end(errLost)
-	return e.Conn.Close()
 }
 
 // take hands a message on, and acknowledges it when it was taken: a connection that ends
