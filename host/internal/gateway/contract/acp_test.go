@@ -52,17 +52,14 @@ type acpClient struct{ acptest.Client }
 // sender is the agent of a token that the partner's ids allow: of the token of depot
 // depot-1, and of a partner without ids the partner itself.
 func (c acpClient) sender() string {
-	for _, name := range []string{"depot", "shop"} {
-		if strings.Contains(c.Token, "-realm-"+name) {
-			return name + "-1"
-		}
+	m := tokenName.FindStringSubmatch(c.Token)
+	switch {
+	case m == nil:
+		return "far"
+	case m[1] == "depot", m[1] == "shop":
+		return m[1] + "-1"
 	}
-	for _, name := range []string{"dim", "greedy", "chatty", "watched", "far"} {
-		if strings.Contains(c.Token, "-"+name+"-") {
-			return name
-		}
-	}
-	return "nobody"
+	return m[1]
 }
 
 // Encode implements [contract.Client].
@@ -136,6 +133,16 @@ var acpStatuses = map[int]contract.Reason{
 	http.StatusRequestEntityTooLarge: contract.Large, http.StatusBadRequest: contract.Invalid,
 }
 
+// acpFault is what an ERROR tells, as JSON or as text.
+func acpFault(m acptest.Message) (code, text string) {
+	var fault struct{ Code, Message string }
+	if json.Unmarshal([]byte(m.Body), &fault) == nil && fault.Code != "" {
+		return fault.Code, fault.Message
+	}
+	code, text, _ = strings.Cut(m.Body, ": ")
+	return code, text
+}
+
 // acpState is what an HTTP reply means.
 func acpState(r acptest.Reply, err error) (contract.State, error) {
 	if err != nil {
@@ -155,11 +162,7 @@ func acpState(r acptest.Reply, err error) (contract.State, error) {
 		return contract.State{}, err
 	}
 	s := contract.State{Status: contract.Done, Thread: m.Header.ConversationID, Text: m.Body, Raw: r.Text, Extra: raw.Header}
-	code, text, _ := strings.Cut(m.Body, ": ")
-	var fault struct{ Code, Message string }
-	if json.Unmarshal([]byte(m.Body), &fault) == nil && fault.Code != "" {
-		code, text = fault.Code, fault.Message
-	}
+	code, text := acpFault(m)
 	switch {
 	case r.Status == http.StatusRequestEntityTooLarge:
 		return contract.State{}, &contract.Refused{Reason: contract.Large, Text: text}
@@ -187,15 +190,7 @@ func serveACP(t testing.TB, address string, handle contract.Handler) (string, fu
 		if err != nil {
 			t.Error(err)
 		}
-		var raw struct {
-			Header struct {
-				Hops int `json:"x_hops"`
-			} `json:"header"`
-		}
-		if err := json.Unmarshal(text, &raw); err != nil {
-			t.Error(err)
-		}
-		status, answer := answerACP(r.Context(), m, raw.Header.Hops, handle)
+		status, answer := answerACP(r.Context(), m, hopsOf(t, text), handle)
 		if answer == nil {
 			w.WriteHeader(status)
 			return
@@ -211,6 +206,19 @@ func serveACP(t testing.TB, address string, handle contract.Handler) (string, fu
 		server.CloseClientConnections()
 		server.Close()
 	}
+}
+
+// hopsOf is how often a message was handed on.
+func hopsOf(t testing.TB, text []byte) int {
+	var raw struct {
+		Header struct {
+			Hops int `json:"x_hops"`
+		} `json:"header"`
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		t.Error(err)
+	}
+	return raw.Header.Hops
 }
 
 // answerACP lets the foreign agent answer a message of ours.

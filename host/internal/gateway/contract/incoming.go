@@ -23,7 +23,7 @@ func (s *suite) askIn(t *testing.T) {
 // tellIn: a tell is handled, and nothing is owed for it.
 func (s *suite) tellIn(t *testing.T) {
 	s.roles(t, "03", func(t *testing.T, c caller) {
-		path := "/tell/" + c.role
+		path := "/tell/" + id(t, "")
 		m := Message{ID: id(t, "1"), Kind: Tell, To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(s.web.get(path), finish("heard"))}
 		send(t, s.dial(t, c.token), m)
 		until(t, "the agent handles it", s.web.channel(s.web.over, path))
@@ -228,7 +228,7 @@ func (s *suite) unknownAgents(t *testing.T) {
 // repeat: the same bytes have the same answer, and one turn.
 func (s *suite) repeat(t *testing.T) {
 	s.roles(t, "11", func(t *testing.T, c caller) {
-		cl, path := s.dial(t, c.token), "/repeat/"+c.role
+		cl, path := s.dial(t, c.token), "/repeat/"+id(t, "")
 		m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(s.web.get(path), hosttest.Step{"random", hosttest.Args{}}, finish("{{1}}"))}
 		first := send(t, cl, m)
 		for range 2 {
@@ -248,7 +248,7 @@ func (s *suite) repeat(t *testing.T) {
 // conflict: other bytes under a used id are refused, and run no turn.
 func (s *suite) conflict(t *testing.T) {
 	s.roles(t, "12", func(t *testing.T, c caller) {
-		cl, path := s.dial(t, c.token), "/conflict/"+c.role
+		cl, path := s.dial(t, c.token), "/conflict/"+id(t, "")
 		m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: hosttest.Script(finish("first"))}
 		wantText(t, send(t, cl, m), nil, "first")
 		other := m

@@ -26,7 +26,7 @@ func (s *suite) ask(t *testing.T, target, text string) string {
 
 // askOut: a foreign agent is asked and its answer reaches the agent, at once or by pieces.
 func (s *suite) askOut(t *testing.T) {
-	if got := s.ask(t, "x@depot", "how many?"); !strings.HasSuffix(got, "echo: how many?") {
+	if got := s.ask(t, s.peer, "how many?"); !strings.HasSuffix(got, "echo: how many?") {
 		t.Errorf("got %q", got)
 	}
 	s.foreign.on("in pieces", func(_ context.Context, _ Message, show func(Piece)) (State, error) {
@@ -35,7 +35,7 @@ func (s *suite) askOut(t *testing.T) {
 		return State{Status: Done, Text: "three pieces"}, nil
 	})
 	t.Run("in pieces", func(t *testing.T) {
-		if got := s.ask(t, "x@depot", "in pieces"); !strings.HasSuffix(got, "three pieces") {
+		if got := s.ask(t, s.peer, "in pieces"); !strings.HasSuffix(got, "three pieces") {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -49,7 +49,7 @@ func (s *suite) askOut(t *testing.T) {
 // tellOut: what an agent tells leaves once, and nothing is waited for.
 func (s *suite) tellOut(t *testing.T) {
 	body := hosttest.Script(
-		hosttest.Step{"send_broadcast", hosttest.Args{"targets": []string{"x@depot"}, "subject": "s", "body": "by the way"}}, finish("told"))
+		hosttest.Step{"send_broadcast", hosttest.Args{"targets": []string{s.peer}, "subject": "s", "body": "by the way"}}, finish("told"))
 	got, err := s.as(t, aliceToken).PostMessage(t.Context(), client.Post{Task: id(t, "task"), Entrypoint: "boss", Body: body})
 	if err != nil || got.Body != "told" {
 		t.Fatalf("got %+v, %v", got, err)
@@ -67,7 +67,7 @@ func (s *suite) foreignError(t *testing.T) {
 	})
 	for text, want := range map[string]string{"refuse": "that is no question", "fail": "out of paper"} {
 		t.Run(text, func(t *testing.T) {
-			if got := s.ask(t, "x@depot", text); !strings.Contains(got, want) {
+			if got := s.ask(t, s.peer, text); !strings.Contains(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})

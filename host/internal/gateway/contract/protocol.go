@@ -11,8 +11,9 @@ import (
 // Protocol is what the suite needs of one protocol.
 type Protocol struct {
 	// Name is the name of the gateway's table, Table and Partner more lines of it and of
-	// the tables of its partners.
-	Name, Table, Partner string
+	// the tables of its partners that are called. EachPartner are lines of the tables of all
+	// partners, in which PARTNER stands for the partner's name.
+	Name, Table, Partner, EachPartner string
 	// Realms and Users are set where such callers come in: a realm with the role agent,
 	// users for themselves.
 	Realms, Users bool

@@ -238,7 +238,7 @@ func (s *suite) unwritten(t *testing.T, refuse func()) {
 // auditLines: each refusal is in the audit log, as equal ones with their number, and so is
 // the caller's first message; both name the caller.
 func (s *suite) auditLines(t *testing.T) {
-	token, who, ok := watchedToken, "agent:watched", Message{To: "math", Text: "2+2"}
+	token, who, ok := s.watched.token, "agent:"+s.watched.name, Message{To: "math", Text: "2+2"}
 	if !s.p.Realms {
 		token, who, ok = waltToken, "user:walt", Message{To: "boss", Text: hosttest.Script(finish("fine"))}
 	}
@@ -280,7 +280,7 @@ func (s *suite) messageLines(t *testing.T, who string) {
 	file := filepath.Join(s.site.Data, audit.MessagesName)
 	err := audit.Entries(file, func(_ int64, e audit.Entry) {
 		m := e.Message
-		if m == nil || e.Principal != who {
+		if m == nil || e.Principal != who || s.outbox && m.Direction == audit.Out {
 			return
 		}
 		verdicts = append(verdicts, e.Outcome)

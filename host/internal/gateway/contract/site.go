@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -165,8 +166,15 @@ type suite struct {
 	web  *web
 	// foreign is the agent that the host's agents call.
 	foreign *foreign
-	// deadAddress is where the partner dead will listen.
-	deadAddress string
+	// peer is the agent that ours write to, of the partner that foreign speaks for, and
+	// watched a partner that speaks in one case only.
+	peer    string
+	watched realm
+	// outbox is [Binding.Outbox].
+	outbox bool
+	// more are tables at the end of the file; deadAddress is where the partner dead will
+	// listen.
+	more, deadAddress string
 
 	unused *unusedKeys
 	// witness sees what the gateway does for callers; version changes with the store.
@@ -180,22 +188,41 @@ type unusedKeys struct {
 	keys map[string]bool
 }
 
-func newSuite(t *testing.T, p Protocol) *suite {
+func keysOf(without map[string]string) *unusedKeys {
+	u := &unusedKeys{keys: map[string]bool{}}
+	for key := range without {
+		u.keys[key] = true
+	}
+	return u
+}
+
+// realm is a partner that speaks, and its token.
+type realm struct{ name, token string }
+
+// newSuite starts the host of a suite, with more tables at the end of its file and with
+// changes of its text.
+func newSuite(t *testing.T, p Protocol, more string, changes ...string) *suite {
 	t.Helper()
-	s := &suite{p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}, witness: newWitness()}
+	s := &suite{
+		p: p, web: newWeb(t), foreign: newForeign(), log: &hosttest.LogBuffer{}, witness: newWitness(),
+		peer: "x@depot", watched: realm{"watched", watchedToken}, more: more,
+	}
 	dir := t.TempDir()
-	s.write(t, dir)
-	s.site = startSite(t, p, dir, s.log, func(o *host.Options) {
+	s.write(t, dir, changes...)
+	s.site = startSite(t, s.p, dir, s.log, func(o *host.Options) {
 		o.Runtime = func(_ string, rt gateway.Runtime) gateway.Runtime { return witnessed{rt, s.witness} }
 	})
 	s.site.StopAtEnd(t)
 	return s
 }
 
+// partnerTable begins the table of a partner.
+var partnerTable = regexp.MustCompile(`\[gateways\.\w+\.partners\.([\w-]+)\]\n`)
+
 // write writes the file of a host, with changes of its text, and starts its foreign agent.
 func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	t.Helper()
-	outgoing := []string{"OUT", "", "MORE", ""}
+	outgoing := []string{"OUT", "", "MORE", s.more}
 	if s.p.Serve != nil {
 		url, stop := s.p.Serve(t, "127.0.0.1:0", s.foreign.handle)
 		t.Cleanup(stop)
@@ -215,6 +242,7 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	changes = append(changes, "IDS depot", `ids = ["depot-*"]`, "IDS shop", `ids = ["shop-*"]`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive + keys())
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
+	lines = partnerTable.ReplaceAllString(lines, "${0}"+strings.ReplaceAll(s.p.EachPartner, "PARTNER", "$1"))
 	files := map[string][]byte{"swarm.toml": []byte(lines), "script.wasm": guests.Bytes(t, "plugins/script")}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
