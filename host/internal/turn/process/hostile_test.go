@@ -102,6 +102,27 @@ func TestHandshakesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestTooLongForSockets: the longest temporary directory that sockets fit in serves, the
+// next one is refused by its name.
+func TestTooLongForSockets(t *testing.T) {
+	name := filepath.Join("/tmp", strings.Repeat("d", 37))
+	for _, dir := range []string{name[:len(name)-1], name} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
+	t.Setenv("TMPDIR", name[:len(name)-1])
+	if _, err := open(t, process.Source{Name: "actor", Memory: 256 << 20}); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("TMPDIR", name)
+	_, err := open(t, process.Source{Name: "actor", Memory: 256 << 20})
+	if err == nil || !strings.Contains(err.Error(), name+" has 42 bytes, at most 41 fit") || !strings.Contains(err.Error(), "set TMPDIR") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A process that does not answer is killed, and the next turn has a new one; a turn
 // that was in it learns why.
 func TestStoppedProcessIsKilled(t *testing.T) {

@@ -81,10 +81,20 @@ func (hostPlugin) GRPCClient(_ context.Context, b *goplugin.GRPCBroker, conn *gr
 	return &pluginConn{b, conn}, nil
 }
 
+// longestSocket is the longest path of a socket that go-plugin makes in a directory.
+const longestSocket = "/plugin-dir4294967295/plugin4294967295"
+
+// maxSocketPath is the most bytes of a socket's path. See unix(7).
+const maxSocketPath = 107
+
 // startProcess starts a process and waits until it answers.
 func startProcess(ctx context.Context, command []string, i *sealedProgram, s spec, log *slog.Logger) (_ *process, err error) {
 	// The name cannot be guessed: a socket in it is open to every process of this user.
 	s.Dir = filepath.Join(os.TempDir(), "skep-agent-"+rand.Text()[:16])
+	if most := maxSocketPath - len(longestSocket) - (len(s.Dir) - len(os.TempDir())); len(os.TempDir()) > most {
+		return nil, fmt.Errorf("the path of the temporary directory %s has %d bytes, at most %d fit before the sockets of a process: set TMPDIR to a shorter one",
+			os.TempDir(), len(os.TempDir()), most)
+	}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make its directory: %w", err)
 	}
