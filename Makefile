@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets build release release-check bundle run serve guests python mcp-clients a2a-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: acp-sockets build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -105,6 +105,19 @@ bin/a2aclients/.made: go.mod $(A2A_CLIENTS)/package.json $(A2A_CLIENTS)/package-
 	bin/a2aclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(A2A_CLIENTS)/requirements.txt
 	CGO_ENABLED=0 $(GO) build -o bin/a2aclients/a2a github.com/a2aproject/a2a-go/v2/cmd/a2a
 	touch bin/a2aclients/.made
+
+# The libraries of others that the UAMP gateway's counterparts are made with.
+UAMP_CLIENTS = host/internal/gateway/uamp/uamptest/peers
+
+uamp-clients: bin/uampclients/.made
+
+bin/uampclients/.made: $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/package-lock.json $(UAMP_CLIENTS)/python/requirements.txt
+	mkdir -p bin/uampclients
+	cp $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/package-lock.json bin/uampclients
+	cd bin/uampclients && npm ci --silent --ignore-scripts
+	$(PYTHON) -m venv --clear bin/uampclients/python
+	bin/uampclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(UAMP_CLIENTS)/python/requirements.txt
+	touch bin/uampclients/.made
 
 # The tool of others that judges a host by spec/openapi.yaml.
 OPENAPI_TOOL = host/mailtest/testdata/schemathesis

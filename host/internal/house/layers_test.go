@@ -127,6 +127,10 @@ var layers = map[string][]string{
 	"host/internal/gateway/contract": {
 		"host", "host/client", "host/internal/api/audit", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest", "host/internal/swarm",
 	},
+	// Programs of others for tests of a gateway; only tests import them.
+	"host/internal/gateway/uamp/uamptest/peers": {
+		"host/internal/guests",
+	},
 	// The kit of the tests of a whole host; only tests import it.
 	"host/internal/hosttest": {
 		"abi", "host", "host/client", "host/internal/datadir", "host/internal/definition/config", "host/internal/guests",
