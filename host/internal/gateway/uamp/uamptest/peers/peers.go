@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,6 +118,7 @@ type Server struct {
 	language Language
 	stdin    io.Writer
 	lines    chan []byte
+	waiting  []Event
 }
 
 // Serve starts a server. It ends with the test.
@@ -161,13 +163,20 @@ func (s *Server) read(stdout io.Reader) {
 	}
 }
 
-// Next returns the next event of a kind and leaves out others before it.
+// Next returns the next event of a kind; events of other kinds wait to be asked for.
 func (s *Server) Next(t *testing.T, kind string) Event {
 	t.Helper()
+	if i := slices.IndexFunc(s.waiting, func(e Event) bool { return e["event"] == kind }); i >= 0 {
+		e := s.waiting[i]
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return e
+	}
 	for line := range s.lines {
-		if e := parse(t, line); e["event"] == kind {
+		e := parse(t, line)
+		if e["event"] == kind {
 			return e
 		}
+		s.waiting = append(s.waiting, e)
 	}
 	t.Fatalf("the server in %s ended before %q", s.language, kind)
 	return nil

@@ -137,23 +137,24 @@ func (s site) trySpellings(t *testing.T) {
 		if i == len(forms) {
 			continue
 		}
-		accepted := s.accepted(t, got["id"])
-		if !reflect.DeepEqual(accepted["form"], any(forms[i])) {
-			t.Errorf("%v was read as %v", forms[i], accepted["form"])
+		form, envelope := accepted(t, s.server, "id", got["id"])
+		if !reflect.DeepEqual(form, forms[i]) {
+			t.Errorf("%v was read as %v", forms[i], form)
 		}
-		if e := accepted["envelope"].(map[string]any); !reflect.DeepEqual(e["ext"], ext) {
-			t.Errorf("ext arrives as %v", e["ext"])
+		if !reflect.DeepEqual(envelope["ext"], ext) {
+			t.Errorf("ext arrives as %v", envelope["ext"])
 		}
 	}
 }
 
-// accepted is how the server took an envelope.
-func (s site) accepted(t *testing.T, id any) peers.Event {
+// accepted is how a server took the envelope whose member has a value.
+func accepted(t *testing.T, server *peers.Server, member string, value any) (form, envelope map[string]any) {
 	t.Helper()
 	for {
-		e := s.server.Next(t, "accepted")
-		if envelope, _ := e["envelope"].(map[string]any); envelope["id"] == id {
-			return e
+		e := server.Next(t, "accepted")
+		form, _ = e["form"].(map[string]any)
+		if envelope, _ = e["envelope"].(map[string]any); envelope[member] == value {
+			return form, envelope
 		}
 	}
 }
@@ -199,8 +200,9 @@ func TestCallBack(t *testing.T) {
 	}
 	for _, pair := range pairs {
 		asker, answerer := servers[pair.client], servers[pair.server]
-		want(t, asker.Do(t, fmt.Sprintf(`{"to":%q,"intent":"ask","content":"callback later"}`, answerer.DID)), map[string]any{"status": 202.0})
-		e := asker.Next(t, "accepted")["envelope"].(map[string]any)
+		asked := asker.Do(t, fmt.Sprintf(`{"to":%q,"intent":"ask","content":"callback later"}`, answerer.DID))
+		want(t, asked, map[string]any{"status": 202.0})
+		_, e := accepted(t, asker, "reply_to", asked["id"])
 		if e["intent"] != "confirm" || e["from"] != answerer.DID || e["body"].(map[string]any)["content"] != "later" {
 			t.Errorf("%s is called back with %v", pair.client, e)
 		}

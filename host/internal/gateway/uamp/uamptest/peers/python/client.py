@@ -98,6 +98,7 @@ class Reader:
 
     async def follow(self, url):
         seen, stalled = self.seen, 0
+        self.stream = urllib.parse.unquote(url.rpartition("/")[2])
         while "last" not in seen and "fault" not in seen and stalled < 4:
             seen["connections"] += 1
             before = self.next
@@ -142,7 +143,7 @@ class Reader:
         return await self.reply(delta)
 
     async def reply(self, delta):
-        job, stream = self.job, urllib.parse.unquote(delta.get("stream_id", ""))
+        job, stream = self.job, self.stream
         due = self.next % self.every == 0
         if self.next == job.get("cancel_after"):
             await self.tell("cancel", stream_id=stream, reply_to=self.envelope["id"])

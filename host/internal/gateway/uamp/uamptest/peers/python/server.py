@@ -104,8 +104,10 @@ class Request:
             return await asyncio.Event().wait()
         if "busy" in quirks and "was-busy" not in quirks:
             quirks.add("was-busy")
+            await self.read_body(LIMIT)
             raise Refusal(503, "5.04", "busy", headers=[("retry_after", "1")])
         if "redirect" in quirks:
+            await self.read_body(LIMIT)
             return await self.respond(307, location=f"{peer.base}/elsewhere")
         envelope, source = await self.read_envelope()
         form = await verify(envelope, source, peer.net)
