@@ -40,7 +40,7 @@ func TestACPExample(t *testing.T) {
 		})
 		tried++
 	}
-	if tried != 7 {
+	if tried != 8 {
 		t.Errorf("%d blocks of commands", tried)
 	}
 	t.Cleanup(func() {
@@ -69,7 +69,7 @@ func runBlock(t *testing.T, dir string, env []string, vars string, commands []sh
 		if another.MatchString(s.command) {
 			continue // the host serves already
 		}
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", vars+s.command)
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", vars+preceding[s.command]+"\n"+s.command)
 		var stderr bytes.Buffer
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(env[:len(env):len(env)], "PATH="+path), &stderr
 		if out, err := cmd.Output(); err != nil || !s.matches(string(out)) {

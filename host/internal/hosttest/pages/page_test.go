@@ -27,6 +27,8 @@ var (
 var preceding = map[string]string{
 	"bin/skep send -c examples/reminder/swarm.toml list": `for n in $(seq 200); do bin/skep send -c examples/reminder/swarm.toml list 2>&1 | grep -q '^Pending' && break; sleep 0.05; done`,
 
+	"SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show -c examples/acp/swarm.toml colour | grep ^answer": `for n in $(seq 600); do SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show colour 2>&1 | grep -q ^answer && break; sleep 0.05; done`,
+
 	"go test ./agent": `sed -i 's|^source = .*|source = "file:agent.wasm"|' swarm.toml`,
 }
 
