@@ -26,7 +26,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
-	carried := outcomeOf(err)
+	carried := e.outcomeOf(err)
 	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Text: []byte(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
 	if err != nil {
 		event.Verdict, event.Reason = "failed", carried.Reason
@@ -43,6 +43,16 @@ func outcomeOf(err error) gateway.Carried {
 	return gateway.CarriedAfter(err)
 }
 
+// outcomeOf returns what an error means after what the attempt has done: before anything was
+// sent the message can be sent later.
+func (e *attempt) outcomeOf(err error) gateway.Carried {
+	carried := outcomeOf(err)
+	if !e.tried && carried.State == gateway.Unanswered {
+		carried.State = gateway.Later
+	}
+	return carried
+}
+
 // attempt carries a message once.
 type attempt struct {
 	g      *Gateway
@@ -50,6 +60,8 @@ type attempt struct {
 	d      swarm.Delivery
 	caller gateway.Caller
 	record conversationRecord
+	// tried means that sending was begun, by this attempt or one before.
+	tried bool
 	// unstored is set for an action, whose record is the turn's.
 	unstored bool
 	// chunks counts the pieces of the answer that were shown.
@@ -107,15 +119,21 @@ func (e *attempt) cancels() bool {
 // await makes a message the one under way, sends it, waits for what comes of it and hands
 // that to the runtime, within the partner's time for an answer.
 func (e *attempt) await(ctx context.Context, f *foreignTask, m openMessage, send func(context.Context) error) error {
-	if err := e.open(ctx, m); err != nil {
+	first, err := e.open(ctx, m)
+	if err != nil {
 		return err
 	}
+	e.tried = e.tried || !first
 	limit := e.record.Open.Since.Add(cmp.Or(e.p.Timeout, defaultTimeout))
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
-	err := send(timed)
+	err = send(timed)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) {
 		err = f.giveUp(ctx)
+	}
+	if first && e.record.Open.Task == m.Task && e.outcomeOf(err).State == gateway.Later {
+		e.record.Open = nil // it was not sent: its time has not begun
+		return errors.Join(err, e.store(ctx))
 	}
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -264,7 +265,7 @@ func TestCarryQuestion(t *testing.T) {
 	reply := delivery("m2", mail.Response, "green")
 	reply.Wrapper.Payload.ID = got[0].ID
 	o.FailNext("Find", errors.New("the store fails for a moment"))
-	wantState(t, g.Carry(t.Context(), p, reply), gateway.Unanswered, "the store fails")
+	wantState(t, g.Carry(t.Context(), p, reply), gateway.Later, "the store fails")
 	wantState(t, g.Carry(t.Context(), p, reply), gateway.Taken, "")
 	if got = o.take(); len(got) != 1 || got[0].Kind != gateway.Answers || got[0].Answers != "m1" || got[0].Body != "sold green" {
 		t.Errorf("the answer is brought as %+v", got)
@@ -289,7 +290,7 @@ func TestCarryQuestionToTheCaller(t *testing.T) {
 	question := delivery("m1", mail.Request, "tea")
 	question.Answers = swarm.RemoteKey("shop", x.ID)
 	o.FailNext("Find", errors.New("the store fails for a moment"))
-	wantState(t, g.Carry(t.Context(), p, question), gateway.Unanswered, "the store fails")
+	wantState(t, g.Carry(t.Context(), p, question), gateway.Later, "the store fails")
 	for _, url := range []string{s.URL, ""} {
 		p.URL = url
 		wantState(t, g.Carry(t.Context(), p, question), gateway.Taken, "")
@@ -337,12 +338,62 @@ func TestCarryAfterAnOutage(t *testing.T) {
 	}
 }
 
+// TestUnsentIsLater: what a partner has not taken, because it was down for longer than its
+// time for an answer, is sent later: a question, and the answer to one.
+func TestUnsentIsLater(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
+	o, g, p := newCarrier(t, s.URL)
+	wantState(t, g.Carry(t.Context(), p, delivery("m0", mail.Request, "ask")), gateway.Taken, "") // the card is known now
+	question := o.take()[0]
+	answer := delivery("m1", mail.Response, "the green one")
+	answer.Wrapper.Payload.ID = question.ID
+	for _, d := range []swarm.Delivery{answer, delivery("m2", mail.Request, "tea")} {
+		s.status.Store(http.StatusServiceUnavailable)
+		wantState(t, g.Carry(t.Context(), p, d), gateway.Later, "503")
+		o.age(t, time.Hour)
+		s.status.Store(0)
+		wantState(t, g.Carry(t.Context(), p, d), gateway.Taken, "")
+		if got := o.take(); len(got) != 1 || got[0].Body != "sold "+d.Wrapper.Payload.Body {
+			t.Errorf("brought %+v", got)
+		}
+	}
+}
+
+// age makes what the records of conversations have of messages under way older.
+func (o *recorder) age(t *testing.T, by time.Duration) {
+	t.Helper()
+	list, err := o.State().List(t.Context(), state.Key{Gateway: "a2a", Kind: "conversation"}, state.Key{}, 100)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d records, %v", len(list), err)
+	}
+	for _, r := range list {
+		var record map[string]any
+		if err := json.Unmarshal(r.Value, &record); err != nil {
+			t.Fatal(err)
+		}
+		if open, ok := record["open"].(map[string]any); ok {
+			open["since"] = time.Now().Add(-by)
+		}
+		if r.Value, err = json.Marshal(record); err == nil {
+			_, err = o.State().Put(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestCarryFails: what a failure means for the message depends on whether the partner may
 // have it, and whether another attempt may do better.
 func TestCarryFails(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
 	o, g, p := newCarrier(t, s.URL)
+	s.status.Store(http.StatusBadGateway)
+	wantState(t, g.Carry(t.Context(), p, delivery("m1", mail.Request, "tea")), gateway.Later, "the agent card") // nothing was sent
+	s.status.Store(0)
+	wantState(t, g.Carry(t.Context(), p, delivery("m0", mail.Broadcast, "tea")), gateway.Taken, "") // the card is known now
 	for code, want := range map[int32]gateway.CarriedState{
 		401: gateway.Refused, 403: gateway.Refused, 404: gateway.Refused, 429: gateway.Later, 503: gateway.Later, 502: gateway.Unanswered,
 	} {

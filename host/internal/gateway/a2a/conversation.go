@@ -86,14 +86,14 @@ func (e *attempt) store(ctx context.Context) error {
 }
 
 // open makes the message the one under way, before it is sent. It is already where an
-// attempt before has sent it.
-func (e *attempt) open(ctx context.Context, m openMessage) error {
+// attempt before has sent it: first reports that none has.
+func (e *attempt) open(ctx context.Context, m openMessage) (first bool, err error) {
 	if e.record.Open != nil && e.record.Open.Message == e.d.Wrapper.MessageID {
-		return nil
+		return false, nil
 	}
 	m.Message, m.Since = e.d.Wrapper.MessageID, time.Now()
 	e.record.Open = &m
-	return e.store(ctx)
+	return true, e.store(ctx)
 }
 
 // asked is the note of a question that a foreign agent has for ours.

@@ -75,6 +75,7 @@ func (f *foreignTask) goOn(ctx context.Context) error {
 // tell sends a message that wants no answer.
 func (f *foreignTask) tell(ctx context.Context, task a2a.TaskID) (a2a.SendMessageResult, error) {
 	req := f.attempt.message(task)
+	f.tried = true
 	req.Config = &a2a.SendMessageConfig{ReturnImmediately: true}
 	return f.client.SendMessage(ctx, req)
 }
@@ -86,6 +87,7 @@ func (f *foreignTask) cancel(ctx context.Context, task a2a.TaskID) error {
 	}
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
+	f.tried = true
 	_, err := f.client.CancelTask(ctx, &a2a.CancelTaskRequest{ID: task})
 	if errors.Is(err, a2a.ErrTaskNotCancelable) || errors.Is(err, a2a.ErrTaskNotFound) {
 		return nil
@@ -111,6 +113,7 @@ func (f *foreignTask) giveUp(ctx context.Context) error {
 // send sends our message and follows what comes.
 func (f *foreignTask) send(ctx context.Context, task a2a.TaskID) error {
 	req := f.attempt.message(task)
+	f.tried = true
 	if !f.streams {
 		req.Config = &a2a.SendMessageConfig{}
 		result, err := f.client.SendMessage(ctx, req)
