@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"skep/host/internal/gateway/state"
@@ -17,18 +18,21 @@ func attemptKey(box swarm.OutboxKey, peer Peer, id string) state.Key {
 	return state.Key{Tenant: box.Task.Tenant, Gateway: peer.Gateway, Realm: box.Peer, Kind: "attempt", Name: id}
 }
 
-// beginAttempt records that a message may leave the host. earlier reports an attempt of
-// which only the beginning is known.
+// beginAttempt records that a message may leave the host. earlier reports an attempt of an
+// earlier host, of which only the beginning is known. A record of this host is of an attempt
+// that sent nothing: it could not be removed, or the store told its writing as failed.
 func (r *Router) beginAttempt(ctx context.Context, box swarm.OutboxKey, peer Peer, id string) (earlier bool, err error) {
-	_, err = r.opt.State.Put(ctx, state.Record{Key: attemptKey(box, peer, id), Expires: r.opt.Now().Add(attemptKept)})
-	if errors.Is(err, state.ErrVersion) {
-		return true, nil
+	key, host := attemptKey(box, peer, id), strconv.FormatInt(r.started.UnixNano(), 10)
+	_, err = r.opt.State.Put(ctx, state.Record{Key: key, Value: []byte(host), Expires: r.opt.Now().Add(attemptKept)})
+	if !errors.Is(err, state.ErrVersion) {
+		return false, err
 	}
-	return false, err
+	found, err := r.opt.State.Get(ctx, key)
+	return err == nil && string(found.Value) != host, err
 }
 
 // endAttempt removes the record of an attempt, if its peer needs one. A record that stays
-// does harm only to a message that an operator sends again: it is in doubt once more.
+// does harm only to a message that the next host sends: it is in doubt.
 func (r *Router) endAttempt(ctx context.Context, box swarm.OutboxKey, peer Peer, id string) {
 	if !peer.FailInDoubt {
 		return

@@ -382,7 +382,7 @@ func TestCarrierInDoubtAfterCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
 		o, kept := newFakeOutbox(), newAttempts()
-		kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(1)}] = true
+		kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(1)}] = "an earlier host"
 		kept.broken = 3
 		o.put(box("t", "depot"), to(1, "a", mail.Request))
 		o.put(box("t", "depot"), to(2, "a", mail.Request))
@@ -432,7 +432,7 @@ func TestCarrierDoubtsAreNoFailures(t *testing.T) {
 		c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried { return router.Carried{State: router.Taken} }}
 		o, kept := newFakeOutbox(), newAttempts()
 		for n := range int64(10) {
-			kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(n + 1)}] = true
+			kept.records[state.Key{Tenant: "default", Gateway: "toy", Realm: "depot", Kind: "attempt", Name: id(n + 1)}] = "an earlier host"
 			o.put(box("t", "depot"), to(n+1, "a", mail.Request))
 		}
 		o.put(box("t", "depot"), to(11, "a", mail.Request))
@@ -443,6 +443,37 @@ func TestCarrierDoubtsAreNoFailures(t *testing.T) {
 			t.Errorf("after %v: %+v, delivered %q", took, r.Stats(), o.taken)
 		}
 	})
+}
+
+// A message that was not sent is not in doubt, though the store did not tell that the
+// record of its attempt was written, or could not remove it.
+func TestCarrierAttemptsOutlastAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*attempts){
+		"written, and told as failed": func(a *attempts) { a.lost = 1 },
+		"not removed":                 func(a *attempts) { a.kept = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &fakeCarrier{answer: func(_ context.Context, n int, _ swarm.Delivery) router.Carried {
+					if n <= 2 {
+						return router.Carried{State: router.Later, Reason: "connection refused"}
+					}
+					return router.Carried{State: router.Taken}
+				}}
+				o, kept := newFakeOutbox(), newAttempts()
+				fail(kept)
+				o.put(box("t", "depot"), to(1, "a", mail.Request))
+				carry(t, realm(c, func(p *router.Peer) { p.FailInDoubt = true }), o, func(opt *router.Options) { opt.State = kept })
+				awaitSettled(o, 1)
+				synctest.Wait()
+				if len(o.taken) != 1 || len(kept.records) > 0 {
+					t.Errorf("delivered %q, failed %q, %d records of attempts", o.taken, o.failed, len(kept.records))
+				}
+			})
+		})
+	}
 }
 
 // A backlog is looked through once for each wake and each message, not once more for each
@@ -486,11 +517,24 @@ func TestCarrierOutboxFails(t *testing.T) {
 type attempts struct {
 	state.Store
 	mu      sync.Mutex
-	records map[state.Key]bool
+	records map[state.Key]string
 	broken  int
+	// lost and kept are how many writes and deletions report a failure: the writes were
+	// durable, the deletions had no effect.
+	lost, kept int
 }
 
-func newAttempts() *attempts { return &attempts{records: map[state.Key]bool{}} }
+func newAttempts() *attempts { return &attempts{records: map[state.Key]string{}} }
+
+func (a *attempts) Get(_ context.Context, k state.Key) (state.Record, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	value, ok := a.records[k]
+	if !ok {
+		return state.Record{}, state.ErrNotFound
+	}
+	return state.Record{Key: k, Value: []byte(value)}, nil
+}
 
 func (a *attempts) Put(_ context.Context, r state.Record) (int64, error) {
 	a.mu.Lock()
@@ -499,16 +543,24 @@ func (a *attempts) Put(_ context.Context, r state.Record) (int64, error) {
 		a.broken--
 		return 0, errors.New("the disk is slow")
 	}
-	if a.records[r.Key] {
+	if _, ok := a.records[r.Key]; ok {
 		return 0, state.ErrVersion
 	}
-	a.records[r.Key] = true
+	a.records[r.Key] = string(r.Value)
+	if a.lost > 0 {
+		a.lost--
+		return 0, errors.New("the disk is slow")
+	}
 	return 1, nil
 }
 
 func (a *attempts) Delete(_ context.Context, k state.Key, _ int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.kept > 0 {
+		a.kept--
+		return errors.New("the disk is slow")
+	}
 	delete(a.records, k)
 	return nil
 }
