@@ -9,6 +9,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 )
 
 // a stream waits for the first message, and the next one goes on after the
@@ -72,5 +73,39 @@ func TestEvents(t *testing.T) {
 	}
 	if resp := open("agentB", "x"); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a cursor that is none gets %d", resp.StatusCode)
+	}
+}
+
+// What a mailbox has lost, as with the erasure of its tenant or by its age, is put into it
+// again when it is sent again.
+func TestMailboxAfterAnErasure(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayRelay}
+	s.rt.Admit("acme-token", c)
+	m := acptest.New("INFORM", "agentA", "agentB", "x")
+	kept := func() []state.Record {
+		t.Helper()
+		list, err := s.rt.State().List(t.Context(), state.Key{Tenant: "default", Gateway: "acp", Realm: "acme", Kind: "mailbox"}, state.Key{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	for range 2 { // a repeat is there once
+		if r := s.send(t, m); r.Status != http.StatusAccepted {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	before := kept()
+	if len(before) != 1 {
+		t.Fatalf("%d messages are kept", len(before))
+	}
+	if err := s.rt.State().Delete(t.Context(), before[0].Key, 0); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.send(t, m); r.Status != http.StatusAccepted || len(kept()) != 1 {
+		t.Errorf("after the erasure it got %+v, and %d are kept", r, len(kept()))
 	}
 }

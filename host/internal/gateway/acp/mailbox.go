@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -46,10 +47,17 @@ type mailbox struct {
 	count  int
 	size   int
 	last   int64 // the number of the newest message
-	// digests are of the messages, by receiver and id.
-	digests map[string][sha256.Size]byte
+	// messages are what is known of each, by receiver and id.
+	messages map[string]mailed
 	// changed is closed and replaced by every message.
 	changed chan struct{}
+}
+
+// mailed is a message in a mailbox: its digest, the name of its record and its size.
+type mailed struct {
+	digest [sha256.Size]byte
+	name   string
+	size   int
 }
 
 func newMailboxes(store state.Store) *mailboxes {
@@ -73,7 +81,7 @@ func (all *mailboxes) box(ctx context.Context, key state.Key) (*mailbox, error) 
 	if b.loaded {
 		return b, nil
 	}
-	b.count, b.size, b.digests = 0, 0, map[string][sha256.Size]byte{}
+	b.count, b.size, b.messages = 0, 0, map[string]mailed{}
 	for after := (state.Key{}); ; {
 		list, err := all.store.List(ctx, key, after, mailboxPage)
 		if err != nil {
@@ -95,7 +103,7 @@ func (b *mailbox) add(r state.Record) {
 	var m message.Message
 	if m.UnmarshalJSON(r.Value) == nil {
 		if sum, err := digest(m); err == nil {
-			b.digests[idIn(m)] = sum
+			b.messages[idIn(m)] = mailed{sum, r.Key.Name, len(r.Value)}
 		}
 	}
 	b.count++
@@ -106,7 +114,7 @@ func (b *mailbox) add(r state.Record) {
 func (b *mailbox) remove(r state.Record) {
 	var m message.Message
 	if m.UnmarshalJSON(r.Value) == nil {
-		delete(b.digests, idIn(m))
+		delete(b.messages, idIn(m))
 	}
 	b.count--
 	b.size -= len(r.Value)
@@ -151,9 +159,11 @@ func (all *mailboxes) put(ctx context.Context, c gateway.Caller, m message.Messa
 		return false, err
 	}
 	defer b.mu.Unlock()
-	before, known := b.digests[idIn(m)]
+	before, known, err := all.find(ctx, key, b, idIn(m))
 	switch {
-	case known && before == sum:
+	case err != nil:
+		return false, err
+	case known && before.digest == sum:
 		return true, nil
 	case known:
 		return false, fmt.Errorf("another message has the id %.200q: %w", m.Header.ID, gateway.ErrConflict)
@@ -174,6 +184,22 @@ func (all *mailboxes) put(ctx context.Context, c gateway.Caller, m message.Messa
 	close(b.changed)
 	b.changed = make(chan struct{})
 	return false, nil
+}
+
+// find returns what a mailbox has of a message. One that the store has not any more, as its
+// time is over or its tenant was erased, is forgotten.
+func (all *mailboxes) find(ctx context.Context, key state.Key, b *mailbox, id string) (m mailed, known bool, err error) {
+	if m, known = b.messages[id]; !known {
+		return m, false, nil
+	}
+	key.Name = m.name
+	if _, err = all.store.Get(ctx, key); !errors.Is(err, state.ErrNotFound) {
+		return m, err == nil, err
+	}
+	delete(b.messages, id)
+	b.count--
+	b.size -= m.size
+	return m, false, nil
 }
 
 // read removes the messages for a receiver up to a number and returns those after it, as
