@@ -41,6 +41,8 @@ type socket struct {
 	// agents have spoken on it; sockets.mu guards them.
 	agents map[string]struct{}
 	asks   atomic.Int32
+	// relays hand messages to other members of the realm, in their order.
+	relays chan func()
 	// running are its goroutines.
 	running sync.WaitGroup
 }
@@ -66,7 +68,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(g.MaxBody)
-	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}}
+	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}, relays: make(chan func(), maxSocketAsks)}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
 	defer s.end(nil)
@@ -76,10 +78,25 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.sockets.remove(s)
 	s.running.Go(s.ping)
+	s.running.Go(s.relay)
 	s.read()
 }
 
-// read takes messages until the socket ends.
+// relay runs relays until the socket ends. They wait for the peers of sockets, whose answer
+// may be the next that this one reads.
+func (s *socket) relay() {
+	for {
+		select {
+		case run := <-s.relays:
+			run()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// read takes messages until the socket ends. Its caller has the rights that the
+// configuration in force gives him.
 func (s *socket) read() {
 	for malformed := 0; malformed < maxMalformed; {
 		kind, text, err := s.conn.Read(s.ctx)
@@ -91,7 +108,12 @@ func (s *socket) read() {
 			_ = s.conn.Close(websocket.StatusUnsupportedData, "a message is a text")
 			return
 		}
-		if !s.take(text) {
+		c, err := s.g.Runtime.Renew(s.caller)
+		if err != nil {
+			_ = s.conn.Close(websocket.StatusPolicyViolation, "the caller is not let in any more")
+			return
+		}
+		if !s.take(c, text) {
 			malformed++
 		}
 	}
@@ -99,7 +121,7 @@ func (s *socket) read() {
 }
 
 // take takes one message; it returns false for one that could not be read.
-func (s *socket) take(text []byte) bool {
+func (s *socket) take(c gateway.Caller, text []byte) bool {
 	in, err := s.g.reader.read(text)
 	if err != nil {
 		s.g.recordUnread(s.caller, in, text, err)
@@ -114,7 +136,20 @@ func (s *socket) take(text []byte) bool {
 			return true
 		}
 	}
-	a, err := s.g.accept(s.ctx, s.caller, in, false)
+	if !s.g.isRelayed(c, in.Header) {
+		s.handle(c, in)
+		return true
+	}
+	select {
+	case s.relays <- func() { s.handle(c, in) }:
+	case <-s.ctx.Done():
+	}
+	return true
+}
+
+// handle hands a message to the runtime, or to whom it is for, and answers it.
+func (s *socket) handle(c gateway.Caller, in incoming) {
+	a, err := s.g.accept(s.ctx, c, in, false)
 	if err == nil {
 		s.g.sockets.speaks(s, string(in.Header.Sender))
 	}
@@ -126,14 +161,13 @@ func (s *socket) take(text []byte) bool {
 			defer s.asks.Add(-1)
 			s.reply(in, a.Exchange)
 		})
-		return true
+		return
 	case wantsAcknowledge(in.Header):
 		_ = s.write(s.ctx, acknowledgeOf(s.caller, in.Header))
 	}
-	if expects != "" {
+	if expects, _ := in.Header.Type.Expects(); expects != "" {
 		s.asks.Add(-1)
 	}
-	return true
 }
 
 // reply writes the answer of an exchange as soon as it is there, and progress before it

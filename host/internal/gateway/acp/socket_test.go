@@ -10,6 +10,7 @@ import (
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 )
 
 func (s *site) dial(t *testing.T) *acptest.Socket {
@@ -123,6 +124,33 @@ func TestSocketEnds(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// What a reload takes from a partner is taken from his open sockets, too.
+func TestSocketAfterAReload(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayRelay}
+	s.rt.Admit("acme-token", c)
+	open := s.dial(t)
+	relayed := func() acptest.Message {
+		return exchange(t, open, acptest.New("REQUEST", "agentA", "agentB", "x").Text())
+	}
+	for range 2 { // what one agent of a socket writes to another one comes once
+		if m := relayed(); m.Header.Type != "REQUEST" || m.Header.Receiver != "agentB" {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	kept, err := s.rt.State().List(t.Context(), state.Key{Tenant: "default", Gateway: "acp", Realm: "acme", Kind: "mailbox"}, state.Key{}, 10)
+	if err != nil || len(kept) > 0 {
+		t.Errorf("%d messages are in the mailbox, too; %v", len(kept), err)
+	}
+	c.May = gateway.Rights{gateway.MayAsk}
+	s.rt.Admit("acme-token", c)
+	if m := relayed(); m.Header.Type != "ERROR" {
+		t.Errorf("without the right it got %+v", m)
 	}
 }
 
