@@ -18,6 +18,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 )
 
 // receiver is a push address. It fails as often as the test says.
@@ -79,6 +80,7 @@ func (r *receiver) read() (got []string, tried int) {
 // pushSite is a gateway without sockets, for tests in fake time.
 type pushSite struct {
 	rt       *gatewaytest.Runtime
+	records  *fullStore
 	receiver *receiver
 	handler  http.Handler
 	stop     func()
@@ -88,6 +90,7 @@ type pushSite struct {
 
 func newPushSite() *pushSite {
 	s := &pushSite{rt: gatewaytest.New(), receiver: &receiver{}}
+	s.records = &fullStore{Store: s.rt.State()}
 	s.rt.Admit(token, gatewaytest.User("acme", "ann"))
 	s.rt.Admit("bob", gatewaytest.User("acme", "bob"))
 	s.rt.Admit("carl", gatewaytest.User("other", "carl"))
@@ -101,7 +104,7 @@ func newPushSite() *pushSite {
 // run starts the gateway, as a host does that starts on its store.
 func (s *pushSite) run() {
 	g := a2a.New(a2a.Options{
-		Runtime: s.rt, V03: true, Push: true, PushClient: &http.Client{Transport: s.receiver},
+		Runtime: fullRuntime{s.rt, s.records}, V03: true, Push: true, PushClient: &http.Client{Transport: s.receiver},
 		CheckPush: func(address string) error {
 			if strings.Contains(address, "unreachable") {
 				return errors.New("it is not public")
@@ -236,6 +239,51 @@ func TestPushAfterRestart(t *testing.T) {
 		s.close()
 	})
 }
+
+// A state that was pushed is not pushed again because the store cannot write that, as when the
+// tenant's storage is used up.
+func TestPushIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newPushSite()
+		defer s.close()
+		s.records.full.Store(true)
+		s.ask(t, "m1", `{"url":"https://push.example/x"}`)
+		time.Sleep(time.Hour)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED")
+		s.reply(t, "m1")
+		time.Sleep(time.Hour)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		s.records.full.Store(false)
+		time.Sleep(time.Hour)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+		s.stop()
+		s.run() // it is stored by now
+		time.Sleep(time.Minute)
+		s.want(t, "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED hello Ann")
+	})
+}
+
+// fullStore is a store of records that refuses to change one.
+type fullStore struct {
+	state.Store
+	full atomic.Bool
+}
+
+func (s *fullStore) Put(ctx context.Context, r state.Record) (int64, error) {
+	if r.Version != 0 && s.full.Load() {
+		return 0, state.ErrFull
+	}
+	return s.Store.Put(ctx, r)
+}
+
+// fullRuntime is a runtime with such a store.
+type fullRuntime struct {
+	*gatewaytest.Runtime
+	records *fullStore
+}
+
+func (rt fullRuntime) State() state.Store { return rt.records }
 
 // TestPushEnds: an address that never answers is given up after keep, a removed one is
 // told nothing more.

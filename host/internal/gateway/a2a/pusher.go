@@ -186,8 +186,9 @@ func (p *pusher) stop(key state.Key) {
 // serve pushes each state of a task to one address, until the task is over. A push that
 // fails is tried again after a pause.
 func (p *pusher) serve(ctx context.Context, key state.Key) {
+	var last pushedState
 	for pause := minPushPause; ; pause = min(2*pause, maxPushPause) {
-		pushed, err := p.follow(ctx, key)
+		pushed, err := p.follow(ctx, key, &last)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -203,9 +204,16 @@ func (p *pusher) serve(ctx context.Context, key state.Key) {
 	}
 }
 
+// pushedState is what was sent to an address, also while the store cannot write that.
+// Another version of its record may be another address.
+type pushedState struct {
+	version int64
+	mark    string
+}
+
 // follow reads the task's stream and pushes its states. It returns nil when none is left;
 // pushed reports whether one was sent.
-func (p *pusher) follow(ctx context.Context, key state.Key) (pushed bool, err error) {
+func (p *pusher) follow(ctx context.Context, key state.Key, last *pushedState) (pushed bool, err error) {
 	stored, x, err := p.load(ctx, key)
 	if err != nil || stored == nil {
 		return false, err
@@ -223,7 +231,7 @@ func (p *pusher) follow(ctx context.Context, key state.Key) (pushed bool, err er
 		if piece.Answer == nil {
 			continue
 		}
-		sent, ended, err := p.pushState(ctx, key, x)
+		sent, ended, err := p.pushState(ctx, key, x, last)
 		pushed = pushed || sent
 		if err != nil || ended {
 			return pushed, err
@@ -286,7 +294,7 @@ func (p *pusher) find(ctx context.Context, key state.Key, to push) (gateway.Exch
 // pushState sends the task's state unless it was sent before, and then stores that it was:
 // a crash between the two sends it again. It takes a slot first, so that what waits for one
 // keeps no task in memory.
-func (p *pusher) pushState(ctx context.Context, key state.Key, x gateway.Exchange) (sent, ended bool, err error) {
+func (p *pusher) pushState(ctx context.Context, key state.Key, x gateway.Exchange, last *pushedState) (sent, ended bool, err error) {
 	release, err := p.slots.acquire(ctx, key)
 	if err != nil {
 		return false, false, err
@@ -301,14 +309,16 @@ func (p *pusher) pushState(ctx context.Context, key state.Key, x gateway.Exchang
 		return false, false, err
 	}
 	task, err := p.g.snapshot(ctx, x)
-	if err == nil {
+	pushed := pushedState{stored.version, stateMark(now)}
+	if sent = pushed != *last; err == nil && sent {
 		err = p.send(ctx, stored.push, task)
 	}
 	if err != nil {
 		return false, false, err
 	}
-	stored.Pushed, stored.Ended = stateMark(now), task.Status.State.Terminal()
-	return true, stored.Ended, p.g.storePush(ctx, key, stored.push, stored.version)
+	*last = pushed
+	stored.Pushed, stored.Ended = pushed.mark, task.Status.State.Terminal()
+	return sent, stored.Ended, p.g.storePush(ctx, key, stored.push, stored.version)
 }
 
 // stateMark names a state of a task, and what it asks.
