@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -357,6 +358,69 @@ func TestUnsentIsLater(t *testing.T) {
 		if got := o.take(); len(got) != 1 || got[0].Body != "sold "+d.Wrapper.Payload.Body {
 			t.Errorf("brought %+v", got)
 		}
+	}
+}
+
+// packed is a store that has as many conversations of a realm as it keeps. The first one has
+// a message under way.
+type packed struct {
+	state.Store
+	evicted int
+}
+
+// packedRuntime is a runtime with such a store.
+type packedRuntime struct {
+	*recorder
+	records *packed
+}
+
+func (o packedRuntime) State() state.Store { return o.records }
+
+func (s *packed) Put(ctx context.Context, r state.Record) (int64, error) {
+	if r.Version == 0 && s.evicted == 0 {
+		return 0, state.ErrFull
+	}
+	return s.Store.Put(ctx, r)
+}
+
+func (s *packed) List(_ context.Context, of, after state.Key, limit int) (list []state.Record, err error) {
+	n := 0
+	if after.Name != "" {
+		if n, err = strconv.Atoi(after.Name); err != nil {
+			return nil, err
+		}
+		n++
+	}
+	for ; n < state.MaxOfRealm && len(list) < limit; n++ {
+		r := state.Record{Key: of, Value: []byte(`{"context":"c"}`)}
+		if n == 0 {
+			r.Value = []byte(`{"open":{"message":"m","since":"2026-01-02T03:04:05Z"}}`)
+		}
+		r.Key.Name = strconv.Itoa(n)
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func (s *packed) Delete(_ context.Context, k state.Key, _ int64) error {
+	if k.Name == "0" {
+		return errors.New("a conversation with a message under way is removed")
+	}
+	s.evicted++
+	return nil
+}
+
+// TestManyConversations: a partner with as many records as it may have is written to all the
+// same: silent conversations make room.
+func TestManyConversations(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
+	o, _, p := newCarrier(t, s.URL)
+	full := &packed{Store: o.State()}
+	g := a2a.New(a2a.Options{Runtime: packedRuntime{o, full}})
+	wantState(t, g.Carry(t.Context(), p, delivery("m1", mail.Request, "tea")), gateway.Taken, "")
+	if full.evicted == 0 {
+		t.Error("nothing was removed")
 	}
 }
 

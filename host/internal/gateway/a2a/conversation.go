@@ -22,6 +22,19 @@ const kindConversation = "conversation"
 // conversationLife is how long a conversation is known that is not continued.
 const conversationLife = 30 * 24 * time.Hour
 
+// maxConversations is how many conversations of a realm are kept at most: the rest of its
+// records is for its push addresses.
+const maxConversations = state.MaxOfRealm / 2
+
+// newRecords returns the store of the gateway's records, in which the conversations that were
+// silent for longest make room.
+func newRecords(store state.Store, most int) state.Evicting {
+	return state.Evicting{Store: store, Kind: kindConversation, Most: most, InUse: func(value []byte) bool {
+		var r conversationRecord
+		return json.Unmarshal(value, &r) == nil && r.Open != nil
+	}}
+}
+
 // conversationRecord is what a task of ours has with one foreign agent.
 type conversationRecord struct {
 	Context string       `json:"context,omitempty"` // the foreign context
@@ -60,7 +73,7 @@ func agentName(a mail.Address) string {
 }
 
 func (e *attempt) load(ctx context.Context) error {
-	r, err := e.g.Runtime.State().Get(ctx, e.key())
+	r, err := e.g.records.Get(ctx, e.key())
 	if errors.Is(err, state.ErrNotFound) {
 		return nil
 	}
@@ -79,7 +92,7 @@ func (e *attempt) store(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.record.version, err = e.g.Runtime.State().Put(ctx, state.Record{
+	e.record.version, err = e.g.records.Put(ctx, state.Record{
 		Key: e.key(), Version: e.record.version, Value: value, Expires: time.Now().Add(conversationLife),
 	})
 	return err

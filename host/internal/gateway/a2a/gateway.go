@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -48,6 +49,7 @@ type Gateway struct {
 	bindings bindings
 	pusher   *pusher
 	cards    cards
+	records  state.Evicting
 	// maxAnswer bounds what a foreign task may answer, in bytes.
 	maxAnswer int
 }
@@ -60,7 +62,7 @@ func New(o Options) *Gateway {
 	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
 	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}, maxAnswer: maxAnswer}
+	g := &Gateway{Options: o, cards: cards{kept: map[string]keptCard{}}, records: newRecords(o.Runtime.State(), maxConversations), maxAnswer: maxAnswer}
 	g.bindings, g.pusher = newBindings(g), newPusher(g)
 	return g
 }

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/gateway/state"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -43,7 +44,7 @@ type Options struct {
 type Gateway struct {
 	Options
 	reader  reader
-	records records
+	records state.Evicting
 	// host is the host of PublicURL.
 	host    string
 	waiting *waiting
@@ -63,7 +64,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: records{o.Runtime.State(), maxThreads}, waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
 	g.mailbox = newMailboxes(g.records)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()

@@ -44,7 +44,7 @@ func TestManyThreads(t *testing.T) {
 	t.Parallel()
 	const most = 150
 	store := &smallStore{Store: gatewaytest.New().State(), most: most}
-	s := records{store, most}
+	s := newRecords(store, most)
 	put := func(realm string, n int, value string) (state.Key, error) {
 		k := threadKey("default", realm, fmt.Sprintf("%032d", n))
 		_, err := s.Put(t.Context(), state.Record{Key: k, Value: []byte(value), Expires: time.Now().Add(time.Duration(n) * time.Hour)})

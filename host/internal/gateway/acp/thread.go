@@ -43,6 +43,19 @@ type thread struct {
 	Told []string `json:"told,omitempty"`
 }
 
+// maxThreads is how many threads of a realm are kept at most: the rest of its records is
+// for its mailbox.
+const maxThreads = state.MaxOfRealm - maxMailboxMessages
+
+// newRecords returns the store of the gateway's records, in which the threads that were
+// silent for longest make room.
+func newRecords(store state.Store, most int) state.Evicting {
+	return state.Evicting{Store: store, Kind: kindConversation, Most: most, InUse: func(value []byte) bool {
+		var t thread
+		return json.Unmarshal(value, &t) == nil && len(t.Open) > 0
+	}}
+}
+
 // answeredQuestion has the id of a message of ours and of the one that answered it.
 type answeredQuestion struct {
 	ID string `json:"id"`
