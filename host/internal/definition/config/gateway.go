@@ -32,7 +32,7 @@ type Gateway struct {
 // Keys are settings of a table that not all gateways have.
 type Keys interface{ Settings() []Setting }
 
-// RealmRate bounds the requests of one realm. Zero requests mean no limit.
+// RealmRate bounds the messages of one realm or user. Zero requests mean no limit.
 type RealmRate struct {
 	Requests int
 	Per      time.Duration
@@ -106,13 +106,13 @@ func (g *Gateway) common() []Setting {
 		choice(&g.Profile, "profile", ProfileDefault, []string{ProfileDefault, ProfileStrict}, "Messages that the protocol's documents leave open are taken (`default`) or refused (`strict`)."),
 		field(&g.Admit, "admit", "list of ids", (*table).patterns, "Ids of strangers that are let in, as `did:web:*.example.org`; `*` is any text.").by(Grant),
 		field(&g.StrangerTenant, "stranger_tenant", "string", func(t *table, key string) string { return t.text(key, defaultStrangers) }, "The tenant of strangers.").withDefaultText(defaultStrangers).by(Fixed),
-		span(&g.Hold, "hold", 30*time.Second, time.Second, 10*time.Minute, "How long a caller that waits is held; then it is told to ask again."),
+		span(&g.Hold, "hold", 30*time.Second, time.Second, 10*time.Minute, "How long a caller that waits for its answer is held; then it has to ask again."),
 		span(&g.Keep, "keep", day, time.Minute, 30*day, "How long an answer can be fetched."),
 		size(&g.MaxBody, "max_body", MiB, KiB, 64*MiB, "Body of one message."),
 		count(&g.MaxDepth, "max_depth", 64, 8, 1000, "Levels of a message's JSON."),
-		section("rate_limit", g.RateLimit.Settings(), "Requests of one realm, besides those of `[server]`."),
-		count(&g.Asks, "asks", 256, 1, 10_000, "Asks of one realm that wait for their answers. One more is refused."),
-		count(&g.Sessions, "sessions", 256, 1, 100_000, "Sessions and open connections of one caller. One more is refused."),
+		section("rate_limit", g.RateLimit.Settings(), "Messages of one realm or one user, besides the requests of `[server]`. A list of messages counts as one."),
+		count(&g.Asks, "asks", 256, 1, 10_000, "Tasks of one realm that run, besides `peer_tasks` of `[limits]`. One more is refused."),
+		count(&g.Sessions, "sessions", 256, 1, 100_000, "Over MCP the sessions of all callers, of which one caller has a quarter; over ACP the WebSockets of one realm."),
 		boolean(&g.KeepRaw, "keep_raw", false, "Messages are also kept as they came."),
 		boolean(&g.BehindProxy, "behind_proxy", false, "A proxy in front speaks TLS where the protocol asks for it; needs `trusted_proxies`.").planned("gateways.behind_proxy").by(Grant),
 	}
@@ -121,7 +121,7 @@ func (g *Gateway) common() []Setting {
 // Settings are the keys of a gateway's rate_limit.
 func (r *RealmRate) Settings() []Setting {
 	return []Setting{
-		count(&r.Requests, "requests", 600, 1, 1_000_000_000, "Requests in the time `per`.").unlimited(),
+		count(&r.Requests, "requests", 600, 1, 1_000_000_000, "Messages in the time `per`.").unlimited(),
 		span(&r.Per, "per", time.Minute, time.Second, day, "The time of `requests`."),
 	}
 }

@@ -36,7 +36,7 @@ func Sections() []Section {
 		operator("[peers.NAME]", new(Peer).Settings(), "Another MAIL server, see [Work with other swarms](peers.md)."),
 		operator("[store]", c.Store.Settings(), "Where tasks are kept, see [Keep its data](data.md). Changes take a restart."),
 		operator("[telemetry]", c.Telemetry.Settings(), "What is logged. Another `log_format` takes a restart."),
-		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp` or `mcp`; `amp`, `iacp` and `uamp` are not built yet. Changes here and in the next three tables take a restart."),
+		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp` or `mcp`; `amp`, `iacp` and `uamp` are not built yet. Changes here and in the tables up to `[gateways.mcp]` take a restart."),
 		operator("[gateways.a2a]", new(A2A).Settings(), "What the gateway to A2A has besides."),
 		operator("[gateways.acp]", new(ACP).Settings(), "What the gateway to ACP has besides."),
 		operator("[gateways.mcp]", new(MCPGateway).Settings(), "What the gateway to MCP clients has besides."),
