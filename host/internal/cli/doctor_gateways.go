@@ -20,7 +20,7 @@ those with topics, whether they can reach this host, how long certificates are v
 
 The exit code is 8 when something is not as it should be.`
 
-// expirySoon is when a certificate is told to end soon.
+// expirySoon is how long a certificate must be valid at least.
 const expirySoon = 14 * 24 * time.Hour
 
 func (a *app) doctorGatewaysCommand() *cobra.Command {
@@ -95,21 +95,19 @@ func (d *gatewayDoctor) look(ctx context.Context) error {
 // addresses of answers name its public_url.
 func (d *gatewayDoctor) publicURL() {
 	const name = "server.public_url"
-	if len(d.cfg.Gateways) == 0 {
-		return
-	}
-	if address := d.cfg.Server.PublicURL; d.cfg.Server.HasPublicURL() {
+	address, far := d.cfg.Server.PublicURL, d.farPartners()
+	switch {
+	case len(d.cfg.Gateways) == 0:
+	case d.cfg.Server.HasPublicURL():
 		d.add(name, true, "%s", address)
-		return
-	} else if far := d.farPartners(); len(far) > 0 {
+	case len(far) > 0:
 		d.add(name, false, "%s, which %s cannot reach: set the address that has your certificate, or allow_private = true for partners in a network of your own",
 			cmp.Or(address, "not set"), strings.Join(far, ", "))
-		return
-	} else if address != "" {
+	case address != "":
 		d.add(name, true, "%s is reached in your own network only", address)
-		return
+	default:
+		d.add(name, true, "not set: callers are shown the address that they have used")
 	}
-	d.add(name, true, "not set: callers are shown the address that they have used")
 }
 
 // farPartners are the partners that are called at addresses elsewhere.

@@ -20,6 +20,8 @@ const gatewayKeyRotateHelp = `Rotate makes a new key for agent cards. Hosts that
 beside the one that signs, and sign with it a day later; the old one stays published
 until the next rotation. Restart a host that runs, so that it publishes the new key.`
 
+const noCardKey = "there is no key of agent cards: a host with [gateways.a2a] and sign_cards = true makes one when it starts"
+
 func (a *app) gatewayKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "key", Short: "Print the public keys of agent cards", Long: gatewayKeyHelp, Args: atMost(0),
@@ -38,7 +40,7 @@ func (a *app) gatewayKeyCommand() *cobra.Command {
 		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
 			keys, err := d.CardKeys()
 			if err == nil && len(keys) == 0 {
-				err = errors.New("there is no key of agent cards: a host with [gateways.a2a] and sign_cards = true makes one when it starts")
+				err = errors.New(noCardKey)
 			}
 			if err != nil {
 				return err
@@ -69,7 +71,7 @@ func (a *app) printCardKeys(keys []datadir.CardKey) error {
 		return a.printJSON(map[string]any{"keys": list})
 	}
 	if len(keys) == 0 {
-		a.notef("there is no key of agent cards: a host with [gateways.a2a] and sign_cards = true makes one when it starts")
+		a.notef(noCardKey)
 	}
 	for _, k := range keys {
 		line := pad(k.State, len("signs")) + "  " + k.ID
