@@ -3,7 +3,7 @@ package dsl
 // checkEndless refuses aliases that lead to themselves, and records that no message
 // could have because they contain themselves.
 func (r *resolver) checkEndless() {
-	c := &cycles{resolver: r, state: map[*Type]int{}}
+	c := &cycles{resolver: r, state: make(map[*Type]int, len(r.schema.Types))}
 	for _, t := range r.schema.Types {
 		if t.Kind == Alias {
 			c.alias(t, 0)

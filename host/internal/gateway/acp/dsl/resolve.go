@@ -20,9 +20,14 @@ const (
 
 // resolve gives the trees of files their meaning, the files that are imported first.
 func resolve(name string, files []parsed) (*Schema, Faults) {
+	items := 0
+	for _, f := range files {
+		items += len(f.tree.Items)
+	}
 	r := &resolver{
-		schema: &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
-		names:  map[string]*Type{}, folded: map[string]string{}, nested: map[*Type][]*Type{},
+		schema:   &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
+		declared: make([]*Type, 0, items), nested: map[*Type][]*Type{},
+		names: make(map[string]*Type, items), folded: make(map[string]string, items+len(builtIn)),
 	}
 	for name := range builtIn {
 		r.folded[fold(name)] = name
