@@ -52,19 +52,45 @@ func (s *Store) resume(ctx context.Context, lg *slog.Logger, todo []chore) {
 	}
 	ctx, s.chores.cancel = context.WithCancel(ctx)
 	s.chores.stopped.Go(func() {
-		for _, c := range todo {
-			lg.InfoContext(ctx, "store goes on with what was cut short", "chore", c.kind, "tenant", c.tenant)
-			if err := s.run(ctx, c); err != nil && ctx.Err() == nil {
-				lg.ErrorContext(ctx, "store cannot finish what was cut short", "chore", c.kind, "tenant", c.tenant, "err", err)
+		for pause := minChorePause; ; pause = min(2*pause, maxChorePause) {
+			if todo = slices.DeleteFunc(todo, func(c chore) bool { return s.finish(ctx, lg, c) }); len(todo) == 0 {
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
 			}
 		}
 	})
 }
 
-// run does a chore that is noted.
+// Pauses before what failed is tried again. A tenant waits for its erasure.
+const (
+	minChorePause = 50 * time.Millisecond
+	maxChorePause = time.Minute
+)
+
+// finish does a chore of an earlier host and reports whether it is done.
+func (s *Store) finish(ctx context.Context, lg *slog.Logger, c chore) bool {
+	lg.InfoContext(ctx, "store goes on with what was cut short", "chore", c.kind, "tenant", c.tenant)
+	err := s.run(ctx, c)
+	if err != nil && ctx.Err() == nil {
+		lg.ErrorContext(ctx, "store cannot finish what was cut short, and tries again", "chore", c.kind, "tenant", c.tenant, "err", err)
+	}
+	return err == nil
+}
+
+// run does a chore, unless it is not noted any more: who was first has done it, and its
+// tenant may have begun anew.
 func (s *Store) run(ctx context.Context, c chore) error {
 	s.chores.mu.Lock()
 	defer s.chores.mu.Unlock()
+	var noted bool
+	err := s.readers.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM chores WHERE kind = ? AND tenant = ?)", c.kind, []byte(c.tenant)).Scan(&noted)
+	if err != nil || !noted {
+		return err
+	}
 	if c.kind == choreErase {
 		return s.erase(ctx, c.tenant)
 	}
