@@ -24,6 +24,7 @@ import (
 	"skep/host/internal/gateway/door"
 	"skep/host/internal/gateway/mcp"
 	"skep/host/internal/gateway/messagelog"
+	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
@@ -34,7 +35,7 @@ type NewGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, err
 
 // openGateways makes the gateways of the configuration. They serve nothing yet.
 func (h *Host) openGateways(context.Context) error {
-	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP}
+	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP, "uamp": h.newUAMP}
 	maps.Copy(protocols, h.opt.Gateways)
 	if err := h.openMessages(); err != nil {
 		return err
@@ -151,6 +152,41 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	}), nil
 }
 
+// maxDocument bounds the DID documents of others, in bytes.
+const maxDocument = 64 << 10
+
+func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	own, _ := g.Protocol.(*config.UAMP)
+	keys, err := h.openGatewayKey(datadir.GatewayKeyName(g.Name))
+	if err != nil {
+		return nil, err
+	}
+	documents, err := catalog.NewPublicClient(h.opt.Network, http.MethodGet, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	signing := uamp.Keys{Current: keys.Current.Private(), NextFrom: keys.NextFrom}
+	if keys.Next != nil {
+		signing.Next = keys.Next.Private()
+	}
+	if keys.Old != nil {
+		signing.Old = keys.Old.Private()
+	}
+	return uamp.New(uamp.Options{
+		Runtime: rt, DID: own.DID, Keys: signing, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
+		RatePerHour: ratePerHour(g.RateLimit), Certificates: h.opt.Config.Server.TLS.ClientCA != "", RequireToken: own.RequireCapToken,
+		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
+	})
+}
+
+// ratePerHour is how many requests of a realm an hour has, 0 for no limit.
+func ratePerHour(r config.RealmRate) int {
+	if r.Requests == 0 {
+		return 0
+	}
+	return max(1, int(float64(r.Requests)*float64(time.Hour)/float64(r.Per)))
+}
+
 func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	own, _ := g.Protocol.(*config.ACP)
 	return acp.New(acp.Options{
@@ -178,14 +214,20 @@ func (h *Host) openCardKey(sign bool) (*a2a.CardKey, error) {
 	if !sign {
 		return nil, nil
 	}
-	keys, made, err := signature.OpenRotation(filepath.Join(h.opt.DataDir, filepath.FromSlash(datadir.CardKeyName)), time.Now())
-	if err == nil && made {
-		err = h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: datadir.CardKeyName})
-	}
+	keys, err := h.openGatewayKey(datadir.GatewayKeyName("a2a"))
 	if err != nil {
 		return nil, err
 	}
 	return cardKey(keys)
+}
+
+// openGatewayKey opens a key with which a gateway signs, or makes one.
+func (h *Host) openGatewayKey(name string) (signature.Rotation, error) {
+	keys, made, err := signature.OpenRotation(filepath.Join(h.opt.DataDir, filepath.FromSlash(name)), time.Now())
+	if err == nil && made {
+		err = h.audit.Record(audit.Entry{Act: "key.create", Outcome: audit.Done, Target: name})
+	}
+	return keys, err
 }
 
 // cardKey is a signing key with those that are published besides.

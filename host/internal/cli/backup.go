@@ -22,8 +22,8 @@ while a host runs, and copies what was there at one moment.
 
 What tenants keep is sealed in it: without the keyring of the data directory it
 cannot be read, by nobody. Keep a copy of the keyring, but not beside the backups;
---with-keyring writes one to FILE.keyring, and the keys that sign agent cards to
-FILE.a2a.key, to be moved to a place of their own.`
+--with-keyring writes one to FILE.keyring, and the keys with which gateways sign to
+FILE.a2a.key and FILE.uamp.key, to be moved to a place of their own.`
 
 const backupExample = `  skep backup /backups/hive-2026-11-20.db
   skep backup hive.db --with-keyring`
@@ -34,7 +34,7 @@ func (a *app) backupCommand() *cobra.Command {
 		Use: "backup FILE", Short: "Copy the data to a file", GroupID: groupData,
 		Long: backupHelp, Example: backupExample, Args: exactArguments("the FILE to write"),
 	}
-	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well, and the keys of agent cards to FILE.a2a.key")
+	cmd.Flags().BoolVar(&withKeyring, "with-keyring", false, "copy the keyring to FILE.keyring as well, and the keys of gateways to FILE.GATEWAY.key")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
 		return a.backup(cmd.Context(), args[0], withKeyring)
 	})
@@ -61,18 +61,21 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 		Registry string `json:"registry,omitempty"`
 		Keyring  string `json:"keyring,omitempty"`
 		CardKeys string `json:"card_keys,omitempty"`
+		UAMPKeys string `json:"uamp_keys,omitempty"`
 	}{File: file, Bytes: info.Size()}
 	if modules > 0 {
 		out.Modules = file + datadir.ModulesSuffix
 	}
-	if _, err := os.Stat(file + datadir.RegistrySuffix); err == nil {
+	if isThere(file + datadir.RegistrySuffix) {
 		out.Registry = file + datadir.RegistrySuffix
 	}
 	if withKeyring {
 		out.Keyring = file + datadir.KeyringSuffix
 	}
-	if _, err := os.Stat(file + datadir.CardKeySuffix); err == nil {
-		out.CardKeys = file + datadir.CardKeySuffix
+	for gateway, name := range map[string]*string{"a2a": &out.CardKeys, "uamp": &out.UAMPKeys} {
+		if keys := file + datadir.GatewayKeySuffix(gateway); isThere(keys) {
+			*name = keys
+		}
 	}
 	if a.json() {
 		return a.printJSON(out)
@@ -87,6 +90,9 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if out.CardKeys != "" {
 		a.notef("%s: the keys that sign agent cards", out.CardKeys)
 	}
+	if out.UAMPKeys != "" {
+		a.notef("%s: the keys that sign envelopes", out.UAMPKeys)
+	}
 	if withKeyring {
 		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
 	} else {
@@ -95,10 +101,15 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	return nil
 }
 
+func isThere(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
 const restoreHelp = `Restore makes a data directory of a backup. The directory must not hold a database;
 FILE is checked before it is used. Modules in FILE.modules are kept as well, those
 that are what their names say, the swarms in FILE.registry.json, and the keys of
-agent cards in FILE.a2a.key.
+gateways in FILE.a2a.key and FILE.uamp.key.
 
 Issued tokens are as they were when the backup was made: those that were revoked
 since are valid again. "skep token list" shows them.

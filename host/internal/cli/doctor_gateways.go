@@ -193,7 +193,7 @@ func (d *gatewayDoctor) cardKey() {
 		d.add(name, false, "%v", err)
 		return
 	}
-	keys, err := data.CardKeys()
+	keys, err := data.GatewayKeys("a2a")
 	switch {
 	case err != nil:
 		d.add(name, false, "%v", err)

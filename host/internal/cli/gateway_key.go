@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,53 +12,74 @@ import (
 	"skep/host/internal/datadir"
 )
 
-const gatewayKeyHelp = `Key prints the public keys of the cards that [gateways.a2a] serves, which callers
-may pin: the one that signs, the one that will, and the one that did before. A host
-with sign_cards makes the first one; it lies in gateways/a2a.key in the data directory.
+const gatewayKeyHelp = `Key prints the public keys with which a gateway signs, a2a or uamp, which others
+may pin: the one that signs, the one that will, and the one that did before. [gateways.a2a]
+with sign_cards signs agent cards, [gateways.uamp] envelopes. A host makes the first
+key; it lies in gateways/GATEWAY.key in the data directory.
 
 It works while a host runs as well.`
 
-const gatewayKeyRotateHelp = `Rotate makes a new key for agent cards. Hosts that start from now on publish it
-beside the one that signs, and sign with it a day later; the old one stays published
-until the next rotation. Restart a host that runs, so that it publishes the new key.`
+const gatewayKeyRotateHelp = `Rotate makes a new key of a gateway. Hosts that start from now on publish it beside
+the one that signs, and sign with it a day later; the old one stays published until
+the next rotation. Restart a host that runs, so that it publishes the new key.`
 
-const noCardKey = "there is no key of agent cards: a host with [gateways.a2a] and sign_cards = true makes one when it starts"
+// noGatewayKey is why a gateway may have no key.
+const noGatewayKey = "there is no key of %s: a host with [gateways.%[1]s] makes one when it starts; for a2a it needs sign_cards = true"
 
 func (a *app) gatewayKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "key", Short: "Print the public keys of agent cards", Long: gatewayKeyHelp, Args: atMost(0),
-		Example: "  skep gateway key\n  skep gateway key -o json | jq '.keys[0].jwk' > hive.jwk",
-		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
-			keys, err := d.CardKeys()
+		Use: "key [GATEWAY]", Short: "Print the public keys of a gateway", Long: gatewayKeyHelp, Args: atMost(1),
+		Example: "  skep gateway key\n  skep gateway key uamp -o json | jq '.keys[0].jwk' > hive.jwk",
+		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, args []string) error {
+			gateway, err := signingGateway(args)
 			if err != nil {
 				return err
 			}
-			return a.printCardKeys(keys)
+			keys, err := d.GatewayKeys(gateway)
+			if err != nil {
+				return err
+			}
+			return a.printGatewayKeys(gateway, keys)
 		}),
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "rotate", Short: "Make a new key for agent cards", Long: gatewayKeyRotateHelp, Args: atMost(0),
-		Example: "  skep gateway key rotate",
-		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
-			keys, err := d.CardKeys()
+		Use: "rotate [GATEWAY]", Short: "Make a new key of a gateway", Long: gatewayKeyRotateHelp, Args: atMost(1),
+		Example: "  skep gateway key rotate uamp",
+		RunE: a.withData(func(_ *cobra.Command, d datadir.Data, args []string) error {
+			gateway, err := signingGateway(args)
+			if err != nil {
+				return err
+			}
+			keys, err := d.GatewayKeys(gateway)
 			if err == nil && len(keys) == 0 {
-				err = errors.New(noCardKey)
+				err = fmt.Errorf(noGatewayKey, gateway)
 			}
 			if err != nil {
 				return err
 			}
-			if keys, err = d.RotateCardKey(); err != nil {
+			if keys, err = d.RotateGatewayKey(gateway); err != nil {
 				return err
 			}
 			a.notef("restart a host that runs, so that it publishes the new key")
-			return a.printCardKeys(keys)
+			return a.printGatewayKeys(gateway, keys)
 		}),
 	})
 	return cmd
 }
 
-// printCardKeys prints a line for each key.
-func (a *app) printCardKeys(keys []datadir.CardKey) error {
+// signingGateway is the gateway that arguments name, a2a without one.
+func signingGateway(args []string) (string, error) {
+	if len(args) == 0 {
+		return datadir.SigningGateways()[0], nil
+	}
+	if !slices.Contains(datadir.SigningGateways(), args[0]) {
+		return "", fmt.Errorf("%q has no keys: those that sign are %s", args[0], strings.Join(datadir.SigningGateways(), " and "))
+	}
+	return args[0], nil
+}
+
+// printGatewayKeys prints a line for each key.
+func (a *app) printGatewayKeys(gateway string, keys []datadir.GatewayKey) error {
 	if a.json() {
 		type shown struct {
 			State string          `json:"state"`
@@ -71,7 +94,7 @@ func (a *app) printCardKeys(keys []datadir.CardKey) error {
 		return a.printJSON(map[string]any{"keys": list})
 	}
 	if len(keys) == 0 {
-		a.notef(noCardKey)
+		a.notef(noGatewayKey, gateway)
 	}
 	for _, k := range keys {
 		line := pad(k.State, len("signs")) + "  " + k.ID
@@ -94,7 +117,7 @@ func keyTime(t time.Time) string {
 }
 
 // signingKey is the id of the key that signs.
-func signingKey(keys []datadir.CardKey) string {
+func signingKey(keys []datadir.GatewayKey) string {
 	for _, k := range keys {
 		if k.State == "signs" {
 			return k.ID

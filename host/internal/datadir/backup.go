@@ -19,23 +19,29 @@ import (
 )
 
 // What the names of the other parts of a backup end with: its keyring, the
-// directory of its modules, the swarms that were registered, and the keys of agent cards.
+// directory of its modules, and the swarms that were registered.
 const (
 	KeyringSuffix  = ".keyring"
 	ModulesSuffix  = ".modules"
 	RegistrySuffix = ".registry.json"
-	CardKeySuffix  = ".a2a.key"
 )
+
+// GatewayKeySuffix is what the name of the keys of a gateway ends with.
+func GatewayKeySuffix(gateway string) string { return "." + gateway + ".key" }
 
 // RegistryName is the file of the registered swarms in a data directory.
 const RegistryName = "registry.json"
 
 // Backup writes a copy of the database to a new file, also while a host uses it, and copies
 // of the kept modules and of the registered swarms beside it. With withKeyring it also
-// copies the keyring and the keys of agent cards. It returns how many modules there are.
+// copies the keyring and the keys of gateways. It returns how many modules there are.
 func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (modules int, err error) {
 	defer func() { err = d.record("data.backup", file, err) }()
-	if err := vacant(file, file+ModulesSuffix, file+KeyringSuffix, file+RegistrySuffix, file+CardKeySuffix); err != nil {
+	names := []string{file, file + ModulesSuffix, file + KeyringSuffix, file + RegistrySuffix}
+	for _, gateway := range SigningGateways() {
+		names = append(names, file+GatewayKeySuffix(gateway))
+	}
+	if err := vacant(names...); err != nil {
 		return 0, err
 	}
 	part := definition.ModuleDir(file + ModulesSuffix + "." + rand.Text() + atomicfile.PartSuffix)
@@ -76,8 +82,10 @@ func (d Data) backUpKeys(file string, wanted bool) error {
 	if !wanted {
 		return nil
 	}
-	if err := copyCardKeys(d.cardKeyFile(), file+CardKeySuffix); err != nil {
-		return err
+	for _, gateway := range SigningGateways() {
+		if err := copyGatewayKeys(d.gatewayKeyFile(gateway), file+GatewayKeySuffix(gateway)); err != nil {
+			return err
+		}
 	}
 	// Keys are made before anything is sealed with them: a keyring that is read
 	// later has all that the copy needs.
@@ -170,8 +178,10 @@ func (d Data) restoreBeside(ctx context.Context, file string) error {
 	if known := d.restoreRegistry(file + RegistrySuffix); known != nil {
 		err = errors.Join(err, fmt.Errorf("the database is restored, but not the swarms that were registered: %w", known))
 	}
-	if keys := d.restoreCardKeys(file + CardKeySuffix); keys != nil {
-		err = errors.Join(err, fmt.Errorf("the database is restored, but not the keys of agent cards: %w", keys))
+	for _, gateway := range SigningGateways() {
+		if keys := d.restoreGatewayKeys(gateway, file+GatewayKeySuffix(gateway)); keys != nil {
+			err = errors.Join(err, fmt.Errorf("the database is restored, but not the keys of the gateway %s: %w", gateway, keys))
+		}
 	}
 	return err
 }

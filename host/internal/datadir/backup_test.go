@@ -41,8 +41,10 @@ func newData(t *testing.T) Data {
 	mustDo(t, os.Mkdir(filepath.Join(d.Dir, "modules"), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, "modules", emptyModuleDigest+".wasm"), []byte(emptyModule), 0o400))
 	mustDo(t, os.WriteFile(filepath.Join(d.Dir, RegistryName), []byte("{}"), 0o600))
-	_, err = d.RotateCardKey()
-	mustDo(t, err)
+	for _, gateway := range SigningGateways() {
+		_, err = d.RotateGatewayKey(gateway)
+		mustDo(t, err)
+	}
 	return d
 }
 
@@ -54,10 +56,10 @@ func TestBackupLasts(t *testing.T) {
 	durabletest.Trace(t, func() error {
 		_, err := d.Backup(t.Context(), file, true)
 		return err
-	}).Want(t, file, file+KeyringSuffix, file+CardKeySuffix, file+ModulesSuffix, file+RegistrySuffix)
+	}).Want(t, file, file+KeyringSuffix, file+GatewayKeySuffix("a2a"), file+GatewayKeySuffix("uamp"), file+ModulesSuffix, file+RegistrySuffix)
 	to := Data{Dir: filepath.Join(t.TempDir(), "new", "data")}
 	restored := durabletest.Trace(t, func() error { return to.Restore(t.Context(), file) })
-	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.cardKeyFile())
+	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.gatewayKeyFile("a2a"), to.gatewayKeyFile("uamp"))
 	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
 }
 
@@ -116,30 +118,35 @@ func TestRestoreAgain(t *testing.T) {
 	mustDo(t, to.Restore(t.Context(), file))
 }
 
-// The keys of agent cards are restored as they were, over none of the new directory; a
-// backup without secrets has none.
-func TestBackupOfCardKeys(t *testing.T) {
+// The keys of gateways are restored as they were, over none of the new directory; a backup
+// without secrets has none.
+func TestBackupOfGatewayKeys(t *testing.T) {
 	t.Parallel()
 	d, dir := newData(t), t.TempDir()
-	want, err := d.CardKeys()
-	mustDo(t, err)
 	for _, name := range []string{"all", "plain"} {
 		_, err := d.Backup(t.Context(), filepath.Join(dir, name), name == "all")
 		mustDo(t, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "plain"+CardKeySuffix)); err == nil {
-		t.Error("a backup without secrets has the keys of cards")
+	to, own := Data{Dir: filepath.Join(t.TempDir(), "data")}, Data{Dir: filepath.Join(t.TempDir(), "data")}
+	mine := map[string][]GatewayKey{}
+	for _, gateway := range SigningGateways() {
+		keys, err := own.RotateGatewayKey(gateway)
+		mustDo(t, err)
+		mine[gateway] = keys
 	}
-	to := Data{Dir: filepath.Join(t.TempDir(), "data")}
 	mustDo(t, to.Restore(t.Context(), filepath.Join(dir, "all")))
-	if got, err := to.CardKeys(); err != nil || !cmp.Equal(got, want) {
-		t.Errorf("restored %+v, %v; want %+v", got, err, want)
-	}
-	own := Data{Dir: filepath.Join(t.TempDir(), "data")}
-	mine, err := own.RotateCardKey()
-	mustDo(t, err)
 	mustDo(t, own.Restore(t.Context(), filepath.Join(dir, "all")))
-	if got, err := own.CardKeys(); err != nil || !cmp.Equal(got, mine) {
-		t.Errorf("a directory with keys of its own has %+v, %v", got, err)
+	for _, gateway := range SigningGateways() {
+		want, err := d.GatewayKeys(gateway)
+		mustDo(t, err)
+		if _, err := os.Stat(filepath.Join(dir, "plain"+GatewayKeySuffix(gateway))); err == nil {
+			t.Errorf("a backup without secrets has the keys of %s", gateway)
+		}
+		if got, err := to.GatewayKeys(gateway); err != nil || len(got) == 0 || !cmp.Equal(got, want) {
+			t.Errorf("restored %+v, %v; want %+v", got, err, want)
+		}
+		if got, err := own.GatewayKeys(gateway); err != nil || !cmp.Equal(got, mine[gateway]) {
+			t.Errorf("a directory with keys of its own has %+v, %v", got, err)
+		}
 	}
 }

@@ -83,7 +83,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/acp/gen":            {"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl"},
 	"host/internal/gateway/uamp/envelope":      {"host/internal/gateway/wire"},
 	"host/internal/gateway/uamp/seal":          {"host/internal/gateway/wire"},
-	"host/internal/gateway/uamp":               {"host/internal/gateway", "host/internal/gateway/uamp/did", "host/internal/gateway/uamp/envelope", "host/internal/gateway/uamp/seal"},
+	"host/internal/gateway/uamp":               {"host/internal/gateway/state", "host/internal/gateway/uamp/lifecycle", "host/internal/gateway/uamp/stream", "host/internal/swarm", "spec/mail", "host/internal/gateway", "host/internal/gateway/uamp/did", "host/internal/gateway/uamp/envelope", "host/internal/gateway/uamp/seal"},
 	"host/internal/gateway/uamp/frame":         {},
 	"host/internal/gateway/uamp/lifecycle":     {"host/internal/gateway/uamp/envelope"},
 	"host/internal/gateway/uamp/stream":        {"host/internal/gateway/uamp/envelope"},
@@ -115,7 +115,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/peer/signature",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/peer/signature",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},

@@ -73,7 +73,7 @@ var protocols = map[string]protocol{
 	"amp":  {called: true},
 	"iacp": {called: true},
 	"mcp":  mcpProtocol,
-	"uamp": {called: true},
+	"uamp": uampProtocol,
 }
 
 // gatewayNames are the names of all protocols.

@@ -14,6 +14,11 @@ type Protocol struct {
 	// the tables of its partners that are called. EachPartner are lines of the tables of all
 	// partners, in which PARTNER stands for the partner's name.
 	Name, Table, Partner, EachPartner string
+	// IDs are the patterns of the ids of a partner's agents, as depot-*; nil for the names
+	// themselves, and partners with one agent have none.
+	IDs func(name string) []string
+	// NoHold is set where the host never holds a caller that waits.
+	NoHold bool
 	// Realms and Users are set where such callers come in: a realm with the role agent,
 	// users for themselves.
 	Realms, Users bool

@@ -83,7 +83,7 @@ parameters = { type = "object" }
 agent_rest_after = 0
 turns = 256
 [gateways.NAME]
-hold = "10m"
+HOLD
 BODY
 asks = ASKS
 rate_limit = { requests = RATE, per = "1h" }
@@ -98,13 +98,18 @@ OUT
 IDS shop
 may = ["ask", "tell"]
 [gateways.NAME.partners.dim]
+IDS dim
 may = ["ask"]
 agents = ["math"]
 [gateways.NAME.partners.greedy]
+IDS greedy
 [gateways.NAME.partners.chatty]
+IDS chatty
 [gateways.NAME.partners.watched]
+IDS watched
 agents = ["math"]
 MORE[gateways.NAME.partners.far]
+IDS far
 tenant = "acme"
 `
 
@@ -239,7 +244,10 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	} else {
 		changes = append(changes, "BODY\n", "")
 	}
-	changes = append(changes, "IDS depot", `ids = ["depot-*"]`, "IDS shop", `ids = ["shop-*"]`)
+	if changes = append(changes, s.ids()...); s.p.NoHold {
+		changes = append(changes, "HOLD\n", "")
+	}
+	changes = append(changes, "HOLD", `hold = "10m"`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive + keys())
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
 	lines = partnerTable.ReplaceAllString(lines, "${0}"+strings.ReplaceAll(s.p.EachPartner, "PARTNER", "$1"))
@@ -249,6 +257,22 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// ids are the changes of the file that give partners their ids.
+func (s *suite) ids() (changes []string) {
+	for name, pattern := range map[string]string{"depot": "depot-*", "shop": "shop-*", "dim": "", "greedy": "", "chatty": "", "watched": "", "far": ""} {
+		patterns := []string{pattern}
+		if s.p.IDs != nil {
+			patterns = s.p.IDs(name)
+		}
+		line := ""
+		if patterns[0] != "" {
+			line = fmt.Sprintf("ids = [\"%s\"]\n", strings.Join(patterns, `", "`))
+		}
+		changes = append(changes, "IDS "+name+"\n", line)
+	}
+	return changes
 }
 
 // partner are the lines of a partner that is called at a URL.

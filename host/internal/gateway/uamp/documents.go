@@ -25,8 +25,23 @@ type Options struct {
 	// no limit.
 	MaxBody     int64
 	RatePerHour int
+	// MaxDepth bounds the levels of its JSON. Default 64.
+	MaxDepth int
+	// Strict refuses what the document leaves open.
+	Strict bool
 	// Certificates is set where callers may show one in place of a token.
 	Certificates bool
+	// RequireToken refuses envelopes without a capability token.
+	RequireToken bool
+	// ClockSkew is how far the time of a new envelope may be from the time here. Default
+	// 5 min.
+	ClockSkew time.Duration
+	// MaxWindow bounds the deltas of one answer. Default 1024.
+	MaxWindow int
+	// Keep is how long the stream_id of an envelope is known. Default a day.
+	Keep time.Duration
+	// Fetch gets DID documents: it reaches public hosts alone. Nil fetches none.
+	Fetch http.RoundTripper
 	// Since is when the host has begun to serve its agents as they are.
 	Since time.Time
 	// Log gets what is wrong with the host. Default: nothing is logged.

@@ -30,8 +30,19 @@ func isObject(text []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(text, " 
 // fail notes what is wrong with a member.
 func (m *members) fail(name, what string) {
 	if m.err == nil {
-		m.err = malformed("%s %s", strings.Trim(m.of+"."+name, "."), what)
+		m.err = malformed("%s %s", clip(strings.Trim(m.of+"."+name, ".")), what)
 	}
+}
+
+// maxShownName bounds the name of a member in a fault, in bytes: the name may be the
+// caller's.
+const maxShownName = 80
+
+func clip(name string) string {
+	if len(name) <= maxShownName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxShownName], "") + "…"
 }
 
 // require faults members that are missing.

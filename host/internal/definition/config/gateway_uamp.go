@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// UAMP has the keys that only [gateways.uamp] has.
+type UAMP struct {
+	DID             string // a did:web without a path
+	RequireCapToken bool
+	ClockSkew       time.Duration
+	MaxWindow       int
+}
+
+// UAMPPartner has the keys that only partners of [gateways.uamp] have.
+type UAMPPartner struct {
+	Keys []string // JSON Web Keys; empty for those of its DID documents
+}
+
+var uampProtocol = protocol{
+	lacks: []string{"hold", "sessions"}, rights: []string{"ask", "tell"}, maxBody: 16 * MiB,
+	keys:    func() Keys { return new(UAMP) },
+	partner: func() Keys { return new(UAMPPartner) },
+	check:   gatewayReader.checkUAMP,
+}
+
+// Settings are the keys of the gateway.
+func (u *UAMP) Settings() []Setting {
+	return []Setting{
+		text(&u.DID, "did", "The host's DID, below which its agents have theirs, as `did:web:hive.example`.").withDefaultText("that of the host in `public_url`").by(Fixed),
+		boolean(&u.RequireCapToken, "require_cap_token", false, "An envelope without a capability token is refused."),
+		span(&u.ClockSkew, "clock_skew", 5*time.Minute, time.Second, day, "How far the time of a new envelope may be from the time here."),
+		count(&u.MaxWindow, "max_window", 1024, 1, 1_000_000, "Deltas of a stream that one answer has; a reader goes on with another request."),
+	}
+}
+
+// Settings are the keys of a partner.
+func (p *UAMPPartner) Settings() []Setting {
+	return []Setting{
+		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
+	}
+}
+
+// didWeb begins the DIDs of hosts.
+const didWeb = "did:web:"
+
+// checkUAMP makes sure that callers reach the gateway by TLS 1.3, and that its DID leads to
+// this host.
+func (r gatewayReader) checkUAMP(g Gateway) {
+	own, at := g.Protocol.(*UAMP), r.t.child("did")
+	switch tls := r.server.TLS; {
+	case tls.TLS12:
+		r.d.atKey(r.t.location, r.t.path+" needs TLS 1.3: take min_version out of [server.tls]")
+	case tls.Cert == "" && !isLoopback(r.server.Listen):
+		r.d.atKey(r.t.location, r.t.path+" needs TLS: add [server.tls]")
+	}
+	derived := didOfURL(r.server.PublicURL)
+	switch host, isWeb := strings.CutPrefix(own.DID, didWeb); {
+	case own.DID == "" && derived == "":
+		r.d.atKey(r.t.location, r.t.path+" needs a DID: add public_url to [server], or did")
+	case own.DID == "":
+		own.DID = derived
+	case !isWeb || host == "" || strings.Trim(strings.ReplaceAll(host, "%3A", ""), didHost) != "":
+		r.d.atValue(at, at.path+` must be the did:web of a host, as in "did:web:hive.example"`)
+	case derived != "" && own.DID != derived:
+		r.d.atValue(at, fmt.Sprintf("%s is %s and public_url %s: nobody would find its document", at.path, own.DID, r.server.PublicURL))
+	}
+}
+
+// didHost are the characters of a host's name.
+const didHost = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-."
+
+// didOfURL is the DID of the host of an address, empty for none. Its port is a part of it.
+func didOfURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" {
+		return ""
+	}
+	return didWeb + strings.ReplaceAll(u.Host, ":", "%3A")
+}

@@ -1,0 +1,59 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const withUAMP = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+[agents.boss]
+source = "bundled:script"
+comm_targets = ["boss"]
+can_complete_tasks = true
+enable_entrypoint = true
+expose = ["uamp"]
+[[auth.keys]]
+id = "lab"
+role = "agent"
+key = "a-key-that-is-long-enough"
+`
+
+// U-040, G-051: the gateway needs TLS 1.3 or a loopback address, and a DID whose document is
+// on this host.
+func TestUAMP(t *testing.T) {
+	t.Parallel()
+	const table, public = "[gateways.uamp]\n", "[server]\npublic_url = \"https://hive.example:8443\"\n"
+	const tls = "listen = \"0.0.0.0:8443\"\ntls = { cert = \"tls/cert.pem\", key = \"tls/key.pem\"MORE }\n"
+	for text, want := range map[string]string{
+		table:          "gateways.uamp needs a DID: add public_url to [server], or did",
+		public + table: "",
+		"[server]\npublic_url = \"http://127.0.0.1:8000\"\n" + table:                      "gateways.uamp needs a DID",
+		table + `did = "did:web:hive.example"`:                                            "",
+		table + `did = "did:web:127.0.0.1%3A8000"`:                                        "",
+		table + `did = "did:web:hive.example:agents"`:                                     "gateways.uamp.did must be the did:web of a host",
+		table + `did = "did:key:z6Mk"`:                                                    "gateways.uamp.did must be the did:web of a host",
+		public + table + `did = "did:web:hive.example"`:                                   "gateways.uamp.did is did:web:hive.example and public_url https://hive.example:8443: nobody would find its document",
+		public + table + `did = "did:web:hive.example%3A8443"`:                            "",
+		public + "listen = \"0.0.0.0:8443\"\nplain_http = true\n" + table:                 "gateways.uamp needs TLS: add [server.tls]",
+		public + strings.Replace(tls, "MORE", "", 1) + table:                              "",
+		public + strings.Replace(tls, "MORE", `, min_version = "1.2"`, 1) + table:         "gateways.uamp needs TLS 1.3: take min_version out of [server.tls]",
+		public + table + `hold = "20s"`:                                                   "a caller that waits for its answer in this protocol is not built",
+		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"no key\"]":              "gateways.uamp.partners.lab.keys[0] must be a public JSON Web Key",
+		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"file::keys/shop.jwk\"]": "",
+	} {
+		c, err := Parse("swarm.toml", []byte(withUAMP+text), "testdata/valid", testOptions)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s\n%v, want %q", text, err, want)
+		}
+		if own := (*UAMP)(nil); err == nil {
+			own = c.Gateways[0].Protocol.(*UAMP)
+			if !strings.HasPrefix(own.DID, "did:web:") || own.ClockSkew != 5*time.Minute || own.MaxWindow != 1024 || own.RequireCapToken {
+				t.Errorf("%s\n%+v", text, own)
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/lifecycle"
+)
+
+// accept does what an envelope wants.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, err error) {
+	switch s.Intent {
+	case envelope.Ask, envelope.Propose, envelope.Subscribe:
+		return g.ask(ctx, c, s)
+	case envelope.Inform, envelope.Notify:
+		x.Exchange, err = g.deliver(ctx, c, s, gateway.Tells)
+		return x, err
+	case envelope.Cancel:
+		x.Exchange, err = g.cancel(ctx, c, s.Envelope)
+		return x, err
+	case envelope.Progress:
+		return x, envelope.Faultf(envelope.Unsupported, "deltas are acknowledged with Last-Event-ID, when a stream is read on")
+	}
+	return x, envelope.Faultf(envelope.UnknownRecipient, "reply_to names no envelope that waits for an answer")
+}
+
+// ask brings an envelope with an answer to its agent. The answer comes on a stream.
+func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, err error) {
+	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
+		return x, err
+	}
+	if x.Exchange, err = g.deliver(ctx, c, s, gateway.Asks); err != nil {
+		return x, err
+	}
+	x.stream = streamOf(s.Envelope)
+	return x, g.keepStream(ctx, c, s.Envelope)
+}
+
+// deliver brings an envelope to the agents that it names.
+func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Signed, kind gateway.Kind) (gateway.Exchange, error) {
+	agents, err := g.recipients(c, s.Envelope)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	if kind == gateway.Asks && len(agents) > 1 {
+		return gateway.Exchange{}, envelope.Faultf(envelope.Unsupported, "%s reaches one agent of this host, and to has %d", s.Intent, len(agents))
+	}
+	a, err := g.askOf(s)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	if a.Conversation, err = g.conversation(ctx, c, s.Envelope); err != nil {
+		return gateway.Exchange{}, err
+	}
+	a.Kind, a.Swarm = kind, agents[0].Swarm
+	for _, agent := range agents {
+		a.To = append(a.To, agent.Name)
+	}
+	return g.Runtime.Ask(ctx, c, a)
+}
+
+// recipients are the exposed agents here that an envelope names; the host's own DID is its
+// entrypoint's. An agent that the caller may not see is as unknown as any (U-105).
+func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gateway.ExposedAgent, err error) {
+	exposed := g.Runtime.ExposedAgents(c)
+	for _, id := range e.Recipients() {
+		to, here := g.addressOf(id)
+		if !here {
+			continue // another host has a copy of its own
+		}
+		i := slices.IndexFunc(exposed, func(a gateway.ExposedAgent) bool {
+			return to == address{a.Swarm, a.Name} || to == address{} && a.Entrypoint
+		})
+		if i < 0 {
+			return nil, unknownRecipient
+		}
+		if !slices.ContainsFunc(list, func(a gateway.ExposedAgent) bool { return a.Swarm == exposed[i].Swarm && a.Name == exposed[i].Name }) {
+			list = append(list, exposed[i])
+		}
+	}
+	if len(list) == 0 {
+		return nil, unknownRecipient
+	}
+	if slices.ContainsFunc(list, func(a gateway.ExposedAgent) bool { return a.Swarm != list[0].Swarm }) {
+		return nil, envelope.Faultf(envelope.Unsupported, "to has agents of several swarms: send each an envelope")
+	}
+	return list, nil
+}
+
+// unknownRecipient is the same for all recipients that there are not for a caller.
+var unknownRecipient = envelope.Faultf(envelope.UnknownRecipient, "there is no such recipient")
+
+// conversation is the conversation that an envelope goes on with: what ext names, or that of
+// an envelope that it cites. Empty begins a new one.
+func (g *Gateway) conversation(ctx context.Context, c gateway.Caller, e envelope.Envelope) (string, error) {
+	if name := extText(e, extConversation); name != "" {
+		return name, nil
+	}
+	cited := []envelope.ID{}
+	if e.ReplyTo != "" {
+		cited = append(cited, e.ReplyTo)
+	}
+	for _, r := range slices.Backward(e.Context) {
+		cited = append(cited, r.ID)
+	}
+	for _, id := range cited {
+		x, err := g.Runtime.Find(ctx, c, string(id))
+		if err == nil {
+			return x.Conversation, checkHash(e, id, x)
+		}
+		if !errors.Is(err, gateway.ErrUnknown) {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// checkHash refuses another hash of a known envelope (D-U16).
+func checkHash(e envelope.Envelope, id envelope.ID, x gateway.Exchange) error {
+	n, err := readNote(x)
+	if err != nil {
+		return err
+	}
+	for _, r := range e.Context {
+		if r.ID == id && r.Hash != n.Hash {
+			return envelope.Faultf(envelope.IllegalState, "context has another hash of %s than it has here", id)
+		}
+	}
+	return nil
+}
+
+// cancel withdraws an envelope that its sender has sent before (U-085, U-092).
+func (g *Gateway) cancel(ctx context.Context, c gateway.Caller, e envelope.Envelope) (gateway.Exchange, error) {
+	x, err := g.cited(ctx, c, e)
+	if err != nil {
+		return x, err
+	}
+	n, err := readNote(x)
+	if err != nil {
+		return x, err
+	}
+	now, err := g.stateOf(ctx, x, n)
+	if err != nil {
+		return x, err
+	}
+	next, err := now.Next(envelope.Cancel, n.From == e.From)
+	if err != nil || next == now.State {
+		return x, err
+	}
+	return x, g.Runtime.Cancel(ctx, c, x.ID, "")
+}
+
+// cited is the exchange that an envelope names by reply_to or its stream.
+func (g *Gateway) cited(ctx context.Context, c gateway.Caller, e envelope.Envelope) (gateway.Exchange, error) {
+	switch {
+	case e.ReplyTo != "":
+		return g.Runtime.Find(ctx, c, string(e.ReplyTo))
+	case e.Stream != "":
+		return g.findStream(ctx, c, e.Stream)
+	}
+	return gateway.Exchange{}, envelope.Faultf(envelope.Malformed, "%s needs reply_to or stream_id", e.Intent)
+}
+
+// outcomes are the states of what was answered.
+var outcomes = map[gateway.Outcome]lifecycle.State{
+	gateway.Done: lifecycle.Completed, gateway.Failed: lifecycle.Failed, gateway.TimedOut: lifecycle.Failed, gateway.Cancelled: lifecycle.Cancelled,
+}
+
+// stateOf is the state of an exchange (U-088).
+func (g *Gateway) stateOf(ctx context.Context, x gateway.Exchange, n note) (lifecycle.Exchange, error) {
+	now := lifecycle.Exchange{Intent: n.Intent, State: lifecycle.InProgress}
+	a, ok, err := g.Runtime.Look(ctx, x)
+	if state, over := outcomes[a.Outcome]; err == nil && ok && over {
+		now.State = state
+	}
+	return now, err
+}

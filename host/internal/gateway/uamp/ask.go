@@ -1,0 +1,159 @@
+package uamp
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// Members of ext that the gateway reads and writes. Agents see all.
+const (
+	extSubject      = "x-subject"
+	extConversation = "x-conversation"
+	extHops         = "x-hops"
+	extTrace        = "traceparent"
+	extState        = "tracestate"
+)
+
+// maxExtText bounds a text of ext that the gateway reads, in bytes.
+const maxExtText = 1 << 10
+
+// note is what answering an envelope needs.
+type note struct {
+	Intent envelope.Intent `json:"intent"`
+	From   string          `json:"from"`
+	Stream string          `json:"stream,omitempty"`
+	Window int             `json:"window"`
+	// Hash is what context of a later envelope may cite it with.
+	Hash string `json:"hash"`
+}
+
+func noteOf(s envelope.Signed) note {
+	n := note{Intent: s.Intent, From: s.From, Stream: s.Stream, Window: s.Window}
+	for sum := range s.Sums {
+		n.Hash = "sha256:" + hex.EncodeToString(sum[:])
+		break
+	}
+	return n
+}
+
+func readNote(x gateway.Exchange) (n note, err error) {
+	if err := json.Unmarshal(x.Note, &n); err != nil {
+		return n, fmt.Errorf("read the note of %q: %w", x.ID, err)
+	}
+	return n, nil
+}
+
+// askOf returns an envelope as the runtime takes it, without its recipients.
+func (g *Gateway) askOf(s envelope.Signed) (a gateway.Ask, err error) {
+	content, err := s.Body.Decode(int(g.MaxBody))
+	if err != nil {
+		return a, err
+	}
+	a = gateway.Ask{
+		ID: string(s.ID), From: s.From, Raw: s.Received(), Info: infoOf(s.Envelope),
+		Trace: swarm.ParseTrace(extText(s.Envelope, extTrace), extText(s.Envelope, extState)), Hops: hopsOf(s.Envelope),
+	}
+	if isText(s.Body.Type) && utf8.Valid(content) && len(content) <= gateway.MaxText && !strings.ContainsRune(string(content), 0) {
+		a.Body = string(content)
+	} else {
+		a.Parts = []gateway.Part{{Name: "body", Type: s.Body.Type, Data: content}}
+	}
+	a.Subject = subjectOf(s.Envelope, a.Body)
+	if a.Digest, err = s.Digest(); err == nil {
+		a.Note, err = json.Marshal(noteOf(s))
+	}
+	return a, err
+}
+
+// isText reports whether a media type is one of text that agents read as it is.
+func isText(mediaType string) bool {
+	kind, _, err := mime.ParseMediaType(mediaType)
+	return err == nil && (strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}
+
+// maxSubject is how much of a body is a subject, in characters.
+const maxSubject = 60
+
+// subjectOf is what an agent sees first: x-subject of ext, or the begin of the text. What
+// is neither asked nor told has its intent before it.
+func subjectOf(e envelope.Envelope, body string) string {
+	subject := extText(e, extSubject)
+	if subject == "" || mail.Reserved(subject) {
+		subject = strings.Join(strings.Fields(head(body, 4*maxSubject)), " ")
+		subject = head(strings.TrimLeft(subject, ":"), maxSubject)
+	}
+	if e.Intent == envelope.Propose || e.Intent == envelope.Subscribe {
+		subject = strings.TrimSuffix(strings.ToUpper(string(e.Intent))+": "+subject, ": ")
+	}
+	return subject
+}
+
+// head is the begin of a text, at most so many characters.
+func head(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
+}
+
+// infoOf is what agents see of an envelope besides its content.
+func infoOf(e envelope.Envelope) map[string]any {
+	info := map[string]any{
+		"protocol": Name, "version": "1.0", "type": string(e.Intent), "message_id": e.ID.String(), "sender": e.From, "receiver": e.To, "content_type": e.Body.Type,
+	}
+	switch e.Intent {
+	case envelope.Ask, envelope.Subscribe:
+		info["expects"] = string(envelope.Confirm)
+	case envelope.Propose:
+		info["expects"] = "confirm or deny"
+	}
+	if e.ReplyTo != "" {
+		info["reply_to"] = e.ReplyTo.String()
+	}
+	if e.Stream != "" {
+		info["stream_id"] = e.Stream
+	}
+	if len(e.Context) > 0 {
+		var cited []map[string]string
+		for _, r := range e.Context {
+			cited = append(cited, map[string]string{"id": r.ID.String(), "hash": r.Hash})
+		}
+		info["context"] = cited
+	}
+	if len(e.Ext) > 0 {
+		info["ext"] = e.Ext
+	}
+	return info
+}
+
+// extText is a member of ext that is a text, "" for none.
+func extText(e envelope.Envelope, name string) (text string) {
+	_ = json.Unmarshal(e.Ext[name], &text) // another type is none
+	if len(text) > maxExtText || !utf8.ValidString(text) || !mail.Printable(text) {
+		return ""
+	}
+	return text
+}
+
+// maxHops bounds the number of swarms that an envelope says it has passed.
+const maxHops = 1000
+
+// hopsOf is how many swarms an envelope has passed, by its own word.
+func hopsOf(e envelope.Envelope) (n int) {
+	if json.Unmarshal(e.Ext[extHops], &n) != nil || n < 0 {
+		return 0
+	}
+	return min(n, maxHops)
+}

@@ -1,0 +1,106 @@
+package uamp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/swarm"
+)
+
+// Name is the gateway's name in swarm.toml.
+const Name = "uamp"
+
+// Defaults of [Options].
+const (
+	defaultMaxBody   = 1 << 20 // bytes
+	defaultMaxDepth  = 64
+	defaultSkew      = 5 * time.Minute
+	defaultMaxWindow = 1024
+	defaultKeep      = 24 * time.Hour
+)
+
+// Gateway serves UAMP. Make one with [New].
+type Gateway struct {
+	*Documents
+	proof  *Proof
+	reader envelope.Reader
+	state  state.Store
+	// large has a place for each long envelope that is read: its canonical form takes time.
+	large chan struct{}
+	// stopped is closed when the host stops.
+	stopped chan struct{}
+}
+
+// largeEnvelope is the size from which an envelope needs a place, in bytes; places is how
+// many there are.
+const (
+	largeEnvelope = 64 << 10
+	places        = 2
+)
+
+// New returns a gateway. It starts nothing.
+func New(o Options) (*Gateway, error) {
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
+	o.ClockSkew = cmp.Or(o.ClockSkew, defaultSkew)
+	o.MaxWindow = cmp.Or(o.MaxWindow, defaultMaxWindow)
+	o.Keep = cmp.Or(o.Keep, defaultKeep)
+	if o.Fetch == nil {
+		o.Fetch = fetchesNothing{}
+	}
+	d, err := NewDocuments(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Gateway{
+		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
+		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
+		large: make(chan struct{}, places), stopped: make(chan struct{}),
+	}, nil
+}
+
+// fetchesNothing is a transport that reaches nobody.
+type fetchesNothing struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (fetchesNothing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("DID documents are not fetched")
+}
+
+// Name implements [gateway.Gateway].
+func (g *Gateway) Name() string { return Name }
+
+// Health implements [gateway.Gateway].
+func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+
+// Mounts implements [gateway.Gateway].
+func (g *Gateway) Mounts() []gateway.Mount {
+	return append(g.Documents.Mounts(),
+		gateway.Mount{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + largeEnvelope, Handler: http.HandlerFunc(g.serveMessage)},
+		gateway.Mount{Method: http.MethodGet, Pattern: streamPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveStream)},
+	)
+}
+
+// Run implements [gateway.Gateway]. It ends those who read streams.
+func (g *Gateway) Run(ctx context.Context) error {
+	<-ctx.Done()
+	close(g.stopped)
+	return nil
+}
+
+// Discover implements [gateway.Gateway]. Partners have no list of agents here yet.
+func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
+	return nil, nil
+}
+
+// Carry implements [gateway.Carrier]. Partners are not called yet.
+func (g *Gateway) Carry(context.Context, gateway.Partner, swarm.Delivery) gateway.Carried {
+	return gateway.Carried{State: gateway.Refused, Reason: "envelopes to partners are not sent yet"}
+}

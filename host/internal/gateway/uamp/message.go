@@ -1,0 +1,135 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// serveMessage takes one envelope (U-050).
+func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
+	c, ok := g.identify(w, r)
+	if !ok {
+		return
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
+		return // the host answers for a body that it could not read
+	}
+	s, x, err := g.receive(r.Context(), c, r.Header.Get("Content-Type"), text, err)
+	g.record(c, s, text, x, err)
+	if err != nil {
+		g.refuse(w, s.Envelope, err)
+		return
+	}
+	if x.stream != "" {
+		w.Header().Set("Location", streamPath+url.PathEscape(x.stream))
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// identify finds the caller. Who shows nothing gets no signed answer.
+func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (c gateway.Caller, ok bool) {
+	if r.TLS != nil && r.ProtoMajor < 2 {
+		http.Error(w, "UAMP is served over HTTP/2: offer h2 in ALPN", http.StatusHTTPVersionNotSupported)
+		return c, false
+	}
+	c, err := g.Runtime.Identify(r)
+	switch {
+	case errors.Is(err, gateway.ErrBusy):
+		g.refuseUnsigned(w, g.faultOf(err))
+		return c, false
+	case err != nil:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		g.refuseUnsigned(w, &envelope.Fault{Code: envelope.Unauthenticated, Text: "show a bearer token or a client certificate"})
+		return c, false
+	}
+	return c, true
+}
+
+// received is what became of an envelope.
+type received struct {
+	gateway.Exchange
+	// stream is the id of the stream with its answer, empty for none.
+	stream string
+}
+
+// receive reads an envelope, proves it and does what it wants. unread is why its text is
+// not whole.
+func (g *Gateway) receive(ctx context.Context, c gateway.Caller, mediaType string, text []byte, unread error) (s envelope.Signed, x received, err error) {
+	if unread != nil {
+		return s, x, envelope.Faultf(envelope.TooLarge, "the envelope has more than %d bytes, max_body of [gateways.uamp]", g.MaxBody)
+	}
+	if err := checkMediaType(mediaType, g.Strict); err != nil {
+		return s, x, err
+	}
+	if s, err = g.read(ctx, text); err != nil {
+		return s, x, err
+	}
+	if err = g.proof.Check(ctx, c, s); err != nil {
+		return s, x, err
+	}
+	if err = g.checkTime(ctx, c, s.Envelope); err != nil {
+		return s, x, err
+	}
+	x, err = g.accept(ctx, c, s)
+	return s, x, err
+}
+
+// checkMediaType refuses a body that is said to be something else (U-015).
+func checkMediaType(text string, strict bool) error {
+	kind, params, err := mime.ParseMediaType(text)
+	version, named := params["v"]
+	switch {
+	case text == "" && !strict, kind == "application/json" && !strict:
+		return nil
+	case err != nil || kind != envelope.MediaType || named && version != "1":
+		return envelope.Faultf(envelope.Unsupported, "the Content-Type is not %s;v=1", envelope.MediaType)
+	}
+	return nil
+}
+
+// read reads an envelope, a long one when there is a place.
+func (g *Gateway) read(ctx context.Context, text []byte) (envelope.Signed, error) {
+	if len(text) > largeEnvelope {
+		select {
+		case g.large <- struct{}{}:
+			defer func() { <-g.large }()
+		case <-ctx.Done():
+			return envelope.Signed{}, context.Cause(ctx)
+		}
+	}
+	return g.reader.Read(text)
+}
+
+// checkTime refuses an envelope of another time, unless it was taken before (U-016).
+func (g *Gateway) checkTime(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+	stale := envelope.CheckTime(e.Time, time.Now(), g.ClockSkew)
+	if stale == nil {
+		return nil
+	}
+	_, err := g.Runtime.Find(ctx, c, string(e.ID))
+	if errors.Is(err, gateway.ErrUnknown) {
+		return stale
+	}
+	return err
+}
+
+// record writes what became of an envelope into the logs.
+func (g *Gateway) record(c gateway.Caller, s envelope.Signed, text []byte, x received, err error) {
+	e := gateway.Event{Caller: c, Foreign: s.ID.String(), Type: string(s.Intent), Text: text, Verdict: "accepted", Task: x.Task.Task}
+	switch {
+	case err != nil:
+		e.Verdict, e.Reason = "refused", g.faultOf(err).Text
+	case x.Duplicate:
+		e.Verdict = "duplicate"
+	}
+	g.Runtime.Record(e)
+}

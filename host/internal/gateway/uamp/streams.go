@@ -1,0 +1,127 @@
+package uamp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// streamPath begins the addresses of streams.
+const streamPath = "/v1/stream/"
+
+// ownStream begins the ids of streams whose envelopes have none.
+const ownStream = "str-"
+
+// streamOf is the id of the stream with the answer to an envelope (D-U11).
+func streamOf(e envelope.Envelope) string {
+	if e.Stream != "" {
+		return e.Stream
+	}
+	return ownStream + string(e.ID)
+}
+
+// kindStream is the kind of the records of streams that callers have named.
+const kindStream = "stream"
+
+// streamRecord is the envelope whose answer a stream has.
+type streamRecord struct {
+	ID string `json:"id"`
+}
+
+func streamKey(c gateway.Caller, stream string) state.Key {
+	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindStream, Name: stream}
+}
+
+// loadStream returns the record of a stream that a caller has named; it is empty, of
+// version 0, if there is none.
+func (g *Gateway) loadStream(ctx context.Context, c gateway.Caller, stream string) (r streamRecord, version int64, err error) {
+	stored, err := g.state.Get(ctx, streamKey(c, stream))
+	if errors.Is(err, state.ErrNotFound) {
+		return r, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(stored.Value, &r)
+	}
+	return r, stored.Version, err
+}
+
+// checkStream refuses an envelope whose stream has another envelope's answer that is not
+// whole yet.
+func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+	if e.Stream == "" {
+		return nil
+	}
+	r, version, err := g.loadStream(ctx, c, e.Stream)
+	if err != nil || version == 0 || r.ID == string(e.ID) {
+		return err
+	}
+	x, err := g.Runtime.Find(ctx, c, r.ID)
+	if errors.Is(err, gateway.ErrUnknown) {
+		return nil // it is kept no more
+	}
+	if err != nil {
+		return err
+	}
+	a, ok, err := g.Runtime.Look(ctx, x)
+	if err == nil && !(ok && isFinal(a)) {
+		err = &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is that of another envelope, whose stream has not ended", RetryAfter: busyPause}
+	}
+	return err
+}
+
+// isFinal reports whether an answer is the last of its exchange.
+func isFinal(a gateway.Answer) bool {
+	_, over := outcomes[a.Outcome]
+	return over
+}
+
+// keepStream remembers whose answer a stream has that a caller has named. A repeat of the
+// envelope does it again: it may follow a crash.
+func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+	if e.Stream == "" {
+		return nil
+	}
+	for {
+		r, version, err := g.loadStream(ctx, c, e.Stream)
+		if err != nil || version != 0 && r.ID == string(e.ID) {
+			return err
+		}
+		value, err := json.Marshal(streamRecord{string(e.ID)})
+		if err != nil {
+			return err
+		}
+		_, err = g.state.Put(ctx, state.Record{Key: streamKey(c, e.Stream), Version: version, Value: value, Expires: time.Now().Add(g.Keep)})
+		if !errors.Is(err, state.ErrVersion) {
+			return err
+		}
+	}
+}
+
+// findStream is the exchange of a stream of the caller.
+func (g *Gateway) findStream(ctx context.Context, c gateway.Caller, stream string) (gateway.Exchange, error) {
+	r, version, err := g.loadStream(ctx, c, stream)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	id, own := strings.CutPrefix(stream, ownStream)
+	switch {
+	case version != 0:
+		id = r.ID
+	case !own:
+		return gateway.Exchange{}, unknownStream
+	}
+	x, err := g.Runtime.Find(ctx, c, id)
+	if errors.Is(err, gateway.ErrUnknown) {
+		err = unknownStream
+	}
+	return x, err
+}
+
+// unknownStream is the same for streams that there are not for a caller.
+var unknownStream = envelope.Faultf(envelope.UnknownRecipient, "there is no such stream")
