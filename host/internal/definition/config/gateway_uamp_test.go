@@ -22,7 +22,7 @@ role = "agent"
 key = "a-key-that-is-long-enough"
 `
 
-// U-040, G-051: the gateway needs TLS 1.3 or a loopback address, and a DID whose document is
+// U-040: the gateway needs TLS 1.3 or a loopback address, and a DID whose document is
 // on this host.
 func TestUAMP(t *testing.T) {
 	t.Parallel()

@@ -115,6 +115,30 @@ func (k *killed) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, 
 	return a, err
 }
 
+// Follow is gateway.Runtime's: a stream ends with the answer.
+func (k *killed) Follow(ctx context.Context, x gateway.Exchange, from int64) (gateway.Stream, error) {
+	s, err := k.Runtime.Follow(ctx, x, from)
+	if err != nil {
+		return nil, err
+	}
+	return killedStream{s, k, x.Conversation}, nil
+}
+
+type killedStream struct {
+	gateway.Stream
+	k            *killed
+	conversation string
+}
+
+// Next is gateway.Stream's.
+func (s killedStream) Next(ctx context.Context) (gateway.Piece, error) {
+	p, err := s.Stream.Next(ctx)
+	if p.Kind == gateway.End {
+		s.k.at("committed", s.conversation)
+	}
+	return p, err
+}
+
 // State is gateway.Runtime's: the second record of a message under way is its stream's.
 func (k *killed) State() state.Store { return killedState{k.Runtime.State(), k} }
 

@@ -45,7 +45,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestDelivered (G-010, U-011, U-081, 5.10): what an agent gets of an envelope.
+// TestDelivered (U-011, U-081): what an agent gets of an envelope.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	h := newHive(t, nil)
@@ -93,7 +93,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// TestConversation (G-020, D-U16): an envelope goes on with the conversation of one that it
+// TestConversation (D-U16): an envelope goes on with the conversation of one that it
 // cites, whose hash must be right.
 func TestConversation(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestRefusedEnvelopes(t *testing.T) {
 	}
 }
 
-// TestRepeat (V-U20, contract cases 11 and 12): a repeat has the same answer, whatever the
+// TestRepeat (G-025, V-U20, contract cases 11 and 12): a repeat has the same answer, whatever the
 // time is, and another envelope under a used id is refused.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
