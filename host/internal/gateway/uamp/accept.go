@@ -22,7 +22,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, s envelope.Signe
 		x.Exchange, err = g.cancel(ctx, c, s.Envelope)
 		return x, err
 	case envelope.Progress:
-		return x, envelope.Faultf(envelope.Unsupported, "deltas are acknowledged with Last-Event-ID, when a stream is read on")
+		// A response has one window: the request for the next acknowledges it (U-065).
+		x.Exchange, err = g.cited(ctx, c, s.Envelope)
+		return x, err
 	}
 	return x, envelope.Faultf(envelope.UnknownRecipient, "reply_to names no envelope that waits for an answer")
 }

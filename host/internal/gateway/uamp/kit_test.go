@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,8 +166,15 @@ func (h *hive) take(t *testing.T, e envelope.Envelope) reply {
 	return r
 }
 
-// refused checks that an answer is a signed error of a code (U-104).
+// refused checks that an answer is a signed error of a code (U-104), of the agent that was
+// asked or of the host.
 func (h *hive) refused(t *testing.T, what string, r reply, want envelope.Code) {
+	t.Helper()
+	h.refusedBy(t, what, r, want, hostDID, calcDID, agentDID("slow"))
+}
+
+// refusedBy is refused with those who may have answered.
+func (h *hive) refusedBy(t *testing.T, what string, r reply, want envelope.Code, from ...string) {
 	t.Helper()
 	var body struct {
 		Code  envelope.Code
@@ -174,21 +182,21 @@ func (h *hive) refused(t *testing.T, what string, r reply, want envelope.Code) {
 	}
 	s, err := envelope.Reader{MaxBytes: 1 << 20, MaxDepth: 64}.Read([]byte(r.text))
 	if err == nil {
-		_, err = seal.Verify(s.Sig, s.Sums, []seal.PublicKey{hostKey(t)})
+		_, err = seal.Verify(s.Sig, s.Sums, []seal.PublicKey{keyOf(t, s.From)})
 	}
-	if err != nil || json.Unmarshal([]byte(s.Body.Content), &body) != nil || body.Code != want || r.status != want.Status() || s.From != hostDID || s.Intent != envelope.Error || body.Retry != want.Retry() {
+	if err != nil || json.Unmarshal([]byte(s.Body.Content), &body) != nil || body.Code != want || r.status != want.Status() || !slices.Contains(from, s.From) || s.Intent != envelope.Error || body.Retry != want.Retry() {
 		t.Errorf("%s: %d %s: %v, want %s", what, r.status, r.text, err, want)
 	}
 }
 
-// hostKey is the public key of the hive.
-func hostKey(t *testing.T) seal.PublicKey {
+// keyOf is the public key of the hive, as the host or an agent shows it.
+func keyOf(t *testing.T, id string) seal.PublicKey {
 	t.Helper()
 	k, err := seal.NewKey("", private("h"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.WithID(hostDID + "#" + k.Public().Thumbprint()).Public()
+	return k.WithID(id + "#" + k.Public().Thumbprint()).Public()
 }
 
 // unsigned checks that an answer is a problem of a code.

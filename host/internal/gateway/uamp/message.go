@@ -26,7 +26,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	s, x, err := g.receive(r.Context(), c, r.Header.Get("Content-Type"), text, err)
 	g.record(c, s, text, x, err)
 	if err != nil {
-		g.refuse(w, s.Envelope, err)
+		g.refuse(w, c, s.Envelope, err)
 		return
 	}
 	if x.stream != "" {

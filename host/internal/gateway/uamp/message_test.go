@@ -196,6 +196,11 @@ func TestRefusedEnvelopes(t *testing.T) {
 		}
 		h.refused(t, name, r, c.want)
 	}
+	for to, from := range map[string]string{calcDID: calcDID, hostDID: hostDID, agentDID("nobody"): hostDID} {
+		e := newAsk("calc", "x")
+		e.To, e.CapToken = []string{to}, "eyJ"
+		h.refusedBy(t, "who refuses "+to, h.send(t, e), envelope.Unauthenticated, from)
+	}
 	unsigned(t, "no JSON", h.post(t, "lab-token", "{"), envelope.Malformed)
 	unsigned(t, "half a character", h.post(t, "lab-token", strings.Replace(good, "2+2", `\ud800`, 1)), envelope.Malformed)
 	unsigned(t, "too large", h.post(t, "lab-token", good+strings.Repeat(" ", 4<<10)), envelope.TooLarge)

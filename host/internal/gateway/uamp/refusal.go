@@ -71,13 +71,13 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // refuse answers an envelope that was not taken with a signed error. An error of others
 // gets none: errors do not answer each other.
-func (g *Gateway) refuse(w http.ResponseWriter, e envelope.Envelope, err error) {
+func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, e envelope.Envelope, err error) {
 	f := g.faultOf(err)
 	if e.From == "" || e.Intent == envelope.Error {
 		g.refuseUnsigned(w, f)
 		return
 	}
-	text, err := g.signedError(e, f)
+	text, err := g.signedError(g.answerer(c, e), e, f)
 	if err != nil {
 		g.Log.Error("uamp: an error cannot be signed", "error", err)
 		g.refuseUnsigned(w, f)
@@ -86,14 +86,28 @@ func (g *Gateway) refuse(w http.ResponseWriter, e envelope.Envelope, err error) 
 	writeRefusal(w, f, envelope.MediaType+";v=1", text)
 }
 
-// signedError is the error of the host for an envelope.
-func (g *Gateway) signedError(about envelope.Envelope, f *envelope.Fault) ([]byte, error) {
+// answerer is who answers an envelope: whom it names first of those who are here, unless
+// the caller may not know one of them. Then it is the host.
+func (g *Gateway) answerer(c gateway.Caller, e envelope.Envelope) string {
+	if _, err := g.recipients(c, e); err == nil {
+		for _, id := range e.Recipients() {
+			if a, here := g.addressOf(id); here {
+				from, _ := g.didOf(a) // recipients are exposed by a DID
+				return from
+			}
+		}
+	}
+	return g.host.String()
+}
+
+// signedError is the error for an envelope.
+func (g *Gateway) signedError(from string, about envelope.Envelope, f *envelope.Fault) ([]byte, error) {
 	body, err := json.Marshal(bodyOf(f))
 	if err != nil {
 		return nil, err
 	}
 	return g.sign(envelope.Envelope{
-		ID: envelope.NewID(), Time: time.Now(), From: g.host.String(), To: []string{about.From}, Intent: envelope.Error,
+		ID: envelope.NewID(), Time: time.Now(), From: from, To: []string{about.From}, Intent: envelope.Error,
 		ReplyTo: about.ID, Stream: about.Stream, Window: envelope.DefaultWindow, Body: envelope.NewBody("application/json", body),
 	})
 }
