@@ -81,14 +81,15 @@ func (s *store) write(tenant string, do func() error, format string, args ...any
 	if err != nil {
 		s.host.world.sched.trace.note("the engine: %v", err)
 	}
-	if s.host.isDead() {
-		return swarm.ErrFenced
-	}
-	if err == nil && lost {
+	died := s.host.isDead()
+	if err == nil && (died || lost) {
 		s.mu.Lock()
 		s.unsure[tenant] = true
 		s.mu.Unlock()
-		return errInjected
+		err = errInjected
+	}
+	if died {
+		return swarm.ErrFenced
 	}
 	return err
 }

@@ -62,9 +62,7 @@ func TestAppendTogether(t *testing.T) {
 	for range most {
 		go func() { done <- l.Append(audit.Entry{Act: "message", Outcome: "accepted"}) }()
 	}
-	for gathered() < most {
-		runtime.Gosched()
-	}
+	awaitGathered(t, gathered, most)
 	verify(t, path, 1)
 	release()
 	for range most {
@@ -73,6 +71,16 @@ func TestAppendTogether(t *testing.T) {
 		}
 	}
 	verify(t, path, 1+most)
+}
+
+// awaitGathered waits until n entries wait for the writer.
+func awaitGathered(t *testing.T, gathered func() int, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); gathered() < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d entries wait for the writer, want %d", gathered(), n)
+		}
+	}
 }
 
 // Each entry of a batch that cannot be written is told so, and counted.
@@ -90,9 +98,7 @@ func TestAppendTogetherFails(t *testing.T) {
 	for range cap(done) {
 		go func() { done <- l.Append(audit.Entry{Act: "message"}) }()
 	}
-	for gathered() < cap(done) {
-		runtime.Gosched()
-	}
+	awaitGathered(t, gathered, cap(done))
 	release()
 	for range cap(done) {
 		if err := <-done; err == nil {
