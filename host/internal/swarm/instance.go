@@ -124,9 +124,7 @@ func (r *Runtime) addLoad(key InstanceKey, more load) {
 	in.fresh = false
 	in.running, in.waiting = in.running+more.running, in.waiting+more.waiting
 	if g, ok := key.peerKey(); ok {
-		if r.peerTasks[g] += more.running; r.peerTasks[g] == 0 {
-			delete(r.peerTasks, g)
-		}
+		r.countPeerTasks(g, more.running)
 	}
 	r.parkInstance(key, in)
 	tl := r.tenantLoad(key.Tenant)

@@ -26,9 +26,9 @@ func (k InstanceKey) peerKey() (g peerKey, ok bool) {
 	return peerKey{k.swarm(), root}, ok
 }
 
-// checkPeerTaskLimit refuses one more running task of a swarm. Wrappers that come at
-// the same time may each take the last place.
-func (r *Runtime) checkPeerTaskLimit(t *activeTask, in Incoming) error {
+// reservePeerTask counts one more running task of a swarm with a message's reservation, or
+// refuses it. A message to a task that runs adds none.
+func (r *Runtime) reservePeerTask(t *activeTask, in Incoming, part *reservation) error {
 	most, key := t.def.Limits.PeerTasks, "[limits] peer_tasks"
 	if in.Asks > 0 && (most <= 0 || in.Asks < most) {
 		most, key = in.Asks, "[gateways."+in.gateway()+"] asks"
@@ -38,11 +38,19 @@ func (r *Runtime) checkPeerTaskLimit(t *activeTask, in Incoming) error {
 		return nil
 	}
 	r.mu.Lock()
-	running := r.peerTasks[g]
-	r.mu.Unlock()
-	if running < most {
-		return nil
+	defer r.mu.Unlock()
+	if running := r.peerTasks[g]; running >= most {
+		return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
+			"' run here, its limit; raise " + key + " or try later"}
 	}
-	return &Refusal{Kind: ErrLimit, Retry: retrySoon, Text: countNoun(int64(running), "task") + " of swarm '" + in.Peer +
-		"' run here, its limit; raise " + key + " or try later"}
+	r.countPeerTasks(g, 1)
+	part.peer = &g
+	return nil
+}
+
+// countPeerTasks adds to the tasks of a swarm. The caller holds mu.
+func (r *Runtime) countPeerTasks(g peerKey, n int) {
+	if r.peerTasks[g] += n; r.peerTasks[g] == 0 {
+		delete(r.peerTasks, g)
+	}
 }

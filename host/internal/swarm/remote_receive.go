@@ -313,14 +313,14 @@ func (r *Runtime) acceptFromPeer(ctx context.Context, t *activeTask, in Incoming
 	if err := t.checkRequests(in, names); err != nil {
 		return IncomingReceipt{}, err
 	}
-	if err := r.checkPeerTaskLimit(t, in); err != nil {
-		return IncomingReceipt{}, err
-	}
 	part, err := r.reserveQuota(ctx, t, Post{To: names, Blobs: in.Blobs})
 	if err != nil {
 		return IncomingReceipt{}, err
 	}
 	defer part.release()
+	if err := r.reservePeerTask(t, in, part); err != nil {
+		return IncomingReceipt{}, err
+	}
 	t.mu.Lock()
 	mut := t.beginMutation(r.now())
 	mut.Blobs = in.Blobs

@@ -1,9 +1,11 @@
 package swarm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"skep/host/internal/swarm"
@@ -108,5 +110,75 @@ func TestPeerTasksAreBounded(t *testing.T) {
 	}
 	if err := send(7, "c", "user:u@depot"); !errors.Is(err, swarm.ErrLimit) {
 		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// acceptStore holds the next message until the test decides whether it is written.
+type acceptStore struct {
+	swarm.Store
+	hold  atomic.Bool
+	begun chan struct{}
+	end   chan error
+}
+
+func (s *acceptStore) Accept(ctx context.Context, m swarm.Mutation, sub swarm.Submission) (swarm.Submission, error) {
+	if s.hold.CompareAndSwap(true, false) {
+		s.begun <- struct{}{}
+		if err := <-s.end; err != nil {
+			return swarm.Submission{}, err
+		}
+	}
+	return s.Store.Accept(ctx, m, sub)
+}
+
+// A message that is being written has its place among the tasks of its swarm, and has it
+// once. One that cannot be written gives it back.
+func TestPeerTasksAreReserved(t *testing.T) {
+	s := &acceptStore{begun: make(chan struct{}), end: make(chan error)}
+	r := newRealm(t, func(h *hive) {
+		h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s }
+		h.agents.by["math"] = func(ctx context.Context, _ *swarm.Turn) swarm.Outcome {
+			<-ctx.Done()
+			return failed(ctx.Err())
+		}
+	})
+	send := func(task string) error {
+		in := r.wrapper(task, "math", "x")
+		in.Asks = 2
+		_, err := r.rt.Receive(t.Context(), in)
+		return err
+	}
+	if err := send("a"); err != nil {
+		t.Fatal(err)
+	}
+	during := func(outcome error) (held, other error) {
+		s.hold.Store(true)
+		in := r.wrapper("b", "math", "x")
+		in.Asks = 2
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.rt.Receive(context.WithoutCancel(t.Context()), in)
+			done <- err
+		}()
+		select {
+		case <-s.begun:
+		case err := <-done:
+			t.Fatalf("it is refused before it is written: %v", err)
+		}
+		other = send("c")
+		s.end <- outcome
+		return <-done, other
+	}
+	if held, other := during(swarm.ErrInvalid); !errors.Is(held, swarm.ErrInvalid) || !errors.Is(other, swarm.ErrLimit) {
+		t.Errorf("one is written and refused: %v; the other: %v", held, other)
+	}
+	if held, other := during(nil); held != nil || !errors.Is(other, swarm.ErrLimit) || !strings.Contains(other.Error(), "2 tasks") {
+		t.Errorf("one is written: %v; the other: %v", held, other)
+	}
+	if err := r.rt.CancelTask(t.Context(), guest("hive", "acme", "a"), "the operator"); err != nil {
+		t.Fatal(err)
+	}
+	if err := send("c"); err != nil {
+		t.Errorf("after an end: %v", err)
 	}
 }

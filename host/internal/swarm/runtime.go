@@ -82,7 +82,7 @@ type Runtime struct {
 	idle           map[InstanceKey]struct{}
 	instanceCounts map[swarmKey]*instanceCount
 	tenantLoads    map[string]*tenantLoad
-	// peerTasks counts the running tasks of other swarms.
+	// peerTasks counts the tasks of other swarms that run or are being accepted.
 	peerTasks map[peerKey]int
 	// daySpends are the tenants' model costs of the day; only tenants whose turns call
 	// models have one.

@@ -27,7 +27,7 @@ const stopPollInterval = 10 * time.Millisecond
 // go on. Meanwhile the tenant's posts are refused with [ErrErasing] and its running
 // tasks are cancelled; afterwards the tenant begins anew. A tenant without data is
 // [ErrNotFound]. The end of ctx counts until the tasks have stopped; a removal that has
-// begun is completed.
+// begun is completed, and repeated while the store fails.
 func (r *Runtime) EraseTenant(ctx context.Context, tenant string) error {
 	kept, err := r.store.HasData(ctx, tenant)
 	if err != nil {
@@ -45,7 +45,8 @@ func (r *Runtime) EraseTenant(ctx context.Context, tenant string) error {
 	}
 	r.setErasePhase(tenant, eraseStopping, eraseRemoving)
 	r.dropTasks(tenant)
-	if err := r.store.Erase(context.WithoutCancel(ctx), tenant); err != nil {
+	err = r.retryStore(r.lifetime, func() error { return r.store.Erase(context.WithoutCancel(ctx), tenant) }, "erase", "tenant", tenant)
+	if err != nil {
 		return err
 	}
 	r.forgetTenant(tenant)

@@ -71,6 +71,75 @@ func TestEraseWithAStepUnderWay(t *testing.T) {
 	})
 }
 
+// brokenStore fails erasures while it is broken: before they begin, or at their end.
+type brokenStore struct {
+	swarm.Store
+	broken, late atomic.Bool
+	failed       atomic.Int64
+}
+
+func (s *brokenStore) Erase(ctx context.Context, tenant string) error {
+	if s.broken.Load() {
+		s.failed.Add(1)
+		if s.late.Load() {
+			_ = s.Store.Erase(ctx, tenant) // its failure is no matter here
+		}
+		return errOutage
+	}
+	return s.Store.Erase(ctx, tenant)
+}
+
+// An erasure whose removal fails is repeated until it is done, also when its caller has
+// left: the tenant is not locked out until an operator asks again. Who asks again
+// meanwhile learns that it goes on, and a host that stops ends it.
+func TestEraseOutlastsAStoreThatFails(t *testing.T) {
+	for name, late := range map[string]bool{"before it begins": false, "at its end": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &brokenStore{}
+				s.late.Store(late)
+				h := newHive(t, func(h *hive) { h.wrap = func(st swarm.Store) swarm.Store { s.Store = st; return s } })
+				h.ask("hello", task("t"))
+				erase := func(ctx context.Context) chan error {
+					erased := make(chan error, 1)
+					go func() { erased <- h.rt.EraseTenant(ctx, swarm.DefaultTenant) }()
+					synctest.Wait()
+					return erased
+				}
+				s.broken.Store(true)
+				ctx, leave := context.WithCancel(t.Context())
+				erased := erase(ctx)
+				leave()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if n := s.failed.Load(); n < 2 {
+					t.Errorf("tried %d times", n)
+				}
+				if _, err := h.post("hello", task("t")); !errors.Is(err, swarm.ErrErasing) {
+					t.Errorf("a post meanwhile: %v", err)
+				}
+				if err := <-erase(t.Context()); !errors.Is(err, swarm.ErrConflict) && !errors.Is(err, swarm.ErrNotFound) {
+					t.Errorf("who asks again: %v", err)
+				}
+				s.broken.Store(false)
+				if err := <-erased; err != nil {
+					t.Error(err)
+				}
+				wantNothing(t, h, swarm.DefaultTenant)
+				if a := h.ask("again", task("t")); a.Body != "boss got [q] again" {
+					t.Errorf("%+v", a)
+				}
+				s.broken.Store(true)
+				erased = erase(t.Context())
+				h.stop()
+				if err := <-erased; !errors.Is(err, errOutage) {
+					t.Errorf("at the host's end: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // stopPoll is longer than the pause after which an erasure looks for tasks again.
 const stopPoll = 100 * time.Millisecond
 

@@ -44,6 +44,8 @@ type reservation struct {
 	key  InstanceKey
 	rows int
 	quotaDemand
+	// peer is the swarm that has one task more by it, nil for none.
+	peer     *peerKey
 	released bool
 }
 
@@ -91,6 +93,9 @@ func (v *reservation) releaseLocked() {
 	tl := v.rt.tenantLoad(v.key.Tenant)
 	tl.rows, tl.tasks = tl.rows-v.quotaDemand.rows, tl.tasks-v.tasks
 	v.rt.dropIdleTenantLoad(v.key.Tenant)
+	if v.peer != nil {
+		v.rt.countPeerTasks(*v.peer, -1)
+	}
 }
 
 // quotaDemand is the demand of a post. A resumed turn adds nothing that was not counted
