@@ -26,6 +26,9 @@ type clientConn struct {
 	// begun and ended count exchanges.
 	begun, ended atomic.Int64
 
+	// http2 is set for a connection that speaks HTTP/2.
+	http2 *tls.Conn
+
 	releaseOnce sync.Once
 	wrote       chan struct{} // closed by the first write, or by Close
 }
@@ -66,6 +69,20 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
+// forTransport is the connection as package net/http takes it: it speaks HTTP/2 over its
+// own type alone.
+func (c *clientConn) forTransport() net.Conn {
+	if c.http2 != nil {
+		return c.http2
+	}
+	return c
+}
+
+// http2Pings let HTTP/2 find out that the other end of a connection is gone.
+func http2Pings() *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+}
+
 func (c *clientConn) releaseReads() { c.releaseOnce.Do(func() { close(c.wrote) }) }
 
 // transport serves one request on the connection. It uses no proxy of the environment,
@@ -75,9 +92,11 @@ func (c *clientConn) transport(maxHeader int64) *http.Transport {
 		if asked != c.target.hostPort() {
 			return nil, errElsewhere
 		}
-		return c, nil
+		return c.forTransport(), nil
 	}
 	return &http.Transport{
+		ForceAttemptHTTP2:      c.http2 != nil,
+		HTTP2:                  http2Pings(),
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
@@ -108,11 +127,25 @@ func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
 		_ = conn.Close()
 		return nil, fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(err.Error())))
 	}
-	return newClientConn(secure, h.target), nil
+	c := newClientConn(secure, h.target)
+	if h.policy.HTTP2 {
+		if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
+			_ = conn.Close()
+			return nil, fault(abi.CodeUnavailable, ReasonTLS, "%s does not speak HTTP/2", h.displayURL())
+		}
+		c.http2 = secure
+	}
+	return c, nil
 }
+
+// protoHTTP2 is the name of HTTP/2 in a TLS handshake.
+const protoHTTP2 = "h2"
 
 func (h *hop) tlsConfig() *tls.Config {
 	c := &tls.Config{ServerName: h.target.host, RootCAs: h.client.opt.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if h.policy.HTTP2 {
+		c.MinVersion, c.NextProtos = tls.VersionTLS13, []string{protoHTTP2}
+	}
 	if own := h.policy.TLS; own != nil {
 		c.Certificates = own.Certificates
 		if own.RootCAs != nil {

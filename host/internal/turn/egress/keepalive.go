@@ -21,14 +21,17 @@ type KeepAlive struct {
 type connPool map[dialRules]*http.Transport
 
 // dialRules are the parts of a policy that decide which addresses a request may reach.
-type dialRules struct{ private, names, secure bool }
+type dialRules struct{ private, names, secure, http2 bool }
 
 func newConnPool(c *Client) connPool {
 	k, either := connPool{}, []bool{false, true}
 	for _, private := range either {
 		for _, names := range either {
 			for _, secure := range either {
-				k[dialRules{private, names, secure}] = c.pooledTransport(dialRules{private, names, secure})
+				for _, http2 := range either {
+					rules := dialRules{private, names, secure, http2}
+					k[rules] = c.pooledTransport(rules)
+				}
 			}
 		}
 	}
@@ -36,7 +39,7 @@ func newConnPool(c *Client) connPool {
 }
 
 func (h *hop) dialRules() dialRules {
-	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP}
+	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP, h.policy.HTTP2}
 }
 
 // privateKey is the key of a request's context for its policy's PrivateKey: the dialer of
@@ -52,7 +55,7 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 				return nil, err
 			}
 			h := &hop{
-				client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure},
+				client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure, HTTP2: r.http2},
 				grant: Grant{hosts: exact}, target: t, scrub: NewScrubber(),
 			}
 			if key, ok := ctx.Value(privateKey{}).(string); ok {
@@ -62,10 +65,12 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 			if broken != nil {
 				return nil, &connectError{broken}
 			}
-			return conn, nil
+			return conn.forTransport(), nil
 		}
 	}
 	return &http.Transport{
+		ForceAttemptHTTP2:      r.http2,
+		HTTP2:                  http2Pings(),
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: c.opt.MaxResponseHeader,
 		DialContext:            dial("http"),
@@ -88,10 +93,12 @@ func (c *Client) Close() {
 func (h *hop) sendPooled(req *http.Request) (resp *http.Response, conn *clientConn, err error) {
 	trace := &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
-			conn = got.Conn.(*clientConn)
-			conn.beginExchange()
+			if own, ok := got.Conn.(*clientConn); ok { // HTTP/2 counts its streams itself
+				conn = own
+				conn.beginExchange()
+			}
 		},
-		PutIdleConn: func(error) { conn.endExchange() },
+		PutIdleConn: func(error) { conn.endExchange() }, // of HTTP/1.1 alone
 	}
 	ctx := context.WithValue(req.Context(), privateKey{}, h.policy.PrivateKey)
 	resp, err = h.client.pool[h.dialRules()].RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
