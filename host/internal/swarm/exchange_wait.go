@@ -167,6 +167,8 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt) (
 	}
 	sub, err := r.store.Submission(ctx, x.Task.InstanceKey, x.sub.Door, x.sub.Key)
 	switch {
+	case t.isErased():
+		return Answer{}, refuse(ErrNotFound, "the task '%s' was cancelled: all that is kept of its tenant was erased", x.Task.Task)
 	case err != nil:
 		return Answer{}, err
 	case t.isPruned(sub), sub.Answer == 0:

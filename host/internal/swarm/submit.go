@@ -205,6 +205,14 @@ func (r *Receipt) takeAnswer() (Answer, bool) {
 	}
 }
 
+// isErased reports whether the task was dropped because its tenant is erased, and none has
+// its id since.
+func (t *activeTask) isErased() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.erased && !t.exists
+}
+
 // isPruned reports whether the task of a submission is gone. A younger task may have its
 // id.
 func (t *activeTask) isPruned(sub Submission) bool {

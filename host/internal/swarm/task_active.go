@@ -26,6 +26,8 @@ type activeTask struct {
 	mu     sync.Mutex
 	loaded bool
 	exists bool
+	// erased is set when the task was dropped in memory because its tenant is erased.
+	erased bool
 	rec    Task
 	queue  map[string]*rowHeap
 	// delayed are rows whose time has not come.

@@ -197,7 +197,7 @@ func (r *Runtime) dropTask(t *activeTask) {
 		}
 	}
 	fresh := newActiveTask(t.key, t.def)
-	t.loaded, t.exists, t.rec = true, false, Task{}
+	t.loaded, t.exists, t.erased, t.rec = true, false, true, Task{}
 	t.queue, t.delayed, t.stash, t.outbox, t.claimedTiers = fresh.queue, nil, nil, nil, fresh.claimedTiers
 	t.running, t.waiters = fresh.running, fresh.waiters
 	t.states, t.tails, t.openPosts = fresh.states, fresh.tails, fresh.openPosts

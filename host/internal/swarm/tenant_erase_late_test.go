@@ -3,6 +3,7 @@ package swarm_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,58 @@ func TestTurnOfADroppedTask(t *testing.T) {
 		wantNothing(t, h, swarm.DefaultTenant)
 		h.stop()
 	})
+}
+
+// slowReader holds the readers of submissions until the test lets them go on.
+type slowReader struct {
+	swarm.Store
+	goOn chan struct{}
+}
+
+func (s *slowReader) Submission(ctx context.Context, key swarm.InstanceKey, door, id string) (swarm.Submission, error) {
+	<-s.goOn
+	return s.Store.Submission(ctx, key, door, id)
+}
+
+// Who waits for the answer of a task, by the key of an earlier post, and reads it only when
+// its tenant is being erased or was erased, learns that the task was cancelled.
+func TestWaitBesideAnErasure(t *testing.T) {
+	for name, during := range map[string]bool{"while it goes on": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reads, broken := &slowReader{goOn: make(chan struct{}, 10)}, &brokenStore{}
+				broken.broken.Store(during)
+				h := newHive(t, func(h *hive) {
+					h.wrap = func(st swarm.Store) swarm.Store { broken.Store = st; reads.Store = broken; return reads }
+					h.agents.by["boss"] = func(ctx context.Context, _ *swarm.Turn) swarm.Outcome { <-ctx.Done(); return swarm.Outcome{} }
+				})
+				post := func(p *swarm.Post) { p.Key, p.Digest = "a key", []byte("digest") }
+				reads.goOn <- struct{}{}
+				h.mustPost("hello", task("t"), post)
+				reads.goOn <- struct{}{}
+				repeat := h.mustPost("hello", task("t"), post)
+				told := make(chan error, 1)
+				go func() {
+					_, err := h.rt.Wait(t.Context(), repeat)
+					told <- err
+				}()
+				synctest.Wait()
+				erased := make(chan error, 1)
+				go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) }()
+				time.Sleep(stopPoll)
+				synctest.Wait()
+				close(reads.goOn)
+				if err := <-told; !errors.Is(err, swarm.ErrNotFound) || !strings.Contains(err.Error(), "cancelled") {
+					t.Errorf("who waits learns %v", err)
+				}
+				broken.broken.Store(false)
+				if err := <-erased; err != nil {
+					t.Error(err)
+				}
+				h.stop()
+			})
+		})
+	}
 }
 
 // anyForwarder takes messages for every swarm and delivers none.
