@@ -37,3 +37,15 @@ type Act struct {
 	// another one.
 	Args json.RawMessage
 }
+
+// VerbOf returns the verb of the action that wrote a message, by the message's
+// routing_info; empty for mail of an agent.
+func VerbOf(routing json.RawMessage) string {
+	var info struct {
+		Gateway struct {
+			Type string `json:"type"`
+		} `json:"gateway"`
+	}
+	_ = json.Unmarshal(routing, &info) // another form is no action's
+	return info.Gateway.Type
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -34,6 +35,8 @@ type Carried struct {
 	State CarriedState
 	// Reason is shown to the sender and the operator.
 	Reason string
+	// Wait is set with Later by a realm that is up and wants the message after that time.
+	Wait time.Duration
 }
 
 // CarriedState is the state of an outbox message after an attempt.
@@ -90,4 +93,11 @@ type Health struct {
 	Detail string
 	// Connections, Sessions and Streams are open now.
 	Connections, Sessions, Streams int
+}
+
+// Opener is a gateway with a socket of its own. Open is called before anything is served, so
+// that a port in use ends the start; Close is called also where Run was not.
+type Opener interface {
+	Open(ctx context.Context) error
+	Close() error
 }

@@ -98,3 +98,21 @@ type Event struct {
 	Reason  string
 	Task    string
 }
+
+// WithOutcome returns the event with the verdict and the reason of what was tried: an
+// error refuses a message that came, and fails one that was sent.
+func (e Event) WithOutcome(duplicate bool, err error) Event {
+	switch {
+	case err != nil && e.Out:
+		e.Verdict, e.Reason = "failed", err.Error()
+	case err != nil:
+		e.Verdict, e.Reason = "refused", err.Error()
+	case e.Out:
+		e.Verdict = "delivered"
+	case duplicate:
+		e.Verdict = "duplicate"
+	default:
+		e.Verdict = "accepted"
+	}
+	return e
+}

@@ -20,7 +20,7 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	}
 	if err != nil {
 		if c != nil {
-			h.record(c, gateway.Exchange{}, "SendMessage", nil, "refused", err)
+			h.record(c, gateway.Exchange{}, "SendMessage", nil, err)
 		}
 		return nil, gateway.Exchange{}, err
 	}
@@ -29,18 +29,11 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 		return c, gateway.Exchange{}, invalid("the message cannot be written as JSON")
 	}
 	x, err := h.take(ctx, c, req, raw)
-	verdict := "accepted"
-	switch {
-	case err != nil:
-		verdict = "refused"
-	case x.Duplicate:
-		verdict = "duplicate"
-	}
 	logged := x
 	if req.Message != nil {
 		logged.ID = req.Message.ID
 	}
-	h.record(c, logged, "SendMessage", raw, verdict, err)
+	h.record(c, logged, "SendMessage", raw, err)
 	return c, x, err
 }
 

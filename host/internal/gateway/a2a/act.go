@@ -53,11 +53,9 @@ func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) 
 	defer cancel()
 	f := g.actionTask(p, call, args)
 	result, err := f.act(timed, call, args)
-	event := gateway.Event{Caller: f.caller, Foreign: f.d.Wrapper.MessageID, Type: call.Verb, Out: true, Text: []byte(args.Message), Verdict: "delivered", Task: call.Task.Task}
-	if err = actError(timed, p, err); err != nil {
-		event.Verdict, event.Reason = "failed", err.Error()
-	}
-	g.Runtime.Record(event)
+	event := gateway.Event{Caller: f.caller, Foreign: f.d.Wrapper.MessageID, Type: call.Verb, Out: true, Text: []byte(args.Message), Task: call.Task.Task}
+	err = actError(timed, p, err)
+	g.Runtime.Record(event.WithOutcome(false, err))
 	if err != nil {
 		return nil, err
 	}

@@ -26,13 +26,9 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
-	carried := e.outcomeOf(err)
-	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Text: []byte(d.Wrapper.Payload.Body), Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
-	if err != nil {
-		event.Verdict, event.Reason = "failed", carried.Reason
-	}
-	g.Runtime.Record(event)
-	return carried
+	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Text: []byte(d.Wrapper.Payload.Body), Task: d.Wrapper.Payload.TaskID}
+	g.Runtime.Record(event.WithOutcome(false, err))
+	return e.outcomeOf(err)
 }
 
 // outcomeOf returns what an error means for the message.

@@ -534,7 +534,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestCarryOwn: an agent of one host asks that of another, in version 1.0 and 0.3.
+// TestCarryOwn: an agent of one host asks an agent of another, in version 1.0 and 0.3.
 func TestCarryOwn(t *testing.T) {
 	t.Parallel()
 	far := newSite(t, nil)

@@ -23,7 +23,7 @@ import (
 	"skep/host/internal/gateway/gatewaytest"
 )
 
-// token is the credential of the user in these tests, realmToken that of a realm.
+// token is the credential of the user in these tests, realmToken the realm's.
 const (
 	token      = "user-token"
 	realmToken = "realm-token"

@@ -120,17 +120,16 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	binding.ServeHTTP(w, inner)
 }
 
+var errNoRequest = errors.New("it is no request of the protocol")
+
 // recordUnread records a request that no binding could read, whose message has no line in
 // the log yet.
 func (g *Gateway) recordUnread(r *http.Request, c *call, rest string, text []byte) {
 	if c.read.Load() || r.Method != http.MethodPost || r.Context().Err() != nil {
 		return
 	}
-	e := gateway.Event{Caller: c.caller, Type: strings.TrimSpace(r.Method + " " + rest), Text: text, Verdict: "refused", Reason: "it is no request of the protocol"}
-	if c.fault != nil {
-		e.Reason = c.fault.Error()
-	}
-	g.Runtime.Record(e)
+	e := gateway.Event{Caller: c.caller, Type: strings.TrimSpace(r.Method + " " + rest), Text: text}
+	g.Runtime.Record(e.WithOutcome(false, cmp.Or(c.fault, errNoRequest)))
 }
 
 // checkMethodV03 refuses a method of version 1.0 in a request without the version's header.

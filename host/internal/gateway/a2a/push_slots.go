@@ -12,7 +12,7 @@ import (
 const pushesAtOnce = 8
 
 // pushSlots shares the attempts of pushes fairly among tenants, and within a tenant among
-// realms and users: an address that never answers delays those of its owner only.
+// realms and users: an address that never answers delays its owner's pushes only.
 type pushSlots struct {
 	slots *scheduler.Slots[pushWaiter]
 }

@@ -337,11 +337,8 @@ func (p *pusher) send(ctx context.Context, to push, task *a2a.Task) error {
 		return err
 	}
 	err = p.post(ctx, to.Config, body)
-	event := gateway.Event{Caller: to.caller(), Foreign: to.Message, Type: "push", Out: true, Text: body, Verdict: "delivered"}
-	if err != nil {
-		event.Verdict, event.Reason = "failed", err.Error()
-	}
-	p.g.Runtime.Record(event)
+	event := gateway.Event{Caller: to.caller(), Foreign: to.Message, Type: "push", Out: true, Text: body}
+	p.g.Runtime.Record(event.WithOutcome(false, err))
 	return err
 }
 

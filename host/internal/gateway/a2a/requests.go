@@ -73,7 +73,7 @@ func (h requests) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (*
 			task, err = h.snapshot(ctx, x)
 		}
 		if err == nil && task.Status.State == a2a.TaskStateCanceled {
-			h.record(c, x, "CancelTask", nil, "accepted", nil)
+			h.record(c, x, "CancelTask", nil, nil)
 			return task, nil
 		}
 	}
@@ -137,10 +137,7 @@ func (c *call) owns(x gateway.Exchange, message string) bool {
 }
 
 // record records a message for the operator.
-func (h requests) record(c *call, x gateway.Exchange, kind string, text []byte, verdict string, err error) {
-	e := gateway.Event{Caller: c.caller, Foreign: x.ID, Type: kind, Text: text, Verdict: verdict, Task: x.Task.Task}
-	if err != nil {
-		e.Reason = err.Error()
-	}
-	h.Runtime.Record(e)
+func (h requests) record(c *call, x gateway.Exchange, kind string, text []byte, err error) {
+	e := gateway.Event{Caller: c.caller, Foreign: x.ID, Type: kind, Text: text, Task: x.Task.Task}
+	h.Runtime.Record(e.WithOutcome(x.Duplicate, err))
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-jose/go-jose/v4"
-	"github.com/gowebpki/jcs"
+
+	"skep/host/internal/gateway/wire"
 )
 
 // keysPath is the path of the public keys of cards, below prefix.
@@ -105,6 +106,9 @@ func (g *Gateway) serveKeys(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: g.CardKey.published()})
 }
 
+// maxCardDepth bounds the levels of a card that is signed or verified.
+const maxCardDepth = 100
+
 // canonicalCard returns what a card's signature is over: the card without signatures and
 // without empty values, in canonical JSON (https://www.rfc-editor.org/rfc/rfc8785).
 func canonicalCard(card any) ([]byte, error) {
@@ -120,7 +124,7 @@ func canonicalCard(card any) ([]byte, error) {
 	if text, err = json.Marshal(withoutEmpty(members)); err != nil {
 		return nil, err
 	}
-	return jcs.Transform(text)
+	return wire.Canonical(text, wire.RFC8785, maxCardDepth)
 }
 
 // withoutEmpty removes empty texts, lists, objects and null, as a message of Protocol

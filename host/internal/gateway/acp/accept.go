@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
@@ -40,14 +38,8 @@ type accepted struct {
 // answer: where the host reaches it, the answer is sent.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, async bool) (a accepted, err error) {
 	defer func() {
-		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: in.text, Verdict: "accepted", Task: a.Task.Task}
-		switch {
-		case err != nil:
-			event.Verdict, event.Reason = "refused", g.faultOf(err).text
-		case a.Duplicate:
-			event.Verdict = "duplicate"
-		}
-		g.Runtime.Record(event)
+		event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: in.text, Task: a.Task.Task}
+		g.Runtime.Record(event.WithOutcome(a.Duplicate, err))
 	}()
 	if err := g.checkSender(c, string(in.Header.Sender)); err != nil {
 		return a, err
@@ -110,7 +102,8 @@ func askOf(in incoming) (a gateway.Ask, err error) {
 	h := in.Header
 	a = gateway.Ask{
 		ID: string(h.ID), From: string(h.Sender), Conversation: value(h.ConversationID), Subject: subjectOf(in.Message), Body: in.Body,
-		Raw: in.text, Trace: swarm.ParseTrace(extraText(h, extraTrace), extraText(h, extraState)), Hops: hopsOf(h), Info: infoOf(in),
+		Raw: in.text, Info: infoOf(in), Hops: gateway.ExtensionHops(h.Extra[extraHops]),
+		Trace: swarm.ParseTrace(gateway.ExtensionText(h.Extra[extraTrace]), gateway.ExtensionText(h.Extra[extraState])),
 	}
 	if len(a.Body) > gateway.MaxText {
 		a.Parts = []gateway.Part{{Name: "body", Type: h.ContentType, Data: []byte(a.Body)}}
@@ -132,35 +125,20 @@ func digest(m message.Message) (sum [32]byte, err error) {
 	return sha256.Sum256(text), err
 }
 
-// maxSubject is how much of a body is a subject, in characters.
-const maxSubject = 60
-
 // subjectOf is what an agent sees first: x_subject, or the type with the action of the
 // body, or with its begin.
 func subjectOf(m message.Message) string {
-	if subject := extraText(m.Header, extraSubject); subject != "" && !mail.Reserved(subject) {
+	if subject := gateway.ExtensionText(m.Header.Extra[extraSubject]); subject != "" && !mail.Reserved(subject) {
 		return subject
 	}
-	about := strings.Join(strings.Fields(head(m.Body, 4*maxSubject)), " ")
+	about := m.Body
 	var body struct {
 		Action string `json:"action"`
 	}
 	if isJSON(m.Header.ContentType) && json.Unmarshal([]byte(m.Body), &body) == nil {
 		about = cmp.Or(body.Action, about)
 	}
-	about = head(about, maxSubject)
-	return strings.TrimSuffix(string(m.Header.Type)+": "+about, ": ")
-}
-
-// head is the begin of a text, at most so many characters.
-func head(text string, most int) string {
-	for i := range text {
-		if most == 0 {
-			return text[:i]
-		}
-		most--
-	}
-	return text
+	return strings.TrimSuffix(string(m.Header.Type)+": "+gateway.Excerpt(about), ": ")
 }
 
 // infoOf is what agents see of a message besides its text.
@@ -187,24 +165,6 @@ func infoOf(in incoming) map[string]any {
 		info["flags"] = in.flags
 	}
 	return info
-}
-
-// extraText is an additional field of a header that is a text, "" for none.
-func extraText(h message.Header, name string) (text string) {
-	_ = json.Unmarshal(h.Extra[name], &text) // another type is none
-	if !utf8.ValidString(text) || !mail.Printable(text) {
-		return ""
-	}
-	return text
-}
-
-// hopsOf is how many swarms a message has passed, by its own word.
-func hopsOf(h message.Header) int {
-	n, err := strconv.Atoi(strings.Trim(string(h.Extra[extraHops]), `"`))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return min(n, 1000)
 }
 
 func value[T ~string](p *T) string {

@@ -91,7 +91,7 @@ func (n note) message(id string, at time.Time) message.Message {
 // wantsAcknowledge reports whether a message asks for an ACKNOWLEDGE, which it gets if it
 // gets no other answer.
 func wantsAcknowledge(h message.Header) bool {
-	return extraText(h, extraAck) == "requested" && h.Type != message.MessageTypeAcknowledge && h.Type != message.MessageTypeError
+	return gateway.ExtensionText(h.Extra[extraAck]) == "requested" && h.Type != message.MessageTypeAcknowledge && h.Type != message.MessageTypeError
 }
 
 // acknowledgeOf returns the ACKNOWLEDGE of a message.

@@ -31,15 +31,11 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := a.run(ctx)
-	carried := a.outcomeOf(err)
 	event := gateway.Event{
-		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Text: a.text, Verdict: "delivered", Task: d.Wrapper.Payload.TaskID,
+		Caller: a.caller, Foreign: string(a.m.Header.ID), Type: string(a.m.Header.Type), Out: true, Text: a.text, Task: d.Wrapper.Payload.TaskID,
 	}
-	if err != nil {
-		event.Verdict, event.Reason = "failed", carried.Reason
-	}
-	g.Runtime.Record(event)
-	return carried
+	g.Runtime.Record(event.WithOutcome(false, err))
+	return a.outcomeOf(err)
 }
 
 func refused(format string, args ...any) error {
@@ -139,7 +135,7 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Header.Type = message.MessageTypeRequest
 	case mail.Request:
 		a.m.Header.Type = message.MessageTypeRequest
-		if verbOf(p.RoutingInfo) == verb.ACPQuery {
+		if gateway.VerbOf(p.RoutingInfo) == verb.ACPQuery {
 			a.m.Header.Type = message.MessageTypeQuery
 		}
 	}
@@ -151,17 +147,6 @@ func (a *attempt) compose(ctx context.Context) error {
 		maps.Copy(a.m.Header.Extra, own.Raw())
 	}
 	return nil
-}
-
-// verbOf is the verb of the action that wrote a message, empty for mail of an agent.
-func verbOf(routing json.RawMessage) string {
-	var info struct {
-		Gateway struct {
-			Type string `json:"type"`
-		} `json:"gateway"`
-	}
-	_ = json.Unmarshal(routing, &info) // another form is no action's
-	return info.Gateway.Type
 }
 
 // headerFields is the option `header` of a partner.

@@ -88,6 +88,20 @@ func newOut(t *testing.T) *out {
 
 func (o *out) does(answer func(acptest.Message) (*acptest.Message, int)) { o.answer.Store(&answer) }
 
+// gets waits until the partner's agent has n messages, and returns them.
+func (o *out) gets(t *testing.T, n int) []acptest.Message {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		got := o.agent.Got()
+		if len(got) >= n {
+			return got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the partner's agent has %d messages, want %d", len(got), n)
+		}
+	}
+}
+
 // outgoing is an outbox message of agent boss.
 func outgoing(id string, kind mail.Type, to, body string) swarm.Delivery {
 	return swarm.Delivery{Conversation: "6f1c0e1a-52f0-4a0b-9d55-0c6f7d0b1a11", Task: swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: "default"}}, Wrapper: mail.Interswarm{
@@ -199,10 +213,7 @@ func TestAmbiguousAnswer(t *testing.T) {
 			}
 		})
 	}
-	for len(o.agent.Got()) < 2 {
-		time.Sleep(time.Millisecond)
-	}
-	sent := o.agent.Got()
+	sent := o.gets(t, 2)
 	loose := sent[0].Reply("RESPONSE", "which?")
 	loose.Header.ReplyTo = ""
 	if r := o.send(t, loose); r.Status != http.StatusAccepted {

@@ -53,7 +53,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// The trace of a message is its own, or that of its request; what is malformed is none,
+// The trace of a message is its own, or its request's; what is malformed is none,
 // and a repeat may have another.
 func TestTrace(t *testing.T) {
 	t.Parallel()

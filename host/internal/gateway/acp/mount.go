@@ -173,9 +173,8 @@ func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, e
 
 // recordUnread records a text that could not be read as a message.
 func (g *Gateway) recordUnread(c gateway.Caller, in incoming, text []byte, err error) {
-	g.Runtime.Record(gateway.Event{
-		Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: text, Verdict: "refused", Reason: g.faultOf(err).text,
-	})
+	event := gateway.Event{Caller: c, Foreign: string(in.Header.ID), Type: string(in.Header.Type), Text: text}
+	g.Runtime.Record(event.WithOutcome(false, err))
 }
 
 func writeMessage(w http.ResponseWriter, status int, m message.Message) {

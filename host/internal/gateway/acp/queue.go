@@ -123,7 +123,7 @@ func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queu
 	return begin
 }
 
-// brokerOptions are those of the connection for a partner.
+// brokerOptions are the options of a partner's connection.
 func (g *Gateway) brokerOptions(partner, topics string) broker.Options {
 	return broker.Options{
 		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + "-" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
@@ -158,27 +158,32 @@ const (
 )
 
 // take takes a message of the partner. While the host cannot, as over a limit, the message
-// and those after it wait at the broker.
-func (q *queue) take(ctx context.Context, m broker.Message) bool {
+// and those after it wait at the broker. What is refused is refused once: an attempt has a
+// line in the log of messages, and a refusal that could not be sent is not another one.
+func (q *queue) take(ctx context.Context, m broker.Message) (taken bool) {
+	var refused *message.Message
 	for wait := firstTakePause; ; wait = min(2*wait, lastTakePause) {
-		if q.takeOnce(ctx, m) {
-			return true
+		if refused == nil {
+			refused, taken = q.takeOnce(ctx, m)
 		}
-		if !pause(ctx, wait) {
-			return false
+		if refused != nil {
+			taken = q.publish(ctx, string(refused.Header.Receiver), *refused) == nil
+		}
+		if taken || !pause(ctx, wait) {
+			return taken
 		}
 	}
 }
 
 // takeOnce makes one attempt. What answers a message is sent before it is acknowledged; an
-// answer of an agent leaves by the outbox.
-func (q *queue) takeOnce(ctx context.Context, m broker.Message) (taken bool) {
+// answer of an agent leaves by the outbox. The ERROR of a refused message is returned.
+func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *message.Message, taken bool) {
 	p, ok := q.g.Runtime.Partner(q.partner)
 	level, isOut := strings.CutSuffix(strings.TrimPrefix(m.Topic, q.topics+"/"), topicOut)
 	agent, isAgent := agentOfLevel(level)
 	if !ok || topicsOf(p) != q.topics || !isOut || !isAgent {
 		q.g.Log.Warn("acp: a message at a topic that is no partner's", "topic", m.Topic, "partner", q.partner)
-		return ok // after a reload, this connection ends
+		return nil, ok // after a reload, this connection ends
 	}
 	c := p.Caller()
 	in, err := q.read(m.Payload)
@@ -187,21 +192,21 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (taken bool) {
 	}
 	if err != nil {
 		q.g.recordUnread(c, in, m.Payload, err)
-		return q.refuse(ctx, c, agent, in, m.Payload, err)
+		return q.refusalOf(c, agent, in, m.Payload, err)
 	}
 	a, err := q.g.accept(ctx, c, in, true)
 	switch {
 	case err != nil:
 		if f := q.g.faultOf(err); f.retry {
-			return false
+			return nil, false
 		}
-		return q.refuse(ctx, c, agent, in, m.Payload, err)
+		return q.refusalOf(c, agent, in, m.Payload, err)
 	case a.owed && a.Duplicate && !m.Again:
-		return q.answerAgain(ctx, c, agent, a.Exchange)
+		return nil, q.answerAgain(ctx, c, agent, a.Exchange)
 	case !a.owed && wantsAcknowledge(in.Header):
-		return q.publish(ctx, agent, acknowledgeOf(c, in.Header)) == nil
+		return nil, q.publish(ctx, agent, acknowledgeOf(c, in.Header)) == nil
 	}
-	return true
+	return nil, true
 }
 
 func (q *queue) read(text []byte) (incoming, error) {
@@ -221,17 +226,18 @@ func (q *queue) answerAgain(ctx context.Context, c gateway.Caller, agent string,
 	return err == nil && q.publish(ctx, agent, m) == nil
 }
 
-// refuse sends the ERROR for a message where one is owed: the same for the same bytes.
-func (q *queue) refuse(ctx context.Context, c gateway.Caller, agent string, in incoming, text []byte, err error) bool {
+// refusalOf makes the ERROR for a message where one is owed: the same for the same bytes.
+// Else the message is taken.
+func (q *queue) refusalOf(c gateway.Caller, agent string, in incoming, text []byte, err error) (refused *message.Message, taken bool) {
 	f := q.g.faultOf(err)
 	if !isRefusedAloud(in.Header, f) {
-		return true
+		return nil, true
 	}
 	m := refusal(c, in.Header, f)
 	m.Header.Receiver = message.AgentID(agent) // who has written, whatever the message says
 	sum := sha256.Sum256(text)
 	m.Header.ID = message.MessageID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("refuse", c, string(sum[:])))).String())
-	return q.publish(ctx, agent, m) == nil
+	return &m, false
 }
 
 // publish sends a message to an agent of the partner. One that nobody reads is gone: the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/acptest"
@@ -59,6 +61,28 @@ func TestQueueTriesAgain(t *testing.T) {
 	if !q.take(t.Context(), m) {
 		t.Error("a message at another topic stays")
 	}
+}
+
+// A message whose ERROR cannot be sent for a while has one line in the log of messages
+// (G-058).
+func TestQueueRefusesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt := gatewaytest.New()
+		defer rt.Close()
+		rt.AddPartner(gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"agent*"}, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{topicsOption: "t"}})
+		q := &queue{g: New(Options{Runtime: rt}), partner: "acme", topics: "t", conn: broker.New(broker.Options{Log: slog.New(slog.DiscardHandler)})}
+		for n, text := range []string{"no message", acptest.New("REQUEST", "agentA", "nobody", "7").Text()} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if q.take(ctx, broker.Message{Topic: "t/agentA/out", Payload: []byte(text)}) {
+				t.Errorf("%s: acknowledged, and its ERROR was not sent", text)
+			}
+			if seen := rt.Events(); len(seen) != n+1 {
+				t.Fatalf("%s: the log has %d lines, want %d", text, len(seen), n+1)
+			}
+		}
+	})
 }
 
 // An id is one level of a topic, whatever it has.

@@ -24,7 +24,7 @@ func (g *Gateway) isRelayed(c gateway.Caller, h message.Header) bool {
 // mailbox, where it is once and durable. Only its hop field is changed.
 func (g *Gateway) relay(ctx context.Context, c gateway.Caller, in incoming) (duplicate bool, err error) {
 	h := in.Header
-	hops := hopsOf(h)
+	hops := gateway.ExtensionHops(h.Extra[extraHops])
 	if err := g.Runtime.CheckRelay(c, gateway.Relayed{From: string(h.Sender), To: string(h.Receiver), Hops: hops}); err != nil {
 		return false, err
 	}

@@ -33,9 +33,7 @@ func TestRepeatAfterOurQuestion(t *testing.T) {
 	question.Wrapper.Payload.ID = request.Header.ID
 	carried := make(chan gateway.Carried, 1)
 	go func() { carried <- o.g.Carry(t.Context(), o.p, question) }()
-	for len(o.agent.Got()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	o.gets(t, 1)
 	if r := o.send(t, request); r.Status != http.StatusOK || len(seen) != 0 {
 		t.Errorf("the repeat: %d %s, %d more turns", r.Status, r.Text, len(seen))
 	}
@@ -62,10 +60,7 @@ func TestRepeatedAnswer(t *testing.T) {
 		before := len(o.agent.Got())
 		carried := make(chan gateway.Carried, 1)
 		go func() { carried <- o.g.Carry(t.Context(), o.p, outgoing(id, mail.Request, "agentB", id)) }()
-		for len(o.agent.Got()) == before {
-			time.Sleep(time.Millisecond)
-		}
-		return o.agent.Got()[before], carried
+		return o.gets(t, before+1)[before], carried
 	}
 	one, first := ask("m1")
 	answer := one.Reply("RESPONSE", "one")
@@ -248,9 +243,7 @@ func TestRepeatedInform(t *testing.T) {
 		before := len(o.agent.Got())
 		carried := make(chan gateway.Carried, 1)
 		go func() { carried <- o.g.Carry(t.Context(), o.p, question("m1")) }()
-		for len(o.agent.Got()) == before {
-			time.Sleep(time.Millisecond)
-		}
+		o.gets(t, before+1)
 		if r := o.send(t, news); r.Status != http.StatusAccepted {
 			t.Errorf("%s: the repeat got %d %s", began, r.Status, r.Text)
 		}

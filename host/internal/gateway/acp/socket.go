@@ -175,7 +175,7 @@ func (s *socket) handle(c gateway.Caller, in incoming) {
 func (s *socket) reply(in incoming, x gateway.Exchange) {
 	var a gateway.Answer
 	var err error
-	if extraText(in.Header, extraProgress) == "inform" {
+	if gateway.ExtensionText(in.Header.Extra[extraProgress]) == "inform" {
 		n := 0
 		a, err = s.g.follows(s.ctx, x, func(p gateway.Piece) {
 			n++

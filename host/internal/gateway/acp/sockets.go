@@ -11,7 +11,7 @@ import (
 
 // sockets are the open WebSockets.
 type sockets struct {
-	// each bounds those of one realm.
+	// each bounds one realm's sockets.
 	each int
 
 	mu      sync.Mutex

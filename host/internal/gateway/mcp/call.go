@@ -34,7 +34,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	t, ok := g.tool(q, q.tool)
 	if !ok {
 		err := unknownTool(q.tool)
-		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Text: q.body, Verdict: "refused", Reason: err.Error()})
+		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Text: q.body}.WithOutcome(false, err))
 		return nil, err
 	}
 	ctx, end := q.context(ctx)
@@ -85,14 +85,8 @@ func (c *call) ask(a gateway.Ask) (err error) {
 		a.Trace = swarm.ParseTrace(parent, state)
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
-	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Text: c.q.body, Verdict: "accepted", Task: c.x.Task.Task}
-	switch {
-	case err != nil:
-		e.Verdict, e.Reason = "refused", err.Error()
-	case c.x.Duplicate:
-		e.Verdict = "duplicate"
-	}
-	c.g.rt.Record(e)
+	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Text: c.q.body, Task: c.x.Task.Task}
+	c.g.rt.Record(e.WithOutcome(c.x.Duplicate, err))
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 	"skep/host/internal/gateway"
 )
 
-// maxRecent is how many exchanges of a caller are looked through for those of a task.
+// maxRecent is how many exchanges of a caller are searched for the exchanges of a task.
 const maxRecent = 100
 
 // goOn continues a task by its id: with a message that answers an open question, or

@@ -74,11 +74,8 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	e := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := e.run(ctx)
-	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true, Verdict: "delivered"}
-	if err != nil {
-		event.Verdict, event.Reason = "failed", err.Error()
-	}
-	g.rt.Record(event)
+	event := gateway.Event{Caller: e.caller, Foreign: d.Wrapper.MessageID, Type: string(d.Wrapper.Type), Out: true}
+	g.rt.Record(event.WithOutcome(false, err))
 	return gateway.CarriedAfter(err)
 }
 

@@ -107,13 +107,8 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, c gateway.Caller)
 	if err == nil {
 		x, err = g.take(r.Context(), c, m, raw)
 	}
-	e := gateway.Event{Caller: c, Foreign: m.ID, Type: m.Kind, Text: raw, Verdict: "accepted", Task: x.Task.Task}
-	if err != nil {
-		e.Verdict, e.Reason = "refused", err.Error()
-	} else if x.Duplicate {
-		e.Verdict = "duplicate"
-	}
-	g.rt.Record(e)
+	e := gateway.Event{Caller: c, Foreign: m.ID, Type: m.Kind, Text: raw, Task: x.Task.Task}
+	g.rt.Record(e.WithOutcome(x.Duplicate, err))
 	if err != nil {
 		return err
 	}

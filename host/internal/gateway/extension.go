@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"skep/spec/mail"
+)
+
+const (
+	// maxExtension bounds the text of an extension member, in bytes.
+	maxExtension = 1024
+	// maxHops bounds the number of swarms that a message says it has passed.
+	maxHops = 1000
+)
+
+// ExtensionText returns the text of a member that its protocol leaves to the
+// sender, or "" for a value that is no printable text.
+func ExtensionText(member json.RawMessage) (text string) {
+	_ = json.Unmarshal(member, &text) // another type is none
+	if len(text) > maxExtension || !utf8.ValidString(text) || !mail.Printable(text) {
+		return ""
+	}
+	return text
+}
+
+// ExtensionHops returns how many swarms a message has passed by its own word: a number, or
+// a text of one.
+func ExtensionHops(member json.RawMessage) int {
+	n, err := strconv.Atoi(strings.Trim(string(member), `"`))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(n, maxHops)
+}
+
+// maxExcerpt is how much of a body is a subject, in characters.
+const maxExcerpt = 60
+
+// Excerpt returns the begin of a text as one line, for a message that has no subject.
+func Excerpt(text string) string {
+	return head(strings.Join(strings.Fields(head(text, 4*maxExcerpt)), " "), maxExcerpt)
+}
+
+// head is the begin of a text, at most so many characters.
+func head(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
+}
