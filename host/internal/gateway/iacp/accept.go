@@ -1,0 +1,211 @@
+package iacp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/gateway/wire"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// record writes what became of a message into the logs.
+func (g *Gateway) record(c gateway.Caller, m message.Message, text []byte, x gateway.Exchange, err error) {
+	e := gateway.Event{Caller: c, Foreign: m.ID, Type: string(m.Type), Text: text, Verdict: "accepted", Task: x.Task.Task}
+	switch {
+	case err != nil:
+		e.Verdict, e.Reason = "refused", g.faultOf(err).text
+	case x.Duplicate:
+		e.Verdict = "duplicate"
+	}
+	g.Runtime.Record(e)
+}
+
+// accept hands a message to the runtime.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, err error) {
+	if err := g.checkSender(c, m.Sender.ID); err != nil {
+		return x, err
+	}
+	if right := rightFor(m.Type); right != "" && !c.May.Has(right) {
+		return x, fmt.Errorf("realm %q may not send a %s; add %q to its may: %w", c.Realm, m.Type, right, gateway.ErrDenied)
+	}
+	if at := m.Deadline(time.Now()); !at.IsZero() && !at.After(time.Now()) {
+		return x, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
+	}
+	a, err := g.askOf(m, text)
+	if err != nil {
+		return x, err
+	}
+	if a.Swarm, a.To, err = g.recipients(c, m); err != nil {
+		return x, err
+	}
+	if a.From == c.Realm {
+		a.From = "" // the realm itself, which needs no ids
+	}
+	return g.Runtime.Ask(ctx, c, a)
+}
+
+// checkSender refuses a sender that is not the caller's. A realm without ids has one agent,
+// which has its name.
+func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
+	p, _ := g.Runtime.Partner(c.Realm)
+	if len(p.IDs) > 0 && p.Owns(sender) || len(p.IDs) == 0 && sender == c.Principal.PeerSwarm() {
+		return nil
+	}
+	return refusedf(codeDenied, "the sender is not an agent of the peer")
+}
+
+// rightFor is the right that a type needs besides that to ask or to tell.
+func rightFor(t message.Type) gateway.Right {
+	switch t {
+	case message.ToolRequest:
+		return gateway.MayTools
+	case message.WorkflowStart, message.WorkflowStatus, message.WorkflowCancel:
+		return gateway.MayWorkflows
+	}
+	return ""
+}
+
+// recipients returns the exposed agents that a message is for: the one that it names, of a
+// group all, or for a question the first, or all of a swarm.
+func (g *Gateway) recipients(c gateway.Caller, m message.Message) (swarmName string, names []string, err error) {
+	unknown := refusedf(codeUnknown, "there is no such agent")
+	unknown.(*fault).retry = true
+	name, at, _ := strings.Cut(m.To(), "@")
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		wanted := a.Name == name && (at == "" || a.Swarm == at)
+		if m.To() == "" {
+			wanted = isMember(a, m.Recipient)
+		}
+		if wanted && (swarmName == "" || swarmName == a.Swarm) {
+			swarmName, names = a.Swarm, append(names, a.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "", nil, unknown
+	case m.Recipient.Broadcast && m.Owed():
+		return "", nil, refusedf(codeInvalid, "a broadcast gets no response: set requires_response to false")
+	case m.Owed():
+		names = names[:1]
+	}
+	return swarmName, names, nil
+}
+
+// isMember reports whether an agent is of a group, or of all (I-021, I-022).
+func isMember(a gateway.ExposedAgent, to *message.Recipient) bool {
+	if to.Group == nil {
+		return to.Broadcast
+	}
+	has := func(capability string) bool {
+		return slices.ContainsFunc(a.Capabilities, func(c gateway.Capability) bool { return c.ID == capability || slices.Contains(c.Tags, capability) })
+	}
+	if to.Group.Match == "any" {
+		return slices.ContainsFunc(to.Group.Capabilities, has)
+	}
+	return !slices.ContainsFunc(to.Group.Capabilities, func(capability string) bool { return !has(capability) })
+}
+
+// note is what answering a message needs.
+type note struct {
+	ID           string       `json:"id"`
+	Type         message.Type `json:"type"`
+	Sender       string       `json:"sender"`
+	Receiver     string       `json:"receiver"`
+	Conversation string       `json:"conversation,omitempty"`
+}
+
+// plainTask is the task_type of a text that reaches its agent as it is.
+const plainTask = "mail.message"
+
+// askOf returns a message as the runtime takes it, without its recipients.
+func (g *Gateway) askOf(m message.Message, text []byte) (a gateway.Ask, err error) {
+	meta := m.Meta()
+	a = gateway.Ask{
+		Kind: gateway.Tells, ID: m.ID, From: m.Sender.ID, Conversation: m.Conversation, Raw: text, Hops: meta.Hops,
+		Trace: swarm.ParseTrace(meta.Traceparent, meta.Tracestate), Info: infoOf(m),
+	}
+	if m.Owed() {
+		a.Kind = gateway.Asks
+	}
+	if a.Subject, a.Body, err = contentOf(m); err != nil {
+		return a, err
+	}
+	if len(a.Body) > gateway.MaxText {
+		a.Parts = []gateway.Part{{Name: "payload", Type: "application/json", Data: []byte(a.Body)}}
+		a.Body = ""
+	}
+	canonical, err := wire.Canonical(text, wire.AsSent, g.MaxDepth+1, "metadata")
+	if err != nil {
+		return a, err
+	}
+	a.Digest = sha256.Sum256(canonical)
+	a.Note, err = json.Marshal(note{m.ID, m.Type, m.Sender.ID, cmp.Or(m.To(), g.Network), m.Conversation})
+	return a, err
+}
+
+// typed is the body of a message that is more than a task: as bundled:tool, bundled:workflow
+// and bundled:knowledge read it, and as our agents write what is sent as it is.
+type typed struct {
+	Type    message.Type    `json:"message_type"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// maxSubject is how much of a text is a subject, in characters.
+const maxSubject = 60
+
+// contentOf is what an agent sees of a message.
+func contentOf(m message.Message) (subject, body string, err error) {
+	var p struct {
+		TaskType    string `json:"task_type"`
+		Description string `json:"description"`
+		Parameters  struct {
+			Subject string `json:"subject"`
+			Body    string `json:"body"`
+		} `json:"parameters"`
+	}
+	if m.Type != message.TaskRequest {
+		raw, err := json.Marshal(typed{m.Type, m.Payload})
+		return string(m.Type), string(raw), err
+	}
+	if err := json.Unmarshal(m.Payload, &p); p.TaskType == plainTask && err == nil {
+		return subjectOf(cmp.Or(p.Parameters.Subject, p.Description)), p.Parameters.Body, nil
+	}
+	return subjectOf(cmp.Or(p.Description, p.TaskType, string(m.Type))), string(m.Payload), nil
+}
+
+// subjectOf is the begin of a text, on one line.
+func subjectOf(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if most := []rune(text); len(most) > maxSubject {
+		text = string(most[:maxSubject])
+	}
+	if mail.Reserved(text) {
+		return ""
+	}
+	return text
+}
+
+// infoOf is what agents see of a message besides its text.
+func infoOf(m message.Message) map[string]any {
+	info := map[string]any{
+		"protocol": Name, "version": m.Version, "type": string(m.Type), "message_id": m.ID, "sender": m.Sender.ID, "receiver": m.To(), "timestamp": m.Timestamp,
+	}
+	for name, value := range map[string]string{"conversation": m.Conversation, "parent_message_id": m.Parent, "sender_name": m.Sender.Name, "priority": m.Meta().Priority} {
+		if value != "" {
+			info[name] = value
+		}
+	}
+	if len(m.Sender.Capabilities) > 0 {
+		info["sender_capabilities"] = m.Sender.Capabilities
+	}
+	return info
+}

@@ -1,0 +1,282 @@
+package iacp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// errLate ends the wait for an answer when its asker waits no more.
+var errLate = errors.New("the time for the answer is over")
+
+// reply writes the answer to a message when it is there. Who has left sends the message
+// again, or asks for its status.
+func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
+	ctx := c.ctx
+	by := m.Deadline(x.Accepted)
+	if !by.IsZero() {
+		late, cancel := context.WithDeadlineCause(ctx, by, errLate)
+		defer cancel()
+		ctx = late
+	}
+	a, err := c.await(ctx, m, x)
+	switch {
+	case err == nil:
+		_ = c.respond(caller, x, a)
+	case c.ctx.Err() != nil:
+	case errors.Is(context.Cause(ctx), errLate):
+		if a, ok, err := c.g.Runtime.Look(c.ctx, x); err == nil && ok && a.Outcome != gateway.NeedsInput {
+			_ = c.respond(caller, x, a) // a repeat of what was answered in time
+			return
+		}
+		if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
+			c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
+		}
+		c.refuse(m, &fault{code: codeTimeout, text: errLate.Error(), retry: true})
+	default:
+		c.refuse(m, err)
+	}
+}
+
+// respond writes an answer. One that the peer would not take is told to be too long.
+func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer) error {
+	m, err := answerTo(caller, x, a)
+	if err == nil {
+		err = c.write(m)
+	}
+	if errors.Is(err, errTooLong) {
+		return c.tell(message.ErrorResponse, message.Message{ID: x.ID}, (&fault{code: codeInvalid, reason: reasonTooLarge, text: err.Error()}).payload())
+	}
+	return err
+}
+
+// await waits for the answer of an exchange, and shows how far it is where that was agreed.
+func (c *conn) await(ctx context.Context, m message.Message, x gateway.Exchange) (a gateway.Answer, err error) {
+	if progress := c.progress && m.Type == message.TaskRequest; !progress {
+		a, err := c.g.Runtime.Wait(ctx, x)
+		if err != nil || a.Outcome != gateway.NeedsInput {
+			return a, err
+		}
+	} else {
+		_ = c.tell(message.TaskResponse, m, map[string]any{"status": "accepted"})
+	}
+	s, err := c.g.Runtime.Follow(ctx, x, 0)
+	if err != nil {
+		return a, err
+	}
+	defer s.Close()
+	for {
+		piece, err := s.Next(ctx)
+		switch {
+		case err != nil:
+			return a, err
+		case piece.Kind == gateway.End:
+			return *piece.Answer, nil
+		case piece.Kind == gateway.Progress && c.progress:
+			shown := map[string]any{"status": "in_progress", "result": piece.Text}
+			if piece.Fraction != nil {
+				shown["progress"] = *piece.Fraction
+			}
+			_ = c.tell(message.TaskResponse, m, shown)
+		}
+	}
+}
+
+// failures are the codes of what is no answer.
+var failures = map[gateway.Outcome]string{
+	gateway.Failed: "FAILED", gateway.TimedOut: codeTimeout, gateway.Cancelled: "CANCELLED",
+}
+
+// answerTo returns the message with an answer. It is the same for each reader of the
+// exchange.
+func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message.Message, err error) {
+	var n note
+	if err := json.Unmarshal(x.Note, &n); err != nil {
+		return m, err
+	}
+	m = message.New(message.TaskResponse, n.Receiver, taskResponse(a))
+	if n.Type == message.ToolRequest {
+		m = message.New(message.ToolResponse, n.Receiver, toolResponse(a))
+	}
+	m.ID, m.Timestamp = ownID("answer", c, x.ID), message.Time(a.At)
+	m.Parent, m.Conversation, m.Recipient = n.ID, x.Conversation, &message.Recipient{ID: n.Sender}
+	if n.Conversation != "" {
+		m.Conversation = n.Conversation
+	}
+	return m, nil
+}
+
+// ownID is an id of ours about a message of a caller, the same each time, in the form of
+// version 4.
+func ownID(what string, c gateway.Caller, id string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{Name, what, c.Principal.Tenant, c.Realm, id}, "\x1f")))
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+	return uuid.UUID(sum[:16]).String()
+}
+
+// failure is the error of a task_response and of a tool_response.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// taskResponse is the payload of a task_response (I-031). An agent may write one itself, as
+// bundled:workflow does.
+func taskResponse(a gateway.Answer) any {
+	if code, failed := failures[a.Outcome]; failed {
+		return map[string]any{"status": "failed", "error": failure{code, a.Body}}
+	}
+	if own, is := statusOf(a.Body, "accepted", "rejected", "completed", "failed", "in_progress"); is {
+		return own
+	}
+	return map[string]any{"status": "completed", "result": resultOf(a.Body)}
+}
+
+// toolResponse is the payload of a tool_response (I-035); bundled:tool writes it itself.
+func toolResponse(a gateway.Answer) any {
+	if code, failed := failures[a.Outcome]; failed {
+		return map[string]any{"status": "error", "error": failure{code, a.Body}}
+	}
+	if own, is := statusOf(a.Body, "success", "error", "permission_denied"); is {
+		return own
+	}
+	return map[string]any{"status": "success", "output": resultOf(a.Body)}
+}
+
+// statusOf returns a text that is a payload with one of some states.
+func statusOf(text string, states ...string) (payload json.RawMessage, is bool) {
+	var has struct {
+		Status string `json:"status"`
+	}
+	if !isObject(text) || json.Unmarshal([]byte(text), &has) != nil {
+		return nil, false
+	}
+	for _, state := range states {
+		is = is || has.Status == state
+	}
+	return json.RawMessage(text), is
+}
+
+func isObject(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "{") }
+
+// resultOf is an agent's text as a value of JSON: an object or a list as it is, within the
+// levels of a payload, and else the text.
+func resultOf(text string) any {
+	trimmed := strings.TrimSpace(text)
+	if (isObject(trimmed) || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(trimmed)) && message.CheckDepth([]byte(trimmed), message.MaxDepth-1) {
+		return json.RawMessage(trimmed)
+	}
+	return text
+}
+
+// status answers a message_status: with the answer of the message that it names, or with
+// how far that is (I-008).
+func (c *conn) status(caller gateway.Caller, m message.Message) {
+	var asked struct {
+		ID string `json:"message_id"`
+	}
+	_ = json.Unmarshal(m.Payload, &asked) // without an id no message is found
+	x, err := c.g.Runtime.Find(c.ctx, caller, asked.ID)
+	var a gateway.Answer
+	ok := false
+	if err == nil {
+		a, ok, err = c.g.Runtime.Look(c.ctx, x)
+	}
+	switch {
+	case errors.Is(err, gateway.ErrUnknown):
+		c.refuse(m, &fault{code: codeUnknown, text: "there is no such message"})
+	case err != nil:
+		c.refuse(m, err)
+	case ok && a.Outcome != gateway.NeedsInput:
+		_ = c.respond(caller, x, a)
+	default:
+		_ = c.tell(message.TaskResponse, message.Message{ID: x.ID, Sender: m.Sender}, map[string]any{"status": "in_progress"})
+	}
+}
+
+// register remembers an agent of the peer (I-036), and tells it who is here (I-054).
+func (c *conn) register(caller gateway.Caller, m message.Message) {
+	var p struct {
+		Info struct {
+			ID string `json:"agent_id"`
+		} `json:"agent_info"`
+	}
+	err := json.Unmarshal(m.Payload, &p)
+	if err != nil || p.Info.ID == "" {
+		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
+	} else {
+		err = c.g.checkSender(caller, p.Info.ID)
+	}
+	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
+	if err != nil {
+		c.refuse(m, err)
+		return
+	}
+	c.g.conns.speaks(c, p.Info.ID)
+	_ = c.tell(message.AgentRegisterResponse, m, map[string]any{"status": "registered", "agent_id": p.Info.ID, "agents": c.g.listed(caller, criteria{})})
+}
+
+// criteria are in the payload of an agent_discover (I-037).
+type criteria struct {
+	Type     string `json:"discovery_type"`
+	Format   string `json:"response_format"`
+	Criteria struct {
+		Capabilities []string `json:"capabilities"`
+		AgentType    string   `json:"agent_type"`
+	} `json:"criteria"`
+}
+
+// discover lists the agents that the peer may see.
+func (c *conn) discover(caller gateway.Caller, m message.Message) {
+	var want criteria
+	if err := json.Unmarshal(m.Payload, &want); err != nil {
+		c.refuse(m, &fault{code: codeInvalid, text: "the criteria cannot be read", expected: "discovery_type and criteria"})
+		return
+	}
+	list := c.g.listed(caller, want)
+	_ = c.tell(message.AgentDiscoverResponse, m, map[string]any{"agents": list, "total": len(list)})
+}
+
+// agentInfo is an agent as a registration and a discovery have it.
+type agentInfo struct {
+	ID           string   `json:"agent_id"`
+	Name         string   `json:"agent_name"`
+	Type         string   `json:"agent_type"`
+	Capabilities []string `json:"capabilities"`
+	Version      string   `json:"version,omitempty"`
+	Description  string   `json:"description,omitempty"`
+}
+
+// listed are the exposed agents that fit.
+func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
+	list := []agentInfo{}
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		info := agentInfo{ID: a.Name, Name: a.Name, Type: "specialist", Capabilities: []string{}}
+		if a.Entrypoint {
+			info.Type = "generalist"
+		}
+		for _, capability := range a.Capabilities {
+			info.Capabilities = append(info.Capabilities, capability.ID)
+		}
+		if want.Format == "detailed" {
+			info.Version, info.Description = a.Version, a.Description
+		}
+		group := message.Recipient{Group: &message.Group{Capabilities: want.Criteria.Capabilities}}
+		if (want.Type != "by_capability" || isMember(a, &group)) && (want.Type != "by_type" || info.Type == want.Criteria.AgentType) {
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
+// seconds writes a time as texts have it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) + " s" }

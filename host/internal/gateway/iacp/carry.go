@@ -1,0 +1,244 @@
+package iacp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// defaultTimeout is the time for one answer of a partner that sets none.
+const defaultTimeout = time.Minute
+
+// errAway is returned while a partner has no connection.
+var errAway = errors.New("it has no connection to this host")
+
+// Carry implements [gateway.Carrier]: a message leaves on a connection that the partner has
+// opened. A question is held until the foreign agent has answered it. After a restart it is
+// sent again under its id.
+func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
+	isResponse := d.Wrapper.Type == mail.Response
+	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
+		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
+	}
+	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
+	err := a.run(ctx)
+	carried := a.outcomeOf(err)
+	event := gateway.Event{Caller: a.caller, Foreign: a.m.ID, Type: string(a.m.Type), Out: true, Text: a.text, Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
+	if err != nil {
+		event.Verdict, event.Reason = "failed", carried.Reason
+	}
+	g.Runtime.Record(event)
+	return carried
+}
+
+func refusal(format string, args ...any) error {
+	return &gateway.Refusal{Reason: fmt.Sprintf(format, args...)}
+}
+
+// attempt carries an outbox message once.
+type attempt struct {
+	g      *Gateway
+	p      gateway.Partner
+	d      swarm.Delivery
+	caller gateway.Caller
+	m      message.Message
+	text   []byte
+	// tried means that sending was begun.
+	tried bool
+}
+
+// outcomeOf returns what an error means for the outbox message: before anything was sent it
+// can be sent later, afterwards the partner may have it.
+func (a *attempt) outcomeOf(err error) gateway.Carried {
+	if errors.Is(err, errAway) || errors.Is(err, gateway.ErrBusy) {
+		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
+	}
+	carried := gateway.CarriedAfter(err)
+	if carried.State == gateway.Unanswered && !a.tried {
+		carried.State = gateway.Later
+	}
+	return carried
+}
+
+func (a *attempt) run(ctx context.Context) error {
+	if err := a.compose(ctx); err != nil {
+		return err
+	}
+	var err error
+	if a.text, err = a.m.Encode(); err != nil {
+		return refusal("the message cannot be written: %v", err)
+	}
+	if _, err := a.g.reader.Read(a.text); err != nil {
+		return refusal("the message is none of IaCP: %v", err)
+	}
+	c := a.g.conns.find(a.caller, a.m.To())
+	if c == nil {
+		return errAway
+	}
+	sent, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
+	defer end()
+	a.tried = true
+	if err := c.writeText(a.text); errors.Is(err, errTooLong) {
+		return refusal("%v", err)
+	} else if err != nil {
+		return err
+	}
+	if c.acks {
+		if err := a.wait(ctx, c, sent, sent.acked, a.g.Ack); errors.Is(err, errTime) {
+			return fmt.Errorf("no acknowledgement within %s", seconds(a.g.Ack))
+		} else if err != nil {
+			return err
+		}
+	}
+	if !a.m.Owed() || sent.isAnswered() {
+		return sent.outcome()
+	}
+	limit := a.p.Timeout
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	if err := a.wait(ctx, c, sent, nil, limit); errors.Is(err, errTime) {
+		return refusal("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, limit, a.p.Name)
+	} else if err != nil {
+		return err
+	}
+	return sent.outcome()
+}
+
+// errTime ends a wait.
+var errTime = errors.New("the time is over")
+
+// wait waits for an acknowledgement, or else for the answer.
+func (a *attempt) wait(ctx context.Context, c *conn, sent *sent, acked <-chan struct{}, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-acked:
+		return nil
+	case <-sent.answered:
+		return nil
+	case <-timer.C:
+		return errTime
+	case <-c.ctx.Done():
+		if sent.isAnswered() {
+			return nil
+		}
+		return errors.New("the connection ended before the answer")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// compose makes the message. Its id is the same in each attempt.
+func (a *attempt) compose(ctx context.Context) error {
+	p := a.d.Wrapper.Payload
+	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
+	known := err == nil
+	if err != nil && !errors.Is(err, gateway.ErrUnknown) {
+		return err
+	}
+	if a.d.Wrapper.Type == mail.Response {
+		return a.composeAnswer(ctx, x, known)
+	}
+	agent, err := foreignAgent(p.Recipient().Name)
+	if err != nil {
+		return refusal("%v", err)
+	}
+	a.m = message.New(message.TaskRequest, p.Sender.Name, nil)
+	a.m.ID, a.m.Timestamp, a.m.Conversation = a.idOf(a.d.Wrapper.MessageID), message.Time(a.d.Since), a.d.Conversation
+	if at, err := time.Parse(time.RFC3339Nano, a.d.Wrapper.Timestamp); err == nil {
+		a.m.Timestamp = message.Time(at)
+	}
+	if known {
+		a.m.Conversation = x.Conversation
+	}
+	a.m.Recipient = &message.Recipient{ID: agent}
+	asks := a.d.Wrapper.Type == mail.Request || a.d.Wrapper.Type == mail.Interrupt
+	a.m.Type, a.m.Payload = payloadOf(p.Subject, p.Body, asks)
+	asks = asks && a.m.Type.Class() != message.Answers
+	a.m.Metadata = &message.Metadata{RequiresResponse: &asks, Hops: a.d.Hops}
+	if limit := a.p.Timeout.Seconds(); asks && limit > 0 {
+		a.m.Metadata.ResponseTimeout = &limit
+	}
+	if a.d.Wrapper.Type == mail.Interrupt {
+		a.m.Metadata.Priority = "urgent"
+	}
+	a.d.Trace.Fields(func(name, value string) {
+		switch name {
+		case "traceparent":
+			a.m.Metadata.Traceparent = value
+		case "tracestate":
+			a.m.Metadata.Tracestate = value
+		}
+	})
+	return nil
+}
+
+// idOf is the id of a message as the protocol has ids.
+func (a *attempt) idOf(id string) string {
+	if parsed, err := uuid.Parse(id); err == nil && parsed.Version() == 4 {
+		return parsed.String()
+	}
+	return ownID("message", a.caller, id)
+}
+
+// payloadOf is the payload of an agent's text: as it is, where the text is a typed message
+// that wants what the mail wants.
+func payloadOf(subject, body string, asks bool) (message.Type, json.RawMessage) {
+	var own typed
+	if isObject(body) && json.Unmarshal([]byte(body), &own) == nil && len(own.Payload) > 0 {
+		if class := own.Type.Class(); class == message.Asks || class == message.Tells {
+			return own.Type, own.Payload
+		}
+	}
+	if asks {
+		return message.TaskRequest, mustJSON(map[string]any{
+			"task_type": plainTask, "description": subject, "parameters": map[string]string{"subject": subject, "body": body},
+		})
+	}
+	return message.ContextShare, mustJSON(map[string]any{
+		"context_type": "insights", "scope": "session", "data": map[string]string{"subject": subject, "body": body},
+	})
+}
+
+// mustJSON writes maps of texts.
+func mustJSON(value any) json.RawMessage {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// composeAnswer makes the message with the answer of an exchange.
+func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange, known bool) error {
+	if !known {
+		return refusal("the message that this answers is kept no more: raise keep in [gateways.iacp]")
+	}
+	got, ok, err := a.g.Runtime.Look(ctx, x)
+	if err == nil && !ok {
+		err = errors.New("the exchange has no answer yet")
+	}
+	if err == nil {
+		a.m, err = answerTo(a.caller, x, got)
+	}
+	return err
+}
+
+// foreignAgent is the id of a recipient, without its swarm.
+func foreignAgent(address string) (string, error) {
+	name, _, err := mail.ParseAddr(address)
+	if err != nil {
+		return "", err
+	}
+	return gateway.ForeignID(name)
+}

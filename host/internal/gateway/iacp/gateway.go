@@ -1,0 +1,143 @@
+package iacp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// Name is the gateway's name in swarm.toml.
+const Name = "iacp"
+
+// Options are the settings of [gateways.iacp], and what the host lends the gateway.
+type Options struct {
+	Runtime gateway.Runtime
+	// Network names this host in handshakes.
+	Network string
+	// Listen opens the socket. Mark says whether a connection of it keeps its place when
+	// others come; nil for none that could.
+	Listen func(context.Context) (net.Listener, error)
+	Mark   func(c net.Conn, keeps bool)
+	// Serve serves a request as the public listener does. The gateway authenticates the
+	// peer of a connection by a request to its mount, which lasts as long as the
+	// connection: so all limits of callers hold for it, and it ends with the credential.
+	Serve func(http.ResponseWriter, *http.Request)
+	// Strict refuses what the document leaves open.
+	Strict bool
+	// MaxBody bounds a message, in bytes, and MaxDepth the levels of its payload. Default,
+	// and of MaxBody at most, the document's.
+	MaxBody  int64
+	MaxDepth int
+	// Sessions bounds the connections of one realm. Default 256.
+	Sessions int
+	// Heartbeat is the time between two heartbeats, Idle that without a byte from the peer
+	// after which a connection ends, Ack that for an acknowledgement. Default 30 s, 90 s
+	// and 10 s.
+	Heartbeat, Idle, Ack time.Duration
+	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Gateway serves IaCP. Make one with [New].
+type Gateway struct {
+	Options
+	reader  message.Reader
+	conns   *conns
+	waiting *waiting
+	socket  net.Listener // nil before Open
+}
+
+// New returns a gateway. It starts nothing.
+func New(o Options) *Gateway {
+	o.Network = cmp.Or(o.Network, "skep")
+	o.MaxBody = min(cmp.Or(o.MaxBody, message.MaxSize), message.MaxSize)
+	o.MaxDepth = cmp.Or(o.MaxDepth, message.MaxDepth)
+	o.Sessions = cmp.Or(o.Sessions, 256)
+	o.Heartbeat, o.Idle, o.Ack = cmp.Or(o.Heartbeat, 30*time.Second), cmp.Or(o.Idle, 90*time.Second), cmp.Or(o.Ack, 10*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Mark == nil {
+		o.Mark = func(net.Conn, bool) {}
+	}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
+}
+
+// Name implements [gateway.Gateway].
+func (g *Gateway) Name() string { return Name }
+
+// connectionPath is the mount of connections. Over HTTP there is nothing.
+const connectionPath = "/iacp/v1/connection"
+
+// Mounts implements [gateway.Gateway].
+func (g *Gateway) Mounts() []gateway.Mount {
+	return []gateway.Mount{{Method: http.MethodGet, Pattern: connectionPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveProven)}}
+}
+
+// Open implements [gateway.Opener].
+func (g *Gateway) Open(ctx context.Context) (err error) {
+	g.socket, err = g.Listen(ctx)
+	return err
+}
+
+// Close implements [gateway.Opener].
+func (g *Gateway) Close() error {
+	if g.socket == nil {
+		return nil
+	}
+	if err := g.socket.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Run implements [gateway.Gateway]: it takes connections until ctx ends. Then their peers
+// are told, and what waits for an answer gets it.
+func (g *Gateway) Run(ctx context.Context) error {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = g.Close() })
+	defer stop()
+	for {
+		c, err := g.socket.Accept()
+		if err == nil {
+			serving.Go(func() { g.serve(ctx, c) })
+			continue
+		}
+		g.conns.close()
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		return err
+	}
+}
+
+// Health implements [gateway.Gateway].
+func (g *Gateway) Health() gateway.Health {
+	h := gateway.Health{OK: g.socket != nil, Detail: "it does not listen", Connections: g.conns.len()}
+	if h.OK {
+		h.Detail = "listens on " + g.socket.Addr().String()
+	}
+	return h
+}
+
+// Discover implements [gateway.Gateway]: the agents that have spoken on a partner's
+// connections.
+func (g *Gateway) Discover(_ context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
+	names, connected := g.conns.agents(p.Caller())
+	if !connected {
+		return nil, errAway
+	}
+	for _, name := range names {
+		list = append(list, gateway.ForeignAgent{Name: name})
+	}
+	return list, nil
+}

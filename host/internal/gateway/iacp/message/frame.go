@@ -1,0 +1,101 @@
+package message
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// head is the length before a frame, in bytes: unsigned and big-endian (I-051).
+const head = 4
+
+// Errors of [FrameReader.Next]. Nothing can be read after them.
+var (
+	// ErrEmpty is returned for a frame without a byte.
+	ErrEmpty = errors.New("the frame is empty")
+	// ErrTooLarge is returned for a frame that is larger than a message may be.
+	ErrTooLarge = errors.New("the frame is too large")
+	// ErrOrder is returned for a length whose bytes are the other way round.
+	ErrOrder = errors.New("the length before the frame is little-endian; its first byte must be the highest")
+	// ErrHTTP is returned for a request of HTTP, ErrTLS for a handshake of TLS: their first
+	// bytes are lengths beyond every limit (I-062).
+	ErrHTTP = errors.New("the connection speaks HTTP, not IaCP")
+	ErrTLS  = errors.New("the connection speaks TLS, and IaCP is without it here")
+)
+
+// AppendFrame writes a frame after others.
+func AppendFrame(out, text []byte) []byte {
+	out = binary.BigEndian.AppendUint32(out, uint32(len(text)))
+	return append(out, text...)
+}
+
+// FrameReader reads the frames of a connection. It is used by one goroutine.
+type FrameReader struct {
+	r    *bufio.Reader
+	most int
+}
+
+// readBuffer is what a silent connection holds, in bytes.
+const readBuffer = 2 << 10
+
+// NewFrameReader returns a reader of frames of at most so many bytes.
+func NewFrameReader(r io.Reader, most int) *FrameReader {
+	return &FrameReader{bufio.NewReaderSize(r, readBuffer), most}
+}
+
+// Wait returns when the first byte of the next frame is there.
+func (f *FrameReader) Wait() error {
+	_, err := f.r.Peek(1)
+	return err
+}
+
+// Next returns the next frame. It returns [io.EOF] at the end between two frames. Memory is
+// taken for what has come, not for what the length promises.
+func (f *FrameReader) Next() ([]byte, error) {
+	var first [head]byte
+	if _, err := io.ReadFull(f.r, first[:]); err != nil {
+		return nil, err
+	}
+	n, err := f.length(first[:])
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if _, err := io.CopyN(&text, f.r, n); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return text.Bytes(), nil
+}
+
+// length reads the length of a frame before there is place for it.
+func (f *FrameReader) length(first []byte) (int64, error) {
+	n := int64(binary.BigEndian.Uint32(first))
+	switch reversed := int64(binary.LittleEndian.Uint32(first)); {
+	case n == 0:
+		return 0, ErrEmpty
+	case n <= int64(f.most):
+		return n, nil
+	case first[0] == 0x16 && first[1] == 3:
+		return 0, ErrTLS
+	case isMethod(first):
+		return 0, ErrHTTP
+	case reversed <= int64(f.most):
+		return 0, ErrOrder
+	}
+	return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, f.most)
+}
+
+// isMethod reports whether the bytes begin a request of HTTP.
+func isMethod(first []byte) bool {
+	switch string(first) {
+	case "GET ", "HEAD", "POST", "PUT ", "PRI ", "OPTI", "DELE", "PATC":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package iacp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/swarm"
+)
+
+// waiting are our messages that wait for acknowledgements and answers.
+type waiting struct {
+	mu   sync.Mutex
+	byID map[waitKey]*sent
+}
+
+type waitKey struct {
+	realm realmKey
+	id    string
+}
+
+func newWaiting() *waiting { return &waiting{byID: map[waitKey]*sent{}} }
+
+// sent is one message of ours.
+type sent struct {
+	d               *swarm.Delivery
+	acked, answered chan struct{}
+	mu              sync.Mutex
+	err             error
+}
+
+// begin waits for what comes about a message; end forgets it. The router makes one attempt
+// at a time.
+func (w *waiting) begin(c gateway.Caller, id string, d *swarm.Delivery) (s *sent, end func()) {
+	key := waitKey{realmOf(c), id}
+	s = &sent{d: d, acked: make(chan struct{}), answered: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byID[key] = s
+	return s, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.byID[key] == s {
+			delete(w.byID, key)
+		}
+	}
+}
+
+func (w *waiting) find(c gateway.Caller, id string) *sent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byID[waitKey{realmOf(c), id}]
+}
+
+// acknowledge notes that a message was acknowledged.
+func (w *waiting) acknowledge(c gateway.Caller, id string) {
+	if s := w.find(c, id); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !isClosed(s.acked) {
+			close(s.acked)
+		}
+	}
+}
+
+// finish ends the wait for an answer: with nil it was delivered.
+func (s *sent) finish(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !isClosed(s.answered) {
+		s.err = err
+		close(s.answered)
+	}
+}
+
+func (s *sent) isAnswered() bool { return isClosed(s.answered) }
+
+// outcome is why there is no answer, nil for one that was delivered or is not wanted.
+func (s *sent) outcome() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// result is the payload of a task_response, a tool_response and an error_response.
+type result struct {
+	Status   string          `json:"status"`
+	Result   json.RawMessage `json:"result"`
+	Output   json.RawMessage `json:"output"`
+	Progress *float64        `json:"progress"`
+	Error    json.RawMessage `json:"error"` // a text or an object (D-I3)
+
+	Code  string `json:"error_code"`
+	Text  string `json:"error_message"`
+	Retry bool   `json:"retry_allowed"`
+}
+
+// answered takes an answer to a message of ours. One to nothing that waits changes nothing:
+// its question was answered before, or is sent again.
+func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
+	err := c.g.checkSender(caller, m.Sender.ID)
+	s := c.g.waiting.find(caller, m.Parent)
+	if err == nil && s == nil {
+		err = fmt.Errorf("parent_message_id names no message that waits: %w", gateway.ErrUnknown)
+	}
+	if err == nil {
+		err = c.g.bring(c.ctx, caller, m, text, s)
+	}
+	c.g.record(caller, m, text, gateway.Exchange{}, err)
+	if err == nil || errors.Is(err, gateway.ErrUnknown) {
+		c.acknowledge(m)
+		return
+	}
+	c.refuse(m, err)
+}
+
+// bring brings an answer to the agent that asked, once.
+func (g *Gateway) bring(ctx context.Context, c gateway.Caller, m message.Message, text []byte, s *sent) error {
+	var r result
+	if err := json.Unmarshal(m.Payload, &r); err != nil {
+		return &message.Fault{Code: message.InvalidFormat, Text: "the payload cannot be read", Member: "payload", Expected: "a response"}
+	}
+	switch {
+	case m.Type == message.ErrorResponse && r.Retry: // the router sends it again
+		s.finish(fmt.Errorf("[%s] %s: %w", r.Code, r.Text, gateway.ErrBusy))
+		return nil
+	case r.Status == "accepted":
+		return nil
+	case r.Status == "in_progress":
+		return g.Runtime.Show(ctx, *s.d, gateway.Piece{Kind: gateway.Progress, Text: textOf(r.Result), Fraction: r.Progress})
+	}
+	subject, body := r.content(m.Type)
+	a := gateway.Ask{
+		Kind: gateway.Answers, ID: "answer-" + m.Parent, Swarm: s.d.Wrapper.SourceSwarm, Of: s.d, Subject: subject, Body: body, Raw: text, Info: infoOf(m),
+		Digest: sha256.Sum256(m.Payload),
+	}
+	if len(a.Body) > gateway.MaxText {
+		a.Parts, a.Body = []gateway.Part{{Name: "result", Type: "application/json", Data: []byte(a.Body)}}, ""
+	}
+	_, err := g.Runtime.Ask(ctx, c, a)
+	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
+		err = nil // an attempt before has brought it, or our task does not wait any more
+	}
+	if err == nil {
+		s.finish(nil)
+	}
+	return err
+}
+
+// content is what our agent gets of a response.
+func (r result) content(t message.Type) (subject, body string) {
+	var named failure
+	if json.Unmarshal(r.Error, &named) != nil {
+		named.Message = textOf(r.Error)
+	}
+	switch {
+	case t == message.ErrorResponse:
+		return "[" + codeOf(r.Code) + "]", r.Text
+	case r.Status == "completed":
+		return "", textOf(r.Result)
+	case r.Status == "success":
+		return "", textOf(r.Output)
+	case named.Message == "" && len(r.Result) > 0:
+		named.Message = textOf(r.Result)
+	}
+	if named.Code == "" {
+		named.Code = r.Status
+	}
+	return "[" + codeOf(named.Code) + "]", named.Message
+}
+
+// codeOf is a code as subjects have it.
+func codeOf(code string) string {
+	if code == "" || len(code) > 40 || strings.ContainsAny(code, " []\n") {
+		return "ERROR"
+	}
+	return strings.ToUpper(code)
+}
+
+// textOf is a value of JSON as a text: a string without its quotes.
+func textOf(raw json.RawMessage) (text string) {
+	if json.Unmarshal(raw, &text) != nil {
+		return string(raw)
+	}
+	return text
+}
