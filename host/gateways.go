@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
+	"skep/host/internal/api/listener"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/api/server"
 	"skep/host/internal/datadir"
@@ -22,6 +24,7 @@ import (
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/door"
+	"skep/host/internal/gateway/iacp"
 	"skep/host/internal/gateway/mcp"
 	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/gateway/uamp"
@@ -35,7 +38,7 @@ type NewGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, err
 
 // openGateways makes the gateways of the configuration. They serve nothing yet.
 func (h *Host) openGateways(context.Context) error {
-	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "mcp": h.newMCP, "uamp": h.newUAMP}
+	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "iacp": h.newIACP, "mcp": h.newMCP, "uamp": h.newUAMP}
 	maps.Copy(protocols, h.opt.Gateways)
 	if err := h.openMessages(); err != nil {
 		return err
@@ -45,7 +48,7 @@ func (h *Host) openGateways(context.Context) error {
 		if !built {
 			return fmt.Errorf("[gateways.%s]: this build has no such gateway", g.Name)
 		}
-		c := catalog.New(catalog.Options{Gateway: g.Name, Definitions: h.definitions, Network: h.opt.Network})
+		c := catalog.New(catalog.Options{Gateway: g.Name, Definitions: h.definitions, HTTP2: g.Name == uamp.Name, Network: h.opt.Network})
 		var rt gateway.Runtime = door.New(door.Options{
 			Gateway: g.Name, Swarm: h.swarm, State: h.store.GatewayState(), Keep: g.Keep, KeepRaw: g.KeepRaw, Asks: g.Asks,
 			Rate:          auth.Rate{Requests: g.RateLimit.Requests, Per: g.RateLimit.Per},
@@ -195,6 +198,34 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	}), nil
 }
 
+func (h *Host) newIACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	own, _ := g.Protocol.(*config.IACP)
+	return iacp.New(iacp.Options{
+		Runtime: rt, Network: h.opt.Config.Swarm.Name, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
+		Sessions: g.Sessions, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark,
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			l, err := h.server.OpenSocket(ctx, own.Listen)
+			if err != nil {
+				return nil, fmt.Errorf("listen on %s ([gateways.iacp] listen): %w", own.Listen, err)
+			}
+			return l, nil
+		},
+		Serve: func(w http.ResponseWriter, r *http.Request) { h.server.ServePublic(w, r) },
+	}), nil
+}
+
+// openSockets opens the sockets that gateways have besides the public listener.
+func (h *Host) openSockets(ctx context.Context) error {
+	for _, g := range h.gateways {
+		if own, has := g.Gateway.(gateway.Opener); has {
+			if err := own.Open(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // brokerOf returns the broker of a gateway's partners, nil for none.
 func (h *Host) brokerOf(gatewayName string, m config.MQTT) *acp.MQTT {
 	if m.Broker == "" {
@@ -296,7 +327,7 @@ type carrier struct {
 // Carry implements [router.Carrier].
 func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	got := c.gateway.Carry(ctx, c.partner, d)
-	carried := router.Carried{State: router.Unanswered, Reason: got.Reason}
+	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}
 	switch got.State {
 	case gateway.Taken:
 		carried.State = router.Taken

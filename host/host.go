@@ -63,7 +63,7 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	for _, open := range []func(context.Context) error{
-		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openRuntime, h.openGateways, h.openServer,
+		h.openStore, h.openAudit, h.openTokens, h.openQuarantine, h.openLibrary, h.openPeers, h.openRuntime, h.openGateways, h.openServer, h.openSockets,
 	} {
 		if err = open(ctx); err != nil {
 			return nil, err

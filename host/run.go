@@ -10,6 +10,7 @@ import (
 	"skep/host/internal/api/audit"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/definition/plan"
+	"skep/host/internal/gateway"
 	"skep/host/internal/swarm"
 )
 
@@ -107,6 +108,9 @@ func (h *Host) Close() error {
 		errs = append(errs, h.server.Close())
 	}
 	for _, g := range h.gateways {
+		if own, has := g.Gateway.(gateway.Opener); has {
+			errs = append(errs, own.Close())
+		}
 		g.Catalog.Close()
 	}
 	if h.loader != nil {

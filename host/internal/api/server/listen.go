@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"skep/host/internal/api/listener"
@@ -53,6 +54,20 @@ func (s *Server) loadCertificates(t config.TLS) (err error) {
 
 // adminConnections bounds the connections of the admin listener.
 const adminConnections = 256
+
+// OpenSocket listens for a protocol without HTTP, under the limits and with the certificate
+// of the public listener.
+func (s *Server) OpenSocket(ctx context.Context, address string) (*listener.Listener, error) {
+	cfg := s.opt.Config.Server
+	limits := listener.Limits{Connections: s.connectionLimit(cfg.MaxConnections), PerAddress: cfg.MaxConnectionsPerAddress, Proxies: cfg.TrustedProxies}
+	l, err := listener.Open(ctx, address, limits, s.certs)
+	if err == nil {
+		if err = s.checkPlainHTTP(l); err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return l, err
+}
 
 // listenAdmin opens the admin listener, with TLS unless it is on loopback.
 func (s *Server) listenAdmin(ctx context.Context, address string) (*listener.Listener, error) {

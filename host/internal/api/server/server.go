@@ -137,6 +137,10 @@ func (s *Server) AdminAddr() string {
 // Identify authenticates the caller of a mounted request; see [rest.Handler.Identify].
 func (s *Server) Identify(r *http.Request) (auth.Proven, error) { return s.api.Identify(r) }
 
+// ServePublic serves a request as the public listener does. A gateway that has a socket of
+// its own makes one.
+func (s *Server) ServePublic(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }
+
 // Holder implements [auth.Ledger] for the credentials of callers.
 func (s *Server) Holder(d auth.Digest) (auth.Principal, bool) { return s.api.Holder(d) }
 

@@ -71,7 +71,7 @@ var protocols = map[string]protocol{
 	"a2a":  a2aProtocol,
 	"acp":  acpProtocol,
 	"amp":  {called: true},
-	"iacp": {called: true},
+	"iacp": iacpProtocol,
 	"mcp":  mcpProtocol,
 	"uamp": uampProtocol,
 }

@@ -85,7 +85,7 @@ func (t *table) rights(key string) []string {
 }
 
 // laterRights are those for which no gateway asks yet.
-var laterRights = []string{"tools", "register", "contexts", "workflows"}
+var laterRights = []string{"register", "contexts"}
 
 // partnerTenant reads a tenant; [gatewayReader.partner] checks it.
 func (t *table) partnerTenant(key string) string { return t.text(key, mail.DefaultTenant) }

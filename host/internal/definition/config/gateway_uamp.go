@@ -21,7 +21,7 @@ type UAMPPartner struct {
 }
 
 var uampProtocol = protocol{
-	lacks: []string{"hold", "sessions"}, rights: []string{"ask", "tell"}, maxBody: 16 * MiB,
+	called: true, lacks: []string{"hold", "sessions"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
 	keys:    func() Keys { return new(UAMP) },
 	partner: func() Keys { return new(UAMPPartner) },
 	check:   gatewayReader.checkUAMP,

@@ -85,7 +85,7 @@ func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress
 		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody),
 		next: c.client.Transport(egress.Policy{
 			Table: "[gateways." + g.Name + ".partners." + p.Name + "]", Grants: grants,
-			AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true,
+			AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
 			PrivateKey: "allow_private = true in [gateways." + g.Name + ".partners." + p.Name + "]", TLS: p.TLS,
 			Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
 		}),

@@ -2,9 +2,11 @@ package catalog_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/catalog"
+	"skep/host/internal/turn/egress"
 )
 
 // remote is a partner's host, which answers by the path.
@@ -154,5 +157,31 @@ func TestPartnersTimeout(t *testing.T) {
 	cancel()
 	if _, err := get(ctx, partner(t, partnerAt(url)), url+"/never"); !errors.Is(err, context.Canceled) {
 		t.Errorf("without a caller: %v", err)
+	}
+}
+
+// A protocol of HTTP/2 calls its partners by HTTP/2 alone (U-040).
+func TestPartnersHTTP2(t *testing.T) {
+	t.Parallel()
+	roots := x509.NewCertPool()
+	start := func(http2 bool) string {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.EnableHTTP2 = http2
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		roots.AddCert(s.Certificate())
+		return s.URL
+	}
+	trusting := func(o *catalog.Options) {
+		o.HTTP2 = true
+		o.Network = func(e *egress.Options) { e.RootCAs = roots }
+	}
+	modern, old := start(true), start(false)
+	if got, err := get(t.Context(), partner(t, partnerAt(modern), trusting), modern); err != nil || got != "HTTP/2.0" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := get(t.Context(), partner(t, partnerAt(old), trusting), old); err == nil {
+		t.Errorf("without HTTP/2: %q", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Binding is one of several ways in which messages of a protocol come and go.
 type Binding struct {
-	// Name is also that of the partner that our agents write to.
+	// Name is also the name of the partner that our agents write to.
 	Name string
 	// Without are cases and parts that the binding cannot express, as [Protocol.Without].
 	Without map[string]string

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -66,6 +67,7 @@ func runProcess(p Protocol, dir string) error {
 type killed struct {
 	gateway.Runtime
 	dir    string
+	dying  sync.Mutex
 	writes atomic.Int32
 }
 
@@ -74,6 +76,8 @@ func (k *killed) at(point, text string) {
 	if !strings.Contains(text, killMark+point) {
 		return
 	}
+	k.dying.Lock() // nobody passes the point while the process is killed for another
+	defer k.dying.Unlock()
 	f, err := os.OpenFile(filepath.Join(k.dir, point), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return // it died there already

@@ -1,15 +1,11 @@
 package contract
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -318,120 +314,7 @@ func (s *suite) dial(t *testing.T, token string) Client {
 	return s.p.Dial(t, s.site.URL(), token)
 }
 
-// web is a server that agents call: it counts the requests of each path, and holds those
-// below /hold/ until they are released.
-type web struct {
-	url    string
-	mu     sync.Mutex
-	seen   map[string]int
-	bodies map[string]string
-	// came is closed with the first request of a path, over with the end of the last.
-	came, over, release map[string]chan struct{}
-}
-
-func newWeb(t *testing.T) *web {
-	t.Helper()
-	w := &web{seen: map[string]int{}, bodies: map[string]string{}, came: map[string]chan struct{}{}, over: map[string]chan struct{}{}, release: map[string]chan struct{}{}}
-	server := httptest.NewServer(w)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	w.url = server.URL
-	return w
-}
-
-// channel returns the channel of a path, made when it is first asked for.
-func (w *web) channel(of map[string]chan struct{}, path string) chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if of[path] == nil {
-		of[path] = make(chan struct{})
-	}
-	return of[path]
-}
-
-// ServeHTTP implements http.Handler.
-func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	came, over := w.channel(w.came, r.URL.Path), w.channel(w.over, r.URL.Path)
-	w.mu.Lock()
-	w.seen[r.URL.Path]++
-	if w.seen[r.URL.Path] == 1 {
-		close(came)
-		defer close(over)
-	}
-	w.mu.Unlock()
-	if strings.HasPrefix(r.URL.Path, "/hold/") {
-		select {
-		case <-w.channel(w.release, r.URL.Path):
-		case <-r.Context().Done():
-		}
-	}
-	w.write(rw, r.URL.Path)
-}
-
-func (w *web) count(path string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen[path]
-}
-
-// hold is the step of a script that waits for the release of a key.
-func (w *web) hold(key string) hosttest.Step { return w.get("/hold/" + key) }
-
-// get is the step of a script that calls a path.
-func (w *web) get(path string) hosttest.Step {
-	return hosttest.Step{"http.fetch", hosttest.Args{"method": "GET", "url": w.url + path}}
-}
-
-func (w *web) held(t *testing.T, key string) {
-	t.Helper()
-	until(t, "an agent waits for "+key, w.channel(w.came, "/hold/"+key))
-}
-
-func (w *web) free(key string) { close(w.channel(w.release, "/hold/"+key)) }
-
 // finish is the step of a script that completes the task.
 func finish(text string) hosttest.Step {
 	return hosttest.Step{"task_complete", hosttest.Args{"finish_message": text}}
-}
-
-// foreign is the agent of depot: it answers each text as a case wants, and others with
-// "echo: " and the text.
-type foreign struct {
-	mu    sync.Mutex
-	by    map[string]Handler
-	heard []Message
-}
-
-func newForeign() *foreign { return &foreign{by: map[string]Handler{}} }
-
-// on sets the handler of a text.
-func (f *foreign) on(text string, h Handler) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.by[text] = h
-}
-
-// got are the messages with a text, in order.
-func (f *foreign) got(text string) (list []Message) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.heard {
-		if m.Text == text {
-			list = append(list, m)
-		}
-	}
-	return slices.Clone(list)
-}
-
-func (f *foreign) handle(ctx context.Context, m Message, show func(Piece)) (State, error) {
-	f.mu.Lock()
-	f.heard = append(f.heard, m)
-	h := f.by[m.Text]
-	f.mu.Unlock()
-	if h == nil {
-		return State{Status: Done, Text: "echo: " + m.Text}, nil
-	}
-	return h(ctx, m, show)
 }

@@ -12,12 +12,18 @@ import (
 
 // accept does what an envelope wants.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, err error) {
+	m, own, err := g.findOwn(ctx, c, s.Envelope)
+	switch {
+	case err != nil:
+		return x, err
+	case own:
+		return g.acceptAbout(ctx, c, s, m)
+	}
 	switch s.Intent {
 	case envelope.Ask, envelope.Propose, envelope.Subscribe:
 		return g.ask(ctx, c, s)
 	case envelope.Inform, envelope.Notify:
-		x.Exchange, err = g.deliver(ctx, c, s, gateway.Tells)
-		return x, err
+		return g.deliver(ctx, c, s, gateway.Tells)
 	case envelope.Cancel:
 		x.Exchange, err = g.cancel(ctx, c, s.Envelope)
 		return x, err
@@ -34,39 +40,50 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
 		return x, err
 	}
-	if x.Exchange, err = g.deliver(ctx, c, s, gateway.Asks); err != nil {
+	if x, err = g.deliver(ctx, c, s, gateway.Asks); err != nil {
 		return x, err
 	}
 	x.stream = streamOf(s.Envelope)
 	return x, g.keepStream(ctx, c, s.Envelope)
 }
 
-// deliver brings an envelope to the agents that it names.
-func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Signed, kind gateway.Kind) (gateway.Exchange, error) {
-	agents, err := g.recipients(c, s.Envelope)
+// deliver brings an envelope to the agents that it names. Those that there are not are told
+// to its sender (D-U19).
+func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Signed, kind gateway.Kind) (x received, err error) {
+	agents, missing, err := g.recipients(c, s.Envelope)
 	if err != nil {
-		return gateway.Exchange{}, err
+		return x, err
 	}
 	if kind == gateway.Asks && len(agents) > 1 {
-		return gateway.Exchange{}, envelope.Faultf(envelope.Unsupported, "%s reaches one agent of this host, and to has %d", s.Intent, len(agents))
+		return x, envelope.Faultf(envelope.Unsupported, "%s reaches one agent of this host, and to has %d", s.Intent, len(agents))
 	}
 	a, err := g.askOf(s)
 	if err != nil {
-		return gateway.Exchange{}, err
+		return x, err
 	}
 	if a.Conversation, err = g.conversation(ctx, c, s.Envelope); err != nil {
-		return gateway.Exchange{}, err
+		return x, err
 	}
 	a.Kind, a.Swarm = kind, agents[0].Swarm
+	a.Reply = kind == gateway.Asks && g.calls(c)
 	for _, agent := range agents {
 		a.To = append(a.To, agent.Name)
 	}
-	return g.Runtime.Ask(ctx, c, a)
+	x.missing = missing
+	x.Exchange, err = g.Runtime.Ask(ctx, c, a)
+	return x, err
+}
+
+// calls reports whether the host sends envelopes to a realm: answers are sent, besides the
+// stream that has them.
+func (g *Gateway) calls(c gateway.Caller) bool {
+	p, ok := g.Runtime.Partner(c.Realm)
+	return ok && p.URL != "" && p.Client != nil
 }
 
 // recipients are the exposed agents here that an envelope names; the host's own DID is its
 // entrypoint's. An agent that the caller may not see is as unknown as any (U-105).
-func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gateway.ExposedAgent, err error) {
+func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gateway.ExposedAgent, missing []string, err error) {
 	exposed := g.Runtime.ExposedAgents(c)
 	for _, id := range e.Recipients() {
 		to, here := g.addressOf(id)
@@ -77,19 +94,20 @@ func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gate
 			return to == address{a.Swarm, a.Name} || to == address{} && a.Entrypoint
 		})
 		if i < 0 {
-			return nil, unknownRecipient
+			missing = append(missing, id)
+			continue
 		}
 		if !slices.ContainsFunc(list, func(a gateway.ExposedAgent) bool { return a.Swarm == exposed[i].Swarm && a.Name == exposed[i].Name }) {
 			list = append(list, exposed[i])
 		}
 	}
 	if len(list) == 0 {
-		return nil, unknownRecipient
+		return nil, missing, unknownRecipient
 	}
 	if slices.ContainsFunc(list, func(a gateway.ExposedAgent) bool { return a.Swarm != list[0].Swarm }) {
-		return nil, envelope.Faultf(envelope.Unsupported, "to has agents of several swarms: send each an envelope")
+		return nil, missing, envelope.Faultf(envelope.Unsupported, "to has agents of several swarms: send each an envelope")
 	}
-	return list, nil
+	return list, missing, nil
 }
 
 // unknownRecipient is the same for all recipients that there are not for a caller.
@@ -98,7 +116,7 @@ var unknownRecipient = envelope.Faultf(envelope.UnknownRecipient, "there is no s
 // conversation is the conversation that an envelope goes on with: what ext names, or that of
 // an envelope that it cites. Empty begins a new one.
 func (g *Gateway) conversation(ctx context.Context, c gateway.Caller, e envelope.Envelope) (string, error) {
-	if name := extText(e, extConversation); name != "" {
+	if name := gateway.ExtensionText(e.Ext[extConversation]); name != "" {
 		return name, nil
 	}
 	cited := []envelope.ID{}

@@ -21,10 +21,12 @@ const (
 	extHops         = "x-hops"
 	extTrace        = "traceparent"
 	extState        = "tracestate"
+	extMail         = "x-mail"
+	extAnswer       = "x-answer-sha256"
 )
 
-// maxExtText bounds a text of ext that the gateway reads, in bytes.
-const maxExtText = 1 << 10
+// hashPrefix begins a hash in context.
+const hashPrefix = "sha256:"
 
 // note is what answering an envelope needs.
 type note struct {
@@ -39,7 +41,7 @@ type note struct {
 func noteOf(s envelope.Signed) note {
 	n := note{Intent: s.Intent, From: s.From, Stream: s.Stream, Window: s.Window}
 	for sum := range s.Sums {
-		n.Hash = "sha256:" + hex.EncodeToString(sum[:])
+		n.Hash = hashPrefix + hex.EncodeToString(sum[:])
 		break
 	}
 	return n
@@ -59,8 +61,8 @@ func (g *Gateway) askOf(s envelope.Signed) (a gateway.Ask, err error) {
 		return a, err
 	}
 	a = gateway.Ask{
-		ID: string(s.ID), From: s.From, Raw: s.Received(), Info: infoOf(s.Envelope),
-		Trace: swarm.ParseTrace(extText(s.Envelope, extTrace), extText(s.Envelope, extState)), Hops: hopsOf(s.Envelope),
+		ID: string(s.ID), From: s.From, Raw: s.Received(), Info: infoOf(s.Envelope), Hops: gateway.ExtensionHops(s.Ext[extHops]),
+		Trace: swarm.ParseTrace(gateway.ExtensionText(s.Ext[extTrace]), gateway.ExtensionText(s.Ext[extState])),
 	}
 	if isText(s.Body.Type) && utf8.Valid(content) && len(content) <= gateway.MaxText && !strings.ContainsRune(string(content), 0) {
 		a.Body = string(content)
@@ -80,32 +82,17 @@ func isText(mediaType string) bool {
 	return err == nil && (strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }
 
-// maxSubject is how much of a body is a subject, in characters.
-const maxSubject = 60
-
 // subjectOf is what an agent sees first: x-subject of ext, or the begin of the text. What
 // is neither asked nor told has its intent before it.
 func subjectOf(e envelope.Envelope, body string) string {
-	subject := extText(e, extSubject)
+	subject := gateway.ExtensionText(e.Ext[extSubject])
 	if subject == "" || mail.Reserved(subject) {
-		subject = strings.Join(strings.Fields(head(body, 4*maxSubject)), " ")
-		subject = head(strings.TrimLeft(subject, ":"), maxSubject)
+		subject = strings.TrimLeft(gateway.Excerpt(body), ":")
 	}
 	if e.Intent == envelope.Propose || e.Intent == envelope.Subscribe {
 		subject = strings.TrimSuffix(strings.ToUpper(string(e.Intent))+": "+subject, ": ")
 	}
 	return subject
-}
-
-// head is the begin of a text, at most so many characters.
-func head(text string, most int) string {
-	for i := range text {
-		if most == 0 {
-			return text[:i]
-		}
-		most--
-	}
-	return text
 }
 
 // infoOf is what agents see of an envelope besides its content.
@@ -136,24 +123,4 @@ func infoOf(e envelope.Envelope) map[string]any {
 		info["ext"] = e.Ext
 	}
 	return info
-}
-
-// extText is a member of ext that is a text, "" for none.
-func extText(e envelope.Envelope, name string) (text string) {
-	_ = json.Unmarshal(e.Ext[name], &text) // another type is none
-	if len(text) > maxExtText || !utf8.ValidString(text) || !mail.Printable(text) {
-		return ""
-	}
-	return text
-}
-
-// maxHops bounds the number of swarms that an envelope says it has passed.
-const maxHops = 1000
-
-// hopsOf is how many swarms an envelope has passed, by its own word.
-func hopsOf(e envelope.Envelope) (n int) {
-	if json.Unmarshal(e.Ext[extHops], &n) != nil || n < 0 {
-		return 0
-	}
-	return min(n, maxHops)
 }

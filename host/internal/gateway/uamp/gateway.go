@@ -11,7 +11,6 @@ import (
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
-	"skep/host/internal/swarm"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -34,6 +33,9 @@ type Gateway struct {
 	state  state.Store
 	// large has a place for each long envelope that is read: its canonical form takes time.
 	large chan struct{}
+	// threads are the records of conversations with foreign agents.
+	threads state.Evicting
+	waiting *waiting
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }
@@ -62,7 +64,7 @@ func New(o Options) (*Gateway, error) {
 	return &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
-		large: make(chan struct{}, places), stopped: make(chan struct{}),
+		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(), stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -98,9 +100,4 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Discover implements [gateway.Gateway]. Partners have no list of agents here yet.
 func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
 	return nil, nil
-}
-
-// Carry implements [gateway.Carrier]. Partners are not called yet.
-func (g *Gateway) Carry(context.Context, gateway.Partner, swarm.Delivery) gateway.Carried {
-	return gateway.Carried{State: gateway.Refused, Reason: "envelopes to partners are not sent yet"}
 }

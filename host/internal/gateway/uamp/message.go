@@ -32,7 +32,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	if x.stream != "" {
 		w.Header().Set("Location", streamPath+url.PathEscape(x.stream))
 	}
-	w.WriteHeader(http.StatusAccepted)
+	g.writeAccepted(w, s.Envelope, x)
 }
 
 // identify finds the caller. Who shows nothing gets no signed answer.
@@ -59,6 +59,8 @@ type received struct {
 	gateway.Exchange
 	// stream is the id of the stream with its answer, empty for none.
 	stream string
+	// missing are the recipients that there are not for the caller.
+	missing []string
 }
 
 // receive reads an envelope, proves it and does what it wants. unread is why its text is
@@ -124,12 +126,6 @@ func (g *Gateway) checkTime(ctx context.Context, c gateway.Caller, e envelope.En
 
 // record writes what became of an envelope into the logs.
 func (g *Gateway) record(c gateway.Caller, s envelope.Signed, text []byte, x received, err error) {
-	e := gateway.Event{Caller: c, Foreign: s.ID.String(), Type: string(s.Intent), Text: text, Verdict: "accepted", Task: x.Task.Task}
-	switch {
-	case err != nil:
-		e.Verdict, e.Reason = "refused", g.faultOf(err).Text
-	case x.Duplicate:
-		e.Verdict = "duplicate"
-	}
-	g.Runtime.Record(e)
+	e := gateway.Event{Caller: c, Foreign: s.ID.String(), Type: string(s.Intent), Text: text, Task: x.Task.Task}
+	g.Runtime.Record(e.WithOutcome(x.Duplicate, err))
 }

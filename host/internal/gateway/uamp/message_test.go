@@ -362,3 +362,30 @@ func TestForgedPosts(t *testing.T) {
 		t.Errorf("%d fetches", n)
 	}
 }
+
+// TestMissingRecipients (V-U33, D-U19): an envelope goes to the recipients that there are, and
+// its sender is told of the others, be they unknown or not exposed. A repeat is told the same.
+func TestMissingRecipients(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	seen := h.exposeAsks("calc")
+	for _, intent := range []envelope.Intent{envelope.Ask, envelope.Inform} {
+		e := newAsk("nobody", "to some")
+		e.Intent = intent
+		e.To = append(e.To, "did:web:elsewhere.example", calcDID)
+		for range 2 {
+			r := h.send(t, e)
+			s, err := envelope.Reader{MaxBytes: 1 << 20, MaxDepth: 64}.Read([]byte(r.text))
+			if err == nil {
+				_, err = seal.Verify(s.Sig, s.Sums, []seal.PublicKey{keyOf(t, hostDID)})
+			}
+			if err != nil || r.status != http.StatusAccepted || (r.location != "") != (intent == envelope.Ask) || s.From != hostDID || s.ReplyTo != e.ID ||
+				!strings.Contains(s.Body.Content, `"4.04"`) || !strings.Contains(s.Body.Content, `"details":{"to":["`+agentDID("nobody")+`"]}`) {
+				t.Errorf("%s: %d %s: %v", intent, r.status, r.text, err)
+			}
+		}
+		if got := <-seen; got.Body != "to some" || len(seen) > 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+}

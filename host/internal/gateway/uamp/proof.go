@@ -37,6 +37,15 @@ func (p *Proof) Check(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err := p.checkSender(c, s.From); err != nil {
 		return err
 	}
+	if err := p.checkSignature(ctx, c, s); err != nil {
+		return err
+	}
+	return p.checkToken(ctx, c, s)
+}
+
+// checkSignature verifies the signature of an envelope whose sender may speak for the
+// caller.
+func (p *Proof) checkSignature(ctx context.Context, c gateway.Caller, s envelope.Signed) error {
 	h, err := seal.ReadHeader(s.Sig)
 	if err != nil {
 		return faultOf(err)
@@ -45,10 +54,8 @@ func (p *Proof) Check(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err != nil {
 		return err
 	}
-	if _, err := seal.Verify(s.Sig, s.Sums, keys); err != nil {
-		return faultOf(err)
-	}
-	return p.checkToken(ctx, c, s)
+	_, err = seal.Verify(s.Sig, s.Sums, keys)
+	return faultOf(err)
 }
 
 // checkSender refuses a sender that is not the caller's (U-044). A realm without ids has

@@ -86,10 +86,29 @@ func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, e envelope.Env
 	writeRefusal(w, f, envelope.MediaType+";v=1", text)
 }
 
+// writeAccepted answers an envelope that was taken. Those of its recipients that there are
+// not are told by a signed error of the host.
+func (g *Gateway) writeAccepted(w http.ResponseWriter, e envelope.Envelope, x received) {
+	if len(x.missing) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	f := &envelope.Fault{Code: envelope.UnknownRecipient, Text: "the others have it; there is no such recipient as these", Details: map[string]any{"to": x.missing}}
+	text, err := g.signedError(g.host.String(), e, f)
+	if err != nil { // it was taken all the same
+		g.Log.Error("uamp: an error cannot be signed", "error", err)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", envelope.MediaType+";v=1")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(text) // the caller may have left
+}
+
 // answerer is who answers an envelope: whom it names first of those who are here, unless
 // the caller may not know one of them. Then it is the host.
 func (g *Gateway) answerer(c gateway.Caller, e envelope.Envelope) string {
-	if _, err := g.recipients(c, e); err == nil {
+	if _, missing, err := g.recipients(c, e); err == nil && len(missing) == 0 {
 		for _, id := range e.Recipients() {
 			if a, here := g.addressOf(id); here {
 				from, _ := g.didOf(a) // recipients are exposed by a DID

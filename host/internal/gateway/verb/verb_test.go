@@ -1,6 +1,7 @@
 package verb_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // action has more than one (G-060).
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	for _, v := range append(verb.Of("a2a"), verb.Of("acp")...) {
+	for _, v := range slices.Concat(verb.Of("a2a"), verb.Of("acp"), verb.Of("uamp")) {
 		for partners, wants := range map[string]bool{"shop": false, "shop lab": true} {
 			raw := v.Parameters(strings.Fields(partners))
 			p, err := schema.CompileParams(v.Name, raw)

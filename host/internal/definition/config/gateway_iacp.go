@@ -1,0 +1,50 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"time"
+)
+
+// IACP has the keys that only [gateways.iacp] has.
+type IACP struct {
+	Listen               string
+	Heartbeat, Idle, Ack time.Duration
+}
+
+var iacpProtocol = protocol{
+	lacks: []string{"hold"}, rights: []string{"ask", "tell", "tools", "workflows", "broadcast"}, maxBody: 16 * MiB,
+	keys:  func() Keys { return new(IACP) },
+	check: gatewayReader.checkIACP,
+}
+
+// Settings are the keys of the gateway.
+func (i *IACP) Settings() []Setting {
+	return []Setting{
+		text(&i.Listen, "listen", "Address of the connections, with TLS if there is a `[server.tls]`; port 0 for any.").withDefaultText(iacpListen).by(Fixed),
+		span(&i.Heartbeat, "heartbeat", 30*time.Second, 100*time.Millisecond, time.Hour, "Time between two heartbeats on a connection."),
+		span(&i.Idle, "idle", 90*time.Second, time.Second, day, "A connection over which nothing comes for this long is closed."),
+		span(&i.Ack, "ack", 10*time.Second, 100*time.Millisecond, time.Hour, "How long a partner may take to acknowledge a message; then it is sent again."),
+	}
+}
+
+// iacpListen is the address of connections where the file has none.
+const iacpListen = "127.0.0.1:9000"
+
+// checkIACP looks at the address, and at the times of a silent connection.
+func (r gatewayReader) checkIACP(g Gateway) {
+	own := g.Protocol.(*IACP)
+	if own.Listen == "" {
+		own.Listen = iacpListen
+	}
+	at := r.t.child("listen")
+	if _, port, err := net.SplitHostPort(own.Listen); err != nil || port == "" {
+		r.d.atValue(at, fmt.Sprintf(`%s must be an address as in "127.0.0.1:9000"`, at.path))
+	}
+	if own.Idle <= own.Heartbeat {
+		r.d.atKey(r.t.child("idle"), r.t.path+".idle must be longer than heartbeat: a peer that only sends heartbeats would be closed")
+	}
+	if r.server.TLS.Cert == "" && !isLoopback(own.Listen) && !r.server.PlainHTTP {
+		r.d.atKey(at, at.path+" is reached from other machines and needs TLS: add [server.tls]")
+	}
+}

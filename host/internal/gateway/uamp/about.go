@@ -1,0 +1,150 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/lifecycle"
+)
+
+// about is what an envelope of a realm has to do with one of ours.
+type about struct {
+	key state.Key
+	// of is the envelope of ours; isOpen means that it waits for its answer.
+	of     openEnvelope
+	isOpen bool
+	// failed and sum are of the answer that it has.
+	failed bool
+	sum    string
+}
+
+// findOwn finds the envelope of ours that one of a realm names by reply_to, or else cites
+// last.
+func (g *Gateway) findOwn(ctx context.Context, c gateway.Caller, e envelope.Envelope) (m about, ok bool, err error) {
+	id := e.ReplyTo
+	if n := len(e.Context); id == "" && n > 0 {
+		id = e.Context[n-1].ID
+	}
+	name, ok := threadName(id)
+	if !ok || id == "" {
+		return m, false, nil
+	}
+	m.key = threadKey(c, name)
+	t, version, err := g.loadThread(ctx, m.key)
+	if err != nil || version == 0 {
+		return m, false, err
+	}
+	if i := t.find(id); i >= 0 {
+		m.of, m.isOpen = t.Open[i], true
+		return m, true, nil
+	}
+	a, ok := t.answered(id)
+	m.of = openEnvelope{ID: a.ID, Intent: a.Intent, To: a.To, Sent: a.Sent}
+	m.failed, m.sum = a.Failed, a.Sum
+	return m, ok, nil
+}
+
+// state is the state of our envelope (U-088).
+func (m about) state() lifecycle.Exchange {
+	x := lifecycle.Exchange{Intent: m.of.Intent, State: lifecycle.InProgress}
+	switch {
+	case m.isOpen:
+	case m.failed:
+		x.State = lifecycle.Failed
+	default:
+		x.State = lifecycle.Completed
+	}
+	return x
+}
+
+// acceptAbout does what an envelope about one of ours wants.
+func (g *Gateway) acceptAbout(ctx context.Context, c gateway.Caller, s envelope.Signed, m about) (x received, err error) {
+	next, err := m.state().Next(s.Intent, false)
+	if err != nil {
+		return x, err
+	}
+	switch s.Intent {
+	case envelope.Ask, envelope.Propose, envelope.Subscribe:
+		return g.askBack(ctx, c, s, m)
+	case envelope.Progress:
+		return x, g.showProgress(ctx, s.Envelope, m)
+	case envelope.Inform, envelope.Notify:
+		if next == m.state().State {
+			x.Exchange, err = g.continueTask(ctx, c, s, m, gateway.Tells)
+			return x, err
+		}
+	}
+	return x, g.acceptAnswer(ctx, c, s, m)
+}
+
+// acceptAnswer takes the answer to an envelope of ours. It has one: a second one that is
+// like it changes nothing (U-089).
+func (g *Gateway) acceptAnswer(ctx context.Context, c gateway.Caller, s envelope.Signed, m about) error {
+	if !answersFor(s.From, m.of.To) {
+		return envelope.Faultf(envelope.Unauthorized, "the sender is not the agent that was asked")
+	}
+	// The hash is of what the stream has, which is read by who has sent the envelope.
+	if sum := gateway.ExtensionText(s.Ext[extAnswer]); sum != "" {
+		if !m.isOpen && m.sum != "" && m.sum != sum {
+			return envelope.Faultf(envelope.IllegalState, "%s is not of the last delta that the stream had", extAnswer)
+		}
+		return nil
+	}
+	if !m.isOpen {
+		return nil
+	}
+	got := g.answerIn(s)
+	if err := g.deliverAnswer(ctx, c, m.of, nil, got); err != nil {
+		return err
+	}
+	if err := g.changeThread(ctx, m.key, func(t *thread) error {
+		t.answer(m.of.ID, got.failed(), "")
+		return nil
+	}); err != nil {
+		return err
+	}
+	g.waiting.wake(m.of.ID)
+	return nil
+}
+
+// askBack brings a question of the foreign agent to the task that has written to it. The
+// answer comes on a stream, and by an envelope.
+func (g *Gateway) askBack(ctx context.Context, c gateway.Caller, s envelope.Signed, m about) (x received, err error) {
+	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
+		return x, err
+	}
+	if x.Exchange, err = g.continueTask(ctx, c, s, m, gateway.Asks); err != nil {
+		return x, err
+	}
+	x.stream = streamOf(s.Envelope)
+	return x, g.keepStream(ctx, c, s.Envelope)
+}
+
+// continueTask brings an envelope to the task that has sent ours, whoever owns it.
+func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope.Signed, m about, kind gateway.Kind) (gateway.Exchange, error) {
+	a, err := g.askOf(s)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a.Kind, a.Swarm, a.Of, a.Sent, a.Reply = kind, m.of.Sent.Swarm, m.of.Sent.delivery(), true, kind == gateway.Asks
+	return g.Runtime.Ask(ctx, c, a)
+}
+
+// showProgress shows how far a foreign agent is with an envelope of ours. It is no mail.
+func (g *Gateway) showProgress(ctx context.Context, e envelope.Envelope, m about) error {
+	content, err := e.Body.Decode(int(g.MaxBody))
+	if err != nil {
+		return err
+	}
+	if !m.isOpen || !isText(e.Body.Type) {
+		return nil
+	}
+	err = g.Runtime.Show(ctx, *m.of.Sent.delivery(), gateway.Piece{Kind: gateway.Progress, Text: string(content)})
+	if errors.Is(err, gateway.ErrUnknown) {
+		err = nil // our task does not wait any more
+	}
+	return err
+}

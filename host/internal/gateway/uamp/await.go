@@ -1,0 +1,172 @@
+package uamp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// Times of attempts.
+const (
+	// lastLook is the least time of an attempt that is made again.
+	lastLook = 10 * time.Second
+	// withdrawTime bounds the cancel of an envelope whose time is over.
+	withdrawTime = 5 * time.Second
+	// lookPause is the time between two requests for a stream that brought nothing.
+	lookPause = time.Second
+)
+
+// errNoAnswer ends the wait for an answer.
+var errNoAnswer = errors.New("no answer in time")
+
+// ask sends an envelope and waits for its answer, within the partner's time. An attempt
+// that is made again has the rest of that time, and none if the answer has come meanwhile.
+func (a *attempt) ask(ctx context.Context) error {
+	answered, end := a.g.waiting.begin(a.e.ID)
+	defer end()
+	t, _, err := a.g.loadThread(ctx, a.thread)
+	if _, done := t.answered(a.e.ID); done || err != nil {
+		return err
+	}
+	first, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	limit := a.open.Since.Add(a.timeout())
+	if last := time.Now().Add(lastLook); !first && last.After(limit) {
+		limit = last // the host was down meanwhile
+	}
+	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
+	defer cancel()
+	if err = a.await(timed, first, answered); err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) {
+		err = a.giveUp(ctx)
+	}
+	return a.settle(ctx, first, err)
+}
+
+func (a *attempt) timeout() time.Duration { return cmp.Or(a.p.Timeout, defaultTimeout) }
+
+// giveUp withdraws an envelope that has no answer in time.
+func (a *attempt) giveUp(ctx context.Context) error {
+	if a.tried {
+		late, cancel := context.WithTimeout(ctx, withdrawTime)
+		defer cancel()
+		w := *a
+		w.e.ID = envelope.NewID()
+		_ = w.withdraw(late, a.e.ID) // it is given up all the same
+	}
+	return refused("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.timeout(), a.p.Name)
+}
+
+// await sends an envelope, unless the stream with its answer is known, and waits until the
+// answer was delivered.
+func (a *attempt) await(ctx context.Context, first bool, answered <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // an answer by an envelope of its own ends the request, too
+		select {
+		case <-answered:
+			cancel()
+		case <-done:
+		}
+	}()
+	err := a.exchange(ctx, first)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-answered:
+		return nil
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// exchange sends the envelope and delivers what answers it.
+func (a *attempt) exchange(ctx context.Context, first bool) error {
+	at := a.open.Stream
+	a.sent = at != ""
+	if !a.sent {
+		if err := a.seal(); err != nil {
+			return err
+		}
+		got, err := a.post(ctx)
+		var no *signedRefusal
+		if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused {
+			got, err = posted{answer: &no.by}, nil
+		}
+		if err != nil {
+			return err
+		}
+		if got.answer != nil {
+			return a.deliver(ctx, first, a.g.answerIn(*got.answer))
+		}
+		if at = got.stream; at != "" {
+			if err := a.keepStream(ctx, at); err != nil {
+				return err
+			}
+		}
+	}
+	if at == "" { // the answer is to come by an envelope of its own
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	got, err := a.follow(ctx, at)
+	if errors.Is(err, errStreamGone) { // it is sent again, for another stream
+		return errors.Join(err, a.keepStream(ctx, ""))
+	}
+	if err != nil {
+		return err
+	}
+	return a.deliver(ctx, first, got)
+}
+
+// keepStream remembers where the answer is.
+func (a *attempt) keepStream(ctx context.Context, at string) error {
+	return a.g.changeThread(ctx, a.thread, func(t *thread) error {
+		if i := t.find(a.e.ID); i >= 0 {
+			t.Open[i].Stream = at
+		}
+		return nil
+	})
+}
+
+// deliver brings the answer to the agent that asked.
+func (a *attempt) deliver(ctx context.Context, first bool, got answer) error {
+	ctx = context.WithoutCancel(ctx)
+	a.open.Sent = sentOf(a.d)
+	if err := a.g.deliverAnswer(ctx, a.caller, a.open, &a.d, got); err != nil {
+		return err
+	}
+	return a.g.changeThread(ctx, a.thread, func(t *thread) error {
+		t.answer(a.e.ID, got.failed(), got.sum)
+		if a.open.Stream == "" {
+			t.Last = a.last(first)
+		}
+		return nil
+	})
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,254 @@
+package uamp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/stream"
+	"skep/host/internal/gateway/wire"
+)
+
+// Limits of a foreign answer.
+const (
+	readWindow = 1024     // deltas before an acknowledgement
+	maxAnswer  = 16 << 20 // bytes of all chunks
+	impliedID  = "stream" // names the stream of deltas that do not (D-U4)
+)
+
+// errStreamGone is returned for a stream that the partner does not have.
+var errStreamGone = errors.New("the partner has the stream no more")
+
+// streamReader puts a foreign stream together.
+type streamReader struct {
+	*attempt
+	assembly *stream.Assembly
+	// texts are the chunks of text, binary the others.
+	texts  strings.Builder
+	binary bytes.Buffer
+	chunks int64
+	// last is the last delta, nil before it came.
+	last *envelope.Delta
+}
+
+// follow reads a stream to its last delta. A response that ends before is followed by
+// another request from the next delta on, which acknowledges those before it (U-065).
+func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
+	r := &streamReader{attempt: a, assembly: stream.NewAssembly(a.e.Window, maxAnswer)}
+	for {
+		before := r.assembly.Next()
+		err := r.read(ctx, at)
+		switch {
+		case r.last != nil:
+			return r.answer()
+		case ctx.Err() != nil:
+			return answer{}, context.Cause(ctx)
+		case isFinalFault(err):
+			return answer{}, err
+		}
+		if r.assembly.Next() == before && !pause(ctx, lookPause) {
+			return answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// isFinalFault reports whether another request would meet an error again. A gap is read
+// once more from the delta that is missing (U-068).
+func isFinalFault(err error) bool {
+	var f *envelope.Fault
+	if errors.As(err, &f) {
+		return f.Code != envelope.MissingSeq
+	}
+	return errors.Is(err, errStreamGone) || errors.As(err, new(*gateway.Refusal)) || outcomeOf(err).State == gateway.Refused
+}
+
+// read reads one response.
+func (r *streamReader) read(ctx context.Context, at string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
+	if err != nil {
+		return refused("the Location %.200q cannot be read", at)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if next := r.assembly.Next(); next > 0 {
+		req.Header.Set("Last-Event-ID", strconv.Itoa(next-1))
+	}
+	resp, err := r.p.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return refused("the partner's stream has ended without its last delta")
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
+		return errStreamGone
+	case resp.StatusCode != http.StatusOK:
+		return &gateway.StatusError{Code: resp.StatusCode}
+	}
+	return eachEvent(resp.Body, int(r.g.MaxBody)+eventRoom, func(data []byte) error { return r.take(ctx, data) })
+}
+
+// eventRoom is what an event may have besides a delta, in bytes.
+const eventRoom = 1 << 10
+
+// eachEvent reads the data of server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream).
+// One that is cut off is none.
+func eachEvent(body io.Reader, most int, each func(data []byte) error) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, most)
+	var data []byte
+	has := false
+	for lines.Scan() {
+		line := lines.Bytes()
+		switch value, isData := bytes.CutPrefix(line, []byte("data:")); {
+		case isData:
+			if has {
+				data = append(data, '\n')
+			}
+			data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+			if len(data) > most {
+				return envelope.Faultf(envelope.TooLarge, "an event of the partner's stream has more than %d bytes", most)
+			}
+		case len(line) == 0 && has:
+			if err := each(data); err != nil {
+				return err
+			}
+			data, has = data[:0], false
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return envelope.Faultf(envelope.TooLarge, "a line of the partner's stream has more than %d bytes", most)
+	}
+	return lines.Err()
+}
+
+// errEnded ends the reading of a response after the last delta.
+var errEnded = errors.New("the stream has ended")
+
+// take takes one delta.
+func (r *streamReader) take(ctx context.Context, data []byte) error {
+	d, err := r.g.reader.ReadDelta(data, impliedID)
+	if err != nil {
+		return err
+	}
+	p, isNew, err := r.assembly.Add(d)
+	if err != nil || !isNew {
+		return err
+	}
+	switch d.Type {
+	case envelope.DeltaChunk:
+		r.chunk(ctx, p)
+	case envelope.DeltaProgress:
+		r.progress(ctx, p.Payload)
+	}
+	if d.Type.Ends() {
+		d.Payload = bytes.Clone(d.Payload)
+		r.last = &d
+		return errEnded
+	}
+	if p.Ack {
+		r.acknowledge(ctx, d)
+	}
+	return nil
+}
+
+// chunk keeps a piece of the answer. Text is shown to the readers of the task.
+func (r *streamReader) chunk(ctx context.Context, p stream.Piece) {
+	var known struct{ Text *string }
+	if json.Unmarshal(p.Payload, &known) != nil || known.Text == nil {
+		r.binary.Write(p.Data)
+		return
+	}
+	r.texts.Write(p.Data)
+	r.show(ctx, gateway.Piece{Kind: gateway.Chunk, Text: *known.Text})
+}
+
+// show shows a piece. It is no mail: who misses it reads the answer.
+func (r *streamReader) show(ctx context.Context, p gateway.Piece) {
+	p.N = r.chunks
+	if p.Kind == gateway.Chunk {
+		r.chunks++
+	}
+	_ = r.g.Runtime.Show(ctx, r.d, p)
+}
+
+func (r *streamReader) progress(ctx context.Context, payload json.RawMessage) {
+	var told struct {
+		Text string
+		Pct  *float64
+	}
+	if json.Unmarshal(payload, &told) != nil { // it is shown as far as it is understood
+		return
+	}
+	p := gateway.Piece{Kind: gateway.Progress, Text: told.Text}
+	if told.Pct != nil && *told.Pct >= 0 && *told.Pct <= 100 {
+		fraction := *told.Pct / 100
+		p.Fraction = &fraction
+	}
+	r.show(ctx, p)
+}
+
+// acknowledge tells the partner which deltas have come (U-062). One that was lost is made
+// good by the request for the next ones.
+func (r *streamReader) acknowledge(ctx context.Context, d envelope.Delta) {
+	ack := *r.attempt
+	ack.e = envelope.Envelope{
+		ID: envelope.NewID(), Time: time.Now(), From: r.e.From, To: r.e.To, Intent: envelope.Progress, ReplyTo: r.e.ID, Window: envelope.DefaultWindow,
+		Body: envelope.NewBody("application/json", []byte(`{"ack":`+strconv.Itoa(d.Seq)+`,"delta_seq":`+strconv.Itoa(d.Seq)+`}`)),
+	}
+	if d.Stream != impliedID {
+		ack.e.Stream = d.Stream
+	}
+	if ack.seal() == nil {
+		_, _ = ack.post(ctx)
+	}
+}
+
+// answer is what the stream has brought.
+func (r *streamReader) answer() (answer, error) {
+	got := answer{kind: string(r.last.Type), from: r.e.To[0], sum: sumOf(r.last.Payload)}
+	switch r.last.Type {
+	case envelope.DeltaDone:
+		got.done(r.last.Payload, r.texts.String(), r.binary.Bytes())
+	case envelope.DeltaCancel:
+		var known struct{ Reason string }
+		_ = json.Unmarshal(r.last.Payload, &known) // without a reason it is called off all the same
+		got.code, got.body = "CANCELLED", known.Reason
+	default:
+		var known errorBody
+		_ = json.Unmarshal(r.last.Payload, &known) // another form has no code
+		got.code, got.body = string(known.Code), known.Message
+		if got.code == "" {
+			got.code = string(envelope.Internal)
+		}
+	}
+	return got, nil
+}
+
+// maxPayloadDepth bounds the levels of what the last delta has.
+const maxPayloadDepth = 1000
+
+// sumOf is the hash of what the last delta of a stream has, in its RFC 8785 form, empty
+// where there is none.
+func sumOf(payload json.RawMessage) string {
+	text, err := wire.Canonical(payload, wire.RFC8785, maxPayloadDepth)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,249 @@
+package uamp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// kindConversation is the kind of the records of conversations with foreign agents.
+const kindConversation = "conversation"
+
+// Limits of a thread.
+const (
+	threadLife  = 30 * 24 * time.Hour // without an envelope
+	maxOpen     = 64                  // envelopes under way at once
+	maxAnswered = 32                  // answered envelopes that are remembered
+)
+
+// thread is what a task of ours has with one foreign agent.
+type thread struct {
+	// Last is the newest envelope that reached the agent, if its hash there is known.
+	Last *lastEnvelope `json:"last,omitempty"`
+	// Open are the envelopes that are under way or wait for an answer, Answered the last
+	// ones that have one.
+	Open     []openEnvelope     `json:"open,omitempty"`
+	Answered []answeredEnvelope `json:"answered,omitempty"`
+}
+
+// lastEnvelope is what later envelopes cite.
+type lastEnvelope struct {
+	ID   envelope.ID `json:"id"`
+	Hash string      `json:"hash"`
+}
+
+// openEnvelope is an envelope of ours that is under way.
+type openEnvelope struct {
+	ID     envelope.ID     `json:"id"`
+	Intent envelope.Intent `json:"intent"`
+	To     string          `json:"to"`
+	// Since is the time in the envelope, the same in each attempt that may have arrived.
+	Since time.Time `json:"since"`
+	// Stream is the address of the stream with the answer, as soon as it is known.
+	Stream string `json:"stream,omitempty"`
+	// Cites is the envelope before, nil for none.
+	Cites *lastEnvelope `json:"cites,omitempty"`
+	Sent  sent          `json:"sent"`
+}
+
+// answeredEnvelope is an envelope of ours that has its answer.
+type answeredEnvelope struct {
+	ID     envelope.ID     `json:"id"`
+	Intent envelope.Intent `json:"intent"`
+	To     string          `json:"to"`
+	// Failed is set for an answer that is an error or a no, Sum is the hash of what the last
+	// delta of the stream had, empty without one.
+	Failed bool   `json:"failed,omitempty"`
+	Sum    string `json:"sum,omitempty"`
+	Sent   sent   `json:"sent"`
+}
+
+// sent is what answering an outbox message needs of it.
+type sent struct {
+	Task         swarm.TaskKey `json:"task"`
+	Swarm        string        `json:"swarm"`
+	Owner        string        `json:"owner"`
+	Contributors []string      `json:"contributors,omitempty"`
+	Request      string        `json:"request"`
+	From         string        `json:"from"`
+	To           string        `json:"to"`
+}
+
+func sentOf(d swarm.Delivery) sent {
+	w := d.Wrapper
+	return sent{
+		Task: swarm.TaskKey{InstanceKey: d.Task.InstanceKey, Task: w.Payload.TaskID}, Swarm: w.SourceSwarm, Owner: w.TaskOwner,
+		Contributors: w.TaskContributors, Request: w.Payload.ID, From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name,
+	}
+}
+
+// delivery is the outbox message for [gateway.Ask].Of.
+func (s sent) delivery() *swarm.Delivery {
+	return &swarm.Delivery{Task: s.Task, Wrapper: mail.Interswarm{
+		SourceSwarm: s.Swarm, TaskOwner: s.Owner, TaskContributors: s.Contributors,
+		Payload: mail.Payload{
+			TaskID: s.Task.Task, ID: s.Request, Sender: mail.Address{Type: mail.Agent, Name: s.From},
+			Recipients: []mail.Address{{Type: mail.Agent, Name: s.To}},
+		},
+	}}
+}
+
+// maxThreads is how many threads of a realm are kept at most: the rest of its records is
+// for its streams.
+const maxThreads = state.MaxOfRealm / 2
+
+// newThreads returns the store of threads, in which those that were silent for longest
+// make room.
+func newThreads(store state.Store) state.Evicting {
+	return state.Evicting{Store: store, Kind: kindConversation, Most: maxThreads, InUse: func(value []byte) bool {
+		var t thread
+		return json.Unmarshal(value, &t) == nil && len(t.Open) > 0
+	}}
+}
+
+// The id of an envelope of ours is a UUID of version 4 whose first half names the thread,
+// so that what answers it needs nothing but its reply_to.
+func newOwnID(conversation, foreign, message string) envelope.ID {
+	var id uuid.UUID
+	thread, own := sha256.Sum256([]byte(conversation+"\x1f"+foreign)), sha256.Sum256([]byte(message))
+	copy(id[:8], thread[:])
+	copy(id[8:], own[:])
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return envelope.ID(id.String())
+}
+
+// threadName is the part of an id that names its thread. Ids of others name none that is
+// known.
+func threadName(id envelope.ID) (name string, ok bool) {
+	parsed, err := uuid.Parse(string(id))
+	return hex.EncodeToString(parsed[:8]), err == nil
+}
+
+func threadKey(c gateway.Caller, name string) state.Key {
+	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindConversation, Name: name}
+}
+
+// loadThread returns a thread; it is empty, of version 0, if there is none.
+func (g *Gateway) loadThread(ctx context.Context, key state.Key) (t thread, version int64, err error) {
+	r, err := g.threads.Get(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return t, 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(r.Value, &t)
+	}
+	return t, r.Version, err
+}
+
+// changeThread changes a thread, again when another envelope has changed it meanwhile.
+func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*thread) error) error {
+	for {
+		t, version, err := g.loadThread(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := change(&t); err != nil {
+			return err
+		}
+		value, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		_, err = g.threads.Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
+		if !errors.Is(err, state.ErrVersion) {
+			return err
+		}
+	}
+}
+
+// find returns the index of an open envelope, -1 for none.
+func (t *thread) find(id envelope.ID) int {
+	return slices.IndexFunc(t.Open, func(o openEnvelope) bool { return o.ID == id })
+}
+
+// answered returns what answered an envelope.
+func (t *thread) answered(id envelope.ID) (a answeredEnvelope, ok bool) {
+	i := slices.IndexFunc(t.Answered, func(a answeredEnvelope) bool { return a.ID == id })
+	if i < 0 {
+		return a, false
+	}
+	return t.Answered[i], true
+}
+
+// open adds an envelope, unless an attempt before has.
+func (t *thread) open(o openEnvelope) error {
+	if t.find(o.ID) >= 0 {
+		return nil
+	}
+	if len(t.Open) >= maxOpen {
+		return fmt.Errorf("%d envelopes to %s wait: %w", maxOpen, o.To, gateway.ErrBusy)
+	}
+	t.Open = append(t.Open, o)
+	return nil
+}
+
+// drop takes an envelope out that is not under way any more.
+func (t *thread) drop(id envelope.ID) (o openEnvelope, ok bool) {
+	i := t.find(id)
+	if i < 0 {
+		return o, false
+	}
+	o = t.Open[i]
+	t.Open = slices.Delete(t.Open, i, i+1)
+	return o, true
+}
+
+// answer makes an open envelope an answered one.
+func (t *thread) answer(id envelope.ID, failed bool, sum string) {
+	if o, ok := t.drop(id); ok {
+		t.Answered = append(t.Answered, answeredEnvelope{ID: id, Intent: o.Intent, To: o.To, Failed: failed, Sum: sum, Sent: o.Sent})
+		t.Answered = t.Answered[max(0, len(t.Answered)-maxAnswered):]
+	}
+}
+
+// newestAsk is the newest open envelope that can be withdrawn.
+func (t *thread) newestAsk() (o openEnvelope, ok bool) {
+	for _, o := range slices.Backward(t.Open) {
+		if o.Intent == envelope.Ask || o.Intent == envelope.Propose || o.Intent == envelope.Subscribe {
+			return o, true
+		}
+	}
+	return o, false
+}
+
+// foreignDID finds the DID of a recipient NAME@PARTNER: the name is the DID, or the last
+// part of one of the partner's ids. The star at the end of an id is any such part.
+func foreignDID(p gateway.Partner, address string) (string, error) {
+	name, _, err := mail.ParseAddr(address)
+	if err != nil {
+		return "", refused("%v", err)
+	}
+	if name, err = gateway.ForeignID(name); err != nil {
+		return "", refused("%v", err)
+	}
+	if strings.HasPrefix(name, "did:") && (len(p.IDs) == 0 || p.Owns(name)) {
+		return name, nil
+	}
+	for _, id := range p.IDs {
+		i := strings.LastIndexByte(id, ':') + 1
+		if begin, last := id[:i], id[i:]; !strings.Contains(begin, "*") && !strings.Contains(name, ":") && (last == name || last == "*") {
+			return begin + name, nil
+		}
+	}
+	return "", refused("%.200q is the last part of no DID of %s: add it to ids in [gateways.uamp.partners.%s], as in \"did:web:lab.example:agents:*\"", name, p.Name, p.Name)
+}
