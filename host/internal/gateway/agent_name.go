@@ -31,6 +31,18 @@ func AgentName(id string) (string, error) {
 	return name, nil
 }
 
+// RecipientID returns the foreign id of a recipient NAME@REALM.
+func RecipientID(address string) (string, error) {
+	name, _, err := mail.ParseAddr(address)
+	if err != nil {
+		return "", &Refusal{Reason: err.Error()}
+	}
+	if name, err = ForeignID(name); err != nil {
+		return "", &Refusal{Reason: err.Error()}
+	}
+	return name, nil
+}
+
 // ForeignID is the inverse of [AgentName].
 func ForeignID(name string) (string, error) {
 	var b strings.Builder

@@ -1,10 +1,14 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"time"
+
+	"skep/host/internal/gateway/state"
 )
 
 // Refusal is an error that another attempt to carry a message would meet again.
@@ -12,6 +16,11 @@ type Refusal struct{ Reason string }
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Reason }
+
+// Refuse returns a [Refusal].
+func Refuse(format string, args ...any) error {
+	return &Refusal{Reason: fmt.Sprintf(format, args...)}
+}
 
 // StatusError is an HTTP status of a partner that is no answer.
 type StatusError struct{ Code int }
@@ -37,6 +46,32 @@ func CarriedAfter(err error) Carried {
 		return Carried{State: Refused, Reason: status.Error()}
 	case errors.As(err, &op) && op.Op == "dial":
 		return Carried{State: Later, Reason: "the partner cannot be reached"}
+	case errors.Is(err, ErrBusy), errors.Is(err, state.ErrFull):
+		return Carried{State: Later, Reason: err.Error()}
 	}
 	return Carried{State: Unanswered, Reason: err.Error()}
+}
+
+// Since returns what an outcome means after what its attempt has done: before sending was
+// tried the message can be sent later; after the partner has taken it, it is unanswered.
+func (c Carried) Since(tried, taken bool) Carried {
+	switch {
+	case !tried && c.State == Unanswered:
+		c.State = Later
+	case taken && c.State == Later:
+		c.State = Unanswered
+	}
+	return c
+}
+
+// Pause waits, and reports whether ctx goes on.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -20,7 +20,7 @@ type Partner struct {
 	// that it may see; an empty Agents is all exposed ones.
 	IDs, Agents []string
 	May         Rights
-	// Timeout is the time for one answer, GiveUp how long an unreachable realm is tried.
+	// Timeout is the time for one answer, greater than 0, GiveUp how long an unreachable realm is tried.
 	Timeout, GiveUp time.Duration
 	// RetryInDoubt allows another attempt after one whose outcome is not known.
 	RetryInDoubt bool

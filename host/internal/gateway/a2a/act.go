@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +48,7 @@ func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) 
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return nil, fmt.Errorf("%w: the arguments are no object of texts", gateway.ErrInvalid)
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, cmp.Or(p.Timeout, defaultTimeout), errNoAnswer)
+	timed, cancel := context.WithTimeoutCause(ctx, p.Timeout, errNoAnswer)
 	defer cancel()
 	f := g.actionTask(p, call, args)
 	result, err := f.act(timed, call, args)
@@ -104,7 +103,7 @@ func (f *foreignTask) act(ctx context.Context, call gateway.Act, args actArgs) (
 	}
 	result, err := f.acted()
 	if err == nil && call.Verb == "send" && (result.State == "failed" || result.State == "rejected" || result.State == "canceled") {
-		err = refusal(fmt.Sprintf("[%s] %s", strings.ToUpper(result.State), result.Text))
+		err = gateway.Refuse("[%s] %s", strings.ToUpper(result.State), result.Text)
 	}
 	return result, err
 }
@@ -162,7 +161,7 @@ func (f *foreignTask) converse(ctx context.Context, call gateway.Act, args actAr
 		f.answered = questionKey(f.status)
 		return f.send(ctx, args.Task)
 	case !call.Retry:
-		return refusal(fmt.Sprintf("the task waits for no input, it is %s; leave task out and name its context", stateWord(f.status.State)))
+		return gateway.Refuse("the task waits for no input, it is %s; leave task out and name its context", stateWord(f.status.State))
 	}
 	return f.resume(ctx) // an attempt before has brought the input
 }
@@ -210,7 +209,7 @@ func actError(ctx context.Context, p gateway.Partner, err error) error {
 	case err == nil, errors.Is(err, gateway.ErrInvalid):
 		return err
 	case errors.Is(context.Cause(ctx), errNoAnswer):
-		return fmt.Errorf("%w: %s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", gateway.ErrPartner, p.Name, cmp.Or(p.Timeout, defaultTimeout), p.Name)
+		return fmt.Errorf("%w: %s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", gateway.ErrPartner, p.Name, p.Timeout, p.Name)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case outcomeOf(err).Reason != "":

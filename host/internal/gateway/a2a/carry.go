@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -14,9 +13,6 @@ import (
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
-
-// defaultTimeout is the time for one answer of a partner that sets none.
-const defaultTimeout = 60 * time.Second
 
 // Carry implements [gateway.Carrier]. A request is held until the foreign agent has
 // answered or asks back. A repeat goes on with the foreign task of the attempt before.
@@ -39,15 +35,7 @@ func outcomeOf(err error) gateway.Carried {
 	return gateway.CarriedAfter(err)
 }
 
-// outcomeOf returns what an error means after what the attempt has done: before anything was
-// sent the message can be sent later.
-func (e *attempt) outcomeOf(err error) gateway.Carried {
-	carried := outcomeOf(err)
-	if !e.tried && carried.State == gateway.Unanswered {
-		carried.State = gateway.Later
-	}
-	return carried
-}
+func (e *attempt) outcomeOf(err error) gateway.Carried { return outcomeOf(err).Since(e.tried, false) }
 
 // attempt carries a message once.
 type attempt struct {
@@ -120,7 +108,7 @@ func (e *attempt) await(ctx context.Context, f *foreignTask, m openMessage, send
 		return err
 	}
 	e.tried = e.tried || !first
-	limit := e.record.Open.Since.Add(cmp.Or(e.p.Timeout, defaultTimeout))
+	limit := e.record.Open.Since.Add(e.p.Timeout)
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	err = send(timed)
@@ -145,14 +133,14 @@ func (e *attempt) await(ctx context.Context, f *foreignTask, m openMessage, send
 func (e *attempt) reply(ctx context.Context, f *foreignTask) error {
 	x, err := e.g.Runtime.Asked(ctx, e.caller, e.d)
 	if errors.Is(err, gateway.ErrUnknown) {
-		return refusal("no foreign task waits for this answer")
+		return gateway.Refuse("no foreign task waits for this answer")
 	}
 	if err != nil {
 		return err
 	}
 	asked, err := askedBy(x)
 	if err != nil {
-		return refusal("no foreign task waits for this answer")
+		return gateway.Refuse("no foreign task waits for this answer")
 	}
 	e.record.Context = asked.Context
 	return e.await(ctx, f, openMessage{Answers: asked.Answers, Task: asked.Task}, f.goOn)

@@ -73,14 +73,8 @@ func agentName(a mail.Address) string {
 }
 
 func (e *attempt) load(ctx context.Context) error {
-	r, err := e.g.records.Get(ctx, e.key())
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &e.record)
-	}
-	e.record.version = r.Version
+	r, version, err := state.Load[conversationRecord](ctx, e.g.records, e.key())
+	e.record, e.record.version = r, version
 	return err
 }
 
@@ -88,13 +82,8 @@ func (e *attempt) store(ctx context.Context) error {
 	if e.unstored {
 		return nil
 	}
-	value, err := json.Marshal(e.record)
-	if err != nil {
-		return err
-	}
-	e.record.version, err = e.g.records.Put(ctx, state.Record{
-		Key: e.key(), Version: e.record.version, Value: value, Expires: time.Now().Add(conversationLife),
-	})
+	version, err := state.Save(ctx, e.g.records, e.key(), e.record.version, e.record, conversationLife)
+	e.record.version = version
 	return err
 }
 

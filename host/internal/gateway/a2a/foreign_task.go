@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -107,7 +106,7 @@ func (f *foreignTask) giveUp(ctx context.Context) error {
 		}
 	}
 	_ = f.cancel(context.WithoutCancel(ctx), f.record.Open.Task)
-	return refusal(fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, cmp.Or(f.p.Timeout, defaultTimeout), f.p.Name))
+	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, f.p.Timeout, f.p.Name)
 }
 
 // send sends our message and follows what comes.
@@ -208,9 +207,9 @@ func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
 	}
 	switch {
 	case f.size > f.g.maxAnswer:
-		return refusal(fmt.Sprintf("the answer has more than %d bytes", f.g.maxAnswer))
+		return gateway.Refuse("the answer has more than %d bytes", f.g.maxAnswer)
 	case len(f.artifacts) > maxArtifacts:
-		return refusal(fmt.Sprintf("the answer has more than %d artifacts", maxArtifacts))
+		return gateway.Refuse("the answer has more than %d artifacts", maxArtifacts)
 	}
 	return nil
 }
@@ -223,10 +222,10 @@ func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
 		return nil
 	}
 	if len(info.TaskID) > 1024 || len(info.ContextID) > 1024 {
-		return refusal("its ids have more than 1024 bytes")
+		return gateway.Refuse("its ids have more than 1024 bytes")
 	}
 	if f.learned++; f.learned > maxLearned {
-		return refusal("it gives its task another id each time")
+		return gateway.Refuse("it gives its task another id each time")
 	}
 	open.Task, f.record.Context = info.TaskID, cmp.Or(info.ContextID, f.record.Context)
 	return f.store(ctx)

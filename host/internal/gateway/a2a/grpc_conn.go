@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -45,7 +44,7 @@ func withGRPC(client *http.Client) a2aclient.FactoryOption {
 				authority = u.Host
 			}
 			if authority == "" || strings.ContainsAny(authority, "/?#@") {
-				return nil, refusal("the gRPC interface of the card has the address " + strconv.Quote(at.URL) + ", which is no HOST:PORT")
+				return nil, gateway.Refuse("the gRPC interface of the card has the address %q, which is no HOST:PORT", at.URL)
 			}
 			conn := grpcConn{client, "https://" + authority}
 			return a2agrpc.NewGRPCTransportFromClient(a2apb.NewA2AServiceClient(conn)), nil
@@ -136,7 +135,7 @@ func (s *grpcStream) RecvMsg(m any) error {
 	size := binary.BigEndian.Uint32(head[1:])
 	if head[0] != 0 || size > maxAnswer || m == nil {
 		s.close()
-		return refusal(fmt.Sprintf("the partner sent a frame of %d bytes that is compressed, too long or too many", size))
+		return gateway.Refuse("the partner sent a frame of %d bytes that is compressed, too long or too many", size)
 	}
 	raw := make([]byte, size)
 	if _, err := io.ReadFull(s.resp.Body, raw); err != nil {

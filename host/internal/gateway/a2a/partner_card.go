@@ -83,7 +83,7 @@ func cardURL(p gateway.Partner) (string, error) {
 		return at, nil
 	}
 	if p.URL == "" {
-		return "", refusal(fmt.Sprintf("partner %s has neither url nor card in [gateways.a2a.partners.%s]", p.Name, p.Name))
+		return "", gateway.Refuse("partner %s has neither url nor card in [gateways.a2a.partners.%s]", p.Name, p.Name)
 	}
 	return url.JoinPath(p.URL, a2asrv.WellKnownAgentCardPath)
 }
@@ -107,14 +107,14 @@ func fetchCard(ctx context.Context, p gateway.Partner, from string) (*a2a.AgentC
 	case resp.StatusCode != http.StatusOK:
 		return nil, &gateway.StatusError{Code: resp.StatusCode}
 	case len(text) > maxCard:
-		return nil, refusal(fmt.Sprintf("it has more than %d bytes", maxCard))
+		return nil, gateway.Refuse("it has more than %d bytes", maxCard)
 	}
 	card, err := a2av0.NewAgentCardParser()(text)
 	if err != nil {
-		return nil, refusal("it is not an agent card: " + err.Error())
+		return nil, gateway.Refuse("it is not an agent card: %v", err)
 	}
 	if card.Name == "" || len(card.SupportedInterfaces) == 0 {
-		return nil, refusal("it is not an agent card: it has no name or no interfaces")
+		return nil, gateway.Refuse("it is not an agent card: it has no name or no interfaces")
 	}
 	return card, checkSignature(p, text, card)
 }
@@ -128,11 +128,11 @@ func checkSignature(p gateway.Partner, text []byte, card *a2a.AgentCard) error {
 	keys := make([]jose.JSONWebKey, len(pinned))
 	for i, key := range pinned {
 		if err := json.Unmarshal([]byte(key), &keys[i]); err != nil {
-			return refusal(fmt.Sprintf("keys of [gateways.a2a.partners.%s] has an entry that is no JSON Web Key", p.Name))
+			return gateway.Refuse("keys of [gateways.a2a.partners.%s] has an entry that is no JSON Web Key", p.Name)
 		}
 	}
 	if err := verifyCard(text, card, keys); err != nil {
-		return refusal(err.Error())
+		return gateway.Refuse("%v", err)
 	}
 	return nil
 }
@@ -149,12 +149,10 @@ func (g *Gateway) connect(ctx context.Context, p gateway.Partner) (*a2aclient.Cl
 		a2aclient.WithJSONRPCTransport(h), a2aclient.WithRESTTransport(h), withGRPC(h),
 		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: h}))
 	if err != nil {
-		return nil, nil, refusal("its card lists no binding that this host speaks: " + err.Error())
+		return nil, nil, gateway.Refuse("its card lists no binding that this host speaks: %v", err)
 	}
 	return client, card, nil
 }
-
-func refusal(text string) error { return &gateway.Refusal{Reason: text} }
 
 // partnerClient returns the client of a partner, with errors for statuses that the
 // library has as a text only.

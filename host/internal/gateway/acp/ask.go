@@ -25,7 +25,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	err := a.g.changeThread(ctx, a.thread, func(t *thread) error {
 		q, first = openQuestion{}, t.find(a.d.Wrapper.MessageID) < 0
 		t.Theirs = a.theirs
-		err := t.open(a.d.Wrapper.MessageID, sentOf(a.d))
+		err := t.open(a.d.Wrapper.MessageID, gateway.RefOf(a.d))
 		if i := t.find(a.d.Wrapper.MessageID); i >= 0 {
 			q = t.Open[i]
 		}
@@ -34,14 +34,14 @@ func (a *attempt) ask(ctx context.Context) error {
 	if err != nil || q.ID == "" {
 		return err
 	}
-	limit := q.Since.Add(a.timeout())
+	limit := q.Since.Add(a.p.Timeout)
 	if last := time.Now().Add(lastLook); !first && last.After(limit) {
 		limit = last // the host was down meanwhile
 	}
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	if err = a.await(timed, q, answered); ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) && err != nil {
-		err = refused("%s did not answer within %s: raise timeout in [gateways.acp.partners.%s]", a.p.Name, a.timeout(), a.p.Name)
+		err = gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.acp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
 	}
 	unsent := first && a.outcomeOf(err).State == gateway.Later // its time has not begun
 	if unsent || carriedForGood(err) {
@@ -53,15 +53,10 @@ func (a *attempt) ask(ctx context.Context) error {
 	return err
 }
 
-func (a *attempt) timeout() time.Duration {
-	if a.p.Timeout > 0 {
-		return a.p.Timeout
-	}
-	return defaultTimeout
-}
-
 // carriedForGood reports whether a question is not sent again, and has no answer.
-func carriedForGood(err error) bool { return err != nil && outcomeOf(err).State == gateway.Refused }
+func carriedForGood(err error) bool {
+	return err != nil && gateway.CarriedAfter(err).State == gateway.Refused
+}
 
 // await sends a question and waits until its answer was delivered.
 func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan struct{}) error {
@@ -76,7 +71,7 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		case <-done:
 		}
 	}()
-	got, err := a.send(ctx, a.timeout())
+	got, err := a.send(ctx, a.p.Timeout)
 	for err == nil && got.message == nil && got.location != "" {
 		got, err = a.g.poll(ctx, a.p, got.location)
 	}
@@ -84,7 +79,7 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		about := match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}
 		for {
 			_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, about, true)
-			if !errors.Is(err, gateway.ErrBusy) || !pause(ctx, pollPause) {
+			if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, pollPause) {
 				return err
 			}
 		}
@@ -106,18 +101,6 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		err = context.Cause(ctx)
 	}
 	return err
-}
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // isAnswer reports whether a reply to our request is the answer to its message.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -18,9 +17,6 @@ import (
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
-
-// defaultTimeout is the time for one answer of a partner that sets none.
-const defaultTimeout = 60 * time.Second
 
 // Carry implements [gateway.Carrier]. A question is held until the foreign agent has
 // answered it, in the reply to our request or by a message of its own.
@@ -38,29 +34,8 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	return a.outcomeOf(err)
 }
 
-func refused(format string, args ...any) error {
-	return &gateway.Refusal{Reason: fmt.Sprintf(format, args...)}
-}
-
-// outcomeOf returns what an error means for the outbox message.
-func outcomeOf(err error) gateway.Carried {
-	if errors.Is(err, gateway.ErrBusy) || errors.Is(err, state.ErrFull) {
-		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
-	}
-	return gateway.CarriedAfter(err)
-}
-
-// outcomeOf returns what an error means after what the attempt has done: before anything
-// was sent the message can be sent later, afterwards the partner may have it.
 func (a *attempt) outcomeOf(err error) gateway.Carried {
-	carried := outcomeOf(err)
-	switch {
-	case !a.tried && carried.State == gateway.Unanswered:
-		carried.State = gateway.Later
-	case a.sent && carried.State == gateway.Later:
-		carried.State = gateway.Unanswered
-	}
-	return carried
+	return gateway.CarriedAfter(err).Since(a.tried, a.sent)
 }
 
 // attempt carries an outbox message once.
@@ -85,11 +60,11 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	var err error
 	if a.text, err = a.m.MarshalJSON(); err != nil {
-		return refused("the message cannot be written: %v", err)
+		return gateway.Refuse("the message cannot be written: %v", err)
 	}
 	if declared := a.g.reader.declared; declared != nil {
 		if err := check.Message(declared, a.text); err != nil {
-			return refused("the message does not fit dsl of [gateways.acp]: %v", err)
+			return gateway.Refuse("the message does not fit dsl of [gateways.acp]: %v", err)
 		}
 	}
 	if answer, _ := a.m.Header.Type.Expects(); answer != "" {
@@ -109,13 +84,13 @@ func (a *attempt) compose(ctx context.Context) error {
 	}
 	if a.d.Wrapper.Type == mail.Response {
 		if !known {
-			return refused("the message that this answers is kept no more: raise keep in [gateways.acp]")
+			return gateway.Refuse("the message that this answers is kept no more: raise keep in [gateways.acp]")
 		}
 		return a.composeAnswer(ctx, x)
 	}
-	agent, err := foreignAgent(p.Recipient().Name)
+	agent, err := gateway.RecipientID(p.Recipient().Name)
 	if err != nil {
-		return refused("%v", err)
+		return err
 	}
 	conversation := a.d.Conversation
 	if known {
@@ -174,15 +149,6 @@ func conversationOf(x gateway.Exchange) string {
 		return *n.Conversation
 	}
 	return x.Conversation
-}
-
-// foreignAgent is the id of a recipient, without its swarm.
-func foreignAgent(address string) (string, error) {
-	name, _, err := mail.ParseAddr(address)
-	if err != nil {
-		return "", err
-	}
-	return gateway.ForeignID(name)
 }
 
 // sentAt is when a message was written.

@@ -168,7 +168,7 @@ func (all *mailboxes) put(ctx context.Context, c gateway.Caller, m message.Messa
 	case known:
 		return false, fmt.Errorf("another message has the id %.200q: %w", m.Header.ID, gateway.ErrConflict)
 	case len(text) > state.MaxValue:
-		return false, refused("%s has no url, and a message of %d bytes is too large for its mailbox, which takes %d", c.Realm, len(text), state.MaxValue)
+		return false, gateway.Refuse("%s has no url, and a message of %d bytes is too large for its mailbox, which takes %d", c.Realm, len(text), state.MaxValue)
 	case b.count >= maxMailboxMessages || b.size+len(text) > maxMailboxBytes:
 		b.loaded = false // some may have expired
 		return false, fmt.Errorf("%s does not fetch its messages: its mailbox is full: %w", c.Realm, gateway.ErrBusy)

@@ -19,7 +19,7 @@ import (
 // match is what a message of a realm has to do with messages of ours.
 type match struct {
 	// of is the message of ours that it answers or follows, nil for none.
-	of  *sent
+	of  *gateway.OutboxRef
 	key state.Key
 	// d is the outbox message of the question where it is at hand.
 	d *swarm.Delivery
@@ -51,7 +51,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 		name = threadName(*h.ConversationID, string(h.Sender))
 	}
 	m.key = threadKey(c.Principal.Tenant, c.Realm, name)
-	t, version, err := g.loadThread(ctx, m.key)
+	t, version, err := state.Load[thread](ctx, g.records, m.key)
 	if err == nil && version == 0 && named && isAnswer {
 		err = errUnmatched
 	}
@@ -102,7 +102,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, cmp.Or(m.d, m.of.delivery()), !fetched
+	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, cmp.Or(m.d, m.of.Delivery()), !fetched
 	if in.Header.Type == message.MessageTypeError {
 		code := errorCode(in.Body)
 		a.Subject = "[" + code + "]"
@@ -158,7 +158,7 @@ func (g *Gateway) follow(ctx context.Context, c gateway.Caller, in incoming, m m
 		}
 	}
 	a.Reply = true
-	a.Kind, a.Swarm, a.Of, a.Sent = kind, m.of.Swarm, m.of.delivery(), true
+	a.Kind, a.Swarm, a.Of, a.Sent = kind, m.of.Swarm, m.of.Delivery(), true
 	a.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("follow", c, string(in.Header.ID)))).String()
 	return g.Runtime.Ask(ctx, c, a)
 }

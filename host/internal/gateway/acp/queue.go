@@ -169,7 +169,7 @@ func (q *queue) take(ctx context.Context, m broker.Message) (taken bool) {
 		if refused != nil {
 			taken = q.publish(ctx, string(refused.Header.Receiver), *refused) == nil
 		}
-		if taken || !pause(ctx, wait) {
+		if taken || !gateway.Pause(ctx, wait) {
 			return taken
 		}
 	}

@@ -43,14 +43,14 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 	}
 	if a.p.URL == "" || a.p.Client == nil {
 		if to := string(a.m.Header.Receiver); !ownsAgent(a.p, a.caller, to) {
-			return reply{}, refused("%s has no url and may not fetch what is for %q: add it to ids in [gateways.acp.partners.%s]", a.p.Name, to, a.p.Name)
+			return reply{}, gateway.Refuse("%s has no url and may not fetch what is for %q: add it to ids in [gateways.acp.partners.%s]", a.p.Name, to, a.p.Name)
 		}
 		_, err := a.g.mailbox.put(ctx, a.caller, a.m, a.text)
 		return reply{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
 	if err != nil {
-		return reply{}, refused("the url of %s cannot be called: %v", a.p.Name, err)
+		return reply{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
 	}
 	req.Header.Set("Content-Type", jsonContentType)
 	if wait > 0 {
@@ -79,11 +79,11 @@ func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) 
 	defer next.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
 	if err != nil {
-		return reply{}, refused("the Location %.200q cannot be read", location)
+		return reply{}, gateway.Refuse("the Location %.200q cannot be read", location)
 	}
 	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
 	got, err := g.fetch(p, req)
-	if err != nil && outcomeOf(err).State == gateway.Refused || got.message != nil {
+	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused || got.message != nil {
 		return got, err
 	}
 	got.location = location // whatever went wrong may be over at the next look
@@ -115,7 +115,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); len(text) > 0 && isJSON(kind) {
 		in, err := g.reader.read(text)
 		if err != nil && !failed {
-			return got, refused("the partner's answer is no message: %v", err)
+			return got, gateway.Refuse("the partner's answer is no message: %v", err)
 		}
 		if err == nil {
 			got.message = &in
@@ -127,7 +127,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 	}
 	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode == http.StatusAccepted {
 		if got.location, err = locationOf(req.URL, at); err != nil {
-			return got, refused("%v", err)
+			return got, gateway.Refuse("%v", err)
 		}
 	}
 	return got, nil

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
-	"skep/host/internal/swarm"
-	"skep/spec/mail"
 )
 
 // kindConversation is the kind of the records of conversations with foreign agents.
@@ -32,7 +29,7 @@ const (
 // reach here.
 type thread struct {
 	// Last is the newest message of ours.
-	Last sent `json:"last"`
+	Last gateway.OutboxRef `json:"last"`
 	// Theirs means that the foreign agent began the conversation: what it says besides
 	// answers goes to the agents that it names.
 	Theirs bool `json:"theirs,omitempty"`
@@ -64,39 +61,9 @@ type answeredQuestion struct {
 
 // openQuestion is a message that waits for its answer.
 type openQuestion struct {
-	ID    string    `json:"id"` // of the message
-	Since time.Time `json:"since"`
-	Sent  sent      `json:"sent"`
-}
-
-// sent is what answering an outbox message needs of it.
-type sent struct {
-	Swarm        string   `json:"swarm"`
-	Owner        string   `json:"owner"`
-	Contributors []string `json:"contributors,omitempty"`
-	Task         string   `json:"task"`
-	Request      string   `json:"request"`
-	From         string   `json:"from"`
-	To           string   `json:"to"`
-}
-
-func sentOf(d swarm.Delivery) sent {
-	w := d.Wrapper
-	return sent{
-		Swarm: w.SourceSwarm, Owner: w.TaskOwner, Contributors: w.TaskContributors, Task: w.Payload.TaskID, Request: w.Payload.ID,
-		From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name,
-	}
-}
-
-// delivery is the outbox message for [gateway.Ask].Of.
-func (s sent) delivery() *swarm.Delivery {
-	return &swarm.Delivery{Wrapper: mail.Interswarm{
-		SourceSwarm: s.Swarm, TaskOwner: s.Owner, TaskContributors: s.Contributors,
-		Payload: mail.Payload{
-			TaskID: s.Task, ID: s.Request, Sender: mail.Address{Type: mail.Agent, Name: s.From},
-			Recipients: []mail.Address{{Type: mail.Agent, Name: s.To}},
-		},
-	}}
+	ID    string            `json:"id"` // of the message
+	Since time.Time         `json:"since"`
+	Sent  gateway.OutboxRef `json:"sent"`
 }
 
 // threadName names a conversation with one foreign agent, in 32 bytes.
@@ -119,37 +86,9 @@ func splitID(id string) (thread, message string, ok bool) {
 	return thread, message, ok && len(thread) == 32
 }
 
-// loadThread returns a thread; it is empty, of version 0, if there is none.
-func (g *Gateway) loadThread(ctx context.Context, key state.Key) (t thread, version int64, err error) {
-	r, err := g.records.Get(ctx, key)
-	if errors.Is(err, state.ErrNotFound) {
-		return t, 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &t)
-	}
-	return t, r.Version, err
-}
-
 // changeThread changes a thread, again when another message has changed it meanwhile.
 func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*thread) error) error {
-	for {
-		t, version, err := g.loadThread(ctx, key)
-		if err != nil {
-			return err
-		}
-		if err := change(&t); err != nil {
-			return err
-		}
-		value, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		_, err = g.records.Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
-		if !errors.Is(err, state.ErrVersion) {
-			return err
-		}
-	}
+	return state.Change(ctx, g.records, key, threadLife, change)
 }
 
 // find returns the index of an open question, -1 for none.
@@ -158,7 +97,7 @@ func (t *thread) find(id string) int {
 }
 
 // open adds a question, unless an attempt before has.
-func (t *thread) open(id string, s sent) error {
+func (t *thread) open(id string, s gateway.OutboxRef) error {
 	t.Last = s
 	if t.find(id) >= 0 || t.isAnswered(id) {
 		return nil

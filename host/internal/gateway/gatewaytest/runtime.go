@@ -72,8 +72,9 @@ func (rt *Runtime) Hide(tenant, swarm, name string) {
 	delete(rt.agents, agentKey{tenant, swarm, name})
 }
 
-// AddPartner configures a realm.
+// AddPartner configures a realm. Without a Timeout it has a minute.
 func (rt *Runtime) AddPartner(p gateway.Partner) {
+	p.Timeout = cmp.Or(p.Timeout, time.Minute)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.partners[p.Name] = p

@@ -19,14 +19,8 @@ import (
 
 // record writes what became of a message into the logs.
 func (g *Gateway) record(c gateway.Caller, m message.Message, text []byte, x gateway.Exchange, err error) {
-	e := gateway.Event{Caller: c, Foreign: m.ID, Type: string(m.Type), Text: text, Verdict: "accepted", Task: x.Task.Task}
-	switch {
-	case err != nil:
-		e.Verdict, e.Reason = "refused", g.faultOf(err).text
-	case x.Duplicate:
-		e.Verdict = "duplicate"
-	}
-	g.Runtime.Record(e)
+	e := gateway.Event{Caller: c, Foreign: m.ID, Type: string(m.Type), Text: text, Task: x.Task.Task}
+	g.Runtime.Record(e.WithOutcome(x.Duplicate, err))
 }
 
 // accept hands a message to the runtime.

@@ -15,9 +15,6 @@ import (
 	"skep/spec/mail"
 )
 
-// defaultTimeout is the time for one answer of a partner that sets none.
-const defaultTimeout = time.Minute
-
 // errAway is returned while a partner has no connection.
 var errAway = errors.New("it has no connection to this host")
 
@@ -31,17 +28,9 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	}
 	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
 	err := a.run(ctx)
-	carried := a.outcomeOf(err)
-	event := gateway.Event{Caller: a.caller, Foreign: a.m.ID, Type: string(a.m.Type), Out: true, Text: a.text, Verdict: "delivered", Task: d.Wrapper.Payload.TaskID}
-	if err != nil {
-		event.Verdict, event.Reason = "failed", carried.Reason
-	}
-	g.Runtime.Record(event)
-	return carried
-}
-
-func refusal(format string, args ...any) error {
-	return &gateway.Refusal{Reason: fmt.Sprintf(format, args...)}
+	event := gateway.Event{Caller: a.caller, Foreign: a.m.ID, Type: string(a.m.Type), Out: true, Text: a.text, Task: d.Wrapper.Payload.TaskID}
+	g.Runtime.Record(event.WithOutcome(false, err))
+	return a.outcomeOf(err)
 }
 
 // attempt carries an outbox message once.
@@ -56,17 +45,12 @@ type attempt struct {
 	tried bool
 }
 
-// outcomeOf returns what an error means for the outbox message: before anything was sent it
-// can be sent later, afterwards the partner may have it.
+// outcomeOf returns what an error means for the outbox message.
 func (a *attempt) outcomeOf(err error) gateway.Carried {
-	if errors.Is(err, errAway) || errors.Is(err, gateway.ErrBusy) {
+	if errors.Is(err, errAway) {
 		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
 	}
-	carried := gateway.CarriedAfter(err)
-	if carried.State == gateway.Unanswered && !a.tried {
-		carried.State = gateway.Later
-	}
-	return carried
+	return gateway.CarriedAfter(err).Since(a.tried, false)
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -75,10 +59,10 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	var err error
 	if a.text, err = a.m.Encode(); err != nil {
-		return refusal("the message cannot be written: %v", err)
+		return gateway.Refuse("the message cannot be written: %v", err)
 	}
 	if _, err := a.g.reader.Read(a.text); err != nil {
-		return refusal("the message is none of IaCP: %v", err)
+		return gateway.Refuse("the message is none of IaCP: %v", err)
 	}
 	c := a.g.conns.find(a.caller, a.m.To())
 	if c == nil {
@@ -87,9 +71,7 @@ func (a *attempt) run(ctx context.Context) error {
 	sent, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
 	defer end()
 	a.tried = true
-	if err := c.writeText(a.text); errors.Is(err, errTooLong) {
-		return refusal("%v", err)
-	} else if err != nil {
+	if err := c.writeText(a.text); err != nil {
 		return err
 	}
 	if c.acks {
@@ -102,12 +84,8 @@ func (a *attempt) run(ctx context.Context) error {
 	if !a.m.Owed() || sent.isAnswered() {
 		return sent.outcome()
 	}
-	limit := a.p.Timeout
-	if limit <= 0 {
-		limit = defaultTimeout
-	}
-	if err := a.wait(ctx, c, sent, nil, limit); errors.Is(err, errTime) {
-		return refusal("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, limit, a.p.Name)
+	if err := a.wait(ctx, c, sent, nil, a.p.Timeout); errors.Is(err, errTime) {
+		return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
 	} else if err != nil {
 		return err
 	}
@@ -149,9 +127,9 @@ func (a *attempt) compose(ctx context.Context) error {
 	if a.d.Wrapper.Type == mail.Response {
 		return a.composeAnswer(ctx, x, known)
 	}
-	agent, err := foreignAgent(p.Recipient().Name)
+	agent, err := gateway.RecipientID(p.Recipient().Name)
 	if err != nil {
-		return refusal("%v", err)
+		return err
 	}
 	a.m = message.New(message.TaskRequest, p.Sender.Name, nil)
 	a.m.ID, a.m.Timestamp, a.m.Conversation = a.idOf(a.d.Wrapper.MessageID), message.Time(a.d.Since), a.d.Conversation
@@ -166,7 +144,7 @@ func (a *attempt) compose(ctx context.Context) error {
 	a.m.Type, a.m.Payload = payloadOf(p.Subject, p.Body, asks)
 	asks = asks && a.m.Type.Class() != message.Answers
 	a.m.Metadata = &message.Metadata{RequiresResponse: &asks, Hops: a.d.Hops}
-	if limit := a.p.Timeout.Seconds(); asks && limit > 0 {
+	if limit := a.p.Timeout.Seconds(); asks {
 		a.m.Metadata.ResponseTimeout = &limit
 	}
 	if a.d.Wrapper.Type == mail.Interrupt {
@@ -222,7 +200,7 @@ func mustJSON(value any) json.RawMessage {
 // composeAnswer makes the message with the answer of an exchange.
 func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange, known bool) error {
 	if !known {
-		return refusal("the message that this answers is kept no more: raise keep in [gateways.iacp]")
+		return gateway.Refuse("the message that this answers is kept no more: raise keep in [gateways.iacp]")
 	}
 	got, ok, err := a.g.Runtime.Look(ctx, x)
 	if err == nil && !ok {
@@ -232,13 +210,4 @@ func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange, known b
 		a.m, err = answerTo(a.caller, x, got)
 	}
 	return err
-}
-
-// foreignAgent is the id of a recipient, without its swarm.
-func foreignAgent(address string) (string, error) {
-	name, _, err := mail.ParseAddr(address)
-	if err != nil {
-		return "", err
-	}
-	return gateway.ForeignID(name)
 }

@@ -309,7 +309,7 @@ func (c *conn) write(m message.Message) error {
 }
 
 // errTooLong is returned for a message that the peer would not take.
-var errTooLong = errors.New("the message is longer than the peer takes")
+var errTooLong = gateway.Refuse("the message is longer than the peer takes")
 
 func (c *conn) writeText(text []byte) error {
 	if int64(len(text)) > c.peerMost {

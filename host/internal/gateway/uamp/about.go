@@ -33,7 +33,7 @@ func (g *Gateway) findOwn(ctx context.Context, c gateway.Caller, e envelope.Enve
 		return m, false, nil
 	}
 	m.key = threadKey(c, name)
-	t, version, err := g.loadThread(ctx, m.key)
+	t, version, err := state.Load[thread](ctx, g.threads, m.key)
 	if err != nil || version == 0 {
 		return m, false, err
 	}
@@ -129,7 +129,7 @@ func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.Kind, a.Swarm, a.Of, a.Sent, a.Reply = kind, m.of.Sent.Swarm, m.of.Sent.delivery(), true, kind == gateway.Asks
+	a.Kind, a.Swarm, a.Of, a.Sent, a.Reply = kind, m.of.Sent.Swarm, m.of.Sent.Delivery(), true, kind == gateway.Asks
 	return g.Runtime.Ask(ctx, c, a)
 }
 
@@ -142,7 +142,7 @@ func (g *Gateway) showProgress(ctx context.Context, e envelope.Envelope, m about
 	if !m.isOpen || !isText(e.Body.Type) {
 		return nil
 	}
-	err = g.Runtime.Show(ctx, *m.of.Sent.delivery(), gateway.Piece{Kind: gateway.Progress, Text: string(content)})
+	err = g.Runtime.Show(ctx, *m.of.Sent.Delivery(), gateway.Piece{Kind: gateway.Progress, Text: string(content)})
 	if errors.Is(err, gateway.ErrUnknown) {
 		err = nil // our task does not wait any more
 	}

@@ -1,12 +1,12 @@
 package uamp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/envelope"
 )
 
@@ -28,7 +28,7 @@ var errNoAnswer = errors.New("no answer in time")
 func (a *attempt) ask(ctx context.Context) error {
 	answered, end := a.g.waiting.begin(a.e.ID)
 	defer end()
-	t, _, err := a.g.loadThread(ctx, a.thread)
+	t, _, err := state.Load[thread](ctx, a.g.threads, a.thread)
 	if _, done := t.answered(a.e.ID); done || err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := a.open.Since.Add(a.timeout())
+	limit := a.open.Since.Add(a.p.Timeout)
 	if last := time.Now().Add(lastLook); !first && last.After(limit) {
 		limit = last // the host was down meanwhile
 	}
@@ -51,8 +51,6 @@ func (a *attempt) ask(ctx context.Context) error {
 	return a.settle(ctx, first, err)
 }
 
-func (a *attempt) timeout() time.Duration { return cmp.Or(a.p.Timeout, defaultTimeout) }
-
 // giveUp withdraws an envelope that has no answer in time.
 func (a *attempt) giveUp(ctx context.Context) error {
 	if a.tried {
@@ -62,7 +60,7 @@ func (a *attempt) giveUp(ctx context.Context) error {
 		w.e.ID = envelope.NewID()
 		_ = w.withdraw(late, a.e.ID) // it is given up all the same
 	}
-	return refused("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.timeout(), a.p.Name)
+	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
 }
 
 // await sends an envelope, unless the stream with its answer is known, and waits until the
@@ -146,7 +144,7 @@ func (a *attempt) keepStream(ctx context.Context, at string) error {
 // deliver brings the answer to the agent that asked.
 func (a *attempt) deliver(ctx context.Context, first bool, got answer) error {
 	ctx = context.WithoutCancel(ctx)
-	a.open.Sent = sentOf(a.d)
+	a.open.Sent = gateway.RefOf(a.d)
 	if err := a.g.deliverAnswer(ctx, a.caller, a.open, &a.d, got); err != nil {
 		return err
 	}
@@ -157,16 +155,4 @@ func (a *attempt) deliver(ctx context.Context, first bool, got answer) error {
 		}
 		return nil
 	})
-}
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

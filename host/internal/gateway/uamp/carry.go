@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +20,6 @@ import (
 	"skep/host/internal/turn/egress"
 	"skep/spec/mail"
 )
-
-// defaultTimeout is the time for one answer of a partner that sets none.
-const defaultTimeout = 60 * time.Second
 
 // Carry implements [gateway.Carrier]. What wants an answer is held until the foreign agent
 // has given it, on a stream, in the response or by an envelope of its own.
@@ -45,10 +41,6 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	return carried
 }
 
-func refused(format string, args ...any) error {
-	return &gateway.Refusal{Reason: fmt.Sprintf(format, args...)}
-}
-
 // unreached are the reasons of a request that did not leave this host.
 var unreached = map[string]bool{egress.ReasonDNS: true, egress.ReasonRefused: true, egress.ReasonConnect: true, egress.ReasonTLS: true}
 
@@ -67,24 +59,11 @@ func outcomeOf(err error) gateway.Carried {
 		return gateway.Carried{State: gateway.Later, Reason: broken.Message}
 	case errors.As(err, &broken) && broken.Code == abi.CodeDenied:
 		return gateway.Carried{State: gateway.Refused, Reason: broken.Message}
-	case errors.Is(err, gateway.ErrBusy), errors.Is(err, state.ErrFull):
-		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
 	}
 	return gateway.CarriedAfter(err)
 }
 
-// outcomeOf returns what an error means after what the attempt has done: before anything
-// was sent the message can be sent later, afterwards the partner may have it.
-func (a *attempt) outcomeOf(err error) gateway.Carried {
-	carried := outcomeOf(err)
-	switch {
-	case !a.tried && carried.State == gateway.Unanswered:
-		carried.State = gateway.Later
-	case a.sent && carried.State == gateway.Later:
-		carried.State = gateway.Unanswered
-	}
-	return carried
-}
+func (a *attempt) outcomeOf(err error) gateway.Carried { return outcomeOf(err).Since(a.tried, a.sent) }
 
 // attempt carries an outbox message once.
 type attempt struct {
@@ -104,7 +83,7 @@ type attempt struct {
 
 func (a *attempt) run(ctx context.Context) error {
 	if a.p.URL == "" || a.p.Client == nil {
-		return refused("%s has no url: add it to [gateways.uamp.partners.%s]", a.p.Name, a.p.Name)
+		return gateway.Refuse("%s has no url: add it to [gateways.uamp.partners.%s]", a.p.Name, a.p.Name)
 	}
 	w := a.d.Wrapper
 	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
@@ -113,7 +92,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return err
 	}
 	if w.Type == mail.Response && !asked {
-		return refused("the envelope that this answers is kept no more: raise keep in [gateways.uamp]")
+		return gateway.Refuse("the envelope that this answers is kept no more: raise keep in [gateways.uamp]")
 	}
 	from, to, err := a.ends(x)
 	if err != nil {
@@ -152,7 +131,7 @@ func (a *attempt) ends(x gateway.Exchange) (from address, to string, err error) 
 	}
 	sender, _, err := mail.ParseAddr(w.Payload.Sender.Name)
 	if err != nil {
-		return from, "", refused("%v", err)
+		return from, "", gateway.Refuse("%v", err)
 	}
 	to, err = foreignDID(a.p, w.Payload.Recipient().Name)
 	return address{w.SourceSwarm, sender}, to, err
@@ -164,7 +143,7 @@ func (a *attempt) newEnvelope(sender address, to string) (e envelope.Envelope, e
 	w := a.d.Wrapper
 	from, ok := a.g.didOf(sender)
 	if !ok {
-		return e, refused("the agent %q has no DID: its name has characters that no DID can have", sender.agent)
+		return e, gateway.Refuse("the agent %q has no DID: its name has characters that no DID can have", sender.agent)
 	}
 	body := cmp.Or(w.Payload.Body, w.Payload.Subject)
 	e = envelope.Envelope{
@@ -233,7 +212,7 @@ func (a *attempt) begin(ctx context.Context) (first bool, err error) {
 	err = a.g.changeThread(ctx, a.thread, func(t *thread) error {
 		first = t.find(a.e.ID) < 0
 		if err := t.open(openEnvelope{
-			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: time.Now().UTC().Truncate(time.Millisecond), Cites: t.Last, Sent: sentOf(a.d),
+			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: time.Now().UTC().Truncate(time.Millisecond), Cites: t.Last, Sent: gateway.RefOf(a.d),
 		}); err != nil {
 			return err
 		}
@@ -314,7 +293,7 @@ func (g *Gateway) grant(e envelope.Envelope) (string, error) {
 // cancel withdraws the newest envelope to the agent that waits for an answer (U-085). One
 // that has been answered meanwhile stays.
 func (a *attempt) cancel(ctx context.Context) error {
-	t, _, err := a.g.loadThread(ctx, a.thread)
+	t, _, err := state.Load[thread](ctx, a.g.threads, a.thread)
 	if err != nil {
 		return err
 	}

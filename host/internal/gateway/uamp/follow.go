@@ -57,7 +57,7 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 		case isFinalFault(err):
 			return answer{}, err
 		}
-		if r.assembly.Next() == before && !pause(ctx, lookPause) {
+		if r.assembly.Next() == before && !gateway.Pause(ctx, lookPause) {
 			return answer{}, context.Cause(ctx)
 		}
 	}
@@ -79,7 +79,7 @@ func (r *streamReader) read(ctx context.Context, at string) error {
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
 	if err != nil {
-		return refused("the Location %.200q cannot be read", at)
+		return gateway.Refuse("the Location %.200q cannot be read", at)
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	if next := r.assembly.Next(); next > 0 {
@@ -92,7 +92,7 @@ func (r *streamReader) read(ctx context.Context, at string) error {
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
-		return refused("the partner's stream has ended without its last delta")
+		return gateway.Refuse("the partner's stream has ended without its last delta")
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return errStreamGone
 	case resp.StatusCode != http.StatusOK:

@@ -33,7 +33,7 @@ func (a *attempt) post(ctx context.Context) (posted, error) {
 	a.tried = true
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(a.p.URL, "/")+messagesPath, bytes.NewReader(a.text))
 	if err != nil {
-		return posted{}, refused("the url of %s cannot be called: %v", a.p.Name, err)
+		return posted{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
 	}
 	req.Header.Set("Content-Type", envelope.MediaType+";v=1")
 	a.d.Trace.Fields(req.Header.Set)
@@ -54,7 +54,7 @@ func (a *attempt) post(ctx context.Context) (posted, error) {
 	if len(text) > 0 && isEnvelope(resp.Header) {
 		s, err := a.readReply(ctx, text)
 		if err != nil {
-			return got, refused("the partner's answer does not count: %v", err)
+			return got, gateway.Refuse("the partner's answer does not count: %v", err)
 		}
 		got.answer = &s
 	}
@@ -78,7 +78,7 @@ func isEnvelope(h http.Header) bool {
 func streamAt(from *url.URL, location string) (string, error) {
 	to, err := from.Parse(location)
 	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
-		return "", refused("the Location %.200q is not on the partner's own host", location)
+		return "", gateway.Refuse("the Location %.200q is not on the partner's own host", location)
 	}
 	return to.String(), nil
 }
@@ -90,7 +90,7 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 	if isEnvelope(resp.Header) {
 		s, err := a.readReply(ctx, text)
 		if err != nil {
-			return refused("the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
+			return gateway.Refuse("the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
 		}
 		f := faultIn(s)
 		f.RetryAfter = max(f.RetryAfter, after)
@@ -101,7 +101,7 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 		return &envelope.Fault{Code: p.Code, Text: "the partner answers " + string(p.Code), RetryAfter: after}
 	}
 	if p.Code != "" && resp.StatusCode < http.StatusInternalServerError {
-		return refused("the partner answers %d: %.10s %.200s", resp.StatusCode, p.Code, p.Detail)
+		return gateway.Refuse("the partner answers %d: %.10s %.200s", resp.StatusCode, p.Code, p.Detail)
 	}
 	return &gateway.StatusError{Code: resp.StatusCode}
 }

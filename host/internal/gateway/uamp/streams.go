@@ -41,14 +41,7 @@ func streamKey(c gateway.Caller, stream string) state.Key {
 // loadStream returns the record of a stream that a caller has named; it is empty, of
 // version 0, if there is none.
 func (g *Gateway) loadStream(ctx context.Context, c gateway.Caller, stream string) (r streamRecord, version int64, err error) {
-	stored, err := g.state.Get(ctx, streamKey(c, stream))
-	if errors.Is(err, state.ErrNotFound) {
-		return r, 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(stored.Value, &r)
-	}
-	return r, stored.Version, err
+	return state.Load[streamRecord](ctx, g.state, streamKey(c, stream))
 }
 
 // checkStream refuses an envelope whose stream has another envelope's answer that is not

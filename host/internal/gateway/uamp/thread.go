@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/envelope"
-	"skep/host/internal/swarm"
-	"skep/spec/mail"
 )
 
 // kindConversation is the kind of the records of conversations with foreign agents.
@@ -56,8 +53,8 @@ type openEnvelope struct {
 	// Stream is the address of the stream with the answer, as soon as it is known.
 	Stream string `json:"stream,omitempty"`
 	// Cites is the envelope before, nil for none.
-	Cites *lastEnvelope `json:"cites,omitempty"`
-	Sent  sent          `json:"sent"`
+	Cites *lastEnvelope     `json:"cites,omitempty"`
+	Sent  gateway.OutboxRef `json:"sent"`
 }
 
 // answeredEnvelope is an envelope of ours that has its answer.
@@ -67,39 +64,9 @@ type answeredEnvelope struct {
 	To     string          `json:"to"`
 	// Failed is set for an answer that is an error or a no, Sum is the hash of what the last
 	// delta of the stream had, empty without one.
-	Failed bool   `json:"failed,omitempty"`
-	Sum    string `json:"sum,omitempty"`
-	Sent   sent   `json:"sent"`
-}
-
-// sent is what answering an outbox message needs of it.
-type sent struct {
-	Task         swarm.TaskKey `json:"task"`
-	Swarm        string        `json:"swarm"`
-	Owner        string        `json:"owner"`
-	Contributors []string      `json:"contributors,omitempty"`
-	Request      string        `json:"request"`
-	From         string        `json:"from"`
-	To           string        `json:"to"`
-}
-
-func sentOf(d swarm.Delivery) sent {
-	w := d.Wrapper
-	return sent{
-		Task: swarm.TaskKey{InstanceKey: d.Task.InstanceKey, Task: w.Payload.TaskID}, Swarm: w.SourceSwarm, Owner: w.TaskOwner,
-		Contributors: w.TaskContributors, Request: w.Payload.ID, From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name,
-	}
-}
-
-// delivery is the outbox message for [gateway.Ask].Of.
-func (s sent) delivery() *swarm.Delivery {
-	return &swarm.Delivery{Task: s.Task, Wrapper: mail.Interswarm{
-		SourceSwarm: s.Swarm, TaskOwner: s.Owner, TaskContributors: s.Contributors,
-		Payload: mail.Payload{
-			TaskID: s.Task.Task, ID: s.Request, Sender: mail.Address{Type: mail.Agent, Name: s.From},
-			Recipients: []mail.Address{{Type: mail.Agent, Name: s.To}},
-		},
-	}}
+	Failed bool              `json:"failed,omitempty"`
+	Sum    string            `json:"sum,omitempty"`
+	Sent   gateway.OutboxRef `json:"sent"`
 }
 
 // maxThreads is how many threads of a realm are kept at most: the rest of its records is
@@ -138,37 +105,9 @@ func threadKey(c gateway.Caller, name string) state.Key {
 	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindConversation, Name: name}
 }
 
-// loadThread returns a thread; it is empty, of version 0, if there is none.
-func (g *Gateway) loadThread(ctx context.Context, key state.Key) (t thread, version int64, err error) {
-	r, err := g.threads.Get(ctx, key)
-	if errors.Is(err, state.ErrNotFound) {
-		return t, 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &t)
-	}
-	return t, r.Version, err
-}
-
 // changeThread changes a thread, again when another envelope has changed it meanwhile.
 func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*thread) error) error {
-	for {
-		t, version, err := g.loadThread(ctx, key)
-		if err != nil {
-			return err
-		}
-		if err := change(&t); err != nil {
-			return err
-		}
-		value, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		_, err = g.threads.Put(ctx, state.Record{Key: key, Version: version, Value: value, Expires: time.Now().Add(threadLife)})
-		if !errors.Is(err, state.ErrVersion) {
-			return err
-		}
-	}
+	return state.Change(ctx, g.threads, key, threadLife, change)
 }
 
 // find returns the index of an open envelope, -1 for none.
@@ -229,12 +168,9 @@ func (t *thread) newestAsk() (o openEnvelope, ok bool) {
 // foreignDID finds the DID of a recipient NAME@PARTNER: the name is the DID, or the last
 // part of one of the partner's ids. The star at the end of an id is any such part.
 func foreignDID(p gateway.Partner, address string) (string, error) {
-	name, _, err := mail.ParseAddr(address)
+	name, err := gateway.RecipientID(address)
 	if err != nil {
-		return "", refused("%v", err)
-	}
-	if name, err = gateway.ForeignID(name); err != nil {
-		return "", refused("%v", err)
+		return "", err
 	}
 	if strings.HasPrefix(name, "did:") && (len(p.IDs) == 0 || p.Owns(name)) {
 		return name, nil
@@ -245,5 +181,5 @@ func foreignDID(p gateway.Partner, address string) (string, error) {
 			return begin + name, nil
 		}
 	}
-	return "", refused("%.200q is the last part of no DID of %s: add it to ids in [gateways.uamp.partners.%s], as in \"did:web:lab.example:agents:*\"", name, p.Name, p.Name)
+	return "", gateway.Refuse("%.200q is the last part of no DID of %s: add it to ids in [gateways.uamp.partners.%s], as in \"did:web:lab.example:agents:*\"", name, p.Name, p.Name)
 }

@@ -62,8 +62,6 @@ type attempt struct {
 	version int64
 }
 
-func refusal(text string) error { return &gateway.Refusal{Reason: text} }
-
 // Carry is gateway.Carrier's.
 func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
 	if d.Ending || d.Answers != "" && d.Wrapper.Type == mail.Request { // the exchange shows the question
@@ -97,7 +95,7 @@ func (e *attempt) run(ctx context.Context) error {
 	case mail.Response:
 		x, err := e.g.rt.Asked(ctx, e.caller, e.d)
 		if errors.Is(err, gateway.ErrUnknown) {
-			return refusal("its agent has asked nothing")
+			return gateway.Refuse("its agent has asked nothing")
 		}
 		if err != nil {
 			return err
@@ -183,7 +181,7 @@ func (e *attempt) call(ctx context.Context, method, rest string, body []byte) (*
 	if code := rsp.StatusCode; code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
 		return nil, &gateway.StatusError{Code: code}
 	}
-	return nil, refusal(strings.TrimSpace("[" + said.Error + "] " + said.Text))
+	return nil, gateway.Refuse("%s", strings.TrimSpace("["+said.Error+"] "+said.Text))
 }
 
 // post sends a message and reads its state.
@@ -237,7 +235,7 @@ func (e *attempt) deliver(ctx context.Context, m message, s status, request stri
 	case "done":
 	case asks:
 		if len(s.Questions) == 0 {
-			return refusal("it asks without a question")
+			return gateway.Refuse("it asks without a question")
 		}
 		q := s.Questions[0]
 		a.Kind, a.Reply, a.Body, a.Answers = gateway.Asks, true, q.Text, ""
@@ -265,15 +263,8 @@ func (e *attempt) key() state.Key {
 	return state.Key{Tenant: e.d.Task.Tenant, Gateway: Name, Realm: e.p.Name, Kind: "stream", Name: hex.EncodeToString(sum[:])}
 }
 
-func (e *attempt) load(ctx context.Context) error {
-	r, err := e.g.rt.State().Get(ctx, e.key())
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(r.Value, &e.record)
-	}
-	e.version = r.Version
+func (e *attempt) load(ctx context.Context) (err error) {
+	e.record, e.version, err = state.Load[progress](ctx, e.g.rt.State(), e.key())
 	return err
 }
 
@@ -282,6 +273,6 @@ const keep = 24 * time.Hour
 
 func (e *attempt) store(ctx context.Context, r progress) (err error) {
 	e.record = r
-	e.version, err = e.g.rt.State().Put(ctx, state.Record{Key: e.key(), Version: e.version, Value: encode(r), Expires: time.Now().Add(keep)})
+	e.version, err = state.Save(ctx, e.g.rt.State(), e.key(), e.version, r, keep)
 	return err
 }

@@ -144,7 +144,9 @@ func (c *Conn) Read() (m Message, err error) {
 		if m.Type != "heartbeat" {
 			return m, nil
 		}
-		if err := c.Send(m.Reply("heartbeat_ack", map[string]any{}).Text()); err != nil {
+		alive := New("heartbeat_ack", "them", m.Sender.ID, map[string]any{})
+		alive.Parent = m.ID
+		if err := c.Send(alive.Text()); err != nil {
 			return m, err
 		}
 	}
