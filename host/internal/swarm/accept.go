@@ -33,7 +33,7 @@ func (r *Runtime) acceptPost(ctx context.Context, t *activeTask, p Post) (*Recei
 	}
 	first, err := r.acceptMutation(ctx, mut.Mutation, sub)
 	if errors.Is(err, ErrDuplicate) {
-		return duplicateReceipt(p, first)
+		return r.repeat(p, first)
 	}
 	if err != nil {
 		return nil, err

@@ -139,21 +139,29 @@ func (r *Runtime) Receive(ctx context.Context, in Incoming) (IncomingReceipt, er
 
 func (r *Runtime) receiveFor(ctx context.Context, in Incoming, def *Definition, runner runner) (IncomingReceipt, error) {
 	key := TaskKey{runner.instance(in.Swarm), in.Wrapper.Payload.TaskID}
-	if got, err := r.findDuplicate(ctx, key, in, runner); got.Duplicate || err != nil {
-		if err == nil {
-			r.showRepeat(got.Task, in.Door, in.Wrapper.MessageID)
+	if !in.NewTask {
+		if got, err := r.findDuplicate(ctx, key, in, runner); got.Duplicate || err != nil {
+			return got, err
 		}
-		return got, err
+		return r.receiveTo(ctx, key, in, def, runner, r.acquireTask)
 	}
+	// Only the write looks for a repeat of a wrapper that begins a task: it holds nothing up.
+	got, err := r.receiveTo(ctx, key, in, def, runner, r.acquireNewTask)
+	if err != nil { // a repeat is answered though a new wrapper is refused
+		if first, findErr := r.findDuplicate(ctx, key, in, runner); first.Duplicate || findErr != nil {
+			return first, findErr
+		}
+	}
+	return got, err
+}
+
+// receiveTo accepts a wrapper for a task, which acquire gets.
+func (r *Runtime) receiveTo(ctx context.Context, key TaskKey, in Incoming, def *Definition, runner runner, acquire acquireFunc) (IncomingReceipt, error) {
 	if err := in.checkWrapper(def); err != nil {
 		return IncomingReceipt{}, err
 	}
 	if err := r.checkReturnRoute(ctx, key.InstanceKey, in); err != nil {
 		return IncomingReceipt{}, err
-	}
-	acquire := r.acquireTask
-	if in.NewTask {
-		acquire = r.acquireNewTask
 	}
 	t, err := acquire(ctx, key, def)
 	if err != nil {
@@ -248,7 +256,8 @@ func (in Incoming) digest() []byte {
 	return sum[:]
 }
 
-// duplicateReceipt answers a repeated wrapper. An older host has stored no digest.
+// duplicateReceipt answers a repeated wrapper, and shows it to the readers of its task. An
+// older host has stored no digest.
 func (r *Runtime) duplicateReceipt(ctx context.Context, key TaskKey, in Incoming, first Submission, o runner) (IncomingReceipt, error) {
 	if isGateway(in.Door) {
 		key.Task = first.Task
@@ -259,6 +268,7 @@ func (r *Runtime) duplicateReceipt(ctx context.Context, key TaskKey, in Incoming
 	if first.Digest != nil && !bytes.Equal(first.Digest, in.digest()) {
 		return IncomingReceipt{}, refuse(ErrConflict, "message_id '%s' was used for another message", in.Wrapper.MessageID)
 	}
+	r.showRepeat(key, in.Door, in.Wrapper.MessageID)
 	again := IncomingReceipt{Task: key, Runner: o.owner.String(), Duplicate: true}
 	if !in.opensExchange() {
 		return again, nil

@@ -218,6 +218,9 @@ func (r *Runtime) Run(ctx context.Context, grace time.Duration) error {
 // Draining reports whether the runtime has stopped taking posts.
 func (r *Runtime) Draining() bool { return r.draining.Load() }
 
+// acquireFunc is the type of acquireTask.
+type acquireFunc func(context.Context, TaskKey, *Definition) (*activeTask, error)
+
 // acquireTask returns a task in memory, loading it if it must. Every acquireTask is
 // followed by a releaseTask.
 func (r *Runtime) acquireTask(ctx context.Context, key TaskKey, def *Definition) (*activeTask, error) {

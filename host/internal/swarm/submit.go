@@ -95,16 +95,25 @@ func (r *Runtime) Submit(ctx context.Context, p Post) (*Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first, err := r.findRepeat(ctx, p); first != nil || err != nil {
-		if err == nil {
-			r.showRepeat(first.Task, p.Door, p.Key)
+	if p.Task != "" {
+		if first, err := r.findRepeat(ctx, p); first != nil || err != nil {
+			return first, err
 		}
-		return first, err
+		return r.submitTo(ctx, p, def, r.acquireTask)
 	}
-	acquire := r.acquireTask
-	if p.Task == "" {
-		p.Task, acquire = newID(), r.acquireNewTask
+	// Only the write looks for a repeat of a post that begins a task: it holds nothing up.
+	p.Task = newID()
+	receipt, err := r.submitTo(ctx, p, def, r.acquireNewTask)
+	if err != nil { // a repeat is answered though a new post is refused
+		if first, findErr := r.findRepeat(ctx, p); first != nil || findErr != nil {
+			return first, findErr
+		}
 	}
+	return receipt, err
+}
+
+// submitTo accepts a post to a task, which acquire gets.
+func (r *Runtime) submitTo(ctx context.Context, p Post, def *Definition, acquire acquireFunc) (*Receipt, error) {
 	key := TaskKey{p.Principal.Instance(p.Swarm), p.Task}
 	t, err := acquire(ctx, key, def)
 	if err != nil {
@@ -139,7 +148,8 @@ func (r *Runtime) checkPost(p *Post) (*Definition, error) {
 	return def, nil
 }
 
-// findRepeat looks the key of a post up; a nil receipt means that it is new.
+// findRepeat looks the key of a post up, and shows a repeat to the readers of its task; a nil
+// receipt means that the post is new.
 func (r *Runtime) findRepeat(ctx context.Context, p Post) (*Receipt, error) {
 	if p.Key == "" || p.UniqueKey {
 		return nil, nil
@@ -151,7 +161,16 @@ func (r *Runtime) findRepeat(ctx context.Context, p Post) (*Receipt, error) {
 	case err != nil:
 		return nil, err
 	}
-	return duplicateReceipt(p, sub)
+	return r.repeat(p, sub)
+}
+
+// repeat is the receipt of a post that has come before.
+func (r *Runtime) repeat(p Post, first Submission) (*Receipt, error) {
+	receipt, err := duplicateReceipt(p, first)
+	if err == nil {
+		r.showRepeat(receipt.Task, p.Door, p.Key)
+	}
+	return receipt, err
 }
 
 func duplicateReceipt(p Post, sub Submission) (*Receipt, error) {

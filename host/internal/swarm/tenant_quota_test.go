@@ -13,6 +13,8 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/swarm"
+
+	"github.com/google/uuid"
 )
 
 // of posts as a user of another tenant.
@@ -376,4 +378,53 @@ func TestRefusedPostFreesItsPlace(t *testing.T) {
 	h.ask("x", of("acme"), func(p *swarm.Post) { p.Principal.ID = "other" })
 	_, err := h.post("x", of("acme"))
 	wantLimit(t, err, 0, "1 instances", "[limits] instances")
+}
+
+// A repeat of what began a task is answered though the quota lets no task begin.
+func TestRepeatAtAQuota(t *testing.T) {
+	r := newRealm(t, withTenants(map[string]swarm.Quota{swarm.DefaultTenant: {Tasks: 1}}))
+	open := blocked(r.hive)
+	defer open()
+	posted := func(digest string) (*swarm.Receipt, error) {
+		return r.post("a", func(p *swarm.Post) { p.Key, p.Digest = "k", []byte(digest) })
+	}
+	first, err := posted("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.post("b")
+	wantLimit(t, err, 5*time.Second, "1 task running")
+	if again, err := posted("one"); err != nil || !again.Duplicate || again.Task != first.Task {
+		t.Errorf("a repeated post: %+v, %v; want the task %s", again, err, first.Task.Task)
+	}
+	if _, err := posted("another"); !errors.Is(err, swarm.ErrConflict) {
+		t.Errorf("another post under its key: %v", err)
+	}
+	open()
+	r.answer(first)
+}
+
+// The same for a message of a realm.
+func TestRepeatedMessageAtAQuota(t *testing.T) {
+	r := newRealm(t, withTenants(map[string]swarm.Quota{swarm.DefaultTenant: {Tasks: 1}}))
+	open := blocked(r.hive)
+	defer open()
+	message := func(id, body string) swarm.Incoming {
+		in := r.wrapper("", "math", body)
+		in.Wrapper.MessageID, in.Wrapper.Payload.TaskID, in.NewTask = id, uuid.NewString(), true
+		in.Digest = []byte(body)
+		return in
+	}
+	first := r.receive(message("id", "hello"))
+	if _, err := r.rt.Receive(t.Context(), message("another", "hello")); !errors.Is(err, swarm.ErrLimit) {
+		t.Errorf("another message: %v", err)
+	}
+	if again, err := r.rt.Receive(t.Context(), message("id", "hello")); err != nil || !again.Duplicate || again.Task != first.Task || len(again.Exchanges) != 1 {
+		t.Errorf("a repeated message: %+v, %v; want the task %s", again, err, first.Task.Task)
+	}
+	if _, err := r.rt.Receive(t.Context(), message("id", "bye")); !errors.Is(err, swarm.ErrConflict) {
+		t.Errorf("another message under its id: %v", err)
+	}
+	open()
+	r.wait(first.Exchanges[0])
 }
