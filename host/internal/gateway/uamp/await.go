@@ -102,7 +102,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 		}
 		got, err := a.post(ctx)
 		var no *signedRefusal
-		if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused {
+		if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused && !a.isStale(first, err) {
 			got, err = posted{answer: &no.by}, nil
 		}
 		if err != nil {

@@ -230,9 +230,8 @@ func (a *attempt) begin(ctx context.Context) (first bool, err error) {
 // its thread, and is sent in another attempt with the time that it is then.
 func (a *attempt) settle(ctx context.Context, first bool, err error) error {
 	state := a.outcomeOf(err).State
-	var f *envelope.Fault
-	if !first && errors.As(err, &f) && f.Code == envelope.Unauthenticated && time.Since(a.open.Since) > a.g.ClockSkew {
-		state, err = gateway.Taken, gateway.ErrBusy // it has not arrived before, and is too old now
+	if a.isStale(first, err) {
+		err = gateway.ErrBusy // it has not arrived before
 	} else if state == gateway.Unanswered || state == gateway.Later && !first {
 		return err
 	}
@@ -243,6 +242,12 @@ func (a *attempt) settle(ctx context.Context, first bool, err error) error {
 		}
 		return nil
 	}))
+}
+
+// isStale reports whether a repeat was refused because its time is too long ago.
+func (a *attempt) isStale(first bool, err error) bool {
+	var f *envelope.Fault
+	return !first && errors.As(err, &f) && f.Code == envelope.Unauthenticated && time.Since(a.open.Since) > a.g.ClockSkew
 }
 
 // last is the envelope as later ones cite it. Of one that was sent twice it is not known

@@ -17,6 +17,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/seal"
@@ -31,6 +32,47 @@ type recorder struct {
 	mu    sync.Mutex
 	asked []gateway.Ask
 	fails error // of the next
+	store shaky
+}
+
+// State implements [gateway.Runtime].
+func (o *recorder) State() state.Store { return &o.store }
+
+// shaky is a store in which a test lets a method fail.
+type shaky struct {
+	state.Store
+	mu    sync.Mutex
+	fails map[string]error // of the next call of a method
+}
+
+func (s *shaky) failNext(method string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = map[string]error{method: err}
+}
+
+func (s *shaky) failure(method string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.fails[method]
+	delete(s.fails, method)
+	return err
+}
+
+// Get implements [state.Store].
+func (s *shaky) Get(ctx context.Context, k state.Key) (state.Record, error) {
+	if err := s.failure("Get"); err != nil {
+		return state.Record{}, err
+	}
+	return s.Store.Get(ctx, k)
+}
+
+// Put implements [state.Store].
+func (s *shaky) Put(ctx context.Context, r state.Record) (int64, error) {
+	if err := s.failure("Put"); err != nil {
+		return 0, err
+	}
+	return s.Store.Put(ctx, r)
 }
 
 func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
@@ -85,12 +127,16 @@ type lab struct {
 	streams  []string // Last-Event-IDs
 }
 
-func newOut(t *testing.T) *out {
+func newOut(t *testing.T, change ...func(*uamp.Options)) *out {
 	t.Helper()
 	o := &out{lab: &lab{t: t}}
 	o.hive = newHive(t, func(opt *uamp.Options) {
-		o.rec = &recorder{Runtime: opt.Runtime.(*gatewaytest.Runtime)}
+		own := opt.Runtime.(*gatewaytest.Runtime)
+		o.rec = &recorder{Runtime: own, store: shaky{Store: own.State()}}
 		opt.Runtime = o.rec
+		for _, c := range change {
+			c(opt)
+		}
 	})
 	o.lab.own = o.own
 	server := httptest.NewServer(o.lab)

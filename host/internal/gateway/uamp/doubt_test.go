@@ -1,0 +1,48 @@
+package uamp_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/spec/mail"
+)
+
+// status answers with a status alone.
+func status(code int) func(http.ResponseWriter, envelope.Signed) {
+	return func(w http.ResponseWriter, _ envelope.Signed) { w.WriteHeader(code) }
+}
+
+// TestStaleRepeat (U-016, U-087): a repeat that the partner refuses as too old has not
+// arrived before: it is sent with another time. Its refusal is no answer.
+func TestStaleRepeat(t *testing.T) {
+	t.Parallel()
+	o := newOut(t, func(opt *uamp.Options) { opt.ClockSkew = time.Nanosecond })
+	for _, kind := range []mail.Type{mail.Request, mail.Broadcast} {
+		d := outgoing("stale "+string(kind), kind, "x", "how many?")
+		o.lab.does(status(http.StatusInternalServerError), nil)
+		o.carry(t, "a failing partner", d, gateway.Unanswered)
+		o.lab.does(o.lab.answers(http.StatusUnauthorized, envelope.Error, "application/json", `{"code":"4.01","message":"too old"}`), nil)
+		o.carry(t, "a repeat that is too old", d, gateway.Later)
+		if asked := o.rec.take(); len(asked) > 0 {
+			t.Errorf("%s: the refusal is an answer: %+v", kind, asked)
+		}
+		o.lab.does(streamAt, events(9, done))
+		o.carry(t, "with another time", d, gateway.Taken)
+		got, _ := o.lab.take()
+		if len(got) != 3 || got[0].ID != got[2].ID || !got[0].Time.Equal(got[1].Time) || got[0].Time.Equal(got[2].Time) {
+			t.Errorf("%s: %d envelopes", kind, len(got))
+		}
+		if asked := o.rec.take(); (len(asked) == 1) != (kind == mail.Request) {
+			t.Errorf("%s: %+v", kind, asked)
+		}
+		o.lab.does(o.lab.answers(http.StatusUnauthorized, envelope.Error, "application/json", `{"code":"4.01","message":"who?"}`), nil)
+		want := map[mail.Type]gateway.CarriedState{mail.Request: gateway.Taken, mail.Broadcast: gateway.Refused}[kind]
+		o.carry(t, "refused at first", outgoing("who "+string(kind), kind, "x", "how many?"), want)
+		o.lab.take()
+		o.rec.take()
+	}
+}
