@@ -219,11 +219,14 @@ func (a *attempt) begin(ctx context.Context) (first bool, err error) {
 		a.open = t.Open[t.find(a.e.ID)]
 		return nil
 	})
+	if err != nil {
+		return first, err
+	}
 	a.e.Time, a.tried = a.open.Since, !first
 	if cites := a.open.Cites; cites != nil && a.e.ReplyTo == "" {
 		a.e.Context = []envelope.Reference{{ID: cites.ID, Hash: cites.Hash}}
 	}
-	return first, err
+	return first, nil
 }
 
 // settle is called with what became of an attempt. What is not under way any more leaves

@@ -97,6 +97,13 @@ func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 	return gateway.Exchange{ID: a.ID}, nil
 }
 
+// failNext lets the next Ask fail.
+func (o *recorder) failNext(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails = err
+}
+
 // take returns what came since the last call.
 func (o *recorder) take() []gateway.Ask {
 	o.mu.Lock()

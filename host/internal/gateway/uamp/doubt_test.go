@@ -1,6 +1,7 @@
 package uamp_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -44,5 +45,21 @@ func TestStaleRepeat(t *testing.T) {
 		o.carry(t, "refused at first", outgoing("who "+string(kind), kind, "x", "how many?"), want)
 		o.lab.take()
 		o.rec.take()
+	}
+}
+
+// TestStoreFailsBeforeSending: an attempt that could not begin has sent nothing, and is no
+// attempt in doubt.
+func TestStoreFailsBeforeSending(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	for _, kind := range []mail.Type{mail.Request, mail.Broadcast} {
+		for _, method := range []string{"Get", "Put"} {
+			o.rec.store.failNext(method, errors.New("the store is away"))
+			o.carry(t, string(kind)+" "+method, outgoing("unsent "+method, kind, "x", "news"), gateway.Later)
+		}
+	}
+	if got, _ := o.lab.take(); len(got) > 0 {
+		t.Errorf("%d envelopes", len(got))
 	}
 }
