@@ -151,7 +151,7 @@ func TestConfirm(t *testing.T) {
 			o.carry(t, name, response(e), gateway.Taken)
 		}
 		got, _ := o.lab.take()
-		if len(got) != 2 || got[0].ID != got[1].ID {
+		if len(got) != 1 {
 			t.Fatalf("%s: %d envelopes", name, len(got))
 		}
 		sent := got[0]

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -239,10 +240,12 @@ func (a *attempt) settle(ctx context.Context, first bool, err error) error {
 		return err
 	}
 	return errors.Join(err, a.g.changeThread(context.WithoutCancel(ctx), a.thread, func(t *thread) error {
-		t.drop(a.e.ID)
-		if err == nil {
-			t.Last = a.last(first)
+		if err != nil {
+			t.drop(a.e.ID)
+			return nil
 		}
+		t.tell(a.e.ID)
+		t.Last = a.last(first)
 		return nil
 	}))
 }
@@ -263,8 +266,12 @@ func (a *attempt) last(first bool) *lastEnvelope {
 	return &lastEnvelope{a.e.ID, hashPrefix + hex.EncodeToString(sum[:])}
 }
 
-// tell sends an envelope without an answer.
+// tell sends an envelope without an answer, unless an attempt before has brought it.
 func (a *attempt) tell(ctx context.Context) error {
+	t, _, err := state.Load[thread](ctx, a.g.threads, a.thread)
+	if err != nil || slices.Contains(t.Told, a.e.ID) {
+		return err
+	}
 	first, err := a.begin(ctx)
 	if err != nil {
 		return err

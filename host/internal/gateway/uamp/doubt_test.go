@@ -9,6 +9,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -45,6 +46,25 @@ func TestStaleRepeat(t *testing.T) {
 		o.carry(t, "refused at first", outgoing("who "+string(kind), kind, "x", "how many?"), want)
 		o.lab.take()
 		o.rec.take()
+	}
+}
+
+// TestRepeatTold (U-081, U-087, U-090): what the partner has taken is not sent again after a host that
+// died before its outbox had that: the repeat would have another time under a known id.
+func TestRepeatTold(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	e := newAsk("calc", "2+2")
+	stream := o.take(t, e).location
+	o.read(t, stream) // it is answered
+	for name, d := range map[string]swarm.Delivery{"a tell": outgoing("told", mail.Broadcast, "x", "news"), "an answer": response(e)} {
+		o.lab.does(status(http.StatusAccepted), nil)
+		o.carry(t, name, d, gateway.Taken)
+		o.lab.does(o.lab.answers(http.StatusUnprocessableEntity, envelope.Error, "application/json", `{"code":"4.22","message":"another envelope has this id"}`), nil)
+		o.carry(t, "its repeat", d, gateway.Taken)
+		if got, _ := o.lab.take(); len(got) != 1 {
+			t.Errorf("%s: sent %d times", name, len(got))
+		}
 	}
 }
 

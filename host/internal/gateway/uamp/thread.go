@@ -25,6 +25,7 @@ const (
 	threadLife  = 30 * 24 * time.Hour // without an envelope
 	maxOpen     = 64                  // envelopes under way at once
 	maxAnswered = 32                  // answered envelopes that are remembered
+	maxTold     = 32                  // envelopes without an answer that are remembered
 )
 
 // thread is what a task of ours has with one foreign agent.
@@ -35,6 +36,9 @@ type thread struct {
 	// ones that have one.
 	Open     []openEnvelope     `json:"open,omitempty"`
 	Answered []answeredEnvelope `json:"answered,omitempty"`
+	// Told are the last envelopes without an answer that the agent has: a repeat of one
+	// would have another time.
+	Told []envelope.ID `json:"told,omitempty"`
 }
 
 // lastEnvelope is what later envelopes cite.
@@ -152,6 +156,14 @@ func (t *thread) answer(id envelope.ID, failed bool, sum string) {
 	if o, ok := t.drop(id); ok {
 		t.Answered = append(t.Answered, answeredEnvelope{ID: id, Intent: o.Intent, To: o.To, Failed: failed, Sum: sum, Sent: o.Sent})
 		t.Answered = t.Answered[max(0, len(t.Answered)-maxAnswered):]
+	}
+}
+
+// tell makes an open envelope one that the agent has.
+func (t *thread) tell(id envelope.ID) {
+	if _, ok := t.drop(id); ok {
+		t.Told = append(t.Told, id)
+		t.Told = t.Told[max(0, len(t.Told)-maxTold):]
 	}
 }
 
