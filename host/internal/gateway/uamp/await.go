@@ -45,7 +45,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	if err = a.await(timed, first, answered); err == nil {
 		return nil
 	}
-	if ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) {
+	if ctx.Err() == nil && !a.answered && errors.Is(context.Cause(timed), errNoAnswer) {
 		err = a.giveUp(ctx)
 	}
 	return a.settle(ctx, first, err)
@@ -86,7 +86,7 @@ func (a *attempt) await(ctx context.Context, first bool, answered <-chan struct{
 		return nil
 	default:
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !a.answered {
 		return context.Cause(ctx)
 	}
 	return err
@@ -112,8 +112,8 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 			return a.deliver(ctx, first, a.g.answerIn(*got.answer))
 		}
 		if at = got.stream; at != "" {
-			if err := a.keepStream(ctx, at); err != nil {
-				return err
+			if err := a.keepStream(ctx, at); err != nil { // another attempt learns it again
+				a.g.Log.Error("uamp: the address of a stream is not kept", "error", err)
 			}
 		}
 	}
@@ -141,18 +141,36 @@ func (a *attempt) keepStream(ctx context.Context, at string) error {
 	})
 }
 
-// deliver brings the answer to the agent that asked.
+// deliver brings the answer to the agent that asked. Until the partner's time is over it is
+// tried again: what came is not asked for twice as the store fails for a moment.
 func (a *attempt) deliver(ctx context.Context, first bool, got answer) error {
-	ctx = context.WithoutCancel(ctx)
-	a.open.Sent = gateway.RefOf(a.d)
-	if err := a.g.deliverAnswer(ctx, a.caller, a.open, &a.d, got); err != nil {
-		return err
+	a.answered, a.open.Sent = true, gateway.RefOf(a.d)
+	for {
+		err := a.g.deliverAnswer(context.WithoutCancel(ctx), a.caller, a.open, &a.d, got)
+		if err == nil {
+			break
+		}
+		if outcomeOf(err).State == gateway.Refused || !gateway.Pause(ctx, lookPause) {
+			return err
+		}
 	}
-	return a.g.changeThread(ctx, a.thread, func(t *thread) error {
+	a.remember(ctx, func(t *thread) {
 		t.answer(a.e.ID, got.failed(), got.sum)
 		if a.open.Stream == "" {
 			t.Last = a.last(first)
 		}
+	})
+	return nil
+}
+
+// remember changes the thread after what it tells of is done, which an error does not undo:
+// an attempt after it finds the envelope under way, and repeats it as it was.
+func (a *attempt) remember(ctx context.Context, change func(*thread)) {
+	err := a.g.changeThread(context.WithoutCancel(ctx), a.thread, func(t *thread) error {
+		change(t)
 		return nil
 	})
+	if err != nil {
+		a.g.Log.Error("uamp: what became of an envelope is not kept", "id", a.e.ID, "error", err)
+	}
 }

@@ -80,6 +80,8 @@ type attempt struct {
 	open openEnvelope
 	// tried means that sending was begun, sent that the partner has taken the envelope.
 	tried, sent bool
+	// answered means that the answer is here.
+	answered bool
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -239,15 +241,15 @@ func (a *attempt) settle(ctx context.Context, first bool, err error) error {
 	} else if state == gateway.Unanswered || state == gateway.Later && !first {
 		return err
 	}
-	return errors.Join(err, a.g.changeThread(context.WithoutCancel(ctx), a.thread, func(t *thread) error {
+	a.remember(ctx, func(t *thread) {
 		if err != nil {
 			t.drop(a.e.ID)
-			return nil
+			return
 		}
 		t.tell(a.e.ID)
 		t.Last = a.last(first)
-		return nil
-	}))
+	})
+	return err
 }
 
 // isStale reports whether a repeat was refused because its time is too long ago.

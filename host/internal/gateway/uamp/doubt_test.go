@@ -83,3 +83,32 @@ func TestStoreFailsBeforeSending(t *testing.T) {
 		t.Errorf("%d envelopes", len(got))
 	}
 }
+
+// TestStoreFailsAfterSending (U-087): a store that fails after the partner has taken what is told, or
+// while an answer is brought, loses neither.
+func TestStoreFailsAfterSending(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	away := errors.New("the store is away")
+	o.lab.does(func(w http.ResponseWriter, _ envelope.Signed) {
+		o.rec.store.failNext("Put", away)
+		w.WriteHeader(http.StatusAccepted)
+	}, nil)
+	o.carry(t, "a tell", outgoing("told", mail.Broadcast, "x", "news"), gateway.Taken)
+	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+		o.rec.failNext(away)
+		events(9, done)(w, r)
+	})
+	o.carry(t, "a request", outgoing("asked", mail.Request, "x", "how many?"), gateway.Taken)
+	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+		o.rec.store.failNext("Put", away)
+		events(9, done)(w, r)
+	})
+	o.carry(t, "the end of a request", outgoing("brought", mail.Request, "x", "how many?"), gateway.Taken)
+	if got, _ := o.lab.take(); len(got) != 3 {
+		t.Errorf("%d envelopes", len(got))
+	}
+	if asked := o.rec.take(); len(asked) != 2 || asked[0].Body != "seven" || asked[1].Body != "seven" {
+		t.Errorf("%+v", asked)
+	}
+}
