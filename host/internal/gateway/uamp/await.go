@@ -48,7 +48,17 @@ func (a *attempt) ask(ctx context.Context) error {
 	if ctx.Err() == nil && !a.answered && errors.Is(context.Cause(timed), errNoAnswer) {
 		err = a.giveUp(ctx)
 	}
+	if a.isAnswered(ctx) { // meanwhile, by an envelope of its own
+		return nil
+	}
 	return a.settle(ctx, first, err)
+}
+
+// isAnswered reports whether the envelope has its answer.
+func (a *attempt) isAnswered(ctx context.Context) bool {
+	t, _, err := state.Load[thread](context.WithoutCancel(ctx), a.g.threads, a.thread)
+	_, done := t.answered(a.e.ID)
+	return done && err == nil
 }
 
 // giveUp withdraws an envelope that has no answer in time.

@@ -112,3 +112,24 @@ func TestStoreFailsAfterSending(t *testing.T) {
 		t.Errorf("%+v", asked)
 	}
 }
+
+// TestAnsweredAtTheLimit (U-085, U-089): an answer that comes while the envelope is withdrawn
+// counts: it was brought, and its message is no dead letter.
+func TestAnsweredAtTheLimit(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.p.Timeout = 50 * time.Millisecond
+	var ask envelope.Signed
+	o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
+		w.WriteHeader(http.StatusAccepted)
+		if s.Intent == envelope.Ask {
+			ask = s
+		} else if r := o.send(t, about(ask, envelope.Confirm, "seven")); r.status != http.StatusAccepted {
+			t.Errorf("%d %s", r.status, r.text)
+		}
+	}, nil)
+	o.carry(t, "answered at last", outgoing("limit", mail.Request, "x", "how many?"), gateway.Taken)
+	if asked := o.rec.take(); len(asked) != 1 || asked[0].Body != "seven" {
+		t.Errorf("%+v", asked)
+	}
+}
