@@ -214,8 +214,9 @@ func (a *attempt) about(x gateway.Exchange, asked bool) {
 func (a *attempt) begin(ctx context.Context) (first bool, err error) {
 	err = a.g.changeThread(ctx, a.thread, func(t *thread) error {
 		first = t.find(a.e.ID) < 0
+		now := time.Now().UTC().Truncate(time.Millisecond)
 		if err := t.open(openEnvelope{
-			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: time.Now().UTC().Truncate(time.Millisecond), Cites: t.Last, Sent: gateway.RefOf(a.d),
+			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: now, Until: now.Add(a.p.Timeout + a.p.GiveUp + openLife), Cites: t.Last, Sent: gateway.RefOf(a.d),
 		}); err != nil {
 			return err
 		}

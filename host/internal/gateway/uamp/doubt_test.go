@@ -2,7 +2,10 @@ package uamp_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,4 +135,28 @@ func TestAnsweredAtTheLimit(t *testing.T) {
 	if asked := o.rec.take(); len(asked) != 1 || asked[0].Body != "seven" {
 		t.Errorf("%+v", asked)
 	}
+}
+
+// TestAbandoned: envelopes that are in doubt for good make room for later ones, those that
+// an attempt may go on with do not.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.lab.does(status(http.StatusInternalServerError), nil)
+	const most = 64
+	for n := range most {
+		o.carry(t, "in doubt", outgoing(fmt.Sprint("doubt ", n), mail.Broadcast, "x", "news"), gateway.Unanswered)
+	}
+	o.lab.does(nil, nil)
+	late := outgoing("late", mail.Broadcast, "x", "news")
+	if got := o.carry(t, "one too many", late, gateway.Later); !strings.Contains(got.Reason, "64 envelopes") {
+		t.Error(got.Reason)
+	}
+	for _, r := range o.recordsOf(t, "lab", "conversation") {
+		r.Value = regexp.MustCompile(`"until":"[^"]*"`).ReplaceAll(r.Value, []byte(`"until":"2026-01-02T03:04:05Z"`))
+		if _, err := o.rt.State().Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.carry(t, "later", late, gateway.Taken)
 }

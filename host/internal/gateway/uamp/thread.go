@@ -26,6 +26,7 @@ const (
 	maxOpen     = 64                  // envelopes under way at once
 	maxAnswered = 32                  // answered envelopes that are remembered
 	maxTold     = 32                  // envelopes without an answer that are remembered
+	openLife    = time.Hour           // of an open envelope beyond the times of its partner
 )
 
 // thread is what a task of ours has with one foreign agent.
@@ -54,6 +55,8 @@ type openEnvelope struct {
 	To     string          `json:"to"`
 	// Since is the time in the envelope, the same in each attempt that may have arrived.
 	Since time.Time `json:"since"`
+	// Until is when no attempt goes on with it any more.
+	Until time.Time `json:"until"`
 	// Stream is the address of the stream with the answer, as soon as it is known.
 	Stream string `json:"stream,omitempty"`
 	// Cites is the envelope before, nil for none.
@@ -82,7 +85,7 @@ const maxThreads = state.MaxOfRealm / 2
 func newThreads(store state.Store) state.Evicting {
 	return state.Evicting{Store: store, Kind: kindConversation, Most: maxThreads, InUse: func(value []byte) bool {
 		var t thread
-		return json.Unmarshal(value, &t) == nil && len(t.Open) > 0
+		return json.Unmarshal(value, &t) == nil && slices.ContainsFunc(t.Open, openEnvelope.inUse)
 	}}
 }
 
@@ -128,10 +131,18 @@ func (t *thread) answered(id envelope.ID) (a answeredEnvelope, ok bool) {
 	return t.Answered[i], true
 }
 
+// inUse reports whether an attempt may go on with the envelope. One that is in doubt for good
+// stays, as an answer may come, while there is room.
+func (o openEnvelope) inUse() bool { return time.Now().Before(o.Until) }
+
 // open adds an envelope, unless an attempt before has.
 func (t *thread) open(o openEnvelope) error {
-	if t.find(o.ID) >= 0 {
+	if i := t.find(o.ID); i >= 0 {
+		t.Open[i].Until = o.Until
 		return nil
+	}
+	if len(t.Open) >= maxOpen {
+		t.Open = slices.DeleteFunc(t.Open, func(o openEnvelope) bool { return !o.inUse() })
 	}
 	if len(t.Open) >= maxOpen {
 		return fmt.Errorf("%d envelopes to %s wait: %w", maxOpen, o.To, gateway.ErrBusy)
