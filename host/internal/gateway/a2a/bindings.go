@@ -25,7 +25,7 @@ type bindings struct {
 }
 
 func newBindings(g *Gateway) bindings {
-	handler := requests{g}
+	handler := logged{requests{g}}
 	ping := a2asrv.WithTransportKeepAlive(pingPause)
 	b := bindings{
 		rpc: a2asrv.NewJSONRPCHandler(handler, ping), rest: a2asrv.NewRESTHandler(handler, ping),

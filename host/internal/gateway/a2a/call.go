@@ -27,6 +27,7 @@ type call struct {
 	version a2a.ProtocolVersion
 	trace   swarm.Trace
 	base    string // the address of this host in cards
+	text    []byte // the request; nil over gRPC
 	// fault is why the request is refused; it is found before the binding reads the request.
 	fault error
 	// read is set when a binding has read the request and nothing is wrong with its bytes.

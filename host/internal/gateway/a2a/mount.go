@@ -105,6 +105,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	if err != nil {
 		return // the host answers for a body that it could not read
 	}
+	c.text = body
 	defer g.recordUnread(r, c, rest, body)
 	if err := wire.CheckJSON(body, Name, g.MaxDepth); err != nil && len(body) > 0 {
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())

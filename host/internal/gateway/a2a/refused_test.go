@@ -349,21 +349,24 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestRecords: every message leaves one event with its verdict.
+// TestRecords: every message, and every other request, leaves one event with its verdict.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	c := s.client(t, bindings[0], "echo", token)
 	req := request("x")
-	send(t, c, req)
+	task := send(t, c, req)
 	send(t, c, req)
 	req.Message.Parts[0] = sdk.NewTextPart("y")
 	_, _ = c.SendMessage(t.Context(), req)
+	_, _ = c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: task.ID})
+	_, _ = c.ListTasks(t.Context(), &sdk.ListTasksRequest{PageSize: -1})
+	_, _ = c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: "another"})
 	var got []string
 	for _, e := range s.rt.Events() {
 		got = append(got, e.Type+" "+e.Verdict)
 	}
-	if want := []string{"SendMessage accepted", "SendMessage duplicate", "SendMessage refused"}; !equal(got, want) {
+	if want := []string{"SendMessage accepted", "SendMessage duplicate", "SendMessage refused", "GetTask accepted", "ListTasks refused", "CancelTask refused"}; !equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }

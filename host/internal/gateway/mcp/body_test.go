@@ -15,8 +15,8 @@ import (
 func TestBodiesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, mcp.Options{MaxBody: 10_000, MaxDepth: 8}, gatewaytest.Echo)
-	n := 0
 	id := h.initialize(t, "alice")
+	n := len(h.Events())
 	call := func(arguments string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"calc","arguments":` + arguments + `}}`
 	}
@@ -45,6 +45,25 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		if n += len(events); len(events) != 1 || events[0].Verdict != "refused" || events[0].Reason == "" {
 			t.Errorf("%s: recorded %+v", name, events)
 		}
+	}
+}
+
+// Every request leaves a line in the log, those that call no tool too.
+func TestRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, mcp.Options{}, gatewaytest.Echo)
+	id := h.initialize(t, "alice")
+	h.post(t, "alice", list, "Mcp-Session-Id", id)
+	h.post(t, "alice", `{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"none"}}`, "Mcp-Session-Id", id)
+	got := ""
+	for _, e := range h.Events() {
+		got += e.Type + " " + e.Verdict + ", "
+		if len(e.Text) == 0 || e.Caller.Principal.ID != "alice" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if want := "initialize accepted, tools/list accepted, prompts/get refused, "; got != want {
+		t.Errorf("the log has %q, want %q", got, want)
 	}
 }
 
