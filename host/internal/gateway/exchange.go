@@ -9,6 +9,8 @@ import (
 
 // Exchange is an accepted message and where its answer will be.
 type Exchange struct {
+	// Caller is who has it.
+	Caller Caller
 	// ID is the foreign message id, Agent the local agent that was asked.
 	ID    string
 	Agent string

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -318,6 +319,53 @@ func TestFollow(t *testing.T) {
 			t.Errorf("from %d: %q, want %q", from, again, got[from:])
 		}
 		later.Close()
+	}
+}
+
+// A stream that is open ends when a reload hides its agent from the caller, or the caller's
+// realm is no partner any more: nothing said afterwards is shown.
+func TestFollowEndsWithItsRights(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ hide, expel bool }{"agent hidden": {hide: true}, "partner gone": {expel: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var narrowed atomic.Bool
+			k := newKit(t, func(o *door.Options) {
+				all := o.ExposedAgents
+				o.ExposedAgents = func(caller gateway.Caller) []gateway.ExposedAgent {
+					return slices.DeleteFunc(all(caller), func(a gateway.ExposedAgent) bool { return c.hide && narrowed.Load() && a.Name == "calc" })
+				}
+				o.Renew = func(caller gateway.Caller) (gateway.Caller, error) {
+					if c.expel && narrowed.Load() {
+						return caller, gateway.ErrDenied
+					}
+					return caller, nil
+				}
+			})
+			step := make(chan struct{})
+			k.agents.set("calc", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+				for _, text := range []string{"before", "after"} {
+					<-step
+					tn.Emit(abi.EmitRequest{Chunk: &text})
+				}
+				return respond(tn, "done")
+			})
+			x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+			live, err := k.Follow(t.Context(), x, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer live.Close()
+			step <- struct{}{}
+			if p, err := live.Next(t.Context()); err != nil || p.Text != "before" {
+				t.Fatalf("piece %+v, %v", p, err)
+			}
+			narrowed.Store(true)
+			step <- struct{}{}
+			if p, err := live.Next(t.Context()); !errors.Is(err, gateway.ErrDenied) || p.Text != "" {
+				t.Errorf("afterwards %+v, %v", p, err)
+			}
+		})
 	}
 }
 

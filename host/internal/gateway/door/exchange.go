@@ -20,7 +20,7 @@ func newExchange(c gateway.Caller, r *swarm.Receipt) gateway.Exchange {
 		id = strings.TrimPrefix(id, swarm.RemoteKey(c.Realm, ""))
 	}
 	return gateway.Exchange{
-		ID: id, Agent: s.Agent, Task: r.Task, Conversation: r.Task.Task, Accepted: s.Accepted, Cursor: s.Cursor,
+		Caller: c, ID: id, Agent: s.Agent, Task: r.Task, Conversation: r.Task.Task, Accepted: s.Accepted, Cursor: s.Cursor,
 		Answered: s.Answer, Duplicate: r.Duplicate, Note: s.Note, Receipt: r,
 	}
 }

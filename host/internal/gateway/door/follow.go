@@ -19,15 +19,40 @@ func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gate
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
-	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from)}, nil
+	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, x}, nil
 }
 
-// stream is a reader whose errors are a gateway's.
-type stream struct{ *flow.Reader }
+// stream is a reader whose errors are a gateway's. It ends when its caller may not see the
+// agent any more.
+type stream struct {
+	*flow.Reader
+	door *Door
+	x    gateway.Exchange
+}
 
 func (s stream) Next(ctx context.Context) (gateway.Piece, error) {
 	p, err := s.Reader.Next(ctx)
-	return p, foreignError(err)
+	if err != nil {
+		return p, foreignError(err)
+	}
+	if err := s.door.checkVisible(s.x); err != nil {
+		return gateway.Piece{}, err
+	}
+	return p, nil
+}
+
+// checkVisible refuses an exchange whose agent a reload has hidden from its caller.
+func (d *Door) checkVisible(x gateway.Exchange) error {
+	c, err := d.opt.Renew(x.Caller)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(d.opt.ExposedAgents(c), func(a gateway.ExposedAgent) bool {
+		return a.Swarm == x.Task.Swarm && (a.Name == x.Agent || x.Agent == "")
+	}) {
+		return denied("the agent %q is not shown to you any more", x.Agent)
+	}
+	return nil
 }
 
 // watched finds the events that matter to the caller of an exchange.

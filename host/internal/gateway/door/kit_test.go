@@ -167,6 +167,7 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 	}
 	opt := door.Options{
 		Partner: func(string) (gateway.Partner, bool) { return gateway.Partner{}, false },
+		Renew:   func(c gateway.Caller) (gateway.Caller, error) { return c, nil },
 		Gateway: "toy", Swarm: k.swarm,
 		ExposedAgents: func(c gateway.Caller) []gateway.ExposedAgent {
 			if c.Principal.Tenant != swarm.DefaultTenant {
