@@ -5,7 +5,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
+
+	"skep/abi"
 )
 
 // KeepAlive sets which connections a [Client] leaves open for later requests.
@@ -42,9 +45,20 @@ func (h *hop) dialRules() dialRules {
 	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP, h.policy.HTTP2}
 }
 
-// privateKey is the key of a request's context for its policy's PrivateKey: the dialer of
-// a pool has no other way to the words of a refusal.
-type privateKey struct{}
+// pooledKey is the key of a request's context for its [pooledRequest].
+type pooledKey struct{}
+
+// pooledRequest is what the dialer of a pool has of the request that it dials for.
+type pooledRequest struct {
+	// privateKey is of the request's policy, for the words of a refusal.
+	privateKey string
+	dials      atomic.Int32
+}
+
+// maxDials bounds the connections that are opened for one request. A host may send requests
+// of HTTP/2 away to other connections, and package net/http goes on with that for as long as
+// the request has time.
+const maxDials = 4
 
 // pooledTransport returns a transport that dials with the same checks as a hop.
 func (c *Client) pooledTransport(r dialRules) *http.Transport {
@@ -58,8 +72,11 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 				client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure, HTTP2: r.http2},
 				grant: Grant{hosts: exact}, target: t, scrub: NewScrubber(),
 			}
-			if key, ok := ctx.Value(privateKey{}).(string); ok {
-				h.policy.PrivateKey = key
+			if of, ok := ctx.Value(pooledKey{}).(*pooledRequest); ok {
+				h.policy.PrivateKey = of.privateKey
+				if of.dials.Add(1) > maxDials {
+					return nil, &connectError{fault(abi.CodeUnavailable, ReasonConnection, "%s has ended %d connections without an answer", h.displayURL(), maxDials)}
+				}
 			}
 			conn, broken := h.openConn(ctx)
 			if broken != nil {
@@ -100,7 +117,7 @@ func (h *hop) sendPooled(req *http.Request) (resp *http.Response, conn *clientCo
 		},
 		PutIdleConn: func(error) { conn.endExchange() }, // of HTTP/1.1 alone
 	}
-	ctx := context.WithValue(req.Context(), privateKey{}, h.policy.PrivateKey)
+	ctx := context.WithValue(req.Context(), pooledKey{}, &pooledRequest{privateKey: h.policy.PrivateKey})
 	resp, err = h.client.pool[h.dialRules()].RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	return resp, conn, err
 }
