@@ -94,11 +94,14 @@ func (a *answer) done(payload json.RawMessage, texts string, binary []byte) {
 	}
 }
 
+// answerKey begins the runtime's id of an answer, as no id of an envelope does.
+const answerKey = "answer:"
+
 // deliverAnswer brings an answer to the agent whose envelope it answers, once. d is the
 // outbox message where it is at hand: the answer came as the reply to a request of ours.
 func (g *Gateway) deliverAnswer(ctx context.Context, c gateway.Caller, of openEnvelope, d *swarm.Delivery, got answer) error {
 	a := gateway.Ask{
-		Kind: gateway.Answers, ID: "answer-" + string(of.ID), Swarm: of.Sent.Swarm, Of: cmp.Or(d, of.Sent.Delivery()), Sent: d == nil,
+		Kind: gateway.Answers, ID: answerKey + string(of.ID), Swarm: of.Sent.Swarm, Of: cmp.Or(d, of.Sent.Delivery()), Sent: d == nil,
 		Subject: got.subject, Body: got.body, Parts: got.parts, Raw: got.raw,
 		Info: map[string]any{"protocol": Name, "version": "1.0", "type": got.kind, "sender": got.from, "reply_to": of.ID.String()},
 	}

@@ -160,3 +160,18 @@ func TestAbandoned(t *testing.T) {
 	}
 	o.carry(t, "later", late, gateway.Taken)
 }
+
+// TestAnswerKey: no id of a foreign envelope is the key of an answer, which it would keep out.
+func TestAnswerKey(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	ask, carried := o.asking(t, "k1")
+	aside := about(ask, envelope.Notify, "by the way")
+	aside.ID = "answer-" + ask.ID
+	o.take(t, aside)
+	o.take(t, about(ask, envelope.Confirm, "seven"))
+	<-carried
+	if asked := o.rec.take(); len(asked) != 2 || asked[1].Kind != gateway.Answers || asked[1].Body != "seven" {
+		t.Errorf("%+v", asked)
+	}
+}
