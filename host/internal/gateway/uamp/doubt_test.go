@@ -175,3 +175,21 @@ func TestAnswerKey(t *testing.T) {
 		t.Errorf("%+v", asked)
 	}
 }
+
+// TestUncheckedReply (U-027): an answer or a refusal whose signature cannot be checked now, as
+// the document of its sender is not to be had, is no refusal of the message.
+func TestUncheckedReply(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.p.Options = nil
+	o.rt.AddPartner(o.p)
+	for name, does := range map[string]func(http.ResponseWriter, envelope.Signed){
+		"an answer": o.lab.answers(http.StatusOK, envelope.Confirm, "text/plain", "four"),
+		"a refusal": o.lab.answers(http.StatusNotFound, envelope.Error, "application/json", `{"code":"4.04","message":"who?"}`),
+	} {
+		for _, kind := range []mail.Type{mail.Request, mail.Broadcast} {
+			o.lab.does(does, nil)
+			o.carry(t, name, outgoing(name+string(kind), kind, "x", "2+2"), gateway.Unanswered)
+		}
+	}
+}

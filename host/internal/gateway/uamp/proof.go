@@ -155,7 +155,10 @@ func faultOf(err error) error {
 	case errors.Is(err, did.ErrInvalid):
 		return envelope.Faultf(envelope.Unauthenticated, "the sender is neither a did:web nor a did:key, and no key is pinned for it")
 	case errors.Is(err, did.ErrUnresolved):
-		return envelope.Faultf(envelope.Unauthenticated, "the DID document of the sender cannot be used")
+		return unresolved
 	}
 	return err
 }
+
+// unresolved is returned for a sender whose keys cannot be had now.
+var unresolved = envelope.Faultf(envelope.Unauthenticated, "the DID document of the sender cannot be used")

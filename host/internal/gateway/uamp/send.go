@@ -54,7 +54,7 @@ func (a *attempt) post(ctx context.Context) (posted, error) {
 	if len(text) > 0 && isEnvelope(resp.Header) {
 		s, err := a.readReply(ctx, text)
 		if err != nil {
-			return got, gateway.Refuse("the partner's answer does not count: %v", err)
+			return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
 		}
 		got.answer = &s
 	}
@@ -90,7 +90,7 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 	if isEnvelope(resp.Header) {
 		s, err := a.readReply(ctx, text)
 		if err != nil {
-			return gateway.Refuse("the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
+			return notCounted(ctx, err, "the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
 		}
 		f := faultIn(s)
 		f.RetryAfter = max(f.RetryAfter, after)
@@ -146,6 +146,16 @@ func (a *attempt) readReply(ctx context.Context, text []byte) (s envelope.Signed
 		return s, fmt.Errorf("it is from %.200s", s.From)
 	}
 	return s, a.g.proof.checkSignature(ctx, a.caller, s)
+}
+
+// notCounted returns an error for a reply that does not count: a refusal, unless the reply
+// could not be checked now.
+func notCounted(ctx context.Context, err error, format string, args ...any) error {
+	var f *envelope.Fault
+	if ctx.Err() != nil || errors.Is(err, unresolved) || errors.As(err, &f) && f.Code == envelope.TooMany {
+		return fmt.Errorf(format, args...)
+	}
+	return gateway.Refuse(format, args...)
 }
 
 // answersFor reports whether a DID may answer what was sent to another: it is that one, its
