@@ -476,6 +476,36 @@ func TestCarrierAttemptsOutlastAStoreThatFails(t *testing.T) {
 	}
 }
 
+// A message that an erasure removes while it is carried is not sent again, not even while
+// the outbox cannot be read, and leaves no record of its attempt.
+func TestCarrierSendsNothingAfterAnErasure(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]router.Carried{
+		"the partner is away": {State: router.Later, Reason: "connection refused"}, "it gives no answer": {State: router.Unanswered}, "it is taken": {State: router.Taken},
+	} {
+		for doubt, failInDoubt := range map[string]bool{"": false, ", retry_in_doubt = false": true} {
+			t.Run(name+doubt, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					o, kept := newFakeOutbox(), newAttempts()
+					c := &fakeCarrier{answer: func(context.Context, int, swarm.Delivery) router.Carried {
+						o.erase()
+						o.broken = 3
+						return first
+					}}
+					o.put(box("t", "depot"), to(1, "a", mail.Request))
+					r := carry(t, realm(c, func(p *router.Peer) { p.FailInDoubt = failInDoubt }), o, func(opt *router.Options) { opt.State = kept })
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					if got := c.carried(); len(got) != 1 || len(kept.records) > 0 || len(o.failed)+len(o.taken) > 0 || r.Workers("depot") > 0 {
+						t.Errorf("sent %v, records %v, failed %q, delivered %q, %d workers", got, kept.records, o.failed, o.taken, r.Workers("depot"))
+					}
+				})
+			})
+		}
+	}
+}
+
 // A backlog is looked through once for each wake and each message, not once more for each
 // message before it.
 func TestCarrierBacklog(t *testing.T) {

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -180,14 +181,20 @@ func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequ
 		return nil
 	}
 	var err error
-	if out.accepted {
+	switch {
+	case out.gone:
+		log.Debug("message is in the outbox no more")
+	case out.accepted:
 		log.Debug("message delivered")
 		l.counters.delivered.Add(1)
 		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.N, out.runner)
-	} else {
+	default:
 		log.Warn("message not delivered", "reason", out.reason)
 		l.counters.dead.Add(1)
 		err = outbox.MarkUndeliverable(context.WithoutCancel(ctx), box, p.N, out.reason)
+	}
+	if errors.Is(err, swarm.ErrNotFound) {
+		err = nil // its task was erased meanwhile
 	}
 	if err == nil && !n.isWhole() {
 		if peer, unknown := r.opt.Peers.Peer(box.Peer); unknown == nil {

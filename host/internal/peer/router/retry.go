@@ -24,6 +24,8 @@ type outcome struct {
 	// deferred means that it is tried again later, after wait at least.
 	deferred bool
 	wait     time.Duration
+	// gone means that it is in the outbox no more.
+	gone bool
 }
 
 // deliverWithRetry tries a message until the peer has accepted or refused it, or
@@ -71,10 +73,25 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 		if a.verdict == retryLater {
 			up = nil // it is up, and names its own time
 		}
-		if sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up); ctx.Err() != nil {
-			return outcome{}
+		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
+		if !r.isKept(ctx, outbox, box, p.N) {
+			return outcome{gone: true}
 		}
 	}
+}
+
+// isKept reports whether a message is still in the outbox: an erasure takes it out between
+// two attempts. It waits while the outbox cannot be read, and returns false when ctx ends.
+func (r *Router) isKept(ctx context.Context, outbox Outbox, box swarm.OutboxKey, n int64) bool {
+	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
+		_, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.N == n })
+		if err == nil {
+			return kept
+		}
+		r.opt.Logger.Error("cannot read an outbox", "peer", box.Peer, "task_id", box.Task.Task, "err", err)
+		sleep(ctx, pause)
+	}
+	return false
 }
 
 // outcome returns what a reply means for its message; ok is false when it is tried

@@ -49,6 +49,13 @@ func (o *fakeOutbox) put(box swarm.OutboxKey, p swarm.Delivery) {
 	o.boxes[box] = append(o.boxes[box], p)
 }
 
+// erase removes all messages.
+func (o *fakeOutbox) erase() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.boxes)
+}
+
 func (o *fakeOutbox) Outboxes(context.Context) (list []swarm.OutboxKey, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +105,10 @@ func (o *fakeOutbox) settle(box swarm.OutboxKey, n int64, note func(id string)) 
 		return errors.New("the disk is full")
 	}
 	i := slices.IndexFunc(o.boxes[box], func(p swarm.Delivery) bool { return p.N == n })
-	if i < 0 || i > 0 && !o.anyOrder && o.boxes[box][0].GiveUpAt.IsZero() {
+	if i < 0 {
+		return swarm.ErrNotFound
+	}
+	if i > 0 && !o.anyOrder && o.boxes[box][0].GiveUpAt.IsZero() {
 		return fmt.Errorf("letter %d is settled, which is not first", n)
 	}
 	p := o.boxes[box][i]
