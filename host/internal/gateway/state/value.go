@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"time"
 )
 
@@ -22,7 +23,7 @@ func Load[T any](ctx context.Context, s Store, key Key) (value T, version int64,
 
 // Change changes the JSON value of a record, again when another caller has changed it
 // meanwhile. The record expires after life. An error of change is returned, and nothing is
-// written.
+// written; neither is a zero value where there is no record: an erasure may have removed it.
 func Change[T any](ctx context.Context, s Store, key Key, life time.Duration, change func(*T) error) error {
 	for {
 		value, version, err := Load[T](ctx, s, key)
@@ -31,6 +32,9 @@ func Change[T any](ctx context.Context, s Store, key Key, life time.Duration, ch
 		}
 		if err := change(&value); err != nil {
 			return err
+		}
+		if version == 0 && reflect.ValueOf(&value).Elem().IsZero() {
+			return nil
 		}
 		_, err = Save(ctx, s, key, version, value, life)
 		if !errors.Is(err, ErrVersion) {
