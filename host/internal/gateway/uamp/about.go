@@ -100,10 +100,7 @@ func (g *Gateway) acceptAnswer(ctx context.Context, c gateway.Caller, s envelope
 	if err := g.deliverAnswer(ctx, c, m.of, nil, got); err != nil {
 		return err
 	}
-	if err := g.changeThread(ctx, m.key, func(t *thread) error {
-		t.answer(m.of.ID, got.failed(), "")
-		return nil
-	}); err != nil {
+	if err := g.changeOpen(ctx, m.key, m.of.ID, func(t *thread) { t.answer(m.of.ID, got.failed(), "") }); err != nil {
 		return err
 	}
 	g.waiting.wake(m.of.ID)

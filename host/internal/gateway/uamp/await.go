@@ -143,12 +143,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 
 // keepStream remembers where the answer is.
 func (a *attempt) keepStream(ctx context.Context, at string) error {
-	return a.g.changeThread(ctx, a.thread, func(t *thread) error {
-		if i := t.find(a.e.ID); i >= 0 {
-			t.Open[i].Stream = at
-		}
-		return nil
-	})
+	return a.g.changeOpen(ctx, a.thread, a.e.ID, func(t *thread) { t.Open[t.find(a.e.ID)].Stream = at })
 }
 
 // deliver brings the answer to the agent that asked. Until the partner's time is over it is
@@ -176,10 +171,7 @@ func (a *attempt) deliver(ctx context.Context, first bool, got answer) error {
 // remember changes the thread after what it tells of is done, which an error does not undo:
 // an attempt after it finds the envelope under way, and repeats it as it was.
 func (a *attempt) remember(ctx context.Context, change func(*thread)) {
-	err := a.g.changeThread(context.WithoutCancel(ctx), a.thread, func(t *thread) error {
-		change(t)
-		return nil
-	})
+	err := a.g.changeOpen(context.WithoutCancel(ctx), a.thread, a.e.ID, change)
 	if err != nil {
 		a.g.Log.Error("uamp: what became of an envelope is not kept", "id", a.e.ID, "error", err)
 	}

@@ -193,3 +193,40 @@ func TestUncheckedReply(t *testing.T) {
 		}
 	}
 }
+
+// TestErasedMeanwhile: an attempt whose records were erased meanwhile writes none.
+func TestErasedMeanwhile(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	erase := func() {
+		for _, r := range o.recordsOf(t, "lab", "conversation") {
+			if err := o.rt.State().Delete(t.Context(), r.Key, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		kind   mail.Type
+		does   func(http.ResponseWriter, envelope.Signed)
+		stream func(http.ResponseWriter, *http.Request)
+	}{
+		"told": {mail.Broadcast, func(w http.ResponseWriter, _ envelope.Signed) {
+			erase()
+			w.WriteHeader(http.StatusAccepted)
+		}, nil},
+		"asked": {mail.Request, func(w http.ResponseWriter, s envelope.Signed) {
+			erase()
+			streamAt(w, s)
+		}, events(9, done)},
+		"streamed": {mail.Request, streamAt, func(w http.ResponseWriter, r *http.Request) {
+			erase()
+			events(9, done)(w, r)
+		}},
+	} {
+		o.lab.does(c.does, c.stream)
+		o.carry(t, name, outgoing("erased "+name, c.kind, "x", "how many?"), gateway.Taken)
+		if left := o.recordsOf(t, "lab", "conversation"); len(left) > 0 {
+			t.Errorf("%s: %s", name, left[0].Value)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,6 +116,25 @@ func threadKey(c gateway.Caller, name string) state.Key {
 // changeThread changes a thread, again when another envelope has changed it meanwhile.
 func (g *Gateway) changeThread(ctx context.Context, key state.Key, change func(*thread) error) error {
 	return state.Change(ctx, g.threads, key, threadLife, change)
+}
+
+// errNotOpen keeps a thread as it is.
+var errNotOpen = errors.New("the envelope is not open")
+
+// changeOpen changes the thread of an envelope that is open there. Nothing is written for
+// another one: its thread may have been erased.
+func (g *Gateway) changeOpen(ctx context.Context, key state.Key, id envelope.ID, change func(*thread)) error {
+	err := g.changeThread(ctx, key, func(t *thread) error {
+		if t.find(id) < 0 {
+			return errNotOpen
+		}
+		change(t)
+		return nil
+	})
+	if errors.Is(err, errNotOpen) {
+		return nil
+	}
+	return err
 }
 
 // find returns the index of an open envelope, -1 for none.
