@@ -230,3 +230,18 @@ func TestErasedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsignedWait (U-104): a partner that is busy says when, without an envelope, too.
+func TestUnsignedWait(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		o.lab.does(func(w http.ResponseWriter, _ envelope.Signed) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(code)
+		}, nil)
+		if got := o.carry(t, "busy", outgoing(fmt.Sprint("busy ", code), mail.Request, "x", "2+2"), gateway.Later); got.Wait != 7*time.Second {
+			t.Errorf("%d: %+v", code, got)
+		}
+	}
+}

@@ -103,7 +103,11 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 	if p.Code != "" && resp.StatusCode < http.StatusInternalServerError {
 		return gateway.Refuse("the partner answers %d: %.10s %.200s", resp.StatusCode, p.Code, p.Detail)
 	}
-	return &gateway.StatusError{Code: resp.StatusCode}
+	status := &gateway.StatusError{Code: resp.StatusCode}
+	if after > 0 && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) {
+		return &envelope.Fault{Code: envelope.Busy, Text: status.Error(), RetryAfter: after}
+	}
+	return status
 }
 
 // signedRefusal is an error of the partner that it has signed.
