@@ -253,10 +253,10 @@ func (a *attempt) settle(ctx context.Context, first bool, err error) error {
 	return err
 }
 
-// isStale reports whether a repeat was refused because its time is too long ago.
+// isStale reports whether a repeat was refused because its time is too far from now.
 func (a *attempt) isStale(first bool, err error) bool {
 	var f *envelope.Fault
-	return !first && errors.As(err, &f) && f.Code == envelope.Unauthenticated && time.Since(a.open.Since) > a.g.ClockSkew
+	return !first && errors.As(err, &f) && f.Code == envelope.Unauthenticated && envelope.CheckTime(a.open.Since, time.Now(), a.g.ClockSkew) != nil
 }
 
 // last is the envelope as later ones cite it. Of one that was sent twice it is not known

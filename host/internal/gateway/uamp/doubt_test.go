@@ -245,3 +245,23 @@ func TestUnsignedWait(t *testing.T) {
 		}
 	}
 }
+
+// TestClockSetBack (U-016): a repeat whose time is ahead, as the clock was set back, gets another
+// time as one that is too old does.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	d := outgoing("ahead", mail.Request, "x", "how many?")
+	o.lab.does(status(http.StatusInternalServerError), nil)
+	o.carry(t, "a failing partner", d, gateway.Unanswered)
+	for _, r := range o.recordsOf(t, "lab", "conversation") {
+		r.Value = regexp.MustCompile(`"since":"\d+`).ReplaceAll(r.Value, []byte(`"since":"2126`))
+		if _, err := o.rt.State().Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.lab.does(o.lab.answers(http.StatusUnauthorized, envelope.Error, "application/json", `{"code":"4.01","message":"of tomorrow"}`), nil)
+	o.carry(t, "a repeat that is ahead", d, gateway.Later)
+	o.lab.does(streamAt, events(9, done))
+	o.carry(t, "with another time", d, gateway.Taken)
+}
