@@ -3,6 +3,7 @@ package uamp
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -104,7 +105,7 @@ func (a *attempt) await(ctx context.Context, first bool, answered <-chan struct{
 
 // exchange sends the envelope and delivers what answers it.
 func (a *attempt) exchange(ctx context.Context, first bool) error {
-	at := a.open.Stream
+	at := a.knownStream()
 	a.sent = at != ""
 	if !a.sent {
 		if err := a.seal(); err != nil {
@@ -139,6 +140,20 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 		return err
 	}
 	return a.deliver(ctx, first, got)
+}
+
+// knownStream is the address of the stream with the answer, empty for none. One at another
+// host does not count: the partner has moved.
+func (a *attempt) knownStream() string {
+	base, err := url.Parse(a.p.URL)
+	if err != nil || a.open.Stream == "" {
+		return ""
+	}
+	at, err := streamAt(base, a.open.Stream)
+	if err != nil {
+		return ""
+	}
+	return at
 }
 
 // keepStream remembers where the answer is.

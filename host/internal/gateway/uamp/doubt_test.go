@@ -1,9 +1,11 @@
 package uamp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -264,4 +266,29 @@ func TestClockSetBack(t *testing.T) {
 	o.carry(t, "a repeat that is ahead", d, gateway.Later)
 	o.lab.does(streamAt, events(9, done))
 	o.carry(t, "with another time", d, gateway.Taken)
+}
+
+// TestMovedPartner: a stream at a host that is the partner's no more is not read: the envelope
+// is sent again, to where the partner is now.
+func TestMovedPartner(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	before := httptest.NewServer(o.lab)
+	now := o.p
+	o.p.URL = before.URL
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	o.lab.does(streamAt, func(http.ResponseWriter, *http.Request) { stop() })
+	d := outgoing("moved", mail.Request, "x", "how many?")
+	if got := o.g.Carry(ctx, o.p, d); got.State != gateway.Unanswered {
+		t.Errorf("%+v", got)
+	}
+	before.Close()
+	o.lab.does(streamAt, events(9, done))
+	now.Timeout = 5 * time.Second
+	o.p = now
+	o.carry(t, "moved", d, gateway.Taken)
+	if got, _ := o.lab.take(); len(got) != 2 || got[0].ID != got[1].ID {
+		t.Errorf("%d envelopes", len(got))
+	}
 }
