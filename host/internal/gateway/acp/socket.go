@@ -3,6 +3,8 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -100,6 +102,9 @@ func (s *socket) relay() {
 func (s *socket) read() {
 	for malformed := 0; malformed < maxMalformed; {
 		kind, text, err := s.conn.Read(s.ctx)
+		if errors.Is(err, websocket.ErrMessageTooBig) {
+			s.g.recordUnread(s.caller, incoming{}, nil, fmt.Errorf("a message is larger than max_body of [gateways.acp]: %w", err))
+		}
 		if err != nil {
 			s.end(err)
 			return

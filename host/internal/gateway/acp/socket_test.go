@@ -177,3 +177,28 @@ func TestSocketIsBounded(t *testing.T) {
 	}
 	exchange(t, c, document)
 }
+
+// A message above max_body ends its socket and says why. What was asked on it is answered on
+// the next, under its id.
+func TestSocketTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *acp.Options) { o.MaxBody = 4 << 10 })
+	c := s.dial(t)
+	q := acptest.New("REQUEST", "agentA", "slow", "x")
+	large := acptest.New("REQUEST", "agentA", "calc", strings.Repeat("x", 4<<10))
+	for _, m := range []acptest.Message{q, large} {
+		if err := c.Send(t.Context(), m.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := c.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "StatusMessageTooBig") {
+		t.Errorf("a large message got %+v, %v", m, err)
+	}
+	if events := s.rt.Events(); !strings.Contains(events[len(events)-1].Reason, "max_body") {
+		t.Errorf("recorded %+v", events)
+	}
+	close(s.release)
+	if m := exchange(t, s.dial(t), q.Text()); m.Header.Type != "RESPONSE" || m.Header.ReplyTo != q.Header.ID {
+		t.Errorf("what was asked before got %+v", m)
+	}
+}
