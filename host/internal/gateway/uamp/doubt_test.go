@@ -292,3 +292,20 @@ func TestMovedPartner(t *testing.T) {
 		t.Errorf("%d envelopes", len(got))
 	}
 }
+
+// TestStreamDenied: a partner that does not show the stream any more, as the credential of the
+// attempt was replaced meanwhile, has the envelope: another attempt reads on.
+func TestStreamDenied(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		d := outgoing(fmt.Sprint("denied ", code), mail.Request, "x", "how many?")
+		o.lab.does(streamAt, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		o.carry(t, "with the credential before", d, gateway.Unanswered)
+		o.lab.does(nil, events(9, done))
+		o.carry(t, "with another", d, gateway.Taken)
+		if got, _ := o.lab.take(); len(got) != 1 {
+			t.Errorf("%d: %d envelopes", code, len(got))
+		}
+	}
+}

@@ -27,8 +27,11 @@ const (
 	impliedID  = "stream" // names the stream of deltas that do not (D-U4)
 )
 
-// errStreamGone is returned for a stream that the partner does not have.
-var errStreamGone = errors.New("the partner has the stream no more")
+// Errors of streams that end an attempt, and not the message: the partner has it.
+var (
+	errStreamGone   = errors.New("the partner has the stream no more")
+	errStreamDenied = errors.New("the partner does not show the stream: its credential may have changed")
+)
 
 // streamReader puts a foreign stream together.
 type streamReader struct {
@@ -70,7 +73,7 @@ func isFinalFault(err error) bool {
 	if errors.As(err, &f) {
 		return f.Code != envelope.MissingSeq
 	}
-	return errors.Is(err, errStreamGone) || errors.As(err, new(*gateway.Refusal)) || outcomeOf(err).State == gateway.Refused
+	return errors.Is(err, errStreamGone) || errors.Is(err, errStreamDenied) || errors.As(err, new(*gateway.Refusal)) || outcomeOf(err).State == gateway.Refused
 }
 
 // read reads one response.
@@ -95,6 +98,8 @@ func (r *streamReader) read(ctx context.Context, at string) error {
 		return gateway.Refuse("the partner's stream has ended without its last delta")
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return errStreamGone
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		return errStreamDenied
 	case resp.StatusCode != http.StatusOK:
 		return &gateway.StatusError{Code: resp.StatusCode}
 	}
