@@ -19,6 +19,8 @@ const (
 	withdrawTime = 5 * time.Second
 	// lookPause is the time between two requests for a stream that brought nothing.
 	lookPause = time.Second
+	// fewPause is the time after a request that brought few deltas.
+	fewPause = 50 * time.Millisecond
 )
 
 // errNoAnswer ends the wait for an answer.

@@ -309,3 +309,23 @@ func TestStreamDenied(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamInPieces (U-065): a partner that ends each response after a delta, without an end, is
+// not asked as fast as it answers.
+func TestStreamInPieces(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.p.Timeout = time.Second
+	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+		next := 0
+		if _, err := fmt.Sscan(r.Header.Get("Last-Event-ID"), &next); err == nil {
+			next++
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "data: "+`{"delta_seq":%d,"type":"progress","payload":{"text":"soon"}}`+"\n\n", next)
+	})
+	o.carry(t, "without an end", outgoing("pieces", mail.Request, "x", "how many?"), gateway.Refused)
+	if _, streams := o.lab.take(); len(streams) > 50 {
+		t.Errorf("%d requests in a second", len(streams))
+	}
+}

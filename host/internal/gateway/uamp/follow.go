@@ -24,6 +24,7 @@ import (
 const (
 	readWindow = 1024     // deltas before an acknowledgement
 	maxAnswer  = 16 << 20 // bytes of all chunks
+	fewDeltas  = 16       // brought by a request, and fewer, make a pause
 	impliedID  = "stream" // names the stream of deltas that do not (D-U4)
 )
 
@@ -60,10 +61,22 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 		case isFinalFault(err):
 			return answer{}, err
 		}
-		if r.assembly.Next() == before && !gateway.Pause(ctx, lookPause) {
+		if !gateway.Pause(ctx, pauseAfter(r.assembly.Next()-before)) {
 			return answer{}, context.Cause(ctx)
 		}
 	}
+}
+
+// pauseAfter is the time before the next request for a stream, by how many deltas the last one
+// brought: a partner that ends each response early is not asked as fast as it answers.
+func pauseAfter(deltas int) time.Duration {
+	switch {
+	case deltas == 0:
+		return lookPause
+	case deltas < fewDeltas:
+		return fewPause
+	}
+	return 0
 }
 
 // isFinalFault reports whether another request would meet an error again. A gap is read
