@@ -140,6 +140,10 @@ func TestCarryOnce(t *testing.T) {
 	if len(asked) != 1 || asked[0].Kind != gateway.Answers || asked[0].Body != "seven" || asked[0].Of.Wrapper.Payload.ID != "request-m1" || asked[0].Sent {
 		t.Fatalf("brought %+v", asked)
 	}
+	taken := acptest.New("INFORM", "agentA", "calc", "x")
+	if taken.Header.ID = asked[0].ID; o.sendText(t, taken.Text()).Status != http.StatusBadRequest {
+		t.Errorf("a message may have the id %q of an answer, and keep it out", asked[0].ID)
+	}
 	sent := o.agent.Got()
 	if len(sent) != 3 || sent[0] != sent[2] {
 		t.Errorf("sent %+v", sent)

@@ -95,6 +95,10 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	return m, nil
 }
 
+// answerKey begins the runtime's id of an answer. No message has such an id: they are
+// printable.
+const answerKey = "answer\x1e"
+
 // answer brings the answer to a question of ours to the agent that asked, once. A
 // fetched one came as the reply to our request.
 func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m match, fetched bool) (gateway.Exchange, error) {
@@ -102,7 +106,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, "answer-"+m.answers, "", m.of.Swarm, cmp.Or(m.d, m.of.Delivery()), !fetched
+	a.Kind, a.ID, a.From, a.Swarm, a.Of, a.Sent = gateway.Answers, answerKey+m.answers, "", m.of.Swarm, cmp.Or(m.d, m.of.Delivery()), !fetched
 	if in.Header.Type == message.MessageTypeError {
 		code := errorCode(in.Body)
 		a.Subject = "[" + code + "]"
