@@ -59,8 +59,10 @@ func (d *Door) checkVisible(x gateway.Exchange) error {
 type watched struct {
 	door *Door
 	x    gateway.Exchange
-	// asked are the ids of the questions that were shown last.
-	asked []string
+	// asked are the ids of the questions that were shown last, answered is the cursor of the
+	// answer, 0 while it is not known.
+	asked    []string
+	answered int64
 }
 
 // PieceOf is [flow.Exchange]'s.
@@ -68,16 +70,19 @@ func (w *watched) PieceOf(ctx context.Context, e swarm.Event) (gateway.Piece, bo
 	if e.Name != "new_message" && e.Name != "task_complete" && e.Name != "task_error" && e.Name != "breakpoint_tool_call" {
 		return gateway.Piece{}, false, nil
 	}
+	if w.answered > e.Seq {
+		return gateway.Piece{}, false, nil // the answer comes later in the log
+	}
 	s, err := w.door.opt.Swarm.LookExchange(ctx, w.x.Receipt)
 	if err != nil {
 		return gateway.Piece{}, false, err
 	}
-	if at := s.Answer.Cursor; at > 0 {
-		if at != e.Seq {
-			return gateway.Piece{}, false, nil // the answer comes later in the log
-		}
+	if w.answered = s.Answer.Cursor; w.answered == e.Seq {
 		a := finalAnswer(s.Answer)
 		return gateway.Piece{Kind: gateway.End, Answer: &a}, true, nil
+	}
+	if w.answered > 0 {
+		return gateway.Piece{}, false, nil
 	}
 	if len(s.Needs) == 0 || slices.Equal(s.Needs, w.asked) {
 		return gateway.Piece{}, false, nil
