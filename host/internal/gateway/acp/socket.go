@@ -16,6 +16,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // socketPath is the address of WebSockets, subprotocol their subprotocol.
@@ -246,21 +247,4 @@ func (s *socket) deliver(ctx context.Context, text []byte) error {
 }
 
 // ping ends the socket of a peer that is gone without a word.
-func (s *socket) ping() {
-	tick := time.NewTicker(socketPing)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			ctx, cancel := context.WithTimeout(s.ctx, socketWrite)
-			err := s.conn.Ping(ctx)
-			cancel()
-			if err != nil {
-				s.end(err)
-				return
-			}
-		case <-s.ctx.Done():
-			return
-		}
-	}
-}
+func (s *socket) ping() { s.end(wire.PingSocket(s.ctx, s.conn, socketPing, socketWrite)) }

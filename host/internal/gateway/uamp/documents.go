@@ -38,6 +38,8 @@ type Options struct {
 	ClockSkew time.Duration
 	// MaxWindow bounds the deltas of one answer. Default 1024.
 	MaxWindow int
+	// Sessions bounds the WebSockets of one realm. Default 256.
+	Sessions int
 	// Keep is how long the stream_id of an envelope is known. Default a day.
 	Keep time.Duration
 	// Fetch gets DID documents: it reaches public hosts alone. Nil fetches none.
@@ -129,6 +131,7 @@ func (d *Documents) serveDocument(w http.ResponseWriter, a address) {
 	}
 	text, err := json.Marshal(did.Document{ID: id, Keys: keys, Services: []did.Service{
 		{ID: id + "#messages", Type: "UAMPMessages", Endpoint: d.base() + messagesPath},
+		{ID: id + "#socket", Type: "UAMPWebSocket", Endpoint: "wss://" + d.host.Host() + socketPath},
 		{ID: id + "#manifest", Type: "UAMPManifest", Endpoint: d.manifestURL(a)},
 	}})
 	if err != nil {

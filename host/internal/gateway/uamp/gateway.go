@@ -23,6 +23,7 @@ const (
 	defaultSkew      = 5 * time.Minute
 	defaultMaxWindow = 1024
 	defaultKeep      = 24 * time.Hour
+	defaultSessions  = 256
 )
 
 // Gateway serves UAMP. Make one with [New].
@@ -36,6 +37,7 @@ type Gateway struct {
 	// threads are the records of conversations with foreign agents.
 	threads state.Evicting
 	waiting *waiting
+	sockets *socketLimiter
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }
@@ -54,6 +56,7 @@ func New(o Options) (*Gateway, error) {
 	o.ClockSkew = cmp.Or(o.ClockSkew, defaultSkew)
 	o.MaxWindow = cmp.Or(o.MaxWindow, defaultMaxWindow)
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
+	o.Sessions = cmp.Or(o.Sessions, defaultSessions)
 	if o.Fetch == nil {
 		o.Fetch = fetchesNothing{}
 	}
@@ -64,7 +67,8 @@ func New(o Options) (*Gateway, error) {
 	return &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
-		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(), stopped: make(chan struct{}),
+		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
+		sockets: newSocketLimiter(o.Sessions), stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -80,13 +84,16 @@ func (fetchesNothing) RoundTrip(*http.Request) (*http.Response, error) {
 func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
-func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+func (g *Gateway) Health() gateway.Health {
+	return gateway.Health{OK: true, Connections: g.sockets.open()}
+}
 
 // Mounts implements [gateway.Gateway].
 func (g *Gateway) Mounts() []gateway.Mount {
 	return append(g.Documents.Mounts(),
 		gateway.Mount{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + largeEnvelope, Handler: http.HandlerFunc(g.serveMessage)},
 		gateway.Mount{Method: http.MethodGet, Pattern: streamPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveStream)},
+		gateway.Mount{Method: http.MethodGet, Pattern: socketPath, Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveSocket)},
 	)
 }
 

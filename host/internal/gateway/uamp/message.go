@@ -35,12 +35,17 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	g.writeAccepted(w, s.Envelope, x)
 }
 
-// identify finds the caller. Who shows nothing gets no signed answer.
+// identify finds the caller of a request of HTTP/2.
 func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (c gateway.Caller, ok bool) {
 	if r.TLS != nil && r.ProtoMajor < 2 {
 		http.Error(w, "UAMP is served over HTTP/2: offer h2 in ALPN", http.StatusHTTPVersionNotSupported)
 		return c, false
 	}
+	return g.identifyCaller(w, r)
+}
+
+// identifyCaller finds the caller. Who shows nothing gets no signed answer.
+func (g *Gateway) identifyCaller(w http.ResponseWriter, r *http.Request) (c gateway.Caller, ok bool) {
 	c, err := g.Runtime.Identify(r)
 	switch {
 	case errors.Is(err, gateway.ErrBusy):

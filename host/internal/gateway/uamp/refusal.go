@@ -93,8 +93,7 @@ func (g *Gateway) writeAccepted(w http.ResponseWriter, e envelope.Envelope, x re
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	f := &envelope.Fault{Code: envelope.UnknownRecipient, Text: "the others have it; there is no such recipient as these", Details: map[string]any{"to": x.missing}}
-	text, err := g.signedError(g.host.String(), e, f)
+	text, err := g.signedError(g.host.String(), e, missingFault(x.missing))
 	if err != nil { // it was taken all the same
 		g.Log.Error("uamp: an error cannot be signed", "error", err)
 		w.WriteHeader(http.StatusAccepted)
@@ -103,6 +102,11 @@ func (g *Gateway) writeAccepted(w http.ResponseWriter, e envelope.Envelope, x re
 	w.Header().Set("Content-Type", envelope.MediaType+";v=1")
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = w.Write(text) // the caller may have left
+}
+
+// missingFault names the recipients that there are not of an envelope that was taken.
+func missingFault(to []string) *envelope.Fault {
+	return &envelope.Fault{Code: envelope.UnknownRecipient, Text: "the others have it; there is no such recipient as these", Details: map[string]any{"to": to}}
 }
 
 // answerer is who answers an envelope: whom it names first of those who are here, unless
