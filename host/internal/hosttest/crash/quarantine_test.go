@@ -3,6 +3,7 @@ package crash_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,9 @@ role = "operator"
 key = "an-operators-key-for-the-test"
 `
 
-// killWhileComputing kills a running host when its file shows that a turn computes: the
-// one of an id, or any. It returns the turn's id.
+// killWhileComputing kills a running host while a turn computes: the one of an id, or any.
+// It returns the turn's id. A host whose turn began to wait before the kill came is started
+// again: that death does not count.
 func killWhileComputing(t *testing.T, v *hosttest.Process, c *client.Client, id string) string {
 	t.Helper()
 	if _, err := c.Root(t.Context()); err != nil {
@@ -31,10 +33,17 @@ func killWhileComputing(t *testing.T, v *hosttest.Process, c *client.Client, id 
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		for _, one := range computingTurns(v) {
-			if id == "" || id == one {
-				v.Kill()
+			if id != "" && id != one {
+				continue
+			}
+			if v.Kill(); slices.Contains(computingTurns(v), one) {
 				return one
 			}
+			v.Start()
+			if _, err := c.Root(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("no turn computes")
