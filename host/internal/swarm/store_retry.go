@@ -13,12 +13,12 @@ const (
 )
 
 // retryStore repeats a call of the store while it fails: a disk that fails for a moment
-// must not end a user's task. It gives up when ctx ends, when the runtime stops, and with
-// [ErrQuota] and [ErrErasing]: what was made before an erasure must not be written after
-// it. attrs are for the log.
+// must not end a user's task. It gives up when ctx ends, when the runtime stops, when the
+// call finds its task ended, and with [ErrQuota] and [ErrErasing]: what was made before an
+// erasure must not be written after it. attrs are for the log.
 func (r *Runtime) retryStore(ctx context.Context, call func() error, what string, attrs ...any) (err error) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		if err = call(); err == nil || errors.Is(err, ErrQuota) || errors.Is(err, ErrErasing) {
+		if err = call(); err == nil || errors.Is(err, ErrQuota) || errors.Is(err, ErrErasing) || err == errTaskEnded {
 			return err
 		}
 		r.log.Error("cannot "+what, append(attrs, "err", err)...)

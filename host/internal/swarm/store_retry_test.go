@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"skep/host/internal/swarm"
 )
@@ -102,4 +104,53 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 		}
 	}
 	h.ask("again", task("t"))
+}
+
+// deafJournal fails every write of a journal.
+type deafJournal struct{ swarm.Store }
+
+func (deafJournal) Journal(context.Context, swarm.TaskKey, int64, swarm.JournalWrite) (bool, error) {
+	return false, errOutage
+}
+
+// The repeats of a journal end with the turn's task: a turn that nobody waits for keeps no
+// slot while the store fails, and none for ever once its task is erased.
+func TestJournalEndsWithItsTask(t *testing.T) {
+	for name, end := range map[string]func(*hive) error{
+		"cancelled": func(h *hive) error { return h.rt.CancelTask(context.Background(), key("t"), "tester") },
+		"erased":    func(h *hive) error { return h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan error, 1)
+				h := newHive(t, func(h *hive) {
+					h.wrap = func(st swarm.Store) swarm.Store { return deafJournal{st} }
+					h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+						header := turn.Header()
+						_, err := turn.Journal(swarm.JournalWrite{Header: &header})
+						ended <- err
+						return swarm.Outcome{}
+					}
+				})
+				h.mustPost("hello", task("t"))
+				synctest.Wait()
+				stopped := make(chan error, 1)
+				go func() { stopped <- end(h) }()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					if err == nil {
+						t.Error("a failed write is reported as done")
+					}
+				default:
+					t.Error("the turn still tries to write")
+				}
+				if err := <-stopped; err != nil {
+					t.Error(err)
+				}
+				h.stop()
+			})
+		})
+	}
 }

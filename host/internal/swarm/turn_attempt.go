@@ -40,17 +40,17 @@ func (t *Turn) EffectKey(call string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Journal makes entries of the turn durable. It retries while the store fails, and
-// fails when the turn was stopped for good, or with [ErrQuota]. Log lines that the
+// Journal makes entries of the turn durable. It retries while the store fails, until the
+// turn's task ends, and fails with [ErrQuota]. Log lines that the
 // entries cover go to the host's log. It is safe for concurrent use; the caller keeps
 // the entries in order.
 func (t *Turn) Journal(w JournalWrite) (casOK bool, err error) {
-	if err := t.beginJournal(); err != nil {
-		return false, err
-	}
 	w.Day = dayOf(t.rt.now())
 	ctx := context.WithoutCancel(t.rt.lifetime)
 	err = t.rt.retryStore(t.rt.lifetime, func() (err error) {
+		if err := t.beginJournal(); err != nil {
+			return err
+		}
 		casOK, err = t.rt.store.Journal(ctx, t.task.key, t.row.N, w)
 		if hasOutcome(ctx, err) {
 			return err
