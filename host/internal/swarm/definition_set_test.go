@@ -252,6 +252,61 @@ func TestReplaceNarrows(t *testing.T) {
 	}
 }
 
+// narrowingLibrary gives a definition as it was before a reload that ends while it is read,
+// and narrowed from then on.
+type narrowingLibrary struct {
+	before, after swarm.Definition
+	reload        func()
+	reads         atomic.Int64
+}
+
+func (l *narrowingLibrary) Definition(context.Context, string, string, string) (*swarm.Definition, error) {
+	def := l.before
+	if l.reads.Add(1) > 1 {
+		def = l.after
+	} else {
+		l.reload()
+	}
+	return &def, nil
+}
+
+// A reload that narrows a task's definition while the task is taken up holds for it: what
+// was read before the reload is read again.
+func TestReloadBesideTakeUp(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, numbered)
+	h.agents.by["boss"] = func(_ context.Context, t *swarm.Turn) swarm.Outcome {
+		if t.PriorAttempt() == nil {
+			return asks(t)
+		}
+		said := call(t, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": "hello"})
+		call(t, mail.ToolTaskComplete, obj{"finish_message": said})
+		return swarm.Outcome{}
+	}
+	if a := h.ask("asks", task("old")); a.State != swarm.StatePaused {
+		t.Fatalf("%+v", a)
+	}
+	less := h.def
+	less.Agents = slices.Clone(less.Agents)
+	less.Agents[0].Targets = []string{"text"}
+	library := &narrowingLibrary{before: h.def, after: less}
+	h.def, h.opt.Library = h.second(), library
+	h.restart()
+	library.reload = func() {
+		narrowed := less
+		narrowed.Tenant = ""
+		if err := h.rt.ReplaceDefinitions([]swarm.Definition{h.def}, narrowed); err != nil {
+			t.Error(err)
+		}
+	}
+	if a := h.ask("", task("old"), results("yes")); !strings.Contains(a.Body, `may not write to "math"`) {
+		t.Errorf("%+v", a)
+	}
+	if n := library.reads.Load(); n != 2 {
+		t.Errorf("read %d times", n)
+	}
+}
+
 // A definition that is no swarm changes nothing; a library that cannot be read
 // fails the post, not the host.
 func TestReplaceRefused(t *testing.T) {
