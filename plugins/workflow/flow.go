@@ -146,8 +146,8 @@ func (w *work) begin(p plan, asker, subject string) error {
 	return w.plan.flush()
 }
 
-// goOn begins what is ready, and ends the workflow if nothing is left.
-func (w *work) goOn() error {
+// beginReady begins what is ready, and ends the workflow if nothing is left.
+func (w *work) beginReady() error {
 	for {
 		switch {
 		case w.Phase == phaseRun && w.canBegin():

@@ -57,7 +57,7 @@ func (w *work) handle(m *skep.Message) error {
 		if m.ID == w.Alarm.ID {
 			w.Alarm = alarm{}
 		}
-		return w.rang()
+		return w.handleTimer()
 	case m.Type == skep.TypeBroadcast:
 		return w.t.IgnoreBroadcast("")
 	case m.Type == skep.TypeResponse && w.Phase != phaseEnd:
@@ -83,7 +83,7 @@ func (w *work) goOnAndShow() error {
 		return nil
 	}
 	if !w.soon {
-		if err := w.goOn(); err != nil {
+		if err := w.beginReady(); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (w *work) control(m *skep.Message) error {
 	case "workflow_start":
 		return w.startPlan(asker, m, c.Payload)
 	case "workflow_status", "workflow_cancel":
-		return w.about(asker, m, c)
+		return w.answerControl(asker, m, c)
 	}
 	return w.refuse(asker, m, codeFormat, fmt.Sprintf("message_type is %.60q; it is workflow_start, workflow_status or workflow_cancel", c.Type))
 }
@@ -144,8 +144,8 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	return w.begin(p, asker, m.Subject)
 }
 
-// about answers workflow_status and workflow_cancel.
-func (w *work) about(asker string, m *skep.Message, c control) error {
+// answerControl answers workflow_status and workflow_cancel.
+func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 	var p struct {
 		ID     string `json:"workflow_id"`
 		Reason string `json:"reason"`

@@ -38,7 +38,7 @@ func (w *work) start(i int) error {
 		holds, err := w.holds(r)
 		switch {
 		case err != nil:
-			return w.lost(run{Step: i, ID: r.Step.ID, Try: 1 << 20}, r, faultOf(fmt.Errorf("when: %w", err)))
+			return w.failRun(run{Step: i, ID: r.Step.ID, Try: 1 << 20}, r, faultOf(fmt.Errorf("when: %w", err)))
 		case !holds:
 			return w.settle(i, skipped, end{})
 		}
@@ -94,7 +94,7 @@ func (w *work) try(n run, r record) error {
 	subject, body, err := w.request(s, r, n.Undo)
 	if err != nil {
 		n.Try = 1 << 20 // the same request fails again
-		return w.lost(n, r, faultOf(err))
+		return w.failRun(n, r, faultOf(err))
 	}
 	if s.Agent == "" {
 		return w.act(n, r, s, body)
@@ -104,7 +104,7 @@ func (w *work) try(n run, r record) error {
 		return err
 	}
 	if err != nil {
-		return w.lost(n, r, faultOf(err))
+		return w.failRun(n, r, faultOf(err))
 	}
 	if n.Due = 0; s.Timeout > 0 {
 		n.Due = w.now() + int64(s.Timeout*1000)
@@ -122,13 +122,13 @@ func (w *work) act(n run, r record, s step, parameters []byte) error {
 		return err
 	}
 	if err != nil {
-		return w.lost(n, r, faultOf(err))
+		return w.failRun(n, r, faultOf(err))
 	}
 	result, err := decodeJSON(output)
 	if len(output) == 0 || err != nil {
 		result = nil
 	}
-	return w.won(n, result)
+	return w.completeRun(n, result)
 }
 
 // request makes the mail of a step. For an action of this agent it is the arguments.
@@ -211,8 +211,8 @@ func (w *work) addInputs(parameters map[string]any, s step, r record, undo bool,
 	return nil
 }
 
-// won ends a run well.
-func (w *work) won(n run, result any) error {
+// completeRun ends a run with its result.
+func (w *work) completeRun(n run, result any) error {
 	if !n.Undo {
 		return w.settle(n.Step, done, end{Result: result})
 	}
@@ -226,8 +226,8 @@ const (
 	maxWhy  = 1000
 )
 
-// lost ends a run badly: the step is tried again, or has failed.
-func (w *work) lost(n run, r record, f *fault) error {
+// failRun ends a run with a fault: the step is tried again, or has failed.
+func (w *work) failRun(n run, r record, f *fault) error {
 	f.Code, f.Message = clip(f.Code, maxCode), clip(f.Message, maxWhy)
 	s := r.stepOf(n.Undo)
 	if n.Try <= s.Retries && (w.Phase == phaseRun || n.Undo) {
@@ -290,17 +290,17 @@ func (w *work) answered(m *skep.Message) (known bool, err error) {
 	n := w.Runs[i]
 	w.Runs = slices.Delete(w.Runs, i, i+1)
 	if f == nil {
-		return true, w.won(n, result)
+		return true, w.completeRun(n, result)
 	}
 	r, err := w.record(n.Step)
 	if err != nil {
 		return true, err
 	}
-	return true, w.lost(n, r, f)
+	return true, w.failRun(n, r, f)
 }
 
-// rang ends or repeats the runs that are due.
-func (w *work) rang() error {
+// handleTimer ends or repeats the runs that are due.
+func (w *work) handleTimer() error {
 	now := w.now()
 	if w.Due > 0 && w.Due <= now && w.Phase == phaseRun {
 		if err := w.stop(codeTimeout, "the workflow took longer than its timeout"); err != nil {
@@ -328,7 +328,7 @@ func (w *work) rang() error {
 			err = w.try(n, r)
 		default:
 			n.Doubt = true
-			err = w.lost(n, r, &fault{codeTimeout, "no answer in time"})
+			err = w.failRun(n, r, &fault{codeTimeout, "no answer in time"})
 		}
 		if err != nil {
 			return err
