@@ -85,6 +85,9 @@ func TestLearnCorrectDeprecate(t *testing.T) {
 	if got := l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"tea","content":{"rules":["ask first"]}}`); !strings.Contains(got, `"version":3`) {
 		t.Errorf("learned again: %s", got)
 	}
+	if got := l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"tea","content":{"rules":[{"statement":"ask first"}]}}`); !strings.Contains(got, `"version":3`) {
+		t.Errorf("a statement in an object is another than the statement: %s", got)
+	}
 }
 
 // I-032: shared contexts are found by type, scope and tags.

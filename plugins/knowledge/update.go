@@ -205,6 +205,11 @@ func (u update) items() (list []item, err error) {
 
 // name finds the id of an item. A correction must say what it corrects.
 func (it *item) name(updateType string) error {
+	if object, ok := it.value.(map[string]any); ok {
+		if delete(object, "replaces"); object["statement"] != nil {
+			it.value = object["statement"]
+		}
+	}
 	switch replaces, isText := it.Replaces.(string); {
 	case it.ID != "":
 	case isText && isStatementID(replaces):
@@ -215,11 +220,6 @@ func (it *item) name(updateType string) error {
 		return invalid(`a corrected %s needs "id", or "replaces" with the earlier statement or its id`, it.kind)
 	default:
 		it.ID = idOf(it.kind, it.value)
-	}
-	if object, ok := it.value.(map[string]any); ok {
-		if delete(object, "replaces"); object["statement"] != nil {
-			it.value = object["statement"]
-		}
 	}
 	return checkName("id", it.ID)
 }
