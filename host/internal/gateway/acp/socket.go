@@ -70,7 +70,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(g.MaxBody)
+	conn.SetReadLimit(-1) // ReadSocket has its own
 	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}, relays: make(chan func(), maxSocketAsks)}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
@@ -102,9 +102,10 @@ func (s *socket) relay() {
 // configuration in force gives him.
 func (s *socket) read() {
 	for malformed := 0; malformed < maxMalformed; {
-		kind, text, err := s.conn.Read(s.ctx)
+		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			s.g.recordUnread(s.caller, incoming{}, nil, fmt.Errorf("a message is larger than max_body of [gateways.acp]: %w", err))
+			_ = s.conn.Close(websocket.StatusMessageTooBig, "a message is larger than max_body")
 		}
 		if err != nil {
 			s.end(err)

@@ -3,6 +3,7 @@ package uamp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	conn.SetReadLimit(g.MaxBody + largeEnvelope)
+	conn.SetReadLimit(-1) // ReadSocket has its own
 	s := &socket{g: g, caller: c, conn: conn, streams: map[string]*socketStream{}}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
@@ -94,7 +95,12 @@ func (s *socket) watch() {
 func (s *socket) read() {
 	frames := frame.NewDecoder(int(s.g.MaxBody), s.g.Strict)
 	for {
-		kind, message, err := s.conn.Read(s.ctx)
+		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+largeEnvelope)
+		if errors.Is(err, websocket.ErrMessageTooBig) {
+			large := envelope.Faultf(envelope.TooLarge, "%v: raise max_body of [gateways.uamp]", err)
+			s.g.record(s.caller, envelope.Signed{}, nil, received{}, large)
+			s.close(websocket.StatusMessageTooBig, large)
+		}
 		if err != nil {
 			s.end(err)
 			return
