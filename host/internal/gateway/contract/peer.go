@@ -62,14 +62,15 @@ func (s *suite) echoPeer(t *testing.T) {
 	const text = "and you?"
 	cl, again := s.dial(t, depotToken), request("x@mirror", text)
 	var mu sync.Mutex
-	refused := 0
+	refused, ends := 0, []string{}
 	s.foreign.on(text, func(ctx context.Context, m Message, _ func(Piece)) (State, error) {
-		_, err := cl.Send(ctx, Message{ID: id(t, fmt.Sprintf("hop-%d", m.Hops)), To: "boss", Text: again, Hops: m.Hops})
+		got, err := cl.Send(ctx, Message{ID: id(t, fmt.Sprintf("hop-%d", m.Hops)), To: "boss", Text: again, Hops: m.Hops})
+		mu.Lock()
+		defer mu.Unlock()
 		if no := new(Refused); errors.As(err, &no) {
-			mu.Lock()
 			refused++
-			mu.Unlock()
 		}
+		ends = append(ends, fmt.Sprintf("%d hops: %s %.300q %v", m.Hops, got.Status, got.Text, err))
 		return State{Status: Done, Text: "round and round"}, nil
 	})
 	if got := s.ask(t, "x@mirror", text); !strings.HasSuffix(got, "round and round") {
@@ -79,7 +80,7 @@ func (s *suite) echoPeer(t *testing.T) {
 		t.Errorf("it went round %d times", n)
 	}
 	if mu.Lock(); refused != 1 {
-		t.Errorf("%d refusals", refused)
+		t.Errorf("%d refusals: %s", refused, strings.Join(ends, "\n"))
 	}
 	mu.Unlock()
 	_, err := cl.Send(t.Context(), Message{ID: id(t, "stray"), Kind: Answer, To: "boss", Thread: id(t, "thread"), On: id(t, "none"), Question: Question{ID: "none"}, Text: "an answer to nothing"})
