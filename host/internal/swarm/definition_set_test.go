@@ -212,11 +212,10 @@ func TestReplaceWithoutAgent(t *testing.T) {
 	})
 }
 
-// A task that is paused goes on with what is left of what it was begun with, also
-// after definitions were looked through.
-func TestReplaceNarrows(t *testing.T) {
-	t.Parallel()
-	h := newHive(t, numbered, func(h *hive) { h.def.Agents[1].Entrypoint = true })
+// pauseOldTask begins the task "old", which pauses. When it is resumed, boss writes to math and
+// completes it with what it was told.
+func (h *hive) pauseOldTask() {
+	h.t.Helper()
 	h.agents.by["boss"] = func(_ context.Context, t *swarm.Turn) swarm.Outcome {
 		if t.PriorAttempt() == nil {
 			return asks(t)
@@ -226,8 +225,16 @@ func TestReplaceNarrows(t *testing.T) {
 		return swarm.Outcome{}
 	}
 	if a := h.ask("asks", task("old")); a.State != swarm.StatePaused {
-		t.Fatalf("%+v", a)
+		h.t.Fatalf("%+v", a)
 	}
+}
+
+// A task that is paused goes on with what is left of what it was begun with, also
+// after definitions were looked through.
+func TestReplaceNarrows(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, numbered, func(h *hive) { h.def.Agents[1].Entrypoint = true })
+	h.pauseOldTask()
 	less := h.def
 	less.Tenant = ""
 	less.Agents = slices.Clone(less.Agents)
@@ -275,17 +282,7 @@ func (l *narrowingLibrary) Definition(context.Context, string, string, string) (
 func TestReloadBesideTakeUp(t *testing.T) {
 	t.Parallel()
 	h := newHive(t, numbered)
-	h.agents.by["boss"] = func(_ context.Context, t *swarm.Turn) swarm.Outcome {
-		if t.PriorAttempt() == nil {
-			return asks(t)
-		}
-		said := call(t, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": "hello"})
-		call(t, mail.ToolTaskComplete, obj{"finish_message": said})
-		return swarm.Outcome{}
-	}
-	if a := h.ask("asks", task("old")); a.State != swarm.StatePaused {
-		t.Fatalf("%+v", a)
-	}
+	h.pauseOldTask()
 	less := h.def
 	less.Agents = slices.Clone(less.Agents)
 	less.Agents[0].Targets = []string{"text"}

@@ -106,10 +106,10 @@ func TestWritesOfUnknownOutcome(t *testing.T) {
 	h.ask("again", task("t"))
 }
 
-// deafJournal fails every write of a journal.
-type deafJournal struct{ swarm.Store }
+// failingJournal fails every write of a journal.
+type failingJournal struct{ swarm.Store }
 
-func (deafJournal) Journal(context.Context, swarm.TaskKey, int64, swarm.JournalWrite) (bool, error) {
+func (failingJournal) Journal(context.Context, swarm.TaskKey, int64, swarm.JournalWrite) (bool, error) {
 	return false, errOutage
 }
 
@@ -124,7 +124,7 @@ func TestJournalEndsWithItsTask(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan error, 1)
 				h := newHive(t, func(h *hive) {
-					h.wrap = func(st swarm.Store) swarm.Store { return deafJournal{st} }
+					h.wrap = func(st swarm.Store) swarm.Store { return failingJournal{st} }
 					h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
 						header := turn.Header()
 						_, err := turn.Journal(swarm.JournalWrite{Header: &header})

@@ -70,7 +70,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(-1) // ReadSocket has its own
+	conn.SetReadLimit(-1) // ReadSocket takes the limit
 	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}, relays: make(chan func(), maxSocketAsks)}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()

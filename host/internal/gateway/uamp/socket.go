@@ -69,7 +69,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	conn.SetReadLimit(-1) // ReadSocket has its own
+	conn.SetReadLimit(-1) // ReadSocket takes the limit
 	s := &socket{g: g, caller: c, conn: conn, streams: map[string]*socketStream{}}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
