@@ -46,9 +46,9 @@ func TestParseDescriptorRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ raw, want string }{
 		"no json":          {`x`, "not JSON: invalid character"},
-		"nothing":          {``, "not JSON: EOF"},
+		"nothing":          {``, "not JSON: unexpected end of JSON input"},
 		"no object":        {`[]`, "must be an object, not a list"},
-		"two values":       {`{"abi":1,"name":"a","version":"1"}{}`, "more than one"},
+		"two values":       {`{"abi":1,"name":"a","version":"1"}{}`, "not JSON: invalid character '{' after top-level value"},
 		"broken text":      {"{\"abi\":1,\"name\":\"\xff\",\"version\":\"1\"}", "not UTF-8"},
 		"too large":        {`{"name":"` + strings.Repeat("a", MaxDescriptor) + `"}`, "at most 262144"},
 		"too deep":         {said(`"future":` + strings.Repeat("[", 64) + strings.Repeat("]", 64)), "deeper than 64 levels"},
@@ -114,13 +114,13 @@ func TestParseTurnResult(t *testing.T) {
 		{raw: `{"notes":null}`},
 		{raw: `[]`, fault: "must be an object, not a list"},
 		{raw: `null`, fault: "must be an object, not null"},
-		{raw: `{}{}`, fault: "more than one JSON value"},
+		{raw: `{}{}`, fault: "not JSON: invalid character '{' after top-level value"},
 		{raw: `{"state":1,"state":2}`, fault: "state is there twice"},
 		{raw: `{"State":1}`, fault: "State must be written state"},
 		{raw: `{"notes":"x"}`, fault: "notes must be a list, not a text"},
 		{raw: `{"notes":[["x"]]}`, fault: "notes[0] must be a text, not a list"},
 		{raw: "{\"state\":\"\xff\"}", fault: "not UTF-8"},
-		{raw: `{"state":`, fault: "not JSON: unexpected EOF"},
+		{raw: `{"state":`, fault: "not JSON: unexpected end of JSON input"},
 	} {
 		r, err := ParseTurnResult([]byte(c.raw))
 		if (err == nil) != (c.fault == "") || err != nil && err.Error() != c.fault {

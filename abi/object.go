@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -26,13 +25,9 @@ func openObject(raw []byte, known ...string) (object, error) {
 	if !utf8.Valid(raw) {
 		return object{}, errors.New("not UTF-8")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
 	var whole json.RawMessage
-	if err := dec.Decode(&whole); err != nil {
+	if err := json.Unmarshal(raw, &whole); err != nil {
 		return object{}, fmt.Errorf("not JSON: %w", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return object{}, errors.New("more than one JSON value")
 	}
 	if whole[0] != '{' {
 		return object{}, fmt.Errorf("must be an object, not %s", kindOf(whole))

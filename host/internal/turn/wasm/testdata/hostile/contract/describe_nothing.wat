@@ -1,6 +1,6 @@
 ;; attacks: a skep_describe that writes nothing
 ;; expect: refused describe
-;; error: descriptor: not JSON: EOF
+;; error: descriptor: not JSON: unexpected end of JSON input
 ;; descriptor: none
 (module
   (memory (export "memory") 1)

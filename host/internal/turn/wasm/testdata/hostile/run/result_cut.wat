@@ -1,6 +1,6 @@
 ;; attacks: half a result
 ;; expect: failed
-;; error: bad output: not JSON: unexpected EOF
+;; error: bad output: not JSON: unexpected end of JSON input
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)

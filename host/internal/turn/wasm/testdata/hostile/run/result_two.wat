@@ -1,6 +1,6 @@
 ;; attacks: two results
 ;; expect: failed
-;; error: bad output: more than one JSON value
+;; error: bad output: not JSON: invalid character '{' after top-level value
 (module
   (import "skep_v1" "output_write" (func $output_write (param i32 i32) (result i32)))
   (memory (export "memory") 1)
