@@ -3,7 +3,6 @@ package uamp
 import (
 	"context"
 	"errors"
-	"net/url"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -144,14 +143,13 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	return a.deliver(ctx, first, got)
 }
 
-// knownStream is the address of the stream with the answer, empty for none. One at another
-// host does not count: the partner has moved.
+// knownStream is the address of the stream with the answer, empty for none. One that the
+// partner's binding does not have does not count: the partner has moved.
 func (a *attempt) knownStream() string {
-	base, err := url.Parse(a.p.URL)
-	if err != nil || a.open.Stream == "" {
+	if a.open.Stream == "" {
 		return ""
 	}
-	at, err := streamAt(base, a.open.Stream)
+	at, err := a.via.streamAt(a.open.Stream)
 	if err != nil {
 		return ""
 	}

@@ -72,7 +72,9 @@ type attempt struct {
 	p      gateway.Partner
 	d      swarm.Delivery
 	caller gateway.Caller
-	e      envelope.Envelope
+	// via is how the partner is reached.
+	via binding
+	e   envelope.Envelope
 	// text is the signed envelope.
 	text   []byte
 	thread state.Key
@@ -85,8 +87,8 @@ type attempt struct {
 }
 
 func (a *attempt) run(ctx context.Context) error {
-	if a.p.URL == "" || a.p.Client == nil {
-		return gateway.Refuse("%s has no url: add it to [gateways.uamp.partners.%s]", a.p.Name, a.p.Name)
+	if err := a.bind(); err != nil {
+		return err
 	}
 	w := a.d.Wrapper
 	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)

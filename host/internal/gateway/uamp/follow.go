@@ -1,16 +1,12 @@
 package uamp
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +48,7 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 	r := &streamReader{attempt: a, assembly: stream.NewAssembly(a.e.Window, maxAnswer)}
 	for {
 		before := r.assembly.Next()
-		err := r.read(ctx, at)
+		err := a.via.read(ctx, r, at)
 		switch {
 		case r.last != nil:
 			return r.answer()
@@ -89,71 +85,6 @@ func isFinalFault(err error) bool {
 	return errors.Is(err, errStreamGone) || errors.Is(err, errStreamDenied) || errors.As(err, new(*gateway.Refusal)) || outcomeOf(err).State == gateway.Refused
 }
 
-// read reads one response.
-func (r *streamReader) read(ctx context.Context, at string) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
-	if err != nil {
-		return gateway.Refuse("the Location %.200q cannot be read", at)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	if next := r.assembly.Next(); next > 0 {
-		req.Header.Set("Last-Event-ID", strconv.Itoa(next-1))
-	}
-	resp, err := r.p.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusNoContent:
-		return gateway.Refuse("the partner's stream has ended without its last delta")
-	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
-		return errStreamGone
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return errStreamDenied
-	case resp.StatusCode != http.StatusOK:
-		return &gateway.StatusError{Code: resp.StatusCode}
-	}
-	return eachEvent(resp.Body, int(r.g.MaxBody)+eventRoom, func(data []byte) error { return r.take(ctx, data) })
-}
-
-// eventRoom is what an event may have besides a delta, in bytes.
-const eventRoom = 1 << 10
-
-// eachEvent reads the data of server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream).
-// One that is cut off is none.
-func eachEvent(body io.Reader, most int, each func(data []byte) error) error {
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, most)
-	var data []byte
-	has := false
-	for lines.Scan() {
-		line := lines.Bytes()
-		switch value, isData := bytes.CutPrefix(line, []byte("data:")); {
-		case isData:
-			if has {
-				data = append(data, '\n')
-			}
-			data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
-			if len(data) > most {
-				return envelope.Faultf(envelope.TooLarge, "an event of the partner's stream has more than %d bytes", most)
-			}
-		case len(line) == 0 && has:
-			if err := each(data); err != nil {
-				return err
-			}
-			data, has = data[:0], false
-		}
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return envelope.Faultf(envelope.TooLarge, "a line of the partner's stream has more than %d bytes", most)
-	}
-	return lines.Err()
-}
-
 // errEnded ends the reading of a response after the last delta.
 var errEnded = errors.New("the stream has ended")
 
@@ -179,7 +110,7 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 		return errEnded
 	}
 	if p.Ack {
-		r.acknowledge(ctx, d)
+		r.via.acknowledge(ctx, r, d)
 	}
 	return nil
 }
@@ -218,22 +149,6 @@ func (r *streamReader) progress(ctx context.Context, payload json.RawMessage) {
 		p.Fraction = &fraction
 	}
 	r.show(ctx, p)
-}
-
-// acknowledge tells the partner which deltas have come (U-062). One that was lost is made
-// good by the request for the next ones.
-func (r *streamReader) acknowledge(ctx context.Context, d envelope.Delta) {
-	ack := *r.attempt
-	ack.e = envelope.Envelope{
-		ID: envelope.NewID(), Time: time.Now(), From: r.e.From, To: r.e.To, Intent: envelope.Progress, ReplyTo: r.e.ID, Window: envelope.DefaultWindow,
-		Body: envelope.NewBody("application/json", []byte(`{"ack":`+strconv.Itoa(d.Seq)+`,"delta_seq":`+strconv.Itoa(d.Seq)+`}`)),
-	}
-	if d.Stream != impliedID {
-		ack.e.Stream = d.Stream
-	}
-	if ack.seal() == nil {
-		_, _ = ack.post(ctx)
-	}
 }
 
 // answer is what the stream has brought.

@@ -1,15 +1,10 @@
 package uamp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +12,6 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
-	"skep/host/internal/turn/egress"
 )
 
 // posted is what a partner answers to an envelope.
@@ -28,86 +22,10 @@ type posted struct {
 	stream string
 }
 
-// post sends the envelope. A refusal that the partner has signed is a [envelope.Fault].
+// post sends the envelope.
 func (a *attempt) post(ctx context.Context) (posted, error) {
 	a.tried = true
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(a.p.URL, "/")+messagesPath, bytes.NewReader(a.text))
-	if err != nil {
-		return posted{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
-	}
-	req.Header.Set("Content-Type", envelope.MediaType+";v=1")
-	a.d.Trace.Fields(req.Header.Set)
-	resp, err := a.p.Client.Do(req)
-	if err != nil {
-		return posted{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, a.g.MaxBody+1))
-	if err != nil {
-		return posted{}, err
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return posted{}, a.refusalOf(ctx, resp, text)
-	}
-	a.sent = true
-	var got posted
-	if len(text) > 0 && isEnvelope(resp.Header) {
-		s, err := a.readReply(ctx, text)
-		if err != nil {
-			return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
-		}
-		got.answer = &s
-	}
-	if at := resp.Header.Get("Location"); at != "" {
-		got.stream, err = streamAt(req.URL, at)
-	}
-	if got.stream != "" && got.answer != nil && got.answer.Intent == envelope.Error {
-		got.answer = nil // it is about another recipient
-	}
-	return got, err
-}
-
-// isEnvelope reports whether a response is said to be an envelope.
-func isEnvelope(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && kind == envelope.MediaType
-}
-
-// streamAt resolves a Location. It must be on the partner's own host: nobody else is
-// shown the credential.
-func streamAt(from *url.URL, location string) (string, error) {
-	to, err := from.Parse(location)
-	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
-		return "", gateway.Refuse("the Location %.200q is not on the partner's own host", location)
-	}
-	return to.String(), nil
-}
-
-// refusalOf returns why the partner has not taken the envelope: what it has signed, or else
-// the status.
-func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byte) error {
-	after := egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	if isEnvelope(resp.Header) {
-		s, err := a.readReply(ctx, text)
-		if err != nil {
-			return notCounted(ctx, err, "the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
-		}
-		f := faultIn(s)
-		f.RetryAfter = max(f.RetryAfter, after)
-		return &signedRefusal{s, f}
-	}
-	var p problem
-	if json.Unmarshal(text, &p) == nil && (p.Code == envelope.Busy || p.Code == envelope.TooMany) {
-		return &envelope.Fault{Code: p.Code, Text: "the partner answers " + string(p.Code), RetryAfter: after}
-	}
-	if p.Code != "" && resp.StatusCode < http.StatusInternalServerError {
-		return gateway.Refuse("the partner answers %d: %.10s %.200s", resp.StatusCode, p.Code, p.Detail)
-	}
-	status := &gateway.StatusError{Code: resp.StatusCode}
-	if after > 0 && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) {
-		return &envelope.Fault{Code: envelope.Busy, Text: status.Error(), RetryAfter: after}
-	}
-	return status
+	return a.via.post(ctx, a)
 }
 
 // signedRefusal is an error of the partner that it has signed.
