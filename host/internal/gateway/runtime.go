@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
@@ -27,6 +28,18 @@ var (
 	// ErrDraining is returned while the host stops.
 	ErrDraining = errors.New("draining")
 )
+
+// RateError is an ErrBusy of a caller that sends more than rate_limit allows.
+type RateError struct {
+	// Wait is the time until the next message may come.
+	Wait time.Duration
+}
+
+// Error implements error.
+func (e *RateError) Error() string { return "too many requests" }
+
+// Unwrap returns [ErrBusy].
+func (e *RateError) Unwrap() error { return ErrBusy }
 
 // Runtime is what a gateway may use of the host. It is made for one gateway. All methods
 // are safe for concurrent use.

@@ -50,7 +50,7 @@ func (d *Door) checkRate(c gateway.Caller, a gateway.Ask) error {
 // checkCallerRate counts a message or a list of messages.
 func (d *Door) checkCallerRate(c gateway.Caller) error {
 	if wait, ok := d.rates.Allow(accountOf(c)); !ok {
-		return refuse(gateway.ErrBusy, "too many requests, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
+		return refuse(&gateway.RateError{Wait: wait}, "too many requests, try again in %s; the limit is [gateways.%s] rate_limit", wait.Round(time.Second), d.opt.Gateway)
 	}
 	return nil
 }

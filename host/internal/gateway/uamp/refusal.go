@@ -38,6 +38,10 @@ func (g *Gateway) faultOf(err error) *envelope.Fault {
 	if errors.As(err, &f) {
 		return f
 	}
+	var rate *gateway.RateError
+	if errors.As(err, &rate) {
+		return &envelope.Fault{Code: envelope.TooMany, Text: err.Error(), RetryAfter: rate.Wait}
+	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
 			f = &envelope.Fault{Code: k.code, Text: err.Error(), Details: k.details}
