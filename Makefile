@@ -229,7 +229,7 @@ conform-reference:
 
 # Runs the tests that name a statement and writes spec/CONFORMANCE.md. A test that lacks a
 # compiler fails: the table would say "skip" of it on this machine, and "pass" on others.
-conformance: guests mcp-clients a2a-clients
+conformance: guests mcp-clients a2a-clients uamp-clients
 	SKEP_TOOLCHAINS=required $(GO) test -json -count=1 -timeout 20m $$($(GO) run ./spec/conformance/table -list) > bin/conformance.json; \
 		code=$$?; $(GO) run ./spec/conformance/table -results bin/conformance.json && exit $$code
 

@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	// Statements of ACP, MCP and A2A have three digits: X-14 is a decision about MAIL. The
-	// vectors of ACP have two.
-	inText = regexp.MustCompile(`\b([RSGXA]-|V-A)(\d{2,3})(?:\s+to\s+(?:[RSGXA]-|V-A)(\d{2,3}))?\b`)
+	// Statements of other protocols have three digits: X-14 is a decision about MAIL. Their
+	// vectors have two.
+	inText = regexp.MustCompile(`\b([RSGXAU]-|V-[AU])(\d{2,3})(?:(?:\s+to\s+|–)(?:[RSGXAU]-|V-[AU])(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
 )
 
@@ -31,7 +31,7 @@ func namedIn(name, doc string) (ids []string) {
 		ids = append(ids, m[1]+"-"+m[2])
 	}
 	for _, m := range inText.FindAllStringSubmatch(doc, -1) {
-		if strings.ContainsAny(m[1], "XA") && len(m[2]) < 3 && m[1] != "V-A" {
+		if strings.ContainsAny(m[1], "XAU") && len(m[2]) < 3 && !strings.HasPrefix(m[1], "V-") {
 			continue
 		}
 		first, _ := strconv.Atoi(m[2])

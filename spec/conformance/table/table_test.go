@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^\| ((?:[RSGXA]-|V-A)\d+) .*\| ([^|]*) \|$`)
+	row := regexp.MustCompile(`(?m)^\| ((?:[RSGXAU]-|V-[AU])\d+) .*\| ([^|]*) \|$`)
 	went := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(string(raw), -1) {
 		went[m[1]] = m[2]
@@ -106,6 +106,7 @@ func TestNamedIn(t *testing.T) {
 		{"TestA", "TestA covers X-001 to\nX-003, not X-14.", "X-001 X-002 X-003"},
 		{"TestA_R009", "From R-008 to\nR-010.", "R-008 R-009 R-010"},
 		{"TestA", "A-020 to\nA-022, V-A01, V-A03 to V-A04; D-A5 and A-14 are none.", "A-020 A-021 A-022 V-A01 V-A03 V-A04"},
+		{"TestA", "U-001–U-003, V-U01 and D-U5, U-14.", "U-001 U-002 U-003 V-U01"},
 		{"TestA", "ISO-8859, R-1, AR-022x", ""},
 	} {
 		if got := strings.Join(namedIn(c.name, c.doc), " "); got != c.want {
@@ -159,11 +160,34 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestDocumentOfACP: each line of the document of ACP is accounted for once, by statements
+// TestDocuments: each line of a protocol's document is accounted for once, by statements
 // or by a reason why there is none, and each of its statements stands in a line.
-func TestDocumentOfACP(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join(root, "spec", "gateways", "acp", "statements.json"))
+	chapters, err := readStatements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, level := range map[string]string{"acp": "ACP", "uamp": "UAMP"} {
+		used := linesOf(t, dir)
+		for _, c := range chapters {
+			for _, s := range c.Statements {
+				if s.Level == level && !used[s.ID] {
+					t.Errorf("%s: no line has %s, a statement of the document", dir, s.ID)
+				}
+				delete(used, s.ID)
+			}
+		}
+		for id := range used {
+			t.Errorf("%s: %s is no statement", dir, id)
+		}
+	}
+}
+
+// linesOf are the statements that stand in the lines of a document.
+func linesOf(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "spec", "gateways", dir, "statements.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,10 +203,6 @@ func TestDocumentOfACP(t *testing.T) {
 	if err := json.Unmarshal(raw, &document); err != nil {
 		t.Fatal(err)
 	}
-	chapters, err := readStatements()
-	if err != nil {
-		t.Fatal(err)
-	}
 	used := map[string]bool{}
 	next := 1
 	for _, s := range document.Statements {
@@ -193,27 +213,17 @@ func TestDocumentOfACP(t *testing.T) {
 			last, err2 = strconv.Atoi(to)
 		}
 		if err != nil || err2 != nil || first != next || last < first {
-			t.Fatalf("the lines %q do not begin with %d", s.Lines, next)
+			t.Fatalf("%s: the lines %q do not begin with %d", dir, s.Lines, next)
 		}
 		if next = last + 1; len(s.IDs) == 0 && s.Out == "" {
-			t.Errorf("the lines %s have neither a statement nor a reason", s.Lines)
+			t.Errorf("%s: the lines %s have neither a statement nor a reason", dir, s.Lines)
 		}
 		for _, id := range s.IDs {
 			used[id] = true
 		}
 	}
 	if next != document.Lines+1 {
-		t.Errorf("%d lines of %d are accounted for", next-1, document.Lines)
+		t.Errorf("%s: %d lines of %d are accounted for", dir, next-1, document.Lines)
 	}
-	for _, c := range chapters {
-		for _, s := range c.Statements {
-			if s.Level == "ACP" && !used[s.ID] {
-				t.Errorf("no line has %s, a statement of the document", s.ID)
-			}
-			delete(used, s.ID)
-		}
-	}
-	for id := range used {
-		t.Errorf("%s is no statement", id)
-	}
+	return used
 }

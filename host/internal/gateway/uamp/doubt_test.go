@@ -233,7 +233,7 @@ func TestErasedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestUnsignedWait (U-104): a partner that is busy says when, without an envelope, too.
+// TestUnsignedWait (U-104, V-U35): a partner that is busy says when, without an envelope, too.
 func TestUnsignedWait(t *testing.T) {
 	t.Parallel()
 	o := newOut(t)

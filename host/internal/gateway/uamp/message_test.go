@@ -133,7 +133,7 @@ func TestConversation(t *testing.T) {
 }
 
 // TestRefusedEnvelopes (U-001, U-022, U-023, U-042, U-045, U-104, V-U05, V-U06, V-U07, V-U08,
-// V-U10, V-U11, V-U12, V-U21, V-U34, contract case 28): what does not count reaches no agent,
+// V-U10, V-U11, V-U12, V-U18, V-U21, V-U34, contract case 28): what does not count reaches no agent,
 // and nothing of it is kept.
 func TestRefusedEnvelopes(t *testing.T) {
 	t.Parallel()
@@ -303,7 +303,7 @@ func TestCancel(t *testing.T) {
 }
 
 // TestStoreFails: what the store could not do is the host's fault, and the sender may repeat
-// the same envelope (U-104, U-105).
+// the same envelope (U-104, U-105, V-U35).
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	h := newHive(t, nil)
