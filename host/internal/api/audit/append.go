@@ -1,6 +1,9 @@
 package audit
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // appends gathers the entries that wait for a write of others.
 type appends struct {
@@ -46,10 +49,13 @@ func (a *appends) close() {
 	a.next = nil
 }
 
-// writeBatch writes a batch after the write that is under way.
+// writeBatch writes a batch after the write that is under way. It lets other goroutines run
+// first: the messages of one commit are recorded at the same time, and one write takes all
+// of them.
 func (l *Log) writeBatch(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	runtime.Gosched()
 	l.appends.close()
 	b.err = l.writeLocked(b.entries, false)
 	close(b.written)
