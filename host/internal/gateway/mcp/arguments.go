@@ -20,6 +20,21 @@ type arguments struct {
 	input json.RawMessage
 }
 
+// field returns the argument of a name, nil for one that is not the gateway's.
+func (a *arguments) field(name string) *string {
+	switch name {
+	case "message":
+		return &a.Message
+	case "subject":
+		return &a.Subject
+	case "task_id":
+		return &a.TaskID
+	case "question_id":
+		return &a.QuestionID
+	}
+	return nil
+}
+
 // read splits the arguments of a call into the gateway's and the agent's, and checks both.
 func (t tool) read(raw json.RawMessage) (a arguments, err error) {
 	given := map[string]json.RawMessage{}
@@ -28,19 +43,19 @@ func (t tool) read(raw json.RawMessage) (a arguments, err error) {
 			return a, fmt.Errorf("the arguments are no object")
 		}
 	}
-	ours, theirs := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	theirs, declared := map[string]json.RawMessage{}, t.properties()
 	for name, value := range given {
-		switch {
-		case t.takes(name):
-			ours[name] = value
+		field := a.field(name)
+		switch _, shadowed := declared[name]; {
+		case field != nil && !shadowed:
+			if json.Unmarshal(value, field) != nil {
+				return a, fmt.Errorf("message, subject, task_id and question_id are strings")
+			}
 		case t.capability != nil:
 			theirs[name] = value
 		default:
 			return a, fmt.Errorf("the argument %q is unknown: the tool takes message, subject, task_id and question_id", name)
 		}
-	}
-	if err := json.Unmarshal(encode(ours), &a); err != nil {
-		return a, fmt.Errorf("message, subject, task_id and question_id are strings")
 	}
 	if t.capability == nil || a.TaskID != "" && len(theirs) == 0 {
 		return a, nil
