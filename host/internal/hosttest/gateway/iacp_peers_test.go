@@ -1,0 +1,257 @@
+package gateway_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway/iacp/iacptest/peers"
+	"skep/host/internal/guests"
+	"skep/host/internal/hosttest"
+)
+
+// framed is a swarm whose agents are asked over IaCP by agents of depot.
+const framed = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "boss"
+enable_interswarm = true
+[agents.boss]
+source = "file:script.wasm"
+enable_entrypoint = true
+can_complete_tasks = true
+comm_targets = ["boss", "*@depot"]
+enable_interswarm = true
+expose = ["iacp"]
+[agents.planner]
+source = "bundled:workflow"
+comm_targets = ["boss"]
+can_complete_tasks = true
+allow = { kv = "task" }
+expose = ["iacp"]
+[agents.files]
+source = "bundled:tool"
+comm_targets = ["boss"]
+actions = ["read_file"]
+params = { reads = ["read_file"] }
+expose = ["iacp"]
+[actions.read_file]
+source = "builtin:fs"
+root = "notes"
+[gateways.iacp]
+listen = "LISTEN"
+[gateways.iacp.partners.depot]
+ids = ["depot-*"]
+CERTIFICATES
+may = ["ask", "tell", "tools", "workflows"]
+[[auth.keys]]
+id = "op"
+role = "operator"
+key = "a-key-of-the-operator"
+[[auth.keys]]
+id = "depot"
+role = "agent"
+key = "a-token-of-the-realm-depot"
+[server]
+TLS
+`
+
+// newFramedSite starts a host of framed, over TLS if tls is set, and returns where it
+// listens for IaCP.
+func newFramedSite(t *testing.T, tls bool) (s *hosttest.Site, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = l.Addr().String()
+	_ = l.Close()
+	s = hosttest.EmptySite(t)
+	table, certificates := "", ""
+	if tls {
+		certificates = `certificates = ["spoke.depot.example"]`
+		table = `tls = { cert = "cert.pem", key = "key.pem", client_ca = "ca.pem" }`
+		ca, caText := newAuthority(t)
+		cert, key := ca.sign(t, &x509.Certificate{DNSNames: []string{"hive.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
+		spoke, spokeKey := ca.sign(t, &x509.Certificate{DNSNames: []string{"spoke.depot.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
+		for name, text := range map[string]string{"ca.pem": caText, "cert.pem": cert, "key.pem": key, "spoke.pem": spoke, "spoke.key": spokeKey} {
+			if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	notes := filepath.Join(s.Dir, "notes", "default")
+	if err := errors.Join(os.MkdirAll(notes, 0o700), os.WriteFile(filepath.Join(notes, "tea.md"), []byte("green"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.Write(strings.NewReplacer("LISTEN", addr, "TLS", table, "CERTIFICATES", certificates).Replace(framed))
+	s.Start()
+	return s, addr
+}
+
+// answerOf is the last answer to a job of a peer.
+func answerOf(t *testing.T, did peers.Event) (kind string, payload map[string]any) {
+	t.Helper()
+	answers, _ := did["answers"].([]any)
+	if len(answers) == 0 {
+		t.Fatalf("no answer: %v", did)
+	}
+	last, _ := answers[len(answers)-1].(map[string]any)
+	kind, _ = last["message_type"].(string)
+	payload, _ = last["payload"].(map[string]any)
+	return kind, payload
+}
+
+// spokeJob is a job that sends a message to an agent.
+func spokeJob(to, kind, payload string) string {
+	return fmt.Sprintf(`{"to":%q,"send":{"message_type":%q,"payload":%s}}`, to, kind, payload)
+}
+
+// diamond is a plan whose steps b and c wait for a, and d for both.
+const diamond = `{"workflow_id":"w","workflow_name":"diamond","participants":[{"agent_id":"boss","role":"worker","responsibilities":["a"]}],
+"execution_plan":{"steps":[{"id":"a","agent_id":"boss","task_type":"mail.message","parameters":{"body":"1"}},{"id":"b","agent_id":"boss","task_type":"mail.message","parameters":{"body":"2"},"depends_on":["a"]},
+{"id":"c","agent_id":"boss","task_type":"mail.message","parameters":{"body":"3"},"depends_on":["a"]},{"id":"d","agent_id":"boss","task_type":"mail.message","parameters":{"body":"4"},"depends_on":["b","c"]}]}}`
+
+// oneLine is JSON without its line ends, as jobs are.
+func oneLine(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return string(out.Bytes())
+}
+
+// TestIACPPeers (I-023, I-024, I-026, I-034, I-036, I-037, I-039, I-041, I-050, I-054,
+// I-057, I-070, I-072): a spoke that was written from the document alone shakes hands,
+// authenticates, registers, finds agents, asks them, runs a tool and a workflow, is
+// refused, and is connected again after its connection was cut and after the host was
+// restarted.
+func TestIACPPeers(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]struct {
+		tls   bool
+		flags []string
+	}{
+		"TCP":                            {false, []string{"--api-key", "a-token-of-the-realm-depot"}},
+		"TLS with a token":               {true, []string{"--tls", "--token", "a-token-of-the-realm-depot", "--server-name", "hive.example"}},
+		"TLS with a certificate":         {true, []string{"--tls", "--server-name", "hive.example", "--cert", "spoke.pem", "--cert-key", "spoke.key"}},
+		"TLS without a handshake (D-I1)": {true, []string{"--tls", "--server-name", "hive.example", "--cert", "spoke.pem", "--cert-key", "spoke.key", "--bare"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, addr := newFramedSite(t, over.tls)
+			flags := []string{"--connect", addr, "--agent-id", "depot-1", "--backoff", "0.2"}
+			for _, f := range over.flags {
+				if strings.HasPrefix(f, "spoke.") && f != "spoke.depot.example" {
+					f = filepath.Join(s.Dir, f)
+				}
+				flags = append(flags, f)
+			}
+			if over.tls {
+				flags = append(flags, "--ca", filepath.Join(s.Dir, "ca.pem"))
+			}
+			spoke := peers.Start(t, "spoke", flags...)
+			spoke.Next(t, "registered")
+			exchangeWith(t, spoke)
+			spoke.Do(t, `{"drop":true}`)
+			spoke.Next(t, "disconnected")
+			spoke.Next(t, "registered")
+			exchangeWith(t, spoke)
+			s.Restart()
+			spoke.Next(t, "disconnected")
+			spoke.Next(t, "registered")
+			exchangeWith(t, spoke)
+		})
+	}
+}
+
+// exchangeWith lets a spoke send what the document has.
+func exchangeWith(t *testing.T, spoke *peers.Peer) {
+	t.Helper()
+	for _, c := range []struct{ to, kind, payload, wantKind, member, want string }{
+		{"boss", "task_request", `{"task_type":"analysis","description":"look","parameters":{"text":"hello"}}`, "task_response", "status", "completed"},
+		{"boss", "task_request", `{"task_type":"mail.message","parameters":{"body":"hello"}}`, "task_response", "status", "completed"},
+		{"files", "tool_request", `{"tool_name":"read_file","parameters":{"path":"tea.md"},"execution_context":{"permissions":["read"]},"callback_required":true}`, "tool_response", "status", "success"},
+		{"files", "tool_request", `{"tool_name":"grow","parameters":{}}`, "tool_response", "status", "error"},
+		{"planner", "workflow_start", oneLine(t, diamond), "task_response", "status", "completed"},
+		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", "", ""},
+		{"nowhere", "task_request", `{"task_type":"x"}`, "error_response", "error_code", "AGENT_NOT_FOUND"},
+		{"boss", "poem", `{}`, "error_response", "error_code", "INVALID_MESSAGE_FORMAT"},
+	} {
+		kind, payload := answerOf(t, spoke.Do(t, spokeJob(c.to, c.kind, c.payload)))
+		if got, _ := payload[c.member].(string); kind != c.wantKind || got != c.want {
+			t.Errorf("%s to %q is answered by a %s %v", c.kind, c.to, kind, payload)
+		}
+	}
+	forged := `{"to":"boss","send":{"message_type":"task_request","sender":{"agent_id":"other"},"payload":{}}}`
+	if kind, payload := answerOf(t, spoke.Do(t, forged)); kind != "error_response" || payload["error_code"] != "PERMISSION_DENIED" {
+		t.Errorf("a forged sender is answered by a %s %v", kind, payload)
+	}
+}
+
+// TestIACPPeerRefused (I-053, I-072): a spoke with a wrong credential is told so, and the
+// connection ends.
+func TestIACPPeerRefused(t *testing.T) {
+	t.Parallel()
+	_, addr := newFramedSite(t, false)
+	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--api-key", "a-wrong-key-of-the-depot")
+	if got, _ := spoke.Next(t, "unwanted")["reason"].(string); !strings.Contains(got, "AUTHENTICATION_FAILED") {
+		t.Errorf("refused by %q", got)
+	}
+}
+
+// TestIACPOpenSSL (I-050, I-051, I-062, I-074): the TLS client of OpenSSL verifies the
+// host's certificate on the port of IaCP with TLS 1.3, and a handshake that it sends is
+// answered by a frame.
+func TestIACPOpenSSL(t *testing.T) {
+	t.Parallel()
+	openssl, err := exec.LookPath("openssl")
+	if err != nil && guests.ToolchainsRequired() {
+		t.Fatal("openssl is missing")
+	} else if err != nil {
+		t.Skip("needs openssl")
+	}
+	s, addr := newFramedSite(t, true)
+	cmd := exec.Command(openssl, "s_client", "-connect", addr, "-servername", "hive.example", "-verify_hostname", "hive.example", "-verify_return_error", "-CAfile", filepath.Join(s.Dir, "ca.pem"))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(hosttest.LogBuffer)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"iacp_version":"1.0","message_id":"123e4567-e89b-12d3-a456-426614174000","timestamp":"2025-09-21T10:30:00Z","sender":{"agent_id":"depot-1"},"message_type":"handshake","payload":{"versions":["1.0"],"features":[]}}`
+	if _, err := stdin.Write(append([]byte{0, 0, 0, byte(len(text))}, text...)); err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Eventually(t, "the handshake is answered", func() bool { return strings.Contains(string(out.Bytes()), "handshake_ack") })
+	_ = stdin.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		_ = cmd.Process.Kill()
+		t.Error("s_client does not end")
+	}
+	for _, want := range []string{"TLSv1.3", "Verification: OK", "Verified peername: hive.example"} {
+		if !strings.Contains(string(out.Bytes()), want) {
+			t.Errorf("no %q in %s", want, string(out.Bytes()))
+		}
+	}
+}
