@@ -202,7 +202,7 @@ func (h *Host) newIACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	own, _ := g.Protocol.(*config.IACP)
 	return iacp.New(iacp.Options{
 		Runtime: rt, Network: h.opt.Config.Swarm.Name, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
-		Sessions: g.Sessions, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark,
+		Sessions: g.Sessions, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark, Partners: h.partnersOf(g.Name),
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			l, err := h.server.OpenSocket(ctx, own.Listen)
 			if err != nil {
@@ -233,10 +233,15 @@ func (h *Host) brokerOf(gatewayName string, m config.MQTT) *acp.MQTT {
 	}
 	return &acp.MQTT{
 		URL: m.Broker, ClientID: cmp.Or(m.ClientID, "skep-"+h.opt.Config.Swarm.Name), Username: m.Username, Password: m.Password.Reveal(), TLS: m.TLS,
-		Partners: func() []gateway.Partner {
-			_, c := h.gateway(gatewayName)
-			return c.Partners()
-		},
+		Partners: h.partnersOf(gatewayName),
+	}
+}
+
+// partnersOf lists the partners of a gateway in force.
+func (h *Host) partnersOf(gatewayName string) func() []gateway.Partner {
+	return func() []gateway.Partner {
+		_, c := h.gateway(gatewayName)
+		return c.Partners()
 	}
 }
 

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,8 +29,19 @@ type Partner struct {
 	// Client sends requests to it: it checks addresses, adds the credential, bounds sizes.
 	// It is nil for a realm that is not called.
 	Client *http.Client
+	// Dialer connects to a realm that is called without HTTP, nil for others.
+	Dialer *Dialer
 	// Options are the keys of its table that only its protocol has.
 	Options map[string]any
+}
+
+// Dialer opens connections to a realm, at checked addresses.
+type Dialer struct {
+	// Dial connects. With TLS it has shaken hands. ctx needs a deadline.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Token and APIKey return what the realm is shown, empty for nothing: functions, so that
+	// no log prints them.
+	Token, APIKey func() string
 }
 
 // Owns reports whether a foreign id belongs to the realm.

@@ -13,10 +13,14 @@ type IACP struct {
 }
 
 var iacpProtocol = protocol{
-	lacks: []string{"hold"}, rights: []string{"ask", "tell", "tools", "workflows", "broadcast"}, maxBody: 16 * MiB,
+	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "tools", "workflows", "broadcast"}, maxBody: 16 * MiB,
 	keys:  func() Keys { return new(IACP) },
 	check: gatewayReader.checkIACP,
 }
+
+// IACPSchemes are the schemes of the addresses of partners, each with the scheme of HTTP
+// that is like it.
+var IACPSchemes = map[string]string{"iacp": "http", "iacps": "https"}
 
 // Settings are the keys of the gateway.
 func (i *IACP) Settings() []Setting {

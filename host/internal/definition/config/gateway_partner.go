@@ -54,7 +54,7 @@ func (p *Partner) Settings() []Setting {
 // common are the keys that every partner has.
 func (p *Partner) common() []Setting {
 	return []Setting{
-		field(&p.URL, "url", KindURL, (*table).url, "Where it is called.").by(Fixed),
+		field(&p.URL, "url", KindURL, p.readURL, "Where it is called; for IaCP `iacp://HOST:PORT`, or `iacps://HOST:PORT` with TLS.").by(Fixed),
 		field(&p.IDs, "ids", "list of ids", (*table).patterns, "Ids of its agents; `*` is any text. Messages of others are refused.").by(Grant),
 		field(&p.Agents, "agents", "list of agents", (*table).texts, "Exposed agents that it may see; without it all of them.").by(Subset),
 		field(&p.Tenant, "tenant", "string", (*table).partnerTenant, "Whose agents it reaches, and who pays for it.").withDefaultText(mail.DefaultTenant).by(Fixed),
@@ -70,6 +70,14 @@ func (p *Partner) common() []Setting {
 		boolean(&p.AllowPrivate, "allow_private", false, "It may be at a private or loopback address, by its name too, and over http.").by(Grant),
 		boolean(&p.RetryInDoubt, "retry_in_doubt", true, "A message whose answer was lost is sent again, under the same id.").by(Grant),
 	}
+}
+
+// readURL reads where the partner is called.
+func (p *Partner) readURL(t *table, key string) string {
+	if v, ok := t.value(key); ok && p.Gateway == "iacp" {
+		return t.socketURL(v, IACPSchemes)
+	}
+	return t.url(key)
 }
 
 // rights reads what a partner may do.

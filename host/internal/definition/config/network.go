@@ -2,10 +2,13 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"skep/host/internal/turn/egress"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,6 +62,25 @@ func (t *table) url(key string) string {
 		return ""
 	}
 	t.d.checkCalled(v)
+	return strings.TrimRight(v.text, "/")
+}
+
+// socketURL reads scheme://HOST:PORT, with a scheme of a protocol without HTTP: each has the
+// scheme of HTTP that is like it.
+func (t *table) socketURL(v value, schemes map[string]string) string {
+	u, err := url.Parse(v.text)
+	web := url.URL{}
+	if err == nil {
+		web = url.URL{Scheme: schemes[u.Scheme], Host: u.Host}
+	}
+	if !isWeb(&web) || web.Port() == "" || strings.TrimRight(v.text, "/") != u.Scheme+"://"+u.Host {
+		names := slices.Sorted(maps.Keys(schemes))
+		t.d.atValue(v.location, fmt.Sprintf(`%s must be an address as in "%s://hive.example:9000", or with %s`, v.path, names[0], listOf(names[1:])))
+		return ""
+	}
+	if err := egress.CheckURL(web.String()); err != nil {
+		t.d.atValue(v.location, fmt.Sprintf("%s: %s", v.path, err))
+	}
 	return strings.TrimRight(v.text, "/")
 }
 

@@ -86,8 +86,8 @@ func (d *decoder) checkAddress(t *table, key, address string, allowPrivate bool,
 		return
 	}
 	at := t.child(key)
-	if u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "80")) {
-		d.atValue(at, at.path+": over http anybody on the way could read the token; use https, or set allow_private = true in a network of your own")
+	if secure := map[string]string{"http": "https", "iacp": "iacps"}[u.Scheme]; secure != "" && !isLoopback(net.JoinHostPort(u.Hostname(), "80")) {
+		d.atValue(at, at.path+": over "+u.Scheme+" anybody on the way could read the token; use "+secure+", or set allow_private = true in a network of your own")
 	}
 	if host := u.Hostname(); isPrivate(host) {
 		d.warn(at, fmt.Sprintf("%s: %s is not a public address, and this host, which others can reach, writes there only with allow_private = true in [%s]", at.path, host, t.path))

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,7 +61,9 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 			}
 		}
 	}
-	if grants := origins(addresses); len(grants) > 0 {
+	if u, err := url.Parse(p.URL); err == nil && config.IACPSchemes[u.Scheme] != "" {
+		made.Dialer = c.dialer(g, p, config.IACPSchemes[u.Scheme]+"://"+u.Host)
+	} else if grants := origins(addresses); len(grants) > 0 {
 		made.Client = c.httpClient(g, p, grants)
 	}
 	return made
@@ -82,15 +86,29 @@ func origins(addresses []string) (grants []egress.Grant) {
 
 func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress.Grant) *http.Client {
 	t := &transport{
-		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody),
-		next: c.client.Transport(egress.Policy{
-			Table: "[gateways." + g.Name + ".partners." + p.Name + "]", Grants: grants,
-			AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
-			PrivateKey: "allow_private = true in [gateways." + g.Name + ".partners." + p.Name + "]", TLS: p.TLS,
-			Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
-		}),
+		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody), next: c.client.Transport(c.policy(g, p, grants)),
 	}
 	return t.client()
+}
+
+// policy is how a partner may be reached.
+func (c *Catalog) policy(g config.Gateway, p config.Partner, grants []egress.Grant) egress.Policy {
+	table := "[gateways." + g.Name + ".partners." + p.Name + "]"
+	return egress.Policy{
+		Table: table, Grants: grants,
+		AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
+		PrivateKey: "allow_private = true in " + table, TLS: p.TLS,
+		Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
+	}
+}
+
+// dialer connects to a partner without HTTP, at an address that is written as HTTP has it.
+func (c *Catalog) dialer(g config.Gateway, p config.Partner, address string) *gateway.Dialer {
+	policy := c.policy(g, p, origins([]string{address}))
+	return &gateway.Dialer{
+		Dial:  func(ctx context.Context) (net.Conn, error) { return c.client.Dial(ctx, policy, address) },
+		Token: p.AuthToken.Reveal, APIKey: p.APIKey.Reveal,
+	}
 }
 
 // credential is what a partner is shown with each request.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -183,5 +184,32 @@ func TestPartnersHTTP2(t *testing.T) {
 	}
 	if got, err := get(t.Context(), partner(t, partnerAt(old), trusting), old); err == nil {
 		t.Errorf("without HTTP/2: %q", got)
+	}
+}
+
+// A partner with an address of a protocol without HTTP has a dialer in place of a client: it
+// reaches that address alone, and a private one where allow_private opens it.
+func TestDialer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	address := "iacp://" + l.Addr().String()
+	p := partner(t, partnerAt(address))
+	if p.Client != nil || p.Dialer == nil || p.Dialer.Token() != "the-token" || p.Dialer.APIKey() != "the-key" {
+		t.Fatalf("the partner is %+v", p)
+	}
+	c, err := p.Dialer.Dial(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	p = partner(t, partnerAt(address, func(p *config.Partner) { p.AllowPrivate = false }))
+	if _, err := p.Dialer.Dial(ctx); err == nil || !strings.Contains(err.Error(), "allow_private = true in [gateways.a2a.partners.shop]") {
+		t.Errorf("a private address: %v", err)
 	}
 }

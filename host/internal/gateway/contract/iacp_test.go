@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -38,6 +39,39 @@ func TestIACPConnection(t *testing.T) {
 		},
 	}})
 }
+
+// TestIACPPeer (I-028, I-057): the contract with partners that are called: messages of ours
+// leave on the connections that the host opens, and wait for the partner while it is away.
+func TestIACPPeer(t *testing.T) {
+	t.Parallel()
+	p := iacpProtocol()
+	for key, reason := range iacpCalled {
+		delete(p.Without, key)
+		if reason != "" {
+			p.Without[key] = reason
+		}
+	}
+	p.IDs = func(name string) []string { return []string{map[string]string{"shop": "shop-*"}[name]} }
+	p.Partner = `ids = ["depot-*", "x"]`
+	p.Serve = func(t testing.TB, address string, handle contract.Handler) (string, func()) {
+		hub, err := iacptest.Listen(t.Context(), address, outToken, "ack")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "iacp://" + hub.Addr().String(), serveHub(t, hub, handle)
+	}
+	contract.Run(t, p)
+}
+
+// iacpCalled are the cases that partners without an address cannot have, and why they are
+// left out for others too.
+var iacpCalled = map[string]string{
+	"02": "", "04": "", "15": "", "22/sent": "", "22/answer-read": "", "22/answer-accepted": "", "23": "", "27": "",
+	"19": "it has no word that withdraws a message",
+}
+
+// outToken is what the host shows to partners that it calls.
+const outToken = "token-shown-to-partners-012"
 
 func iacpProtocol() contract.Protocol {
 	without := map[string]string{
@@ -94,7 +128,8 @@ func iacpAddress(ctx context.Context, url string) (string, error) {
 		return "", err
 	}
 	for _, g := range list.Gateways {
-		if addr, ok := strings.CutPrefix(g.Detail, "listens on "); ok && g.Name == "iacp" {
+		if detail, ok := strings.CutPrefix(g.Detail, "listens on "); ok && g.Name == "iacp" {
+			addr, _, _ := strings.Cut(detail, ";")
 			return addr, nil
 		}
 	}
@@ -221,7 +256,15 @@ func (c *iacpClient) Encode(m contract.Message) []byte { return c.message(m).Tex
 // Send implements [contract.Client].
 func (c *iacpClient) Send(ctx context.Context, m contract.Message) (contract.State, error) {
 	out := c.message(m)
-	return iacpState(c.exchange(ctx, out.ID, m.Kind == contract.Tell, out.Text()))
+	if m.Kind != contract.Answer {
+		return iacpState(c.exchange(ctx, out.ID, m.Kind == contract.Tell, out.Text()))
+	}
+	// An answer is never refused, since a refusal is an answer: what became of it is asked.
+	out.Type, out.Parent, out.Payload = "task_response", iacpID(m.On), map[string]any{"status": "completed", "result": m.Text}
+	if _, err := c.exchange(ctx, out.ID, true, out.Text()); err != nil {
+		return contract.State{}, err
+	}
+	return c.Look(ctx, m)
 }
 
 // Post implements [contract.Client], over a connection of its own.
@@ -321,11 +364,59 @@ func serveIACP(t testing.TB, url, token string, handle contract.Handler) (stop f
 	if m, err := conn.Read(); err != nil || m.Type != "agent_register_response" {
 		t.Fatalf("a registration is answered by %s, %v", m.Raw, err)
 	}
-	asked := make(chan iacptest.Message, 1000)
-	running(t, func(ctx context.Context) {
+	return answerAll(t, conn, agent, handle)
+}
+
+// serveHub lets the foreign agent x answer on the connections of a hub.
+func serveHub(t testing.TB, hub *iacptest.Hub, handle contract.Handler) (stop func()) {
+	var mu sync.Mutex
+	stopped, stops := false, []func(){}
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := hub.Spoke()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				continue // a host that is killed may leave in the handshake
+			}
+			mu.Lock()
+			if stopped {
+				_ = conn.Close()
+			} else {
+				stops = append(stops, answerAll(t, conn, "x", handle))
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() {
+		_ = hub.Close()
+		mu.Lock()
+		stopped = true
+		for _, stop := range stops {
+			stop()
+		}
+		mu.Unlock()
+		<-accepted
+	}
+}
+
+// answerAll lets a foreign agent answer what comes on a connection: what it is told one
+// after the other, and each question while others wait.
+func answerAll(t testing.TB, conn *iacptest.Conn, agent string, handle contract.Handler) (stop func()) {
+	ctx, end := context.WithCancel(context.Background())
+	var answering sync.WaitGroup
+	t.Cleanup(func() {
+		end()
+		answering.Wait()
+	})
+	told := make(chan iacptest.Message, 1000)
+	answering.Go(func() {
 		for {
 			select {
-			case m := <-asked:
+			case m := <-told:
 				answerIACP(ctx, t, conn, m, handle)
 			case <-ctx.Done():
 				return
@@ -340,9 +431,17 @@ func serveIACP(t testing.TB, url, token string, handle contract.Handler) (stop f
 			if err != nil {
 				return
 			}
-			if m.Type != "ack" && m.Type != "connection_close" {
+			switch m.Type {
+			case "ack", "connection_close":
+			case "agent_register":
+				_ = conn.Send(m.Reply("agent_register_response", map[string]any{"status": "registered", "agents": []any{map[string]any{"agent_id": agent}}}).Text())
+			default:
 				_ = conn.Send(m.Reply("ack", map[string]any{"message_id": m.ID}).Text())
-				asked <- m
+				if m.Type == "context_share" {
+					told <- m
+				} else {
+					go answerIACP(ctx, t, conn, m, handle)
+				}
 			}
 		}
 	}()

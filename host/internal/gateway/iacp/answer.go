@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -225,6 +226,26 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 	_ = c.tell(message.AgentRegisterResponse, m, map[string]any{"status": "registered", "agent_id": p.Info.ID, "agents": c.g.listed(caller, criteria{})})
 }
 
+// unregister forgets an agent of the peer.
+func (c *conn) unregister(caller gateway.Caller, m message.Message) {
+	var p struct {
+		ID string `json:"agent_id"`
+	}
+	_ = json.Unmarshal(m.Payload, &p) // without an agent it is the sender
+	id := cmp.Or(p.ID, m.Sender.ID)
+	err := c.g.checkSender(caller, id)
+	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
+	if err != nil {
+		c.refuse(m, err)
+		return
+	}
+	c.g.conns.leaves(c, id)
+	c.acknowledge(m)
+}
+
+// detailed is a response_format.
+const detailed = "detailed"
+
 // criteria are in the payload of an agent_discover (I-037).
 type criteria struct {
 	Type     string `json:"discovery_type"`
@@ -267,7 +288,7 @@ func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
 		for _, capability := range a.Capabilities {
 			info.Capabilities = append(info.Capabilities, capability.ID)
 		}
-		if want.Format == "detailed" {
+		if want.Format == detailed {
 			info.Version, info.Description = a.Version, a.Description
 		}
 		group := message.Recipient{Group: &message.Group{Capabilities: want.Criteria.Capabilities}}

@@ -55,10 +55,14 @@ type conn struct {
 	// malformed are the times of the last messages that were none.
 	malformed []time.Time
 
-	mu      sync.Mutex
-	leaving bool
-	asks    int
-	running sync.WaitGroup
+	mu sync.Mutex
+	// told is set when the peer was told that the connection ends.
+	leaving, told bool
+	asks          int
+	// enrolled are our agents that a called partner was told of, nil for a peer that has
+	// called; enroll alone writes it.
+	enrolled map[string]enrolment
+	running  sync.WaitGroup
 }
 
 // early is a message that came before the peer was known.
@@ -80,10 +84,17 @@ func (c *conn) run() {
 	}
 	defer c.g.conns.remove(c)
 	c.g.Mark(c.net, true)
+	if c.shook {
+		_ = c.tell(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name})
+	}
+	c.converse()
+}
+
+// converse exchanges messages with a known peer until the connection ends.
+func (c *conn) converse() {
 	stop := context.AfterFunc(c.ctx, func() { _ = c.net.Close() })
 	defer stop()
 	if c.shook {
-		_ = c.tell(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name})
 		c.running.Go(c.beat)
 	}
 	defer c.running.Wait()
@@ -212,6 +223,13 @@ func (c *conn) done() {
 // leave tells the peer that the connection ends, and ends it when all answers are sent
 // (I-058).
 func (c *conn) leave(reason string) {
+	c.mu.Lock()
+	told := c.told
+	c.told = true
+	c.mu.Unlock()
+	if told {
+		return
+	}
 	_ = c.tell(message.ConnectionClose, message.Message{}, map[string]any{"reason": reason})
 	c.drain()
 }
@@ -337,6 +355,10 @@ func (c *conn) control(caller gateway.Caller, m message.Message) bool {
 		return false
 	case message.AgentRegister:
 		c.register(caller, m)
+	case message.AgentRegisterResponse:
+		c.noteRegistered(caller, m)
+	case message.AgentUnregister:
+		c.unregister(caller, m)
 	case message.AgentDiscover:
 		c.discover(caller, m)
 	case message.MessageStatus:

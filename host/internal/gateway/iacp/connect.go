@@ -39,6 +39,8 @@ type hello struct {
 	Version      string   `json:"version,omitempty"`  // of the answer
 	Features     []string `json:"features"`
 	Network      string   `json:"network,omitempty"`
+	Agent        string   `json:"agent,omitempty"`
+	Nonce        string   `json:"nonce,omitempty"`
 	MaxSize      int64    `json:"max_message_size,omitempty"`
 	MaxNesting   int      `json:"max_nesting,omitempty"`
 	Heartbeat    float64  `json:"heartbeat_interval,omitempty"` // seconds
@@ -56,10 +58,8 @@ type credential struct {
 // serve serves a connection to its end. When ctx ends, it goes on if its peer is known.
 func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
-	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]bool{}, peerMost: message.MaxSent}
-	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	c := g.newConn(ctx, raw)
 	defer c.end(nil)
-	c.unguard = context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer c.unguard()
 	_ = raw.SetReadDeadline(time.Now().Add(handshakeTime))
 	if secure, ok := raw.(*tls.Conn); ok {
@@ -75,6 +75,14 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 		return
 	}
 	c.prove(shown)
+}
+
+// newConn returns a connection whose peer is not known yet: when ctx ends, it is closed.
+func (g *Gateway) newConn(ctx context.Context, raw net.Conn) *conn {
+	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]bool{}, peerMost: message.MaxSent}
+	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.unguard = context.AfterFunc(ctx, func() { _ = raw.Close() })
+	return c
 }
 
 // greet reads what a peer says first: a handshake and its credential, or without a
@@ -130,21 +138,32 @@ func (c *conn) shake(m message.Message) error {
 	if !slices.ContainsFunc(theirs.Versions, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }) {
 		return &message.Fault{Code: message.UnsupportedVersion, Text: "no version of the handshake is supported", Member: "payload.versions", Expected: message.Version}
 	}
-	ours := hello{
-		Version: message.Version, Features: []string{}, Network: c.g.Network, MaxSize: c.g.MaxBody, MaxNesting: c.g.MaxDepth, Heartbeat: c.g.Heartbeat.Seconds(),
-		AuthRequired: c.tls == nil || len(c.tls.PeerCertificates) == 0, Methods: []string{"token", methodCertificate},
-	}
+	ours := c.g.hello()
+	ours.Version, ours.AuthRequired, ours.Methods = message.Version, c.tls == nil || len(c.tls.PeerCertificates) == 0, methods
 	for _, f := range features {
 		if slices.Contains(theirs.Features, f) {
 			ours.Features = append(ours.Features, f)
 		}
 	}
-	c.shook, c.acks, c.progress = true, slices.Contains(ours.Features, featureAck), slices.Contains(ours.Features, featureProgress)
+	c.agree(theirs)
+	return c.tell(message.HandshakeAck, m, ours)
+}
+
+// hello is what each handshake has of this host.
+func (g *Gateway) hello() hello {
+	return hello{Features: []string{}, Network: g.Network, MaxSize: g.MaxBody, MaxNesting: g.MaxDepth, Heartbeat: g.Heartbeat.Seconds()}
+}
+
+// agree notes what a handshake has agreed on.
+func (c *conn) agree(theirs hello) {
+	c.shook, c.acks, c.progress = true, slices.Contains(theirs.Features, featureAck), slices.Contains(theirs.Features, featureProgress)
 	if theirs.MaxSize > 0 {
 		c.peerMost = min(c.peerMost, theirs.MaxSize)
 	}
-	return c.tell(message.HandshakeAck, m, ours)
 }
+
+// methods are the ways in which a peer may show who it is (I-072).
+var methods = []string{"token", methodCertificate}
 
 // connKey is the key of a connection in the context of its request.
 type connKey struct{}

@@ -79,6 +79,13 @@ func (all *conns) speaks(c *conn, agent string) {
 	}
 }
 
+// leaves forgets that an agent has spoken on a connection.
+func (all *conns) leaves(c *conn, agent string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(c.agents, agent)
+}
+
 // agents lists those that have spoken on the connections of a realm.
 func (all *conns) agents(c gateway.Caller) (names []string, connected bool) {
 	all.mu.Lock()

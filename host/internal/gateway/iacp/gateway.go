@@ -30,6 +30,11 @@ type Options struct {
 	// peer of a connection by a request to its mount, which lasts as long as the
 	// connection: so all limits of callers hold for it, and it ends with the credential.
 	Serve func(http.ResponseWriter, *http.Request)
+	// Partners lists the partners in force: those with a Dialer are called. Default: none.
+	Partners func() []gateway.Partner
+	// FirstPause is the pause after which a lost connection to a partner is made again; each
+	// further one is twice as long. Default 1 s.
+	FirstPause time.Duration
 	// Strict refuses what the document leaves open.
 	Strict bool
 	// MaxBody bounds a message, in bytes, and MaxDepth the levels of its payload. Default,
@@ -52,6 +57,7 @@ type Gateway struct {
 	reader  message.Reader
 	conns   *conns
 	waiting *waiting
+	calls   *calls
 	socket  net.Listener // nil before Open
 }
 
@@ -68,7 +74,13 @@ func New(o Options) *Gateway {
 	if o.Mark == nil {
 		o.Mark = func(net.Conn, bool) {}
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
+	if o.Partners == nil {
+		o.Partners = func() []gateway.Partner { return nil }
+	}
+	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
+	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
+	g.calls = &calls{g: g, byName: map[string]*call{}}
+	return g
 }
 
 // Name implements [gateway.Gateway].
@@ -104,6 +116,9 @@ func (g *Gateway) Close() error {
 func (g *Gateway) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
+	calling, endCalls := context.WithCancelCause(ctx)
+	defer endCalls(errors.New(stopping))
+	serving.Go(func() { g.calls.keep(calling) })
 	stop := context.AfterFunc(ctx, func() { _ = g.Close() })
 	defer stop()
 	for {
@@ -126,15 +141,19 @@ func (g *Gateway) Health() gateway.Health {
 	if h.OK {
 		h.Detail = "listens on " + g.socket.Addr().String()
 	}
+	if down := g.calls.down(); h.OK && down != "" {
+		h.Detail += "; not connected: " + down
+	}
 	return h
 }
 
 // Discover implements [gateway.Gateway]: the agents that have spoken on a partner's
 // connections.
-func (g *Gateway) Discover(_ context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
+func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
+	err = g.calls.state(ctx, p.Name)
 	names, connected := g.conns.agents(p.Caller())
 	if !connected {
-		return nil, errAway
+		return nil, cmp.Or(err, errAway)
 	}
 	for _, name := range names {
 		list = append(list, gateway.ForeignAgent{Name: name})

@@ -113,6 +113,10 @@ type result struct {
 // answered takes an answer to a message of ours. One to nothing that waits changes nothing:
 // its question was answered before, or is sent again.
 func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
+	if agent := c.refusedEnrolment(m.Parent); agent != "" && m.Type == message.ErrorResponse {
+		c.g.Log.Warn("iacp: a partner does not register an agent", "partner", caller.Realm, "agent", agent, "answer", string(m.Payload[:min(len(m.Payload), 1000)]))
+		return
+	}
 	err := c.g.checkSender(caller, m.Sender.ID)
 	s := c.g.waiting.find(caller, m.Parent)
 	if err == nil && s == nil {

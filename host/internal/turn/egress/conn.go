@@ -110,31 +110,24 @@ var errElsewhere = errors.New("the connection would lead elsewhere")
 // openConn opens the connection of a hop, with TLS for https. The connection is opened
 // here because the dials of package net/http outlive the request.
 func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
-	if h.client.opt.ConnectTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, h.client.opt.ConnectTimeout)
-		defer cancel()
+	protocol := "http/1.1"
+	if h.policy.HTTP2 {
+		protocol = protoHTTP2
 	}
-	conn, broken := h.connect(ctx)
+	conn, broken := h.openRaw(ctx, []string{protocol})
 	if broken != nil {
 		return nil, broken
 	}
-	if h.target.scheme == "http" {
-		return newClientConn(conn, h.target), nil
+	c := newClientConn(conn, h.target)
+	secure, isTLS := conn.(*tls.Conn)
+	if !isTLS || !h.policy.HTTP2 {
+		return c, nil
 	}
-	secure := tls.Client(conn, h.tlsConfig())
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
 		_ = conn.Close()
-		return nil, fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(err.Error())))
+		return nil, fault(abi.CodeUnavailable, ReasonTLS, "%s does not speak HTTP/2", h.displayURL())
 	}
-	c := newClientConn(secure, h.target)
-	if h.policy.HTTP2 {
-		if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
-			_ = conn.Close()
-			return nil, fault(abi.CodeUnavailable, ReasonTLS, "%s does not speak HTTP/2", h.displayURL())
-		}
-		c.http2 = secure
-	}
+	c.http2 = secure
 	return c, nil
 }
 
@@ -142,9 +135,9 @@ func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
 const protoHTTP2 = "h2"
 
 func (h *hop) tlsConfig() *tls.Config {
-	c := &tls.Config{ServerName: h.target.host, RootCAs: h.client.opt.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	c := &tls.Config{ServerName: h.target.host, RootCAs: h.client.opt.RootCAs, MinVersion: tls.VersionTLS12}
 	if h.policy.HTTP2 {
-		c.MinVersion, c.NextProtos = tls.VersionTLS13, []string{protoHTTP2}
+		c.MinVersion = tls.VersionTLS13
 	}
 	if own := h.policy.TLS; own != nil {
 		c.Certificates = own.Certificates

@@ -60,8 +60,8 @@ func (m Message) Text() []byte {
 
 // Reply returns a message in answer to m.
 func (m Message) Reply(kind string, payload map[string]any) Message {
-	to := ""
-	if m.Recipient != nil {
+	to := "them"
+	if m.Recipient != nil && m.Recipient.ID != "" {
 		to = m.Recipient.ID
 	}
 	r := New(kind, to, m.Sender.ID, payload)

@@ -44,6 +44,7 @@ const (
 	Auth                  Type = "auth"
 	AuthResult            Type = "auth_result"
 	AgentRegisterResponse Type = "agent_register_response"
+	AgentUnregister       Type = "agent_unregister"
 	AgentDiscoverResponse Type = "agent_discover_response"
 	Heartbeat             Type = "heartbeat"
 	HeartbeatAck          Type = "heartbeat_ack"
@@ -59,7 +60,7 @@ var classes = map[Type]Class{
 	TaskRequest: Asks, ToolRequest: Asks, WorkflowStart: Asks, WorkflowStatus: Asks, WorkflowCancel: Asks,
 	ContextShare: Tells, KnowledgeUpdate: Tells, EventNotification: Tells,
 	TaskResponse: Answers, ToolResponse: Answers, ErrorResponse: Answers,
-	AgentRegister: Control, AgentRegisterResponse: Control, AgentDiscover: Control, AgentDiscoverResponse: Control,
+	AgentRegister: Control, AgentRegisterResponse: Control, AgentUnregister: Control, AgentDiscover: Control, AgentDiscoverResponse: Control,
 	Handshake: Control, HandshakeAck: Control, Auth: Control, AuthResult: Control, Heartbeat: Control, HeartbeatAck: Control,
 	Ack: Control, ConnectionClose: Control, MessageStatus: Control,
 }

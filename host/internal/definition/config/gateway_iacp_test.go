@@ -1,0 +1,33 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// I-028, I-050: a partner that is called has an address of the protocol, and over a network
+// it has TLS.
+func TestIACPAddress(t *testing.T) {
+	t.Parallel()
+	const table = "[gateways.iacp]\n[gateways.iacp.partners.mill]\n"
+	const form = `gateways.iacp.partners.mill.url must be an address as in "iacp://hive.example:9000"`
+	for line, want := range map[string]string{
+		`url = "iacps://mill.example:9000"`:                           "",
+		`url = "iacps://mill.example:9000/"`:                          "",
+		`url = "iacp://127.0.0.1:9000"`:                               "",
+		"url = \"iacp://10.0.0.1:9000\"\nallow_private = true":        "",
+		`url = "iacp://mill.example:9000"`:                            "over iacp anybody on the way could read the token; use iacps",
+		`url = "iacps://mill.example"`:                                form,
+		`url = "iacps://mill.example:9000/agents"`:                    form,
+		`url = "iacps://mill.example:90000"`:                          form,
+		`url = "https://mill.example:9000"`:                           form,
+		`url = "iacps://ann:secret@mill.example:9000"`:                form,
+		"url = \"tcp://mill.example:9000\"\nauth_token = \"a-token\"": form,
+	} {
+		text := strings.Replace(withUAMP, "uamp", "iacp", 1) + "[server]\nlisten = \"0.0.0.0:8443\"\ntls = { cert = \"tls/cert.pem\", key = \"tls/key.pem\" }\n" + table + line
+		_, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s\n%v, want %q", line, err, want)
+		}
+	}
+}
