@@ -66,7 +66,7 @@ func (p *Partner) common() []Setting {
 		field(&p.Certificates, "certificates", "list of names", (*table).certificateNames, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
 		field(&p.May, "may", "list of rights", (*table).rights, "What it may do: "+listOf(rights)+".").withDefaultText(`["ask"]`).by(Grant),
 		span(&p.Timeout, "timeout", time.Minute, time.Second, day, "How long one answer of it may take."),
-		span(&p.GiveUp, "give_up", 30*time.Second, time.Second, 30*day, "How long it is tried while it does not answer."),
+		span(&p.GiveUp, "give_up", giveUpOf(p.Gateway), time.Second, 30*day, "How long it is tried while it does not answer; 5m over UAMP, where what is in doubt is sent again after `timeout`."),
 		boolean(&p.AllowPrivate, "allow_private", false, "It may be at a private or loopback address, by its name too, and over http.").by(Grant),
 		boolean(&p.RetryInDoubt, "retry_in_doubt", true, "A message whose answer was lost is sent again, under the same id.").by(Grant),
 	}
@@ -78,6 +78,15 @@ func (p *Partner) readURL(t *table, key string) string {
 		return t.socketURL(v, IACPSchemes)
 	}
 	return t.url(key)
+}
+
+// giveUpOf is how long the partners of a gateway are tried by default. An answer over UAMP is
+// a stream that is read for as long as timeout: a repeat after it needs more.
+func giveUpOf(gateway string) time.Duration {
+	if gateway == "uamp" {
+		return 5 * time.Minute
+	}
+	return 30 * time.Second
 }
 
 // rights reads what a partner may do.

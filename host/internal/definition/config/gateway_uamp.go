@@ -21,7 +21,7 @@ type UAMPPartner struct {
 }
 
 var uampProtocol = protocol{
-	called: true, lacks: []string{"hold", "sessions"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
+	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
 	keys:    func() Keys { return new(UAMP) },
 	partner: func() Keys { return new(UAMPPartner) },
 	check:   gatewayReader.checkUAMP,
@@ -51,6 +51,7 @@ const didWeb = "did:web:"
 // this host.
 func (r gatewayReader) checkUAMP(g Gateway) {
 	own, at := g.Protocol.(*UAMP), r.t.child("did")
+	r.checkTimes(g, own.ClockSkew)
 	switch tls := r.server.TLS; {
 	case tls.TLS12:
 		r.d.atKey(r.t.location, r.t.path+" needs TLS 1.3: take min_version out of [server.tls]")
@@ -67,6 +68,19 @@ func (r gatewayReader) checkUAMP(g Gateway) {
 		r.d.atValue(at, at.path+` must be the did:web of a host, as in "did:web:hive.example"`)
 	case derived != "" && own.DID != derived:
 		r.d.atValue(at, fmt.Sprintf("%s is %s and public_url %s: nobody would find its document", at.path, own.DID, r.server.PublicURL))
+	}
+}
+
+// checkTimes makes sure that a repeat is known for as long as its time counts, and warns of
+// partners to which what is in doubt is not sent again.
+func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
+	if at := r.t.child("keep"); g.Keep < 2*skew {
+		r.d.atKey(at, fmt.Sprintf("%s is %s and clock_skew %s: keep must be at least twice as long, or an envelope that is forgotten counts again", at.path, durations.print(int64(g.Keep)), durations.print(int64(skew))))
+	}
+	for _, p := range g.Partners {
+		if at := r.t.child("partners").child(p.Name).child("give_up"); p.RetryInDoubt && p.GiveUp < p.Timeout {
+			r.d.warn(at, fmt.Sprintf("%s is shorter than timeout: an envelope whose answer was lost is not sent again", at.path))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,9 @@ func TestUAMP(t *testing.T) {
 		public + strings.Replace(tls, "MORE", "", 1) + table:                              "",
 		public + strings.Replace(tls, "MORE", `, min_version = "1.2"`, 1) + table:         "gateways.uamp needs TLS 1.3: take min_version out of [server.tls]",
 		public + table + `hold = "20s"`:                                                   "a caller that waits for its answer in this protocol is not built",
+		public + table + "keep = \"9m\"":                                                  "gateways.uamp.keep is 9m and clock_skew 5m: keep must be at least twice as long",
+		public + table + "keep = \"1h\"\nclock_skew = \"31m\"":                            "gateways.uamp.keep is 1h and clock_skew 31m",
+		public + table + "keep = \"10m\"\nsessions = 3":                                   "",
 		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"no key\"]":              "gateways.uamp.partners.lab.keys[0] must be a public JSON Web Key",
 		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"file::keys/shop.jwk\"]": "",
 	} {
@@ -54,6 +58,31 @@ func TestUAMP(t *testing.T) {
 			if !strings.HasPrefix(own.DID, "did:web:") || own.ClockSkew != 5*time.Minute || own.MaxWindow != 1024 || own.RequireCapToken {
 				t.Errorf("%s\n%+v", text, own)
 			}
+		}
+	}
+}
+
+// Partners of UAMP are tried for longer than an answer may take, and who changes that is
+// warned.
+func TestUAMPGiveUp(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\nurl = \"https://lab.example\"\n"
+	for more, want := range map[string]struct {
+		giveUp  time.Duration
+		warning bool
+	}{
+		"": {5 * time.Minute, false}, "timeout = \"5m\"": {5 * time.Minute, false}, "timeout = \"6m\"": {5 * time.Minute, true},
+		"give_up = \"30s\"": {30 * time.Second, true}, "give_up = \"30s\"\nretry_in_doubt = false": {30 * time.Second, false},
+	} {
+		c, err := Parse("swarm.toml", []byte(withUAMP+partner+more), "testdata/valid", testOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(c.Warnings, func(w Fault) bool {
+			return strings.Contains(w.Message, "gateways.uamp.partners.lab.give_up is shorter than timeout")
+		})
+		if got := c.Gateways[0].Partners[0].GiveUp; got != want.giveUp || warned != want.warning {
+			t.Errorf("%q: %s, warned %v: %v", more, got, warned, c.Warnings)
 		}
 	}
 }
