@@ -1,6 +1,7 @@
 package uamp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -88,10 +89,7 @@ func (g *Gateway) acceptAnswer(ctx context.Context, c gateway.Caller, s envelope
 	}
 	// The hash is of what the stream has, which is read by who has sent the envelope.
 	if sum := gateway.ExtensionText(s.Ext[extAnswer]); sum != "" {
-		if !m.isOpen && m.sum != "" && m.sum != sum {
-			return envelope.Faultf(envelope.IllegalState, "%s is not of the last delta that the stream had", extAnswer)
-		}
-		return nil
+		return g.acceptSum(ctx, m, sum)
 	}
 	if !m.isOpen {
 		return nil
@@ -104,6 +102,22 @@ func (g *Gateway) acceptAnswer(ctx context.Context, c gateway.Caller, s envelope
 		return err
 	}
 	g.waiting.wake(m.of.ID)
+	return nil
+}
+
+// acceptSum compares the hash of an answer with what the stream has had. One that comes
+// before the stream's end is compared then.
+func (g *Gateway) acceptSum(ctx context.Context, m about, sum string) error {
+	if m.isOpen && m.of.Announced == "" {
+		return g.changeOpen(ctx, m.key, m.of.ID, func(t *thread) {
+			if o := &t.Open[t.find(m.of.ID)]; o.Announced == "" {
+				o.Announced = sum
+			}
+		})
+	}
+	if known := cmp.Or(m.of.Announced, m.sum); known != "" && known != sum {
+		return envelope.Faultf(envelope.IllegalState, "%s is not of the last delta that the stream had", extAnswer)
+	}
 	return nil
 }
 

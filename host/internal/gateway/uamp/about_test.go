@@ -268,3 +268,35 @@ func TestRecipients(t *testing.T) {
 	o.p.URL = ""
 	o.carry(t, "without a url", outgoing("u", mail.Broadcast, "x", "news"), gateway.Refused)
 }
+
+// TestConfirmBeforeTheEnd (D-U21, U-089): a confirm with a hash that comes before the stream's
+// end is compared with what the stream has then.
+func TestConfirmBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	right := fmt.Sprintf("%x", sha256.Sum256([]byte(`{"answer":"seven"}`)))
+	for sum, want := range map[string]gateway.CarriedState{right: gateway.Taken, strings.Repeat("0", 64): gateway.Refused} {
+		o := newOut(t)
+		var sent envelope.Signed
+		o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
+			sent = s
+			streamAt(w, s)
+		}, func(w http.ResponseWriter, r *http.Request) {
+			for _, named := range []string{sum, sum, strings.Repeat("1", 64)} { // again, and another one
+				e := about(sent, envelope.Confirm, "seven")
+				e.Ext = map[string]json.RawMessage{"x-answer-sha256": json.RawMessage(`"` + named + `"`)}
+				status := http.StatusAccepted
+				if named != sum {
+					status = http.StatusUnprocessableEntity
+				}
+				if r := o.send(t, e); r.status != status {
+					t.Errorf("%s: %d %s", named, r.status, r.text)
+				}
+			}
+			events(9, done)(w, r)
+		})
+		o.carry(t, sum, outgoing("before "+sum, mail.Request, "x", "how many?"), want)
+		if asked := o.rec.take(); (len(asked) == 1) != (want == gateway.Taken) {
+			t.Errorf("%s: %+v", sum, asked)
+		}
+	}
+}

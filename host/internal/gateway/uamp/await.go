@@ -140,7 +140,23 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkSum(ctx, got); err != nil {
+		return err
+	}
 	return a.deliver(ctx, first, got)
+}
+
+// checkSum holds what a stream has brought against a confirm that came before its end: deltas
+// bear no signature (D-U21).
+func (a *attempt) checkSum(ctx context.Context, got answer) error {
+	t, _, err := state.Load[thread](ctx, a.g.threads, a.thread)
+	if err != nil {
+		return err
+	}
+	if i := t.find(a.e.ID); i >= 0 && t.Open[i].Announced != "" && t.Open[i].Announced != got.sum {
+		return gateway.Refuse("the stream's last delta is not the one whose hash %s has signed", a.e.To[0])
+	}
+	return nil
 }
 
 // knownStream is the address of the stream with the answer, empty for none. One that the

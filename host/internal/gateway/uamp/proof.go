@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
@@ -154,11 +155,22 @@ func faultOf(err error) error {
 		return &envelope.Fault{Code: envelope.TooMany, Text: did.ErrRate.Error(), RetryAfter: time.Minute}
 	case errors.Is(err, did.ErrInvalid):
 		return envelope.Faultf(envelope.Unauthenticated, "the sender is neither a did:web nor a did:key, and no key is pinned for it")
+	case errors.Is(err, did.ErrUnavailable) && !isDenied(err):
+		return unavailable
 	case errors.Is(err, did.ErrUnresolved):
 		return unresolved
 	}
 	return err
 }
 
-// unresolved is returned for a sender whose keys cannot be had now.
+// isDenied reports whether a request was not sent, as its address is none that may be called.
+func isDenied(err error) bool {
+	var broken *abi.Error
+	return errors.As(err, &broken) && broken.Code == abi.CodeDenied
+}
+
+// unavailable is returned for a sender whose keys cannot be had now.
+var unavailable = &envelope.Fault{Code: envelope.Busy, Text: "the DID document of the sender cannot be fetched now", RetryAfter: did.RetryAfter}
+
+// unresolved is returned for a sender without keys that can be used.
 var unresolved = envelope.Faultf(envelope.Unauthenticated, "the DID document of the sender cannot be used")

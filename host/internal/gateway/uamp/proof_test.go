@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"skep/abi"
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/uamp"
@@ -26,10 +27,15 @@ const labDID = "did:web:lab.example:agents:x"
 type web struct {
 	documents map[string]did.Document
 	fetched   atomic.Int64
+	// answer answers instead, if it is set.
+	answer func(*http.Request) (*http.Response, error)
 }
 
 func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.fetched.Add(1)
+	if w.answer != nil {
+		return w.answer(r)
+	}
 	d, ok := w.documents[r.URL.String()]
 	if !ok {
 		return nil, errors.New("dial tcp 10.0.0.7:443: refused")
@@ -117,7 +123,6 @@ func TestProof(t *testing.T) {
 	check(t, "another key", p.Check(t.Context(), p.lab, signed(t, labDID, key(t, labDID, private("e")), nil)), envelope.Unauthenticated)
 	check(t, "a key of another DID", p.Check(t.Context(), p.lab, signed(t, labDID, key(t, "did:web:evil.example", private("l")), nil)), envelope.Unauthenticated)
 	check(t, "an unknown key id", p.Check(t.Context(), p.lab, signed(t, labDID, own.WithID(labDID+"#other"), nil)), envelope.Unauthenticated)
-	check(t, "no document", p.Check(t.Context(), p.lab, signed(t, "did:web:lab.example:agents:y", key(t, "did:web:lab.example:agents:y", private("l")), nil)), envelope.Unauthenticated)
 	changed := signed(t, labDID, own, nil)
 	other := signed(t, labDID, own, func(e *envelope.Envelope) { e.Body.Content = "3+3" })
 	other.Sig = changed.Sig
@@ -126,6 +131,42 @@ func TestProof(t *testing.T) {
 	check(t, "no signature", p.Check(t.Context(), p.lab, other), envelope.Unauthenticated)
 	check(t, "a user", p.Check(t.Context(), gatewaytest.User("", "ann"), changed), envelope.Unauthorized)
 	check(t, "another realm", p.Check(t.Context(), gatewaytest.Realm("", "shop"), changed), envelope.Unauthorized)
+}
+
+// TestNoDocument (U-031, U-104): who has no document that can be used is not known; while it
+// cannot be fetched, a later attempt may succeed.
+func TestNoDocument(t *testing.T) {
+	t.Parallel()
+	answer := func(status int, text string) func(*http.Request) (*http.Response, error) {
+		return func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(text))}, nil
+		}
+	}
+	fail := func(err error) func(*http.Request) (*http.Response, error) {
+		return func(*http.Request) (*http.Response, error) { return nil, err }
+	}
+	for name, c := range map[string]struct {
+		answer func(*http.Request) (*http.Response, error)
+		want   envelope.Code
+	}{
+		"not found":         {answer(http.StatusNotFound, ""), envelope.Unauthenticated},
+		"gone":              {answer(http.StatusGone, ""), envelope.Unauthenticated},
+		"elsewhere":         {answer(http.StatusFound, ""), envelope.Unauthenticated},
+		"of another":        {answer(http.StatusOK, `{"id":"did:web:evil.example"}`), envelope.Unauthenticated},
+		"a private address": {fail(&abi.Error{Code: abi.CodeDenied, Message: "10.0.0.7 is private"}), envelope.Unauthenticated},
+		"not reached":       {fail(errors.New("dial tcp 10.0.0.7:443: refused")), envelope.Busy},
+		"a failing host":    {answer(http.StatusBadGateway, ""), envelope.Busy},
+		"a busy host":       {answer(http.StatusTooManyRequests, ""), envelope.Busy},
+	} {
+		p := newProofs(t, gateway.Partner{}, false)
+		p.web.answer = c.answer
+		s := signed(t, "did:web:lab.example:agents:y", key(t, "did:web:lab.example:agents:y", private("l")), nil)
+		err := p.Check(t.Context(), p.lab, s)
+		check(t, name, err, c.want)
+		if f := (*envelope.Fault)(nil); errors.As(err, &f) && (f.RetryAfter > 0) != (c.want == envelope.Busy) {
+			t.Errorf("%s: again after %s", name, f.RetryAfter)
+		}
+	}
 }
 
 // TestForgedSenders (contract case 13, 1.7): nothing is fetched for a sender that is not
@@ -144,7 +185,7 @@ func TestForgedSenders(t *testing.T) {
 	for i := range 100 {
 		s.From = fmt.Sprintf("did:web:lab.example:h%d", i)
 		s.Sig = signed(t, s.From, key(t, s.From, private("l")), nil).Sig
-		want := envelope.Unauthenticated
+		want := envelope.Busy // the web has no such host
 		if i >= 10 {
 			want = envelope.TooMany
 		}

@@ -74,7 +74,7 @@ func (a *attempt) readReply(ctx context.Context, text []byte) (s envelope.Signed
 // could not be checked now.
 func notCounted(ctx context.Context, err error, format string, args ...any) error {
 	var f *envelope.Fault
-	if ctx.Err() != nil || errors.Is(err, unresolved) || errors.As(err, &f) && f.Code == envelope.TooMany {
+	if ctx.Err() != nil || errors.Is(err, unresolved) || errors.As(err, &f) && (f.Code == envelope.TooMany || f.Code == envelope.Busy) {
 		return fmt.Errorf(format, args...)
 	}
 	return gateway.Refuse(format, args...)

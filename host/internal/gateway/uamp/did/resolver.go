@@ -20,9 +20,12 @@ import (
 const (
 	minLife     = 5 * time.Minute
 	maxLife     = 24 * time.Hour
-	failureLife = 30 * time.Second
+	failureLife = RetryAfter
 	maxKept     = 1024
 )
+
+// RetryAfter is the time after which a document that could not be fetched is fetched again.
+const RetryAfter = 30 * time.Second
 
 // fetchTime bounds one fetch.
 const fetchTime = 10 * time.Second
@@ -35,6 +38,8 @@ const newPerCaller = 10
 var (
 	// ErrUnresolved is returned for an identifier without a document that can be used.
 	ErrUnresolved = errors.New("its DID document cannot be used")
+	// ErrUnavailable is an ErrUnresolved that a later fetch may not meet.
+	ErrUnavailable = errors.New("it cannot be fetched now")
 	// ErrRate is returned for a caller that has had too many documents fetched.
 	ErrRate = errors.New("too many unknown DIDs in a minute")
 )
@@ -164,15 +169,18 @@ func (r *Resolver) get(ctx context.Context, id ID) (d Document, life time.Durati
 	req.Header.Set("Accept", "application/did+json, application/json")
 	rsp, err := r.client.Do(req)
 	if err != nil {
-		return d, 0, err
+		return d, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	defer rsp.Body.Close()
+	if rsp.StatusCode >= http.StatusInternalServerError || rsp.StatusCode == http.StatusTooManyRequests {
+		return d, 0, fmt.Errorf("%w: its host answers %d", ErrUnavailable, rsp.StatusCode)
+	}
 	if rsp.StatusCode != http.StatusOK {
 		return d, 0, fmt.Errorf("its host answers %d", rsp.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(rsp.Body, MaxDocument+1))
 	if err != nil {
-		return d, 0, err
+		return d, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	d, err = ReadDocument(id.text, text)
 	return d, lifeOf(rsp.Header), err
