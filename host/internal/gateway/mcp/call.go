@@ -26,6 +26,8 @@ type call struct {
 	// task is the id of the task that the arguments continue.
 	task string
 	x    gateway.Exchange
+	// recorded is set when the log of messages has the call.
+	recorded bool
 }
 
 // callTool is tools/call: the message goes to the agent, and its answer is the result.
@@ -34,17 +36,26 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	t, ok := g.tool(q, q.tool)
 	if !ok {
 		err := unknownTool(q.tool)
-		g.rt.Record(gateway.Event{Caller: q.caller, Type: "tools/call", Text: q.body}.WithOutcome(false, err))
+		g.recordCall(q, "", gateway.Exchange{}, err)
 		return nil, err
 	}
 	ctx, end := q.context(ctx)
 	defer end()
 	c := &call{g: g, q: q, req: req, tool: t, ctx: ctx}
 	res, err := c.run()
+	if !c.recorded {
+		g.recordCall(q, c.x.ID, gateway.Exchange{Task: c.x.Task}, err)
+	}
 	if err != nil {
 		return c.fail(err)
 	}
 	return res, nil
+}
+
+// recordCall records what became of a call, or of an answer in its course.
+func (g *Gateway) recordCall(q *request, id string, x gateway.Exchange, err error) {
+	e := gateway.Event{Caller: q.caller, Foreign: id, Type: "tools/call", Text: q.body, Task: x.Task.Task}
+	g.rt.Record(e.WithOutcome(x.Duplicate, err))
 }
 
 // unknownTool is the same for a tool that does not exist and for one that the caller may
@@ -59,7 +70,7 @@ func (c *call) run() (*mcp.CallToolResult, error) {
 	}
 	args, err := c.tool.read(c.req.Params.Arguments)
 	if err != nil {
-		return refusal(err.Error()), nil
+		return nil, refused(err.Error())
 	}
 	if c.task = args.TaskID; c.task != "" {
 		if res, done, err := c.goOn(args); done || err != nil {
@@ -67,7 +78,7 @@ func (c *call) run() (*mcp.CallToolResult, error) {
 		}
 	}
 	if args.Message == "" && args.input == nil {
-		return refusal("message is missing"), nil
+		return nil, refused("message is missing")
 	}
 	if err := c.ask(c.tool.ask(c.q, args)); err != nil {
 		return nil, err
@@ -85,8 +96,8 @@ func (c *call) ask(a gateway.Ask) (err error) {
 		a.Trace = swarm.ParseTrace(parent, state)
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
-	e := gateway.Event{Caller: c.q.caller, Foreign: cmp.Or(a.ID, c.x.ID), Type: "tools/call", Text: c.q.body, Task: c.x.Task.Task}
-	c.g.rt.Record(e.WithOutcome(c.x.Duplicate, err))
+	c.recorded = true
+	c.g.recordCall(c.q, cmp.Or(a.ID, c.x.ID), c.x, err)
 	return err
 }
 
@@ -214,7 +225,7 @@ func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 
 // isRefusal reports whether an error is one whose text a caller may see.
 func isRefusal(err error) bool {
-	return slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
+	return errors.As(err, new(refused)) || slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied, gateway.ErrBusy, gateway.ErrDraining}

@@ -26,13 +26,13 @@ func (c *call) goOn(args arguments) (res *mcp.CallToolResult, done bool, err err
 	case err != nil:
 		return nil, false, err
 	case !given && c.x.ID == "":
-		return refusal(fmt.Sprintf("no message to %s in the task %q is known", c.tool.agent.Name, args.TaskID)), true, nil
+		return nil, false, refused(fmt.Sprintf("no message to %s in the task %q is known", c.tool.agent.Name, args.TaskID))
 	case !given:
 		res, err = c.finish()
 		return res, true, err
 	case a.Outcome != gateway.NeedsInput:
 		if args.QuestionID != "" {
-			return refusal(fmt.Sprintf("the task has no open question %q", args.QuestionID)), true, nil
+			return nil, false, refused(fmt.Sprintf("the task has no open question %q", args.QuestionID))
 		}
 		c.x = gateway.Exchange{}
 		return nil, false, nil
@@ -55,7 +55,7 @@ func (c *call) last(task string) (gateway.Exchange, error) {
 		return gateway.Exchange{}, err
 	}
 	for _, x := range list {
-		if x.Conversation == task && x.Task.Swarm == c.tool.agent.Swarm && x.Agent == c.tool.agent.Name {
+		if x.Conversation == task && c.tool.isAsked(x) {
 			return x, nil
 		}
 	}
@@ -86,7 +86,7 @@ func (c *call) answer(args arguments, a gateway.Answer) (*mcp.CallToolResult, er
 		}
 	}
 	for id := range several {
-		return refusal(fmt.Sprintf("the task has no open question %q", id)), nil
+		return nil, refused(fmt.Sprintf("the task has no open question %q", id))
 	}
 	if !complete(a.Questions, replies) {
 		return c.needs(a), nil
@@ -116,9 +116,14 @@ func complete(questions []gateway.Question, replies []reply) bool {
 
 // resume goes on with a call whose client brings the answers to its questions.
 func (c *call) resume(state string) (res *mcp.CallToolResult, err error) {
-	if c.x, err = c.g.rt.Find(c.ctx, c.q.caller, state); err != nil {
+	x, err := c.g.rt.Find(c.ctx, c.q.caller, state)
+	if errors.Is(err, gateway.ErrUnknown) || err == nil && !c.tool.isAsked(x) {
+		return nil, refused("no call of this tool has this state")
+	}
+	if err != nil {
 		return nil, err
 	}
+	c.x = x
 	a, _, err := c.lookAt(c.x)
 	if err != nil {
 		return nil, err
@@ -170,7 +175,9 @@ func (c *call) send(replies []reply) error {
 func (c *call) sendOne(a gateway.Ask) error {
 	a.Digest = sha256.Sum256(encode([]any{a.Answers, a.Body, a.Results}))
 	a.Swarm, a.To, a.Conversation, a.Trace = c.x.Task.Swarm, []string{c.x.Agent}, c.x.Conversation, c.q.trace
-	_, err := c.g.rt.Ask(c.ctx, c.q.caller, a)
+	x, err := c.g.rt.Ask(c.ctx, c.q.caller, a)
+	c.recorded = true
+	c.g.recordCall(c.q, a.ID, x, err)
 	if errors.Is(err, gateway.ErrUnknown) {
 		return nil
 	}

@@ -39,11 +39,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if q.swarm != "" && !slices.ContainsFunc(g.rt.ExposedAgents(caller), func(a gateway.ExposedAgent) bool { return a.Swarm == q.swarm }) {
-		http.Error(w, "no agent of the swarm "+q.swarm+" is shown to you", http.StatusNotFound)
+	if r.Method == http.MethodPost && !g.readBody(w, r, q) {
 		return
 	}
-	if r.Method == http.MethodPost && !g.readBody(w, r, q) {
+	if q.swarm != "" && len(g.agents(q)) == 0 {
+		unknown := "no agent of the swarm " + q.swarm + " is shown to you"
+		if q.body != nil {
+			g.recordRefused(q, unknown)
+		}
+		http.Error(w, unknown, http.StatusNotFound)
 		return
 	}
 	q.over = r.Context()

@@ -36,7 +36,9 @@ func (g *Gateway) answerCall(ctx context.Context, q *request, call *mcp.CallTool
 	if q.session != nil {
 		end, ok := q.session.beginCall()
 		if !ok {
-			return refusal(fmt.Sprintf("%d calls run in this session, and no more do; wait for one", maxCalls)), nil
+			err := refused(fmt.Sprintf("%d calls run in this session, and no more do; wait for one", maxCalls))
+			g.recordCall(q, "", gateway.Exchange{}, err)
+			return refusal(err.Error()), nil
 		}
 		defer end()
 	}

@@ -49,6 +49,12 @@ func statusOf(o gateway.Outcome) string {
 	return string(o)
 }
 
+// refused is what is wrong with the model's call.
+type refused string
+
+// Error implements error.
+func (r refused) Error() string { return string(r) }
+
 // refusal is a result with what was wrong with the model's call.
 func refusal(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}

@@ -85,6 +85,11 @@ func (g *Gateway) tool(q *request, name string) (tool, bool) {
 	return list[i], true
 }
 
+// isAsked reports whether an exchange is with the tool's agent.
+func (t tool) isAsked(x gateway.Exchange) bool {
+	return x.Task.Swarm == t.agent.Swarm && x.Agent == t.agent.Name
+}
+
 // describe is the tool as tools/list has it.
 func (t tool) describe() *mcp.Tool {
 	d := t.agent.Description
