@@ -96,6 +96,8 @@ func explain(err error) *failure {
 		return (&failure{code: exitUnreachable, err: err}).help("is `skep serve` running? --url names another host")
 	case errors.As(err, &key):
 		return &failure{code: exitConfig, err: err}
+	case errors.Is(err, datadir.ErrNoStore):
+		return (&failure{code: exitNotFound, err: err}).help("-c names the file of another swarm, --data the directory of its data")
 	case errors.Is(err, datadir.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &failure{code: exitNotFound, err: err}
 	case errors.Is(err, syscall.EADDRINUSE):

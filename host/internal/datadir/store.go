@@ -29,7 +29,10 @@ func openReader(ctx context.Context, dir string, key config.Secret) (*sqlite.Rea
 // storeName is the name of the database in a data directory.
 const storeName = "skep.db"
 
-func noStore(dir string) error { return fmt.Errorf("%w: there is no store in %s", ErrNotFound, dir) }
+// ErrNoStore is returned for a data directory without a store. It is also [ErrNotFound].
+var ErrNoStore = fmt.Errorf("%w: there is no store", ErrNotFound)
+
+func noStore(dir string) error { return fmt.Errorf("%w in %s", ErrNoStore, dir) }
 
 // StoreOptions are the options of every store of a host: it is sealed with a keyring.
 func StoreOptions(key config.Secret, log *slog.Logger) (sqlite.Options, error) {
