@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/spec/mail"
 )
 
 // newCardKey returns a key that is the same in every run.
@@ -121,4 +122,15 @@ func TestSignedCards(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v %#v", newCardKey(t), newCardKey(t), newCardKey(t)); strings.Contains(text, "[0 0") || !strings.Contains(text, "a2a.CardKey(") {
 		t.Errorf("a key is printed as %s", text)
 	}
+}
+
+// TestKeysPinnedLater: a card that was fetched before keys were pinned, or while others were,
+// is checked by the keys that are pinned now.
+func TestKeysPinnedLater(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, sdk.TransportProtocolJSONRPC, true)
+	_, g, p := newCarrier(t, s.URL)
+	wantState(t, g.Carry(t.Context(), p, delivery("m1", mail.Request, "hello")), gateway.Taken, "")
+	p.Options = map[string]any{"keys": []string{`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`}}
+	wantState(t, g.Carry(t.Context(), p, delivery("m2", mail.Request, "hello")), gateway.Refused, "no signature")
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,9 +43,11 @@ type cards struct {
 	kept map[string]keptCard
 }
 
+// keptCard is a card, the address that it is from, and the keys by which it was checked.
 type keptCard struct {
 	card  *a2a.AgentCard
 	from  string
+	keys  []string
 	until time.Time
 }
 
@@ -57,7 +60,8 @@ func (c *cards) get(ctx context.Context, p gateway.Partner) (*a2a.AgentCard, err
 	c.mu.Lock()
 	kept := c.kept[p.Name]
 	c.mu.Unlock()
-	if kept.from == from && time.Now().Before(kept.until) {
+	keys := pinnedKeys(p)
+	if kept.from == from && slices.Equal(kept.keys, keys) && time.Now().Before(kept.until) {
 		return kept.card, nil
 	}
 	card, err := fetchCard(ctx, p, from)
@@ -66,7 +70,7 @@ func (c *cards) get(ctx context.Context, p gateway.Partner) (*a2a.AgentCard, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept[p.Name] = keptCard{card, from, time.Now().Add(cardLife)}
+	c.kept[p.Name] = keptCard{card, from, keys, time.Now().Add(cardLife)}
 	return card, nil
 }
 
@@ -119,9 +123,15 @@ func fetchCard(ctx context.Context, p gateway.Partner, from string) (*a2a.AgentC
 	return card, checkSignature(p, text, card)
 }
 
+// pinnedKeys are the public keys of a partner, of which one must have signed its card.
+func pinnedKeys(p gateway.Partner) []string {
+	keys, _ := p.Options[optionKeys].([]string)
+	return keys
+}
+
 // checkSignature refuses a card that no pinned key has signed, if there are such keys.
 func checkSignature(p gateway.Partner, text []byte, card *a2a.AgentCard) error {
-	pinned, _ := p.Options[optionKeys].([]string)
+	pinned := pinnedKeys(p)
 	if len(pinned) == 0 {
 		return nil
 	}
