@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,21 +73,32 @@ func askOf(c *call, m *a2a.Message, raw []byte) (gateway.Ask, error) {
 	if err != nil {
 		return gateway.Ask{}, err
 	}
+	sum, err := digest(c.agent, m, raw)
+	if err != nil {
+		return gateway.Ask{}, err
+	}
 	parent, _ := m.Metadata[metaTrace].(string)
 	state, _ := m.Metadata[metaState].(string)
 	hops, _ := m.Metadata[metaHops].(float64)
 	return gateway.Ask{
-		Kind: gateway.Asks, ID: m.ID, Digest: digest(c.agent, raw),
+		Kind: gateway.Asks, ID: m.ID, Digest: sum,
 		Swarm: c.agent.Swarm, To: []string{c.agent.Name}, Conversation: m.ContextID,
 		Body: body, Parts: parts, Raw: raw, Trace: cmp.Or(c.trace, swarm.ParseTrace(parent, state)), Hops: int(min(max(hops, 0), 1000)),
 		Info: infoOf(c, m),
 	}, nil
 }
 
-// digest is what a repeat of a message must have too. It covers the agent, since each has
-// an address of its own.
-func digest(a *gateway.ExposedAgent, raw []byte) [32]byte {
-	return sha256.Sum256(slices.Concat([]byte(a.Swarm+"/"+a.Name+"\n"), raw))
+// digest is what a repeat of a message must have too: all but the trace and the hops, which
+// are others on another way. It covers the agent, since each has an address of its own.
+func digest(a *gateway.ExposedAgent, m *a2a.Message, raw []byte) (sum [32]byte, err error) {
+	fixed := maps.Clone(m.Metadata)
+	maps.DeleteFunc(fixed, func(name string, _ any) bool { return name == metaTrace || name == metaState || name == metaHops })
+	if len(fixed) < len(m.Metadata) {
+		repeated := *m
+		repeated.Metadata = fixed
+		raw, err = json.Marshal(&repeated)
+	}
+	return sha256.Sum256(slices.Concat([]byte(a.Swarm+"/"+a.Name+"\n"), raw)), err
 }
 
 // infoOf is what agents see of a message besides its content.

@@ -189,6 +189,31 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestRepeatOnAnotherWay: a repeat may have come on another way. Its trace and the number of
+// swarms that it has passed are other ones.
+func TestRepeatOnAnotherWay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, b := range bindings {
+		c := s.client(t, b, "echo", token)
+		req := request("one")
+		first := send(t, c, req)
+		for _, metadata := range []map[string]any{
+			{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1", "skep_hops": 1},
+			{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "skep_hops": 2},
+		} {
+			req.Message.Metadata = metadata
+			if again := send(t, c, req); again.ContextID != first.ContextID {
+				t.Errorf("%s: the repeat is in %s, not in %s", b.name, again.ContextID, first.ContextID)
+			}
+		}
+		req.Message.Metadata["other"] = 1
+		if _, err := c.SendMessage(t.Context(), req); !errors.Is(err, sdk.ErrInvalidParams) {
+			t.Errorf("%s: other metadata under a used id: %v", b.name, err)
+		}
+	}
+}
+
 // TestErrors: the errors of the runtime have the protocol's codes, and a fault of the host
 // is not shown.
 func TestErrors(t *testing.T) {
