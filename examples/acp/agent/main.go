@@ -18,11 +18,22 @@ var _ = skep.Run(skep.Descriptor{
 
 func main() {}
 
-// Turn answers an order. What is none fails the turn, with the place and the reason.
+// many is the number of pieces from which on a person answers.
+const many = 1000
+
+// Turn answers an order, or asks a person what to answer a large one. What is no order fails
+// the turn, with the place and the reason.
 func (Stock) Turn(t *skep.Turn) error {
 	var order Order
 	if err := order.UnmarshalJSON([]byte(t.Message.Body)); err != nil {
 		return err
+	}
+	if order.Count >= many {
+		var quote struct{ Text string }
+		if err := t.Action("quote", order, &quote); err != nil {
+			return err
+		}
+		return t.TaskComplete(quote.Text)
 	}
 	receipt, err := Receipt{Item: order.Item, Count: order.Count, Cents: price * int64(order.Count)}.MarshalJSON()
 	if err != nil {

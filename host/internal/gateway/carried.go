@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // Refusal is an error that another attempt to carry a message would meet again.
@@ -62,6 +64,12 @@ func (c Carried) Since(tried, taken bool) Carried {
 		c.State = Unanswered
 	}
 	return c
+}
+
+// ReportsPause reports whether a message only tells that the task waits for people, which is
+// no answer.
+func ReportsPause(d swarm.Delivery) bool {
+	return d.Wrapper.Type == mail.Response && d.Wrapper.Payload.Subject == mail.SubjectBreakpointToolCall
 }
 
 // Pause waits, and reports whether ctx goes on.

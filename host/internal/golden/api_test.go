@@ -26,6 +26,7 @@ var endpoints = []struct{ method, path, role string }{
 	{"POST", "/skep/v1/tasks/absent/cancel", "alice"}, {"POST", "/skep/v1/agents/absent/release", "ops"}, {"POST", "/skep/v1/tenants/absent/erase", "ops"},
 	{"GET", "/skep/v1/definition", "ada"}, {"DELETE", "/skep/v1/definition", "ada"}, {"GET", "/skep/v1/peers", "ada"}, {"DELETE", "/skep/v1/peers/absent", "ada"},
 	{"POST", "/skep/v1/peers/absent/ping", "ada"}, {"GET", "/skep/v1/gateways", "ada"}, {"GET", "/skep/v1/gateways/absent", "ada"}, {"POST", "/skep/v1/partners/absent/ping", "ada"}, {"GET", "/skep/v1/dead-letters", "ada"}, {"POST", "/skep/v1/dead-letters/absent/resend", "ada"},
+	{"GET", "/skep/v1/questions", "alice"}, {"POST", "/skep/v1/questions/answer", "alice"},
 	{"GET", "/skep/v1/plan", "ops"}, {"POST", "/skep/v1/reload", "ops"}, {"POST", "/skep/v1/tokens", "ada"}, {"GET", "/skep/v1/tokens", "ada"}, {"DELETE", "/skep/v1/tokens/absent", "ada"},
 }
 
@@ -72,6 +73,9 @@ var requests = []struct{ who, method, path, body string }{
 	{"ada", "POST", "/swarms/load", `{"json":"{"}`}, {"ada", "POST", "/swarms/load", `{"json":"{}"}`}, {"ada", "POST", "/swarms/load", `{"json":7}`},
 	{"ada", "POST", "/swarms/load", `{"json":"{\"name\":\"new\",\"version\":\"1\",\"entrypoint\":\"a\",\"user_id\":\"u\",\"agents\":[{\"name\":\"a\",\"factory\":\"x:y\",\"comm_targets\":[],\"actions\":[],\"agent_params\":{}}],\"actions\":[]}"}`},
 	{"ada", "DELETE", "/skep/v1/peers/depot", ""}, {"ada", "POST", "/skep/v1/peers/a%20b/ping", ""}, {"ada", "POST", "/skep/v1/dead-letters/7/resend", ""}, {"ada", "GET", "/skep/v1/dead-letters?limit=x", ""},
+	{"alice", "GET", "/skep/v1/questions?after=x", ""}, {"alice", "GET", "/skep/v1/questions?tenant=acme", ""}, {"alice", "POST", "/skep/v1/questions/answer", `{"task_id":"absent","call_id":"t1.c1","content":"x"}`},
+	{"alice", "POST", "/skep/v1/questions/answer", `{"task_id":"done","call_id":"t1.c1","content":"x"}`}, {"alice", "POST", "/skep/v1/questions/answer", `{"instance":"swarm:depot","task_id":"far","call_id":"t1.c1","content":"x"}`},
+	{"ada", "POST", "/skep/v1/questions/answer", `{"tenant":"acme","instance":"swarm:depot","task_id":"far","call_id":"t1.c1","content":"x"}`}, {"ada", "POST", "/skep/v1/questions/answer", `{"instance":"swarm:depot","task_id":"far","call_id":"t1.c1","content":"x"}`},
 	{"ada", "POST", "/skep/v1/tokens", `{"role":"king","id":"x"}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"user"}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"user","id":"a b"}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"operator","id":"x"}`},
 	{"ada", "POST", "/skep/v1/tokens", `{"role":"user","id":"x","ttl":"soon"}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"user","id":"x","tenant":"absent"}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"user","id":"x","scopes":["all"]}`}, {"ada", "POST", "/skep/v1/tokens", `{"role":"agent","id":"x","peer":"a b"}`},
 	{"ops", "POST", "/skep/v1/tenants/default/erase", ""}, {"ops", "POST", "/skep/v1/tenants/default/erase", `{"confirm":"no"}`}, {"ops", "POST", "/skep/v1/agents/boss/release", `{"tenant":"absent"}`}, {"ops", "POST", "/skep/v1/agents/boss/release", ""},

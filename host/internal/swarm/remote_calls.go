@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"skep/spec/mail"
 )
@@ -21,6 +22,8 @@ type PeerCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Args string `json:"args"`
+	// Since is when the call was reported; zero in older records.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // functionCall is the call in the form that the poster receives.
@@ -74,7 +77,7 @@ func (mut *mutationBuilder) handleRemoteCalls(peer string, r OpenRequest, body s
 		if slices.ContainsFunc(asks, func(a PeerCall) bool { return a.ID == id }) {
 			continue // it was reported to several requesters
 		}
-		ask := PeerCall{peer, r.To, c.CallID, id, c.Name, c.Arguments}
+		ask := PeerCall{peer, r.To, c.CallID, id, c.Name, c.Arguments, mut.now}
 		asks, fresh = append(asks, ask), append(fresh, ask.functionCall())
 	}
 	size := 0
@@ -163,13 +166,7 @@ func (mut *mutationBuilder) handleRemoteResults(in Incoming) {
 		mut.logEvent("interswarm_message_ignored", "swarm "+in.Peer+" answers what nobody waits for", map[string]any{"swarm": in.Peer})
 		return
 	}
-	mut.applyResults(results, results.covers)
-	if len(mut.Task.pendingCalls()) > 0 {
-		return
-	}
-	mut.Task.State = StateRunning
-	mut.restoreStash()
-	mut.resetDeadline()
+	mut.answerCalls(results)
 }
 
 // dropPeerCalls removes a peer's calls when no request to the peer is open any more. A

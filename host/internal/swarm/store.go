@@ -78,6 +78,12 @@ type TaskLog interface {
 	// Tasks lists the task records of an instance, newest first, created before
 	// the given time (zero for the start): at most limit.
 	Tasks(ctx context.Context, key InstanceKey, before time.Time, limit int) ([]Task, error)
+	// PausedTasks lists the records of paused tasks of a swarm: of one instance, of a
+	// tenant if within has no Instance, or of all if it has no Tenant. A page has at most
+	// limit records, and fewer if they exceed [PageBytes], but at least one. It begins
+	// behind a place, empty for the start. next is its end, empty on the last page. Another
+	// place is refused with ErrInvalid.
+	PausedTasks(ctx context.Context, within InstanceKey, after string, limit int) (tasks []Task, next string, err error)
 	// Events returns events with Seq > after in pages, like History.
 	Events(ctx context.Context, key TaskKey, after int64, limit int) ([]Event, error)
 	// History returns entries with Seq > after, oldest first: at most limit, and

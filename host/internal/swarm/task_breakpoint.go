@@ -22,6 +22,8 @@ type Breakpoint struct {
 	Cancelled bool `json:"off,omitempty"`
 	// Emitted is how many emissions of the turn are in the log already.
 	Emitted int64 `json:"emitted,omitempty"`
+	// Since is when the turn was suspended; zero in older records.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // BreakpointCall is one call that a person answers.
@@ -113,7 +115,7 @@ func (mut *mutationBuilder) suspendTurn(t *Turn, asks []BreakpointCall) {
 	mut.progressing--
 	mut.markHandled(t.row.N)
 	mut.dropBreakpoint(t.row.N)
-	b := Breakpoint{Row: t.row.N, Agent: t.agent.Name, Calls: asks}
+	b := Breakpoint{Row: t.row.N, Agent: t.agent.Name, Calls: asks, Since: mut.now}
 	if t.emitted.exchange != 0 {
 		// A gateway's reader has seen it, and the turn may never go on.
 		mut.logEmitted(t, false)

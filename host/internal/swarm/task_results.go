@@ -117,6 +117,18 @@ func (mut *mutationBuilder) applyResults(results Results, which func(id string) 
 	mut.sendPeerResults(results, which)
 }
 
+// answerCalls gives results to the calls that they are for. The task runs on when no call
+// waits any more.
+func (mut *mutationBuilder) answerCalls(results Results) {
+	mut.applyResults(results, results.covers)
+	if len(mut.Task.pendingCalls()) > 0 {
+		return
+	}
+	mut.Task.State = StateRunning
+	mut.restoreStash()
+	mut.resetDeadline()
+}
+
 func (mut *mutationBuilder) resultOf(agent string, a BreakpointCall, results Results) *BreakpointResult {
 	text, ok := results.contentOf(a.ID)
 	if !ok {

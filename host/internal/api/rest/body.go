@@ -130,7 +130,7 @@ func (b *pacedBody) release() {
 // takesBody reports whether the route uses its body. MAIL's GET /task does.
 func (rt route) takesBody() bool {
 	switch rt.path {
-	case "/task", tokensPath:
+	case "/task", tokensPath, answerPath:
 		return true
 	case "/interswarm/response":
 		return false

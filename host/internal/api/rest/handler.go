@@ -41,6 +41,7 @@ type Handler struct {
 	streams     Streams
 	interswarm  Interswarm
 	deadLetters DeadLetters
+	questions   Questions
 	quarantine  Quarantine
 }
 
@@ -49,7 +50,7 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 	opt = opt.withDefaults()
 	h := &Handler{
 		authenticator: known, opt: opt,
-		swarms: rt, posts: rt, tasks: rt, streams: rt, interswarm: rt, deadLetters: rt, quarantine: rt,
+		swarms: rt, posts: rt, tasks: rt, streams: rt, interswarm: rt, deadLetters: rt, questions: rt, quarantine: rt,
 		hosts:       newAllowedHosts(opt.Loopback, opt.Hosts, opt.PublicURL),
 		byCaller:    auth.NewLimiter(opt.Rate, opt.Now),
 		byTenant:    auth.NewLimiter(opt.TenantRate, opt.Now),

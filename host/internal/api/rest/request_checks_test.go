@@ -417,6 +417,14 @@ func (b failingRuntime) Tasks(context.Context, swarm.InstanceKey, time.Time, int
 	return nil, b.fail()
 }
 
+func (b failingRuntime) Questions(context.Context, swarm.InstanceKey, string, int) ([]swarm.Question, string, error) {
+	return nil, "", b.fail()
+}
+
+func (b failingRuntime) AnswerQuestion(context.Context, swarm.TaskKey, string, string) error {
+	return b.fail()
+}
+
 func (b failingRuntime) Events(context.Context, swarm.TaskKey, int64, int) ([]swarm.Event, error) {
 	return nil, b.fail()
 }

@@ -67,6 +67,8 @@ func skepRoutes() []route {
 		{http.MethodPost, skepPrefix + "partners/{name}/ping", auth.Admin, (*call).pingPartner},
 		{http.MethodGet, skepPrefix + "dead-letters", auth.Admin, (*call).deadLetters},
 		{http.MethodPost, skepPrefix + "dead-letters/{id}/resend", auth.Admin, (*call).resend},
+		{http.MethodGet, skepPrefix + "questions", auth.User, (*call).listQuestions},
+		{http.MethodPost, answerPath, auth.User, (*call).answerQuestion},
 		{http.MethodGet, skepPrefix + "plan", auth.Operator, (*call).plan},
 		{http.MethodPost, skepPrefix + "reload", auth.Operator, (*call).reload},
 		{http.MethodPost, tokensPath, auth.Admin, (*call).createToken},

@@ -18,6 +18,7 @@ type Runtime interface {
 	Streams
 	Interswarm
 	DeadLetters
+	Questions
 	Quarantine
 }
 
@@ -74,6 +75,15 @@ type DeadLetters interface {
 	DeadLetters(ctx context.Context, tenant string, before int64, limit int) ([]swarm.DeadLetter, error)
 	// ResendDeadLetter puts one back into its outbox; it is durable on return.
 	ResendDeadLetter(ctx context.Context, tenant, id string) (swarm.DeadLetter, error)
+}
+
+// Questions serves the routes for calls that wait for people.
+type Questions interface {
+	// Questions lists those of a page of paused tasks: of an instance, of a tenant if
+	// within has no Instance, or of all if it has no Tenant. next is empty on the last page.
+	Questions(ctx context.Context, within swarm.InstanceKey, after string, limit int) (list []swarm.Question, next string, err error)
+	// AnswerQuestion gives the answer to one; it is durable on return.
+	AnswerQuestion(ctx context.Context, key swarm.TaskKey, call, text string) error
 }
 
 // Quarantine serves the route that releases agents.

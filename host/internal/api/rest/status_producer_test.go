@@ -42,6 +42,7 @@ func newStatusProducer(t *testing.T) *statusProducer {
 	l.slow = newTestHost(t, func(h *testHost) { h.opt.Stall, h.opt.Debug = 50*time.Millisecond, true })
 	l.well.postAndWait(obj{"task_id": "done", "body": "b"})
 	l.well.addDeadLetter("done")
+	l.well.postAndWait(obj{"task_id": "paused", "body": calls("ask", []string{"confirm"})})
 	l.well.do(request{method: "POST", path: "/interswarm/forward", token: agentToken, body: wrapper("message_id", "first")})
 	l.well.post(obj{"task_id": "busy", "body": calls("gate", obj{"name": "never"})}, "Prefer", "respond-async")
 	l.closed = rest.New(failingRuntime{err: swarm.ErrDraining}, newKeys(t), rest.Options{Swarm: "hive", Debug: true})
@@ -127,6 +128,8 @@ var good = map[string]request{
 	"POST /skep/v1/dead-letters/{id}/resend": {path: "/skep/v1/dead-letters/" + deadID + "/resend", token: adminToken},
 	"DELETE /skep/v1/peers/{name}":           {path: "/skep/v1/peers/depot", token: adminToken},
 	"POST /skep/v1/peers/{name}/ping":        {path: "/skep/v1/peers/depot/ping", token: adminToken},
+	"GET /skep/v1/questions":                 {path: "/skep/v1/questions?limit=1"},
+	"POST /skep/v1/questions/answer":         {path: "/skep/v1/questions/answer", body: `{"task_id":"paused","call_id":"t1.c1","content":"yes"}`},
 	"GET /skep/v1/plan":                      {path: "/skep/v1/plan", token: operatorToken},
 	"POST /skep/v1/reload":                   {path: "/skep/v1/reload", token: operatorToken},
 }
@@ -151,6 +154,10 @@ var bad = map[string]request{
 	"POST /interswarm/back 409":                  {path: "/interswarm/back", token: agentToken, body: strings.Replace(wrapper("message_id", "first", "task_contributors", []string{"user:carol@depot", "swarm:depot@hive"}), "5b0c1b0a", "5b0c1b0b", 1)},
 	"GET /skep/v1/dead-letters 400":              {path: "/skep/v1/dead-letters?before=x", token: adminToken},
 	"POST /skep/v1/dead-letters/{id}/resend 404": {path: "/skep/v1/dead-letters/none/resend", token: adminToken},
+	"GET /skep/v1/questions 400":                 {path: "/skep/v1/questions?after=x"},
+	"POST /skep/v1/questions/answer 400":         {path: "/skep/v1/questions/answer", body: `{"task_id":"paused"}`},
+	"POST /skep/v1/questions/answer 404":         {path: "/skep/v1/questions/answer", body: `{"task_id":"x","call_id":"t1.c1","content":"yes"}`},
+	"POST /skep/v1/questions/answer 409":         {path: "/skep/v1/questions/answer", body: `{"task_id":"done","call_id":"t1.c1","content":"yes"}`},
 	"POST /interswarm/back 400":                  {path: "/interswarm/back", token: agentToken, body: `{}`},
 	"POST /interswarm/message 400":               {path: "/interswarm/message", body: `{"user_token":"u"}`},
 	"POST /interswarm/message 404":               {path: "/interswarm/message", body: `{"user_token":"u","body":"b","targets":["stock@nowhere"]}`},

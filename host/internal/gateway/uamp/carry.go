@@ -26,7 +26,7 @@ import (
 // has given it, on a stream, in the response or by an envelope of its own.
 func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
 	isResponse := d.Wrapper.Type == mail.Response
-	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
+	if d.Ending || gateway.ReportsPause(d) || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
 		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
 	}
 	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}

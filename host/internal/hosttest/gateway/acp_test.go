@@ -100,6 +100,96 @@ func TestHostServesACP(t *testing.T) {
 	}
 }
 
+// askingPerson is a partner over ACP, an operator, and an action that people answer.
+const askingPerson = `[actions.confirm]
+source = "human"
+description = "Ask a person."
+parameters = { type = "object" }
+[gateways.acp]
+hold = "1s"
+[gateways.acp.partners.acme]
+ids = ["agent*"]
+[[auth.keys]]
+id = "acme"
+role = "agent"
+key = "the-token-of-acme-at-hive"
+[[auth.keys]]
+id = "ops"
+role = "operator"
+key = "` + hosttest.OperatorKey + `"
+`
+
+// TestPersonAnswersOverACP (A-020, A-042, G-025): an agent that is asked over ACP asks a
+// person. The operator answers what belongs to no person here, after a restart, and his text
+// is the one RESPONSE, for who waits and for who fetches what comes.
+func TestPersonAnswersOverACP(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, strings.Replace(withACP(file("hive", askingPerson)), "expose = ", "actions = [\"confirm\"]\nexpose = ", 1))
+	acme := acptest.Client{URL: s.URL() + "/acp/v1/messages", Token: "the-token-of-acme-at-hive"}
+	q := acptest.New("REQUEST", "agentA", "boss", `[["confirm",{"order":500}],["task_complete",{"finish_message":"{{0}}"}]]`)
+	later := acptest.New("REQUEST", "agentB", "boss", q.Body)
+	if r, err := acme.Send(q.Text()); err != nil || r.Status != http.StatusAccepted {
+		t.Fatalf("who is held for hold gets %d %s, %v", r.Status, r.Text, err)
+	}
+	if r, err := acme.Send(later.Text(), "Prefer", "respond-async"); err != nil || r.Status != http.StatusAccepted {
+		t.Fatalf("who does not wait gets %d %s, %v", r.Status, r.Text, err)
+	}
+	operator := s.As(hosttest.OperatorKey)
+	waiting := func() (list []client.Question) {
+		t.Helper()
+		list, _, err := operator.Questions(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	hosttest.Eventually(t, "both questions", func() bool { return len(waiting()) == 2 })
+	if got := mailOf(t, acme, "agentB"); len(got) != 0 {
+		t.Errorf("a pause is told as %q", got)
+	}
+	s.Restart()
+	acme.URL, operator = s.URL()+"/acp/v1/messages", s.As(hosttest.OperatorKey)
+	for _, question := range waiting() {
+		if question.Instance != "swarm:acme" || question.Action != "confirm" || question.Arguments == nil || *question.Arguments != `{"order":500}` {
+			t.Fatalf("the question is %+v", question)
+		}
+		if err := operator.Answer(t.Context(), question, "yes, in two weeks"); err != nil {
+			t.Fatal(err)
+		}
+		if err := operator.Answer(t.Context(), question, "no"); err == nil {
+			t.Error("a second answer was taken")
+		}
+	}
+	hosttest.Eventually(t, "the answer for who asks again", func() bool {
+		r, err := acme.Send(q.Text())
+		return err == nil && r.Status == http.StatusOK && r.Message.Header.Type == "RESPONSE" && r.Message.Header.ReplyTo == q.Header.ID && r.Message.Body == "yes, in two weeks"
+	})
+	hosttest.Eventually(t, "the answer for who fetches", func() bool { return len(mailOf(t, acme, "agentB")) > 0 })
+	if got := mailOf(t, acme, "agentB"); len(got) != 1 || got[0] != "RESPONSE yes, in two weeks" {
+		t.Errorf("agentB fetches %q", got)
+	}
+	if n := len(s.Audited("question.answer")); n < 2 {
+		t.Errorf("%d lines in the audit log", n)
+	}
+}
+
+// mailOf reads an agent's mailbox as "TYPE BODY".
+func mailOf(t *testing.T, c acptest.Client, agent string) (list []string) {
+	t.Helper()
+	r, err := c.Get(c.URL + "?receiver=" + agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page struct{ Messages []acptest.Message }
+	if err := json.Unmarshal([]byte(r.Text), &page); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range page.Messages {
+		list = append(list, m.Header.Type+" "+m.Body)
+	}
+	return list
+}
+
 // askingACP is a host whose agent boss writes to the partner shop; more are keys of its
 // table.
 func askingACP(t *testing.T, more string) *hosttest.Site {

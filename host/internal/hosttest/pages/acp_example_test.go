@@ -40,7 +40,7 @@ func TestACPExample(t *testing.T) {
 		})
 		tried++
 	}
-	if tried != 8 {
+	if tried != 9 {
 		t.Errorf("%d blocks of commands", tried)
 	}
 	t.Cleanup(func() {

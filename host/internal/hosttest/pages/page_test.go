@@ -29,6 +29,8 @@ var preceding = map[string]string{
 
 	"SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show -c examples/acp/swarm.toml colour | grep ^answer": `for n in $(seq 600); do SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show colour 2>&1 | grep -q ^answer && break; sleep 0.05; done`,
 
+	"SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -c examples/acp/swarm.toml": `for n in $(seq 600); do SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -o json | grep -q call_id && break; sleep 0.05; done`,
+
 	"go test ./agent": `sed -i 's|^source = .*|source = "file:agent.wasm"|' swarm.toml`,
 }
 

@@ -22,6 +22,7 @@ type readers struct {
 	task, rows, states, posts    *sql.Stmt
 	runningTasks                 *sql.Stmt
 	tasks, instances             *sql.Stmt
+	paused                       *sql.Stmt
 	events, history, historyTail *sql.Stmt
 	submission, submissions      *sql.Stmt
 	turn, turns, journal         *sql.Stmt
@@ -60,6 +61,12 @@ func (r *readers) texts() map[**sql.Stmt]string {
 			WHERE t.state = 'running' ORDER BY t.tid`,
 		&r.tasks: "SELECT t.task, t.body, t.created" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
 			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
+		// Instances are few beside tasks: the list of those that are wanted costs little.
+		&r.paused: `SELECT i.tenant, i.swarm, i.instance, t.task, t.iid, t.tid, t.body
+			FROM tasks t INDEXED BY tasks_paused CROSS JOIN instances i ON i.iid = t.iid
+			WHERE t.state = 'paused' AND (t.iid, t.tid) > (?4, ?5)
+			AND t.iid IN (SELECT iid FROM instances WHERE (?1 = x'' OR tenant = ?1) AND swarm = ?2 AND (?3 = x'' OR instance = ?3))
+			ORDER BY t.iid, t.tid LIMIT ?6`,
 		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
 		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
 			" AND e.id > (t.tid << 31) + ? AND e.id < (t.tid + 1) << 31 ORDER BY e.id LIMIT ?",

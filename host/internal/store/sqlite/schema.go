@@ -247,6 +247,8 @@ var migrations = []string{
 		PRIMARY KEY (rid, kind, name)
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;`,
+
+	`CREATE INDEX tasks_paused ON tasks (iid) WHERE state = 'paused';`,
 }
 
 // migrate brings the schema to the version that steps lead to.

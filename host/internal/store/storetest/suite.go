@@ -79,6 +79,7 @@ func RunTaskLog(t *testing.T, e Engine) {
 	run(t, e, "read", readCases)
 	run(t, e, "tail", tailCases)
 	run(t, e, "list", listCases)
+	run(t, e, "paused", pausedCases)
 	run(t, e, "isolation", isolationCases)
 	run(t, e, "payload", payloadCases)
 	run(t, e, "concurrency", concurrencyCases)

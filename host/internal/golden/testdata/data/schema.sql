@@ -178,6 +178,7 @@ CREATE INDEX submissions_open ON submissions (iid, task, cursor) WHERE answer = 
 CREATE INDEX tasks_by_age ON tasks (iid, created);
 CREATE INDEX tasks_defined ON tasks (definition) WHERE definition IS NOT NULL AND ended IS NULL;
 CREATE INDEX tasks_ended ON tasks (ended) WHERE ended IS NOT NULL;
+CREATE INDEX tasks_paused ON tasks (iid) WHERE state = 'paused';
 CREATE INDEX tasks_recorded ON tasks (oldest) WHERE ended IS NOT NULL AND oldest IS NOT NULL;
 CREATE INDEX tasks_running ON tasks (tid) WHERE state = 'running';
 CREATE INDEX tokens_of ON tokens (tenant);
