@@ -3,10 +3,8 @@ package iacp
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -19,7 +17,6 @@ import (
 
 // Limits of a connection.
 const (
-	frameTime    = time.Minute      // for a frame whose first byte has come
 	writeTime    = 10 * time.Second // for one message
 	drainTime    = 30 * time.Second // for answers after the peer has closed
 	maxMalformed = 10               // messages that are none, in a minute, after which it ends
@@ -54,6 +51,10 @@ type conn struct {
 	writing sync.Mutex
 	// malformed are the times of the last messages that were none.
 	malformed []time.Time
+
+	// queue has what was read and not taken yet, taking ends with its worker.
+	queue  *queue
+	taking sync.WaitGroup
 
 	mu sync.Mutex
 	// told is set when the peer was told that the connection ends.
@@ -98,6 +99,7 @@ func (c *conn) converse() {
 		c.running.Go(c.beat)
 	}
 	defer c.running.Wait()
+	defer c.taking.Wait()
 	defer c.end(nil)
 	if c.early != nil && !c.handle(c.early.Message, c.early.text) {
 		return
@@ -105,6 +107,7 @@ func (c *conn) converse() {
 	for c.next() {
 	}
 	if c.closing {
+		c.taking.Wait()
 		c.drain()
 		select {
 		case <-c.ctx.Done():
@@ -123,18 +126,25 @@ func (c *conn) next() bool {
 		}
 		return false
 	}
-	_ = c.net.SetReadDeadline(time.Now().Add(frameTime))
+	_ = c.net.SetReadDeadline(time.Now().Add(c.g.FrameTime))
 	m, text, err := c.read()
-	if isFault := errors.As(err, new(*message.Fault)); err != nil && !isFault {
-		c.refuse(m, err)
-		return false
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return c.handle(m, text)
+	case errors.As(err, new(*message.Fault)):
 		c.g.record(c.caller, m, text, gateway.Exchange{}, err)
 		c.refuse(m, err)
 		return c.forgives(time.Now())
 	}
-	return c.handle(m, text)
+	c.refuse(m, err)
+	if skipped, _ := c.frames.Skip(); skipped {
+		c.g.record(c.caller, m, nil, gateway.Exchange{}, err)
+		return c.forgives(time.Now())
+	}
+	if errors.Is(err, message.ErrTooLarge) {
+		c.linger()
+	}
+	return false
 }
 
 // forgives counts a message that was none, and reports whether the connection goes on.
@@ -152,22 +162,26 @@ func (c *conn) read() (m message.Message, text []byte, err error) {
 }
 
 // handle does what a message wants, with the rights that the configuration in force gives
-// its sender.
+// its sender. What is about the connection, and answers, overtake what is queued.
 func (c *conn) handle(m message.Message, text []byte) bool {
+	class := m.Type.Class()
+	if class == message.Asks || class == message.Tells || m.Type == message.MessageStatus {
+		begin, err := c.queue.push(c.ctx, early{m, text})
+		if begin {
+			c.taking.Go(c.work)
+		}
+		return err == nil
+	}
 	caller, err := c.g.Runtime.Renew(c.caller)
 	if err != nil {
 		c.refuse(m, &fault{code: codeAuth, text: "the peer is not let in any more"})
 		return false
 	}
-	switch m.Type.Class() {
-	case message.Control:
-		return c.control(caller, m)
-	case message.Answers:
+	if class == message.Answers {
 		c.answered(caller, m, text)
-	default:
-		c.take(caller, m, text)
+		return true
 	}
-	return true
+	return c.control(caller, m)
 }
 
 // take hands a message to the runtime, acknowledges it, and answers it when there is an
@@ -197,8 +211,8 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	}
 }
 
-// begin counts a message that will be answered, if there is a place for it. What reads the
-// connection calls it.
+// begin counts a message that will be answered, if there is a place for it. The worker of
+// the queue calls it.
 func (c *conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,136 +273,4 @@ func (c *conn) beat() {
 			return
 		}
 	}
-}
-
-// acknowledge tells the peer that a message is kept.
-func (c *conn) acknowledge(m message.Message) {
-	if c.acks || m.Meta().Ack {
-		_ = c.tell(message.Ack, m, map[string]any{"message_id": m.ID, "status": "received"})
-	}
-}
-
-// tell writes a message of the host itself, about another or none.
-func (c *conn) tell(t message.Type, about message.Message, payload any) error {
-	return c.write(c.compose(t, about, payload))
-}
-
-// compose makes a message of the host itself.
-func (c *conn) compose(t message.Type, about message.Message, payload any) message.Message {
-	from := c.g.Network
-	if about.To() != "" {
-		from = about.To()
-	}
-	m := message.New(t, from, payload)
-	m.Parent, m.Conversation = about.ID, about.Conversation
-	if about.Sender.ID != "" {
-		m.Recipient = &message.Recipient{ID: about.Sender.ID}
-	}
-	return m
-}
-
-// refuse answers a message that was not taken. Answers get no answer (G-031), and who has
-// left hears nothing.
-func (c *conn) refuse(m message.Message, err error) {
-	switch {
-	case errors.Is(err, message.ErrHTTP):
-		_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
-		_, _ = c.net.Write([]byte(healthy))
-		return
-	case isOver(err), c.ctx.Err() != nil && errors.Is(err, context.Cause(c.ctx)):
-		return
-	}
-	f := c.g.faultOf(err)
-	if m.Type.Class() == message.Answers && f.code != codeInvalid {
-		return
-	}
-	_ = c.tell(message.ErrorResponse, m, f.payload())
-	if errors.Is(err, message.ErrTooLarge) {
-		c.linger()
-	}
-}
-
-// linger lets the peer read why its frame was refused: closing at once, with bytes of it
-// unread, would cost it the reason.
-func (c *conn) linger() {
-	if half, ok := c.net.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_ = c.net.SetReadDeadline(time.Now().Add(writeTime))
-		_, _ = io.CopyN(io.Discard, c.net, 4*c.g.MaxBody)
-	}
-}
-
-// write writes a message. A peer that does not read loses its connection.
-func (c *conn) write(m message.Message) error {
-	text, err := m.Encode()
-	if err != nil {
-		return err
-	}
-	return c.writeText(text)
-}
-
-// errTooLong is returned for a message that the peer would not take.
-var errTooLong = gateway.Refuse("the message is longer than the peer takes")
-
-func (c *conn) writeText(text []byte) error {
-	if int64(len(text)) > c.peerMost {
-		return errTooLong
-	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
-	_, err := c.net.Write(message.AppendFrame(make([]byte, 0, len(text)+4), text))
-	if err != nil && c.end != nil {
-		c.end(err)
-	}
-	return err
-}
-
-// control does what is about the connection itself.
-func (c *conn) control(caller gateway.Caller, m message.Message) bool {
-	switch m.Type {
-	case message.Heartbeat:
-		_ = c.tell(message.HeartbeatAck, m, struct{}{})
-	case message.Ack:
-		c.g.waiting.acknowledge(caller, ackOf(m))
-	case message.ConnectionClose:
-		c.closing = true
-		return false
-	case message.AgentRegister:
-		c.register(caller, m)
-	case message.AgentRegisterResponse:
-		c.noteRegistered(caller, m)
-	case message.AgentUnregister:
-		c.unregister(caller, m)
-	case message.AgentDiscover:
-		c.discover(caller, m)
-	case message.MessageStatus:
-		c.status(caller, m)
-	case message.Auth:
-		c.proveAgain(m)
-	case message.Handshake:
-		c.refuse(m, &fault{code: codeInvalid, text: "the connection has begun already"})
-	}
-	return true
-}
-
-// proveAgain answers an auth of a peer that is known. One who has shown a certificate may
-// name that as its method, since the handshake lists it (§5.3.1).
-func (c *conn) proveAgain(m message.Message) {
-	shown, err := readCredential(m.Payload)
-	if err == nil && c.auth.ID == "" && shown == (credential{Method: methodCertificate}) {
-		_ = c.tell(message.AuthResult, m, map[string]any{"status": "success", "partner": c.caller.Realm})
-		return
-	}
-	c.refuse(m, &fault{code: codeInvalid, text: "the connection has begun already"})
-}
-
-// ackOf is the id of the message that an acknowledgement names.
-func ackOf(m message.Message) string {
-	var named struct {
-		ID string `json:"message_id"`
-	}
-	if m.Parent == "" && json.Unmarshal(m.Payload, &named) == nil {
-		return named.ID
-	}
-	return m.Parent
 }

@@ -16,12 +16,6 @@ import (
 	"skep/host/internal/gateway/iacp/message"
 )
 
-// Times of a connection that has shown nothing yet.
-const (
-	handshakeTime = 10 * time.Second // for its first message
-	authTime      = 20 * time.Second // for its credential
-)
-
 // features are what a handshake may agree on (I-053).
 var features = []string{featureAck, featureProgress}
 
@@ -61,7 +55,7 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	c := g.newConn(ctx, raw)
 	defer c.end(nil)
 	defer c.unguard()
-	_ = raw.SetReadDeadline(time.Now().Add(handshakeTime))
+	_ = raw.SetReadDeadline(time.Now().Add(g.FirstTime))
 	if secure, ok := raw.(*tls.Conn); ok {
 		if err := secure.HandshakeContext(c.ctx); err != nil {
 			return
@@ -72,6 +66,9 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	shown, err := c.greet()
 	if err != nil {
 		c.refuse(message.Message{}, err)
+		if errors.Is(err, message.ErrTooLarge) {
+			c.linger()
+		}
 		return
 	}
 	c.prove(shown)
@@ -79,7 +76,7 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 
 // newConn returns a connection whose peer is not known yet: when ctx ends, it is closed.
 func (g *Gateway) newConn(ctx context.Context, raw net.Conn) *conn {
-	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]bool{}, peerMost: message.MaxSent}
+	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]bool{}, queue: newQueue(), peerMost: message.MaxSent}
 	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.unguard = context.AfterFunc(ctx, func() { _ = raw.Close() })
 	return c
@@ -105,7 +102,7 @@ func (c *conn) greet() (shown credential, err error) {
 	if c.tls != nil && len(c.tls.PeerCertificates) > 0 {
 		return shown, nil
 	}
-	_ = c.net.SetReadDeadline(time.Now().Add(authTime))
+	_ = c.net.SetReadDeadline(time.Now().Add(c.g.AuthTime))
 	for {
 		m, _, err := c.read()
 		switch {

@@ -60,7 +60,7 @@ func (all *conns) find(c gateway.Caller, agent string) (found *conn) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, one := range all.byRealm[realmOf(c)] {
-		if found == nil || one.agents[agent] || !found.agents[agent] {
+		if one.ctx.Err() == nil && (found == nil || one.agents[agent] || !found.agents[agent]) {
 			found = one
 		}
 	}

@@ -47,6 +47,9 @@ type Options struct {
 	// after which a connection ends, Ack that for an acknowledgement. Default 30 s, 90 s
 	// and 10 s.
 	Heartbeat, Idle, Ack time.Duration
+	// FirstTime is the time for a peer's first message, AuthTime for its credential, FrameTime
+	// for a frame whose first byte has come. Default 10 s, 20 s and a minute.
+	FirstTime, AuthTime, FrameTime time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -68,6 +71,7 @@ func New(o Options) *Gateway {
 	o.MaxDepth = cmp.Or(o.MaxDepth, message.MaxDepth)
 	o.Sessions = cmp.Or(o.Sessions, 256)
 	o.Heartbeat, o.Idle, o.Ack = cmp.Or(o.Heartbeat, 30*time.Second), cmp.Or(o.Idle, 90*time.Second), cmp.Or(o.Ack, 10*time.Second)
+	o.FirstTime, o.AuthTime, o.FrameTime = cmp.Or(o.FirstTime, 10*time.Second), cmp.Or(o.AuthTime, 20*time.Second), cmp.Or(o.FrameTime, time.Minute)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -31,7 +31,7 @@ func (g *Gateway) visit(ctx context.Context, p gateway.Partner, in *call) (wait 
 		state := secure.ConnectionState()
 		c.tls = &state
 	}
-	_ = raw.SetReadDeadline(time.Now().Add(authTime))
+	_ = raw.SetReadDeadline(time.Now().Add(g.AuthTime))
 	if err := c.introduce(p); err != nil {
 		var no *refusedCall
 		_ = errors.As(err, &no)

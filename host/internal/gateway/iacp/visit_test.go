@@ -30,22 +30,23 @@ func newMill(t *testing.T, change ...func(*iacp.Options)) *mill {
 	}
 	t.Cleanup(func() { _ = hub.Close() })
 	m := &mill{t: t, hub: hub}
-	change = append(change, func(o *iacp.Options) {
+	change = append([]func(*iacp.Options){func(o *iacp.Options) {
+		rt := o.Runtime.(*gatewaytest.Runtime)
+		m.partner(rt, token)
 		o.FirstPause = 10 * time.Millisecond
 		o.Partners = func() []gateway.Partner {
-			p, _ := m.rt.Partner("mill")
+			p, _ := rt.Partner("mill")
 			return []gateway.Partner{p}
 		}
-	})
+	}}, change...)
 	m.site = newSite(t, change...)
-	m.partner(token)
 	return m
 }
 
 // partner is the partner whose hub is called with a token.
-func (m *mill) partner(token string) {
+func (m *mill) partner(rt *gatewaytest.Runtime, token string) {
 	address := m.hub.Addr().String()
-	m.rt.AddPartner(gateway.Partner{
+	rt.AddPartner(gateway.Partner{
 		Name: "mill", Tenant: "acme", URL: "iacp://" + address, IDs: []string{"mill-*"}, May: gateway.Rights{gateway.MayAsk, gateway.MayTell}, Timeout: time.Minute,
 		Dialer: &gateway.Dialer{
 			Dial:  func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) },
@@ -139,7 +140,7 @@ func TestVisitRefused(t *testing.T) {
 	t.Parallel()
 	m := newMill(t)
 	m.spoke()
-	m.partner("another")
+	m.partner(m.rt, "another")
 	if _, err := m.hub.Spoke(); err == nil {
 		t.Fatal("the hub lets another token in")
 	}
@@ -152,7 +153,7 @@ func TestVisitRefused(t *testing.T) {
 			t.Fatal("the hub lets another token in")
 		}
 	}
-	m.partner(token)
+	m.partner(m.rt, token)
 	for {
 		if c, err := m.hub.Spoke(); err == nil {
 			read(t, c, "agent_register")

@@ -12,7 +12,7 @@ import (
 // head is the length before a frame, in bytes: unsigned and big-endian (I-051).
 const head = 4
 
-// Errors of [FrameReader.Next]. Nothing can be read after them.
+// Errors of [FrameReader.Next]. Nothing can be read after them, but for [FrameReader.Skip].
 var (
 	// ErrEmpty is returned for a frame without a byte.
 	ErrEmpty = errors.New("the frame is empty")
@@ -36,14 +36,31 @@ func AppendFrame(out, text []byte) []byte {
 type FrameReader struct {
 	r    *bufio.Reader
 	most int
+	// skip is the length of a frame that was refused as too large, and may be skipped.
+	skip int64
 }
+
+// skipTimes is how many times as long as a message may be a frame is that is skipped
+// (I-052): further frames can be read after it.
+const skipTimes = 4
 
 // readBuffer is what a silent connection holds, in bytes.
 const readBuffer = 2 << 10
 
 // NewFrameReader returns a reader of frames of at most so many bytes.
 func NewFrameReader(r io.Reader, most int) *FrameReader {
-	return &FrameReader{bufio.NewReaderSize(r, readBuffer), most}
+	return &FrameReader{r: bufio.NewReaderSize(r, readBuffer), most: most}
+}
+
+// Skip reads past a frame for which Next has returned [ErrTooLarge], without keeping it. It
+// returns false where that is too much to read: then nothing can be read any more.
+func (f *FrameReader) Skip() (skipped bool, err error) {
+	n := f.skip
+	if f.skip = 0; n == 0 {
+		return false, nil
+	}
+	_, err = io.CopyN(io.Discard, f.r, n)
+	return err == nil, err
 }
 
 // Wait returns when the first byte of the next frame is there.
@@ -87,6 +104,8 @@ func (f *FrameReader) length(first []byte) (int64, error) {
 		return 0, ErrHTTP
 	case reversed <= int64(f.most):
 		return 0, ErrOrder
+	case n <= skipTimes*int64(f.most):
+		f.skip = n
 	}
 	return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, f.most)
 }

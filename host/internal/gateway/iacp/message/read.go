@@ -144,8 +144,9 @@ func checkRecipient(m Message) *Fault {
 	return nil
 }
 
-// priorities are the words of the document (I-002).
-var priorities = []string{"", "low", "normal", "high", "urgent"}
+// Priorities are the words of the document, the least urgent first (I-002). A message
+// without one is normal.
+var Priorities = []string{"low", "normal", "high", "urgent"}
 
 func checkMetadata(meta Metadata) *Fault {
 	if meta.Expires != "" {
@@ -154,7 +155,7 @@ func checkMetadata(meta Metadata) *Fault {
 		}
 	}
 	switch {
-	case !slices.Contains(priorities, meta.Priority):
+	case meta.Priority != "" && !slices.Contains(Priorities, meta.Priority):
 		return invalid("metadata.priority", "low, normal, high or urgent")
 	case meta.ResponseTimeout != nil && (*meta.ResponseTimeout <= 0 || *meta.ResponseTimeout > maxSeconds):
 		return invalid("metadata.response_timeout", "seconds, more than 0")

@@ -1,0 +1,90 @@
+package iacp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// acknowledge tells the peer that a message is kept.
+func (c *conn) acknowledge(m message.Message) {
+	if c.acks || m.Meta().Ack {
+		_ = c.tell(message.Ack, m, map[string]any{"message_id": m.ID, "status": "received"})
+	}
+}
+
+// tell writes a message of the host itself, about another or none.
+func (c *conn) tell(t message.Type, about message.Message, payload any) error {
+	return c.write(c.compose(t, about, payload))
+}
+
+// compose makes a message of the host itself.
+func (c *conn) compose(t message.Type, about message.Message, payload any) message.Message {
+	from := c.g.Network
+	if about.To() != "" {
+		from = about.To()
+	}
+	m := message.New(t, from, payload)
+	m.Parent, m.Conversation = about.ID, about.Conversation
+	if about.Sender.ID != "" {
+		m.Recipient = &message.Recipient{ID: about.Sender.ID}
+	}
+	return m
+}
+
+// refuse answers a message that was not taken. Answers get no answer (G-031), and who has
+// left hears nothing.
+func (c *conn) refuse(m message.Message, err error) {
+	switch {
+	case errors.Is(err, message.ErrHTTP):
+		_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
+		_, _ = c.net.Write([]byte(healthy))
+		return
+	case isOver(err), c.ctx.Err() != nil && errors.Is(err, context.Cause(c.ctx)):
+		return
+	}
+	f := c.g.faultOf(err)
+	if m.Type.Class() == message.Answers && f.code != codeInvalid {
+		return
+	}
+	_ = c.tell(message.ErrorResponse, m, f.payload())
+}
+
+// linger lets the peer read why its frame was refused: closing at once, with bytes of it
+// unread, would cost it the reason.
+func (c *conn) linger() {
+	if half, ok := c.net.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.net.SetReadDeadline(time.Now().Add(writeTime))
+		_, _ = io.CopyN(io.Discard, c.net, 4*c.g.MaxBody)
+	}
+}
+
+// write writes a message. A peer that does not read loses its connection.
+func (c *conn) write(m message.Message) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return c.writeText(text)
+}
+
+// errTooLong is returned for a message that the peer would not take.
+var errTooLong = gateway.Refuse("the message is longer than the peer takes")
+
+func (c *conn) writeText(text []byte) error {
+	if int64(len(text)) > c.peerMost {
+		return errTooLong
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
+	_, err := c.net.Write(message.AppendFrame(make([]byte, 0, len(text)+4), text))
+	if err != nil && c.end != nil {
+		c.end(err)
+	}
+	return err
+}
