@@ -59,7 +59,7 @@ func TestBackupLasts(t *testing.T) {
 	}).Want(t, file, file+KeyringSuffix, file+GatewayKeySuffix("a2a"), file+GatewayKeySuffix("uamp"), file+ModulesSuffix, file+RegistrySuffix)
 	to := Data{Dir: filepath.Join(t.TempDir(), "new", "data")}
 	restored := durabletest.Trace(t, func() error { return to.Restore(t.Context(), file) })
-	restored.Want(t, filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.gatewayKeyFile("a2a"), to.gatewayKeyFile("uamp"))
+	restored.Want(t, filepath.Join(to.Dir, storeName), filepath.Join(to.Dir, keyringName), filepath.Join(to.Dir, RegistryName), filepath.Join(to.Dir, "modules"), to.gatewayKeyFile("a2a"), to.gatewayKeyFile("uamp"))
 	restored.WantLast(t, storeName, keyringName, RegistryName, "modules", emptyModuleDigest+".wasm")
 }
 

@@ -59,6 +59,10 @@ func TestBackupLasts(t *testing.T) {
 	durabletest.Trace(t, func() error { return s.Backup(t.Context(), file) }).Want(t, file)
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	durabletest.Trace(t, func() error { return Restore(t.Context(), file, dir, nil) }).Want(t, filepath.Join(dir, fileName))
+	// The engine syncs the copies that it makes: only a file of another writer shows the sync of nameFile.
+	part, named := filepath.Join(t.TempDir(), "part"), filepath.Join(t.TempDir(), "named")
+	mustDo(t, os.WriteFile(part, []byte("not synced"), 0o600))
+	durabletest.Trace(t, func() error { return nameFile(part, named) }).Want(t, named)
 }
 
 func wantRestoreError(t *testing.T, backup, dir string, words ...string) {
