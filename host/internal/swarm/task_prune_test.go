@@ -3,6 +3,7 @@ package swarm_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +71,37 @@ func TestRepeatAfterPrune(t *testing.T) {
 	if a, err := repeat(); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("with a new task of the same name: %+v, %v", a, err)
 	}
+}
+
+// A task that has ended stays while a turn of it winds down: memory and store have the same.
+func TestPruneLeavesTasksInMemory(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	began, gate := make(chan struct{}, 1), make(chan struct{})
+	h.agents.by["boss"] = func(context.Context, *swarm.Turn) swarm.Outcome {
+		began <- struct{}{}
+		<-gate
+		return swarm.Outcome{}
+	}
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	h.mustPost("hello", task("old"))
+	<-began
+	if err := h.rt.CancelTask(t.Context(), key("old"), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	prune := func() int64 {
+		p, err := h.rt.Prune(t.Context(), time.Time{}, time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Tasks
+	}
+	if n := prune(); n != 0 || h.record("old").Task.State != swarm.StateCancelled {
+		t.Errorf("%d tasks are pruned while a turn of one runs", n)
+	}
+	open()
+	eventually(t, "the task is pruned", func() bool { return prune() == 1 })
 }
 
 // gate is a store that stops between choosing what goes and letting it go.
