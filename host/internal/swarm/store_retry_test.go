@@ -145,6 +145,7 @@ func TestJournalEndsWithItsTask(t *testing.T) {
 					}
 				default:
 					t.Error("the turn still tries to write")
+					h.stop()
 				}
 				if err := <-stopped; err != nil {
 					t.Error(err)
