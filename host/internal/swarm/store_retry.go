@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -13,9 +14,10 @@ const (
 )
 
 // retryStore repeats a call of the store while it fails: a disk that fails for a moment
-// must not end a user's task. It gives up when ctx ends, when the runtime stops, when the
-// call finds its task ended, and with [ErrQuota] and [ErrErasing]: what was made before an
-// erasure must not be written after it. attrs are for the log.
+// must not end a user's task. It gives up when ctx ends, when the runtime stops, whose
+// cause the error then has, when the call finds its task ended, and with [ErrQuota] and
+// [ErrErasing]: what was made before an erasure must not be written after it. attrs are for
+// the log.
 func (r *Runtime) retryStore(ctx context.Context, call func() error, what string, attrs ...any) (err error) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		if err = call(); err == nil || errors.Is(err, ErrQuota) || errors.Is(err, ErrErasing) || err == errTaskEnded {
@@ -30,8 +32,12 @@ func (r *Runtime) retryStore(ctx context.Context, call func() error, what string
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return err
 		case <-r.lifetime.Done():
+		}
+		if stop := context.Cause(r.lifetime); stop != nil {
+			return fmt.Errorf("%w: %w", stop, err)
+		}
+		if ctx.Err() != nil {
 			return err
 		}
 	}
@@ -86,7 +92,10 @@ func (r *Runtime) acceptMutation(ctx context.Context, m Mutation, sub Submission
 		stored, err = r.isStored(m)
 		return err
 	}, "find out whether a message was accepted", "task_id", m.Task.Key.Task)
-	if unread == nil && stored {
+	if unread != nil {
+		return first, fmt.Errorf("%w: %w", unread, err)
+	}
+	if stored {
 		return Submission{}, nil
 	}
 	return first, err

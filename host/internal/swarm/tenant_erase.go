@@ -27,7 +27,8 @@ const stopPollInterval = 10 * time.Millisecond
 // go on. Meanwhile the tenant's posts are refused with [ErrErasing] and its running
 // tasks are cancelled; afterwards the tenant begins anew. A tenant without data is
 // [ErrNotFound]. The end of ctx counts until the tasks have stopped; a removal that has
-// begun is completed, and repeated while the store fails.
+// begun is completed, and repeated while the store fails; a host that stops before its end is
+// [ErrDraining].
 func (r *Runtime) EraseTenant(ctx context.Context, tenant string) error {
 	kept, err := r.store.HasData(ctx, tenant)
 	if err != nil {

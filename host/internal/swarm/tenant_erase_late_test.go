@@ -133,7 +133,7 @@ func TestEraseOutlastsAStoreThatFails(t *testing.T) {
 				s.broken.Store(true)
 				erased = erase(t.Context())
 				h.stop()
-				if err := <-erased; !errors.Is(err, errOutage) {
+				if err := <-erased; !errors.Is(err, errOutage) || !errors.Is(err, swarm.ErrDraining) {
 					t.Errorf("at the host's end: %v", err)
 				}
 			})
