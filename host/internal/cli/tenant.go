@@ -6,10 +6,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"skep/host/client"
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
 	"skep/host/internal/definition/config"
@@ -185,7 +187,24 @@ func (a *app) erase(ctx context.Context, d datadir.Data, tenant string) error {
 		return err
 	}
 	defer c.Close()
-	return c.EraseTenant(ctx, tenant)
+	return a.explainErasure(c.EraseTenant(ctx, tenant), tenant)
+}
+
+// explainErasure adds how to find out what became of an erasure whose answer did not come:
+// the host may go on with it.
+func (a *app) explainErasure(err error, tenant string) error {
+	if err == nil {
+		return nil
+	}
+	f := explain(err)
+	var gone *client.Unreachable
+	var dial *net.OpError
+	lost := errors.As(err, &gone) && !(errors.As(err, &dial) && dial.Op == "dial") && !client.Untrusted(err) && !errors.Is(err, client.ErrSpeaksTLS)
+	if lost || f.code == exitInterrupted {
+		return f.help("the host may go on with it: `%s` again ends with exit code %d once nothing of the tenant is left",
+			a.sameSwarm("skep tenant erase "+tenant+" --yes"), exitNotFound)
+	}
+	return f
 }
 
 // eraseFiles removes what agents wrote for a tenant in the roots of swarm.toml, and
