@@ -209,7 +209,7 @@ func TestAgentAsksItsCaller(t *testing.T) {
 	if err != nil || !ok || d.Answers != x.Submission().Key || d.Wrapper.Payload.Body != "red or blue" {
 		t.Fatalf("delivery %+v, %t, %v", d, ok, err)
 	}
-	if err := r.rt.MarkDelivered(t.Context(), box, d.N, ""); err != nil {
+	if err := r.rt.MarkDelivered(t.Context(), box, d.Wrapper.MessageID, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.restart()
@@ -251,7 +251,7 @@ func TestReplyLeavesBesides(t *testing.T) {
 		if err != nil || !ok || p.ID != in.Wrapper.Payload.ID || p.Recipients[0].Name != "x@acme" || p.Body != a.Body || p.Subject != a.Subject {
 			t.Errorf("%s: %+v, %t, %v; the answer is %+v", body, p, ok, err, a)
 		}
-		if _, more, _ := r.rt.NextDelivery(t.Context(), box, d.N); more {
+		if _, more, _ := r.rt.NextDelivery(t.Context(), box, d.Wrapper.MessageID); more {
 			t.Errorf("%s: more than one leaves", body)
 		}
 	}

@@ -93,18 +93,18 @@ func (c carrier) one(from *hive, box swarm.OutboxKey, p swarm.Delivery) error {
 	c.sent = append(c.sent, fmt.Sprintf("%s>%s %s %s [%s]", c.from, box.Peer, way, p.Wrapper.Type, p.Wrapper.Payload.Subject))
 	c.mu.Unlock()
 	if why != "" {
-		return from.runtime().MarkUndeliverable(context.Background(), box, p.N, why)
+		return from.runtime().MarkUndeliverable(context.Background(), box, p.Wrapper.MessageID, why)
 	}
 	got, err := c.hand(c.from, box.Peer, p.Back, p.Wrapper, p.Hops)
 	switch {
 	case c.closed.Load():
 		return swarm.ErrDraining
 	case err != nil:
-		return from.runtime().MarkUndeliverable(context.Background(), box, p.N, err.Error())
+		return from.runtime().MarkUndeliverable(context.Background(), box, p.Wrapper.MessageID, err.Error())
 	case lost:
 		return nil
 	}
-	return from.runtime().MarkDelivered(context.Background(), box, p.N, got.Runner)
+	return from.runtime().MarkDelivered(context.Background(), box, p.Wrapper.MessageID, got.Runner)
 }
 
 // hand gives a wrapper to a swarm as the one that from shows the key of.

@@ -14,9 +14,7 @@ import (
 type Delivery struct {
 	// Task is the task that sends it.
 	Task TaskKey
-	// N is the message's number in its task, Since the time when it was put into the
-	// outbox.
-	N     int64
+	// Since is the time when the message was put into the outbox.
 	Since time.Time
 	// Notice means that the host has written it, not an agent.
 	Notice bool
@@ -28,7 +26,8 @@ type Delivery struct {
 	GiveUpAt time.Time
 	// Back means that the peer already works on the task.
 	Back bool
-	// Wrapper has no token yet.
+	// Wrapper has no token yet. Its message id names the message in the outbox: a task that
+	// begins again after an erasure numbers its messages anew.
 	Wrapper mail.Interswarm
 	// Answers is the key of the exchange in whose course an agent sends it to the caller,
 	// or which it answers, empty for other messages.
@@ -51,10 +50,10 @@ func (r *Runtime) Outboxes(ctx context.Context) ([]OutboxKey, error) {
 	}), err
 }
 
-// NextDelivery returns the oldest undelivered message of a task for a peer, without the
-// numbers that rest; ok is false when there is none.
-func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...int64) (p Delivery, ok bool, err error) {
-	return r.NextWanted(ctx, box, func(msg OutboxMessage) bool { return !slices.Contains(resting, msg.N) })
+// NextDelivery returns the oldest undelivered message of a task for a peer, without those
+// whose ids rest; ok is false when there is none.
+func (r *Runtime) NextDelivery(ctx context.Context, box OutboxKey, resting ...string) (p Delivery, ok bool, err error) {
+	return r.NextWanted(ctx, box, func(msg OutboxMessage) bool { return !slices.Contains(resting, msg.ID) })
 }
 
 // NextWanted returns the oldest undelivered message of a task for a peer that is wanted.
@@ -76,7 +75,7 @@ func (r *Runtime) NextWanted(ctx context.Context, box OutboxKey, wanted func(Out
 	}
 	msg := t.outbox[i]
 	return Delivery{
-		Task: box.Task, N: msg.N, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
+		Task: box.Task, Since: msg.Since, Notice: msg.Notice, Ending: t.rec.isDismissal(msg), GiveUpAt: msg.giveUpAt(), Back: t.rec.hasContributor(box.Peer), Wrapper: t.rec.wrapMessage(msg, t.def.Name),
 		Answers: msg.Answers, Conversation: r.conversation(t.rec, box.Peer), Hops: t.rec.Hops + 1, Trace: msg.Trace,
 	}, true, nil
 }
@@ -101,8 +100,8 @@ func (t Task) wrapMessage(msg OutboxMessage, local string) mail.Interswarm {
 // MarkDelivered takes a message out of its outbox. runner is the owner string of the
 // instance that works on the task there, as the peer reported it; it may be empty or
 // malformed.
-func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, n int64, runner string) error {
-	return r.commitOutboxChange(ctx, box, n, func(mut *mutationBuilder, msg OutboxMessage) {
+func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, id, runner string) error {
+	return r.commitOutboxChange(ctx, box, id, func(mut *mutationBuilder, msg OutboxMessage) {
 		mut.Delivered = append(mut.Delivered, msg.N)
 		mut.undelivered--
 		mut.markRequestTaken(msg)
@@ -123,8 +122,8 @@ func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, n int64, run
 
 // MarkUndeliverable makes a message a dead letter and notifies its sender of the reason
 //
-func (r *Runtime) MarkUndeliverable(ctx context.Context, box OutboxKey, n int64, reason string) error {
-	return r.commitOutboxChange(ctx, box, n, func(mut *mutationBuilder, msg OutboxMessage) {
+func (r *Runtime) MarkUndeliverable(ctx context.Context, box OutboxKey, id, reason string) error {
+	return r.commitOutboxChange(ctx, box, id, func(mut *mutationBuilder, msg OutboxMessage) {
 		msg.Dead = &DeliveryFailure{At: mut.now, Reason: reason}
 		mut.Outbox = append(mut.Outbox, msg)
 		mut.undelivered--
@@ -188,7 +187,7 @@ func (mut *mutationBuilder) reportUndeliverable(msg OutboxMessage, reason string
 
 // commitOutboxChange commits a change of an outbox message, if it is still to be
 // delivered.
-func (r *Runtime) commitOutboxChange(ctx context.Context, box OutboxKey, n int64, change func(*mutationBuilder, OutboxMessage)) error {
+func (r *Runtime) commitOutboxChange(ctx context.Context, box OutboxKey, id string, change func(*mutationBuilder, OutboxMessage)) error {
 	t, err := r.acquireExisting(ctx, box.Task)
 	if err != nil {
 		return err
@@ -197,7 +196,7 @@ func (r *Runtime) commitOutboxChange(ctx context.Context, box OutboxKey, n int64
 	t.commit.Lock()
 	defer t.commit.Unlock()
 	t.mu.Lock()
-	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.N == n && msg.Peer == box.Peer })
+	i := slices.IndexFunc(t.outbox, func(msg OutboxMessage) bool { return msg.ID == id && msg.Peer == box.Peer })
 	if i < 0 {
 		t.mu.Unlock()
 		return nil

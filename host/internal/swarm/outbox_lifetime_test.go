@@ -15,7 +15,7 @@ func TestPatience(t *testing.T) {
 	p := federate(t, "hive", "depot")
 	home, depot := p.hives["hive"], p.hives["depot"]
 	p.set(map[string]string{"hive": "wait"})
-	next := func(h *hive, task swarm.TaskKey, peer string, but ...int64) (l swarm.Delivery) {
+	next := func(h *hive, task swarm.TaskKey, peer string, but ...string) (l swarm.Delivery) {
 		eventually(t, "a letter to "+peer, func() (ok bool) {
 			var err error
 			l, ok, err = h.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: task, Peer: peer}, but...)
@@ -28,7 +28,7 @@ func TestPatience(t *testing.T) {
 	if answer.Wrapper.Type != mail.Response || answer.GiveUpAt.Sub(answer.Since) != 24*time.Hour {
 		t.Errorf("the answer %+v", answer)
 	}
-	if _, ok, err := depot.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: guest("depot", "hive", "t"), Peer: "hive"}, answer.N); ok || err != nil {
+	if _, ok, err := depot.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: guest("depot", "hive", "t"), Peer: "hive"}, answer.Wrapper.MessageID); ok || err != nil {
 		t.Errorf("a letter that rests comes: %v", err)
 	}
 	p.set(map[string]string{"hive": "wait", "depot": "wait"})
@@ -69,11 +69,13 @@ func TestDeliveredMessageWithoutAnswerStalls(t *testing.T) {
 	p.set(map[string]string{"depot": "wait"})
 	receipt := home.mustPost(`[["send_broadcast",{"targets":["math@depot"],"subject":"s","body":"x"}]]`, task("t"))
 	box := swarm.OutboxKey{Task: receipt.Task, Peer: "depot"}
-	eventually(t, "the broadcast is in the outbox", func() bool {
-		_, ok, err := home.rt.NextDelivery(t.Context(), box)
+	var sent swarm.Delivery
+	eventually(t, "the broadcast is in the outbox", func() (ok bool) {
+		var err error
+		sent, ok, err = home.rt.NextDelivery(t.Context(), box)
 		return ok && err == nil
 	})
-	if err := home.rt.MarkDelivered(t.Context(), box, 1, ""); err != nil {
+	if err := home.rt.MarkDelivered(t.Context(), box, sent.Wrapper.MessageID, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := home.record("t").Task; got.State != swarm.StateFailed || got.Finish.Subject != mail.SubjectRuntimeError {
@@ -91,7 +93,7 @@ func TestDeliveredLeavesTheOutbox(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if err := home.rt.MarkDelivered(t.Context(), box, l.N, ""); err != nil {
+	if err := home.rt.MarkDelivered(t.Context(), box, l.Wrapper.MessageID, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"", " after a restart"} {

@@ -208,7 +208,7 @@ func TestWhatIsAnEnding(t *testing.T) {
 	p.set(map[string]string{"depot": "wait"})
 	hive.ask(`[["send_broadcast",{"targets":["math@depot"],"subject":"b","body":"y"}],["task_complete",{"finish_message":"done"}]]`, task("t"))
 	l := next(hive.rt, key("t"), "depot")
-	l, ok, err := hive.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: key("t"), Peer: "depot"}, l.N)
+	l, ok, err := hive.rt.NextDelivery(t.Context(), swarm.OutboxKey{Task: key("t"), Peer: "depot"}, l.Wrapper.MessageID)
 	if err != nil || !ok || !l.Ending || l.Wrapper.Payload.Subject != mail.SubjectTaskComplete {
 		t.Errorf("an end: %+v, %t, %v", l, ok, err)
 	}
@@ -226,10 +226,10 @@ func TestEndIsRecalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end, ok, err := hive.rt.NextDelivery(t.Context(), box, first.N); err != nil || !ok || !end.Ending {
+	if end, ok, err := hive.rt.NextDelivery(t.Context(), box, first.Wrapper.MessageID); err != nil || !ok || !end.Ending {
 		t.Fatalf("no word of the end: %+v, %v", end, err)
 	}
-	if err := hive.rt.MarkUndeliverable(t.Context(), box, first.N, "refused"); err != nil {
+	if err := hive.rt.MarkUndeliverable(t.Context(), box, first.Wrapper.MessageID, "refused"); err != nil {
 		t.Fatal(err)
 	}
 	if left, ok, err := hive.rt.NextDelivery(t.Context(), box); ok || err != nil {

@@ -40,7 +40,7 @@ func TestFailForgotten(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(name, ok, err)
 		}
-		if err := hive.rt.MarkDelivered(t.Context(), box, d.N, "swarm:hive@"+peer); err != nil {
+		if err := hive.rt.MarkDelivered(t.Context(), box, d.Wrapper.MessageID, "swarm:hive@"+peer); err != nil {
 			t.Fatal(err)
 		}
 	}

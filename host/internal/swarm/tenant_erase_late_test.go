@@ -53,7 +53,7 @@ func TestEraseWithAStepUnderWay(t *testing.T) {
 		delivered, erased := make(chan error, 1), make(chan error, 1)
 		go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) }()
 		synctest.Wait() // the task is being cancelled
-		go func() { delivered <- h.rt.MarkDelivered(context.Background(), box, p.N, "") }()
+		go func() { delivered <- h.rt.MarkDelivered(context.Background(), box, p.Wrapper.MessageID, "") }()
 		synctest.Wait() // it waits for the task
 		s.goOn <- struct{}{}
 		synctest.Wait() // it writes, or would
@@ -70,6 +70,48 @@ func TestEraseWithAStepUnderWay(t *testing.T) {
 		wantNothing(t, h, swarm.DefaultTenant)
 		h.stop()
 	})
+}
+
+// What became of a message that an erasure has removed is not noted for the message that
+// has its number in the task that begins again.
+func TestErasedMessageHasNoSuccessor(t *testing.T) {
+	for name, mark := range map[string]func(h *hive, box swarm.OutboxKey, id string) error{
+		"delivered": func(h *hive, box swarm.OutboxKey, id string) error {
+			return h.rt.MarkDelivered(t.Context(), box, id, "")
+		},
+		"undeliverable": func(h *hive, box swarm.OutboxKey, id string) error {
+			return h.rt.MarkUndeliverable(t.Context(), box, id, "no")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHive(t, func(h *hive) {
+				h.forward = anyForwarder{}
+				h.def.Interswarm, h.def.Agents[0].Interswarm = true, true
+				h.def.Agents[0].Targets = append(h.def.Agents[0].Targets, "calc@depot")
+			})
+			box := swarm.OutboxKey{Task: key("t"), Peer: "depot"}
+			post := func() (d swarm.Delivery) {
+				h.mustPost(requestTo("calc@depot", "x"), task("t"))
+				eventually(t, "the message is in the outbox", func() (ok bool) {
+					d, ok, _ = h.rt.NextDelivery(t.Context(), box)
+					return ok
+				})
+				return d
+			}
+			erased := post()
+			if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil {
+				t.Fatal(err)
+			}
+			next := post()
+			if err := mark(h, box, erased.Wrapper.MessageID); err != nil {
+				t.Error(err)
+			}
+			left, ok, err := h.rt.NextDelivery(t.Context(), box)
+			if err != nil || !ok || left.Wrapper.MessageID != next.Wrapper.MessageID {
+				t.Errorf("the outbox has %+v, %t, %v", left, ok, err)
+			}
+		})
+	}
 }
 
 // brokenStore fails erasures while it is broken: before they begin, or at their end.

@@ -690,7 +690,7 @@ func TestQuestionAboutAnOutboxMessage(t *testing.T) {
 	if snap, err := k.swarm.Task(t.Context(), x.Task); err != nil || snap.Task.Brief {
 		t.Errorf("the task is brief: %v, %v", snap.Task.Brief, err)
 	}
-	if err := k.swarm.MarkDelivered(t.Context(), swarm.OutboxKey{Task: x.Task, Peer: "acme"}, sent.N, ""); err != nil {
+	if err := k.swarm.MarkDelivered(t.Context(), swarm.OutboxKey{Task: x.Task, Peer: "acme"}, sent.Wrapper.MessageID, ""); err != nil {
 		t.Fatal(err)
 	}
 	reply := k.next(t, x.Task)

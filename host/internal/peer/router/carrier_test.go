@@ -30,7 +30,7 @@ type fakeCarrier struct {
 
 func (c *fakeCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	c.mu.Lock()
-	c.seen = append(c.seen, d.N)
+	c.seen = append(c.seen, number(d))
 	n := len(c.seen)
 	c.open++
 	c.most = max(c.most, c.open)
@@ -40,7 +40,7 @@ func (c *fakeCarrier) Carry(ctx context.Context, d swarm.Delivery) router.Carrie
 	defer c.mu.Unlock()
 	c.open--
 	if out.State == router.Taken {
-		c.taken = append(c.taken, d.N)
+		c.taken = append(c.taken, number(d))
 	}
 	return out
 }
@@ -147,7 +147,7 @@ func TestCarrierInterruptOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
-			if d.N == 1 {
+			if number(d) == 1 {
 				<-release
 			}
 			return router.Carried{State: router.Taken}
@@ -179,7 +179,7 @@ func TestCarrierAnswerOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answered := make(chan struct{})
 		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
-			switch d.N {
+			switch number(d) {
 			case 1:
 				<-answered
 			case 3:
@@ -230,7 +230,7 @@ func TestCarrierAttemptsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
-			if d.N < 100 {
+			if number(d) < 100 {
 				<-release
 			}
 			return router.Carried{State: router.Taken}

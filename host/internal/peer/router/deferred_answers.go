@@ -18,9 +18,9 @@ const (
 // deferredAnswers are the answers for one peer that are not tried now. They are
 // guarded by Router.mu. The zero value is empty.
 type deferredAnswers struct {
-	// messages are the deferred messages by sequence, order the sequences in the order of
+	// messages are the ids of the deferred messages by sequence, order the sequences in the order of
 	// their turns.
-	messages map[sequence][]int64
+	messages map[sequence][]string
 	order    []sequence
 	pause    time.Duration
 	due      time.Time
@@ -34,9 +34,9 @@ type deferredAnswers struct {
 }
 
 // add defers a message, for at least wait.
-func (q *deferredAnswers) add(at sequence, n int64, wait time.Duration, now time.Time) {
+func (q *deferredAnswers) add(at sequence, id string, wait time.Duration, now time.Time) {
 	if q.messages == nil {
-		q.messages = map[sequence][]int64{}
+		q.messages = map[sequence][]string{}
 	}
 	if len(q.messages) == 0 && !q.due.After(now) {
 		q.pause, q.peerUp = minDeferral, false
@@ -48,7 +48,7 @@ func (q *deferredAnswers) add(at sequence, n int64, wait time.Duration, now time
 	if len(q.messages[at]) == 0 {
 		q.order = append(q.order, at)
 	}
-	q.messages[at] = append(q.messages[at], n)
+	q.messages[at] = append(q.messages[at], id)
 }
 
 func (q *deferredAnswers) jitter(d time.Duration) time.Duration {
@@ -89,16 +89,16 @@ func (q *deferredAnswers) takeDue(now time.Time) (woken []sequence) {
 }
 
 // deferredOf returns the messages of a sequence that must not be tried now.
-func (r *Router) deferredOf(l *peerQueue, n sequence) []int64 {
+func (r *Router) deferredOf(l *peerQueue, n sequence) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(l.deferred.messages[n])
 }
 
-func (r *Router) deferAnswer(l *peerQueue, at sequence, n int64, wait time.Duration) {
+func (r *Router) deferAnswer(l *peerQueue, at sequence, id string, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.deferred.add(at, n, wait, r.opt.Now())
+	l.deferred.add(at, id, wait, r.opt.Now())
 }
 
 func (r *Router) notePeerAnswered(l *peerQueue) {

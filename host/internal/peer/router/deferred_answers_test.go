@@ -26,7 +26,7 @@ func TestDeferredAnswers(t *testing.T) {
 	var q deferredAnswers
 	start := time.Unix(1e9, 0)
 	for n, task := range []string{"a", "a", "b", "c"} {
-		q.add(outbox(task), int64(n), 0, start)
+		q.add(outbox(task), fmt.Sprint("m", n), 0, start)
 	}
 	if got := q.takeDue(start.Add(minDeferral/2 - 1)); got != nil {
 		t.Errorf("%v do not rest at all", names(got))
@@ -42,7 +42,7 @@ func TestDeferredAnswers(t *testing.T) {
 		if early := q.takeDue(now.Add(gap/2 - 1)); early != nil {
 			t.Errorf("%d: %v try before %s", i, names(early), gap/2)
 		}
-		q.add(got[0], 1, 0, now)
+		q.add(got[0], "m1", 0, now)
 	}
 	q.markPeerUp(now)
 	if got := names(q.takeDue(now)); !slices.Equal(got, []string{"a", "b", "c"}) {
@@ -60,18 +60,18 @@ func TestDeferredAnswersPace(t *testing.T) {
 	t.Parallel()
 	var q deferredAnswers
 	now := time.Unix(1e9, 0)
-	q.add(outbox("a"), 1, 0, now)
+	q.add(outbox("a"), "m1", 0, now)
 	q.markPeerUp(now)
 	if len(q.takeDue(now)) != 1 {
 		t.Error("it is not tried when the peer answers")
 	}
-	q.add(outbox("a"), 1, 0, now)
+	q.add(outbox("a"), "m1", 0, now)
 	q.markPeerUp(now)
 	if q.takeDue(now.Add(minDeferral-1)) != nil || len(q.takeDue(now.Add(minDeferral))) != 1 {
 		t.Error("it is tried with every other letter")
 	}
 	now = now.Add(time.Hour)
-	q.add(outbox("a"), 1, time.Minute, now)
+	q.add(outbox("a"), "m1", time.Minute, now)
 	if q.takeDue(now.Add(time.Minute-1)) != nil || len(q.takeDue(now.Add(time.Minute))) != 1 {
 		t.Error("it does not wait for as long as the peer wants")
 	}

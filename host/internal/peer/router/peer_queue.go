@@ -142,7 +142,7 @@ func (r *Router) drainSequence(ctx context.Context, outbox Outbox, l *peerQueue,
 // settlement is what became of a message. A carrier is not asked again for one that could
 // not be marked in its outbox.
 type settlement struct {
-	n int64 // 0 for none
+	id string // of the message, empty for none
 	outcome
 }
 
@@ -155,11 +155,11 @@ func (r *Router) deliverNext(ctx context.Context, outbox Outbox, l *peerQueue, n
 	case err != nil || !ok:
 		return err == nil, err
 	case len(resting) > 0 && !p.GiveUpAt.IsZero():
-		r.deferAnswer(l, n, p.N, 0) // answers keep their order
+		r.deferAnswer(l, n, p.Wrapper.MessageID, 0) // answers keep their order
 		return false, nil
 	}
-	if n.isWhole() || last.n != p.N {
-		*last = settlement{p.N, r.deliverWithRetry(ctx, outbox, l, n.OutboxKey, p)}
+	if n.isWhole() || last.id != p.Wrapper.MessageID {
+		*last = settlement{p.Wrapper.MessageID, r.deliverWithRetry(ctx, outbox, l, n.OutboxKey, p)}
 	}
 	if err := r.settle(ctx, outbox, l, n, p, last.outcome); err != nil {
 		return false, err
@@ -177,7 +177,7 @@ func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequ
 		return nil
 	case out.deferred:
 		log.Debug("message waits until its peer answers")
-		r.deferAnswer(l, n, p.N, out.wait)
+		r.deferAnswer(l, n, p.Wrapper.MessageID, out.wait)
 		return nil
 	}
 	var err error
@@ -187,11 +187,11 @@ func (r *Router) settle(ctx context.Context, outbox Outbox, l *peerQueue, n sequ
 	case out.accepted:
 		log.Debug("message delivered")
 		l.counters.delivered.Add(1)
-		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.N, out.runner)
+		err = outbox.MarkDelivered(context.WithoutCancel(ctx), box, p.Wrapper.MessageID, out.runner)
 	default:
 		log.Warn("message not delivered", "reason", out.reason)
 		l.counters.dead.Add(1)
-		err = outbox.MarkUndeliverable(context.WithoutCancel(ctx), box, p.N, out.reason)
+		err = outbox.MarkUndeliverable(context.WithoutCancel(ctx), box, p.Wrapper.MessageID, out.reason)
 	}
 	if errors.Is(err, swarm.ErrNotFound) {
 		err = nil // its task was erased meanwhile

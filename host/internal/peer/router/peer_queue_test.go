@@ -16,7 +16,7 @@ type lateOutbox struct {
 	found func()
 }
 
-func (o lateOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (swarm.Delivery, bool, error) {
+func (o lateOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...string) (swarm.Delivery, bool, error) {
 	p, ok, err := o.fakeOutbox.NextDelivery(ctx, box, resting...)
 	if err == nil && !ok {
 		o.found()
@@ -57,14 +57,14 @@ func (o notingOutbox) note(call string) {
 	}
 }
 
-func (o notingOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (swarm.Delivery, bool, error) {
+func (o notingOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...string) (swarm.Delivery, bool, error) {
 	o.note("next")
 	return o.fakeOutbox.NextDelivery(ctx, box, resting...)
 }
 
-func (o notingOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error {
+func (o notingOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, id, runner string) error {
 	o.note("delivered")
-	return o.fakeOutbox.MarkDelivered(ctx, box, n, runner)
+	return o.fakeOutbox.MarkDelivered(ctx, box, id, runner)
 }
 
 // A message that its peer has taken leaves the outbox before the next one is read.

@@ -74,7 +74,7 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 			up = nil // it is up, and names its own time
 		}
 		sleepUntil(ctx, min(left, max(a.wait, jitter(pause, r.opt.RandomBelow))), up)
-		if !r.isKept(ctx, outbox, box, p.N) {
+		if !r.isKept(ctx, outbox, box, p.Wrapper.MessageID) {
 			return outcome{gone: true}
 		}
 	}
@@ -82,9 +82,9 @@ func (r *Router) deliverWithRetry(ctx context.Context, outbox Outbox, l *peerQue
 
 // isKept reports whether a message is still in the outbox: an erasure takes it out between
 // two attempts. It waits while the outbox cannot be read, and returns false when ctx ends.
-func (r *Router) isKept(ctx context.Context, outbox Outbox, box swarm.OutboxKey, n int64) bool {
+func (r *Router) isKept(ctx context.Context, outbox Outbox, box swarm.OutboxKey, id string) bool {
 	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
-		_, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.N == n })
+		_, kept, err := outbox.NextWanted(ctx, box, func(msg swarm.OutboxMessage) bool { return msg.ID == id })
 		if err == nil {
 			return kept
 		}

@@ -20,10 +20,10 @@ import (
 // Outbox stores the messages to deliver. [swarm.Runtime] is one.
 type Outbox interface {
 	Outboxes(ctx context.Context) ([]swarm.OutboxKey, error)
-	NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (p swarm.Delivery, ok bool, err error)
+	NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...string) (p swarm.Delivery, ok bool, err error)
 	NextWanted(ctx context.Context, box swarm.OutboxKey, wanted func(swarm.OutboxMessage) bool) (p swarm.Delivery, ok bool, err error)
-	MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error
-	MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error
+	MarkDelivered(ctx context.Context, box swarm.OutboxKey, id, runner string) error
+	MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, id, reason string) error
 	// ShowRetry shows that a message will be sent again.
 	ShowRetry(box swarm.OutboxKey, message, reason string)
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,7 @@ func (o *fakeOutbox) Outboxes(context.Context) (list []swarm.OutboxKey, err erro
 	return list, nil
 }
 
-func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, resting ...int64) (swarm.Delivery, bool, error) {
+func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, resting ...string) (swarm.Delivery, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.broken > 0 {
@@ -74,7 +75,7 @@ func (o *fakeOutbox) NextDelivery(_ context.Context, box swarm.OutboxKey, restin
 	}
 	for _, p := range o.boxes[box] {
 		o.looked++
-		if !slices.Contains(resting, p.N) {
+		if !slices.Contains(resting, p.Wrapper.MessageID) {
 			return p, true, nil
 		}
 	}
@@ -90,26 +91,26 @@ func (o *fakeOutbox) NextWanted(_ context.Context, box swarm.OutboxKey, wanted f
 	}
 	for _, p := range o.boxes[box] {
 		o.looked++
-		if wanted(swarm.OutboxMessage{N: p.N, Message: mail.Message{Type: p.Wrapper.Type, Payload: p.Wrapper.Payload}}) {
+		if wanted(swarm.OutboxMessage{ID: p.Wrapper.MessageID, Message: mail.Message{Type: p.Wrapper.Type, Payload: p.Wrapper.Payload}}) {
 			return p, true, nil
 		}
 	}
 	return swarm.Delivery{}, false, nil
 }
 
-func (o *fakeOutbox) settle(box swarm.OutboxKey, n int64, note func(id string)) error {
+func (o *fakeOutbox) settle(box swarm.OutboxKey, id string, note func(id string)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.unmarked > 0 {
 		o.unmarked--
 		return errors.New("the disk is full")
 	}
-	i := slices.IndexFunc(o.boxes[box], func(p swarm.Delivery) bool { return p.N == n })
+	i := slices.IndexFunc(o.boxes[box], func(p swarm.Delivery) bool { return p.Wrapper.MessageID == id })
 	if i < 0 {
 		return swarm.ErrNotFound
 	}
 	if i > 0 && !o.anyOrder && o.boxes[box][0].GiveUpAt.IsZero() {
-		return fmt.Errorf("letter %d is settled, which is not first", n)
+		return fmt.Errorf("letter %s is settled, which is not first", id)
 	}
 	p := o.boxes[box][i]
 	o.boxes[box] = slices.Delete(o.boxes[box], i, i+1)
@@ -119,15 +120,15 @@ func (o *fakeOutbox) settle(box swarm.OutboxKey, n int64, note func(id string)) 
 }
 
 // MarkDelivered fails for a caller that has left, as the runtime's may.
-func (o *fakeOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error {
+func (o *fakeOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, id, runner string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return o.settle(box, n, func(id string) { o.taken = append(o.taken, id+" "+runner) })
+	return o.settle(box, id, func(id string) { o.taken = append(o.taken, id+" "+runner) })
 }
 
-func (o *fakeOutbox) MarkUndeliverable(_ context.Context, box swarm.OutboxKey, n int64, reason string) error {
-	return o.settle(box, n, func(id string) { o.failed[id] = reason })
+func (o *fakeOutbox) MarkUndeliverable(_ context.Context, box swarm.OutboxKey, id, reason string) error {
+	return o.settle(box, id, func(id string) { o.failed[id] = reason })
 }
 
 func (o *fakeOutbox) ShowRetry(_ swarm.OutboxKey, message, _ string) {
@@ -216,9 +217,9 @@ func box(task, peer string) swarm.OutboxKey {
 }
 
 func newDelivery(n int64, back bool) swarm.Delivery {
-	id := mail.NewUUID([16]byte{byte(n)})
+	id := mail.NewUUID([16]byte{byte(n >> 8), byte(n)})
 	return swarm.Delivery{
-		N: n, Since: time.Now(), Back: back, Hops: 1, Trace: swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1"),
+		Since: time.Now(), Back: back, Hops: 1, Trace: swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1"),
 		Wrapper: mail.Interswarm{
 			MessageID: id, SourceSwarm: "hive", TargetSwarm: "depot", Timestamp: mail.FormatTime(time.Unix(1e9, 0)), Type: mail.Request,
 			TaskOwner: "user:alice@hive", TaskContributors: []string{"user:alice@hive"},
@@ -231,6 +232,15 @@ func newDelivery(n int64, back bool) swarm.Delivery {
 }
 
 func id(n int64) string { return newDelivery(n, false).Wrapper.MessageID }
+
+// number is what newDelivery has made the id of.
+func number(d swarm.Delivery) int64 {
+	n, err := strconv.ParseInt(d.Wrapper.MessageID[:4], 16, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
 
 // run starts a router and stops it when the test ends.
 func run(t *testing.T, o router.Outbox, p router.Peers, change ...func(*router.Options)) *router.Router {
@@ -365,7 +375,7 @@ func TestOrder(t *testing.T) {
 	seen := map[int]int{}
 	for _, s := range d.requests() {
 		var n int
-		_, err := fmt.Sscanf(strings.Fields(s)[1][:2], "%x", &n)
+		_, err := fmt.Sscanf(strings.Fields(s)[1][:4], "%x", &n)
 		task := (n - 1) / 40
 		if err != nil || n <= seen[task] {
 			t.Errorf("%s came after %d", s, seen[task])

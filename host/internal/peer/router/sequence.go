@@ -40,12 +40,12 @@ func sequenceOf(box swarm.OutboxKey, m mail.Message) sequence {
 func (n sequence) isWhole() bool { return n.recipient == "" }
 
 // next returns the oldest message of the sequence, without those that rest.
-func (n sequence) next(ctx context.Context, outbox Outbox, resting []int64) (swarm.Delivery, bool, error) {
+func (n sequence) next(ctx context.Context, outbox Outbox, resting []string) (swarm.Delivery, bool, error) {
 	if n.isWhole() {
 		return outbox.NextDelivery(ctx, n.OutboxKey, resting...)
 	}
 	return outbox.NextWanted(ctx, n.OutboxKey, func(msg swarm.OutboxMessage) bool {
-		return sequenceOf(n.OutboxKey, msg.Message) == n && !slices.Contains(resting, msg.N)
+		return sequenceOf(n.OutboxKey, msg.Message) == n && !slices.Contains(resting, msg.ID)
 	})
 }
 

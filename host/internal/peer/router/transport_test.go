@@ -201,7 +201,7 @@ type countingOutbox struct {
 	now, most atomic.Int64
 }
 
-func (o *countingOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...int64) (swarm.Delivery, bool, error) {
+func (o *countingOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, resting ...string) (swarm.Delivery, bool, error) {
 	p, ok, err := o.fakeOutbox.NextDelivery(ctx, box, resting...)
 	if ok {
 		n := o.now.Add(1)
@@ -211,14 +211,14 @@ func (o *countingOutbox) NextDelivery(ctx context.Context, box swarm.OutboxKey, 
 	return p, ok, err
 }
 
-func (o *countingOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, n int64, runner string) error {
+func (o *countingOutbox) MarkDelivered(ctx context.Context, box swarm.OutboxKey, id, runner string) error {
 	o.now.Add(-1)
-	return o.fakeOutbox.MarkDelivered(ctx, box, n, runner)
+	return o.fakeOutbox.MarkDelivered(ctx, box, id, runner)
 }
 
-func (o *countingOutbox) MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, n int64, reason string) error {
+func (o *countingOutbox) MarkUndeliverable(ctx context.Context, box swarm.OutboxKey, id, reason string) error {
 	o.now.Add(-1)
-	return o.fakeOutbox.MarkUndeliverable(ctx, box, n, reason)
+	return o.fakeOutbox.MarkUndeliverable(ctx, box, id, reason)
 }
 
 // Deliveries are counted by peer, for known peers only.

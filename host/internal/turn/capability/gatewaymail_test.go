@@ -55,8 +55,8 @@ func TestActionMail(t *testing.T) {
 		if err != nil || !ok || p.Body != `{"n":1}` || p.Recipient().Name != "clerk@shop" || string(p.RoutingInfo) != `{"gateway":{"type":"ask"},"remote_swarm":"shop"}` || !strings.Contains(got.Body, p.ID) {
 			t.Errorf("%d: %+v, %v", dies, d, err)
 		}
-		if _, more, err := h.rt.NextDelivery(t.Context(), boxes[0], d.N); more && err == nil {
-			if other, _, _ := h.rt.NextDelivery(t.Context(), boxes[0], d.N); !other.Notice {
+		if _, more, err := h.rt.NextDelivery(t.Context(), boxes[0], d.Wrapper.MessageID); more && err == nil {
+			if other, _, _ := h.rt.NextDelivery(t.Context(), boxes[0], d.Wrapper.MessageID); !other.Notice {
 				t.Errorf("%d: another message %+v", dies, other)
 			}
 		}
