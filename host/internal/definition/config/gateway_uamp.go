@@ -17,8 +17,17 @@ type UAMP struct {
 
 // UAMPPartner has the keys that only partners of [gateways.uamp] have.
 type UAMPPartner struct {
-	Keys []string // JSON Web Keys; empty for those of its DID documents
+	Keys    []string // JSON Web Keys; empty for those of its DID documents
+	Binding string   // by which its url is called
 }
+
+// Bindings of a [UAMPPartner].
+const (
+	BindingHTTP   = "http"
+	BindingSocket = "websocket"
+)
+
+var bindings = []string{BindingHTTP, BindingSocket}
 
 var uampProtocol = protocol{
 	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
@@ -41,7 +50,24 @@ func (u *UAMP) Settings() []Setting {
 func (p *UAMPPartner) Settings() []Setting {
 	return []Setting{
 		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
+		choice(&p.Binding, "binding", BindingHTTP, bindings, "How its `url` is called. A partner without `url` is called as the DID document of the agent says that is written to.").by(Fixed),
 	}
+}
+
+// Hosts are the addresses of the hosts of a partner's DIDs where it has no url: their documents
+// say by which binding they are called.
+func (p *UAMPPartner) Hosts(of Partner) (list []string) {
+	if of.URL != "" {
+		return nil
+	}
+	for _, id := range of.IDs {
+		host, isWeb := strings.CutPrefix(id, didWeb)
+		host, _, _ = strings.Cut(host, ":")
+		if isWeb && host != "" && strings.Trim(strings.Replace(host, "%3A", "", 1), didHost) == "" {
+			list = append(list, "https://"+strings.Replace(host, "%3A", ":", 1))
+		}
+	}
+	return list
 }
 
 // didWeb begins the DIDs of hosts.

@@ -86,3 +86,16 @@ func TestUAMPGiveUp(t *testing.T) {
 		}
 	}
 }
+
+// U-034: a partner without a url is called at the hosts of its DIDs, and nowhere else.
+func TestUAMPHosts(t *testing.T) {
+	t.Parallel()
+	p := Partner{IDs: []string{"did:web:lab.example:agents:*", "did:web:shop.example%3A8443", "did:web:*.example", "did:web:*", "did:key:z6Mk", "lab.example"}}
+	own := &UAMPPartner{}
+	if got := strings.Join(own.Hosts(p), " "); got != "https://lab.example https://shop.example:8443" {
+		t.Error(got)
+	}
+	if p.URL = "https://lab.example"; len(own.Hosts(p)) > 0 {
+		t.Error("a partner with a url is called elsewhere")
+	}
+}

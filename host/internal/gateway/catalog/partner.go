@@ -61,6 +61,9 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 			}
 		}
 	}
+	if own, finds := p.Protocol.(interface{ Hosts(config.Partner) []string }); finds {
+		addresses = append(addresses, own.Hosts(p)...)
+	}
 	if u, err := url.Parse(p.URL); err == nil && config.IACPSchemes[u.Scheme] != "" {
 		made.Dialer = c.dialer(g, p, config.IACPSchemes[u.Scheme]+"://"+u.Host)
 	} else if grants := origins(addresses); len(grants) > 0 {
@@ -69,8 +72,8 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 	return made
 }
 
-// origins are the hosts of the addresses that a partner's table names. Nothing else is
-// called with its credential.
+// origins are the hosts of the addresses that a partner's table names, or that its protocol
+// finds by it. Nothing else is called with its credential.
 func origins(addresses []string) (grants []egress.Grant) {
 	for _, address := range addresses {
 		u, err := url.Parse(address)

@@ -34,7 +34,7 @@ func newEgress(network func(*egress.Options)) *egress.Client {
 }
 
 // transport sends requests to one partner: it adds the credential, ends what takes too
-// long, and bounds the answers.
+// long, and bounds the answers. A connection that a response hands over has neither bound.
 type transport struct {
 	next    http.RoundTripper
 	header  http.Header
@@ -56,6 +56,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		cancel()
 		return nil, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // it is the caller's from here on
+		cancel()
+		return resp, nil
 	}
 	most := t.maxBody
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {

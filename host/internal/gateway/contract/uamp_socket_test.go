@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,24 +18,15 @@ import (
 )
 
 // TestUAMPSocket (U-054, U-056, G-042): the contract of gateways, held by UAMP over
-// WebSockets. A message that is looked at is looked at over HTTP.
+// WebSockets in both directions.
 func TestUAMPSocket(t *testing.T) {
 	t.Parallel()
 	p := uampProtocol()
 	dial := p.Dial
-	p.Serve, p.Dial = nil, func(t testing.TB, url, token string) contract.Client {
+	p.Serve, p.Dial = serveUAMPSocket, func(t testing.TB, url, token string) contract.Client {
 		return uampSocketClient{dial(t, url, token).(uampClient)}
 	}
-	others := p.IDs
-	p.IDs = func(name string) []string {
-		if name == "depot" {
-			return []string{uampKey("depot-1").id, uampKey("depot-7").id}
-		}
-		return others(name)
-	}
-	for _, out := range []string{"02", "04", "15", "19", "22/sent", "22/answer-read", "22/answer-accepted", "22/stream", "23", "27"} {
-		p.Without[out] = "messages of ours leave over HTTP, in TestUAMP"
-	}
+	p.Partner += fmt.Sprintf("\nbinding = \"websocket\"\nkeys = [%q, %q, %q]", uampKey("depot-1").key.Public().JWK(), uampKey("depot-7").key.Public().JWK(), uampKey("foreign").key.Public().JWK())
 	contract.Run(t, p)
 }
 

@@ -265,7 +265,7 @@ func TestRecipients(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	o.p.URL = ""
+	o.p.URL, o.p.Client = "", nil
 	o.carry(t, "without a url", outgoing("u", mail.Broadcast, "x", "news"), gateway.Refused)
 }
 

@@ -2,13 +2,18 @@ package uamp
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
 )
 
-// binding is how envelopes reach a partner, and how streams with answers are read from it
-// (U-056, U-057). It is safe for concurrent use.
+// binding is how the envelope of one attempt reaches a partner, and how the stream with its
+// answer is read (U-056, U-057). It is used by one goroutine.
 type binding interface {
 	// post sends the envelope of an attempt, and sets its sent as soon as the partner has
 	// taken it. A refusal that the partner has signed is a [signedRefusal].
@@ -22,13 +27,89 @@ type binding interface {
 	// acknowledge tells the partner that all deltas up to d have come (U-062). One that is
 	// lost is made good by the next read.
 	acknowledge(ctx context.Context, r *streamReader, d envelope.Delta)
+	// close gives back what the attempt used.
+	close()
 }
 
-// bind chooses how the partner is reached.
-func (a *attempt) bind() error {
-	if a.p.URL == "" || a.p.Client == nil {
-		return gateway.Refuse("%s has no url: add it to [gateways.uamp.partners.%s]", a.p.Name, a.p.Name)
+// optionBinding is the key of a partner's table with the binding by which it is called.
+const optionBinding = "binding"
+
+// Bindings of partners, as their tables name them.
+const (
+	bindingHTTP   = "http"
+	bindingSocket = "websocket"
+)
+
+// Types of the services of DID documents (U-033).
+const (
+	serviceMessages = "UAMPMessages"
+	serviceSocket   = "UAMPWebSocket"
+	serviceManifest = "UAMPManifest"
+)
+
+// bind chooses how a partner is reached: at its url, or where the document of the agent that
+// is written to has it (U-034).
+func (g *Gateway) bind(ctx context.Context, p gateway.Partner, to string) (binding, error) {
+	if p.Client == nil {
+		return nil, gateway.Refuse("%s has no url: add it to [gateways.uamp.partners.%s]", p.Name, p.Name)
 	}
-	a.via = httpBinding{client: a.p.Client, base: a.p.URL, partner: a.p.Name}
-	return nil
+	kind, base := bindingHTTP, p.URL
+	if named, _ := p.Options[optionBinding].(string); named != "" {
+		kind = named
+	}
+	if base == "" {
+		var err error
+		if kind, base, err = g.findService(ctx, p, to); err != nil {
+			return nil, err
+		}
+	}
+	base = strings.TrimSuffix(base, "/")
+	if kind == bindingSocket {
+		return &socketBinding{g: g, p: p, key: socketKey{client: p.Client, url: base + socketPath}}, nil
+	}
+	return httpBinding{client: p.Client, base: base, partner: p.Name}, nil
+}
+
+// services are the bindings in the order in which they are chosen, each with its path.
+var services = []struct{ service, binding, path string }{
+	{serviceMessages, bindingHTTP, messagesPath},
+	{serviceSocket, bindingSocket, socketPath},
+}
+
+// findService finds where an agent of a partner without a url is, by its DID document. It is
+// called with the partner's credential, so that must be at the DID's own host.
+func (g *Gateway) findService(ctx context.Context, p gateway.Partner, to string) (kind, base string, err error) {
+	id, err := did.Parse(to)
+	if err != nil || id.Host() == "" {
+		return "", "", gateway.Refuse("%.200s names no host: add a url to [gateways.uamp.partners.%s]", to, p.Name)
+	}
+	d, err := g.proof.resolver.Resolve(ctx, to, "", p.Caller().Principal.String())
+	if err != nil {
+		return "", "", fmt.Errorf("find the address of %s: %w", to, err)
+	}
+	for _, s := range services {
+		endpoint := d.Service(s.service)
+		if endpoint == "" {
+			continue
+		}
+		if base, err = baseOf(endpoint, s.path, id.Host()); err != nil {
+			return "", "", gateway.Refuse("the %s of %s is %.200q: %v; add a url to [gateways.uamp.partners.%s]", s.service, to, endpoint, err, p.Name)
+		}
+		return s.binding, base, nil
+	}
+	return "", "", gateway.Refuse("the document of %s offers no service of UAMP: add a url to [gateways.uamp.partners.%s]", to, p.Name)
+}
+
+// baseOf is the address before a path, of a host that is reached by TLS.
+func baseOf(endpoint, path, host string) (string, error) {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "wss":
+		return "", errors.New("it is no address of https or wss")
+	case u.Host != host:
+		return "", errors.New("it is not at the host of the DID")
+	case u.Path != path:
+		return "", fmt.Errorf("its path is not %s", path)
+	}
+	return "https://" + u.Host, nil
 }

@@ -87,9 +87,6 @@ type attempt struct {
 }
 
 func (a *attempt) run(ctx context.Context) error {
-	if err := a.bind(); err != nil {
-		return err
-	}
 	w := a.d.Wrapper
 	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
 	asked := err == nil
@@ -106,6 +103,10 @@ func (a *attempt) run(ctx context.Context) error {
 	if a.e, err = a.newEnvelope(from, to); err != nil {
 		return err
 	}
+	if a.via, err = a.g.bind(ctx, a.p, to); err != nil {
+		return err
+	}
+	defer a.via.close()
 	a.thread = threadKey(a.caller, threadOf(a.e.ID))
 	switch {
 	case w.Type == mail.Response:
@@ -159,6 +160,9 @@ func (a *attempt) newEnvelope(sender address, to string) (e envelope.Envelope, e
 	if w.Payload.Subject != "" && mail.Printable(w.Payload.Subject) && !mail.Reserved(w.Payload.Subject) {
 		e.Ext[extSubject] = quote(w.Payload.Subject)
 	}
+	if e.Intent != envelope.Inform && e.Intent != envelope.Notify {
+		e.Stream = ownStream + string(e.ID) // deltas on a socket have nothing else in common with it
+	}
 	if w.Type == mail.Interrupt {
 		e.Ext[extMail] = json.RawMessage(`{"msg_type":"interrupt"}`)
 	}
@@ -194,6 +198,11 @@ func (a *attempt) intent() envelope.Intent {
 		return envelope.Propose
 	}
 	return envelope.Ask
+}
+
+// asks reports whether the envelope's answer comes on a stream.
+func (a *attempt) asks() bool {
+	return a.e.Intent == envelope.Ask || a.e.Intent == envelope.Propose || a.e.Intent == envelope.Subscribe
 }
 
 // cancels reports whether the message calls off the request that is under way.
@@ -327,7 +336,7 @@ func (a *attempt) cancel(ctx context.Context) error {
 
 // withdraw sends the envelope as the cancel of another.
 func (a *attempt) withdraw(ctx context.Context, ask envelope.ID) error {
-	a.e.Intent, a.e.ReplyTo, a.e.Context, a.e.Time = envelope.Cancel, ask, nil, time.Now()
+	a.e.Intent, a.e.ReplyTo, a.e.Stream, a.e.Context, a.e.Time = envelope.Cancel, ask, "", nil, time.Now()
 	delete(a.e.Ext, extMail)
 	if err := a.seal(); err != nil {
 		return err

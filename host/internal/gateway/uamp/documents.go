@@ -130,9 +130,9 @@ func (d *Documents) serveDocument(w http.ResponseWriter, a address) {
 		return
 	}
 	text, err := json.Marshal(did.Document{ID: id, Keys: keys, Services: []did.Service{
-		{ID: id + "#messages", Type: "UAMPMessages", Endpoint: d.base() + messagesPath},
-		{ID: id + "#socket", Type: "UAMPWebSocket", Endpoint: "wss://" + d.host.Host() + socketPath},
-		{ID: id + "#manifest", Type: "UAMPManifest", Endpoint: d.manifestURL(a)},
+		{ID: id + "#messages", Type: serviceMessages, Endpoint: d.base() + messagesPath},
+		{ID: id + "#socket", Type: serviceSocket, Endpoint: "wss://" + d.host.Host() + socketPath},
+		{ID: id + "#manifest", Type: serviceManifest, Endpoint: d.manifestURL(a)},
 	}})
 	if err != nil {
 		d.fail(w, err)

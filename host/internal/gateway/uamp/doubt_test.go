@@ -27,7 +27,10 @@ func status(code int) func(http.ResponseWriter, envelope.Signed) {
 // arrived before: it is sent with another time. Its refusal is no answer.
 func TestStaleRepeat(t *testing.T) {
 	t.Parallel()
-	o := newOut(t, func(opt *uamp.Options) { opt.ClockSkew = time.Nanosecond })
+	overBindings(t, testStaleRepeat, func(opt *uamp.Options) { opt.ClockSkew = time.Nanosecond })
+}
+
+func testStaleRepeat(t *testing.T, o *out) {
 	for _, kind := range []mail.Type{mail.Request, mail.Broadcast} {
 		d := outgoing("stale "+string(kind), kind, "x", "how many?")
 		o.lab.does(status(http.StatusInternalServerError), nil)
@@ -58,7 +61,10 @@ func TestStaleRepeat(t *testing.T) {
 // died before its outbox had that: the repeat would have another time under a known id.
 func TestRepeatTold(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testRepeatTold)
+}
+
+func testRepeatTold(t *testing.T, o *out) {
 	e := newAsk("calc", "2+2")
 	stream := o.take(t, e).location
 	o.read(t, stream) // it is answered
@@ -77,7 +83,10 @@ func TestRepeatTold(t *testing.T) {
 // attempt in doubt.
 func TestStoreFailsBeforeSending(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testStoreFailsBeforeSending)
+}
+
+func testStoreFailsBeforeSending(t *testing.T, o *out) {
 	for _, kind := range []mail.Type{mail.Request, mail.Broadcast} {
 		for _, method := range []string{"Get", "Put"} {
 			o.rec.store.failNext(method, errors.New("the store is away"))
@@ -93,7 +102,10 @@ func TestStoreFailsBeforeSending(t *testing.T) {
 // while an answer is brought, loses neither.
 func TestStoreFailsAfterSending(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testStoreFailsAfterSending)
+}
+
+func testStoreFailsAfterSending(t *testing.T, o *out) {
 	away := errors.New("the store is away")
 	o.lab.does(func(w http.ResponseWriter, _ envelope.Signed) {
 		o.rec.store.failNext("Put", away)
@@ -122,7 +134,10 @@ func TestStoreFailsAfterSending(t *testing.T) {
 // counts: it was brought, and its message is no dead letter.
 func TestAnsweredAtTheLimit(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testAnsweredAtTheLimit)
+}
+
+func testAnsweredAtTheLimit(t *testing.T, o *out) {
 	o.p.Timeout = 50 * time.Millisecond
 	var ask envelope.Signed
 	o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
@@ -182,7 +197,10 @@ func TestAnswerKey(t *testing.T) {
 // the document of its sender is not to be had, is no refusal of the message.
 func TestUncheckedReply(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testUncheckedReply)
+}
+
+func testUncheckedReply(t *testing.T, o *out) {
 	o.p.Options = nil
 	o.rt.AddPartner(o.p)
 	for name, does := range map[string]func(http.ResponseWriter, envelope.Signed){
@@ -199,7 +217,10 @@ func TestUncheckedReply(t *testing.T) {
 // TestErasedMeanwhile: an attempt whose records were erased meanwhile writes none.
 func TestErasedMeanwhile(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testErasedMeanwhile)
+}
+
+func testErasedMeanwhile(t *testing.T, o *out) {
 	erase := func() {
 		for _, r := range o.recordsOf(t, "lab", "conversation") {
 			if err := o.rt.State().Delete(t.Context(), r.Key, 0); err != nil {
@@ -236,7 +257,10 @@ func TestErasedMeanwhile(t *testing.T) {
 // TestUnsignedWait (U-104, V-U35): a partner that is busy says when, without an envelope, too.
 func TestUnsignedWait(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testUnsignedWait)
+}
+
+func testUnsignedWait(t *testing.T, o *out) {
 	for _, code := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
 		o.lab.does(func(w http.ResponseWriter, _ envelope.Signed) {
 			w.Header().Set("Retry-After", "7")
@@ -252,7 +276,10 @@ func TestUnsignedWait(t *testing.T) {
 // time as one that is too old does.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testClockSetBack)
+}
+
+func testClockSetBack(t *testing.T, o *out) {
 	d := outgoing("ahead", mail.Request, "x", "how many?")
 	o.lab.does(status(http.StatusInternalServerError), nil)
 	o.carry(t, "a failing partner", d, gateway.Unanswered)
@@ -272,7 +299,10 @@ func TestClockSetBack(t *testing.T) {
 // is sent again, to where the partner is now.
 func TestMovedPartner(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testMovedPartner)
+}
+
+func testMovedPartner(t *testing.T, o *out) {
 	before := httptest.NewServer(o.lab)
 	now := o.p
 	o.p.URL = before.URL
@@ -297,7 +327,10 @@ func TestMovedPartner(t *testing.T) {
 // attempt was replaced meanwhile, has the envelope: another attempt reads on.
 func TestStreamDenied(t *testing.T) {
 	t.Parallel()
-	o := newOut(t)
+	overBindings(t, testStreamDenied)
+}
+
+func testStreamDenied(t *testing.T, o *out) {
 	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		d := outgoing(fmt.Sprint("denied ", code), mail.Request, "x", "how many?")
 		o.lab.does(streamAt, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })

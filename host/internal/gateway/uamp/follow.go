@@ -38,8 +38,10 @@ type streamReader struct {
 	texts  strings.Builder
 	binary bytes.Buffer
 	chunks int64
-	// last is the last delta, nil before it came.
-	last *envelope.Delta
+	// last is the last delta, nil before it came; reply is an envelope that has come in its
+	// place.
+	last  *envelope.Delta
+	reply *envelope.Signed
 }
 
 // follow reads a stream to its last delta. A response that ends before is followed by
@@ -52,6 +54,8 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 		switch {
 		case r.last != nil:
 			return r.answer()
+		case r.reply != nil:
+			return a.g.answerIn(*r.reply), nil
 		case ctx.Err() != nil:
 			return answer{}, context.Cause(ctx)
 		case isFinalFault(err):

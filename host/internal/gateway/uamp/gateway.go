@@ -38,6 +38,8 @@ type Gateway struct {
 	threads state.Evicting
 	waiting *waiting
 	sockets *socketLimiter
+	// partnerSockets are the WebSockets to partners.
+	partnerSockets *partnerSockets
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }
@@ -64,12 +66,14 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gateway{
+	g := &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
 		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), stopped: make(chan struct{}),
-	}, nil
+	}
+	g.partnerSockets = newPartnerSockets(g)
+	return g, nil
 }
 
 // fetchesNothing is a transport that reaches nobody.

@@ -27,6 +27,8 @@ type httpBinding struct {
 	partner string
 }
 
+func (b httpBinding) close() {}
+
 func (b httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(b.base, "/")+messagesPath, bytes.NewReader(a.text))
 	if err != nil {
@@ -91,16 +93,21 @@ func streamAt(from *url.URL, location string) (string, error) {
 // refusalOf returns why the partner has not taken the envelope: what it has signed, or else
 // the status.
 func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byte) error {
-	after := egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if isEnvelope(resp.Header) {
 		s, err := a.readReply(ctx, text)
 		if err != nil {
 			return notCounted(ctx, err, "the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
 		}
 		f := faultIn(s)
-		f.RetryAfter = max(f.RetryAfter, after)
+		f.RetryAfter = max(f.RetryAfter, egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now()))
 		return &signedRefusal{s, f}
 	}
+	return unsignedRefusal(resp, text)
+}
+
+// unsignedRefusal returns why the partner has not taken what it was sent, or lets no one in.
+func unsignedRefusal(resp *http.Response, text []byte) error {
+	after := egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	var p problem
 	if json.Unmarshal(text, &p) == nil && (p.Code == envelope.Busy || p.Code == envelope.TooMany) {
 		return &envelope.Fault{Code: p.Code, Text: "the partner answers " + string(p.Code), RetryAfter: after}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,6 +47,10 @@ type socket struct {
 	active  int
 	ended   []string
 	running sync.WaitGroup
+
+	// awaited are the frames that attempts of ours wait for, nil on a socket that the partner
+	// has opened.
+	awaited *awaitedFrames
 }
 
 // serveSocket serves a WebSocket to its end.
@@ -134,13 +139,36 @@ func (s *socket) take(text []byte) bool {
 		_ = s.conn.Close(websocket.StatusPolicyViolation, "the caller is not let in any more")
 		return false
 	}
-	var kind struct {
-		Seq json.RawMessage `json:"delta_seq"`
+	var head frameHead
+	if json.Unmarshal(text, &head) != nil {
+		head = frameHead{} // it is refused below
 	}
-	if json.Unmarshal(text, &kind) == nil && kind.Seq != nil {
+	switch {
+	case s.awaited != nil && (s.awaited.hand(s.ctx, head, text) || s.isLate(head)):
+		return true
+	case head.Seq != nil:
 		return s.takeDelta(c, text)
 	}
 	return s.takeEnvelope(c, text)
+}
+
+// frameHead is what shows where a frame belongs.
+type frameHead struct {
+	Seq     json.RawMessage `json:"delta_seq"`
+	Stream  string          `json:"stream_id"`
+	ReplyTo string          `json:"reply_to"`
+	Intent  envelope.Intent `json:"intent"`
+}
+
+// isLate reports whether a frame that no attempt waits for any more means nothing: a receipt,
+// or a delta of a stream that is not written on the socket.
+func (s *socket) isLate(head frameHead) bool {
+	if head.Seq == nil {
+		return head.Intent == envelope.Progress
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[head.Stream] == nil
 }
 
 // takeEnvelope does what an envelope wants. A receipt shows that it is kept; the answer
@@ -197,12 +225,20 @@ func (s *socket) takeDelta(c gateway.Caller, text []byte) bool {
 	if err == nil {
 		return true
 	}
-	f := s.g.faultOf(err)
-	payload, err := json.Marshal(bodyOf(f))
+	payload, err := json.Marshal(refusedAck(s.g.faultOf(err), seq))
 	if err != nil {
 		return s.write(nil, err)
 	}
 	return s.writeDelta(envelope.Delta{Seq: max(0, seq), Stream: name, Time: time.Now(), Type: envelope.DeltaError, Payload: payload})
+}
+
+// refusedAck is the payload of a delta that refuses an acknowledgement: details.ack shows that
+// it is no delta of the stream.
+func refusedAck(f *envelope.Fault, seq int) errorBody {
+	body := bodyOf(f)
+	body.Details = map[string]any{"ack": seq}
+	maps.Copy(body.Details, f.Details)
+	return body
 }
 
 func (s *socket) acknowledge(c gateway.Caller, name string, seq int) error {

@@ -74,15 +74,15 @@ func isFinal(a gateway.Answer) bool {
 	return over
 }
 
-// keepStream remembers whose answer a stream has that a caller has named. A repeat of the
-// envelope does it again: it may follow a crash.
+// keepStream remembers whose answer a stream has that a caller has named, unless its name has
+// the envelope's id. A repeat of the envelope does it again: it may follow a crash.
 func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
 	if e.Stream == "" {
 		return nil
 	}
 	for {
 		r, version, err := g.loadStream(ctx, c, e.Stream)
-		if err != nil || version != 0 && r.ID == string(e.ID) {
+		if err != nil || version != 0 && r.ID == string(e.ID) || version == 0 && e.Stream == ownStream+string(e.ID) {
 			return err
 		}
 		value, err := json.Marshal(streamRecord{string(e.ID)})

@@ -74,7 +74,8 @@ type Policy struct {
 	// TLS, if set, has the authorities that vouch for the host in place of the client's,
 	// and the certificate that the host is shown. Its connections serve one request each.
 	TLS *tls.Config `json:"-"`
-	// HTTP2 is for https URLs: they are reached by HTTP/2 over TLS 1.3, and by nothing older.
+	// HTTP2 is for https URLs: they are reached by HTTP/2 over TLS 1.3, and by nothing older
+	// but for a request that upgrades its connection.
 	HTTP2 bool
 }
 

@@ -110,8 +110,8 @@ var errElsewhere = errors.New("the connection would lead elsewhere")
 // openConn opens the connection of a hop, with TLS for https. The connection is opened
 // here because the dials of package net/http outlive the request.
 func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
-	protocol := "http/1.1"
-	if h.policy.HTTP2 {
+	protocol, http2 := "http/1.1", h.policy.HTTP2 && !h.upgrades
+	if http2 {
 		protocol = protoHTTP2
 	}
 	conn, broken := h.openRaw(ctx, []string{protocol})
@@ -120,7 +120,7 @@ func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
 	}
 	c := newClientConn(conn, h.target)
 	secure, isTLS := conn.(*tls.Conn)
-	if !isTLS || !h.policy.HTTP2 {
+	if !isTLS || !http2 {
 		return c, nil
 	}
 	if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {

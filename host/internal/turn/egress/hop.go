@@ -27,6 +27,9 @@ type hop struct {
 	// leftOrigin is set once the fetch has been at another origin. From then on no secrets
 	// are added: the other origin may have chosen the request.
 	leftOrigin bool
+	// upgrades means that the request asks for another protocol on its connection, which
+	// HTTP/2 does not have.
+	upgrades bool
 }
 
 // follow sends the request and follows redirects.

@@ -11,6 +11,10 @@ import (
 // checked addresses. It follows no redirect and adds no secret. The caller reads the body,
 // so only the header of a response is bounded.
 //
+// A request with the header Upgrade goes by HTTP/1.1 over a connection of its own, and over TLS
+// of the version that the policy wants. The body of a response with the status 101 is the
+// connection.
+//
 // Each request needs a context with a deadline. Errors are an *abi.Error with the reasons
 // of [Client.Fetch], or an error of package net/http for a connection that broke. It is
 // safe for concurrent use.
@@ -30,7 +34,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	exchange := h.sendOnce
-	if t.client.pool != nil && t.policy.TLS == nil {
+	if t.client.pool != nil && t.policy.TLS == nil && !h.upgrades {
 		exchange = h.sendPooled
 	}
 	resp, _, err := exchange(req)
@@ -46,7 +50,9 @@ func (t transport) hop(req *http.Request) (*hop, error) {
 	if err != nil {
 		return nil, fault(abi.CodeInvalid, ReasonRequest, "%v", err)
 	}
-	h := &hop{client: t.client, policy: t.policy, scrub: NewScrubber(t.policy.Secrets...), method: req.Method, target: to}
+	h := &hop{
+		client: t.client, policy: t.policy, scrub: NewScrubber(t.policy.Secrets...), method: req.Method, target: to, upgrades: req.Header.Get("Upgrade") != "",
+	}
 	grant, ok := findGrant(t.policy.Grants, req.Method, to)
 	if !ok {
 		return nil, h.grantError(ReasonGrant, "")

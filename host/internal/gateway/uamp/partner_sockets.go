@@ -1,0 +1,194 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sync/singleflight"
+
+	"skep/host/internal/gateway"
+)
+
+const (
+	// maxSocketUsers bounds the attempts on one socket: a partner reads so many streams on it
+	// and more.
+	maxSocketUsers = maxSocketStreams / 2
+	// socketIdle is how long a socket without an attempt stays open.
+	socketIdle = 10 * time.Second
+	// socketDial bounds the opening of a socket.
+	socketDial = 20 * time.Second
+)
+
+// partnerSockets are the open WebSockets to partners. Attempts to one partner share them. It is
+// safe for concurrent use.
+type partnerSockets struct {
+	g     *Gateway
+	dials singleflight.Group
+
+	mu   sync.Mutex
+	open map[socketKey]map[*partnerSocket]bool
+}
+
+// socketKey is where sockets lead, and by whose credential: a reload makes other clients.
+type socketKey struct {
+	client *http.Client
+	url    string
+}
+
+// partnerSocket is a WebSocket to a partner. The mutex of its pool guards what follows socket.
+type partnerSocket struct {
+	*socket
+	users int
+	// retired sockets get no attempt any more: they are closed with the last one, or have ended
+	// for a reason.
+	retired bool
+	why     error
+	idle    *time.Timer
+}
+
+func newPartnerSockets(g *Gateway) *partnerSockets {
+	return &partnerSockets{g: g, open: map[socketKey]map[*partnerSocket]bool{}}
+}
+
+// acquire returns a socket for an attempt, which releases it.
+func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
+	for {
+		if s := p.find(key); s != nil {
+			return s, nil
+		}
+		dialled := p.dials.DoChan(fmt.Sprintf("%p %s", key.client, key.url), func() (any, error) {
+			return p.dial(context.WithoutCancel(ctx), key, partner)
+		})
+		select {
+		case got := <-dialled:
+			if got.Err != nil {
+				return nil, got.Err
+			}
+			s, _ := got.Val.(*partnerSocket)
+			if ok, err := p.enter(s); ok || err != nil {
+				return s, err
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// find returns an open socket that has a place.
+func (p *partnerSockets) find(key socketKey) *partnerSocket {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.open[key] {
+		if p.join(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// enter counts an attempt on a socket. It fails for a socket that has ended, and is false for
+// one that has no place.
+func (p *partnerSockets) enter(s *partnerSocket) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.join(s), s.why
+}
+
+func (p *partnerSockets) join(s *partnerSocket) bool {
+	if s.retired || s.users >= maxSocketUsers {
+		return false
+	}
+	s.users++
+	s.idle.Stop()
+	return true
+}
+
+// release ends the use of a socket by an attempt. One that the attempt has left with a stream
+// that goes on serves no other: its partner writes into the stream for as long as it is open.
+func (p *partnerSockets) release(s *partnerSocket, unfinished bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.users--
+	s.retired = s.retired || unfinished
+	switch {
+	case s.users > 0:
+	case s.retired:
+		s.leave()
+	default:
+		s.idle.Reset(socketIdle)
+	}
+}
+
+// retire closes a socket that no attempt uses.
+func (p *partnerSockets) retire(s *partnerSocket) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.users == 0 {
+		s.retired = true
+		s.leave()
+	}
+}
+
+// leave closes a socket in good order, unless it has ended. The mutex is held.
+func (s *partnerSocket) leave() {
+	if s.why == nil {
+		s.running.Go(func() { _ = s.conn.Close(websocket.StatusNormalClosure, "") })
+	}
+}
+
+// dial opens a socket.
+func (p *partnerSockets) dial(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
+	timed, cancel := context.WithTimeout(ctx, socketDial)
+	defer cancel()
+	conn, rsp, err := websocket.Dial(timed, key.url, &websocket.DialOptions{HTTPClient: key.client, Subprotocols: []string{subprotocol}})
+	if err != nil && rsp != nil && rsp.StatusCode >= http.StatusMultipleChoices {
+		text, _ := io.ReadAll(rsp.Body) // what there is of it
+		return nil, unsignedRefusal(rsp, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(-1) // ReadSocket takes the limit
+	s := &partnerSocket{socket: &socket{
+		g: p.g, caller: partner.Caller(), conn: conn, streams: map[string]*socketStream{}, awaited: newAwaitedFrames(),
+	}}
+	s.ctx, s.end = context.WithCancelCause(ctx)
+	s.idle = time.AfterFunc(socketIdle, func() { p.retire(s) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[key] == nil {
+		p.open[key] = map[*partnerSocket]bool{}
+	}
+	p.open[key][s] = true
+	go p.serve(key, s)
+	return s, nil
+}
+
+// errSocketEnded ends the attempts on a socket that its partner has closed without a reason.
+var errSocketEnded = errors.New("the partner has closed the connection")
+
+// serve reads a socket to its end.
+func (p *partnerSockets) serve(key socketKey, s *partnerSocket) {
+	s.running.Go(s.watch)
+	s.read()
+	why := context.Cause(s.ctx)
+	if why == nil || errors.Is(why, context.Canceled) {
+		why = errSocketEnded
+	}
+	s.end(why)
+	p.mu.Lock()
+	s.retired, s.why = true, why
+	s.idle.Stop()
+	if delete(p.open[key], s); len(p.open[key]) == 0 {
+		delete(p.open, key)
+	}
+	p.mu.Unlock()
+	_ = s.conn.CloseNow()
+	s.running.Wait()
+}

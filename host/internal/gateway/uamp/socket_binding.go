@@ -1,0 +1,290 @@
+package uamp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// socketBinding reaches a partner by a WebSocket (U-054). An envelope is taken when its receipt
+// or its answer has come; deltas and acknowledgements go as frames beside envelopes.
+type socketBinding struct {
+	g   *Gateway
+	p   gateway.Partner
+	key socketKey
+	// socket is what the attempt uses, nil for none yet.
+	socket *partnerSocket
+	// stream waits for the deltas of the attempt's stream, nil before its envelope is sent;
+	// first is one that came in place of a receipt.
+	stream *awaitedFrame
+	first  *frameFor
+	// unfinished means that the last delta of a stream has not come.
+	unfinished bool
+}
+
+func (b *socketBinding) close() {
+	b.leaveStream()
+	if b.socket != nil {
+		b.g.partnerSockets.release(b.socket, b.unfinished)
+		b.socket = nil
+	}
+}
+
+func (b *socketBinding) leaveStream() {
+	if b.stream != nil {
+		b.stream.leave()
+		b.stream, b.first = nil, nil
+	}
+}
+
+// connect makes sure that the attempt has a socket that is open.
+func (b *socketBinding) connect(ctx context.Context) (err error) {
+	if b.socket != nil && b.socket.ctx.Err() == nil {
+		return nil
+	}
+	b.unfinished = false // it ended with its socket
+	b.close()
+	b.socket, err = b.g.partnerSockets.acquire(ctx, b.key, b.p)
+	return err
+}
+
+func (b *socketBinding) post(ctx context.Context, a *attempt) (got posted, err error) {
+	if err := b.connect(ctx); err != nil {
+		return got, unconnected(err)
+	}
+	stream := a.e.Stream
+	if !a.asks() {
+		stream = ""
+	}
+	in := b.socket.awaited.await(a.e.ID, stream)
+	kept := false
+	defer func() {
+		if !kept {
+			in.leave()
+		}
+	}()
+	b.socket.write(a.text, nil)
+	f, err := b.next(ctx, in)
+	if err != nil {
+		return got, b.refusedByClose(err)
+	}
+	if f.isDelta() {
+		a.sent, kept, b.unfinished, b.stream, b.first = true, true, true, in, &f
+		return posted{stream: b.address(stream)}, nil
+	}
+	s, err := a.readReply(ctx, f.text)
+	switch {
+	case err != nil:
+		return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
+	case s.Intent == envelope.Error:
+		return got, &signedRefusal{s, faultIn(s)}
+	}
+	a.sent = true
+	if s.Intent != envelope.Progress {
+		return posted{answer: &s}, nil
+	}
+	if s.Stream == "" || stream == "" {
+		return got, nil
+	}
+	kept, b.unfinished, b.stream = true, true, in
+	return posted{stream: b.address(s.Stream)}, nil
+}
+
+// address is a stream of the partner, as it is kept: where the partner is, and the stream's id.
+func (b *socketBinding) address(stream string) string {
+	return b.key.url + "#" + url.PathEscape(stream)
+}
+
+func (b *socketBinding) streamAt(address string) (string, error) {
+	base, err := url.Parse(b.key.url)
+	if err != nil {
+		return "", err
+	}
+	at, err := streamAt(base, address)
+	if err == nil && streamIn(at) == "" {
+		err = gateway.Refuse("%.200q is no stream of a WebSocket", address)
+	}
+	return at, err
+}
+
+// streamIn is the stream's id in an address, empty for none.
+func streamIn(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Fragment
+}
+
+// next waits for a frame.
+func (b *socketBinding) next(ctx context.Context, in *awaitedFrame) (frameFor, error) {
+	select {
+	case f := <-in.frames:
+		return f, nil
+	case <-b.socket.ctx.Done():
+		return frameFor{}, b.closed()
+	case <-ctx.Done():
+		return frameFor{}, context.Cause(ctx)
+	}
+}
+
+// closed is why the socket has ended.
+func (b *socketBinding) closed() error {
+	err := context.Cause(b.socket.ctx)
+	if errors.Is(err, context.Canceled) {
+		return errSocketEnded
+	}
+	return err
+}
+
+// refusedByClose is what a closed socket means for the envelope whose receipt has not come.
+func (b *socketBinding) refusedByClose(err error) error {
+	var closed websocket.CloseError
+	if !errors.As(err, &closed) {
+		return err
+	}
+	switch closed.Code {
+	case websocket.StatusInvalidFramePayloadData, websocket.StatusUnsupportedData, websocket.StatusMessageTooBig:
+		if !b.socket.awaited.isLast() {
+			return err // it may be about another envelope
+		}
+	case websocket.StatusPolicyViolation: // an envelope that it had taken before has its receipt
+	default:
+		return err
+	}
+	return gateway.Refuse("the partner closes the connection: %d %.200s", closed.Code, closed.Reason)
+}
+
+func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) error {
+	if b.stream == nil || !b.stream.isOf(streamIn(at)) || b.socket.ctx.Err() != nil {
+		if err := b.open(ctx, r, streamIn(at)); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if b.leaveStream(); b.unfinished {
+			b.close() // its partner would not write the stream again on the same socket
+		}
+	}()
+	if f := b.first; f != nil {
+		if err := b.take(ctx, r, *f); err != nil {
+			return err
+		}
+	}
+	for {
+		f, err := b.next(ctx, b.stream)
+		if err == nil {
+			err = b.take(ctx, r, f)
+		}
+		if denied(err) {
+			err = errStreamDenied
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// open has the partner write a stream on the socket, from the first delta on that r does not
+// have (U-064).
+func (b *socketBinding) open(ctx context.Context, r *streamReader, stream string) error {
+	b.leaveStream()
+	switch err := b.connect(ctx); {
+	case errors.As(err, new(*gateway.Refusal)):
+		return fmt.Errorf("%w: %w", errStreamDenied, err)
+	case err != nil:
+		return err
+	}
+	b.stream, b.unfinished = b.socket.awaited.await(r.e.ID, stream), true
+	if !b.acknowledgeUpTo(stream, r.assembly.Next()-1) {
+		return b.closed()
+	}
+	return nil
+}
+
+// take gives r a frame of its stream, or the envelope that answers in its place.
+func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) error {
+	if f.isDelta() {
+		if err := refusedRead(f.text); err != nil {
+			b.unfinished = false
+			return err
+		}
+		err := r.take(ctx, f.text)
+		b.unfinished = r.last == nil
+		return err
+	}
+	s, err := r.readReply(ctx, f.text)
+	if err != nil {
+		return nil // it is no answer
+	}
+	if s.Intent == envelope.Progress {
+		if content, err := s.Body.Decode(maxErrorText); err == nil {
+			r.progress(ctx, content)
+		}
+		return nil
+	}
+	if s.Ext[extAnswer] != nil { // the stream has what it confirms
+		b.socket.takeEnvelope(b.socket.caller, f.text)
+		return nil
+	}
+	b.unfinished = false
+	if err := faultIn(s); s.Intent == envelope.Error && err.Code.Retry() {
+		return &gateway.StatusError{Code: err.Code.Status()} // the stream is read again
+	}
+	r.reply = &s
+	return errEnded
+}
+
+// refusedRead returns why the partner does not write a stream, if that is what a delta has.
+func refusedRead(text []byte) error {
+	var d struct {
+		Type    envelope.DeltaType
+		Payload struct {
+			Code    envelope.Code
+			Details struct{ Ack *int }
+		}
+	}
+	if json.Unmarshal(text, &d) != nil || d.Type != envelope.DeltaError || d.Payload.Details.Ack == nil {
+		return nil
+	}
+	switch d.Payload.Code {
+	case envelope.UnknownRecipient:
+		return errStreamGone
+	case envelope.Unauthenticated, envelope.Unauthorized:
+		return errStreamDenied
+	}
+	return &gateway.StatusError{Code: d.Payload.Code.Status()}
+}
+
+func (b *socketBinding) acknowledge(_ context.Context, _ *streamReader, d envelope.Delta) {
+	b.acknowledgeUpTo(d.Stream, d.Seq)
+}
+
+// acknowledgeUpTo acknowledges the deltas of a stream up to a number, -1 for none. It returns
+// false when the socket has ended.
+func (b *socketBinding) acknowledgeUpTo(stream string, seq int) bool {
+	payload, err := json.Marshal(map[string]int{"ack": seq})
+	if err != nil {
+		return b.socket.write(nil, err)
+	}
+	return b.socket.writeDelta(envelope.Delta{Seq: max(0, seq), Stream: stream, Time: time.Now(), Type: envelope.DeltaProgress, Payload: payload})
+}
+
+// unconnected is why there is no socket. No envelope has left.
+func unconnected(err error) error {
+	if outcomeOf(err).State == gateway.Unanswered {
+		return fmt.Errorf("%w: the partner cannot be reached: %w", gateway.ErrBusy, err)
+	}
+	return err
+}
+
+// denied reports whether a socket was closed since its partner lets its caller in no more.
+func denied(err error) bool { return websocket.CloseStatus(err) == websocket.StatusPolicyViolation }

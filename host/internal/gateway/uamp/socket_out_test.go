@@ -1,0 +1,239 @@
+package uamp_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/spec/mail"
+)
+
+// counted counts the connections to a server.
+func counted(t *testing.T, h http.Handler) (url string, opened *atomic.Int32, server *httptest.Server) {
+	t.Helper()
+	opened = &atomic.Int32{}
+	server = httptest.NewUnstartedServer(h)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, opened, server
+}
+
+// overSocket is an out whose partner is called by WebSocket.
+func overSocket(t *testing.T) *out {
+	t.Helper()
+	o := newOut(t)
+	o.p.Options["binding"] = "websocket"
+	o.rt.AddPartner(o.p)
+	return o
+}
+
+// TestSocketOutShared (U-054, U-056): envelopes to one partner share a socket, at the same time
+// and one after the other, and each gets the deltas of its own stream.
+func TestSocketOutShared(t *testing.T) {
+	t.Parallel()
+	o := overSocket(t)
+	url, opened, _ := counted(t, o.lab)
+	o.p.URL = url
+	o.lab.does(nil, func(w http.ResponseWriter, r *http.Request) {
+		events(9, chunk("for "+strings.TrimPrefix(r.URL.Path, "/v1/stream/")), `{"delta_seq":%d,"type":"done"}`)(w, r)
+	})
+	o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
+		w.Header().Set("Location", "/v1/stream/"+s.Stream)
+		w.WriteHeader(http.StatusAccepted)
+	}, o.lab.stream)
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			o.carry(t, "asked", outgoing(fmt.Sprint("shared ", n), mail.Request, "x", "how many?"), gateway.Taken)
+		})
+	}
+	all.Wait()
+	o.carry(t, "told", outgoing("shared", mail.Broadcast, "x", "news"), gateway.Taken)
+	if n := opened.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	asked := o.rec.take()
+	for _, a := range asked {
+		if want := "for str-" + strings.TrimPrefix(a.ID, "answer:"); a.Body != want {
+			t.Errorf("%q, want %q", a.Body, want)
+		}
+	}
+	if len(asked) != 20 {
+		t.Errorf("%d answers", len(asked))
+	}
+}
+
+// TestSocketOutResumes (U-062, U-064, U-065, V-U39): a stream that breaks off with its socket is
+// read on over another from the delta after the last one, each delta once.
+func TestSocketOutResumes(t *testing.T) {
+	t.Parallel()
+	o := overSocket(t)
+	var server *httptest.Server
+	o.p.URL, _, server = counted(t, o.lab)
+	broken := false
+	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+		switch last := r.Header.Get("Last-Event-ID"); {
+		case last == "":
+			events(2, chunk("a"), chunk("b"), chunk("c"), done)(w, r)
+		case !broken:
+			broken = true
+			go server.CloseClientConnections()
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			events(9, chunk("a"), chunk("b"), chunk("c"), `{"delta_seq":%d,"type":"done"}`)(w, r)
+		}
+	})
+	o.carry(t, "asked", outgoing("resumed", mail.Request, "x", "how many?"), gateway.Taken)
+	if asked := o.rec.take(); len(asked) != 1 || asked[0].Body != "abc" {
+		t.Errorf("%+v", asked)
+	}
+	got, streams := o.lab.take()
+	if len(got) != 1 || streams[len(streams)-1] != "1" {
+		t.Errorf("%d envelopes, streams after %q", len(got), streams)
+	}
+}
+
+// TestSocketOutToHost (U-054, U-056, U-061, U-062, V-U24): a gateway of ours is called by WebSocket
+// by another: more deltas than a window go, each acknowledged in time.
+func TestSocketOutToHost(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	h.expose("talks", func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
+		for n := range 3000 {
+			turn.Chunk(fmt.Sprint(n, " "))
+		}
+		return gateway.Answer{Body: `{"end":true}`}
+	})
+	o := overSocket(t)
+	o.host(t, h)
+	o.carry(t, "asked", outgoing("host", mail.Request, "talks", "go"), gateway.Taken)
+	if asked := o.rec.take(); len(asked) != 1 || !strings.Contains(asked[0].Body, `"end":true`) {
+		t.Errorf("%.200v", asked)
+	}
+	if n := len(o.rt.Shown()); n != 3000 {
+		t.Errorf("%d chunks are shown", n)
+	}
+	o.carry(t, "nobody is asked", outgoing("nobody", mail.Request, "nobody", "go"), gateway.Taken)
+	if asked := o.rec.take(); len(asked) != 1 || asked[0].Subject != "[4.04]" {
+		t.Errorf("%+v", asked)
+	}
+}
+
+// host has the partner of o be a hive, whose realm "lab" is o.
+func (o *out) host(t *testing.T, h *hive) {
+	t.Helper()
+	mine := string(keyOf(t, agentDID("boss")).JWK())
+	lab, _ := h.rt.Partner("lab")
+	lab.IDs, lab.Options = []string{hostDID + ":*"}, map[string]any{"keys": []string{mine}}
+	h.rt.AddPartner(lab)
+	o.p.URL, o.p.Client = h.server.URL, &http.Client{Transport: withToken{"lab-token"}}
+	o.p.IDs = []string{agentDID("") + "*"}
+	o.p.Options["keys"] = []string{mine}
+	o.rt.AddPartner(o.p)
+}
+
+// withToken shows a token with each request.
+type withToken struct{ token string }
+
+// RoundTrip implements [http.RoundTripper].
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestFindService (U-034, U-057): a partner without a url is called as the document of the agent
+// offers it, at the host of the DID alone.
+func TestFindService(t *testing.T) {
+	t.Parallel()
+	messages, socket := "UAMPMessages https://lab.example/v1/messages", "UAMPWebSocket wss://lab.example/uamp/1/ws"
+	for name, c := range map[string]struct {
+		services, path string
+		state          gateway.CarriedState
+		reason         string
+	}{
+		"HTTP":           {messages, "/v1/messages", gateway.Taken, ""},
+		"a socket":       {socket, "/uamp/1/ws", gateway.Taken, ""},
+		"HTTP and more":  {socket + " " + messages, "/v1/messages", gateway.Taken, ""},
+		"nothing":        {"", "", gateway.Refused, "offers no service of UAMP"},
+		"another host":   {strings.Replace(socket, "lab.example", "shop.example", 1), "", gateway.Refused, "not at the host of the DID"},
+		"without TLS":    {strings.Replace(socket, "wss:", "ws:", 1), "", gateway.Refused, "no address of https or wss"},
+		"another path":   {strings.Replace(messages, "v1", "v2", 1), "", gateway.Refused, "its path is not /v1/messages"},
+		"an unknown one": {strings.Replace(messages, "UAMPMessages", "Mailbox", 1), "", gateway.Refused, "offers no service of UAMP"},
+	} {
+		o := newOut(t)
+		id, err := did.Parse(labDID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := did.Document{ID: labDID}
+		for words := strings.Fields(c.services); len(words) > 0; words = words[2:] {
+			d.Services = append(d.Services, did.Service{ID: "#" + words[0], Type: words[0], Endpoint: words[1]})
+		}
+		o.web.documents = map[string]did.Document{id.URL(): d}
+		paths := make(chan string, 10)
+		to := strings.TrimPrefix(o.p.URL, "http://")
+		o.p.URL, o.p.Client = "", &http.Client{Transport: atServer{to, paths}}
+		o.rt.AddPartner(o.p)
+		got := o.carry(t, name, outgoing("find "+name, mail.Broadcast, "x", "news"), c.state)
+		if !strings.Contains(got.Reason, c.reason) {
+			t.Errorf("%s: %s", name, got.Reason)
+		}
+		if c.path != "" && <-paths != c.path || len(paths) > 0 {
+			t.Errorf("%s: another address is called", name)
+		}
+	}
+	o := newOut(t)
+	o.p.URL = ""
+	o.carry(t, "no document", outgoing("find", mail.Broadcast, "x", "news"), gateway.Later)
+}
+
+// atServer sends requests for any host to a server, and tells their paths.
+type atServer struct {
+	to    string
+	paths chan string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (a atServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.paths <- r.URL.Path
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = "http", a.to
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestSocketOutRefused (U-104): a partner that lets no one in, or is away, is told apart before an
+// envelope has left.
+func TestSocketOutRefused(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]gateway.CarriedState{
+		http.StatusUnauthorized: gateway.Refused, http.StatusServiceUnavailable: gateway.Later, http.StatusInternalServerError: gateway.Later, http.StatusOK: gateway.Later,
+	} {
+		o := overSocket(t)
+		o.p.URL, _, _ = counted(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		o.carry(t, fmt.Sprint(code), outgoing("refused", mail.Request, "x", "how many?"), want)
+	}
+	o := overSocket(t)
+	o.p.Timeout = 50 * time.Millisecond
+	o.p.URL, _, _ = counted(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	o.carry(t, "no answer to the handshake", outgoing("silent", mail.Broadcast, "x", "news"), gateway.Later)
+}
