@@ -50,6 +50,9 @@ type Runtime interface {
 	// CheckRelay returns nil if one member of a realm may send a message to another, and
 	// counts the message in the rate of the caller. The gateway then delivers it.
 	CheckRelay(c Caller, m Relayed) error
+	// CheckRate counts a message that the gateway answers itself in the rate of the caller.
+	// It returns ErrBusy for one too many.
+	CheckRate(c Caller) error
 	// Find returns an exchange of the caller by the ID of its message.
 	Find(ctx context.Context, c Caller, id string) (Exchange, error)
 	// Asked returns the exchange of the caller's message that an outbox message answers,

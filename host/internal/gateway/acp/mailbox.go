@@ -270,7 +270,7 @@ func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "after must be the next of an answer before, and wait a number of seconds", http.StatusBadRequest)
 		return
 	}
-	ctx, stop := context.WithTimeoutCause(r.Context(), min(time.Duration(min(seconds, 1<<20))*time.Second, g.Hold), errHeld)
+	ctx, stop := context.WithTimeoutCause(r.Context(), min(time.Duration(min(seconds, 1<<20))*time.Second, g.Hold), gateway.ErrHeld)
 	defer stop()
 	for {
 		list, changed, err := g.mailbox.read(r.Context(), c, receiver, after)

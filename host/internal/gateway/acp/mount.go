@@ -1,12 +1,9 @@
 package acp
 
 import (
-	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +53,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in.Header.Extra = withTrace(in.Header.Extra, swarm.HeaderTrace(r.Header))
-	wait := waitOf(r, g.Hold, g.Hold)
+	wait := gateway.PreferredWait(r, g.Hold, g.Hold)
 	a, err := g.accept(r.Context(), c, in, wait == 0)
 	if err != nil {
 		g.refuse(w, c, in, err)
@@ -76,7 +73,7 @@ func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
-	id, ok := decodeID(strings.TrimPrefix(r.URL.Path, answersPath))
+	id, ok := gateway.IDOfPath(strings.TrimPrefix(r.URL.Path, answersPath))
 	if !ok || c.IsUser() {
 		http.NotFound(w, r)
 		return
@@ -90,12 +87,12 @@ func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, g.faultOf(err).text, g.faultOf(err).httpStatus())
 		return
 	}
-	g.serveExchange(w, r, c, x, waitOf(r, 0, g.Hold))
+	g.serveExchange(w, r, c, x, gateway.PreferredWait(r, 0, g.Hold))
 }
 
 // serveExchange writes the answer of an exchange, or after a time where it will be.
 func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gateway.Caller, x gateway.Exchange, wait time.Duration) {
-	a, err := g.await(r.Context(), x, wait)
+	a, err := gateway.Await(r.Context(), g.Runtime, x, wait)
 	switch {
 	case err == nil:
 		m, err := answerTo(c, x, a)
@@ -104,57 +101,14 @@ func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gatewa
 			return
 		}
 		writeMessage(w, http.StatusOK, m)
-	case errors.Is(err, errHeld), errors.Is(err, gateway.ErrDraining):
-		w.Header().Set("Location", answersPath+encodeID(x.ID))
+	case errors.Is(err, gateway.ErrHeld), errors.Is(err, gateway.ErrDraining):
+		w.Header().Set("Location", answersPath+gateway.PathOfID(x.ID))
 		w.WriteHeader(http.StatusAccepted)
 	case r.Context().Err() != nil: // the caller has left, or may not call any more
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 	default:
 		f := g.faultOf(err)
 		http.Error(w, f.text, f.httpStatus())
-	}
-}
-
-// errHeld ends the wait of a caller that was held for as long as it may be.
-var errHeld = errors.New("the caller was held long enough")
-
-// await waits for the answer of an exchange, over questions that are asked by messages of
-// their own. It ends with errHeld after a time.
-func (g *Gateway) await(ctx context.Context, x gateway.Exchange, wait time.Duration) (gateway.Answer, error) {
-	if wait <= 0 {
-		a, ok, err := g.Runtime.Look(ctx, x)
-		if err == nil && (!ok || a.Outcome == gateway.NeedsInput) {
-			err = errHeld
-		}
-		return a, err
-	}
-	ctx, stop := context.WithTimeoutCause(ctx, wait, errHeld)
-	defer stop()
-	a, err := g.Runtime.Wait(ctx, x)
-	if err != nil || a.Outcome != gateway.NeedsInput {
-		return a, err
-	}
-	return g.follows(ctx, x, func(gateway.Piece) {})
-}
-
-// follows waits for the answer of an exchange, and shows progress and chunks before it.
-func (g *Gateway) follows(ctx context.Context, x gateway.Exchange, show func(gateway.Piece)) (a gateway.Answer, err error) {
-	s, err := g.Runtime.Follow(ctx, x, 0)
-	if err != nil {
-		return a, err
-	}
-	defer s.Close()
-	for {
-		piece, err := s.Next(ctx)
-		if err != nil {
-			return a, err
-		}
-		switch piece.Kind {
-		case gateway.End:
-			return *piece.Answer, nil
-		case gateway.Chunk, gateway.Progress:
-			show(piece)
-		}
 	}
 }
 
@@ -186,57 +140,4 @@ func writeMessage(w http.ResponseWriter, status int, m message.Message) {
 	w.Header().Set("Content-Type", jsonContentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // the caller may have left
-}
-
-// waitOf is how long a caller wants to be held: not at all with `Prefer: respond-async`,
-// N seconds with `Prefer: wait=N` (https://www.rfc-editor.org/rfc/rfc7240), at most as
-// long as it may.
-func waitOf(r *http.Request, standard, most time.Duration) time.Duration {
-	wait := standard
-	for _, line := range r.Header.Values("Prefer") {
-		for part := range strings.SplitSeq(line, ",") {
-			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-			seconds, err := strconv.Atoi(strings.Trim(value, `"`))
-			switch {
-			case strings.EqualFold(name, "respond-async"):
-				return 0
-			case strings.EqualFold(name, "wait") && err == nil && seconds >= 0:
-				wait = time.Duration(min(seconds, 1<<20)) * time.Second
-			}
-		}
-	}
-	return min(wait, most)
-}
-
-// encoded begins the names of ids that a path could not have as they are.
-const encoded = "~"
-
-// encodeID is the id of a message as a part of a path.
-func encodeID(id string) string {
-	if isPlainID(id) {
-		return id
-	}
-	return encoded + base64.RawURLEncoding.EncodeToString([]byte(id))
-}
-
-// decodeID is the inverse of encodeID.
-func decodeID(part string) (id string, ok bool) {
-	rest, isEncoded := strings.CutPrefix(part, encoded)
-	if !isEncoded {
-		return part, isPlainID(part)
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(rest)
-	return string(raw), err == nil && encodeID(string(raw)) == part
-}
-
-// isPlainID reports whether an id is safe as a part of a path.
-func isPlainID(id string) bool {
-	for i := range len(id) {
-		c := id[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
-			return false
-		}
-	}
-	return id != ""
 }

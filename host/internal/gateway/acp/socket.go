@@ -184,12 +184,12 @@ func (s *socket) reply(in incoming, x gateway.Exchange) {
 	var err error
 	if gateway.ExtensionText(in.Header.Extra[extraProgress]) == "inform" {
 		n := 0
-		a, err = s.g.follows(s.ctx, x, func(p gateway.Piece) {
+		a, err = gateway.FollowToEnd(s.ctx, s.g.Runtime, x, func(p gateway.Piece) {
 			n++
 			s.progress(x, p, n)
 		})
 	} else {
-		a, err = s.g.await(s.ctx, x, socketWait)
+		a, err = gateway.Await(s.ctx, s.g.Runtime, x, socketWait)
 	}
 	if err != nil {
 		if s.ctx.Err() == nil {

@@ -19,3 +19,6 @@ func (d *Door) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
 	}
 	return d.checkCallerRate(c)
 }
+
+// CheckRate is [gateway.Runtime]'s.
+func (d *Door) CheckRate(c gateway.Caller) error { return d.checkCallerRate(c) }

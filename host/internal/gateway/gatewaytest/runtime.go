@@ -234,6 +234,13 @@ func (rt *Runtime) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
 	return nil
 }
 
+// CheckRate is gateway.Runtime's: there is no limit but the failure of a test.
+func (rt *Runtime) CheckRate(gateway.Caller) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.failure("CheckRate")
+}
+
 // State is gateway.Runtime's.
 func (rt *Runtime) State() state.Store { return rt.state }
 
