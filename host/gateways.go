@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/acp"
+	"skep/host/internal/gateway/amp"
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/door"
 	"skep/host/internal/gateway/iacp"
@@ -38,7 +39,7 @@ type NewGateway func(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, err
 
 // openGateways makes the gateways of the configuration. They serve nothing yet.
 func (h *Host) openGateways(context.Context) error {
-	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "iacp": h.newIACP, "mcp": h.newMCP, "uamp": h.newUAMP}
+	protocols := map[string]NewGateway{"a2a": h.newA2A, "acp": h.newACP, "amp": h.newAMP, "iacp": h.newIACP, "mcp": h.newMCP, "uamp": h.newUAMP}
 	maps.Copy(protocols, h.opt.Gateways)
 	if err := h.openMessages(); err != nil {
 		return err
@@ -195,6 +196,16 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	return acp.New(acp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
 		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.log,
+	}), nil
+}
+
+func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	return amp.New(amp.Options{
+		Runtime: rt, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
+		Partners: func() []gateway.Partner {
+			_, c := h.gateway(g.Name)
+			return c.Partners()
+		},
 	}), nil
 }
 

@@ -31,6 +31,8 @@ type Partner struct {
 	Client *http.Client
 	// Dialer connects to a realm that is called without HTTP, nil for others.
 	Dialer *Dialer
+	// HMACKey is the key that binds messages to it both ways, nil for none.
+	HMACKey []byte
 	// Options are the keys of its table that only its protocol has.
 	Options map[string]any
 }

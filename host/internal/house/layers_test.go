@@ -81,6 +81,9 @@ var layers = map[string][]string{
 	"host/internal/gateway/acp/check":          {"host/internal/gateway/acp/dsl"},
 	"host/internal/gateway/acp/message":        {},
 	"host/internal/gateway/acp/gen":            {"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl"},
+	"host/internal/gateway/amp":                {"host/internal/gateway", "host/internal/gateway/amp/message", "host/internal/schema", "host/internal/spelling", "host/internal/swarm"},
+	"host/internal/gateway/amp/amptest":        {},
+	"host/internal/gateway/amp/message":        {"host/internal/gateway/wire", "spec/mail"},
 	"host/internal/gateway/iacp":               {"host/internal/gateway", "host/internal/gateway/iacp/message", "host/internal/gateway/wire", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/iacp/iacptest":      {},
 	"host/internal/gateway/iacp/message":       {"host/internal/gateway/wire", "spec/mail"},
@@ -118,7 +121,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/peer/signature",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/peer/signature",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},

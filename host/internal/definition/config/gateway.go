@@ -53,6 +53,8 @@ type protocol struct {
 	users bool
 	// called is set where partners are called at a URL.
 	called bool
+	// signs is set where a shared key binds messages.
+	signs bool
 	// lacks are the keys that every gateway has and this protocol has no use for.
 	lacks []string
 	// rights are those for which a message of a partner may ask; nil for all.
@@ -70,7 +72,7 @@ type protocol struct {
 var protocols = map[string]protocol{
 	"a2a":  a2aProtocol,
 	"acp":  acpProtocol,
-	"amp":  {called: true},
+	"amp":  ampProtocol,
 	"iacp": iacpProtocol,
 	"mcp":  mcpProtocol,
 	"uamp": uampProtocol,

@@ -60,7 +60,7 @@ func (p *Partner) common() []Setting {
 		field(&p.Tenant, "tenant", "string", (*table).partnerTenant, "Whose agents it reaches, and who pays for it.").withDefaultText(mail.DefaultTenant).by(Fixed),
 		secretText(&p.AuthToken, "auth_token", "Bearer token that it is shown."),
 		secretText(&p.APIKey, "api_key", "Key that it is shown, in the header `X-API-Key`."),
-		secretText(&p.HMACKey, "hmac_key", "Shared key that binds messages to it.").planned("gateways.hmac_key"),
+		secretText(&p.HMACKey, "hmac_key", "Shared key with which messages are signed both ways; one without a signature is refused."),
 		field(&p.Certificate, "certificate", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
 		field(&p.Key, "key", "path", (*table).usedFile, "The private key of `certificate`, in PEM."),
 		field(&p.Certificates, "certificates", "list of names", (*table).certificateNames, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
@@ -120,6 +120,9 @@ func (r gatewayReader) partner(gateway, name string, t *table) Partner {
 	t.read(p.Settings())
 	if slices.Contains(r.kind.lacks, "ids") {
 		t.needs("gateways.ids", "ids")
+	}
+	if !r.kind.signs {
+		t.needs("gateways.hmac_key", "hmac_key")
 	}
 	if v, ok := t.value("tenant"); ok && !slices.Contains(r.tenants, v.text) {
 		r.d.atValue(v.location, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant)).near(v.text, r.tenants)

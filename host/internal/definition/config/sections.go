@@ -36,7 +36,7 @@ func Sections() []Section {
 		operator("[peers.NAME]", new(Peer).Settings(), "Another MAIL server, see [Work with other swarms](peers.md)."),
 		operator("[store]", c.Store.Settings(), "Where tasks are kept, see [Keep its data](data.md). Changes take a restart."),
 		operator("[telemetry]", c.Telemetry.Settings(), "What is logged. Another `log_format` takes a restart."),
-		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp`, `iacp`, `mcp` or `uamp`; `amp` is not built yet. Changes here and in the tables up to `[gateways.uamp]` take a restart."),
+		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp`, `amp`, `iacp`, `mcp` or `uamp`. Changes here and in the tables up to `[gateways.uamp]` take a restart."),
 		operator("[gateways.a2a]", new(A2A).Settings(), "What the gateway to A2A has besides."),
 		operator("[gateways.acp]", new(ACP).Settings(), "What the gateway to ACP has besides."),
 		operator("[gateways.iacp]", new(IACP).Settings(), "What the gateway to IaCP has besides."),
@@ -44,6 +44,7 @@ func Sections() []Section {
 		operator("[gateways.uamp]", new(UAMP).Settings(), "What the gateway to UAMP has besides."),
 		operator("[gateways.NAME.partners.NAME]", new(Partner).Settings(), "Another party that the gateway knows."),
 		operator("[gateways.acp.partners.NAME]", new(ACPPartner).Settings(), "What a partner of `acp` has besides."),
+		operator("[gateways.amp.partners.NAME]", new(AMPPartner).Settings(), "What a partner of `amp` has besides."),
 		operator("[gateways.a2a.partners.NAME]", new(A2APartner).Settings(), "What a partner of `a2a` has besides."),
 		operator("[gateways.uamp.partners.NAME]", new(UAMPPartner).Settings(), "What a partner of `uamp` has besides."),
 	}

@@ -5,9 +5,8 @@ package config
 // effect; other faults of that setting are not reported. Delete a row when its
 // capability is built.
 var unimplemented = map[string]string{
-	"gateways.amp":             "the gateway amp is",
 	"gateways.behind_proxy":    "a protocol that asks for TLS is",
-	"gateways.hmac_key":        "a shared key that binds messages is",
+	"gateways.hmac_key":        "a shared key that binds messages in this protocol is",
 	"gateways.hold":            "a caller that waits for its answer in this protocol is",
 	"gateways.ids":             "a check of senders' ids in this protocol is",
 	"gateways.profile":         "a strict profile of this protocol is",

@@ -49,6 +49,9 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 		Name: p.Name, Tenant: p.Tenant, URL: p.URL, IDs: p.IDs, Agents: p.Agents,
 		Timeout: p.Timeout, GiveUp: p.GiveUp, RetryInDoubt: p.RetryInDoubt, Options: map[string]any{},
 	}
+	if key := p.HMACKey.Reveal(); key != "" {
+		made.HMACKey = []byte(key)
+	}
 	for _, right := range p.May {
 		made.May = append(made.May, gateway.Right(right))
 	}
@@ -101,7 +104,7 @@ func (c *Catalog) policy(g config.Gateway, p config.Partner, grants []egress.Gra
 		Table: table, Grants: grants,
 		AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
 		PrivateKey: "allow_private = true in " + table, TLS: p.TLS,
-		Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal())},
+		Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal()), egress.HiddenValue("hmac_key", p.HMACKey.Reveal())},
 	}
 }
 

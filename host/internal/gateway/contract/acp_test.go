@@ -49,10 +49,13 @@ func acpProtocol() contract.Protocol {
 // acpClient is a realm's agent.
 type acpClient struct{ acptest.Client }
 
-// sender is the agent of a token that the partner's ids allow: of the token of depot
+// sender is the agent of the client's token.
+func (c acpClient) sender() string { return senderOf(c.Token) }
+
+// senderOf is the agent of a token that the partner's ids allow: of the token of depot
 // depot-1, and of a partner without ids the partner itself.
-func (c acpClient) sender() string {
-	m := tokenName.FindStringSubmatch(c.Token)
+func senderOf(token string) string {
+	m := tokenName.FindStringSubmatch(token)
 	switch {
 	case m == nil:
 		return "far"

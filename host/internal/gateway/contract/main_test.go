@@ -18,6 +18,6 @@ func TestMain(m *testing.M) {
 			peer.Main(os.Stdin, os.Stdout)
 			os.Exit(0)
 		}
-		contract.Main(toyProtocol(), acpProtocol(), iacpProtocol(), a2aProtocol(), mcpProtocol(), uampProtocol())
+		contract.Main(toyProtocol(), acpProtocol(), ampProtocol(), iacpProtocol(), a2aProtocol(), mcpProtocol(), uampProtocol())
 	})
 }

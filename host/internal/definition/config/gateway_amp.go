@@ -1,0 +1,38 @@
+package config
+
+import "fmt"
+
+// AMPPartner has the keys that only partners of [gateways.amp] have.
+type AMPPartner struct {
+	HMACAlone bool
+}
+
+var ampProtocol = protocol{
+	signs: true, lacks: []string{"sessions"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
+	partner: func() Keys { return new(AMPPartner) },
+	check:   gatewayReader.checkAMP,
+}
+
+// Settings are the keys of a partner.
+func (p *AMPPartner) Settings() []Setting {
+	return []Setting{
+		boolean(&p.HMACAlone, "hmac_alone", false, "A signature with `hmac_key` proves the partner without another credential.").by(Grant),
+	}
+}
+
+// minHMACKey is the length of the shortest shared key, in bytes.
+const minHMACKey = 16
+
+// checkAMP makes sure that shared keys cannot be guessed, and that what needs one has one.
+func (r gatewayReader) checkAMP(g Gateway) {
+	for _, p := range g.Partners {
+		at := r.t.child("partners").child(p.Name)
+		own := p.Protocol.(*AMPPartner)
+		switch key := p.HMACKey.Reveal(); {
+		case key != "" && len(key) < minHMACKey:
+			r.d.atKey(at.child("hmac_key"), fmt.Sprintf("%s must have at least %d bytes", at.child("hmac_key").path, minHMACKey))
+		case key == "" && own.HMACAlone:
+			r.d.atKey(at.child("hmac_alone"), fmt.Sprintf("%s needs hmac_key in the same table", at.child("hmac_alone").path))
+		}
+	}
+}

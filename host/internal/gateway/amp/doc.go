@@ -1,0 +1,6 @@
+// Package amp owns the gateway to AMP 1.0, the Agent Mesh Protocol: how exposed agents
+// answer its capability requests over HTTP, and how agents of skep write to agents that
+// speak it. It must not know the store, the router or rest.
+//
+// AIP/1.0 is the same protocol under the name that its document has in all examples.
+package amp

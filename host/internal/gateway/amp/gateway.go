@@ -1,0 +1,100 @@
+package amp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
+)
+
+// Name is the gateway's name in swarm.toml.
+const Name = "amp"
+
+// defaultMaxBody bounds a message where the options do not, in bytes.
+const defaultMaxBody = 1 << 20
+
+// Options are the settings of [gateways.amp], and what the host lends the gateway.
+type Options struct {
+	Runtime gateway.Runtime
+	// Partners lists the configured realms, for messages that only a signature proves. Nil
+	// is none.
+	Partners func() []gateway.Partner
+	// Strict refuses what the document leaves open.
+	Strict bool
+	// Hold is how long a caller that waits is held. Default 30 s.
+	Hold time.Duration
+	// MaxBody bounds a message, in bytes. Default 1 MiB.
+	MaxBody int64
+	// MaxDepth bounds the levels of a payload. Default 64.
+	MaxDepth int
+	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Gateway serves AMP. Make one with [New].
+type Gateway struct {
+	Options
+	reader   message.Reader
+	schemas  *schemas
+	measures *measures
+}
+
+// New returns a gateway. It starts nothing.
+func New(o Options) *Gateway {
+	o.Hold = cmp.Or(o.Hold, 30*time.Second)
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Partners == nil {
+		o.Partners = func() []gateway.Partner { return nil }
+	}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures()}
+}
+
+// Name implements [gateway.Gateway].
+func (g *Gateway) Name() string { return Name }
+
+// Health implements [gateway.Gateway].
+func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+
+// Run implements [gateway.Gateway]. The gateway has no socket of its own.
+func (g *Gateway) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// prefixes begin the paths: one for each token of the protocol (D-M1).
+var prefixes = []string{"/aip/v1/", "/amp/v1/"}
+
+// answeredExcess is how much longer than max_body a message may be, in bytes, and still be
+// refused by a message: the listener ends what is longer.
+const answeredExcess = 64 << 10
+
+// Parts of the paths behind a prefix.
+const (
+	invokePath   = "invoke"
+	answersPath  = "messages/"
+	healthPath   = "health"
+	agentsPath   = "agents/"
+	healthSuffix = "/health"
+)
+
+// Mounts implements [gateway.Gateway]. A credential may be in the message, so the handlers
+// ask for it.
+func (g *Gateway) Mounts() (list []gateway.Mount) {
+	for _, prefix := range prefixes {
+		list = append(list,
+			gateway.Mount{Method: http.MethodPost, Pattern: prefix + invokePath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + answeredExcess, Streams: true, Handler: http.HandlerFunc(g.serveInvoke)},
+			gateway.Mount{Method: http.MethodGet, Pattern: prefix + answersPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: g.answerHandler(prefix + answersPath)},
+			gateway.Mount{Method: http.MethodGet, Pattern: prefix + healthPath, Proof: gateway.OtherProof, Handler: http.HandlerFunc(g.serveHealth)},
+			gateway.Mount{Method: http.MethodGet, Pattern: prefix + agentsPath + "*rest", Proof: gateway.OtherProof, Handler: g.agentHealthHandler(prefix + agentsPath)},
+		)
+	}
+	return list
+}

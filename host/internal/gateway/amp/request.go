@@ -1,0 +1,122 @@
+package amp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
+)
+
+// requestPayload is the payload of a request, of any of its kinds.
+type requestPayload struct {
+	Capability  string          `json:"capability"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Context     json.RawMessage `json:"context"`
+	Query       json.RawMessage `json:"query"`
+	Negotiation string          `json:"negotiation_type"`
+	// Requirements are a capability_check's, Supported the versions of protocol_version.
+	Requirements *requirements `json:"requirements"`
+	Supported    []string      `json:"supported"`
+	Delegation   *delegation   `json:"delegation"`
+}
+
+// delegation is a subtask (M-034).
+type delegation struct {
+	Parent  string  `json:"parent_task_id"`
+	Subtask subtask `json:"subtask"`
+}
+
+type subtask struct {
+	Capability string          `json:"capability"`
+	Parameters json.RawMessage `json:"parameters"`
+	Callback   string          `json:"completion_callback"`
+}
+
+func readPayload(raw json.RawMessage, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "message.payload cannot be read: %v", err)
+	}
+	return nil
+}
+
+// accept does what a message wants.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
+	switch in.Type {
+	case message.Request:
+		return g.request(ctx, c, in, text)
+	case message.Event:
+		return g.event(ctx, c, in, text)
+	}
+	return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
+}
+
+// request answers a request itself, or brings it to an agent.
+func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
+	var p requestPayload
+	if err := readPayload(in.Payload, &p); err != nil {
+		return reply{}, err
+	}
+	to := in.Destination
+	switch {
+	case to.Agent == registryAgent:
+		return g.control(c, func() (responsePayload, error) { return g.registry(c, to.Capability, p) })
+	case p.Negotiation != "":
+		return g.control(c, func() (responsePayload, error) { return g.negotiate(c, to, p) })
+	case p.Delegation != nil:
+		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonNotSupported, "delegation is not served here: send a capability request")
+	}
+	if to.Capability != "" && p.Capability != "" && to.Capability != p.Capability {
+		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "destination.capability is %.100q and payload.capability %.100q", to.Capability, p.Capability)
+	}
+	return g.invoke(ctx, c, in, text, call{agent: to.Agent, capability: cmp.Or(p.Capability, to.Capability), parameters: p.Parameters, context: p.Context})
+}
+
+// control answers a request that reaches no agent. It counts in the caller's rate.
+func (g *Gateway) control(c gateway.Caller, do func() (responsePayload, error)) (reply, error) {
+	if err := g.Runtime.CheckRate(c); err != nil {
+		return reply{}, err
+	}
+	p, err := do()
+	return reply{payload: &p}, err
+}
+
+// call is a capability that is asked for.
+type call struct {
+	agent, capability   string
+	parameters, context json.RawMessage
+}
+
+// invoke brings a capability request to an agent.
+func (g *Gateway) invoke(ctx context.Context, c gateway.Caller, in message.Received, text []byte, k call) (reply, error) {
+	if k.capability == "" {
+		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.capability is missing")
+	}
+	t, err := g.targetOf(c, k.agent, k.capability)
+	if err != nil {
+		return reply{}, err
+	}
+	if len(k.parameters) == 0 || string(k.parameters) == "null" {
+		k.parameters = json.RawMessage("{}")
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(k.parameters), []byte("{")) {
+		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
+	}
+	if err := g.checkInput(t.capability, k.parameters); err != nil {
+		return reply{}, err
+	}
+	a, err := askOf(in, text, t, k)
+	if err != nil {
+		return reply{}, err
+	}
+	if a.From == c.Realm {
+		a.From = "" // the realm itself, which needs no ids
+	}
+	x, err := g.Runtime.Ask(ctx, c, a)
+	if err == nil {
+		g.measures.begin(c, t, x)
+	}
+	return reply{exchange: x, owed: true}, err
+}
