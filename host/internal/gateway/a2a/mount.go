@@ -111,7 +111,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 		c.fault = a2a.NewError(a2a.ErrParseError, "the body "+err.Error())
 		body = harmless(rest)
 	} else if binding == g.bindings.rpcV03 {
-		if err := checkMethodV03(body); err != nil {
+		if err := checkRequestV03(body); err != nil {
 			c.fault, binding, body = err, g.bindings.rpc, harmless(rest)
 		}
 	}
@@ -133,13 +133,24 @@ func (g *Gateway) recordUnread(r *http.Request, c *call, rest string, text []byt
 	g.Runtime.Record(e.WithOutcome(false, cmp.Or(c.fault, errNoRequest)))
 }
 
-// checkMethodV03 refuses a method of version 1.0 in a request without the version's header.
-// The methods of 0.3 have a slash.
-func checkMethodV03(body []byte) error {
+// checkRequestV03 refuses a method of version 1.0 in a request without the version's header,
+// and a message that is not there, which the library does not expect. The methods of 0.3
+// have a slash.
+func checkRequestV03(body []byte) error {
 	var request struct {
 		Method string `json:"method"`
+		Params struct {
+			Message *struct{} `json:"message"`
+		} `json:"params"`
 	}
-	if json.Unmarshal(body, &request) != nil || request.Method == "" || strings.Contains(request.Method, "/") {
+	err := json.Unmarshal(body, &request) // another type is the library's to refuse
+	switch {
+	case request.Method == "message/send" || request.Method == "message/stream":
+		if err == nil && request.Params.Message == nil {
+			return invalid("the request has no message")
+		}
+		return nil
+	case request.Method == "" || strings.Contains(request.Method, "/"):
 		return nil
 	}
 	return a2a.NewError(a2a.ErrVersionNotSupported, request.Method+" is no method of version 0.3, which a request without "+a2a.SvcParamVersion+" has: set the header "+a2a.SvcParamVersion+": "+string(a2a.Version))

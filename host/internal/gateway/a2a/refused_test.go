@@ -79,6 +79,22 @@ func TestRefusedBodies(t *testing.T) {
 	}
 }
 
+// TestNoMessageV03: a message of version 0.3 that is not there is refused, with a line in the
+// log, also beside a push address: the library reads the message's task then.
+func TestNoMessageV03(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *a2a.Options) { o.Push, o.PushClient = true, &http.Client{} })
+	for i, params := range []string{`{}`, `{"message":null}`, `{"configuration":{"pushNotificationConfig":{"url":"https://x.example"}}}`} {
+		for j, method := range []string{"message/send", "message/stream"} {
+			_, text := s.post(t, "/a2a/hive/echo", token, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, "A2A-Version", "0.3")
+			lines := s.rt.Events()
+			if !strings.Contains(text, `"code":-32602`) || !strings.Contains(text, "no message") || len(lines) != 2*i+j+1 || lines[2*i+j].Verdict != "refused" {
+				t.Errorf("%s %s: %s, recorded %+v", method, params, text, lines)
+			}
+		}
+	}
+}
+
 // TestUnknownAgents: an agent that does not exist, is hidden, or is another tenant's gives
 // the same bytes as a path that does not exist.
 func TestUnknownAgents(t *testing.T) {
