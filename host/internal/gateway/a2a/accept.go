@@ -34,11 +34,13 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 		logged.ID = req.Message.ID
 	}
 	h.record(c, logged, "SendMessage", raw, err)
+	if err == nil && req.Config != nil && req.Config.PushConfig != nil {
+		_, err = h.keepPush(ctx, c, x, *req.Config.PushConfig) // a repeat does what was left undone
+	}
 	return c, x, err
 }
 
-// take checks a message, hands it to the runtime and keeps the push address that came
-// with it. A repeat does what was left undone.
+// take checks a message and what came with it, and hands it to the runtime.
 func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest, raw []byte) (x gateway.Exchange, err error) {
 	m, config := req.Message, req.Config
 	if err := checkMessage(m); err != nil {
@@ -58,16 +60,11 @@ func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest
 	if err != nil {
 		return x, err
 	}
-	if m.TaskID == "" {
-		x, err = h.Runtime.Ask(ctx, c.caller, a)
-		err = h.protocolError(err)
-	} else {
-		x, err = h.continueTask(ctx, c, m, a)
+	if m.TaskID != "" {
+		return h.continueTask(ctx, c, m, a)
 	}
-	if err == nil && config != nil && config.PushConfig != nil {
-		_, err = h.keepPush(ctx, c, x, *config.PushConfig)
-	}
-	return x, err
+	x, err = h.Runtime.Ask(ctx, c.caller, a)
+	return x, h.protocolError(err)
 }
 
 // continuation is the note of a message that continues a task, with the question or the

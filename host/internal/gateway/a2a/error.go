@@ -30,7 +30,7 @@ func (g *Gateway) protocolError(err error) error {
 		}
 	}
 	switch {
-	case err == nil, errors.As(err, new(*a2a.Error)):
+	case err == nil, errors.As(err, new(*a2a.Error)), errors.As(err, new(unavailable)):
 		return err
 	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
 		return unavailable{err}

@@ -285,6 +285,34 @@ type fullRuntime struct {
 
 func (rt fullRuntime) State() state.Store { return rt.records }
 
+// crowded is a runtime whose records have no place for another.
+type crowded struct{ *gatewaytest.Runtime }
+
+func (o crowded) State() state.Store { return crowdedStore{o.Runtime.State()} }
+
+type crowdedStore struct{ state.Store }
+
+func (crowdedStore) Put(context.Context, state.Record) (int64, error) { return 0, state.ErrFull }
+
+// TestPushWithoutPlace: a message whose push address cannot be kept was taken: the log says
+// so, though the caller gets an error, and a repeat is the same task.
+func TestPushWithoutPlace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *a2a.Options) {
+		o.Runtime, o.Push, o.PushClient = crowded{o.Runtime.(*gatewaytest.Runtime)}, true, &http.Client{}
+	})
+	body := `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":` + hello + `,"configuration":{"taskPushNotificationConfig":{"url":"https://push.example/x"}}}}`
+	for range 2 {
+		if _, text := s.post(t, "/a2a/hive/echo", token, body); !strings.Contains(text, "no place for the push configuration") {
+			t.Errorf("answer %s", text)
+		}
+	}
+	got := s.rt.Events()
+	if len(got) != 2 || got[0].Verdict != "accepted" || got[1].Verdict != "duplicate" || got[0].Task == "" || got[0].Task != got[1].Task {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
 // TestPushEnds: an address that never answers is given up after keep, a removed one is
 // told nothing more.
 func TestPushEnds(t *testing.T) {
