@@ -12,7 +12,7 @@ import (
 const (
 	// maxExtension bounds the text of an extension member, in bytes.
 	maxExtension = 1024
-	// maxHops bounds the number of swarms that a message says it has passed.
+	// maxHops bounds the number of swarms that a message has passed by its own word.
 	maxHops = 1000
 )
 

@@ -109,7 +109,7 @@ type Event struct {
 	Type    string // its foreign type
 	Out     bool   // sent, not received
 	Text    []byte // the message as it came or went; only its size and hash are recorded
-	// Verdict is accepted, duplicate, refused, delivered or failed; Reason says why.
+	// Verdict is accepted, duplicate, refused, delivered or failed; Reason is why.
 	Verdict string
 	Reason  string
 	Task    string

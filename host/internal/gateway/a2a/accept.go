@@ -28,7 +28,7 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	if err != nil {
 		return c, gateway.Exchange{}, invalid("the message cannot be written as JSON")
 	}
-	x, err := h.take(ctx, c, req, raw)
+	x, err := h.takeMessage(ctx, c, req, raw)
 	logged := x
 	if req.Message != nil {
 		logged.ID = req.Message.ID
@@ -40,8 +40,8 @@ func (h requests) accept(ctx context.Context, req *a2a.SendMessageRequest) (*cal
 	return c, x, err
 }
 
-// take checks a message and what came with it, and hands it to the runtime.
-func (h requests) take(ctx context.Context, c *call, req *a2a.SendMessageRequest, raw []byte) (x gateway.Exchange, err error) {
+// takeMessage checks a message and what came with it, and hands it to the runtime.
+func (h requests) takeMessage(ctx context.Context, c *call, req *a2a.SendMessageRequest, raw []byte) (x gateway.Exchange, err error) {
 	m, config := req.Message, req.Config
 	if err := checkMessage(m); err != nil {
 		return x, err

@@ -88,11 +88,11 @@ func (f *foreignTask) act(ctx context.Context, call gateway.Act, args actArgs) (
 		err = f.exchange(ctx, call, args)
 	case "tell":
 		var result a2a.SendMessageResult
-		if result, err = f.tell(ctx, args.Task); err == nil {
-			err = f.take(ctx, result)
+		if result, err = f.sendOneWay(ctx, args.Task); err == nil {
+			err = f.takeEvent(ctx, result)
 		}
 	case "status":
-		err = f.look(ctx)
+		err = f.fetchTask(ctx)
 	case "cancel":
 		err = f.callOff(ctx)
 	default:
@@ -153,7 +153,7 @@ func (f *foreignTask) converse(ctx context.Context, call gateway.Act, args actAr
 	if args.Task == "" {
 		return f.send(ctx, "")
 	}
-	if err := f.look(ctx); err != nil {
+	if err := f.fetchTask(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -170,12 +170,12 @@ func (f *foreignTask) converse(ctx context.Context, call gateway.Act, args actAr
 func (f *foreignTask) callOff(ctx context.Context) error {
 	task, err := f.client.CancelTask(ctx, &a2a.CancelTaskRequest{ID: f.record.Open.Task})
 	if errors.Is(err, a2a.ErrTaskNotCancelable) {
-		return f.look(ctx)
+		return f.fetchTask(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return f.take(ctx, task)
+	return f.takeEvent(ctx, task)
 }
 
 // acted is what is known of the task.

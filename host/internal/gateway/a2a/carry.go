@@ -77,7 +77,7 @@ func (e *attempt) run(ctx context.Context) error {
 	case mail.Response:
 		return e.reply(ctx, f)
 	}
-	_, err = f.tell(ctx, "")
+	_, err = f.sendOneWay(ctx, "")
 	return err
 }
 

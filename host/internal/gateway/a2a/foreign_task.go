@@ -28,9 +28,9 @@ const (
 	maxAnswer    = 16 << 20 // bytes of all artifacts
 	maxArtifacts = 1000
 	partSize     = 64 // bytes that a part takes besides its content
-	// maxLearned bounds how often it may give ids of its task, since each are stored: once,
+	// maxStores bounds how often it may give ids of its task, since each are stored: once,
 	// and once more where an answer to its question begins another task.
-	maxLearned = 2
+	maxStores = 2
 )
 
 // foreignTask follows the task that our message began or continued.
@@ -41,8 +41,8 @@ type foreignTask struct {
 
 	status    a2a.TaskStatus
 	artifacts []*a2a.Artifact
-	// size counts the bytes of the artifacts, learned how often ids were stored.
-	size, learned int
+	// size counts the bytes of the artifacts, stores how often ids were stored.
+	size, stores int
 	// message is set when the agent answers without a task.
 	message *a2a.Message
 	// answered is the question that our message answers. Some servers show the task once
@@ -61,7 +61,7 @@ func (f *foreignTask) begin(ctx context.Context) error {
 // goOn answers the question of a task. An attempt before may have answered it: the state
 // of the task shows that.
 func (f *foreignTask) goOn(ctx context.Context) error {
-	if err := f.look(ctx); err != nil {
+	if err := f.fetchTask(ctx); err != nil {
 		return err
 	}
 	if f.status.State == a2a.TaskStateInputRequired {
@@ -71,8 +71,8 @@ func (f *foreignTask) goOn(ctx context.Context) error {
 	return f.resume(ctx)
 }
 
-// tell sends a message that wants no answer.
-func (f *foreignTask) tell(ctx context.Context, task a2a.TaskID) (a2a.SendMessageResult, error) {
+// sendOneWay sends a message that wants no answer.
+func (f *foreignTask) sendOneWay(ctx context.Context, task a2a.TaskID) (a2a.SendMessageResult, error) {
 	req := f.attempt.message(task)
 	f.tried = true
 	req.Config = &a2a.SendMessageConfig{ReturnImmediately: true}
@@ -99,7 +99,7 @@ func (f *foreignTask) cancel(ctx context.Context, task a2a.TaskID) error {
 func (f *foreignTask) giveUp(ctx context.Context) error {
 	if f.record.Open.Task != "" {
 		last, done := context.WithTimeout(ctx, lastLook)
-		err := f.look(last)
+		err := f.fetchTask(last)
 		done()
 		if err == nil && f.status.State.Terminal() {
 			return nil
@@ -119,7 +119,7 @@ func (f *foreignTask) send(ctx context.Context, task a2a.TaskID) error {
 		if err != nil {
 			return err
 		}
-		if err := f.take(ctx, result); err != nil || f.over() {
+		if err := f.takeEvent(ctx, result); err != nil || f.over() {
 			return err
 		}
 		return f.poll(ctx)
@@ -129,7 +129,7 @@ func (f *foreignTask) send(ctx context.Context, task a2a.TaskID) error {
 
 // resume goes on with a task whose stream was lost.
 func (f *foreignTask) resume(ctx context.Context) error {
-	if err := f.look(ctx); err != nil || f.over() {
+	if err := f.fetchTask(ctx); err != nil || f.over() {
 		return err
 	}
 	if !f.streams {
@@ -146,7 +146,7 @@ func (f *foreignTask) resume(ctx context.Context) error {
 func (f *foreignTask) read(ctx context.Context, stream events) error {
 	for event, err := range stream {
 		if err == nil {
-			err = f.take(ctx, event)
+			err = f.takeEvent(ctx, event)
 		}
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (f *foreignTask) read(ctx context.Context, stream events) error {
 // poll looks at the task until it is over or needs input.
 func (f *foreignTask) poll(ctx context.Context) error {
 	for pause := minLookPause; ; pause = min(2*pause, maxLookPause) {
-		if err := f.look(ctx); err != nil || f.over() {
+		if err := f.fetchTask(ctx); err != nil || f.over() {
 			return err
 		}
 		select {
@@ -175,18 +175,19 @@ func (f *foreignTask) poll(ctx context.Context) error {
 	}
 }
 
-func (f *foreignTask) look(ctx context.Context) error {
+// fetchTask takes the task as it is now.
+func (f *foreignTask) fetchTask(ctx context.Context) error {
 	task, err := f.client.GetTask(ctx, &a2a.GetTaskRequest{ID: f.record.Open.Task})
 	if err != nil {
 		return err
 	}
-	return f.take(ctx, task)
+	return f.takeEvent(ctx, task)
 }
 
-// take takes what the foreign agent sends of its task.
-func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
+// takeEvent takes what the foreign agent sends of its task.
+func (f *foreignTask) takeEvent(ctx context.Context, event a2a.Event) error {
 	info := event.TaskInfo()
-	if err := f.learn(ctx, info); err != nil {
+	if err := f.storeIDs(ctx, info); err != nil {
 		return err
 	}
 	switch e := event.(type) {
@@ -214,9 +215,9 @@ func (f *foreignTask) take(ctx context.Context, event a2a.Event) error {
 	return nil
 }
 
-// learn stores the foreign ids when they first come, so that a crash does not begin
+// storeIDs stores the foreign ids when they first come, so that a crash does not begin
 // the foreign task again.
-func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
+func (f *foreignTask) storeIDs(ctx context.Context, info a2a.TaskInfo) error {
 	open := f.record.Open
 	if info.TaskID == "" || info.TaskID == open.Task && info.ContextID == f.record.Context {
 		return nil
@@ -224,7 +225,7 @@ func (f *foreignTask) learn(ctx context.Context, info a2a.TaskInfo) error {
 	if len(info.TaskID) > 1024 || len(info.ContextID) > 1024 {
 		return gateway.Refuse("its ids have more than 1024 bytes")
 	}
-	if f.learned++; f.learned > maxLearned {
+	if f.stores++; f.stores > maxStores {
 		return gateway.Refuse("it gives its task another id each time")
 	}
 	open.Task, f.record.Context = info.TaskID, cmp.Or(info.ContextID, f.record.Context)

@@ -35,7 +35,7 @@ func (g *Gateway) Mounts() []gateway.Mount {
 	}
 }
 
-// serve serves what is below an agent's address: its card to anybody, the rest to
+// serve serves what is below an agent's address: its card to all, the rest to
 // callers. An agent that the caller may not see is not found, like any other path.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, prefix)

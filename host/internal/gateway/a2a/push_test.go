@@ -294,8 +294,8 @@ type crowdedStore struct{ state.Store }
 
 func (crowdedStore) Put(context.Context, state.Record) (int64, error) { return 0, state.ErrFull }
 
-// TestPushWithoutPlace: a message whose push address cannot be kept was taken: the log says
-// so, though the caller gets an error, and a repeat is the same task.
+// TestPushWithoutPlace: a message whose push address cannot be kept was taken: so it is in
+// the log, though the caller gets an error, and a repeat is the same task.
 func TestPushWithoutPlace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(o *a2a.Options) {

@@ -118,17 +118,8 @@ func TestMetadata(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, mcp.Options{}, gatewaytest.Echo)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp/s/calc", strings.NewReader(list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer alice")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusNotFound {
-		t.Errorf("status %d", res.StatusCode)
+	h.path = "/s/calc"
+	if status, _, _ := h.post(t, "alice", list); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
 	}
 }

@@ -98,7 +98,7 @@ func (c *call) answer(args arguments, a gateway.Answer) (*mcp.CallToolResult, er
 }
 
 // complete reports whether there are replies, and with the result of one call that waits
-// for a person those of all: the task goes on with the others failed.
+// for a person the results of all: the task goes on with the others failed.
 func complete(questions []gateway.Question, replies []reply) bool {
 	open, given := 0, 0
 	for _, question := range questions {

@@ -38,6 +38,7 @@ type host struct {
 	*gatewaytest.Runtime
 	gateway *mcp.Gateway
 	url     string
+	path    string // below /mcp
 }
 
 // newHost starts a host with the agent calc of alice's and bob's tenant a, and carol's b.
@@ -129,7 +130,7 @@ func (h *host) post(t *testing.T, token, body string, header ...string) (int, ht
 
 func (h *host) send(t *testing.T, method, token, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, h.url+"/mcp", bytes.NewBufferString(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, h.url+"/mcp"+h.path, bytes.NewBufferString(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,18 +49,10 @@ func TestCallsAreRecorded(t *testing.T) {
 func TestUnknownSwarmIsRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, mcp.Options{}, asks)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp/none", strings.NewReader(list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer alice")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	if got := h.Events(); res.StatusCode != http.StatusNotFound || len(got) != 1 || got[0].Verdict != "refused" {
-		t.Errorf("%d, the log has %+v", res.StatusCode, got)
+	h.path = "/none"
+	status, _, _ := h.post(t, "alice", list)
+	if got := h.Events(); status != http.StatusNotFound || len(got) != 1 || got[0].Verdict != "refused" {
+		t.Errorf("%d, the log has %+v", status, got)
 	}
 }
 

@@ -15,7 +15,7 @@ type Evicting struct {
 	Kind string
 	// Most is how many records of the kind and a realm are kept.
 	Most int
-	// InUse reports whether something waits for what a value tells of: it stays.
+	// InUse reports whether something waits for what a value describes: it stays.
 	InUse func(value []byte) bool
 }
 

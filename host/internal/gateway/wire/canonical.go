@@ -42,7 +42,7 @@ func Canonical(text []byte, form Form, maxDepth int, without ...string) ([]byte,
 	if err := c.value(maxDepth, without); err != nil {
 		return nil, err
 	}
-	if c.next(); c.at != len(text) {
+	if c.peek(); c.at != len(text) {
 		return nil, errNotJSON
 	}
 	return c.out, nil
@@ -67,8 +67,8 @@ type member struct {
 	start, end int
 }
 
-// next skips white space and returns the byte after it, 0 at the end.
-func (c *canonicalizer) next() byte {
+// peek skips white space and returns the byte after it, 0 at the end.
+func (c *canonicalizer) peek() byte {
 	for ; c.at < len(c.text); c.at++ {
 		switch b := c.text[c.at]; b {
 		case ' ', '\t', '\n', '\r':
@@ -79,9 +79,9 @@ func (c *canonicalizer) next() byte {
 	return 0
 }
 
-// take skips white space and one byte of punctuation.
-func (c *canonicalizer) take(want byte) bool {
-	if c.next() != want {
+// skipByte skips white space and one byte of punctuation, and reports whether it was there.
+func (c *canonicalizer) skipByte(want byte) bool {
+	if c.peek() != want {
 		return false
 	}
 	c.at++
@@ -89,7 +89,7 @@ func (c *canonicalizer) take(want byte) bool {
 }
 
 func (c *canonicalizer) value(depth int, without []string) error {
-	switch b := c.next(); {
+	switch b := c.peek(); {
 	case b == '"':
 		_, err := c.string()
 		return err
@@ -115,9 +115,9 @@ func (c *canonicalizer) value(depth int, without []string) error {
 func (c *canonicalizer) array(depth int) error {
 	c.at++
 	c.out = append(c.out, '[')
-	for first := true; !c.take(']'); first = false {
+	for first := true; !c.skipByte(']'); first = false {
 		if !first {
-			if !c.take(',') {
+			if !c.skipByte(',') {
 				return errNotJSON
 			}
 			c.out = append(c.out, ',')
@@ -134,8 +134,8 @@ func (c *canonicalizer) object(depth int, without []string) error {
 	c.at++
 	c.out = append(c.out, '{')
 	first, inOrder := len(c.members), true
-	for !c.take('}') {
-		if len(c.members) > first && !c.take(',') {
+	for !c.skipByte('}') {
+		if len(c.members) > first && !c.skipByte(',') {
 			return errNotJSON
 		}
 		m, err := c.member(depth, without)
@@ -161,14 +161,14 @@ func (c *canonicalizer) object(depth int, without []string) error {
 }
 
 func (c *canonicalizer) member(depth int, without []string) (m member, err error) {
-	if c.next() != '"' {
+	if c.peek() != '"' {
 		return m, errNotJSON
 	}
 	m.start = len(c.out)
 	if m.name, err = c.string(); err != nil {
 		return m, err
 	}
-	if !c.take(':') {
+	if !c.skipByte(':') {
 		return m, errNotJSON
 	}
 	c.out = append(c.out, ':')
