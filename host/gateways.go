@@ -156,6 +156,14 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	}), nil
 }
 
+// wantsHTTP3 reports whether a gateway is to be reached over HTTP/3.
+func wantsHTTP3(c *config.Config) bool {
+	return slices.ContainsFunc(c.Gateways, func(g config.Gateway) bool {
+		own, is := g.Protocol.(*config.UAMP)
+		return is && own.HTTP3
+	})
+}
+
 // maxDocument bounds the DID documents of others, in bytes.
 const maxDocument = 64 << 10
 

@@ -117,6 +117,11 @@ func (c *Certificates) settings(p certificate) *tls.Config {
 	return t
 }
 
+// TLS is the configuration of a listener: each connection has the certificate in use.
+func (c *Certificates) TLS() *tls.Config {
+	return &tls.Config{GetConfigForClient: c.config, MinVersion: tls.VersionTLS12}
+}
+
 // config returns the TLS configuration of a new connection.
 func (c *Certificates) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c.current.Load().config, nil

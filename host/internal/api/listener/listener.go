@@ -54,11 +54,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil || l.certs == nil {
 		return c, err
 	}
-	return tls.Server(c, l.tlsConfig()), nil
-}
-
-func (l *Listener) tlsConfig() *tls.Config {
-	return &tls.Config{GetConfigForClient: l.certs.config, MinVersion: tls.VersionTLS12}
+	return tls.Server(c, l.certs.TLS()), nil
 }
 
 // Mark says whether a connection of [Listener.Accept] has work in progress. When all
@@ -76,7 +72,7 @@ func (l *Listener) Serve(s *http.Server) error {
 	s.ConnState = trackState
 	serve := func() error { return s.Serve(l.limit) }
 	if l.certs != nil {
-		s.TLSConfig = l.tlsConfig()
+		s.TLSConfig = l.certs.TLS()
 		serve = func() error { return s.ServeTLS(l.limit, "", "") }
 	}
 	if err := serve(); !errors.Is(err, http.ErrServerClosed) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 
+	"skep/host/internal/api/http3"
 	"skep/host/internal/api/listener"
 	"skep/host/internal/definition/config"
 )
@@ -49,6 +52,35 @@ func (s *Server) loadCertificates(t config.TLS) (err error) {
 	if err != nil {
 		return fmt.Errorf("[server.tls]: %w", err)
 	}
+	return nil
+}
+
+// openHTTP3 serves the public handler over UDP, at the port of the public listener, which
+// announces it (https://www.rfc-editor.org/rfc/rfc7838.html).
+func (s *Server) openHTTP3(ctx context.Context) (err error) {
+	if !s.opt.HTTP3 {
+		return nil
+	}
+	if s.certs == nil {
+		return errors.New("HTTP/3 needs [server.tls]")
+	}
+	cfg := s.opt.Config.Server
+	s.http3, err = http3.Open(ctx, s.Addr(), http3.Options{
+		TLS: s.certs.TLS(), Handler: s.api,
+		Limits: listener.Limits{Connections: s.connectionLimit(cfg.MaxConnections), PerAddress: cfg.MaxConnectionsPerAddress, Proxies: cfg.TrustedProxies},
+	})
+	if err != nil {
+		return fmt.Errorf("listen on %s for HTTP/3 ([server] listen): %w", s.Addr(), err)
+	}
+	_, port, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		return err
+	}
+	next := s.public.Handler
+	s.public.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Alt-Svc", `h3=":`+port+`"; ma=3600`)
+		next.ServeHTTP(w, r)
+	})
 	return nil
 }
 

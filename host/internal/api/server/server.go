@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"skep/host/internal/api/audit"
 	"skep/host/internal/api/auth"
+	"skep/host/internal/api/http3"
 	"skep/host/internal/api/listener"
 	"skep/host/internal/api/rest"
 	"skep/host/internal/definition"
@@ -49,6 +51,8 @@ type Options struct {
 	// of them that client certificates name. Both may be nil.
 	Mounts       []rest.Mount
 	Certificates *auth.Certificates
+	// HTTP3 also serves the public listener's requests over UDP, at the same port. It needs TLS.
+	HTTP3 bool
 }
 
 // Runtime is the runtime behind the REST interface and its metrics.
@@ -73,6 +77,8 @@ type Server struct {
 	public, admin *http.Server
 	// adminListener is nil when it is off.
 	publicListener, adminListener *listener.Listener
+	// http3 is nil where it is not served.
+	http3 *http3.Server
 	// certs is nil without TLS.
 	certs *listener.Certificates
 	// authorities are the external auth backends.
@@ -95,6 +101,9 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 	if err == nil {
 		err = s.makeHandlers()
 	}
+	if err == nil {
+		err = s.openHTTP3(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -108,6 +117,9 @@ func (s *Server) Close() error {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}
+	}
+	if s.http3 != nil {
+		errs = append(errs, s.http3.Close())
 	}
 	for _, a := range s.authorities {
 		a.Close()
@@ -161,6 +173,9 @@ func (s *Server) ReloadCertificate(ctx context.Context) {
 func (s *Server) Serve(ctx context.Context, turnsEnded <-chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.publicListener.Serve(s.public) })
+	if s.http3 != nil {
+		g.Go(s.http3.Serve)
+	}
 	if s.adminListener != nil {
 		g.Go(func() error { return s.adminListener.Serve(s.admin) })
 	}
@@ -191,10 +206,22 @@ const answerGrace = 2 * time.Second
 func (s *Server) shutdown(turnsEnded <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opt.Config.Server.ShutdownGrace+answerGrace)
 	defer cancel()
+	var public sync.WaitGroup
+	if s.http3 != nil {
+		public.Go(func() { s.endHTTP3(ctx) })
+	}
 	s.shutdownServer(ctx, s.public)
+	public.Wait()
 	<-turnsEnded
 	if s.admin != nil {
 		s.shutdownServer(ctx, s.admin)
+	}
+}
+
+// endHTTP3 waits for requests over HTTP/3 until ctx ends.
+func (s *Server) endHTTP3(ctx context.Context) {
+	if err := s.http3.Shutdown(ctx); err != nil {
+		s.log.Warn("cut requests over HTTP/3 that outlasted the grace", "err", err)
 	}
 }
 

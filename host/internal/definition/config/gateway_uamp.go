@@ -13,6 +13,7 @@ type UAMP struct {
 	RequireCapToken bool
 	ClockSkew       time.Duration
 	MaxWindow       int
+	HTTP3           bool
 }
 
 // UAMPPartner has the keys that only partners of [gateways.uamp] have.
@@ -42,6 +43,7 @@ func (u *UAMP) Settings() []Setting {
 		text(&u.DID, "did", "The host's DID, below which its agents have theirs, as `did:web:hive.example`.").withDefaultText("that of the host in `public_url`").by(Fixed),
 		boolean(&u.RequireCapToken, "require_cap_token", false, "An envelope without a capability token is refused."),
 		span(&u.ClockSkew, "clock_skew", 5*time.Minute, time.Second, day, "How far the time of a new envelope may be from the time here."),
+		boolean(&u.HTTP3, "http3", false, "The public listener's requests are also served over HTTP/3, at its port of UDP."),
 		count(&u.MaxWindow, "max_window", 1024, 1, 1_000_000, "Deltas of a stream that one answer has; a reader goes on with another request."),
 	}
 }
@@ -83,6 +85,9 @@ func (r gatewayReader) checkUAMP(g Gateway) {
 		r.d.atKey(r.t.location, r.t.path+" needs TLS 1.3: take min_version out of [server.tls]")
 	case tls.Cert == "" && !isLoopback(r.server.Listen):
 		r.d.atKey(r.t.location, r.t.path+" needs TLS: add [server.tls]")
+	}
+	if at := r.t.child("http3"); own.HTTP3 && r.server.TLS.Cert == "" {
+		r.d.atKey(at, at.path+" needs TLS on a loopback address, too: add [server.tls]")
 	}
 	derived := didOfURL(r.server.PublicURL)
 	switch host, isWeb := strings.CutPrefix(own.DID, didWeb); {

@@ -31,6 +31,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	if x.stream != "" {
 		w.Header().Set("Location", streamPath+url.PathEscape(x.stream))
+		nameQUICStream(w, r, x.stream)
 	}
 	g.writeAccepted(w, s.Envelope, x)
 }

@@ -62,7 +62,11 @@ func (g *Gateway) openStream(r *http.Request, c gateway.Caller) (x gateway.Excha
 	if err != nil {
 		return x, n, 0, unknownStream
 	}
-	if x, err = g.findStream(r.Context(), c, name); err == nil {
+	x, err = g.findStream(r.Context(), c, name)
+	if alias, ok := quicAlias(r, name); ok && errors.Is(err, unknownStream) {
+		x, err = g.findStream(r.Context(), c, alias)
+	}
+	if err == nil {
 		n, err = readNote(x)
 	}
 	return x, n, from, err

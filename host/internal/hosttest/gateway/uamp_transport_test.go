@@ -30,7 +30,7 @@ type uampSite struct {
 	key seal.Key
 }
 
-func newUAMPSite(t *testing.T) *uampSite {
+func newUAMPSite(t *testing.T, more string) *uampSite {
 	t.Helper()
 	s := &uampSite{Site: hosttest.EmptySite(t), roots: x509.NewCertPool()}
 	ca, caText := newAuthority(t)
@@ -54,7 +54,7 @@ func newUAMPSite(t *testing.T) *uampSite {
 	s.key = k.WithID(s.id + "#" + k.Public().Multikey())
 	s.Write(strings.NewReplacer(
 		`key = "key.pem" }`, `key = "key.pem", client_ca = "ca.pem" }`,
-		`max_body = "256KB"`, `max_body = "256KB"`+"\n"+`rate_limit = { requests = 3, per = "1h" }`,
+		`max_body = "256KB"`, `max_body = "256KB"`+"\n"+more,
 		`ids = ["did:key:*"]`, `ids = ["did:key:*"]`+"\n"+`certificates = ["spiffe://lab.example/agents"]`,
 	).Replace(enveloped))
 	s.Start()
@@ -130,7 +130,7 @@ const labToken = "a-token-of-the-realm-lab"
 // rate allows; their stream is read to its end after a restart.
 func TestUAMPTransport(t *testing.T) {
 	t.Parallel()
-	s := newUAMPSite(t)
+	s := newUAMPSite(t, `rate_limit = { requests = 3, per = "1h" }`)
 	plain, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
