@@ -23,6 +23,7 @@ All languages refuse the same messages for the same reasons.
   typescript  messages.ts                        ES2022
   python      messages.py                        Python 3.11
   java        Messages.java                      Java 17
+  rust        messages.rs                        Rust 1.63
   jsonschema  NAME.schema.json                   JSON Schema 2020-12
   proto       NAME.proto                         proto3; the numbers of its fields are kept in
                                                  FILE.lock beside FILE: keep that file, too

@@ -40,12 +40,12 @@ func TestACPExample(t *testing.T) {
 		})
 		tried++
 	}
-	if tried != 9 {
+	if tried != 10 {
 		t.Errorf("%d blocks of commands", tried)
 	}
 	t.Cleanup(func() {
-		for _, name := range []string{"messages.go", "parse.go", "read.go", "write.go"} {
-			file := filepath.Join("examples", "acp", "agent", name)
+		for _, name := range []string{"agent/messages.go", "agent/parse.go", "agent/read.go", "agent/write.go", "rust/src/messages.rs"} {
+			file := filepath.Join("examples", "acp", name)
 			if hosttest.ReadText(t, filepath.Join(dir, file)) != hosttest.ReadText(t, filepath.Join("../../../..", file)) {
 				t.Errorf("%s is not what the compiler writes: run the command of the page", file)
 			}
@@ -54,28 +54,45 @@ func TestACPExample(t *testing.T) {
 }
 
 // languages are the programs that a block of commands may need.
-var languages = regexp.MustCompile(`\b(python3|curl|javac|java|tsc|node|scalac|scala) `)
+var languages = regexp.MustCompile(`\b(cargo|python3|curl|javac|java|tsc|node|scalac|scala) `)
 
 // runBlock runs commands one after the other where the programs are that they need.
 func runBlock(t *testing.T, dir string, env []string, vars string, commands []shown) {
 	t.Helper()
-	path := os.Getenv("PATH") + ":" + filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin")
+	path := filepath.Dir(os.Getenv("CARGO")) + ":" + os.Getenv("PATH") + ":" + filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin")
 	for _, s := range commands {
 		for _, m := range languages.FindAllStringSubmatch(s.command, -1) {
 			hasProgram(t, m[1], path)
 		}
 	}
 	for _, s := range commands {
-		if another.MatchString(s.command) {
-			continue // the host serves already
+		if m := another.FindStringSubmatch(s.command); m != nil {
+			if m[1] != "examples/acp/swarm.toml" { // that host serves already
+				vars += "SKEP_URL=http://" + serveFor(t, filepath.Join(dir, m[1])) + "\n"
+			}
+			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", vars+preceding[s.command]+"\n"+s.command)
 		var stderr bytes.Buffer
-		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(env[:len(env):len(env)], "PATH="+path), &stderr
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(env[:len(env):len(env)], append(rustEnv(), "PATH="+path)...), &stderr
 		if out, err := cmd.Output(); err != nil || !s.matches(string(out)) {
 			t.Errorf("$ %s\n%s%s%v, want\n%s", s.command, out, &stderr, err, s.output)
 		}
 	}
+}
+
+// rustEnv has cargo find its compiler, which may not be installed for the test's HOME.
+func rustEnv() (env []string) {
+	for name, otherwise := range map[string]string{"RUSTC": "", "CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup"} {
+		value := os.Getenv(name)
+		if home, err := os.UserHomeDir(); value == "" && otherwise != "" && err == nil {
+			value = filepath.Join(home, otherwise)
+		}
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // hasProgram skips a test without a program, or fails it where all are required.

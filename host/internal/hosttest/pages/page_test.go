@@ -31,6 +31,8 @@ var preceding = map[string]string{
 
 	"SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -c examples/acp/swarm.toml": `for n in $(seq 600); do SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -o json | grep -q call_id && break; sleep 0.05; done`,
 
+	"PYTHONPATH=bin/acp python3 examples/acp/python/customer.py screws 8": `for p in acp:spec/gateways/acp/acp-1.0.acp order:examples/acp/order.acp; do bin/skep acp compile ${p#*:} --lang python -o bin/acp/${p%%:*} >/dev/null || exit 1; done`,
+
 	"go test ./agent": `sed -i 's|^source = .*|source = "file:agent.wasm"|' swarm.toml`,
 }
 

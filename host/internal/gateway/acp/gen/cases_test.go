@@ -60,14 +60,14 @@ func unique(names []string, taken ...string) (some []string) {
 // and some names in other styles among them.
 func reservedWords() []string {
 	all := strings.Join([]string{
-		scalaKeywords, scalaMembers, javaKeywords, javaMembers, pythonKeywords, pythonMembers, pythonValues, typescriptMembers,
+		scalaKeywords, scalaMembers, javaKeywords, javaMembers, pythonKeywords, pythonMembers, pythonValues, typescriptMembers, rustKeywords,
 		"func chan map range select struct go fallthrough validate UnmarshalJSON marshal_json semantics expects message reserved rpc oneof get_class to_string Some self this_ cls arguments eval delete function in_ let null_ undefined then",
 	}, " ")
 	return unique(strings.Fields(all))
 }
 
 func reservedTypes(declared string) []string {
-	all := strings.Fields(strings.Join([]string{scalaTypes, javaTypes, pythonTypes, typescriptTypes, "Type None_ Self Test Main"}, " "))
+	all := strings.Fields(strings.Join([]string{scalaTypes, javaTypes, pythonTypes, typescriptTypes, rustTypes, "Type None_ Self Test Main"}, " "))
 	taken := []string{"String", "Int", "Long", "Float", "Boolean", "Bytes", "List", "Map", "Header", "Part", "Parts", "Empty"}
 	f, err := dsl.Parse("x", declared)
 	if err != nil {

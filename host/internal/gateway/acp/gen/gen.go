@@ -36,7 +36,7 @@ type target struct {
 // targets are the languages in the order of the documentation.
 func targets() []target {
 	return []target{
-		{"go", golang}, {"scala", scala}, {"typescript", typescript}, {"python", python}, {"java", java},
+		{"go", golang}, {"scala", scala}, {"typescript", typescript}, {"python", python}, {"java", java}, {"rust", rust},
 		{"jsonschema", jsonSchema}, {"proto", proto3},
 	}
 }

@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 
 // withoutSupport leaves out the part that is the same for all declarations.
 func withoutSupport(text string) string {
-	for _, support := range []string{typescriptSupport, pythonSupport, javaSupport, scalaSupport} {
+	for _, support := range []string{typescriptSupport, pythonSupport, javaSupport, scalaSupport, rustSupport} {
 		text = strings.Replace(text, strings.TrimSpace(support), "SUPPORT", 1)
 	}
 	return text

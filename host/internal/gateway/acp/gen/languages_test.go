@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -153,6 +154,67 @@ func TestJava(t *testing.T) {
 	writeFiles(t, dir, []File{{"Harness.java", fmt.Sprintf(javaHarness, lines)}})
 	command(t, dir, nil, javac, "-J-XX:TieredStopAtLevel=1", "--release", "17", "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", "out", "Messages.java", "Harness.java")
 	checkAnswers(t, samples(), feed(t, samples(), dir, java, "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "out", "Harness"))
+}
+
+const rustHarness = `mod messages;
+
+use messages as m;
+use std::io::BufRead;
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let digits = text.trim_end_matches('=');
+    let (mut raw, mut bits) = (Vec::new(), 0u32);
+    for (i, c) in digits.bytes().enumerate() {
+        bits = bits << 6 | DIGITS.iter().position(|d| *d == c).unwrap() as u32;
+        if i %% 4 > 0 {
+            raw.push((bits >> (6 - 2 * (i %% 4))) as u8);
+        }
+    }
+    raw
+}
+
+fn to_base64(raw: &[u8]) -> String {
+    let mut text = String::new();
+    for part in raw.chunks(3) {
+        let bits = part.iter().fold(0, |bits, b| bits << 8 | u32::from(*b)) << (8 * (3 - part.len()));
+        for i in 0..4 {
+            text.push(if i <= part.len() { char::from(DIGITS[(bits >> (18 - 6 * i) & 63) as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
+fn answer(name: &str, text: &[u8]) -> Result<String, m::MessageError> {
+    match name {
+%s        _ => panic!("{name}"),
+    }
+}
+
+fn main() {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        let (name, coded) = line.split_once(' ').unwrap();
+        match answer(name, &from_base64(coded)) {
+            Ok(text) => println!("+{}", to_base64(text.as_bytes())),
+            Err(e) => println!("-{}", to_base64(e.to_string().as_bytes())),
+        }
+    }
+}
+`
+
+// A-066, A-067, A-069, V-A34, V-A38: generated Rust compiles without a warning and answers as the host
+// does.
+func TestRust(t *testing.T) {
+	t.Parallel()
+	rustc := compiler(t, cmp.Or(os.Getenv("RUSTC"), "rustc"))
+	s, dir := load(t, "agreement.acp", agreementText(t)), t.TempDir()
+	writeFiles(t, dir, generate(t, "rust", s))
+	lines := switchOn(s, rustKeywords+" "+rustTypes, `        "DECLARED" => { let message = m::NAME::decode(text)?; message.validate()?; message.encode() }`)
+	writeFiles(t, dir, []File{{"harness.rs", fmt.Sprintf(rustHarness, lines)}})
+	command(t, dir, nil, rustc, "--edition", "2021", "-D", "warnings", "-o", "harness", "harness.rs")
+	checkAnswers(t, samples(), feed(t, samples(), dir, filepath.Join(dir, "harness")))
 }
 
 const scalaHarness = `import java.nio.charset.StandardCharsets.UTF_8

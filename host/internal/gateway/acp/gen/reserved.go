@@ -36,6 +36,14 @@ const (
 	pythonValues = "mro name value"
 	pythonTypes  = "Exception MessageError UnicodeError ValueError"
 
+	rustKeywords = `Self abstract as async await become box break const continue crate do dyn else enum extern false final
+		fn for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait
+		true try type typeof union unsafe unsized use virtual where while yield`
+	// rustTypes are those that the generated code uses, and the traits whose methods it calls.
+	rustTypes = `AsRef BTreeMap Box Bytes Clone Default DoubleEndedIterator Err Extend Fn FnMut FnOnce From Into IntoIterator
+		Iterator Members MessageError None Ok Option Parser PartialEq Place Result Some String ToOwned ToString TryFrom TryInto
+		Value Vec Wire Writer`
+
 	// typescriptMembers are the members of every object.
 	typescriptMembers = "constructor extra hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString valueOf"
 	typescriptTypes   = `Array BigInt Boolean Error Infinity Map Math MessageError NaN Number Numeral Object Parser Promise
