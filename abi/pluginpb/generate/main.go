@@ -1,6 +1,6 @@
 // Command generate owns the making of Go code from a .proto file, with the
-// generators that go.mod pins, so that no protoc has to be installed, a copy of it
-// for another module, and the messages for Python. It must not know what the file
+// generators that go.mod pins, so that no protoc has to be installed, and where they are
+// wanted a copy of it for another module and the messages for Python. It must not know what the file
 // describes.
 package main
 
@@ -20,12 +20,16 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: generate FILE.proto PYTHON-FILE COPY-DIRECTORY [FILE-TO-COPY…]")
+	if len(os.Args) != 2 && len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: generate FILE.proto [PYTHON-FILE COPY-DIRECTORY [FILE-TO-COPY…]]")
 		os.Exit(2)
 	}
-	made, err := generate(context.Background(), os.Args[1], os.Args[2])
-	if err == nil {
+	python := ""
+	if len(os.Args) > 2 {
+		python = os.Args[2]
+	}
+	made, err := generate(context.Background(), os.Args[1], python)
+	if err == nil && python != "" {
 		err = duplicate(os.Args[3], append(made, os.Args[4:]...))
 	}
 	if err != nil {
@@ -35,7 +39,7 @@ func main() {
 }
 
 // generate makes the messages and the services of a file in Go, beside it, and the
-// messages in Python.
+// messages in Python if that has a name.
 func generate(ctx context.Context, name, python string) (made []string, err error) {
 	compiler := protocompile.Compiler{
 		Resolver: &protocompile.SourceResolver{}, SourceInfoMode: protocompile.SourceInfoStandard,
@@ -45,8 +49,10 @@ func generate(ctx context.Context, name, python string) (made []string, err erro
 		return nil, err
 	}
 	about := protoutil.ProtoFromFileDescriptor(files[0])
-	if err := pythonMessages(about, python); err != nil {
-		return nil, err
+	if python != "" {
+		if err := pythonMessages(about, python); err != nil {
+			return nil, err
+		}
 	}
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate: []string{name}, Parameter: proto.String("paths=source_relative"),

@@ -25,8 +25,13 @@ const (
 // deadline, because streams last: the handlers set one for each write. The caller
 // sets the listener, and may set ErrorLog.
 func Server(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // on a listener without TLS, for gRPC
 	return &http.Server{
 		Handler:           h,
+		Protocols:         protocols,
 		ReadHeaderTimeout: headerTimeout,
 		MaxHeaderBytes:    maxHeader,
 		IdleTimeout:       idleTimeout,

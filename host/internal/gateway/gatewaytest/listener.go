@@ -24,7 +24,9 @@ func Listener(rt *Runtime, mounts []gateway.Mount) http.Handler {
 					return
 				}
 			}
-			r.Body = http.MaxBytesReader(w, r.Body, m.MaxBody)
+			if m.MaxBody >= 0 { // a stream of messages has no such bound
+				r.Body = http.MaxBytesReader(w, r.Body, m.MaxBody)
+			}
 			ctx, end := rt.untilRevoked(r)
 			defer end()
 			m.Handler.ServeHTTP(w, r.WithContext(ctx))

@@ -44,6 +44,7 @@ const (
 const (
 	serviceMessages = "UAMPMessages"
 	serviceSocket   = "UAMPWebSocket"
+	serviceGRPC     = "UAMPGrpc"
 	serviceManifest = "UAMPManifest"
 )
 

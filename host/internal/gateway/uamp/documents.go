@@ -132,6 +132,7 @@ func (d *Documents) serveDocument(w http.ResponseWriter, a address) {
 	text, err := json.Marshal(did.Document{ID: id, Keys: keys, Services: []did.Service{
 		{ID: id + "#messages", Type: serviceMessages, Endpoint: d.base() + messagesPath},
 		{ID: id + "#socket", Type: serviceSocket, Endpoint: "wss://" + d.host.Host() + socketPath},
+		{ID: id + "#grpc", Type: serviceGRPC, Endpoint: d.base()},
 		{ID: id + "#manifest", Type: serviceManifest, Endpoint: d.manifestURL(a)},
 	}})
 	if err != nil {
@@ -238,24 +239,27 @@ func (d *Documents) serveHub(w http.ResponseWriter, r *http.Request) {
 
 // writeSigned serves a payload that is signed for a DID.
 func (d *Documents) writeSigned(w http.ResponseWriter, of string, payload any) {
-	now := time.Now()
-	text, err := json.Marshal(payload)
-	if err != nil {
-		d.fail(w, err)
-		return
-	}
-	key, err := d.Keys.signer(of, now)
-	if err != nil {
-		d.fail(w, err)
-		return
-	}
-	signed, err := key.SignDocument(text, of, now, now.Add(manifestLife))
+	signed, err := d.signDocument(of, payload)
 	if err != nil {
 		d.fail(w, err)
 		return
 	}
 	w.Header().Add("Vary", "Authorization")
 	write(w, envelope.ManifestType, []byte(signed))
+}
+
+// signDocument signs a payload for a DID.
+func (d *Documents) signDocument(of string, payload any) (string, error) {
+	now := time.Now()
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return "", err
+	}
+	key, err := d.Keys.signer(of, now)
+	if err != nil {
+		return "", err
+	}
+	return key.SignDocument(text, of, now, now.Add(manifestLife))
 }
 
 func (d *Documents) fail(w http.ResponseWriter, err error) {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/did"
@@ -38,6 +40,7 @@ type Gateway struct {
 	threads state.Evicting
 	waiting *waiting
 	sockets *socketLimiter
+	grpc    *grpc.Server
 	// partnerSockets are the WebSockets to partners.
 	partnerSockets *partnerSockets
 	// stopped is closed when the host stops.
@@ -72,7 +75,7 @@ func New(o Options) (*Gateway, error) {
 		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), stopped: make(chan struct{}),
 	}
-	g.partnerSockets = newPartnerSockets(g)
+	g.partnerSockets, g.grpc = newPartnerSockets(g), newGRPCServer(g)
 	return g, nil
 }
 
@@ -94,7 +97,7 @@ func (g *Gateway) Health() gateway.Health {
 
 // Mounts implements [gateway.Gateway].
 func (g *Gateway) Mounts() []gateway.Mount {
-	return append(g.Documents.Mounts(),
+	return append(append(g.Documents.Mounts(), g.grpcMounts()...),
 		gateway.Mount{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + largeEnvelope, Handler: http.HandlerFunc(g.serveMessage)},
 		gateway.Mount{Method: http.MethodGet, Pattern: streamPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveStream)},
 		gateway.Mount{Method: http.MethodGet, Pattern: socketPath, Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveSocket)},

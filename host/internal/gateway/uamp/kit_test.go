@@ -34,7 +34,7 @@ type hive struct {
 	release chan struct{}
 }
 
-func newHive(t *testing.T, change func(*uamp.Options)) *hive {
+func newHive(t testing.TB, change func(*uamp.Options)) *hive {
 	t.Helper()
 	h := &hive{rt: gatewaytest.New(), own: key(t, labDID, private("l")), web: &web{}, release: make(chan struct{})}
 	lab := gatewaytest.Realm("default", "lab")
@@ -62,7 +62,11 @@ func newHive(t *testing.T, change func(*uamp.Options)) *hive {
 	if h.g, err = uamp.New(o); err != nil {
 		t.Fatal(err)
 	}
-	h.server = httptest.NewServer(gatewaytest.Listener(h.rt, h.g.Mounts()))
+	h.server = httptest.NewUnstartedServer(gatewaytest.Listener(h.rt, h.g.Mounts()))
+	h.server.Config.Protocols = new(http.Protocols)
+	h.server.Config.Protocols.SetHTTP1(true)
+	h.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	h.server.Start()
 	t.Cleanup(func() {
 		h.server.CloseClientConnections()
 		h.rt.Close()
@@ -97,7 +101,7 @@ func newAsk(to, text string) envelope.Envelope {
 }
 
 // signedBy is the text of an envelope with a signature.
-func signedBy(t *testing.T, k seal.Key, e envelope.Envelope) string {
+func signedBy(t testing.TB, k seal.Key, e envelope.Envelope) string {
 	t.Helper()
 	sum, err := e.Sum()
 	if err != nil {

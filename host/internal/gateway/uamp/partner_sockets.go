@@ -155,9 +155,8 @@ func (p *partnerSockets) dial(ctx context.Context, key socketKey, partner gatewa
 		return nil, err
 	}
 	conn.SetReadLimit(-1) // ReadSocket takes the limit
-	s := &partnerSocket{socket: &socket{
-		g: p.g, caller: partner.Caller(), conn: conn, streams: map[string]*socketStream{}, awaited: newAwaitedFrames(),
-	}}
+	s := &partnerSocket{socket: newSocket(p.g, partner.Caller(), conn)}
+	s.awaited = newAwaitedFrames()
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	s.idle = time.AfterFunc(socketIdle, func() { p.retire(s) })
 	p.mu.Lock()

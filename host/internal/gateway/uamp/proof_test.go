@@ -45,7 +45,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // key is a key of a DID.
-func key(t *testing.T, id string, private crypto.Signer) seal.Key {
+func key(t testing.TB, id string, private crypto.Signer) seal.Key {
 	t.Helper()
 	k, err := seal.NewKey(id+"#k", private)
 	if err != nil {

@@ -32,13 +32,23 @@ const (
 	socketWrite = 10 * time.Second // for one frame
 )
 
-// socket is a WebSocket: frames of envelopes and deltas go in both directions.
+// frameConn is what carries the frames of a socket. It is safe for concurrent use.
+type frameConn interface {
+	// writeFrame writes an envelope or a delta.
+	writeFrame(ctx context.Context, text []byte) error
+	// shut ends it with a reason.
+	shut(code websocket.StatusCode, reason string)
+}
+
+// socket is a connection on which frames of envelopes and deltas go in both directions.
 type socket struct {
 	g      *Gateway
 	caller gateway.Caller
-	conn   *websocket.Conn
-	ctx    context.Context
-	end    context.CancelCauseFunc
+	frames frameConn
+	// conn is the WebSocket that carries the frames, nil for a stream of gRPC.
+	conn *websocket.Conn
+	ctx  context.Context
+	end  context.CancelCauseFunc
 
 	mu sync.Mutex
 	// streams are those that are read, and the last ones that have ended, by their ids;
@@ -75,12 +85,29 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	conn.SetReadLimit(-1) // ReadSocket takes the limit
-	s := &socket{g: g, caller: c, conn: conn, streams: map[string]*socketStream{}}
+	s := newSocket(g, c, conn)
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
 	defer s.end(nil)
 	s.running.Go(s.watch)
 	s.read()
+}
+
+func newSocket(g *Gateway, c gateway.Caller, conn *websocket.Conn) *socket {
+	return &socket{g: g, caller: c, frames: webFrames{conn}, conn: conn, streams: map[string]*socketStream{}}
+}
+
+// webFrames carries frames in messages of a WebSocket.
+type webFrames struct{ conn *websocket.Conn }
+
+func (w webFrames) writeFrame(ctx context.Context, text []byte) error {
+	return w.conn.Write(ctx, websocket.MessageBinary, frame.Append(nil, text))
+}
+
+// shut ends the socket with a reason, which has at most 123 bytes
+// (https://www.rfc-editor.org/rfc/rfc6455#section-5.5).
+func (w webFrames) shut(code websocket.StatusCode, reason string) {
+	_ = w.conn.Close(code, strings.ToValidUTF8(reason[:min(len(reason), 123)], ""))
 }
 
 // watch ends the socket of a peer that is gone without a word, and those of a host that
@@ -124,19 +151,14 @@ func (s *socket) read() {
 	}
 }
 
-// close ends the socket with a reason, which has at most 123 bytes
-// (https://www.rfc-editor.org/rfc/rfc6455#section-5.5).
-func (s *socket) close(code websocket.StatusCode, err error) {
-	text := err.Error()
-	_ = s.conn.Close(code, strings.ToValidUTF8(text[:min(len(text), 123)], ""))
-}
+func (s *socket) close(code websocket.StatusCode, err error) { s.frames.shut(code, err.Error()) }
 
 // take takes one frame with the rights that the configuration in force gives its caller. It
 // returns false at the end of the socket.
 func (s *socket) take(text []byte) bool {
 	c, err := s.g.Runtime.Renew(s.caller)
 	if err != nil {
-		_ = s.conn.Close(websocket.StatusPolicyViolation, "the caller is not let in any more")
+		s.frames.shut(websocket.StatusPolicyViolation, "the caller is not let in any more")
 		return false
 	}
 	var head frameHead
@@ -283,7 +305,7 @@ func (s *socket) write(text []byte, err error) bool {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, socketWrite)
 	defer cancel()
-	if err := s.conn.Write(ctx, websocket.MessageBinary, frame.Append(nil, text)); err != nil {
+	if err := s.frames.writeFrame(ctx, text); err != nil {
 		s.end(err)
 		return false
 	}

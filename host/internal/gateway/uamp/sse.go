@@ -27,7 +27,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	x, n, from, err := g.openStream(r, c)
+	x, n, from, err := g.openRequested(r, c)
 	if err != nil {
 		g.refuseUnsigned(w, g.faultOf(err))
 		return
@@ -49,12 +49,9 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openStream finds the stream of a request, and the number of the first delta that is
+// openRequested finds the stream of a request, and the number of the first delta that is
 // wanted.
-func (g *Gateway) openStream(r *http.Request, c gateway.Caller) (x gateway.Exchange, n note, from int, err error) {
-	if c.IsUser() {
-		return x, n, 0, envelope.Faultf(envelope.Unauthorized, "UAMP is for agents: show a credential of role agent")
-	}
+func (g *Gateway) openRequested(r *http.Request, c gateway.Caller) (x gateway.Exchange, n note, from int, err error) {
 	if from, err = firstDelta(r); err != nil {
 		return x, n, 0, err
 	}
@@ -62,14 +59,22 @@ func (g *Gateway) openStream(r *http.Request, c gateway.Caller) (x gateway.Excha
 	if err != nil {
 		return x, n, 0, unknownStream
 	}
-	x, err = g.findStream(r.Context(), c, name)
+	x, n, err = g.openStream(r.Context(), c, name)
 	if alias, ok := quicAlias(r, name); ok && errors.Is(err, unknownStream) {
-		x, err = g.findStream(r.Context(), c, alias)
-	}
-	if err == nil {
-		n, err = readNote(x)
+		x, n, err = g.openStream(r.Context(), c, alias)
 	}
 	return x, n, from, err
+}
+
+// openStream finds a stream of the caller.
+func (g *Gateway) openStream(ctx context.Context, c gateway.Caller, name string) (x gateway.Exchange, n note, err error) {
+	if c.IsUser() {
+		return x, n, envelope.Faultf(envelope.Unauthorized, "UAMP is for agents: show a credential of role agent")
+	}
+	if x, err = g.findStream(ctx, c, name); err == nil {
+		n, err = readNote(x)
+	}
+	return x, n, err
 }
 
 // firstDelta is the number after the last delta that the reader has.
@@ -91,8 +96,18 @@ func firstDelta(r *http.Request) (int, error) {
 // errWindow ends a response whose window is used up.
 var errWindow = errors.New("the window is used up")
 
+// deltaWriter writes the deltas of one answer to a reader.
+type deltaWriter interface {
+	// write writes a delta that the reader does not have. It fails with errWindow after the
+	// last one that the window lets through.
+	write(envelope.Delta) error
+	progress(gateway.Piece)
+	// comment shows a reader that waits that the stream is open.
+	comment(text string)
+}
+
 // writeStream writes the deltas of an exchange until the last one, or the window's end.
-func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e *eventWriter) error {
+func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e deltaWriter) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s, err := g.Runtime.Follow(ctx, x, 0)
