@@ -126,17 +126,22 @@ func (l *Library) resetToFile(tenant string) error {
 
 // Erase stops a tenant's work and removes everything that is stored of it; the store
 // removes its tokens. Files go last: an erasure that fails before can be repeated, and
-// then finds nothing else.
+// then finds nothing else. No task of the tenant begins before its end.
 func (l *Library) Erase(ctx context.Context, tenant string) error {
-	err := l.swarm.EraseTenant(ctx, tenant)
-	if err != nil && !errors.Is(err, swarm.ErrNotFound) {
+	had := false
+	last := func() error {
+		var failed error
+		had, failed = eraseFiles(l.current().files, tenant)
+		return errors.Join(l.resetErased(context.WithoutCancel(ctx), tenant), failed)
+	}
+	err := l.swarm.EraseTenant(ctx, tenant, last)
+	if !errors.Is(err, swarm.ErrNotFound) {
 		return err
 	}
-	had, failed := eraseFiles(l.current().files, tenant)
-	if err != nil && (had || failed != nil) {
-		err = nil
+	if failed := last(); failed != nil || had {
+		return failed
 	}
-	return errors.Join(err, l.resetErased(context.WithoutCancel(ctx), tenant), failed)
+	return err
 }
 
 // resetErased gives an erased tenant the operator's definition, unless it has loaded

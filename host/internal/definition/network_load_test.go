@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // described is a definition of a boss that asks people.
@@ -140,5 +142,39 @@ func (h *testLibrary) wantWhole(t *testing.T) {
 	_, err = h.store.Definition(t.Context(), swarm.DefaultTenant, "hive", in.Digest)
 	if in.Origin == "network" && err != nil || in.Origin == "file" && !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("in force is %s: %v", in.Origin, err)
+	}
+}
+
+// watchedStore calls looked before it lists what is loaded.
+type watchedStore struct {
+	Store
+	looked func()
+}
+
+func (s watchedStore) Loaded(ctx context.Context) ([]sqlite.Loaded, error) {
+	s.looked()
+	return s.Store.Loaded(ctx)
+}
+
+// A tenant that is being erased is served again when its files are gone and the operator's
+// definition is in force: a task that begins before would run on what was erased.
+func TestEraseEndsWithTheDefinition(t *testing.T) {
+	t.Parallel()
+	h, _ := newTestLibrary(t)
+	if err := h.loadDescribed(t, "erased"); err != nil {
+		t.Fatal(err)
+	}
+	h.paused(t)
+	var posted error
+	h.Library.store = watchedStore{h.store, func() {
+		_, posted = h.swarm.Submit(t.Context(), swarm.Post{
+			Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "alice"}, Swarm: "hive", Door: "test", Type: mail.Request, Subject: "s", Body: "x",
+		})
+	}}
+	if err := h.Erase(t.Context(), swarm.DefaultTenant); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(posted, swarm.ErrErasing) {
+		t.Errorf("a post before the erasure ended: %v", posted)
 	}
 }

@@ -286,7 +286,7 @@ func (c *client) erase(tenant string) {
 	}
 	c.world.count("erase")
 	words := c.world.ledger.beginErase(tenant)
-	err := h.rt.EraseTenant(context.Background(), tenant)
+	err := h.rt.EraseTenant(context.Background(), tenant, nil)
 	c.world.web.forget(tenant)
 	if err != nil {
 		words = nil

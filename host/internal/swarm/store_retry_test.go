@@ -118,7 +118,7 @@ func (failingJournal) Journal(context.Context, swarm.TaskKey, int64, swarm.Journ
 func TestJournalEndsWithItsTask(t *testing.T) {
 	for name, end := range map[string]func(*hive) error{
 		"cancelled": func(h *hive) error { return h.rt.CancelTask(context.Background(), key("t"), "tester") },
-		"erased":    func(h *hive) error { return h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) },
+		"erased":    func(h *hive) error { return h.rt.EraseTenant(context.Background(), swarm.DefaultTenant, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -148,7 +148,7 @@ func TestQuestionsOfAnErasedTenant(t *testing.T) {
 	if len(gone) != 1 || len(h.questions("")) != 2 {
 		t.Fatalf("questions %+v", h.questions(""))
 	}
-	if err := h.rt.EraseTenant(t.Context(), "acme"); err != nil {
+	if err := h.rt.EraseTenant(t.Context(), "acme", nil); err != nil {
 		t.Fatal(err)
 	}
 	if list := h.questions(""); len(list) != 1 || list[0].Task.Tenant != swarm.DefaultTenant {

@@ -178,7 +178,7 @@ func TestDamagedTaskIsSetAside(t *testing.T) {
 		t.Errorf("a post to a damaged task = %v", err)
 	}
 	mustAnswer(t, r, taskOf("tenant0", "u", "new"))
-	if err := r.EraseTenant(t.Context(), "tenant0"); err != nil || r.CountDamaged() != 0 {
+	if err := r.EraseTenant(t.Context(), "tenant0", nil); err != nil || r.CountDamaged() != 0 {
 		t.Errorf("Erase() = %v, %d damaged", err, r.CountDamaged())
 	}
 	if err := stop(); err != nil {
@@ -226,7 +226,7 @@ func TestEraseBeforeDamageIsSeen(t *testing.T) {
 	if _, err := r.countRunningTasks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.EraseTenant(t.Context(), "tenant0"); err != nil || len(r.parked) != 0 {
+	if err := r.EraseTenant(t.Context(), "tenant0", nil); err != nil || len(r.parked) != 0 {
 		t.Errorf("Erase() = %v, %d parked", err, len(r.parked))
 	}
 }

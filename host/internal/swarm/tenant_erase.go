@@ -28,8 +28,9 @@ const stopPollInterval = 10 * time.Millisecond
 // tasks are cancelled; afterwards the tenant begins anew. A tenant without data is
 // [ErrNotFound]. The end of ctx counts until the tasks have stopped; a removal that has
 // begun is completed, and repeated while the store fails; a host that stops before its end is
-// [ErrDraining].
-func (r *Runtime) EraseTenant(ctx context.Context, tenant string) error {
+// [ErrDraining]. last, unless it is nil, removes what others keep of the tenant: it is called
+// when the store has nothing left, before the tenant begins anew, and its error is returned.
+func (r *Runtime) EraseTenant(ctx context.Context, tenant string, last func() error) error {
 	kept, err := r.store.HasData(ctx, tenant)
 	if err != nil {
 		return err
@@ -51,7 +52,10 @@ func (r *Runtime) EraseTenant(ctx context.Context, tenant string) error {
 		return err
 	}
 	r.forgetTenant(tenant)
-	return nil
+	if last == nil {
+		return nil
+	}
+	return last()
 }
 
 // setErasePhase moves the erasure of a tenant from one phase to the next, unless it is

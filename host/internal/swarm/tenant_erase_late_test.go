@@ -51,7 +51,7 @@ func TestEraseWithAStepUnderWay(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		delivered, erased := make(chan error, 1), make(chan error, 1)
-		go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) }()
+		go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant, nil) }()
 		synctest.Wait() // the task is being cancelled
 		go func() { delivered <- h.rt.MarkDelivered(context.Background(), box, p.Wrapper.MessageID, "") }()
 		synctest.Wait() // it waits for the task
@@ -99,7 +99,7 @@ func TestErasedMessageHasNoSuccessor(t *testing.T) {
 				return d
 			}
 			erased := post()
-			if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil {
+			if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil); err != nil {
 				t.Fatal(err)
 			}
 			next := post()
@@ -145,7 +145,7 @@ func TestEraseOutlastsAStoreThatFails(t *testing.T) {
 				h.ask("hello", task("t"))
 				erase := func(ctx context.Context) chan error {
 					erased := make(chan error, 1)
-					go func() { erased <- h.rt.EraseTenant(ctx, swarm.DefaultTenant) }()
+					go func() { erased <- h.rt.EraseTenant(ctx, swarm.DefaultTenant, nil) }()
 					synctest.Wait()
 					return erased
 				}
@@ -287,7 +287,7 @@ func TestWaitBesideAnErasure(t *testing.T) {
 				}()
 				synctest.Wait()
 				erased := make(chan error, 1)
-				go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant) }()
+				go func() { erased <- h.rt.EraseTenant(context.Background(), swarm.DefaultTenant, nil) }()
 				time.Sleep(stopPoll)
 				synctest.Wait()
 				close(reads.goOn)

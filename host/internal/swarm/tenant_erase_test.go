@@ -68,7 +68,7 @@ func TestErase(t *testing.T) {
 	defer feed.Close()
 
 	erased := make(chan error, 1)
-	go func() { erased <- h.rt.EraseTenant(t.Context(), swarm.DefaultTenant) }()
+	go func() { erased <- h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil) }()
 	<-s.killed
 	if a := h.answer(stays); a.State != swarm.StateCancelled || !strings.Contains(a.Body, "an operator has all erased") {
 		t.Errorf("%+v", a)
@@ -78,7 +78,7 @@ func TestErase(t *testing.T) {
 			t.Errorf("a post to %s is answered with %v", id, err)
 		}
 	}
-	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); !errors.Is(err, swarm.ErrConflict) {
+	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil); !errors.Is(err, swarm.ErrConflict) {
 		t.Errorf("a second erasure is answered with %v", err)
 	}
 	if a := h.ask("hello", ofTenant("acme")); a.Body != "boss got [q] hello" {
@@ -96,7 +96,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("the feed of an erased task ends with %v", err)
 	}
 	wantReborn(t, h)
-	if err := h.rt.EraseTenant(t.Context(), "nobody"); !errors.Is(err, swarm.ErrNotFound) {
+	if err := h.rt.EraseTenant(t.Context(), "nobody", nil); !errors.Is(err, swarm.ErrNotFound) {
 		t.Errorf("Erase of nobody = %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestEraseParked(t *testing.T) {
 	waits("t")
 	h.restart()
 	waits("ended")
-	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil {
+	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantNothing(t, h, swarm.DefaultTenant)
@@ -159,7 +159,7 @@ func TestEraseGivenUp(t *testing.T) {
 	<-s.begun
 	ctx, cancel := context.WithCancelCause(t.Context())
 	erased := make(chan error, 1)
-	go func() { erased <- h.rt.EraseTenant(ctx, swarm.DefaultTenant) }()
+	go func() { erased <- h.rt.EraseTenant(ctx, swarm.DefaultTenant, nil) }()
 	<-s.killed
 	cancel(errGone)
 	if err := <-erased; !errors.Is(err, errGone) {
@@ -189,7 +189,7 @@ func TestEraseForgetsWhatWasSpent(t *testing.T) {
 			t.Errorf("before: %+v, want %s", a, want)
 		}
 	}
-	if err := h.rt.EraseTenant(t.Context(), "acme"); err != nil {
+	if err := h.rt.EraseTenant(t.Context(), "acme", nil); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.ask("a", of("acme")); a.Body != "spent" {

@@ -54,7 +54,7 @@ func TestBlobsOfTenants(t *testing.T) {
 			t.Errorf("%d: %q, want %q", i, a.Body, c.want)
 		}
 	}
-	if err := h.rt.EraseTenant(t.Context(), "acme"); err != nil {
+	if err := h.rt.EraseTenant(t.Context(), "acme", nil); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.ask("get tea", of("acme")); !strings.HasSuffix(a.Body, "not found") {

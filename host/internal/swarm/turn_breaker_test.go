@@ -69,7 +69,7 @@ func TestLoopingAgentRests(t *testing.T) {
 	if n := h.rt.CountResting(); n != 1 {
 		t.Errorf("%d agents rest, want 1", n)
 	}
-	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil {
+	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := h.rt.CountResting(); n != 0 {

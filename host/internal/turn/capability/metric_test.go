@@ -157,7 +157,7 @@ func TestMetricsAreErased(t *testing.T) {
 	if h.told(t); h.orders() != 1 {
 		t.Errorf("%v orders", h.orders())
 	}
-	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant); err != nil || len(h.rt.Metrics().Series()) != 0 {
+	if err := h.rt.EraseTenant(t.Context(), swarm.DefaultTenant, nil); err != nil || len(h.rt.Metrics().Series()) != 0 {
 		t.Errorf("%v, %v", h.rt.Metrics().Series(), err)
 	}
 }
