@@ -9,20 +9,23 @@ import (
 
 // FailForgotten fails the open requests that another swarm took before it was started.
 // It is for a swarm that keeps its tasks in memory: no answer to them will come. An
-// error means that it has to be called again.
+// error means that it has to be called again. A task that is set aside as damaged is left
+// out.
 func (r *Runtime) FailForgotten(ctx context.Context, peer string, started time.Time) error {
 	running, err := r.store.RunningTasks(ctx)
 	if err != nil {
 		return fmt.Errorf("find the tasks that wait for swarm '%s': %w", peer, err)
 	}
+	var left []error
 	for _, task := range running {
-		if err := r.failForgottenIn(ctx, task.TaskKey, peer, started); isFatal(ctx, err) {
+		switch err := r.failForgottenIn(ctx, task.TaskKey, peer, started); {
+		case isFatal(ctx, err):
 			return err
-		} else if err != nil {
-			r.log.Warn("a task is not told that a swarm has forgotten it", "peer", peer, "task_id", task.Task, "err", err)
+		case err != nil && !r.isSetAside(task.TaskKey):
+			left = append(left, fmt.Errorf("task '%s': %w", task.Task, err))
 		}
 	}
-	return nil
+	return errors.Join(left...)
 }
 
 // failForgottenIn does it for one task.

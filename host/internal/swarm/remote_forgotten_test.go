@@ -59,3 +59,40 @@ func TestFailForgotten(t *testing.T) {
 		t.Errorf("the task of another peer: %+v", got)
 	}
 }
+
+// A task that cannot be read for a moment is told later: the caller learns that it has to
+// come again.
+func TestFailForgottenOutlastsAStoreThatFails(t *testing.T) {
+	p := federate(t, "hive", "depot")
+	hive := p.hives["hive"]
+	outage := &outageStore{kind: "load"}
+	hive.wrap = func(st swarm.Store) swarm.Store { outage.Store = st; return outage }
+	p.set(map[string]string{"depot": "wait"})
+	ask := hive.mustPost(requestTo("math@depot", "x"), task("asked"))
+	box := swarm.OutboxKey{Task: key("asked"), Peer: "depot"}
+	eventually(t, "the request", func() bool { return len(hive.record("asked").Outbox) == 1 })
+	d, _, err := hive.rt.NextDelivery(t.Context(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hive.rt.MarkDelivered(t.Context(), box, d.Wrapper.MessageID, "swarm:hive@depot"); err != nil {
+		t.Fatal(err)
+	}
+	hive.restart()
+	eventually(t, "the task is read", func() bool {
+		outage.arm()
+		err := hive.rt.FailForgotten(t.Context(), "depot", time.Now().Add(-time.Hour))
+		failed := outage.disarm()
+		if failed != (err != nil) {
+			t.Fatalf("the read failed: %t; the caller gets %v", failed, err)
+		}
+		return failed
+	})
+	started := time.Now().Add(time.Hour)
+	if err := hive.rt.FailForgotten(t.Context(), "depot", started); err != nil {
+		t.Fatal(err)
+	}
+	if a := hive.answer(ask); !strings.HasPrefix(a.Body, "boss got [::router_error::] Swarm \"depot\" was started again") {
+		t.Errorf("the agent got %+v", a)
+	}
+}

@@ -37,6 +37,14 @@ func (s *outageStore) arm() {
 	s.armed, s.until = true, time.Time{}
 }
 
+// disarm ends the outage, and reports whether a call has failed.
+func (s *outageStore) disarm() (failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = false
+	return !s.until.IsZero()
+}
+
 func (s *outageStore) fault(kind string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -184,6 +184,13 @@ func (r *Runtime) setAsideTask(key TaskKey, why error) {
 	r.damaged[key] = struct{}{}
 }
 
+func (r *Runtime) isSetAside(key TaskKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, aside := r.damaged[key]
+	return aside
+}
+
 // CountDamaged counts the running tasks that are set aside because they cannot be read.
 func (r *Runtime) CountDamaged() int {
 	r.mu.Lock()
