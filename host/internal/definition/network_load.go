@@ -38,7 +38,10 @@ func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (nam
 	d := loadedDefinition{r, by, time.Now()}
 	err = l.store.LoadDefinition(ctx, sqlite.Loaded{Tenant: tenant, Swarm: r.def.Name, At: d.at, By: by, Text: text}, storedForm(tenant, r))
 	if err != nil {
-		return "", err
+		stored, found, unread := l.findLoaded(ctx, tenant)
+		if unread != nil || !found || !stored.At.Equal(d.at) {
+			return "", err
+		}
 	}
 	l.mu.Lock()
 	l.setLoaded(tenant, d)
@@ -46,6 +49,17 @@ func (l *Library) Load(ctx context.Context, tenant, by string, text []byte) (nam
 	l.exec.Bind(l.bindings())
 	l.mu.Unlock()
 	return r.def.Name, l.swarm.ReplaceDefinitions([]swarm.Definition{r.forTenant(tenant)})
+}
+
+// findLoaded finds what the store has as a tenant's loaded definition: a write that it
+// reported as failed may be durable.
+func (l *Library) findLoaded(ctx context.Context, tenant string) (found sqlite.Loaded, ok bool, err error) {
+	list, err := l.store.Loaded(context.WithoutCancel(ctx))
+	i := slices.IndexFunc(list, func(d sqlite.Loaded) bool { return d.Tenant == tenant })
+	if err != nil || i < 0 {
+		return sqlite.Loaded{}, false, err
+	}
+	return list[i], true, nil
 }
 
 // reserveDefinition refuses one stored definition too many for a tenant, after a sweep.
@@ -103,7 +117,9 @@ func (l *Library) Unload(ctx context.Context, tenant string) error {
 	l.change.Lock()
 	defer l.change.Unlock()
 	if err := l.store.UnloadDefinition(ctx, tenant, l.own.def.Name); err != nil {
-		return err
+		if _, found, unread := l.findLoaded(ctx, tenant); unread != nil || found {
+			return err
+		}
 	}
 	if l.damaged[tenant] { // its tasks were not taken up when the host started
 		return conflict("the definition of tenant '%s' that could not be read is unloaded; the tenant is served again from the host's next start", tenant)
@@ -132,7 +148,7 @@ func (l *Library) Erase(ctx context.Context, tenant string) error {
 	last := func() error {
 		var failed error
 		had, failed = eraseFiles(l.current().files, tenant)
-		return errors.Join(l.resetErased(context.WithoutCancel(ctx), tenant), failed)
+		return errors.Join(l.resetErased(ctx, tenant), failed)
 	}
 	err := l.swarm.EraseTenant(ctx, tenant, last)
 	if !errors.Is(err, swarm.ErrNotFound) {
@@ -150,8 +166,8 @@ func (l *Library) resetErased(ctx context.Context, tenant string) error {
 	l.tools.closeTenant(tenant)
 	l.change.Lock()
 	defer l.change.Unlock()
-	stored, err := l.store.Loaded(ctx)
-	if slices.ContainsFunc(stored, func(d sqlite.Loaded) bool { return d.Tenant == tenant }) {
+	_, found, err := l.findLoaded(ctx, tenant)
+	if found {
 		return nil
 	}
 	return errors.Join(err, l.resetToFile(tenant))

@@ -178,3 +178,61 @@ func TestEraseEndsWithTheDefinition(t *testing.T) {
 		t.Errorf("a post before the erasure ended: %v", posted)
 	}
 }
+
+// lateStore fails writes of what is loaded at their end, when they are durable, or before
+// they begin.
+type lateStore struct {
+	Store
+	durable bool
+}
+
+var errOutage = errors.New("input/output error")
+
+func (s lateStore) LoadDefinition(ctx context.Context, l sqlite.Loaded, d sqlite.Definition) error {
+	if s.durable {
+		if err := s.Store.LoadDefinition(ctx, l, d); err != nil {
+			return err
+		}
+	}
+	return errOutage
+}
+
+func (s lateStore) UnloadDefinition(ctx context.Context, tenant, name string) error {
+	if s.durable {
+		if err := s.Store.UnloadDefinition(ctx, tenant, name); err != nil {
+			return err
+		}
+	}
+	return errOutage
+}
+
+// What the store has after a write that it reported as failed is in force: it would come in
+// force at the next reload or start else, though its caller was told of a failure.
+func TestLoadWhileTheStoreFails(t *testing.T) {
+	t.Parallel()
+	for name, durable := range map[string]bool{"nothing is written": false, "it is written": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newTestLibrary(t)
+			late := func(change func() error) {
+				t.Helper()
+				h.Library.store = lateStore{h.store, durable}
+				err := change()
+				h.Library.store = h.store
+				if durable != (err == nil) || err != nil && !errors.Is(err, errOutage) {
+					t.Errorf("the caller gets %v", err)
+				}
+				h.wantWhole(t)
+			}
+			late(func() error { return h.loadDescribed(t, "first") })
+			if err := h.loadDescribed(t, "second"); err != nil {
+				t.Fatal(err)
+			}
+			late(func() error { return h.loadDescribed(t, "third") })
+			if in := h.InForce(swarm.DefaultTenant); strings.Contains(string(in.Definition), `"third"`) != durable {
+				t.Errorf("in force is %s", in.Definition)
+			}
+			late(func() error { return h.Unload(t.Context(), swarm.DefaultTenant) })
+		})
+	}
+}
