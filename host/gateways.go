@@ -134,7 +134,7 @@ func (h *Host) newMCP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	return mcp.New(rt, opt), nil
 }
 
-// maxPushReply bounds what a push reads of its receiver, in bytes.
+// maxPushReply bounds what a push or a callback reads of its receiver, in bytes.
 const maxPushReply = 64 << 10
 
 func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
@@ -208,8 +208,13 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 }
 
 func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
+	own, _ := g.Protocol.(*config.AMP)
+	callbacks, err := catalog.NewPublicClient(h.opt.Network, http.MethodPost, maxPushReply)
+	if err != nil {
+		return nil, err
+	}
 	return amp.New(amp.Options{
-		Runtime: rt, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
+		Runtime: rt, Token: own.Token, CallbackClient: callbacks, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
 		Partners: func() []gateway.Partner {
 			_, c := h.gateway(g.Name)
 			return c.Partners()

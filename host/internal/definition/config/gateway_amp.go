@@ -2,15 +2,28 @@ package config
 
 import "fmt"
 
+// AMP has the keys that only [gateways.amp] has.
+type AMP struct {
+	Token string
+}
+
 // AMPPartner has the keys that only partners of [gateways.amp] have.
 type AMPPartner struct {
 	HMACAlone bool
 }
 
 var ampProtocol = protocol{
-	signs: true, lacks: []string{"sessions"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
+	called: true, signs: true, lacks: []string{"sessions"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
+	keys:    func() Keys { return new(AMP) },
 	partner: func() Keys { return new(AMPPartner) },
 	check:   gatewayReader.checkAMP,
+}
+
+// Settings are the keys of the gateway.
+func (a *AMP) Settings() []Setting {
+	return []Setting{
+		choice(&a.Token, "token", "AMP", []string{"AMP", "AIP"}, "The name of the protocol in messages to partners; an answer has the name of its question."),
+	}
 }
 
 // Settings are the keys of a partner.

@@ -39,6 +39,7 @@ func Sections() []Section {
 		operator("[gateways.NAME]", new(Gateway).Settings(), "A protocol besides MAIL, see [Serve agents over other protocols](gateways.md): `a2a`, `acp`, `amp`, `iacp`, `mcp` or `uamp`. Changes here and in the tables up to `[gateways.uamp]` take a restart."),
 		operator("[gateways.a2a]", new(A2A).Settings(), "What the gateway to A2A has besides."),
 		operator("[gateways.acp]", new(ACP).Settings(), "What the gateway to ACP has besides."),
+		operator("[gateways.amp]", new(AMP).Settings(), "What the gateway to AMP has besides."),
 		operator("[gateways.iacp]", new(IACP).Settings(), "What the gateway to IaCP has besides."),
 		operator("[gateways.mcp]", new(MCPGateway).Settings(), "What the gateway to MCP clients has besides."),
 		operator("[gateways.uamp]", new(UAMP).Settings(), "What the gateway to UAMP has besides."),

@@ -80,7 +80,11 @@ func isOver(n note, x gateway.Exchange, at time.Time) bool {
 // acceptedTo answers that the message of an exchange was taken.
 func (g *Gateway) acceptedTo(c gateway.Caller, x gateway.Exchange, n note) message.Message {
 	m := n.answer(c, x, "accepted", x.Accepted)
-	m.Payload = mustJSON(responsePayload{Status: statusPartial, Result: map[string]any{}, Metadata: map[string]any{"state": "accepted", "final": false}})
+	metadata := map[string]any{"state": "accepted", "final": false}
+	if n.Callback != "" {
+		metadata["delegation_id"] = x.ID
+	}
+	m.Payload = mustJSON(responsePayload{Status: statusPartial, Result: map[string]any{}, Metadata: metadata})
 	return m
 }
 

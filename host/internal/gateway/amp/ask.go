@@ -35,6 +35,7 @@ type note struct {
 	Agent       string  `json:"agent"`
 	Capability  string  `json:"capability"`
 	Timeout     float64 `json:"timeout,omitempty"` // ms
+	Callback    string  `json:"callback,omitempty"`
 }
 
 func readNote(x gateway.Exchange) (n note, err error) {
@@ -64,11 +65,15 @@ func (n note) deadline(accepted time.Time) time.Time {
 // askOf returns a capability request as the runtime takes it.
 func askOf(in message.Received, text []byte, t target, k call) (a gateway.Ask, err error) {
 	a = gateway.Ask{
-		Kind: gateway.Asks, ID: in.ID, From: in.Source.Agent, Swarm: t.agent.Swarm, To: []string{t.agent.Name}, Conversation: conversationOf(in, k.context), Raw: text,
+		Kind: gateway.Asks, ID: in.ID, From: in.Source.Agent, Swarm: t.agent.Swarm, To: []string{t.agent.Name}, Conversation: cmp.Or(conversationOf(in, k.context), k.parent), Raw: text,
 		Subject: "capability: " + k.capability, Body: compact(k.parameters), Info: infoOf(in), Hops: gateway.ExtensionHops(in.Headers.Hints[hintHops]),
 		Trace: swarm.ParseTrace(gateway.ExtensionText(in.Headers.Hints[hintTrace]), gateway.ExtensionText(in.Headers.Hints[hintState])),
 	}
 	a.Info["expects"], a.Info["capability"] = string(message.Response), k.capability
+	if k.callback != "" {
+		a.Reply = true
+		a.Info["delegation"] = map[string]string{"parent_task_id": k.parent}
+	}
 	if len(k.context) > 0 {
 		a.Info["context"] = k.context
 	}
@@ -83,7 +88,7 @@ func askOf(in message.Received, text []byte, t target, k call) (a gateway.Ask, e
 		return a, err
 	}
 	n := note{
-		ID: in.ID, Token: in.Token, Correlation: in.Headers.Correlation, From: in.Source.Agent, Session: in.Source.Session, Agent: nameOf(t.agent), Capability: k.capability,
+		ID: in.ID, Token: in.Token, Correlation: in.Headers.Correlation, From: in.Source.Agent, Session: in.Source.Session, Agent: nameOf(t.agent), Capability: k.capability, Callback: k.callback,
 	}
 	if in.Headers.Timeout != nil {
 		n.Timeout = *in.Headers.Timeout

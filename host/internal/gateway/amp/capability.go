@@ -17,8 +17,8 @@ import (
 // mailCapability brings a text to an agent as it is. Each exposed agent has it (M-113).
 const mailCapability = "mail.message"
 
-// mail is the capability that the gateway gives each agent.
-var mail = gateway.Capability{
+// mailTexts is the capability that the gateway gives each agent.
+var mailTexts = gateway.Capability{
 	ID: mailCapability, Version: "1.0", Description: "Takes a text, and answers with one.",
 	Input:  json.RawMessage(`{"type":"object","required":["body"],"properties":{"subject":{"type":"string"},"body":{"type":"string","minLength":1}}}`),
 	Output: json.RawMessage(`{"type":"object"}`),
@@ -26,7 +26,7 @@ var mail = gateway.Capability{
 
 // capabilitiesOf are the capabilities of an exposed agent: its own, and mail.
 func capabilitiesOf(a gateway.ExposedAgent) []gateway.Capability {
-	return append(slices.Clone(a.Capabilities), mail)
+	return append(slices.Clone(a.Capabilities), mailTexts)
 }
 
 func findCapability(a gateway.ExposedAgent, id string) (gateway.Capability, bool) {

@@ -1,19 +1,166 @@
 package amp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
-// Carry implements [gateway.Carrier]. Partners call the gateway and are not called by it:
-// what an agent answers is the answer to their request.
-func (g *Gateway) Carry(context.Context, gateway.Partner, swarm.Delivery) gateway.Carried {
-	return gateway.Carried{State: gateway.Refused, Reason: "partners of AMP are not called: they get the answers to their requests"}
+// Carry implements [gateway.Carrier]. A question is held until the foreign agent has
+// answered it, in the reply to our request or by a message of its own. The answer to a
+// delegated subtask goes to its callback.
+func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
+	isResponse := d.Wrapper.Type == mail.Response
+	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
+		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
+	}
+	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
+	err := a.run(ctx, isResponse)
+	g.Runtime.Record(gateway.Event{
+		Caller: a.caller, Foreign: a.m.ID, Type: string(a.m.Type), Out: true, Text: a.text, Task: d.Wrapper.Payload.TaskID,
+	}.WithOutcome(false, err))
+	return gateway.CarriedAfter(err).Since(a.tried, a.taken)
 }
 
-// Discover implements [gateway.Gateway]. Who is not called has no list of agents here.
-func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
-	return nil, nil
+// attempt carries an outbox message once.
+type attempt struct {
+	g      *Gateway
+	p      gateway.Partner
+	d      swarm.Delivery
+	caller gateway.Caller
+	m      message.Message
+	text   []byte
+	// tried means that sending was begun, taken that the partner has the message.
+	tried, taken bool
+}
+
+func (a *attempt) run(ctx context.Context, isResponse bool) error {
+	if isResponse {
+		return a.callBack(ctx)
+	}
+	if a.p.URL == "" || a.p.Client == nil {
+		return gateway.Refuse("%s has no url: add one to [gateways.amp.partners.%s]", a.p.Name, a.p.Name)
+	}
+	if err := a.compose(); err != nil {
+		return err
+	}
+	var err error
+	if a.text, err = a.g.write(a.caller, a.g.Token, a.m); err != nil {
+		return gateway.Refuse("the message cannot be written: %v", err)
+	}
+	if a.m.Type == message.Event {
+		_, err = a.send(ctx)
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, a.p.Timeout, errNoAnswer)
+	defer cancel()
+	err = a.ask(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errNoAnswer) {
+		return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.amp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+	}
+	return err
+}
+
+// errNoAnswer ends the wait for an answer.
+var errNoAnswer = errors.New("no answer in time")
+
+// urgentPriority and normalPriority are the priorities of our messages (D-M5).
+const (
+	urgentPriority = 9.0
+	normalPriority = 5.0
+)
+
+// compose makes the message of an agent of ours. Its id is the same in each attempt.
+func (a *attempt) compose() error {
+	p := a.d.Wrapper.Payload
+	agent, err := gateway.RecipientID(p.Recipient().Name)
+	if err != nil {
+		return err
+	}
+	priority, timeout := normalPriority, float64(a.p.Timeout.Milliseconds())
+	a.m = message.Message{
+		ID: a.d.Wrapper.MessageID, Type: message.Request, Timestamp: timestamp(a.sentAt()),
+		Source:      message.Source{Agent: p.Sender.Name, Session: a.d.Conversation},
+		Destination: message.Destination{Agent: agent},
+		Headers:     message.Headers{Correlation: a.d.Wrapper.MessageID, Hints: map[string]json.RawMessage{hintHops: mustJSON(a.d.Hops)}},
+	}
+	if a.d.Wrapper.Type == mail.Interrupt {
+		priority = urgentPriority
+	}
+	a.m.Headers.Priority, a.m.Headers.Timeout = &priority, &timeout
+	a.m.Headers.Hints = withTrace(a.m.Headers.Hints, a.d.Trace)
+	if p.Subject != "" {
+		a.m.Headers.Hints[hintSubject] = mustJSON(p.Subject)
+	}
+	if a.d.Wrapper.Type == mail.Broadcast {
+		a.m.Type, a.m.Headers.Timeout = message.Event, nil
+		a.m.Payload = mustJSON(map[string]any{"event_type": mailCapability, "subject": p.Subject, "body": p.Body})
+		return nil
+	}
+	called, parameters := calledOf(p.Subject, p.Body)
+	a.m.Destination.Capability = called
+	a.m.Payload = mustJSON(map[string]any{"capability": called, "parameters": parameters})
+	return nil
+}
+
+// calledOf is the capability that an agent's text asks for: a JSON object of capability and
+// parameters, or else the text itself.
+func calledOf(subject, body string) (capability string, parameters any) {
+	var call struct {
+		Capability string                     `json:"capability"`
+		Parameters map[string]json.RawMessage `json:"parameters"`
+	}
+	if strings.HasPrefix(strings.TrimSpace(body), "{") && json.Unmarshal([]byte(body), &call) == nil && call.Capability != "" && call.Parameters != nil {
+		return call.Capability, call.Parameters
+	}
+	return mailCapability, map[string]string{"subject": subject, "body": cmp.Or(body, subject)}
+}
+
+// sentAt is when the message was written; a signed one is sent anew each time.
+func (a *attempt) sentAt() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, a.d.Wrapper.Timestamp)
+	if err != nil || len(a.p.HMACKey) > 0 {
+		return time.Now()
+	}
+	return at
+}
+
+// callBack sends the answer of a delegated subtask to its callback (M-035). It is the same
+// message in each attempt.
+func (a *attempt) callBack(ctx context.Context) error {
+	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
+	if errors.Is(err, gateway.ErrUnknown) {
+		return gateway.Refuse("the message that this answers is kept no more: raise keep in [gateways.amp]")
+	}
+	if err != nil {
+		return err
+	}
+	n, err := readNote(x)
+	if err != nil {
+		return err
+	}
+	got, ok, err := a.g.Runtime.Look(ctx, x)
+	if err == nil && !ok {
+		err = errors.New("the exchange has no answer yet")
+	}
+	if err != nil {
+		return err
+	}
+	a.m, _ = a.g.answerTo(a.caller, x, n, got)
+	if len(a.p.HMACKey) > 0 {
+		a.m.Timestamp = timestamp(time.Now()) // its receiver refuses a signature that is old
+	}
+	if a.text, err = a.g.write(a.caller, n.Token, a.m); err != nil {
+		return gateway.Refuse("the answer cannot be written: %v", err)
+	}
+	a.tried = true
+	return a.g.postCallback(ctx, a.p, n.Callback, a.text)
 }

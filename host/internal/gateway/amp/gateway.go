@@ -23,6 +23,12 @@ type Options struct {
 	// Partners lists the configured realms, for messages that only a signature proves. Nil
 	// is none.
 	Partners func() []gateway.Partner
+	// Token is the name of the protocol in messages to partners. Default [message.AMP].
+	Token string
+	// CallbackClient sends results to callbacks that callers have named, CheckCallback
+	// returns why it would call no such address.
+	CallbackClient *http.Client
+	CheckCallback  func(address string) error
 	// Strict refuses what the document leaves open.
 	Strict bool
 	// Hold is how long a caller that waits is held. Default 30 s.
@@ -41,6 +47,7 @@ type Gateway struct {
 	reader   message.Reader
 	schemas  *schemas
 	measures *measures
+	waiting  *waiting
 }
 
 // New returns a gateway. It starts nothing.
@@ -48,13 +55,14 @@ func New(o Options) *Gateway {
 	o.Hold = cmp.Or(o.Hold, 30*time.Second)
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
+	o.Token = cmp.Or(o.Token, message.AMP)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures()}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting()}
 }
 
 // Name implements [gateway.Gateway].

@@ -36,7 +36,7 @@ func (g *Gateway) serveHealth(w http.ResponseWriter, r *http.Request) {
 			body.Capabilities = append(body.Capabilities, describe(a.Capabilities)...)
 			load += g.measures.loadOf(c.Principal.Tenant, nameOf(a))
 		}
-		body.Capabilities, body.Load = append(body.Capabilities, describe([]gateway.Capability{mail})...), &load
+		body.Capabilities, body.Load = append(body.Capabilities, describe([]gateway.Capability{mailTexts})...), &load
 	}
 	writeHealth(w, body)
 }

@@ -8,6 +8,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/spec/mail"
 )
 
 // requestPayload is the payload of a request, of any of its kinds.
@@ -50,7 +51,7 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Recei
 	case message.Event:
 		return g.event(ctx, c, in, text)
 	}
-	return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
+	return g.answered(ctx, c, in)
 }
 
 // request answers a request itself, or brings it to an agent.
@@ -66,7 +67,7 @@ func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Rece
 	case p.Negotiation != "":
 		return g.control(c, func() (responsePayload, error) { return g.negotiate(c, to, p) })
 	case p.Delegation != nil:
-		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonNotSupported, "delegation is not served here: send a capability request")
+		return g.delegate(ctx, c, in, text, *p.Delegation)
 	}
 	if to.Capability != "" && p.Capability != "" && to.Capability != p.Capability {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "destination.capability is %.100q and payload.capability %.100q", to.Capability, p.Capability)
@@ -87,6 +88,26 @@ func (g *Gateway) control(c gateway.Caller, do func() (responsePayload, error)) 
 type call struct {
 	agent, capability   string
 	parameters, context json.RawMessage
+	// parent and callback are a delegation's.
+	parent, callback string
+}
+
+// delegate brings a subtask to an agent, in the conversation of its parent. With a callback
+// the answer goes there, and the reply says that the subtask was taken (M-034, M-035).
+func (g *Gateway) delegate(ctx context.Context, c gateway.Caller, in message.Received, text []byte, d delegation) (reply, error) {
+	k := call{agent: in.Destination.Agent, capability: d.Subtask.Capability, parameters: d.Subtask.Parameters, parent: d.Parent, callback: d.Subtask.Callback}
+	if len(d.Parent) > message.MaxID || !mail.Printable(d.Parent) {
+		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.delegation.parent_task_id must have at most %d printable bytes", message.MaxID)
+	}
+	if k.callback == "" {
+		return g.invoke(ctx, c, in, text, k)
+	}
+	if err := g.checkCallback(c, k.callback); err != nil {
+		return reply{}, err
+	}
+	got, err := g.invoke(ctx, c, in, text, k)
+	got.accepted = true
+	return got, err
 }
 
 // invoke brings a capability request to an agent.

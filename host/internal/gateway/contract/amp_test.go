@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +18,18 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestAMP (M-020, M-023, M-025, M-090, M-098, M-113): the contract of gateways, held by AMP
+// TestAMP (M-020, M-023, M-025, M-090, M-091, M-098, M-113): the contract of gateways, held by AMP
 // over HTTP.
 func TestAMP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, ampProtocol())
 }
 
-// uncalled is why a case that sends to a partner cannot be expressed.
-const uncalled = "partners of AMP are not called"
-
 func ampProtocol() contract.Protocol {
 	return contract.Protocol{
 		Name: "amp", Realms: true,
 		Without: map[string]string{
-			"02": uncalled, "04": uncalled, "15": uncalled, "23": uncalled, "27": uncalled, "17/late": uncalled,
-			"22/sent": uncalled, "22/answer-read": uncalled, "22/answer-accepted": uncalled, "06/mail": uncalled,
+			"06/mail":     "a question of an agent is a message of its own, to the partner's url",
 			"06/realm":    "it has no word for a call that waits for a person",
 			"14":          "it has no stream to read again",
 			"18":          "it has no word for withdrawing a message",
@@ -45,6 +44,7 @@ func ampProtocol() contract.Protocol {
 		Dial: func(_ testing.TB, url, token string) contract.Client {
 			return ampClient{amptest.Client{URL: url + "/amp/v1/invoke", Token: token}}
 		},
+		Serve: serveAMP,
 	}
 }
 
@@ -56,6 +56,10 @@ func (c ampClient) Encode(m contract.Message) []byte {
 	a := amptest.Mail(senderOf(c.Token), m.To, m.Text)
 	if m.Kind == contract.Tell {
 		a = amptest.New("event", senderOf(c.Token), m.To, amptest.Object{"event_type": "mail.message", "body": m.Text})
+	}
+	if m.Kind == contract.Answer {
+		a = amptest.New("response", senderOf(c.Token), m.To, amptest.Result(amptest.Object{"text": m.Text}))
+		a.Message.Headers["correlation_id"] = m.Question.ID
 	}
 	if m.From != "" {
 		a.Message.Source.AgentID = m.From
@@ -155,4 +159,70 @@ func ampText(result amptest.Object) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// serveAMP serves a foreign agent that answers in the HTTP reply.
+func serveAMP(t testing.TB, address string, handle contract.Handler) (string, func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		m, err := amptest.Parse(text)
+		if err != nil {
+			t.Error(err)
+		}
+		status, answer := answerAMP(r.Context(), m, handle)
+		if answer == nil {
+			w.WriteHeader(status)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer.Text())
+	}))
+	_ = server.Listener.Close()
+	server.Listener = l
+	server.Start()
+	return server.URL + "/invoke", func() {
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
+// answerAMP lets the foreign agent answer a message of ours.
+func answerAMP(ctx context.Context, m amptest.Message, handle contract.Handler) (status int, answer *amptest.Message) {
+	b := m.Message
+	in := contract.Message{ID: b.ID, From: b.Source.AgentID, To: b.Destination.AgentID, Thread: b.Source.SessionID}
+	parameters, _ := b.Payload["parameters"].(amptest.Object)
+	in.Text, _ = parameters["body"].(string)
+	if b.Type == "event" {
+		in.Kind = contract.Tell
+		in.Text, _ = b.Payload["body"].(string)
+	}
+	hints, _ := b.Headers["routing_hints"].(amptest.Object)
+	hops, _ := hints["hops"].(float64)
+	in.Hops = int(hops)
+	s, err := handle(ctx, in, func(contract.Piece) {})
+	var refused *contract.Refused
+	var reply amptest.Message
+	switch {
+	case in.Kind == contract.Tell:
+		return http.StatusAccepted, nil
+	case errors.As(err, &refused):
+		reply = m.Reply("error", amptest.Error("INVALID_SCHEMA", refused.Text))
+		return http.StatusBadRequest, &reply
+	case err != nil:
+		return http.StatusInternalServerError, nil
+	case s.Status == contract.Failed:
+		reply = m.Reply("response", amptest.Object{"status": "failed", "result": amptest.Object{}, "metadata": amptest.Object{"message": s.Text}})
+	default:
+		reply = m.Reply("response", amptest.Result(amptest.Object{"text": s.Text}))
+	}
+	return http.StatusOK, &reply
 }

@@ -30,20 +30,20 @@ var statuses = map[Code]int{
 
 // Reasons in the details of an error, for what the document has no code (M-078).
 const (
-	ReasonMalformed    = "MALFORMED"
-	ReasonTooLarge     = "TOO_LARGE"
-	ReasonProtocol     = "PROTOCOL_UNKNOWN"
-	ReasonVersion      = "VERSION_UNSUPPORTED"
-	ReasonConflict     = "CONFLICT"
-	ReasonForbidden    = "FORBIDDEN"
-	ReasonCredential   = "CREDENTIAL"
-	ReasonSignature    = "SIGNATURE"
-	ReasonExpired      = "EXPIRED"
-	ReasonMessage      = "MESSAGE_NOT_FOUND"
-	ReasonViolations   = "VIOLATIONS"
-	ReasonInternal     = "INTERNAL"
-	ReasonDraining     = "DRAINING"
-	ReasonNotSupported = "NOT_SUPPORTED"
+	ReasonMalformed  = "MALFORMED"
+	ReasonTooLarge   = "TOO_LARGE"
+	ReasonProtocol   = "PROTOCOL_UNKNOWN"
+	ReasonVersion    = "VERSION_UNSUPPORTED"
+	ReasonConflict   = "CONFLICT"
+	ReasonForbidden  = "FORBIDDEN"
+	ReasonCredential = "CREDENTIAL"
+	ReasonSignature  = "SIGNATURE"
+	ReasonExpired    = "EXPIRED"
+	ReasonMessage    = "MESSAGE_NOT_FOUND"
+	ReasonViolations = "VIOLATIONS"
+	ReasonInternal   = "INTERNAL"
+	ReasonDraining   = "DRAINING"
+	ReasonCallback   = "CALLBACK"
 )
 
 // ownStatuses are the HTTP statuses of reasons that have another one than their code.

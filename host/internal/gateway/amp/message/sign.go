@@ -131,11 +131,11 @@ func pythonForm(canonical []byte) []byte {
 	return []byte(out.String())
 }
 
-// Digest is a hash of what a repeat of the message has as well: all but the signature, the
-// credential, and the routing hints that change on the way.
+// Digest is a hash of what a repeat of the message has as well: all but the signature and
+// its time, the credential, and the routing hints that change on the way.
 func (in Received) Digest(hopHints ...string) (digest [sha256.Size]byte, err error) {
 	m := in.Message
-	m.Headers.Signature, m.Headers.Authentication = nil, nil
+	m.Timestamp, m.Headers.Signature, m.Headers.Authentication = "", nil, nil
 	if len(m.Headers.Hints) > 0 {
 		hints := map[string]json.RawMessage{}
 		for name, value := range m.Headers.Hints {

@@ -1,0 +1,66 @@
+package amp
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
+)
+
+// maxCallback bounds the address of a callback, in bytes.
+const maxCallback = 1024
+
+// checkCallback refuses an address that the host does not call: one that is neither on the
+// partner's own host nor the name of a public one (M-036, G-055).
+func (g *Gateway) checkCallback(c gateway.Caller, callback string) error {
+	p, ok := g.Runtime.Partner(c.Realm)
+	switch {
+	case !ok:
+		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "a callback needs a partner of the configuration")
+	case len(callback) > maxCallback:
+		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "completion_callback has more than %d bytes", maxCallback)
+	case isOwn(p, callback):
+		return nil
+	}
+	if err := g.CheckCallback(callback); err != nil {
+		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "completion_callback: %v", err)
+	}
+	return nil
+}
+
+// isOwn reports whether an address is on the host of the partner's url, whose client calls
+// it with the partner's credential.
+func isOwn(p gateway.Partner, address string) bool {
+	own, err := url.Parse(p.URL)
+	if err != nil || p.URL == "" || p.Client == nil {
+		return false
+	}
+	to, err := url.Parse(address)
+	return err == nil && to.Scheme == own.Scheme && to.Host == own.Host && to.User == nil
+}
+
+// postCallback sends a message to a callback. What is not on the partner's host is shown no
+// credential but the signature.
+func (g *Gateway) postCallback(ctx context.Context, p gateway.Partner, callback string, text []byte) error {
+	client := g.CallbackClient
+	if isOwn(p, callback) {
+		client = p.Client
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, callback, bytes.NewReader(text))
+	if err != nil {
+		return gateway.Refuse("the callback %.200q cannot be called: %v", callback, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return &gateway.StatusError{Code: resp.StatusCode}
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package amp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/swarm"
+)
+
+// ask sends a question, and returns when its answer was delivered.
+func (a *attempt) ask(ctx context.Context) error {
+	arrived, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
+	defer end()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // an answer by a message of its own ends the request, too
+		select {
+		case <-arrived:
+			cancel()
+		case <-done:
+		}
+	}()
+	got, err := a.send(ctx)
+	for err == nil && got.location != "" {
+		got, err = a.poll(ctx, got.location)
+	}
+	if err == nil && got.message != nil {
+		err = a.deliver(ctx, *got.message)
+	} else if err == nil { // it comes by a message of its own
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	select {
+	case <-arrived:
+		return nil
+	default:
+		return err
+	}
+}
+
+// pollPause is the shortest time between two looks at a Location, pollWait how long the
+// partner may hold one.
+const (
+	pollPause = time.Second
+	pollWait  = 20 * time.Second
+)
+
+// got is what a partner replies to a request.
+type got struct {
+	message  *message.Received // nil for none
+	location string            // where the answer will be, empty if that was not told
+}
+
+// send posts the message to the partner.
+func (a *attempt) send(ctx context.Context) (got, error) {
+	a.tried = true
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
+	if err != nil {
+		return got{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	a.d.Trace.Fields(req.Header.Set)
+	reply, err := a.g.fetch(a.p, req)
+	a.taken = err == nil
+	return reply, err
+}
+
+// poll looks once for an answer at the place that the partner has told.
+func (a *attempt) poll(ctx context.Context, location string) (got, error) {
+	next := time.NewTimer(pollPause)
+	defer next.Stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
+	if err != nil {
+		return got{}, gateway.Refuse("the Location %.200q cannot be read", location)
+	}
+	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
+	reply, err := a.g.fetch(a.p, req)
+	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused || reply.message != nil {
+		return reply, err
+	}
+	select { // whatever went wrong may be over at the next look
+	case <-next.C:
+		return got{location: location}, nil
+	case <-ctx.Done():
+		return got{}, context.Cause(ctx)
+	}
+}
+
+// fetch sends a request and reads the message in its answer. An error message is an answer,
+// but for those after which the same message is sent again.
+func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err error) {
+	resp, err := p.Client.Do(req)
+	if err != nil {
+		return reply, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, g.MaxBody+1))
+	if err != nil {
+		return reply, err
+	}
+	status := resp.StatusCode
+	if status == http.StatusTooManyRequests || status >= 500 && status != http.StatusGatewayTimeout {
+		return reply, &gateway.StatusError{Code: status}
+	}
+	in, readErr := (message.Reader{Depth: g.MaxDepth}).Read(text)
+	switch {
+	case readErr == nil && (status != http.StatusAccepted || !isInterim(in)):
+		if err := checkAnswer(p, in); err != nil {
+			return reply, err
+		}
+		return got{message: &in}, nil
+	case status >= http.StatusMultipleChoices:
+		return reply, &gateway.StatusError{Code: status}
+	case status == http.StatusAccepted || len(bytes.TrimSpace(text)) == 0:
+		if at := resp.Header.Get("Location"); at != "" {
+			reply.location, err = locationOf(req.URL, at)
+		}
+		return reply, err
+	}
+	return reply, gateway.Refuse("the partner's answer is no message: %v", readErr)
+}
+
+// isInterim reports whether a response says that another one follows (D-M7).
+func isInterim(in message.Received) bool {
+	var p struct {
+		Status   string `json:"status"`
+		Metadata struct {
+			Final *bool  `json:"final"`
+			State string `json:"state"`
+		} `json:"metadata"`
+	}
+	if in.Type != message.Response || json.Unmarshal(in.Payload, &p) != nil || p.Status != statusPartial {
+		return false
+	}
+	return p.Metadata.State == "accepted" || p.Metadata.Final != nil && !*p.Metadata.Final
+}
+
+// checkAnswer refuses an answer that is not signed with the key that we share.
+func checkAnswer(p gateway.Partner, in message.Received) error {
+	if len(p.HMACKey) == 0 {
+		return nil
+	}
+	if err := in.Verify(p.HMACKey); err != nil {
+		return gateway.Refuse("the answer of %s does not count: %v", p.Name, err)
+	}
+	return nil
+}
+
+// locationOf resolves a Location. It must be on the partner's own host: the credential is
+// shown to no other.
+func locationOf(from *url.URL, location string) (string, error) {
+	to, err := from.Parse(location)
+	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
+		return "", gateway.Refuse("the Location %.200q is not on the partner's own host", location)
+	}
+	return to.String(), nil
+}
+
+// deliver brings the answer in the reply to our request to the agent that asked.
+func (a *attempt) deliver(ctx context.Context, in message.Received) error {
+	if of := in.Headers.Correlation; of != "" && of != a.m.ID {
+		return gateway.Refuse("the partner answers another message, %.100q", of)
+	}
+	if in.Type != message.Response && in.Type != message.Error {
+		return gateway.Refuse("the partner answers with a %s", in.Type)
+	}
+	for {
+		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, in, &a.d, a.m.ID, false)
+		if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, pollPause) {
+			return err
+		}
+	}
+}
+
+// answerKey begins the runtime's id of an answer. No message has such an id: they are
+// printable.
+const answerKey = "answer\x1e"
+
+// answer brings an answer to a question of ours to the agent that asked, once. sent is set
+// for one that came as a message of its own.
+func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in message.Received, d *swarm.Delivery, id string, sent bool) (gateway.Exchange, error) {
+	subject, body, err := contentOf(in)
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	a := gateway.Ask{
+		Kind: gateway.Answers, ID: answerKey + id, Swarm: d.Wrapper.SourceSwarm, Of: d, Sent: sent, Subject: subject, Body: body, Info: infoOf(in),
+		Digest: sha256.Sum256(in.Payload),
+	}
+	if len(a.Body) > gateway.MaxText {
+		a.Parts, a.Body = []gateway.Part{{Name: "result", Type: "application/json", Data: []byte(a.Body)}}, ""
+	}
+	x, err := g.Runtime.Ask(ctx, c, a)
+	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
+		err = nil // an attempt before has brought it, or our task does not wait any more
+	}
+	return x, err
+}
+
+// contentOf is what our agent gets of an answer: the result, or the code and the text of
+// what went wrong (D-M6).
+func contentOf(in message.Received) (subject, body string, err error) {
+	var p struct {
+		Status   string                     `json:"status"`
+		Result   json.RawMessage            `json:"result"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+		Error    message.ErrorBody          `json:"error"`
+	}
+	if err := json.Unmarshal(in.Payload, &p); err != nil {
+		return "", "", message.Faultf(message.InvalidSchema, message.ReasonMalformed, "message.payload is no answer")
+	}
+	if in.Type == message.Error {
+		return "[" + codeOf(string(p.Error.Code)) + "]", p.Error.Message, nil
+	}
+	body = textOf(p.Result)
+	switch p.Status {
+	case statusFailed:
+		if why := gateway.ExtensionText(p.Metadata["message"]); why != "" {
+			body = why
+		}
+		return "[FAILED]", body, nil
+	case statusPartial:
+		return "[PARTIAL]", body, nil
+	}
+	return gateway.ExtensionText(p.Metadata["subject"]), body, nil
+}
+
+// textOf is a result as a text: the one that it has alone, else its JSON.
+func textOf(result json.RawMessage) string {
+	var text string
+	var members map[string]json.RawMessage
+	if json.Unmarshal(result, &text) == nil {
+		return text
+	}
+	if json.Unmarshal(result, &members) == nil && len(members) == 1 && json.Unmarshal(members["text"], &text) == nil {
+		return text
+	}
+	return compact(result)
+}
+
+// codeOf is a code as subjects have it.
+func codeOf(code string) string {
+	if code == "" || len(code) > 40 || strings.ContainsAny(code, " []\n") {
+		return "ERROR"
+	}
+	return strings.ToUpper(code)
+}
+
+// Discover implements [gateway.Gateway]: it asks the partner's registry. A partner without
+// one has no agents to list.
+func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
+	if p.URL == "" || p.Client == nil {
+		return nil, fmt.Errorf("it has no url: agents of ours cannot write to it")
+	}
+	m := message.Message{
+		ID: ownID("discover", p.Caller(), timestamp(time.Now())), Type: message.Request, Timestamp: timestamp(time.Now()),
+		Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability}, Payload: mustJSON(map[string]any{"query": map[string]any{}}),
+	}
+	text, err := g.write(p.Caller(), g.Token, m)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	reply, err := g.fetch(p, req)
+	if err != nil || reply.message == nil {
+		return nil, err
+	}
+	return foreignAgents(*reply.message)
+}
+
+// foreignAgents are the agents that a registry lists.
+func foreignAgents(in message.Received) ([]gateway.ForeignAgent, error) {
+	var p struct {
+		Error  message.ErrorBody `json:"error"`
+		Result struct {
+			Agents []struct {
+				Agent struct {
+					ID, Version string
+				} `json:"agent"`
+				Capabilities []described `json:"capabilities"`
+			} `json:"agents"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(in.Payload, &p); err != nil {
+		return nil, fmt.Errorf("its list of agents cannot be read: %w", err)
+	}
+	if in.Type == message.Error && p.Error.Code != message.AgentNotFound && p.Error.Code != message.CapabilityNotFound {
+		return nil, fmt.Errorf("[%s] %s", codeOf(string(p.Error.Code)), p.Error.Message)
+	}
+	list := []gateway.ForeignAgent{}
+	for _, a := range p.Result.Agents {
+		name, err := gateway.AgentName(a.Agent.ID)
+		if err != nil {
+			continue // no agent of ours could write to it
+		}
+		one := gateway.ForeignAgent{Name: name, Version: a.Agent.Version}
+		for _, c := range a.Capabilities {
+			one.Capabilities = append(one.Capabilities, gateway.Capability{ID: c.ID, Version: c.Version, Description: c.Description, Input: c.Input, Output: c.Output})
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}

@@ -1,0 +1,75 @@
+package amp
+
+import (
+	"context"
+	"sync"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/swarm"
+)
+
+// waiting are our questions whose answers may come by messages of their own. One that comes
+// while its question is not under way is refused: the question is sent again.
+type waiting struct {
+	mu       sync.Mutex
+	question map[workKey]*question
+}
+
+type question struct {
+	of      *swarm.Delivery
+	arrived chan struct{}
+}
+
+func newWaiting() *waiting { return &waiting{question: map[workKey]*question{}} }
+
+// begin waits for the answer to a message. end forgets it. The router makes one attempt at
+// a time.
+func (w *waiting) begin(c gateway.Caller, id string, of *swarm.Delivery) (arrived <-chan struct{}, end func()) {
+	key, q := workKey{c.Principal.Tenant, c.Realm, id}, &question{of, make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.question[key] = q
+	return q.arrived, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.question[key] == q {
+			delete(w.question, key)
+		}
+	}
+}
+
+func (w *waiting) find(c gateway.Caller, id string) *question {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.question[workKey{c.Principal.Tenant, c.Realm, id}]
+}
+
+// finish ends the wait for an answer that was delivered.
+func (w *waiting) finish(c gateway.Caller, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := workKey{c.Principal.Tenant, c.Realm, id}
+	if q := w.question[key]; q != nil {
+		close(q.arrived)
+		delete(w.question, key)
+	}
+}
+
+// answered takes an answer to a question of ours that comes by a message of its own. One to
+// nothing that waits changes nothing (G-024).
+func (g *Gateway) answered(ctx context.Context, c gateway.Caller, in message.Received) (reply, error) {
+	id := in.Headers.Correlation
+	q := g.waiting.find(c, id)
+	if id == "" || q == nil {
+		return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
+	}
+	if isInterim(in) {
+		return reply{}, g.Runtime.CheckRate(c)
+	}
+	x, err := g.answer(ctx, c, in, q.of, id, true)
+	if err == nil {
+		g.waiting.finish(c, id)
+	}
+	return reply{exchange: x}, err
+}
