@@ -21,7 +21,7 @@ import (
 var (
 	// Statements of other protocols have three digits: X-14 is a decision about MAIL. Their
 	// vectors have two.
-	inText = regexp.MustCompile(`\b([RSGXAUM]-|V-[AU])(\d{2,3})(?:(?:\s+to\s+|–)(?:[RSGXAUM]-|V-[AU])(\d{2,3}))?\b`)
+	inText = regexp.MustCompile(`\b([RSGXAUMI]-|V-[AUI])(\d{2,3})(?:(?:\s+to\s+|–)(?:[RSGXAUMI]-|V-[AUI])(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
 )
 
@@ -31,7 +31,7 @@ func namedIn(name, doc string) (ids []string) {
 		ids = append(ids, m[1]+"-"+m[2])
 	}
 	for _, m := range inText.FindAllStringSubmatch(doc, -1) {
-		if strings.ContainsAny(m[1], "XAUM") && len(m[2]) < 3 && !strings.HasPrefix(m[1], "V-") {
+		if strings.ContainsAny(m[1], "XAUMI") && len(m[2]) < 3 && !strings.HasPrefix(m[1], "V-") {
 			continue
 		}
 		first, _ := strconv.Atoi(m[2])

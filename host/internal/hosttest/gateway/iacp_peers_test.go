@@ -29,12 +29,19 @@ enable_interswarm = true
 source = "file:script.wasm"
 enable_entrypoint = true
 can_complete_tasks = true
-comm_targets = ["boss", "*@depot"]
+comm_targets = ["clerk", "*@depot"]
 enable_interswarm = true
+expose = ["iacp"]
+[agents.clerk]
+source = "file:script.wasm"
+comm_targets = ["planner", "*@depot"]
+enable_interswarm = true
+allow = { kv = "task" }
 expose = ["iacp"]
 [agents.planner]
 source = "bundled:workflow"
-comm_targets = ["boss"]
+comm_targets = ["clerk", "*@depot"]
+enable_interswarm = true
 can_complete_tasks = true
 allow = { kv = "task" }
 expose = ["iacp"]
@@ -52,11 +59,15 @@ listen = "LISTEN"
 [gateways.iacp.partners.depot]
 ids = ["depot-*"]
 CERTIFICATES
-may = ["ask", "tell", "tools", "workflows"]
+may = ["ask", "tell", "tools", "workflows", "broadcast"]
 [[auth.keys]]
 id = "op"
 role = "operator"
 key = "a-key-of-the-operator"
+[[auth.keys]]
+id = "alice"
+role = "user"
+key = "a-key-of-alice-the-user"
 [[auth.keys]]
 id = "depot"
 role = "agent"
@@ -117,9 +128,9 @@ func spokeJob(to, kind, payload string) string {
 }
 
 // diamond is a plan whose steps b and c wait for a, and d for both.
-const diamond = `{"workflow_id":"w","workflow_name":"diamond","participants":[{"agent_id":"boss","role":"worker","responsibilities":["a"]}],
-"execution_plan":{"steps":[{"id":"a","agent_id":"boss","task_type":"mail.message","parameters":{"body":"1"}},{"id":"b","agent_id":"boss","task_type":"mail.message","parameters":{"body":"2"},"depends_on":["a"]},
-{"id":"c","agent_id":"boss","task_type":"mail.message","parameters":{"body":"3"},"depends_on":["a"]},{"id":"d","agent_id":"boss","task_type":"mail.message","parameters":{"body":"4"},"depends_on":["b","c"]}]}}`
+const diamond = `{"workflow_id":"w","workflow_name":"diamond","participants":[{"agent_id":"clerk","role":"worker","responsibilities":["a"]}],
+"execution_plan":{"steps":[{"id":"a","agent_id":"clerk","task_type":"mail.message","parameters":{"body":"1"}},{"id":"b","agent_id":"clerk","task_type":"mail.message","parameters":{"body":"2"},"depends_on":["a"]},
+{"id":"c","agent_id":"clerk","task_type":"mail.message","parameters":{"body":"3"},"depends_on":["a"]},{"id":"d","agent_id":"clerk","task_type":"mail.message","parameters":{"body":"4"},"depends_on":["b","c"]}]}}`
 
 // oneLine is JSON without its line ends, as jobs are.
 func oneLine(t *testing.T, text string) string {
@@ -128,7 +139,7 @@ func oneLine(t *testing.T, text string) string {
 	if err := json.Compact(&out, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	return string(out.Bytes())
+	return out.String()
 }
 
 // TestIACPPeers (I-023, I-024, I-026, I-034, I-036, I-037, I-039, I-041, I-050, I-054,
@@ -178,24 +189,102 @@ func TestIACPPeers(t *testing.T) {
 // exchangeWith lets a spoke send what the document has.
 func exchangeWith(t *testing.T, spoke *peers.Peer) {
 	t.Helper()
-	for _, c := range []struct{ to, kind, payload, wantKind, member, want string }{
-		{"boss", "task_request", `{"task_type":"analysis","description":"look","parameters":{"text":"hello"}}`, "task_response", "status", "completed"},
-		{"boss", "task_request", `{"task_type":"mail.message","parameters":{"body":"hello"}}`, "task_response", "status", "completed"},
-		{"files", "tool_request", `{"tool_name":"read_file","parameters":{"path":"tea.md"},"execution_context":{"permissions":["read"]},"callback_required":true}`, "tool_response", "status", "success"},
-		{"files", "tool_request", `{"tool_name":"grow","parameters":{}}`, "tool_response", "status", "error"},
-		{"planner", "workflow_start", oneLine(t, diamond), "task_response", "status", "completed"},
-		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", "", ""},
-		{"nowhere", "task_request", `{"task_type":"x"}`, "error_response", "error_code", "AGENT_NOT_FOUND"},
-		{"boss", "poem", `{}`, "error_response", "error_code", "INVALID_MESSAGE_FORMAT"},
+	for _, c := range []struct{ to, kind, payload, wantKind, want string }{
+		{"boss", "task_request", `{"task_type":"analysis","description":"look","parameters":{"text":"hello"}}`, "task_response", `"status":"completed"`},
+		{"boss", "task_request", `{"task_type":"mail.message","parameters":{"body":"hello"}}`, "task_response", `"status":"completed"`},
+		{"files", "tool_request", `{"tool_name":"read_file","parameters":{"path":"tea.md"},"execution_context":{"permissions":["read"]},"callback_required":true}`, "tool_response", `"output":"green"`},
+		{"files", "tool_request", `{"tool_name":"grow","parameters":{}}`, "tool_response", `"status":"error"`},
+		{"planner", "workflow_start", oneLine(t, diamond), "task_response", `"done":4`},
+		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", `"agent_id":"planner"`},
+		{"nowhere", "task_request", `{"task_type":"x"}`, "error_response", "AGENT_NOT_FOUND"},
+		{"boss", "poem", `{}`, "error_response", "INVALID_MESSAGE_FORMAT"},
 	} {
 		kind, payload := answerOf(t, spoke.Do(t, spokeJob(c.to, c.kind, c.payload)))
-		if got, _ := payload[c.member].(string); kind != c.wantKind || got != c.want {
-			t.Errorf("%s to %q is answered by a %s %v", c.kind, c.to, kind, payload)
+		if got, err := json.Marshal(payload); err != nil || kind != c.wantKind || !strings.Contains(string(got), c.want) {
+			t.Errorf("%s to %q is answered by a %s %s, %v", c.kind, c.to, kind, got, err)
 		}
 	}
 	forged := `{"to":"boss","send":{"message_type":"task_request","sender":{"agent_id":"other"},"payload":{}}}`
 	if kind, payload := answerOf(t, spoke.Do(t, forged)); kind != "error_response" || payload["error_code"] != "PERMISSION_DENIED" {
 		t.Errorf("a forged sender is answered by a %s %v", kind, payload)
+	}
+}
+
+// TestIACPPeerAsked (I-023, I-030, I-031, I-057, I-059, V-I15, V-I31, V-I32, D-I3):
+// our agent asks
+// the agent of a spoke that was written from the document alone: it has the answer, a
+// rejection and a failure with their codes, and waits while the spoke is away.
+func TestIACPPeerAsked(t *testing.T) {
+	t.Parallel()
+	s, addr := newFramedSite(t, false)
+	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--backoff", "0.2", "--api-key", "a-token-of-the-realm-depot")
+	spoke.Next(t, "registered")
+	for kind, want := range map[string]string{"echo": "how many?", "count": "how many?", "reject": "PERMISSION_DENIED", "fail": "TIMEOUT"} {
+		body := fmt.Sprintf(`{"message_type":"task_request","payload":{"task_type":%q,"description":"how many?"}}`, kind)
+		if got := askDepot(s, kind, body); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", kind, got)
+		}
+		spoke.Next(t, "took")
+	}
+	asText := `{"message_type":"task_request","payload":{"task_type":"fail","parameters":{"as_text":true}}}`
+	if got := askDepot(s, "fault", asText); !strings.Contains(got, "the task failed as it was told") {
+		t.Errorf("an error that is a text: %s", got)
+	}
+	spoke.Next(t, "took")
+	if got := askDepot(s, "text", "plain"); !strings.Contains(got, "plain") {
+		t.Errorf("a text: %s", got)
+	}
+	spoke.Next(t, "took")
+	spoke.Do(t, `{"drop":true}`)
+	if got := askDepot(s, "away", "plain again"); !strings.Contains(got, "plain again") {
+		t.Errorf("after the connection was cut: %s", got)
+	}
+	spoke.Next(t, "took")
+}
+
+// askDepot lets boss ask depot-1 in a task of its own.
+func askDepot(s *hosttest.Site, task, body string) string {
+	return s.Do(hosttest.AliceKey, task, hosttest.Step{"send_request", hosttest.Args{"target": "depot-1@depot", "subject": "s", "body": body}}, hosttest.Step{"await_message", hosttest.Args{}})
+}
+
+// TestIACPPeerWorkflows (I-021, I-039, I-090, I-091, I-093, I-095, V-I25, V-I33, V-I34, V-I38):
+// workflows that a spoke starts run in the order of their plan, with results of steps before,
+// by agents of ours and by the spoke's own; one with a cycle is rejected. What is for all
+// reaches each agent.
+func TestIACPPeerWorkflows(t *testing.T) {
+	t.Parallel()
+	_, addr := newFramedSite(t, false)
+	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--api-key", "a-token-of-the-realm-depot")
+	spoke.Next(t, "registered")
+	const step = `{"id":%q,"agent_id":%q,"task_type":"mail.message","parameters":{"body":%q},"depends_on":[%s]}`
+	inOrder := fmt.Sprintf(step, "a", "clerk", "1", "") + "," + fmt.Sprintf(step, "b", "clerk", "2 after ${steps.a.result}", "") + "," +
+		fmt.Sprintf(step, "c", "depot-1@depot", "3", `"a"`) + "," + fmt.Sprintf(step, "d", "clerk", "4 after ${steps.b.result} and ${steps.c.status}", "")
+	cycle := fmt.Sprintf(step, "a", "clerk", "1", `"b"`) + "," + fmt.Sprintf(step, "b", "clerk", "2", `"a"`)
+	for name, c := range map[string]struct{ steps, participants, status, text string }{
+		"a diamond":        {inOrder, `[{"agent_id":"clerk","role":"worker","responsibilities":["a"]},{"agent_id":"depot-1@depot","role":"specialist","responsibilities":["c"]}]`, "completed", "4 after"},
+		"responsibilities": {`"sow","reap"`, `[{"agent_id":"clerk","role":"worker","responsibilities":["sow","reap"]}]`, "completed", `"done":2`},
+		"a cycle":          {cycle, `[{"agent_id":"clerk","role":"worker","responsibilities":["a"]}]`, "rejected", "circle"},
+	} {
+		plan := fmt.Sprintf(`{"workflow_id":"w","workflow_name":%q,"participants":%s,"execution_plan":{"steps":[%s]}}`, name, c.participants, c.steps)
+		kind, payload := answerOf(t, spoke.Do(t, spokeJob("planner", "workflow_start", plan)))
+		text, err := json.Marshal(payload)
+		if err != nil || kind != "task_response" || payload["status"] != c.status || !strings.Contains(string(text), c.text) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+	script := hosttest.Script(hosttest.Step{"send_request", hosttest.Args{"target": "depot-1@depot", "subject": "s", "body": "heard"}})
+	all := fmt.Sprintf(`{"recipient":{"broadcast":true},"message_type":"task_request","payload":{"task_type":"mail.message","parameters":{"body":%q}},"metadata":{"requires_response":false}}`, script)
+	spoke.Do(t, fmt.Sprintf(`{"answers":false,"send":%s}`, all))
+	heard := map[any]bool{}
+	for len(heard) < 2 {
+		m, _ := spoke.Next(t, "took")["message"].(map[string]any)
+		if text := fmt.Sprint(m["payload"]); strings.Contains(text, "heard") {
+			sender, _ := m["sender"].(map[string]any)
+			heard[sender["agent_id"]] = true
+		}
+	}
+	if !heard["boss@hive"] || !heard["clerk@hive"] {
+		t.Errorf("heard by %v", heard)
 	}
 }
 

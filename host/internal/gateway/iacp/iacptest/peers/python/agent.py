@@ -38,7 +38,8 @@ async def _do_task(payload, respond):
         return await respond("task_response", status="rejected", error=_fault("PERMISSION_DENIED", "tasks of this type are refused"))
     await respond("task_response", status="accepted")
     if kind == "fail":
-        return await respond("task_response", status="failed", error=_fault("TIMEOUT", "the task failed as it was told"))
+        text = "the task failed as it was told"
+        return await respond("task_response", status="failed", error=text if parameters.get("as_text") else _fault("TIMEOUT", text))
     if kind == "slow":
         await asyncio.sleep(float(parameters.get("seconds", 1)))
     if kind == "count":

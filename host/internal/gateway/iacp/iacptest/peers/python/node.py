@@ -22,8 +22,9 @@ class Node:
 
     def __init__(self, options):
         self.options = options
-        self.outbox = {}  # sent and not acknowledged: id to message, in order
-        self.questions = {}  # id to queue of answers
+        self.outbox = {}  # not acknowledged: id to message
+        self.questions = {}  # not answered: id to queue of answers
+        self.kept = {}  # not acknowledged or not answered: id to message, in order
         self.seen = set()  # ids of messages that were taken
         self.busy = set()
         self.acks = 0
@@ -40,6 +41,8 @@ class Node:
         if self.outbox.pop(message_id, None):
             self.acks += 1
             self.wake()
+        if message_id not in self.questions:
+            self.kept.pop(message_id, None)
 
     def wake(self):
         async def notify():
@@ -92,7 +95,7 @@ class Node:
 
     async def post(self, m, connection=None):
         """post puts a message into the outbox and sends it, if it can be now."""
-        self.outbox[m["message_id"]] = m
+        self.outbox[m["message_id"]] = self.kept[m["message_id"]] = m
         async with self.sending:
             connection = self.route(m) or connection
             if connection and not connection.writer.is_closing():
@@ -102,9 +105,10 @@ class Node:
                     pass  # it is sent again by the next connection
 
     async def resend(self, connection):
-        """resend sends what is not acknowledged once more, in order, with the same ids."""
+        """resend sends once more what is not acknowledged, and questions that are not
+        answered, in order and with the same ids."""
         async with self.sending:
-            for m in list(self.outbox.values()):
+            for m in list(self.kept.values()):
                 if self.route(m) is connection:
                     await connection.send(m)
 
@@ -135,35 +139,48 @@ class Node:
 
     async def _ask(self, job):
         m = self.message_of(job)
-        self.questions[m["message_id"]] = queue = asyncio.Queue()
-        answers = []
-        try:
+        if not job.get("answers", True):
             await self.post(m)
-            while job.get("answers", True):
-                answers.append(await asyncio.wait_for(queue.get(), self.options.patience))
-                if is_final(answers[-1]):
-                    break
             async with asyncio.timeout(self.options.patience), self.acked:
                 await self.acked.wait_for(lambda: m["message_id"] not in self.outbox)
+            return {"id": m["message_id"]}
+        self.questions[m["message_id"]] = asyncio.Queue()
+        await self.post(m)
+        return {"id": m["message_id"], "answers": await self._answers(m)}
+
+    async def _answers(self, m):
+        """_answers waits for all answers to a question."""
+        answers, queue = [], self.questions[m["message_id"]]
+        try:
+            while not answers or not is_final(answers[-1]):
+                answers.append(await asyncio.wait_for(queue.get(), self.options.patience))
         finally:
             del self.questions[m["message_id"]]
-        return {"id": m["message_id"], "answers": answers}
+            self.kept.pop(m["message_id"], None)
+            self.wake()
+        return answers
 
     async def _flood(self, job):
-        """_flood sends many messages on one connection, numbered, without waiting for
-        answers, and waits for every acknowledgement. It returns the ids' count."""
-        conversation, window, number = str(uuid.uuid4()), job.get("window", 64), job["flood"]
-        before = self.acks
-        for i in range(number):
-            m = self.message_of(job, description=str(i))
-            if job.get("one_conversation"):
-                m["conversation_id"] = conversation
+        """_flood sends many questions of one conversation and waits for all answers. #N in
+        a message is its number, #P the one before. It returns how many answers have the
+        text that is wanted, and the first that has not."""
+        conversation, good, bad, waiting = str(uuid.uuid4()), 0, [], []
+        for i in range(job["flood"]):
+            text = json.dumps(job["send"]).replace("#N", str(i)).replace("#P", str(i - 1))
+            m = self.message_of(job | {"send": json.loads(text)}) | {"conversation_id": conversation}
             async with asyncio.timeout(self.options.patience), self.acked:
-                await self.acked.wait_for(lambda: len(self.outbox) < window)
+                await self.acked.wait_for(lambda: len(self.questions) < job.get("window", 64))
+            self.questions[m["message_id"]] = asyncio.Queue()
+            waiting.append(asyncio.ensure_future(self._answers(m)))
             await self.post(m)
-        async with asyncio.timeout(self.options.patience), self.acked:
-            await self.acked.wait_for(lambda: not self.outbox)
-        return {"acknowledged": self.acks - before}
+            if i in job.get("drop_at", []) and (connection := self.route(m)):
+                connection.writer.transport.abort()
+        for answers in await asyncio.gather(*waiting):
+            if job["want"] in json.dumps(answers[-1]):
+                good += 1
+            else:
+                bad.append(answers[-1])
+        return {"good": good, "bad": bad[:1]}
 
 
 async def read_jobs(node):
