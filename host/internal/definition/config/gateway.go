@@ -104,14 +104,18 @@ func (g *Gateway) Settings() []Setting {
 
 // common are the keys that every gateway has.
 func (g *Gateway) common() []Setting {
+	body, depth := Size(MiB), 64
+	if own, ok := g.Protocol.(interface{ defaultLimits() (Size, int) }); ok {
+		body, depth = own.defaultLimits()
+	}
 	return []Setting{
 		choice(&g.Profile, "profile", ProfileDefault, []string{ProfileDefault, ProfileStrict}, "Messages that the protocol's documents leave open are taken (`default`) or refused (`strict`)."),
 		field(&g.Admit, "admit", "list of ids", (*table).patterns, "Ids of strangers that are let in, as `did:web:*.example.org`; `*` is any text.").by(Grant),
 		field(&g.StrangerTenant, "stranger_tenant", "string", func(t *table, key string) string { return t.text(key, defaultStrangers) }, "The tenant of strangers.").withDefaultText(defaultStrangers).by(Fixed),
 		span(&g.Hold, "hold", 30*time.Second, time.Second, 10*time.Minute, "How long a caller that waits for its answer is held; then it has to ask again."),
 		span(&g.Keep, "keep", day, time.Minute, 30*day, "How long an answer can be fetched."),
-		size(&g.MaxBody, "max_body", MiB, KiB, 64*MiB, "Body of one message."),
-		count(&g.MaxDepth, "max_depth", 64, 8, 1000, "Levels of a message's JSON."),
+		size(&g.MaxBody, "max_body", body, KiB, 64*MiB, "Body of one message. Over IaCP 16MiB if it is left out, as its document has it."),
+		count(&g.MaxDepth, "max_depth", depth, 8, 1000, "Levels of a message's JSON. Over IaCP 10 levels of a payload if it is left out, as its document has it."),
 		section("rate_limit", g.RateLimit.Settings(), "Messages of one realm or one user, besides the requests of `[server]`. A list of messages counts as one."),
 		count(&g.Asks, "asks", 256, 1, 10_000, "Tasks of one realm that run, besides `peer_tasks` of `[limits]`. One more is refused."),
 		count(&g.Sessions, "sessions", 256, 1, 100_000, "Over MCP the sessions of all callers, of which one caller has a quarter; over ACP and UAMP the WebSockets of one realm."),

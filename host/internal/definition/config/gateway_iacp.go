@@ -52,3 +52,6 @@ func (r gatewayReader) checkIACP(g Gateway) {
 		r.d.atKey(at, at.path+" is reached from other machines and needs TLS: add [server.tls]")
 	}
 }
+
+// defaultLimits are those of the document (10.1).
+func (*IACP) defaultLimits() (body Size, depth int) { return 16 * MiB, 10 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,11 +143,11 @@ func oneLine(t *testing.T, text string) string {
 	return out.String()
 }
 
-// TestIACPPeers (I-023, I-024, I-026, I-034, I-036, I-037, I-039, I-041, I-050, I-054,
-// I-057, I-070, I-072): a spoke that was written from the document alone shakes hands,
-// authenticates, registers, finds agents, asks them, runs a tool and a workflow, is
-// refused, and is connected again after its connection was cut and after the host was
-// restarted.
+// TestIACPPeers (I-006, I-007, I-023, I-024, I-026, I-028, I-034, I-036, I-037, I-039,
+// I-041, I-050, I-054, I-052, I-057, I-070, I-072, I-077, V-I13): a spoke that was
+// written from the document alone shakes hands, authenticates, registers, finds agents,
+// asks them, runs a tool and a workflow, is refused, and is connected again after its
+// connection was cut and after the host was restarted.
 func TestIACPPeers(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]struct {
@@ -172,6 +173,12 @@ func TestIACPPeers(t *testing.T) {
 				flags = append(flags, "--ca", filepath.Join(s.Dir, "ca.pem"))
 			}
 			spoke := peers.Start(t, "spoke", flags...)
+			if !slices.Contains(flags, "--bare") {
+				limits, _ := spoke.Next(t, "handshake")["payload"].(map[string]any)
+				if limits["max_message_size"] != float64(16<<20) || limits["max_nesting"] != 10.0 {
+					t.Errorf("the limits are not the document's: %v", limits)
+				}
+			}
 			spoke.Next(t, "registered")
 			exchangeWith(t, spoke)
 			spoke.Do(t, `{"drop":true}`)

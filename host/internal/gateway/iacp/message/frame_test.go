@@ -48,7 +48,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestRefusedFrames (V-I04 to V-I07, V-I09, V-I10, I-062): lengths that are none, and what
+// TestRefusedFrames (I-006, I-052, V-I04 to V-I07, V-I09, V-I10, I-062): lengths that are none, and what
 // other protocols begin with.
 func TestRefusedFrames(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestRefusedMessages (I-002, I-005, I-007, I-009, I-070, V-I08, V-I11, V-I18, V-I19, D-I5,
+// TestRefusedMessages (I-002, I-005, I-007, I-009, I-070, I-078, V-I08, V-I11, V-I18, V-I19, D-I5,
 // D-I10, D-I11): what is wrong is named with its member; what is unknown beside that is not
 // wrong.
 func TestRefusedMessages(t *testing.T) {
