@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,7 +132,8 @@ func (a *attempt) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.m = message.New(message.TaskRequest, p.Sender.Name, nil)
+	sender, _, _ := strings.Cut(p.Sender.Name, "@") // the id under which it is registered
+	a.m = message.New(message.TaskRequest, sender, nil)
 	a.m.ID, a.m.Timestamp, a.m.Conversation = a.idOf(a.d.Wrapper.MessageID), message.Time(a.d.Since), a.d.Conversation
 	if at, err := time.Parse(time.RFC3339Nano, a.d.Wrapper.Timestamp); err == nil {
 		a.m.Timestamp = message.Time(at)

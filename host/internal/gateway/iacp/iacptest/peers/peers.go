@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ type Peer struct {
 	stdin   io.Writer
 	lines   chan []byte
 	waiting []Event
+	end     func()
 }
 
 // Start starts the program. It ends with the test. Without Python the test is skipped,
@@ -58,15 +60,19 @@ func Start(t *testing.T, mode string, flags ...string) *Peer {
 		t.Fatal(err)
 	}
 	p := &Peer{stdin: stdin, lines: make(chan []byte, 1<<15)}
-	t.Cleanup(func() {
+	p.end = sync.OnceFunc(func() {
 		_ = stdin.Close()
 		for range p.lines { // until the program has ended
 		}
 		_ = cmd.Wait()
 	})
+	t.Cleanup(p.Stop)
 	go p.read(stdout)
 	return p
 }
+
+// Stop ends the program.
+func (p *Peer) Stop() { p.end() }
 
 func (p *Peer) read(stdout io.Reader) {
 	defer close(p.lines)
