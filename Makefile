@@ -208,10 +208,10 @@ fuzz: guests
 simulate:
 	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
 
-# The long forms of the crash test, of a million turns in the sandbox and of what
+# The long forms of the crash test, of questions over IaCP, of a million turns in the sandbox and of what
 # metering changes; the short ones are part of `make test`.
 soak: guests
-	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill|TestWireNeverHeals' -v ./host/...
+	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m -run 'TestKill|TestWireNeverHeals|TestSoakIACP' -v ./host/...
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestSoak$$' -v ./host/internal/conform
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestMeterAgrees$$' -v $(READER)
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 ./host/internal/gateway/flow

@@ -12,7 +12,7 @@ import (
 const tablePath = "spec/CONFORMANCE.md"
 
 // statementFiles are the files of statements, one a protocol, in the order of the table.
-var statementFiles = []string{"mail.json", "gateways.json", "a2a.json", "acp.json", "amp.json", "mcp.json", "uamp.json"}
+var statementFiles = []string{"mail.json", "gateways.json", "a2a.json", "acp.json", "amp.json", "iacp.json", "mcp.json", "uamp.json"}
 
 //go:embed statements
 var statementsFS embed.FS

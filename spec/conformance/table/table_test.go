@@ -168,7 +168,7 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir, level := range map[string]string{"acp": "ACP", "uamp": "UAMP"} {
+	for dir, level := range map[string]string{"acp": "ACP", "iacp": "IaCP", "uamp": "UAMP"} {
 		used := linesOf(t, dir)
 		for _, c := range chapters {
 			for _, s := range c.Statements {
