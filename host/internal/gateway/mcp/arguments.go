@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/schema"
@@ -35,7 +37,7 @@ func (a *arguments) field(name string) *string {
 	return nil
 }
 
-// read splits the arguments of a call into the gateway's and the agent's, and checks both.
+// read splits the arguments of a call into the gateway's and the agent's.
 func (t tool) read(raw json.RawMessage) (a arguments, err error) {
 	given := map[string]json.RawMessage{}
 	if len(raw) > 0 {
@@ -64,17 +66,43 @@ func (t tool) read(raw json.RawMessage) (a arguments, err error) {
 		return a, fmt.Errorf("the tool takes what its schema has; a message only answers a question, with task_id")
 	}
 	a.input = encode(theirs)
-	return a, t.check(a.input)
+	return a, nil
 }
 
-// check holds an input against the agent's schema.
-func (t tool) check(input json.RawMessage) error {
-	params, err := schema.CompileTool(t.name, t.capability.Input)
-	if err != nil {
-		// The agent judges by itself what the host cannot check.
-		return nil
+// maxSchemas bounds the compiled schemas that are kept. Beyond it all are compiled again.
+const maxSchemas = 256
+
+// schemas are compiled schemas of inputs, nil for one that the host cannot check.
+type schemas struct {
+	mu   sync.Mutex
+	kept map[[sha256.Size]byte]*schema.Params
+}
+
+// compile returns the compiled schema of a tool's input.
+func (s *schemas) compile(t tool) *schema.Params {
+	key := sha256.Sum256(slices.Concat([]byte(t.name), []byte{0}, t.capability.Input))
+	s.mu.Lock()
+	params, known := s.kept[key]
+	s.mu.Unlock()
+	if known {
+		return params
 	}
-	return params.Check(input)
+	params, _ = schema.CompileTool(t.name, t.capability.Input) // the agent judges by itself what the host cannot check
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.kept) == maxSchemas {
+		clear(s.kept)
+	}
+	s.kept[key] = params
+	return params
+}
+
+// checkInput holds an input against the agent's schema.
+func (g *Gateway) checkInput(t tool, input json.RawMessage) error {
+	if params := g.schemas.compile(t); params != nil {
+		return params.Check(input)
+	}
+	return nil
 }
 
 // ask is the message of a call.

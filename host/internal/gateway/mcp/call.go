@@ -69,6 +69,9 @@ func (c *call) run() (*mcp.CallToolResult, error) {
 		return c.resume(state)
 	}
 	args, err := c.tool.read(c.req.Params.Arguments)
+	if err == nil && args.input != nil {
+		err = c.g.checkInput(c.tool, args.input)
+	}
 	if err != nil {
 		return nil, refused(err.Error())
 	}

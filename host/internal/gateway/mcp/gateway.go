@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/schema"
 	"skep/host/internal/swarm"
 )
 
@@ -58,6 +60,7 @@ type Gateway struct {
 	rt       gateway.Runtime
 	opt      Options
 	sessions *sessions
+	schemas  schemas
 	// newer serves requests without sessions, older requests of sessions.
 	newer, older http.Handler
 }
@@ -66,7 +69,7 @@ var _ gateway.Gateway = (*Gateway)(nil)
 
 // New returns a gateway on a runtime.
 func New(rt gateway.Runtime, opt Options) *Gateway {
-	g := &Gateway{rt: rt, opt: opt.withDefaults()}
+	g := &Gateway{rt: rt, opt: opt.withDefaults(), schemas: schemas{kept: map[[sha256.Size]byte]*schema.Params{}}}
 	g.sessions = newSessions(g.opt.Sessions, g.opt.Shared, g.opt.SessionIdle)
 	server := mcp.NewServer(&mcp.Implementation{Name: "skep", Version: g.opt.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{
