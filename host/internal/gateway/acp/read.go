@@ -61,6 +61,8 @@ type incoming struct {
 	flags []string
 	// text is the message in the form of the codec.
 	text []byte
+	// toMailbox is set for a relayed message that waits for no connection.
+	toMailbox bool
 }
 
 // read returns a message, or the fault for its sender. The message of a fault has what

@@ -38,7 +38,7 @@ func (g *Gateway) relay(ctx context.Context, c gateway.Caller, in incoming) (dup
 	if err != nil {
 		return false, err
 	}
-	if g.deliverOpen(ctx, c, m.Header.Receiver, text) {
+	if !in.toMailbox && g.deliverOpen(ctx, c, m.Header.Receiver, text) {
 		return false, nil
 	}
 	return g.mailbox.put(ctx, c, m, text)

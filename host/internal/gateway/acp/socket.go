@@ -149,7 +149,11 @@ func (s *socket) take(c gateway.Caller, text []byte) bool {
 	}
 	select {
 	case s.relays <- func() { s.handle(c, in) }:
-	case <-s.ctx.Done():
+	default:
+		// What is relayed waits for a peer, who may be this one: only if it goes on reading
+		// can it end. The mailbox waits for none.
+		in.toMailbox = true
+		s.handle(c, in)
 	}
 	return true
 }

@@ -202,3 +202,51 @@ func TestSocketTooLarge(t *testing.T) {
 		t.Errorf("what was asked before got %+v", m)
 	}
 }
+
+// A flood of messages between two agents of one socket ends, though each waits for the reader
+// of that socket: what is not written to it is in the mailbox, and all of it is there once.
+func TestSocketRelaysAFlood(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayRelay}
+	s.rt.Admit("acme-token", c)
+	open := s.dial(t)
+	if m := exchange(t, open, acptest.New("REQUEST", "agentB", "calc", "7").Text()); m.Header.Type != "RESPONSE" {
+		t.Fatalf("got %+v", m)
+	}
+	const flood = 300
+	for i := range flood {
+		if err := open.Send(t.Context(), acptest.New("INFORM", "agentA", "agentB", fmt.Sprint(i)).Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := acptest.New("REQUEST", "agentA", "calc", "8")
+	if err := open.Send(t.Context(), last.Text()); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	kept, err := []state.Record(nil), error(nil)
+	for answered := false; !answered || len(seen)+len(kept) < flood; {
+		m, err := open.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.ReplyTo == last.Header.ID {
+			answered = true
+		} else {
+			seen[m.Body]++
+		}
+		if kept, err = s.rt.State().List(t.Context(), state.Key{Tenant: "default", Gateway: "acp", Realm: "acme", Kind: "mailbox"}, state.Key{}, flood); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for body, n := range seen {
+		if n > 1 {
+			t.Errorf("%s came %d times", body, n)
+		}
+	}
+	if len(seen)+len(kept) != flood || err != nil || len(seen) == 0 {
+		t.Errorf("%d came and %d are kept, of %d", len(seen), len(kept), flood)
+	}
+}

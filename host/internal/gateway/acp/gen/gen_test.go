@@ -3,6 +3,7 @@ package gen
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,26 @@ func TestGenerateRefuses(t *testing.T) {
 		_, err := Generate("proto", load(t, "x.acp", "type A = {\n b: "+text+" }"), Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), "x.acp:2:2: proto3 has no lists") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// BenchmarkGenerate is the time in which the code of a language is made for the document's
+// declarations, and for a file of 1,240 records.
+func BenchmarkGenerate(b *testing.B) {
+	var large strings.Builder
+	for i := range 1240 {
+		fmt.Fprintf(&large, "// A record.\ntype T%d = {\n  a: String,\n  b: List<String>?, // some\n  c: T%d?,\n  d: Boolean\n}\n", i, (i+1)%1240)
+	}
+	for name, text := range map[string]string{"document": readFile(b, "testdata/document.acp"), "large": large.String()} {
+		s := load(b, name+".acp", text)
+		for _, language := range Languages() {
+			b.Run(name+"/"+language, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					generate(b, language, s)
+				}
+			})
 		}
 	}
 }

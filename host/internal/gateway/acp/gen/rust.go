@@ -15,7 +15,7 @@ const rustAllows = "#![allow(dead_code, unused_variables, non_camel_case_types)]
 
 // rust makes one module, for Rust 1.63.
 func rust(s *dsl.Schema, _ Options) ([]File, error) {
-	g := &rustCode{language{
+	g := &rustCode{circles: circlesOf(s), language: language{
 		names: typeNames(s, rustKeywords, rustTypes),
 		builtIn: map[dsl.Kind]string{
 			dsl.String: "String", dsl.Int: "i32", dsl.Long: "i64", dsl.Float: "f64", dsl.Boolean: "bool", dsl.Bytes: "Bytes",
@@ -40,7 +40,10 @@ func rust(s *dsl.Schema, _ Options) ([]File, error) {
 	return []File{{"messages.rs", g.b.String()}}, nil
 }
 
-type rustCode struct{ language }
+type rustCode struct {
+	language
+	circles *circles
+}
 
 func (g *rustCode) wrapper(t *dsl.Type) {
 	name := g.names[t]
@@ -102,7 +105,7 @@ func (g *rustCode) enum(t *dsl.Type) {
 // fieldType is the type of a field. A record that may be inside of itself is in a Box.
 func (g *rustCode) fieldType(t *dsl.Type, f dsl.Field) string {
 	name := g.typeOf(f.Type)
-	if reaches(f.Type, t, map[*dsl.Type]bool{}) {
+	if inner := f.Type.Plain(); inner.Kind == dsl.Record && g.circles.of[inner] == g.circles.of[t] {
 		name = "Box<" + name + ">"
 	}
 	if f.Optional {
@@ -111,22 +114,48 @@ func (g *rustCode) fieldType(t *dsl.Type, f dsl.Field) string {
 	return name
 }
 
-// reaches reports whether a value of a type has one of a record in it, lists and maps aside.
-func reaches(from, to *dsl.Type, seen map[*dsl.Type]bool) bool {
-	from = from.Plain()
-	switch {
-	case from == to:
-		return true
-	case from.Kind != dsl.Record || seen[from]:
-		return false
-	}
-	seen[from] = true
-	for _, f := range from.Fields {
-		if reaches(f.Type, to, seen) {
-			return true
+// circles numbers records so that those have one number that may be inside of each other,
+// lists and maps aside: strongly connected components, after Tarjan,
+// https://doi.org/10.1137/0201010.
+type circles struct {
+	of          map[*dsl.Type]int
+	index, link map[*dsl.Type]int
+	open        []*dsl.Type
+}
+
+func circlesOf(s *dsl.Schema) *circles {
+	c := &circles{of: map[*dsl.Type]int{}, index: map[*dsl.Type]int{}, link: map[*dsl.Type]int{}}
+	for _, t := range s.Types {
+		if t.Kind == dsl.Record && c.index[t] == 0 {
+			c.visit(t)
 		}
 	}
-	return false
+	return c
+}
+
+func (c *circles) visit(t *dsl.Type) {
+	c.index[t] = len(c.index) + 1
+	c.link[t] = c.index[t]
+	begin := len(c.open)
+	c.open = append(c.open, t)
+	for _, f := range t.Fields {
+		inner := f.Type.Plain()
+		if inner.Kind != dsl.Record {
+			continue
+		}
+		if c.index[inner] == 0 {
+			c.visit(inner)
+			c.link[t] = min(c.link[t], c.link[inner])
+		} else if c.of[inner] == 0 {
+			c.link[t] = min(c.link[t], c.index[inner])
+		}
+	}
+	if c.link[t] == c.index[t] {
+		for _, member := range c.open[begin:] {
+			c.of[member] = c.index[t]
+		}
+		c.open = c.open[:begin]
+	}
 }
 
 func (g *rustCode) record(t *dsl.Type) {
