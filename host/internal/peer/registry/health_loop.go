@@ -97,10 +97,11 @@ func (r *Registry) checkOne(ctx context.Context, name string) {
 	if ctx.Err() != nil {
 		return
 	}
+	reported := true
 	if _, ok := r.applyHealth(e, f); ok {
-		r.report(ctx, name, f)
+		reported = r.report(ctx, name, f)
 	}
-	if f.description != nil {
+	if f.description != nil && reported { // else it is asked for at the next check
 		r.schedule.markDescribed(name)
 	}
 }

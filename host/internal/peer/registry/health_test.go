@@ -153,6 +153,32 @@ func TestOnStart(t *testing.T) {
 	})
 }
 
+// A report that fails is repeated at the next check: a task that could not be told of its
+// peer's start waits for an answer that will not come.
+func TestFailedStartIsReportedSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeNetwork()
+		w.says["/"] = `{"protocol_version":"1.3","uptime":60}`
+		var tries []time.Time
+		r := w.registry(t, registry.Options{
+			HealthInterval: every, Static: []registry.Static{{Name: "reference", BaseURL: "http://10.0.0.1"}},
+			OnStart: func(context.Context, string, time.Time) error {
+				if tries = append(tries, time.Now()); len(tries) == 1 {
+					return errors.New("the disk is slow")
+				}
+				return nil
+			},
+		})
+		stop := running(t, r)
+		time.Sleep(3 * every)
+		stop()
+		if len(tries) < 2 {
+			t.Errorf("reported at %v", tries)
+		}
+	})
+}
+
 // What keeps its tasks in memory is asked what it is at each check.
 func TestStartIsSeenSoon(t *testing.T) {
 	t.Parallel()

@@ -12,25 +12,27 @@ const (
 	startJitter = 5 * time.Second
 )
 
-// report calls the hooks of the registry with the result of a health check.
-func (r *Registry) report(ctx context.Context, name string, f healthResult) {
+// report calls the hooks of the registry with the result of a health check. It returns
+// false for a start that has to be reported again.
+func (r *Registry) report(ctx context.Context, name string, f healthResult) (done bool) {
 	if f.err != nil {
-		return
+		return true
 	}
 	if r.opt.OnUp != nil {
 		r.opt.OnUp(name)
 	}
 	at, ok := f.started()
 	if !ok || r.opt.OnStart == nil || !at.After(r.startOf(name).Add(startJitter)) {
-		return
+		return true
 	}
 	if err := r.opt.OnStart(ctx, name, at); err != nil {
 		r.opt.Logger.Error("a swarm was started again, and tasks that wait for it are not told", "swarm", name, "err", err)
-		return
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.starts[name] = at
+	return true
 }
 
 // started returns when a swarm that keeps its tasks in memory was started, by its
