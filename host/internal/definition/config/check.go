@@ -88,6 +88,11 @@ func (d *decoder) checkPeers(c *Config, drafts []*draft) {
 	for _, p := range c.Peers {
 		known[p.Name] = true
 	}
+	for _, g := range c.Gateways {
+		for _, p := range g.Partners {
+			known[p.Name] = true
+		}
+	}
 	for _, a := range drafts {
 		for _, v := range a.targets {
 			_, swarm, remote := strings.Cut(v.text, "@")
