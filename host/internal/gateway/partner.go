@@ -33,6 +33,9 @@ type Partner struct {
 	Dialer *Dialer
 	// HMACKey is the key that binds messages to it both ways, nil for none.
 	HMACKey []byte
+	// Documents fetches its public documents where only its own table allows their addresses,
+	// without its credential. It is nil where they are fetched as of any public host.
+	Documents http.RoundTripper
 	// Options are the keys of its table that only its protocol has.
 	Options map[string]any
 }

@@ -66,6 +66,7 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 	}
 	if own, finds := p.Protocol.(interface{ Hosts(config.Partner) []string }); finds {
 		addresses = append(addresses, own.Hosts(p)...)
+		made.Documents = c.documents(g, p, own.Hosts)
 	}
 	if u, err := url.Parse(p.URL); err == nil && config.IACPSchemes[u.Scheme] != "" {
 		made.Dialer = c.dialer(g, p, config.IACPSchemes[u.Scheme]+"://"+u.Host)
@@ -73,6 +74,20 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 		made.Client = c.httpClient(g, p, grants)
 	}
 	return made
+}
+
+// documents fetches what the hosts of a partner's ids show to all, where its table allows their
+// private addresses. It has no credential.
+func (c *Catalog) documents(g config.Gateway, p config.Partner, hosts func(config.Partner) []string) http.RoundTripper {
+	grants := origins(hosts(config.Partner{IDs: p.IDs})) // wherever it is called
+	if !p.AllowPrivate || len(grants) == 0 {
+		return nil
+	}
+	p.AuthToken, p.APIKey, p.HMACKey = "", "", ""
+	policy := c.policy(g, p, grants)
+	policy.HTTP2 = false
+	t := &transport{timeout: p.Timeout, maxBody: int64(g.MaxBody), next: c.client.Transport(policy)}
+	return t
 }
 
 // origins are the hosts of the addresses that a partner's table names, or that its protocol

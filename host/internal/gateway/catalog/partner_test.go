@@ -213,3 +213,27 @@ func TestDialer(t *testing.T) {
 		t.Errorf("a private address: %v", err)
 	}
 }
+
+// Public documents of a partner's ids are fetched at private addresses where its table allows
+// that, without the credential, and from no other host (U-031, G-055).
+func TestPartnerDocuments(t *testing.T) {
+	t.Parallel()
+	ids := []string{"did:web:lab.example:agents:*", "did:web:*.example"}
+	uamp := func(allow bool, ids ...string) gateway.Partner {
+		return partner(t, partnerAt("", func(p *config.Partner) { p.Protocol, p.IDs, p.AllowPrivate = &config.UAMPPartner{}, ids, allow }))
+	}
+	if uamp(false, ids...).Documents != nil || uamp(true, ids[1]).Documents != nil {
+		t.Error("documents are fetched in a way of their own without allow_private, or a host")
+	}
+	own := uamp(true, ids...).Documents
+	if own == nil {
+		t.Fatal("there is no way to the documents")
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://other.example/did.json", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "[gateways.a2a.partners.shop]") {
+		t.Errorf("another host: %v", err)
+	}
+}

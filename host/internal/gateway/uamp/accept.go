@@ -65,7 +65,7 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Sign
 		return x, err
 	}
 	a.Kind, a.Swarm = kind, agents[0].Swarm
-	a.Reply = kind == gateway.Asks && g.calls(c)
+	a.Reply = kind == gateway.Asks && g.calls(ctx, c, s.From)
 	for _, agent := range agents {
 		a.To = append(a.To, agent.Name)
 	}
@@ -74,11 +74,19 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Sign
 	return x, err
 }
 
-// calls reports whether the host sends envelopes to a realm: answers are sent, besides the
-// stream that has them.
-func (g *Gateway) calls(c gateway.Caller) bool {
+// calls reports whether the host sends envelopes to an agent of a realm: answers are sent,
+// besides the stream that has them. Without a url its document has its address, which is
+// fetched for no answer alone.
+func (g *Gateway) calls(ctx context.Context, c gateway.Caller, agent string) bool {
 	p, ok := g.Runtime.Partner(c.Realm)
-	return ok && p.URL != "" && p.Client != nil
+	if !ok || p.Client == nil || p.URL != "" {
+		return ok && p.Client != nil
+	}
+	if pinned, _ := p.Options[optionKeys].([]string); len(pinned) > 0 {
+		return false
+	}
+	_, _, err := g.findService(ctx, p, agent)
+	return err == nil
 }
 
 // recipients are the exposed agents here that an envelope names; the host's own DID is its

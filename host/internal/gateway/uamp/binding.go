@@ -84,7 +84,7 @@ func (g *Gateway) findService(ctx context.Context, p gateway.Partner, to string)
 	if err != nil || id.Host() == "" {
 		return "", "", gateway.Refuse("%.200s names no host: add a url to [gateways.uamp.partners.%s]", to, p.Name)
 	}
-	d, err := g.proof.resolver.Resolve(ctx, to, "", p.Caller().Principal.String())
+	d, err := g.proof.resolver.ResolveOver(ctx, p.Documents, to, "", p.Caller().Principal.String())
 	if err != nil {
 		return "", "", fmt.Errorf("find the address of %s: %w", to, err)
 	}

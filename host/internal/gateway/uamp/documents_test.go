@@ -187,3 +187,44 @@ func TestHostDID(t *testing.T) {
 		}
 	}
 }
+
+// TestReplyByDocument (U-034, U-089): the answer to a partner without a url is sent, too, where
+// the document of who has asked has an endpoint; no document is fetched for it alone.
+func TestReplyByDocument(t *testing.T) {
+	t.Parallel()
+	messages := did.Service{ID: labDID + "#m", Type: "UAMPMessages", Endpoint: "https://lab.example/v1/messages"}
+	elsewhere := messages
+	elsewhere.Endpoint = "https://evil.example/v1/messages"
+	for name, c := range map[string]struct {
+		services []did.Service
+		called   bool
+		pinned   bool
+		want     bool
+	}{
+		"an endpoint":       {[]did.Service{messages}, true, false, true},
+		"none":              {nil, true, false, false},
+		"at another host":   {[]did.Service{elsewhere}, true, false, false},
+		"no host in ids":    {[]did.Service{messages}, false, false, false},
+		"keys are pinned":   {[]did.Service{messages}, true, true, false},
+		"nothing but a key": {nil, false, true, false},
+	} {
+		h := newHive(t, nil)
+		seen := h.exposeAsks("calc")
+		h.web.documents = map[string]did.Document{"https://lab.example/agents/x/did.json": {ID: labDID, Keys: []seal.PublicKey{h.own.Public()}, Services: c.services}}
+		p := gateway.Partner{Name: "lab", Tenant: "default", IDs: []string{"did:web:lab.example:*"}, May: gateway.Rights{gateway.MayAsk}}
+		if c.called {
+			p.Client = http.DefaultClient
+		}
+		if c.pinned {
+			p.Options = map[string]any{"keys": []string{string(h.own.Public().JWK())}}
+		}
+		h.rt.AddPartner(p)
+		h.take(t, newAsk("calc", "2+2"))
+		if got := <-seen; got.Reply != c.want {
+			t.Errorf("%s: an answer is sent: %v", name, got.Reply)
+		}
+		if n := h.web.fetched.Load(); (n == 0) != c.pinned {
+			t.Errorf("%s: %d fetches", name, n)
+		}
+	}
+}

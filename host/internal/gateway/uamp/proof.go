@@ -92,7 +92,7 @@ func (p *Proof) keys(ctx context.Context, c gateway.Caller, of, keyID string) (l
 		}
 		return list, nil
 	}
-	d, err := p.resolver.Resolve(ctx, of, keyID, c.Principal.String())
+	d, err := p.resolver.ResolveOver(ctx, partner.Documents, of, keyID, c.Principal.String())
 	return d.Keys, faultOf(err)
 }
 

@@ -66,14 +66,24 @@ type kept struct {
 // NewResolver returns a resolver whose transport reaches public hosts alone. Redirects are
 // not followed.
 func NewResolver(transport http.RoundTripper) *Resolver {
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &Resolver{client: client, rate: auth.NewLimiter(auth.Rate{Requests: newPerCaller, Per: time.Minute}, nil), kept: map[string]kept{}}
+	return &Resolver{client: newClient(transport), rate: auth.NewLimiter(auth.Rate{Requests: newPerCaller, Per: time.Minute}, nil), kept: map[string]kept{}}
+}
+
+// newClient is a client that follows no redirect.
+func newClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Resolve returns the document of an identifier. A document without the key that is
 // wanted, if one is, is fetched again, unless that was just done. The caller's name counts
 // the fetches.
 func (r *Resolver) Resolve(ctx context.Context, text, wantKey, caller string) (Document, error) {
+	return r.ResolveOver(ctx, nil, text, wantKey, caller)
+}
+
+// ResolveOver is Resolve over another transport, which is the caller's own, or nil: what comes
+// by it is kept for this caller alone.
+func (r *Resolver) ResolveOver(ctx context.Context, own http.RoundTripper, text, wantKey, caller string) (Document, error) {
 	id, err := Parse(text)
 	if err != nil {
 		return Document{}, err
@@ -83,13 +93,25 @@ func (r *Resolver) Resolve(ctx context.Context, text, wantKey, caller string) (D
 		d.Keys = append(d.Keys, *id.key)
 		return d, nil
 	}
-	if k, ok := r.find(text); ok {
+	l := lookup{id: id, name: text, caller: caller, client: r.client}
+	if own != nil {
+		l.name, l.client = caller+"\n"+text, newClient(own)
+	}
+	if k, ok := r.find(l.name); ok {
 		fresh := time.Since(k.at) < failureLife
 		if k.err != nil || wantKey == "" || k.document.HasKey(wantKey) || fresh {
 			return k.document, k.err
 		}
 	}
-	return r.fetch(ctx, id, caller)
+	return r.fetch(ctx, l)
+}
+
+// lookup is a document that is to be fetched.
+type lookup struct {
+	id ID
+	// name is what it is kept under.
+	name, caller string
+	client       *http.Client
 }
 
 func (r *Resolver) find(text string) (kept, bool) {
@@ -107,16 +129,16 @@ type fetched struct {
 
 // fetch fetches a document, once for all who wait for it. Who leaves does not end it for
 // the others, and the rate of one caller is not another's.
-func (r *Resolver) fetch(ctx context.Context, id ID, caller string) (Document, error) {
+func (r *Resolver) fetch(ctx context.Context, l lookup) (Document, error) {
 	for {
-		done := r.fetches.DoChan(id.text, func() (any, error) {
-			d, err := r.fetchFor(context.WithoutCancel(ctx), id, caller)
-			return fetched{d, caller}, err
+		done := r.fetches.DoChan(l.name, func() (any, error) {
+			d, err := r.fetchFor(context.WithoutCancel(ctx), l)
+			return fetched{d, l.caller}, err
 		})
 		select {
 		case result := <-done:
 			got, _ := result.Val.(fetched)
-			if got.caller == caller || !errors.Is(result.Err, ErrRate) {
+			if got.caller == l.caller || !errors.Is(result.Err, ErrRate) {
 				return got.document, result.Err
 			}
 		case <-ctx.Done():
@@ -126,20 +148,20 @@ func (r *Resolver) fetch(ctx context.Context, id ID, caller string) (Document, e
 }
 
 // fetchFor fetches a document if a caller's rate allows it, and keeps it.
-func (r *Resolver) fetchFor(ctx context.Context, id ID, caller string) (Document, error) {
-	if wait, ok := r.rate.Allow(caller); !ok {
+func (r *Resolver) fetchFor(ctx context.Context, l lookup) (Document, error) {
+	if wait, ok := r.rate.Allow(l.caller); !ok {
 		return Document{}, fmt.Errorf("%w; again in %s", ErrRate, wait)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	k := kept{at: time.Now()}
 	var life time.Duration
-	k.document, life, k.err = r.get(ctx, id)
+	k.document, life, k.err = get(ctx, l.client, l.id)
 	if k.err != nil {
-		k.err, life = fmt.Errorf("%s: %w: %w", id.text, ErrUnresolved, k.err), failureLife
+		k.err, life = fmt.Errorf("%s: %w: %w", l.id.text, ErrUnresolved, k.err), failureLife
 	}
 	k.until = k.at.Add(life)
-	r.keep(id.text, k)
+	r.keep(l.name, k)
 	return k.document, k.err
 }
 
@@ -161,13 +183,13 @@ func (r *Resolver) keep(text string, k kept) {
 }
 
 // get fetches a document, and how long it may be kept.
-func (r *Resolver) get(ctx context.Context, id ID) (d Document, life time.Duration, err error) {
+func get(ctx context.Context, client *http.Client, id ID) (d Document, life time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id.URL(), nil)
 	if err != nil {
 		return d, 0, err
 	}
 	req.Header.Set("Accept", "application/did+json, application/json")
-	rsp, err := r.client.Do(req)
+	rsp, err := client.Do(req)
 	if err != nil {
 		return d, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

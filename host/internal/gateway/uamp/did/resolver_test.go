@@ -250,3 +250,25 @@ func TestLimitedLeader(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnTransport (U-031): what comes by a caller's own transport is not what others get.
+func TestOwnTransport(t *testing.T) {
+	t.Parallel()
+	public := &web{answer: func(*http.Request) (*http.Response, error) { return respond(http.StatusNotFound, nil, ""), nil }}
+	own := &web{answer: documents(nil)}
+	r := public.resolver()
+	for range 2 {
+		if _, err := r.ResolveOver(t.Context(), own, subject, "", "lab"); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Resolve(t.Context(), subject, "", "lab"); !errors.Is(err, did.ErrUnresolved) {
+			t.Errorf("another way: %v", err)
+		}
+		if _, err := r.ResolveOver(t.Context(), public, subject, "", "shop"); !errors.Is(err, did.ErrUnresolved) {
+			t.Errorf("another caller: %v", err)
+		}
+	}
+	if own.fetched.Load() != 1 || public.fetched.Load() != 2 {
+		t.Errorf("%d and %d fetches", own.fetched.Load(), public.fetched.Load())
+	}
+}
