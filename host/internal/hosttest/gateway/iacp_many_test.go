@@ -21,7 +21,7 @@ func TestSoakIACP(t *testing.T) {
 	if os.Getenv("SKEP_SOAK") != "" {
 		many, cuts = 10_000, "[50, 3000]"
 	}
-	s, addr := newFramedSite(t, false)
+	s, addr := newFramedSite(t, false, "[gateways.iacp]\n", "[limits]\ntask_messages = 0\n[gateways.iacp]\nrate_limit = { requests = 100_000, per = \"1m\" }\n")
 	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--backoff", "0.1", "--api-key", "a-token-of-the-realm-depot")
 	spoke.Next(t, "registered")
 	script := hosttest.Script(hosttest.Step{"kv.cas", hosttest.Args{"key": "n", "expect": nil, "value": "-1", "scope": "task"}},

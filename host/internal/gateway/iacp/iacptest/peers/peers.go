@@ -20,7 +20,7 @@ import (
 )
 
 // patience ends a program that no longer answers; nothing is measured by it.
-const patience = 2 * time.Minute
+const patience = 20 * time.Minute
 
 // Event is a line that a program prints.
 type Event map[string]any
