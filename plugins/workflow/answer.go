@@ -128,7 +128,7 @@ func (w *work) outcome(state string) (o outcome, err error) {
 func (w *work) finish() error {
 	for i := range w.Steps {
 		if w.Steps[i] == waiting || w.Steps[i] == ready {
-			w.mark(i, cut)
+			w.markStep(i, cut)
 		}
 	}
 	answer, state := report{Status: "completed"}, "completed"

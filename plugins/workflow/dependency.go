@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// depend gives each step what it waits for: by depends_on, by the plan's dependencies,
+// linkSteps gives each step what it waits for: by depends_on, by the plan's dependencies,
 // by what it refers to, and by its place in a sequence.
-func (p *planner) depend() {
+func (p *planner) linkSteps() {
 	after := make([]map[int]bool, len(p.steps))
 	for i := range p.steps {
 		after[i] = map[int]bool{}
@@ -19,7 +19,7 @@ func (p *planner) depend() {
 			}
 		}
 		for _, id := range p.steps[i].Step.DependsOn {
-			p.edge(after, p.label(i)+": depends_on", id, p.steps[i].Step.ID)
+			p.addEdge(after, p.label(i)+": depends_on", id, p.steps[i].Step.ID)
 		}
 	}
 	p.dependencies(after)
@@ -53,8 +53,8 @@ func (p *planner) undoRefersToItself(i int) bool {
 	return !strings.Contains(string(raw), "${steps."+s.ID+".")
 }
 
-// edge has a step wait for another, both by id.
-func (p *planner) edge(after []map[int]bool, where, first, then string) {
+// addEdge has a step wait for another, both by id.
+func (p *planner) addEdge(after []map[int]bool, where, first, then string) {
 	i, known := p.places[then]
 	j, also := p.places[first]
 	switch {
@@ -79,7 +79,7 @@ func (p *planner) dependencies(after []map[int]bool) {
 	if json.Unmarshal(raw, &byID) == nil {
 		for _, then := range sortedKeys(byID) {
 			for _, first := range byID[then] {
-				p.edge(after, where, first, then)
+				p.addEdge(after, where, first, then)
 			}
 		}
 		return
@@ -105,7 +105,7 @@ func (p *planner) dependencies(after []map[int]bool) {
 			continue
 		}
 		for _, first := range one.DependsOn {
-			p.edge(after, where, first, one.Step)
+			p.addEdge(after, where, first, one.Step)
 		}
 	}
 }

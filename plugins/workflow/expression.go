@@ -68,8 +68,8 @@ func wordLength(s string) int {
 	return len(s) - len(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
 }
 
-// take passes over a token if it is the next.
-func (p *parser) take(token string) bool {
+// takeToken passes over a token if it is the next.
+func (p *parser) takeToken(token string) bool {
 	if p.peek() != token {
 		return false
 	}
@@ -84,7 +84,7 @@ func (p *parser) and() (*expression, error) { return p.chain("and", p.not) }
 // chain reads operands that a word joins.
 func (p *parser) chain(word string, operand func() (*expression, error)) (*expression, error) {
 	left, err := operand()
-	for err == nil && p.take(word) {
+	for err == nil && p.takeToken(word) {
 		var right *expression
 		right, err = operand()
 		left = &expression{op: word, left: left, right: right}
@@ -93,7 +93,7 @@ func (p *parser) chain(word string, operand func() (*expression, error)) (*expre
 }
 
 func (p *parser) not() (*expression, error) {
-	if !p.take("not") {
+	if !p.takeToken("not") {
 		return p.comparison()
 	}
 	if p.depth++; p.depth > maxNesting {
@@ -110,7 +110,7 @@ func (p *parser) comparison() (*expression, error) {
 		return nil, err
 	}
 	for _, op := range []string{"==", "!=", "<", ">"} {
-		if p.take(op) {
+		if p.takeToken(op) {
 			right, err := p.operand()
 			return &expression{op: op, left: left, right: right}, err
 		}
@@ -120,13 +120,13 @@ func (p *parser) comparison() (*expression, error) {
 
 func (p *parser) operand() (*expression, error) {
 	switch token := p.peek(); {
-	case p.take("("):
+	case p.takeToken("("):
 		if p.depth++; p.depth > maxNesting {
 			return nil, p.fail(fmt.Sprintf("at most %d levels", maxNesting))
 		}
 		defer func() { p.depth-- }()
 		e, err := p.or()
-		if err == nil && !p.take(")") {
+		if err == nil && !p.takeToken(")") {
 			err = p.fail(")")
 		}
 		return e, err
@@ -134,9 +134,9 @@ func (p *parser) operand() (*expression, error) {
 		return p.reference()
 	case token == `"` || token == "'":
 		return p.quoted(token)
-	case p.take("true"), p.take("false"):
+	case p.takeToken("true"), p.takeToken("false"):
 		return &expression{op: "value", value: token == "true"}, nil
-	case p.take("null"):
+	case p.takeToken("null"):
 		return &expression{op: "value"}, nil
 	}
 	return p.number()

@@ -120,12 +120,12 @@ func (w *work) record(i int) (r record, err error) {
 	return r, err
 }
 
-func (w *work) mark(i int, state byte) {
+func (w *work) markStep(i int, state byte) {
 	w.Steps = w.Steps[:i] + string(rune(state)) + w.Steps[i+1:]
 }
 
-// begin takes a plan that has been checked.
-func (w *work) begin(p plan, asker, subject string) error {
+// beginWorkflow takes a plan that has been checked.
+func (w *work) beginWorkflow(p plan, asker, subject string) error {
 	*w.flow = flow{ID: p.ID, Name: p.Name, Phase: phaseRun, Asker: asker, Subject: subject, Alarm: w.Alarm, Labels: labelsOf(p)}
 	if p.Timeout > 0 {
 		w.Due = w.now() + int64(p.Timeout*1000)
@@ -184,13 +184,13 @@ func (w *work) canBegin() bool {
 	return len(w.Runs) < maxRuns
 }
 
-// settle ends a step, and makes those ready that waited for it alone.
-func (w *work) settle(i int, state byte, e end) error {
+// settleStep ends a step, and makes those ready that waited for it alone.
+func (w *work) settleStep(i int, state byte, e end) error {
 	r, err := w.record(i)
 	if err != nil {
 		return err
 	}
-	w.mark(i, state)
+	w.markStep(i, state)
 	e.Status = stateNames[state]
 	if err := w.ends.put(i, e); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (w *work) settle(i int, state byte, e end) error {
 	}
 	for _, j := range r.Next {
 		if w.Open[j]--; w.Open[j] == 0 && w.Steps[j] == waiting {
-			w.mark(j, ready)
+			w.markStep(j, ready)
 		}
 	}
 	return nil
@@ -228,24 +228,24 @@ func (w *work) cutOff(steps []int) error {
 		if err != nil {
 			return err
 		}
-		w.mark(i, cut)
+		w.markStep(i, cut)
 		steps = append(slices.Clone(steps), r.Next...)
 	}
 	return nil
 }
 
-// drop ends a run that waits to be tried again. What an earlier try may have done is
+// dropRun ends a run that waits to be tried again. What an earlier try may have done is
 // undone.
-func (w *work) drop(n run, r record) {
-	w.mark(n.Step, cut)
+func (w *work) dropRun(n run, r record) {
+	w.markStep(n.Step, cut)
 	if n.Doubt {
 		w.undoLater(n.Step, r)
 	}
 }
 
-// stop ends the workflow early: no step begins any more, and what was done is undone
+// stopWorkflow ends the workflow early: no step begins any more, and what was done is undone
 // once the steps under way have ended.
-func (w *work) stop(code, why string) error {
+func (w *work) stopWorkflow(code, why string) error {
 	if w.Phase != phaseRun {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (w *work) stop(code, why string) error {
 		if err != nil {
 			return err
 		}
-		w.drop(n, r)
+		w.dropRun(n, r)
 	}
 	w.Runs = slices.DeleteFunc(w.Runs, func(r run) bool { return r.Request == "" })
 	latest := w.now() + drainTimeout.Milliseconds()

@@ -141,7 +141,7 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	if err != nil {
 		return w.refuse(asker, m, codeFormat, err.Error())
 	}
-	return w.begin(p, asker, m.Subject)
+	return w.beginWorkflow(p, asker, m.Subject)
 }
 
 // answerControl answers workflow_status and workflow_cancel.
@@ -157,7 +157,7 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 		return w.refuse(asker, m, "NOT_FOUND", fmt.Sprintf("this task has no workflow %.70q", p.ID))
 	}
 	if c.Type == "workflow_cancel" && w.Phase != phaseEnd {
-		if err := w.stop(codeCancelled, cancelText(asker, p.Reason)); err != nil {
+		if err := w.stopWorkflow(codeCancelled, cancelText(asker, p.Reason)); err != nil {
 			return err
 		}
 		w.soon = true // this turn's message is answered first

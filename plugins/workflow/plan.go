@@ -134,7 +134,7 @@ func readPlan(raw json.RawMessage, own string, may func(agent string) bool) (pla
 	for i := range p.steps {
 		p.resolve(i, &p.steps[i].Step, "", own, may)
 	}
-	p.depend()
+	p.linkSteps()
 	out := plan{ID: p.ID, Name: p.payload.Name, Steps: p.steps, Timeout: p.timeouts()}
 	if out.ID == "" {
 		p.add("workflow_id is missing")
@@ -248,7 +248,7 @@ func (p *planner) resolve(i int, s *step, at, own string, may func(string) bool)
 		if err != nil {
 			bad("when", "%v", err)
 		} else {
-			e.references(func(r reference) { p.refer(i, at+"when", r) })
+			e.references(func(r reference) { p.addReference(i, at+"when", r) })
 		}
 	}
 	if c := s.Compensate; c != nil {
@@ -295,7 +295,7 @@ func (p *planner) parameters(i int, s *step, bad func(member, format string, arg
 	visit := func(name string, raw json.RawMessage) {
 		value, err := decodeJSON(raw)
 		if err == nil {
-			_, err = fill(value, func(r reference) (any, error) { p.refer(i, name, r); return "", nil })
+			_, err = fill(value, func(r reference) (any, error) { p.addReference(i, name, r); return "", nil })
 		}
 		if err != nil {
 			bad(name, "%v", err)
@@ -310,14 +310,14 @@ func (p *planner) parameters(i int, s *step, bad func(member, format string, arg
 	for _, name := range sortedKeys(s.Inputs) {
 		visit("inputs."+name, s.Inputs[name])
 	}
-	if err := textReferences(s.Description, func(r reference) { p.refer(i, "description", r) }); err != nil {
+	if err := textReferences(s.Description, func(r reference) { p.addReference(i, "description", r) }); err != nil {
 		bad("description", "%v", err)
 	}
 }
 
-// refer notes a reference: a step comes after those it refers to. What undoes a step
+// addReference notes a reference: a step comes after those it refers to. What undoes a step
 // may refer to the step itself.
-func (p *planner) refer(i int, name string, r reference) {
+func (p *planner) addReference(i int, name string, r reference) {
 	place, ok := p.places[r.Step]
 	if !ok {
 		p.add("%s: %s refers to %q, which is no step", p.label(i), name, r.Step)

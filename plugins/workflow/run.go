@@ -40,10 +40,10 @@ func (w *work) start(i int) error {
 		case err != nil:
 			return w.failRun(run{Step: i, ID: r.Step.ID, Try: 1 << 20}, r, faultOf(fmt.Errorf("when: %w", err)))
 		case !holds:
-			return w.settle(i, skipped, end{})
+			return w.settleStep(i, skipped, end{})
 		}
 	}
-	w.mark(i, running)
+	w.markStep(i, running)
 	return w.try(run{Step: i, ID: r.Step.ID, Try: 1}, r)
 }
 
@@ -214,7 +214,7 @@ func (w *work) addInputs(parameters map[string]any, s step, r record, undo bool,
 // completeRun ends a run with its result.
 func (w *work) completeRun(n run, result any) error {
 	if !n.Undo {
-		return w.settle(n.Step, done, end{Result: result})
+		return w.settleStep(n.Step, done, end{Result: result})
 	}
 	w.Undone = append(w.Undone, n.ID)
 	return w.noteUndo(n.Step, "done")
@@ -244,14 +244,14 @@ func (w *work) failRun(n run, r record, f *fault) error {
 		w.Stuck = append(w.Stuck, n.ID)
 		return w.noteUndo(n.Step, "failed: "+f.Message)
 	}
-	if err := w.settle(n.Step, failed, end{Error: f}); err != nil {
+	if err := w.settleStep(n.Step, failed, end{Error: f}); err != nil {
 		return err
 	}
 	if n.Doubt {
 		w.undoLater(n.Step, r)
 	}
 	if s.OnFailure == "" || s.OnFailure == "abort" {
-		return w.stop(f.Code, fmt.Sprintf("step %q: %s", n.ID, f.Message))
+		return w.stopWorkflow(f.Code, fmt.Sprintf("step %q: %s", n.ID, f.Message))
 	}
 	return nil
 }
@@ -303,7 +303,7 @@ func (w *work) answered(m *skep.Message) (known bool, err error) {
 func (w *work) handleTimer() error {
 	now := w.now()
 	if w.Due > 0 && w.Due <= now && w.Phase == phaseRun {
-		if err := w.stop(codeTimeout, "the workflow took longer than its timeout"); err != nil {
+		if err := w.stopWorkflow(codeTimeout, "the workflow took longer than its timeout"); err != nil {
 			return err
 		}
 		for i := range w.Runs {
@@ -323,7 +323,7 @@ func (w *work) handleTimer() error {
 		switch {
 		case err != nil:
 		case n.Request == "" && w.Phase == phaseDrain && !n.Undo: // an earlier one has stopped the workflow
-			w.drop(n, r)
+			w.dropRun(n, r)
 		case n.Request == "":
 			err = w.try(n, r)
 		default:
