@@ -226,7 +226,7 @@ func (h *Host) newIACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	own, _ := g.Protocol.(*config.IACP)
 	return iacp.New(iacp.Options{
 		Runtime: rt, Network: h.opt.Config.Swarm.Name, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
-		Sessions: g.Sessions, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark, Partners: h.partnersOf(g.Name),
+		Sessions: g.Sessions, Asks: g.Asks, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark, Partners: h.partnersOf(g.Name),
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			l, err := h.server.OpenSocket(ctx, own.Listen)
 			if err != nil {

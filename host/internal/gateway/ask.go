@@ -84,6 +84,9 @@ type Ask struct {
 type Relayed struct {
 	// From and To are foreign ids.
 	From, To string
+	// Realm is the receiver's, empty for the sender's own. Another one is of the same tenant
+	// and has the right to relay, too.
+	Realm string
 	// Hops counts the swarms that the message has passed before this one.
 	Hops int
 }

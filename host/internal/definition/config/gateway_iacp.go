@@ -12,10 +12,16 @@ type IACP struct {
 	Heartbeat, Idle, Ack time.Duration
 }
 
+// IACPPartner has the keys that only partners of [gateways.iacp] have.
+type IACPPartner struct {
+	Hub bool
+}
+
 var iacpProtocol = protocol{
-	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "tools", "workflows", "broadcast"}, maxBody: 16 * MiB,
-	keys:  func() Keys { return new(IACP) },
-	check: gatewayReader.checkIACP,
+	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "tools", "workflows", "broadcast", "relay"}, maxBody: 16 * MiB,
+	keys:    func() Keys { return new(IACP) },
+	partner: func() Keys { return new(IACPPartner) },
+	check:   gatewayReader.checkIACP,
 }
 
 // IACPSchemes are the schemes of the addresses of partners, each with the scheme of HTTP
@@ -29,6 +35,13 @@ func (i *IACP) Settings() []Setting {
 		span(&i.Heartbeat, "heartbeat", 30*time.Second, 100*time.Millisecond, time.Hour, "Time between two heartbeats on a connection."),
 		span(&i.Idle, "idle", 90*time.Second, time.Second, day, "A connection over which nothing comes for this long is closed."),
 		span(&i.Ack, "ack", 10*time.Second, 100*time.Millisecond, time.Hour, "How long a partner may take to acknowledge a message; then it is sent again."),
+	}
+}
+
+// Settings are the keys of a partner.
+func (p *IACPPartner) Settings() []Setting {
+	return []Setting{
+		boolean(&p.Hub, "hub", false, "It is a hub of agents: they and the members of other partners of its tenant reach each other, where both may `relay`.").by(Grant),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"skep/host/internal/gateway/mailbox"
 )
 
 // eventsPath is where the messages of a mailbox come as server-sent events.
@@ -31,7 +33,7 @@ func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer ping.Stop()
 	out, begun := http.NewResponseController(w), false
 	for {
-		list, changed, err := g.mailbox.read(r.Context(), c, receiver, after)
+		list, changed, err := g.mailbox.Read(r.Context(), c, receiver, after)
 		if err != nil && !begun {
 			f := g.faultOf(err)
 			http.Error(w, f.text, f.httpStatus())
@@ -47,7 +49,7 @@ func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprint(w, "retry: 100\n\n") // ms; who has left is seen below
 		}
 		for _, record := range list {
-			_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", numberOf(record.Key.Name), record.Value)
+			_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", mailbox.Number(record.Key.Name), record.Value)
 		}
 		if out.Flush() != nil || len(list) > 0 {
 			return

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/gateway/mailbox"
 	"skep/host/internal/gateway/state"
 )
 
@@ -48,7 +49,7 @@ type Gateway struct {
 	// host is the host of PublicURL.
 	host    string
 	waiting *waiting
-	mailbox *mailboxes
+	mailbox *mailbox.Boxes
 	sockets *sockets
 	queues  *queues
 	// stopped is closed when the host stops.
@@ -65,7 +66,7 @@ func New(o Options) *Gateway {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
-	g.mailbox = newMailboxes(g.records)
+	g.mailbox = mailbox.New(g.records, Name, readEntry)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
 	}

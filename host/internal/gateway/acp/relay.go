@@ -41,5 +41,5 @@ func (g *Gateway) relay(ctx context.Context, c gateway.Caller, in incoming) (dup
 	if !in.toMailbox && g.deliverOpen(ctx, c, m.Header.Receiver, text) {
 		return false, nil
 	}
-	return g.mailbox.put(ctx, c, m, text)
+	return g.keep(ctx, c, m, text)
 }

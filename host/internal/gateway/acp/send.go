@@ -45,7 +45,7 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 		if to := string(a.m.Header.Receiver); !ownsAgent(a.p, a.caller, to) {
 			return reply{}, gateway.Refuse("%s has no url and may not fetch what is for %q: add it to ids in [gateways.acp.partners.%s]", a.p.Name, to, a.p.Name)
 		}
-		_, err := a.g.mailbox.put(ctx, a.caller, a.m, a.text)
+		_, err := a.g.keep(ctx, a.caller, a.m, a.text)
 		return reply{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))

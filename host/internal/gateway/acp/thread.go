@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/mailbox"
 	"skep/host/internal/gateway/state"
 )
 
@@ -42,7 +43,7 @@ type thread struct {
 
 // maxThreads is how many threads of a realm are kept at most: the rest of its records is
 // for its mailbox.
-const maxThreads = state.MaxOfRealm - maxMailboxMessages
+const maxThreads = state.MaxOfRealm - mailbox.MaxMessages
 
 // newRecords returns the store of the gateway's records, in which the threads that were
 // silent for longest make room.

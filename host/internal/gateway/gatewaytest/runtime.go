@@ -228,8 +228,17 @@ func (rt *Runtime) Partner(name string) (gateway.Partner, bool) {
 
 // CheckRelay is gateway.Runtime's: the realm needs the right, and its partner the ids.
 func (rt *Runtime) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
-	if p, ok := rt.Partner(c.Realm); !ok || !c.May.Has(gateway.MayRelay) || !p.Owns(m.From) || !p.Owns(m.To) {
+	p, ok := rt.Partner(c.Realm)
+	to := p
+	if m.Realm != "" {
+		to, _ = rt.Partner(m.Realm)
+		ok = ok && to.May.Has(gateway.MayRelay)
+	}
+	switch {
+	case !ok || !c.May.Has(gateway.MayRelay) || !p.Owns(m.From) || !to.Owns(m.To):
 		return gateway.ErrDenied
+	case m.Hops >= swarm.MaxHops:
+		return gateway.ErrInvalid
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,28 +22,42 @@ func (g *Gateway) record(c gateway.Caller, m message.Message, text []byte, x gat
 	g.Runtime.Record(e.WithOutcome(x.Duplicate, err))
 }
 
-// accept hands a message to the runtime.
-func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, err error) {
+// accept hands a message to the runtime, and to members of realms. relayed means that no
+// agent of ours has it.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, relayed bool, err error) {
 	if err := g.checkSender(c, m.Sender.ID); err != nil {
-		return x, err
+		return x, false, err
 	}
 	if right := rightFor(m.Type); right != "" && !c.May.Has(right) {
-		return x, fmt.Errorf("realm %q may not send a %s; add %q to its may: %w", c.Realm, m.Type, right, gateway.ErrDenied)
+		return x, false, fmt.Errorf("realm %q may not send a %s; add %q to its may: %w", c.Realm, m.Type, right, gateway.ErrDenied)
 	}
 	if at := m.Deadline(time.Now()); !at.IsZero() && !at.After(time.Now()) {
-		return x, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
+		return x, false, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
+	}
+	to, err := g.recipients(c, m)
+	if err != nil {
+		return x, false, err
+	}
+	for _, one := range to.members {
+		duplicate, err := g.relays.keep(ctx, c, one.of, one.id, m, text)
+		if err != nil {
+			return x, false, err
+		}
+		x.ID, x.Duplicate = m.ID, duplicate
+	}
+	if len(to.names) == 0 {
+		return x, true, nil
 	}
 	a, err := g.askOf(m, text)
 	if err != nil {
-		return x, err
+		return x, false, err
 	}
-	if a.Swarm, a.To, err = g.recipients(c, m); err != nil {
-		return x, err
-	}
+	a.Swarm, a.To = to.swarm, to.names
 	if a.From == c.Realm {
 		a.From = "" // the realm itself, which needs no ids
 	}
-	return g.Runtime.Ask(ctx, c, a)
+	x, err = g.Runtime.Ask(ctx, c, a)
+	return x, false, err
 }
 
 // checkSender refuses a sender that is not the caller's. A realm without ids has one agent,
@@ -66,46 +79,6 @@ func rightFor(t message.Type) gateway.Right {
 		return gateway.MayWorkflows
 	}
 	return ""
-}
-
-// recipients returns the exposed agents that a message is for: the one that it names, of a
-// group all, or for a question the first, or all of a swarm.
-func (g *Gateway) recipients(c gateway.Caller, m message.Message) (swarmName string, names []string, err error) {
-	unknown := refusedf(codeUnknown, "there is no such agent")
-	unknown.(*fault).retry = true
-	name, at, _ := strings.Cut(m.To(), "@")
-	for _, a := range g.Runtime.ExposedAgents(c) {
-		wanted := a.Name == name && (at == "" || a.Swarm == at)
-		if m.To() == "" {
-			wanted = isMember(a, m.Recipient)
-		}
-		if wanted && (swarmName == "" || swarmName == a.Swarm) {
-			swarmName, names = a.Swarm, append(names, a.Name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return "", nil, unknown
-	case m.Recipient.Broadcast && m.Owed():
-		return "", nil, refusedf(codeInvalid, "a broadcast gets no response: set requires_response to false")
-	case m.Owed():
-		names = names[:1]
-	}
-	return swarmName, names, nil
-}
-
-// isMember reports whether an agent is of a group, or of all (I-021, I-022).
-func isMember(a gateway.ExposedAgent, to *message.Recipient) bool {
-	if to.Group == nil {
-		return to.Broadcast
-	}
-	has := func(capability string) bool {
-		return slices.ContainsFunc(a.Capabilities, func(c gateway.Capability) bool { return c.ID == capability || slices.Contains(c.Tags, capability) })
-	}
-	if to.Group.Match == "any" {
-		return slices.ContainsFunc(to.Group.Capabilities, has)
-	}
-	return !slices.ContainsFunc(to.Group.Capabilities, func(capability string) bool { return !has(capability) })
 }
 
 // note is what answering a message needs.

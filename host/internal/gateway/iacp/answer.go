@@ -1,7 +1,6 @@
 package iacp
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -22,6 +21,7 @@ var errLate = errors.New("the time for the answer is over")
 // reply writes the answer to a message when it is there. Who has left sends the message
 // again, or asks for its status.
 func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
+	defer c.g.loads.begin(x)()
 	ctx := c.ctx
 	by := m.Deadline(x.Accepted)
 	if !by.IsZero() {
@@ -202,101 +202,6 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 	default:
 		_ = c.tell(message.TaskResponse, message.Message{ID: x.ID, Sender: m.Sender}, map[string]any{"status": "in_progress"})
 	}
-}
-
-// register remembers an agent of the peer (I-036), and tells it who is here (I-054).
-func (c *conn) register(caller gateway.Caller, m message.Message) {
-	var p struct {
-		Info struct {
-			ID string `json:"agent_id"`
-		} `json:"agent_info"`
-	}
-	err := json.Unmarshal(m.Payload, &p)
-	if err != nil || p.Info.ID == "" {
-		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
-	} else {
-		err = c.g.checkSender(caller, p.Info.ID)
-	}
-	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
-	if err != nil {
-		c.refuse(m, err)
-		return
-	}
-	c.g.conns.speaks(c, p.Info.ID)
-	_ = c.tell(message.AgentRegisterResponse, m, map[string]any{"status": "registered", "agent_id": p.Info.ID, "agents": c.g.listed(caller, criteria{})})
-}
-
-// unregister forgets an agent of the peer.
-func (c *conn) unregister(caller gateway.Caller, m message.Message) {
-	var p struct {
-		ID string `json:"agent_id"`
-	}
-	_ = json.Unmarshal(m.Payload, &p) // without an agent it is the sender
-	id := cmp.Or(p.ID, m.Sender.ID)
-	err := c.g.checkSender(caller, id)
-	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
-	if err != nil {
-		c.refuse(m, err)
-		return
-	}
-	c.g.conns.leaves(c, id)
-	c.acknowledge(m)
-}
-
-// detailed is a response_format.
-const detailed = "detailed"
-
-// criteria are in the payload of an agent_discover (I-037).
-type criteria struct {
-	Type     string `json:"discovery_type"`
-	Format   string `json:"response_format"`
-	Criteria struct {
-		Capabilities []string `json:"capabilities"`
-		AgentType    string   `json:"agent_type"`
-	} `json:"criteria"`
-}
-
-// discover lists the agents that the peer may see.
-func (c *conn) discover(caller gateway.Caller, m message.Message) {
-	var want criteria
-	if err := json.Unmarshal(m.Payload, &want); err != nil {
-		c.refuse(m, &fault{code: codeInvalid, text: "the criteria cannot be read", expected: "discovery_type and criteria"})
-		return
-	}
-	list := c.g.listed(caller, want)
-	_ = c.tell(message.AgentDiscoverResponse, m, map[string]any{"agents": list, "total": len(list)})
-}
-
-// agentInfo is an agent as a registration and a discovery have it.
-type agentInfo struct {
-	ID           string   `json:"agent_id"`
-	Name         string   `json:"agent_name"`
-	Type         string   `json:"agent_type"`
-	Capabilities []string `json:"capabilities"`
-	Version      string   `json:"version,omitempty"`
-	Description  string   `json:"description,omitempty"`
-}
-
-// listed are the exposed agents that fit.
-func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
-	list := []agentInfo{}
-	for _, a := range g.Runtime.ExposedAgents(c) {
-		info := agentInfo{ID: a.Name, Name: a.Name, Type: "specialist", Capabilities: []string{}}
-		if a.Entrypoint {
-			info.Type = "generalist"
-		}
-		for _, capability := range a.Capabilities {
-			info.Capabilities = append(info.Capabilities, capability.ID)
-		}
-		if want.Format == detailed {
-			info.Version, info.Description = a.Version, a.Description
-		}
-		group := message.Recipient{Group: &message.Group{Capabilities: want.Criteria.Capabilities}}
-		if (want.Type != "by_capability" || isMember(a, &group)) && (want.Type != "by_type" || info.Type == want.Criteria.AgentType) {
-			list = append(list, info)
-		}
-	}
-	return list
 }
 
 // seconds writes a time as texts have it.

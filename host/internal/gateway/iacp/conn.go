@@ -44,7 +44,7 @@ type conn struct {
 	unguard func() bool
 	caller  gateway.Caller
 	// agents have spoken on it; conns.mu guards them.
-	agents map[string]bool
+	agents map[string]*spoken
 
 	// closing is set when no more is read, and the answers that are due are sent.
 	closing bool
@@ -63,7 +63,9 @@ type conn struct {
 	// enrolled are our agents that a called partner was told of, nil for a peer that has
 	// called; enroll alone writes it.
 	enrolled map[string]enrolment
-	running  sync.WaitGroup
+	// unacked are messages of other members that wait for acknowledgements, by their ids.
+	unacked map[string][]chan struct{}
+	running sync.WaitGroup
 }
 
 // early is a message that came before the peer was known.
@@ -87,6 +89,10 @@ func (c *conn) run() {
 	c.g.Mark(c.net, true)
 	if c.shook {
 		_ = c.tell(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name})
+	}
+	if isHub(p) {
+		c.enrolled = map[string]enrolment{}
+		c.running.Go(func() { c.enroll(p) })
 	}
 	c.converse()
 }
@@ -192,7 +198,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		c.refuse(m, fmt.Errorf("%d messages of the connection wait for answers: %w", maxConnAsks, gateway.ErrBusy))
 		return
 	}
-	x, err := c.g.accept(c.ctx, caller, m, text)
+	x, relayed, err := c.g.accept(c.ctx, caller, m, text)
 	c.g.record(caller, m, text, x, err)
 	if err != nil {
 		c.refuse(m, err)
@@ -201,13 +207,23 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
-	c.g.conns.speaks(c, m.Sender.ID)
+	c.noteSpeaker(caller, m.Sender.ID, nil)
 	c.acknowledge(m)
-	if owed {
+	switch {
+	case owed && relayed: // its receiver answers it
+		c.done()
+	case owed:
 		go func() {
 			defer c.done()
 			c.reply(caller, m, x)
 		}()
+	}
+}
+
+// noteSpeaker notes that an agent is at the other end, and sends what waits for it.
+func (c *conn) noteSpeaker(caller gateway.Caller, agent string, registered *agentInfo) {
+	if c.g.conns.speaks(c, agent, registered) || registered != nil {
+		c.g.relays.send(caller, agent)
 	}
 }
 

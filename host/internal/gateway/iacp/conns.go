@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"skep/host/internal/gateway"
@@ -60,7 +61,7 @@ func (all *conns) find(c gateway.Caller, agent string) (found *conn) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, one := range all.byRealm[realmOf(c)] {
-		if one.ctx.Err() == nil && (found == nil || one.agents[agent] || !found.agents[agent]) {
+		if one.ctx.Err() == nil && (found == nil || one.has(agent) || !found.has(agent)) {
 			found = one
 		}
 	}
@@ -70,13 +71,74 @@ func (all *conns) find(c gateway.Caller, agent string) (found *conn) {
 // maxAgents bounds the agents that are remembered of one connection.
 const maxAgents = 256
 
-// speaks remembers that an agent has spoken on a connection.
-func (all *conns) speaks(c *conn, agent string) {
+// has reports whether an agent has spoken on the connection. conns.mu is held.
+func (c *conn) has(agent string) bool { return c.agents[agent] != nil }
+
+// speaks remembers that an agent has spoken on a connection, and what it has registered, if it
+// has. It returns true for one that had not spoken there.
+func (all *conns) speaks(c *conn, agent string, registered *agentInfo) (begins bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(c.agents) < maxAgents {
-		c.agents[agent] = true
+	known := c.agents[agent]
+	switch {
+	case known == nil && len(c.agents) >= maxAgents:
+		return false
+	case known == nil:
+		c.agents[agent] = &spoken{registered}
+	case registered != nil:
+		known.registered = registered
 	}
+	return known == nil
+}
+
+// setLoad notes how much of what it can do a registered agent does (D-I13).
+func (all *conns) setLoad(c *conn, agent string, load float64) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if a := c.agents[agent]; a != nil && a.registered != nil {
+		info := *a.registered
+		info.Load = &load
+		a.registered = &info
+	}
+}
+
+// spoken is an agent that has spoken on a connection.
+type spoken struct {
+	// registered is what the agent has registered, nil without a registration.
+	registered *agentInfo
+}
+
+// speaker returns the newest connection of a realm on which an agent has spoken, nil for
+// none. A hub is asked for any agent of its realm.
+func (all *conns) speaker(c gateway.Caller, agent string, hub bool) *conn {
+	found := all.find(c, agent)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if found != nil && (hub || found.has(agent)) {
+		return found
+	}
+	return nil
+}
+
+// registered lists the agents that have registered at the connections of some realms of a
+// tenant, by their names.
+func (all *conns) registered(tenant string, wanted func(realm string) bool) (list []agentInfo) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for key, open := range all.byRealm {
+		if key.tenant != tenant || !wanted(key.realm) {
+			continue
+		}
+		for _, one := range slices.Backward(open) {
+			for id, a := range one.agents {
+				if a.registered != nil && !slices.ContainsFunc(list, func(b agentInfo) bool { return b.ID == id }) {
+					list = append(list, *a.registered)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b agentInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list
 }
 
 // leaves forgets that an agent has spoken on a connection.

@@ -11,9 +11,15 @@ import (
 func (c *conn) control(caller gateway.Caller, m message.Message) bool {
 	switch m.Type {
 	case message.Heartbeat:
+		var alive struct{ Load *float64 }
+		if json.Unmarshal(m.Payload, &alive) == nil && alive.Load != nil && c.g.checkSender(caller, m.Sender.ID) == nil {
+			c.g.conns.setLoad(c, m.Sender.ID, *alive.Load)
+		}
 		_ = c.tell(message.HeartbeatAck, m, struct{}{})
 	case message.Ack:
-		c.g.waiting.acknowledge(caller, ackOf(m))
+		id := ackOf(m)
+		c.g.waiting.acknowledge(caller, id)
+		c.noteAck(id)
 	case message.ConnectionClose:
 		c.closing = true
 		return false

@@ -19,7 +19,11 @@ func (c *conn) enroll(p gateway.Partner) {
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
 	for {
-		c.enrollChanged(c.g.listed(p.Caller(), criteria{Format: detailed}))
+		list := c.g.listed(p.Caller(), criteria{Format: detailed})
+		if !isHub(p) { // which is told of the members of others, too
+			list = slices.DeleteFunc(list, func(a agentInfo) bool { return a.member })
+		}
+		c.enrollChanged(list)
 		select {
 		case <-tick.C:
 		case <-c.ctx.Done():
@@ -37,6 +41,7 @@ func (c *conn) enrollChanged(list []agentInfo) {
 		}
 	}
 	for _, a := range list {
+		a.Load = nil // it changes with each message
 		info := string(mustJSON(a))
 		if c.enrolled[a.ID].info == info {
 			continue
@@ -86,7 +91,7 @@ func (c *conn) noteRegistered(caller gateway.Caller, m message.Message) {
 	_ = json.Unmarshal(m.Payload, &p) // its agents speak for themselves
 	for _, a := range p.Agents {
 		if c.g.checkSender(caller, a.ID) == nil {
-			c.g.conns.speaks(c, a.ID)
+			c.noteSpeaker(caller, a.ID, nil)
 		}
 	}
 }

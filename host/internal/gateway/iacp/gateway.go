@@ -41,6 +41,9 @@ type Options struct {
 	// and of MaxBody at most, the document's.
 	MaxBody  int64
 	MaxDepth int
+	// Asks is how many messages of one realm are worked on: the load of an agent is its part
+	// of them. Default 256.
+	Asks int
 	// Sessions bounds the connections of one realm. Default 256.
 	Sessions int
 	// Heartbeat is the time between two heartbeats, Idle that without a byte from the peer
@@ -61,6 +64,8 @@ type Gateway struct {
 	conns   *conns
 	waiting *waiting
 	calls   *calls
+	relays  *relays
+	loads   *loads
 	socket  net.Listener // nil before Open
 }
 
@@ -69,7 +74,7 @@ func New(o Options) *Gateway {
 	o.Network = cmp.Or(o.Network, "skep")
 	o.MaxBody = min(cmp.Or(o.MaxBody, message.MaxSize), message.MaxSize)
 	o.MaxDepth = cmp.Or(o.MaxDepth, message.MaxDepth)
-	o.Sessions = cmp.Or(o.Sessions, 256)
+	o.Sessions, o.Asks = cmp.Or(o.Sessions, 256), cmp.Or(o.Asks, 256)
 	o.Heartbeat, o.Idle, o.Ack = cmp.Or(o.Heartbeat, 30*time.Second), cmp.Or(o.Idle, 90*time.Second), cmp.Or(o.Ack, 10*time.Second)
 	o.FirstTime, o.AuthTime, o.FrameTime = cmp.Or(o.FirstTime, 10*time.Second), cmp.Or(o.AuthTime, 20*time.Second), cmp.Or(o.FrameTime, time.Minute)
 	if o.Log == nil {
@@ -83,6 +88,7 @@ func New(o Options) *Gateway {
 	}
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
 	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
+	g.relays, g.loads = newRelays(g), newLoads()
 	g.calls = &calls{g: g, byName: map[string]*call{}}
 	return g
 }
@@ -119,6 +125,7 @@ func (g *Gateway) Close() error {
 // are told, and what waits for an answer gets it.
 func (g *Gateway) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
+	defer g.relays.sending.Wait()
 	defer serving.Wait()
 	calling, endCalls := context.WithCancelCause(ctx)
 	defer endCalls(errors.New(stopping))

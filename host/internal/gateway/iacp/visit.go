@@ -38,7 +38,7 @@ func (g *Gateway) visit(ctx context.Context, p gateway.Partner, in *call) (wait 
 		return no.wait(), false, err
 	}
 	c.unguard()
-	c.caller, c.enrolled = p.Caller(), map[string]enrolment{}
+	c.caller = p.Caller()
 	stop := context.AfterFunc(ctx, func() {
 		reason := stopping
 		if errors.Is(context.Cause(ctx), errChanged) {
@@ -52,6 +52,7 @@ func (g *Gateway) visit(ctx context.Context, p gateway.Partner, in *call) (wait 
 	}
 	defer g.conns.remove(c)
 	g.calls.set(in, nil)
+	c.enrolled = map[string]enrolment{}
 	c.running.Go(func() { c.enroll(p) })
 	c.converse()
 	if err = context.Cause(c.ctx); err == nil || errors.Is(err, context.Canceled) {

@@ -117,8 +117,21 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		c.g.Log.Warn("iacp: a partner does not register an agent", "partner", caller.Realm, "agent", agent, "answer", string(m.Payload[:min(len(m.Payload), 1000)]))
 		return
 	}
+	if m.Type == message.ErrorResponse {
+		c.noteAck(m.Parent) // what is refused is not sent again
+	}
 	err := c.g.checkSender(caller, m.Sender.ID)
 	s := c.g.waiting.find(caller, m.Parent)
+	if to, isMember := c.g.relays.member(caller, m.To()); err == nil && s == nil && isMember {
+		_, err = c.g.relays.keep(c.ctx, caller, to, m.To(), m, text)
+		c.g.record(caller, m, text, gateway.Exchange{}, err)
+		if err == nil {
+			c.acknowledge(m)
+		} else {
+			c.refuse(m, err)
+		}
+		return
+	}
 	if err == nil && s == nil {
 		err = fmt.Errorf("parent_message_id names no message that waits: %w", gateway.ErrUnknown)
 	}

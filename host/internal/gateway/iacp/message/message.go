@@ -112,13 +112,21 @@ type Agent struct {
 type Recipient struct {
 	ID        string `json:"agent_id,omitempty"`
 	Broadcast bool   `json:"broadcast,omitempty"`
-	// Group are the agents with capabilities (D-I6).
-	Group *Group `json:"group,omitempty"`
+	// Group are the agents with capabilities or of types (D-I6), IDs several agents by their
+	// names.
+	Group *Group   `json:"group,omitempty"`
+	IDs   []string `json:"agent_ids,omitempty"`
 }
 
-// Group names agents by what they can do.
+// IsEmpty reports whether the recipient names no agent.
+func (r Recipient) IsEmpty() bool {
+	return r.ID == "" && !r.Broadcast && r.Group == nil && len(r.IDs) == 0
+}
+
+// Group names agents by what they can do and what they are.
 type Group struct {
-	Capabilities []string `json:"capabilities"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Types        []string `json:"agent_types,omitempty"`
 	// Match is all, the default, or any.
 	Match string `json:"match,omitempty"`
 }

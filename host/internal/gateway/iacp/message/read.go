@@ -121,28 +121,33 @@ func unknownType() *Fault {
 func checkRecipient(m Message) *Fault {
 	to := m.Recipient
 	class := m.Type.Class()
-	if to == nil || *to == (Recipient{}) {
+	if to == nil || to.IsEmpty() {
 		if class == Asks || class == Tells {
 			return invalid("recipient", "an agent_id, a group, or broadcast")
 		}
 		return nil
 	}
 	ways := 0
-	for _, way := range []bool{to.ID != "", to.Broadcast, to.Group != nil} {
+	for _, way := range []bool{to.ID != "", to.Broadcast, to.Group != nil, len(to.IDs) > 0} {
 		if way {
 			ways++
 		}
 	}
 	switch {
 	case ways > 1:
-		return invalid("recipient", "one of agent_id, group and broadcast")
+		return invalid("recipient", "one of agent_id, agent_ids, group and broadcast")
 	case to.ID != "" && !isAgent(to.ID):
 		return invalid("recipient.agent_id", "1 to 64 characters")
-	case to.Group != nil && (len(to.Group.Capabilities) == 0 || to.Group.Match != "" && to.Group.Match != "all" && to.Group.Match != "any"):
-		return invalid("recipient.group", "capabilities, and match all or any")
+	case len(to.IDs) > maxIDs || slices.ContainsFunc(to.IDs, func(id string) bool { return !isAgent(id) }):
+		return invalid("recipient.agent_ids", fmt.Sprintf("at most %d ids of 1 to 64 characters", maxIDs))
+	case to.Group != nil && (len(to.Group.Capabilities)+len(to.Group.Types) == 0 || to.Group.Match != "" && to.Group.Match != "all" && to.Group.Match != "any"):
+		return invalid("recipient.group", "capabilities or agent_types, and match all or any")
 	}
 	return nil
 }
+
+// maxIDs bounds the agents that a message names.
+const maxIDs = 256
 
 // Priorities are the words of the document, the least urgent first (I-002). A message
 // without one is normal.

@@ -1,0 +1,124 @@
+package iacp
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// register remembers an agent of the peer (I-036), and tells it who is here (I-054).
+func (c *conn) register(caller gateway.Caller, m message.Message) {
+	var p struct {
+		Info agentInfo `json:"agent_info"`
+	}
+	err := json.Unmarshal(m.Payload, &p)
+	if err != nil || p.Info.ID == "" {
+		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
+	} else {
+		err = c.g.checkSender(caller, p.Info.ID)
+	}
+	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
+	if err != nil {
+		c.refuse(m, err)
+		return
+	}
+	c.noteSpeaker(caller, p.Info.ID, &p.Info)
+	_ = c.tell(message.AgentRegisterResponse, m, map[string]any{"status": "registered", "agent_id": p.Info.ID, "agents": c.g.listed(caller, criteria{})})
+}
+
+// unregister forgets an agent of the peer.
+func (c *conn) unregister(caller gateway.Caller, m message.Message) {
+	var p struct {
+		ID string `json:"agent_id"`
+	}
+	_ = json.Unmarshal(m.Payload, &p) // without an agent it is the sender
+	id := cmp.Or(p.ID, m.Sender.ID)
+	err := c.g.checkSender(caller, id)
+	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
+	if err != nil {
+		c.refuse(m, err)
+		return
+	}
+	c.g.conns.leaves(c, id)
+	c.acknowledge(m)
+}
+
+// detailed is a response_format.
+const detailed = "detailed"
+
+// criteria are in the payload of an agent_discover (I-037).
+type criteria struct {
+	Type     string `json:"discovery_type"`
+	Format   string `json:"response_format"`
+	Criteria struct {
+		Capabilities []string `json:"capabilities"`
+		AgentType    string   `json:"agent_type"`
+		Load         *float64 `json:"load_threshold"`
+	} `json:"criteria"`
+}
+
+// discover lists the agents that the peer may see.
+func (c *conn) discover(caller gateway.Caller, m message.Message) {
+	var want criteria
+	if err := json.Unmarshal(m.Payload, &want); err != nil {
+		c.refuse(m, &fault{code: codeInvalid, text: "the criteria cannot be read", expected: "discovery_type and criteria"})
+		return
+	}
+	list := c.g.listed(caller, want)
+	_ = c.tell(message.AgentDiscoverResponse, m, map[string]any{"agents": list, "total": len(list)})
+}
+
+// agentInfo is an agent as a registration and a discovery have it.
+type agentInfo struct {
+	ID           string   `json:"agent_id"`
+	Name         string   `json:"agent_name"`
+	Type         string   `json:"agent_type"`
+	Capabilities []string `json:"capabilities"`
+	Version      string   `json:"version,omitempty"`
+	Description  string   `json:"description,omitempty"`
+	Tools        []string `json:"supported_tools,omitempty"`
+	// Load is how much of what it can do it does, nil where that is not known.
+	Load *float64 `json:"load,omitempty"`
+	// tags are of capabilities; member is set for an agent of a partner.
+	tags   []string
+	member bool
+}
+
+// listed are the exposed agents and the registered members that fit.
+func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
+	list := []agentInfo{}
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		info := infoOfAgent(a)
+		load := float64(g.loads.of(c.Principal.Tenant, a.Swarm, a.Name)) / float64(g.Asks)
+		info.Load = &load
+		list = append(list, info)
+	}
+	list = append(list, g.members(c)...)
+	group := message.Recipient{Group: &message.Group{Capabilities: want.Criteria.Capabilities}}
+	list = slices.DeleteFunc(list, func(a agentInfo) bool {
+		most := want.Criteria.Load
+		return want.Type == "by_capability" && len(want.Criteria.Capabilities) > 0 && !isMember(a, &group) ||
+			want.Type == "by_type" && a.Type != want.Criteria.AgentType || most != nil && a.Load != nil && *a.Load > *most
+	})
+	for i := range list {
+		if want.Format != detailed {
+			list[i].Version, list[i].Description, list[i].Tools, list[i].Load = "", "", nil, nil
+		}
+	}
+	return list
+}
+
+// infoOfAgent is an exposed agent as discovery has it.
+func infoOfAgent(a gateway.ExposedAgent) agentInfo {
+	info := agentInfo{ID: a.Name, Name: a.Name, Type: "specialist", Capabilities: []string{}, Version: a.Version, Description: a.Description}
+	if a.Entrypoint {
+		info.Type = "generalist"
+	}
+	for _, capability := range a.Capabilities {
+		info.Capabilities, info.tags = append(info.Capabilities, capability.ID), append(info.tags, capability.Tags...)
+	}
+	return info
+}
