@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -137,6 +137,10 @@ openapi-check: guests openapi-tool
 # What a thousand WebSockets of ACP cost, with ten agents each.
 acp-sockets:
 	SKEP_TEST_SOCKETS=1000 $(GO) test -count=1 -run '^TestSocketMemory$$' -v ./host/internal/gateway/acp
+
+# What ten thousand idle connections of IaCP cost.
+iacp-connections:
+	SKEP_TEST_CONNECTIONS=10000 $(GO) test -count=1 -run '^TestIdleMemory$$' -v ./host/internal/gateway/iacp
 
 examples: guests
 

@@ -311,7 +311,7 @@ func (h *Host) mounts() (list []rest.Mount) {
 	for _, g := range h.gateways {
 		for _, m := range g.Mounts() {
 			list = append(list, rest.Mount{
-				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), Metadata: m.Metadata, MaxBody: m.MaxBody, Streams: m.Streams, Handler: m.Handler,
+				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), Metadata: m.Metadata, MaxBody: m.MaxBody, Streams: m.Streams, OwnPlaces: m.OwnPlaces, Handler: m.Handler,
 			})
 		}
 	}

@@ -84,7 +84,10 @@ type Mount struct {
 	// Streams is set for a route that may stay open: it counts among the streams, and may
 	// be silent. Its request ends when the caller's token is revoked.
 	Streams bool
-	Handler http.Handler
+	// OwnPlaces is set for a stream that has a place at a socket of the gateway, which bounds
+	// them: it does not count among the streams.
+	OwnPlaces bool
+	Handler   http.Handler
 }
 
 // Health is the state of a gateway.

@@ -27,7 +27,10 @@ type Mount struct {
 	// Streams is set for a route that may stay open: it counts among the streams, and may
 	// be silent for as long as it likes.
 	Streams bool
-	Handler http.Handler
+	// OwnPlaces is set for a stream that has a place at a listener of its own, which is
+	// bounded there: it does not count among the streams.
+	OwnPlaces bool
+	Handler   http.Handler
 }
 
 // Proof is what a mount needs from a caller before its handler runs.

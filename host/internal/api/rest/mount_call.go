@@ -61,7 +61,7 @@ func (c *call) admitMount(m Mount) (err error) {
 		return swarm.ErrDraining
 	case m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
 		return bodyTooLarge(c.mountLimit(m))
-	case !m.Streams:
+	case !m.Streams || m.OwnPlaces:
 		return nil
 	}
 	return c.countStream()

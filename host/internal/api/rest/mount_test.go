@@ -452,6 +452,24 @@ func TestMountStreams(t *testing.T) {
 	}
 }
 
+// A stream with a place of its own does not count among the streams of its caller.
+func TestMountOwnPlaces(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 2)
+	server := httptest.NewServer(mounted(t, rest.Options{MaxStreamsPerPrincipal: 1},
+		rest.Mount{Proof: rest.BearerProof, Streams: true, OwnPlaces: true, MaxBody: -1, Handler: streamingMount(nil, ended)}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 2 {
+		if a := openStreamAt(ctx, t, server); a.StatusCode != http.StatusOK {
+			t.Errorf("a stream: %d", a.StatusCode)
+		}
+	}
+	cancel()
+	<-ended
+	<-ended
+}
+
 // A stream ends when its token is revoked.
 func TestMountStreamOfRevokedToken(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,8 @@ type IACP struct {
 // IACPPartner has the keys that only partners of [gateways.iacp] have.
 type IACPPartner struct {
 	Hub bool
+	// Keys are JSON Web Keys, Tools and Capabilities names; empty for no such bound.
+	Keys, Tools, Capabilities []string
 }
 
 var iacpProtocol = protocol{
@@ -42,6 +44,9 @@ func (i *IACP) Settings() []Setting {
 func (p *IACPPartner) Settings() []Setting {
 	return []Setting{
 		boolean(&p.Hub, "hub", false, "It is a hub of agents: they and the members of other partners of its tenant reach each other, where both may `relay`.").by(Grant),
+		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::mill.jwk`: its messages must be signed with one of them. Without it a signature is not looked at.").by(Subset),
+		field(&p.Tools, "tools", "list of names", (*table).texts, "Tools for which its agents may ask; without it all.").by(Subset),
+		field(&p.Capabilities, "capabilities", "list of names", (*table).texts, "Capabilities that its agents may register; without it all.").by(Subset),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,12 @@ func (g *Gateway) record(c gateway.Caller, m message.Message, text []byte, x gat
 // agent of ours has it.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, relayed bool, err error) {
 	if err := g.checkSender(c, m.Sender.ID); err != nil {
+		return x, false, err
+	}
+	if err := g.checkSignature(c, m, text); err != nil {
+		return x, false, err
+	}
+	if err := g.checkTool(c, m); err != nil {
 		return x, false, err
 	}
 	if right := rightFor(m.Type); right != "" && !c.May.Has(right) {
@@ -68,6 +75,35 @@ func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
 		return nil
 	}
 	return refusedf(codeDenied, "the sender is not an agent of the peer")
+}
+
+// checkTool refuses a tool for which the partner may not ask (I-073).
+func (g *Gateway) checkTool(c gateway.Caller, m message.Message) error {
+	p, _ := g.Runtime.Partner(c.Realm)
+	tools, _ := p.Options["tools"].([]string)
+	if m.Type != message.ToolRequest || len(tools) == 0 {
+		return nil
+	}
+	var asked struct {
+		Name string `json:"tool_name"`
+	}
+	_ = json.Unmarshal(m.Payload, &asked) // without a name it is none of them
+	if !slices.Contains(tools, asked.Name) {
+		return refusedf(codeDenied, "the partner may not ask for this tool")
+	}
+	return nil
+}
+
+// checkCapabilities refuses a registration with more than the partner may declare (I-073).
+func (g *Gateway) checkCapabilities(c gateway.Caller, a agentInfo) error {
+	p, _ := g.Runtime.Partner(c.Realm)
+	may, _ := p.Options["capabilities"].([]string)
+	for _, capability := range a.Capabilities {
+		if len(may) > 0 && !slices.Contains(may, capability) {
+			return refusedf(codeDenied, "the partner may not declare the capability %.100q", capability)
+		}
+	}
+	return nil
 }
 
 // rightFor is the right that a type needs besides that to ask or to tell.

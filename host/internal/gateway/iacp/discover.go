@@ -17,8 +17,8 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 	err := json.Unmarshal(m.Payload, &p)
 	if err != nil || p.Info.ID == "" {
 		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
-	} else {
-		err = c.g.checkSender(caller, p.Info.ID)
+	} else if err = c.g.checkSender(caller, p.Info.ID); err == nil {
+		err = c.g.checkCapabilities(caller, p.Info)
 	}
 	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
 	if err != nil {

@@ -101,7 +101,7 @@ const connectionPath = "/iacp/v1/connection"
 
 // Mounts implements [gateway.Gateway].
 func (g *Gateway) Mounts() []gateway.Mount {
-	return []gateway.Mount{{Method: http.MethodGet, Pattern: connectionPath, Proof: gateway.Bearer, Streams: true, Handler: http.HandlerFunc(g.serveProven)}}
+	return []gateway.Mount{{Method: http.MethodGet, Pattern: connectionPath, Proof: gateway.Bearer, Streams: true, OwnPlaces: true, Handler: http.HandlerFunc(g.serveProven)}}
 }
 
 // Open implements [gateway.Opener].

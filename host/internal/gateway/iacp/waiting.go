@@ -121,6 +121,9 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		c.noteAck(m.Parent) // what is refused is not sent again
 	}
 	err := c.g.checkSender(caller, m.Sender.ID)
+	if err == nil {
+		err = c.g.checkSignature(caller, m, text)
+	}
 	s := c.g.waiting.find(caller, m.Parent)
 	if to, isMember := c.g.relays.member(caller, m.To()); err == nil && s == nil && isMember {
 		_, err = c.g.relays.keep(c.ctx, caller, to, m.To(), m, text)

@@ -141,10 +141,21 @@ type Metadata struct {
 	// peer without a handshake (D-I1).
 	Ack  bool            `json:"ack,omitempty"`
 	Auth json.RawMessage `json:"auth,omitempty"`
+	// Signature is of the message without it (I-074).
+	Signature *Signature `json:"signature,omitempty"`
 	// Hops, Traceparent and Tracestate change on the way.
 	Hops        int    `json:"hops,omitempty"`
 	Traceparent string `json:"traceparent,omitempty"`
 	Tracestate  string `json:"tracestate,omitempty"`
+}
+
+// Signature is a signature of a message.
+type Signature struct {
+	// Algorithm is EdDSA or ES256, KeyID names a key, Value is the signature in base64url
+	// (https://www.rfc-editor.org/rfc/rfc7518#section-3.4).
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid,omitempty"`
+	Value     string `json:"value"`
 }
 
 // New returns a message of an agent, with an id of its own.
