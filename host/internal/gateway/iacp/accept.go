@@ -55,7 +55,7 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if len(to.names) == 0 {
 		return x, true, nil
 	}
-	a, err := g.askOf(m, text)
+	a, err := g.askOf(m, text, cmp.Or(m.To(), to.names[0]))
 	if err != nil {
 		return x, false, err
 	}
@@ -129,8 +129,9 @@ type note struct {
 // plainTask is the task_type of a text that reaches its agent as it is.
 const plainTask = "mail.message"
 
-// askOf returns a message as the runtime takes it, without its recipients.
-func (g *Gateway) askOf(m message.Message, text []byte) (a gateway.Ask, err error) {
+// askOf returns a message as the runtime takes it, without its recipients. The answer will be
+// from an agent.
+func (g *Gateway) askOf(m message.Message, text []byte, agent string) (a gateway.Ask, err error) {
 	meta := m.Meta()
 	a = gateway.Ask{
 		Kind: gateway.Tells, ID: m.ID, From: m.Sender.ID, Conversation: m.Conversation, Raw: text, Hops: meta.Hops,
@@ -151,7 +152,7 @@ func (g *Gateway) askOf(m message.Message, text []byte) (a gateway.Ask, err erro
 		return a, err
 	}
 	a.Digest = sha256.Sum256(canonical)
-	a.Note, err = json.Marshal(note{m.ID, m.Type, m.Sender.ID, cmp.Or(m.To(), g.Network), m.Conversation})
+	a.Note, err = json.Marshal(note{m.ID, m.Type, m.Sender.ID, agent, m.Conversation})
 	return a, err
 }
 

@@ -13,11 +13,8 @@ import (
 	"skep/host/internal/gateway/iacp/iacptest"
 )
 
-// Bounds of an idle connection, both sides of it.
-const (
-	mostIdleBytes      = 40 << 10 // heap and stacks
-	mostIdleGoroutines = 3
-)
+// mostIdleGoroutines bounds an idle connection, both sides of it.
+const mostIdleGoroutines = 3
 
 // used is what the process holds.
 func used() (bytes int64, goroutines int) {

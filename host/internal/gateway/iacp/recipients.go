@@ -48,7 +48,7 @@ func (g *Gateway) recipients(c gateway.Caller, m message.Message) (to recipients
 	switch {
 	case len(to.names)+len(to.members) == 0:
 		return to, unknownAgent("")
-	case len(to.members) > 1 && !c.May.Has(gateway.MayBroadcast):
+	case len(to.members) > 0 && len(to.names)+len(to.members) > 1 && !c.May.Has(gateway.MayBroadcast):
 		return to, refusedf(codeDenied, "a message to %d agents needs the right %q", len(to.names)+len(to.members), gateway.MayBroadcast)
 	}
 	return to, nil

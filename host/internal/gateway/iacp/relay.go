@@ -160,12 +160,16 @@ func (g *Gateway) speaker(to gateway.Caller, agent string) *conn {
 	return g.conns.speaker(to, agent, isHub(p))
 }
 
-// sendAll sends until nothing waits, or the member has gone and has not come back.
+// sendAll sends until nothing waits, or the member has gone and has not come back. What a
+// failing store has held up is tried again while the member is there.
 func (r *relays) sendAll(key memberKey, to gateway.Caller, agent string) {
 	for {
 		sent, err := r.sendSome(to, agent)
 		if err != nil && !errors.Is(err, errAway) {
 			r.g.Log.Warn("iacp: messages for a member wait", "realm", to.Realm, "agent", agent, "error", err)
+			if c := r.g.speaker(to, agent); c != nil {
+				sent, err = gateway.Pause(c.ctx, r.g.FirstPause), nil
+			}
 		}
 		r.mu.Lock()
 		if again := r.running[key]; !again && (err != nil || !sent) {

@@ -2,9 +2,11 @@ package iacp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,6 +129,53 @@ func TestRelayAway(t *testing.T) {
 		if len(list) == 0 {
 			return
 		}
+	}
+}
+
+// failing is a store that fails to remove a record, once.
+type failing struct {
+	state.Store
+	failed atomic.Bool
+}
+
+// Delete implements [state.Store].
+func (f *failing) Delete(ctx context.Context, k state.Key, version int64) error {
+	if !f.failed.Swap(true) {
+		return errors.New("the disk is full")
+	}
+	return f.Store.Delete(ctx, k, version)
+}
+
+// stored is a runtime with another store.
+type stored struct {
+	gateway.Runtime
+	store state.Store
+}
+
+func (s stored) State() state.Store { return s.store }
+
+// TestRelayStoreFails (I-027): a message that a failing store could not remove comes again under
+// its id, and those behind it come too, without another message or connection.
+func TestRelayStoreFails(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, relaying, func(o *iacp.Options) {
+		o.FirstPause = time.Millisecond
+		o.Runtime = stored{o.Runtime, &failing{Store: o.Runtime.State()}}
+	})
+	from := s.spoke(t, token, "depot-1")
+	var ids []string
+	for n := range 3 {
+		m := iacptest.New("context_share", "depot-1", "depot-2", map[string]any{"n": n})
+		exchange(t, from, m, "ack")
+		ids = append(ids, m.ID)
+	}
+	to := s.spoke(t, token, "depot-2")
+	for _, want := range append(ids[:1:1], ids...) {
+		m := read(t, to, "context_share")
+		if m.ID != want {
+			t.Errorf("got %s, want %s", m.Raw, want)
+		}
+		acknowledge(t, to, m)
 	}
 }
 
