@@ -1,0 +1,70 @@
+package pages_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway/iacp/iacptest"
+	"skep/host/internal/hosttest"
+)
+
+// TestIACPGatewayPage (I-028, I-062, I-063): the commands of the page on IaCP go with its tables,
+// beside a hub to which the host connects.
+func TestIACPGatewayPage(t *testing.T) {
+	t.Parallel()
+	page, p := hosttest.ReadText(t, "../../../docs/gateway-iacp.md"), install(t)
+	hub, err := iacptest.Listen(t.Context(), "127.0.0.1:0", "the-token-of-the-mill", "ack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hub.Close() })
+	go serveMill(hub)
+	blocks := strings.Split(page, "```toml\n")
+	if len(blocks) != 3 {
+		t.Fatalf("the page has %d tables", len(blocks)-1)
+	}
+	tables, _, _ := strings.Cut(blocks[1], "```")
+	mill, _, _ := strings.Cut(blocks[2], "```")
+	address := hosttest.FreeAddress(t, "127.0.0.1")
+	text := strings.NewReplacer(
+		"bundled:script\"\n", "file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", "127.0.0.1:9000", address,
+		`"iacps://mill.example:9000"`, `"iacp://`+hub.Addr().String()+"\"\nallow_private = true", `entrypoint = "calc"`, "entrypoint = \"clerk\"\nenable_interswarm = true",
+	).Replace(swarmOfACPPage + tables + mill)
+	h, _ := hosttest.StartText(t, text, map[string]string{"DEPOT_KEY": "the-token-of-the-depot", "MILL_TOKEN": "the-token-of-the-mill"})
+	hosttest.SystemProgram(t, "curl")
+	all := consolesIn(page)
+	if len(all) != 2 {
+		t.Errorf("the page has %d commands", len(all))
+	}
+	for _, s := range all {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "PATH="+filepath.Dir(p.path)+":$PATH; "+strings.ReplaceAll(s.command, "127.0.0.1:9000", address))
+		cmd.Env = append(p.env[:len(p.env):len(p.env)], "SKEP_URL="+h.URL(), "SKEP_TOKEN=a-key-of-the-operator")
+		if out, err := cmd.CombinedOutput(); err != nil || !s.matches(string(out)) {
+			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
+		}
+	}
+}
+
+// serveMill lets the host register at a hub whose agent is mill-1, until the hub is closed.
+func serveMill(hub *iacptest.Hub) {
+	for {
+		c, err := hub.Spoke()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			for {
+				m, err := c.Read()
+				if err != nil {
+					return
+				}
+				if m.Type == "agent_register" {
+					_ = c.Send(m.Reply("agent_register_response", map[string]any{"status": "registered", "agents": []any{map[string]any{"agent_id": "mill-1"}}}).Text())
+				}
+			}
+		}()
+	}
+}
