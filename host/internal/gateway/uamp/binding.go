@@ -71,7 +71,8 @@ func (g *Gateway) bind(ctx context.Context, p gateway.Partner, to string) (bindi
 	return httpBinding{client: p.Client, base: base, partner: p.Name}, nil
 }
 
-// services are the bindings in the order in which they are chosen, each with its path.
+// services are the bindings in the order in which they are chosen, each with its path. gRPC is
+// no way to a partner.
 var services = []struct{ service, binding, path string }{
 	{serviceMessages, bindingHTTP, messagesPath},
 	{serviceSocket, bindingSocket, socketPath},
