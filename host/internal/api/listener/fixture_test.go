@@ -170,7 +170,7 @@ func open(t testing.TB, limits listener.Limits, certs *listener.Certificates, h 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rest.Server(h)
+	s := rest.Server(h, true)
 	s.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	for _, c := range change {
 		c(s)

@@ -198,7 +198,7 @@ func (h *testHost) serve() {
 	}
 	h.handler = rest.New(h.rt, h.known, h.opt)
 	h.server = httptest.NewUnstartedServer(h.handler)
-	h.server.Config = rest.Server(h.handler)
+	h.server.Config = rest.Server(h.handler, true)
 	if h.narrow {
 		h.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 			_ = c.(*net.TCPConn).SetWriteBuffer(4 << 10)

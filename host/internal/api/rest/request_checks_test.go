@@ -510,7 +510,7 @@ func TestRefusals(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	t.Parallel()
-	s := rest.Server(http.NotFoundHandler())
+	s := rest.Server(http.NotFoundHandler(), false)
 	if s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 || s.WriteTimeout != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -518,5 +518,27 @@ func TestServer(t *testing.T) {
 	a := h.do(request{path: "/", header: http.Header{"X-Long": {strings.Repeat("x", 64<<10)}}})
 	if a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("64 KiB of header: %d", a.status)
+	}
+}
+
+// TestPlainHTTP2: HTTP/2 without TLS is taken on loopback listeners alone.
+func TestPlainHTTP2(t *testing.T) {
+	t.Parallel()
+	for _, loopback := range []bool{true, false} {
+		srv := httptest.NewUnstartedServer(nil)
+		srv.Config = rest.Server(http.NotFoundHandler(), loopback)
+		srv.Start()
+		t.Cleanup(srv.Close)
+		var plain http.Protocols
+		plain.SetUnencryptedHTTP2(true)
+		tr := &http.Transport{Protocols: &plain}
+		t.Cleanup(tr.CloseIdleConnections)
+		rsp, err := (&http.Client{Transport: tr}).Get(srv.URL)
+		if (err == nil) != loopback {
+			t.Errorf("loopback %t: %v", loopback, err)
+		}
+		if err == nil {
+			rsp.Body.Close()
+		}
 	}
 }

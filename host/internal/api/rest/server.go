@@ -22,13 +22,14 @@ const (
 )
 
 // Server returns a server for a handler of this package. It has no write
-// deadline, because streams last: the handlers set one for each write. The caller
-// sets the listener, and may set ErrorLog.
-func Server(h http.Handler) *http.Server {
+// deadline, because streams last: the handlers set one for each write. On a loopback
+// listener it takes HTTP/2 without TLS, which gRPC needs. The caller sets the listener,
+// and may set ErrorLog.
+func Server(h http.Handler, loopback bool) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true) // on a listener without TLS, for gRPC
+	protocols.SetUnencryptedHTTP2(loopback)
 	return &http.Server{
 		Handler:           h,
 		Protocols:         protocols,

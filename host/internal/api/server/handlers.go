@@ -52,13 +52,14 @@ func (s *Server) makeHandlers() error {
 		return err
 	}
 	errorLog := slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
-	s.public = rest.Server(s.api)
+	s.public = rest.Server(s.api, loopback)
 	s.public.ErrorLog = errorLog
 	if s.adminListener != nil {
+		loopback := listener.Loopback(s.adminListener.Addr())
 		s.admin = rest.Server(rest.NewAdmin(s.api, rest.AdminOptions{
-			Ready: s.ready, Loopback: listener.Loopback(s.adminListener.Addr()), Hosts: cfg.Hosts,
+			Ready: s.ready, Loopback: loopback, Hosts: cfg.Hosts,
 			Counters: s.Counters, Gauges: s.Gauges, Warnings: s.warnings, AgentMetrics: s.opt.Runtime.Metrics(),
-		}))
+		}), loopback)
 		s.admin.ErrorLog = errorLog
 	}
 	return nil
