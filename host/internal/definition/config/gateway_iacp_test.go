@@ -31,3 +31,25 @@ func TestIACPAddress(t *testing.T) {
 		}
 	}
 }
+
+// A partner at a private or loopback address is called only with allow_private, on a host of
+// one machine too: without it there is a warning with the key (G-055).
+func TestPartnerAtPrivateAddress(t *testing.T) {
+	t.Parallel()
+	const want = "is not a public address; it is called only with allow_private = true in [gateways.iacp.partners.mill]"
+	for line, warned := range map[string]bool{
+		`url = "iacp://127.0.0.1:9000"`:                         true,
+		`url = "iacp://localhost:9000"`:                         true,
+		`url = "iacps://10.0.0.1:9000"`:                         true,
+		"url = \"iacp://127.0.0.1:9000\"\nallow_private = true": false,
+		`url = "iacps://mill.example:9000"`:                     false,
+	} {
+		text := strings.Replace(withUAMP, "uamp", "iacp", 1) + "[gateways.iacp]\n[gateways.iacp.partners.mill]\n" + line
+		c, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if err != nil {
+			t.Errorf("%s\n%v", line, err)
+		} else if got := strings.Contains(c.Warnings.Error(), want); got != warned {
+			t.Errorf("%s\nwarnings: %v", line, c.Warnings)
+		}
+	}
+}

@@ -149,8 +149,8 @@ func (r gatewayReader) checkCalls(t *table, p Partner) {
 		r.d.atKey(t.child("url"), fmt.Sprintf("%s: what calls the gateway %s is not called by it; leave the line out", t.child("url").path, p.Gateway))
 	}
 	for _, s := range p.Settings() {
-		if address, isText := s.Value().(string); isText && s.Kind == KindURL {
-			r.d.checkAddress(t, s.Key, address, p.AllowPrivate, r.server)
+		if address, isText := s.Value().(string); isText && s.Kind == KindURL && !p.AllowPrivate {
+			r.d.checkAddress(t, s.Key, address)
 		}
 	}
 }

@@ -73,16 +73,19 @@ func (d *decoder) checkWay(t *table, p Peer, s Server) {
 	if _, err := egress.ParseGrant(p.BaseURL); p.BaseURL != "" && egress.CheckURL(p.BaseURL) == nil && err != nil {
 		d.atValue(at, fmt.Sprintf("%s: %s", at.path, errors.Unwrap(err)))
 	}
-	d.checkAddress(t, "base_url", p.BaseURL, p.AllowPrivate, s)
+	if !p.AllowPrivate && !s.alone() {
+		d.checkAddress(t, "base_url", p.BaseURL)
+	}
 	if !t.has("auth_token") {
 		d.warn(t.location, fmt.Sprintf("%s has no auth_token: this swarm can neither ask %s nor answer it", t.path, p.Name))
 	}
 }
 
-// checkAddress looks at the address in a key at which another party is called.
-func (d *decoder) checkAddress(t *table, key, address string, allowPrivate bool, s Server) {
+// checkAddress looks at the address in a key at which another party is called, and never at
+// a private address.
+func (d *decoder) checkAddress(t *table, key, address string) {
 	u, err := url.Parse(address)
-	if err != nil || allowPrivate || s.alone() {
+	if err != nil {
 		return
 	}
 	at := t.child(key)
@@ -90,7 +93,7 @@ func (d *decoder) checkAddress(t *table, key, address string, allowPrivate bool,
 		d.atValue(at, at.path+": over "+u.Scheme+" anybody on the way could read the token; use "+secure+", or set allow_private = true in a network of your own")
 	}
 	if host := u.Hostname(); isPrivate(host) {
-		d.warn(at, fmt.Sprintf("%s: %s is not a public address, and this host, which others can reach, writes there only with allow_private = true in [%s]", at.path, host, t.path))
+		d.warn(at, fmt.Sprintf("%s: %s is not a public address; it is called only with allow_private = true in [%s]", at.path, host, t.path))
 	}
 }
 

@@ -28,9 +28,6 @@ type Options struct {
 	// Gateway is the name of the gateway's table.
 	Gateway     string
 	Definitions Definitions
-	// AllowPrivate lets all partners be at private addresses, as on a host that only its
-	// own machine reaches.
-	AllowPrivate bool
 	// HTTP2 is for a protocol of HTTP/2: partners at https URLs are called by it alone.
 	HTTP2 bool
 	// Network changes how partners are called; nil changes nothing.

@@ -117,7 +117,7 @@ func (c *Catalog) policy(g config.Gateway, p config.Partner, grants []egress.Gra
 	table := "[gateways." + g.Name + ".partners." + p.Name + "]"
 	return egress.Policy{
 		Table: table, Grants: grants,
-		AllowPrivate: p.AllowPrivate || c.opt.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
+		AllowPrivate: p.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
 		PrivateKey: "allow_private = true in " + table, TLS: p.TLS,
 		Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal()), egress.HiddenValue("hmac_key", p.HMACKey.Reveal())},
 	}
