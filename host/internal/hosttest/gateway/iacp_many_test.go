@@ -50,7 +50,7 @@ id = "alice"
 `
 
 // TestIACPHub (I-023, I-028, I-036, I-054, I-057, I-072, V-I15): the host is a spoke of a hub
-// that was written from the document alone: it authenticates, registers its agents, asks and
+// that was written from the document: it authenticates, registers its agents, asks and
 // is asked, by the hub itself and by another spoke of the hub, and is there again after the
 // hub was restarted.
 func TestIACPHub(t *testing.T) {

@@ -145,7 +145,7 @@ func oneLine(t *testing.T, text string) string {
 
 // TestIACPPeers (I-006, I-007, I-023, I-024, I-026, I-028, I-034, I-036, I-037, I-039,
 // I-041, I-050, I-054, I-052, I-057, I-070, I-072, I-077, V-I13): a spoke that was
-// written from the document alone shakes hands, authenticates, registers, finds agents,
+// written from the document shakes hands, authenticates, registers, finds agents,
 // asks them, runs a tool and a workflow, is refused, and is connected again after its
 // connection was cut and after the host was restarted.
 func TestIACPPeers(t *testing.T) {
@@ -219,7 +219,7 @@ func exchangeWith(t *testing.T, spoke *peers.Peer) {
 
 // TestIACPPeerAsked (I-023, I-030, I-031, I-057, I-059, V-I15, V-I31, V-I32, D-I3):
 // our agent asks
-// the agent of a spoke that was written from the document alone: it has the answer, a
+// the agent of a spoke that was written from the document: it has the answer, a
 // rejection and a failure with their codes, and waits while the spoke is away.
 func TestIACPPeerAsked(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 // Package peers owns a program in Python that speaks IaCP, as hub and as spoke, and starts
-// it for tests: it was written from the protocol's document alone. README.md has its flags
-// and how it reads the document. It must not know anything of skep.
+// it for tests: it was written from the protocol's document, with the names of control
+// messages of our page. README.md has its flags and how it reads the document. It must not
+// know anything of skep.
 package peers
 
 import (

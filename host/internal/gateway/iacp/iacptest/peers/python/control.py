@@ -1,8 +1,8 @@
 """Control messages: handshake, authentication, acknowledgement, heartbeat and close.
 
-The document asks for each (§2.3, §5.3) and gives none a name or a member, so both sides
-have to agree on this file's words. What is read here is read with tolerance: a reply is
-known by its parent_message_id first, and by its name only without one.
+The document asks for each (§2.3, §5.3) and gives none a name or a member. The names
+are the ones that host/docs/gateway-iacp.md has. What is read here is read with tolerance:
+a reply is known by its parent_message_id first, and by its name only without one.
 """
 
 HANDSHAKE, HANDSHAKE_REPLY = "handshake", "handshake_ack"

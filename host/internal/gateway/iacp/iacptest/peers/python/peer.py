@@ -1,5 +1,5 @@
-"""A hub and a spoke of IaCP that were written from the document alone, on the standard
-library.
+"""A hub and a spoke of IaCP that were written from the document, on the standard library.
+control.py has the names that the document does not give.
 
     peer.py spoke [flags] --connect HOST:PORT
     peer.py hub   [flags]
