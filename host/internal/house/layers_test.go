@@ -181,7 +181,7 @@ var only = map[string]string{
 	"github.com/julienschmidt/httprouter": "host/internal/api/rest",
 	"github.com/modelcontextprotocol":     "host/internal/turn/mcp host/internal/gateway/mcp",
 	"github.com/go-jose/go-jose":          "host/internal/api/oidc host/internal/gateway/a2a host/internal/gateway/iacp host/internal/gateway/uamp/seal host/internal/peer/signature",
-	"github.com/gowebpki/jcs":             "host/internal/gateway/a2a host/internal/peer/signature host/internal/turn/mcp/toolpin",
+	"github.com/gowebpki/jcs":             "host/internal/peer/signature host/internal/turn/mcp/toolpin",
 	"github.com/andybalholm/brotli":       "host/internal/gateway/uamp/envelope",
 	"github.com/veraison/go-cose":         "host/internal/gateway/uamp/seal",
 	"github.com/fxamacker/cbor":           "host/internal/gateway/uamp/seal",
