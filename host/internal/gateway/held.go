@@ -73,6 +73,19 @@ func PreferredWait(r *http.Request, standard, most time.Duration) time.Duration 
 	return min(wait, most)
 }
 
+// EndWhen returns a context that also ends when a channel is closed. Call cancel.
+func EndWhen(ctx context.Context, closed <-chan struct{}) (ending context.Context, cancel context.CancelFunc) {
+	ending, cancel = context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-closed:
+			cancel()
+		case <-ending.Done():
+		}
+	}()
+	return ending, cancel
+}
+
 // encodedID begins the names of ids that a path could not have as they are.
 const encodedID = "~"
 

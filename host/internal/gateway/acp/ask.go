@@ -60,17 +60,8 @@ func carriedForGood(err error) bool {
 
 // await sends a question and waits until its answer was delivered.
 func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := gateway.EndWhen(ctx, answered) // an answer by a message of its own ends the request, too
 	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // an answer by a message of its own ends the request, too
-		select {
-		case <-answered:
-			cancel()
-		case <-done:
-		}
-	}()
 	got, err := a.send(ctx, a.p.Timeout)
 	for err == nil && got.message == nil && got.location != "" {
 		got, err = a.g.poll(ctx, a.p, got.location)

@@ -23,17 +23,8 @@ import (
 func (a *attempt) ask(ctx context.Context) error {
 	arrived, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
 	defer end()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := gateway.EndWhen(ctx, arrived) // an answer by a message of its own ends the request, too
 	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // an answer by a message of its own ends the request, too
-		select {
-		case <-arrived:
-			cancel()
-		case <-done:
-		}
-	}()
 	got, err := a.send(ctx)
 	for err == nil && got.location != "" {
 		got, err = a.poll(ctx, got.location)

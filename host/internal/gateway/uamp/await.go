@@ -78,17 +78,8 @@ func (a *attempt) giveUp(ctx context.Context) error {
 // await sends an envelope, unless the stream with its answer is known, and waits until the
 // answer was delivered.
 func (a *attempt) await(ctx context.Context, first bool, answered <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := gateway.EndWhen(ctx, answered) // an answer by an envelope of its own ends the request, too
 	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() { // an answer by an envelope of its own ends the request, too
-		select {
-		case <-answered:
-			cancel()
-		case <-done:
-		}
-	}()
 	err := a.exchange(ctx, first)
 	if err == nil {
 		return nil
