@@ -66,7 +66,7 @@ func (c Carried) Since(tried, taken bool) Carried {
 	return c
 }
 
-// ReportsPause reports whether a message only tells that the task waits for people, which is
+// ReportsPause reports whether a message only reports that the task waits for people, which is
 // no answer.
 func ReportsPause(d swarm.Delivery) bool {
 	return d.Wrapper.Type == mail.Response && d.Wrapper.Payload.Subject == mail.SubjectBreakpointToolCall

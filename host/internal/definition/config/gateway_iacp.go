@@ -71,5 +71,5 @@ func (r gatewayReader) checkIACP(g Gateway) {
 	}
 }
 
-// defaultLimits are those of the document (10.1).
+// defaultLimits are the limits of the document (10.1).
 func (*IACP) defaultLimits() (body Size, depth int) { return 16 * MiB, 10 }

@@ -18,7 +18,7 @@ type UAMP struct {
 
 // UAMPPartner has the keys that only partners of [gateways.uamp] have.
 type UAMPPartner struct {
-	Keys    []string // JSON Web Keys; empty for those of its DID documents
+	Keys    []string // JSON Web Keys; empty where its DID documents have them
 	Binding string   // by which its url is called
 }
 

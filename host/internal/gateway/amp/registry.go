@@ -129,7 +129,7 @@ const (
 	protocolVersion = "protocol_version"
 )
 
-// negotiate tells whether a task can be done, or which version is spoken (M-032, M-079).
+// negotiate answers whether a task can be done, or which version is spoken (M-032, M-079).
 func (g *Gateway) negotiate(c gateway.Caller, to message.Destination, p requestPayload) (responsePayload, error) {
 	switch p.Negotiation {
 	case protocolVersion:

@@ -43,7 +43,7 @@ func readPayload(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// accept does what a message wants.
+// accept handles a message by its type.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
 	switch in.Type {
 	case message.Request:

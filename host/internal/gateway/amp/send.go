@@ -128,7 +128,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 	return reply, gateway.Refuse("the partner's answer is no message: %v", readErr)
 }
 
-// isInterim reports whether a response says that another one follows (D-M7).
+// isInterim reports whether another response follows this one (D-M7).
 func isInterim(in message.Received) bool {
 	var p struct {
 		Status   string `json:"status"`

@@ -86,7 +86,7 @@ func (c *uampServed) serve(ctx context.Context) {
 	}
 }
 
-// take does what an envelope wants, and confirms that it has come.
+// take handles an envelope, and confirms that it has come.
 func (c *uampServed) take(ctx context.Context, e envelope.Envelope) {
 	if e.Intent == envelope.Inform {
 		_, _ = c.s.handle(ctx, uampMessage(e), func(contract.Piece) {})

@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/gateway/iacp/message"
 )
 
-// acknowledge tells the peer that a message is kept.
+// acknowledge confirms to the peer that a message is kept.
 func (c *conn) acknowledge(m message.Message) {
 	if c.acks || m.Meta().Ack {
 		_ = c.tell(message.Ack, m, map[string]any{"message_id": m.ID, "status": "received"})

@@ -24,7 +24,7 @@ type binding interface {
 	// read gives the deltas of a stream that r does not have to r.take, until the stream
 	// breaks off or r.take fails.
 	read(ctx context.Context, r *streamReader, at string) error
-	// acknowledge tells the partner that all deltas up to d have come (U-062). One that is
+	// acknowledge confirms to the partner that all deltas up to d have come (U-062). One that is
 	// lost is made good by the next read.
 	acknowledge(ctx context.Context, r *streamReader, d envelope.Delta)
 	// close gives back what the attempt used.

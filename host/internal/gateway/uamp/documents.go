@@ -38,7 +38,7 @@ type Options struct {
 	ClockSkew time.Duration
 	// MaxWindow bounds the deltas of one answer. Default 1024.
 	MaxWindow int
-	// Sessions bounds the WebSockets of one realm. Default 256.
+	// Sessions bounds the WebSockets and gRPC streams of one realm. Default 256.
 	Sessions int
 	// Keep is how long the stream_id of an envelope is known. Default a day.
 	Keep time.Duration

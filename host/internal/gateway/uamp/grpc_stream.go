@@ -105,7 +105,7 @@ func (c *grpcFrames) writeFrame(_ context.Context, text []byte) error {
 	return c.stream.Send(f)
 }
 
-// shut ends the call. The codes of WebSockets stand for those of the document.
+// shut ends the call. The codes of WebSockets stand for the ones of the document.
 func (c *grpcFrames) shut(code websocket.StatusCode, reason string) { c.end(&shutError{code, reason}) }
 
 // shutError is why a call was ended.

@@ -10,7 +10,7 @@ import (
 // quicStreamHeader has the number of the QUIC stream on which an envelope came.
 const quicStreamHeader = "UAMP-QUIC-Stream"
 
-// nameQUICStream tells the caller of a request over HTTP/3 the number of its QUIC stream, by
+// nameQUICStream sends the caller of a request over HTTP/3 the number of its QUIC stream, by
 // which requests on the same connection find the stream with the answer (U-053, D-U9).
 func nameQUICStream(w http.ResponseWriter, r *http.Request, stream string) {
 	if s, ok := http3.StreamOf(r.Context()); ok {
