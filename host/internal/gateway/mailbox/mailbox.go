@@ -106,16 +106,22 @@ func (all *Boxes) load(ctx context.Context, key state.Key) (*box, error) {
 
 func (all *Boxes) add(b *box, r state.Record) {
 	if e, err := all.read(r.Value); err == nil {
-		b.messages[nameOf(e)] = mailed{e.Digest, r.Key.Name, len(r.Value)}
+		b.messages[recordOf(r, e)] = mailed{e.Digest, r.Key.Name, len(r.Value)}
 	}
 	b.count++
 	b.size += len(r.Value)
 	b.last = max(b.last, Number(r.Key.Name))
 }
 
+// remove forgets a record. One that is not known any more is not counted: an erasure can come
+// between its reading and its removal, and another message have its id.
 func (all *Boxes) remove(b *box, r state.Record) {
 	if e, err := all.read(r.Value); err == nil {
-		delete(b.messages, nameOf(e))
+		name := recordOf(r, e)
+		if b.messages[name].name != r.Key.Name {
+			return
+		}
+		delete(b.messages, name)
 	}
 	b.count--
 	b.size -= len(r.Value)
@@ -123,6 +129,13 @@ func (all *Boxes) remove(b *box, r state.Record) {
 
 // nameOf is the key of a message in its mailbox.
 func nameOf(e Entry) string { return receiverPrefix(e.Receiver) + e.ID }
+
+// recordOf is nameOf for a record, whose receiver is in its name: a message to a group is
+// addressed to the group, and kept for each member.
+func recordOf(r state.Record, e Entry) string {
+	receiver, _, _ := strings.Cut(r.Key.Name, "/")
+	return receiver + "/" + e.ID
+}
 
 // receiverPrefix begins the names of the messages for one receiver.
 func receiverPrefix(receiver string) string {

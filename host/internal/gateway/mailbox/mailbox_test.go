@@ -70,3 +70,55 @@ func TestBoxes(t *testing.T) {
 	}
 	<-changed
 }
+
+// TestBoxesKeepGroups (I-028): a message that names a group is kept once for each member.
+func TestBoxesKeepGroups(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	c := gatewaytest.Realm("acme", "depot")
+	boxes := mailbox.New(rt.State(), "iacp", read)
+	text := []byte("group 1 x")
+	for _, again := range []bool{false, true} {
+		for _, member := range []string{"a", "b"} {
+			e := mailbox.Entry{Receiver: member, ID: "1", Digest: sha256.Sum256([]byte("x"))}
+			if duplicate, err := boxes.Put(t.Context(), c, e, text); duplicate != again || err != nil {
+				t.Errorf("for %s: duplicate %t, %v; want %t", member, duplicate, err, again)
+			}
+		}
+	}
+}
+
+// TestBoxesRemoveLate (I-028): the removal of a message whose record has gone forgets no other
+// message with its id.
+func TestBoxesRemoveLate(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	c := gatewaytest.Realm("acme", "depot")
+	boxes := mailbox.New(rt.State(), "iacp", read)
+	text := []byte("a 1 x")
+	e, err := read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(again bool) {
+		t.Helper()
+		if duplicate, err := boxes.Put(t.Context(), c, e, text); duplicate != again || err != nil {
+			t.Fatalf("duplicate %t, %v; want %t", duplicate, err, again)
+		}
+	}
+	put(false)
+	list, _, err := boxes.Read(t.Context(), c, "a", 0)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d messages, %v", len(list), err)
+	}
+	if err := rt.State().Delete(t.Context(), list[0].Key, 0); err != nil { // as an erasure does
+		t.Fatal(err)
+	}
+	put(false)
+	if err := boxes.Remove(t.Context(), c, list[0]); err != nil {
+		t.Fatal(err)
+	}
+	put(true)
+}
