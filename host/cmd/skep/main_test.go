@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		Condition:           builds,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FICKLE", fickle)
-			return setup(env, cache)
+			return setup(t, env, cache)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "waitfor": waitFor, "eventually": eventually, "setenvfile": setenvFile, "describe": describe, "certify": certify,
@@ -63,7 +63,8 @@ func TestScripts(t *testing.T) {
 
 // setup gives a script two free ports, the modules and the compile cache that all
 // tests share, and a directory for temporary files that it can look into.
-func setup(env *testscript.Env, cache string) error {
+func setup(t *testing.T, env *testscript.Env, cache string) error {
+	t.Helper()
 	home := filepath.Join(env.WorkDir, ".home")
 	if err := errors.Join(os.MkdirAll(filepath.Join(home, "tmp"), 0o700), os.Symlink(cache, filepath.Join(home, "skep"))); err != nil {
 		return err
@@ -77,14 +78,7 @@ func setup(env *testscript.Env, cache string) error {
 		return err
 	}
 	for _, name := range []string{"LISTEN", "ADMIN"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		env.Setenv(name, l.Addr().String())
-		if err := l.Close(); err != nil {
-			return err
-		}
+		env.Setenv(name, hosttest.FreeAddress(t, "127.0.0.1"))
 	}
 	return nil
 }
