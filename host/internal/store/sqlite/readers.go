@@ -61,11 +61,12 @@ func (r *readers) texts() map[**sql.Stmt]string {
 			WHERE t.state = 'running' ORDER BY t.tid`,
 		&r.tasks: "SELECT t.task, t.body, t.created" + fromTask + ` WHERE i.tenant = ? AND i.swarm = ? AND i.instance = ?
 			AND t.created < ? ORDER BY t.created DESC, t.tid DESC LIMIT ?`,
-		// Instances are few beside tasks: the list of those that are wanted costs little.
+		// No name of a tenant has the byte FF, which UTF-8 does not use.
 		&r.paused: `SELECT i.tenant, i.swarm, i.instance, t.task, t.iid, t.tid, t.body
 			FROM tasks t INDEXED BY tasks_paused CROSS JOIN instances i ON i.iid = t.iid
 			WHERE t.state = 'paused' AND (t.iid, t.tid) > (?4, ?5)
-			AND t.iid IN (SELECT iid FROM instances WHERE (?1 = x'' OR tenant = ?1) AND swarm = ?2 AND (?3 = x'' OR instance = ?3))
+			AND t.iid IN (SELECT iid FROM instances WHERE tenant BETWEEN ?1 AND CASE ?1 WHEN x'' THEN x'FF' ELSE ?1 END
+				AND swarm = ?2 AND (?3 = x'' OR instance = ?3))
 			ORDER BY t.iid, t.tid LIMIT ?6`,
 		&r.instances: "SELECT instance FROM instances WHERE tenant = ? AND swarm = ? ORDER BY instance",
 		&r.events: "SELECT e.id, e.body" + fromTask + " CROSS JOIN events e" + whereTask +
