@@ -63,6 +63,9 @@ func runBlock(t *testing.T, dir string, env []string, vars string, commands []sh
 	for _, s := range commands {
 		for _, m := range languages.FindAllStringSubmatch(s.command, -1) {
 			hasProgram(t, m[1], path)
+			if m[1] == "cargo" {
+				hasRustTarget(t, path)
+			}
 		}
 	}
 	for _, s := range commands {
@@ -107,4 +110,18 @@ func hasProgram(t *testing.T, name, path string) {
 		t.Fatalf("%s is not here, and all tools are required", name)
 	}
 	t.Skipf("%s is not here", name)
+}
+
+// hasRustTarget looks for Rust's standard library for modules, which cargo does not bring.
+func hasRustTarget(t *testing.T, path string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `ls "$("${RUSTC:-rustc}" --print target-libdir --target wasm32-unknown-unknown)"/libstd-*.rlib`)
+	cmd.Env = append(os.Environ(), "PATH="+path)
+	switch err := cmd.Run(); {
+	case err == nil:
+	case guests.ToolchainsRequired():
+		t.Fatalf("Rust's library for wasm32-unknown-unknown is not here, and all tools are required: %v", err)
+	default:
+		t.Skip("Rust's library for wasm32-unknown-unknown is not here")
+	}
 }
