@@ -144,7 +144,11 @@ func (a *app) findQuestion(ctx context.Context, c *client.Client, want client.Qu
 	}
 	switch len(found) {
 	case 0:
-		return client.Question{}, failf(exitFailed, "nothing in task %s waits for your answer", inLine(want.Task)).help(
+		what := "nothing"
+		if want.Call != "" {
+			what = "no call " + inLine(want.Call)
+		}
+		return client.Question{}, failf(exitFailed, "%s in task %s waits for your answer", what, inLine(want.Task)).help(
 			"`%s` lists what does", a.sameSwarm("skep questions"))
 	case 1:
 		return found[0], nil
