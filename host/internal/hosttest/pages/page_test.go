@@ -119,6 +119,17 @@ func checkout(t *testing.T, p *installed, example string) (dir string) {
 	if err := os.CopyFS(to, os.DirFS(example)); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{".skep", "*/.skep"} { // of a person who has tried the example
+		data, err := filepath.Glob(filepath.Join(to, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range data {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for from, to := range map[string]string{
 		p.path: "bin/skep", filepath.Join(guests.Root(), "bin", "plugins"): "bin/plugins",
 		filepath.Join(guests.Root(), "bin", "examples"): "bin/examples", filepath.Join(guests.Root(), "bin", "python"): "bin/python",
