@@ -102,7 +102,7 @@ func explain(err error) *failure {
 		return &failure{code: exitNotFound, err: err}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return (&failure{code: exitFailed, err: err}).help(
-			"something else listens there, maybe another skep; stop it, or change listen and admin_listen in [server]")
+			"something else listens there, maybe another skep; stop it, or change the address in the setting that the error names")
 	}
 	return &failure{code: exitFailed, err: err}
 }

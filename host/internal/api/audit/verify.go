@@ -131,7 +131,7 @@ func (v *verifier) verifyFiles(path string) error {
 		return listErr
 	}
 	if err != nil && len(kept) == 0 {
-		return fmt.Errorf("there is no audit log: %w", err)
+		return fmt.Errorf("there is no log: %w", err)
 	}
 	for _, name := range kept {
 		f, err := openRegular(name)
