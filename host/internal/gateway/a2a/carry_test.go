@@ -22,6 +22,7 @@ import (
 	"skep/host/internal/gateway/a2a"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/hosttest"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -469,8 +470,8 @@ func TestCarryFails(t *testing.T) {
 	p.Options = map[string]any{"keys": []string{`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`}}
 	_, pinned, _ := newCarrier(t, s.URL)
 	wantState(t, pinned.Carry(t.Context(), p, delivery("m1", mail.Request, "tea")), gateway.Refused, "no signature of the card")
-	s.Close()
-	wantState(t, g.Carry(t.Context(), gateway.Partner{Name: "gone", Tenant: "acme", URL: s.URL, Client: &http.Client{}}, delivery("m1", mail.Request, "tea")), gateway.Later, "cannot be reached")
+	gone := "http://" + hosttest.FreeAddress(t, "127.0.0.1")
+	wantState(t, g.Carry(t.Context(), gateway.Partner{Name: "gone", Tenant: "acme", URL: gone, Client: &http.Client{}}, delivery("m1", mail.Request, "tea")), gateway.Later, "cannot be reached")
 	if got := o.take(); len(got) != 0 {
 		t.Errorf("failures brought %+v", got)
 	}
