@@ -64,7 +64,8 @@ func (b *breaker) release() {
 }
 
 // record notes whether the peer has answered an attempt. giveUp is how long its
-// messages are tried.
+// messages are tried. What fails while the breaker is open was begun before, and does not
+// prolong it: else one moment's failures of many workers add up to maxOpen.
 func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +74,7 @@ func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {
 		b.failures, b.openFor = 0, 0
 		return
 	}
-	if b.failures++; b.failures >= tripAfter {
+	if b.failures++; b.failures >= tripAfter && !now.Before(b.until) {
 		b.openFor = min(max(2*b.openFor, minOpen), maxOpen, giveUp/2)
 		b.until = now.Add(b.openFor)
 	}

@@ -47,6 +47,28 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// Attempts that fail at the same moment open the breaker once, however many they are.
+func TestBreakerOpensOnceForAMoment(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	now := time.Unix(1e9, 0)
+	for range 4 * tripAfter {
+		b.admit(now)
+	}
+	for range 4 * tripAfter {
+		b.record(false, now, time.Hour)
+	}
+	if wait := b.admit(now); wait != minOpen {
+		t.Errorf("it waits %s, want %s", wait, minOpen)
+	}
+	now = now.Add(minOpen)
+	b.admit(now)
+	b.record(false, now, time.Hour)
+	if wait := b.admit(now); wait != 2*minOpen {
+		t.Errorf("after a probe that fails it waits %s, want %s", wait, 2*minOpen)
+	}
+}
+
 // A probe that was not sent is no sign of the peer: the next may probe at once.
 func TestBreakerAfterAnUnsentProbe(t *testing.T) {
 	t.Parallel()
