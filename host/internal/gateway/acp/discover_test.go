@@ -32,12 +32,12 @@ func brokerWith(t *testing.T, connack, suback byte) (url string) {
 			if err != nil {
 				return
 			}
-			for _, answer := range []packets.Packet{
-				&packets.Connack{ReasonCode: connack, Properties: &packets.Properties{}},
-				&packets.Suback{PacketID: 1, Reasons: []byte{suback}, Properties: &packets.Properties{}},
-			} {
-				if _, err := packets.ReadPacket(conn); err == nil {
-					_, _ = answer.WriteTo(conn)
+			for read, err := packets.ReadPacket(conn); err == nil; read, err = packets.ReadPacket(conn) {
+				switch p := read.Content.(type) { // a client may ping in between
+				case *packets.Connect:
+					_, _ = (&packets.Connack{ReasonCode: connack, Properties: &packets.Properties{}}).WriteTo(conn)
+				case *packets.Subscribe:
+					_, _ = (&packets.Suback{PacketID: p.PacketID, Reasons: []byte{suback}, Properties: &packets.Properties{}}).WriteTo(conn)
 				}
 			}
 			_ = conn.Close()
