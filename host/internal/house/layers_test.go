@@ -87,7 +87,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/amp":                {"host/internal/gateway", "host/internal/gateway/amp/message", "host/internal/schema", "host/internal/spelling", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/amp/amptest":        {},
 	"host/internal/gateway/amp/message":        {"host/internal/gateway/wire", "spec/mail"},
-	"host/internal/gateway/iacp":               {"host/internal/gateway", "host/internal/gateway/mailbox", "host/internal/gateway/state", "host/internal/gateway/iacp/message", "host/internal/gateway/wire", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/iacp":               {"host/internal/gateway", "host/internal/gateway/mailbox", "host/internal/gateway/state", "host/internal/gateway/iacp/message", "host/internal/gateway/wire", "host/internal/spelling", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/iacp/iacptest":      {},
 	"host/internal/gateway/iacp/message":       {"host/internal/gateway/wire", "spec/mail"},
 	"host/internal/gateway/uamp/envelope":      {"host/internal/gateway/wire"},

@@ -62,12 +62,11 @@ func (r gatewayReader) checkIACP(g Gateway) {
 	at := r.t.child("listen")
 	if _, port, err := net.SplitHostPort(own.Listen); err != nil || port == "" {
 		r.d.atValue(at, fmt.Sprintf(`%s must be an address as in "127.0.0.1:9000"`, at.path))
+	} else if r.server.TLS.Cert == "" && !isLoopback(own.Listen) && !r.server.PlainHTTP {
+		r.d.atKey(at, at.path+" is reached from other machines and needs TLS: add [server.tls]")
 	}
 	if own.Idle <= own.Heartbeat {
 		r.d.atKey(r.t.child("idle"), r.t.path+".idle must be longer than heartbeat: a peer that only sends heartbeats would be closed")
-	}
-	if r.server.TLS.Cert == "" && !isLoopback(own.Listen) && !r.server.PlainHTTP {
-		r.d.atKey(at, at.path+" is reached from other machines and needs TLS: add [server.tls]")
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,24 @@ func TestPartnerAtPrivateAddress(t *testing.T) {
 			t.Errorf("%s\n%v", line, err)
 		} else if got := strings.Contains(c.Warnings.Error(), want); got != warned {
 			t.Errorf("%s\nwarnings: %v", line, c.Warnings)
+		}
+	}
+}
+
+// I-050: what is no address is refused as that alone, and an address that other machines reach
+// wants TLS.
+func TestIACPListen(t *testing.T) {
+	t.Parallel()
+	const form, secure = `gateways.iacp.listen must be an address as in "127.0.0.1:9000"`, "needs TLS"
+	for listen, want := range map[string]string{
+		"127.0.0.1:9000": "", "[::1]:0": "", "9000": form, "127.0.0.1": form, "127.0.0.1:": form, ":9000": secure, "0.0.0.0:9000": secure,
+	} {
+		_, err := Parse("swarm.toml", []byte(strings.Replace(withUAMP, "uamp", "iacp", 1)+"[gateways.iacp]\nlisten = \""+listen+"\"\n"), "testdata/valid", testOptions)
+		switch text := fmt.Sprint(err); {
+		case want == "" && err != nil, want != "" && !strings.Contains(text, want):
+			t.Errorf("%s: %v", listen, err)
+		case want == form && strings.Contains(text, secure):
+			t.Errorf("%s: %v", listen, err)
 		}
 	}
 }

@@ -290,3 +290,23 @@ func TestUnacknowledged(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownAgent (I-070, I-071): a refusal names the agent that there is not, the nearest one
+// that its sender may see, and allows no retry.
+func TestUnknownAgent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.rt.Expose("other", gateway.ExposedAgent{Swarm: "hive", Name: "echos"}, gatewaytest.Echo)
+	c := s.dial(t)
+	for name, want := range map[string]string{
+		"eco":       `there is no agent "eco": the message went to none; did you mean "echo"?`,
+		"echo@hiwe": `there is no agent "echo@hiwe": the message went to none; did you mean "echo@hive"?`,
+		"echos":     `there is no agent "echos": the message went to none; did you mean "echo"?`,
+		"painter":   `there is no agent "painter": the message went to none`,
+	} {
+		got := exchange(t, c, iacptest.New("task_request", "depot-1", name, map[string]any{}), "error_response")
+		if got.Payload["error_code"] != "AGENT_NOT_FOUND" || got.Payload["error_message"] != want || got.Payload["retry_allowed"] != false {
+			t.Errorf("%s: %s", name, got.Raw)
+		}
+	}
+}

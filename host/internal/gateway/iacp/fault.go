@@ -50,7 +50,7 @@ var kinds = []struct {
 	err error
 	fault
 }{
-	{gateway.ErrUnknown, fault{code: codeUnknown, retry: true}},
+	{gateway.ErrUnknown, fault{code: codeUnknown}},
 	{gateway.ErrConflict, fault{code: codeInvalid, reason: reasonConflict}},
 	{gateway.ErrDenied, fault{code: codeDenied}},
 	{gateway.ErrInvalid, fault{code: codeInvalid}},

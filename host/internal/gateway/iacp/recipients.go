@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/spelling"
 )
 
 // recipients are whom a message is for.
@@ -39,26 +41,40 @@ func (g *Gateway) recipients(c gateway.Caller, m message.Message) (to recipients
 	case len(m.Recipient.IDs) > 0:
 		for _, id := range m.Recipient.IDs {
 			if !to.add(g, c, id) {
-				return to, unknownAgent(id)
+				return to, g.unknownAgent(c, id)
 			}
 		}
 	default:
 		to = g.group(c, m)
 	}
 	switch {
-	case len(to.names)+len(to.members) == 0:
-		return to, unknownAgent("")
+	case len(to.names)+len(to.members) == 0 && m.To() != "":
+		return to, g.unknownAgent(c, m.To())
+	case len(to.names)+len(to.members) == 0: // one may come
+		return to, &fault{code: codeUnknown, text: "there is no such agent now", retry: true}
 	case len(to.members) > 0 && len(to.names)+len(to.members) > 1 && !c.May.Has(gateway.MayBroadcast):
 		return to, refusedf(codeDenied, "a message to %d agents needs the right %q", len(to.names)+len(to.members), gateway.MayBroadcast)
 	}
 	return to, nil
 }
 
-// unknownAgent refuses a message for an agent that there is not for its sender.
-func unknownAgent(id string) error {
-	f := &fault{code: codeUnknown, text: "there is no such agent", retry: true}
-	if id != "" {
-		f.text += " as " + strings.ToValidUTF8(id, "") + ": the message went to none"
+// unknownAgent refuses a message for an agent that there is not for its sender: a repeat finds
+// none either (I-071). The message went to no other of its recipients.
+func (g *Gateway) unknownAgent(c gateway.Caller, id string) error {
+	f := &fault{code: codeUnknown, text: fmt.Sprintf("there is no agent %q: the message went to none", id)}
+	var known []string
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		name := a.Name
+		if strings.Contains(id, "@") {
+			name += "@" + a.Swarm
+		}
+		known = append(known, name)
+	}
+	for _, a := range g.members(c) {
+		known = append(known, a.ID)
+	}
+	if near := spelling.Nearest(id, known); near != "" {
+		f.text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return f
 }

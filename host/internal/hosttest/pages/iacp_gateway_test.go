@@ -1,6 +1,8 @@
 package pages_test
 
 import (
+	"encoding/json"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,8 +12,8 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// TestIACPGatewayPage (I-028, I-062, I-063): the commands of the page on IaCP go with its tables,
-// beside a hub to which the host connects.
+// TestIACPGatewayPage (I-001, I-028, I-062, I-063): the commands and messages of the page on IaCP
+// go with its tables, beside a hub to which the host connects.
 func TestIACPGatewayPage(t *testing.T) {
 	t.Parallel()
 	page, p := hosttest.ReadText(t, "../../../docs/gateway-iacp.md"), install(t)
@@ -33,6 +35,7 @@ func TestIACPGatewayPage(t *testing.T) {
 		`"iacps://mill.example:9000"`, `"iacp://`+hub.Addr().String()+"\"\nallow_private = true", `entrypoint = "calc"`, "entrypoint = \"clerk\"\nenable_interswarm = true",
 	).Replace(swarmOfACPPage + tables + mill)
 	h, _ := hosttest.StartText(t, text, map[string]string{"DEPOT_KEY": "the-token-of-the-depot", "MILL_TOKEN": "the-token-of-the-mill"})
+	exchangeOfPage(t, page, address)
 	hosttest.SystemProgram(t, "curl")
 	all := consolesIn(page)
 	if len(all) != 2 {
@@ -44,6 +47,47 @@ func TestIACPGatewayPage(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil || !s.matches(string(out)) {
 			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
 		}
+	}
+}
+
+// exchangeOfPage sends the messages of the page, and wants the answer that it shows, but for what
+// is new in each answer.
+func exchangeOfPage(t *testing.T, page, address string) {
+	t.Helper()
+	var messages []iacptest.Message
+	for _, block := range strings.Split(page, "```json\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		m := iacptest.Message{Raw: text}
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		messages = append(messages, m)
+	}
+	if len(messages) != 3 {
+		t.Fatalf("the page has %d messages", len(messages))
+	}
+	raw, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = raw.Close() })
+	c := iacptest.Begun(raw)
+	auth := iacptest.New("auth", "depot-1", "", map[string]any{"method": "token", "token": "the-token-of-the-depot"})
+	for _, step := range []struct{ send, answer string }{
+		{messages[0].Raw, "handshake_ack"}, {string(auth.Text()), "auth_result"}, {messages[1].Raw, "ack"},
+	} {
+		if err := c.Send([]byte(step.send)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Read(); err != nil || got.Type != step.answer {
+			t.Fatalf("%s is answered by %s, %v", step.send, got.Raw, err)
+		}
+	}
+	got, err := c.Read()
+	want := messages[2]
+	want.ID, want.Timestamp, want.Conversation = got.ID, got.Timestamp, got.Conversation
+	if err != nil || string(got.Text()) != string(want.Text()) {
+		t.Errorf("the answer is %s, %v, want %s", got.Raw, err, want.Raw)
 	}
 }
 
