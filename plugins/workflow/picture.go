@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maxLabels is how many steps a picture has. More are counted only.
+// maxLabels is how many steps a picture has. Of a longer plan it has the states, with how
+// many steps are in each, and the steps under way.
 const maxLabels = 40
 
 // label is a step in a picture.
@@ -72,7 +73,31 @@ func (w *work) picture() string {
 		}
 		b.WriteString(line)
 	}
+	if len(w.Labels) == 0 {
+		w.drawStates(&b)
+	}
 	return b.String()
+}
+
+// drawStates writes a line for each state of the steps of a long plan.
+func (w *work) drawStates(b *strings.Builder) {
+	var under []string
+	for _, r := range w.Runs {
+		under = append(under, r.ID)
+	}
+	for _, state := range []byte{done, failed, skipped, running, ready, waiting, cut} {
+		n := strings.Count(w.Steps, string(rune(state)))
+		if n == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n%-8s  %d", stateNames[state], n)
+		if state == running && len(under) > 0 && w.Phase != phaseUndo {
+			b.WriteString("  " + clip(strings.Join(under, ", "), 1000))
+		}
+	}
+	if w.Phase == phaseUndo && len(under) > 0 {
+		b.WriteString("\nundoing   " + clip(strings.Join(under, ", "), 1000))
+	}
 }
 
 // stateOf is the state of a step in a picture, with its tries and its compensation.

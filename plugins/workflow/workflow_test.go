@@ -435,6 +435,11 @@ func TestThousandSteps(t *testing.T) {
 	if len(h.state) > 64<<10 {
 		t.Errorf("the state has %d bytes", len(h.state))
 	}
+	for i, want := range map[int]string{0: "running   1  s0\nwaiting   999", len(h.shown) - 1: "1000 of 1000 steps\ndone      1000"} {
+		if got := h.shown[i].Text; !strings.Contains(got, want) {
+			t.Errorf("picture %d is %s, want %s", i, got, want)
+		}
+	}
 }
 
 // Results that are too long for a page are blobs, and are found again.
