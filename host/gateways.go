@@ -336,7 +336,7 @@ func (h *Host) partnerPeer(name string) (router.Peer, bool) {
 	for _, g := range h.gateways {
 		if p, ok := g.Catalog.Partner(name); ok {
 			return router.Peer{
-				Gateway: g.Name(), Carrier: carrier{g, p}, AttemptTime: p.Timeout + attemptMargin, Tenant: p.Tenant, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
+				Gateway: g.Name(), Carrier: carrier{g, p, h.outages}, AttemptTime: p.Timeout + attemptMargin, Tenant: p.Tenant, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
 			}, true
 		}
 	}
@@ -351,11 +351,15 @@ const attemptMargin = 15 * time.Second
 type carrier struct {
 	gateway gateway.Gateway
 	partner gateway.Partner
+	outages *gateway.OutageLog
 }
 
 // Carry implements [router.Carrier].
 func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	got := c.gateway.Carry(ctx, c.partner, d)
+	if ctx.Err() == nil { // a host that stops is no outage of a partner
+		c.outages.Record(c.gateway.Name(), c.partner, d, got)
+	}
 	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}
 	switch got.State {
 	case gateway.Taken:

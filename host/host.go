@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/api/server"
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition"
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/catalog"
 	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/peer/directory"
@@ -44,6 +45,7 @@ type Host struct {
 	swarm       *swarm.Runtime
 	gateways    []server.Gateway
 	messages    *messagelog.Log // nil without gateways
+	outages     *gateway.OutageLog
 	// certificates are the callers of gateways by the names in their certificates.
 	certificates *auth.Certificates
 	server       *server.Server
@@ -56,7 +58,7 @@ type Host struct {
 // *turn.LoadError.
 func New(ctx context.Context, opt Options) (_ *Host, err error) {
 	opt = opt.withDefaults()
-	h := &Host{opt: opt, log: opt.Logger}
+	h := &Host{opt: opt, log: opt.Logger, outages: gateway.NewOutageLog(opt.Logger, time.Now)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

@@ -75,7 +75,8 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, gateway.ErrBusy):
 		refuseGRPC(w, g.faultOf(err))
 	case err != nil:
-		refuseGRPC(w, &envelope.Fault{Code: envelope.Unauthenticated, Text: "show a bearer token or a client certificate"})
+		f, _ := credentialFault(r)
+		refuseGRPC(w, f)
 	case c.IsUser():
 		refuseGRPC(w, &envelope.Fault{Code: envelope.Unauthorized, Text: "UAMP is for agents: show a credential of role agent"})
 	default:

@@ -45,7 +45,7 @@ func (g *Gateway) identify(w http.ResponseWriter, r *http.Request) (c gateway.Ca
 	return g.identifyCaller(w, r)
 }
 
-// identifyCaller finds the caller. Who shows nothing gets no signed answer.
+// identifyCaller finds the caller. Who shows nothing that counts gets no signed answer.
 func (g *Gateway) identifyCaller(w http.ResponseWriter, r *http.Request) (c gateway.Caller, ok bool) {
 	c, err := g.Runtime.Identify(r)
 	switch {
@@ -53,8 +53,9 @@ func (g *Gateway) identifyCaller(w http.ResponseWriter, r *http.Request) (c gate
 		g.refuseUnsigned(w, g.faultOf(err))
 		return c, false
 	case err != nil:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		g.refuseUnsigned(w, &envelope.Fault{Code: envelope.Unauthenticated, Text: "show a bearer token or a client certificate"})
+		f, challenge := credentialFault(r)
+		w.Header().Set("WWW-Authenticate", challenge)
+		g.refuseUnsigned(w, f)
 		return c, false
 	}
 	return c, true
