@@ -1,10 +1,14 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // AMP has the keys that only [gateways.amp] has.
 type AMP struct {
 	Token string
+	Lease time.Duration
 }
 
 // AMPPartner has the keys that only partners of [gateways.amp] have.
@@ -23,6 +27,7 @@ var ampProtocol = protocol{
 func (a *AMP) Settings() []Setting {
 	return []Setting{
 		choice(&a.Token, "token", "AMP", []string{"AMP", "AIP"}, "The name of the protocol in messages to partners; an answer has the name of its question."),
+		span(&a.Lease, "lease", 5*time.Minute, time.Second, day, "How long the registration of a partner's agent counts without a heartbeat."),
 	}
 }
 

@@ -213,7 +213,7 @@ func TestWholeGrammar(t *testing.T) {
 			MaxBody: MiB, MaxDepth: 64, RateLimit: RealmRate{600, time.Minute}, Asks: 256, Sessions: 256,
 			Protocol: &MCPGateway{SessionIdle: 5 * time.Minute}, Pos: gatewayOf(c, "mcp").Pos,
 		}},
-		"token of amp":     {gatewayOf(c, "amp").Protocol, Keys(&AMP{Token: "AIP"})},
+		"token of amp":     {gatewayOf(c, "amp").Protocol, Keys(&AMP{Token: "AIP", Lease: time.Minute})},
 		"amp":              {gatewayOf(c, "amp").Partners[0].Protocol, Keys(&AMPPartner{HMACAlone: true})},
 		"uamp":             {gatewayOf(c, "uamp").Protocol, Keys(&UAMP{DID: "did:web:hive.example", RequireCapToken: true, ClockSkew: time.Minute, MaxWindow: 32})},
 		"iacp":             {gatewayOf(c, "iacp").Protocol, Keys(&IACP{Listen: "127.0.0.1:9001", Heartbeat: 20 * time.Second, Idle: 50 * time.Second, Ack: 5 * time.Second})},

@@ -16,17 +16,22 @@ const maxCallback = 1024
 // checkCallback refuses an address that the host does not call: one that is neither on the
 // partner's own host nor the name of a public one (M-036, G-055).
 func (g *Gateway) checkCallback(c gateway.Caller, callback string) error {
+	return g.checkAddress(c, "completion_callback", callback)
+}
+
+// checkAddress is checkCallback for an address of another member.
+func (g *Gateway) checkAddress(c gateway.Caller, member, address string) error {
 	p, ok := g.Runtime.Partner(c.Realm)
 	switch {
 	case !ok:
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "a callback needs a partner of the configuration")
-	case len(callback) > maxCallback:
-		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "completion_callback has more than %d bytes", maxCallback)
-	case isOwn(p, callback):
+		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "%s needs a partner of the configuration", member)
+	case len(address) > maxCallback:
+		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "%s has more than %d bytes", member, maxCallback)
+	case isOwn(p, address):
 		return nil
 	}
-	if err := g.CheckCallback(callback); err != nil {
-		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "completion_callback: %v", err)
+	if err := g.CheckCallback(address); err != nil {
+		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "%s: %v", member, err)
 	}
 	return nil
 }

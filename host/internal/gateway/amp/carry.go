@@ -46,6 +46,9 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 	if isResponse {
 		return a.callBack(ctx)
 	}
+	if err := a.findEndpoint(ctx); err != nil {
+		return err
+	}
 	if a.p.URL == "" || a.p.Client == nil {
 		return gateway.Refuse("%s has no url: add one to [gateways.amp.partners.%s]", a.p.Name, a.p.Name)
 	}

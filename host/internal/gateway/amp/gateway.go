@@ -37,6 +37,8 @@ type Options struct {
 	MaxBody int64
 	// MaxDepth bounds the levels of a payload. Default 64.
 	MaxDepth int
+	// Lease is how long a registration counts without a heartbeat. Default 5 minutes.
+	Lease time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -44,10 +46,11 @@ type Options struct {
 // Gateway serves AMP. Make one with [New].
 type Gateway struct {
 	Options
-	reader   message.Reader
-	schemas  *schemas
-	measures *measures
-	waiting  *waiting
+	reader     message.Reader
+	schemas    *schemas
+	measures   *measures
+	waiting    *waiting
+	registered *registrations
 }
 
 // New returns a gateway. It starts nothing.
@@ -56,13 +59,14 @@ func New(o Options) *Gateway {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
 	o.Token = cmp.Or(o.Token, message.AMP)
+	o.Lease = cmp.Or(o.Lease, defaultLease)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting()}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}}
 }
 
 // Name implements [gateway.Gateway].

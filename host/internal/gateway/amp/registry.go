@@ -1,6 +1,8 @@
 package amp
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -10,16 +12,65 @@ import (
 )
 
 // The capabilities of the registry.
-const discoveryCapability = "discovery"
+const (
+	discoveryCapability      = "discovery"
+	registrationCapability   = "registration"
+	heartbeatCapability      = "heartbeat"
+	deregistrationCapability = "deregistration"
+)
 
-var registryCapabilities = []string{discoveryCapability}
+var registryCapabilities = []string{discoveryCapability, registrationCapability, heartbeatCapability, deregistrationCapability}
 
 // registry answers a request to the registry.
-func (g *Gateway) registry(c gateway.Caller, capability string, p requestPayload) (responsePayload, error) {
-	if capability == discoveryCapability || capability == "" && len(p.Query) > 0 {
-		return g.discover(c, p.Query)
+func (g *Gateway) registry(ctx context.Context, c gateway.Caller, in message.Received, p requestPayload) (responsePayload, error) {
+	capability := in.Destination.Capability
+	switch {
+	case capability == discoveryCapability || capability == "" && len(p.Query) > 0:
+		return g.discover(ctx, c, p.Query)
+	case capability == registrationCapability:
+		return g.register(ctx, c, in.Payload)
+	case capability == heartbeatCapability:
+		return g.heartbeat(ctx, c, cmp.Or(p.Agent.ID, in.Source.Agent))
+	case capability == deregistrationCapability:
+		return g.deregister(ctx, c, cmp.Or(p.Agent.ID, in.Source.Agent))
 	}
 	return responsePayload{}, capabilityFaultAmong(registryCapabilities, capability)
+}
+
+// register registers an agent of the caller's realm (M-026, M-027).
+func (g *Gateway) register(ctx context.Context, c gateway.Caller, raw json.RawMessage) (responsePayload, error) {
+	r, warnings, err := g.registrationOf(c, raw)
+	if err != nil {
+		return responsePayload{}, err
+	}
+	if err := g.registered.put(ctx, c, r); err != nil {
+		return responsePayload{}, err
+	}
+	ids := []string{}
+	for _, own := range r.Capabilities {
+		ids = append(ids, own.ID)
+	}
+	return responsePayload{Status: statusSuccess, Result: map[string]any{
+		"registered": true, "agent_id": r.Agent.ID, "protocol_version": r.Agent.Protocol, "lease_seconds": g.registered.lease.Seconds(), "capabilities": ids, "warnings": warnings,
+	}}, nil
+}
+
+// heartbeat begins the lease of an agent anew.
+func (g *Gateway) heartbeat(ctx context.Context, c gateway.Caller, agent string) (responsePayload, error) {
+	err := g.checkOwnAgent(c, agent)
+	if err == nil {
+		err = g.registered.renew(ctx, c, agent)
+	}
+	return responsePayload{Status: statusSuccess, Result: map[string]any{"agent_id": agent, "lease_seconds": g.registered.lease.Seconds()}}, err
+}
+
+// deregister removes an agent. One that is not there is no error.
+func (g *Gateway) deregister(ctx context.Context, c gateway.Caller, agent string) (responsePayload, error) {
+	err := g.checkOwnAgent(c, agent)
+	if err == nil {
+		err = g.registered.store.Delete(ctx, g.registered.key(c, agent), 0)
+	}
+	return responsePayload{Status: statusSuccess, Result: map[string]any{"agent_id": agent, "deregistered": true}}, err
 }
 
 // query is what agents are looked for by (M-030).
@@ -54,6 +105,7 @@ func identityOf(a gateway.ExposedAgent) identity {
 type listed struct {
 	Agent        identity    `json:"agent"`
 	Capabilities []described `json:"capabilities"`
+	Endpoints    *endpoints  `json:"endpoints,omitempty"`
 	Status       string      `json:"status"`
 	Metrics      metrics     `json:"metrics"`
 	Matched      []string    `json:"matched"`
@@ -61,7 +113,7 @@ type listed struct {
 
 // discover lists the agents that the caller may see and that have the capabilities: those
 // with all, and apart those with some.
-func (g *Gateway) discover(c gateway.Caller, raw json.RawMessage) (responsePayload, error) {
+func (g *Gateway) discover(ctx context.Context, c gateway.Caller, raw json.RawMessage) (responsePayload, error) {
 	var q query
 	if len(raw) > 0 {
 		if err := readPayload(raw, &q); err != nil {
@@ -70,15 +122,14 @@ func (g *Gateway) discover(c gateway.Caller, raw json.RawMessage) (responsePaylo
 	}
 	slices.Sort(q.Capabilities)
 	q.Capabilities = slices.Compact(q.Capabilities)
+	known, err := g.visible(ctx, c)
+	if err != nil {
+		return responsePayload{}, err
+	}
 	agents, partial := []listed{}, []listed{}
-	for _, a := range g.Runtime.ExposedAgents(c) {
-		one := listed{Agent: identityOf(a), Capabilities: describe(capabilitiesOf(a)), Status: "healthy", Matched: []string{}}
-		for _, id := range q.Capabilities {
-			if _, has := findCapability(a, id); has {
-				one.Matched = append(one.Matched, id)
-			}
-		}
-		one.Metrics = g.worst(c.Principal.Tenant, nameOf(a), q.Capabilities)
+	for _, one := range known {
+		one.match(q)
+		one.Metrics = g.worst(c.Principal.Tenant, one.Agent.ID, q.Capabilities)
 		switch {
 		case !one.fits(q):
 		case len(one.Matched) == len(q.Capabilities) || q.Match == "any" && len(one.Matched) > 0:
@@ -88,6 +139,28 @@ func (g *Gateway) discover(c gateway.Caller, raw json.RawMessage) (responsePaylo
 		}
 	}
 	return responsePayload{Status: statusSuccess, Result: map[string]any{"agents": agents, "partial_matches": partial, "total": len(agents)}}, nil
+}
+
+// visible lists the agents that the caller may see: our exposed ones, and those that its own
+// realm has registered, with the address where they are reached and without its credential.
+func (g *Gateway) visible(ctx context.Context, c gateway.Caller) (list []listed, err error) {
+	for _, a := range g.Runtime.ExposedAgents(c) {
+		list = append(list, listed{Agent: identityOf(a), Capabilities: describe(capabilitiesOf(a)), Status: "healthy", Matched: []string{}})
+	}
+	registered, err := g.registered.list(ctx, c)
+	for _, r := range registered {
+		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: "healthy", Matched: []string{}})
+	}
+	return list, err
+}
+
+// match notes which of the capabilities the agent has.
+func (l *listed) match(q query) {
+	for _, id := range q.Capabilities {
+		if slices.ContainsFunc(l.Capabilities, func(own described) bool { return own.ID == id }) {
+			l.Matched = append(l.Matched, id)
+		}
+	}
 }
 
 // worst are the least good of the metrics of an agent's capabilities.

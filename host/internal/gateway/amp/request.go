@@ -22,6 +22,8 @@ type requestPayload struct {
 	Requirements *requirements `json:"requirements"`
 	Supported    []string      `json:"supported"`
 	Delegation   *delegation   `json:"delegation"`
+	// Agent is the one that a heartbeat or a deregistration is about.
+	Agent identity `json:"agent"`
 }
 
 // delegation is a subtask (M-034).
@@ -63,7 +65,7 @@ func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Rece
 	to := in.Destination
 	switch {
 	case to.Agent == registryAgent:
-		return g.control(c, func() (responsePayload, error) { return g.registry(c, to.Capability, p) })
+		return g.control(c, func() (responsePayload, error) { return g.registry(ctx, c, in, p) })
 	case p.Negotiation != "":
 		return g.control(c, func() (responsePayload, error) { return g.negotiate(c, to, p) })
 	case p.Delegation != nil:

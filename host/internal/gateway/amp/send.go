@@ -254,12 +254,24 @@ func codeOf(code string) string {
 	return strings.ToUpper(code)
 }
 
-// Discover implements [gateway.Gateway]: it asks the partner's registry. A partner without
-// one has no agents to list.
+// Discover implements [gateway.Gateway]: the agents that the partner has registered here, and
+// those of its own registry.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
-	if p.URL == "" || p.Client == nil {
-		return nil, fmt.Errorf("it has no url: agents of ours cannot write to it")
+	list, err := g.registeredAgents(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.URL != "" && p.Client != nil:
+		asked, err := g.askRegistry(ctx, p)
+		return append(list, asked...), err
+	case len(list) == 0:
+		return nil, fmt.Errorf("it has no url, and has registered no agent: agents of ours cannot write to it")
 	}
+	return list, nil
+}
+
+// askRegistry asks the partner's registry. A partner without one has no agents to list.
+func (g *Gateway) askRegistry(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
 	m := message.Message{
 		ID: ownID("discover", p.Caller(), timestamp(time.Now())), Type: message.Request, Timestamp: timestamp(time.Now()),
 		Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability}, Payload: mustJSON(map[string]any{"query": map[string]any{}}),
@@ -305,11 +317,7 @@ func foreignAgents(in message.Received) ([]gateway.ForeignAgent, error) {
 		if err != nil {
 			continue // no agent of ours could write to it
 		}
-		one := gateway.ForeignAgent{Name: name, Version: a.Agent.Version}
-		for _, c := range a.Capabilities {
-			one.Capabilities = append(one.Capabilities, gateway.Capability{ID: c.ID, Version: c.Version, Description: c.Description, Input: c.Input, Output: c.Output})
-		}
-		list = append(list, one)
+		list = append(list, gateway.ForeignAgent{Name: name, Version: a.Agent.Version, Capabilities: capabilitiesOfForeign(a.Capabilities)})
 	}
 	return list, nil
 }

@@ -44,6 +44,9 @@ const (
 	ReasonInternal   = "INTERNAL"
 	ReasonDraining   = "DRAINING"
 	ReasonCallback   = "CALLBACK"
+	ReasonFull       = "FULL"
+	// ReasonNotRegistered is for an agent without a registration, or whose lease is over.
+	ReasonNotRegistered = "NOT_REGISTERED"
 )
 
 // ownStatuses are the HTTP statuses of reasons that have another one than their code.

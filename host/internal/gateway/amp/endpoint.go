@@ -1,0 +1,74 @@
+package amp
+
+import (
+	"context"
+	"net/http"
+
+	"skep/host/internal/gateway"
+)
+
+// findEndpoint replaces where the attempt's message goes by the endpoint of its recipient, if
+// that is registered with one (M-028).
+func (a *attempt) findEndpoint(ctx context.Context) error {
+	agent, err := gateway.RecipientID(a.d.Wrapper.Payload.Recipient().Name)
+	if err != nil {
+		return err
+	}
+	r, err := a.g.registered.find(ctx, a.caller, agent)
+	if err != nil || r.Endpoints.Invoke == "" {
+		return err
+	}
+	if !isOwn(a.p, r.Endpoints.Invoke) {
+		a.p.Client = withBearer(a.g.CallbackClient, r.Authentication.Credentials)
+	}
+	a.p.URL = r.Endpoints.Invoke
+	return nil
+}
+
+// withBearer returns a client that shows a credential, which is empty for none.
+func withBearer(client *http.Client, credential string) *http.Client {
+	if client == nil || credential == "" {
+		return client
+	}
+	with := *client
+	with.Transport = bearerTransport{client.Transport, credential}
+	return &with
+}
+
+// bearerTransport adds a credential to each request. The address of an endpoint was checked
+// when it was registered, and the client follows no redirect.
+type bearerTransport struct {
+	next       http.RoundTripper
+	credential string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t bearerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set(authorizationHeader, bearerPrefix+t.credential)
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(req)
+}
+
+// registeredAgents are the agents that a partner has registered.
+func (g *Gateway) registeredAgents(ctx context.Context, p gateway.Partner) (list []gateway.ForeignAgent, err error) {
+	all, err := g.registered.list(ctx, p.Caller())
+	for _, r := range all {
+		name, nameErr := gateway.AgentName(r.Agent.ID)
+		if nameErr != nil {
+			continue // no agent of ours could write to it
+		}
+		list = append(list, gateway.ForeignAgent{Name: name, Version: r.Agent.Version, Capabilities: capabilitiesOfForeign(r.Capabilities)})
+	}
+	return list, err
+}
+
+func capabilitiesOfForeign(declared []described) (list []gateway.Capability) {
+	for _, c := range declared {
+		list = append(list, gateway.Capability{ID: c.ID, Version: c.Version, Description: c.Description, Input: c.Input, Output: c.Output})
+	}
+	return list
+}

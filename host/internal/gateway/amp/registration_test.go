@@ -1,0 +1,198 @@
+package amp_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp"
+	"skep/host/internal/gateway/amp/amptest"
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/spec/mail"
+)
+
+// control sends a request to the registry.
+func (s *site) control(t *testing.T, capability string, payload amptest.Object) amptest.Reply {
+	t.Helper()
+	m := amptest.New("request", "agent-1", "registry", payload)
+	m.Message.Destination.Capability = capability
+	return s.send(t, m)
+}
+
+// registration is the payload that registers an agent.
+func registration(id string) amptest.Object {
+	return amptest.Object{
+		"agent":          amptest.Object{"id": id, "name": "Customer Service Agent", "framework": "langchain"},
+		"capabilities":   []amptest.Object{{"id": "translation", "version": "1.0", "description": "translates"}},
+		"endpoints":      amptest.Object{"invoke": "https://agent.example.com/invoke", "health": "https://agent.example.com/health"},
+		"authentication": amptest.Object{"type": "bearer", "credentials": "the-secret-of-the-agent"},
+	}
+}
+
+// anyAddress lets agents register at any address.
+func anyAddress(o *amp.Options) { o.CheckCallback = func(string) error { return nil } }
+
+func wantStatus(t *testing.T, r amptest.Reply, status int) amptest.Object {
+	t.Helper()
+	if r.Status != status {
+		t.Fatalf("got %d %s, want %d", r.Status, r.Text, status)
+	}
+	return r.Message.Result()
+}
+
+// TestRegistration (M-027, M-029, V-M05, V-M38): an agent of a partner registers, is found
+// with its address and without its credential, renews, replaces and ends its registration.
+func TestRegistration(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress)
+	got := wantStatus(t, s.control(t, "registration", registration("agent-7")), http.StatusOK)
+	if got["registered"] != true || got["agent_id"] != "agent-7" || got["protocol_version"] != "1.0" || got["lease_seconds"] != 300.0 {
+		t.Errorf("registered as %v", got)
+	}
+	found := discover(t, s, amptest.Object{"capabilities": []string{"translation"}})
+	if names(found["agents"]) != "agent-7" {
+		t.Fatalf("found %v", found)
+	}
+	one := fmt.Sprint(found["agents"])
+	if !strings.Contains(one, "https://agent.example.com/invoke") || strings.Contains(one, "/health") || strings.Contains(one, "secret") {
+		t.Errorf("found %s", one)
+	}
+	wantStatus(t, s.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
+	again := registration("agent-7")
+	again["capabilities"] = []amptest.Object{{"id": "summarization"}}
+	wantStatus(t, s.control(t, "registration", again), http.StatusOK)
+	if found = discover(t, s, amptest.Object{"capabilities": []string{"translation"}}); names(found["agents"]) != "" {
+		t.Errorf("a replaced registration is found: %v", found)
+	}
+	wantStatus(t, s.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
+	wantStatus(t, s.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
+	if found = discover(t, s, amptest.Object{"capabilities": []string{"summarization"}}); names(found["agents"]) != "" {
+		t.Errorf("a deregistered agent is found: %v", found)
+	}
+	wantFault(t, s.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusUnauthorized, "AUTHENTICATION_FAILED", "NOT_REGISTERED")
+}
+
+// TestRegistrationRefused (M-027, M-079, G-012, G-055): a registration that could not be used is
+// refused with what is wrong, and leaves nothing.
+func TestRegistrationRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(o *amp.Options) {
+		o.CheckCallback = func(address string) error { return fmt.Errorf("%s is private", address) }
+	})
+	stranger := gatewaytest.Realm("default", "amp+stranger")
+	stranger.May = gateway.Rights{gateway.MayAsk}
+	s.rt.Admit("stranger-token", stranger)
+	agent := func(members amptest.Object) amptest.Object { return amptest.Object{"agent": members} }
+	for name, c := range map[string]struct {
+		payload      amptest.Object
+		status       int
+		code, reason string
+	}{
+		"no agent":        {amptest.Object{}, 400, "INVALID_SCHEMA", "MALFORMED"},
+		"no object":       {amptest.Object{"agent": "agent-7"}, 400, "INVALID_SCHEMA", "MALFORMED"},
+		"another's":       {agent(amptest.Object{"id": "other-7"}), 403, "AUTHENTICATION_FAILED", "FORBIDDEN"},
+		"reserved":        {agent(amptest.Object{"id": "registry"}), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"long":            {agent(amptest.Object{"id": "agent-" + strings.Repeat("x", 256)}), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"framework":       {agent(amptest.Object{"id": "agent-7", "framework": "own"}), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"version":         {agent(amptest.Object{"id": "agent-7", "protocol_version": "2.0"}), 400, "INVALID_SCHEMA", "VERSION_UNSUPPORTED"},
+		"no capability":   {amptest.Object{"agent": amptest.Object{"id": "agent-7"}, "capabilities": []amptest.Object{{}}}, 400, "INVALID_SCHEMA", "MALFORMED"},
+		"many":            {amptest.Object{"agent": amptest.Object{"id": "agent-7"}, "capabilities": make([]amptest.Object, 65)}, 413, "INVALID_SCHEMA", "TOO_LARGE"},
+		"large":           {agent(amptest.Object{"id": "agent-7", "name": strings.Repeat("x", 33<<10)}), 413, "INVALID_SCHEMA", "TOO_LARGE"},
+		"private address": {registration("agent-7"), 400, "INVALID_SCHEMA", "CALLBACK"},
+	} {
+		t.Run(name, func(t *testing.T) { wantFault(t, s.control(t, "registration", c.payload), c.status, c.code, c.reason) })
+	}
+	m := amptest.New("request", "", "registry", agent(amptest.Object{"id": "amp+stranger"}))
+	m.Message.Destination.Capability = "registration"
+	wantFault(t, s.send(t, m, "Authorization", "Bearer stranger-token"), 403, "AUTHENTICATION_FAILED", "FORBIDDEN")
+	if found := discover(t, s, amptest.Object{}); strings.Contains(names(found["agents"]), "agent-7") {
+		t.Errorf("a refused registration has left %v", found)
+	}
+}
+
+// TestRegistrationRealms (M-027): a realm neither finds nor changes the agents of another.
+func TestRegistrationRealms(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress)
+	s.admit("rival-token", gateway.Partner{Name: "rival", IDs: []string{"agent*"}})
+	wantStatus(t, s.control(t, "registration", registration("agent-7")), http.StatusOK)
+	rival := *s
+	rival.Token = "rival-token"
+	if found := discover(t, &rival, amptest.Object{}); strings.Contains(names(found["agents"]), "agent-7") {
+		t.Errorf("another realm finds %v", found)
+	}
+	wantFault(t, rival.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusUnauthorized, "AUTHENTICATION_FAILED", "NOT_REGISTERED")
+	wantStatus(t, rival.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
+	if found := discover(t, s, amptest.Object{"capabilities": []string{"translation"}}); names(found["agents"]) != "agent-7" {
+		t.Errorf("after the deregistration by another realm: %v", found)
+	}
+}
+
+// TestRegistrationLimit (M-027): a realm has so many agents, and may replace each of them.
+func TestRegistrationLimit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress)
+	for i := range 256 {
+		wantStatus(t, s.control(t, "registration", registration(fmt.Sprintf("agent-%03d", i))), http.StatusOK)
+	}
+	wantFault(t, s.control(t, "registration", registration("agent-256")), http.StatusServiceUnavailable, "INSUFFICIENT_RESOURCES", "FULL")
+	wantStatus(t, s.control(t, "registration", registration("agent-000")), http.StatusOK)
+	wantStatus(t, s.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-001"}}), http.StatusOK)
+	wantStatus(t, s.control(t, "registration", registration("agent-256")), http.StatusOK)
+	if found := discover(t, s, amptest.Object{"capabilities": []string{"translation"}}); found["total"] != 256.0 {
+		t.Errorf("found %v agents", found["total"])
+	}
+}
+
+// TestLease (M-027): a registration without a heartbeat ends.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress, func(o *amp.Options) { o.Lease = time.Millisecond })
+	wantStatus(t, s.control(t, "registration", registration("agent-7")), http.StatusOK)
+	for deadline := time.Now().Add(time.Minute); strings.Contains(names(discover(t, s, amptest.Object{})["agents"]), "agent-7"); {
+		if time.Now().After(deadline) {
+			t.Fatal("the lease of a millisecond does not end")
+		}
+	}
+	wantFault(t, s.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusUnauthorized, "AUTHENTICATION_FAILED", "NOT_REGISTERED")
+}
+
+// TestCarryToEndpoint (M-029, M-091): a question to a registered agent goes to its own
+// endpoint with the credential that it has named, and after the registration to the partner.
+func TestCarryToEndpoint(t *testing.T) {
+	t.Parallel()
+	var shown atomic.Value
+	endpoint := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		shown.Store(r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(endpoint.Close)
+	o := newOut(t, anyAddress, func(opt *amp.Options) { opt.CallbackClient = endpoint.Client() })
+	o.does(func(http.ResponseWriter, *http.Request) {})
+	payload := registration("agent-1")
+	payload["endpoints"] = amptest.Object{"invoke": endpoint.URL + "/invoke"}
+	wantStatus(t, o.control(t, "registration", payload), http.StatusOK)
+	carry := func(id string) {
+		t.Helper()
+		if got := o.g.Carry(t.Context(), o.p, outgoing(id, mail.Broadcast, "news")); got.State != gateway.Taken {
+			t.Fatalf("carried: %+v", got)
+		}
+	}
+	carry("m-1")
+	if shown.Load() != "Bearer the-secret-of-the-agent" || len(o.came()) != 0 {
+		t.Errorf("the endpoint was shown %v, the partner got %v", shown.Load(), o.came())
+	}
+	agents, err := o.g.Discover(t.Context(), gateway.Partner{Name: "acme", Tenant: "default"})
+	if err != nil || len(agents) != 1 || agents[0].Name != "agent-1" || agents[0].Capabilities[0].ID != "translation" {
+		t.Errorf("discovered %v, %v", agents, err)
+	}
+	wantStatus(t, o.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-1"}}), http.StatusOK)
+	carry("m-2")
+	if len(o.came()) != 1 {
+		t.Errorf("the partner got %v", o.came())
+	}
+}

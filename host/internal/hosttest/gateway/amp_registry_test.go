@@ -1,0 +1,92 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway/amp/amptest"
+	"skep/host/internal/hosttest"
+)
+
+// ampFile is the file of a host whose gateway to AMP has a partner in each of two tenants. The
+// first has a url.
+func ampFile(url string) string {
+	return strings.Replace(file("hive", fmt.Sprintf(`[gateways.amp]
+[gateways.amp.partners.acme]
+tenant = "blue"
+url = "%s/invoke"
+ids = ["agent-*"]
+allow_private = true
+[gateways.amp.partners.rival]
+tenant = "red"
+ids = ["agent-*"]
+[[auth.keys]]
+id = "acme"
+tenant = "blue"
+role = "agent"
+key = "the-token-of-acme-at-hive"
+[[auth.keys]]
+id = "rival"
+tenant = "red"
+role = "agent"
+key = "the-token-of-rival-at-hive"
+[[auth.keys]]
+id = "op"
+role = "operator"
+key = "a-key-of-the-operator"
+[tenants.blue]
+[tenants.red]
+`, url)), `expose = ["mcp", "a2a"]`, `expose = ["mcp", "a2a", "amp"]`, 1)
+}
+
+// ampControl sends a request that the gateway answers itself, and returns its result.
+func ampControl(t *testing.T, s *hosttest.Site, token, capability string, payload amptest.Object) amptest.Reply {
+	t.Helper()
+	m := amptest.New("request", "agent-1", "registry", payload)
+	m.Message.Destination.Capability = capability
+	r, err := amptest.Client{URL: s.URL() + "/aip/v1/invoke", Token: token}.Send(m)
+	if err != nil || r.Message == nil {
+		t.Fatalf("%s: %d %s, %v", capability, r.Status, r.Text, err)
+	}
+	return r
+}
+
+// TestAMPRegistrations (M-027, M-029, V-M38): a registration survives a restart of the host, is
+// not seen by another tenant, and goes with its own; the credential is nowhere in clear.
+func TestAMPRegistrations(t *testing.T) {
+	t.Parallel()
+	partner := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(partner.Close)
+	s := hosttest.NewSite(t, ampFile(partner.URL))
+	const acme, rival = "the-token-of-acme-at-hive", "the-token-of-rival-at-hive"
+	finds := func(token string) bool {
+		t.Helper()
+		r := ampControl(t, s, token, "discovery", amptest.Object{"query": amptest.Object{"capabilities": []string{"translation"}}})
+		return strings.Contains(r.Text, "agent-7")
+	}
+	r := ampControl(t, s, acme, "registration", amptest.Object{
+		"agent": amptest.Object{"id": "agent-7"}, "capabilities": []amptest.Object{{"id": "translation"}},
+		"endpoints":      amptest.Object{"invoke": partner.URL + "/agent-7"},
+		"authentication": amptest.Object{"type": "bearer", "credentials": "the-secret-of-agent-7"},
+	})
+	if r.Status != http.StatusOK || !finds(acme) || finds(rival) {
+		t.Fatalf("registered: %d %s; found %v, by another tenant %v", r.Status, r.Text, finds(acme), finds(rival))
+	}
+	s.Restart()
+	if !finds(acme) {
+		t.Error("a restart has lost the registration")
+	}
+	if bytes.Contains(s.Files(t), []byte("the-secret-of-agent-7")) {
+		t.Error("the data directory has the credential in clear")
+	}
+	if err := s.As(hosttest.OperatorKey).EraseTenant(t.Context(), "blue"); err != nil {
+		t.Fatal(err)
+	}
+	if finds(acme) {
+		t.Error("the erasure of the tenant has left the registration")
+	}
+}
