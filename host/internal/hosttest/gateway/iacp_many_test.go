@@ -14,7 +14,8 @@ import (
 // TestSoakIACP (I-027, I-057, I-059, V-I46): questions of one conversation, thousands in the
 // long form, reach their agent in the order in which a spoke has sent them, each once, and
 // each has its answer, while the spoke's connection is cut and the host restarted: each
-// question advances a value that only the one before can have set.
+// question advances a value that only the one before can have set. What a stopping host
+// refuses the spoke sends again.
 func TestSoakIACP(t *testing.T) {
 	t.Parallel()
 	many, cuts := 300, "[50, 120]"
@@ -22,7 +23,7 @@ func TestSoakIACP(t *testing.T) {
 		many, cuts = 10_000, "[50, 3000]"
 	}
 	s, addr := newFramedSite(t, false, "[gateways.iacp]\n", "[limits]\ntask_messages = 0\n[gateways.iacp]\nrate_limit = { requests = 100_000, per = \"1m\" }\n")
-	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--backoff", "0.1", "--api-key", "a-token-of-the-realm-depot")
+	spoke := peers.Start(t, "spoke", "--connect", addr, "--agent-id", "depot-1", "--backoff", "0.1", "--patience", "300", "--api-key", "a-token-of-the-realm-depot")
 	spoke.Next(t, "registered")
 	script := hosttest.Script(hosttest.Step{"kv.cas", hosttest.Args{"key": "n", "expect": nil, "value": "-1", "scope": "task"}},
 		hosttest.Step{"kv.cas", hosttest.Args{"key": "n", "expect": "#P", "value": "#N", "scope": "task"}},

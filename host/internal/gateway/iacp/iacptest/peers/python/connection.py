@@ -127,11 +127,19 @@ class Connection:
             self.closing = f"the other side closes: {m['payload'].get('reason')}"
             self.tasks.append(asyncio.ensure_future(self._finish()))
             return None
+        if kind == control.ERROR and parent in self.node.kept and self._stops(m["payload"]):
+            return None  # the next connection sends it again, in order
         if kind == control.ERROR:
             return self.node.answered(m) or self.node.report("error", message=m)
         if kind in (control.HEARTBEAT_REPLY, control.HANDSHAKE_REPLY, control.AUTH_REPLY, control.REGISTER_REPLY):
             return None
         await self.node.take(self, m)
+
+    @staticmethod
+    def _stops(payload):
+        """_stops finds whether an error refuses a message because the other side stops, and
+        allows it to be sent again."""
+        return payload.get("retry_allowed") and payload.get("details", {}).get("reason") == "stopping"
 
     async def _finish(self):
         """_finish ends the connection after what is pending."""
