@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"skep/host/internal/guests"
@@ -15,16 +16,15 @@ type Mosquitto struct {
 	// Addr is where it listens.
 	Addr string
 
-	t            *testing.T
 	program, dir string
-	cmd          *exec.Cmd
+	kill         func()
 }
 
 // StartMosquitto starts a broker with one listener, that keeps each change and ends with
 // the test. lines are more of its configuration, and files lie where it looks for them.
 func StartMosquitto(t *testing.T, lines string, files map[string]string) *Mosquitto {
 	t.Helper()
-	b := &Mosquitto{t: t, program: SystemProgram(t, "mosquitto"), dir: t.TempDir(), Addr: FreeAddress(t, "127.0.0.1")}
+	b := &Mosquitto{program: SystemProgram(t, "mosquitto"), dir: t.TempDir(), Addr: FreeAddress(t, "127.0.0.1"), kill: func() {}}
 	_, port, err := net.SplitHostPort(b.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -33,31 +33,43 @@ func StartMosquitto(t *testing.T, lines string, files map[string]string) *Mosqui
 	if os.Getuid() == 0 { // else it changes to a user of its own, who may not read the files
 		conf += "user root\n"
 	}
-	b.write("conf", conf+lines)
+	b.write(t, "conf", conf+lines)
 	for name, text := range files {
-		b.write(name, text)
+		b.write(t, name, text)
 	}
-	b.Start()
 	t.Cleanup(b.Kill)
+	b.Start(t)
 	return b
 }
 
-func (b *Mosquitto) write(name, text string) {
-	b.t.Helper()
+func (b *Mosquitto) write(t *testing.T, name, text string) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
+// runWithInput runs a program, its first argument, until its standard input ends, which it
+// does at the latest with the test's process: a panic runs no Cleanup.
+const runWithInput = `"$0" -c conf & read -r _; kill -9 $!; wait`
+
 // Start starts the broker again, on its files.
-func (b *Mosquitto) Start() {
-	b.t.Helper()
-	b.cmd = exec.Command(b.program, "-c", "conf")
-	b.cmd.Dir = b.dir
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
+func (b *Mosquitto) Start(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", runWithInput, b.program)
+	cmd.Dir = b.dir
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	Eventually(b.t, "the broker serves", func() bool {
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.kill = sync.OnceFunc(func() {
+		_ = input.Close()
+		_ = cmd.Wait()
+	})
+	Eventually(t, "the broker serves", func() bool {
 		conn, err := net.Dial("tcp", b.Addr)
 		if err == nil {
 			_ = conn.Close()
@@ -66,11 +78,8 @@ func (b *Mosquitto) Start() {
 	})
 }
 
-// Kill kills the broker.
-func (b *Mosquitto) Kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
-}
+// Kill kills the broker, if it runs.
+func (b *Mosquitto) Kill() { b.kill() }
 
 // SystemProgram finds a program of the distribution. A test is skipped without it, unless
 // all of them are required.

@@ -78,7 +78,7 @@ func TestMQTT(t *testing.T) {
 		if got := ping(); got.Active || !strings.Contains(got.Error, "look at broker in [gateways.acp.mqtt]") {
 			t.Errorf("without a broker acme is pinged with %+v", got)
 		}
-		b.Start()
+		b.Start(t)
 		for range 2 { // who has no answer asks again: at least once
 			p.send(before...)
 		}
