@@ -2,12 +2,10 @@ package hosttest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,25 +50,6 @@ func NewProcess(t *testing.T, ip string) *Process {
 	t.Helper()
 	return &Process{t: t, Dir: t.TempDir(), Addr: FreeAddress(t, ip), admin: FreeAddress(t, ip), cacheHome: CacheHome(t)}
 }
-
-// FreeAddress returns an address without a listener.
-func FreeAddress(t *testing.T, ip string) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, 10_000+int(portsGiven.Add(1)+int64(os.Getpid())*97)%20_000))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no free address found")
-	return ""
-}
-
-// portsGiven counts the addresses of this test binary. They lie below the ports that
-// the kernel gives to others between this call and the use
-// (https://docs.kernel.org/networking/ip-sysctl.html, ip_local_port_range).
-var portsGiven atomic.Int64
 
 // Write writes the host's files: a swarm without a table [server], and script.wasm.
 func (p *Process) Write(swarm string) {
