@@ -19,7 +19,7 @@ func (s *suite) kill(t *testing.T) {
 	dir := t.TempDir()
 	own.write(t, dir)
 	h := newProcess(t, s.p, dir)
-	h.start()
+	h.start(t)
 	for _, point := range []string{"read", "accepted", "committed"} {
 		t.Run("in, "+point, func(t *testing.T) {
 			s.part(t, "22/"+point, func() { own.killIncoming(t, h, point) })
@@ -45,7 +45,7 @@ func (s *suite) killIncoming(t *testing.T, h *process, point string) {
 		t.Fatalf("the host lives and answers %+v", got.State)
 	}
 	until(t, "the host is dead", h.over)
-	h.start()
+	h.start(t)
 	cl := s.p.Dial(t, h.url(), s.token())
 	for range 2 {
 		wantText(t, send(t, cl, m), nil, "the answer")
@@ -64,7 +64,7 @@ func (s *suite) killAsked(t *testing.T, h *process) {
 		t.Fatalf("got %+v", asked)
 	}
 	h.kill()
-	h.start()
+	h.start(t)
 	cl := s.p.Dial(t, h.url(), s.token())
 	asked, err := cl.Look(t.Context(), m)
 	if err != nil || asked.Status != Asks || len(asked.Questions) != 1 {
@@ -88,7 +88,7 @@ func (s *suite) killOutgoing(t *testing.T, h *process, point string) {
 		}
 		return State{Status: Done, Text: "the answer"}, nil
 	})
-	c := h.as(aliceToken)
+	c := h.as(t, aliceToken)
 	post := client.Post{Task: id(t, "task"), Key: id(t, "key"), Entrypoint: "boss", Body: request("x@depot", text)}
 	if point == "stream" {
 		arm(t, h.dir)
@@ -101,8 +101,8 @@ func (s *suite) killOutgoing(t *testing.T, h *process, point string) {
 		h.kill()
 	}
 	until(t, "the host is dead", h.over)
-	h.start()
-	got, err := h.as(aliceToken).PostMessage(t.Context(), post)
+	h.start(t)
+	got, err := h.as(t, aliceToken).PostMessage(t.Context(), post)
 	if err != nil || !strings.HasSuffix(got.Body, "the answer") || strings.Contains(got.Body, "::") {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -161,7 +161,6 @@ func (s killedState) Put(ctx context.Context, r state.Record) (int64, error) {
 
 // process is a host in a process of its own.
 type process struct {
-	t    *testing.T
 	p    Protocol
 	dir  string
 	addr string
@@ -172,7 +171,7 @@ type process struct {
 
 func newProcess(t *testing.T, p Protocol, dir string) *process {
 	t.Helper()
-	h := &process{t: t, p: p, dir: dir, addr: hosttest.FreeAddress(t, "127.0.0.1")}
+	h := &process{p: p, dir: dir, addr: hosttest.FreeAddress(t, "127.0.0.1")}
 	var err error
 	if h.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
 		t.Fatal(err)
@@ -188,27 +187,27 @@ func newProcess(t *testing.T, p Protocol, dir string) *process {
 }
 
 // start starts the host and waits until it serves.
-func (h *process) start() {
-	h.t.Helper()
+func (h *process) start(t *testing.T) {
+	t.Helper()
 	h.cmd, h.over = exec.Command("/proc/self/exe"), make(chan struct{})
-	h.cmd.Env = append(os.Environ(), dirEnv+"="+h.dir, addressEnv+"="+h.addr, cacheEnv+"="+guests.CacheDir(h.t), protocolEnv+"="+h.p.Name)
+	h.cmd.Env = append(os.Environ(), dirEnv+"="+h.dir, addressEnv+"="+h.addr, cacheEnv+"="+guests.CacheDir(t), protocolEnv+"="+h.p.Name)
 	h.cmd.Stderr = h.log
 	if err := h.cmd.Start(); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	cmd, over := h.cmd, h.over
 	go func() {
 		_ = cmd.Wait()
 		close(over)
 	}()
-	c := h.as(aliceToken)
-	settled(h.t, "the host comes up", func() bool {
+	c := h.as(t, aliceToken)
+	settled(t, "the host comes up", func() bool {
 		select {
 		case <-over:
-			h.t.Fatal("the host has ended")
+			t.Fatal("the host has ended")
 		default:
 		}
-		_, err := c.Root(h.t.Context())
+		_, err := c.Root(t.Context())
 		return err == nil
 	})
 }
@@ -224,13 +223,13 @@ func (h *process) kill() {
 
 func (h *process) url() string { return "http://" + h.addr }
 
-func (h *process) as(token string) *client.Client {
-	h.t.Helper()
+func (h *process) as(t *testing.T, token string) *client.Client {
+	t.Helper()
 	c, err := client.New(client.Options{URL: h.url(), Token: token, Patience: patience})
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	h.t.Cleanup(c.Close)
+	t.Cleanup(c.Close)
 	return c
 }
 
