@@ -103,7 +103,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // patience bounds how long a script waits for anything.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // waitFor ADDRESS waits until something listens there.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {

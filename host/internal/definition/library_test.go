@@ -151,7 +151,7 @@ func (h *testLibrary) paused(t *testing.T) swarm.TaskKey {
 // eventually waits for something that happens soon.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("never:", what)
 		}

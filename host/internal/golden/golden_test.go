@@ -146,7 +146,7 @@ func (s shell) serve(args ...string) served {
 		}
 	})
 	s.t.Cleanup(stop)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if m := serving.FindStringSubmatch(log.String()); m != nil {
 			return served{m[1], "http://" + m[2], stop}
 		}

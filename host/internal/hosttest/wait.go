@@ -56,10 +56,10 @@ func Follow(ctx context.Context, c *client.Client, id string) error {
 	return nil
 }
 
-// Eventually waits until a condition holds, at most 20 seconds.
+// Eventually waits until a condition holds, at most a minute.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("never:", what)
 		}

@@ -185,7 +185,7 @@ func open(t testing.TB, limits listener.Limits, certs *listener.Certificates, h 
 			t.Error(err)
 		}
 		// A connection in use is closed by its server.
-		for end := time.Now().Add(10 * time.Second); l.Counts().Open != 0; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); l.Counts().Open != 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Errorf("%d connections are still counted", l.Counts().Open)
 				break
@@ -204,7 +204,7 @@ func dialFrom(t testing.TB, from string, l *listener.Listener) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 
@@ -212,7 +212,7 @@ func dialFrom(t testing.TB, from string, l *listener.Listener) net.Conn {
 func caller(t testing.TB, settings *tls.Config) *http.Client {
 	tr := &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+	return &http.Client{Transport: tr, Timeout: time.Minute}
 }
 
 func get(ctx context.Context, c *http.Client, url string) (*http.Response, string, error) {
@@ -234,7 +234,7 @@ var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _
 // until waits for something that comes from other goroutines.
 func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it did not come to that", what)
 		}

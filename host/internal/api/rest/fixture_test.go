@@ -295,7 +295,7 @@ func (h *testHost) send(ctx context.Context, q request) *http.Response {
 
 func (h *testHost) do(q request) answer {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a := read(h.t, h.send(ctx, q))
 	judge(h.t, q, a)
@@ -437,7 +437,7 @@ func keysOf(t testing.TB, raw string) []string {
 // eventually polls a condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if ok() {
 			return
 		}

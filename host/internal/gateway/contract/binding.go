@@ -47,7 +47,7 @@ func RunBindings(t *testing.T, p Protocol, list []Binding) {
 // tablesOf are the partners of bindings, with their keys: of each the one that our agents
 // write to, and the one that is watched; and those that are away.
 func tablesOf(list []Binding) string {
-	tables := "[gateways.NAME.partners.dead]\ngive_up = \"2m\"\n[gateways.NAME.partners.gone]\ngive_up = \"1s\"\n"
+	tables := "[gateways.NAME.partners.dead]\ngive_up = \"10m\"\n[gateways.NAME.partners.gone]\ngive_up = \"1s\"\n"
 	for _, b := range list {
 		tables += fmt.Sprintf("[gateways.NAME.partners.%s]\nids = [\"x\", %[1]q]\nmay = [\"ask\", \"tell\"]\n[gateways.NAME.partners.watched-%[1]s]\n", b.Name)
 		for _, name := range []string{b.Name, "watched-" + b.Name} {

@@ -87,8 +87,8 @@ TABLE
 [gateways.NAME.partners.depot]
 IDS depot
 may = ["ask", "tell"]
-give_up = "20s"
-timeout = "20s"
+give_up = "5m"
+timeout = "5m"
 OUT
 [gateways.NAME.partners.shop]
 IDS shop
@@ -230,7 +230,7 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 		s.deadAddress = hosttest.FreeAddress(t, "127.0.0.1")
 		dead, stop := s.p.Serve(t, s.deadAddress, s.foreign.handle)
 		stop()
-		outgoing = []string{"OUT", s.partner(url), "MORE", s.table("mirror", url, "20s", "20s") + s.table("late", url, "1s", "1s") + s.table("dead", dead, "2m", "20s") + s.table("gone", dead, "1s", "1s")}
+		outgoing = []string{"OUT", s.partner(url), "MORE", s.table("mirror", url, "5m", "5m") + s.table("late", url, "1s", "1s") + s.table("dead", dead, "10m", "5m") + s.table("gone", dead, "1s", "1s")}
 	}
 	if _, unnamed := s.p.Without["13"]; unnamed { // its messages name no senders
 		changes = append(changes, "IDS depot\n", "", "IDS shop\n", "")

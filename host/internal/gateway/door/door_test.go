@@ -648,7 +648,7 @@ func (k *kit) next(t *testing.T, task swarm.TaskKey) swarm.Delivery {
 			if ok && d.Task == task {
 				return d
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nothing leaves")
 		}
 	}

@@ -230,7 +230,7 @@ func (k *kit) mustAsk(t *testing.T, c gateway.Caller, a gateway.Ask) gateway.Exc
 
 func (k *kit) wait(t *testing.T, x gateway.Exchange) gateway.Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a, err := k.Wait(ctx, x)
 	if err != nil {

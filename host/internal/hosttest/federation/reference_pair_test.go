@@ -74,7 +74,7 @@ func (p *pair) wantExchanges(want ...string) {
 	open := func() bool {
 		return len(p.exchanges()) < len(want) || slices.ContainsFunc(p.beta.Log(), func(e refpeer.Exchange) bool { return e.Status == 0 })
 	}
-	for end := time.Now().Add(20 * time.Second); open() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); open() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 	}
 	if diff := cmp.Diff(want, p.exchanges()); diff != "" {
 		p.t.Fatalf("the exchange (-want +got):\n%s", diff)

@@ -63,7 +63,7 @@ func TestReminderRemembers(t *testing.T) {
 		h, err := first.Client(t).History(t.Context(), "tea", "reminder", 0, 10)
 		return err == nil && len(h.Entries) > 1 // the message, and what its turn called
 	}
-	for deadline := time.Now().Add(20 * time.Second); !asked(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !asked(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the first turn does not end")
 		}
@@ -156,7 +156,7 @@ func TestDrain(t *testing.T) {
 		told <- rsp
 	}()
 	c := first.Client(t)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if st, err := c.Status(t.Context()); err == nil && st.TaskRunning {
 			break
 		} else if time.Now().After(deadline) {
