@@ -40,7 +40,7 @@ func newLister(t *testing.T) *httptest.Server {
 // lets the host in.
 func TestAgentsTellAllSwarms(t *testing.T) {
 	t.Parallel()
-	u := newFederation(t, "10s", []string{"hive", "depot", "yard"})
+	u := newFederation(t, "1m", []string{"hive", "depot", "yard"})
 	hive, list := u.sites["hive"], newLister(t)
 	const tell = `["send_interswarm_broadcast",{"subject":"news","body":"rain"}]`
 	for _, name := range []string{"depot", "yard"} {

@@ -28,7 +28,7 @@ type pair struct {
 // newPair starts both. The host knows more peers, of which there are links alone.
 func newPair(t *testing.T, opt refpeer.Options, more ...string) *pair {
 	t.Helper()
-	p := &pair{federation: newFederation(t, "10s", []string{"hive"}, append(more, "beta")...), t: t}
+	p := &pair{federation: newFederation(t, "1m", []string{"hive"}, append(more, "beta")...), t: t}
 	p.local = p.sites["hive"]
 	opt.Name, opt.Entrypoint, opt.Agents = "beta", "chief", []string{"chief", "analyst"}
 	opt.Keys = map[string]string{hosttest.PeerKey("hive", "beta"): "hive"}

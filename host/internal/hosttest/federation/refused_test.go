@@ -38,7 +38,7 @@ func TestNoWayBack(t *testing.T) {
 // that waits for it.
 func TestUnsignedAnswer(t *testing.T) {
 	t.Parallel()
-	u := newFederation(t, "10s", []string{"hive", "depot"})
+	u := newFederation(t, "1m", []string{"hive", "depot"})
 	u.pin(t, "hive", "depot")
 	if _, err := u.sites["hive"].As(hosttest.AliceKey).PostAsync(t.Context(), client.Post{Body: hosttest.RequestOf("math@depot", "x"), Task: "t"}); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (u *federation) edit(t *testing.T, name, before, after string) {
 // One that is asked for signatures and does not know is refused, until it signs.
 func TestSignedWrappers(t *testing.T) {
 	t.Parallel()
-	u := newFederation(t, "10s", []string{"hive", "depot", "yard"})
+	u := newFederation(t, "1m", []string{"hive", "depot", "yard"})
 	u.pin(t, "hive", "depot")
 	u.pin(t, "depot", "hive")
 	u.pin(t, "hive", "yard")
