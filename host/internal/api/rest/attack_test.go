@@ -15,14 +15,14 @@ import (
 )
 
 // dial opens a connection that a test writes to by hand.
-func (h *testHost) dial() net.Conn {
-	h.t.Helper()
-	c, err := (&net.Dialer{}).DialContext(h.t.Context(), "tcp", h.server.Listener.Addr().String())
+func (h *testHost) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.server.Listener.Addr().String())
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 
@@ -52,7 +52,7 @@ func TestDrippingBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := h.dial()
+			c := h.dial(t)
 			_, _ = io.WriteString(c, q.head)
 			status := make(chan int, 1)
 			go func() { status <- statusOf(c); _ = c.Close() }()
@@ -71,7 +71,7 @@ func TestDrippingBody(t *testing.T) {
 func TestLargeBodyHasItsTime(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t, func(h *testHost) { h.opt.Stall, h.opt.MaxBody = 500*time.Millisecond, 4<<20 })
-	c := h.dial()
+	c := h.dial(t)
 	const pieces, size = 12, 64 << 10 // earns 12 s beyond the half second
 	text := strings.Repeat("x", size)
 	head := posting(aliceToken, fmt.Sprintf("Content-Length: %d\r\n", pieces*size))
@@ -100,7 +100,7 @@ func TestOversizeBodies_S21(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := h.dial()
+			c := h.dial(t)
 			over := make(chan int64, 1)
 			go func() {
 				sent, _ := io.WriteString(c, q.head)
@@ -128,7 +128,7 @@ func TestOversizeIsNotAwaited_S21(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t, func(h *testHost) { h.opt.MaxBody = 4096 })
 	for line, want := range map[string]int{"POST /message": 413, "GET /whoami": 200, "POST /skep/v1/tasks/t/cancel": 404} {
-		c := h.dial()
+		c := h.dial(t)
 		_, _ = io.WriteString(c, line+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+aliceToken+
 			"\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
 		rsp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -158,7 +158,7 @@ func TestAsterisk(t *testing.T) {
 	t.Parallel()
 	h := newTestHost(t)
 	for method, want := range map[string]int{"GET": 404, "POST": 404, "OPTIONS": 405} {
-		c := h.dial()
+		c := h.dial(t)
 		_, _ = io.WriteString(c, method+" * HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
 		rsp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

@@ -33,7 +33,7 @@ func TestAmbiguousBodyEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := h.dial()
+			conn := h.dial(t)
 			if _, err := io.WriteString(conn, c.request+more); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestAmbiguousBodyEnds(t *testing.T) {
 			}
 		})
 	}
-	conn := h.dial()
+	conn := h.dial(t)
 	in := bufio.NewReader(conn)
 	for range 2 {
 		_, _ = fmt.Fprintf(conn, "%s%s", posting(aliceToken, "Content-Length: 12\r\n"), body)
@@ -83,7 +83,7 @@ func TestUnreadableRequests(t *testing.T) {
 		"a transfer coding": {"POST /message HTTP/1.1\r\n" + host + "Transfer-Encoding: sneaky\r\n\r\n", 501},
 		"a version":         {"GET /sneaky HTTP/3.0\r\n" + host + "\r\n", 505},
 	} {
-		conn := h.dial()
+		conn := h.dial(t)
 		// A host that has read enough may close before the rest is sent.
 		_, _ = io.WriteString(conn, c.request)
 		rsp, err := http.ReadResponse(bufio.NewReader(conn), nil)
