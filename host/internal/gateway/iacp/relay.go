@@ -202,7 +202,7 @@ func (r *relays) sendSome(to gateway.Caller, agent string) (sent bool, err error
 		}
 		event := gateway.Event{Caller: to, Foreign: m.ID, Type: string(m.Type), Out: true, Text: one.Value}
 		r.g.Runtime.Record(event.WithOutcome(false, err))
-		if err := r.boxes.Remove(c.ctx, to, one); err != nil {
+		if err := r.boxes.Remove(context.WithoutCancel(c.ctx), to, one); err != nil { // the member has it, though it may have left
 			return false, err
 		}
 	}
@@ -228,6 +228,11 @@ func (c *conn) deliver(m message.Message, text []byte) error {
 		c.end(errAway)
 		return errors.New("the peer did not acknowledge a message within " + seconds(c.g.Ack))
 	case <-c.ctx.Done():
+	}
+	select {
+	case <-acked: // and left
+		return nil
+	default:
 		return errAway
 	}
 }
