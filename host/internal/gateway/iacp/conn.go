@@ -207,7 +207,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
-	c.noteSpeaker(caller, m.Sender.ID, nil)
+	c.noteSpeaker(caller, m.Sender.ID)
 	c.acknowledge(m)
 	switch {
 	case owed && relayed: // its receiver answers it
@@ -221,8 +221,8 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 }
 
 // noteSpeaker notes that an agent is at the other end, and sends what waits for it.
-func (c *conn) noteSpeaker(caller gateway.Caller, agent string, registered *agentInfo) {
-	if c.g.conns.speaks(c, agent, registered) || registered != nil {
+func (c *conn) noteSpeaker(caller gateway.Caller, agent string) {
+	if c.g.conns.speaks(c, agent, nil) {
 		c.g.relays.send(caller, agent)
 	}
 }

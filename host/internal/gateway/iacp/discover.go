@@ -25,8 +25,20 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 		c.refuse(m, err)
 		return
 	}
-	c.noteSpeaker(caller, p.Info.ID, &p.Info)
-	_ = c.tell(message.AgentRegisterResponse, m, map[string]any{"status": "registered", "agent_id": p.Info.ID, "agents": c.g.listed(caller, criteria{})})
+	c.registerAgent(caller, m, p.Info)
+	c.g.relays.send(caller, p.Info.ID)
+}
+
+// registerAgent registers an agent and answers. It keeps other writers out meanwhile, so that the
+// answer comes before the messages that wait for the agent.
+func (c *conn) registerAgent(caller gateway.Caller, m message.Message, a agentInfo) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.g.conns.speaks(c, a.ID, &a)
+	answer := map[string]any{"status": "registered", "agent_id": a.ID, "agents": c.g.listed(caller, criteria{})}
+	if text, err := c.compose(message.AgentRegisterResponse, m, answer).Encode(); err == nil {
+		_ = c.writeLocked(text)
+	}
 }
 
 // unregister forgets an agent of the peer.

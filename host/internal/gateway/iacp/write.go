@@ -76,11 +76,16 @@ func (c *conn) write(m message.Message) error {
 var errTooLong = gateway.Refuse("the message is longer than the peer takes")
 
 func (c *conn) writeText(text []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.writeLocked(text)
+}
+
+// writeLocked is writeText for a caller that holds writing.
+func (c *conn) writeLocked(text []byte) error {
 	if int64(len(text)) > c.peerMost {
 		return errTooLong
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
 	_, err := c.net.Write(message.AppendFrame(make([]byte, 0, len(text)+4), text))
 	if err != nil && c.end != nil {
