@@ -86,7 +86,7 @@ func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file 
 // readMessage reads a little more than a message may have.
 func (a *app) readMessage(ctx context.Context, name string) ([]byte, error) {
 	if name == "-" {
-		text, err := a.readStdin(ctx)
+		text, err := a.readStdin(ctx, "message")
 		return []byte(text), err
 	}
 	f, err := os.Open(name)

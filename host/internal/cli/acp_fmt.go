@@ -55,7 +55,7 @@ func (a *app) acpFmt(ctx context.Context, file string) error {
 
 func (a *app) declarationText(ctx context.Context, file string) (string, error) {
 	if file == "-" {
-		text, err := a.readStdin(ctx)
+		text, err := a.readStdin(ctx, "text")
 		return text + "\n", err
 	}
 	f, err := os.Open(file)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -130,7 +131,11 @@ a line says so, the entries behind it follow, and the exit code is 1.`,
 func (a *app) withLog(in func(datadir.Data) string, do func(file string) error) func(*cobra.Command, []string) error {
 	return a.command(func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
-			return do(args[0])
+			err := do(args[0])
+			if info, none := os.Stat(args[0]); err != nil && (none != nil || !info.Mode().IsRegular() || filepath.Ext(args[0]) == ".toml") {
+				return explain(err).help("without FILE the log of a swarm's data is read: -c names its file, --data the directory")
+			}
+			return err
 		}
 		d := datadir.Data{Dir: a.dataDir()}
 		if _, err := os.Lstat(in(d)); errors.Is(err, fs.ErrNotExist) {

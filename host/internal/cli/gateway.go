@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/client"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/spelling"
 )
 
 func (a *app) gatewayCommand() *cobra.Command {
@@ -85,7 +87,7 @@ with what they may see and do. Users reach the agents that are entrypoints.`,
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		g, err := c.Gateway(cmd.Context(), args[0], *tenant)
 		if err != nil {
-			return err
+			return a.unknownGateway(err, args[0])
 		}
 		if a.json() {
 			return a.printJSON(g)
@@ -93,6 +95,18 @@ with what they may see and do. Users reach the agents that are entrypoints.`,
 		return a.printGateway(g)
 	})
 	return cmd
+}
+
+// unknownGateway adds to the refusal of a gateway the one that its name probably stands for.
+func (a *app) unknownGateway(err error, name string) error {
+	f := explain(err)
+	if f.code != exitNotFound {
+		return err
+	}
+	if near := spelling.Nearest(name, config.GatewayNames()); near != "" {
+		return f.help("did you mean `%s`?", a.sameSwarm("skep gateway show "+near))
+	}
+	return f.help("`%s` lists those that run", a.sameSwarm("skep gateway list"))
 }
 
 func (a *app) printGateway(g client.Gateway) error {

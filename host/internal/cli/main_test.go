@@ -392,6 +392,17 @@ func TestInterruptedStdin(t *testing.T) {
 	}
 }
 
+// TestEmptyText: an empty text is called as the command's help has it.
+func TestEmptyText(t *testing.T) {
+	t.Parallel()
+	for _, line := range [][]string{{"TEXT", "answer", "order", ""}, {"BODY", "send", ""}} {
+		s := newShell(nil, line[1:]...)
+		if code := Main(t.Context(), s.Env); code != exitUsage || !strings.Contains(s.stderr.String(), "the "+line[0]+" is empty") {
+			t.Errorf("%q: code %d, stderr %q", line, code, s.stderr.String())
+		}
+	}
+}
+
 func TestStdinIsATerminal(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "send"} {

@@ -13,33 +13,33 @@ import (
 // maxStdin is the largest body read from stdin, in bytes; the host has its own limit.
 const maxStdin = 4 << 20
 
-// readBody returns the message's text: the argument, or what is piped in.
-func (a *app) readBody(ctx context.Context, cmd *cobra.Command, args []string) (string, error) {
+// readBody returns the text of an argument, or what is piped in; name is the argument's.
+func (a *app) readBody(ctx context.Context, cmd *cobra.Command, name string, args []string) (string, error) {
 	var text string
 	var err error
 	switch {
 	case len(args) == 1 && args[0] != "-":
 		text = args[0]
 	case len(args) == 0 && a.env.StdinTerminal:
-		return "", usagef("%s needs a BODY", path(cmd)).help(
-			`give it as an argument, %s "What is 6 times 7?", or pipe it in`, cmd.CommandPath())
+		example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+		return "", usagef("%s needs a %s", path(cmd), name).help("give it as an argument, as in `%s`, or pipe it in", example)
 	default:
-		text, err = a.readStdin(ctx)
+		text, err = a.readStdin(ctx, name)
 	}
 	switch {
 	case err != nil:
 		return "", err
 	case text == "":
-		return "", usagef("the BODY is empty")
+		return "", usagef("the %s is empty", name)
 	case !utf8.ValidString(text):
-		return "", usagef("the BODY is not UTF-8 text")
+		return "", usagef("the %s is not UTF-8 text", name)
 	}
 	return text, nil
 }
 
 // readStdin reads to the end of stdin, less the last line break. An interrupted
 // command leaves its read behind: a read cannot be interrupted.
-func (a *app) readStdin(ctx context.Context) (string, error) {
+func (a *app) readStdin(ctx context.Context, name string) (string, error) {
 	type result struct {
 		text []byte
 		err  error
@@ -55,7 +55,7 @@ func (a *app) readStdin(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("read stdin: %w", r.err)
 		}
 		if len(r.text) > maxStdin {
-			return "", usagef("the BODY on stdin has more than %d bytes", maxStdin)
+			return "", usagef("the %s on stdin has more than %d bytes", name, maxStdin)
 		}
 		text := strings.TrimSuffix(string(r.text), "\n")
 		return strings.TrimSuffix(text, "\r"), nil

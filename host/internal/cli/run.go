@@ -38,7 +38,7 @@ func (a *app) runCommand() *cobra.Command {
 
 func (a *app) run(cmd *cobra.Command, flags postFlags, args []string) error {
 	ctx := cmd.Context()
-	body, err := a.readBody(ctx, cmd, args)
+	body, err := a.readBody(ctx, cmd, "BODY", args)
 	if err != nil {
 		return err
 	}

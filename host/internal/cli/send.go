@@ -40,7 +40,7 @@ func (a *app) sendCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&a.noWait, "no-wait", false, "do not try again for 30 s when a limit or quota refuses the post")
 	cmd.Flags().BoolVar(&async, "async", false, "do not wait: print the task's id and return")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
-		body, err := a.readBody(cmd.Context(), cmd, args)
+		body, err := a.readBody(cmd.Context(), cmd, "BODY", args)
 		if err != nil {
 			return err
 		}

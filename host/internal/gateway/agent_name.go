@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"skep/host/internal/spelling"
 	"skep/spec/mail"
 )
 
@@ -62,4 +63,20 @@ func ForeignID(name string) (string, error) {
 		i += 2
 	}
 	return b.String(), nil
+}
+
+// SuggestAgent returns the end of a refusal of an unknown id: the agent that it probably stands
+// for, of those that its sender may see and of other ids, or "".
+func SuggestAgent(id string, visible []ExposedAgent, others ...string) string {
+	for _, a := range visible {
+		name := a.Name
+		if strings.Contains(id, "@") {
+			name += "@" + a.Swarm
+		}
+		others = append(others, name)
+	}
+	if near := spelling.Nearest(id, others); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }

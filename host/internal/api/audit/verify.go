@@ -163,7 +163,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file; give the audit log itself, or a copy of it", path)
+		err = fmt.Errorf("%s is no regular file; give the log itself, or a copy of it", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -3,11 +3,13 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	"skep/host/internal/spelling"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -68,10 +70,35 @@ func (c *call) submit(p swarm.Post) (*swarm.Receipt, error) {
 			return nil, none
 		}
 	}
+	if errors.Is(err, swarm.ErrInvalid) && p.Entrypoint != "" {
+		return nil, c.suggestEntrypoint(err, p.Entrypoint)
+	}
 	if err == nil {
 		c.w.Header().Set(taskHeader, encodeHeader(receipt.Task.Task))
 	}
 	return receipt, err
+}
+
+// suggestEntrypoint adds to the refusal of a post to an unknown agent the entrypoint that the
+// name probably stands for.
+func (c *call) suggestEntrypoint(refused error, name string) error {
+	def, err := c.definition()
+	if err != nil {
+		return refused
+	}
+	var names []string
+	for _, a := range def.Agents {
+		if a.Name == name {
+			return refused
+		}
+		if a.Entrypoint {
+			names = append(names, a.Name)
+		}
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		return &swarm.Refusal{Kind: swarm.ErrInvalid, Text: fmt.Sprintf("%s; did you mean '%s'?", refused.Error(), near)}
+	}
+	return refused
 }
 
 // submitAndWait submits a post and waits for its answer.

@@ -102,6 +102,8 @@ func TestPostRefuses_R088_X16(t *testing.T) {
 		`{"body":"b","msg_type":"response"}`:                                                  "error processing message: type 'response' not implemented for this method",
 		`{"body":"b","msg_type":"broadcast_complete"}`:                                        "error processing message: type 'broadcast_complete' not implemented for this method",
 		`{"body":"b","entrypoint":"nobody"}`:                                                  "entrypoint 'nobody' is not an agent of swarm 'hive'",
+		`{"body":"b","entrypoint":"bos"}`:                                                     "entrypoint 'bos' is not an agent of swarm 'hive'; did you mean 'boss'?",
+		`{"body":"b","entrypoint":"maths"}`:                                                   "entrypoint 'maths' is not an agent of swarm 'hive'",
 		`{"body":"b","entrypoint":"math"}`:                                                    "agent 'math' is not an entrypoint (enable_entrypoint is false)",
 		`{"body":"b","entrypoint":7}`:                                                         "entrypoint must be a string, got int",
 		`{"body":"b","task_id":7}`:                                                            "task_id must be a string, got int",

@@ -19,8 +19,8 @@ type decoder struct {
 	lenient       bool            // pins that are at fault are to be written anew
 	unpinned      map[string]bool // MCP servers whose file of pins is at fault
 	faults        Faults
-	more          bool            // than faults holds
-	absent        map[string]bool // paths of settings that ask for what is not built
+	more          bool              // than faults holds
+	absent        map[string]string // what was said of settings without an effect, by path
 	warnings      Faults
 	// named are the files that settings refer to, and whether agents must not even
 	// read them: keys, and what others have said.
@@ -79,8 +79,8 @@ func (d *decoder) pos(sp location) Pos {
 	return Pos{line, col}
 }
 
-// needs refuses a setting whose capability this version does not have. The
-// setting would otherwise be read and have no effect.
+// needs refuses a setting whose capability this version or the protocol does not have.
+// The setting would otherwise be read and have no effect.
 func (d *decoder) needs(capability string, sp location) {
 	what, missing := d.unimplemented[capability]
 	if !missing {
@@ -90,19 +90,17 @@ func (d *decoder) needs(capability string, sp location) {
 	if capability == "oci" {
 		todo = "; use a module on this machine, as in \"file:agents/calc.wasm\"" // a source cannot be left out
 	}
-	if d.atKey(sp, what+notBuilt+todo) == nil {
+	f := d.atKey(sp, what+todo)
+	if f == nil {
 		return
 	}
 	if d.absent == nil {
-		d.absent = map[string]bool{}
+		d.absent = map[string]string{}
 	}
-	d.absent[sp.path] = true
+	d.absent[sp.path] = f.Message
 }
 
-const (
-	notBuilt   = " not built into this version of skep yet"
-	removeLine = "; remove the line"
-)
+const removeLine = "; remove the line"
 
 // isSuperseded reports whether a fault is of a setting that is to be removed, or lies in
 // a table that is: what else is wrong there does not matter.
@@ -110,9 +108,9 @@ func (d *decoder) isSuperseded(f Fault) bool {
 	if d.remote != nil {
 		return false // what is remote is refused for more than one reason
 	}
-	first := !strings.Contains(f.Message, notBuilt)
-	for path := f.Path; path != "" && len(d.absent) > 0; first = true {
-		if first && d.absent[path] {
+	itself := d.absent[f.Path] == f.Message
+	for path := f.Path; path != "" && len(d.absent) > 0; itself = false {
+		if d.absent[path] != "" && !itself {
 			return true
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]

@@ -81,6 +81,9 @@ var protocols = map[string]protocol{
 // gatewayNames are the names of all protocols.
 var gatewayNames = slices.Sorted(maps.Keys(protocols))
 
+// GatewayNames lists the protocols that [gateways] may name, in their order.
+func GatewayNames() []string { return slices.Clone(gatewayNames) }
+
 // protocol returns a protocol of this package, or of the options: one that users and
 // partners call, and that calls partners.
 func (d *decoder) protocol(name string) (kind protocol, known bool) {

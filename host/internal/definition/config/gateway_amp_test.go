@@ -16,7 +16,7 @@ func TestAMPKeys(t *testing.T) {
 		table + "hmac_key = \"a-key-that-is-long-enough\"\nhmac_alone = true":    "",
 		table + `hmac_key = "short"`:                                             "gateways.amp.partners.lab.hmac_key must have at least 16 bytes",
 		table + `hmac_alone = true`:                                              "gateways.amp.partners.lab.hmac_alone needs hmac_key in the same table",
-		strings.ReplaceAll(table, "amp", "acp") + `hmac_key = "a-key-of-acp-16"`: "a shared key that binds messages in this protocol is not built",
+		strings.ReplaceAll(table, "amp", "acp") + `hmac_key = "a-key-of-acp-16"`: "hmac_key binds messages to a shared key; it is for amp alone; remove the line",
 	} {
 		file := strings.Replace(withUAMP, `expose = ["uamp"]`, "", 1) + text
 		_, err := Parse("swarm.toml", []byte(file), "testdata/valid", testOptions)

@@ -42,7 +42,7 @@ func TestUAMP(t *testing.T) {
 		public + "listen = \"0.0.0.0:8443\"\nplain_http = true\n" + table:                 "gateways.uamp needs TLS: add [server.tls]",
 		public + strings.Replace(tls, "MORE", "", 1) + table:                              "",
 		public + strings.Replace(tls, "MORE", `, min_version = "1.2"`, 1) + table:         "gateways.uamp needs TLS 1.3: take min_version out of [server.tls]",
-		public + table + `hold = "20s"`:                                                   "a caller that waits for its answer in this protocol is not built",
+		public + table + `hold = "20s"`:                                                   "hold is for protocols whose callers wait for an answer on their request: a2a, acp, amp, mcp; remove the line",
 		public + table + "http3 = true":                                                   "gateways.uamp.http3 needs TLS on a loopback address, too: add [server.tls]",
 		public + strings.Replace(tls, "MORE", "", 1) + table + "http3 = true":             "",
 		public + table + "keep = \"9m\"":                                                  "gateways.uamp.keep is 9m and clock_skew 5m: keep must be at least twice as long",

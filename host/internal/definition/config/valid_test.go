@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,8 +237,24 @@ func TestUnbuilt(t *testing.T) {
 	text := strings.ReplaceAll(readValid(t, "whole.toml"), "env::", "https://")
 	for capability, what := range unimplemented {
 		_, err := parse("whole.toml", []byte(text), "testdata/valid", testOptions, map[string]string{capability: what})
-		if err == nil || !strings.Contains(err.Error(), what+" not built into this version of skep yet") {
+		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: error = %v", capability, err)
+		}
+	}
+}
+
+// A refusal of a setting that a protocol has no use for lists the protocols that have one.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"hold", "ids", "profile", "sessions"} {
+		var users []string
+		for _, name := range gatewayNames {
+			if !slices.Contains(protocols[name].lacks, key) {
+				users = append(users, name)
+			}
+		}
+		if text := unimplemented["gateways."+key]; !strings.HasSuffix(text, ": "+strings.Join(users, ", ")) {
+			t.Errorf("%s: %q, want %q", key, text, users)
 		}
 	}
 }

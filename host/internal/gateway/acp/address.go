@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -11,12 +13,15 @@ import (
 // agent://HOST/SWARM/NAME. An agent that the caller may not see is as unknown as any.
 func (g *Gateway) agentOf(c gateway.Caller, receiver string) (gateway.ExposedAgent, error) {
 	name, swarm, ok := g.parseReceiver(receiver)
-	for _, a := range g.Runtime.ExposedAgents(c) {
+	visible := g.Runtime.ExposedAgents(c)
+	for _, a := range visible {
 		if ok && a.Name == name && (a.Swarm == swarm || swarm == "") {
 			return a, nil
 		}
 	}
-	return gateway.ExposedAgent{}, &fault{code: codeReceiver, text: "there is no such receiver", status: 404}
+	return gateway.ExposedAgent{}, &fault{
+		code: codeReceiver, text: fmt.Sprintf("there is no receiver %q", receiver) + gateway.SuggestAgent(receiver, visible), status: http.StatusNotFound,
+	}
 }
 
 // parseReceiver returns the parts of a receiver; swarm is empty for a bare name.
@@ -40,17 +45,26 @@ func (g *Gateway) parseReceiver(receiver string) (name, swarm string, ok bool) {
 // checkSender refuses a sender that is not the caller's. A realm without ids has
 // one agent, which has its name.
 func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
-	refused := &fault{code: codeForbidden, text: "the sender is not an agent of the caller", status: 403}
+	refused := &fault{code: codeForbidden, text: needsAgent, status: http.StatusForbidden}
 	if c.IsUser() {
-		refused.text = "ACP is for agents: show a credential of role agent"
 		return refused
 	}
 	p, _ := g.Runtime.Partner(c.Realm)
 	if ownsAgent(p, c, sender) {
 		return nil
 	}
+	refused.text = fmt.Sprintf("%q is not an agent of %q", sender, c.Principal.PeerSwarm())
+	switch {
+	case len(p.IDs) > 0:
+		refused.text += ", whose agents are in ids of [gateways.acp.partners." + p.Name + "]"
+	case p.Name != "":
+		refused.text += ", whose only agent has its name; ids of [gateways.acp.partners." + p.Name + "] makes others its agents"
+	}
 	return refused
 }
+
+// needsAgent refuses a user.
+const needsAgent = "ACP is for agents: show a credential of role agent"
 
 // ownsAgent reports whether a foreign agent is the caller's; p is the partner that he is,
 // if he is one.

@@ -106,7 +106,7 @@ func code(t *testing.T, r acptest.Reply) string {
 }
 
 // A-005, A-020 to A-025, V-A03, V-A05, V-A18: who gets which answer. What answers or only tells gets
-// none, an ERROR least of all.
+// none, an ERROR least of all: a refusal is a plain text.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -115,8 +115,12 @@ func TestAnswers(t *testing.T) {
 			q := acptest.New(kind, "agentA", receiver, "7")
 			r := s.send(t, q)
 			switch {
+			case want == "" && receiver == "nobody" && kind != "ACKNOWLEDGE":
+				if r.Status != http.StatusNotFound || r.Text != "there is no receiver \"nobody\"\n" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+					t.Errorf("%s to %s got %d %q", kind, receiver, r.Status, r.Text)
+				}
 			case want == "":
-				if r.Text != "" || receiver == "calc" && r.Status != http.StatusAccepted {
+				if r.Text != "" || r.Status != http.StatusAccepted {
 					t.Errorf("%s to %s got %d %q", kind, receiver, r.Status, r.Text)
 				}
 			case failure != "":
@@ -236,6 +240,44 @@ func TestWhoAndWhom(t *testing.T) {
 	for _, e := range s.rt.Events() {
 		if e.Verdict == "refused" && e.Reason == "" {
 			t.Errorf("no reason in %+v", e)
+		}
+	}
+}
+
+// TestRefusalsNameTheirReason (A-003, A-040, A-041, A-047): a refusal names the agent, the nearest one that
+// its caller may see, and the setting; one of a path names what is not there.
+func TestRefusalsNameTheirReason(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.admit("alone-token", "alone")
+	for _, c := range []struct{ token, sender, receiver, want string }{
+		{"acme-token", "agentA", "calk", `unknown_receiver: there is no receiver "calk"; did you mean "calc"?`},
+		{"acme-token", "agentA", "calc@hiwe", `unknown_receiver: there is no receiver "calc@hiwe"; did you mean "calc@hive"?`},
+		{"acme-token", "agentA", "hiden", `unknown_receiver: there is no receiver "hiden"`},
+		{"acme-token", "mallory", "calc", `forbidden: "mallory" is not an agent of "acme", whose agents are in ids of [gateways.acp.partners.acme]`},
+		{"alone-token", "agentA", "calc", `forbidden: "agentA" is not an agent of "alone", whose only agent has its name; ids of [gateways.acp.partners.alone] makes others its agents`},
+	} {
+		s.Token = c.token
+		q := acptest.New("REQUEST", c.sender, c.receiver, "1")
+		q.Header.ContentType = "text/plain"
+		if r := s.send(t, q); r.Message == nil || r.Message.Body != c.want {
+			t.Errorf("%s to %s: %d %s", c.sender, c.receiver, r.Status, r.Text)
+		}
+	}
+	for _, c := range []struct {
+		token, path string
+		status      int
+		want        string
+	}{
+		{"acme-token", "/acp/v1/messages/none", http.StatusNotFound, "no answer to a message \"none\" of yours is kept"},
+		{"acme-token", "/acp/v1/messages/", http.StatusNotFound, "the path is not /acp/v1/messages/ID"},
+		{"user-token", "/acp/v1/messages/none", http.StatusForbidden, "ACP is for agents: show a credential of role agent"},
+		{"acme-token", "/acp/v1/messages", http.StatusBadRequest, "receiver is missing: give the id of the agent whose messages you read, as in ?receiver=ID"},
+		{"acme-token", "/acp/v1/events?receiver=mallory", http.StatusForbidden, `"mallory" is not an agent of "acme", whose agents are in ids of [gateways.acp.partners.acme]`},
+	} {
+		s.Token = c.token
+		if r, err := s.Get(s.server.URL + c.path); err != nil || r.Status != c.status || r.Text != c.want+"\n" {
+			t.Errorf("%s: %d %q, %v", c.path, r.Status, r.Text, err)
 		}
 	}
 }

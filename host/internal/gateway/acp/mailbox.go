@@ -48,8 +48,13 @@ func (g *Gateway) mailboxOf(w http.ResponseWriter, r *http.Request) (c gateway.C
 		return c, "", false
 	}
 	receiver = r.URL.Query().Get("receiver")
+	if receiver == "" {
+		http.Error(w, "receiver is missing: give the id of the agent whose messages you read, as in ?receiver=ID", http.StatusBadRequest)
+		return c, "", false
+	}
 	if err := g.checkSender(c, receiver); err != nil {
-		g.refuse(w, c, incoming{}, err)
+		f := g.faultOf(err)
+		http.Error(w, f.text, f.httpStatus())
 		return c, "", false
 	}
 	return c, receiver, true

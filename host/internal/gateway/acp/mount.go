@@ -2,6 +2,7 @@ package acp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -74,13 +75,17 @@ func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, ok := gateway.IDOfPath(strings.TrimPrefix(r.URL.Path, answersPath))
-	if !ok || c.IsUser() {
-		http.NotFound(w, r)
+	if c.IsUser() {
+		http.Error(w, needsAgent, http.StatusForbidden)
+		return
+	}
+	if !ok {
+		http.Error(w, "the path is not "+answersPath+"ID", http.StatusNotFound)
 		return
 	}
 	x, err := g.Runtime.Find(r.Context(), c, id)
 	if errors.Is(err, gateway.ErrUnknown) {
-		http.NotFound(w, r)
+		http.Error(w, fmt.Sprintf("no answer to a message %q of yours is kept", id), http.StatusNotFound)
 		return
 	}
 	if err != nil {
@@ -119,7 +124,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, e
 		w.Header().Set("Retry-After", "10")
 	}
 	if !isRefusedAloud(in.Header, f) {
-		w.WriteHeader(f.httpStatus())
+		http.Error(w, f.text, f.httpStatus()) // no message: nothing that a program could answer
 		return
 	}
 	writeMessage(w, f.httpStatus(), refusal(c, in.Header, f))

@@ -58,7 +58,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c.IsUser() {
-		http.Error(w, "ACP is for agents: show a credential of role agent", http.StatusForbidden)
+		http.Error(w, needsAgent, http.StatusForbidden)
 		return
 	}
 	if !slices.Contains(r.Header.Values("Sec-WebSocket-Protocol"), subprotocol) {

@@ -86,7 +86,7 @@ func findAgent(agents []gateway.ExposedAgent, id string) (gateway.ExposedAgent, 
 			return a, nil
 		}
 	}
-	return gateway.ExposedAgent{}, message.Faultf(message.AgentNotFound, "", "there is no such agent")
+	return gateway.ExposedAgent{}, message.Faultf(message.AgentNotFound, "", "there is no agent %q%s", id, gateway.SuggestAgent(id, agents))
 }
 
 // The agents of the mesh itself. An agent of ours with such a name is reached as NAME@SWARM

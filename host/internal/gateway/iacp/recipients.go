@@ -11,7 +11,6 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
-	"skep/host/internal/spelling"
 )
 
 // recipients are whom a message is for.
@@ -61,22 +60,13 @@ func (g *Gateway) recipients(c gateway.Caller, m message.Message) (to recipients
 // unknownAgent refuses a message for an agent that there is not for its sender: a repeat finds
 // none either (I-071). The message went to no other of its recipients.
 func (g *Gateway) unknownAgent(c gateway.Caller, id string) error {
-	f := &fault{code: codeUnknown, text: fmt.Sprintf("there is no agent %q: the message went to none", id)}
-	var known []string
-	for _, a := range g.Runtime.ExposedAgents(c) {
-		name := a.Name
-		if strings.Contains(id, "@") {
-			name += "@" + a.Swarm
-		}
-		known = append(known, name)
-	}
+	var members []string
 	for _, a := range g.members(c) {
-		known = append(known, a.ID)
+		members = append(members, a.ID)
 	}
-	if near := spelling.Nearest(id, known); near != "" {
-		f.text += fmt.Sprintf("; did you mean %q?", near)
+	return &fault{
+		code: codeUnknown, text: fmt.Sprintf("there is no agent %q: the message went to none", id) + gateway.SuggestAgent(id, g.Runtime.ExposedAgents(c), members...),
 	}
-	return f
 }
 
 // add adds the agent of an id: an exposed one as NAME or NAME@SWARM, or else a member.
