@@ -100,7 +100,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	at := a.knownStream()
 	a.sent = at != ""
 	if !a.sent {
-		if err := a.seal(); err != nil {
+		if err := a.prepare(ctx, first); err != nil {
 			return err
 		}
 		got, err := a.post(ctx)

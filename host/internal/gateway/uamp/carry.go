@@ -290,10 +290,19 @@ func (a *attempt) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = a.seal(); err == nil {
+	if err = a.prepare(ctx, first); err == nil {
 		_, err = a.post(ctx)
 	}
 	return a.settle(ctx, first, err)
+}
+
+// prepare seals the envelope. One that has not been sent is held against the manifest of its
+// recipient.
+func (a *attempt) prepare(ctx context.Context, first bool) error {
+	if err := a.seal(); err != nil || !first {
+		return err
+	}
+	return a.g.manifests.Check(ctx, a.p, a.e, len(a.text))
 }
 
 // seal signs the envelope, with a capability token of the sender for its recipient.

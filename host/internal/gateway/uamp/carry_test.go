@@ -147,6 +147,7 @@ type lab struct {
 	mu       sync.Mutex
 	envelope func(http.ResponseWriter, envelope.Signed)
 	stream   func(http.ResponseWriter, *http.Request)
+	manifest http.HandlerFunc // nil for none
 	got      []envelope.Signed
 	streams  []string // Last-Event-IDs
 }
@@ -179,6 +180,14 @@ func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/agent-manifest.json") {
+		if l.manifest == nil {
+			http.NotFound(w, r)
+			return
+		}
+		l.manifest(w, r)
+		return
+	}
 	if r.Method == http.MethodGet {
 		l.streams = append(l.streams, r.Header.Get("Last-Event-ID"))
 		if l.stream == nil {

@@ -41,6 +41,8 @@ type Gateway struct {
 	waiting *waiting
 	sockets *socketLimiter
 	grpc    *grpc.Server
+	// manifests are of foreign agents that are written to.
+	manifests *partnerManifests
 	// partnerSockets are the WebSockets to partners.
 	partnerSockets *partnerSockets
 	// stopped is closed when the host stops.
@@ -75,6 +77,7 @@ func New(o Options) (*Gateway, error) {
 		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), stopped: make(chan struct{}),
 	}
+	g.manifests = newPartnerManifests(g.proof)
 	g.partnerSockets, g.grpc = newPartnerSockets(g), newGRPCServer(g)
 	return g, nil
 }

@@ -20,6 +20,13 @@ func (k Key) SignDocument(payload []byte, issuer string, made, expires time.Time
 	return jws.CompactSerialize()
 }
 
+// ReadDocumentHeader returns the header of a signed manifest or hub list. Nothing in it is
+// proven.
+func ReadDocumentHeader(text string) (Header, error) {
+	_, h, err := parseCompact(text)
+	return h, err
+}
+
 // ReadDocument returns the payload of a signed manifest or hub list of an issuer, which
 // one of the keys has signed.
 func ReadDocument(text, issuer string, keys []PublicKey, now time.Time) ([]byte, error) {

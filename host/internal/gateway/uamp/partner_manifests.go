@@ -1,0 +1,194 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/seal"
+)
+
+// Limits of the manifests of foreign agents.
+const (
+	maxSignedManifest = 128 << 10 // bytes
+	maxManifests      = 1024      // that are kept
+	manifestAge       = 5 * time.Minute
+	noManifestAge     = 30 * time.Second // of there being none that counts
+	manifestTime      = 10 * time.Second // of a fetch
+)
+
+// partnerManifests fetches and keeps the manifests of foreign agents. It is safe for concurrent
+// use.
+type partnerManifests struct {
+	proof   *Proof
+	fetches singleflight.Group
+
+	mu   sync.Mutex
+	kept map[manifestKey]keptManifest
+}
+
+// manifestKey is whose manifest is kept. One that came from another address does not count.
+type manifestKey struct{ partner, url, agent string }
+
+// keptManifest is a manifest, nil where the agent has none, or why it does not count.
+type keptManifest struct {
+	manifest *envelope.Manifest
+	err      error
+	keys     []string // that were pinned
+	until    time.Time
+}
+
+func newPartnerManifests(p *Proof) *partnerManifests {
+	return &partnerManifests{proof: p, kept: map[manifestKey]keptManifest{}}
+}
+
+// Check returns why the recipient of an envelope of so many bytes does not take it, by its
+// manifest. An agent without a manifest takes everything.
+func (m *partnerManifests) Check(ctx context.Context, p gateway.Partner, e envelope.Envelope, size int) error {
+	got, err := m.get(ctx, p, e.To[0])
+	if err != nil || got == nil {
+		return err
+	}
+	return got.Check(e, size)
+}
+
+// get returns the manifest of an agent, fetched once for all who wait for it.
+func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent string) (*envelope.Manifest, error) {
+	at := manifestAt(p, agent)
+	if at == "" {
+		return nil, nil
+	}
+	key := manifestKey{p.Name, at, agent}
+	pinned, _ := p.Options[optionKeys].([]string)
+	if k, ok := m.find(key, pinned); ok {
+		return k.manifest, k.err
+	}
+	done := m.fetches.DoChan(strings.Join([]string{p.Name, at, agent}, "\n"), func() (any, error) {
+		got, err := m.fetch(context.WithoutCancel(ctx), p, at, agent)
+		if err == nil || errors.As(err, new(*gateway.Refusal)) {
+			m.keep(key, keptManifest{manifest: got, err: err, keys: pinned})
+		}
+		return got, err
+	})
+	select {
+	case result := <-done:
+		got, _ := result.Val.(*envelope.Manifest)
+		return got, result.Err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (m *partnerManifests) find(key manifestKey, pinned []string) (keptManifest, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k, ok := m.kept[key]
+	return k, ok && time.Now().Before(k.until) && slices.Equal(k.keys, pinned)
+}
+
+// keep keeps a manifest, in place of one that is over, else of any, when there are many.
+func (m *partnerManifests) keep(key manifestKey, k keptManifest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if k.until = now.Add(manifestAge); k.manifest == nil {
+		k.until = now.Add(noManifestAge)
+	}
+	if _, has := m.kept[key]; !has && len(m.kept) >= maxManifests {
+		var drop manifestKey
+		for other, k := range m.kept {
+			drop = other
+			if now.After(k.until) {
+				break
+			}
+		}
+		delete(m.kept, drop)
+	}
+	m.kept[key] = k
+}
+
+// manifestAt is where the manifest of an agent is, beside its DID document (U-101). It is empty
+// for an id that names no host.
+func manifestAt(p gateway.Partner, agent string) string {
+	id, err := did.Parse(agent)
+	if err != nil || id.Host() == "" {
+		return ""
+	}
+	at := strings.TrimSuffix(id.URL(), documentName) + manifestName
+	if p.URL != "" {
+		at = strings.TrimSuffix(p.URL, "/") + strings.TrimPrefix(at, "https://"+id.Host())
+	}
+	return at
+}
+
+// fetch fetches a manifest, and verifies that its agent has signed it. It is nil where there is
+// none, and where the partner does not answer: sending shows why.
+func (m *partnerManifests) fetch(ctx context.Context, p gateway.Partner, at, agent string) (*envelope.Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, manifestTime)
+	defer cancel()
+	text, err := readSigned(ctx, p.Client, at)
+	if err != nil && !errors.As(err, new(*gateway.Refusal)) && outcomeOf(err).State == gateway.Unanswered {
+		return nil, nil
+	}
+	if text == "" || err != nil {
+		return nil, err
+	}
+	payload, err := m.open(ctx, p, agent, text)
+	if err == nil {
+		var got envelope.Manifest
+		if got, err = envelope.ReadManifest(payload); err == nil {
+			return &got, nil
+		}
+	}
+	if outcomeOf(err).State == gateway.Later { // its keys cannot be had now
+		return nil, err
+	}
+	return nil, gateway.Refuse("the manifest of %s at %s does not count: %v", agent, at, err)
+}
+
+// open returns what an agent of a partner has signed.
+func (m *partnerManifests) open(ctx context.Context, p gateway.Partner, agent, text string) ([]byte, error) {
+	h, err := seal.ReadDocumentHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := m.proof.keys(ctx, p.Caller(), agent, h.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	return seal.ReadDocument(text, agent, keys, time.Now())
+}
+
+// readSigned fetches a signed document, empty where there is none.
+func readSigned(ctx context.Context, client *http.Client, at string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
+	if err != nil {
+		return "", gateway.Refuse("%.200q cannot be read: %v", at, err)
+	}
+	req.Header.Set("Accept", envelope.ManifestType)
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || kind != envelope.ManifestType {
+		return "", nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxSignedManifest+1))
+	if err == nil && len(text) > maxSignedManifest {
+		err = gateway.Refuse("%s has more than %d bytes", at, maxSignedManifest)
+	}
+	return string(text), err
+}
