@@ -185,6 +185,7 @@ var only = map[string]string{
 	"github.com/andybalholm/brotli":       "host/internal/gateway/uamp/envelope",
 	"github.com/veraison/go-cose":         "host/internal/gateway/uamp/seal",
 	"github.com/fxamacker/cbor":           "host/internal/gateway/uamp/seal",
+	"github.com/evanphx/json-patch":       "host/internal/gateway/uamp/stream",
 	"github.com/a2aproject":               "host/internal/gateway/a2a",
 	"github.com/coder/websocket":          "host/client host/internal/gateway/acp host/internal/gateway/acp/acptest host/internal/gateway/uamp host/internal/gateway/wire",
 	"github.com/eclipse/paho.golang":      "host/internal/gateway/acp/broker",

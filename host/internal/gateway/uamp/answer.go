@@ -66,8 +66,8 @@ func (a *answer) put(mediaType string, content []byte) {
 }
 
 // done puts what a stream has brought into the answer: what its last delta answers, or else
-// its chunks (U-067).
-func (a *answer) done(payload json.RawMessage, texts string, binary []byte) {
+// its chunks and the document that its patches make, nil for none (U-067).
+func (a *answer) done(payload json.RawMessage, texts string, document json.RawMessage, binary []byte) {
 	var known struct {
 		Answer json.RawMessage `json:"answer"`
 		MIME   string          `json:"mime"`
@@ -81,6 +81,11 @@ func (a *answer) done(payload json.RawMessage, texts string, binary []byte) {
 		a.put("application/json", known.Answer)
 	case texts != "":
 		a.put("text/plain", []byte(texts))
+		if document != nil {
+			a.parts = append(a.parts, gateway.Part{Name: "document", Type: "application/json", Data: document})
+		}
+	case document != nil:
+		a.put("application/json", document)
 	case len(binary) == 0 && payload != nil:
 		a.put("application/json", payload)
 	}

@@ -479,6 +479,11 @@ func TestCarryStreams(t *testing.T) {
 
 func testCarryStreams(t *testing.T, o *out) {
 	png := []byte("\x89PNG\x00")
+	deepPatches := []string{`{"delta_seq":%d,"type":"patch","payload":{"merge":{"a":{}}}}`}
+	for n := range 11 { // each copy doubles the levels
+		deepPatches = append(deepPatches, `{"delta_seq":%d,"type":"patch","payload":{"patch":[{"op":"copy","from":"/a","path":"`+strings.Repeat("/a", 1<<n+1)+`"}]}}`)
+	}
+	deepPatches = append(deepPatches, `{"delta_seq":%d,"type":"done"}`)
 	status := func(code int) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
@@ -493,6 +498,11 @@ func testCarryStreams(t *testing.T, o *out) {
 		"an error":    {events(9, `{"delta_seq":%d,"type":"error","payload":{"code":"5.00","message":"out of paper"}}`), gateway.Taken, "[5.00]", "out of paper"},
 		"a cancel":    {events(9, `{"delta_seq":%d,"type":"cancel"}`), gateway.Taken, "[CANCELLED]", "The agent gives no reason."},
 		"another sum": {events(9, chunk("a"), `{"delta_seq":%d,"type":"done","payload":{"sha256":"00"}}`), gateway.Refused, "", "sha256"},
+		"patches":     {events(1, `{"delta_seq":%d,"type":"patch","payload":{"merge":{"a":[1]}}}`, `{"delta_seq":%d,"type":"patch","payload":{"patch":[{"op":"add","path":"/a/-","value":2}]}}`, `{"delta_seq":%d,"type":"done"}`), gateway.Taken, "", `{"a":[1,2]}`},
+		"an answer":   {events(9, `{"delta_seq":%d,"type":"patch","payload":{"merge":{"a":1}}}`, `{"delta_seq":%d,"type":"done","payload":{"answer":"b"}}`), gateway.Taken, "", "b"},
+		"text, patch": {events(9, `{"delta_seq":%d,"type":"patch","payload":{"merge":{"a":1}}}`, chunk("a"), `{"delta_seq":%d,"type":"done"}`), gateway.Taken, "", "a"},
+		"bad patches": {events(9, `{"delta_seq":%d,"type":"patch","payload":{"patch":[{"op":"remove","path":"/a"}]}}`, `{"delta_seq":%d,"type":"done"}`), gateway.Refused, "", "do not apply"},
+		"a deep one":  {events(30, deepPatches...), gateway.Refused, "", "the document that the patches make"},
 		"no delta":    {events(9, `{"delta_seq":"%d"}`), gateway.Refused, "", "delta_seq"},
 		"no end":      {status(http.StatusNoContent), gateway.Refused, "", "without its last delta"},
 		"gone":        {status(http.StatusNotFound), gateway.Unanswered, "", "no more"},
@@ -511,6 +521,9 @@ func testCarryStreams(t *testing.T, o *out) {
 		}
 		if len(asked) != 1 || asked[0].Subject != c.subject || asked[0].Body != c.body {
 			t.Errorf("%s: %+v", name, asked)
+		}
+		if name == "text, patch" && (len(asked[0].Parts) != 1 || string(asked[0].Parts[0].Data) != `{"a":1}`) {
+			t.Errorf("%+v", asked)
 		}
 		if name == "an image" && (len(asked[0].Parts) != 1 || asked[0].Parts[0].Type != "image/png" || !bytes.Equal(asked[0].Parts[0].Data, png)) {
 			t.Errorf("%+v", asked)

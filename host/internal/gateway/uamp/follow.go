@@ -20,6 +20,7 @@ import (
 const (
 	readWindow = 1024     // deltas before an acknowledgement
 	maxAnswer  = 16 << 20 // bytes of all chunks
+	maxPatches = 1 << 20  // bytes of all patches
 	fewDeltas  = 16       // brought by a request, and fewer, make a pause
 	impliedID  = "stream" // names the stream of deltas that do not (D-U4)
 )
@@ -38,6 +39,8 @@ type streamReader struct {
 	texts  strings.Builder
 	binary bytes.Buffer
 	chunks int64
+	// patches make the answer of a stream that has no other.
+	patches *stream.Patches
 	// last is the last delta, nil before it came; reply is an envelope that has come in its
 	// place.
 	last  *envelope.Delta
@@ -47,7 +50,7 @@ type streamReader struct {
 // follow reads a stream to its last delta. A response that ends before is followed by
 // another request from the next delta on, which acknowledges those before it (U-065).
 func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
-	r := &streamReader{attempt: a, assembly: stream.NewAssembly(a.e.Window, maxAnswer)}
+	r := &streamReader{attempt: a, assembly: stream.NewAssembly(a.e.Window, maxAnswer), patches: stream.NewPatches(maxPatches)}
 	for {
 		before := r.assembly.Next()
 		err := a.via.read(ctx, r, at)
@@ -107,6 +110,10 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 		r.chunk(ctx, p)
 	case envelope.DeltaProgress:
 		r.progress(ctx, p.Payload)
+	case envelope.DeltaPatch:
+		if err := r.patches.Add(p.Payload); err != nil {
+			return err
+		}
 	}
 	if d.Type.Ends() {
 		d.Payload = bytes.Clone(d.Payload)
@@ -160,7 +167,11 @@ func (r *streamReader) answer() (answer, error) {
 	got := answer{kind: string(r.last.Type), from: r.e.To[0], sum: sumOf(r.last.Payload)}
 	switch r.last.Type {
 	case envelope.DeltaDone:
-		got.done(r.last.Payload, r.texts.String(), r.binary.Bytes())
+		document, err := r.document()
+		if err != nil {
+			return answer{}, err
+		}
+		got.done(r.last.Payload, r.texts.String(), document, r.binary.Bytes())
 	case envelope.DeltaCancel:
 		var known struct{ Reason string }
 		_ = json.Unmarshal(r.last.Payload, &known) // without a reason it is called off all the same
@@ -176,7 +187,18 @@ func (r *streamReader) answer() (answer, error) {
 	return got, nil
 }
 
-// maxPayloadDepth bounds the levels of what the last delta has.
+// document is what the stream's patches make, nil for none.
+func (r *streamReader) document() (json.RawMessage, error) {
+	document, err := r.patches.Document()
+	if err == nil && document != nil {
+		if _, err = wire.Canonical(document, wire.AsSent, maxPayloadDepth); err != nil {
+			err = envelope.Faultf(envelope.Malformed, "the document that the patches make %v", err)
+		}
+	}
+	return document, err
+}
+
+// maxPayloadDepth bounds the levels of what the last delta has, and of a patched document.
 const maxPayloadDepth = 1000
 
 // sumOf is the hash of what the last delta of a stream has, in its RFC 8785 form, empty
