@@ -186,7 +186,7 @@ func TestWrongHost(t *testing.T) {
 
 func TestBodyLimits_S21(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, func(h *testHost) { h.opt.MaxBody, h.opt.Stall = 4096, 300*time.Millisecond })
+	h := newTestHost(t, func(h *testHost) { h.opt.MaxBody, h.opt.Stall = 4096, 2*time.Second })
 	fits := `{"body":"` + strings.Repeat("x", 4096-len(`{"body":""}`)) + `"}`
 	if a := h.do(request{method: "POST", path: "/message", body: fits}); a.status != http.StatusOK {
 		t.Errorf("a body of just the limit: %d %s", a.status, a.body)
@@ -221,14 +221,14 @@ func TestBodyLimits_S21(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	// The answer has as long, half of which goes by before it is written.
-	h := newTestHost(t, func(h *testHost) { h.opt.Stall = time.Second })
+	h := newTestHost(t, func(h *testHost) { h.opt.Stall = 4 * time.Second })
 	for token, want := range map[string]string{aliceToken: "408 ", "nobody": "401 "} {
 		c, err := net.Dial("tcp", h.server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprintf(c, "POST /message HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{", token)
 		raw, err := io.ReadAll(c)
 		if err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 "+want) {
@@ -241,16 +241,16 @@ func TestSlowBody(t *testing.T) {
 // the limits on reading and writing.
 func TestDeadlinesAreTakenBack(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, func(h *testHost) { h.opt.Stall = 500 * time.Millisecond })
+	h := newTestHost(t, func(h *testHost) { h.opt.Stall = 2 * time.Second })
 	c, err := net.Dial("tcp", h.server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	in := bufio.NewReader(c)
 	for i := range 3 {
-		body := fmt.Sprintf(`{"stream":%v,"body":%q}`, i == 1, calls("sleep", obj{"ms": 700}, "task_complete", obj{"finish_message": fmt.Sprint("done ", i)}))
+		body := fmt.Sprintf(`{"stream":%v,"body":%q}`, i == 1, calls("sleep", obj{"ms": 2500}, "task_complete", obj{"finish_message": fmt.Sprint("done ", i)}))
 		fmt.Fprintf(c, "POST /message HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", aliceToken, len(body), body)
 		rsp, err := http.ReadResponse(in, nil)
 		if err != nil {
@@ -259,7 +259,7 @@ func TestDeadlinesAreTakenBack(t *testing.T) {
 		if a := read(t, rsp); a.status != http.StatusOK || !strings.Contains(a.body, fmt.Sprint("done ", i)) {
 			t.Fatalf("request %d: %d %s", i, a.status, a.body)
 		}
-		time.Sleep(600 * time.Millisecond)
+		time.Sleep(2200 * time.Millisecond)
 	}
 }
 

@@ -212,7 +212,7 @@ func TestPing(t *testing.T) {
 // A reader that stops reading is cut off, and its task does not notice.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	h := newTestHost(t, func(h *testHost) { h.opt.Stall, h.narrow = 200*time.Millisecond, true })
+	h := newTestHost(t, func(h *testHost) { h.opt.Stall, h.narrow = 2*time.Second, true })
 	big := strings.Repeat("x", 200<<10)
 	for range 3 {
 		h.post(obj{"task_id": "t", "body": big}, "Prefer", "respond-async")
