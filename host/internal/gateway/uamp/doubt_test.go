@@ -315,7 +315,7 @@ func testMovedPartner(t *testing.T, o *out) {
 	}
 	before.Close()
 	o.lab.does(streamAt, events(9, done))
-	now.Timeout = 5 * time.Second
+	now.Timeout = time.Minute
 	o.p = now
 	o.carry(t, "moved", d, gateway.Taken)
 	if got, _ := o.lab.take(); len(got) != 2 || got[0].ID != got[1].ID {

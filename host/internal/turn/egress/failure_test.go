@@ -50,8 +50,7 @@ func TestNetworkFailures(t *testing.T) {
 	w := newFakeNet(t)
 	w.resolve("api.test", apiAddr)
 	w.resolve("empty.test", "")
-	gone := w.serve(apiAddr+":81", echo)
-	gone.Close()
+	w.servers[netip.MustParseAddrPort(apiAddr+":81")] = "127.0.0.1:1" // which no test listens on
 	w.raw(apiAddr+":82", func(net.Conn) {})
 	w.raw(apiAddr+":83", heard(func(c net.Conn) { _, _ = io.WriteString(c, "220 mail ready\r\n") }))
 	w.raw(apiAddr+":84", heard(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf") }))
