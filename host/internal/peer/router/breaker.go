@@ -12,8 +12,11 @@ const (
 	tripAfter = 5
 	minOpen   = time.Second
 	maxOpen   = 30 * time.Second
-	// probeWait is how long other workers wait for the probing one.
+	// probeWait is how long other workers wait for the probing one before they ask again.
 	probeWait = 250 * time.Millisecond
+	// probeTime is how long a probe keeps other workers back: a carrier's attempt lasts as
+	// long as the partner works on a question.
+	probeTime = 2 * time.Second
 )
 
 // BreakerState is the state of a peer's circuit breaker.
@@ -34,7 +37,8 @@ type breaker struct {
 	failures int
 	openFor  time.Duration
 	until    time.Time
-	probing  bool
+	// probing is until when a probe keeps others back, zero without one.
+	probing time.Time
 	// up is closed when the peer is known to be up, nil while nothing waits for it.
 	up chan struct{}
 }
@@ -49,10 +53,10 @@ func (b *breaker) admit(now time.Time) time.Duration {
 		return 0
 	case now.Before(b.until):
 		return b.until.Sub(now)
-	case b.probing:
+	case now.Before(b.probing):
 		return probeWait
 	}
-	b.probing = true
+	b.probing = now.Add(probeTime)
 	return 0
 }
 
@@ -60,7 +64,7 @@ func (b *breaker) admit(now time.Time) time.Duration {
 func (b *breaker) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	b.probing = time.Time{}
 }
 
 // record notes whether the peer has answered an attempt. giveUp is how long its
@@ -69,7 +73,7 @@ func (b *breaker) release() {
 func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	b.probing = time.Time{}
 	if answered {
 		b.failures, b.openFor = 0, 0
 		return
@@ -109,7 +113,7 @@ func (b *breaker) state(now time.Time) BreakerState {
 	switch {
 	case b.failures < tripAfter:
 		return BreakerClosed
-	case !b.probing && now.Before(b.until):
+	case b.probing.IsZero() && now.Before(b.until):
 		return BreakerOpen
 	}
 	return BreakerTrying

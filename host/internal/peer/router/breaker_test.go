@@ -69,6 +69,28 @@ func TestBreakerOpensOnceForAMoment(t *testing.T) {
 	}
 }
 
+// A probe that lasts keeps others back for a while, and not until it ends.
+func TestBreakerWhileAProbeLasts(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	now := time.Unix(1e9, 0)
+	for range tripAfter {
+		b.admit(now)
+		b.record(false, now, time.Hour)
+	}
+	now = now.Add(minOpen)
+	b.admit(now)
+	if wait := b.admit(now.Add(probeTime - 1)); wait != probeWait {
+		t.Errorf("beside a probe another one waits %s", wait)
+	}
+	for range 2 {
+		now = now.Add(probeTime)
+		if wait := b.admit(now); wait != 0 {
+			t.Errorf("after %s of a probe the next one waits %s", probeTime, wait)
+		}
+	}
+}
+
 // A probe that was not sent is no sign of the peer: the next may probe at once.
 func TestBreakerAfterAnUnsentProbe(t *testing.T) {
 	t.Parallel()
