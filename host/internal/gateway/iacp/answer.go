@@ -18,26 +18,40 @@ import (
 // errLate ends the wait for an answer when its asker waits no more.
 var errLate = errors.New("the time for the answer is over")
 
-// reply writes the answer to a message when it is there. Who has left sends the message
-// again, or asks for its status.
+// reply writes the answer to a message when it is there. An asker who has left gets it on the
+// next connection.
 func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
+	by := m.Deadline(x.Accepted)
+	written := c.answer(caller, m, x, by, c.write)
+	switch {
+	case !written:
+		c.owe(caller, m.Sender.ID, x, by)
+	case x.Duplicate:
+		c.settle(owedKey(caller, m.Sender.ID, x))
+	}
+}
+
+// answer waits for the answer to a message, until its asker waits no more, and writes it. It
+// returns false where the connection ended before. The caller has begun the wait.
+func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time, write func(message.Message) error) bool {
 	defer c.g.loads.begin(x)()
 	ctx := c.ctx
-	by := m.Deadline(x.Accepted)
 	if !by.IsZero() {
 		late, cancel := context.WithDeadlineCause(ctx, by, errLate)
 		defer cancel()
 		ctx = late
 	}
 	a, err := c.await(ctx, m, x)
+	c.endWait(x.ID) // before the answer: its asker may repeat the question then
 	switch {
 	case err == nil:
-		_ = c.respond(caller, x, a)
+		return c.respond(caller, x, a, write) == nil || c.ctx.Err() == nil
 	case c.ctx.Err() != nil:
+		return false
 	case errors.Is(context.Cause(ctx), errLate):
 		if a, ok, err := c.g.Runtime.Look(c.ctx, x); err == nil && ok && a.Outcome != gateway.NeedsInput {
-			_ = c.respond(caller, x, a) // a repeat of what was answered in time
-			return
+			// a repeat of what was answered in time
+			return c.respond(caller, x, a, write) == nil || c.ctx.Err() == nil
 		}
 		if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
 			c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
@@ -46,13 +60,14 @@ func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchang
 	default:
 		c.refuse(m, err)
 	}
+	return true
 }
 
 // respond writes an answer. One that the peer would not take is told to be too long.
-func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer) error {
+func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, write func(message.Message) error) error {
 	m, err := answerTo(caller, x, a)
 	if err == nil {
-		err = c.write(m)
+		err = write(m)
 	}
 	if errors.Is(err, errTooLong) {
 		return c.tell(message.ErrorResponse, message.Message{ID: x.ID}, (&fault{code: codeInvalid, reason: reasonTooLarge, text: err.Error()}).payload())
@@ -198,7 +213,7 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 	case err != nil:
 		c.refuse(m, err)
 	case ok && a.Outcome != gateway.NeedsInput:
-		_ = c.respond(caller, x, a)
+		_ = c.respond(caller, x, a, c.write)
 	default:
 		_ = c.tell(message.TaskResponse, message.Message{ID: x.ID, Sender: m.Sender}, map[string]any{"status": "in_progress"})
 	}

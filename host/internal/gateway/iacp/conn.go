@@ -65,6 +65,8 @@ type conn struct {
 	enrolled map[string]enrolment
 	// unacked are messages of other members that wait for acknowledgements, by their ids.
 	unacked map[string][]chan struct{}
+	// waits are the messages whose answers are waited for, by their ids.
+	waits   map[string]bool
 	running sync.WaitGroup
 }
 
@@ -207,10 +209,13 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
-	c.noteSpeaker(caller, m.Sender.ID)
+	begins := c.g.conns.speaks(c, m.Sender.ID, nil)
 	c.acknowledge(m)
+	if begins {
+		c.sendWaiting(caller, m.Sender.ID)
+	}
 	switch {
-	case owed && relayed: // its receiver answers it
+	case owed && (relayed || !c.beginWait(x.ID)): // its receiver answers it, or it will be already
 		c.done()
 	case owed:
 		go func() {
@@ -220,11 +225,10 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	}
 }
 
-// noteSpeaker notes that an agent is at the other end, and sends what waits for it.
-func (c *conn) noteSpeaker(caller gateway.Caller, agent string) {
-	if c.g.conns.speaks(c, agent, nil) {
-		c.g.relays.send(caller, agent)
-	}
+// sendWaiting sends what waits for an agent that is at the other end, and what is owed to it.
+func (c *conn) sendWaiting(caller gateway.Caller, agent string) {
+	c.g.relays.send(caller, agent)
+	c.pushOwed(caller, agent)
 }
 
 // begin counts a message that will be answered, if there is a place for it. The worker of

@@ -26,7 +26,7 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 		return
 	}
 	c.registerAgent(caller, m, p.Info)
-	c.g.relays.send(caller, p.Info.ID)
+	c.sendWaiting(caller, p.Info.ID)
 }
 
 // registerAgent registers an agent and answers. It keeps other writers out meanwhile, so that the

@@ -90,8 +90,8 @@ func (c *conn) noteRegistered(caller gateway.Caller, m message.Message) {
 	}
 	_ = json.Unmarshal(m.Payload, &p) // its agents speak for themselves
 	for _, a := range p.Agents {
-		if c.g.checkSender(caller, a.ID) == nil {
-			c.noteSpeaker(caller, a.ID)
+		if c.g.checkSender(caller, a.ID) == nil && c.g.conns.speaks(c, a.ID, nil) {
+			c.sendWaiting(caller, a.ID)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type Gateway struct {
 	relays  *relays
 	loads   *loads
 	socket  net.Listener // nil before Open
+	pushing sync.WaitGroup
 }
 
 // New returns a gateway. It starts nothing.
@@ -125,6 +126,7 @@ func (g *Gateway) Close() error {
 // are told, and what waits for an answer gets it.
 func (g *Gateway) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
+	defer g.pushing.Wait()
 	defer g.relays.sending.Wait()
 	defer serving.Wait()
 	calling, endCalls := context.WithCancelCause(ctx)

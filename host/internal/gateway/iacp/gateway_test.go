@@ -65,7 +65,7 @@ func newSite(t *testing.T, change ...func(*iacp.Options)) *site {
 			t.Error(err)
 		}
 	})
-	s.addr = strings.TrimPrefix(s.g.Health().Detail, "listens on ")
+	s.addr, _, _ = strings.Cut(strings.TrimPrefix(s.g.Health().Detail, "listens on "), ";")
 	return s
 }
 

@@ -237,6 +237,15 @@ func (c *conn) deliver(m message.Message, text []byte) error {
 	}
 }
 
+// deliverMessage is [conn.deliver] for a message that has no text yet.
+func (c *conn) deliverMessage(m message.Message) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return c.deliver(m, text)
+}
+
 // expectAck returns what is closed by the acknowledgement of a message of another member.
 func (c *conn) expectAck(id string) <-chan struct{} {
 	c.mu.Lock()

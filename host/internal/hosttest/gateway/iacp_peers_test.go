@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,12 +80,7 @@ TLS
 // and returns where it listens for IaCP.
 func newFramedSite(t *testing.T, tls bool, replaced ...string) (s *hosttest.Site, addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	_ = l.Close()
+	addr = hosttest.FreeAddress(t, "127.0.0.1")
 	s = hosttest.EmptySite(t)
 	table, certificates := "", ""
 	if tls {
