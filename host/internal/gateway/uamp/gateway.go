@@ -113,8 +113,3 @@ func (g *Gateway) Run(ctx context.Context) error {
 	close(g.stopped)
 	return nil
 }
-
-// Discover implements [gateway.Gateway]. Partners have no list of agents here yet.
-func (g *Gateway) Discover(context.Context, gateway.Partner) ([]gateway.ForeignAgent, error) {
-	return nil, nil
-}
