@@ -1,10 +1,13 @@
 package dsl
 
 // checkEndless refuses aliases that lead to themselves, and records that no message
-// could have because they contain themselves.
+// could have because they contain themselves. It ends with the last fault that is reported.
 func (r *resolver) checkEndless() {
-	c := &cycles{resolver: r, state: make(map[*Type]int, len(r.schema.Types))}
+	c := &cycles{resolver: r, state: make(map[*Type]int)}
 	for _, t := range r.schema.Types {
+		if len(r.faults) >= maxFaults {
+			return
+		}
 		if t.Kind == Alias {
 			c.alias(t, 0)
 		}

@@ -25,8 +25,8 @@ func resolve(name string, files []parsed) (*Schema, Faults) {
 		items += len(f.tree.Items)
 	}
 	r := &resolver{
-		schema:   &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
-		declared: make([]*Type, 0, items), nested: map[*Type][]*Type{},
+		schema: &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
+		types:  make([]Type, 0, items), declared: make([]*Type, 0, items), nested: map[*Type][]*Type{},
 		names: make(map[string]*Type, items), folded: make(map[string]string, items+len(builtIn)),
 	}
 	for name := range builtIn {
@@ -54,6 +54,7 @@ type parsed struct {
 type resolver struct {
 	schema   *Schema
 	source   *source // of what is resolved now
+	types    []Type  // what declared points to: one allocation for all of them
 	declared []*Type
 	nested   map[*Type][]*Type // the records that are written inside of a type
 	names    map[string]*Type
@@ -113,7 +114,8 @@ func (r *resolver) declare(f parsed) {
 		if !r.unique(r.folded, it.Name, "the name") {
 			continue
 		}
-		t := &Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), Annotations: it.Annotations, at: it.Name.Pos, source: f.source, expr: it}
+		r.types = append(r.types, Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), Annotations: it.Annotations, at: it.Name.Pos, source: f.source, expr: it})
+		t := &r.types[len(r.types)-1]
 		switch {
 		case it.Kind == EnumItem:
 			t.Kind = Enum
@@ -199,11 +201,11 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	if e.Record != nil {
 		return r.inner(in, f, e.Record)
 	}
-	kind, known := builtIn[e.Name]
 	if t := r.names[e.Name]; t != nil {
 		r.arguments(e, 0)
 		return t
 	}
+	kind, known := builtIn[e.Name]
 	if !known {
 		r.suggest(r.fail(e.Pos, len(e.Name), "there is no type %s", clip(e.Name)), e.Name, func() []string {
 			return append(slices.Sorted(maps.Keys(builtIn)), slices.Sorted(maps.Keys(r.names))...)
@@ -324,6 +326,7 @@ func (r *resolver) order() {
 		}
 		r.schema.Types = append(r.schema.Types, t)
 	}
+	r.schema.Types = make([]*Type, 0, len(r.declared))
 	for _, t := range r.declared {
 		add(t)
 	}
