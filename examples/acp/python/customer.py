@@ -6,6 +6,7 @@ The packages acp and order are made by `skep acp compile`; nothing else is neede
 import datetime
 import os
 import sys
+import urllib.error
 import urllib.request
 import uuid
 
@@ -36,11 +37,24 @@ def post(message: acp.Message) -> acp.Message:
         data=acp.encode_message(message).encode("utf-8"),
         headers={"Authorization": "Bearer " + os.environ["SKEP_TOKEN"], "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(call, timeout=60) as reply:
-        return acp.decode_message(reply.read())
+    try:
+        with urllib.request.urlopen(call, timeout=60) as reply:
+            return acp.decode_message(reply.read())
+    except urllib.error.HTTPError as refused:
+        text = refused.read()
+        try:
+            return acp.decode_message(text)
+        except ValueError:  # refused before it was read as a message, as for a wrong token
+            sys.exit(f"{refused.code}: {text.decode('utf-8', 'replace').strip()}")
+    except urllib.error.URLError as away:
+        sys.exit(f"no answer from {call.full_url}: {away.reason}")
 
 
 def main() -> None:
+    if len(sys.argv) != 3 or not sys.argv[2].isdecimal():
+        sys.exit("usage: customer.py ITEM COUNT, as in: customer.py screws 3")
+    if missing := [name for name in ("SKEP_URL", "SKEP_TOKEN") if not os.environ.get(name)]:
+        sys.exit("not set: " + ", ".join(missing))
     item, count = sys.argv[1], int(sys.argv[2])
     question = request(order.encode_order(order.Order(item=item, count=count)))
     answer = post(question)
