@@ -101,11 +101,11 @@ func TestKillInActionAtPartner(t *testing.T) {
 			body := strings.ReplaceAll(hosttest.Script(hosttest.Step{"order", hosttest.Args{"message": "tea"}},
 				hosttest.Step{"task_complete", hosttest.Args{"finish_message": "{{0}}"}}), `{\u007b`, "{{")
 			post := client.Post{Task: "t", Key: "k", Body: body}
-			gone := make(chan struct{})
+			before, gone := p.Client(), make(chan struct{})
 			ctx, leave := context.WithCancel(t.Context())
 			go func() {
 				defer close(gone)
-				_, _ = p.Client().PostMessage(ctx, post)
+				_, _ = before.PostMessage(ctx, post)
 			}()
 			<-s.arrived
 			p.Kill()
