@@ -94,15 +94,8 @@ func (t *table) rights(key string) []string {
 	if !t.has(key) {
 		return []string{rights[0]}
 	}
-	may := t.among(key, "right", rights)
-	if slices.ContainsFunc(may, func(right string) bool { return slices.Contains(laterRights, right) }) {
-		t.needs("gateways.rights", key)
-	}
-	return may
+	return t.among(key, "right", rights)
 }
-
-// laterRights are those for which no gateway asks yet.
-var laterRights = []string{"register", "contexts"}
 
 // partnerTenant reads a tenant; [gatewayReader.partner] checks it.
 func (t *table) partnerTenant(key string) string { return t.text(key, mail.DefaultTenant) }

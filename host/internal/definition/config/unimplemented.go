@@ -13,7 +13,6 @@ var unimplemented = map[string]string{
 	"gateways.hold":            "hold is for protocols whose callers wait for an answer on their request: a2a, acp, amp, mcp",
 	"gateways.ids":             "ids is for protocols whose messages name their senders: acp, amp, iacp, uamp",
 	"gateways.profile":         "profile is for protocols whose documents leave things open: acp, amp, iacp, uamp",
-	"gateways.rights":          "a right to registrations or contexts" + notBuilt,
 	"gateways.sessions":        "sessions is for protocols with sessions or open connections: acp, iacp, mcp, uamp",
 	"history":                  "a limit on histories" + notBuilt,
 	"lock":                     "the lock file" + notBuilt,

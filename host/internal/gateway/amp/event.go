@@ -23,6 +23,16 @@ func (g *Gateway) event(ctx context.Context, c gateway.Caller, in message.Receiv
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.event_type is missing")
 	}
 	agents := g.Runtime.ExposedAgents(c)
+	if p.Type == contextUpdate {
+		updated, err := g.updateByEvent(ctx, c, in)
+		if err != nil {
+			return reply{}, err
+		}
+		agents = readersAmong(agents, updated)
+		if len(agents) == 0 && in.Destination.Agent == "" {
+			return reply{}, nil
+		}
+	}
 	if in.Destination.Agent != "" {
 		a, err := findAgent(agents, in.Destination.Agent)
 		if err != nil {

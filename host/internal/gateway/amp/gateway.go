@@ -51,6 +51,7 @@ type Gateway struct {
 	measures   *measures
 	waiting    *waiting
 	registered *registrations
+	contexts   contexts
 }
 
 // New returns a gateway. It starts nothing.
@@ -66,7 +67,7 @@ func New(o Options) *Gateway {
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, contexts: contexts{o.Runtime.State()}}
 }
 
 // Name implements [gateway.Gateway].

@@ -60,7 +60,7 @@ func newSite(t *testing.T, changes ...func(*amp.Options)) *site {
 // admit lets a partner in, with a token unless that is empty.
 func (s *site) admit(token string, p gateway.Partner) {
 	c := gatewaytest.Realm("default", p.Name)
-	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell}
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayRegister, gateway.MayContexts}
 	if token != "" {
 		s.rt.Admit(token, c)
 	}

@@ -164,6 +164,9 @@ func (g *Gateway) checkOwnAgent(c gateway.Caller, id string) error {
 	if !ok {
 		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "a registration needs a partner of the configuration")
 	}
+	if err := checkRight(c, gateway.MayRegister); err != nil {
+		return err
+	}
 	if id == "" {
 		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.id is missing")
 	}
@@ -174,6 +177,14 @@ func (g *Gateway) checkOwnAgent(c gateway.Caller, id string) error {
 		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "payload.agent.id is no agent of the caller")
 	}
 	return nil
+}
+
+// checkRight refuses a realm whose table does not give it a right.
+func checkRight(c gateway.Caller, right gateway.Right) error {
+	if c.May.Has(right) {
+		return nil
+	}
+	return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "%s may not do this: add %q to may in [gateways.amp.partners.%s]", c.Realm, right, c.Realm)
 }
 
 func checkRegistration(r registration) error {

@@ -196,3 +196,25 @@ func TestCarryToEndpoint(t *testing.T) {
 		t.Errorf("the partner got %v", o.came())
 	}
 }
+
+// TestRights (M-027, M-057): what a partner's table does not allow is refused with the right that is
+// missing, and leaves nothing.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress)
+	plain := gatewaytest.Realm("default", "plain")
+	plain.May = gateway.Rights{gateway.MayAsk, gateway.MayTell}
+	s.rt.Admit("plain-token", plain)
+	s.rt.AddPartner(gateway.Partner{Name: "plain", Tenant: "default", IDs: []string{"agent*"}, May: plain.May})
+	own := *s
+	own.Token = "plain-token"
+	for capability, right := range map[string]string{"registration": "register", "heartbeat": "register", "deregistration": "register", "context-management": "contexts"} {
+		r := own.control(t, capability, registration("agent-7"))
+		wantFault(t, r, http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
+		if !strings.Contains(r.Text, right) || !strings.Contains(r.Text, "[gateways.amp.partners.plain]") {
+			t.Errorf("%s: %s", capability, r.Text)
+		}
+	}
+	event := amptest.New("event", "agent-1", "", amptest.Object{"event_type": "context_update", "context": amptest.Object{"session_id": "s"}})
+	wantFault(t, own.send(t, event), http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
+}

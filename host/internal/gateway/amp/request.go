@@ -64,6 +64,8 @@ func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Rece
 	}
 	to := in.Destination
 	switch {
+	case isContext(to):
+		return g.control(c, func() (responsePayload, error) { return g.manageContext(ctx, c, in) })
 	case to.Agent == registryAgent:
 		return g.control(c, func() (responsePayload, error) { return g.registry(ctx, c, in, p) })
 	case p.Negotiation != "":
@@ -128,6 +130,9 @@ func (g *Gateway) invoke(ctx context.Context, c gateway.Caller, in message.Recei
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
 	}
 	if err := g.checkInput(t.capability, k.parameters); err != nil {
+		return reply{}, err
+	}
+	if err := g.checkContext(ctx, c, in, k.context); err != nil {
 		return reply{}, err
 	}
 	a, err := askOf(in, text, t, k)

@@ -22,7 +22,7 @@ type Verb struct {
 }
 
 // byGateway are the verbs of the gateways that have some.
-var byGateway = map[string][]Verb{"a2a": a2a(), "acp": acp(), "uamp": uamp()}
+var byGateway = map[string][]Verb{"a2a": a2a(), "acp": acp(), "amp": amp(), "uamp": uamp()}
 
 // Of lists the verbs of a gateway.
 func Of(gateway string) []Verb { return slices.Clone(byGateway[gateway]) }

@@ -13,7 +13,7 @@ import (
 // action has more than one (G-060).
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	for _, v := range slices.Concat(verb.Of("a2a"), verb.Of("acp"), verb.Of("uamp")) {
+	for _, v := range slices.Concat(verb.Of("a2a"), verb.Of("acp"), verb.Of("amp"), verb.Of("uamp")) {
 		for partners, wants := range map[string]bool{"shop": false, "shop lab": true} {
 			raw := v.Parameters(strings.Fields(partners))
 			p, err := schema.CompileParams(v.Name, raw)

@@ -20,10 +20,12 @@ func ampFile(url string) string {
 tenant = "blue"
 url = "%s/invoke"
 ids = ["agent-*"]
+may = ["register", "contexts"]
 allow_private = true
 [gateways.amp.partners.rival]
 tenant = "red"
 ids = ["agent-*"]
+may = ["register", "contexts"]
 [[auth.keys]]
 id = "acme"
 tenant = "blue"
@@ -88,5 +90,40 @@ func TestAMPRegistrations(t *testing.T) {
 	}
 	if finds(acme) {
 		t.Error("the erasure of the tenant has left the registration")
+	}
+}
+
+// TestAMPContexts (M-051, M-057, V-M26): a context survives a restart of the host, is not seen by
+// another tenant, and goes with its own; what it has is nowhere in clear.
+func TestAMPContexts(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, ampFile("http://127.0.0.1:9"))
+	const acme, rival = "the-token-of-acme-at-hive", "the-token-of-rival-at-hive"
+	manage := func(token string, payload amptest.Object) amptest.Reply {
+		t.Helper()
+		return ampControl(t, s, token, "context-management", payload)
+	}
+	made, _ := manage(acme, amptest.Object{"operation": "create", "context": amptest.Object{
+		"shared_memory": amptest.Object{"note": "the-memory-of-blue"}, "access_control": amptest.Object{"write": []string{"*", "*@rival", "agent-1@rival"}},
+	}}).Message.Result()["context"].(amptest.Object)
+	get := amptest.Object{"operation": "get", "context_id": made["id"]}
+	if r := manage(acme, get); !strings.Contains(r.Text, "the-memory-of-blue") {
+		t.Fatalf("got %d %s", r.Status, r.Text)
+	}
+	if r := manage(rival, get); r.Status != http.StatusNotFound || strings.Contains(r.Text, "the-memory-of-blue") {
+		t.Errorf("another tenant got %d %s", r.Status, r.Text)
+	}
+	s.Restart()
+	if r := manage(acme, get); !strings.Contains(r.Text, "the-memory-of-blue") {
+		t.Errorf("after a restart: %d %s", r.Status, r.Text)
+	}
+	if bytes.Contains(s.Files(t), []byte("the-memory-of-blue")) {
+		t.Error("the data directory has the memory in clear")
+	}
+	if err := s.As(hosttest.OperatorKey).EraseTenant(t.Context(), "blue"); err != nil {
+		t.Fatal(err)
+	}
+	if r := manage(acme, get); r.Status != http.StatusNotFound {
+		t.Errorf("after the erasure: %d %s", r.Status, r.Text)
 	}
 }

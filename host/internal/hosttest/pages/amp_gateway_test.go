@@ -23,7 +23,7 @@ func TestAMPGatewayPage(t *testing.T) {
 	h, _ := hosttest.StartText(t, text, map[string]string{"ACME_AT_HIVE": "the-token-of-acme"})
 	hosttest.SystemProgram(t, "curl")
 	all := consolesIn(page)
-	if len(all) != 6 {
+	if len(all) != 8 {
 		t.Errorf("the page has %d commands", len(all))
 	}
 	for _, s := range all {

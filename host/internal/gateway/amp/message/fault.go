@@ -45,6 +45,8 @@ const (
 	ReasonDraining   = "DRAINING"
 	ReasonCallback   = "CALLBACK"
 	ReasonFull       = "FULL"
+	// ReasonVersionConflict is for a context that has another version than the caller expects.
+	ReasonVersionConflict = "VERSION_CONFLICT"
 	// ReasonNotRegistered is for an agent without a registration, or whose lease is over.
 	ReasonNotRegistered = "NOT_REGISTERED"
 )
@@ -52,7 +54,7 @@ const (
 // ownStatuses are the HTTP statuses of reasons that have another one than their code.
 var ownStatuses = map[string]int{
 	ReasonForbidden: http.StatusForbidden, ReasonInternal: http.StatusInternalServerError,
-	ReasonConflict: http.StatusConflict, ReasonTooLarge: http.StatusRequestEntityTooLarge,
+	ReasonConflict: http.StatusConflict, ReasonVersionConflict: http.StatusConflict, ReasonTooLarge: http.StatusRequestEntityTooLarge,
 }
 
 // Fault is why a message is refused, as its sender may see it.
