@@ -133,6 +133,7 @@ func (a *attempt) compose(ctx context.Context) error {
 		return err
 	}
 	sender, _, _ := strings.Cut(p.Sender.Name, "@") // the id under which it is registered
+	sender = a.g.agentID(a.caller, a.d.Wrapper.SourceSwarm, sender)
 	a.m = message.New(message.TaskRequest, sender, nil)
 	a.m.ID, a.m.Timestamp, a.m.Conversation = a.idOf(a.d.Wrapper.MessageID), message.Time(a.d.Since), a.d.Conversation
 	if at, err := time.Parse(time.RFC3339Nano, a.d.Wrapper.Timestamp); err == nil {

@@ -104,6 +104,7 @@ func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
 	list := []agentInfo{}
 	for _, a := range g.Runtime.ExposedAgents(c) {
 		info := infoOfAgent(a)
+		info.ID = g.agentID(c, a.Swarm, a.Name)
 		load := float64(g.loads.of(c.Principal.Tenant, a.Swarm, a.Name)) / float64(g.Asks)
 		info.Load = &load
 		list = append(list, info)
@@ -121,6 +122,16 @@ func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
 		}
 	}
 	return list
+}
+
+// agentID is the id of an exposed agent: its name, or NAME@SWARM where agents of several swarms
+// have the name. The document wants it to be unique (§2.1).
+func (g *Gateway) agentID(c gateway.Caller, swarm, name string) string {
+	same := func(a gateway.ExposedAgent) bool { return a.Name == name && a.Swarm != swarm }
+	if slices.ContainsFunc(g.Runtime.ExposedAgents(c), same) {
+		return name + "@" + swarm
+	}
+	return name
 }
 
 // infoOfAgent is an exposed agent as discovery has it.

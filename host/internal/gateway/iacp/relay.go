@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func (r *relays) keep(ctx context.Context, from, to gateway.Caller, agent string
 		return false, err
 	}
 	if len(text) > state.MaxValue {
-		return false, &fault{code: codeInvalid, reason: reasonTooLarge, text: "a message that is handed on has at most " + strconv.Itoa(state.MaxValue) + " bytes"}
+		return false, &fault{code: codeInvalid, reason: reasonTooLarge, text: fmt.Sprintf("a message that is handed on has at most %d bytes, and this one has %d", state.MaxValue, len(text))}
 	}
 	e, err := r.entryOf(m, text)
 	if err != nil {

@@ -132,6 +132,23 @@ func TestRelayAway(t *testing.T) {
 	}
 }
 
+// TestRelayTooLarge (I-028): a message that is too long for a mailbox is refused with its size
+// and the limit, and the next one goes its way.
+func TestRelayTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, relaying)
+	from, to := s.spoke(t, token, "depot-1"), s.spoke(t, token, "depot-2")
+	large := iacptest.New("context_share", "depot-1", "depot-2", map[string]any{"data": strings.Repeat("x", state.MaxValue)})
+	if got := exchange(t, from, large, "error_response"); got.Parent != large.ID || !strings.Contains(got.Raw, "too_large") || !strings.Contains(got.Raw, "at most 262144 bytes, and this one has 262") {
+		t.Errorf("got %s", got.Raw)
+	}
+	small := iacptest.New("context_share", "depot-1", "depot-2", map[string]any{})
+	exchange(t, from, small, "ack")
+	if got := read(t, to, "context_share"); got.ID != small.ID {
+		t.Errorf("got %.300s", got.Raw)
+	}
+}
+
 // failing is a store that fails to remove a record, once.
 type failing struct {
 	state.Store
