@@ -40,7 +40,7 @@ func newSite(t *testing.T, change func(*acp.Options)) *site {
 	}
 	s.g = acp.New(o)
 	s.server = httptest.NewServer(gatewaytest.Listener(s.rt, s.g.Mounts()))
-	s.Client = acptest.Client{URL: s.server.URL + "/acp/v1/messages", Token: "acme-token"}
+	s.Client = acptest.Client{URL: s.server.URL + "/acp/v1/messages", Token: "acme-token", HTTP: s.server.Client()}
 	t.Cleanup(func() {
 		s.server.CloseClientConnections()
 		s.rt.Close()
