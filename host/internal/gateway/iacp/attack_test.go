@@ -283,3 +283,28 @@ func TestManyMessages(t *testing.T) {
 		t.Errorf("%d messages more, %d acknowledgements", len(order), len(acked))
 	}
 }
+
+// TestFlood (I-059, I-060): sockets that say nothing, and connections of a partner that end after
+// ten messages that are none, keep no other connection of it from being served.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	good := s.dial(t)
+	for range 200 {
+		s.raw(t)
+	}
+	for range 5 {
+		c := s.dial(t)
+		for range 10 {
+			if err := c.Send([]byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			read(t, c, "error_response")
+		}
+		ends(t, c.Conn)
+	}
+	if got := exchange(t, good, task("served"), "task_response"); got.Payload["status"] != "completed" {
+		t.Errorf("beside a flood: %s", got.Raw)
+	}
+	exchange(t, s.dial(t), task("let in"), "task_response")
+}
