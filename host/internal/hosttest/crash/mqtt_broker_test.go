@@ -80,10 +80,10 @@ func (p *mqttPeer) publish(ctx context.Context, m acptest.Message) error {
 }
 
 // send publishes messages until the broker has each.
-func (p *mqttPeer) send(list ...acptest.Message) {
-	p.t.Helper()
+func (p *mqttPeer) send(t testing.TB, list ...acptest.Message) {
+	t.Helper()
 	for _, m := range list {
-		hosttest.Eventually(p.t, "the broker takes "+m.Header.ID, func() bool { return p.publish(p.t.Context(), m) == nil })
+		hosttest.Eventually(t, "the broker takes "+m.Header.ID, func() bool { return p.publish(t.Context(), m) == nil })
 	}
 }
 
@@ -102,12 +102,12 @@ func (p *mqttPeer) about(replyTo, body string) (list []acptest.Message) {
 }
 
 // answer waits for the one answer to a message.
-func (p *mqttPeer) answer(to acptest.Message) acptest.Message {
-	p.t.Helper()
-	hosttest.Eventually(p.t, "an answer to "+to.Header.ID, func() bool { return len(p.about(to.Header.ID, "")) > 0 })
+func (p *mqttPeer) answer(t testing.TB, to acptest.Message) acptest.Message {
+	t.Helper()
+	hosttest.Eventually(t, "an answer to "+to.Header.ID, func() bool { return len(p.about(to.Header.ID, "")) > 0 })
 	list := p.about(to.Header.ID, "")
 	if len(list) != 1 {
-		p.t.Errorf("%s got %d answers: %+v", to.Header.ID, len(list), list)
+		t.Errorf("%s got %d answers: %+v", to.Header.ID, len(list), list)
 	}
 	return list[0]
 }

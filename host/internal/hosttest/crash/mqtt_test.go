@@ -57,7 +57,7 @@ func TestMQTT(t *testing.T) {
 		list, err := h.ClientAs("a-key-of-the-operator").Gateways(t.Context(), "")
 		return err == nil && len(list) == 1 && list[0].Healthy
 	})
-	ping := func() client.PartnerPing {
+	ping := func(t *testing.T) client.PartnerPing {
 		t.Helper()
 		got, err := h.ClientAs("a-key-of-the-operator").PingPartner(t.Context(), "acme")
 		if err != nil {
@@ -65,7 +65,7 @@ func TestMQTT(t *testing.T) {
 		}
 		return got
 	}
-	if got := ping(); !got.Active {
+	if got := ping(t); !got.Active {
 		t.Errorf("acme is pinged with %+v", got)
 	}
 	t.Run("messages", func(t *testing.T) { mqttMessages(t, p, alice) })
@@ -73,17 +73,17 @@ func TestMQTT(t *testing.T) {
 
 	t.Run("the broker is killed", func(t *testing.T) {
 		before := questions(20, "before")
-		p.send(before...)
+		p.send(t, before...)
 		asked := later(t, alice, "while it dies", b.Kill)
-		if got := ping(); got.Active || !strings.Contains(got.Error, "look at broker in [gateways.acp.mqtt]") {
+		if got := ping(t); got.Active || !strings.Contains(got.Error, "look at broker in [gateways.acp.mqtt]") {
 			t.Errorf("without a broker acme is pinged with %+v", got)
 		}
 		b.Start(t)
 		for range 2 { // who has no answer asks again: at least once
-			p.send(before...)
+			p.send(t, before...)
 		}
 		for _, q := range before {
-			if m := p.answer(q); m.Header.Type != "RESPONSE" || !strings.Contains(m.Body, q.Body) {
+			if m := p.answer(t, q); m.Header.Type != "RESPONSE" || !strings.Contains(m.Body, q.Body) {
 				t.Errorf("%s got %+v", q.Body, m)
 			}
 		}
@@ -93,13 +93,13 @@ func TestMQTT(t *testing.T) {
 	})
 	t.Run("the host is killed", func(t *testing.T) {
 		before := questions(20, "unread")
-		p.send(before...)
-		p.answer(before[0])
+		p.send(t, before...)
+		p.answer(t, before[0])
 		h.Kill()
-		p.send(questions(5, "away")...)
+		p.send(t, questions(5, "away")...)
 		h.Start()
 		for _, q := range append(before, questions(5, "away")...) {
-			p.answer(q)
+			p.answer(t, q)
 		}
 	})
 	p.oneAnswerEach()
@@ -126,8 +126,8 @@ func later(t *testing.T, c *client.Client, text string, meanwhile func()) <-chan
 func mqttMessages(t *testing.T, p *mqttPeer, alice *client.Client) {
 	q := acptest.New("REQUEST", "agentA", "boss", "hello")
 	q.Header.ID, q.Header.ConversationID = "first", "conv 1"
-	p.send(q, q)
-	if m := p.answer(q); m.Header.Type != "RESPONSE" || m.Header.ConversationID != "conv 1" || !strings.Contains(m.Body, "hello") {
+	p.send(t, q, q)
+	if m := p.answer(t, q); m.Header.Type != "RESPONSE" || m.Header.ConversationID != "conv 1" || !strings.Contains(m.Body, "hello") {
 		t.Errorf("got %+v", m)
 	}
 	for _, c := range []struct{ sender, text, want string }{
@@ -147,7 +147,7 @@ func mqttMessages(t *testing.T, p *mqttPeer, alice *client.Client) {
 	if _, err := p.conn.Publish(t.Context(), "acp/v1/acme/agentA/out", "", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if m := p.answer(told); m.Header.Type != "ACKNOWLEDGE" {
+	if m := p.answer(t, told); m.Header.Type != "ACKNOWLEDGE" {
 		t.Errorf("an INFORM got %+v", m)
 	}
 	if got := <-later(t, alice, "how many?", func() {}); !strings.Contains(got, "of how many?") {
