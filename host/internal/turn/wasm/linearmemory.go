@@ -8,7 +8,7 @@ const page = 64 << 10
 // of which a growing part is backed by memory. Growing copies and moves nothing.
 type linearMemory struct {
 	space       space
-	overhead    int64         // bytes that the instance takes besides its memory its memory
+	overhead    int64         // bytes that the instance takes besides its memory
 	resident    *atomic.Int64 // bytes that all instances of the engine may take
 	counted     int64         // this one's part of it
 	growRefused bool          // a grow was refused for the turn's own limit
@@ -43,9 +43,14 @@ func (l *linearMemory) setCounted(bytes int64) {
 	l.counted = bytes
 }
 
-// Free frees the memory. Later calls do nothing.
-func (l *linearMemory) Free() {
+// uncount ends the count of the memory before it is freed.
+func (l *linearMemory) uncount() {
 	l.resident.Add(-l.counted)
 	l.counted = 0
+}
+
+// Free frees the memory. Later calls do nothing.
+func (l *linearMemory) Free() {
+	l.uncount()
 	l.space.free()
 }

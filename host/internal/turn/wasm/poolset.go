@@ -184,17 +184,11 @@ func (p *poolSet) relieveMemory() {
 // removeExcess removes the oldest instances, of one module first, until all bounds
 // are kept. The caller closes them.
 func (p *poolSet) removeExcess(module *idleList) (victims []*instance) {
-	pressure := p.resident.Load() - p.budget
-	evict := func(q *idleList) {
-		i := p.evict(q)
-		pressure -= i.linear.counted
-		victims = append(victims, i)
-	}
 	for module != nil && module.exceeds(p.perModule) {
-		evict(module)
+		victims = append(victims, p.evict(module))
 	}
-	for p.all.exceeds(p.total) || p.all.Len() > 0 && (pressure > 0 || p.closed) {
-		evict(&p.all)
+	for p.all.exceeds(p.total) || p.all.Len() > 0 && (p.resident.Load() > p.budget || p.closed) {
+		victims = append(victims, p.evict(&p.all))
 	}
 	return victims
 }
@@ -287,10 +281,12 @@ func (p *poolSet) removePools(match func(poolKey) bool) (images []*image) {
 	return images
 }
 
-// evict removes the oldest instance of a list that is not empty.
+// evict removes the oldest instance of a list that is not empty. It is counted no more,
+// though it is closed later: another turn that ends meanwhile would evict as many again.
 func (p *poolSet) evict(q *idleList) *instance {
 	i := q.Back().Value.(*instance)
 	p.removeIdle(i)
+	i.linear.uncount()
 	p.stats.Evicted++
 	return i
 }
