@@ -161,15 +161,21 @@ func TestRunRefuses(t *testing.T) {
 }
 
 // TestDocuments: each line of a protocol's document is accounted for once, by statements
-// or by a reason why there is none, and each of its statements stands in a line.
+// with tests or by a reason why there is none, and each of its statements stands in a line.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	chapters, err := readStatements()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir, level := range map[string]string{"acp": "ACP", "iacp": "IaCP", "uamp": "UAMP"} {
-		used := linesOf(t, dir)
+	open := map[string]bool{}
+	for _, c := range chapters {
+		for _, s := range c.Statements {
+			open[s.ID] = s.Open != ""
+		}
+	}
+	for dir, level := range map[string]string{"acp": "ACP", "amp": "AMP", "iacp": "IaCP", "uamp": "UAMP"} {
+		used := linesOf(t, dir, open)
 		for _, c := range chapters {
 			for _, s := range c.Statements {
 				if s.Level == level && !used[s.ID] {
@@ -184,8 +190,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// linesOf are the statements that stand in the lines of a document.
-func linesOf(t *testing.T, dir string) map[string]bool {
+// linesOf are the statements that stand in the lines of a document. Lines whose statements are
+// all open need a reason.
+func linesOf(t *testing.T, dir string, open map[string]bool) map[string]bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "spec", "gateways", dir, "statements.json"))
 	if err != nil {
@@ -215,8 +222,9 @@ func linesOf(t *testing.T, dir string) map[string]bool {
 		if err != nil || err2 != nil || first != next || last < first {
 			t.Fatalf("%s: the lines %q do not begin with %d", dir, s.Lines, next)
 		}
-		if next = last + 1; len(s.IDs) == 0 && s.Out == "" {
-			t.Errorf("%s: the lines %s have neither a statement nor a reason", dir, s.Lines)
+		tested := slices.ContainsFunc(s.IDs, func(id string) bool { return !open[id] })
+		if next = last + 1; !tested && s.Out == "" {
+			t.Errorf("%s: the lines %s have neither a statement with a test nor a reason", dir, s.Lines)
 		}
 		for _, id := range s.IDs {
 			used[id] = true

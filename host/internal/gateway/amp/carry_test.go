@@ -127,7 +127,7 @@ func outgoing(id string, kind mail.Type, body string) swarm.Delivery {
 	}
 }
 
-// TestCarry (M-025, M-091, D-M3, D-M6, D-M7, G-052): a question of ours is a request with a
+// TestCarry (M-007, M-025, M-091, D-M3, D-M6, D-M7, G-052): a question of ours is a request with a
 // stable id, and whatever the partner answers reaches the agent that asked as it is meant.
 func TestCarry(t *testing.T) {
 	t.Parallel()

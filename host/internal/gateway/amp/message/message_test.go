@@ -36,7 +36,7 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	var examples []example
 	document(t, "examples.json", &examples)
-	if len(examples) != 16 {
+	if len(examples) != 24 {
 		t.Fatalf("%d examples", len(examples))
 	}
 	for _, e := range examples {
