@@ -16,7 +16,7 @@ import (
 	"skep/spec/mail"
 )
 
-// TestRepeatAfterOurQuestion: a repeat of a request is the same exchange, though an
+// TestRepeatAfterOurQuestion (A-006, V-A13): a repeat of a request is the same exchange, though an
 // agent of ours has asked back in its conversation meanwhile; another request there goes to
 // the agent that it names.
 func TestRepeatAfterOurQuestion(t *testing.T) {
