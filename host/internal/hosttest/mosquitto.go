@@ -49,14 +49,14 @@ func (b *Mosquitto) write(t *testing.T, name, text string) {
 	}
 }
 
-// runWithInput runs a program, its first argument, until its standard input ends, which it
-// does at the latest with the test's process: a panic runs no Cleanup.
-const runWithInput = `"$0" -c conf & read -r _; kill -9 $!; wait`
+// brokerScript runs the broker $0 on the file conf until standard input ends, at the latest
+// with the test's process: a panic runs no Cleanup.
+const brokerScript = `"$0" -c conf & read -r _; kill -9 $!; wait`
 
 // Start starts the broker again, on its files.
 func (b *Mosquitto) Start(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", runWithInput, b.program)
+	cmd := exec.Command("/bin/sh", "-c", brokerScript, b.program)
 	cmd.Dir = b.dir
 	input, err := cmd.StdinPipe()
 	if err != nil {

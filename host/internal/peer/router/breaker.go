@@ -37,8 +37,8 @@ type breaker struct {
 	failures int
 	openFor  time.Duration
 	until    time.Time
-	// probing is until when a probe keeps others back, zero without one.
-	probing time.Time
+	// probeUntil is when a probe stops holding other workers back; zero without a probe.
+	probeUntil time.Time
 	// up is closed when the peer is known to be up, nil while nothing waits for it.
 	up chan struct{}
 }
@@ -53,10 +53,10 @@ func (b *breaker) admit(now time.Time) time.Duration {
 		return 0
 	case now.Before(b.until):
 		return b.until.Sub(now)
-	case now.Before(b.probing):
+	case now.Before(b.probeUntil):
 		return probeWait
 	}
-	b.probing = now.Add(probeTime)
+	b.probeUntil = now.Add(probeTime)
 	return 0
 }
 
@@ -64,7 +64,7 @@ func (b *breaker) admit(now time.Time) time.Duration {
 func (b *breaker) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = time.Time{}
+	b.probeUntil = time.Time{}
 }
 
 // record notes whether the peer has answered an attempt. giveUp is how long its
@@ -73,7 +73,7 @@ func (b *breaker) release() {
 func (b *breaker) record(answered bool, now time.Time, giveUp time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = time.Time{}
+	b.probeUntil = time.Time{}
 	if answered {
 		b.failures, b.openFor = 0, 0
 		return
@@ -113,7 +113,7 @@ func (b *breaker) state(now time.Time) BreakerState {
 	switch {
 	case b.failures < tripAfter:
 		return BreakerClosed
-	case b.probing.IsZero() && now.Before(b.until):
+	case b.probeUntil.IsZero() && now.Before(b.until):
 		return BreakerOpen
 	}
 	return BreakerTrying

@@ -12,9 +12,13 @@ import (
 // Patches are the changes by which a stream makes a JSON document of an empty object (U-067).
 // They are used by one goroutine.
 type Patches struct {
-	changes    []change
-	size, most int // bytes
+	changes        []change
+	size, maxBytes int
 }
+
+// maxChanges is the number of changes of a stream, of which each reads and writes the whole
+// document. Patches of one form in a row count as one.
+const maxChanges = 256
 
 // change is a JSON Patch (https://www.rfc-editor.org/rfc/rfc6902), or else a merge patch
 // (https://www.rfc-editor.org/rfc/rfc7396).
@@ -23,8 +27,9 @@ type change struct {
 	merge json.RawMessage
 }
 
-// NewPatches returns no changes. Those that come have at most so many bytes.
-func NewPatches(most int) *Patches { return &Patches{most: most} }
+// NewPatches returns an empty list of changes, which takes patches of at most maxBytes in all,
+// and makes a document of at most as many.
+func NewPatches(maxBytes int) *Patches { return &Patches{maxBytes: maxBytes} }
 
 // Add takes the payload of a patch: patch has a JSON Patch, merge a merge patch. A payload with
 // neither changes nothing: the document names no form.
@@ -33,8 +38,8 @@ func (p *Patches) Add(payload json.RawMessage) error {
 	if payload != nil && json.Unmarshal(payload, &known) != nil {
 		return envelope.Faultf(envelope.Malformed, "the payload of a patch is no object")
 	}
-	if p.size += len(known.Patch) + len(known.Merge); p.size > p.most {
-		return envelope.Faultf(envelope.TooLarge, "the patches of the stream have more than %d bytes", p.most)
+	if p.size += len(known.Patch) + len(known.Merge); p.size > p.maxBytes {
+		return envelope.Faultf(envelope.TooLarge, "the patches of the stream have more than %d bytes", p.maxBytes)
 	}
 	switch {
 	case known.Patch != nil:
@@ -54,6 +59,9 @@ func (p *Patches) Add(payload json.RawMessage) error {
 	case known.Merge != nil:
 		p.changes = append(p.changes, change{merge: known.Merge})
 	}
+	if len(p.changes) > maxChanges {
+		return envelope.Faultf(envelope.TooLarge, "the stream has more than %d changes of its document", maxChanges)
+	}
 	return nil
 }
 
@@ -71,7 +79,7 @@ func (p *Patches) Document() (json.RawMessage, error) {
 	}
 	document := []byte("{}")
 	options := jsonpatch.NewApplyOptions()
-	options.AccumulatedCopySizeLimit = int64(p.most)
+	options.AccumulatedCopySizeLimit = int64(p.maxBytes)
 	for _, c := range p.changes {
 		var err error
 		if c.merge != nil {
@@ -81,6 +89,9 @@ func (p *Patches) Document() (json.RawMessage, error) {
 		}
 		if err != nil {
 			return nil, envelope.Faultf(envelope.Malformed, "the patches of the stream do not apply: %v", err)
+		}
+		if len(document) > p.maxBytes { // the library bounds copies within one patch only
+			return nil, envelope.Faultf(envelope.TooLarge, "the document of the stream has more than %d bytes", p.maxBytes)
 		}
 	}
 	return document, nil

@@ -26,6 +26,13 @@ func TestPatches(t *testing.T) {
 		}
 		return list
 	}
+	alternate := func(n int, patch string) (list []string) {
+		for i := range n {
+			list = append(list, `{"merge":{}}`, strings.ReplaceAll(patch, "N", fmt.Sprint(i)))
+		}
+		return list
+	}
+	large := `{"merge":{"a":"` + strings.Repeat("a", 1<<10) + `"}}`
 	for name, c := range map[string]struct {
 		payloads []string
 		want     string
@@ -46,6 +53,8 @@ func TestPatches(t *testing.T) {
 		"too many":           {[]string{`{"merge":{"a":"` + strings.Repeat("a", 4<<10) + `"}}`}, "", envelope.TooLarge},
 		"copies of copies":   {append([]string{`{"merge":{"a":{"b":1}}}`}, double(40)...), "", envelope.Malformed},
 		"a few copies":       {append([]string{`{"merge":{"a":{"b":1}}}`}, double(2)...), `{"a":{"b":1,"c0":{"b":1},"c1":{"b":1,"c0":{"b":1}}}}`, ""},
+		"copies in turns":    {append([]string{large}, alternate(8, `{"patch":[{"op":"copy","from":"/a","path":"/cN"}]}`)...), "", envelope.TooLarge},
+		"many changes":       {alternate(130, `{"patch":[]}`), "", envelope.TooLarge},
 		"a copy of it all":   {[]string{`{"patch":[{"op":"copy","from":"","path":"/a"}]}`}, "", envelope.Malformed},
 		"levels":             {deep(40), strings.Repeat(`{"a":`, 40) + "{}" + strings.Repeat("}", 40), ""},
 	} {
