@@ -57,7 +57,7 @@ func sessionName(session string) string {
 	return "session-" + hex.EncodeToString(sum[:16])
 }
 
-// readersAmong are those of our agents that a context lets read.
+// readersAmong returns the agents that may read a context.
 func readersAmong(agents []gateway.ExposedAgent, c sharedContext) []gateway.ExposedAgent {
 	return slices.DeleteFunc(slices.Clone(agents), func(a gateway.ExposedAgent) bool { return !c.canRead(nameOf(a)) })
 }

@@ -222,7 +222,7 @@ func (s contexts) derive(ctx context.Context, who contextCaller, r contextReques
 		if !writes && !source.covers(made.Access) {
 			return made, message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "access_control is wider than that of %s, which the caller may not write", source.ID)
 		}
-		made.take(who, source, merged)
+		made.addMemory(who, source, merged)
 	}
 	if err := made.setMemory(who, r); err != nil {
 		return made, err
@@ -230,8 +230,9 @@ func (s contexts) derive(ctx context.Context, who contextCaller, r contextReques
 	return s.add(ctx, who, made)
 }
 
-// take adds the memory of a source: of a merged one that of all agents, each to its own.
-func (c *sharedContext) take(who contextCaller, source sharedContext, merged bool) {
+// addMemory adds the memory of a source. A fork gets the private memory of its caller, a merge
+// the private memory of every agent.
+func (c *sharedContext) addMemory(who contextCaller, source sharedContext, merged bool) {
 	var conflicts []string
 	c.Shared, conflicts = join(c.Shared, source.Shared, "")
 	if !merged {

@@ -320,7 +320,7 @@ func TestContextRepeat(t *testing.T) {
 }
 
 // TestContextEvent (M-037, M-063, V-M04): the document's event makes the context of its session,
-// changes it, and reaches those of our agents that may read it; a request may name a context
+// changes it, and reaches our agents that may read it; a request may name a context
 // that its sender may read.
 func TestContextEvent(t *testing.T) {
 	t.Parallel()
@@ -365,7 +365,7 @@ func TestContextEvent(t *testing.T) {
 	wantText(t, s.send(t, ask), "hello")
 }
 
-// TestContextVerbs (M-056, G-060): agents of ours share contexts with those of a partner by the
+// TestContextVerbs (M-056, G-060): our agents share contexts with a partner's agents by the
 // verbs of the gateway; a repeat of the call makes no second context.
 func TestContextVerbs(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func hubOf(t *testing.T, agents ...string) string {
 	return string(text)
 }
 
-// TestPartnerHub (U-102, V-U15): the agents of a partner are those of its ids that its hub lists,
+// TestPartnerHub (U-102, V-U15): a partner has the agents that its ids allow and its hub lists,
 // each with a manifest that it has signed itself. Addresses in the list are not followed.
 func TestPartnerHub(t *testing.T) {
 	t.Parallel()
