@@ -25,9 +25,9 @@ func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchang
 	written := c.answer(caller, m, x, by, c.write)
 	switch {
 	case !written:
-		c.owe(caller, m.Sender.ID, x, by)
+		c.keepUnsent(caller, m.Sender.ID, x, by)
 	case x.Duplicate:
-		c.settle(owedKey(caller, m.Sender.ID, x))
+		c.removeUnsent(unsentKey(caller, m.Sender.ID, x))
 	}
 }
 

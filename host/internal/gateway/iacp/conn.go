@@ -195,8 +195,8 @@ func (c *conn) handle(m message.Message, text []byte) bool {
 // take hands a message to the runtime, acknowledges it, and answers it when there is an
 // answer (I-026).
 func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
-	owed := m.Owed()
-	if owed && !c.begin() {
+	needsAnswer := m.Owed()
+	if needsAnswer && !c.begin() {
 		c.refuse(m, fmt.Errorf("%d messages of the connection wait for answers: %w", maxConnAsks, gateway.ErrBusy))
 		return
 	}
@@ -204,7 +204,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	c.g.record(caller, m, text, x, err)
 	if err != nil {
 		c.refuse(m, err)
-		if owed {
+		if needsAnswer {
 			c.done()
 		}
 		return
@@ -215,9 +215,9 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		c.sendWaiting(caller, m.Sender.ID)
 	}
 	switch {
-	case owed && (relayed || !c.beginWait(x.ID)): // its receiver answers it, or it will be already
+	case needsAnswer && (relayed || !c.beginWait(x.ID)): // its receiver answers it, or this connection waits already
 		c.done()
-	case owed:
+	case needsAnswer:
 		go func() {
 			defer c.done()
 			c.reply(caller, m, x)
@@ -225,10 +225,10 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	}
 }
 
-// sendWaiting sends what waits for an agent that is at the other end, and what is owed to it.
+// sendWaiting sends what waits for an agent that is at the other end, and the unsent answers to it.
 func (c *conn) sendWaiting(caller gateway.Caller, agent string) {
 	c.g.relays.send(caller, agent)
-	c.pushOwed(caller, agent)
+	c.pushUnsent(caller, agent)
 }
 
 // begin counts a message that will be answered, if there is a place for it. The worker of

@@ -15,46 +15,46 @@ import (
 	"skep/host/internal/gateway/state"
 )
 
-// Answers that are owed: the connection of the asker ended before they were written. They are
-// pushed on the next connection on which the asker speaks (I-057).
+// An unsent answer is one whose asker's connection ended before it was written. It is written
+// on the next connection on which the asker registers or sends (I-057).
 
 const (
-	owedKind = "push"
-	owedLife = 30 * 24 * time.Hour
-	owedPage = 100              // records
-	oweTime  = 10 * time.Second // to write a record while the host stops
+	unsentKind = "push"
+	unsentLife = 30 * 24 * time.Hour
+	unsentPage = 100              // records
+	recordTime = 10 * time.Second // to write a record while the host stops
 )
 
-// owed is the record of an answer that is owed.
-type owed struct {
-	// ID is the id of the message, By when its asker waits no more.
+// unsentAnswer is the record of an unsent answer.
+type unsentAnswer struct {
+	// ID is the id of the question, By when its asker waits no more, zero for never.
 	ID string    `json:"id"`
 	By time.Time `json:"by,omitzero"`
 }
 
-// owedPrefix begins the names of what is owed to an agent.
-func owedPrefix(agent string) string {
+// unsentPrefix begins the names of the unsent answers to an agent.
+func unsentPrefix(agent string) string {
 	sum := sha256.Sum256([]byte(agent))
 	return hex.EncodeToString(sum[:16]) + "/"
 }
 
-// owedKey is the key of an answer: those for an agent are in the order of their messages.
-func owedKey(c gateway.Caller, agent string, x gateway.Exchange) state.Key {
+// unsentKey is the key of an answer: those for an agent are in the order of their messages.
+func unsentKey(c gateway.Caller, agent string, x gateway.Exchange) state.Key {
 	sum := sha256.Sum256([]byte(x.ID))
 	return state.Key{
-		Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: owedKind,
-		Name: fmt.Sprintf("%s%019d-%x", owedPrefix(agent), x.Accepted.UnixMicro(), sum[:8]),
+		Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: unsentKind,
+		Name: fmt.Sprintf("%s%019d-%x", unsentPrefix(agent), x.Accepted.UnixMicro(), sum[:8]),
 	}
 }
 
-// owe records that the answer to an agent's message was not written, and pushes it where the
+// keepUnsent records that the answer to an agent's message was not written, and pushes it where the
 // agent is there again.
-func (c *conn) owe(caller gateway.Caller, agent string, x gateway.Exchange, by time.Time) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), oweTime)
+func (c *conn) keepUnsent(caller gateway.Caller, agent string, x gateway.Exchange, by time.Time) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), recordTime)
 	defer cancel()
 	for {
-		_, err := state.Save(ctx, c.g.Runtime.State(), owedKey(caller, agent, x), 0, owed{x.ID, by}, owedLife)
-		if err == nil || errors.Is(err, state.ErrVersion) { // it is owed already
+		_, err := state.Save(ctx, c.g.Runtime.State(), unsentKey(caller, agent, x), 0, unsentAnswer{x.ID, by}, unsentLife)
+		if err == nil || errors.Is(err, state.ErrVersion) { // it is kept already
 			break
 		}
 		if !gateway.Pause(ctx, c.g.FirstPause) {
@@ -63,25 +63,25 @@ func (c *conn) owe(caller gateway.Caller, agent string, x gateway.Exchange, by t
 		}
 	}
 	if other := c.g.speaker(caller, agent); other != nil && other != c {
-		other.pushOwed(caller, agent)
+		other.pushUnsent(caller, agent)
 	}
 }
 
-// settle removes the record of an answer that was written.
-func (c *conn) settle(key state.Key) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), oweTime)
+// removeUnsent removes the record of an answer that was written.
+func (c *conn) removeUnsent(key state.Key) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), recordTime)
 	defer cancel()
 	if err := c.g.Runtime.State().Delete(ctx, key, 0); err != nil {
 		c.g.Log.Warn("iacp: an answer may be pushed twice", "realm", key.Realm, "error", err)
 	}
 }
 
-// pushOwed pushes what is owed to an agent on its connection, in the background. What a
+// pushUnsent pushes the unsent answers to an agent on its connection, in the background. What a
 // failing store has held up is tried again.
-func (c *conn) pushOwed(caller gateway.Caller, agent string) {
+func (c *conn) pushUnsent(caller gateway.Caller, agent string) {
 	c.g.pushing.Go(func() {
 		for {
-			err := c.pushAll(caller, agent)
+			err := c.pushAllUnsent(caller, agent)
 			if err == nil || c.ctx.Err() != nil {
 				return
 			}
@@ -93,17 +93,17 @@ func (c *conn) pushOwed(caller gateway.Caller, agent string) {
 	})
 }
 
-func (c *conn) pushAll(caller gateway.Caller, agent string) error {
-	of := owedKey(caller, agent, gateway.Exchange{})
+func (c *conn) pushAllUnsent(caller gateway.Caller, agent string) error {
+	of := unsentKey(caller, agent, gateway.Exchange{})
 	after := of
-	after.Name = owedPrefix(agent)
+	after.Name = unsentPrefix(agent)
 	for {
-		list, err := c.g.Runtime.State().List(c.ctx, of, after, owedPage)
+		list, err := c.g.Runtime.State().List(c.ctx, of, after, unsentPage)
 		if err != nil {
 			return err
 		}
 		for _, r := range list {
-			if !strings.HasPrefix(r.Key.Name, owedPrefix(agent)) {
+			if !strings.HasPrefix(r.Key.Name, unsentPrefix(agent)) {
 				return nil
 			}
 			if err := c.push(caller, r); err != nil {
@@ -111,23 +111,23 @@ func (c *conn) pushAll(caller gateway.Caller, agent string) error {
 			}
 			after = r.Key
 		}
-		if len(list) < owedPage {
+		if len(list) < unsentPage {
 			return nil
 		}
 	}
 }
 
-// push writes an answer that is owed. One that is not there yet is waited for in the
+// push writes an unsent answer. One that is not there yet is waited for in the
 // background, once on a connection.
 func (c *conn) push(caller gateway.Caller, r state.Record) error {
-	var o owed
+	var o unsentAnswer
 	err := json.Unmarshal(r.Value, &o)
 	if err != nil {
 		return err
 	}
 	x, err := c.g.Runtime.Find(c.ctx, caller, o.ID)
 	if errors.Is(err, gateway.ErrUnknown) { // it is kept no more
-		c.settle(r.Key)
+		c.removeUnsent(r.Key)
 		return nil
 	} else if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	m := message.Message{ID: n.ID, Type: n.Type, Sender: message.Agent{ID: n.Sender}, Recipient: &message.Recipient{ID: n.Receiver}, Conversation: n.Conversation}
 	write := func() {
 		if c.answer(caller, m, x, o.By, c.deliverMessage) {
-			c.settle(r.Key)
+			c.removeUnsent(r.Key)
 		}
 	}
 	a, ok, err := c.g.Runtime.Look(c.ctx, x)

@@ -41,13 +41,13 @@ func slowTask(limit float64) iacptest.Message {
 	return m
 }
 
-// owedPlace is where the records of answers that were not written are.
-var owedPlace = state.Key{Tenant: "acme", Gateway: "iacp", Realm: "depot", Kind: "push"}
+// unsentPlace is where the records of answers that were not written are.
+var unsentPlace = state.Key{Tenant: "acme", Gateway: "iacp", Realm: "depot", Kind: "push"}
 
-// owedTo counts the records of answers that were not written.
-func (s *site) owedTo(t *testing.T) int {
+// countUnsent counts the records of answers that were not written.
+func (s *site) countUnsent(t *testing.T) int {
 	t.Helper()
-	list, err := s.rt.State().List(t.Context(), owedPlace, state.Key{}, 1000)
+	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (s *site) owedTo(t *testing.T) int {
 }
 
 // cutAfter sends questions on a connection that is cut when they are kept, and waits until
-// their answers are owed.
+// their answers are kept unsent.
 func (s *site) cutAfter(t *testing.T, asked ...iacptest.Message) {
 	t.Helper()
 	c := s.spoke(t, token, "depot-1")
@@ -63,7 +63,7 @@ func (s *site) cutAfter(t *testing.T, asked ...iacptest.Message) {
 		exchange(t, c, m, "ack")
 	}
 	_ = c.Close()
-	hosttest.Eventually(t, "the answers are owed", func() bool { return s.owedTo(t) == len(asked) })
+	hosttest.Eventually(t, "the answers are kept", func() bool { return s.countUnsent(t) == len(asked) })
 }
 
 // TestOwed (I-057): an answer that became ready while the connection of its asker was away, or
@@ -100,7 +100,7 @@ func TestOwed(t *testing.T) {
 		}
 		acknowledge(t, c, got)
 	}
-	hosttest.Eventually(t, "nothing is owed", func() bool { return s.owedTo(t) == 0 })
+	hosttest.Eventually(t, "no answer is unsent", func() bool { return s.countUnsent(t) == 0 })
 
 	later := slowTask(0)
 	s.cutAfter(t, later)
@@ -112,7 +112,7 @@ func TestOwed(t *testing.T) {
 	if got.Parent != later.ID || got.Payload["result"] != "now" {
 		t.Errorf("got %s", got.Raw)
 	}
-	hosttest.Eventually(t, "nothing is owed", func() bool { return s.owedTo(t) == 0 })
+	hosttest.Eventually(t, "no answer is unsent", func() bool { return s.countUnsent(t) == 0 })
 }
 
 // TestOwedTooLate (I-004, I-057): a question whose time is over while its asker is away is
@@ -123,7 +123,7 @@ func TestOwedTooLate(t *testing.T) {
 	newSlowAgent(s)
 	m := slowTask(600)
 	s.cutAfter(t, m)
-	list, err := s.rt.State().List(t.Context(), owedPlace, state.Key{}, 1)
+	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
