@@ -36,7 +36,7 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gatew
 			if len(list) == maxListed {
 				return list, gateway.Refuse("the hub list at %s%s has more than %d agents of the partner's ids", base, hubPath, maxListed)
 			}
-			m, err := g.manifests.get(ctx, p, child.Agent)
+			m, _, err := g.manifests.get(ctx, p, child.Agent)
 			if err != nil {
 				return list, err
 			}

@@ -26,6 +26,9 @@ const (
 	manifestAge       = 5 * time.Minute
 	noManifestAge     = 30 * time.Second // of there being none that counts
 	manifestTime      = 10 * time.Second // of a fetch
+	// refusalRest is the least time between two fetches of a manifest because of what it does
+	// not list.
+	refusalRest = 30 * time.Second
 )
 
 // partnerManifests fetches and keeps the manifests of foreign agents. It is safe for concurrent
@@ -47,6 +50,8 @@ type keptManifest struct {
 	err      error
 	keys     []string // that were pinned
 	until    time.Time
+	// rest is until when the manifest is not fetched because of what it does not list.
+	rest time.Time
 }
 
 func newPartnerManifests(p *Proof) *partnerManifests {
@@ -54,28 +59,52 @@ func newPartnerManifests(p *Proof) *partnerManifests {
 }
 
 // Check returns why the recipient of an envelope of so many bytes does not take it, by its
-// manifest. An agent without a manifest takes everything.
+// manifest. An agent without a manifest takes everything. A kept manifest refuses nothing
+// before it was fetched again, since the agent may take more by now.
 func (m *partnerManifests) Check(ctx context.Context, p gateway.Partner, e envelope.Envelope, size int) error {
-	got, err := m.get(ctx, p, e.To[0])
+	got, isKept, err := m.get(ctx, p, e.To[0])
 	if err != nil || got == nil {
+		return err
+	}
+	err = got.Check(e, size)
+	if err == nil || !isKept {
+		return err
+	}
+	key, pinned := manifestKeyOf(p, e.To[0])
+	if got, err = m.getOnce(ctx, p, key, pinned, m.beginRest); err != nil || got == nil {
 		return err
 	}
 	return got.Check(e, size)
 }
 
-// get returns the manifest of an agent, fetched once for all who wait for it.
-func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent string) (*envelope.Manifest, error) {
-	at := manifestAt(p, agent)
-	if at == "" {
-		return nil, nil
+// manifestKeyOf is the key of an agent's manifest, and the keys that its partner's table pins.
+func manifestKeyOf(p gateway.Partner, agent string) (key manifestKey, pinned []string) {
+	pinned, _ = p.Options[optionKeys].([]string)
+	return manifestKey{p.Name, manifestAt(p, agent), agent}, pinned
+}
+
+// get returns the manifest of an agent, nil for none; isKept is set for one that was fetched
+// before.
+func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent string) (got *envelope.Manifest, isKept bool, err error) {
+	key, pinned := manifestKeyOf(p, agent)
+	if key.url == "" {
+		return nil, false, nil
 	}
-	key := manifestKey{p.Name, at, agent}
-	pinned, _ := p.Options[optionKeys].([]string)
 	if k, ok := m.find(key, pinned); ok {
-		return k.manifest, k.err
+		return k.manifest, true, k.err
 	}
-	done := m.fetches.DoChan(strings.Join([]string{p.Name, at, agent}, "\n"), func() (any, error) {
-		got, err := m.fetch(context.WithoutCancel(ctx), p, at, agent)
+	got, err = m.getOnce(ctx, p, key, pinned, func(manifestKey) bool { return false })
+	return got, false, err
+}
+
+// getOnce fetches a manifest, once for all who wait for it, and keeps it. may reports whether
+// one that is kept by now is fetched again.
+func (m *partnerManifests) getOnce(ctx context.Context, p gateway.Partner, key manifestKey, pinned []string, may func(manifestKey) bool) (*envelope.Manifest, error) {
+	done := m.fetches.DoChan(strings.Join([]string{key.partner, key.url, key.agent}, "\n"), func() (any, error) {
+		if k, ok := m.find(key, pinned); ok && !may(key) {
+			return k.manifest, k.err
+		}
+		got, err := m.fetch(context.WithoutCancel(ctx), p, key.url, key.agent)
 		if err == nil || errors.As(err, new(*gateway.Refusal)) {
 			m.keep(key, keptManifest{manifest: got, err: err, keys: pinned})
 		}
@@ -88,6 +117,20 @@ func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent str
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// beginRest reports whether a kept manifest may be fetched because of what it does not list,
+// and begins the time in which it may not.
+func (m *partnerManifests) beginRest(key manifestKey) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k, now := m.kept[key], time.Now()
+	if now.Before(k.rest) {
+		return false
+	}
+	k.rest = now.Add(refusalRest)
+	m.kept[key] = k
+	return true
 }
 
 func (m *partnerManifests) find(key manifestKey, pinned []string) (keptManifest, bool) {
@@ -105,7 +148,9 @@ func (m *partnerManifests) keep(key manifestKey, k keptManifest) {
 	if k.until = now.Add(manifestAge); k.manifest == nil {
 		k.until = now.Add(noManifestAge)
 	}
-	if _, has := m.kept[key]; !has && len(m.kept) >= maxManifests {
+	before, has := m.kept[key]
+	k.rest = before.rest
+	if !has && len(m.kept) >= maxManifests {
 		var drop manifestKey
 		for other, k := range m.kept {
 			drop = other

@@ -2,9 +2,11 @@ package uamp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/seal"
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -57,7 +60,8 @@ func (l *lab) shows(status int, kind, text string) (reads *atomic.Int64) {
 }
 
 // TestPartnerManifest (U-100, U-103, V-U14): before an envelope is sent it is held against the
-// manifest of its recipient, which must be signed by that. An agent without one takes all.
+// manifest of its recipient, which must be signed by that. An agent without one takes all. One
+// that refuses is read again for the next envelope.
 func TestPartnerManifest(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
@@ -108,7 +112,11 @@ func TestPartnerManifest(t *testing.T) {
 				}
 			}
 			sent, _ := o.lab.take()
-			if n := reads.Load(); n != 1 || len(sent) != map[gateway.CarriedState]int{gateway.Taken: 2}[c.state] {
+			want := int64(1)
+			if strings.HasPrefix(c.reason, "does not list") || strings.HasPrefix(c.reason, "takes at most") {
+				want = 2
+			}
+			if n := reads.Load(); n != want || len(sent) != map[gateway.CarriedState]int{gateway.Taken: 2}[c.state] {
 				t.Errorf("%d reads, %d envelopes", n, len(sent))
 			}
 		})
@@ -139,5 +147,40 @@ func TestPartnerManifestOnce(t *testing.T) {
 	}
 	if n := reads.Load(); n != 2 {
 		t.Errorf("%d reads", n)
+	}
+}
+
+// TestPartnerManifestChanges (U-103): what a kept manifest does not list is refused by the
+// manifest that the partner shows now. It is read once for many envelopes at a time, and not
+// again for a while.
+func TestPartnerManifestChanges(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	later := time.Now().Add(time.Hour)
+	shows := func(intents ...string) *atomic.Int64 {
+		return o.lab.shows(http.StatusOK, envelope.ManifestType, signedManifest(t, o.own, labDID, manifestOf(func(m *envelope.Manifest) { m.Intents = intents }), later))
+	}
+	told := func(id string) swarm.Delivery { return outgoing(id, mail.Broadcast, "x", "hello") }
+	shows("ask")
+	o.carry(t, "before", told("m0"), gateway.Refused)
+	reads := shows("ask", "inform")
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			if got := o.g.Carry(t.Context(), o.p, told(fmt.Sprint("new", n))); got.State != gateway.Taken {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	all.Wait()
+	o.carry(t, "after", told("m1"), gateway.Taken)
+	if n := reads.Load(); n != 1 {
+		t.Errorf("%d reads for what is new", n)
+	}
+	propose := outgoing("m2", mail.Request, "x", "tea?")
+	propose.Wrapper.Payload.RoutingInfo = json.RawMessage(`{"remote_swarm":"lab","gateway":{"protocol":"uamp","type":"propose"}}`)
+	o.carry(t, "what it never takes", propose, gateway.Refused)
+	if n := reads.Load(); n != 1 {
+		t.Errorf("%d reads within the rest", n)
 	}
 }
