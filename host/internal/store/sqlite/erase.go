@@ -8,9 +8,7 @@ import (
 // Erase implements [swarm.Tenants]. The keys go first: from then on nothing of
 // the tenant can be read, in no copy of the file.
 func (s *Store) Erase(ctx context.Context, tenant string) error {
-	s.gate.Lock() // waits for the writes that are on their way
-	s.erasing[tenant] = true
-	s.gate.Unlock()
+	s.setErasing(tenant, true)
 	if s.onErase != nil {
 		s.onErase(tenant)
 	}
@@ -31,7 +29,20 @@ func (s *Store) Erase(ctx context.Context, tenant string) error {
 // told.
 func (s *Store) OnErase(f func(tenant string)) { s.onErase = f }
 
+// setErasing begins or ends the time in which nothing is written for a tenant. It waits
+// for the writes that are on their way.
+func (s *Store) setErasing(tenant string, erasing bool) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if erasing {
+		s.erasing[tenant] = true
+	} else {
+		delete(s.erasing, tenant)
+	}
+}
+
 func (s *Store) erase(ctx context.Context, tenant string) error {
+	s.setErasing(tenant, true) // the end of an earlier erasure may have allowed writes
 	if s.codec.ring != nil {
 		if err := s.codec.ring.Destroy(tenant); err != nil {
 			return err
@@ -67,9 +78,7 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 			return err
 		}
 	}
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	delete(s.erasing, tenant)
+	s.setErasing(tenant, false)
 	return nil
 }
 
