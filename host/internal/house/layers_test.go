@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	"host/internal/turn/egress":                {"abi"},
 	"host/internal/turn/fileaction":            {"abi", "host/internal/store/atomicfile"},
 	"host/internal/peer/registry":              {"abi", "host/internal/pathcheck", "host/internal/turn/egress", "host/internal/store/atomicfile", "host/internal/swarm", "spec/mail"},
-	"host/internal/peer/signature":             {"host/internal/pathcheck", "host/internal/store/atomicfile"},
+	"host/internal/peer/signature":             {"host/internal/filelock", "host/internal/pathcheck", "host/internal/store/atomicfile"},
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/spelling", "host/internal/swarm", "spec", "spec/mail"},

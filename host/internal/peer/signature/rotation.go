@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"skep/host/internal/filelock"
 	"skep/host/internal/store/atomicfile"
 )
 
@@ -34,6 +35,48 @@ type Rotation struct {
 
 // ReadRotation reads the keys at path. A missing file is [fs.ErrNotExist].
 func ReadRotation(path string) (r Rotation, err error) {
+	unlock, err := lockRotation(path)
+	if err != nil {
+		return r, err
+	}
+	defer unlock()
+	return readLocked(path)
+}
+
+// lockRotation locks the file of the key that signs, as it is named now: other processes
+// neither read nor rename the keys meanwhile.
+func lockRotation(path string) (unlock func(), err error) {
+	for {
+		f, err := filelock.Open(path, os.O_RDONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		unlock := func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }
+		named, err := lockNamed(f, path)
+		if named && err == nil {
+			return unlock, nil
+		}
+		if unlock(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockNamed waits for the lock of a file, and reports whether path names the file still.
+func lockNamed(f *os.File, path string) (bool, error) {
+	if err := filelock.Exclusive(f); err != nil {
+		return false, err
+	}
+	locked, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(locked, named), err
+}
+
+// readLocked reads the keys at a path that is locked.
+func readLocked(path string) (r Rotation, err error) {
 	if r.Current, err = readKeyFile(path); err != nil {
 		return r, err
 	}
@@ -69,13 +112,18 @@ func OpenRotation(path string, now time.Time) (r Rotation, made bool, err error)
 	if _, made, err = OpenKeyFile(path); err != nil {
 		return r, false, err
 	}
-	if r, err = ReadRotation(path); err != nil || r.Next == nil || now.Before(r.NextFrom) {
+	unlock, err := lockRotation(path)
+	if err != nil {
+		return r, made, err
+	}
+	defer unlock()
+	if r, err = readLocked(path); err != nil || r.Next == nil || now.Before(r.NextFrom) {
 		return r, made, err
 	}
 	if err := promote(path); err != nil {
 		return r, made, fmt.Errorf("put the new signing key in force: %w", err)
 	}
-	r, err = ReadRotation(path)
+	r, err = readLocked(path)
 	return r, made, err
 }
 

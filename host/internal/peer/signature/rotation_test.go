@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,5 +46,31 @@ func TestRotation(t *testing.T) {
 	}
 	if _, _, err := OpenRotation(path, now); err == nil {
 		t.Error("a key that others could read is taken")
+	}
+}
+
+// Of processes that put a new key in force at once, one does; the old key stays published.
+func TestPromoteAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		path := filepath.Join(t.TempDir(), "a2a.key")
+		first, _, err := OpenRotation(path, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rotated, err := Rotate(path, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				r, _, err := OpenRotation(path, rotated.NextFrom)
+				if err != nil || r.Next != nil || r.Current.PublicKey() != rotated.Next.PublicKey() || r.Old == nil || r.Old.PublicKey() != first.Current.PublicKey() {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
