@@ -63,14 +63,12 @@ func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (message.M
 	m := n.message(ownID("answer", c, x.ID), a.At)
 	m.Header.Type, _ = n.Type.Expects()
 	if code, failed := failures[a.Outcome]; failed {
-		m.Header.Type = message.MessageTypeError
-		m.Body = (&fault{code: code, text: a.Body}).body(m.Header.ContentType)
+		setFault(&m, &fault{code: code, text: a.Body})
 	} else {
 		m.Header.ContentType, m.Body = contentOf(n.ContentType, a.Body)
 	}
 	if _, err := m.MarshalJSON(); err != nil { // too long, or not UTF-8
-		m.Header.Type = message.MessageTypeError
-		m.Body = (&fault{code: codeInternal, text: "the answer cannot be written as a message of ACP"}).body(m.Header.ContentType)
+		setFault(&m, &fault{code: codeInternal, text: "the answer cannot be written as a message of ACP"})
 	}
 	return m, nil
 }
@@ -140,12 +138,16 @@ type errorBody struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// body is the body of an ERROR in a content_type: JSON, or else text (A-028).
-func (f *fault) body(contentType string) string {
-	if !isJSON(contentType) {
-		return f.code + ": " + f.text
+// setFault makes a message an ERROR: its body is JSON where the content is, or unknown, and
+// else text (A-028).
+func setFault(m *message.Message, f *fault) {
+	h := &m.Header
+	h.Type = message.MessageTypeError
+	if h.ContentType == "" || isJSON(h.ContentType) {
+		h.ContentType, m.Body = jsonContentType, mustJSON(errorBody{f.code, f.text, f.retry, f.details})
+	} else {
+		h.ContentType, m.Body = "text/plain", f.code+": "+f.text
 	}
-	return mustJSON(errorBody{f.code, f.text, f.retry, f.details})
 }
 
 // mustJSON writes a value of strings.
@@ -162,16 +164,12 @@ func mustJSON(value any) string {
 func refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
 	m := message.Message{Header: message.Header{
 		Version: version, Sender: cmp.Or(h.Receiver, "skep"), Receiver: cmp.Or(h.Sender, message.AgentID(c.Realm), "unknown"),
-		Type: message.MessageTypeError, ID: message.MessageID(uuid.NewString()), Timestamp: timestamp(time.Now()),
-		ContentType: jsonContentType, ConversationID: h.ConversationID,
+		ID: message.MessageID(uuid.NewString()), Timestamp: timestamp(time.Now()), ContentType: h.ContentType, ConversationID: h.ConversationID,
 	}}
 	if h.ID != "" {
 		m.Header.ReplyTo = &h.ID
 	}
-	if h.ContentType != "" && !isJSON(h.ContentType) {
-		m.Header.ContentType = "text/plain"
-	}
-	m.Body = f.body(m.Header.ContentType)
+	setFault(&m, f)
 	return m
 }
 

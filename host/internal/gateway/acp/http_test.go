@@ -88,21 +88,21 @@ func TestTrace(t *testing.T) {
 // code is the code in an ERROR that answers a message.
 func code(t *testing.T, r acptest.Reply) string {
 	t.Helper()
-	if r.Message == nil || r.Message.Header.Type != "ERROR" {
+	return faultOf(t, r).Code
+}
+
+// faultOf is the ERROR that answers a message.
+func faultOf(t *testing.T, r acptest.Reply) (f acptest.Fault) {
+	t.Helper()
+	if r.Message == nil {
 		t.Errorf("no ERROR but %d %q", r.Status, r.Text)
-		return ""
+		return f
 	}
-	var body struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
+	f, err := acptest.ParseFault(*r.Message)
+	if err != nil {
+		t.Error(err)
 	}
-	if json.Unmarshal([]byte(r.Message.Body), &body) != nil {
-		body.Code, body.Message, _ = strings.Cut(r.Message.Body, ": ")
-	}
-	if body.Message == "" {
-		t.Errorf("the ERROR has no message: %q", r.Message.Body)
-	}
-	return body.Code
+	return f
 }
 
 // A-005, A-020 to A-025, V-A03, V-A05, V-A18: who gets which answer. What answers or only tells gets

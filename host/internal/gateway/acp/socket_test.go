@@ -166,7 +166,7 @@ func TestSocketIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m, err := c.Read(t.Context()); err != nil || m.Header.Type != "ERROR" || !strings.Contains(m.Body, "busy") {
+	if m, err := c.Read(t.Context()); err != nil || m.Header.Type != "ERROR" || !strings.HasPrefix(m.Body, "busy: ") {
 		t.Errorf("the 65th got %+v, %v", m, err)
 	}
 	close(s.release)

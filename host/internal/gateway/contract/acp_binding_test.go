@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -126,11 +127,13 @@ func (w *wire) take(text string) {
 
 // statusOf is the status that a message would have over HTTP.
 func statusOf(m acptest.Message) int {
-	code, _ := acpFault(m)
-	if _, refuses := acpReasons[code]; m.Header.Type == "ERROR" && refuses {
-		return 400
+	if m.Header.Type != "ERROR" {
+		return http.StatusOK
 	}
-	return 200
+	if fault, err := acptest.ParseFault(m); err == nil && acpReasons[fault.Code] != "" {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 // answer lets the foreign agent answer.

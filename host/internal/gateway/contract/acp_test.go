@@ -136,16 +136,6 @@ var acpStatuses = map[int]contract.Reason{
 	http.StatusRequestEntityTooLarge: contract.Large, http.StatusBadRequest: contract.Invalid,
 }
 
-// acpFault is what an ERROR tells, as JSON or as text.
-func acpFault(m acptest.Message) (code, text string) {
-	var fault struct{ Code, Message string }
-	if json.Unmarshal([]byte(m.Body), &fault) == nil && fault.Code != "" {
-		return fault.Code, fault.Message
-	}
-	code, text, _ = strings.Cut(m.Body, ": ")
-	return code, text
-}
-
 // acpState is what an HTTP reply means.
 func acpState(r acptest.Reply, err error) (contract.State, error) {
 	if err != nil {
@@ -165,15 +155,19 @@ func acpState(r acptest.Reply, err error) (contract.State, error) {
 		return contract.State{}, err
 	}
 	s := contract.State{Status: contract.Done, Thread: m.Header.ConversationID, Text: m.Body, Raw: r.Text, Extra: raw.Header}
-	code, text := acpFault(m)
-	switch {
-	case r.Status == http.StatusRequestEntityTooLarge:
-		return contract.State{}, &contract.Refused{Reason: contract.Large, Text: text}
-	case r.Status != http.StatusOK:
-		return contract.State{}, &contract.Refused{Reason: acpReasons[code], Text: text}
-	case m.Header.Type == "ERROR":
-		s.Status, s.Text = contract.Failed, text
+	if r.Status == http.StatusOK && m.Header.Type != "ERROR" {
+		return s, nil
 	}
+	fault, err := acptest.ParseFault(m)
+	switch {
+	case err != nil:
+		return contract.State{}, err
+	case r.Status == http.StatusRequestEntityTooLarge:
+		return contract.State{}, &contract.Refused{Reason: contract.Large, Text: fault.Message}
+	case r.Status != http.StatusOK:
+		return contract.State{}, &contract.Refused{Reason: acpReasons[fault.Code], Text: fault.Message}
+	}
+	s.Status, s.Text = contract.Failed, fault.Message
 	return s, nil
 }
 

@@ -100,6 +100,32 @@ func TestHostServesACP(t *testing.T) {
 	}
 }
 
+// TestTimeoutOverACP (A-026, V-A18): a REQUEST to an agent that waits for another until
+// the time of its task is over is answered by an ERROR with the code timeout, and so is a
+// repeat after a restart.
+func TestTimeoutOverACP(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, withACP(file("hive", "[limits]\ntask_timeout = \"1s\"\n"+strings.Replace(partnerOfACP, `dsl = "file:acme.acp"`, "", 1))))
+	acme := acptest.Client{URL: s.URL() + "/acp/v1/messages", Token: "the-token-of-acme-at-hive"}
+	q := acptest.New("REQUEST", "agentA", "boss", hosttest.RequestOf("agentB@acme", "how many?"))
+	q.Header.ContentType, q.Header.ConversationID = "application/json", "conv456"
+	first, err := acme.Send(q.Text())
+	if err != nil || first.Status != http.StatusOK || first.Message == nil {
+		t.Fatalf("got %d %s, %v", first.Status, first.Text, err)
+	}
+	h := first.Message.Header
+	fault, err := acptest.ParseFault(*first.Message)
+	if err != nil || fault.Code != "timeout" || fault.Message != "The time for the request is over." || *fault.Retry ||
+		h.ReplyTo != q.Header.ID || h.ConversationID != "conv456" || h.Sender != "boss" {
+		t.Errorf("got %s, %v", first.Text, err)
+	}
+	s.Restart()
+	acme.URL = s.URL() + "/acp/v1/messages"
+	if again, err := acme.Send(q.Text()); err != nil || again.Text != first.Text {
+		t.Errorf("after a restart %s, not %s: %v", again.Text, first.Text, err)
+	}
+}
+
 // askingPerson is a partner over ACP, an operator, and an action that people answer.
 const askingPerson = `[actions.confirm]
 source = "human"
