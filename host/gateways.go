@@ -137,6 +137,14 @@ func (h *Host) newMCP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 // maxPushReply bounds what a push or a callback reads of its receiver, in bytes.
 const maxPushReply = 64 << 10
 
+// pushBounds bound the requests that send a push or a callback.
+func pushBounds() catalog.PublicBounds {
+	return catalog.PublicBounds{Methods: []string{http.MethodPost}, MaxReply: maxPushReply, Timeout: publicTimeout}
+}
+
+// publicTimeout is the time for a request to an address that is no partner's own.
+const publicTimeout = 30 * time.Second
+
 func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	own, _ := g.Protocol.(*config.A2A)
 	key, err := h.openCardKey(own.SignCards)
@@ -144,7 +152,7 @@ func (h *Host) newA2A(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	tenants := slices.Collect(maps.Keys(definition.Tenants(h.opt.Config)))
-	pushes, err := catalog.NewPublicClient(h.opt.Network, http.MethodPost, maxPushReply)
+	pushes, err := catalog.NewPublicClient(h.opt.Network, pushBounds())
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +181,7 @@ func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	if err != nil {
 		return nil, err
 	}
-	documents, err := catalog.NewPublicClient(h.opt.Network, http.MethodGet, maxDocument)
+	documents, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet}, MaxReply: maxDocument, Timeout: publicTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +217,16 @@ func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 
 func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	own, _ := g.Protocol.(*config.AMP)
-	callbacks, err := catalog.NewPublicClient(h.opt.Network, http.MethodPost, maxPushReply)
+	callbacks, err := catalog.NewPublicClient(h.opt.Network, pushBounds())
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet, http.MethodPost}, MaxReply: int64(g.MaxBody)})
 	if err != nil {
 		return nil, err
 	}
 	return amp.New(amp.Options{
-		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
+		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
 		Partners: func() []gateway.Partner {
 			_, c := h.gateway(g.Name)
 			return c.Partners()

@@ -3,6 +3,7 @@ package amp
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"skep/host/internal/gateway"
 )
@@ -19,19 +20,20 @@ func (a *attempt) findEndpoint(ctx context.Context) error {
 		return err
 	}
 	if !isOwn(a.p, r.Endpoints.Invoke) {
-		a.p.Client = withBearer(a.g.CallbackClient, r.Authentication.Credentials)
+		a.p.Client = endpointClient(a.g.EndpointClient, a.p.Timeout, r.Authentication.Credentials)
 	}
 	a.p.URL = r.Endpoints.Invoke
 	return nil
 }
 
-// withBearer returns a client that shows a credential, which is empty for none.
-func withBearer(client *http.Client, credential string) *http.Client {
-	if client == nil || credential == "" {
-		return client
-	}
+// endpointClient returns a client that shows a credential, which is empty for none, and ends
+// what takes too long.
+func endpointClient(client *http.Client, timeout time.Duration, credential string) *http.Client {
 	with := *client
-	with.Transport = bearerTransport{client.Transport, credential}
+	with.Timeout = timeout
+	if credential != "" {
+		with.Transport = bearerTransport{client.Transport, credential}
+	}
 	return &with
 }
 

@@ -29,6 +29,9 @@ type Options struct {
 	// returns why it would call no such address.
 	CallbackClient *http.Client
 	CheckCallback  func(address string) error
+	// EndpointClient sends questions to the endpoints of registered agents, and reads where their
+	// answers are. Its requests have the time of the partner for an answer.
+	EndpointClient *http.Client
 	// Strict refuses what the document leaves open.
 	Strict bool
 	// Hold is how long a caller that waits is held. Default 30 s.

@@ -171,7 +171,7 @@ func TestCarryToEndpoint(t *testing.T) {
 		shown.Store(r.Header.Get("Authorization"))
 	}))
 	t.Cleanup(endpoint.Close)
-	o := newOut(t, anyAddress, func(opt *amp.Options) { opt.CallbackClient = endpoint.Client() })
+	o := newOut(t, anyAddress, func(opt *amp.Options) { opt.EndpointClient = endpoint.Client() })
 	o.does(func(http.ResponseWriter, *http.Request) {})
 	payload := registration("agent-1")
 	payload["endpoints"] = amptest.Object{"invoke": endpoint.URL + "/invoke"}

@@ -97,7 +97,7 @@ func TestCaller(t *testing.T) {
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		c, err := catalog.NewPublicClient(nil, method, 100)
+		c, err := catalog.NewPublicClient(nil, catalog.PublicBounds{Methods: []string{method}, MaxReply: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"skep/host/internal/turn/egress"
@@ -31,15 +32,24 @@ func CheckPublic(address string) error {
 // publicHosts is the grant of all hosts with a name.
 const publicHosts = "https://*"
 
-// NewPublicClient returns a client for requests of one method to addresses that callers
-// have chosen: names of public hosts over https only, without redirects, credentials and
-// long answers.
-func NewPublicClient(network func(*egress.Options), method string, maxReply int64) (*http.Client, error) {
-	anyName, err := egress.ParseGrant(method + " " + publicHosts)
+// PublicBounds bound the requests of a public client.
+type PublicBounds struct {
+	// Methods are the methods of its requests, at least one.
+	Methods []string
+	// MaxReply bounds an answer, in bytes.
+	MaxReply int64
+	// Timeout is the time for a request and its whole answer, 0 for the time of its context alone.
+	Timeout time.Duration
+}
+
+// NewPublicClient returns a client for requests to addresses that callers have chosen: names of
+// public hosts over https only, without redirects, credentials and long answers.
+func NewPublicClient(network func(*egress.Options), b PublicBounds) (*http.Client, error) {
+	anyName, err := egress.ParseGrant(strings.Join(b.Methods, ",") + " " + publicHosts)
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{timeout: 30 * time.Second, maxBody: maxReply, next: newEgress(network).Transport(egress.Policy{
+	t := &transport{timeout: b.Timeout, maxBody: b.MaxReply, next: newEgress(network).Transport(egress.Policy{
 		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true,
 	})}
 	return t.client(), nil

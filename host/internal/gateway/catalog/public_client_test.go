@@ -56,7 +56,7 @@ func TestPublicClientRebinding(t *testing.T) {
 			names.mu.Unlock()
 			return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		}
-	}, http.MethodPost, 1000)
+	}, catalog.PublicBounds{Methods: []string{http.MethodPost}, MaxReply: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

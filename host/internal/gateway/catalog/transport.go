@@ -38,7 +38,7 @@ func newEgress(network func(*egress.Options)) *egress.Client {
 type transport struct {
 	next    http.RoundTripper
 	header  http.Header
-	timeout time.Duration // of a request and its whole answer
+	timeout time.Duration // of a request and its whole answer, 0 for none
 	maxBody int64         // bytes
 }
 
@@ -49,7 +49,10 @@ func (t *transport) client() *http.Client {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
+	ctx, cancel := context.WithCancel(req.Context())
+	if t.timeout > 0 {
+		ctx, cancel = context.WithTimeout(req.Context(), t.timeout)
+	}
 	req = req.Clone(ctx)
 	maps.Copy(req.Header, t.header)
 	resp, err := t.next.RoundTrip(req)
