@@ -16,13 +16,17 @@ type sharedContext struct {
 	Session   string    `json:"session_id,omitempty"`
 	Created   time.Time `json:"created_at"`
 	Expires   time.Time `json:"expires_at"`
-	Version   int64     `json:"version,omitempty"` // the record's; not stored
+	Version   int64     `json:"version,omitempty"`
 	Owner     string    `json:"owner"`
 	Shared    object    `json:"shared_memory"`
 	Private   object    `json:"agent_memory"` // by full name; callers see their own under their id
 	Access    access    `json:"access_control"`
 	Lineage   lineage   `json:"lineage"`
-	Conflicts []string  `json:"-"` // of a merge, as JSON pointers
+	Bounds    []string  `json:"bounds,omitempty"` // ids of the contexts whose readers alone may read it
+	Conflicts []string  `json:"-"`                // of a merge, as JSON pointers
+
+	record int64           // the version of its record
+	bounds []sharedContext // what Bounds names; the zero value for one that has ended
 }
 
 // object is a JSON object whose members were not looked at.
@@ -56,19 +60,25 @@ const everyone = "*"
 
 // includes reports whether a list has a full name, or an entry that means more than it.
 func includes(list []string, full string) bool {
-	realm := full[strings.LastIndexByte(full, '@')+1:]
+	realm := realmIn(full)
 	return slices.ContainsFunc(list, func(entry string) bool {
 		return entry == full || entry == everyone || entry == everyone+"@"+realm
 	})
 }
 
-// canWrite and canRead report what the access lists give a caller. The owner may do both.
-func (c sharedContext) canWrite(full string) bool {
-	return full == c.Owner || includes(c.Access.Write, full)
+// realmIn is the realm of a full name.
+func realmIn(full string) string { return full[strings.LastIndexByte(full, '@')+1:] }
+
+// canRead reports whether the access lists of the context, and of each of its bounds, let a caller
+// read. The owner and writers may, too.
+func (c sharedContext) canRead(full string) bool {
+	own := full == c.Owner || includes(c.Access.Write, full) || includes(c.Access.Read, full)
+	return own && !slices.ContainsFunc(c.bounds, func(bound sharedContext) bool { return !bound.canRead(full) })
 }
 
-func (c sharedContext) canRead(full string) bool {
-	return c.canWrite(full) || includes(c.Access.Read, full)
+// canWrite reports whether a caller may read the context and change it.
+func (c sharedContext) canWrite(full string) bool {
+	return c.canRead(full) && (full == c.Owner || includes(c.Access.Write, full))
 }
 
 // covers reports whether each reader of lists may read the context as well. An entry for all
@@ -86,11 +96,19 @@ func (c sharedContext) covers(a access) bool {
 // shownTo returns the context as a caller sees it: of the private memory only its own (M-058).
 func (c sharedContext) shownTo(who contextCaller) sharedContext {
 	shown := c
-	shown.Private = object{}
+	shown.Bounds, shown.Private = nil, object{}
 	if own, has := c.Private[who.full]; has {
 		shown.Private[who.own] = own
 	}
 	return shown
+}
+
+// accessOf are given lists of access with full names.
+func accessOf(given access, realm string) (a access, err error) {
+	if a.Read, err = fullNames(given.Read, realm); err == nil {
+		a.Write, err = fullNames(given.Write, realm)
+	}
+	return a, err
 }
 
 // maxAccess bounds a list of access.

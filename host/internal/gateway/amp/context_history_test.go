@@ -36,10 +36,12 @@ type expectedContext struct {
 	shared      map[string]int
 	private     map[int]map[string]int
 	version     any
+	// source is the context that its maker has copied and could not write, nil for none.
+	source *expectedContext
 }
 
 func (e *expectedContext) reads(agent int) bool {
-	return e.writes(agent) || strings.Contains(e.read, fmt.Sprint(agent))
+	return (e.source == nil || e.source.reads(agent)) && (e.writes(agent) || strings.Contains(e.read, fmt.Sprint(agent)))
 }
 
 func (e *expectedContext) writes(agent int) bool {
@@ -108,9 +110,10 @@ func (h *history) update(t *testing.T, e *expectedContext, agent int) {
 	t.Helper()
 	after := *e
 	after.shared, after.private = maps.Clone(e.shared), maps.Clone(e.private)
-	payload, values, may := amptest.Object{"context_id": e.id}, amptest.Object{}, true
+	payload, values, may, shared := amptest.Object{"context_id": e.id}, amptest.Object{}, true, true
 	switch h.r.IntN(4) {
 	case 0:
+		shared = false
 		after.private[agent] = map[string]int{"mine": h.r.IntN(10)}
 		payload["mode"] = "replace"
 		values["agent_memory"] = amptest.Object{shares[agent].agent: after.private[agent]}
@@ -127,7 +130,7 @@ func (h *history) update(t *testing.T, e *expectedContext, agent int) {
 		values["shared_memory"], may = change, e.writes(agent)
 	}
 	payload["context"] = values
-	wrong := false
+	wrong, wide := false, false
 	switch h.r.IntN(3) {
 	case 0:
 		payload["if_version"] = e.version
@@ -135,17 +138,20 @@ func (h *history) update(t *testing.T, e *expectedContext, agent int) {
 		payload["if_version"], wrong = 1_000_000_000, true
 	}
 	r := h.s.share(t, agent, "update", payload)
+	if e.source != nil && values["access_control"] != nil { // its source may not have these readers
+		wide = r.Status == http.StatusForbidden
+	}
 	switch {
 	case !e.reads(agent):
 		wantNoContext(t, r)
 	case wrong:
 		wantFault(t, r, http.StatusConflict, "INVALID_SCHEMA", "VERSION_CONFLICT")
-	case !may:
+	case !may || wide:
 		wantFault(t, r, http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
 	default:
 		got := contextIn(t, r)
-		if got["version"] == e.version {
-			t.Errorf("an update has left version %v", e.version)
+		if shared == (got["version"] == e.version) {
+			t.Errorf("an update, of shared memory %v, makes version %v of %v", shared, got["version"], e.version)
 		}
 		*e = after
 		e.version = got["version"]
@@ -165,6 +171,10 @@ func (h *history) fork(t *testing.T, e *expectedContext, agent int) {
 	copied := &expectedContext{id: fmt.Sprint(got["id"]), owner: agent, shared: maps.Clone(e.shared), private: map[int]map[string]int{}, version: got["version"]}
 	if own, has := e.private[agent]; has {
 		copied.private[agent] = own
+	}
+	copied.source = e.source
+	if !e.writes(agent) {
+		copied.source = e
 	}
 	h.made = append(h.made, copied)
 	h.check(t, copied, agent, got)

@@ -118,7 +118,7 @@ func (s contexts) create(ctx context.Context, who contextCaller, r contextReques
 // newContext is a context of the caller without memory.
 func newContext(who contextCaller, r contextRequest) (c sharedContext, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	c = sharedContext{ID: who.realm + ":" + r.name, Session: r.Given.Session, Created: now, Expires: now.Add(contextLife), Owner: who.full, Shared: object{}, Private: object{}}
+	c = sharedContext{ID: who.realm + ":" + r.name, Session: r.Given.Session, Created: now, Expires: now.Add(contextLife), Version: versionAfter(0), Owner: who.full, Shared: object{}, Private: object{}}
 	c.Lineage.Root = c.ID
 	if len(c.Session) > message.MaxID {
 		return c, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.context.session_id has more than %d bytes", message.MaxID)
@@ -126,10 +126,7 @@ func newContext(who contextCaller, r contextRequest) (c sharedContext, err error
 	if err := c.setExpires(r.Given.Expires); err != nil {
 		return c, err
 	}
-	given := cmp.Or(r.Given.Access, &access{})
-	if c.Access.Read, err = fullNames(given.Read, who.realm); err == nil {
-		c.Access.Write, err = fullNames(given.Write, who.realm)
-	}
+	c.Access, err = accessOf(*cmp.Or(r.Given.Access, &access{}), who.realm)
 	return c, err
 }
 
@@ -156,17 +153,27 @@ func (c *sharedContext) update(who contextCaller, r contextRequest) error {
 		if who.full != c.Owner {
 			return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "access_control is changed by the agent that made the context")
 		}
-		fresh, err := newContext(contextCaller{realm: realmOf(c.ID)}, r)
+		given, err := accessOf(*r.Given.Access, realmOf(c.ID))
 		if err != nil {
 			return err
 		}
-		c.Access = fresh.Access
+		c.Access = given
 	}
 	if err := c.setExpires(r.Given.Expires); err != nil {
 		return err
 	}
+	if r.Given.Shared != nil || r.Given.Expires != "" || r.Given.Access != nil {
+		c.Version = versionAfter(c.Version)
+	}
+	if err := c.keepBounds(); err != nil {
+		return err
+	}
 	return c.setMemory(who, r)
 }
+
+// versionAfter is the next version of a context: greater than the one before, and than each that a
+// context of the same name had which has ended.
+func versionAfter(version int64) int64 { return max(version+1, time.Now().UnixMilli()) }
 
 // realmOf is the realm in which a context was made.
 func realmOf(id string) string {
@@ -208,8 +215,7 @@ func (s contexts) derive(ctx context.Context, who contextCaller, r contextReques
 	if err != nil {
 		return made, err
 	}
-	merged, writes := len(from) > 1, true
-	var sources []sharedContext
+	merged, sources, writes := len(from) > 1, []sharedContext{}, true
 	for _, id := range from {
 		source, err := s.find(ctx, who, id)
 		if err != nil {
@@ -219,10 +225,11 @@ func (s contexts) derive(ctx context.Context, who contextCaller, r contextReques
 	}
 	made.Lineage = lineage{Parent: sources[0].ID, Root: sources[0].Lineage.Root}
 	for _, source := range sources {
-		if !writes && !source.covers(made.Access) {
-			return made, message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "access_control is wider than that of %s, which the caller may not write", source.ID)
-		}
+		made.addBounds(source, writes)
 		made.addMemory(who, source, merged)
+	}
+	if err := made.keepBounds(); err != nil {
+		return made, err
 	}
 	if err := made.setMemory(who, r); err != nil {
 		return made, err

@@ -13,7 +13,9 @@ import (
 // Limits of contexts.
 const (
 	contextKind    = "context"
-	maxContext     = 64 << 10 // bytes
+	maxContext     = 64 << 10  // bytes, without private memory
+	maxPrivate     = 16 << 10  // bytes of the private memory of a realm's agents
+	maxAllPrivate  = 128 << 10 // bytes of the private memory of all agents
 	contextLife    = time.Hour
 	maxContextLife = 24 * time.Hour
 	maxSources     = 16 // contexts that are merged
@@ -42,16 +44,30 @@ func contextKey(tenant, id string) (state.Key, bool) {
 
 // find returns a context that the caller may read.
 func (s contexts) find(ctx context.Context, who contextCaller, id string) (sharedContext, error) {
-	key, ok := contextKey(who.tenant, id)
-	if !ok {
-		return sharedContext{}, noContext(id)
+	found, err := s.load(ctx, who.tenant, id)
+	for _, of := range found.Bounds {
+		if err == nil {
+			var bound sharedContext
+			bound, err = s.load(ctx, who.tenant, of)
+			found.bounds = append(found.bounds, bound)
+		}
 	}
-	found, version, err := state.Load[sharedContext](ctx, s.store, key)
-	if err == nil && (version == 0 || !found.canRead(who.full)) {
+	if err == nil && !found.canRead(who.full) {
 		err = noContext(id)
 	}
-	found.Version = version
 	return found, err
+}
+
+// load returns a context without its bounds. One that is not there is the zero value, which has
+// no reader.
+func (s contexts) load(ctx context.Context, tenant, id string) (c sharedContext, err error) {
+	key, ok := contextKey(tenant, id)
+	if !ok {
+		return c, nil
+	}
+	c, record, err := state.Load[sharedContext](ctx, s.store, key)
+	c.record = record
+	return c, err
 }
 
 // add keeps a new context. One that is there is returned instead, if the caller has made it:
@@ -71,17 +87,33 @@ func (s contexts) add(ctx context.Context, who contextCaller, c sharedContext) (
 // save writes a context over its version.
 func (s contexts) save(ctx context.Context, who contextCaller, c sharedContext) (sharedContext, error) {
 	key, _ := contextKey(who.tenant, c.ID)
-	version := c.Version
-	c.Version = 0
-	if size := len(mustJSON(c)); size > maxContext {
-		return c, message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the context would have %d bytes, more than %d", size, maxContext)
+	if err := c.checkSize(); err != nil {
+		return c, err
 	}
-	written, err := state.Save(ctx, s.store, key, version, c, time.Until(c.Expires))
+	record, err := state.Save(ctx, s.store, key, c.record, c, time.Until(c.Expires))
 	if errors.Is(err, state.ErrFull) {
-		err = message.Faultf(message.InsufficientResources, message.ReasonFull, "%s has as many contexts as it may, or the storage of the tenant is full", who.realm)
+		err = message.Faultf(message.InsufficientResources, message.ReasonFull, "%s has as many contexts as it may, %d, or the storage of the tenant is full: raise [tenants.%s] storage", key.Realm, state.MaxOfRealm, who.tenant)
 	}
-	c.Version = written
+	c.record = record
 	return c, err
+}
+
+// checkSize refuses a context that is too large. The private memory of a realm takes the space of no
+// other realm, nor of the shared memory.
+func (c sharedContext) checkSize() error {
+	all, sizes := 0, map[string]int{}
+	for full, memory := range c.Private {
+		size, realm := len(full)+len(memory), realmIn(full)
+		sizes[realm] += size
+		if all += size; sizes[realm] > maxPrivate || all > maxAllPrivate {
+			return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "agent_memory of %s would have more than %d bytes, or that of all agents more than %d", realm, maxPrivate, maxAllPrivate)
+		}
+	}
+	c.Private = nil
+	if size := len(mustJSON(c)); size > maxContext {
+		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the context would have %d bytes besides agent_memory, more than %d", size, maxContext)
+	}
+	return nil
 }
 
 // change changes a context that the caller may read, again when another has changed it

@@ -197,11 +197,52 @@ func TestContextWiden(t *testing.T) {
 	for _, wider := range []string{"*", "*@acme", "agent-3", "agent-1@rival"} {
 		wantFault(t, fork(1, wider), http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
 	}
-	contextIn(t, fork(1, "agent-1"))
-	contextIn(t, fork(0, "*"))
+	narrow := contextIn(t, fork(1, "agent-1"))["id"]
+	own := contextIn(t, fork(0, "*"))["id"]
+	widen := func(agent int, id any) amptest.Reply {
+		return s.share(t, agent, "update", amptest.Object{"context_id": id, "context": amptest.Object{"access_control": amptest.Object{"read": []string{"*"}}}})
+	}
+	wantFault(t, widen(1, narrow), http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
+	second := contextIn(t, s.share(t, 1, "fork", amptest.Object{"context_id": narrow}))["id"]
+	wantFault(t, widen(1, second), http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
+	contextIn(t, widen(0, own))
+	mixed := s.share(t, 1, "merge", amptest.Object{"source_ids": []any{narrow, id}, "context": amptest.Object{"access_control": amptest.Object{"read": []string{"agent-1@rival"}}}})
+	wantFault(t, mixed, http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
+	if _, text, _ := mixed.Message.Fault(); strings.Contains(text, fmt.Sprint(narrow)) {
+		t.Errorf("its writer may not write %s: %s", narrow, text)
+	}
 	wantFault(t, s.share(t, 1, "update", amptest.Object{"context_id": id, "context": amptest.Object{"access_control": amptest.Object{}}}), http.StatusForbidden, "AUTHENTICATION_FAILED", "FORBIDDEN")
 	contextIn(t, s.share(t, 0, "update", amptest.Object{"context_id": id, "context": amptest.Object{"access_control": amptest.Object{}}}))
-	wantNoContext(t, s.share(t, 1, "get", amptest.Object{"context_id": id}))
+	for _, lost := range []any{id, narrow, second} {
+		wantNoContext(t, s.share(t, 1, "get", amptest.Object{"context_id": lost}))
+	}
+	contextIn(t, s.share(t, 0, "get", amptest.Object{"context_id": narrow}))
+	contextIn(t, s.share(t, 2, "get", amptest.Object{"context_id": own}))
+}
+
+// TestContextReader (M-057, M-058, M-060): the own memory of a reader neither changes the version that writers
+// expect nor takes their space, and is bounded for each realm.
+func TestContextReader(t *testing.T) {
+	t.Parallel()
+	s := newShares(t)
+	made := contextIn(t, s.share(t, 0, "create", amptest.Object{"context": amptest.Object{"access_control": amptest.Object{"read": []string{"*"}}}}))
+	remember := func(agent, size int) amptest.Reply {
+		return s.share(t, agent, "update", amptest.Object{"context_id": made["id"], "context": amptest.Object{
+			"agent_memory": amptest.Object{shares[agent].agent: strings.Repeat("x", size)},
+		}})
+	}
+	if seen := contextIn(t, remember(1, 10<<10)); seen["version"] != made["version"] {
+		t.Errorf("a reader has changed version %v to %v", made["version"], seen["version"])
+	}
+	contextIn(t, remember(2, 15<<10))
+	wantFault(t, remember(1, 17<<10), http.StatusRequestEntityTooLarge, "INVALID_SCHEMA", "TOO_LARGE")
+	wantFault(t, remember(0, 7<<10), http.StatusRequestEntityTooLarge, "INVALID_SCHEMA", "TOO_LARGE")
+	written := contextIn(t, s.share(t, 0, "update", amptest.Object{
+		"context_id": made["id"], "if_version": made["version"], "context": amptest.Object{"shared_memory": amptest.Object{"x": strings.Repeat("x", 60<<10)}},
+	}))
+	if written["version"] == made["version"] {
+		t.Errorf("a change has left version %v", written["version"])
+	}
 }
 
 // TestContextVersion (M-060, V-M31): of writers that expect the same version one succeeds, and the
@@ -244,13 +285,14 @@ func TestContextVersion(t *testing.T) {
 	wantMemory(t, "shared_memory", got["shared_memory"], fmt.Sprintf(`{"by":%v}`, won))
 }
 
-// TestContextEnds (M-059, V-M29): after its end a context is unknown to every operation, and
-// a copy of it goes on.
+// TestContextEnds (M-059, V-M29): after its end a context is unknown to every operation. A copy of
+// it by a writer goes on, one by a reader ends with it.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	s := newShares(t)
 	at := time.Now().Add(3 * time.Second).UTC()
-	id := contextIn(t, s.share(t, 0, "create", amptest.Object{"context": amptest.Object{"expires_at": at.Format(time.RFC3339Nano)}}))["id"]
+	id := contextIn(t, s.share(t, 0, "create", amptest.Object{"context": amptest.Object{"expires_at": at.Format(time.RFC3339Nano), "access_control": amptest.Object{"read": []string{"agent-2"}}}}))["id"]
+	copied := contextIn(t, s.share(t, 1, "fork", amptest.Object{"context_id": id}))["id"]
 	fork := contextIn(t, s.share(t, 0, "fork", amptest.Object{"context_id": id}))["id"]
 	deadline := time.Now().Add(time.Minute)
 	for s.share(t, 0, "get", amptest.Object{"context_id": id}).Status == http.StatusOK {
@@ -262,6 +304,7 @@ func TestContextEnds(t *testing.T) {
 	if time.Now().Before(at) {
 		t.Error("it has ended early")
 	}
+	wantNoContext(t, s.share(t, 1, "get", amptest.Object{"context_id": copied}))
 	for operation, payload := range map[string]amptest.Object{
 		"get": {"context_id": id}, "fork": {"context_id": id}, "merge": {"source_ids": []any{fork, id}},
 		"update": {"context_id": id, "context": amptest.Object{"expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}},

@@ -93,6 +93,29 @@ func TestAMPRegistrations(t *testing.T) {
 	}
 }
 
+// TestAMPStorage (M-051, M-027): contexts and registrations count in the storage of their tenant, and
+// what does not fit is refused with the line to change. Another tenant has its own.
+func TestAMPStorage(t *testing.T) {
+	t.Parallel()
+	s := hosttest.NewSite(t, strings.Replace(ampFile("http://127.0.0.1:9"), "[tenants.blue]", "[tenants.blue]\nstorage = \"1MiB\"", 1))
+	create := func(token string) amptest.Reply {
+		return ampControl(t, s, token, "context-management", amptest.Object{
+			"operation": "create", "context": amptest.Object{"shared_memory": amptest.Object{"x": strings.Repeat("x", 60<<10)}},
+		})
+	}
+	made := 0
+	var r amptest.Reply
+	for r = create("the-token-of-acme-at-hive"); r.Status == http.StatusOK && made < 100; r = create("the-token-of-acme-at-hive") {
+		made++
+	}
+	if _, _, reason := r.Message.Fault(); r.Status != http.StatusServiceUnavailable || reason != "FULL" || !strings.Contains(r.Text, "[tenants.blue] storage") || made == 0 {
+		t.Errorf("after %d contexts: %d %s", made, r.Status, r.Text)
+	}
+	if r := create("the-token-of-rival-at-hive"); r.Status != http.StatusOK {
+		t.Errorf("another tenant: %d %s", r.Status, r.Text)
+	}
+}
+
 // TestAMPContexts (M-051, M-057, V-M26): a context survives a restart of the host, is not seen by
 // another tenant, and goes with its own; what it has is nowhere in clear.
 func TestAMPContexts(t *testing.T) {
