@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -118,6 +118,17 @@ bin/uampclients/.made: $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/pa
 	$(PYTHON) -m venv --clear bin/uampclients/python
 	bin/uampclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(UAMP_CLIENTS)/python/requirements.txt
 	touch bin/uampclients/.made
+
+# The library of others that the ACP program in Node is made with.
+ACP_CLIENTS = host/internal/gateway/acp/acptest/peers/node
+
+acp-clients: bin/acpclients/.made
+
+bin/acpclients/.made: $(ACP_CLIENTS)/package.json $(ACP_CLIENTS)/package-lock.json
+	mkdir -p bin/acpclients
+	cp $(ACP_CLIENTS)/package.json $(ACP_CLIENTS)/package-lock.json bin/acpclients
+	cd bin/acpclients && npm ci --silent --ignore-scripts
+	touch bin/acpclients/.made
 
 # The tool of others that judges a host by spec/openapi.yaml.
 OPENAPI_TOOL = host/mailtest/testdata/schemathesis
@@ -234,7 +245,7 @@ conform-reference:
 
 # Runs the tests that name a statement and writes spec/CONFORMANCE.md. A test that lacks a
 # compiler fails: the table would say "skip" of it on this machine, and "pass" on others.
-conformance: guests mcp-clients a2a-clients uamp-clients
+conformance: guests mcp-clients a2a-clients uamp-clients acp-clients
 	SKEP_TOOLCHAINS=required $(GO) test -json -count=1 -timeout 20m $$($(GO) run ./spec/conformance/table -list) > bin/conformance.json; \
 		code=$$?; $(GO) run ./spec/conformance/table -results bin/conformance.json && exit $$code
 

@@ -137,6 +137,7 @@ var layers = map[string][]string{
 		"host", "host/client", "host/internal/api/audit", "host/internal/definition/config", "host/internal/gateway", "host/internal/gateway/state", "host/internal/guests", "host/internal/hosttest", "host/internal/swarm",
 	},
 	// Programs of others for tests of a gateway; only tests import them.
+	"host/internal/gateway/acp/acptest/peers": {"host/internal/gateway/acp/acptest", "host/internal/guests"},
 	"host/internal/gateway/iacp/iacptest/peers": {
 		"host/internal/guests",
 	},

@@ -25,9 +25,8 @@ func TestACP(t *testing.T) {
 
 func acpProtocol() contract.Protocol {
 	return contract.Protocol{
-		Name: "acp", Realms: true,
+		Name: "acp", Self: "depot-1", Realms: true,
 		Without: map[string]string{
-			"06/mail":     "a question of an agent is a message of its own, to the partner's address",
 			"06/realm":    "it has no word for a call that waits for a person",
 			"14":          "it has no stream to read again; TestSocketEnds and TestRevoked of package acp end connections and calls",
 			"17/realm":    "a message has no deadline",

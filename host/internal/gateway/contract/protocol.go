@@ -19,6 +19,9 @@ type Protocol struct {
 	IDs func(name string) []string
 	// NoHold is set where the host never holds a caller that waits.
 	NoHold bool
+	// Self is the agent as which a client of depot speaks, where a question to it is a message
+	// of its own that the agent of Serve answers; empty where clients are shown questions.
+	Self string
 	// Realms and Users are set where such callers come in: a realm with the role agent,
 	// users for themselves.
 	Realms, Users bool
