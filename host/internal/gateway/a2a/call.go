@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -59,8 +60,16 @@ func (g *Gateway) callOf(ctx context.Context, tenant string) (*call, error) {
 		found.visible, found.agent = g.visible(c.caller), g.entrypoint(c.caller)
 		return &found, nil
 	}
-	found.agent = g.agentAt(c.caller, tenant)
-	return &found, found.checkAgent()
+	if found.agent = g.agentAt(c.caller, tenant); found.agent == nil {
+		return &found, g.unknownAgent(c.caller, tenant)
+	}
+	return &found, nil
+}
+
+// unknownAgent refuses a call that names an agent which its caller may not see.
+func (g *Gateway) unknownAgent(c gateway.Caller, path string) error {
+	paths := slices.Sorted(maps.Keys(g.visible(c)))
+	return status.Errorf(codes.NotFound, "there is no agent %.200q%s", path, gateway.SuggestAgent(path, nil, paths...))
 }
 
 // agentAt returns the agent of a path, or nil; see agentPath.
@@ -79,10 +88,10 @@ func (g *Gateway) visible(c gateway.Caller) map[string]bool {
 	return paths
 }
 
-// checkAgent refuses a call without an agent.
+// checkAgent refuses a call that names no agent where there is no entrypoint for its caller.
 func (c *call) checkAgent() error {
 	if c.agent == nil {
-		return status.Error(codes.NotFound, "no such agent")
+		return status.Error(codes.NotFound, "tenant names no agent, and no entrypoint is served to the caller: set tenant to SWARM/AGENT")
 	}
 	return nil
 }

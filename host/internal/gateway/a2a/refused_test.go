@@ -113,9 +113,13 @@ func TestUnknownAgents(t *testing.T) {
 	if code, _ := s.post(t, "/a2a/hive/echo", "wrong", sendBody(hello)); code != 401 {
 		t.Errorf("a wrong token: %d", code)
 	}
-	c := s.client(t, bindings[2], "theirs", token)
-	if _, err := c.SendMessage(t.Context(), request("x")); err == nil || !strings.Contains(err.Error(), "no such agent") {
-		t.Errorf("gRPC: %v", err)
+	for name, want := range map[string]string{
+		"theirs": `there is no agent "hive/theirs"`, "inner": `there is no agent "hive/inner"`, "ehco": `there is no agent "hive/ehco"; did you mean "hive/echo"?`,
+	} {
+		_, err := s.client(t, bindings[2], name, token).SendMessage(t.Context(), request("x"))
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("gRPC: %v, want %s", err, want)
+		}
 	}
 }
 

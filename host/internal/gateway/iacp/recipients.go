@@ -50,11 +50,19 @@ func (g *Gateway) recipients(c gateway.Caller, m message.Message) (to recipients
 	case len(to.names)+len(to.members) == 0 && m.To() != "":
 		return to, g.unknownAgent(c, m.To())
 	case len(to.names)+len(to.members) == 0: // one may come
-		return to, &fault{code: codeUnknown, text: "there is no such agent now", retry: true}
+		return to, &fault{code: codeUnknown, text: noMember(m.Recipient), retry: true}
 	case len(to.members) > 0 && len(to.names)+len(to.members) > 1 && !c.May.Has(gateway.MayBroadcast):
 		return to, refusedf(codeDenied, "a message to %d agents needs the right %q", len(to.names)+len(to.members), gateway.MayBroadcast)
 	}
 	return to, nil
+}
+
+// noMember is why a message to a group, or to all, reaches no agent now.
+func noMember(to *message.Recipient) string {
+	if g := to.Group; g != nil {
+		return fmt.Sprintf("no agent is in the group now: capabilities %.200q, agent_types %.200q", g.Capabilities, g.Types)
+	}
+	return "there is no agent now that the message could reach"
 }
 
 // unknownAgent refuses a message for an agent that there is not for its sender: a repeat finds
