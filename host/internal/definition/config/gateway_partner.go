@@ -21,10 +21,10 @@ type Partner struct {
 	IDs     []string // patterns of its agents' ids
 	Agents  []string // exposed agents that it may see; empty is all
 	Tenant  string
-	// AuthToken, APIKey and HMACKey are shown to it, Certificate and Key are files of
-	// calls by https. TLS is what they hold, nil without them.
+	// AuthToken, APIKey and HMACKey are shown to it; CA, Certificate and Key are files of
+	// calls with TLS. TLS is what they hold, nil without them.
 	AuthToken, APIKey, HMACKey Secret
-	Certificate, Key           string
+	CA, Certificate, Key       string
 	TLS                        *tls.Config
 	// Certificates are URIs and DNS names in its own certificate.
 	Certificates    []string
@@ -61,6 +61,7 @@ func (p *Partner) common() []Setting {
 		secretText(&p.AuthToken, "auth_token", "Bearer token that it is shown."),
 		secretText(&p.APIKey, "api_key", "Key that it is shown, in the header `X-API-Key`."),
 		secretText(&p.HMACKey, "hmac_key", "Shared key with which messages are signed both ways; one without a signature is refused."),
+		field(&p.CA, "ca", "path", (*table).usedFile, "Authorities of its certificate where it is called with TLS, in PEM; without it, the system's."),
 		field(&p.Certificate, "certificate", "path", (*table).usedFile, "The certificate that it is shown, with its chain, in PEM."),
 		field(&p.Key, "key", "path", (*table).usedFile, "The private key of `certificate`, in PEM."),
 		field(&p.Certificates, "certificates", "list of names", (*table).certificateNames, "URIs and DNS names: a caller with a certificate for one of them is this partner; needs `client_ca` in `[server.tls]`.").by(Grant),
@@ -150,13 +151,13 @@ func (r gatewayReader) checkCalls(t *table, p Partner) {
 
 // partnerTLS reads the files for calls of a partner. One that is missing has its fault.
 func (r gatewayReader) partnerTLS(t *table, p *Partner) {
-	for key, path := range map[string]string{"certificate": p.Certificate, "key": p.Key} {
+	for key, path := range map[string]string{"ca": p.CA, "certificate": p.Certificate, "key": p.Key} {
 		if t.has(key) && path == "" {
 			return
 		}
 	}
 	var err error
-	p.TLS, err = listener.ClientFiles{Cert: p.Certificate, Key: p.Key}.Load(r.d.opt.Now)
+	p.TLS, err = listener.ClientFiles{CA: p.CA, Cert: p.Certificate, Key: p.Key}.Load(r.d.opt.Now)
 	switch {
 	case err != nil:
 		r.d.atKey(t.location, fmt.Sprintf("%s: %s", t.path, err))

@@ -204,11 +204,12 @@ func TestWholeGrammar(t *testing.T) {
 		"partner": {withoutTLS(gatewayOf(c, "a2a").Partners[0]), Partner{
 			Name: "shop", Gateway: "a2a", URL: "https://shop.example/a2a", IDs: []string{"shop-*"}, Agents: []string{"supervisor"}, Tenant: "acme",
 			AuthToken: "https://shop_token.example", APIKey: "https://shop_key.example", HMACKey: "https://shop_hmac.example",
-			Certificate: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem", Certificates: []string{"spiffe://shop.example/agents"},
+			CA: "testdata/valid/tls/cert.pem", Certificate: "testdata/valid/tls/cert.pem", Key: "testdata/valid/tls/key.pem", Certificates: []string{"spiffe://shop.example/agents"},
 			May: []string{"ask", "tell", "contexts"}, Timeout: 90 * time.Second, GiveUp: time.Minute, AllowPrivate: true,
 			Protocol: &A2APartner{Card: "https://shop.example/.well-known/agent-card.json", Keys: []string{`{"kty":"OKP","crv":"Ed25519","kid":"one","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`}}, Pos: gatewayOf(c, "a2a").Partners[0].Pos,
 		}},
 		"partner's certificate": {len(gatewayOf(c, "a2a").Partners[0].TLS.Certificates), 1},
+		"partner's authorities": {gatewayOf(c, "a2a").Partners[0].TLS.RootCAs != nil, true},
 		"gateway defaults": {gatewayOf(c, "mcp"), Gateway{
 			Name: "mcp", Profile: ProfileDefault, Admit: []string{}, StrangerTenant: "guests", Hold: 30 * time.Second, Keep: 24 * time.Hour,
 			MaxBody: MiB, MaxDepth: 64, RateLimit: RealmRate{600, time.Minute}, Asks: 256, Sessions: 256,

@@ -116,13 +116,13 @@ func (c *conn) introduce(p gateway.Partner) error {
 func (c *conn) demand(t message.Type, payload any, want message.Type, into any) error {
 	asked := c.compose(t, message.Message{}, payload)
 	if err := c.write(asked); err != nil {
-		return err
+		return fmt.Errorf("the partner has sent no %s: %w", want, err)
 	}
 	for {
 		m, _, err := c.read()
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("the partner has sent no %s: %w", want, err)
 		case m.Type == message.Heartbeat:
 			_ = c.tell(message.HeartbeatAck, m, struct{}{})
 		case m.Type == want:

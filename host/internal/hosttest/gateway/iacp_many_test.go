@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -37,56 +36,5 @@ func TestSoakIACP(t *testing.T) {
 	did := spoke.Next(t, "did")
 	if did["fault"] != nil || did["good"] != float64(many) {
 		t.Errorf("%v", did)
-	}
-}
-
-// hubTable is the partner mill, to which the host connects.
-const hubTable = `[gateways.iacp.partners.mill]
-url = "iacp://127.0.0.1:PORT"
-ids = ["mill-*"]
-api_key = "a-key-of-hive-at-the-mill"
-allow_private = true
-[[auth.keys]]
-id = "alice"
-`
-
-// TestIACPHub (I-023, I-028, I-036, I-054, I-057, I-072, V-I15): the host is a spoke of a hub
-// that was written from the document: it authenticates, registers its agents, asks and
-// is asked, by the hub itself and by another spoke of the hub, and is there again after the
-// hub was restarted.
-func TestIACPHub(t *testing.T) {
-	t.Parallel()
-	start := func(port string) (*peers.Peer, string) {
-		hub := peers.Start(t, "hub", "--port", port, "--agent-id", "mill-hub", "--api-key", "a-key-of-hive-at-the-mill")
-		got, _ := hub.Next(t, "listens")["port"].(float64)
-		return hub, strconv.Itoa(int(got))
-	}
-	hub, port := start("0")
-	s, _ := newFramedSite(t, false, "[[auth.keys]]\nid = \"alice\"\n", strings.Replace(hubTable, "PORT", port, 1), `"*@depot"`, `"*@depot", "*@mill"`)
-	for round := range 2 {
-		for range 4 {
-			hub.Next(t, "registered")
-		}
-		kind, payload := answerOf(t, hub.Do(t, spokeJob("boss", "task_request", `{"task_type":"mail.message","parameters":{"body":"hello"}}`)))
-		if kind != "task_response" || payload["status"] != "completed" {
-			t.Errorf("the hub gets a %s %v", kind, payload)
-		}
-		spoke := peers.Start(t, "spoke", "--connect", "127.0.0.1:"+port, "--agent-id", "mill-2", "--backoff", "0.2", "--api-key", "a-key-of-hive-at-the-mill")
-		spoke.Next(t, "registered")
-		hub.Next(t, "registered")
-		kind, payload = answerOf(t, spoke.Do(t, spokeJob("boss", "task_request", `{"task_type":"mail.message","parameters":{"body":"hello"}}`)))
-		if kind != "task_response" || payload["status"] != "completed" {
-			t.Errorf("the hub's other spoke gets a %s %v", kind, payload)
-		}
-		for _, agent := range []string{"mill-hub", "mill-2"} {
-			got := s.Do(hosttest.AliceKey, fmt.Sprint(agent, round), hosttest.Step{"send_request", hosttest.Args{"target": agent + "@mill", "subject": "s", "body": "flour"}}, hosttest.Step{"await_message", hosttest.Args{}})
-			if !strings.Contains(got, "flour") {
-				t.Errorf("%s answers %s", agent, got)
-			}
-		}
-		spoke.Stop()
-		if hub.Stop(); round == 0 {
-			hub, _ = start(port)
-		}
 	}
 }

@@ -46,8 +46,11 @@ func NewScrubber(secrets ...Secret) *Scrubber {
 	return s
 }
 
-// forms returns the encodings in which servers repeat a value.
+// forms returns the encodings in which servers repeat a value; none for an empty one.
 func forms(value string) []string {
+	if value == "" {
+		return nil
+	}
 	words := []string{value}
 	if i := strings.LastIndexByte(value, ' '); i >= 0 && len(value)-i-1 >= minSecretWord {
 		words = append(words, value[i+1:])

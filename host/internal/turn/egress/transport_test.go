@@ -120,6 +120,9 @@ func TestScrubber(t *testing.T) {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
+	if got := egress.NewScrubber(egress.HiddenValue("api_key", "")).Text("no secret"); got != "no secret" {
+		t.Errorf("an empty value: %q", got)
+	}
 	if got := egress.NewScrubber().PartialLen("anything"); got != 0 {
 		t.Errorf("without secrets: %d", got)
 	}

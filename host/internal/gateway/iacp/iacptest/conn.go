@@ -115,6 +115,19 @@ func (c *Conn) expect(m Message, kind string) error {
 	return nil
 }
 
+// Register registers an agent, and returns the answer.
+func (c *Conn) Register(agent string) (Message, error) {
+	m := New("agent_register", agent, "", map[string]any{"agent_info": map[string]any{"agent_id": agent, "agent_type": "specialist"}})
+	if err := c.Send(m.Text()); err != nil {
+		return m, err
+	}
+	got, err := c.Read()
+	if err == nil && got.Type != "agent_register_response" {
+		err = fmt.Errorf("a registration is answered by %s", got.Raw)
+	}
+	return got, err
+}
+
 // Send sends a frame.
 func (c *Conn) Send(text []byte) error {
 	c.writing.Lock()
