@@ -22,10 +22,12 @@ type sharedContext struct {
 	Private   object    `json:"agent_memory"` // by full name; callers see their own under their id
 	Access    access    `json:"access_control"`
 	Lineage   lineage   `json:"lineage"`
-	Bounds    []string  `json:"bounds,omitempty"` // ids of the contexts whose readers alone may read it
-	Conflicts []string  `json:"-"`                // of a merge, as JSON pointers
+	Bounds    []string  `json:"bounds,omitempty"`  // ids of the contexts whose readers alone may read it
+	Changes   []string  `json:"changes,omitempty"` // the last ones: id and digest
+	Conflicts []string  `json:"-"`                 // of a merge, as JSON pointers
 
 	record int64           // the version of its record
+	made   bool            // by this request
 	bounds []sharedContext // what Bounds names; the zero value for one that has ended
 }
 
@@ -96,7 +98,7 @@ func (c sharedContext) covers(a access) bool {
 // shownTo returns the context as a caller sees it: of the private memory only its own (M-058).
 func (c sharedContext) shownTo(who contextCaller) sharedContext {
 	shown := c
-	shown.Bounds, shown.Private = nil, object{}
+	shown.Bounds, shown.Changes, shown.Private = nil, nil, object{}
 	if own, has := c.Private[who.full]; has {
 		shown.Private[who.own] = own
 	}

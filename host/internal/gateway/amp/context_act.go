@@ -46,6 +46,7 @@ func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) 
 	who := contextCaller{tenant: p.Tenant, realm: p.Name, full: everyone + "@" + call.Task.Swarm, own: call.Task.Swarm}
 	r := args.request(who, operation)
 	r.name = uuid.NewSHA1(uuid.NameSpaceURL, []byte(call.Key)).String()
+	r.change.id = r.name
 	done, err := g.contexts.do(ctx, who, r)
 	g.Runtime.Record(gateway.Event{Caller: p.Caller(), Foreign: cmp.Or(done.ID, r.ID), Type: call.Verb, Out: true, Task: call.Task.Task}.WithOutcome(false, err))
 	if f := new(message.Fault); errors.As(err, &f) {

@@ -16,9 +16,10 @@ import (
 // contextUpdate is the event that changes a context (M-037).
 const contextUpdate = "context_update"
 
-// updateByEvent changes the context that an event has. One without an id is the context of its
-// session, which the first such event makes. A repeat of the event changes nothing.
-func (g *Gateway) updateByEvent(ctx context.Context, c gateway.Caller, in message.Received) (sharedContext, error) {
+// updateByEvent changes the context that an event has, unless check refuses it. One without an id
+// is the context of its session, which the first such event makes. A repeat of the event changes
+// nothing.
+func (g *Gateway) updateByEvent(ctx context.Context, c gateway.Caller, in message.Received, digest [32]byte, check func(sharedContext) error) (sharedContext, error) {
 	who, err := g.contextCallerOf(c, in.Source.Agent)
 	if err != nil {
 		return sharedContext{}, err
@@ -26,29 +27,35 @@ func (g *Gateway) updateByEvent(ctx context.Context, c gateway.Caller, in messag
 	if err := g.Runtime.CheckRate(c); err != nil {
 		return sharedContext{}, err
 	}
-	var r contextRequest
+	r := contextRequest{change: changeOf(c, in.ID, digest), check: check}
 	if err := readPayload(in.Payload, &r); err != nil {
 		return sharedContext{}, err
 	}
 	r.ID = cmp.Or(r.ID, r.Given.ID)
-	if r.ID == "" && r.Given.Session == "" {
+	if r.ID != "" {
+		return g.contexts.update(ctx, who, r)
+	}
+	if r.Given.Session == "" {
 		return sharedContext{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.context needs an id or a session_id")
 	}
-	ofSession := r.ID == ""
-	if ofSession {
-		r.name = sessionName(r.Given.Session)
+	r.name = sessionName(r.Given.Session)
+	return g.contexts.updateSession(ctx, who, r)
+}
+
+// updateSession changes the context of a session of the caller's realm, or makes it.
+func (s contexts) updateSession(ctx context.Context, who contextCaller, r contextRequest) (sharedContext, error) {
+	for {
 		r.ID = who.realm + ":" + r.name
-	}
-	if _, err := g.Runtime.Find(ctx, c, in.ID); in.ID != "" && err == nil {
-		return g.contexts.find(ctx, who, r.ID)
-	}
-	r.Operation = "update"
-	updated, err := g.contexts.do(ctx, who, r)
-	if f := new(message.Fault); ofSession && errors.As(err, &f) && f.Code == message.ContextNotFound {
-		r.Operation, r.ID = "create", ""
-		return g.contexts.do(ctx, who, r)
-	}
-	return updated, err
+		updated, err := s.update(ctx, who, r)
+		if f := new(message.Fault); !errors.As(err, &f) || f.Code != message.ContextNotFound {
+			return updated, err
+		}
+		r.ID = ""
+		made, err := s.create(ctx, who, r)
+		if err != nil || made.made {
+			return made, err
+		}
+	} // another event has made it meanwhile
 }
 
 // sessionName is the name of the context of a session.

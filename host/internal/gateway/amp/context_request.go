@@ -24,6 +24,15 @@ type contextRequest struct {
 	IfVersion int64         `json:"if_version"`
 	Given     contextValues `json:"context"`
 	name      string        // of a context that is made
+	change    changeID
+	check     func(sharedContext) error // refuses an update before it is written; nil for none
+}
+
+func (r contextRequest) checkUpdated(c sharedContext) error {
+	if r.check == nil {
+		return nil
+	}
+	return r.check(c)
 }
 
 // contextValues are what a caller gives of a context. A member that is left out is nil.
@@ -65,7 +74,11 @@ func (g *Gateway) manageContext(ctx context.Context, c gateway.Caller, in messag
 	if err != nil {
 		return responsePayload{}, err
 	}
-	r := contextRequest{name: uuid.NewString()}
+	digest, err := in.Digest(hopHints...)
+	if err != nil {
+		return responsePayload{}, err
+	}
+	r := contextRequest{name: uuid.NewString(), change: changeOf(c, in.ID, digest)}
 	if in.ID != "" {
 		r.name = ownID("context", c, in.ID)
 	}
@@ -89,7 +102,7 @@ func (s contexts) do(ctx context.Context, who contextCaller, r contextRequest) (
 	case "get":
 		return s.find(ctx, who, r.ID)
 	case "update":
-		return s.change(ctx, who, r.ID, r.IfVersion, func(c *sharedContext) error { return c.update(who, r) })
+		return s.update(ctx, who, r)
 	case "fork":
 		return s.derive(ctx, who, r, []string{r.ID})
 	case "merge":
@@ -112,14 +125,18 @@ func (s contexts) create(ctx context.Context, who contextCaller, r contextReques
 	if err := made.setMemory(who, r); err != nil {
 		return made, err
 	}
+	if err := r.checkUpdated(made); err != nil {
+		return made, err
+	}
 	return s.add(ctx, who, made)
 }
 
 // newContext is a context of the caller without memory.
 func newContext(who contextCaller, r contextRequest) (c sharedContext, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	c = sharedContext{ID: who.realm + ":" + r.name, Session: r.Given.Session, Created: now, Expires: now.Add(contextLife), Version: versionAfter(0), Owner: who.full, Shared: object{}, Private: object{}}
+	c = sharedContext{ID: who.realm + ":" + r.name, Session: r.Given.Session, Created: now, Expires: now.Add(contextLife), Owner: who.full, Shared: object{}, Private: object{}}
 	c.Lineage.Root = c.ID
+	c.addChange(r.change)
 	if len(c.Session) > message.MaxID {
 		return c, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.context.session_id has more than %d bytes", message.MaxID)
 	}
@@ -163,7 +180,7 @@ func (c *sharedContext) update(who contextCaller, r contextRequest) error {
 		return err
 	}
 	if r.Given.Shared != nil || r.Given.Expires != "" || r.Given.Access != nil {
-		c.Version = versionAfter(c.Version)
+		c.addChange(r.change)
 	}
 	if err := c.keepBounds(); err != nil {
 		return err

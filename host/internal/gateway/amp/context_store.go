@@ -75,6 +75,7 @@ func (s contexts) load(ctx context.Context, tenant, id string) (c sharedContext,
 func (s contexts) add(ctx context.Context, who contextCaller, c sharedContext) (sharedContext, error) {
 	added, err := s.save(ctx, who, c)
 	if !errors.Is(err, state.ErrVersion) {
+		added.made = true
 		return added, err
 	}
 	found, err := s.find(ctx, who, c.ID)
@@ -109,27 +110,33 @@ func (c sharedContext) checkSize() error {
 			return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "agent_memory of %s would have more than %d bytes, or that of all agents more than %d", realm, maxPrivate, maxAllPrivate)
 		}
 	}
-	c.Private = nil
+	c.Private, c.Changes = nil, nil
 	if size := len(mustJSON(c)); size > maxContext {
 		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the context would have %d bytes besides agent_memory, more than %d", size, maxContext)
 	}
 	return nil
 }
 
-// change changes a context that the caller may read, again when another has changed it
-// meanwhile. With a version other than 0 it must be that one.
-func (s contexts) change(ctx context.Context, who contextCaller, id string, version int64, change func(*sharedContext) error) (sharedContext, error) {
+// update changes a context that the caller may read, again when another has changed it
+// meanwhile. A repeat of a change returns the context as it is.
+func (s contexts) update(ctx context.Context, who contextCaller, r contextRequest) (sharedContext, error) {
 	for {
-		found, err := s.find(ctx, who, id)
+		found, err := s.find(ctx, who, r.ID)
 		if err != nil {
 			return found, err
 		}
-		if version != 0 && version != found.Version {
-			f := message.Faultf(message.InvalidSchema, message.ReasonVersionConflict, "the context has version %d, not %d", found.Version, version)
+		if done, err := found.hasChange(r.change); done || err != nil {
+			return found, err
+		}
+		if r.IfVersion != 0 && r.IfVersion != found.Version {
+			f := message.Faultf(message.InvalidSchema, message.ReasonVersionConflict, "the context has version %d, not %d", found.Version, r.IfVersion)
 			f.Details = map[string]any{"version": found.Version}
 			return found, f
 		}
-		if err := change(&found); err != nil {
+		if err := found.update(who, r); err != nil {
+			return found, err
+		}
+		if err := r.checkUpdated(found); err != nil {
 			return found, err
 		}
 		changed, err := s.save(ctx, who, found)

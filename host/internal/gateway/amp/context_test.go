@@ -388,11 +388,7 @@ func TestContextEvent(t *testing.T) {
 	if text := <-came; !strings.Contains(text, "task_history") {
 		t.Errorf("the reader was told %s", text)
 	}
-	list, err := s.rt.State().List(t.Context(), state.Key{Tenant: "default", Gateway: "amp", Realm: "acme", Kind: "context"}, state.Key{}, 10)
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%d contexts, %v", len(list), err)
-	}
-	id := "acme:" + list[0].Key.Name
+	id := onlyContext(t, s)
 	got := contextIn(t, s.share(t, 1, "get", amptest.Object{"context_id": id}))
 	wantMemory(t, "shared_memory", got["shared_memory"], `{"task_history":["one"],"user_preferences":{}}`)
 	other := event(amptest.Object{"x": 1})
@@ -406,6 +402,16 @@ func TestContextEvent(t *testing.T) {
 	wantNoContext(t, s.send(t, ask))
 	ask.Message.Payload["context"] = amptest.Object{"session_id": "shared-session-123"}
 	wantText(t, s.send(t, ask), "hello")
+}
+
+// onlyContext is the id of the one context of acme.
+func onlyContext(t *testing.T, s *site) string {
+	t.Helper()
+	list, err := s.rt.State().List(t.Context(), state.Key{Tenant: "default", Gateway: "amp", Realm: "acme", Kind: "context"}, state.Key{}, 10)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d contexts, %v", len(list), err)
+	}
+	return "acme:" + list[0].Key.Name
 }
 
 // TestContextVerbs (M-056, G-060): our agents share contexts with a partner's agents by the
