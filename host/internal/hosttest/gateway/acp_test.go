@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -13,114 +12,6 @@ import (
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/hosttest"
 )
-
-// partnerOfACP is a partner whose agents are agent*, and its key.
-const partnerOfACP = `[gateways.acp]
-dsl = "file:acme.acp"
-[gateways.acp.partners.acme]
-ids = ["agent*"]
-may = ["ask", "tell"]
-[[auth.keys]]
-id = "acme"
-role = "agent"
-key = "the-token-of-acme-at-hive"
-`
-
-// withACP serves boss over ACP, too.
-func withACP(file string) string {
-	return strings.Replace(file, `expose = ["mcp", "a2a"]`, `expose = ["mcp", "a2a", "acp"]`, 1)
-}
-
-// newACPSite starts a host that serves acme over ACP, with a field x_order in its headers.
-func newACPSite(t *testing.T) (*hosttest.Site, acptest.Client) {
-	t.Helper()
-	s := hosttest.EmptySite(t)
-	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = []byte(strings.Replace(string(text), "conversation_id: String?", "conversation_id: String?, x_order: Int?", 1))
-	if err := os.WriteFile(filepath.Join(s.Dir, "acme.acp"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Write(withACP(file("hive", partnerOfACP)))
-	s.Start()
-	return s, acptest.Client{URL: s.URL() + "/acp/v1/messages", Token: "the-token-of-acme-at-hive"}
-}
-
-// TestHostServesACP (A-020, A-070, V-A16): a REQUEST to an exposed agent gets its
-// RESPONSE, the same after a restart. Fields of the operator's are checked, and additional
-// ones reach the agent and come back.
-func TestHostServesACP(t *testing.T) {
-	t.Parallel()
-	s, acme := newACPSite(t)
-	send := func(text string) acptest.Reply {
-		t.Helper()
-		r, err := acme.Send(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	q := acptest.New("REQUEST", "agentA", "boss", "hello")
-	q.Header.ConversationID = "conv456"
-	text := strings.Replace(q.Text(), `"header":{`, `"header":{"x_order":7,"x_trace":{"a":[1]},`, 1)
-	first := send(text)
-	if first.Status != http.StatusOK || first.Message == nil || first.Message.Header.Type != "RESPONSE" || first.Message.Header.ConversationID != "conv456" ||
-		!strings.Contains(first.Message.Body, "hello") || !strings.Contains(first.Text, `"x_trace":{"a":[1]}`) {
-		t.Fatalf("got %d %s", first.Status, first.Text)
-	}
-	s.Restart()
-	acme.URL = s.URL() + "/acp/v1/messages"
-	if again := send(text); again.Text != first.Text {
-		t.Errorf("after a restart %s, not %s", again.Text, first.Text)
-	}
-	next := acptest.New("QUERY", "agentA", "boss@hive", "and then?")
-	next.Header.ConversationID = "conv456"
-	if r := send(next.Text()); r.Message == nil || r.Message.Header.Type != "INFORM" {
-		t.Errorf("the conversation goes on with %d %s", r.Status, r.Text)
-	}
-	if r := send(strings.Replace(text, `"x_order":7`, `"x_order":"7"`, 1)); r.Status != http.StatusBadRequest || !strings.Contains(r.Text, "x_order") {
-		t.Errorf("a field of another type: %d %s", r.Status, r.Text)
-	}
-	if r := send(acptest.New("REQUEST", "agentA", "hidden", "x").Text()); r.Status != http.StatusNotFound {
-		t.Errorf("an unexposed agent: %d %s", r.Status, r.Text)
-	}
-	if r := send(acptest.New("INFORM", "agentA", "boss", "news").Text()); r.Status != http.StatusAccepted {
-		t.Errorf("an INFORM: %d %s", r.Status, r.Text)
-	}
-	hosttest.Eventually(t, "the refusals in the audit log", func() bool { return len(s.Audited("gateway.message")) >= 2 })
-	acme.Token = "no-token"
-	if r := send(text); r.Status != http.StatusUnauthorized {
-		t.Errorf("a stranger: %d %s", r.Status, r.Text)
-	}
-}
-
-// TestTimeoutOverACP (A-026, V-A18): a REQUEST to an agent that waits for another until
-// the time of its task is over is answered by an ERROR with the code timeout, and so is a
-// repeat after a restart.
-func TestTimeoutOverACP(t *testing.T) {
-	t.Parallel()
-	s := hosttest.NewSite(t, withACP(file("hive", "[limits]\ntask_timeout = \"1s\"\n"+strings.Replace(partnerOfACP, `dsl = "file:acme.acp"`, "", 1))))
-	acme := acptest.Client{URL: s.URL() + "/acp/v1/messages", Token: "the-token-of-acme-at-hive"}
-	q := acptest.New("REQUEST", "agentA", "boss", hosttest.RequestOf("agentB@acme", "how many?"))
-	q.Header.ContentType, q.Header.ConversationID = "application/json", "conv456"
-	first, err := acme.Send(q.Text())
-	if err != nil || first.Status != http.StatusOK || first.Message == nil {
-		t.Fatalf("got %d %s, %v", first.Status, first.Text, err)
-	}
-	h := first.Message.Header
-	fault, err := acptest.ParseFault(*first.Message)
-	if err != nil || fault.Code != "timeout" || fault.Message != "The time for the request is over." || *fault.Retry ||
-		h.ReplyTo != q.Header.ID || h.ConversationID != "conv456" || h.Sender != "boss" {
-		t.Errorf("got %s, %v", first.Text, err)
-	}
-	s.Restart()
-	acme.URL = s.URL() + "/acp/v1/messages"
-	if again, err := acme.Send(q.Text()); err != nil || again.Text != first.Text {
-		t.Errorf("after a restart %s, not %s: %v", again.Text, first.Text, err)
-	}
-}
 
 // askingPerson is a partner over ACP, an operator, and an action that people answer.
 const askingPerson = `[actions.confirm]

@@ -82,7 +82,7 @@ func reservedTypes(declared string) []string {
 // samples are about 200 texts: valid ones, each kind of faulty one, Unicode, and every
 // reserved word as the name of a field and as a value.
 func samples() (all []sample) {
-	all = slices.Concat(messageSamples(), scalarSamples(), jsonSamples(), partSamples(), randomSamples())
+	all = slices.Concat(messageSamples(), ownSamples(), scalarSamples(), jsonSamples(), partSamples(), randomSamples())
 	words := reservedWords()
 	for i := 0; len(words) > 0; i++ {
 		n := min(len(words), 100)
@@ -142,6 +142,24 @@ func messageSamples() (all []sample) {
 	}
 	all = append(all, sample{"Message", "[]", "Message: is no object"}, sample{"Message", "null", "Message: is no object"}, sample{"Message", `"x"`, "Message: is no object"},
 		sample{"Message", `{"header":[],"body":""}`, "Message.header: is no object"}, sample{"Message", `{}`, "Message.header: is missing"})
+	return all
+}
+
+// ownSamples are messages with header fields that an operator has declared.
+func ownSamples() (all []sample) {
+	own := func(fields, want string) {
+		all = append(all, sample{"OwnMessage", `{"header":{"sender":"agentA","type":"REQUEST"` + fields + `},"body":"b"}`, want})
+	}
+	own(`,"x_token":"t"`, "")
+	own(`,"x_token":"t","x_capabilities":["ask","tell"]`, "")
+	own(`,"x_token":"","x_capabilities":[],"x_color":"red"`, "")
+	own(`,"x_token":"t","x_capabilities":null`, "")
+	own("", "OwnMessage.header.x_token: is missing")
+	own(`,"x_capabilities":["ask"]`, "OwnMessage.header.x_token: is missing")
+	own(`,"x_token":null`, "OwnMessage.header.x_token: is no string")
+	own(`,"x_token":7`, "OwnMessage.header.x_token: is no string")
+	own(`,"x_token":"t","x_capabilities":"ask"`, "OwnMessage.header.x_capabilities: is no list")
+	own(`,"x_token":"t","x_capabilities":["ask",7]`, "OwnMessage.header.x_capabilities[1]: is no string")
 	return all
 }
 
