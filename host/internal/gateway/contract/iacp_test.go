@@ -183,8 +183,11 @@ func (c *iacpClient) read(conn *iacptest.Conn) {
 			return
 		}
 		key := m.Parent
-		if m.Type == "ack" {
+		switch m.Type {
+		case "ack":
 			key = "ack " + key
+		case "task_response", "tool_response":
+			_ = conn.Send(m.Reply("ack", map[string]any{"message_id": m.ID}).Text()) // where it is lost, the next read fails
 		}
 		if got := c.waiting[key]; got != nil {
 			got <- m

@@ -22,18 +22,19 @@ var errLate = errors.New("the time for the answer is over")
 // next connection.
 func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
 	by := m.Deadline(x.Accepted)
-	written := c.answer(caller, m, x, by, c.write)
+	told := c.answer(caller, m, x, by)
 	switch {
-	case !written:
+	case !told:
 		c.keepUnsent(caller, m.Sender.ID, x, by)
 	case x.Duplicate:
 		c.removeUnsent(unsentKey(caller, m.Sender.ID, x))
 	}
 }
 
-// answer waits for the answer to a message, until its asker waits no more, and writes it. It
-// returns false where the connection ended before. The caller has begun the wait.
-func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time, write func(message.Message) error) bool {
+// answer waits for the answer to a message, until its asker waits no more, and delivers it. It
+// returns false where the asker may not have it: the connection ended before, or the host stops.
+// The caller has begun the wait.
+func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time) (told bool) {
 	defer c.g.loads.begin(x)()
 	ctx := c.ctx
 	if !by.IsZero() {
@@ -45,46 +46,90 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 	c.endWait(x.ID) // before the answer: its asker may repeat the question then
 	switch {
 	case err == nil:
-		return c.respond(caller, x, a, write) == nil || c.ctx.Err() == nil
+		return c.respond(caller, x, a, c.deliverMessage)
 	case c.ctx.Err() != nil:
 		return false
 	case errors.Is(context.Cause(ctx), errLate):
-		if a, ok, err := c.g.Runtime.Look(c.ctx, x); err == nil && ok && a.Outcome != gateway.NeedsInput {
-			// a repeat of what was answered in time
-			return c.respond(caller, x, a, write) == nil || c.ctx.Err() == nil
-		}
-		if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
-			c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
-		}
-		c.refuse(m, &fault{code: codeTimeout, text: errLate.Error(), retry: true})
-	default:
-		c.refuse(m, err)
+		return c.answerLate(caller, m, x)
 	}
-	return true
+	c.refuse(m, err)
+	return !errors.Is(err, gateway.ErrDraining)
 }
 
-// respond writes an answer. One that the peer would not take is told to be too long.
-func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, write func(message.Message) error) error {
+// answerLate withdraws a message whose asker waits no more, and tells it so. A repeat of what was
+// answered in time gets the answer.
+func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange) (told bool) {
+	var a gateway.Answer
+	ready := false
+	err := c.retry(c.ctx, "an answer waits", func() (err error) {
+		a, ready, err = c.g.Runtime.Look(c.ctx, x)
+		return err
+	})
+	if err == nil && ready && a.Outcome != gateway.NeedsInput {
+		return c.respond(caller, x, a, c.deliverMessage)
+	}
+	if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
+		c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
+	}
+	c.refuse(m, &fault{code: codeTimeout, text: errLate.Error(), retry: true})
+	return c.ctx.Err() == nil
+}
+
+// respond sends an answer, and returns whether the asker has it. One that the peer would not take
+// is told to be too long.
+func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, send func(message.Message) error) (told bool) {
 	m, err := answerTo(caller, x, a)
 	if err == nil {
-		err = write(m)
+		err = send(m)
 	}
-	if errors.Is(err, errTooLong) {
-		return c.tell(message.ErrorResponse, message.Message{ID: x.ID}, (&fault{code: codeInvalid, reason: reasonTooLarge, text: err.Error()}).payload())
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errAway), c.ctx.Err() != nil:
+		return false
+	case errors.Is(err, errTooLong):
+		err = &fault{code: codeInvalid, reason: reasonTooLarge, text: err.Error()}
 	}
-	return err
+	c.refuse(message.Message{ID: x.ID}, err)
+	return c.ctx.Err() == nil
+}
+
+// retry calls again what a failing store has held up, with pauses that double, until ctx ends.
+// What the runtime has refused stays refused.
+func (c *conn) retry(ctx context.Context, held string, call func() error) error {
+	for pause := c.g.FirstPause; ; pause = min(2*pause, lastPause) {
+		err := call()
+		if err == nil || ctx.Err() != nil || isRefusal(err) {
+			return err
+		}
+		c.g.Log.Warn("iacp: "+held+" for the store", "realm", c.caller.Realm, "error", err)
+		if !gateway.Pause(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // await waits for the answer of an exchange, and shows how far it is where that was agreed.
 func (c *conn) await(ctx context.Context, m message.Message, x gateway.Exchange) (a gateway.Answer, err error) {
-	if progress := c.progress && m.Type == message.TaskRequest; !progress {
-		a, err := c.g.Runtime.Wait(ctx, x)
-		if err != nil || a.Outcome != gateway.NeedsInput {
-			return a, err
-		}
-	} else {
+	shows := c.progress && m.Type == message.TaskRequest
+	if shows {
 		_ = c.tell(message.TaskResponse, m, map[string]any{"status": "accepted"})
 	}
+	shown := 0.0
+	err = c.retry(ctx, "an answer waits", func() (err error) {
+		if !shows {
+			if a, err = c.g.Runtime.Wait(ctx, x); err != nil || a.Outcome != gateway.NeedsInput {
+				return err
+			}
+		}
+		a, err = c.follow(ctx, m, x, &shown)
+		return err
+	})
+	return a, err
+}
+
+// follow waits for the answer of an exchange and shows its progress, which only grows (I-031).
+func (c *conn) follow(ctx context.Context, m message.Message, x gateway.Exchange, shown *float64) (a gateway.Answer, err error) {
 	s, err := c.g.Runtime.Follow(ctx, x, 0)
 	if err != nil {
 		return a, err
@@ -98,11 +143,12 @@ func (c *conn) await(ctx context.Context, m message.Message, x gateway.Exchange)
 		case piece.Kind == gateway.End:
 			return *piece.Answer, nil
 		case piece.Kind == gateway.Progress && c.progress:
-			shown := map[string]any{"status": "in_progress", "result": piece.Text}
+			payload := map[string]any{"status": "in_progress", "result": piece.Text}
 			if piece.Fraction != nil {
-				shown["progress"] = *piece.Fraction
+				*shown = max(*shown, *piece.Fraction)
+				payload["progress"] = *shown
 			}
-			_ = c.tell(message.TaskResponse, m, shown)
+			_ = c.tell(message.TaskResponse, m, payload)
 		}
 	}
 }
@@ -213,7 +259,7 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 	case err != nil:
 		c.refuse(m, err)
 	case ok && a.Outcome != gateway.NeedsInput:
-		_ = c.respond(caller, x, a, c.write)
+		_ = c.respond(caller, x, a, c.write) // who asks again is told again
 	default:
 		_ = c.tell(message.TaskResponse, message.Message{ID: x.ID, Sender: m.Sender}, map[string]any{"status": "in_progress"})
 	}

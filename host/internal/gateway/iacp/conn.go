@@ -59,7 +59,13 @@ type conn struct {
 	mu sync.Mutex
 	// told is set when the peer was told that the connection ends.
 	leaving, told bool
-	asks          int
+	// asks are the messages that wait for their answers, unsent the answers of other connections
+	// that are waited for: freed is closed when one of both has ended, nil while nothing waits.
+	asks, unsent int
+	freed        chan struct{}
+	// pushes are the agents whose unsent answers are being pushed, true for one that may have
+	// got another meanwhile.
+	pushes map[string]bool
 	// enrolled are our agents that a called partner was told of, nil for a peer that has
 	// called; enroll alone writes it.
 	enrolled map[string]enrolment
@@ -68,6 +74,8 @@ type conn struct {
 	// waits are the messages whose answers are waited for, by their ids.
 	waits   map[string]bool
 	running sync.WaitGroup
+	// deaf is closed when nothing more is read.
+	deaf chan struct{}
 }
 
 // early is a message that came before the peer was known.
@@ -115,13 +123,40 @@ func (c *conn) converse() {
 	for c.next() {
 	}
 	if c.closing {
-		c.taking.Wait()
-		c.drain()
-		select {
-		case <-c.ctx.Done():
-		case <-time.After(drainTime):
-		}
+		c.finish()
 	}
+}
+
+// finish sends the answers that are due to a peer that closes, and takes its acknowledgements and
+// answers (I-058).
+func (c *conn) finish() {
+	c.taking.Wait()
+	c.drain()
+	over := time.NewTimer(drainTime)
+	defer over.Stop()
+	_ = c.net.SetReadDeadline(time.Now().Add(drainTime))
+	for c.last() {
+	}
+	close(c.deaf)
+	select {
+	case <-c.ctx.Done():
+	case <-over.C:
+	}
+}
+
+// last takes a message of a peer that closes. It returns false at the end.
+func (c *conn) last() bool {
+	m, text, err := c.read()
+	class := m.Type.Class()
+	switch {
+	case err != nil:
+		return false
+	case m.Type == message.Ack, class == message.Answers:
+		return c.handle(m, text)
+	case class == message.Asks, class == message.Tells:
+		c.refuse(m, fmt.Errorf("the connection is being closed: %w", gateway.ErrDraining))
+	}
+	return true
 }
 
 // next takes one message. It returns false at the end of the connection.
@@ -236,7 +271,7 @@ func (c *conn) sendWaiting(caller gateway.Caller, agent string) {
 func (c *conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asks >= maxConnAsks {
+	if c.asks+c.unsent >= maxConnAsks {
 		return false
 	}
 	c.asks++
@@ -248,6 +283,7 @@ func (c *conn) done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asks--
+	c.freePlace()
 	c.running.Done()
 	if c.leaving && c.asks == 0 {
 		c.end(nil)

@@ -77,6 +77,9 @@ func TestDocumentExamples(t *testing.T) {
 			if err != nil || got.Type != want || got.Parent != m.ID {
 				t.Fatalf("%s: %s is answered by %s, %v; want a %s", x.Lines, x.Message, got.Raw, err, want)
 			}
+			if want != "ack" {
+				acknowledge(t, c, got)
+			}
 		}
 	}
 }

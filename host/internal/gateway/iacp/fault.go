@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
@@ -45,11 +46,14 @@ type fault struct {
 // Error implements error.
 func (f *fault) Error() string { return f.text }
 
-// kinds are the errors of the runtime as the protocol has them.
-var kinds = []struct {
+// kind is an error of the runtime, and what the protocol has for it.
+type kind struct {
 	err error
 	fault
-}{
+}
+
+// kinds are the errors of the runtime as the protocol has them.
+var kinds = []kind{
 	{gateway.ErrUnknown, fault{code: codeUnknown}},
 	{gateway.ErrConflict, fault{code: codeInvalid, reason: reasonConflict}},
 	{gateway.ErrDenied, fault{code: codeDenied}},
@@ -60,6 +64,11 @@ var kinds = []struct {
 	{message.ErrEmpty, fault{code: codeInvalid}},
 	{message.ErrOrder, fault{code: codeInvalid}},
 	{message.ErrTLS, fault{code: codeInvalid}},
+}
+
+// isRefusal reports whether an error is what the runtime, or this gateway, has decided.
+func isRefusal(err error) bool {
+	return errors.As(err, new(*fault)) || slices.ContainsFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) })
 }
 
 // faultOf returns an error as its sender may see it. A fault of the host is logged and

@@ -99,7 +99,17 @@ func exchange(t *testing.T, c *iacptest.Conn, m iacptest.Message, kind string) i
 	return read(t, c, kind)
 }
 
+// read reads a message of a type, and acknowledges it if it is an answer.
 func read(t *testing.T, c *iacptest.Conn, kind string) iacptest.Message {
+	t.Helper()
+	got := readSilently(t, c, kind)
+	if kind == "task_response" || kind == "tool_response" {
+		_ = c.Send(got.Reply("ack", map[string]any{"message_id": got.ID}).Text()) // the peer may have gone
+	}
+	return got
+}
+
+func readSilently(t *testing.T, c *iacptest.Conn, kind string) iacptest.Message {
 	t.Helper()
 	got, err := c.Read()
 	if err != nil || got.Type != kind {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -210,10 +211,11 @@ func (r *relays) sendSome(to gateway.Caller, agent string) (sent bool, err error
 	return len(list) > 0, nil
 }
 
-// deliver writes a message of another member, and waits for its acknowledgement where the peer
+// deliver writes an answer, or a message of another member, and waits for its acknowledgement where the peer
 // sends them. What is not acknowledged in time is sent again on the next connection (I-027).
 func (c *conn) deliver(m message.Message, text []byte) error {
 	acked := c.expectAck(m.ID)
+	defer c.forgetAck(m.ID, acked)
 	if err := c.writeText(text); err != nil {
 		return err
 	}
@@ -229,6 +231,7 @@ func (c *conn) deliver(m message.Message, text []byte) error {
 		c.end(errAway)
 		return errors.New("the peer did not acknowledge a message within " + seconds(c.g.Ack))
 	case <-c.ctx.Done():
+	case <-c.deaf:
 	}
 	select {
 	case <-acked: // and left
@@ -247,8 +250,8 @@ func (c *conn) deliverMessage(m message.Message) error {
 	return c.deliver(m, text)
 }
 
-// expectAck returns what is closed by the acknowledgement of a message of another member.
-func (c *conn) expectAck(id string) <-chan struct{} {
+// expectAck returns what is closed by the acknowledgement of a message.
+func (c *conn) expectAck(id string) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unacked == nil {
@@ -261,7 +264,17 @@ func (c *conn) expectAck(id string) <-chan struct{} {
 	return acked
 }
 
-// noteAck takes the acknowledgement of a message of another member. Several of one id are for
+// forgetAck ends the wait for an acknowledgement.
+func (c *conn) forgetAck(id string, acked chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unacked[id] = slices.DeleteFunc(c.unacked[id], func(other chan struct{}) bool { return other == acked })
+	if len(c.unacked[id]) == 0 {
+		delete(c.unacked, id)
+	}
+}
+
+// noteAck takes the acknowledgement of a message. Several of one id are for
 // several agents: they are acknowledged one after the other.
 func (c *conn) noteAck(id string) {
 	c.mu.Lock()

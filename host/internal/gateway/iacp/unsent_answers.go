@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/swarm"
 )
 
 // An unsent answer is one whose asker's connection ended before it was written. It is written
@@ -53,18 +55,32 @@ func (c *conn) keepUnsent(caller gateway.Caller, agent string, x gateway.Exchang
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), recordTime)
 	defer cancel()
 	for {
-		_, err := state.Save(ctx, c.g.Runtime.State(), unsentKey(caller, agent, x), 0, unsentAnswer{x.ID, by}, unsentLife)
-		if err == nil || errors.Is(err, state.ErrVersion) { // it is kept already
-			break
-		}
-		if !gateway.Pause(ctx, c.g.FirstPause) {
+		err := c.g.saveUnsent(ctx, caller, agent, x, by)
+		switch {
+		case err == nil:
+			if other := c.g.speaker(caller, agent); other != nil && other != c {
+				other.pushUnsent(caller, agent)
+			}
+			return
+		case errors.Is(err, swarm.ErrErasing), errors.Is(err, gateway.ErrUnknown): // there is no answer any more
+			return
+		case !gateway.Pause(ctx, c.g.FirstPause):
 			c.g.Log.Warn("iacp: an answer is not pushed later: its asker has to ask again", "realm", caller.Realm, "message", x.ID, "error", err)
 			return
 		}
 	}
-	if other := c.g.speaker(caller, agent); other != nil && other != c {
-		other.pushUnsent(caller, agent)
+}
+
+// saveUnsent writes the record of an unsent answer, unless an erasure has removed its message.
+func (g *Gateway) saveUnsent(ctx context.Context, caller gateway.Caller, agent string, x gateway.Exchange, by time.Time) error {
+	if _, err := g.Runtime.Find(ctx, caller, x.ID); err != nil {
+		return err
 	}
+	_, err := state.Save(ctx, g.Runtime.State(), unsentKey(caller, agent, x), 0, unsentAnswer{x.ID, by}, unsentLife)
+	if errors.Is(err, state.ErrVersion) { // it is kept already
+		return nil
+	}
+	return err
 }
 
 // removeUnsent removes the record of an answer that was written.
@@ -79,21 +95,39 @@ func (c *conn) removeUnsent(key state.Key) {
 // pushUnsent pushes the unsent answers to an agent on its connection, in the background. What a
 // failing store has held up is tried again.
 func (c *conn) pushUnsent(caller gateway.Caller, agent string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, running := c.pushes[agent]; running {
+		c.pushes[agent] = true
+		return
+	}
+	if c.pushes == nil {
+		c.pushes = map[string]bool{}
+	}
+	c.pushes[agent] = false
 	c.g.pushing.Go(func() {
-		for {
-			err := c.pushAllUnsent(caller, agent)
-			if err == nil || c.ctx.Err() != nil {
-				return
-			}
-			c.g.Log.Warn("iacp: answers wait for the store", "realm", caller.Realm, "agent", agent, "error", err)
-			if !gateway.Pause(c.ctx, c.g.FirstPause) {
-				return
-			}
+		for again := true; again; again = c.endPush(agent) {
+			_ = c.retry(c.ctx, "unsent answers wait", func() error { return c.pushAllUnsent(caller, agent) }) // it ends with the connection
 		}
 	})
 }
 
-func (c *conn) pushAllUnsent(caller gateway.Caller, agent string) error {
+// endPush notes that the unsent answers to an agent were pushed. It returns true where others
+// may have been kept meanwhile.
+func (c *conn) endPush(agent string) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if again = c.pushes[agent] && c.ctx.Err() == nil; again {
+		c.pushes[agent] = false
+	} else {
+		delete(c.pushes, agent)
+	}
+	return again
+}
+
+// pushAllUnsent pushes in the order of the questions. A record that cannot be pushed now keeps
+// none behind it.
+func (c *conn) pushAllUnsent(caller gateway.Caller, agent string) (failed error) {
 	of := unsentKey(caller, agent, gateway.Exchange{})
 	after := of
 	after.Name = unsentPrefix(agent)
@@ -104,28 +138,34 @@ func (c *conn) pushAllUnsent(caller gateway.Caller, agent string) error {
 		}
 		for _, r := range list {
 			if !strings.HasPrefix(r.Key.Name, unsentPrefix(agent)) {
-				return nil
+				return failed
 			}
-			if err := c.push(caller, r); err != nil {
+			failed = cmp.Or(failed, c.push(caller, r))
+			if err := context.Cause(c.ctx); err != nil {
 				return err
 			}
 			after = r.Key
 		}
 		if len(list) < unsentPage {
-			return nil
+			return failed
 		}
 	}
 }
 
-// push writes an unsent answer. One that is not there yet is waited for in the
-// background, once on a connection.
+// push writes an unsent answer. One that is not there yet is waited for in the background,
+// once on a connection, where it has a place.
 func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	var o unsentAnswer
-	err := json.Unmarshal(r.Value, &o)
-	if err != nil {
-		return err
+	if err := json.Unmarshal(r.Value, &o); err != nil {
+		c.g.Log.Warn("iacp: the record of an unsent answer cannot be read", "realm", r.Key.Realm, "record", r.Key.Name, "error", err)
+		return nil
 	}
 	x, err := c.g.Runtime.Find(c.ctx, caller, o.ID)
+	var a gateway.Answer
+	ready := false
+	if err == nil {
+		a, ready, err = c.g.Runtime.Look(c.ctx, x)
+	}
 	if errors.Is(err, gateway.ErrUnknown) { // it is kept no more
 		c.removeUnsent(r.Key)
 		return nil
@@ -134,24 +174,69 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	}
 	var n note
 	if err := json.Unmarshal(x.Note, &n); err != nil {
-		return err
+		c.g.Log.Warn("iacp: what an unsent answer needs cannot be read", "realm", r.Key.Realm, "message", x.ID, "error", err)
+		return nil
 	}
 	if !c.beginWait(x.ID) {
 		return nil
 	}
 	m := message.Message{ID: n.ID, Type: n.Type, Sender: message.Agent{ID: n.Sender}, Recipient: &message.Recipient{ID: n.Receiver}, Conversation: n.Conversation}
 	write := func() {
-		if c.answer(caller, m, x, o.By, c.deliverMessage) {
+		if c.answer(caller, m, x, o.By) {
 			c.removeUnsent(r.Key)
 		}
 	}
-	a, ok, err := c.g.Runtime.Look(c.ctx, x)
-	if err != nil || !ok || a.Outcome == gateway.NeedsInput {
-		c.g.pushing.Go(write)
+	if ready && a.Outcome != gateway.NeedsInput {
+		write()
 		return nil
 	}
-	write()
-	return context.Cause(c.ctx)
+	if err := c.takePlace(); err != nil {
+		c.endWait(x.ID)
+		return err
+	}
+	c.g.pushing.Go(func() {
+		defer c.leavePlace()
+		write()
+	})
+	return nil
+}
+
+// takePlace takes the place of an unsent answer among the messages of the connection that wait for
+// answers. It waits for one.
+func (c *conn) takePlace() error {
+	for {
+		c.mu.Lock()
+		if c.asks+c.unsent < maxConnAsks {
+			c.unsent++
+			c.mu.Unlock()
+			return nil
+		}
+		if c.freed == nil {
+			c.freed = make(chan struct{})
+		}
+		freed := c.freed
+		c.mu.Unlock()
+		select {
+		case <-freed:
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
+		}
+	}
+}
+
+func (c *conn) leavePlace() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsent--
+	c.freePlace()
+}
+
+// freePlace wakes what waits for a place. c.mu is held.
+func (c *conn) freePlace() {
+	if c.freed != nil {
+		close(c.freed)
+		c.freed = nil
+	}
 }
 
 // beginWait notes that an answer is waited for on the connection, and returns false where it

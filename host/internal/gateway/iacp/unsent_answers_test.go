@@ -47,7 +47,7 @@ var unsentPlace = state.Key{Tenant: "acme", Gateway: "iacp", Realm: "depot", Kin
 // countUnsent counts the records of answers that were not written.
 func (s *site) countUnsent(t *testing.T) int {
 	t.Helper()
-	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 1000)
+	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 2000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestOwed(t *testing.T) {
 		return true
 	})
 	c := s.spoke(t, token, "depot-1")
-	if got := read(t, c, "task_response"); got.Parent != asked[0].ID || got.Recipient.ID != "depot-1" {
+	if got := readSilently(t, c, "task_response"); got.Parent != asked[0].ID || got.Recipient.ID != "depot-1" {
 		t.Errorf("got %s", got.Raw)
 	}
 	_ = c.Close() // without an acknowledgement
@@ -98,7 +98,6 @@ func TestOwed(t *testing.T) {
 		if got.Parent != m.ID || got.Payload["status"] != "completed" {
 			t.Errorf("got %s, want the answer to %s", got.Raw, m.ID)
 		}
-		acknowledge(t, c, got)
 	}
 	hosttest.Eventually(t, "no answer is unsent", func() bool { return s.countUnsent(t) == 0 })
 
@@ -108,7 +107,6 @@ func TestOwed(t *testing.T) {
 	exchange(t, c, later, "ack") // a repeat gets the same answer
 	agent.answers <- "now"
 	got := read(t, c, "task_response")
-	acknowledge(t, c, got)
 	if got.Parent != later.ID || got.Payload["result"] != "now" {
 		t.Errorf("got %s", got.Raw)
 	}
