@@ -69,8 +69,9 @@ type conn struct {
 	// enrolled are our agents that a called partner was told of, nil for a peer that has
 	// called; enroll alone writes it.
 	enrolled map[string]enrolment
-	// unacked are messages of other members that wait for acknowledgements, by their ids.
-	unacked map[string][]chan struct{}
+	// unacked are the answers and messages of other members that wait for acknowledgements, by
+	// their ids.
+	unacked map[string][]*expectedAck
 	// waits are the messages whose answers are waited for, by their ids.
 	waits   map[string]bool
 	running sync.WaitGroup

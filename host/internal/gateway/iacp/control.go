@@ -19,7 +19,7 @@ func (c *conn) control(caller gateway.Caller, m message.Message) bool {
 	case message.Ack:
 		id := ackOf(m)
 		c.g.waiting.acknowledge(caller, id)
-		c.noteAck(id)
+		c.noteAck(id, m.Sender.ID)
 	case message.ConnectionClose:
 		c.closing = true
 		return false

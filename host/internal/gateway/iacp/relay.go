@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
@@ -199,7 +197,11 @@ func (r *relays) sendSome(to gateway.Caller, agent string) (sent bool, err error
 		m, err := r.g.reader.Read(one.Value)
 		if err != nil { // its limits have become narrower
 			m.ID = ""
-		} else if err = c.deliver(m, one.Value); err != nil {
+		} else if err = c.deliver(agent, m, one.Value); errors.Is(err, errSilent) && m.Type.Class() != message.Answers {
+			if err := r.giveUp(context.WithoutCancel(c.ctx), to, agent, m); err != nil {
+				return false, err
+			}
+		} else if err != nil {
 			return false, err
 		}
 		event := gateway.Event{Caller: to, Foreign: m.ID, Type: string(m.Type), Out: true, Text: one.Value}
@@ -211,80 +213,28 @@ func (r *relays) sendSome(to gateway.Caller, agent string) (sent bool, err error
 	return len(list) > 0, nil
 }
 
-// deliver writes an answer, or a message of another member, and waits for its acknowledgement where the peer
-// sends them. What is not acknowledged in time is sent again on the next connection (I-027).
-func (c *conn) deliver(m message.Message, text []byte) error {
-	acked := c.expectAck(m.ID)
-	defer c.forgetAck(m.ID, acked)
-	if err := c.writeText(text); err != nil {
-		return err
-	}
-	if !c.acks {
+// giveUp puts into the sender's mailbox that a message was not acknowledged (I-027).
+func (r *relays) giveUp(ctx context.Context, to gateway.Caller, agent string, m message.Message) error {
+	sender, is := r.member(to, m.Sender.ID)
+	if !is {
 		return nil
 	}
-	timer := time.NewTimer(c.g.Ack)
-	defer timer.Stop()
-	select {
-	case <-acked:
-		return nil
-	case <-timer.C:
-		c.end(errAway)
-		return errors.New("the peer did not acknowledge a message within " + seconds(c.g.Ack))
-	case <-c.ctx.Done():
-	case <-c.deaf:
-	}
-	select {
-	case <-acked: // and left
-		return nil
-	default:
-		return errAway
-	}
-}
-
-// deliverMessage is [conn.deliver] for a message that has no text yet.
-func (c *conn) deliverMessage(m message.Message) error {
-	text, err := m.Encode()
+	f := &fault{code: codeTimeout, text: fmt.Sprintf("%s did not acknowledge the message after %d attempts", agent, maxTries), retry: true}
+	no := message.New(message.ErrorResponse, agent, f.payload())
+	no.ID, no.Parent, no.Conversation, no.Recipient = ownID("silent", to, m.ID+"\x00"+agent), m.ID, m.Conversation, &message.Recipient{ID: m.Sender.ID}
+	text, err := no.Encode()
 	if err != nil {
 		return err
 	}
-	return c.deliver(m, text)
-}
-
-// expectAck returns what is closed by the acknowledgement of a message.
-func (c *conn) expectAck(id string) chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unacked == nil {
-		c.unacked = map[string][]chan struct{}{}
+	e, err := r.entryOf(no, text)
+	if err != nil {
+		return err
 	}
-	acked := make(chan struct{})
-	if c.acks {
-		c.unacked[id] = append(c.unacked[id], acked)
+	if _, err = r.boxes.Put(ctx, sender, e, text); errors.Is(err, gateway.ErrConflict) { // an attempt before has put it there
+		err = nil
 	}
-	return acked
-}
-
-// forgetAck ends the wait for an acknowledgement.
-func (c *conn) forgetAck(id string, acked chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unacked[id] = slices.DeleteFunc(c.unacked[id], func(other chan struct{}) bool { return other == acked })
-	if len(c.unacked[id]) == 0 {
-		delete(c.unacked, id)
+	if err == nil {
+		r.send(sender, m.Sender.ID)
 	}
-}
-
-// noteAck takes the acknowledgement of a message. Several of one id are for
-// several agents: they are acknowledged one after the other.
-func (c *conn) noteAck(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := c.unacked[id]
-	if len(list) == 0 {
-		return
-	}
-	close(list[0])
-	if c.unacked[id] = list[1:]; len(list) == 1 {
-		delete(c.unacked, id)
-	}
+	return err
 }

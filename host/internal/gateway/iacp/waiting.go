@@ -118,7 +118,7 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		return
 	}
 	if m.Type == message.ErrorResponse {
-		c.noteAck(m.Parent) // what is refused is not sent again
+		c.noteAck(m.Parent, m.Sender.ID) // what is refused is not sent again
 	}
 	err := c.g.checkSender(caller, m.Sender.ID)
 	if err == nil {

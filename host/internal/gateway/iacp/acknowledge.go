@@ -1,0 +1,112 @@
+package iacp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// maxTries is how often a message is written on a connection before it is given up (I-027).
+const maxTries = 3
+
+// errSilent is returned for a message that the peer does not acknowledge.
+var errSilent = fmt.Errorf("the peer did not acknowledge a message after %d attempts", maxTries)
+
+// expectedAck is what waits for the acknowledgement of a message to an agent.
+type expectedAck struct {
+	agent string
+	came  chan struct{}
+}
+
+// deliver writes an answer, or a message of another member, to an agent, and waits for its
+// acknowledgement where the peer sends them. A message that is not acknowledged in time is
+// written again; then the connection ends (I-027).
+func (c *conn) deliver(agent string, m message.Message, text []byte) error {
+	if !c.acks {
+		return c.writeText(text)
+	}
+	ack := c.expectAck(m.ID, agent)
+	defer c.forgetAck(m.ID, ack)
+	for range maxTries {
+		if err := c.writeText(text); err != nil {
+			return err
+		}
+		if err := c.awaitAck(ack); !errors.Is(err, errTime) {
+			return err
+		}
+	}
+	c.end(errAway)
+	return errSilent
+}
+
+// deliverMessage is [conn.deliver] for a message that has no text yet.
+func (c *conn) deliverMessage(m message.Message) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return c.deliver(m.To(), m, text)
+}
+
+func (c *conn) awaitAck(ack *expectedAck) error {
+	timer := time.NewTimer(c.g.Ack)
+	defer timer.Stop()
+	select {
+	case <-ack.came:
+		return nil
+	case <-timer.C:
+		return errTime
+	case <-c.ctx.Done():
+	case <-c.deaf:
+	}
+	select {
+	case <-ack.came: // and left
+		return nil
+	default:
+		return errAway
+	}
+}
+
+func (c *conn) expectAck(id, agent string) *expectedAck {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unacked == nil {
+		c.unacked = map[string][]*expectedAck{}
+	}
+	ack := &expectedAck{agent, make(chan struct{})}
+	c.unacked[id] = append(c.unacked[id], ack)
+	return ack
+}
+
+func (c *conn) forgetAck(id string, ack *expectedAck) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeAck(id, slices.Index(c.unacked[id], ack))
+}
+
+// removeAck removes the nth wait for the acknowledgement of an id. c.mu is held.
+func (c *conn) removeAck(id string, n int) {
+	if n < 0 {
+		return
+	}
+	if c.unacked[id] = slices.Delete(c.unacked[id], n, n+1); len(c.unacked[id]) == 0 {
+		delete(c.unacked, id)
+	}
+}
+
+// noteAck takes an acknowledgement. Of several messages of one id, which are for several agents,
+// it is for its sender's, or else for the first.
+func (c *conn) noteAck(id, from string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.unacked[id]
+	if len(list) == 0 {
+		return
+	}
+	n := max(0, slices.IndexFunc(list, func(a *expectedAck) bool { return a.agent == from }))
+	close(list[n].came)
+	c.removeAck(id, n)
+}
