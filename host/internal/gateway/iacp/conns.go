@@ -84,7 +84,7 @@ func (all *conns) speaks(c *conn, agent string, registered *agentInfo) (begins b
 	case known == nil && len(c.agents) >= maxAgents:
 		return false
 	case known == nil:
-		c.agents[agent] = &spoken{registered}
+		c.agents[agent] = &spoken{registered: registered}
 	case registered != nil:
 		known.registered = registered
 	}
@@ -106,6 +106,8 @@ func (all *conns) setLoad(c *conn, agent string, load float64) {
 type spoken struct {
 	// registered is what the agent has registered, nil without a registration.
 	registered *agentInfo
+	// events are the types of events that it wants, nil for all (D-I12).
+	events []string
 }
 
 // speaker returns the newest connection of a realm on which an agent has spoken, nil for
@@ -132,7 +134,9 @@ func (all *conns) registered(tenant string, wanted func(realm string) bool) (lis
 		for _, one := range slices.Backward(open) {
 			for id, a := range one.agents {
 				if a.registered != nil && !slices.ContainsFunc(list, func(b agentInfo) bool { return b.ID == id }) {
-					list = append(list, *a.registered)
+					info := *a.registered
+					info.events = a.events
+					list = append(list, info)
 				}
 			}
 		}

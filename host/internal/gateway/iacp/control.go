@@ -31,6 +31,8 @@ func (c *conn) control(caller gateway.Caller, m message.Message) bool {
 		c.unregister(caller, m)
 	case message.AgentDiscover:
 		c.discover(caller, m)
+	case message.EventSubscribe, message.EventUnsubscribe:
+		c.subscribe(caller, m)
 	case message.Auth:
 		c.proveAgain(m)
 	case message.Handshake:

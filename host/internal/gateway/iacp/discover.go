@@ -94,9 +94,9 @@ type agentInfo struct {
 	Tools        []string `json:"supported_tools,omitempty"`
 	// Load is how much of what it can do it does, nil where that is not known.
 	Load *float64 `json:"load,omitempty"`
-	// tags are of capabilities; member is set for an agent of a partner.
-	tags   []string
-	member bool
+	// tags are of capabilities; member is set for an agent of a partner, events are what it wants.
+	tags, events []string
+	member       bool
 }
 
 // listed are the exposed agents and the registered members that fit.

@@ -19,6 +19,8 @@ type recipients struct {
 	swarm   string
 	names   []string
 	members []member
+	// unwanted is set where an agent is left out that does not want the event.
+	unwanted bool
 }
 
 type member struct {
@@ -49,7 +51,7 @@ func (g *Gateway) recipients(c gateway.Caller, m message.Message) (to recipients
 	switch {
 	case len(to.names)+len(to.members) == 0 && m.To() != "":
 		return to, g.unknownAgent(c, m.To())
-	case len(to.names)+len(to.members) == 0: // one may come
+	case len(to.names)+len(to.members) == 0 && !to.unwanted: // one may come
 		return to, &fault{code: codeUnknown, text: noMember(m.Recipient), retry: true}
 	case len(to.members) > 0 && len(to.names)+len(to.members) > 1 && !c.May.Has(gateway.MayBroadcast):
 		return to, refusedf(codeDenied, "a message to %d agents needs the right %q", len(to.names)+len(to.members), gateway.MayBroadcast)
@@ -106,6 +108,10 @@ func (g *Gateway) group(c gateway.Caller, m message.Message) (to recipients) {
 	}
 	for _, a := range g.members(c) {
 		if of, is := g.relays.member(c, a.ID); is && of.Realm == c.Realm && a.ID != m.Sender.ID && isMember(a, m.Recipient) {
+			if !a.wants(m) {
+				to.unwanted = true
+				continue
+			}
 			one := member{of: of, id: a.ID}
 			if a.Load != nil {
 				one.load = *a.Load

@@ -51,6 +51,8 @@ const (
 	Ack                   Type = "ack"
 	ConnectionClose       Type = "connection_close"
 	MessageStatus         Type = "message_status"
+	EventSubscribe        Type = "event_subscribe"
+	EventUnsubscribe      Type = "event_unsubscribe"
 	WorkflowStatus        Type = "workflow_status"
 	WorkflowCancel        Type = "workflow_cancel"
 )
@@ -62,7 +64,7 @@ var classes = map[Type]Class{
 	TaskResponse: Answers, ToolResponse: Answers, ErrorResponse: Answers,
 	AgentRegister: Control, AgentRegisterResponse: Control, AgentUnregister: Control, AgentDiscover: Control, AgentDiscoverResponse: Control,
 	Handshake: Control, HandshakeAck: Control, Auth: Control, AuthResult: Control, Heartbeat: Control, HeartbeatAck: Control,
-	Ack: Control, ConnectionClose: Control, MessageStatus: Control,
+	Ack: Control, ConnectionClose: Control, MessageStatus: Control, EventSubscribe: Control, EventUnsubscribe: Control,
 }
 
 // Class is what messages of a type are for.
