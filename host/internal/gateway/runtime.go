@@ -74,6 +74,9 @@ type Runtime interface {
 	// Show shows a piece of a foreign answer to the readers of the task that sent the
 	// outbox message. It is no mail and not stored.
 	Show(ctx context.Context, of swarm.Delivery, piece Piece) error
+	// Waits reports whether the request of an outbox message is open: its task goes on, and it
+	// has no answer.
+	Waits(ctx context.Context, of swarm.Delivery) (bool, error)
 	// Blob returns a blob that an answer names, if an agent of its task has put it or a
 	// message of the task brought it.
 	Blob(ctx context.Context, x Exchange, ref PartRef) ([]byte, error)

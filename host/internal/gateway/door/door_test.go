@@ -625,6 +625,9 @@ func TestAnswerToAnOutboxMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := k.next(t, r.Task)
+	if waits, err := k.Waits(t.Context(), sent); !waits || err != nil {
+		t.Errorf("before its answer the request waits: %v, %v", waits, err)
+	}
 	if err := k.Show(t.Context(), sent, gateway.Piece{Kind: gateway.Chunk, Text: "counting"}); err != nil {
 		t.Error(err)
 	}
@@ -632,6 +635,13 @@ func TestAnswerToAnOutboxMessage(t *testing.T) {
 	a, err := k.swarm.Wait(t.Context(), r)
 	if err != nil || a.Body != "expert@acme says seven" {
 		t.Errorf("answer %q, %v", a.Body, err)
+	}
+	if waits, err := k.Waits(t.Context(), sent); waits || err != nil {
+		t.Errorf("after its answer the request waits: %v, %v", waits, err)
+	}
+	sent.Task.Task = "none"
+	if waits, err := k.Waits(t.Context(), sent); waits || err != nil {
+		t.Errorf("the request of no task waits: %v, %v", waits, err)
 	}
 }
 

@@ -29,6 +29,7 @@ type Runtime struct {
 	events    []gateway.Event
 	shown     []Shown
 	maxOpen   int
+	closed    map[string]bool
 	draining  chan struct{}
 	running   sync.WaitGroup
 	state     *memory
@@ -53,7 +54,7 @@ type Shown struct {
 func New() *Runtime {
 	return &Runtime{
 		agents: map[agentKey]exposed{}, callers: map[string]*credential{}, partners: map[string]gateway.Partner{},
-		exchanges: map[exchangeKey]accepted{}, blobs: map[swarm.BlobID][]byte{}, failures: map[string]error{},
+		exchanges: map[exchangeKey]accepted{}, blobs: map[swarm.BlobID][]byte{}, failures: map[string]error{}, closed: map[string]bool{},
 		draining: make(chan struct{}), state: newMemory(),
 	}
 }
@@ -273,6 +274,20 @@ func (rt *Runtime) Show(_ context.Context, of swarm.Delivery, piece gateway.Piec
 	defer rt.mu.Unlock()
 	rt.shown = append(rt.shown, Shown{of.Wrapper.MessageID, piece})
 	return rt.failure("Show")
+}
+
+// CloseRequest lets the request of an outbox message be open no more.
+func (rt *Runtime) CloseRequest(id string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.closed[id] = true
+}
+
+// Waits is gateway.Runtime's.
+func (rt *Runtime) Waits(_ context.Context, of swarm.Delivery) (bool, error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return !rt.closed[of.Wrapper.Payload.ID], rt.failure("Waits")
 }
 
 // Shown are the pieces that were shown, oldest first.

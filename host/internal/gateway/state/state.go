@@ -29,7 +29,7 @@ var (
 // Key identifies a record.
 type Key struct {
 	Tenant, Gateway, Realm string
-	// Kind is conversation, agent, context, subscription, stream, mailbox, push or alias.
+	// Kind is conversation, agent, context, subscription, subscriber, stream, mailbox, push or alias.
 	Kind string
 	Name string // not empty
 }

@@ -48,6 +48,9 @@ func (g *Gateway) findOwn(ctx context.Context, c gateway.Caller, e envelope.Enve
 	return m, ok, nil
 }
 
+// errSubscriptionEnded is returned for an event for which no task waits.
+var errSubscriptionEnded error = envelope.Faultf(envelope.IllegalState, "the subscription is over")
+
 // state is the state of our envelope (U-088).
 func (m about) state() lifecycle.Exchange {
 	x := lifecycle.Exchange{Intent: m.of.Intent, State: lifecycle.InProgress}
@@ -73,8 +76,13 @@ func (g *Gateway) acceptAbout(ctx context.Context, c gateway.Caller, s envelope.
 	case envelope.Progress:
 		return x, g.showProgress(ctx, s.Envelope, m)
 	case envelope.Inform, envelope.Notify:
+		if m.isOpen && m.of.Intent == envelope.Subscribe {
+			if ended, err := g.hasEnded(ctx, c, m.of); ended || err != nil {
+				return x, cmp.Or(err, errSubscriptionEnded)
+			}
+		}
 		if next == m.state().State {
-			x.Exchange, err = g.continueTask(ctx, c, s, m, gateway.Tells)
+			x.Exchange, err = g.continueTask(ctx, c, s, m.of, string(s.ID), gateway.Tells)
 			return x, err
 		}
 	}
@@ -97,6 +105,11 @@ func (g *Gateway) acceptAnswer(ctx context.Context, c gateway.Caller, s envelope
 	got := g.answerIn(s)
 	if err := g.deliverAnswer(ctx, c, m.of, nil, got); err != nil {
 		return err
+	}
+	if m.of.Intent == envelope.Subscribe {
+		if err := g.removeSubscription(ctx, c, m.of.ID); err != nil {
+			return err
+		}
 	}
 	if err := g.changeOpen(ctx, m.key, m.of.ID, func(t *thread) { t.answer(m.of.ID, got.failed(), "") }); err != nil {
 		return err
@@ -127,20 +140,21 @@ func (g *Gateway) askBack(ctx context.Context, c gateway.Caller, s envelope.Sign
 	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
 		return x, err
 	}
-	if x.Exchange, err = g.continueTask(ctx, c, s, m, gateway.Asks); err != nil {
+	if x.Exchange, err = g.continueTask(ctx, c, s, m.of, string(s.ID), gateway.Asks); err != nil {
 		return x, err
 	}
 	x.stream = streamOf(s.Envelope)
 	return x, g.keepStream(ctx, c, s.Envelope)
 }
 
-// continueTask brings an envelope to the task that has sent ours, whoever owns it.
-func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope.Signed, m about, kind gateway.Kind) (gateway.Exchange, error) {
+// continueTask brings an envelope to the task that has sent ours, whoever owns it, under an id
+// of the runtime.
+func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope.Signed, of openEnvelope, id string, kind gateway.Kind) (gateway.Exchange, error) {
 	a, err := g.askOf(s)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	a.Kind, a.Swarm, a.Of, a.Sent, a.Reply = kind, m.of.Sent.Swarm, m.of.Sent.Delivery(), true, kind == gateway.Asks
+	a.Kind, a.ID, a.Swarm, a.Of, a.Sent, a.Reply = kind, id, of.Sent.Swarm, of.Sent.Delivery(), true, kind == gateway.Asks
 	return g.Runtime.Ask(ctx, c, a)
 }
 

@@ -19,6 +19,11 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, s envelope.Signe
 	case own:
 		return g.acceptAbout(ctx, c, s, m)
 	}
+	if s.Intent == envelope.Notify {
+		if x, found, err := g.tellNotify(ctx, c, s); found || err != nil {
+			return x, err
+		}
+	}
 	switch s.Intent {
 	case envelope.Ask, envelope.Propose, envelope.Subscribe:
 		return g.ask(ctx, c, s)
@@ -40,10 +45,17 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
 		return x, err
 	}
+	ttl, err := g.checkSubscribe(s.Envelope)
+	if err != nil {
+		return x, err
+	}
 	if x, err = g.deliver(ctx, c, s, gateway.Asks); err != nil {
 		return x, err
 	}
 	x.stream = streamOf(s.Envelope)
+	if err := g.keepSubscriber(ctx, c, s.Envelope, x.Exchange, ttl); err != nil {
+		return x, err
+	}
 	return x, g.keepStream(ctx, c, s.Envelope)
 }
 

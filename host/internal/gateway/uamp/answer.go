@@ -120,16 +120,21 @@ func (g *Gateway) deliverAnswer(ctx context.Context, c gateway.Caller, of openEn
 		a.Subject, a.Body = "["+shownCode(got.code)+"]", cmp.Or(a.Body, "The agent gives no reason.")
 		a.Info["error"] = got.code
 	}
-	if len(a.Body) > gateway.MaxText || strings.ContainsRune(a.Body, 0) {
-		a.Parts = append(a.Parts, gateway.Part{Name: "answer.txt", Type: "text/plain", Data: []byte(a.Body)})
-		a.Body = ""
-	}
+	limitBody(&a, "answer.txt")
 	a.Digest = sha256.Sum256([]byte(a.Subject + "\n" + a.Body))
 	_, err := g.Runtime.Ask(ctx, c, a)
 	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
 		return nil // an attempt before has brought it, or our task does not wait any more
 	}
 	return err
+}
+
+// limitBody makes a body that no message can have a part.
+func limitBody(a *gateway.Ask, name string) {
+	if len(a.Body) > gateway.MaxText || strings.ContainsRune(a.Body, 0) {
+		a.Parts = append(a.Parts, gateway.Part{Name: name, Type: "text/plain", Data: []byte(a.Body)})
+		a.Body = ""
+	}
 }
 
 // maxCode bounds a foreign code in a subject, in bytes.

@@ -87,6 +87,9 @@ func isText(mediaType string) bool {
 func subjectOf(e envelope.Envelope, body string) string {
 	subject := gateway.ExtensionText(e.Ext[extSubject])
 	if subject == "" || mail.Reserved(subject) {
+		if read, err := readSubscribe([]byte(body)); e.Intent == envelope.Subscribe && err == nil {
+			body = read.Topic
+		}
 		subject = strings.TrimLeft(gateway.Excerpt(body), ":")
 	}
 	if e.Intent == envelope.Propose || e.Intent == envelope.Subscribe {

@@ -113,8 +113,13 @@ func (a *attempt) run(ctx context.Context) error {
 		return a.confirm(ctx, x)
 	case a.cancels():
 		return a.cancel(ctx)
+	case a.unsubscribes():
+		return a.unsubscribe(ctx)
 	}
 	a.about(x, asked)
+	if a.e.Intent == envelope.Subscribe {
+		return a.subscribe(ctx)
+	}
 	if a.e.Intent == envelope.Inform || a.e.Intent == envelope.Notify {
 		return a.tell(ctx)
 	}
@@ -163,6 +168,11 @@ func (a *attempt) newEnvelope(sender address, to string) (e envelope.Envelope, e
 	if e.Intent != envelope.Inform && e.Intent != envelope.Notify {
 		e.Stream = ownStream + string(e.ID) // deltas on a socket have nothing else in common with it
 	}
+	if e.Intent == envelope.Subscribe {
+		if err := subscribeContent(&e, w.Payload); err != nil {
+			return e, err
+		}
+	}
 	if w.Type == mail.Interrupt {
 		e.Ext[extMail] = json.RawMessage(`{"msg_type":"interrupt"}`)
 	}
@@ -196,6 +206,8 @@ func (a *attempt) intent() envelope.Intent {
 		return envelope.Inform
 	case written == verb.UAMPPropose:
 		return envelope.Propose
+	case written == verb.UAMPSubscribe:
+		return envelope.Subscribe
 	}
 	return envelope.Ask
 }
@@ -227,7 +239,7 @@ func (a *attempt) begin(ctx context.Context) (first bool, err error) {
 		first = t.find(a.e.ID) < 0
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		if err := t.open(openEnvelope{
-			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: now, Until: now.Add(a.p.Timeout + a.p.GiveUp + openLife), Cites: t.Last, Sent: gateway.RefOf(a.d),
+			ID: a.e.ID, Intent: a.e.Intent, To: a.e.To[0], Since: now, Until: now.Add(a.p.Timeout + a.p.GiveUp + openLife + a.ttl()), Cites: t.Last, Sent: gateway.RefOf(a.d),
 		}); err != nil {
 			return err
 		}
@@ -340,7 +352,11 @@ func (a *attempt) cancel(ctx context.Context) error {
 		a.e.ID = ""
 		return nil
 	}
-	return a.withdraw(ctx, ask.ID)
+	if err := a.withdraw(ctx, ask.ID); err != nil || ask.Intent != envelope.Subscribe {
+		return err
+	}
+	sub := subscription{ID: ask.ID, To: ask.To, Sent: ask.Sent}
+	return a.g.endSubscription(ctx, a.caller, sub, sub.cancelled())
 }
 
 // withdraw sends the envelope as the cancel of another.

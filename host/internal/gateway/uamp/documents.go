@@ -44,6 +44,8 @@ type Options struct {
 	Keep time.Duration
 	// Fetch gets DID documents: it reaches public hosts alone. Nil fetches none.
 	Fetch http.RoundTripper
+	// Tenants are those whose subscriptions go on after a restart.
+	Tenants []string
 	// Since is when the host has begun to serve its agents as they are.
 	Since time.Time
 	// Log gets what is wrong with the host. Default: nothing is logged.

@@ -45,6 +45,9 @@ type streamReader struct {
 	// place.
 	last  *envelope.Delta
 	reply *envelope.Signed
+	// event gets the chunks and patches of a subscription by their numbers, nil where they make
+	// an answer.
+	event func(ctx context.Context, n int, p stream.Piece) error
 }
 
 // follow reads a stream to its last delta. A response that ends before is followed by
@@ -105,15 +108,8 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 	if err != nil || !isNew {
 		return err
 	}
-	switch d.Type {
-	case envelope.DeltaChunk:
-		r.chunk(ctx, p)
-	case envelope.DeltaProgress:
-		r.progress(ctx, p.Payload)
-	case envelope.DeltaPatch:
-		if err := r.patches.Add(p.Payload); err != nil {
-			return err
-		}
+	if err := r.add(ctx, d, p); err != nil {
+		return err
 	}
 	if d.Type.Ends() {
 		d.Payload = bytes.Clone(d.Payload)
@@ -122,6 +118,21 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 	}
 	if p.Ack {
 		r.via.acknowledge(ctx, r, d)
+	}
+	return nil
+}
+
+// add does with a piece what its type wants.
+func (r *streamReader) add(ctx context.Context, d envelope.Delta, p stream.Piece) error {
+	switch {
+	case d.Type == envelope.DeltaProgress:
+		r.progress(ctx, p.Payload)
+	case r.event != nil && !d.Type.Ends():
+		return r.event(ctx, d.Seq, p)
+	case d.Type == envelope.DeltaChunk:
+		r.chunk(ctx, p)
+	case d.Type == envelope.DeltaPatch:
+		return r.patches.Add(p.Payload)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -45,6 +46,9 @@ type Gateway struct {
 	manifests *partnerManifests
 	// partnerSockets are the WebSockets to partners.
 	partnerSockets *partnerSockets
+	// followers go on with subscriptions; subscribing guards how many there are.
+	followers   *followers
+	subscribing sync.Mutex
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }
@@ -75,7 +79,7 @@ func New(o Options) (*Gateway, error) {
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
 		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
-		sockets: newSocketLimiter(o.Sessions), stopped: make(chan struct{}),
+		sockets: newSocketLimiter(o.Sessions), followers: newFollowers(), stopped: make(chan struct{}),
 	}
 	g.manifests = newPartnerManifests(g.proof)
 	g.partnerSockets, g.grpc = newPartnerSockets(g), newGRPCServer(g)
@@ -107,9 +111,20 @@ func (g *Gateway) Mounts() []gateway.Mount {
 	)
 }
 
-// Run implements [gateway.Gateway]. It ends those who read streams.
+// Run implements [gateway.Gateway]. It goes on with subscriptions, and ends those who read
+// streams.
 func (g *Gateway) Run(ctx context.Context) error {
+	g.followers.open(ctx)
+	for pause := minFollowPause; ; pause = min(2*pause, maxFollowPause) {
+		err := g.resume(ctx)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		g.Log.Warn("uamp: subscriptions of an earlier run wait", "pause", pause, "error", err)
+		gateway.Pause(ctx, pause)
+	}
 	<-ctx.Done()
 	close(g.stopped)
+	g.followers.wait()
 	return nil
 }

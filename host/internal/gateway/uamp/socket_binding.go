@@ -231,7 +231,7 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 		}
 		return nil
 	}
-	if s.Ext[extAnswer] != nil { // the stream has what it confirms
+	if s.Ext[extAnswer] != nil || s.Intent == envelope.Notify { // the stream has what it confirms, and goes on after an event
 		b.socket.takeEnvelope(b.socket.caller, f.text)
 		return nil
 	}

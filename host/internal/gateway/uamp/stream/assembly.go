@@ -17,8 +17,9 @@ type Assembly struct {
 	ended bool
 	// unacked counts the deltas since the last acknowledgement.
 	unacked, window int
-	most            int // bytes of all chunks
+	most            int // bytes of all chunks, or of one of a feed
 	size            int
+	isFeed          bool
 	sum             hash.Hash
 }
 
@@ -26,6 +27,14 @@ type Assembly struct {
 // bytes.
 func NewAssembly(window, most int) *Assembly {
 	return &Assembly{window: window, most: most, sum: sha256.New()}
+}
+
+// NewFeed begins with a delta of a stream of events, which has no end that is to be waited for:
+// each chunk has at most so many bytes, and the last delta is not held against them.
+func NewFeed(window, most, next int) *Assembly {
+	a := NewAssembly(window, most)
+	a.isFeed, a.next = true, next
+	return a
 }
 
 // Next is the number of the next delta: a reader that connects again has all before it.
@@ -68,8 +77,13 @@ func (a *Assembly) Add(d envelope.Delta) (p Piece, ok bool, err error) {
 	switch d.Type {
 	case envelope.DeltaChunk:
 		p.Data, err = a.addChunk(known)
+		if a.isFeed {
+			a.size = 0
+		}
 	case envelope.DeltaDone:
-		err = a.checkWhole(known)
+		if !a.isFeed {
+			err = a.checkWhole(known)
+		}
 	}
 	if err != nil {
 		return p, false, err

@@ -1,0 +1,103 @@
+package uamp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// kindSubscriber is the kind of the records of subscriptions at our agents whose time ends.
+const kindSubscriber = "subscriber"
+
+// subscriber is an agent of a realm that has subscribed to events of one of ours for a time.
+type subscriber struct {
+	// Principal is the caller's.
+	Principal json.RawMessage `json:"principal"`
+	Until     time.Time       `json:"until"`
+}
+
+func subscriberKey(c gateway.Caller, id envelope.ID) state.Key {
+	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindSubscriber, Name: string(id)}
+}
+
+// checkSubscribe refuses an envelope that subscribes to what cannot be read. ttl is 0 where it
+// has none.
+func (g *Gateway) checkSubscribe(e envelope.Envelope) (ttl time.Duration, err error) {
+	if e.Intent != envelope.Subscribe {
+		return 0, nil
+	}
+	content, err := e.Body.Decode(int(g.MaxBody))
+	if err != nil {
+		return 0, err
+	}
+	body, err := readSubscribe(content)
+	return body.ttl(), err
+}
+
+// keepSubscriber keeps when a subscription that was accepted ends. A repeat of the envelope
+// does it where the host was stopped before.
+func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, e envelope.Envelope, x gateway.Exchange, ttl time.Duration) error {
+	if ttl == 0 {
+		return nil
+	}
+	key := subscriberKey(c, e.ID)
+	until := x.Accepted.Add(ttl)
+	principal, err := json.Marshal(c.Principal)
+	if err == nil {
+		_, err = state.Save(ctx, g.state, key, 0, subscriber{principal, until}, time.Until(until)+subscriptionRoom)
+	}
+	if err != nil && !errors.Is(err, state.ErrVersion) {
+		return err
+	}
+	g.followers.start(key, g.followSubscriber)
+	return nil
+}
+
+// followSubscriber withdraws a subscription at the end of its time, as its sender would by
+// cancel (U-093).
+func (g *Gateway) followSubscriber(ctx context.Context, key state.Key) {
+	for pause := minFollowPause; ; pause = min(2*pause, maxFollowPause) {
+		s, version, err := state.Load[subscriber](ctx, g.state, key)
+		if err == nil && version == 0 {
+			return
+		}
+		if err == nil && gateway.Pause(ctx, time.Until(s.Until)) {
+			c := gateway.Caller{Realm: key.Realm}
+			if err = json.Unmarshal(s.Principal, &c.Principal); err == nil {
+				err = g.Runtime.Cancel(ctx, c, key.Name, errOver.Error())
+			}
+			if err == nil || errors.Is(err, gateway.ErrUnknown) {
+				err = g.state.Delete(ctx, key, 0)
+			}
+			if err == nil {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		g.Log.Warn("uamp: a subscription whose time is over goes on", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
+		if !gateway.Pause(ctx, pause) {
+			return
+		}
+	}
+}
+
+// resume goes on with the subscriptions of an earlier run.
+func (g *Gateway) resume(ctx context.Context) (err error) {
+	for _, tenant := range g.Tenants {
+		for kind, follow := range map[string]func(context.Context, state.Key){kindSubscription: g.followSubscription, kindSubscriber: g.followSubscriber} {
+			of := state.Key{Tenant: tenant, Gateway: Name, Kind: kind}
+			err = errors.Join(err, eachRecord(ctx, g.state, of, func(key state.Key, _ struct{}) error {
+				g.followers.start(key, follow)
+				return nil
+			}))
+		}
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+package uamp_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway/uamp"
+	"skep/host/internal/gateway/uamp/envelope"
+)
+
+// newSubscribe is an envelope of the realm that subscribes.
+func newSubscribe(to, body string) envelope.Envelope {
+	e := newAsk(to, "")
+	e.Intent, e.Body = envelope.Subscribe, envelope.NewBody("application/json", []byte(body))
+	return e
+}
+
+// ended reports whether a stream has ended, and its last delta.
+func (h *hive) ended(t *testing.T, at string) (envelope.Delta, bool) {
+	t.Helper()
+	r := h.call(t, http.MethodGet, at, "lab-token", "")
+	i := strings.LastIndex(r.text, "data: ")
+	if i < 0 {
+		return envelope.Delta{}, false
+	}
+	line, _, _ := strings.Cut(r.text[i+len("data: "):], "\n")
+	d := delta(t, line)
+	return d, d.Type.Ends()
+}
+
+// TestSubscriber (U-093, V-U31): an agent of a realm subscribes for a time. At its end the
+// subscription is withdrawn, also where the host was stopped or its store has failed meanwhile.
+func TestSubscriber(t *testing.T) {
+	t.Parallel()
+	var o uamp.Options
+	h := newHive(t, func(opt *uamp.Options) {
+		opt.Tenants = []string{"default"}
+		o = *opt
+	})
+	seen := h.exposeAsks("calc")
+	h.take(t, newSubscribe("calc", `{"topic":"tea","filter":"green"}`))
+	if a := <-seen; a.Subject != "SUBSCRIBE: tea" || a.Body != `{"topic":"tea","filter":"green"}` {
+		t.Errorf("%+v", a)
+	}
+	for _, body := range []string{`{"topic":"tea","ttl":0.5}`, `{"topic":"tea","ttl":-1}`, `{"topic":"tea","ttl":604801}`, `{"topic":7}`, `{`} {
+		h.refused(t, body, h.send(t, newSubscribe("calc", body)), envelope.Malformed)
+	}
+	short := newSubscribe("slow", `{"topic":"tea","ttl":1}`)
+	location := h.take(t, short).location
+	if n := len(h.recordsOf(t, "lab", "subscriber")); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	h.rt.FailNext("Cancel", errors.New("the store is away for a moment"))
+	again, err := uamp.New(o) // after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs(t, again)
+	if d, ok := h.ended(t, location); !ok || d.Type != envelope.DeltaCancel {
+		t.Errorf("%+v", d)
+	}
+	until(t, "the end of the record", func() bool { return len(h.recordsOf(t, "lab", "subscriber")) == 0 })
+	h.take(t, short)
+	if r := h.take(t, short); r.location != location {
+		t.Errorf("a repeat has the stream %s", r.location)
+	}
+}
+
+// TestSubscriberCancels (U-085, U-092, V-U31): who has subscribed ends the subscription before
+// its time, and no other.
+func TestSubscriberCancels(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	runs(t, h.g)
+	e := newSubscribe("slow", `{"topic":"tea","ttl":600}`)
+	location := h.take(t, e).location
+	cancel := newAsk("slow", "enough")
+	cancel.Intent, cancel.ReplyTo, cancel.From = envelope.Cancel, e.ID, "did:web:lab.example:agents:y"
+	if r := h.post(t, "lab-token", signedBy(t, h.own.WithID(cancel.From+"#k"), cancel)); r.status != http.StatusForbidden {
+		t.Errorf("of another agent: %d %s", r.status, r.text)
+	}
+	cancel.ID, cancel.From = envelope.NewID(), labDID
+	h.take(t, cancel)
+	if d, ok := h.ended(t, location); !ok || d.Type != envelope.DeltaCancel {
+		t.Errorf("%+v", d)
+	}
+}

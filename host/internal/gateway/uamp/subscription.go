@@ -1,0 +1,207 @@
+package uamp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/verb"
+)
+
+// kindSubscription is the kind of the records of our agents' subscriptions at partners.
+const kindSubscription = "subscription"
+
+// Limits of our agents' subscriptions.
+const (
+	maxSubscriptions        = 256 // at one partner
+	maxSubscriptionsOfAgent = 64  // of one agent at one partner
+	defaultTTL              = time.Hour
+	// subscriptionRoom is how long a record stays after the time of its subscription: a host
+	// that was down ends it then.
+	subscriptionRoom = 30 * 24 * time.Hour
+)
+
+// subscription is what an agent of ours has subscribed to (U-093). Its request stays open for
+// as long as the record is there.
+type subscription struct {
+	ID    envelope.ID `json:"id"`
+	From  string      `json:"from"`
+	To    string      `json:"to"`
+	Topic string      `json:"topic"`
+	Until time.Time   `json:"until"`
+	// Taken means that the partner has the envelope. Stream is the address of the stream with
+	// the events, empty for none, and Next the number of the first delta that is not told.
+	Taken  bool              `json:"taken,omitempty"`
+	Stream string            `json:"stream,omitempty"`
+	Next   int               `json:"next,omitempty"`
+	Sent   gateway.OutboxRef `json:"sent"`
+}
+
+// isLive reports whether the time of the subscription is not over.
+func (s subscription) isLive() bool { return time.Now().Before(s.Until) }
+
+// open is the envelope of the subscription, as the thread has it.
+func (s subscription) open() openEnvelope {
+	return openEnvelope{ID: s.ID, Intent: envelope.Subscribe, To: s.To, Sent: s.Sent}
+}
+
+func subscriptionKey(c gateway.Caller, id envelope.ID) state.Key {
+	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindSubscription, Name: string(id)}
+}
+
+// subscribeBody is the content of an envelope that subscribes (U-093).
+type subscribeBody struct {
+	Topic  string          `json:"topic"`
+	Filter json.RawMessage `json:"filter,omitempty"`
+	// TTL is in seconds; 0 is until it is cancelled.
+	TTL int64 `json:"ttl,omitempty"`
+}
+
+// ttl is the time of the subscription.
+func (b subscribeBody) ttl() time.Duration { return time.Duration(b.TTL) * time.Second }
+
+// readSubscribe reads what an agent of a realm subscribes to. The document has no form for it:
+// what is no JSON object is the topic.
+func readSubscribe(content []byte) (b subscribeBody, err error) {
+	if content = bytes.TrimSpace(content); !bytes.HasPrefix(content, []byte("{")) {
+		return subscribeBody{Topic: string(content)}, nil
+	}
+	if json.Unmarshal(content, &b) != nil || b.TTL < 0 || b.TTL > verb.MaxTTL {
+		return b, envelope.Faultf(envelope.Malformed, "the body of subscribe needs a topic that is a text and a ttl of 1 to %d seconds, or none", verb.MaxTTL)
+	}
+	return b, nil
+}
+
+// subscribeBodyOf is what an action of ours subscribes to.
+func subscribeBodyOf(routing json.RawMessage) subscribeBody {
+	var info struct {
+		Gateway subscribeBody `json:"gateway"`
+	}
+	_ = json.Unmarshal(routing, &info) // the schema of the action was checked
+	info.Gateway.TTL = min(cmp.Or(max(info.Gateway.TTL, 0), int64(defaultTTL/time.Second)), verb.MaxTTL)
+	return info.Gateway
+}
+
+// eachSubscription shows the subscriptions at a partner.
+func (g *Gateway) eachSubscription(ctx context.Context, c gateway.Caller, show func(state.Key, subscription) error) error {
+	return eachRecord(ctx, g.state, state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindSubscription}, show)
+}
+
+// recordPage is how many records are read at once.
+const recordPage = 100
+
+// eachRecord shows the records of a kind.
+func eachRecord[T any](ctx context.Context, s state.Store, of state.Key, show func(state.Key, T) error) error {
+	for after := (state.Key{}); ; {
+		page, err := s.List(ctx, of, after, recordPage)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			var value T
+			if err := json.Unmarshal(r.Value, &value); err != nil {
+				return err
+			}
+			if err := show(r.Key, value); err != nil {
+				return err
+			}
+			after = r.Key
+		}
+		if len(page) < recordPage {
+			return nil
+		}
+	}
+}
+
+// reserveSubscription makes the record of a subscription before its envelope leaves, so that
+// events which come at once find it. One that an attempt before has made stays.
+func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub subscription) error {
+	g.subscribing.Lock()
+	defer g.subscribing.Unlock()
+	all, own := 0, 0
+	err := g.eachSubscription(ctx, c, func(_ state.Key, other subscription) error {
+		switch {
+		case other.ID == sub.ID || !other.isLive():
+			return nil
+		case other.From == sub.From:
+			own++
+		}
+		all++
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case own >= maxSubscriptionsOfAgent:
+		return gateway.Refuse("the agent has %d subscriptions at %s, which are as many as it may: end one by unsubscribe", own, c.Realm)
+	case all >= maxSubscriptions:
+		return gateway.Refuse("there are %d subscriptions at %s, which are as many as there may be: end one by unsubscribe", all, c.Realm)
+	}
+	_, err = state.Save(ctx, g.state, subscriptionKey(c, sub.ID), 0, sub, time.Until(sub.Until)+subscriptionRoom)
+	if errors.Is(err, state.ErrVersion) {
+		return nil
+	}
+	return err
+}
+
+// errNoSubscription keeps a record that was removed from being made again.
+var errNoSubscription = errors.New("the subscription is over")
+
+// changeSubscription changes the record of a subscription that is not over.
+func (g *Gateway) changeSubscription(ctx context.Context, key state.Key, change func(*subscription)) error {
+	sub, version, err := state.Load[subscription](ctx, g.state, key)
+	if err != nil {
+		return err
+	}
+	return state.Change(ctx, g.state, key, time.Until(sub.Until)+subscriptionRoom, func(s *subscription) error {
+		if version == 0 || s.ID == "" {
+			return errNoSubscription
+		}
+		change(s)
+		return nil
+	})
+}
+
+// endSubscription answers the request of a subscription, and removes its record. Where an
+// attempt before has done the one, it does the other.
+func (g *Gateway) endSubscription(ctx context.Context, c gateway.Caller, sub subscription, got answer) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := g.deliverAnswer(ctx, c, sub.open(), sub.Sent.Delivery(), got); err != nil {
+		return err
+	}
+	return g.closeSubscription(ctx, c, sub.ID, got.failed(), got.sum)
+}
+
+// hasEnded reports whether the task of a subscription waits for no event any more, and removes
+// the record of one that does not.
+func (g *Gateway) hasEnded(ctx context.Context, c gateway.Caller, of openEnvelope) (bool, error) {
+	waits, err := g.Runtime.Waits(ctx, *of.Sent.Delivery())
+	if waits || err != nil {
+		return false, err
+	}
+	return true, g.closeSubscription(ctx, c, of.ID, true, "")
+}
+
+// closeSubscription makes a subscription one that has its answer.
+func (g *Gateway) closeSubscription(ctx context.Context, c gateway.Caller, id envelope.ID, failed bool, sum string) error {
+	if err := g.removeSubscription(ctx, c, id); err != nil {
+		return err
+	}
+	return g.changeOpen(ctx, threadKey(c, threadOf(id)), id, func(t *thread) { t.answer(id, failed, sum) })
+}
+
+// removeSubscription removes the record of a subscription that has its answer.
+func (g *Gateway) removeSubscription(ctx context.Context, c gateway.Caller, id envelope.ID) error {
+	key := subscriptionKey(c, id)
+	err := g.state.Delete(ctx, key, 0)
+	if err == nil {
+		g.followers.stop(key)
+	}
+	return err
+}

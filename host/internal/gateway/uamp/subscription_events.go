@@ -1,0 +1,286 @@
+package uamp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/stream"
+)
+
+// Times of reading the streams of subscriptions.
+const (
+	minFollowPause = time.Second
+	maxFollowPause = time.Minute
+	// quietRead is the time after which a response that brought nothing has not failed: there
+	// were no events.
+	quietRead = 10 * time.Second
+	// endLook is the time between two looks at a task that has subscribed.
+	endLook = time.Minute
+)
+
+// maxEvent bounds the chunk of one event, in bytes.
+const maxEvent = 1 << 20
+
+var (
+	// errOver ends the reading of a stream at the end of its subscription's time.
+	errOver = errors.New("the time of the subscription is over")
+	// errLook ends it for a look at the task that has subscribed.
+	errLook = errors.New("is the subscription over?")
+	// errNoPartner is returned for a subscription whose partner is not configured any more.
+	errNoPartner = errors.New("the partner is not configured")
+)
+
+// followSubscription tells what a subscription brings until it is over: by an answer of the
+// partner or at the end of its time.
+func (g *Gateway) followSubscription(ctx context.Context, key state.Key) {
+	for pause := minFollowPause; ; pause = min(2*pause, maxFollowPause) {
+		sub, version, err := state.Load[subscription](ctx, g.state, key)
+		if err == nil && version == 0 {
+			return
+		}
+		next := sub.Next
+		if err == nil {
+			err = g.followOnce(ctx, key, &sub)
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, errNoSubscription) {
+			return
+		}
+		if errors.Is(err, errLook) || sub.Next > next {
+			pause = minFollowPause
+		}
+		if errors.Is(err, errLook) {
+			continue
+		}
+		g.Log.Warn("uamp: a subscription is not read", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
+		if !gateway.Pause(ctx, max(0, min(pause, time.Until(sub.Until)))) {
+			return
+		}
+	}
+}
+
+// followOnce reads the events of a subscription, and answers its request when it is over.
+func (g *Gateway) followOnce(ctx context.Context, key state.Key, sub *subscription) error {
+	p, ok := g.Runtime.Partner(key.Realm)
+	if !ok && sub.isLive() {
+		return errNoPartner
+	}
+	if ok && sub.Taken {
+		if err := g.checkEnd(ctx, p, *sub); err != nil {
+			return err
+		}
+	}
+	until, why := sub.Until, errOver
+	if look := time.Now().Add(endLook); look.Before(until) {
+		until, why = look, errLook
+	}
+	timed, cancel := context.WithDeadlineCause(ctx, until, why)
+	defer cancel()
+	var got answer
+	err := timed.Err()
+	switch {
+	case err != nil:
+	case sub.Stream == "":
+		<-timed.Done()
+	default:
+		got, err = g.readEvents(timed, p, key, sub)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(context.Cause(timed), errLook):
+		return errLook
+	case errors.Is(context.Cause(timed), errOver):
+		if ok && sub.Taken {
+			_ = g.withdrawSubscription(ctx, p, *sub) // it is over all the same
+		}
+		got = answer{kind: string(envelope.Subscribe), from: sub.To, subject: "Subscription over", body: "The time of the subscription to " + strconv.Quote(sub.Topic) + " is over."}
+	case err != nil && isFinalFault(err) && !errors.Is(err, errStreamDenied) && !errors.Is(err, errNoSubscription):
+		_ = g.withdrawSubscription(ctx, p, *sub) // it is over all the same
+		got = answer{kind: string(envelope.Error), from: sub.To, code: string(codeIn(err)), body: "The subscription is over: " + err.Error()}
+	case err != nil:
+		return err
+	}
+	return g.endSubscription(ctx, ownerOf(key, p), *sub, got)
+}
+
+// codeIn is the code of the document in an error.
+func codeIn(err error) envelope.Code {
+	var f *envelope.Fault
+	if errors.As(err, &f) {
+		return f.Code
+	}
+	return envelope.Internal
+}
+
+// ownerOf is who speaks for the realm of a record.
+func ownerOf(key state.Key, p gateway.Partner) gateway.Caller {
+	p.Name, p.Tenant = key.Realm, key.Tenant
+	return p.Caller()
+}
+
+// readEvents reads the stream of a subscription, each delta once.
+func (g *Gateway) readEvents(ctx context.Context, p gateway.Partner, key state.Key, sub *subscription) (answer, error) {
+	a, err := g.attemptOf(ctx, p, *sub)
+	if err != nil {
+		return answer{}, err
+	}
+	defer a.via.close()
+	at, err := a.via.streamAt(sub.Stream)
+	if err != nil {
+		return answer{}, err
+	}
+	r := &streamReader{attempt: a, assembly: stream.NewFeed(a.e.Window, maxEvent, sub.Next), patches: stream.NewPatches(maxPatches)}
+	r.event = func(ctx context.Context, n int, piece stream.Piece) error {
+		return g.tellDelta(ctx, p, key, sub, n, piece)
+	}
+	for {
+		before, begun := r.assembly.Next(), time.Now()
+		err := a.via.read(ctx, r, at)
+		failed := err != nil && r.assembly.Next() == before && time.Since(begun) < quietRead
+		switch {
+		case r.last != nil:
+			return r.answer()
+		case r.reply != nil:
+			return g.answerIn(*r.reply), nil
+		case ctx.Err() != nil:
+			return answer{}, context.Cause(ctx)
+		case failed || isFinalFault(err) || errors.Is(err, errNoSubscription):
+			return answer{}, err
+		}
+		if !gateway.Pause(ctx, pauseAfter(r.assembly.Next()-before)) {
+			return answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// tellDelta tells the event of a delta to the task that has subscribed, and keeps that it was
+// told. It waits while the store fails or the partner is above its rate.
+func (g *Gateway) tellDelta(ctx context.Context, p gateway.Partner, key state.Key, sub *subscription, n int, piece stream.Piece) error {
+	a := g.eventOf(*sub, strconv.Itoa(n))
+	a.Info["delta_seq"] = n
+	a.Digest = sha256.Sum256(piece.Payload)
+	var known struct{ Text *string }
+	switch {
+	case piece.Type == envelope.DeltaPatch:
+		a.Body = string(piece.Payload)
+	case json.Unmarshal(piece.Payload, &known) == nil && known.Text != nil:
+		a.Body = *known.Text
+	case len(piece.Data) > 0:
+		a.Parts = []gateway.Part{{Name: "event", Type: "application/octet-stream", Data: piece.Data}}
+	default:
+		a.Body = string(piece.Payload)
+	}
+	limitBody(&a, "event.txt")
+	for {
+		err := g.tellEvent(ctx, p, *sub, a)
+		if err == nil {
+			err = g.changeSubscription(ctx, key, func(s *subscription) { s.Next = n + 1 })
+		}
+		if err == nil {
+			sub.Next = n + 1
+			return nil
+		}
+		if errors.Is(err, errNoSubscription) || errors.As(err, new(*gateway.Refusal)) || !gateway.Pause(ctx, waitAfter(err)) {
+			return err
+		}
+	}
+}
+
+// waitAfter is the time before an event is told again.
+func waitAfter(err error) time.Duration {
+	var rate *gateway.RateError
+	if errors.As(err, &rate) {
+		return max(lookPause, rate.Wait)
+	}
+	return lookPause
+}
+
+// eventID is the runtime's id of an event that has no envelope of its own, or not alone.
+func (s subscription) eventID(name string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.ID.String()+"#"+name)).String()
+}
+
+// eventOf is an event without its content.
+func (g *Gateway) eventOf(sub subscription, name string) gateway.Ask {
+	return gateway.Ask{
+		Kind: gateway.Tells, ID: sub.eventID(name), Swarm: sub.Sent.Swarm, Of: sub.Sent.Delivery(), Sent: true, Subject: strings.TrimLeft(sub.Topic, ":"),
+		Info: map[string]any{
+			"protocol": Name, "version": "1.0", "type": string(envelope.Notify), "sender": sub.To, "reply_to": sub.ID.String(), "topic": sub.Topic,
+		},
+	}
+}
+
+// checkEnd returns [errNoSubscription] for a subscription whose task waits for no event any
+// more, and withdraws it.
+func (g *Gateway) checkEnd(ctx context.Context, p gateway.Partner, sub subscription) error {
+	ctx = context.WithoutCancel(ctx)
+	ended, err := g.hasEnded(ctx, p.Caller(), sub.open())
+	if ended && err == nil {
+		err = errNoSubscription
+		_ = g.withdrawSubscription(ctx, p, sub) // it is over all the same
+	}
+	return err
+}
+
+// tellEvent tells an event to the task that has subscribed.
+func (g *Gateway) tellEvent(ctx context.Context, p gateway.Partner, sub subscription, a gateway.Ask) error {
+	if err := g.checkEnd(ctx, p, sub); err != nil {
+		return err
+	}
+	_, err := g.Runtime.Ask(ctx, p.Caller(), a)
+	switch {
+	case errors.Is(err, gateway.ErrConflict):
+		return nil // it was told
+	case errors.Is(err, gateway.ErrUnknown):
+		return errNoSubscription // it was erased
+	case errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid):
+		return gateway.Refuse("an event cannot be told: %v", err)
+	}
+	return err
+}
+
+// tellNotify tells an event that comes by an envelope which cites none of ours: to each
+// subscription of its recipients at its sender, or to the one of its stream. found is false
+// where there is none.
+func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, found bool, err error) {
+	var list []subscription
+	err = g.eachSubscription(ctx, c, func(_ state.Key, sub subscription) error {
+		named := s.Stream == "" || s.Stream == ownStream+string(sub.ID) || sub.Stream != "" && sub.Stream[strings.LastIndexAny(sub.Stream, "/#")+1:] == url.PathEscape(s.Stream)
+		if sub.isLive() && sub.To == s.From && named && slices.Contains(s.Recipients(), sub.From) {
+			list = append(list, sub)
+		}
+		return nil
+	})
+	told := 0
+	for n, sub := range list {
+		ended := false
+		if err == nil {
+			ended, err = g.hasEnded(ctx, c, sub.open())
+		}
+		if err != nil || ended {
+			continue
+		}
+		told++
+		id := string(s.ID)
+		if n > 0 { // the runtime has each id once
+			id = sub.eventID(id)
+		}
+		x.Exchange, err = g.continueTask(ctx, c, s, sub.open(), id, gateway.Tells)
+	}
+	if err == nil && told == 0 && len(list) > 0 {
+		err = errSubscriptionEnded
+	}
+	return x, len(list) > 0, err
+}
