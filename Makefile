@@ -111,12 +111,17 @@ UAMP_CLIENTS = host/internal/gateway/uamp/uamptest/peers
 
 uamp-clients: bin/uampclients/.made
 
-bin/uampclients/.made: $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/package-lock.json $(UAMP_CLIENTS)/python/requirements.txt
+# A client of gRPC by others. Its version stands here, and not in go.mod, so that the host
+# does not depend on what it imports.
+GRPCURL = github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
+
+bin/uampclients/.made: Makefile $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/package-lock.json $(UAMP_CLIENTS)/python/requirements.txt
 	mkdir -p bin/uampclients
 	cp $(UAMP_CLIENTS)/node/package.json $(UAMP_CLIENTS)/node/package-lock.json bin/uampclients
 	cd bin/uampclients && npm ci --silent --ignore-scripts
 	$(PYTHON) -m venv --clear bin/uampclients/python
 	bin/uampclients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(UAMP_CLIENTS)/python/requirements.txt
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/uampclients $(GO) install $(GRPCURL)
 	touch bin/uampclients/.made
 
 # The library of others that the ACP program in Node is made with.

@@ -201,7 +201,7 @@ func (s grpcService) Subscribe(in *uamppb.StreamRequest, out grpc.ServerStreamin
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return s.fail(ctx, &envelope.Fault{Code: envelope.Unauthenticated, Text: "the credential is not valid any more"}, nil)
+		return s.ended(ctx)
 	default:
 		return s.fail(ctx, s.g.faultOf(err), nil)
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // Stream implements [uamppb.AgentServer]: the frames of a WebSocket as messages of gRPC. After
-// the caller has sent its last frame the streams that it reads go on to their ends.
+// the caller has sent its last frame the streams that it reads go on to their ends, or until
+// their windows are used up: it acknowledges no more, and reads on by another call.
 func (s grpcService) Stream(stream grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]) error {
 	ctx, c, end := beginCall(stream.Context())
 	defer end()
@@ -23,7 +24,7 @@ func (s grpcService) Stream(stream grpc.BidiStreamingServer[uamppb.Frame, uamppb
 		return s.fail(ctx, &envelope.Fault{Code: envelope.Busy, Text: "too many connections: raise sessions of [gateways.uamp]", RetryAfter: busyPause}, nil)
 	}
 	defer leave()
-	on := &socket{g: s.g, caller: c.Caller, streams: map[string]*socketStream{}}
+	on := &socket{g: s.g, caller: c.Caller, streams: map[string]*socketStream{}, lastRead: make(chan struct{})}
 	on.ctx, on.end = context.WithCancelCause(ctx)
 	on.frames = &grpcFrames{stream: stream, end: on.end}
 	defer on.running.Wait()
@@ -39,6 +40,7 @@ func (s grpcService) Stream(stream grpc.BidiStreamingServer[uamppb.Frame, uamppb
 				return err
 			}
 			ended = nil
+			close(on.lastRead)
 			go func() { on.running.Wait(); on.end(io.EOF) }()
 		case <-s.g.stopped:
 			return s.fail(ctx, &envelope.Fault{Code: envelope.Busy, Text: "the host stops", RetryAfter: busyPause}, nil)
@@ -83,9 +85,17 @@ func (s grpcService) why(ctx context.Context, cause error) error {
 	case errors.As(cause, &shut):
 		return s.fail(ctx, shut.fault(), nil)
 	case ctx.Err() != nil:
-		return s.fail(ctx, &envelope.Fault{Code: envelope.Unauthenticated, Text: "the credential is not valid any more"}, nil)
+		return s.ended(ctx)
 	}
 	return s.fail(ctx, s.g.faultOf(cause), nil)
+}
+
+// ended is the status of a call whose context has ended.
+func (s grpcService) ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // of the caller
+		return s.fail(ctx, &envelope.Fault{Code: envelope.TimedOut, Text: "the call lasts longer than its caller's deadline: read the stream on by another call"}, nil)
+	}
+	return s.fail(ctx, &envelope.Fault{Code: envelope.Unauthenticated, Text: "the credential is not valid any more"}, nil)
 }
 
 // grpcFrames carries frames as messages of a call.

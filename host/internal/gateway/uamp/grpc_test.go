@@ -1,11 +1,14 @@
 package uamp_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -14,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/gatewaytest"
@@ -208,6 +212,88 @@ func TestGRPCStream(t *testing.T) {
 	}
 	if _, err := on.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the call ends with %v", err)
+	}
+}
+
+// TestGRPCLastFrame (U-055, U-061): a call whose caller has sent its last frame ends when the window of
+// its stream is used up, since nothing acknowledges there any more. Frames before the last one count.
+func TestGRPCLastFrame(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	h.expose("talks", func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
+		for n := range 6 {
+			turn.Chunk(fmt.Sprint(n))
+		}
+		return gateway.Answer{Body: "end"}
+	})
+	e := newAsk("talks", "go")
+	e.Window = 2
+	name := "str-" + string(e.ID)
+	h.take(t, e)
+	c, ctx := h.overGRPC(t, "lab-token")
+	for from, want := range map[int]int{1: 2, 3: 2, 5: 1, 6: 0} { // deltas 0 to 6 are acknowledged up to from
+		on, err := c.Stream(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ack := &uamppb.Delta{StreamId: name, DeltaSeq: uint32(from), Ts: "2025-08-06T17:00:00Z", Type: "progress"}
+		if err := errors.Join(on.Send(&uamppb.Frame{Frame: &uamppb.Frame_Delta{Delta: ack}}), on.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for f, err := on.Recv(); ; f, err = on.Recv() {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if n++; err != nil || f.GetDelta().GetDeltaSeq() != uint32(from+n) {
+				t.Fatalf("after %d: %v, %v", from, f, err)
+			}
+		}
+		if n != want {
+			t.Errorf("after %d come %d deltas, want %d", from, n, want)
+		}
+	}
+	eventually(t, func() bool { return h.g.Health().Connections == 0 })
+}
+
+// TestGRPCDeadline (U-105): a call that lasts longer than its caller allows names that, and no
+// credential.
+func TestGRPCDeadline(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	e := newAsk("slow", "x")
+	h.take(t, e)
+	request, err := proto.Marshal(&uamppb.StreamRequest{StreamId: "str-" + string(e.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(tr.CloseIdleConnections)
+	for method, message := range map[string][]byte{"Subscribe": request, "Stream": nil} {
+		var body io.Reader = bytes.NewReader(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(request))), message...))
+		if message == nil { // it sends nothing, and does not end
+			reader, writer := io.Pipe()
+			defer writer.Close()
+			body = reader
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+"/uamp.v1.Agent/"+method, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Authorization": "Bearer lab-token", "Content-Type": "application/grpc", "Te": "trailers", "Grpc-Timeout": "20m"} {
+			req.Header.Set(name, value)
+		}
+		rsp, err := (&http.Client{Transport: tr}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, rsp.Body)
+		_ = rsp.Body.Close()
+		status, text := rsp.Trailer.Get("Grpc-Status")+rsp.Header.Get("Grpc-Status"), rsp.Trailer.Get("Grpc-Message")+rsp.Header.Get("Grpc-Message")
+		if err != nil || status != fmt.Sprint(int(codes.DeadlineExceeded)) || !strings.Contains(text, "deadline") {
+			t.Errorf("%s: %s %q %v", method, status, text, err)
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ type socket struct {
 	conn *websocket.Conn
 	ctx  context.Context
 	end  context.CancelCauseFunc
+	// lastRead ends when the caller has sent its last frame, and so acknowledges no more; nil
+	// for a WebSocket, whose callers write until it closes.
+	lastRead chan struct{}
 
 	mu sync.Mutex
 	// streams are those that are read, and the last ones that have ended, by their ids;

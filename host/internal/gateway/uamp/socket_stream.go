@@ -127,10 +127,20 @@ func (st *socketStream) write(ctx context.Context, d envelope.Delta) error {
 	for !st.next() {
 		select {
 		case <-st.moved:
+		case <-st.s.lastRead:
+			if st.next() { // moved may have come with it
+				return st.send(d)
+			}
+			return errWindow
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return st.send(d)
+}
+
+// send writes a delta that is counted.
+func (st *socketStream) send(d envelope.Delta) error {
 	if !st.s.writeDelta(d) {
 		return errWindow // the socket has ended
 	}
