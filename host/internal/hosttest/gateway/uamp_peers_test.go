@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"skep/host/internal/gateway/uamp/uamptest/peers"
@@ -40,16 +41,27 @@ func uampJob(members string, steps ...hosttest.Step) string {
 	return fmt.Sprintf(`{"intent":"ask","content":%q%s}`, hosttest.Script(steps...), members)
 }
 
+// peerClients are the programs as clients, and the bindings by which they call.
+var peerClients = []struct {
+	name     string
+	language peers.Language
+	flags    []string
+}{
+	{"node", peers.Node, nil},
+	{"python", peers.Python, nil},
+	{"python over HTTP 3", peers.Python, []string{"--http3"}},
+}
+
 // TestUAMPPeers: programs that were written from the protocol's document alone, on
 // libraries of others, ask an agent of ours, read its answer in windows and again after a
-// lost connection, acknowledge, call off, and verify what the host has signed (U-001,
-// U-020, U-024, U-026, U-027, U-050, U-051, U-061, U-064, U-065, U-085, U-086, U-100,
+// lost connection, acknowledge, call off, and verify what the host has signed, over HTTP/2 and over HTTP/3 (U-001,
+// U-020, U-024, U-026, U-027, U-050, U-051, U-052, U-061, U-064, U-065, U-085, U-086, U-100,
 // U-104).
 func TestUAMPPeers(t *testing.T) {
 	t.Parallel()
 	p := peers.Find(t)
 	hive := hosttest.EmptySite(t)
-	hive.Write(enveloped)
+	hive.Write(strings.Replace(enveloped, `max_body`, "http3 = true\nmax_body", 1))
 	ca, caText := newAuthority(t)
 	cert, key := ca.sign(t, &x509.Certificate{DNSNames: []string{"hive.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
 	for name, text := range map[string]string{"ca.pem": caText, "cert.pem": cert, "key.pem": key} {
@@ -68,18 +80,19 @@ func TestUAMPPeers(t *testing.T) {
 		"400 4.00": {"unsigned", "duplicate", "extra", "missing", "utf8", "deep"},
 		"413 4.13": {"large"},
 	}
-	for _, l := range []peers.Language{peers.Node, peers.Python} {
-		t.Run(string(l), func(t *testing.T) {
+	for _, c := range peerClients {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			flags := append(slices.Clone(c.flags), "--url", "https://hive.example", "--connect", "hive.example="+hive.Addr(), "--ca", filepath.Join(hive.Dir, "ca.pem"),
+				"--to", "did:web:hive.example:agents:hive:boss", "--bearer", "a-token-of-the-realm-lab")
 			do := func(jobs ...string) []peers.Event {
 				t.Helper()
-				return p.Client(t, l, jobs, "--url", "https://hive.example", "--connect", "hive.example="+hive.Addr(), "--ca", filepath.Join(hive.Dir, "ca.pem"),
-					"--to", "did:web:hive.example:agents:hive:boss", "--bearer", "a-token-of-the-realm-lab")
+				return p.Client(t, c.language, jobs, flags...)
 			}
 			for i, got := range do(
 				`{"intent":"ask","content":"hello"}`,
 				uampJob(`,"delta_window":4,"ack":"resume"`, emit...),
-				uampJob(`,"delta_window":4,"stream_id":"of-`+string(l)+`"`, emit...),
+				uampJob(`,"delta_window":4,"stream_id":"of `+c.name+`"`, emit...),
 				uampJob(`,"drop_after":3`, emit...),
 			) {
 				stream, _ := got["stream"].(map[string]any)
@@ -103,7 +116,7 @@ func TestUAMPPeers(t *testing.T) {
 			var jobs, want []string
 			for answer, kinds := range bad {
 				for _, kind := range kinds {
-					if kind == "large" && l == peers.Python {
+					if kind == "large" && c.language == peers.Python {
 						continue // httpx reads no answer before it has sent everything
 					}
 					jobs, want = append(jobs, fmt.Sprintf(`{"intent":"ask","content":"x","bad":%q}`, kind)), append(want, answer)

@@ -1,10 +1,12 @@
-"""HTTP/2 requests."""
+"""Requests over HTTP/2, or over HTTP/3."""
 
 import dataclasses
 import json
 import ssl
 
 import httpx
+
+import quic
 
 LIMIT = 4 << 20
 
@@ -42,7 +44,7 @@ def code_of(text):
 
 
 class Net:
-    def __init__(self, plain=False, ca=None, cert=None, key=None, bearer=None, connect=()):
+    def __init__(self, plain=False, ca=None, cert=None, key=None, bearer=None, connect=(), http3=False):
         self.scheme = "http" if plain else "https"
         self.table = dict(c.split("=") for c in connect)
         self.headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
@@ -52,11 +54,12 @@ class Net:
             self.tls.load_verify_locations(ca)
         if cert:
             self.tls.load_cert_chain(cert, key)
+        self.quic = (ca, cert, key) if http3 else None
         self.client = None
 
     def open(self):
         """open returns a client with connections of its own."""
-        transport = _Transport(self.table, verify=self.tls, http1=False, http2=True)
+        transport = quic.Transport(self.table, *self.quic) if self.quic else _Transport(self.table, verify=self.tls, http1=False, http2=True)
         return httpx.AsyncClient(transport=transport, headers=self.headers, timeout=30, trust_env=False)
 
     async def request(self, method, url, headers=None, content=None):

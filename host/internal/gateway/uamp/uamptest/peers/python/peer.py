@@ -25,7 +25,7 @@ def flags():
     p.add_argument("mode", choices=["client", "serve"])
     for name in ("key", "did", "ca", "cert", "cert-key", "client-ca", "bearer", "url", "to", "service"):
         p.add_argument("--" + name)
-    for name in ("no-kid", "plain", "require-cap", "take-repeats"):
+    for name in ("no-kid", "plain", "http3", "require-cap", "take-repeats"):
         p.add_argument("--" + name, action="store_true")
     for name in ("connect", "job", "quirk"):
         p.add_argument("--" + name, action="append", default=[])
@@ -40,7 +40,7 @@ class Peer:
         self.options, self.base, self.url, self.to = options, None, options.url, options.to
         self.how = {name: getattr(options, name) for name in ("canonical", "payload", "hash", "form")}
         own = (options.cert, options.cert_key) if options.mode == "client" else (None, None)
-        self.net = Net(options.plain, options.ca, *own, options.bearer, options.connect)
+        self.net = Net(options.plain, options.ca, *own, options.bearer, options.connect, options.http3)
         self.quirks, self.max_kb = set(options.quirk), int(options.max_kb)
         self.streams, self.seen, self.tasks = {}, {}, set()
 
