@@ -321,10 +321,12 @@ func cardKey(keys signature.Rotation) (*a2a.CardKey, error) {
 
 // mounts are the routes of all gateways.
 func (h *Host) mounts() (list []rest.Mount) {
-	for _, g := range h.gateways {
+	for i, g := range h.gateways { // in the order of the configuration
+		setting := "max_body of [gateways." + h.opt.Config.Gateways[i].Name + "]"
 		for _, m := range g.Mounts() {
 			list = append(list, rest.Mount{
-				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), Metadata: m.Metadata, MaxBody: m.MaxBody, Streams: m.Streams, OwnPlaces: m.OwnPlaces, Handler: m.Handler,
+				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), Metadata: m.Metadata,
+				MaxBody: m.MaxBody, BodySetting: setting, Streams: m.Streams, OwnPlaces: m.OwnPlaces, Handler: m.Handler,
 			})
 		}
 	}

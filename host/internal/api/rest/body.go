@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -81,8 +82,15 @@ func (h *Handler) tooLarge() *fault {
 }
 
 // bodyTooLarge refuses the body of a mount, whose limit may be its own.
-func bodyTooLarge(limit int64) *fault {
-	return newFault(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", limit)
+func (c *call) bodyTooLarge(m Mount) *fault {
+	if m.MaxBody == 0 {
+		return c.h.tooLarge()
+	}
+	text := fmt.Sprintf("request body is larger than %d bytes", m.MaxBody)
+	if m.BodySetting != "" {
+		text += "; raise " + m.BodySetting
+	}
+	return newFault(http.StatusRequestEntityTooLarge, "%s", text)
 }
 
 // minBytesPerSecond is the rate at which a large body may arrive.

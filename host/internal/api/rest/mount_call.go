@@ -32,7 +32,7 @@ func (h *Handler) dispatchMount(w *recorder, r *http.Request, m Mount) {
 	w.staysOpen = m.Streams
 	m.Handler.ServeHTTP(w, c.r)
 	if w.status == 0 && body.err != nil {
-		h.fail(w, c.r, h.bodyFault(body.err, bodyTooLarge(body.limit)))
+		h.fail(w, c.r, h.bodyFault(body.err, c.bodyTooLarge(m)))
 		return
 	}
 	c.chargeMount(m)
@@ -60,7 +60,7 @@ func (c *call) admitMount(m Mount) (err error) {
 	case c.h.opt.Draining != nil && c.h.opt.Draining():
 		return swarm.ErrDraining
 	case m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
-		return bodyTooLarge(c.mountLimit(m))
+		return c.bodyTooLarge(m)
 	case !m.Streams || m.OwnPlaces:
 		return nil
 	}
@@ -249,21 +249,20 @@ func (c *call) mountLimit(m Mount) int64 { return cmp.Or(m.MaxBody, c.h.opt.MaxB
 // mountBody is the body of a mounted request: bounded, and paced as other bodies.
 type mountBody struct {
 	io.ReadCloser
-	r     *pacedBody // nil for a stream of messages
-	w     *recorder
-	limit int64
-	err   error // why it could not be read to its end
+	r   *pacedBody // nil for a stream of messages
+	w   *recorder
+	err error // why it could not be read to its end
 }
 
 // boundBody bounds the body of the request.
 func (c *call) boundBody(m Mount) *mountBody {
-	b := &mountBody{ReadCloser: c.r.Body, w: c.w, limit: c.mountLimit(m)}
+	b := &mountBody{ReadCloser: c.r.Body, w: c.w}
 	if m.MaxBody < 0 {
 		c.w.clearReadDeadline()
 		return b
 	}
 	if c.r.Body != http.NoBody {
-		b.r = c.pace(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, b.limit))
+		b.r = c.pace(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.mountLimit(m)))
 		c.r.Body = b
 	}
 	return b

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/turn/egress"
 )
 
@@ -20,10 +21,7 @@ const (
 	streamBodies   = 64               // an event stream may be as long as so many bodies
 )
 
-var (
-	errRedirect = errors.New("it redirects, which is not followed; write where it is into url")
-	errTooLarge = errors.New("the answer is too large")
-)
+var errRedirect = errors.New("it redirects, which is not followed; write where it is into url")
 
 func newEgress(network func(*egress.Options)) *egress.Client {
 	o := egress.Options{ConnectTimeout: connectTimeout, KeepAlive: egress.KeepAlive{MaxIdlePerHost: idlePerHost}}
@@ -40,6 +38,8 @@ type transport struct {
 	header  http.Header
 	timeout time.Duration // of a request and its whole answer, 0 for none
 	maxBody int64         // bytes
+	// setting is where maxBody stands, empty where it is no setting.
+	setting string
 }
 
 // client returns a client that follows no redirect.
@@ -65,18 +65,34 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	most := t.maxBody
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isStream := kind == "text/event-stream"
+	if isStream {
 		most *= streamBodies
 	}
-	resp.Body = &boundedBody{body: resp.Body, most: most, left: most, done: cancel}
+	resp.Body = &boundedBody{body: resp.Body, left: most, done: cancel, tooLarge: t.tooLarge(most, isStream)}
 	return resp, nil
+}
+
+// tooLarge is the error of an answer of more bytes: another attempt would have it again, but
+// for a stream, which may go on where it ended.
+func (t *transport) tooLarge(most int64, isStream bool) error {
+	text := fmt.Sprintf("the answer is too large: more than %d bytes", most)
+	if t.setting != "" {
+		text += "; raise " + t.setting
+	}
+	if isStream {
+		return errors.New(text)
+	}
+	return gateway.Refuse("%s", text)
 }
 
 // boundedBody is the body of an answer, up to so many bytes.
 type boundedBody struct {
-	body       io.ReadCloser
-	most, left int64
-	done       context.CancelFunc
+	body     io.ReadCloser
+	left     int64
+	done     context.CancelFunc
+	tooLarge error // of the byte beyond the limit
 }
 
 // Read implements [io.Reader]. One byte beyond the limit is an error.
@@ -87,7 +103,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {
 		n, b.left = int(b.left), 0
-		return n, fmt.Errorf("%w: more than %d bytes; raise max_body of the gateway", errTooLarge, b.most)
+		return n, b.tooLarge
 	}
 	b.left -= int64(n)
 	return n, err
