@@ -63,6 +63,7 @@ var parts = []part{
 	{"server", "The server, beside a2a-go's and a bare one", servers},
 	{"gateways", "The same agent over MCP, A2A, ACP and a toy protocol", gateways},
 	{"uamp", "The same agent over UAMP, signed", overUAMP},
+	{"declarations", "The compiler of ACP, beside Go's own parser", declarations},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},
 	{"writes", "Durable writes of a turn", writes},

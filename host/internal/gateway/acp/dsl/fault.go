@@ -48,8 +48,8 @@ func (fs Faults) Error() string {
 // maxFaults is how many faults of one run are reported.
 const maxFaults = 20
 
-// sorted orders the faults of each file by their place.
-func (fs Faults) sorted() Faults {
+// Sorted orders the faults of each file by their place, and returns the first of them.
+func (fs Faults) Sorted() Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		if a.File != b.File {
 			return 0

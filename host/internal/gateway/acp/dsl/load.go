@@ -19,11 +19,11 @@ func Load(name string, read func(name string) (string, error)) (*Schema, error) 
 	l := &loader{read: read, left: newBudget(), state: map[string]int{}}
 	l.file(name, text)
 	if len(l.faults) > 0 {
-		return nil, l.faults.sorted()
+		return nil, l.faults.Sorted()
 	}
 	schema, faults := resolve(name, l.files)
 	if len(faults) > 0 {
-		return nil, faults.sorted()
+		return nil, faults.Sorted()
 	}
 	return schema, nil
 }

@@ -39,7 +39,7 @@ func parse(name, text string, left *budget) (*File, Faults) {
 	p.lexer = lexer{text: strings.TrimPrefix(text, "\ufeff"), at: Pos{1, 1}, fail: p.fail}
 	p.advance()
 	f := p.file(name)
-	return f, p.faults.sorted()
+	return f, p.faults.Sorted()
 }
 
 // parser descends through the grammar. After a fault it goes on where the next field

@@ -25,7 +25,7 @@ func proto3(s *dsl.Schema, opt Options) ([]File, error) {
 		}
 	}
 	if len(p.faults) > 0 {
-		return nil, p.faults
+		return nil, p.faults.Sorted()
 	}
 	return []File{{s.Name + ".proto", p.b.String()}}, nil
 }

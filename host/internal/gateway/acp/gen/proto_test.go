@@ -3,6 +3,8 @@ package gen
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -210,5 +212,20 @@ func TestParseLockRefuses(t *testing.T) {
 		if _, err := ParseLock("x.lock", text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A file with a list of lists in every record has no more faults shown than any other file.
+func TestProtoFaultsAreBounded(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, "type T%d = { a: List<List<Int>> }\n", i)
+	}
+	s := load(t, "many.acp", text.String())
+	_, err := Generate("proto", s, Options{Root: s.Types[0], Lock: NewLock()})
+	var faults dsl.Faults
+	if !errors.As(err, &faults) || len(faults) != 20 || faults[0].Line != 1 {
+		t.Errorf("%d faults, %.300v", len(faults), err)
 	}
 }
