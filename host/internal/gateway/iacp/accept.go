@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if len(to.names) == 0 {
 		return x, true, nil
 	}
+	if err := g.checkCircuit(ctx, c, m, to); err != nil {
+		return x, false, err
+	}
 	a, err := g.askOf(m, text, cmp.Or(m.To(), to.names[0]))
 	if err != nil {
 		return x, false, err
@@ -65,6 +69,22 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	}
 	x, err = g.Runtime.Ask(ctx, c, a)
 	return x, false, err
+}
+
+// checkCircuit refuses a question to an agent of ours that fails for the realm. A repeat has its
+// answer in any case.
+func (g *Gateway) checkCircuit(ctx context.Context, c gateway.Caller, m message.Message, to recipients) error {
+	if !m.Owed() {
+		return nil
+	}
+	after := g.breakers.admit(breakerKey{realmOf(c), to.swarm, to.names[0]}, time.Now())
+	if after == 0 {
+		return nil
+	}
+	if _, err := g.Runtime.Find(ctx, c, m.ID); !errors.Is(err, gateway.ErrUnknown) {
+		return err
+	}
+	return &openCircuit{to.names[0], after}
 }
 
 // checkSender refuses a sender that is not the caller's. A realm without ids has one agent,

@@ -46,6 +46,9 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 	c.endWait(x.ID) // before the answer: its asker may repeat the question then
 	switch {
 	case err == nil:
+		if failed, counts := failed(a.Outcome); counts {
+			c.g.noteResult(caller, x, failed)
+		}
 		return c.respond(caller, x, a, c.deliverMessage)
 	case c.ctx.Err() != nil:
 		return false
@@ -54,6 +57,13 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 	}
 	c.refuse(m, err)
 	return !errors.Is(err, gateway.ErrDraining)
+}
+
+// noteResult counts how a question to an agent of ours has ended, once.
+func (g *Gateway) noteResult(c gateway.Caller, x gateway.Exchange, failed bool) {
+	if !x.Duplicate {
+		g.breakers.record(breakerKey{realmOf(c), x.Task.Swarm, x.Agent}, failed, time.Now())
+	}
 }
 
 // answerLate withdraws a message whose asker waits no more, and tells it so. A repeat of what was
@@ -68,6 +78,7 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 	if err == nil && ready && a.Outcome != gateway.NeedsInput {
 		return c.respond(caller, x, a, c.deliverMessage)
 	}
+	c.g.noteResult(caller, x, true)
 	if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
 		c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
 	}

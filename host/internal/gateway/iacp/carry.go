@@ -44,12 +44,19 @@ type attempt struct {
 	text   []byte
 	// tried means that sending was begun.
 	tried bool
+	// result is why the foreign agent has failed, nil where it has taken the message or answered;
+	// known is set with it.
+	result error
+	known  bool
 }
 
 // outcomeOf returns what an error means for the outbox message.
 func (a *attempt) outcomeOf(err error) gateway.Carried {
 	if errors.Is(err, errAway) {
 		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
+	}
+	if o := new(openCircuit); errors.As(err, &o) {
+		return gateway.Carried{State: gateway.Later, Reason: err.Error(), Wait: o.after}
 	}
 	return gateway.CarriedAfter(err).Since(a.tried, false)
 }
@@ -69,6 +76,28 @@ func (a *attempt) run(ctx context.Context) error {
 	if c == nil {
 		return errAway
 	}
+	if a.m.Type.Class() == message.Answers {
+		return a.send(ctx, c)
+	}
+	key := breakerKey{realm: realmOf(a.caller), agent: a.m.To()}
+	if after := a.g.breakers.admit(key, time.Now()); after > 0 {
+		return &openCircuit{a.m.To(), after}
+	}
+	err = a.send(ctx, c)
+	if a.known {
+		a.g.breakers.record(key, a.result != nil, time.Now())
+	}
+	return err
+}
+
+// end notes what the foreign agent has made of the message.
+func (a *attempt) end(result error) error {
+	a.known, a.result = true, result
+	return result
+}
+
+// send sends the message and waits for what it wants.
+func (a *attempt) send(ctx context.Context, c *conn) error {
 	sent, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
 	defer end()
 	a.tried = true
@@ -77,20 +106,20 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	if c.acks {
 		if err := a.wait(ctx, c, sent, sent.acked, a.g.Ack); errors.Is(err, errTime) {
-			return fmt.Errorf("no acknowledgement within %s", seconds(a.g.Ack))
+			return a.end(fmt.Errorf("no acknowledgement within %s", seconds(a.g.Ack)))
 		} else if err != nil {
 			return err
 		}
 	}
 	if !a.m.Owed() || sent.isAnswered() {
-		return sent.outcome()
+		return a.end(sent.outcome())
 	}
 	if err := a.wait(ctx, c, sent, nil, a.p.Timeout); errors.Is(err, errTime) {
-		return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+		return a.end(gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name))
 	} else if err != nil {
 		return err
 	}
-	return sent.outcome()
+	return a.end(sent.outcome())
 }
 
 // errTime ends a wait.

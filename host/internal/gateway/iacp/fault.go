@@ -1,9 +1,11 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"skep/host/internal/gateway"
@@ -28,6 +30,7 @@ const (
 	reasonStopping = "stopping"
 	reasonInternal = "internal"
 	reasonTooLarge = "too_large"
+	reasonFailing  = "failing"
 )
 
 // alias is the other name of codeInvalid (D-I2).
@@ -41,6 +44,7 @@ type fault struct {
 	code, reason, text string
 	expected           string
 	retry              bool
+	after              int // seconds, 0 for retrySeconds
 }
 
 // Error implements error.
@@ -76,6 +80,9 @@ func isRefusal(err error) bool {
 func (g *Gateway) faultOf(err error) *fault {
 	if f := new(fault); errors.As(err, &f) {
 		return f
+	}
+	if o := new(openCircuit); errors.As(err, &o) {
+		return &fault{code: codeUnknown, reason: reasonFailing, text: err.Error(), retry: true, after: int(math.Ceil(o.after.Seconds()))}
 	}
 	if f := new(message.Fault); errors.As(err, &f) {
 		return &fault{code: f.Code, text: f.Text, expected: f.Expected}
@@ -117,7 +124,7 @@ func (f *fault) payload() errorPayload {
 		p.Details["alias"] = alias
 	}
 	if f.retry {
-		p.After = retrySeconds
+		p.After = cmp.Or(f.after, retrySeconds)
 	}
 	return p
 }

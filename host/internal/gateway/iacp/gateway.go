@@ -32,8 +32,9 @@ type Options struct {
 	Serve func(http.ResponseWriter, *http.Request)
 	// Partners lists the partners in force: those with a Dialer are called. Default: none.
 	Partners func() []gateway.Partner
-	// FirstPause is the pause after which a lost connection to a partner is made again; each
-	// further one is twice as long. Default 1 s.
+	// FirstPause is the pause after which a lost connection to a partner is made again, what a
+	// store has refused is tried again, and an agent that fails is asked again; each further one
+	// is twice as long, up to a minute. Default 1 s.
 	FirstPause time.Duration
 	// Strict refuses what the document leaves open.
 	Strict bool
@@ -66,8 +67,10 @@ type Gateway struct {
 	calls   *calls
 	relays  *relays
 	loads   *loads
-	socket  net.Listener // nil before Open
-	pushing sync.WaitGroup
+	// breakers are of our agents, by the realms that ask them, and of the realms' agents.
+	breakers *breakers
+	socket   net.Listener // nil before Open
+	pushing  sync.WaitGroup
 }
 
 // New returns a gateway. It starts nothing.
@@ -89,7 +92,7 @@ func New(o Options) *Gateway {
 	}
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
 	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
-	g.relays, g.loads = newRelays(g), newLoads()
+	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
 	g.calls = &calls{g: g, byName: map[string]*call{}}
 	return g
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
@@ -103,6 +104,12 @@ func (g *Gateway) group(c gateway.Caller, m message.Message) (to recipients) {
 		}
 	}
 	if m.Owed() && len(to.names) > 0 {
+		fails := func(name string) bool {
+			return g.breakers.isOpen(breakerKey{realmOf(c), to.swarm, name}, time.Now())
+		}
+		if working := slices.DeleteFunc(slices.Clone(to.names), fails); len(working) > 0 {
+			to.names = working
+		}
 		to.names = []string{g.loads.least(c, to.swarm, to.names)}
 		return to
 	}
