@@ -372,9 +372,7 @@ type carrier struct {
 // Carry implements [router.Carrier].
 func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
 	got := c.gateway.Carry(ctx, c.partner, d)
-	if ctx.Err() == nil { // a host that stops is no outage of a partner
-		c.outages.Record(c.gateway.Name(), c.partner, d, got)
-	}
+	c.outages.Record(ctx, c.gateway.Name(), c.partner, d, got)
 	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}
 	switch got.State {
 	case gateway.Taken:

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -42,9 +43,77 @@ func TestOutageLog(t *testing.T) {
 	} {
 		now = now.Add(step.after)
 		lines.Reset()
-		log.Record("uamp", step.partner, d, step.carried)
+		log.Record(t.Context(), "uamp", step.partner, d, step.carried)
 		if got := lines.String(); (got == "") != (step.want == "") || !strings.Contains(got, step.want) {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}
+}
+
+// TestOutageOfAttempts: an attempt whose time is over is an outage, one that the host has cancelled is
+// none.
+func TestOutageOfAttempts(t *testing.T) {
+	t.Parallel()
+	late, cancelLate := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancelLate()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		line bool
+	}{"late": {late, true}, "stopped": {stopped, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines bytes.Buffer
+			log := gateway.NewOutageLog(slog.New(slog.NewTextHandler(&lines, nil)), time.Now)
+			log.Record(c.ctx, "uamp", gateway.Partner{Name: "lab"}, swarm.Delivery{}, gateway.Carried{State: gateway.Unanswered})
+			if got := lines.Len() > 0; got != c.line {
+				t.Errorf("logged %q", lines.String())
+			}
+		})
+	}
+}
+
+// blockedLog is a log whose lines about one partner wait for a release.
+type blockedLog struct {
+	slog.Handler
+	writing, release chan struct{}
+}
+
+// Handle implements [slog.Handler].
+func (b blockedLog) Handle(ctx context.Context, r slog.Record) error {
+	blocked := false
+	r.Attrs(func(a slog.Attr) bool {
+		blocked = blocked || a.Key == "partner" && a.Value.String() == "lab"
+		return true
+	})
+	if blocked {
+		close(b.writing)
+		<-b.release
+	}
+	return b.Handler.Handle(ctx, r)
+}
+
+// TestOutageLogIsSlow: a line that cannot be written holds up no other partner.
+func TestOutageLogIsSlow(t *testing.T) {
+	t.Parallel()
+	slow := blockedLog{slog.NewTextHandler(&bytes.Buffer{}, nil), make(chan struct{}), make(chan struct{})}
+	log := gateway.NewOutageLog(slog.New(slow), time.Now)
+	record := func(partner string) chan struct{} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			log.Record(t.Context(), "uamp", gateway.Partner{Name: partner}, swarm.Delivery{}, gateway.Carried{State: gateway.Later})
+		}()
+		return done
+	}
+	first := record("lab")
+	<-slow.writing
+	select {
+	case <-record("depot"):
+	case <-time.After(time.Minute):
+		t.Error("another partner's attempt waits for the log")
+	}
+	close(slow.release)
+	<-first
 }
