@@ -70,7 +70,7 @@ func (c *Config) parseComposition(text []byte, literal bool) (Composition, error
 	if fault != nil {
 		return Composition{}, Faults{*fault}
 	}
-	d := &decoder{src: src, unimplemented: unimplemented, remote: &remote{sources: map[string]Source{}, literal: literal}}
+	d := &decoder{src: src, unimplemented: refusedCapabilities(), remote: &remote{sources: map[string]Source{}, literal: literal}}
 	for _, a := range c.Agents {
 		d.remote.sources[a.Source.text()] = a.Source
 	}

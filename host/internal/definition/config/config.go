@@ -104,7 +104,7 @@ func open(path string, opt Options) (*decoder, *table, error) {
 	if fault != nil {
 		return nil, nil, Faults{*fault}
 	}
-	d := &decoder{src: src, dir: dir, opt: opt, unimplemented: unimplemented}
+	d := &decoder{src: src, dir: dir, opt: opt, unimplemented: refusedCapabilities()}
 	return d, &table{location: location{node: root}, d: d, values: values}, nil
 }
 
@@ -128,7 +128,7 @@ func readText(path string) (text []byte, dir string, err error) {
 // Parse checks the text of a file called name. Relative paths in it are
 // relative to dir. Its error is [Faults].
 func Parse(name string, text []byte, dir string, opt Options) (*Config, error) {
-	return parse(name, text, dir, opt, unimplemented)
+	return parse(name, text, dir, opt, refusedCapabilities())
 }
 
 func parse(name string, text []byte, dir string, opt Options, unimplemented map[string]string) (*Config, error) {

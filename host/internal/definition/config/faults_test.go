@@ -71,7 +71,7 @@ func splitWant(text string) (body string, want []string) {
 }
 
 func faultLines(t *testing.T, file, body string) []string {
-	missing := unimplemented
+	missing := refusedCapabilities()
 	if strings.Contains(body, "#! all built\n") {
 		missing = nil
 	}

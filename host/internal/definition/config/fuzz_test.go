@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		checkIndex(t, strings.TrimPrefix(text, string(bom)))
-		for _, missing := range []map[string]string{unimplemented, nil} {
+		for _, missing := range []map[string]string{refusedCapabilities(), nil} {
 			c, err := parse("f", []byte(text), "testdata/valid", testOptions, missing)
 			var faults Faults
 			switch {
