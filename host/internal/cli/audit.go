@@ -132,15 +132,15 @@ func (a *app) withLog(in func(datadir.Data) string, do func(file string) error) 
 	return a.command(func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			err := do(args[0])
-			if info, none := os.Stat(args[0]); err != nil && (none != nil || !info.Mode().IsRegular() || filepath.Ext(args[0]) == ".toml") {
+			if info, statErr := os.Stat(args[0]); err != nil && (statErr != nil || !info.Mode().IsRegular() || filepath.Ext(args[0]) == ".toml") {
 				return explain(err).help("without FILE the log of a swarm's data is read: -c names its file, --data the directory")
 			}
 			return err
 		}
 		d := datadir.Data{Dir: a.dataDir()}
 		if _, err := os.Lstat(in(d)); errors.Is(err, fs.ErrNotExist) {
-			if none := d.Exists(); none != nil {
-				return none
+			if err := d.Exists(); err != nil {
+				return err
 			}
 		}
 		return do(in(d))

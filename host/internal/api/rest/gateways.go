@@ -113,7 +113,7 @@ func (c *call) showGateway() error {
 			return c.reply(g)
 		}
 	}
-	return &swarm.Refusal{Kind: swarm.ErrNotFound, Text: fmt.Sprintf("there is no gateway '%s'; one needs a table in swarm.toml, and the host started again", truncate(name))}
+	return &swarm.Refusal{Kind: swarm.ErrNotFound, Text: fmt.Sprintf("there is no gateway '%s'; add [gateways.%s] to swarm.toml and start the host again", truncate(name), truncate(name))}
 }
 
 // pingPartner is POST /skep/v1/partners/{name}/ping. Nothing changes, so it is not

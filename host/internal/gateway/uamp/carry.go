@@ -314,7 +314,7 @@ func (a *attempt) prepare(ctx context.Context, first bool) error {
 	if err := a.seal(); err != nil || !first {
 		return err
 	}
-	return a.g.manifests.Check(ctx, a.p, a.e, len(a.text))
+	return a.g.manifests.check(ctx, a.p, a.e, len(a.text))
 }
 
 // seal signs the envelope, with a capability token of the sender for its recipient.

@@ -58,10 +58,10 @@ func newPartnerManifests(p *Proof) *partnerManifests {
 	return &partnerManifests{proof: p, kept: map[manifestKey]keptManifest{}}
 }
 
-// Check returns why the recipient of an envelope of so many bytes does not take it, by its
+// check returns why the recipient of an envelope of so many bytes does not take it, by its
 // manifest. An agent without a manifest takes everything. A kept manifest refuses nothing
 // before it was fetched again, since the agent may take more by now.
-func (m *partnerManifests) Check(ctx context.Context, p gateway.Partner, e envelope.Envelope, size int) error {
+func (m *partnerManifests) check(ctx context.Context, p gateway.Partner, e envelope.Envelope, size int) error {
 	got, isKept, err := m.get(ctx, p, e.To[0])
 	if err != nil || got == nil {
 		return err
@@ -152,9 +152,9 @@ func (m *partnerManifests) keep(key manifestKey, k keptManifest) {
 	k.rest = before.rest
 	if !has && len(m.kept) >= maxManifests {
 		var drop manifestKey
-		for other, k := range m.kept {
+		for other, old := range m.kept {
 			drop = other
-			if now.After(k.until) {
+			if now.After(old.until) {
 				break
 			}
 		}
