@@ -21,10 +21,10 @@ func (g *Gateway) checkCallback(c gateway.Caller, callback string) error {
 
 // checkAddress is checkCallback for an address of another member.
 func (g *Gateway) checkAddress(c gateway.Caller, member, address string) error {
-	p, ok := g.Runtime.Partner(c.Realm)
+	p, err := g.partnerOf(c, member)
 	switch {
-	case !ok:
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "%s needs a partner of the configuration", member)
+	case err != nil:
+		return err
 	case len(address) > maxCallback:
 		return message.Faultf(message.InvalidSchema, message.ReasonCallback, "%s has more than %d bytes", member, maxCallback)
 	case isOwn(p, address):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/verb"
 )
 
 // sharedContext is a shared context as the state has it, and without other agents' memory as
@@ -107,26 +108,26 @@ func (c sharedContext) shownTo(who contextCaller) sharedContext {
 
 // accessOf are given lists of access with full names.
 func accessOf(given access, realm string) (a access, err error) {
-	if a.Read, err = fullNames(given.Read, realm); err == nil {
-		a.Write, err = fullNames(given.Write, realm)
+	if a.Read, err = fullNames("access_control.read", given.Read, realm); err == nil {
+		a.Write, err = fullNames("access_control.write", given.Write, realm)
 	}
 	return a, err
 }
 
 // maxAccess bounds a list of access.
-const maxAccess = 100
+const maxAccess = verb.MaxContextAccess
 
-// fullNames are the entries of a list of access as full names: a bare one is an agent of the
-// realm.
-func fullNames(list []string, realm string) ([]string, error) {
+// fullNames are the entries of a list of access, which has a name, as full names: a bare one is an
+// agent of the realm.
+func fullNames(name string, list []string, realm string) ([]string, error) {
 	full := []string{}
 	if len(list) > maxAccess {
-		return nil, message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "a list of access_control has more than %d entries", maxAccess)
+		return nil, message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "%s has %d entries, more than %d", name, len(list), maxAccess)
 	}
 	for _, entry := range list {
 		switch {
 		case entry == "" || len(entry) > message.MaxID || strings.HasSuffix(entry, "@"):
-			return nil, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "an entry of access_control must be AGENT, AGENT@REALM, *@REALM or *")
+			return nil, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "%s has the entry %.100q: one must be AGENT, AGENT@REALM, *@REALM or *, of at most %d bytes", name, entry, message.MaxID)
 		case entry != everyone && !strings.Contains(entry, "@"):
 			entry += "@" + realm
 		}

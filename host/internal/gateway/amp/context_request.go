@@ -52,8 +52,8 @@ func isContext(to message.Destination) bool {
 
 // contextCallerOf is the sender of a message. Contexts need a partner of the configuration.
 func (g *Gateway) contextCallerOf(c gateway.Caller, agent string) (contextCaller, error) {
-	if _, ok := g.Runtime.Partner(c.Realm); !ok {
-		return contextCaller{}, message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "a context needs a partner of the configuration")
+	if _, err := g.partnerOf(c, "a context"); err != nil {
+		return contextCaller{}, err
 	}
 	if err := checkRight(c, gateway.MayContexts); err != nil {
 		return contextCaller{}, err

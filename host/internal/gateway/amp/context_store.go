@@ -8,17 +8,20 @@ import (
 
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/verb"
 )
+
+// contextKind is the kind of the records of contexts.
+const contextKind = "context"
 
 // Limits of contexts.
 const (
-	contextKind    = "context"
 	maxContext     = 64 << 10  // bytes, without private memory
 	maxPrivate     = 16 << 10  // bytes of the private memory of a realm's agents
 	maxAllPrivate  = 128 << 10 // bytes of the private memory of all agents
 	contextLife    = time.Hour
-	maxContextLife = 24 * time.Hour
-	maxSources     = 16 // contexts that are merged
+	maxContextLife = verb.MaxContextLife
+	maxSources     = verb.MaxContextSources
 )
 
 // contexts are the shared contexts in the gateway's state. The id of one is REALM:NAME, of the

@@ -84,8 +84,10 @@ func (g *Gateway) checkProof(r *http.Request, c gateway.Caller, in *message.Rece
 		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "AMP is for agents: show a credential of role agent")
 	}
 	p, _ := g.Runtime.Partner(c.Realm)
-	if in.Source.Agent != "" && !ownsAgent(p, c.Principal.PeerSwarm(), in.Source.Agent) {
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "source.agent_id is no agent of the caller")
+	if in.Source.Agent != "" {
+		if err := checkOwner(c, p, "source.agent_id", in.Source.Agent); err != nil {
+			return err
+		}
 	}
 	if len(p.HMACKey) == 0 {
 		return nil
@@ -104,13 +106,4 @@ func (g *Gateway) checkProof(r *http.Request, c gateway.Caller, in *message.Rece
 		return nil // a repeat of what was taken in time
 	}
 	return message.Faultf(message.AuthenticationFailed, message.ReasonExpired, "the timestamp of a signed message is more than %s from the time here", signatureWindow)
-}
-
-// ownsAgent reports whether a foreign agent is one of a realm. A realm without ids has one
-// agent, which has its name.
-func ownsAgent(p gateway.Partner, realm, agent string) bool {
-	if len(p.IDs) > 0 {
-		return p.Owns(agent)
-	}
-	return agent == realm
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -15,13 +15,15 @@ import (
 	"skep/host/internal/gateway/state"
 )
 
+// registrationKind is the kind of the records of registrations.
+const registrationKind = "agent"
+
 // Limits of registrations.
 const (
-	registrationKind = "agent"
-	maxRegistered    = 256      // agents of a realm
-	maxRegistration  = 32 << 10 // bytes
-	maxDeclared      = 64       // capabilities of an agent
-	registeredPage   = 100      // records that are read at once
+	maxRegistered   = 256      // agents of a realm
+	maxRegistration = 32 << 10 // bytes
+	maxDeclared     = 64       // capabilities of an agent
+	registeredPage  = 100      // records that are read at once
 )
 
 // defaultLease is how long a registration counts where the options have no lease.
@@ -54,8 +56,8 @@ type authentication struct {
 type registrations struct {
 	store state.Store
 	lease time.Duration
-	// adding serializes new registrations, which count the ones before.
-	adding sync.Mutex
+	// adding serializes the new registrations of a realm, which count the ones before.
+	adding *realmLocks
 }
 
 func (s *registrations) key(c gateway.Caller, agent string) state.Key {
@@ -98,8 +100,11 @@ func (s *registrations) put(ctx context.Context, c gateway.Caller, r registratio
 	if size := len(mustJSON(r)); size > maxRegistration {
 		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the registration has %d bytes, more than %d", size, maxRegistration)
 	}
-	s.adding.Lock()
-	defer s.adding.Unlock()
+	release, err := s.adding.acquire(ctx, s.key(c, ""))
+	if err != nil {
+		return err
+	}
+	defer release()
 	all, err := s.list(ctx, c)
 	if err != nil {
 		return err
@@ -124,7 +129,7 @@ func (s *registrations) renew(ctx context.Context, c gateway.Caller, agent strin
 func (s *registrations) change(ctx context.Context, c gateway.Caller, agent string, change func(*registration) error) error {
 	err := state.Change(ctx, s.store, s.key(c, agent), s.lease, change)
 	if errors.Is(err, state.ErrFull) {
-		return message.Faultf(message.InsufficientResources, message.ReasonFull, "the storage of the tenant is full")
+		return message.Faultf(message.InsufficientResources, message.ReasonFull, "the storage of the tenant is full: raise [tenants.%s] storage", c.Principal.Tenant)
 	}
 	return err
 }
@@ -142,9 +147,9 @@ func (g *Gateway) registrationOf(c gateway.Caller, raw json.RawMessage) (r regis
 	if err := checkRegistration(r); err != nil {
 		return r, nil, err
 	}
-	for _, address := range []string{r.Endpoints.Invoke, r.Endpoints.Health} {
-		if address != "" {
-			if err := g.checkAddress(c, "endpoints", address); err != nil {
+	for _, of := range []struct{ member, address string }{{"endpoints.invoke", r.Endpoints.Invoke}, {"endpoints.health", r.Endpoints.Health}} {
+		if of.address != "" {
+			if err := g.checkAddress(c, of.member, of.address); err != nil {
 				return r, nil, err
 			}
 		}
@@ -160,9 +165,9 @@ func (g *Gateway) registrationOf(c gateway.Caller, raw json.RawMessage) (r regis
 // checkOwnAgent refuses an id that is none of the caller's realm, or that no agent of ours
 // could write to.
 func (g *Gateway) checkOwnAgent(c gateway.Caller, id string) error {
-	p, ok := g.Runtime.Partner(c.Realm)
-	if !ok {
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "a registration needs a partner of the configuration")
+	p, err := g.partnerOf(c, "a registration")
+	if err != nil {
+		return err
 	}
 	if err := checkRight(c, gateway.MayRegister); err != nil {
 		return err
@@ -170,39 +175,54 @@ func (g *Gateway) checkOwnAgent(c gateway.Caller, id string) error {
 	if id == "" {
 		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.id is missing")
 	}
-	if _, err := gateway.AgentName(id); err != nil || len(id) > message.MaxID || slices.Contains(reserved, id) {
-		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.id %.100q cannot be the id of an agent", id)
+	_, err = gateway.AgentName(id)
+	switch {
+	case slices.Contains(reserved, id):
+		err = errors.New("it is an agent of the mesh itself")
+	case len(id) > message.MaxID:
+		err = fmt.Errorf("it has more than %d bytes", message.MaxID)
 	}
-	if !ownsAgent(p, c.Principal.PeerSwarm(), id) {
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "payload.agent.id is no agent of the caller")
+	if err != nil {
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.id %.100q cannot be the id of an agent: %v", id, err)
 	}
-	return nil
-}
-
-// checkRight refuses a realm whose table does not give it a right.
-func checkRight(c gateway.Caller, right gateway.Right) error {
-	if c.May.Has(right) {
-		return nil
-	}
-	return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "%s may not do this: add %q to may in [gateways.amp.partners.%s]", c.Realm, right, c.Realm)
+	return checkOwner(c, p, "payload.agent.id", id)
 }
 
 func checkRegistration(r registration) error {
 	major, _, _ := strings.Cut(r.Agent.Protocol, ".")
 	switch {
 	case !slices.Contains(frameworks, r.Agent.Framework):
-		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.framework must be one of langchain, crewai, autogen, custom")
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.agent.framework of %.100q is %.40q, and must be one of %s", r.Agent.ID, r.Agent.Framework, strings.Join(frameworks, ", "))
 	case major != "1":
-		f := message.Faultf(message.InvalidSchema, message.ReasonVersion, "version %.40q is not spoken here", r.Agent.Protocol)
+		f := message.Faultf(message.InvalidSchema, message.ReasonVersion, "payload.agent.protocol_version %.40q of %.100q is not spoken here", r.Agent.Protocol, r.Agent.ID)
 		f.Details = map[string]any{"supported_versions": []string{message.Version}}
 		return f
 	case len(r.Capabilities) > maxDeclared:
-		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "payload.capabilities has more than %d", maxDeclared)
+		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "payload.capabilities of %.100q has %d entries, more than %d", r.Agent.ID, len(r.Capabilities), maxDeclared)
 	}
-	for _, c := range r.Capabilities {
+	for i, c := range r.Capabilities {
 		if c.ID == "" || len(c.ID) > message.MaxID {
-			return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "each of payload.capabilities needs an id of at most %d bytes", message.MaxID)
+			return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.capabilities[%d] of %.100q needs an id of at most %d bytes", i, r.Agent.ID, message.MaxID)
 		}
+	}
+	return r.Authentication.check()
+}
+
+// bearerType is the type of the credentials that callers show.
+const bearerType = "bearer"
+
+// check refuses what cannot be shown as a bearer token
+// (https://www.rfc-editor.org/rfc/rfc6750#section-2.1).
+func (a authentication) check() error {
+	switch {
+	case a == authentication{}:
+		return nil
+	case a.Type != "" && a.Type != bearerType:
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.authentication.type is %.40q: agents here show credentials as %s", a.Type, bearerType)
+	case a.Credentials == "":
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.authentication.credentials is missing")
+	case strings.ContainsFunc(a.Credentials, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.authentication.credentials must be visible ASCII without blanks")
 	}
 	return nil
 }

@@ -88,6 +88,9 @@ func TestRegistrationRefused(t *testing.T) {
 	stranger.May = gateway.Rights{gateway.MayAsk}
 	s.rt.Admit("stranger-token", stranger)
 	agent := func(members amptest.Object) amptest.Object { return amptest.Object{"agent": members} }
+	shows := func(kind, credentials string) amptest.Object {
+		return amptest.Object{"agent": amptest.Object{"id": "agent-7"}, "authentication": amptest.Object{"type": kind, "credentials": credentials}}
+	}
 	for name, c := range map[string]struct {
 		payload      amptest.Object
 		status       int
@@ -103,9 +106,19 @@ func TestRegistrationRefused(t *testing.T) {
 		"no capability":   {amptest.Object{"agent": amptest.Object{"id": "agent-7"}, "capabilities": []amptest.Object{{}}}, 400, "INVALID_SCHEMA", "MALFORMED"},
 		"many":            {amptest.Object{"agent": amptest.Object{"id": "agent-7"}, "capabilities": make([]amptest.Object, 65)}, 413, "INVALID_SCHEMA", "TOO_LARGE"},
 		"large":           {agent(amptest.Object{"id": "agent-7", "name": strings.Repeat("x", 33<<10)}), 413, "INVALID_SCHEMA", "TOO_LARGE"},
+		"two lines":       {shows("bearer", "secret\r\nX-API-Key: other"), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"a space":         {shows("bearer", "secret other"), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"not ASCII":       {shows("bearer", "sécret"), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"other type":      {shows("hmac", "secret"), 400, "INVALID_SCHEMA", "MALFORMED"},
+		"no credential":   {shows("bearer", ""), 400, "INVALID_SCHEMA", "MALFORMED"},
 		"private address": {registration("agent-7"), 400, "INVALID_SCHEMA", "CALLBACK"},
 	} {
-		t.Run(name, func(t *testing.T) { wantFault(t, s.control(t, "registration", c.payload), c.status, c.code, c.reason) })
+		t.Run(name, func(t *testing.T) {
+			r := s.control(t, "registration", c.payload)
+			if wantFault(t, r, c.status, c.code, c.reason); strings.Contains(r.Text, "secret") {
+				t.Errorf("the refusal shows a credential: %s", r.Text)
+			}
+		})
 	}
 	m := amptest.New("request", "", "registry", agent(amptest.Object{"id": "amp+stranger"}))
 	m.Message.Destination.Capability = "registration"

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp"
 	"skep/host/internal/gateway/amp/amptest"
 	"skep/host/internal/gateway/gatewaytest"
@@ -17,6 +20,23 @@ import (
 type flakyState struct {
 	*gatewaytest.Runtime
 	fault atomic.Pointer[error]
+	// waits holds up the lists of a realm.
+	waits atomic.Pointer[heldRealm]
+}
+
+// heldRealm holds up what a realm does with its records.
+type heldRealm struct {
+	realm            string
+	arrived, release chan struct{}
+}
+
+// List implements [state.Store].
+func (s flakyStore) List(ctx context.Context, of, after state.Key, limit int) ([]state.Record, error) {
+	if held := s.of.waits.Load(); held != nil && held.realm == of.Realm {
+		held.arrived <- struct{}{}
+		<-held.release
+	}
+	return s.Store.List(ctx, of, after, limit)
 }
 
 func (f *flakyState) State() state.Store { return flakyStore{f.Runtime.State(), f} }
@@ -72,4 +92,60 @@ func TestStateFails(t *testing.T) {
 	}
 	contextIn(t, change())
 	wantStatus(t, s.control(t, "registration", replaced), http.StatusOK)
+}
+
+// TestStateIsSlow (M-027): while the records of a realm are waited for, another realm registers agents, and a caller of
+// the same realm may leave.
+func TestStateIsSlow(t *testing.T) {
+	t.Parallel()
+	var flaky *flakyState
+	s := newSite(t, anyAddress, func(o *amp.Options) {
+		flaky = &flakyState{Runtime: o.Runtime.(*gatewaytest.Runtime)}
+		o.Runtime = flaky
+	})
+	s.admit("rival-token", gateway.Partner{Name: "rival", IDs: []string{"agent*"}})
+	held := &heldRealm{"acme", make(chan struct{}, 10), make(chan struct{})}
+	flaky.waits.Store(held)
+	register := func(ctx context.Context, token, agent string) chan int {
+		m := amptest.New("request", "agent-1", "registry", registration(agent))
+		m.Message.Destination.Capability = "registration"
+		status := make(chan int, 1)
+		go func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(m.Text()))
+			if err != nil {
+				t.Error(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				status <- 0
+				return
+			}
+			_ = resp.Body.Close()
+			status <- resp.StatusCode
+		}()
+		return status
+	}
+	first := register(t.Context(), token, "agent-1")
+	<-held.arrived
+	leaving, leave := context.WithCancel(t.Context())
+	second := register(leaving, token, "agent-2")
+	select {
+	case status := <-register(t.Context(), "rival-token", "agent-1"):
+		if status != http.StatusOK {
+			t.Errorf("another realm got %d", status)
+		}
+	case <-time.After(time.Minute):
+		t.Error("another realm waits")
+	}
+	leave()
+	<-second
+	close(held.release)
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("the realm got %d", status)
+	}
+	flaky.waits.Store(nil)
+	if status := <-register(t.Context(), token, "agent-2"); status != http.StatusOK {
+		t.Errorf("after all: %d", status)
+	}
 }
