@@ -36,6 +36,7 @@ type Capability struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Constraints  json.RawMessage `json:"constraints,omitempty"`
 }
 
 // ActionDescriptor is one action a module exports.
@@ -116,10 +117,10 @@ func (d *Descriptor) read(o object) {
 			Name: o.text("name"), Description: o.text("description"), Params: o.raw("params"),
 			Roles: o.texts("roles"), Capacity: o.number("capacity"),
 		}
-		o.objects("capabilities", []string{"id", "version", "description", "input_schema", "output_schema"}, func(o object) {
+		o.objects("capabilities", []string{"id", "version", "description", "input_schema", "output_schema", "constraints"}, func(o object) {
 			a.Capabilities = append(a.Capabilities, Capability{
 				ID: o.text("id"), Version: o.text("version"), Description: o.text("description"),
-				InputSchema: o.raw("input_schema"), OutputSchema: o.raw("output_schema"),
+				InputSchema: o.raw("input_schema"), OutputSchema: o.raw("output_schema"), Constraints: o.raw("constraints"),
 			})
 		})
 		d.Agents = append(d.Agents, a)

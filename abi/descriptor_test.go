@@ -16,7 +16,7 @@ func TestParseDescriptor(t *testing.T) {
 	t.Parallel()
 	got, err := ParseDescriptor([]byte(`{"abi":1,"name":"a.b-c_9","version":"1.0 (beta)","description":"two\nlines","future":{"ABI":[]},
 		"agents":[{"name":"] x","description":null,"params":{"Name":1,"name":2},"roles":["r"],"capacity":4,
-			"capabilities":[{"id":"c","version":"2","description":"d","input_schema":{},"output_schema":true}]}],
+			"capabilities":[{"id":"c","version":"2","description":"d","input_schema":{},"output_schema":true,"constraints":{"max_input_length":9}}]}],
 		"actions":[{"name":"a_b","description":"d","parameters":{"type":"object"},"timeout":"5s","idempotent":true}],
 		"requests":[{"allow":"http","value":["https://x"],"reason":"why","optional":true},{"allow":"kv","reason":"why"}]}`))
 	want := &Descriptor{
@@ -24,7 +24,7 @@ func TestParseDescriptor(t *testing.T) {
 		Agents: []AgentDescriptor{{
 			Name: "] x", Params: json.RawMessage(`{"Name":1,"name":2}`), Roles: []string{"r"}, Capacity: 4,
 			Capabilities: []Capability{{
-				ID: "c", Version: "2", Description: "d", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`true`),
+				ID: "c", Version: "2", Description: "d", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`true`), Constraints: json.RawMessage(`{"max_input_length":9}`),
 			}},
 		}},
 		Actions: []ActionDescriptor{{

@@ -36,6 +36,8 @@ type Capability struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// Constraints bound the input, as in {"max_input_length":10000,"supported_languages":["en"]}.
+	Constraints json.RawMessage `json:"constraints,omitempty"`
 }
 
 // ActionInfo describes one action the module exports.

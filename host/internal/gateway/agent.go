@@ -19,6 +19,7 @@ type Capability struct {
 	ID, Version, Description string
 	Tags, Examples           []string
 	Input, Output            json.RawMessage // JSON Schema, nil for any
+	Constraints              json.RawMessage // a JSON object, nil for none
 }
 
 // ForeignAgent is an agent of a realm, as the realm describes it.

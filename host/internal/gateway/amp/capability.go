@@ -44,9 +44,10 @@ type target struct {
 	capability gateway.Capability
 }
 
-// targetOf finds the agent that a message names and its capability, or without a name the
-// agent with the capability that has the least to do (M-020, M-114).
-func (g *Gateway) targetOf(c gateway.Caller, agent, capability string) (target, error) {
+// targetOf finds the agent that a message names and its capability, or without a name of the
+// agents with the capability, and constraints that the parameters fit, the one that has the least
+// to do (M-020, M-022, M-114).
+func (g *Gateway) targetOf(c gateway.Caller, agent, capability string, parameters json.RawMessage) (target, error) {
 	agents := g.Runtime.ExposedAgents(c)
 	if agent != "" {
 		a, err := findAgent(agents, agent)
@@ -66,6 +67,12 @@ func (g *Gateway) targetOf(c gateway.Caller, agent, capability string) (target, 
 	}
 	if capability == mailCapability && slices.ContainsFunc(found, isEntrypoint) {
 		found = slices.DeleteFunc(found, func(t target) bool { return !isEntrypoint(t) })
+	}
+	if len(found) > 1 {
+		fits := func(t target) bool { return g.checkConstraints(t.capability, parameters) == nil }
+		if slices.ContainsFunc(found, fits) {
+			found = slices.DeleteFunc(found, func(t target) bool { return !fits(t) })
+		}
 	}
 	return slices.MinFunc(found, func(a, b target) int {
 		return g.measures.compare(c.Principal.Tenant, nameOf(a.agent), nameOf(b.agent), capability)
@@ -201,12 +208,13 @@ type described struct {
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"input_schema,omitempty"`
 	Output      json.RawMessage `json:"output_schema,omitempty"`
+	Constraints json.RawMessage `json:"constraints,omitempty"`
 }
 
 func describe(list []gateway.Capability) []described {
 	all := []described{}
 	for _, c := range list {
-		all = append(all, described{c.ID, cmp.Or(c.Version, "1.0"), c.Description, c.Input, c.Output})
+		all = append(all, described{c.ID, cmp.Or(c.Version, "1.0"), c.Description, c.Input, c.Output, c.Constraints})
 	}
 	return all
 }

@@ -70,7 +70,7 @@ func (g *Gateway) registeredAgents(ctx context.Context, p gateway.Partner) (list
 
 func capabilitiesOfForeign(declared []described) (list []gateway.Capability) {
 	for _, c := range declared {
-		list = append(list, gateway.Capability{ID: c.ID, Version: c.Version, Description: c.Description, Input: c.Input, Output: c.Output})
+		list = append(list, gateway.Capability{ID: c.ID, Version: c.Version, Description: c.Description, Input: c.Input, Output: c.Output, Constraints: c.Constraints})
 	}
 	return list
 }

@@ -119,17 +119,20 @@ func (g *Gateway) invoke(ctx context.Context, c gateway.Caller, in message.Recei
 	if k.capability == "" {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.capability is missing")
 	}
-	t, err := g.targetOf(c, k.agent, k.capability)
-	if err != nil {
-		return reply{}, err
-	}
 	if len(k.parameters) == 0 || string(k.parameters) == "null" {
 		k.parameters = json.RawMessage("{}")
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(k.parameters), []byte("{")) {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
 	}
+	t, err := g.targetOf(c, k.agent, k.capability, k.parameters)
+	if err != nil {
+		return reply{}, err
+	}
 	if err := g.checkInput(t.capability, k.parameters); err != nil {
+		return reply{}, err
+	}
+	if err := g.checkConstraints(t.capability, k.parameters); err != nil {
 		return reply{}, err
 	}
 	if err := g.checkContext(ctx, c, in, k.context); err != nil {
