@@ -29,7 +29,7 @@ func (g *Gateway) serveHealth(w http.ResponseWriter, r *http.Request) {
 		out.refuse(c, message.Received{}, err)
 		return
 	}
-	body := healthBody{Status: "healthy", Protocol: message.Version, Timestamp: timestamp(time.Now())}
+	body := healthBody{Status: statusHealthy, Protocol: message.Version, Timestamp: timestamp(time.Now())}
 	if shown {
 		load := 0
 		for _, a := range g.Runtime.ExposedAgents(c) {
@@ -61,7 +61,7 @@ func (g *Gateway) agentHealthHandler(path string) http.Handler {
 			http.NotFound(w, r)
 		default:
 			who, load := identityOf(a), g.measures.loadOf(c.Principal.Tenant, nameOf(a))
-			writeHealth(w, healthBody{Status: "healthy", Agent: &who, Protocol: message.Version, Capabilities: describe(capabilitiesOf(a)), Load: &load, Timestamp: timestamp(time.Now())})
+			writeHealth(w, healthBody{Status: statusHealthy, Agent: &who, Protocol: message.Version, Capabilities: describe(capabilitiesOf(a)), Load: &load, Timestamp: timestamp(time.Now())})
 		}
 	})
 }

@@ -62,6 +62,9 @@ func TestRegistration(t *testing.T) {
 	if !strings.Contains(one, "https://agent.example.com/invoke") || strings.Contains(one, "/health") || strings.Contains(one, "secret") {
 		t.Errorf("found %s", one)
 	}
+	if list, _ := found["agents"].([]any); len(list) != 1 || list[0].(amptest.Object)["status"] != "unknown" {
+		t.Errorf("an agent whose health is not looked at is listed as %s", one)
+	}
 	wantStatus(t, s.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
 	again := registration("agent-7")
 	again["capabilities"] = []amptest.Object{{"id": "summarization"}}

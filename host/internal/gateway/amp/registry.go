@@ -101,6 +101,12 @@ func identityOf(a gateway.ExposedAgent) identity {
 	return identity{ID: nameOf(a), Name: a.Name, Version: version, Framework: "custom", Protocol: message.Version}
 }
 
+// States of agents. The health of registered ones is not looked at.
+const (
+	statusHealthy = "healthy"
+	statusUnknown = "unknown"
+)
+
 // listed is an agent that was found (M-031).
 type listed struct {
 	Agent        identity    `json:"agent"`
@@ -145,11 +151,11 @@ func (g *Gateway) discover(ctx context.Context, c gateway.Caller, raw json.RawMe
 // realm has registered, with the address where they are reached and without its credential.
 func (g *Gateway) visible(ctx context.Context, c gateway.Caller) (list []listed, err error) {
 	for _, a := range g.Runtime.ExposedAgents(c) {
-		list = append(list, listed{Agent: identityOf(a), Capabilities: describe(capabilitiesOf(a)), Status: "healthy", Matched: []string{}})
+		list = append(list, listed{Agent: identityOf(a), Capabilities: describe(capabilitiesOf(a)), Status: statusHealthy, Matched: []string{}})
 	}
 	registered, err := g.registered.list(ctx, c)
 	for _, r := range registered {
-		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: "healthy", Matched: []string{}})
+		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: statusUnknown, Matched: []string{}})
 	}
 	return list, err
 }
