@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/spelling"
 )
 
 const acpHelp = `Messages of agents are declared in a .acp file: types, enums, records with optional
@@ -136,9 +137,23 @@ func rootOf(s *dsl.Schema, file, name string) (*dsl.Type, error) {
 	if t := s.Find(name); t != nil && t.Kind == dsl.Record {
 		return t, nil
 	}
+	var records []string
+	for _, t := range s.Types {
+		if t.Kind == dsl.Record {
+			records = append(records, t.Name)
+		}
+	}
 	f := failf(exitNotFound, "%s declares no record %s", file, inLine(name))
 	if root := s.Root(); root != nil {
-		return nil, f.help("the record that is taken without --type is %s", root.Name)
+		f = f.help("the record that is taken without --type is %s", root.Name)
 	}
-	return nil, f
+	return nil, withNearest(f, name, records)
+}
+
+// withNearest adds what an option of a command was probably meant to be.
+func withNearest(f *failure, option string, options []string) error {
+	if near := spelling.Nearest(option, options); near != "" {
+		return f.help("did you mean %s?", near)
+	}
+	return f
 }

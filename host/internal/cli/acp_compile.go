@@ -53,6 +53,9 @@ func (a *app) acpCompileCommand() *cobra.Command {
 		if err != nil {
 			return a.refuseDeclarations(args[0], err)
 		}
+		if len(s.Types) == 0 {
+			return failf(exitConfig, "%s declares no type, so there is nothing to write", args[0])
+		}
 		if opt.Root, err = rootOf(s, args[0], name); err != nil {
 			return err
 		}
@@ -61,7 +64,7 @@ func (a *app) acpCompileCommand() *cobra.Command {
 		}
 		files, err := gen.Generate(language, s, opt)
 		if errors.Is(err, gen.ErrOption) {
-			return usagef("%w", err)
+			return withNearest(usagef("%w", err), language, gen.Languages())
 		}
 		if err != nil {
 			return a.refuseDeclarations(args[0], placedIn(filepath.Dir(args[0]), err))
@@ -96,6 +99,9 @@ func readLock(file string) (*gen.Lock, error) {
 // writeGenerated writes the lock before the file that depends on it: a number that was
 // kept and not used does no harm.
 func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock *gen.Lock) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return usagef("%s is a file: -o is the directory to write to", dir)
+	}
 	if language == "proto" {
 		if err := replaceFile(file+".lock", []byte(lock.String())); err != nil {
 			return err

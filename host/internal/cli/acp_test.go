@@ -33,7 +33,7 @@ const goodAcp = "import \"sub/base.acp\"\ntype Message = { id: ID, n: Int? }\nty
 var acpFiles = map[string]string{
 	"good.acp": goodAcp, "sub/base.acp": "type ID = String\nenum Kind { A, B }\n",
 	"bad.acp": "import \"sub/bad.acp\"\ntype A = Strin\n", "sub/bad.acp": "type B = { c: D\n}\nenum E {\n",
-	"fits.json": `{"id":"1"}`, "other.json": `{"x":"C"}`, "empty.acp": "type A = String\n", "hollow.acp": "type A = {}\n",
+	"fits.json": `{"id":"1"}`, "other.json": `{"x":"C"}`, "empty.acp": "type A = String\n", "hollow.acp": "type A = {}\n", "blank.acp": "// nothing yet\n",
 	"broken.acp.lock": "what\n", "broken.acp": "type A = { b: Int }\n",
 }
 
@@ -64,6 +64,10 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"compile", at("good.acp"), "--lang", "cobol"}, "", 2, "", `no language is called "cobol"`},
 		{[]string{"compile", at("bad.acp"), "--lang", "go"}, "", 3, "", "DIR/sub/bad.acp:4:1"},
 		{[]string{"compile", at("broken.acp"), "--lang", "proto", "-o", dir}, "", 3, "", "DIR/broken.acp.lock:1: this line is not"},
+		{[]string{"compile", at("good.acp"), "--lang", "typescipt"}, "", 2, "", "did you mean typescript?"},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "--type", "Mesage"}, "", 4, "", "did you mean Message?"},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("fits.json")}, "", 2, "", "DIR/fits.json is a file: -o is the directory"},
+		{[]string{"compile", at("blank.acp"), "--lang", "go", "-o", dir}, "", 3, "", "DIR/blank.acp declares no type"},
 		{[]string{"fmt", at("sub/bad.acp")}, "", 3, "", "DIR/sub/bad.acp:4:1"},
 	} {
 		code, stdout, stderr := run(nil, tt.stdin, append([]string{"acp"}, tt.args...)...)
