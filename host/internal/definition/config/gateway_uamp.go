@@ -26,9 +26,10 @@ type UAMPPartner struct {
 const (
 	BindingHTTP   = "http"
 	BindingSocket = "websocket"
+	BindingGRPC   = "grpc"
 )
 
-var bindings = []string{BindingHTTP, BindingSocket}
+var bindings = []string{BindingHTTP, BindingSocket, BindingGRPC}
 
 var uampProtocol = protocol{
 	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -32,7 +33,8 @@ func newEgress(network func(*egress.Options)) *egress.Client {
 }
 
 // transport sends requests to one partner: it adds the credential, ends what takes too
-// long, and bounds the answers. A connection that a response hands over has neither bound.
+// long, and bounds the answers. A connection that a response hands over has neither bound, nor
+// has a call of gRPC with a stream of messages after its response has begun.
 type transport struct {
 	next    http.RoundTripper
 	header  http.Header
@@ -49,6 +51,9 @@ func (t *transport) client() *http.Client {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isConnection(req) {
+		return t.connect(req)
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	if t.timeout > 0 {
 		ctx, cancel = context.WithTimeout(req.Context(), t.timeout)
@@ -85,6 +90,42 @@ func (t *transport) tooLarge(most int64, isStream bool) error {
 		return errors.New(text)
 	}
 	return gateway.Refuse("%s", text)
+}
+
+// isConnection reports whether a request is a call of gRPC that goes on sending beside its
+// response.
+func isConnection(req *http.Request) bool {
+	return req.ContentLength < 0 && strings.HasPrefix(req.Header.Get("Content-Type"), "application/grpc")
+}
+
+// connect begins a call. Its context ends it.
+func (t *transport) connect(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	if t.timeout > 0 {
+		late := time.AfterFunc(t.timeout, func() { cancel(context.DeadlineExceeded) })
+		defer late.Stop()
+	}
+	req = req.Clone(ctx)
+	maps.Copy(req.Header, t.header)
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &callBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// callBody is what a call receives.
+type callBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+// Close implements [io.Closer]. It ends the call.
+func (b *callBody) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }
 
 // boundedBody is the body of an answer, up to so many bytes.

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,13 +19,13 @@ import (
 	"skep/spec/gateways/uamp/uamppb"
 )
 
-// TestUAMPGRPC (U-055, U-056, G-042): the contract of gateways, held by UAMP over gRPC. A
-// message that is looked at is looked at over HTTP.
+// TestUAMPGRPC (U-055, U-056, U-057, G-042): the contract of gateways, held by UAMP over gRPC in
+// both directions. A message that is looked at is looked at over HTTP.
 func TestUAMPGRPC(t *testing.T) {
 	t.Parallel()
 	p := uampProtocol()
 	dial := p.Dial
-	p.Serve, p.Dial = nil, func(t testing.TB, url, token string) contract.Client {
+	p.Serve, p.Dial = serveUAMPGRPC, func(t testing.TB, url, token string) contract.Client {
 		conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
@@ -32,16 +33,7 @@ func TestUAMPGRPC(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		return uampGRPCClient{dial(t, url, token).(uampClient), uamppb.NewAgentClient(conn)}
 	}
-	others := p.IDs
-	p.IDs = func(name string) []string {
-		if name == "depot" {
-			return []string{uampKey("depot-1").id, uampKey("depot-7").id}
-		}
-		return others(name)
-	}
-	for _, out := range []string{"02", "04", "15", "19", "22/sent", "22/answer-read", "22/answer-accepted", "22/stream", "23", "27"} {
-		p.Without[out] = "messages of ours do not leave by gRPC"
-	}
+	p.Partner += fmt.Sprintf("\nbinding = \"grpc\"\nkeys = [%q, %q, %q]", uampKey("depot-1").key.Public().JWK(), uampKey("depot-7").key.Public().JWK(), uampKey("foreign").key.Public().JWK())
 	contract.Run(t, p)
 }
 

@@ -38,7 +38,10 @@ func serveUAMPSocket(t testing.TB, address string, handle contract.Handler) (str
 		}
 		defer conn.CloseNow()
 		conn.SetReadLimit(4 << 20)
-		own := &uampServed{s: s, conn: &uampConn{Conn: conn}, reading: map[string]bool{}}
+		frames := &uampConn{Conn: conn}
+		own := &uampServed{s: s, next: frames.next, reading: map[string]bool{}, send: func(ctx context.Context, text []byte) {
+			_ = conn.Write(ctx, websocket.MessageBinary, append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+		}}
 		own.serve(ctx)
 	})
 	server := &http.Server{Handler: mux}
@@ -49,10 +52,11 @@ func serveUAMPSocket(t testing.TB, address string, handle contract.Handler) (str
 	}
 }
 
-// uampServed is a socket of the foreign agent.
+// uampServed is a socket of the foreign agent, or a call of gRPC with the same frames.
 type uampServed struct {
 	s    *uampServer
-	conn *uampConn
+	next func(context.Context) ([]byte, error)
+	send func(context.Context, []byte)
 
 	mu      sync.Mutex
 	reading map[string]bool
@@ -63,7 +67,7 @@ func (c *uampServed) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
-		text, err := c.conn.next(ctx)
+		text, err := c.next(ctx)
 		if err != nil {
 			return
 		}
@@ -143,8 +147,4 @@ func inUAMPStream(text, name string) []byte {
 	}
 	d["stream_id"] = quoted(name)
 	return quoted(d)
-}
-
-func (c *uampServed) send(ctx context.Context, text []byte) {
-	_ = c.conn.Write(ctx, websocket.MessageBinary, append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 }

@@ -38,6 +38,7 @@ const optionBinding = "binding"
 const (
 	bindingHTTP   = "http"
 	bindingSocket = "websocket"
+	bindingGRPC   = "grpc"
 )
 
 // Types of the services of DID documents (U-033).
@@ -65,17 +66,20 @@ func (g *Gateway) bind(ctx context.Context, p gateway.Partner, to string) (bindi
 		}
 	}
 	base = strings.TrimSuffix(base, "/")
-	if kind == bindingSocket {
-		return &socketBinding{g: g, p: p, key: socketKey{client: p.Client, url: base + socketPath}}, nil
+	switch kind {
+	case bindingSocket:
+		return &socketBinding{g: g, p: p, key: socketKey{p.Client, base + socketPath, kind}}, nil
+	case bindingGRPC:
+		return &socketBinding{g: g, p: p, key: socketKey{p.Client, base, kind}}, nil
 	}
 	return httpBinding{client: p.Client, base: base, partner: p.Name}, nil
 }
 
-// services are the bindings in the order in which they are chosen, each with its path. gRPC is
-// no way to a partner.
+// services are the bindings in the order in which they are chosen, each with its path.
 var services = []struct{ service, binding, path string }{
 	{serviceMessages, bindingHTTP, messagesPath},
 	{serviceSocket, bindingSocket, socketPath},
+	{serviceGRPC, bindingGRPC, ""},
 }
 
 // findService finds where an agent of a partner without a url is, by its DID document. It is

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +123,12 @@ type out struct {
 // overBindings runs a test once for each binding by which the partner is called.
 func overBindings(t *testing.T, test func(*testing.T, *out), change ...func(*uamp.Options)) {
 	t.Helper()
-	for _, binding := range []string{"http", "websocket"} {
+	overSome(t, []string{"http", "websocket", "grpc"}, test, change...)
+}
+
+func overSome(t *testing.T, bindings []string, test func(*testing.T, *out), change ...func(*uamp.Options)) {
+	t.Helper()
+	for _, binding := range bindings {
 		t.Run(binding, func(t *testing.T) {
 			t.Parallel()
 			o := newOut(t, change...)
@@ -164,18 +168,21 @@ func newOut(t *testing.T, change ...func(*uamp.Options)) *out {
 		}
 	})
 	o.lab.own = o.own
-	server := httptest.NewServer(o.lab)
-	t.Cleanup(server.Close)
+	server := serveClear(t, o.lab)
 	o.p, _ = o.rec.Partner("lab")
-	o.p.URL, o.p.Client, o.p.Timeout = server.URL, http.DefaultClient, time.Minute
+	o.p.URL, o.p.Client, o.p.Timeout = server.URL, clearClient(t), time.Minute
 	o.p.IDs = []string{"did:web:lab.example:agents:*"}
 	o.rt.AddPartner(o.p)
 	return o
 }
 
 func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/uamp/1/ws" {
+	switch {
+	case r.URL.Path == "/uamp/1/ws":
 		l.serveSocket(w, r)
+		return
+	case strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc"):
+		l.serveCall(w, r)
 		return
 	}
 	l.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -303,7 +302,7 @@ func TestMovedPartner(t *testing.T) {
 }
 
 func testMovedPartner(t *testing.T, o *out) {
-	before := httptest.NewServer(o.lab)
+	before := serveClear(t, o.lab)
 	now := o.p
 	o.p.URL = before.URL
 	ctx, stop := context.WithCancel(t.Context())
@@ -313,6 +312,7 @@ func testMovedPartner(t *testing.T, o *out) {
 	if got := o.g.Carry(ctx, o.p, d); got.State != gateway.Unanswered {
 		t.Errorf("%+v", got)
 	}
+	before.CloseClientConnections()
 	before.Close()
 	o.lab.does(streamAt, events(9, done))
 	now.Timeout = time.Minute

@@ -24,7 +24,8 @@ func (s grpcService) Stream(stream grpc.BidiStreamingServer[uamppb.Frame, uamppb
 		return s.fail(ctx, &envelope.Fault{Code: envelope.Busy, Text: "too many connections: raise sessions of [gateways.uamp]", RetryAfter: busyPause}, nil)
 	}
 	defer leave()
-	on := &socket{g: s.g, caller: c.Caller, streams: map[string]*socketStream{}, lastRead: make(chan struct{})}
+	on := newSocket(s.g, c.Caller)
+	on.lastRead = make(chan struct{})
 	on.ctx, on.end = context.WithCancelCause(ctx)
 	on.frames = &grpcFrames{stream: stream, end: on.end}
 	defer on.running.Wait()
@@ -101,7 +102,7 @@ func (s grpcService) ended(ctx context.Context) error {
 // grpcFrames carries frames as messages of a call.
 type grpcFrames struct {
 	mu     sync.Mutex // one message is sent at a time
-	stream grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]
+	stream interface{ Send(*uamppb.Frame) error }
 	end    context.CancelCauseFunc
 }
 

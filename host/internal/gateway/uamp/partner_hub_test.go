@@ -79,7 +79,7 @@ func TestPartnerHub(t *testing.T) {
 	}
 	o := newOut(t)
 	paths := make(chan string, 10)
-	o.p.URL, o.p.Client = "", &http.Client{Transport: atServer{strings.TrimPrefix(o.p.URL, "http://"), paths}}
+	o.p.URL, o.p.Client = "", &http.Client{Transport: atServer{strings.TrimPrefix(o.p.URL, "http://"), paths, http.DefaultTransport}}
 	if _, err := o.g.Discover(t.Context(), o.p); err == nil || <-paths != "/.well-known/agent-hub.json" || !strings.Contains(err.Error(), "https://lab.example/.well-known") {
 		t.Errorf("a partner without a url: %v", err)
 	}

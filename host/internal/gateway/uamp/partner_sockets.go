@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
 	"golang.org/x/sync/singleflight"
 
 	"skep/host/internal/gateway"
@@ -25,8 +23,8 @@ const (
 	socketDial = 20 * time.Second
 )
 
-// partnerSockets are the open WebSockets to partners. Attempts to one partner share them. It is
-// safe for concurrent use.
+// partnerSockets are the open WebSockets to partners, and calls of gRPC which carry the same
+// frames. Attempts to one partner share them. It is safe for concurrent use.
 type partnerSockets struct {
 	g     *Gateway
 	dials singleflight.Group
@@ -35,16 +33,29 @@ type partnerSockets struct {
 	open map[socketKey]map[*partnerSocket]bool
 }
 
-// socketKey is where sockets lead, and by whose credential: a reload makes other clients.
+// socketKey is where sockets lead, by which binding, and by whose credential: a reload makes
+// other clients.
 type socketKey struct {
-	client *http.Client
-	url    string
+	client  *http.Client
+	url     string
+	binding string
 }
 
-// partnerSocket is a WebSocket to a partner. The mutex of its pool guards what follows socket.
+// partnerConn carries the frames of a socket to a partner. The end of the socket's context ends it.
+type partnerConn interface {
+	frameConn
+	// run reads frames until the connection ends, and ends the socket with the reason.
+	run(s *socket)
+	// leave closes it in good order, drop at once.
+	leave()
+	drop()
+}
+
+// partnerSocket is a socket to a partner. The mutex of its pool guards what follows partner.
 type partnerSocket struct {
 	*socket
-	users int
+	partner partnerConn
+	users   int
 	// retired sockets get no attempt any more: they are closed with the last one, or have ended
 	// for a reason.
 	retired bool
@@ -62,7 +73,7 @@ func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gat
 		if s := p.find(key); s != nil {
 			return s, nil
 		}
-		dialled := p.dials.DoChan(fmt.Sprintf("%p %s", key.client, key.url), func() (any, error) {
+		dialled := p.dials.DoChan(fmt.Sprintf("%p %s %s", key.client, key.binding, key.url), func() (any, error) {
 			return p.dial(context.WithoutCancel(ctx), key, partner)
 		})
 		select {
@@ -138,26 +149,25 @@ func (p *partnerSockets) retire(s *partnerSocket) {
 // leave closes a socket in good order, unless it has ended. The mutex is held.
 func (s *partnerSocket) leave() {
 	if s.why == nil {
-		s.running.Go(func() { _ = s.conn.Close(websocket.StatusNormalClosure, "") })
+		s.running.Go(s.partner.leave)
 	}
 }
 
 // dial opens a socket.
 func (p *partnerSockets) dial(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
-	timed, cancel := context.WithTimeout(ctx, socketDial)
-	defer cancel()
-	conn, rsp, err := websocket.Dial(timed, key.url, &websocket.DialOptions{HTTPClient: key.client, Subprotocols: []string{subprotocol}})
-	if err != nil && rsp != nil && rsp.StatusCode >= http.StatusMultipleChoices {
-		text, _ := io.ReadAll(rsp.Body) // what there is of it
-		return nil, unsignedRefusal(rsp, text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	conn.SetReadLimit(-1) // ReadSocket takes the limit
-	s := &partnerSocket{socket: newSocket(p.g, partner.Caller(), conn)}
+	s := &partnerSocket{socket: newSocket(p.g, partner.Caller())}
 	s.awaited = newAwaitedFrames()
 	s.ctx, s.end = context.WithCancelCause(ctx)
+	dial := dialWebSocket
+	if key.binding == bindingGRPC {
+		dial = beginPartnerCall
+	}
+	var err error
+	if s.partner, err = dial(s.socket, key); err != nil {
+		s.end(err)
+		return nil, err
+	}
+	s.frames = s.partner
 	s.idle = time.AfterFunc(socketIdle, func() { p.retire(s) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +184,7 @@ var errSocketEnded = errors.New("the partner has closed the connection")
 
 // serve reads a socket to its end.
 func (p *partnerSockets) serve(key socketKey, s *partnerSocket) {
-	s.running.Go(s.watch)
-	s.read()
+	s.partner.run(s.socket)
 	why := context.Cause(s.ctx)
 	if why == nil || errors.Is(why, context.Canceled) {
 		why = errSocketEnded
@@ -188,6 +197,6 @@ func (p *partnerSockets) serve(key socketKey, s *partnerSocket) {
 		delete(p.open, key)
 	}
 	p.mu.Unlock()
-	_ = s.conn.CloseNow()
+	s.partner.drop()
 	s.running.Wait()
 }

@@ -88,7 +88,8 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	conn.SetReadLimit(-1) // ReadSocket takes the limit
-	s := newSocket(g, c, conn)
+	s := newSocket(g, c)
+	s.conn, s.frames = conn, webFrames{conn}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
 	defer s.end(nil)
@@ -96,8 +97,8 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.read()
 }
 
-func newSocket(g *Gateway, c gateway.Caller, conn *websocket.Conn) *socket {
-	return &socket{g: g, caller: c, frames: webFrames{conn}, conn: conn, streams: map[string]*socketStream{}}
+func newSocket(g *Gateway, c gateway.Caller) *socket {
+	return &socket{g: g, caller: c, streams: map[string]*socketStream{}}
 }
 
 // webFrames carries frames in messages of a WebSocket.

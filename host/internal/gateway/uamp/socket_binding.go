@@ -14,7 +14,8 @@ import (
 	"skep/host/internal/gateway/uamp/envelope"
 )
 
-// socketBinding reaches a partner by a WebSocket (U-054). An envelope is taken when its receipt
+// socketBinding reaches a partner by a WebSocket (U-054), or by a call of gRPC with the same
+// frames (U-055). An envelope is taken when its receipt
 // or its answer has come; deltas and acknowledgements go as frames beside envelopes.
 type socketBinding struct {
 	g   *Gateway
@@ -148,10 +149,15 @@ func (b *socketBinding) closed() error {
 // refusedByClose is what a closed socket means for the envelope whose receipt has not come.
 func (b *socketBinding) refusedByClose(err error) error {
 	var closed websocket.CloseError
-	if !errors.As(err, &closed) {
-		return err
+	var ended *callEndError
+	code, reason := websocket.StatusCode(0), ""
+	switch {
+	case errors.As(err, &closed):
+		code, reason = closed.Code, fmt.Sprintf("the partner closes the connection: %d %.200s", closed.Code, closed.Reason)
+	case errors.As(err, &ended):
+		code, reason = ended.code, fmt.Sprintf("%.250s", ended)
 	}
-	switch closed.Code {
+	switch code {
 	case websocket.StatusInvalidFramePayloadData, websocket.StatusUnsupportedData, websocket.StatusMessageTooBig:
 		if !b.socket.awaited.isLast() {
 			return err // it may be about another envelope
@@ -160,7 +166,7 @@ func (b *socketBinding) refusedByClose(err error) error {
 	default:
 		return err
 	}
-	return gateway.Refuse("the partner closes the connection: %d %.200s", closed.Code, closed.Reason)
+	return gateway.Refuse("%s", reason)
 }
 
 func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) error {
@@ -287,4 +293,6 @@ func unconnected(err error) error {
 }
 
 // denied reports whether a socket was closed since its partner lets its caller in no more.
-func denied(err error) bool { return websocket.CloseStatus(err) == websocket.StatusPolicyViolation }
+func denied(err error) bool {
+	return websocket.CloseStatus(err) == websocket.StatusPolicyViolation || isDeniedCall(err)
+}

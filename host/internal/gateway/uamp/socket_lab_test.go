@@ -2,7 +2,6 @@ package uamp_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,11 +17,13 @@ import (
 	"skep/host/internal/gateway/uamp/frame"
 )
 
-// labSocket is a WebSocket to the lab, on which it does what it does with requests of HTTP.
+// labSocket is a WebSocket to the lab, or a call of gRPC, on which it does what it does with
+// requests of HTTP.
 type labSocket struct {
-	l    *lab
-	conn *websocket.Conn
-	ctx  context.Context
+	l *lab
+	// send writes a frame, shut ends the connection.
+	send func(text string)
+	shut func(code websocket.StatusCode, reason string)
 
 	mu sync.Mutex
 	// streams are those that are written.
@@ -35,7 +36,13 @@ func (l *lab) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.CloseNow()
-	s := &labSocket{l: l, conn: conn, ctx: r.Context(), streams: map[string]bool{}}
+	s := &labSocket{
+		l: l, streams: map[string]bool{},
+		send: func(text string) {
+			_ = conn.Write(r.Context(), websocket.MessageBinary, frame.Append(nil, []byte(text)))
+		},
+		shut: func(code websocket.StatusCode, reason string) { _ = conn.Close(code, reason) },
+	}
 	frames := frame.NewDecoder(1<<20, true)
 	for {
 		kind, message, err := conn.Read(r.Context())
@@ -51,10 +58,6 @@ func (l *lab) serveSocket(w http.ResponseWriter, r *http.Request) {
 			s.take(bytes.Clone(text))
 		}
 	}
-}
-
-func (s *labSocket) send(text string) {
-	_ = s.conn.Write(s.ctx, websocket.MessageBinary, frame.Append(nil, []byte(text)))
 }
 
 // take does with a frame what the lab does with a request.
@@ -99,9 +102,9 @@ func (s *labSocket) answer(e envelope.Signed, rsp *httptest.ResponseRecorder) {
 	case rsp.Code == http.StatusForbidden:
 		var p struct{ Code, Detail string }
 		_ = json.Unmarshal(rsp.Body.Bytes(), &p)
-		_ = s.conn.Close(websocket.StatusPolicyViolation, fmt.Sprintf("%d: %s %s", rsp.Code, p.Code, p.Detail))
+		s.shut(websocket.StatusPolicyViolation, fmt.Sprintf("%d: %s %s", rsp.Code, p.Code, p.Detail))
 	default:
-		_ = s.conn.Close(websocket.StatusInternalError, "the lab fails")
+		s.shut(websocket.StatusInternalError, "the lab fails")
 	}
 	if stream != "" {
 		s.stream(stream, 0)
@@ -117,18 +120,17 @@ func (s *labSocket) stream(name string, next int) {
 	}
 	s.streams[name] = true
 	go func() {
-		refusal := s.writeStream(name, next)
-		s.mu.Lock()
-		delete(s.streams, name)
-		s.mu.Unlock()
-		if refusal != "" {
-			s.send(refusal)
+		if last := s.writeStream(name, next); last != "" {
+			s.mu.Lock()
+			delete(s.streams, name) // the host may ask for another under its name as soon as it has the last
+			s.mu.Unlock()
+			s.send(last)
 		}
 	}()
 }
 
-// writeStream writes a stream to its end, or returns what refuses it.
-func (s *labSocket) writeStream(name string, next int) (refusal string) {
+// writeStream writes a stream up to its last delta, which it returns, or what refuses it.
+func (s *labSocket) writeStream(name string, next int) (last string) {
 	for {
 		rsp := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodGet, "/v1/stream/"+url.PathEscape(name), http.NoBody)
@@ -142,18 +144,19 @@ func (s *labSocket) writeStream(name string, next int) (refusal string) {
 			if !is {
 				continue
 			}
-			text, last := inStream(name, data)
-			s.send(text)
-			if next++; last {
-				return ""
+			text, ends := inStream(name, data)
+			if ends {
+				return text
 			}
+			s.send(text)
+			next++
 		}
 		if rsp.Code != http.StatusOK {
 			code := map[int]string{http.StatusNotFound: "4.04", http.StatusUnauthorized: "4.01", http.StatusForbidden: "4.03"}[rsp.Code]
 			return fmt.Sprintf(`{"delta_seq":%d,"stream_id":%q,"ts":"2026-01-02T03:04:05Z","type":"error","payload":{"code":%q,"message":"no","details":{"ack":%d}}}`, next, name, code, next-1)
 		}
 		if next == before { // the lab has ended it
-			_ = s.conn.Close(websocket.StatusInternalError, "the lab fails")
+			s.shut(websocket.StatusInternalError, "the lab fails")
 			return ""
 		}
 		time.Sleep(time.Millisecond)

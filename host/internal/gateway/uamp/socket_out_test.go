@@ -3,7 +3,6 @@ package uamp_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,45 +18,28 @@ import (
 	"skep/spec/mail"
 )
 
-// counted counts the connections to a server.
-func counted(t *testing.T, h http.Handler) (url string, opened *atomic.Int32, server *httptest.Server) {
+// overFrames runs a test once for each binding by which the partner is sent frames.
+func overFrames(t *testing.T, test func(*testing.T, *out)) {
 	t.Helper()
-	opened = &atomic.Int32{}
-	server = httptest.NewUnstartedServer(h)
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL, opened, server
+	overSome(t, []string{"websocket", "grpc"}, test)
 }
 
-// overSocket is an out whose partner is called by WebSocket.
-func overSocket(t *testing.T) *out {
-	t.Helper()
-	o := newOut(t)
-	o.p.Options["binding"] = "websocket"
-	o.rt.AddPartner(o.p)
-	return o
-}
-
-// TestSocketOutShared (U-054, U-056): envelopes to one partner share a socket, at the same time
-// and one after the other, and each gets the deltas of its own stream.
+// TestSocketOutShared (U-054, U-055, U-056, U-057): envelopes to one partner share a socket, or a
+// call of gRPC, at the same time and one after the other, and each gets the deltas of its own
+// stream.
 func TestSocketOutShared(t *testing.T) {
 	t.Parallel()
-	o := overSocket(t)
+	overFrames(t, testSocketOutShared)
+}
+
+func testSocketOutShared(t *testing.T, o *out) {
 	var opened atomic.Int32
-	o.p.URL, _, _ = counted(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/uamp/1/ws" {
+	o.p.URL = serveClear(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/uamp/1/ws" || r.URL.Path == "/uamp.v1.Agent/Stream" {
 			opened.Add(1)
 		}
 		o.lab.ServeHTTP(w, r)
-	}))
+	})).URL
 	o.lab.does(nil, func(w http.ResponseWriter, r *http.Request) {
 		events(9, chunk("for "+strings.TrimPrefix(r.URL.Path, "/v1/stream/")), `{"delta_seq":%d,"type":"done"}`)(w, r)
 	})
@@ -91,9 +73,12 @@ func TestSocketOutShared(t *testing.T) {
 // read on over another from the delta after the last one, each delta once.
 func TestSocketOutResumes(t *testing.T) {
 	t.Parallel()
-	o := overSocket(t)
-	var server *httptest.Server
-	o.p.URL, _, server = counted(t, o.lab)
+	overFrames(t, testSocketOutResumes)
+}
+
+func testSocketOutResumes(t *testing.T, o *out) {
+	server := serveClear(t, o.lab)
+	o.p.URL = server.URL
 	broken := false
 	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
 		switch last := r.Header.Get("Last-Event-ID"); {
@@ -117,10 +102,14 @@ func TestSocketOutResumes(t *testing.T) {
 	}
 }
 
-// TestSocketOutToHost (U-054, U-056, U-061, U-062, V-U24): a gateway of ours is called by WebSocket
-// by another: more deltas than a window go, each acknowledged in time.
+// TestSocketOutToHost (U-054, U-055, U-056, U-061, U-062, V-U24): a gateway of ours is called by
+// WebSocket or gRPC by another: more deltas than a window go, each acknowledged in time.
 func TestSocketOutToHost(t *testing.T) {
 	t.Parallel()
+	overFrames(t, testSocketOutToHost)
+}
+
+func testSocketOutToHost(t *testing.T, o *out) {
 	h := newHive(t, nil)
 	h.expose("talks", func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
 		for n := range 3000 {
@@ -128,7 +117,6 @@ func TestSocketOutToHost(t *testing.T) {
 		}
 		return gateway.Answer{Body: `{"end":true}`}
 	})
-	o := overSocket(t)
 	o.host(t, h)
 	o.carry(t, "asked", outgoing("host", mail.Request, "talks", "go"), gateway.Taken)
 	if asked := o.rec.take(); len(asked) != 1 || !strings.Contains(asked[0].Body, `"end":true`) {
@@ -150,27 +138,30 @@ func (o *out) host(t *testing.T, h *hive) {
 	lab, _ := h.rt.Partner("lab")
 	lab.IDs, lab.Options = []string{hostDID + ":*"}, map[string]any{"keys": []string{mine}}
 	h.rt.AddPartner(lab)
-	o.p.URL, o.p.Client = h.server.URL, &http.Client{Transport: withToken{"lab-token"}}
+	o.p.URL, o.p.Client = h.server.URL, &http.Client{Transport: withToken{"lab-token", clearClient(t).Transport}}
 	o.p.IDs = []string{agentDID("") + "*"}
 	o.p.Options["keys"] = []string{mine}
 	o.rt.AddPartner(o.p)
 }
 
 // withToken shows a token with each request.
-type withToken struct{ token string }
+type withToken struct {
+	token string
+	next  http.RoundTripper
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+w.token)
-	return http.DefaultTransport.RoundTrip(r)
+	return w.next.RoundTrip(r)
 }
 
 // TestFindService (U-034, U-057): a partner without a url is called as the document of the agent
 // offers it, at the host of the DID alone.
 func TestFindService(t *testing.T) {
 	t.Parallel()
-	messages, socket := "UAMPMessages https://lab.example/v1/messages", "UAMPWebSocket wss://lab.example/uamp/1/ws"
+	messages, socket, call := "UAMPMessages https://lab.example/v1/messages", "UAMPWebSocket wss://lab.example/uamp/1/ws", "UAMPGrpc https://lab.example"
 	for name, c := range map[string]struct {
 		services, path string
 		state          gateway.CarriedState
@@ -178,6 +169,8 @@ func TestFindService(t *testing.T) {
 	}{
 		"HTTP":           {messages, "/v1/messages", gateway.Taken, ""},
 		"a socket":       {socket, "/uamp/1/ws", gateway.Taken, ""},
+		"gRPC":           {call, "/uamp.v1.Agent/Stream", gateway.Taken, ""},
+		"a socket, gRPC": {call + " " + socket, "/uamp/1/ws", gateway.Taken, ""},
 		"HTTP and more":  {socket + " " + messages, "/v1/messages", gateway.Taken, ""},
 		"nothing":        {"", "", gateway.Refused, "offers no service of UAMP"},
 		"another host":   {strings.Replace(socket, "lab.example", "shop.example", 1), "", gateway.Refused, "not at the host of the DID"},
@@ -197,7 +190,7 @@ func TestFindService(t *testing.T) {
 		o.web.documents = map[string]did.Document{id.URL(): d}
 		paths := make(chan string, 10)
 		to := strings.TrimPrefix(o.p.URL, "http://")
-		o.p.URL, o.p.Client = "", &http.Client{Transport: atServer{to, paths}}
+		o.p.URL, o.p.Client = "", &http.Client{Transport: atServer{to, paths, clearClient(t).Transport}}
 		o.rt.AddPartner(o.p)
 		got := o.carry(t, name, outgoing("find "+name, mail.Broadcast, "x", "news"), c.state)
 		if !strings.Contains(got.Reason, c.reason) {
@@ -216,6 +209,7 @@ func TestFindService(t *testing.T) {
 type atServer struct {
 	to    string
 	paths chan string
+	next  http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -223,22 +217,40 @@ func (a atServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.paths <- r.URL.Path
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host = "http", a.to
-	return http.DefaultTransport.RoundTrip(r)
+	return a.next.RoundTrip(r)
 }
 
 // TestSocketOutRefused (U-104): a partner that lets no one in, or is away, is told apart before an
-// envelope has left.
+// envelope has left by WebSocket. By gRPC the envelope leaves with the call.
 func TestSocketOutRefused(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[int]gateway.CarriedState{
-		http.StatusUnauthorized: gateway.Refused, http.StatusServiceUnavailable: gateway.Later, http.StatusInternalServerError: gateway.Later, http.StatusOK: gateway.Later,
-	} {
-		o := overSocket(t)
-		o.p.URL, _, _ = counted(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
-		o.carry(t, fmt.Sprint(code), outgoing("refused", mail.Request, "x", "how many?"), want)
+	overFrames(t, testSocketOutRefused)
+}
+
+func testSocketOutRefused(t *testing.T, o *out) {
+	failed := gateway.Later
+	if o.p.Options["binding"] == "grpc" {
+		failed = gateway.Unanswered
 	}
-	o := overSocket(t)
+	for code, want := range map[int]gateway.CarriedState{
+		http.StatusUnauthorized: gateway.Refused, http.StatusServiceUnavailable: gateway.Later, http.StatusInternalServerError: failed, http.StatusOK: failed,
+	} {
+		o.p.URL = serveClear(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })).URL
+		o.carry(t, fmt.Sprint(code), outgoing(fmt.Sprint("refused ", code), mail.Request, "x", "how many?"), want)
+	}
+	away := httptest.NewServer(nil)
+	o.p.URL = away.URL
+	away.Close()
+	o.carry(t, "away", outgoing("away", mail.Request, "x", "how many?"), gateway.Later)
+}
+
+// TestSocketOutSilent: a partner that does not answer the handshake of a WebSocket has not got the
+// envelope.
+func TestSocketOutSilent(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	o.p.Options["binding"] = "websocket"
 	o.p.Timeout = 50 * time.Millisecond
-	o.p.URL, _, _ = counted(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	o.p.URL = serveClear(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })).URL
 	o.carry(t, "no answer to the handshake", outgoing("silent", mail.Broadcast, "x", "news"), gateway.Later)
 }

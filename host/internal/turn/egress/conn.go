@@ -26,8 +26,10 @@ type clientConn struct {
 	// begun and ended count exchanges.
 	begun, ended atomic.Int64
 
-	// http2 is set for a connection that speaks HTTP/2.
-	http2 *tls.Conn
+	// http2 is set for a connection that speaks HTTP/2 over TLS, clearHTTP2 for one that speaks
+	// it in the clear.
+	http2      *tls.Conn
+	clearHTTP2 bool
 
 	releaseOnce sync.Once
 	wrote       chan struct{} // closed by the first write, or by Close
@@ -83,6 +85,17 @@ func http2Pings() *http.HTTP2Config {
 	return &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 }
 
+// protocols are the versions of HTTP in the clear, nil for HTTP/1.1
+// (https://www.rfc-editor.org/rfc/rfc9113.html#section-3.3).
+func protocols(clearHTTP2 bool) *http.Protocols {
+	if !clearHTTP2 {
+		return nil
+	}
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
 func (c *clientConn) releaseReads() { c.releaseOnce.Do(func() { close(c.wrote) }) }
 
 // transport serves one request on the connection. It uses no proxy of the environment,
@@ -96,6 +109,7 @@ func (c *clientConn) transport(maxHeader int64) *http.Transport {
 	}
 	return &http.Transport{
 		ForceAttemptHTTP2:      c.http2 != nil,
+		Protocols:              protocols(c.clearHTTP2),
 		HTTP2:                  http2Pings(),
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -119,6 +133,7 @@ func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
 		return nil, broken
 	}
 	c := newClientConn(conn, h.target)
+	c.clearHTTP2 = h.clearHTTP2
 	secure, isTLS := conn.(*tls.Conn)
 	if !isTLS || !http2 {
 		return c, nil

@@ -30,6 +30,8 @@ type hop struct {
 	// upgrades means that the request asks for another protocol on its connection, which
 	// HTTP/2 does not have.
 	upgrades bool
+	// clearHTTP2 means that the request goes by HTTP/2 to an http URL.
+	clearHTTP2 bool
 }
 
 // follow sends the request and follows redirects.

@@ -23,8 +23,9 @@ type KeepAlive struct {
 // must not use a connection that it could not have opened itself.
 type connPool map[dialRules]*http.Transport
 
-// dialRules are the parts of a policy that decide which addresses a request may reach.
-type dialRules struct{ private, names, secure, http2 bool }
+// dialRules are the parts of a policy that decide which addresses a request may reach, and how.
+// clear is HTTP/2 at http URLs.
+type dialRules struct{ private, names, secure, http2, clear bool }
 
 func newConnPool(c *Client) connPool {
 	k, either := connPool{}, []bool{false, true}
@@ -32,8 +33,10 @@ func newConnPool(c *Client) connPool {
 		for _, names := range either {
 			for _, secure := range either {
 				for _, http2 := range either {
-					rules := dialRules{private, names, secure, http2}
-					k[rules] = c.pooledTransport(rules)
+					for _, clear := range either {
+						rules := dialRules{private, names, secure, http2, clear}
+						k[rules] = c.pooledTransport(rules)
+					}
 				}
 			}
 		}
@@ -42,7 +45,7 @@ func newConnPool(c *Client) connPool {
 }
 
 func (h *hop) dialRules() dialRules {
-	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP, h.policy.HTTP2}
+	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP, h.policy.HTTP2, h.clearHTTP2}
 }
 
 // pooledKey is the key of a request's context for its [pooledRequest].
@@ -87,6 +90,7 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 	}
 	return &http.Transport{
 		ForceAttemptHTTP2:      r.http2,
+		Protocols:              protocols(r.clear),
 		HTTP2:                  http2Pings(),
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: c.opt.MaxResponseHeader,

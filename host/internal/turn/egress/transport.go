@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"skep/abi"
 )
@@ -13,9 +14,9 @@ import (
 //
 // A request with the header Upgrade goes by HTTP/1.1 over a connection of its own, and over TLS
 // of the version that the policy wants. The body of a response with the status 101 is the
-// connection.
+// connection. A call of gRPC to an http URL goes by HTTP/2 if the policy has that for https.
 //
-// Each request needs a context with a deadline. Errors are an *abi.Error with the reasons
+// Each request needs a context with a deadline, or a client with a ConnectTimeout. Errors are an *abi.Error with the reasons
 // of [Client.Fetch], or an error of package net/http for a connection that broke. It is
 // safe for concurrent use.
 func (c *Client) Transport(p Policy) http.RoundTripper { return transport{c, p} }
@@ -53,6 +54,7 @@ func (t transport) hop(req *http.Request) (*hop, error) {
 	h := &hop{
 		client: t.client, policy: t.policy, scrub: NewScrubber(t.policy.Secrets...), method: req.Method, target: to, upgrades: req.Header.Get("Upgrade") != "",
 	}
+	h.clearHTTP2 = t.policy.HTTP2 && to.scheme == "http" && strings.HasPrefix(req.Header.Get("Content-Type"), "application/grpc")
 	grant, ok := findGrant(t.policy.Grants, req.Method, to)
 	if !ok {
 		return nil, h.grantError(ReasonGrant, "")

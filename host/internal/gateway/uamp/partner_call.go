@@ -1,0 +1,130 @@
+package uamp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/coder/websocket"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/grpcconn"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/spec/gateways/uamp/uamppb"
+)
+
+// partnerCall is a call of gRPC to a partner, the method Stream of its service (U-055).
+type partnerCall struct {
+	grpcFrames
+	call grpc.BidiStreamingClient[uamppb.Frame, uamppb.Frame]
+}
+
+// beginPartnerCall begins a call. Whether the partner takes it is known with its first frame: a
+// server of gRPC need not answer before it sends one.
+func beginPartnerCall(s *socket, key socketKey) (partnerConn, error) {
+	conn := grpcconn.Conn{Client: key.client, Base: key.url, MaxMessage: 2*int(s.g.MaxBody) + largeEnvelope + grpcRoom} // a delta is there twice
+	call, err := uamppb.NewAgentClient(conn).Stream(s.ctx)
+	if err != nil {
+		return nil, gateway.Refuse("the url of the partner cannot be called: %v", err)
+	}
+	return &partnerCall{grpcFrames: grpcFrames{stream: call, end: s.end}, call: call}, nil
+}
+
+// writeFrame implements [frameConn]. A frame that is not taken in time ends the call.
+func (c *partnerCall) writeFrame(ctx context.Context, text []byte) error {
+	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
+	defer stop()
+	return c.grpcFrames.writeFrame(ctx, text)
+}
+
+func (c *partnerCall) run(s *socket) {
+	s.running.Go(func() {
+		select {
+		case <-s.g.stopped:
+			s.end(errHostStops)
+		case <-s.ctx.Done():
+		}
+	})
+	for {
+		f, err := c.call.Recv()
+		if err != nil {
+			s.end(endOfCall(err))
+			return
+		}
+		text, err := frameText(f)
+		if err != nil {
+			s.g.record(s.caller, envelope.Signed{}, nil, received{}, err)
+			s.end(err)
+			return
+		}
+		if !s.take(text) {
+			return
+		}
+	}
+}
+
+// errHostStops ends what a host that stops has open.
+var errHostStops = errors.New("the host stops")
+
+func (c *partnerCall) leave() { c.end(errSocketEnded) }
+func (c *partnerCall) drop()  { c.end(errSocketEnded) }
+
+// callEndError is the status with which a partner has ended a call. The codes of WebSockets stand
+// for the ones of gRPC.
+type callEndError struct {
+	code   websocket.StatusCode
+	status *status.Status
+}
+
+// Error implements error.
+func (e *callEndError) Error() string {
+	return "the partner ends the call: " + e.status.Code().String() + " " + e.status.Message()
+}
+
+// endOfCall is why a call has ended. What is wrong with one message says nothing about the
+// envelopes of others.
+func endOfCall(err error) error {
+	var answered *gateway.StatusError
+	var wrong *gateway.Refusal
+	st, isStatus := status.FromError(err)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errSocketEnded
+	case errors.As(err, &answered):
+		return err
+	case errors.As(err, &wrong):
+		return errors.New(wrong.Error())
+	case !isStatus:
+		return err
+	}
+	return &callEndError{closeCodeOf(st), st}
+}
+
+func closeCodeOf(st *status.Status) websocket.StatusCode {
+	switch st.Code() {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return websocket.StatusPolicyViolation
+	case codes.InvalidArgument:
+		return websocket.StatusInvalidFramePayloadData
+	case codes.ResourceExhausted:
+		if !strings.HasPrefix(st.Message(), string(envelope.TooMany)) {
+			return websocket.StatusMessageTooBig
+		}
+	}
+	return websocket.StatusInternalError
+}
+
+// isDeniedCall reports whether a partner lets no one in.
+func isDeniedCall(err error) bool {
+	var answered *gateway.StatusError
+	if errors.As(err, &answered) {
+		return answered.Code == http.StatusUnauthorized || answered.Code == http.StatusForbidden
+	}
+	var ended *callEndError
+	return errors.As(err, &ended) && ended.code == websocket.StatusPolicyViolation
+}
