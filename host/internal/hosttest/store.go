@@ -125,6 +125,28 @@ func TaskParts(ctx context.Context, data, task string) (parts []swarm.Snapshot, 
 	return parts, err
 }
 
+// CountTurns counts the turns that a host has recorded of a task, while it runs.
+func CountTurns(ctx context.Context, data, task string) (n int64, err error) {
+	r, err := sqlite.OpenReader(ctx, data, sqlite.Options{Keyring: &keyring.Options{}})
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	keys, err := r.Find(ctx, task, 2)
+	if err == nil && len(keys) != 1 {
+		err = fmt.Errorf("%d tasks are called %s", len(keys), task)
+	}
+	for err == nil {
+		if _, err = r.Record(ctx, keys[0], n+1); err == nil {
+			n++
+		}
+	}
+	if errors.Is(err, swarm.ErrNotFound) {
+		err = nil
+	}
+	return n, err
+}
+
 // StoreVersion returns a function whose result changes with each transaction that a running
 // host commits to its store (https://sqlite.org/pragma.html#pragma_data_version).
 func StoreVersion(t *testing.T, data string) func() int64 {

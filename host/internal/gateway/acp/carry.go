@@ -110,10 +110,8 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Header.Type = message.MessageTypeRequest
 	case mail.Request:
 		a.m.Header.Type = message.MessageTypeRequest
-		if gateway.VerbOf(p.RoutingInfo) == verb.ACPQuery {
-			a.m.Header.Type = message.MessageTypeQuery
-		}
 	}
+	applyVerb(&a.m, p.RoutingInfo)
 	if p.Subject != "" && mail.Printable(p.Subject) {
 		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
 	}
@@ -122,6 +120,29 @@ func (a *attempt) compose(ctx context.Context) error {
 		maps.Copy(a.m.Header.Extra, own.Raw())
 	}
 	return nil
+}
+
+// applyVerb makes a message what the action that wrote it has said: its type, and which
+// message it is about. Mail of an agent stays as it is.
+func applyVerb(m *message.Message, routing json.RawMessage) {
+	var written struct {
+		Gateway struct {
+			Verb    string             `json:"type"`
+			ReplyTo *message.MessageID `json:"reply_to"`
+			Code    string             `json:"code"`
+		} `json:"gateway"`
+	}
+	_ = json.Unmarshal(routing, &written) // another form is no action's
+	h, w := &m.Header, written.Gateway
+	switch {
+	case w.Verb == verb.ACPQuery && h.Type == message.MessageTypeRequest:
+		h.Type = message.MessageTypeQuery
+	case w.Verb == verb.ACPAcknowledge && h.Type == message.MessageTypeInform:
+		h.Type, h.ReplyTo = message.MessageTypeAcknowledge, w.ReplyTo
+	case w.Verb == verb.ACPError && h.Type == message.MessageTypeInform:
+		h.ReplyTo, h.ContentType = w.ReplyTo, jsonContentType
+		setFault(m, &fault{code: cmp.Or(w.Code, codeInternal), text: m.Body})
+	}
 }
 
 // headerFields is the option `header` of a partner.

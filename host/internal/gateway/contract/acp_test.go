@@ -17,7 +17,8 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestACP (A-020, A-042, G-042): the contract of gateways, held by ACP over HTTP.
+// TestACP (A-012, A-020, A-042, G-042, V-A05, V-A16): the contract of gateways, held by ACP
+// over HTTP. Its case 26 has further header fields, its case 27 a peer that answers all.
 func TestACP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, acpProtocol())

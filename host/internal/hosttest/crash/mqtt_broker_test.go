@@ -117,6 +117,7 @@ func questions(n int, what string) (list []acptest.Message) {
 	for i := range n {
 		q := acptest.New("REQUEST", "agentA", "boss", fmt.Sprintf("%s %d", what, i))
 		q.Header.ID = fmt.Sprintf("%s-%d", what, i)
+		q.Header.ConversationID = q.Header.ID
 		list = append(list, q)
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -165,6 +166,34 @@ func TestAgentsOverACP(t *testing.T) {
 	}
 }
 
+// TestURIOverACP (A-003, G-010, G-011): an agent whose id is a URI has an address here, with
+// %XX for what a name cannot have. What is sent to the address arrives under the id, and so
+// does the answer to a question of the agent's.
+func TestURIOverACP(t *testing.T) {
+	t.Parallel()
+	const uri, address = "agent://example.com/my agent?of=a@b&100%", "agent://example.com/my%20agent?of=a%40b&100%25@shop"
+	shop := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
+		answer := m.Reply("RESPONSE", "seven")
+		return &answer, 0
+	})
+	hive := askingACP(t, "allow_private = true\nurl = \""+shop.URL+"/acp\"")
+	caller := acptest.Client{URL: hive.URL() + "/acp/v1/messages", Token: "the-token-of-shop-at-hive"}
+	history := hosttest.Step{"history", hosttest.Args{"after": 0, "limit": 10}}
+	for i, body := range []string{
+		hosttest.RequestOf(address, "how many?"), hosttest.Script(history, hosttest.Step{"task_complete", hosttest.Args{"finish_message": "{{0}}"}}),
+	} {
+		q, want := acptest.New("REQUEST", uri, "boss", body), []string{"seven", strings.ReplaceAll(address, "&", `\u0026`)}[i]
+		q.Header.ConversationID = "conv456"
+		r, err := caller.Send(q.Text())
+		if err != nil || r.Message == nil || r.Message.Header.Type != "RESPONSE" || r.Message.Header.Receiver != uri || !strings.Contains(r.Message.Body, want) {
+			t.Errorf("got %d %s, %v; want %s", r.Status, r.Text, err, want)
+		}
+	}
+	if got := shop.Got(); len(got) != 1 || got[0].Header.Receiver != uri || got[0].Body != "how many?" {
+		t.Errorf("the shop got %+v", got)
+	}
+}
+
 // TestForeignQuestionOverACP: a foreign agent that asks back about a question has its answer
 // before it answers that question itself, though the question is held in the outbox.
 func TestForeignQuestionOverACP(t *testing.T) {
@@ -223,9 +252,15 @@ entrypoint = "boss"
 source = "file:script.wasm"
 enable_entrypoint = true
 can_complete_tasks = true
-actions = ["ask_shop"]
+actions = ["ask_shop", "confirm", "report"]
 [actions.ask_shop]
 source = "gateway:acp/query"
+partners = ["shop"]
+[actions.confirm]
+source = "gateway:acp/acknowledge"
+partners = ["shop"]
+[actions.report]
+source = "gateway:acp/error"
 partners = ["shop"]
 [gateways.acp.partners.shop]
 url = "%s"
@@ -236,8 +271,9 @@ role = "user"
 key = "a-key-of-alice-the-user"
 `
 
-// TestQueryOverACP (A-023, G-060): an action writes a QUERY, its answer comes as mail, and
-// comm_targets need not list the partner. The turn repeats from its record.
+// TestQueryOverACP (A-023, A-024, A-025, G-060): an action writes a QUERY, its answer comes
+// as mail, and comm_targets need not list the partner. Others write an ACKNOWLEDGE and an
+// ERROR, which get no answer. The turns repeat from their record.
 func TestQueryOverACP(t *testing.T) {
 	t.Parallel()
 	shop := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
@@ -252,6 +288,16 @@ func TestQueryOverACP(t *testing.T) {
 	}
 	if refused := hive.Do(hosttest.AliceKey, "second", hosttest.Step{"ask_shop", hosttest.Args{"message": "whom?"}}); !strings.Contains(refused, "agent") {
 		t.Errorf("a query to no agent: %s", refused)
+	}
+	hive.Do(hosttest.AliceKey, "t", hosttest.Step{"confirm", hosttest.Args{"agent": "stock", "reply_to": "msg7"}})
+	hive.Do(hosttest.AliceKey, "t", hosttest.Step{"report", hosttest.Args{"agent": "stock", "reply_to": "msg7", "code": "sold_out", "message": "nothing left"}})
+	for _, kind := range []string{"ACKNOWLEDGE", "ERROR"} {
+		hosttest.Eventually(t, "the shop has one "+kind, func() bool {
+			return len(slices.DeleteFunc(shop.Got(), func(m acptest.Message) bool { return m.Header.Type != kind || m.Header.ReplyTo != "msg7" })) == 1
+		})
+	}
+	if refused := hive.Do(hosttest.AliceKey, "fifth", hosttest.Step{"report", hosttest.Args{"agent": "stock", "code": "Sold out!", "message": "x"}}); !strings.Contains(refused, "code") {
+		t.Errorf("a code with a space: %s", refused)
 	}
 	if err := hive.Stop(); err != nil {
 		t.Error(err)
