@@ -36,7 +36,7 @@ func (d *definitions) Exposed(tenant, gateway string) []definition.ExposedAgent 
 func newDefinitions(gateways ...config.Gateway) *definitions {
 	d := &definitions{agents: map[string][]definition.ExposedAgent{
 		"acme": {
-			{Swarm: "hive", Name: "desk", Entrypoint: true, Capabilities: []abi.Capability{{ID: "order", Version: "2", Description: "takes orders", InputSchema: []byte(`{}`)}}},
+			{Swarm: "hive", Name: "desk", Entrypoint: true, Capabilities: []abi.Capability{{ID: "order", Version: "2", Description: "takes orders", InputSchema: []byte(`{}`), Constraints: []byte(`{"max_input_length":9}`)}}},
 			{Swarm: "hive", Name: "store", Description: "keeps", Version: "1"},
 		},
 		"guests": {{Swarm: "hive", Name: "hall"}},
@@ -164,7 +164,7 @@ func TestExposedAgents(t *testing.T) {
 	}
 	got := c.ExposedAgents(realm("acme", "shop"))
 	want := []gateway.ExposedAgent{
-		{Swarm: "hive", Name: "desk", Entrypoint: true, Streams: true, Capabilities: []gateway.Capability{{ID: "order", Version: "2", Description: "takes orders", Input: []byte(`{}`)}}},
+		{Swarm: "hive", Name: "desk", Entrypoint: true, Streams: true, Capabilities: []gateway.Capability{{ID: "order", Version: "2", Description: "takes orders", Input: []byte(`{}`), Constraints: []byte(`{"max_input_length":9}`)}}},
 		{Swarm: "hive", Name: "store", Description: "keeps", Version: "1", Streams: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
