@@ -39,7 +39,12 @@ func beginPartnerCall(s *socket, key socketKey) (partnerConn, error) {
 func (c *partnerCall) writeFrame(ctx context.Context, text []byte) error {
 	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
 	defer stop()
-	return c.grpcFrames.writeFrame(ctx, text)
+	err := c.grpcFrames.writeFrame(ctx, text)
+	if errors.Is(err, io.EOF) { // run ends the socket with the reason
+		<-ctx.Done()
+		err = context.Cause(ctx)
+	}
+	return err
 }
 
 func (c *partnerCall) run(s *socket) {

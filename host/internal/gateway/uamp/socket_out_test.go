@@ -254,3 +254,38 @@ func TestSocketOutSilent(t *testing.T) {
 	o.p.URL = serveClear(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })).URL
 	o.carry(t, "no answer to the handshake", outgoing("silent", mail.Broadcast, "x", "news"), gateway.Later)
 }
+
+// TestSocketOutEnds (U-055): a host that stops ends its sockets and calls to partners, with streams
+// that are open.
+func TestSocketOutEnds(t *testing.T) {
+	t.Parallel()
+	overFrames(t, testSocketOutEnds)
+}
+
+func testSocketOutEnds(t *testing.T, o *out) {
+	ended := make(chan struct{}, 9)
+	o.p.URL = serveClear(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.lab.ServeHTTP(w, r)
+		if r.URL.Path == "/uamp/1/ws" || r.URL.Path == "/uamp.v1.Agent/Stream" {
+			ended <- struct{}{}
+		}
+	})).URL
+	reading, release := make(chan struct{}, 9), make(chan struct{})
+	o.lab.does(streamAt, func(http.ResponseWriter, *http.Request) {
+		reading <- struct{}{}
+		<-release
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	var carried sync.WaitGroup
+	carried.Go(func() { o.g.Carry(ctx, o.p, outgoing("ends", mail.Request, "x", "how many?")) })
+	<-reading
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := o.g.Run(stopped); err != nil {
+		t.Error(err)
+	}
+	<-ended // its attempt waits for the stream
+	leave()
+	close(release)
+	carried.Wait()
+}
