@@ -3,7 +3,7 @@ package dsl
 // checkEndless refuses aliases that lead to themselves, and records that no message
 // could have because they contain themselves. It ends with the last fault that is reported.
 func (r *resolver) checkEndless() {
-	c := &cycles{resolver: r, state: make(map[*Type]int)}
+	c := &cycles{resolver: r, state: make(map[*Type]int, len(r.schema.Types))}
 	for _, t := range r.schema.Types {
 		if len(r.faults) >= maxFaults {
 			return
@@ -15,7 +15,7 @@ func (r *resolver) checkEndless() {
 	if len(r.faults) > 0 {
 		return
 	}
-	c.state = map[*Type]int{}
+	clear(c.state)
 	for _, t := range r.schema.Types {
 		if t.Kind == Record {
 			c.record(t)
