@@ -100,6 +100,9 @@ func (a *attempt) end(result error) error {
 func (a *attempt) send(ctx context.Context, c *conn) error {
 	sent, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
 	defer end()
+	if a.g.early.bring(a.caller, a.m.ID); sent.isAnswered() {
+		return sent.outcome()
+	}
 	a.tried = true
 	if err := c.writeText(a.text); err != nil {
 		return err

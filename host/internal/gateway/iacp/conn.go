@@ -117,6 +117,7 @@ func (c *conn) converse() {
 	}
 	defer c.running.Wait()
 	defer c.taking.Wait()
+	defer c.g.early.leave(c)
 	defer c.end(nil)
 	if c.early != nil && !c.handle(c.early.Message, c.early.text) {
 		return

@@ -64,6 +64,7 @@ type Gateway struct {
 	reader  message.Reader
 	conns   *conns
 	waiting *waiting
+	early   *earlyAnswers
 	calls   *calls
 	relays  *relays
 	loads   *loads
@@ -91,7 +92,7 @@ func New(o Options) *Gateway {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
-	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting()}
+	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting(), early: newEarlyAnswers()}
 	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
 	g.calls = &calls{g: g, byName: map[string]*call{}}
 	return g

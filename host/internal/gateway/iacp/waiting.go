@@ -110,8 +110,8 @@ type result struct {
 	Retry bool   `json:"retry_allowed"`
 }
 
-// answered takes an answer to a message of ours. One to nothing that waits changes nothing:
-// its question was answered before, or is sent again.
+// answered takes an answer to a message of ours. One to nothing that waits is kept for a while:
+// its question is sent again, or was answered before.
 func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 	if agent := c.refusedEnrolment(m.Parent); agent != "" && m.Type == message.ErrorResponse {
 		c.g.Log.Warn("iacp: a partner does not register an agent", "partner", caller.Realm, "agent", agent, "answer", string(m.Payload[:min(len(m.Payload), 1000)]))
@@ -135,8 +135,14 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
+	if err == nil && s == nil && c.g.early.keep(c, caller, m, text) {
+		if c.g.waiting.find(caller, m.Parent) != nil { // since then
+			c.g.early.bring(caller, m.Parent)
+		}
+		return
+	}
 	if err == nil && s == nil {
-		err = fmt.Errorf("parent_message_id names no message that waits: %w", gateway.ErrUnknown)
+		err = errNoQuestion
 	}
 	if err == nil {
 		err = c.g.bring(c.ctx, caller, m, text, s)
