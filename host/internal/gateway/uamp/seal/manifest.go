@@ -2,6 +2,7 @@ package seal
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -28,7 +29,8 @@ func ReadDocumentHeader(text string) (Header, error) {
 }
 
 // ReadDocument returns the payload of a signed manifest or hub list of an issuer, which
-// one of the keys has signed.
+// one of the keys has signed. Its header names the issuer in iss, which the protocol's document
+// does not have, or else by the DID of kid.
 func ReadDocument(text, issuer string, keys []PublicKey, now time.Time) ([]byte, error) {
 	jws, h, err := parseCompact(text)
 	if err != nil {
@@ -36,6 +38,9 @@ func ReadDocument(text, issuer string, keys []PublicKey, now time.Time) ([]byte,
 	}
 	head := jws.Signatures[0].Protected.ExtraHeaders
 	named, _ := head["iss"].(string)
+	if head["iss"] == nil {
+		named, _, _ = strings.Cut(h.KeyID, "#")
+	}
 	expires, ok := at(seconds(head["exp"]))
 	switch {
 	case h.typ != manifestType:

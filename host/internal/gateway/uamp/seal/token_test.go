@@ -261,17 +261,24 @@ func TestSignedDocument(t *testing.T) {
 	if _, err := seal.ReadDocument(jwt(t, jose.EdDSA, key, payload, header(nil)), issuer, keys, now); err != nil {
 		t.Error(err)
 	}
+	if _, err := seal.ReadDocument(jwt(t, jose.EdDSA, key, payload, map[jose.HeaderKey]any{"kid": tokenID, "typ": "manifest+jws"}), issuer, keys, now); err != nil {
+		t.Errorf("the issuer in kid alone: %v", err)
+	}
 	foreign := ed25519.NewKeyFromSeed(make([]byte, 32))
 	for name, text := range map[string]string{
-		"other typ":    jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"typ": "JWT"})),
-		"other issuer": jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"iss": "did:web:evil.example"})),
-		"expired":      jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"exp": now.Unix()})),
-		"exp a text":   jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"exp": "never"})),
-		"other key":    jwt(t, jose.EdDSA, foreign, payload, header(nil)),
-		"other kid":    jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"kid": "did:web:evil.example#k"})),
-		"a token":      jwt(t, jose.EdDSA, key, claims(nil), map[jose.HeaderKey]any{"kid": tokenID}),
-		"unsigned":     payload,
-		"changed":      strings.Replace(text, ".", ".e30", 1),
+		"no issuer":      jwt(t, jose.EdDSA, key, payload, map[jose.HeaderKey]any{"typ": "manifest+jws"}),
+		"kid of another": jwt(t, jose.EdDSA, key, payload, map[jose.HeaderKey]any{"kid": "did:web:evil.example#k", "typ": "manifest+jws"}),
+		"key of another": jwt(t, jose.EdDSA, foreign, payload, map[jose.HeaderKey]any{"kid": tokenID, "typ": "manifest+jws"}),
+		"issuer no text": jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"iss": 1})),
+		"other typ":      jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"typ": "JWT"})),
+		"other issuer":   jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"iss": "did:web:evil.example"})),
+		"expired":        jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"exp": now.Unix()})),
+		"exp a text":     jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"exp": "never"})),
+		"other key":      jwt(t, jose.EdDSA, foreign, payload, header(nil)),
+		"other kid":      jwt(t, jose.EdDSA, key, payload, header(map[jose.HeaderKey]any{"kid": "did:web:evil.example#k"})),
+		"a token":        jwt(t, jose.EdDSA, key, claims(nil), map[jose.HeaderKey]any{"kid": tokenID}),
+		"unsigned":       payload,
+		"changed":        strings.Replace(text, ".", ".e30", 1),
 	} {
 		if got, err := seal.ReadDocument(text, issuer, keys, now); !errors.Is(err, seal.ErrSignature) {
 			t.Errorf("%s: %s, %v", name, got, err)
