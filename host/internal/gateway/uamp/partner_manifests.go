@@ -26,9 +26,9 @@ const (
 	manifestAge       = 5 * time.Minute
 	noManifestAge     = 30 * time.Second // of there being none that counts
 	manifestTime      = 10 * time.Second // of a fetch
-	// refusalRest is the least time between two fetches of a manifest because of what it does
+	// refetchPause is the least time between two fetches of a manifest because of what it does
 	// not list.
-	refusalRest = 30 * time.Second
+	refetchPause = 30 * time.Second
 )
 
 // partnerManifests fetches and keeps the manifests of foreign agents. It is safe for concurrent
@@ -50,8 +50,8 @@ type keptManifest struct {
 	err      error
 	keys     []string // that were pinned
 	until    time.Time
-	// rest is until when the manifest is not fetched because of what it does not list.
-	rest time.Time
+	// nextRefetch is from when the manifest may be fetched because of what it does not list.
+	nextRefetch time.Time
 }
 
 func newPartnerManifests(p *Proof) *partnerManifests {
@@ -71,7 +71,7 @@ func (m *partnerManifests) check(ctx context.Context, p gateway.Partner, e envel
 		return err
 	}
 	key, pinned := manifestKeyOf(p, e.To[0])
-	if got, err = m.getOnce(ctx, p, key, pinned, m.beginRest); err != nil || got == nil {
+	if got, err = m.getOnce(ctx, p, key, pinned, m.beginRefetch); err != nil || got == nil {
 		return err
 	}
 	return got.Check(e, size)
@@ -83,8 +83,7 @@ func manifestKeyOf(p gateway.Partner, agent string) (key manifestKey, pinned []s
 	return manifestKey{p.Name, manifestAt(p, agent), agent}, pinned
 }
 
-// get returns the manifest of an agent, nil for none; isKept is set for one that was fetched
-// before.
+// get returns the manifest of an agent, nil for none; isKept is set for one from memory.
 func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent string) (got *envelope.Manifest, isKept bool, err error) {
 	key, pinned := manifestKeyOf(p, agent)
 	if key.url == "" {
@@ -97,11 +96,11 @@ func (m *partnerManifests) get(ctx context.Context, p gateway.Partner, agent str
 	return got, false, err
 }
 
-// getOnce fetches a manifest, once for all who wait for it, and keeps it. may reports whether
-// one that is kept by now is fetched again.
-func (m *partnerManifests) getOnce(ctx context.Context, p gateway.Partner, key manifestKey, pinned []string, may func(manifestKey) bool) (*envelope.Manifest, error) {
+// getOnce fetches a manifest, once for all waiting callers, and keeps it. mayRefetch reports
+// whether one that is kept by now is fetched again.
+func (m *partnerManifests) getOnce(ctx context.Context, p gateway.Partner, key manifestKey, pinned []string, mayRefetch func(manifestKey) bool) (*envelope.Manifest, error) {
 	done := m.fetches.DoChan(strings.Join([]string{key.partner, key.url, key.agent}, "\n"), func() (any, error) {
-		if k, ok := m.find(key, pinned); ok && !may(key) {
+		if k, ok := m.find(key, pinned); ok && !mayRefetch(key) {
 			return k.manifest, k.err
 		}
 		got, err := m.fetch(context.WithoutCancel(ctx), p, key.url, key.agent)
@@ -119,16 +118,16 @@ func (m *partnerManifests) getOnce(ctx context.Context, p gateway.Partner, key m
 	}
 }
 
-// beginRest reports whether a kept manifest may be fetched because of what it does not list,
-// and begins the time in which it may not.
-func (m *partnerManifests) beginRest(key manifestKey) bool {
+// beginRefetch reports whether a kept manifest may be fetched because of what it does not list,
+// and begins the pause before the next time.
+func (m *partnerManifests) beginRefetch(key manifestKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, now := m.kept[key], time.Now()
-	if now.Before(k.rest) {
+	if now.Before(k.nextRefetch) {
 		return false
 	}
-	k.rest = now.Add(refusalRest)
+	k.nextRefetch = now.Add(refetchPause)
 	m.kept[key] = k
 	return true
 }
@@ -149,7 +148,7 @@ func (m *partnerManifests) keep(key manifestKey, k keptManifest) {
 		k.until = now.Add(noManifestAge)
 	}
 	before, has := m.kept[key]
-	k.rest = before.rest
+	k.nextRefetch = before.nextRefetch
 	if !has && len(m.kept) >= maxManifests {
 		var drop manifestKey
 		for other, old := range m.kept {
