@@ -49,7 +49,7 @@ func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, e envelo
 	until := x.Accepted.Add(ttl)
 	principal, err := json.Marshal(c.Principal)
 	if err == nil {
-		_, err = state.Save(ctx, g.state, key, 0, subscriber{principal, until}, time.Until(until)+subscriptionRoom)
+		_, err = state.Save(ctx, g.state, key, 0, subscriber{principal, until}, time.Until(until)+subscriptionGrace)
 	}
 	if err != nil && !errors.Is(err, state.ErrVersion) {
 		return err

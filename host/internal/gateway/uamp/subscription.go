@@ -22,9 +22,9 @@ const (
 	maxSubscriptions        = 256 // at one partner
 	maxSubscriptionsOfAgent = 64  // of one agent at one partner
 	defaultTTL              = time.Hour
-	// subscriptionRoom is how long a record stays after the time of its subscription: a host
+	// subscriptionGrace is how long a record stays after the time of its subscription: a host
 	// that was down ends it then.
-	subscriptionRoom = 30 * 24 * time.Hour
+	subscriptionGrace = 30 * 24 * time.Hour
 )
 
 // subscription is what an agent of ours has subscribed to (U-093). Its request stays open for
@@ -143,7 +143,7 @@ func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub
 	case all >= maxSubscriptions:
 		return gateway.Refuse("there are %d subscriptions at %s, which are as many as there may be: end one by unsubscribe", all, c.Realm)
 	}
-	_, err = state.Save(ctx, g.state, subscriptionKey(c, sub.ID), 0, sub, time.Until(sub.Until)+subscriptionRoom)
+	_, err = state.Save(ctx, g.state, subscriptionKey(c, sub.ID), 0, sub, time.Until(sub.Until)+subscriptionGrace)
 	if errors.Is(err, state.ErrVersion) {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (g *Gateway) changeSubscription(ctx context.Context, key state.Key, change 
 	if err != nil {
 		return err
 	}
-	return state.Change(ctx, g.state, key, time.Until(sub.Until)+subscriptionRoom, func(s *subscription) error {
+	return state.Change(ctx, g.state, key, time.Until(sub.Until)+subscriptionGrace, func(s *subscription) error {
 		if version == 0 || s.ID == "" {
 			return errNoSubscription
 		}

@@ -26,8 +26,8 @@ const (
 	// quietRead is the time after which a response that brought nothing has not failed: there
 	// were no events.
 	quietRead = 10 * time.Second
-	// endLook is the time between two looks at a task that has subscribed.
-	endLook = time.Minute
+	// taskCheckInterval is the time between two checks whether the task still waits for events.
+	taskCheckInterval = time.Minute
 )
 
 // maxEvent bounds the chunk of one event, in bytes.
@@ -36,8 +36,8 @@ const maxEvent = 1 << 20
 var (
 	// errOver ends the reading of a stream at the end of its subscription's time.
 	errOver = errors.New("the time of the subscription is over")
-	// errLook ends it for a look at the task that has subscribed.
-	errLook = errors.New("is the subscription over?")
+	// errTaskCheck ends it for such a check.
+	errTaskCheck = errors.New("is the subscription over?")
 	// errNoPartner is returned for a subscription whose partner is not configured any more.
 	errNoPartner = errors.New("the partner is not configured")
 )
@@ -57,10 +57,10 @@ func (g *Gateway) followSubscription(ctx context.Context, key state.Key) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, errNoSubscription) {
 			return
 		}
-		if errors.Is(err, errLook) || sub.Next > next {
+		if errors.Is(err, errTaskCheck) || sub.Next > next {
 			pause = minFollowPause
 		}
-		if errors.Is(err, errLook) {
+		if errors.Is(err, errTaskCheck) {
 			continue
 		}
 		g.Log.Warn("uamp: a subscription is not read", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
@@ -82,8 +82,8 @@ func (g *Gateway) followOnce(ctx context.Context, key state.Key, sub *subscripti
 		}
 	}
 	until, why := sub.Until, errOver
-	if look := time.Now().Add(endLook); look.Before(until) {
-		until, why = look, errLook
+	if check := time.Now().Add(taskCheckInterval); check.Before(until) {
+		until, why = check, errTaskCheck
 	}
 	timed, cancel := context.WithDeadlineCause(ctx, until, why)
 	defer cancel()
@@ -99,8 +99,8 @@ func (g *Gateway) followOnce(ctx context.Context, key state.Key, sub *subscripti
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(context.Cause(timed), errLook):
-		return errLook
+	case errors.Is(context.Cause(timed), errTaskCheck):
+		return errTaskCheck
 	case errors.Is(context.Cause(timed), errOver):
 		if ok && sub.Taken {
 			_ = g.withdrawSubscription(ctx, p, *sub) // it is over all the same
