@@ -24,8 +24,8 @@ type partnerCall struct {
 	call grpc.BidiStreamingClient[uamppb.Frame, uamppb.Frame]
 }
 
-// beginPartnerCall begins a call. Whether the partner takes it is known with its first frame: a
-// server of gRPC need not answer before it sends one.
+// beginPartnerCall begins a call. Its first frame shows that the partner takes it: a server of
+// gRPC need not answer before it sends one.
 func beginPartnerCall(s *socket, key socketKey) (partnerConn, error) {
 	conn := grpcconn.Conn{Client: key.client, Base: key.url, MaxMessage: 2*int(s.g.MaxBody) + largeEnvelope + grpcRoom} // a delta is there twice
 	call, err := uamppb.NewAgentClient(conn).Stream(s.ctx)
@@ -91,8 +91,7 @@ func (e *callEndError) Error() string {
 	return "the partner ends the call: " + e.status.Code().String() + " " + e.status.Message()
 }
 
-// endOfCall is why a call has ended. What is wrong with one message says nothing about the
-// envelopes of others.
+// endOfCall is why a call has ended. A fault of one message refuses no other envelope.
 func endOfCall(err error) error {
 	var answered *gateway.StatusError
 	var wrong *gateway.Refusal
@@ -124,7 +123,7 @@ func closeCodeOf(st *status.Status) websocket.StatusCode {
 	return websocket.StatusInternalError
 }
 
-// isDeniedCall reports whether a partner lets no one in.
+// isDeniedCall reports whether a partner has refused the call itself: its credential or its method.
 func isDeniedCall(err error) bool {
 	var answered *gateway.StatusError
 	if errors.As(err, &answered) {

@@ -15,8 +15,8 @@ import (
 )
 
 // socketBinding reaches a partner by a WebSocket (U-054), or by a call of gRPC with the same
-// frames (U-055). An envelope is taken when its receipt
-// or its answer has come; deltas and acknowledgements go as frames beside envelopes.
+// frames (U-055). An envelope is taken when its receipt or its answer has come; deltas and
+// acknowledgements go as frames beside envelopes.
 type socketBinding struct {
 	g   *Gateway
 	p   gateway.Partner
