@@ -17,16 +17,16 @@ import (
 	"skep/spec/mail"
 )
 
-// moodyAgent is an agent that fails while bad is set, and counts what it is asked.
-type moodyAgent struct {
+// unreliableAgent is an agent that fails while bad is set, and counts what it is asked.
+type unreliableAgent struct {
 	bad   atomic.Bool
 	asked atomic.Int64
 }
 
-func newMoodyAgent(s *site) *moodyAgent {
-	a := new(moodyAgent)
+func newUnreliableAgent(s *site) *unreliableAgent {
+	a := new(unreliableAgent)
 	a.bad.Store(true)
-	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "moody", Capabilities: []gateway.Capability{{ID: "repeat"}}},
+	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "unreliable", Capabilities: []gateway.Capability{{ID: "repeat"}}},
 		func(context.Context, *gatewaytest.Turn) gateway.Answer {
 			a.asked.Add(1)
 			if a.bad.Load() {
@@ -37,8 +37,8 @@ func newMoodyAgent(s *site) *moodyAgent {
 	return a
 }
 
-func (a *moodyAgent) question(from string) iacptest.Message {
-	return iacptest.New("task_request", from, "moody", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": "well?"}})
+func (a *unreliableAgent) question(from string) iacptest.Message {
+	return iacptest.New("task_request", from, "unreliable", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": "well?"}})
 }
 
 // TestCircuitOpens (I-070, I-075, V-I39): after five failures in a row, or ten among twenty, an
@@ -55,7 +55,7 @@ func TestCircuitOpens(t *testing.T) {
 				o.FirstPause = time.Hour
 				admitRealm(o.Runtime.(*gatewaytest.Runtime), "mill", "token-of-mill", nil)
 			})
-			agent, c := newMoodyAgent(s), s.dial(t)
+			agent, c := newUnreliableAgent(s), s.dial(t)
 			var last iacptest.Message
 			for _, good := range good {
 				agent.bad.Store(!good)
@@ -98,7 +98,7 @@ func TestCircuitOpens(t *testing.T) {
 func TestCircuitRecovers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(o *iacp.Options) { o.FirstPause = time.Millisecond })
-	agent, c := newMoodyAgent(s), s.dial(t)
+	agent, c := newUnreliableAgent(s), s.dial(t)
 	for range 5 {
 		exchange(t, c, agent.question("depot-1"), "task_response")
 	}
