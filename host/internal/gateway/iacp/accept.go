@@ -84,7 +84,7 @@ func (g *Gateway) checkCircuit(ctx context.Context, c gateway.Caller, m message.
 	if _, err := g.Runtime.Find(ctx, c, m.ID); !errors.Is(err, gateway.ErrUnknown) {
 		return err
 	}
-	return &openCircuit{to.names[0], after}
+	return &circuitOpenError{to.names[0], after}
 }
 
 // checkSender refuses a sender that is not the caller's. A realm without ids has one agent,

@@ -12,8 +12,8 @@ import (
 // maxTries is how often a message is written on a connection before it is given up (I-027).
 const maxTries = 3
 
-// errSilent is returned for a message that the peer does not acknowledge.
-var errSilent = fmt.Errorf("the peer did not acknowledge a message after %d attempts", maxTries)
+// errUnacknowledged is returned for a message that the peer does not acknowledge.
+var errUnacknowledged = fmt.Errorf("the peer did not acknowledge a message after %d attempts", maxTries)
 
 // expectedAck is what waits for the acknowledgement of a message to an agent.
 type expectedAck struct {
@@ -39,7 +39,7 @@ func (c *conn) deliver(agent string, m message.Message, text []byte) error {
 		}
 	}
 	c.end(errAway)
-	return errSilent
+	return errUnacknowledged
 }
 
 // deliverMessage is [conn.deliver] for a message that has no text yet.
@@ -60,7 +60,7 @@ func (c *conn) awaitAck(ack *expectedAck) error {
 	case <-timer.C:
 		return errTime
 	case <-c.ctx.Done():
-	case <-c.deaf:
+	case <-c.readEnded:
 	}
 	select {
 	case <-ack.came: // and left

@@ -46,7 +46,7 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 	c.endWait(x.ID) // before the answer: its asker may repeat the question then
 	switch {
 	case err == nil:
-		if failed, counts := failed(a.Outcome); counts {
+		if failed, counts := failureOf(a.Outcome); counts {
 			c.g.noteResult(caller, x, failed)
 		}
 		return c.respond(caller, x, a, c.deliverMessage)

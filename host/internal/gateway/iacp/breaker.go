@@ -117,19 +117,19 @@ func (all *breakers) makeRoom() bool {
 	return len(all.byAgent) < maxBreakers
 }
 
-// openCircuit is returned for a message to an agent that is not asked now.
-type openCircuit struct {
+// circuitOpenError is returned for a message to an agent that is not asked now.
+type circuitOpenError struct {
 	agent string
 	after time.Duration
 }
 
 // Error implements error.
-func (o *openCircuit) Error() string {
-	return fmt.Sprintf("the agent %q has failed too often and is asked again in %s", o.agent, seconds(o.after.Round(time.Millisecond)))
+func (e *circuitOpenError) Error() string {
+	return fmt.Sprintf("the agent %q has failed too often and is asked again in %s", e.agent, seconds(e.after.Round(time.Millisecond)))
 }
 
-// failed reports whether an outcome is a failure of the agent; counts is false for what says
+// failureOf reports whether an outcome is a failure of the agent; counts is false for what says
 // nothing about it.
-func failed(o gateway.Outcome) (failed, counts bool) {
+func failureOf(o gateway.Outcome) (failed, counts bool) {
 	return o == gateway.Failed || o == gateway.TimedOut, o != gateway.Cancelled
 }

@@ -55,8 +55,8 @@ func (a *attempt) outcomeOf(err error) gateway.Carried {
 	if errors.Is(err, errAway) {
 		return gateway.Carried{State: gateway.Later, Reason: err.Error()}
 	}
-	if o := new(openCircuit); errors.As(err, &o) {
-		return gateway.Carried{State: gateway.Later, Reason: err.Error(), Wait: o.after}
+	if open := new(circuitOpenError); errors.As(err, &open) {
+		return gateway.Carried{State: gateway.Later, Reason: err.Error(), Wait: open.after}
 	}
 	return gateway.CarriedAfter(err).Since(a.tried, false)
 }
@@ -81,7 +81,7 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	key := breakerKey{realm: realmOf(a.caller), agent: a.m.To()}
 	if after := a.g.breakers.admit(key, time.Now()); after > 0 {
-		return &openCircuit{a.m.To(), after}
+		return &circuitOpenError{a.m.To(), after}
 	}
 	err = a.send(ctx, c)
 	if a.known {

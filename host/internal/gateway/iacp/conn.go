@@ -75,8 +75,8 @@ type conn struct {
 	// waits are the messages whose answers are waited for, by their ids.
 	waits   map[string]bool
 	running sync.WaitGroup
-	// deaf is closed when nothing more is read.
-	deaf chan struct{}
+	// readEnded is closed when nothing more is read.
+	readEnded chan struct{}
 }
 
 // early is a message that came before the peer was known.
@@ -137,17 +137,17 @@ func (c *conn) finish() {
 	over := time.NewTimer(drainTime)
 	defer over.Stop()
 	_ = c.net.SetReadDeadline(time.Now().Add(drainTime))
-	for c.last() {
+	for c.handleLast() {
 	}
-	close(c.deaf)
+	close(c.readEnded)
 	select {
 	case <-c.ctx.Done():
 	case <-over.C:
 	}
 }
 
-// last takes a message of a peer that closes. It returns false at the end.
-func (c *conn) last() bool {
+// handleLast handles a message of a peer that closes. It returns false at the end.
+func (c *conn) handleLast() bool {
 	m, text, err := c.read()
 	class := m.Type.Class()
 	switch {

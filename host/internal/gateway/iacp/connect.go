@@ -76,7 +76,7 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 
 // newConn returns a connection whose peer is not known yet: when ctx ends, it is closed.
 func (g *Gateway) newConn(ctx context.Context, raw net.Conn) *conn {
-	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]*spoken{}, queue: newQueue(), peerMost: message.MaxSent, deaf: make(chan struct{})}
+	c := &conn{g: g, net: raw, frames: message.NewFrameReader(raw, int(g.MaxBody)), agents: map[string]*spoken{}, queue: newQueue(), peerMost: message.MaxSent, readEnded: make(chan struct{})}
 	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.unguard = context.AfterFunc(ctx, func() { _ = raw.Close() })
 	return c

@@ -81,8 +81,8 @@ func (g *Gateway) faultOf(err error) *fault {
 	if f := new(fault); errors.As(err, &f) {
 		return f
 	}
-	if o := new(openCircuit); errors.As(err, &o) {
-		return &fault{code: codeUnknown, reason: reasonFailing, text: err.Error(), retry: true, after: int(math.Ceil(o.after.Seconds()))}
+	if open := new(circuitOpenError); errors.As(err, &open) {
+		return &fault{code: codeUnknown, reason: reasonFailing, text: err.Error(), retry: true, after: int(math.Ceil(open.after.Seconds()))}
 	}
 	if f := new(message.Fault); errors.As(err, &f) {
 		return &fault{code: f.Code, text: f.Text, expected: f.Expected}

@@ -191,20 +191,20 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 		write()
 		return nil
 	}
-	if err := c.takePlace(); err != nil {
+	if err := c.acquirePlace(); err != nil {
 		c.endWait(x.ID)
 		return err
 	}
 	c.g.pushing.Go(func() {
-		defer c.leavePlace()
+		defer c.releasePlace()
 		write()
 	})
 	return nil
 }
 
-// takePlace takes the place of an unsent answer among the messages of the connection that wait for
+// acquirePlace counts an unsent answer among the messages of the connection that wait for
 // answers. It waits for one.
-func (c *conn) takePlace() error {
+func (c *conn) acquirePlace() error {
 	for {
 		c.mu.Lock()
 		if c.asks+c.unsent < maxConnAsks {
@@ -225,7 +225,7 @@ func (c *conn) takePlace() error {
 	}
 }
 
-func (c *conn) leavePlace() {
+func (c *conn) releasePlace() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unsent--
