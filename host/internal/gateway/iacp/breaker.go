@@ -11,7 +11,7 @@ import (
 )
 
 // An agent that has failed tripAfter questions in a row, or tripShare of the last tripWindow, gets
-// none for a while, and then one that probes it (I-075).
+// none for a while, and then one as a probe (I-075).
 const (
 	tripAfter  = 5
 	tripWindow = 20
@@ -52,7 +52,8 @@ func newBreakers(first time.Duration) *breakers {
 	return &breakers{first: first, byAgent: map[breakerKey]*breaker{}}
 }
 
-// admit returns after which time an agent is asked again, 0 to ask it now.
+// admit returns after which time an agent is asked again, 0 for now: that question is the probe
+// of an open breaker.
 func (all *breakers) admit(key breakerKey, now time.Time) time.Duration {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -128,8 +129,8 @@ func (e *circuitOpenError) Error() string {
 	return fmt.Sprintf("the agent %q has failed too often and is asked again in %s", e.agent, seconds(e.after.Round(time.Millisecond)))
 }
 
-// failureOf reports whether an outcome is a failure of the agent; counts is false for what says
-// nothing about it.
+// failureOf reports whether an outcome is a failure of the agent; counts is false for a
+// cancelled question.
 func failureOf(o gateway.Outcome) (failed, counts bool) {
 	return o == gateway.Failed || o == gateway.TimedOut, o != gateway.Cancelled
 }

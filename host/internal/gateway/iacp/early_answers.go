@@ -16,12 +16,12 @@ const (
 	maxEarlyBytes = 4 << 20
 )
 
-// errNoQuestion is what an answer meets to which there is no question.
+// errNoQuestion is returned for an answer to which there is no question.
 var errNoQuestion = fmt.Errorf("parent_message_id names no message that waits: %w", gateway.ErrUnknown)
 
-// earlyAnswers are answers to questions that no attempt waits for: after a restart of the host a
-// peer may send its answers again before the host sends the questions again. A peer need not
-// answer a repeat of a question for which its answer was acknowledged.
+// earlyAnswers keep answers to questions that no attempt waits for: after a restart of the host a
+// peer may send its answers again before the host sends the questions again, and need not answer
+// a repeat after an acknowledgement. They are safe for concurrent use.
 type earlyAnswers struct {
 	mu   sync.Mutex
 	byID map[waitKey]*earlyAnswer
@@ -32,7 +32,7 @@ type earlyAnswer struct {
 	c      *conn
 	caller gateway.Caller
 	early
-	// ack acknowledges it when the question was not sent in time: it was answered before.
+	// ack acknowledges it when the question is not sent in time. The answer stays.
 	ack *time.Timer
 }
 
@@ -65,7 +65,7 @@ func (all *earlyAnswers) keep(c *conn, caller gateway.Caller, m message.Message,
 	return true
 }
 
-// bring brings the answer to a question that is about to be sent again, if it is there.
+// bring delivers the answer to a question that is about to be sent again, if it is there.
 func (all *earlyAnswers) bring(c gateway.Caller, id string) {
 	all.mu.Lock()
 	key := waitKey{realmOf(c), id}
