@@ -23,9 +23,9 @@ func (c *sharedContext) addBounds(source sharedContext, writes bool) {
 	}
 }
 
-// keepBounds refuses access that a bound does not give, and ends the context with the first of its
+// applyBounds refuses access that a bound does not give, and ends the context with the first of its
 // bounds.
-func (c *sharedContext) keepBounds() error {
+func (c *sharedContext) applyBounds() error {
 	if len(c.Bounds) > maxBounds {
 		return message.Faultf(message.InsufficientResources, message.ReasonFull, "the context would have memory of %d contexts that its makers may not write, more than %d", len(c.Bounds), maxBounds)
 	}

@@ -52,10 +52,10 @@ func (s contexts) updateSession(ctx context.Context, who contextCaller, r contex
 		}
 		r.ID = ""
 		made, err := s.create(ctx, who, r)
-		if err != nil || made.made {
+		if err != nil || made.made { // else another event has made it meanwhile
 			return made, err
 		}
-	} // another event has made it meanwhile
+	}
 }
 
 // sessionName is the name of the context of a session.

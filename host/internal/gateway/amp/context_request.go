@@ -182,7 +182,7 @@ func (c *sharedContext) update(who contextCaller, r contextRequest) error {
 	if r.Given.Shared != nil || r.Given.Expires != "" || r.Given.Access != nil {
 		c.addChange(r.change)
 	}
-	if err := c.keepBounds(); err != nil {
+	if err := c.applyBounds(); err != nil {
 		return err
 	}
 	return c.setMemory(who, r)
@@ -245,7 +245,7 @@ func (s contexts) derive(ctx context.Context, who contextCaller, r contextReques
 		made.addBounds(source, writes)
 		made.addMemory(who, source, merged)
 	}
-	if err := made.keepBounds(); err != nil {
+	if err := made.applyBounds(); err != nil {
 		return made, err
 	}
 	if err := made.setMemory(who, r); err != nil {

@@ -27,7 +27,7 @@ func (g *Gateway) event(ctx context.Context, c gateway.Caller, in message.Receiv
 	agents := g.Runtime.ExposedAgents(c)
 	if p.Type == contextUpdate {
 		updated, err := g.updateByEvent(ctx, c, in, a.Digest, func(updated sharedContext) error {
-			_, err := told(c, in, readersAmong(agents, updated))
+			_, err := eventRecipients(c, in, readersAmong(agents, updated))
 			return err
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func (g *Gateway) event(ctx context.Context, c gateway.Caller, in message.Receiv
 			return reply{}, nil
 		}
 	}
-	agents, err = told(c, in, agents)
+	agents, err = eventRecipients(c, in, agents)
 	if err == nil && len(agents) == 0 {
 		err = message.Faultf(message.AgentNotFound, "", "there is no such agent")
 	}
@@ -47,8 +47,9 @@ func (g *Gateway) event(ctx context.Context, c gateway.Caller, in message.Receiv
 	return g.tell(ctx, c, a, agents)
 }
 
-// told returns the agents that an event is for, and refuses one that its sender may not tell them.
-func told(c gateway.Caller, in message.Received, agents []gateway.ExposedAgent) ([]gateway.ExposedAgent, error) {
+// eventRecipients returns the agents that an event is for. It refuses an event that its sender may
+// not tell them.
+func eventRecipients(c gateway.Caller, in message.Received, agents []gateway.ExposedAgent) ([]gateway.ExposedAgent, error) {
 	if in.Destination.Agent != "" {
 		a, err := findAgent(agents, in.Destination.Agent)
 		if err != nil {
