@@ -51,8 +51,8 @@ func (t *transport) client() *http.Client {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if isConnection(req) {
-		return t.connect(req)
+	if isStreamingCall(req) {
+		return t.beginCall(req)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	if t.timeout > 0 {
@@ -92,14 +92,14 @@ func (t *transport) tooLarge(most int64, isStream bool) error {
 	return gateway.Refuse("%s", text)
 }
 
-// isConnection reports whether a request is a call of gRPC that goes on sending beside its
-// response.
-func isConnection(req *http.Request) bool {
+// isStreamingCall reports whether a request is a call of gRPC that sends beside its response.
+func isStreamingCall(req *http.Request) bool {
 	return req.ContentLength < 0 && strings.HasPrefix(req.Header.Get("Content-Type"), "application/grpc")
 }
 
-// connect begins a call. Its context ends it.
-func (t *transport) connect(req *http.Request) (*http.Response, error) {
+// beginCall sends a streaming call, which its context ends. The timeout bounds the wait for the
+// response.
+func (t *transport) beginCall(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	if t.timeout > 0 {
 		late := time.AfterFunc(t.timeout, func() { cancel(context.DeadlineExceeded) })
@@ -116,7 +116,7 @@ func (t *transport) connect(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// callBody is what a call receives.
+// callBody is the response of a streaming call.
 type callBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
