@@ -2,8 +2,8 @@ package config
 
 import "maps"
 
-// inapplicable lists the keys of a gateway that some protocols have no use for, as
-// [unimplemented] has capabilities.
+// inapplicable lists the keys of a gateway that have no effect with some protocols, each with its
+// fault.
 var inapplicable = map[string]string{
 	"gateways.hmac_key": "hmac_key binds messages to a shared key; it is for amp alone",
 	"gateways.hold":     "hold is for protocols whose callers wait for an answer on their request: a2a, acp, amp, mcp",
@@ -12,7 +12,7 @@ var inapplicable = map[string]string{
 	"gateways.sessions": "sessions is for protocols with sessions or open connections: acp, iacp, mcp, uamp",
 }
 
-// refusedCapabilities are the rows of [unimplemented] and [inapplicable].
+// refusedCapabilities returns the rows of [unimplemented] and [inapplicable].
 func refusedCapabilities() map[string]string {
 	all := maps.Clone(unimplemented)
 	maps.Copy(all, inapplicable)
