@@ -24,8 +24,8 @@ type KeepAlive struct {
 type connPool map[dialRules]*http.Transport
 
 // dialRules are the parts of a policy that decide which addresses a request may reach, and how.
-// clear is HTTP/2 at http URLs.
-type dialRules struct{ private, names, secure, http2, clear bool }
+// clearHTTP2 is HTTP/2 at http URLs.
+type dialRules struct{ private, names, secure, http2, clearHTTP2 bool }
 
 func newConnPool(c *Client) connPool {
 	k, either := connPool{}, []bool{false, true}
@@ -33,8 +33,8 @@ func newConnPool(c *Client) connPool {
 		for _, names := range either {
 			for _, secure := range either {
 				for _, http2 := range either {
-					for _, clear := range either {
-						rules := dialRules{private, names, secure, http2, clear}
+					for _, clearHTTP2 := range either {
+						rules := dialRules{private, names, secure, http2, clearHTTP2}
 						k[rules] = c.pooledTransport(rules)
 					}
 				}
@@ -90,7 +90,7 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 	}
 	return &http.Transport{
 		ForceAttemptHTTP2:      r.http2,
-		Protocols:              protocols(r.clear),
+		Protocols:              protocols(r.clearHTTP2),
 		HTTP2:                  http2Pings(),
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: c.opt.MaxResponseHeader,

@@ -16,9 +16,9 @@ import (
 // of the version that the policy wants. The body of a response with the status 101 is the
 // connection. A call of gRPC to an http URL goes by HTTP/2 if the policy has that for https.
 //
-// Each request needs a context with a deadline, or a client with a ConnectTimeout. Errors are an *abi.Error with the reasons
-// of [Client.Fetch], or an error of package net/http for a connection that broke. It is
-// safe for concurrent use.
+// Each request needs a context with a deadline, or a client with a ConnectTimeout. Errors are an
+// *abi.Error with the reasons of [Client.Fetch], or an error of package net/http for a connection
+// that broke. It is safe for concurrent use.
 func (c *Client) Transport(p Policy) http.RoundTripper { return transport{c, p} }
 
 type transport struct {
