@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"go/format"
 	"maps"
@@ -25,11 +26,10 @@ func golang(s *dsl.Schema, opt Options) ([]File, error) {
 		g.declaration(t)
 	}
 	g.rules(s.Rules)
-	text, err := format.Source([]byte(g.b.String()))
-	if err != nil {
-		return nil, fmt.Errorf("format Go: %w", err)
+	if g.err != nil {
+		return nil, fmt.Errorf("format Go: %w", g.err)
 	}
-	files := []File{{"messages.go", string(text)}}
+	files := []File{{"messages.go", strings.TrimRight(g.b.String(), "\n") + "\n"}}
 	sources := check.Sources()
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		body := strings.Replace(sources[name], "package check", "package "+opt.Package, 1)
@@ -42,19 +42,59 @@ type goCode struct {
 	code
 	names map[*dsl.Type]string
 	top   scope
+	// depth is how many blocks are open.
+	depth int
+	err   error
+}
+
+// line writes lines as gofmt lays out statements: to lay out all code costs most of the
+// time and memory of a compilation.
+func (g *goCode) line(format string, args ...any) {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "}") {
+			g.depth--
+		}
+		indent := g.depth
+		if strings.HasPrefix(line, "case ") {
+			indent--
+		}
+		if line != "" {
+			line = strings.Repeat("\t", indent) + line
+		}
+		g.code.line("%s", line)
+		if strings.HasSuffix(line, "{") {
+			g.depth++
+		}
+	}
+}
+
+// gofmt writes what declare does as gofmt lays it out: columns, comments, and functions of
+// one line.
+func (g *goCode) gofmt(declare func(part *goCode)) {
+	part := &goCode{names: g.names, top: g.top}
+	declare(part)
+	text, err := format.Source([]byte(part.b.String()))
+	g.b.Write(text)
+	g.err = errors.Join(g.err, part.err, err)
 }
 
 func (g *goCode) declaration(t *dsl.Type) {
 	switch {
 	case t.Kind == dsl.Enum:
-		g.enum(t)
+		g.gofmt(func(part *goCode) { part.enum(t) })
 	case t.Kind == dsl.Record:
 		g.record(t)
 	case t.Member != "":
-		g.wrapper(t)
+		g.gofmt(func(part *goCode) { part.wrapper(t) })
 	default:
-		g.about(t)
-		g.line("type %s = %s\n", g.names[t], g.typeOf(t.Elem))
+		g.gofmt(func(part *goCode) {
+			part.about(t)
+			part.line("type %s = %s\n", g.names[t], g.typeOf(t.Elem))
+		})
 	}
 }
 
@@ -122,6 +162,18 @@ func (g *goCode) enum(t *dsl.Type) {
 
 func (g *goCode) record(t *dsl.Type) {
 	name, members := g.names[t], memberNames(t, goName, goMembers, map[bool]string{true: "Extra"}[t.Open])
+	g.gofmt(func(part *goCode) { part.fields(t, name, members) })
+	g.methods(name, t.Name)
+	g.readRecord(t, name, members)
+	g.writeRecord(t, name, members)
+	g.line("func declared%s(name string) bool {", name)
+	if len(t.Fields) > 0 {
+		g.line("switch name {\ncase %s:\nreturn true\n}", list(fieldNames(t)))
+	}
+	g.line("return false\n}\n")
+}
+
+func (g *goCode) fields(t *dsl.Type, name string, members map[string]string) {
 	g.about(t)
 	g.line("type %s struct {", name)
 	for _, f := range t.Fields {
@@ -139,14 +191,6 @@ func (g *goCode) record(t *dsl.Type) {
 		g.line("// Extra are the members that are not declared.\nExtra map[string]json.RawMessage `json:\"-\"`")
 	}
 	g.line("}\n")
-	g.methods(name, t.Name)
-	g.readRecord(t, name, members)
-	g.writeRecord(t, name, members)
-	g.line("func declared%s(name string) bool {", name)
-	if len(t.Fields) > 0 {
-		g.line("switch name {\ncase %s:\nreturn true\n}", list(fieldNames(t)))
-	}
-	g.line("return false\n}\n")
 }
 
 // absentAsNil reports whether a nil value stands for an absent one.
@@ -160,7 +204,9 @@ func (g *goCode) methods(name, declared string) {
 	g.line("// UnmarshalJSON reads a %s. After an error it is as it was.", name)
 	g.line("func (t *%s) UnmarshalJSON(text []byte) error {\nread, err := decode(text, %q, decode%s)\nif err == nil {\n*t = read\n}\nreturn err\n}\n", name, declared, name)
 	g.line("// MarshalJSON writes a %s that is valid.", name)
-	g.line("func (t %s) MarshalJSON() ([]byte, error) { return encode(t, %q, encode%s) }\n", name, declared, name)
+	g.gofmt(func(part *goCode) {
+		part.line("func (t %s) MarshalJSON() ([]byte, error) { return encode(t, %q, encode%s) }\n", name, declared, name)
+	})
 	g.line("// Validate returns why a %s cannot be written.", name)
 	g.line("func (t %s) Validate() error {\n_, err := t.MarshalJSON()\nreturn err\n}\n", name)
 }

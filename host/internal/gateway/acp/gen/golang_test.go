@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"go/format"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
@@ -33,6 +36,28 @@ func TestSamples(t *testing.T) {
 	}
 	if n := len(samples()); n < 200 || accepted < 80 || n-accepted < 80 {
 		t.Errorf("%d samples, %d accepted", n, accepted)
+	}
+}
+
+// Code of Go is laid out as gofmt has it, whatever names and comments are declared.
+func TestGoLayout(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Long", 20)
+	odd := "// # A heading\n//\n//  - a list\n//\tits next line\n//   indented {\n// case\n// }\n"
+	for name, text := range map[string]string{
+		"document.acp":  readFile(t, "testdata/document.acp"),
+		"probe.acp":     readFile(t, "testdata/probe.acp"),
+		"agreement.acp": agreementText(t),
+		"long.acp": "type " + long + " = {" + long + ": Map<String, List<" + long + "E>>?, a: Int, // short\n b" + long + ": " + long + "W }\n" +
+			"enum " + long + "E { A, B" + long + " }\ntype " + long + "W = Map<String, Long>\n",
+		"odd.acp": odd + "type T = {\n" + odd + "a: String,\n" + odd + "bb: Int?\n}\n" + odd + "enum E {\n" + odd + "A,\nB\n}\n" + odd + "type L = List<T>\n",
+	} {
+		for _, f := range generate(t, "go", load(t, name, text)) {
+			want, err := format.Source([]byte(f.Text))
+			if diff := cmp.Diff(string(want), f.Text); diff != "" || err != nil {
+				t.Errorf("%s of %s: %v: %s", f.Name, name, err, diff)
+			}
+		}
 	}
 }
 
