@@ -193,7 +193,7 @@ var only = map[string]string{
 	"github.com/eclipse/paho.golang":      "host/internal/gateway/acp/broker",
 	"modernc.org/sqlite":                  "host/internal/store/sqlite",
 	"github.com/klauspost/compress":       "host/internal/gateway/uamp/envelope host/internal/store/sqlite",
-	"github.com/quic-go/quic-go":          "host/internal/api/http3",
+	"github.com/quic-go/quic-go":          "host/internal/api/http3 host/internal/turn/egress",
 	"github.com/spf13/cobra":              "host/internal/cli",
 	"github.com/hashicorp":                "host/internal/turn/process",
 	"github.com/landlock-lsm":             "host/internal/turn/process",

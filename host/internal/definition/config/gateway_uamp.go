@@ -27,9 +27,10 @@ const (
 	BindingHTTP   = "http"
 	BindingSocket = "websocket"
 	BindingGRPC   = "grpc"
+	BindingHTTP3  = "http3"
 )
 
-var bindings = []string{BindingHTTP, BindingSocket, BindingGRPC}
+var bindings = []string{BindingHTTP, BindingSocket, BindingGRPC, BindingHTTP3}
 
 var uampProtocol = protocol{
 	called: true, lacks: []string{"hold"}, rights: []string{"ask", "tell", "broadcast"}, maxBody: 16 * MiB,
@@ -56,6 +57,9 @@ func (p *UAMPPartner) Settings() []Setting {
 		choice(&p.Binding, "binding", BindingHTTP, bindings, "How its `url` is called. A partner without `url` is called as the DID document of the agent says that is written to.").by(Fixed),
 	}
 }
+
+// HTTP3 reports whether the url of a partner is called over HTTP/3 alone.
+func (p *UAMPPartner) HTTP3(of Partner) bool { return of.URL != "" && p.Binding == BindingHTTP3 }
 
 // Hosts are the addresses of the hosts of a partner's DIDs where it has no url: their documents
 // say by which binding they are called.
@@ -110,6 +114,9 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 		r.d.atKey(at, fmt.Sprintf("%s is %s and clock_skew %s: keep must be at least twice as long, or an envelope that is forgotten counts again", at.path, durations.print(int64(g.Keep)), durations.print(int64(skew))))
 	}
 	for _, p := range g.Partners {
+		if own, at := p.Protocol.(*UAMPPartner), r.t.child("partners").child(p.Name).child("binding"); own.HTTP3(p) && !strings.HasPrefix(p.URL, "https://") {
+			r.d.atValue(at, fmt.Sprintf("%s is %q, and url is no https URL: HTTP/3 has TLS always", at.path, own.Binding))
+		}
 		if at := r.t.child("partners").child(p.Name).child("give_up"); p.RetryInDoubt && p.GiveUp < p.Timeout {
 			r.d.warn(at, fmt.Sprintf("%s is shorter than timeout: an envelope whose answer was lost is not sent again", at.path))
 		}

@@ -101,3 +101,15 @@ func TestUAMPHosts(t *testing.T) {
 		t.Error("a partner with a url is called elsewhere")
 	}
 }
+
+// U-052: a partner is called over HTTP/3 at an https URL, or by its DID documents.
+func TestUAMPBindingHTTP3(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\nids = [\"did:web:lab.example\"]\nbinding = \"http3\"\n"
+	for more, wrong := range map[string]bool{"": false, "url = \"https://lab.example\"": false, "url = \"http://127.0.0.1:8080\"\nallow_private = true": true} {
+		_, err := Parse("swarm.toml", []byte(withUAMP+partner+more), "testdata/valid", testOptions)
+		if wrong != (err != nil && strings.Contains(err.Error(), `partners.lab.binding is "http3", and url is no https URL`)) || !wrong && err != nil {
+			t.Errorf("%q: %v", more, err)
+		}
+	}
+}

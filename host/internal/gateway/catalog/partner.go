@@ -85,7 +85,7 @@ func (c *Catalog) documents(g config.Gateway, p config.Partner, hosts func(confi
 	}
 	p.AuthToken, p.APIKey, p.HMACKey = "", "", ""
 	policy := c.policy(g, p, grants)
-	policy.HTTP2 = false
+	policy.HTTP2, policy.HTTP3 = false, false
 	t := &transport{timeout: p.Timeout, maxBody: int64(g.MaxBody), setting: bodySetting(g), next: c.client.Transport(policy)}
 	return t
 }
@@ -118,9 +118,10 @@ func bodySetting(g config.Gateway) string { return "max_body of [gateways." + g.
 // policy is how a partner may be reached.
 func (c *Catalog) policy(g config.Gateway, p config.Partner, grants []egress.Grant) egress.Policy {
 	table := "[gateways." + g.Name + ".partners." + p.Name + "]"
+	own, chooses := p.Protocol.(interface{ HTTP3(config.Partner) bool })
 	return egress.Policy{
 		Table: table, Grants: grants,
-		AllowPrivate: p.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2,
+		AllowPrivate: p.AllowPrivate, PrivateNames: p.AllowPrivate, NoPublicHTTP: true, HTTP2: c.opt.HTTP2, HTTP3: chooses && own.HTTP3(p),
 		PrivateKey: "allow_private = true in " + table, TLS: p.TLS,
 		Secrets: []egress.Secret{egress.HiddenValue("auth_token", p.AuthToken.Reveal()), egress.HiddenValue("api_key", p.APIKey.Reveal()), egress.HiddenValue("hmac_key", p.HMACKey.Reveal())},
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
+
 	"skep/abi"
 )
 
@@ -77,6 +79,9 @@ type Policy struct {
 	// HTTP2 is for https URLs: they are reached by HTTP/2 over TLS 1.3, and by nothing older
 	// but for a request that upgrades its connection.
 	HTTP2 bool
+	// HTTP3 is for https URLs: they are reached by HTTP/3 alone, but for a request that upgrades
+	// its connection.
+	HTTP3 bool
 }
 
 // inTable is the suffix of a refusal that names the table of the grants.
@@ -94,6 +99,8 @@ type Client struct {
 	opt Options
 	// pool is nil unless connections are kept.
 	pool connPool
+	// pool3 has those of HTTP/3.
+	pool3 map[dialRules]*http3.Transport
 }
 
 // New returns a client. It starts nothing; see [Client.Close].
@@ -111,6 +118,7 @@ func New(o Options) *Client {
 	if o.KeepAlive.MaxIdlePerHost > 0 {
 		c.opt.ConnectTimeout = cmp.Or(o.ConnectTimeout, o.Timeout) // a pooled connection outlives one fetch
 		c.pool = newConnPool(c)
+		c.pool3 = newHTTP3Pool(c)
 	}
 	return c
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quic-go/quic-go"
+
 	"skep/abi"
 )
 
@@ -163,27 +165,39 @@ func (h *hop) tlsConfig() *tls.Config {
 	return c
 }
 
-// connect resolves the host, checks its addresses and dials them in order. Each dial gets
-// an equal share of the remaining time, so that a dead address leaves time for the others.
-func (h *hop) connect(ctx context.Context) (net.Conn, *abi.Error) {
+// connect connects to a checked address of the host.
+func (h *hop) connect(ctx context.Context) (conn net.Conn, broken *abi.Error) {
+	broken = h.dialEach(ctx, func(ctx context.Context, to netip.AddrPort) (err error) {
+		conn, err = h.dialAddress(ctx, to)
+		return err
+	})
+	return conn, broken
+}
+
+// dialEach resolves the host, checks its addresses and calls dial with them in order, until
+// one succeeds. Each call gets an equal share of the remaining time, so that a dead address
+// leaves time for the others.
+func (h *hop) dialEach(ctx context.Context, dial func(context.Context, netip.AddrPort) error) *abi.Error {
 	addrs, broken := h.addresses(ctx)
 	if broken != nil {
-		return nil, broken
+		return broken
 	}
 	var last error
 	for i, a := range addrs {
 		part, cancel := withShare(ctx, len(addrs)-i)
-		conn, err := h.dialAddress(part, netip.AddrPortFrom(a, h.target.port))
+		last = dial(part, netip.AddrPortFrom(a, h.target.port))
 		cancel()
-		if err == nil {
-			return conn, nil
+		if last == nil {
+			return nil
 		}
-		last = err
 	}
 	if errors.Is(last, syscall.ECONNREFUSED) {
-		return nil, fault(abi.CodeUnavailable, ReasonRefused, "%s refused the connection", h.displayURL())
+		return fault(abi.CodeUnavailable, ReasonRefused, "%s refused the connection", h.displayURL())
 	}
-	return nil, fault(abi.CodeUnavailable, ReasonConnect, "%s cannot be reached", h.displayURL())
+	if secure, ok := errors.AsType[*quic.TransportError](last); ok && secure.ErrorCode.IsCryptoError() {
+		return fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(secure.Error())))
+	}
+	return fault(abi.CodeUnavailable, ReasonConnect, "%s cannot be reached", h.displayURL())
 }
 
 // withShare returns a context with 1/parts of the remaining time. ctx has a deadline: each

@@ -34,11 +34,8 @@ func (c *Client) Dial(ctx context.Context, p Policy, address string) (net.Conn, 
 // openRaw connects, with TLS for https and one of some protocols in its handshake, nil for
 // none.
 func (h *hop) openRaw(ctx context.Context, protocols []string) (net.Conn, *abi.Error) {
-	if h.client.opt.ConnectTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, h.client.opt.ConnectTimeout)
-		defer cancel()
-	}
+	ctx, cancel := h.withConnectTimeout(ctx)
+	defer cancel()
 	conn, broken := h.connect(ctx)
 	if broken != nil || h.target.scheme == "http" {
 		return conn, broken
@@ -51,4 +48,12 @@ func (h *hop) openRaw(ctx context.Context, protocols []string) (net.Conn, *abi.E
 		return nil, fault(abi.CodeUnavailable, ReasonTLS, "TLS with %s failed: %s", h.displayURL(), truncate(h.scrub.Text(err.Error())))
 	}
 	return secure, nil
+}
+
+// withConnectTimeout bounds what a connection may take, if the client has a bound for it.
+func (h *hop) withConnectTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if h.client.opt.ConnectTimeout > 0 {
+		return context.WithTimeout(ctx, h.client.opt.ConnectTimeout)
+	}
+	return context.WithCancel(ctx)
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
+
 	"skep/abi"
 )
 
@@ -44,6 +46,17 @@ func newConnPool(c *Client) connPool {
 	return k
 }
 
+// newHTTP3Pool makes the transports of HTTP/3 with kept connections.
+func newHTTP3Pool(c *Client) map[dialRules]*http3.Transport {
+	k := map[dialRules]*http3.Transport{}
+	for rules := range c.pool {
+		if !rules.http2 && !rules.clearHTTP2 {
+			k[rules] = c.pooledHTTP3(rules)
+		}
+	}
+	return k
+}
+
 func (h *hop) dialRules() dialRules {
 	return dialRules{h.policy.AllowPrivate, h.policy.PrivateNames && h.grant.hosts == exact, h.policy.NoPublicHTTP, h.policy.HTTP2, h.clearHTTP2}
 }
@@ -67,19 +80,9 @@ const maxDials = 4
 func (c *Client) pooledTransport(r dialRules) *http.Transport {
 	dial := func(scheme string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, _, address string) (net.Conn, error) {
-			t, err := parseTarget(scheme + "://" + address)
+			h, err := c.pooledHop(ctx, r, scheme, address)
 			if err != nil {
 				return nil, err
-			}
-			h := &hop{
-				client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure, HTTP2: r.http2},
-				grant: Grant{hosts: exact}, target: t, scrub: NewScrubber(),
-			}
-			if of, ok := ctx.Value(pooledKey{}).(*pooledRequest); ok {
-				h.policy.PrivateKey = of.privateKey
-				if of.dials.Add(1) > maxDials {
-					return nil, &connectError{fault(abi.CodeUnavailable, ReasonConnection, "%s has ended %d connections without an answer", h.displayURL(), maxDials)}
-				}
 			}
 			conn, broken := h.openConn(ctx)
 			if broken != nil {
@@ -101,10 +104,33 @@ func (c *Client) pooledTransport(r dialRules) *http.Transport {
 	}
 }
 
+// pooledHop is what opens a connection of a pool to a host and port, for a request that ctx
+// has.
+func (c *Client) pooledHop(ctx context.Context, r dialRules, scheme, address string) (*hop, error) {
+	t, err := parseTarget(scheme + "://" + address)
+	if err != nil {
+		return nil, err
+	}
+	h := &hop{
+		client: c, policy: Policy{AllowPrivate: r.private, PrivateNames: r.names, NoPublicHTTP: r.secure, HTTP2: r.http2},
+		grant: Grant{hosts: exact}, target: t, scrub: NewScrubber(),
+	}
+	if of, ok := ctx.Value(pooledKey{}).(*pooledRequest); ok {
+		h.policy.PrivateKey = of.privateKey
+		if of.dials.Add(1) > maxDials {
+			return nil, &connectError{fault(abi.CodeUnavailable, ReasonConnection, "%s has ended %d connections without an answer", h.displayURL(), maxDials)}
+		}
+	}
+	return h, nil
+}
+
 // Close closes the idle connections. The client stays usable. A client without [KeepAlive]
 // needs no Close.
 func (c *Client) Close() {
 	for _, t := range c.pool {
+		t.CloseIdleConnections()
+	}
+	for _, t := range c.pool3 {
 		t.CloseIdleConnections()
 	}
 }

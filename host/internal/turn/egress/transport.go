@@ -34,14 +34,23 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	exchange := h.sendOnce
-	if t.client.pool != nil && t.policy.TLS == nil && !h.upgrades {
-		exchange = h.sendPooled
-	}
-	resp, _, err := exchange(req)
+	resp, err := h.exchange(req)
 	var broken *connectError
 	if errors.As(err, &broken) {
 		return nil, broken.cause
+	}
+	return resp, err
+}
+
+// exchange makes the request on a connection as the policy wants it.
+func (h *hop) exchange(req *http.Request) (resp *http.Response, err error) {
+	switch {
+	case h.policy.HTTP3 && h.target.scheme == "https" && !h.upgrades:
+		resp, err = h.sendHTTP3(req)
+	case h.client.pool != nil && h.policy.TLS == nil && !h.upgrades:
+		resp, _, err = h.sendPooled(req)
+	default:
+		resp, _, err = h.sendOnce(req)
 	}
 	return resp, err
 }
