@@ -54,9 +54,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isStreamingCall(req) {
 		return t.beginCall(req)
 	}
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := req.Context(), context.CancelFunc(func() {})
 	if t.timeout > 0 {
-		ctx, cancel = context.WithTimeout(req.Context(), t.timeout)
+		ctx, cancel = context.WithTimeout(ctx, t.timeout)
 	}
 	req = req.Clone(ctx)
 	maps.Copy(req.Header, t.header)

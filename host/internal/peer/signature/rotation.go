@@ -35,7 +35,7 @@ type Rotation struct {
 
 // ReadRotation reads the keys at path. A missing file is [fs.ErrNotExist].
 func ReadRotation(path string) (r Rotation, err error) {
-	unlock, err := lockRotation(path)
+	unlock, err := lockRotation(path, filelock.Shared)
 	if err != nil {
 		return r, err
 	}
@@ -44,15 +44,15 @@ func ReadRotation(path string) (r Rotation, err error) {
 }
 
 // lockRotation locks the file of the key that signs, as it is named now: other processes
-// neither read nor rename the keys meanwhile.
-func lockRotation(path string) (unlock func(), err error) {
+// rename no key meanwhile.
+func lockRotation(path string, lock func(*os.File) error) (unlock func(), err error) {
 	for {
 		f, err := filelock.Open(path, os.O_RDONLY, 0)
 		if err != nil {
 			return nil, err
 		}
 		unlock := func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }
-		named, err := lockNamed(f, path)
+		named, err := lockNamed(f, path, lock)
 		if named && err == nil {
 			return unlock, nil
 		}
@@ -63,8 +63,8 @@ func lockRotation(path string) (unlock func(), err error) {
 }
 
 // lockNamed waits for the lock of a file, and reports whether path names the file still.
-func lockNamed(f *os.File, path string) (bool, error) {
-	if err := filelock.Exclusive(f); err != nil {
+func lockNamed(f *os.File, path string, lock func(*os.File) error) (bool, error) {
+	if err := lock(f); err != nil {
 		return false, err
 	}
 	locked, err := f.Stat()
@@ -112,7 +112,7 @@ func OpenRotation(path string, now time.Time) (r Rotation, made bool, err error)
 	if _, made, err = OpenKeyFile(path); err != nil {
 		return r, false, err
 	}
-	unlock, err := lockRotation(path)
+	unlock, err := lockRotation(path, filelock.Exclusive)
 	if err != nil {
 		return r, made, err
 	}
