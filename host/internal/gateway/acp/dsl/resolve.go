@@ -87,10 +87,11 @@ func (r *resolver) suggest(f *Fault, word string, options func() []string) {
 
 // unique holds a name against those before it.
 func (r *resolver) unique(seen map[string]string, w Word, what string) bool {
-	first, again := seen[fold(w.Text)]
+	folded := fold(w.Text)
+	first, again := seen[folded]
 	switch {
 	case !again:
-		seen[fold(w.Text)] = w.Text
+		seen[folded] = w.Text
 		return true
 	case first == w.Text:
 		r.failWord(w, "%s %s is there already", what, clip(w.Text))
