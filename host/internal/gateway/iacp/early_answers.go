@@ -10,10 +10,12 @@ import (
 	"skep/host/internal/gateway/iacp/message"
 )
 
-// Limits of [earlyAnswers] of a connection. A single answer may be larger.
+// Limits of [earlyAnswers] of a connection and of a realm. A single answer may be larger.
 const (
-	maxEarly      = 64
-	maxEarlyBytes = 4 << 20
+	maxEarly             = 64
+	maxEarlyBytes        = 4 << 20
+	maxEarlyOfRealm      = 256
+	maxEarlyBytesOfRealm = 16 << 20
 )
 
 // errNoQuestion is returned for an answer to which there is no question.
@@ -23,20 +25,34 @@ var errNoQuestion = fmt.Errorf("parent_message_id names no message that waits: %
 // peer may send its answers again before the host sends the questions again, and need not answer
 // a repeat after an acknowledgement. They are safe for concurrent use.
 type earlyAnswers struct {
-	mu   sync.Mutex
-	byID map[waitKey]*earlyAnswer
+	mu      sync.Mutex
+	byID    map[waitKey]*earlyAnswer
+	byConn  map[*conn]usage
+	byRealm map[realmKey]usage
 }
 
-// earlyAnswer is an answer that is kept for its question as long as its connection lasts.
+// usage is how many answers are kept, and their bytes.
+type usage struct{ count, bytes int }
+
+// hasRoom reports whether an answer of some bytes may be added.
+func (u usage) hasRoom(bytes, most, mostBytes int) bool {
+	return u.count == 0 || u.count < most && u.bytes+bytes <= mostBytes
+}
+
+// earlyAnswer is an answer that is kept for its question while its connection lasts, for the
+// partner's timeout at most: so long a question waits for its answer.
 type earlyAnswer struct {
 	c      *conn
 	caller gateway.Caller
 	early
-	// ack acknowledges it when the question is not sent in time. The answer stays.
-	ack *time.Timer
+	// ack acknowledges it when the question is not sent in time, and the answer stays until expiry
+	// removes it.
+	ack, expiry *time.Timer
 }
 
-func newEarlyAnswers() *earlyAnswers { return &earlyAnswers{byID: map[waitKey]*earlyAnswer{}} }
+func newEarlyAnswers() *earlyAnswers {
+	return &earlyAnswers{byID: map[waitKey]*earlyAnswer{}, byConn: map[*conn]usage{}, byRealm: map[realmKey]usage{}}
+}
 
 // keep keeps an answer for its question, and reports whether it has. An answer that is no end, or
 // that allows a repeat of the question, is not kept.
@@ -45,24 +61,55 @@ func (all *earlyAnswers) keep(c *conn, caller gateway.Caller, m message.Message,
 	if json.Unmarshal(m.Payload, &r) != nil || r.Status == "accepted" || r.Status == "in_progress" || m.Type == message.ErrorResponse && r.Retry {
 		return false
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	count, bytes := 0, 0
-	for _, other := range all.byID {
-		if other.c == c {
-			count, bytes = count+1, bytes+len(other.text)
-		}
-	}
-	key := waitKey{realmOf(caller), m.Parent}
-	if all.byID[key] != nil || count >= maxEarly || count > 0 && bytes+len(text) > maxEarlyBytes {
+	p, isPartner := c.g.Runtime.Partner(caller.Realm)
+	if !isPartner { // it is asked nothing
 		return false
 	}
-	ack := time.AfterFunc(c.g.Ack/5, func() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	key := waitKey{realmOf(caller), m.Parent}
+	if all.byID[key] != nil || !all.byConn[c].hasRoom(len(text), maxEarly, maxEarlyBytes) || !all.byRealm[key.realm].hasRoom(len(text), maxEarlyOfRealm, maxEarlyBytesOfRealm) {
+		return false
+	}
+	kept := &earlyAnswer{c: c, caller: caller, early: early{m, text}}
+	kept.ack = time.AfterFunc(c.g.Ack/5, func() {
 		c.g.record(caller, m, text, gateway.Exchange{}, errNoQuestion)
 		c.acknowledge(m)
 	})
-	all.byID[key] = &earlyAnswer{c, caller, early{m, text}, ack}
+	kept.expiry = time.AfterFunc(max(p.Timeout, c.g.Ack), func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if all.byID[key] == kept {
+			all.remove(key, kept)
+		}
+	})
+	all.byID[key] = kept
+	all.count(key.realm, c, 1, len(text))
 	return true
+}
+
+// count adds to what a connection and its realm keep. all.mu is held.
+func (all *earlyAnswers) count(realm realmKey, c *conn, count, bytes int) {
+	addUsage(all.byConn, c, count, bytes)
+	addUsage(all.byRealm, realm, count, bytes)
+}
+
+// addUsage adds to what a key keeps, and forgets one that keeps nothing.
+func addUsage[K comparable](all map[K]usage, key K, count, bytes int) {
+	u := all[key]
+	if u.count, u.bytes = u.count+count, u.bytes+bytes; u.count == 0 {
+		delete(all, key)
+	} else {
+		all[key] = u
+	}
+}
+
+// remove removes an answer that is kept. all.mu is held.
+func (all *earlyAnswers) remove(key waitKey, kept *earlyAnswer) {
+	kept.ack.Stop()
+	kept.expiry.Stop()
+	delete(all.byID, key)
+	all.count(key.realm, kept.c, -1, -len(kept.text))
 }
 
 // bring delivers the answer to a question that is about to be sent again, if it is there.
@@ -70,10 +117,11 @@ func (all *earlyAnswers) bring(c gateway.Caller, id string) {
 	all.mu.Lock()
 	key := waitKey{realmOf(c), id}
 	kept := all.byID[key]
-	delete(all.byID, key)
+	if kept != nil {
+		all.remove(key, kept)
+	}
 	all.mu.Unlock()
 	if kept != nil {
-		kept.ack.Stop()
 		kept.c.answered(kept.caller, kept.Message, kept.text)
 	}
 }
@@ -82,10 +130,12 @@ func (all *earlyAnswers) bring(c gateway.Caller, id string) {
 func (all *earlyAnswers) leave(c *conn) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if all.byConn[c].count == 0 {
+		return
+	}
 	for key, kept := range all.byID {
 		if kept.c == c {
-			kept.ack.Stop()
-			delete(all.byID, key)
+			all.remove(key, kept)
 		}
 	}
 }
