@@ -85,7 +85,7 @@ func (all *breakers) record(key breakerKey, failed bool, now time.Time) {
 	defer all.mu.Unlock()
 	b := all.byAgent[key]
 	if b == nil {
-		if !failed || !all.makeRoom() {
+		if !failed || !all.makeRoom(now) {
 			return
 		}
 		b = &breaker{}
@@ -105,15 +105,26 @@ func (all *breakers) record(key breakerKey, failed bool, now time.Time) {
 	}
 }
 
+// endProbe ends a probe that has shown nothing of its agent: the next message is one.
+func (all *breakers) endProbe(key breakerKey) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if b := all.byAgent[key]; b != nil {
+		b.probeUntil = time.Time{}
+	}
+}
+
 func (b *breaker) trips() bool {
 	const row = 1<<tripAfter - 1
 	return b.results&row == row || bits.OnesCount32(b.results) >= tripShare
 }
 
-// makeRoom reports whether there is room for one more agent. all.mu is held.
-func (all *breakers) makeRoom() bool {
+// makeRoom reports whether there is room for one more agent: closed breakers leave, and open ones
+// whose agents are not asked for long after their rest. all.mu is held.
+func (all *breakers) makeRoom(now time.Time) bool {
 	if len(all.byAgent) >= maxBreakers {
-		maps.DeleteFunc(all.byAgent, func(_ breakerKey, b *breaker) bool { return b.until.IsZero() })
+		long := now.Add(-lastPause)
+		maps.DeleteFunc(all.byAgent, func(_ breakerKey, b *breaker) bool { return b.until.Before(long) })
 	}
 	return len(all.byAgent) < maxBreakers
 }

@@ -84,7 +84,11 @@ func (a *attempt) run(ctx context.Context) error {
 		return &circuitOpenError{a.m.To(), after}
 	}
 	err = a.send(ctx, c)
-	if a.known {
+	switch {
+	case !a.known:
+	case a.result == nil && !a.m.Owed(): // an acknowledgement, or a write, shows no success
+		a.g.breakers.endProbe(key)
+	default:
 		a.g.breakers.record(key, a.result != nil, time.Now())
 	}
 	return err

@@ -1,0 +1,52 @@
+package iacp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp"
+	"skep/spec/mail"
+)
+
+// TestForeignCircuitTells (I-075): messages that want no answer hide no failures: an agent that takes
+// them and fails each question gets none for a while.
+func TestForeignCircuitTells(t *testing.T) {
+	t.Parallel()
+	for name, features := range map[string][]string{"written": nil, "acknowledged": {"ack"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, func(o *iacp.Options) { o.FirstPause = time.Hour })
+			c := s.dial(t, features...)
+			go func() {
+				for {
+					m, err := c.Read()
+					if err != nil {
+						return
+					}
+					reply := m.Reply("ack", map[string]any{"message_id": m.ID})
+					if m.Type == "task_request" {
+						reply = m.Reply("error_response", map[string]any{"error_code": "TIMEOUT", "error_message": "later", "retry_allowed": true})
+					}
+					_ = c.Send(reply.Text()) // the connection may have ended
+				}
+			}()
+			p, _ := s.rt.Partner("depot")
+			for n := range 5 {
+				tell := delivery(uuid.NewString())
+				tell.Wrapper.Type = mail.Broadcast
+				if got := s.g.Carry(t.Context(), p, tell); got.State != gateway.Taken {
+					t.Fatalf("message %d: %+v", n, got)
+				}
+				if got := s.carryTo(t, "depot-1"); got.State != gateway.Later || got.Wait != 0 {
+					t.Fatalf("question %d: %+v", n, got)
+				}
+			}
+			if got := s.carryTo(t, "depot-1"); got.State != gateway.Later || got.Wait <= 0 {
+				t.Errorf("after five failures: %+v", got)
+			}
+		})
+	}
+}
