@@ -78,6 +78,9 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 	if err == nil && ready && a.Outcome != gateway.NeedsInput {
 		return c.respond(caller, x, a, c.deliverMessage)
 	}
+	if c.ctx.Err() != nil {
+		return false
+	}
 	c.g.noteResult(caller, x, true)
 	if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
 		c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
