@@ -230,11 +230,14 @@ func (r *relays) giveUp(ctx context.Context, to gateway.Caller, agent string, m 
 	if err != nil {
 		return err
 	}
-	if _, err = r.boxes.Put(ctx, sender, e, text); errors.Is(err, gateway.ErrConflict) { // an attempt before has put it there
-		err = nil
+	_, err = r.boxes.Put(ctx, sender, e, text)
+	switch {
+	case errors.Is(err, state.ErrFull), errors.Is(err, gateway.ErrBusy): // the message would stay, and end each connection of its receiver
+		r.g.Log.Warn("iacp: a sender is not told of a message that was not acknowledged", "realm", sender.Realm, "agent", m.Sender.ID, "message", m.ID, "error", err)
+		return nil
+	case err != nil && !errors.Is(err, gateway.ErrConflict): // with one, an attempt before has put it there
+		return err
 	}
-	if err == nil {
-		r.send(sender, m.Sender.ID)
-	}
-	return err
+	r.send(sender, m.Sender.ID)
+	return nil
 }
