@@ -182,7 +182,9 @@ func (s *call) receive(endOnly bool) ([]byte, error) {
 		return nil, gateway.Refuse("the partner sent a message of %d bytes that is compressed, too long or too many", size)
 	}
 	raw := make([]byte, size)
-	_, err = io.ReadFull(s.resp.Body, raw)
+	if _, err = io.ReadFull(s.resp.Body, raw); errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the head has promised more
+	}
 	return raw, err
 }
 

@@ -137,3 +137,21 @@ func TestStreamRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStreamCut (U-055): a response that ends within a message is no end of the call.
+func TestStreamCut(t *testing.T) {
+	for name, sent := range map[string]string{"in a head": "\x00\x00\x00", "after a head": "\x00\x00\x00\x00\x04", "in a message": "\x00\x00\x00\x00\x04ab"} {
+		cut := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+			_, _ = io.WriteString(w, sent) // the client may have gone
+		})
+		call, err := uamppb.NewAgentClient(conn(t, cut)).Stream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call.Recv(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
