@@ -45,9 +45,9 @@ type target struct {
 }
 
 // targetOf finds the agent that a message names and its capability, or without a name of the
-// agents with the capability, and constraints that the parameters fit, the one that has the least
+// agents with the capability, and constraints that the input fits, the one that has the least
 // to do (M-020, M-022, M-114).
-func (g *Gateway) targetOf(c gateway.Caller, agent, capability string, parameters json.RawMessage) (target, error) {
+func (g *Gateway) targetOf(c gateway.Caller, agent, capability string, in func() input) (target, error) {
 	agents := g.Runtime.ExposedAgents(c)
 	if agent != "" {
 		a, err := findAgent(agents, agent)
@@ -69,7 +69,7 @@ func (g *Gateway) targetOf(c gateway.Caller, agent, capability string, parameter
 		found = slices.DeleteFunc(found, func(t target) bool { return !isEntrypoint(t) })
 	}
 	if len(found) > 1 {
-		fits := func(t target) bool { return g.checkConstraints(t.capability, parameters) == nil }
+		fits := func(t target) bool { return g.checkConstraints(t.capability, in) == nil }
 		if slices.ContainsFunc(found, fits) {
 			found = slices.DeleteFunc(found, func(t target) bool { return !fits(t) })
 		}

@@ -84,9 +84,9 @@ func includesLanguage(language, tag string) bool {
 	return strings.EqualFold(language, tag)
 }
 
-// checkConstraints refuses parameters that do not fit the constraints of a capability. Constraints of
-// another form are not enforced.
-func (g *Gateway) checkConstraints(c gateway.Capability, parameters json.RawMessage) error {
+// checkConstraints refuses an input that does not fit the constraints of a capability, and asks for
+// it where there are some. Constraints of another form are not enforced.
+func (g *Gateway) checkConstraints(c gateway.Capability, in func() input) error {
 	if len(c.Constraints) == 0 {
 		return nil
 	}
@@ -95,5 +95,5 @@ func (g *Gateway) checkConstraints(c gateway.Capability, parameters json.RawMess
 		g.Log.Warn("amp: the constraints of a capability are not checked", "capability", c.ID, "error", err)
 		return nil
 	}
-	return declared.check(c.ID, inputOf(parameters))
+	return declared.check(c.ID, in())
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"sync"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
@@ -125,14 +126,15 @@ func (g *Gateway) invoke(ctx context.Context, c gateway.Caller, in message.Recei
 	if !bytes.HasPrefix(bytes.TrimSpace(k.parameters), []byte("{")) {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
 	}
-	t, err := g.targetOf(c, k.agent, k.capability, k.parameters)
+	read := sync.OnceValue(func() input { return inputOf(k.parameters) })
+	t, err := g.targetOf(c, k.agent, k.capability, read)
 	if err != nil {
 		return reply{}, err
 	}
 	if err := g.checkInput(t.capability, k.parameters); err != nil {
 		return reply{}, err
 	}
-	if err := g.checkConstraints(t.capability, k.parameters); err != nil {
+	if err := g.checkConstraints(t.capability, read); err != nil {
 		return reply{}, err
 	}
 	if err := g.checkContext(ctx, c, in, k.context); err != nil {
