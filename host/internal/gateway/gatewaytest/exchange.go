@@ -250,10 +250,11 @@ func (rt *Runtime) Cancel(_ context.Context, c gateway.Caller, id, reason string
 	if !ok {
 		return fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
 	}
-	if e.answer == nil {
-		e.setAnswer(gateway.Answer{Outcome: gateway.Cancelled, Body: reason})
-		e.cancel()
+	if e.answer != nil {
+		return fmt.Errorf("it is answered: %w", gateway.ErrConflict)
 	}
+	e.setAnswer(gateway.Answer{Outcome: gateway.Cancelled, Body: reason})
+	e.cancel()
 	return rt.failure("Cancel")
 }
 

@@ -132,7 +132,9 @@ func (g *Gateway) withdrawSubscriptions(ctx context.Context, p gateway.Partner, 
 	})
 	for _, sub := range list {
 		if err == nil {
-			err = g.withdrawSubscription(ctx, p, sub)
+			if err = g.withdrawSubscription(ctx, p, sub); outcomeOf(err).State == gateway.Refused {
+				err = nil // it has ended there before
+			}
 		}
 		if err == nil {
 			err = g.endSubscription(ctx, p.Caller(), sub, sub.cancelled())

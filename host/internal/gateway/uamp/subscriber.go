@@ -71,7 +71,7 @@ func (g *Gateway) followSubscriber(ctx context.Context, key state.Key) {
 			if err = json.Unmarshal(s.Principal, &c.Principal); err == nil {
 				err = g.Runtime.Cancel(ctx, c, key.Name, errOver.Error())
 			}
-			if err == nil || errors.Is(err, gateway.ErrUnknown) {
+			if err == nil || errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrConflict) { // it has ended before
 				err = g.state.Delete(ctx, key, 0)
 			}
 			if err == nil {

@@ -64,7 +64,11 @@ func (g *Gateway) followSubscription(ctx context.Context, key state.Key) {
 			continue
 		}
 		g.Log.Warn("uamp: a subscription is not read", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
-		if !gateway.Pause(ctx, max(0, min(pause, time.Until(sub.Until)))) {
+		wait := pause
+		if sub.isLive() {
+			wait = min(pause, time.Until(sub.Until))
+		}
+		if !gateway.Pause(ctx, wait) {
 			return
 		}
 	}
