@@ -77,7 +77,7 @@ func (g *Gateway) acceptAbout(ctx context.Context, c gateway.Caller, s envelope.
 		return x, g.showProgress(ctx, s.Envelope, m)
 	case envelope.Inform, envelope.Notify:
 		if m.isOpen && m.of.Intent == envelope.Subscribe {
-			if ended, err := g.hasEnded(ctx, c, m.of); ended || err != nil {
+			if waits, err := g.checkWaits(ctx, c, m.of); !waits || err != nil {
 				return x, cmp.Or(err, errSubscriptionEnded)
 			}
 		}

@@ -104,8 +104,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 			return err
 		}
 		got, err := a.post(ctx)
-		var no *signedRefusal
-		if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused && !a.isStale(first, err) {
+		if no := refusalIn(err); no != nil && !a.isStale(first, err) {
 			got, err = posted{answer: &no.by}, nil
 		}
 		if err != nil {

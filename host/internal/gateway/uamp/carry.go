@@ -352,7 +352,8 @@ func (a *attempt) cancel(ctx context.Context) error {
 		a.e.ID = ""
 		return nil
 	}
-	if err := a.withdraw(ctx, ask.ID); err != nil || ask.Intent != envelope.Subscribe {
+	err = a.withdraw(ctx, ask.ID)
+	if ask.Intent != envelope.Subscribe || err != nil && refusalIn(err) == nil {
 		return err
 	}
 	sub := subscription{ID: ask.ID, To: ask.To, Sent: ask.Sent}

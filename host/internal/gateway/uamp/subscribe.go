@@ -57,8 +57,7 @@ func (a *attempt) offer(ctx context.Context, first bool, sub subscription) error
 		return err
 	}
 	got, err := a.post(timed)
-	var no *signedRefusal
-	if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused && !a.isStale(first, err) {
+	if no := refusalIn(err); no != nil && !a.isStale(first, err) {
 		got, err = posted{answer: &no.by}, nil
 	}
 	if err != nil {
@@ -132,9 +131,7 @@ func (g *Gateway) withdrawSubscriptions(ctx context.Context, p gateway.Partner, 
 	})
 	for _, sub := range list {
 		if err == nil {
-			if err = g.withdrawSubscription(ctx, p, sub); outcomeOf(err).State == gateway.Refused {
-				err = nil // it has ended there before
-			}
+			err = g.withdrawSubscription(ctx, p, sub)
 		}
 		if err == nil {
 			err = g.endSubscription(ctx, p.Caller(), sub, sub.cancelled())
@@ -148,8 +145,12 @@ func (s subscription) cancelled() answer {
 	return answer{kind: string(envelope.Cancel), from: s.To, code: "CANCELLED", body: "The subscription was cancelled."}
 }
 
-// withdrawSubscription sends a cancel for a subscription (U-085).
+// withdrawSubscription sends a cancel for a subscription that the partner has taken (U-085). It
+// may have ended there before.
 func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, sub subscription) error {
+	if !sub.Taken {
+		return nil
+	}
 	a, err := g.attemptOf(ctx, p, sub)
 	if err != nil {
 		return err
@@ -159,7 +160,19 @@ func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, s
 	defer cancel()
 	a.e.ID = envelope.NewID()
 	a.e.Body = envelope.NewBody("text/plain", []byte("The subscription is over."))
-	return a.withdraw(timed, sub.ID)
+	if err = a.withdraw(timed, sub.ID); refusalIn(err) != nil {
+		return nil
+	}
+	return err
+}
+
+// refusalIn is what the partner has signed to refuse an envelope for good, nil for none.
+func refusalIn(err error) *signedRefusal {
+	var no *signedRefusal
+	if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused {
+		return no
+	}
+	return nil
 }
 
 // attemptOf is an attempt that goes on with a subscription.

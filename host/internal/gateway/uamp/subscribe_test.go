@@ -191,7 +191,11 @@ func TestSubscribeTime(t *testing.T) {
 		t.Error(list)
 	}
 	until(t, "the end of the record", func() bool { return o.subscriptions(t) == 0 })
-	ended, _ := o.lab.take()
+	var ended []envelope.Signed
+	until(t, "the cancel", func() bool {
+		ended, _ = o.lab.take()
+		return len(ended) > 0
+	})
 	if len(ended) != 1 || ended[0].Intent != envelope.Cancel || ended[0].ReplyTo != got[0].ID {
 		t.Errorf("%+v", ended)
 	}
@@ -350,12 +354,19 @@ func TestSubscribeBounds(t *testing.T) {
 }
 
 // TestSubscribeTaskEnds (U-093, V-U31): a task that has ended gets no event. Its subscription is
-// withdrawn, at the next event at the latest.
+// withdrawn, at the next event at the latest, and again while the partner is away.
 func TestSubscribeTaskEnds(t *testing.T) {
 	t.Parallel()
 	o := newOut(t, withTenants)
 	var more atomic.Bool
-	o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+	var away atomic.Int32
+	o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
+		if s.Intent == envelope.Cancel && away.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		streamAt(w, s)
+	}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Last-Event-ID") == "" || more.Load() {
 			events(1, chunk("a"), chunk("b"))(w, r)
 		}
@@ -378,9 +389,13 @@ func TestSubscribeTaskEnds(t *testing.T) {
 	if r := o.send(t, bare); r.status != http.StatusNotFound {
 		t.Errorf("by an envelope that cites nothing: %d %s", r.status, r.text)
 	}
-	until(t, "the cancel", func() bool {
+	cancelled := map[envelope.ID]bool{}
+	until(t, "a cancel of each", func() bool {
 		sent, _ := o.lab.take()
-		return len(sent) > 0 && sent[0].Intent == envelope.Cancel && sent[0].ReplyTo == got[1].ID
+		for _, e := range sent {
+			cancelled[e.ReplyTo] = cancelled[e.ReplyTo] || e.Intent == envelope.Cancel
+		}
+		return cancelled[got[0].ID] && cancelled[got[1].ID] && away.Load() >= 4
 	})
 	if asked := o.rec.take(); len(asked) > 0 {
 		t.Errorf("%+v", asked)

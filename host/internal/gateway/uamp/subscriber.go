@@ -66,17 +66,11 @@ func (g *Gateway) followSubscriber(ctx context.Context, key state.Key) {
 		if err == nil && version == 0 {
 			return
 		}
-		if err == nil && gateway.Pause(ctx, time.Until(s.Until)) {
-			c := gateway.Caller{Realm: key.Realm}
-			if err = json.Unmarshal(s.Principal, &c.Principal); err == nil {
-				err = g.Runtime.Cancel(ctx, c, key.Name, errOver.Error())
-			}
-			if err == nil || errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrConflict) { // it has ended before
-				err = g.state.Delete(ctx, key, 0)
-			}
-			if err == nil {
-				return
-			}
+		if err == nil {
+			err = g.endSubscriber(ctx, key, s)
+		}
+		if err == nil {
+			return
 		}
 		if ctx.Err() != nil {
 			return
@@ -86,6 +80,31 @@ func (g *Gateway) followSubscriber(ctx context.Context, key state.Key) {
 			return
 		}
 	}
+}
+
+// endSubscriber waits for the end of a subscription or of its time, and removes its record.
+func (g *Gateway) endSubscriber(ctx context.Context, key state.Key, s subscriber) error {
+	c := gateway.Caller{Realm: key.Realm}
+	if err := json.Unmarshal(s.Principal, &c.Principal); err != nil {
+		return err
+	}
+	timed, cancel := context.WithDeadlineCause(ctx, s.Until, errOver)
+	defer cancel()
+	x, err := g.Runtime.Find(ctx, c, key.Name)
+	if err == nil {
+		var a gateway.Answer
+		if a, err = g.Runtime.Wait(timed, x); err == nil && a.Outcome == gateway.NeedsInput {
+			<-timed.Done() // its sender is asked by an envelope of its own
+			err = context.Cause(timed)
+		}
+	}
+	if errors.Is(err, errOver) {
+		err = g.Runtime.Cancel(ctx, c, key.Name, errOver.Error())
+	}
+	if err == nil || errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrConflict) { // it has ended
+		return g.state.Delete(ctx, key, 0)
+	}
+	return err
 }
 
 // resume goes on with the subscriptions of an earlier run.

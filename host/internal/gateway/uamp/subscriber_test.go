@@ -52,7 +52,7 @@ func TestSubscriber(t *testing.T) {
 	if n := len(h.recordsOf(t, "lab", "subscriber")); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	h.take(t, newSubscribe("calc", `{"topic":"tea","ttl":1}`)) // its agent ends it at once
+	h.take(t, newSubscribe("calc", `{"topic":"tea","ttl":600}`)) // its agent ends it at once
 	h.rt.FailNext("Cancel", errors.New("the store is away for a moment"))
 	again, err := uamp.New(o) // after a restart
 	if err != nil {

@@ -143,9 +143,17 @@ func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub
 	case all >= maxSubscriptions:
 		return gateway.Refuse("there are %d subscriptions at %s, which are as many as there may be: end one by unsubscribe", all, c.Realm)
 	}
-	_, err = state.Save(ctx, g.state, subscriptionKey(c, sub.ID), 0, sub, time.Until(sub.Until)+subscriptionGrace)
+	key := subscriptionKey(c, sub.ID)
+	_, err = state.Save(ctx, g.state, key, 0, sub, time.Until(sub.Until)+subscriptionGrace)
 	if errors.Is(err, state.ErrVersion) {
-		return nil
+		err = g.changeSubscription(ctx, key, func(s *subscription) {
+			if !s.Taken {
+				s.Until = sub.Until // the envelope is another one, which counts from now
+			}
+		})
+	}
+	if err == nil {
+		g.followers.start(key, g.followSubscription) // it checks whether the task still waits
 	}
 	return err
 }
@@ -178,14 +186,14 @@ func (g *Gateway) endSubscription(ctx context.Context, c gateway.Caller, sub sub
 	return g.closeSubscription(ctx, c, sub.ID, got.failed(), got.sum)
 }
 
-// hasEnded reports whether the task of a subscription waits for no event any more, and removes
-// the record of one that does not.
-func (g *Gateway) hasEnded(ctx context.Context, c gateway.Caller, of openEnvelope) (bool, error) {
+// checkWaits reports whether the task of a subscription waits for events. One that does not is
+// withdrawn at once.
+func (g *Gateway) checkWaits(ctx context.Context, c gateway.Caller, of openEnvelope) (bool, error) {
 	waits, err := g.Runtime.Waits(ctx, *of.Sent.Delivery())
-	if waits || err != nil {
-		return false, err
+	if !waits && err == nil {
+		g.followers.start(subscriptionKey(c, of.ID), g.followSubscription)
 	}
-	return true, g.closeSubscription(ctx, c, of.ID, true, "")
+	return waits, err
 }
 
 // closeSubscription makes a subscription one that has its answer.

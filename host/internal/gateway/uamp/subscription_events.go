@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -80,43 +81,49 @@ func (g *Gateway) followOnce(ctx context.Context, key state.Key, sub *subscripti
 	if !ok && sub.isLive() {
 		return errNoPartner
 	}
-	if ok && sub.Taken {
+	if ok {
 		if err := g.checkEnd(ctx, p, *sub); err != nil {
 			return err
 		}
 	}
 	until, why := sub.Until, errOver
-	if check := time.Now().Add(taskCheckInterval); check.Before(until) {
+	if check := time.Now().Add(taskCheckInterval); check.Before(until) || !sub.Taken {
 		until, why = check, errTaskCheck
 	}
 	timed, cancel := context.WithDeadlineCause(ctx, until, why)
 	defer cancel()
-	var got answer
-	err := timed.Err()
+	got, err := g.awaitEnd(timed, p, key, sub)
 	switch {
-	case err != nil:
-	case sub.Stream == "":
-		<-timed.Done()
-	default:
-		got, err = g.readEvents(timed, p, key, sub)
-	}
-	switch {
+	case err == nil: // the partner has ended it
+		return g.endSubscription(ctx, ownerOf(key, p), *sub, got)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(context.Cause(timed), errTaskCheck):
 		return errTaskCheck
 	case errors.Is(context.Cause(timed), errOver):
-		if ok && sub.Taken {
-			_ = g.withdrawSubscription(ctx, p, *sub) // it is over all the same
-		}
 		got = answer{kind: string(envelope.Subscribe), from: sub.To, subject: "Subscription over", body: "The time of the subscription to " + strconv.Quote(sub.Topic) + " is over."}
-	case err != nil && isFinalFault(err) && !errors.Is(err, errStreamDenied) && !errors.Is(err, errNoSubscription):
-		_ = g.withdrawSubscription(ctx, p, *sub) // it is over all the same
+	case isFinalFault(err) && !errors.Is(err, errStreamDenied) && !errors.Is(err, errNoSubscription):
 		got = answer{kind: string(envelope.Error), from: sub.To, code: string(codeIn(err)), body: "The subscription is over: " + err.Error()}
-	case err != nil:
+	default:
 		return err
 	}
-	return g.endSubscription(ctx, ownerOf(key, p), *sub, got)
+	if err := g.endSubscription(ctx, ownerOf(key, p), *sub, got); err != nil {
+		return err
+	}
+	if ok {
+		_ = g.withdrawSubscription(context.WithoutCancel(ctx), p, *sub) // its answer has been given
+	}
+	return nil
+}
+
+// awaitEnd returns how the partner ends a subscription, and the cause of ctx if that comes
+// first.
+func (g *Gateway) awaitEnd(ctx context.Context, p gateway.Partner, key state.Key, sub *subscription) (answer, error) {
+	if ctx.Err() == nil && sub.Stream != "" {
+		return g.readEvents(ctx, p, key, sub)
+	}
+	<-ctx.Done()
+	return answer{}, context.Cause(ctx)
 }
 
 // codeIn is the code of the document in an error.
@@ -227,15 +234,20 @@ func (g *Gateway) eventOf(sub subscription, name string) gateway.Ask {
 }
 
 // checkEnd returns [errNoSubscription] for a subscription whose task waits for no event any
-// more, and withdraws it.
+// more, after it was withdrawn. While its partner cannot be told it stays, until its time.
 func (g *Gateway) checkEnd(ctx context.Context, p gateway.Partner, sub subscription) error {
-	ctx = context.WithoutCancel(ctx)
-	ended, err := g.hasEnded(ctx, p.Caller(), sub.open())
-	if ended && err == nil {
-		err = errNoSubscription
-		_ = g.withdrawSubscription(ctx, p, sub) // it is over all the same
+	waits, err := g.Runtime.Waits(ctx, *sub.Sent.Delivery())
+	if waits || err != nil {
+		return err
 	}
-	return err
+	ctx = context.WithoutCancel(ctx) // the end of the record ends who has read it
+	if err := g.withdrawSubscription(ctx, p, sub); err != nil && sub.isLive() {
+		return fmt.Errorf("withdraw a subscription whose task has ended: %w", err)
+	}
+	if err := g.closeSubscription(ctx, p.Caller(), sub.ID, true, ""); err != nil {
+		return err
+	}
+	return errNoSubscription
 }
 
 // tellEvent tells an event to the task that has subscribed.
@@ -269,11 +281,11 @@ func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.S
 	})
 	told := 0
 	for n, sub := range list {
-		ended := false
+		waits := false
 		if err == nil {
-			ended, err = g.hasEnded(ctx, c, sub.open())
+			waits, err = g.checkWaits(ctx, c, sub.open())
 		}
-		if err != nil || ended {
+		if err != nil || !waits {
 			continue
 		}
 		told++
