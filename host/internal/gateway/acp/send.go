@@ -3,11 +3,9 @@ package acp
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -126,19 +124,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		return got, &gateway.StatusError{Code: resp.StatusCode}
 	}
 	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode == http.StatusAccepted {
-		if got.location, err = locationOf(req.URL, at); err != nil {
-			return got, gateway.Refuse("%v", err)
-		}
+		got.location, err = gateway.ResolveLocation(req.URL, at)
 	}
-	return got, nil
-}
-
-// locationOf resolves a Location. It must be on the partner's own host: nobody else is
-// shown the credential.
-func locationOf(from *url.URL, location string) (string, error) {
-	to, err := from.Parse(location)
-	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
-		return "", fmt.Errorf("the Location %.200q is not on the partner's own host", location)
-	}
-	return to.String(), nil
+	return got, err
 }

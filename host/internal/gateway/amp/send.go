@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -121,7 +120,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 		return reply, &gateway.StatusError{Code: status}
 	case status == http.StatusAccepted || len(bytes.TrimSpace(text)) == 0:
 		if at := resp.Header.Get("Location"); at != "" {
-			reply.location, err = locationOf(req.URL, at)
+			reply.location, err = gateway.ResolveLocation(req.URL, at)
 		}
 		return reply, err
 	}
@@ -152,16 +151,6 @@ func checkAnswer(p gateway.Partner, in message.Received) error {
 		return gateway.Refuse("the answer of %s does not count: %v", p.Name, err)
 	}
 	return nil
-}
-
-// locationOf resolves a Location. It must be on the partner's own host: the credential is
-// shown to no other.
-func locationOf(from *url.URL, location string) (string, error) {
-	to, err := from.Parse(location)
-	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
-		return "", gateway.Refuse("the Location %.200q is not on the partner's own host", location)
-	}
-	return to.String(), nil
 }
 
 // deliver brings the answer in the reply to our request to the agent that asked.

@@ -58,7 +58,7 @@ func (b httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 		got.answer = &s
 	}
 	if at := resp.Header.Get("Location"); at != "" {
-		got.stream, err = streamAt(req.URL, at)
+		got.stream, err = gateway.ResolveLocation(req.URL, at)
 	}
 	if got.stream != "" && got.answer != nil && got.answer.Intent == envelope.Error {
 		got.answer = nil // it is about another recipient
@@ -71,23 +71,13 @@ func (b httpBinding) streamAt(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return streamAt(base, address)
+	return gateway.ResolveLocation(base, address)
 }
 
 // isEnvelope reports whether a response is said to be an envelope.
 func isEnvelope(h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && kind == envelope.MediaType
-}
-
-// streamAt resolves a Location. It must be on the partner's own host: nobody else is
-// shown the credential.
-func streamAt(from *url.URL, location string) (string, error) {
-	to, err := from.Parse(location)
-	if err != nil || to.Host != from.Host || to.Scheme != from.Scheme || to.User != nil {
-		return "", gateway.Refuse("the Location %.200q is not on the partner's own host", location)
-	}
-	return to.String(), nil
 }
 
 // refusalOf returns why the partner has not taken the envelope: what it has signed, or else

@@ -109,7 +109,7 @@ func (b *socketBinding) streamAt(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at, err := streamAt(base, address)
+	at, err := gateway.ResolveLocation(base, address)
 	if err == nil && streamIn(at) == "" {
 		err = gateway.Refuse("%.200q is no stream of a WebSocket", address)
 	}
