@@ -109,26 +109,14 @@ func (p *pusher) resume(ctx context.Context) error {
 	return nil
 }
 
-// pageOfRecords is how many records are read at once.
-const pageOfRecords = 100
-
 func (p *pusher) resumeTenant(ctx context.Context, tenant string) error {
 	of := state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}
-	for after := (state.Key{}); ; {
-		list, err := p.g.Runtime.State().List(ctx, of, after, pageOfRecords)
-		if err != nil {
-			return err
+	return state.Each(ctx, p.g.Runtime.State(), of, func(r state.Record) error {
+		if stored, err := decodePush(r); err == nil && !stored.Ended {
+			p.start(r.Key, nil)
 		}
-		for _, r := range list {
-			if stored, err := decodePush(r); err == nil && !stored.Ended {
-				p.start(r.Key, nil)
-			}
-			after = r.Key
-		}
-		if len(list) < pageOfRecords {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // start follows the task of a record. While Run does not run it begins nothing: that reads

@@ -70,7 +70,7 @@ func New(o Options) *Gateway {
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease, adding: newRealmLocks()}, contexts: contexts{o.Runtime.State()}}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, contexts: contexts{o.Runtime.State()}}
 }
 
 // Name implements [gateway.Gateway].

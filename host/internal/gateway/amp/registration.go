@@ -23,7 +23,6 @@ const (
 	maxRegistered   = 256      // agents of a realm
 	maxRegistration = 32 << 10 // bytes
 	maxDeclared     = 64       // capabilities of an agent
-	registeredPage  = 100      // records that are read at once
 )
 
 // defaultLease is how long a registration counts where the options have no lease.
@@ -57,7 +56,7 @@ type registrations struct {
 	store state.Store
 	lease time.Duration
 	// adding serializes the new registrations of a realm, which count the ones before.
-	adding *realmLocks
+	adding state.RealmLocks
 }
 
 func (s *registrations) key(c gateway.Caller, agent string) state.Key {
@@ -75,24 +74,13 @@ func (s *registrations) find(ctx context.Context, c gateway.Caller, agent string
 
 // list returns the agents of the caller's realm, by id.
 func (s *registrations) list(ctx context.Context, c gateway.Caller) (all []registration, err error) {
-	of := s.key(c, "")
-	for after := (state.Key{}); ; {
-		page, err := s.store.List(ctx, of, after, registeredPage)
-		if err != nil {
-			return nil, err
-		}
-		for _, record := range page {
-			after = record.Key
-			var r registration
-			if err := json.Unmarshal(record.Value, &r); err != nil {
-				return nil, err
-			}
-			all = append(all, r)
-		}
-		if len(page) < registeredPage {
-			return all, nil
-		}
-	}
+	err = state.Each(ctx, s.store, s.key(c, ""), func(record state.Record) error {
+		var r registration
+		err := json.Unmarshal(record.Value, &r)
+		all = append(all, r)
+		return err
+	})
+	return all, err
 }
 
 // put registers an agent of the caller's realm, or replaces its registration.
@@ -100,7 +88,7 @@ func (s *registrations) put(ctx context.Context, c gateway.Caller, r registratio
 	if size := len(mustJSON(r)); size > maxRegistration {
 		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the registration has %d bytes, more than %d", size, maxRegistration)
 	}
-	release, err := s.adding.acquire(ctx, s.key(c, ""))
+	release, err := s.adding.Acquire(ctx, s.key(c, ""))
 	if err != nil {
 		return err
 	}

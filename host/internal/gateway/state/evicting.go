@@ -19,9 +19,6 @@ type Evicting struct {
 	InUse func(value []byte) bool
 }
 
-// evictPage is how many records are read at once.
-const evictPage = 100
-
 // Put implements [Store].
 func (s Evicting) Put(ctx context.Context, r Record) (version int64, err error) {
 	version, err = s.Store.Put(ctx, r)
@@ -41,25 +38,16 @@ func (s Evicting) evict(ctx context.Context, of Key) (made bool, err error) {
 	of = Key{Tenant: of.Tenant, Gateway: of.Gateway, Realm: of.Realm, Kind: s.Kind}
 	var unused []Record
 	count := 0
-	for after := (Key{}); ; {
-		page, err := s.List(ctx, of, after, evictPage)
-		if err != nil {
-			return false, err
+	err = Each(ctx, s, of, func(r Record) error {
+		count++
+		if !s.InUse(r.Value) {
+			r.Value = nil
+			unused = append(unused, r)
 		}
-		for _, r := range page {
-			count++
-			after = r.Key
-			if !s.InUse(r.Value) {
-				r.Value = nil
-				unused = append(unused, r)
-			}
-		}
-		if len(page) < evictPage {
-			break
-		}
-	}
-	if count < s.Most {
-		return false, nil
+		return nil
+	})
+	if err != nil || count < s.Most {
+		return false, err
 	}
 	slices.SortFunc(unused, func(a, b Record) int { return a.Expires.Compare(b.Expires) })
 	for _, r := range unused[:min(len(unused), count-s.Most*9/10)] {

@@ -1,7 +1,8 @@
 // Package state owns the port of the small durable records that gateways keep: ways back
-// of conversations, registrations, subscriptions, push addresses. It must not know who
-// implements it, nor what the records mean. Records are sealed with their tenant's key,
-// count in its storage, and are exported, erased and rotated with it.
+// of conversations, registrations, subscriptions, push addresses; and how such records are
+// changed, listed and locked. It must not know who implements it, nor what the records mean.
+// Records are sealed with their tenant's key, count in its storage, and are exported, erased
+// and rotated with it.
 package state
 
 import (

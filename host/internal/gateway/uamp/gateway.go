@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -48,7 +47,7 @@ type Gateway struct {
 	partnerSockets *partnerSockets
 	// followers go on with subscriptions; subscribing guards how many there are.
 	followers   *followers
-	subscribing sync.Mutex
+	subscribing state.RealmLocks
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }

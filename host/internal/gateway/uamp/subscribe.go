@@ -123,11 +123,10 @@ func (s subscription) isOf(d swarm.Delivery) bool {
 // withdrawSubscriptions cancels subscriptions at a partner, and answers their requests.
 func (g *Gateway) withdrawSubscriptions(ctx context.Context, p gateway.Partner, which func(subscription) bool) error {
 	var list []subscription
-	err := g.eachSubscription(ctx, p.Caller(), func(_ state.Key, sub subscription) error {
+	err := g.eachSubscription(ctx, p.Caller(), func(sub subscription) {
 		if which(sub) {
 			list = append(list, sub)
 		}
-		return nil
 	})
 	for _, sub := range list {
 		if err == nil {

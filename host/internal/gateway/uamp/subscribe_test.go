@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/swarm"
@@ -123,10 +124,15 @@ func testSubscribe(t *testing.T, o *out) {
 	}
 }
 
-// TestSubscribeEach (U-093): an event that cites nothing is told once for each subscription.
+// TestSubscribeEach (U-093): an event that cites nothing is told once for each subscription. A
+// record that cannot be read keeps no other back.
 func TestSubscribeEach(t *testing.T) {
 	t.Parallel()
 	o := newOut(t, withTenants)
+	broken := state.Record{Key: state.Key{Tenant: "default", Gateway: uamp.Name, Realm: "lab", Kind: "subscription", Name: "0"}, Value: []byte("{"), Expires: time.Now().Add(time.Hour)}
+	if _, err := o.rt.State().Put(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
 	for _, topic := range []string{"tea", "milk"} {
 		o.carry(t, topic, subscribing(topic, "subscribe", `,"topic":"`+topic+`"`), gateway.Taken)
 	}

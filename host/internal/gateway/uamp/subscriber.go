@@ -112,8 +112,8 @@ func (g *Gateway) resume(ctx context.Context) (err error) {
 	for _, tenant := range g.Tenants {
 		for kind, follow := range map[string]func(context.Context, state.Key){kindSubscription: g.followSubscription, kindSubscriber: g.followSubscriber} {
 			of := state.Key{Tenant: tenant, Gateway: Name, Kind: kind}
-			err = errors.Join(err, eachRecord(ctx, g.state, of, func(key state.Key, _ struct{}) error {
-				g.followers.start(key, follow)
+			err = errors.Join(err, state.Each(ctx, g.state, of, func(r state.Record) error {
+				g.followers.start(r.Key, follow)
 				return nil
 			}))
 		}

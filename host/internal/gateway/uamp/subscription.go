@@ -88,52 +88,38 @@ func subscribeBodyOf(routing json.RawMessage) subscribeBody {
 	return info.Gateway
 }
 
-// eachSubscription shows the subscriptions at a partner.
-func (g *Gateway) eachSubscription(ctx context.Context, c gateway.Caller, show func(state.Key, subscription) error) error {
-	return eachRecord(ctx, g.state, state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindSubscription}, show)
-}
-
-// recordPage is how many records are read at once.
-const recordPage = 100
-
-// eachRecord shows the records of a kind.
-func eachRecord[T any](ctx context.Context, s state.Store, of state.Key, show func(state.Key, T) error) error {
-	for after := (state.Key{}); ; {
-		page, err := s.List(ctx, of, after, recordPage)
-		if err != nil {
-			return err
-		}
-		for _, r := range page {
-			var value T
-			if err := json.Unmarshal(r.Value, &value); err != nil {
-				return err
-			}
-			if err := show(r.Key, value); err != nil {
-				return err
-			}
-			after = r.Key
-		}
-		if len(page) < recordPage {
+// eachSubscription shows the subscriptions at a partner. One that cannot be read keeps no other
+// back.
+func (g *Gateway) eachSubscription(ctx context.Context, c gateway.Caller, show func(subscription)) error {
+	return state.Each(ctx, g.state, subscriptionKey(c, ""), func(r state.Record) error {
+		var sub subscription
+		if err := json.Unmarshal(r.Value, &sub); err != nil {
+			g.Log.Error("uamp: a subscription cannot be read", "realm", c.Realm, "id", r.Key.Name, "error", err)
 			return nil
 		}
-	}
+		show(sub)
+		return nil
+	})
 }
 
 // reserveSubscription makes the record of a subscription before its envelope leaves, so that
 // events which come at once find it. One that an attempt before has made stays.
 func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub subscription) error {
-	g.subscribing.Lock()
-	defer g.subscribing.Unlock()
+	key := subscriptionKey(c, sub.ID)
+	release, err := g.subscribing.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
 	all, own := 0, 0
-	err := g.eachSubscription(ctx, c, func(_ state.Key, other subscription) error {
+	err = g.eachSubscription(ctx, c, func(other subscription) {
 		switch {
 		case other.ID == sub.ID || !other.isLive():
-			return nil
+			return
 		case other.From == sub.From:
 			own++
 		}
 		all++
-		return nil
 	})
 	switch {
 	case err != nil:
@@ -143,7 +129,6 @@ func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub
 	case all >= maxSubscriptions:
 		return gateway.Refuse("there are %d subscriptions at %s, which are as many as there may be: end one by unsubscribe", all, c.Realm)
 	}
-	key := subscriptionKey(c, sub.ID)
 	_, err = state.Save(ctx, g.state, key, 0, sub, time.Until(sub.Until)+subscriptionGrace)
 	if errors.Is(err, state.ErrVersion) {
 		err = g.changeSubscription(ctx, key, func(s *subscription) {

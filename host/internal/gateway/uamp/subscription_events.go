@@ -272,12 +272,11 @@ func (g *Gateway) tellEvent(ctx context.Context, p gateway.Partner, sub subscrip
 // where there is none.
 func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, found bool, err error) {
 	var list []subscription
-	err = g.eachSubscription(ctx, c, func(_ state.Key, sub subscription) error {
+	err = g.eachSubscription(ctx, c, func(sub subscription) {
 		named := s.Stream == "" || s.Stream == ownStream+string(sub.ID) || sub.Stream != "" && sub.Stream[strings.LastIndexAny(sub.Stream, "/#")+1:] == url.PathEscape(s.Stream)
 		if sub.isLive() && sub.To == s.From && named && slices.Contains(s.Recipients(), sub.From) {
 			list = append(list, sub)
 		}
-		return nil
 	})
 	told := 0
 	for n, sub := range list {

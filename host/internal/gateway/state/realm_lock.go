@@ -1,17 +1,15 @@
-package amp
+package state
 
 import (
 	"context"
 	"sync"
-
-	"skep/host/internal/gateway/state"
 )
 
-// realmLocks let one caller of a realm at a time work with the realm's records. They are safe for
-// concurrent use.
-type realmLocks struct {
+// RealmLocks let one caller of a realm at a time work with the realm's records. The zero value is
+// ready, and safe for concurrent use.
+type RealmLocks struct {
 	mu    sync.Mutex
-	locks map[state.Key]*realmLock
+	locks map[Key]*realmLock
 }
 
 // realmLock is full while it is held.
@@ -20,14 +18,15 @@ type realmLock struct {
 	users int // that hold it or wait
 }
 
-func newRealmLocks() *realmLocks { return &realmLocks{locks: map[state.Key]*realmLock{}} }
-
-// acquire waits until no other caller has the lock of a key's realm, or ctx ends.
-func (l *realmLocks) acquire(ctx context.Context, of state.Key) (release func(), err error) {
+// Acquire waits until no other caller has the lock of a key's realm, or ctx ends.
+func (l *RealmLocks) Acquire(ctx context.Context, of Key) (release func(), err error) {
 	of.Kind, of.Name = "", ""
 	l.mu.Lock()
 	lock := l.locks[of]
 	if lock == nil {
+		if l.locks == nil {
+			l.locks = map[Key]*realmLock{}
+		}
 		lock = &realmLock{held: make(chan struct{}, 1)}
 		l.locks[of] = lock
 	}
@@ -46,7 +45,7 @@ func (l *realmLocks) acquire(ctx context.Context, of state.Key) (release func(),
 }
 
 // leave forgets a lock that is neither held nor waited for.
-func (l *realmLocks) leave(of state.Key, lock *realmLock) {
+func (l *RealmLocks) leave(of Key, lock *realmLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lock.users--; lock.users == 0 {
