@@ -100,13 +100,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	at := a.knownStream()
 	a.sent = at != ""
 	if !a.sent {
-		if err := a.prepare(ctx, first); err != nil {
-			return err
-		}
-		got, err := a.post(ctx)
-		if no := refusalIn(err); no != nil && !a.isStale(first, err) {
-			got, err = posted{answer: &no.by}, nil
-		}
+		got, err := a.send(ctx, first)
 		if err != nil {
 			return err
 		}

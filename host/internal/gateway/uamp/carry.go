@@ -317,6 +317,27 @@ func (a *attempt) prepare(ctx context.Context, first bool) error {
 	return a.g.manifests.check(ctx, a.p, a.e, len(a.text))
 }
 
+// send sends the envelope. What the partner has signed to refuse it for good is its answer.
+func (a *attempt) send(ctx context.Context, first bool) (posted, error) {
+	if err := a.prepare(ctx, first); err != nil {
+		return posted{}, err
+	}
+	got, err := a.post(ctx)
+	if no := refusalIn(err); no != nil && !a.isStale(first, err) {
+		return posted{answer: &no.by}, nil
+	}
+	return got, err
+}
+
+// refusalIn is what the partner has signed to refuse an envelope for good, nil for none.
+func refusalIn(err error) *signedRefusal {
+	var no *signedRefusal
+	if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused {
+		return no
+	}
+	return nil
+}
+
 // seal signs the envelope, with a capability token of the sender for its recipient.
 func (a *attempt) seal() (err error) {
 	a.e.CapToken, err = a.g.grant(a.e)

@@ -53,13 +53,7 @@ func (a *attempt) subscribe(ctx context.Context) error {
 func (a *attempt) offer(ctx context.Context, first bool, sub subscription) error {
 	timed, cancel := context.WithTimeout(ctx, a.p.Timeout)
 	defer cancel()
-	if err := a.prepare(timed, first); err != nil {
-		return err
-	}
-	got, err := a.post(timed)
-	if no := refusalIn(err); no != nil && !a.isStale(first, err) {
-		got, err = posted{answer: &no.by}, nil
-	}
+	got, err := a.send(timed, first)
 	if err != nil {
 		return err
 	}
@@ -163,15 +157,6 @@ func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, s
 		return nil
 	}
 	return err
-}
-
-// refusalIn is what the partner has signed to refuse an envelope for good, nil for none.
-func refusalIn(err error) *signedRefusal {
-	var no *signedRefusal
-	if errors.As(err, &no) && outcomeOf(err).State == gateway.Refused {
-		return no
-	}
-	return nil
 }
 
 // attemptOf is an attempt that goes on with a subscription.
