@@ -19,6 +19,8 @@ func hostile() map[string]struct{ text, want string } {
 		"annotations": {strings.Repeat("@a(", 300_000), `a text, a number or a name is expected, not "@"`},
 		"remarks":     {strings.Repeat("@a ", 300_000), "more than 10000 items"},
 		"chain":       {many(4000, "type A%[1]d = B%[1]d\ntype B%[1]d = A%[2]d\n"), "a type leads over more than 64 others"},
+		"names":       {many(8999, "type A%[1]d = A%[2]d\n") + "type A8999 = A0\n", "a type leads over more than 64 others"},
+		"circle":      {many(4998, "type A%[1]d = {a: A%[2]d}\n") + "type A4998 = {a: A0}\n", "a A0 would contain another one without end"},
 		"unknown":     {many(4000, "type B%[1]d = Bx%[1]d\n"), "there is no type Bx0"},
 		"strays":      {strings.Repeat("$ ", 500_000), "cannot stand here"},
 		"lines":       {strings.Repeat("\n", MaxBytes-1) + "$", "1048576:1:"},

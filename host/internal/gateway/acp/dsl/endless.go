@@ -3,7 +3,7 @@ package dsl
 // checkEndless refuses aliases that lead to themselves, and records that no message
 // could have because they contain themselves. It ends with the last fault that is reported.
 func (r *resolver) checkEndless() {
-	c := &cycles{resolver: r, state: make(map[*Type]int, len(r.schema.Types))}
+	c := &cycles{r}
 	for _, t := range r.schema.Types {
 		if len(r.faults) >= maxFaults {
 			return
@@ -15,7 +15,6 @@ func (r *resolver) checkEndless() {
 	if len(r.faults) > 0 {
 		return
 	}
-	clear(c.state)
 	for _, t := range r.schema.Types {
 		if t.Kind == Record {
 			c.record(t)
@@ -23,17 +22,16 @@ func (r *resolver) checkEndless() {
 	}
 }
 
-// States of a type while cycles are looked for.
+// cycleState is the state of an alias or a record while cycles are looked for.
+type cycleState byte
+
 const (
-	unseen = iota
+	unseen cycleState = iota
 	entered
 	done
 )
 
-type cycles struct {
-	*resolver
-	state map[*Type]int
-}
+type cycles struct{ *resolver }
 
 func (c *cycles) report(t *Type, message string) {
 	if len(c.faults) < maxFaults {
@@ -49,7 +47,7 @@ func (c *cycles) alias(t *Type, depth int) {
 		t.Elem = &Type{Kind: String}
 		return
 	}
-	switch c.state[t] {
+	switch t.state {
 	case entered:
 		c.report(t, "the type "+clip(t.Name)+" stands for itself")
 		t.Elem = &Type{Kind: String}
@@ -57,30 +55,30 @@ func (c *cycles) alias(t *Type, depth int) {
 	case done:
 		return
 	}
-	c.state[t] = entered
+	t.state = entered
 	for elem, d := t.Elem, depth+1; elem != nil; elem, d = elem.Elem, d+1 {
 		if elem.Kind == Alias {
 			c.alias(elem, d)
 			break
 		}
 	}
-	c.state[t] = done
+	t.state = done
 }
 
 // record follows the fields that every message of the record has.
 func (c *cycles) record(t *Type) {
-	switch c.state[t] {
+	switch t.state {
 	case entered:
 		c.report(t, "a "+clip(t.Name)+" would contain another one without end: make a field on the way optional, or a list")
 		return
 	case done:
 		return
 	}
-	c.state[t] = entered
+	t.state = entered
 	for _, f := range t.Fields {
 		if inner := f.Type.Plain(); inner.Kind == Record && !f.Optional {
 			c.record(inner)
 		}
 	}
-	c.state[t] = done
+	t.state = done
 }

@@ -70,8 +70,8 @@ type source struct{ file, text string }
 
 // fault makes a fault of a place and of the width of what stands there.
 func (s *source) fault(at Pos, width int, message string) Fault {
-	f := Fault{File: s.file, Line: at.Line, Col: at.Col, Message: message}
-	before, after := cutLine(s.line(at.Line), at.Col-1)
+	f := Fault{File: s.file, Line: int(at.Line), Col: int(at.Col), Message: message}
+	before, after := cutLine(s.line(f.Line), f.Col-1)
 	f.Source = strings.Map(visible, before+after)
 	blank := strings.Map(func(r rune) rune {
 		if r == '\t' {

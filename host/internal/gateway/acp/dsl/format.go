@@ -98,13 +98,13 @@ func (w *formatter) item(it *Item, first, apart bool) {
 		w.typeExpr(it.Type)
 	case EnumItem:
 		w.text(it.Name.Text, " {\n")
-		w.values(it)
+		w.values(it.Enum)
 	case SemanticsItem:
-		w.text(it.Name.Text, " expects ", it.Answer.Text)
-		for i, c := range it.Carries {
+		w.text(it.Name.Text, " expects ", it.Semantics.Answer.Text)
+		for i, c := range it.Semantics.Carries {
 			w.text(opening(i, " { "), c.Text)
 		}
-		if len(it.Carries) > 0 {
+		if len(it.Semantics.Carries) > 0 {
 			w.text(" }")
 		}
 	case ImportItem:
@@ -125,14 +125,14 @@ func quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-func (w *formatter) values(it *Item) {
+func (w *formatter) values(e *EnumExpr) {
 	w.depth++
-	for i, v := range it.Values {
+	for i, v := range e.Values {
 		w.begin(v.Comments, i == 0)
 		w.text(v.Name.Text)
-		w.end(v.Comments, comma(i, len(it.Values)))
+		w.end(v.Comments, comma(i, len(e.Values)))
 	}
-	w.comments(it.Tail, len(it.Values) == 0)
+	w.comments(e.Tail, len(e.Values) == 0)
 	w.depth--
 	w.text("}")
 }

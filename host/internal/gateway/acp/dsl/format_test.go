@@ -93,14 +93,15 @@ func (g grower) item() *Item {
 	case TypeItem:
 		it.Type = g.typeExpr(3)
 	case EnumItem:
+		it.Enum = &EnumExpr{}
 		for range g.IntN(4) {
-			it.Values = append(it.Values, Value{g.about(), g.word()})
+			it.Enum.Values = append(it.Enum.Values, Value{g.about(), g.word()})
 		}
-		it.Tail = g.comments()
+		it.Enum.Tail = g.comments()
 	case SemanticsItem:
-		it.Answer = g.word()
+		it.Semantics = &SemanticsExpr{Answer: g.word()}
 		for range g.IntN(3) {
-			it.Carries = append(it.Carries, g.word())
+			it.Semantics.Carries = append(it.Semantics.Carries, g.word())
 		}
 	case ImportItem:
 		it.Name.Text = []string{"a.acp", `b"\.acp`, "é.acp"}[g.IntN(3)]

@@ -64,13 +64,21 @@ type lexer struct {
 func (l *lexer) advance(n int) string {
 	part := l.text[l.offset : l.offset+n]
 	l.offset += n
-	l.at.Col += utf8.RuneCountInString(part)
+	l.at.Col += int32(utf8.RuneCountInString(part))
 	return part
 }
 
-// next reads the next token. After the end it returns the end again.
-func (l *lexer) next() token {
-	var comments []lineComment
+// ascii goes over n bytes that are a character each.
+func (l *lexer) ascii(n int) string {
+	part := l.text[l.offset : l.offset+n]
+	l.offset += n
+	l.at.Col += int32(n)
+	return part
+}
+
+// next reads the next token into t. After the end that is the end again.
+func (l *lexer) next(t *token) {
+	*t = token{}
 	lines := 0 // since what came before
 	for l.offset < len(l.text) {
 		switch c := l.text[l.offset]; {
@@ -79,20 +87,20 @@ func (l *lexer) next() token {
 			l.offset++
 			l.at = Pos{l.at.Line + 1, 1}
 		case c == ' ' || c == '\t' || c == '\r':
-			l.advance(1)
-		case strings.HasPrefix(l.text[l.offset:], "//"):
+			l.ascii(1)
+		case c == '/' && strings.HasPrefix(l.text[l.offset:], "//"):
 			behind := lines == 0 && l.begun
 			text := strings.TrimRight(l.advance(l.lineEnd()), " \t\r")
-			comments = append(comments, lineComment{Comment{text, lines > 1}, behind})
+			t.comments = append(t.comments, lineComment{Comment{text, lines > 1}, behind})
 			lines, l.begun = 0, true
 		default:
-			if t, ok := l.token(); ok {
-				t.comments, t.gap, l.begun = comments, lines > 1, true
-				return t
+			if t.Pos = l.at; l.token(t) {
+				t.gap, l.begun = lines > 1, true
+				return
 			}
 		}
 	}
-	return token{Pos: l.at, comments: comments}
+	t.Pos, t.kind = l.at, tokenEnd
 }
 
 func (l *lexer) lineEnd() int {
@@ -104,23 +112,21 @@ func (l *lexer) lineEnd() int {
 
 // token reads a token that is no comment. A character that cannot stand here is a
 // fault and is skipped.
-func (l *lexer) token() (token, bool) {
-	t := token{Pos: l.at}
+func (l *lexer) token(t *token) bool {
 	rest := l.text[l.offset:]
 	switch c := rest[0]; {
 	case isAlpha(c):
-		t.kind, t.text = tokenName, l.advance(spanOf(rest, isNamePart))
+		t.kind, t.text = tokenName, l.ascii(spanOf(rest, isNamePart))
 	case isDigit(c) || c == '-' && len(rest) > 1 && isDigit(rest[1]):
-		t.kind, t.text = tokenNumber, l.advance(1+spanOf(rest[1:], isNumberPart))
+		t.kind, t.text = tokenNumber, l.ascii(1+spanOf(rest[1:], isNumberPart))
 	case c == '"':
-		return l.quoted()
+		t.kind, t.text = tokenString, l.quoted()
 	case strings.IndexByte("{}<>=:,?@()", c) >= 0:
-		t.kind, t.text = tokenKind(c), l.advance(1)
+		t.kind, t.text = tokenKind(c), l.ascii(1)
 	default:
 		l.stray(rest)
-		return t, false
 	}
-	return t, true
+	return t.text != ""
 }
 
 // stray reports a run of characters that begin no token.
@@ -144,31 +150,30 @@ func (l *lexer) stray(rest string) {
 	if r == '_' {
 		text = "a name begins with a letter"
 	}
-	if !l.fail(at, l.at.Col-at.Col, "%s", text) {
+	if !l.fail(at, int(l.at.Col-at.Col), "%s", text) {
 		l.offset = len(l.text)
 	}
 }
 
-// quoted reads a text in quotes. It ends in its line.
-func (l *lexer) quoted() (token, bool) {
+// quoted reads a text in quotes, which ends in its line. It is empty after a fault that
+// leaves no text.
+func (l *lexer) quoted() string {
 	at, rest := l.at, l.text[l.offset:l.offset+l.lineEnd()]
 	for i := 1; i < len(rest); i++ {
 		switch rest[i] {
 		case '\\':
 			i++
 		case '"':
-			t := token{Pos: l.at, kind: tokenString}
 			if _, err := unquote(rest[:i+1]); err != nil {
 				l.fail(l.at, i+1, "%v", err)
 			}
-			t.text = l.advance(i + 1)
-			return t, true
+			return l.advance(i + 1)
 		}
 	}
 	if l.advance(len(rest)); !l.fail(at, 1, `this text has no end: a " is missing in its line`) {
 		l.offset = len(l.text)
 	}
-	return token{}, false
+	return ""
 }
 
 // unquote returns what a text in quotes stands for.

@@ -16,7 +16,7 @@ func Load(name string, read func(name string) (string, error)) (*Schema, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{read: read, left: newBudget(), state: map[string]int{}}
+	l := &loader{read: read, left: newBudget(), state: map[string]cycleState{}}
 	l.file(name, text)
 	if len(l.faults) > 0 {
 		return nil, l.faults.Sorted()
@@ -31,7 +31,7 @@ func Load(name string, read func(name string) (string, error)) (*Schema, error) 
 type loader struct {
 	read   func(string) (string, error)
 	left   *budget
-	state  map[string]int
+	state  map[string]cycleState
 	files  []parsed
 	faults Faults
 }

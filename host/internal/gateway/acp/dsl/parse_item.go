@@ -6,7 +6,7 @@ var itemWords = []string{string(TypeItem), string(EnumItem), string(SemanticsIte
 
 // item reads one item, nil after a fault.
 func (p *parser) item() *Item {
-	it, mark := &Item{Comments: p.begin()}, len(p.stray)
+	it, mark := p.items.add(Item{Comments: p.begin()}), len(p.stray)
 	if p.recovering(func() { p.declaration(it) }) {
 		p.end(&it.Comments, mark)
 		return it
@@ -27,11 +27,14 @@ func (p *parser) beginsItem() bool {
 		return false
 	}
 	rest := lexer{text: p.lexer.text, offset: p.lexer.offset, at: p.lexer.at, fail: func(Pos, int, string, ...any) bool { return true }}
+	var next token
 	switch ItemKind(p.tok.text) {
 	case TypeItem, EnumItem, SemanticsItem:
-		return rest.next().kind == tokenName
+		rest.next(&next)
+		return next.kind == tokenName
 	case ImportItem:
-		return rest.next().kind == tokenString
+		rest.next(&next)
+		return next.kind == tokenString
 	}
 	return false
 }
@@ -53,46 +56,47 @@ func (p *parser) declaration(it *Item) {
 		p.advance()
 		it.Name = p.name("the name of the enum")
 		p.want('{', `"{"`)
-		p.values(it)
+		it.Enum = p.values()
 	case SemanticsItem:
 		p.advance()
-		p.semantics(it)
+		it.Name = p.name("the value that is answered")
+		it.Semantics = p.semantics()
 	case ImportItem:
 		p.advance()
-		t := p.want(tokenString, `the file to import, as "name.acp",`)
-		path, _ := unquote(t.text) // the lexer has reported what is wrong with it
-		it.Name = Word{path, t.Pos}
+		it.Name = p.want(tokenString, `the file to import, as "name.acp",`)
+		it.Name.Text, _ = unquote(it.Name.Text) // the lexer has reported what is wrong with it
 	default:
 		p.expected(`"type", "enum", "semantics" or "import"`, spelling.Nearest(p.tok.text, itemWords))
 	}
 }
 
-func (p *parser) values(it *Item) {
-	it.Tail = p.separated('}', `"," or "}"`, func() *Comments {
+func (p *parser) values() *EnumExpr {
+	e := &EnumExpr{}
+	e.Tail = p.separated('}', `"," or "}"`, func() *Comments {
 		p.count()
 		v := Value{Comments: p.begin()}
-		v.openBlock(len(it.Values) == 0)
+		v.openBlock(len(e.Values) == 0)
 		v.Name = p.name("a value")
-		it.Values = append(it.Values, v)
-		return &it.Values[len(it.Values)-1].Comments
+		e.Values = append(e.Values, v)
+		return &e.Values[len(e.Values)-1].Comments
 	})
+	return e
 }
 
-func (p *parser) semantics(it *Item) {
-	it.Name = p.name("the value that is answered")
+func (p *parser) semantics() *SemanticsExpr {
 	if !p.is(tokenName) || p.tok.text != "expects" {
 		p.expected(`"expects"`, "")
 	}
 	p.advance()
-	it.Answer = p.name(`the value that answers, or "nothing",`)
+	s := &SemanticsExpr{Answer: p.name(`the value that answers, or "nothing",`)}
 	if !p.take('{') {
-		return
+		return s
 	}
 	for {
 		p.count()
-		it.Carries = append(it.Carries, p.name("the name of a field"))
+		s.Carries = append(s.Carries, p.name("the name of a field"))
 		if p.take('}') {
-			return
+			return s
 		}
 		p.want(',', `"," or "}"`)
 	}
@@ -119,7 +123,7 @@ func (p *parser) annotations() (all []Annotation) {
 func (p *parser) argument() (a Argument) {
 	p.count()
 	if p.is(tokenName) {
-		name := p.advance().text
+		name := p.advance().Text
 		if !p.take('=') {
 			return Argument{Value: name}
 		}
@@ -127,7 +131,7 @@ func (p *parser) argument() (a Argument) {
 	}
 	switch p.tok.kind {
 	case tokenName, tokenNumber, tokenString:
-		a.Value = p.advance().text
+		a.Value = p.advance().Text
 	default:
 		p.expected("a text, a number or a name", "")
 	}
@@ -135,13 +139,13 @@ func (p *parser) argument() (a Argument) {
 }
 
 func (p *parser) typeExpr() *TypeExpr {
-	defer p.deeper()()
-	t := &TypeExpr{Pos: p.tok.Pos}
+	p.deeper()
+	t := p.types.add(TypeExpr{Pos: p.tok.Pos})
 	switch {
 	case p.is('{'):
 		t.Record = p.record()
 	case p.is(tokenName):
-		t.Name = p.advance().text
+		t.Name = p.advance().Text
 		if p.take('<') {
 			p.arguments(t)
 		}
@@ -155,6 +159,7 @@ func (p *parser) typeExpr() *TypeExpr {
 		t.Optional = true
 		p.advance()
 	}
+	p.depth--
 	return t
 }
 
@@ -175,7 +180,7 @@ func (p *parser) record() *RecordExpr {
 	p.advance()
 	r := &RecordExpr{}
 	for !p.is('}') {
-		f, mark := &FieldExpr{Comments: p.begin()}, len(p.stray)
+		f, mark := p.fields.add(FieldExpr{Comments: p.begin()}), len(p.stray)
 		f.openBlock(len(r.Fields) == 0)
 		if !p.recovering(func() { p.field(f, mark) }) {
 			p.skipField()

@@ -56,6 +56,23 @@ type parser struct {
 	skipped int
 	stopped bool // by a bound
 	faults  Faults
+
+	items  slab[Item]
+	types  slab[TypeExpr]
+	fields slab[FieldExpr]
+}
+
+// slab allocates nodes of the tree many at a time.
+type slab[T any] []T
+
+const slabSize = 60
+
+func (s *slab[T]) add(node T) *T {
+	if len(*s) == cap(*s) {
+		*s = make([]T, 0, slabSize)
+	}
+	*s = append(*s, node)
+	return &(*s)[len(*s)-1]
 }
 
 // failed unwinds to where parsing goes on.
@@ -91,25 +108,26 @@ func (p *parser) count() {
 	}
 }
 
-// deeper goes one level down until the function that it returns is called.
-func (p *parser) deeper() (up func()) {
+// deeper goes one level down. The caller comes up again by itself, and after a fault
+// [parser.recovering] does.
+func (p *parser) deeper() {
 	if p.depth++; p.depth > MaxDepth {
 		p.stop("types are nested deeper than %d here", MaxDepth)
 	}
-	return func() { p.depth-- }
 }
 
-func (p *parser) advance() token {
-	t := p.tok
-	for _, c := range t.comments {
+// advance goes to the next token and returns the text of the one before.
+func (p *parser) advance() Word {
+	word := Word{p.tok.text, p.tok.Pos}
+	for _, c := range p.tok.comments {
 		p.stray = append(p.stray, Comment{Text: c.Text})
 	}
 	if p.stopped || len(p.faults) >= maxFaults {
-		p.tok = token{Pos: t.Pos}
+		p.tok = token{Pos: word.Pos}
 	} else {
-		p.tok = p.lexer.next()
+		p.lexer.next(&p.tok)
 	}
-	return t
+	return word
 }
 
 // maxSkipped is how many tokens are passed over after faults before a run ends.
@@ -159,17 +177,14 @@ func (p *parser) take(kind tokenKind) bool {
 	return false
 }
 
-func (p *parser) want(kind tokenKind, what string) token {
+func (p *parser) want(kind tokenKind, what string) Word {
 	if !p.is(kind) {
 		p.expected(what, "")
 	}
 	return p.advance()
 }
 
-func (p *parser) name(what string) Word {
-	t := p.want(tokenName, what)
-	return Word{t.text, t.Pos}
-}
+func (p *parser) name(what string) Word { return p.want(tokenName, what) }
 
 func (p *parser) file(name string) *File {
 	f := &File{Name: name}

@@ -27,10 +27,10 @@ func resolve(name string, files []parsed) (*Schema, Faults) {
 	r := &resolver{
 		schema: &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
 		types:  make([]Type, 0, items), declared: make([]*Type, 0, items), nested: map[*Type][]*Type{},
-		names: make(map[string]*Type, items), folded: make(map[string]string, items+len(builtIn)),
+		folded: make(map[string]*Type, items+len(builtIn)),
 	}
-	for name := range builtIn {
-		r.folded[fold(name)] = name
+	for name, kind := range builtIn {
+		r.folded[fold(name)] = &Type{Kind: kind, Name: name}
 	}
 	for _, f := range files {
 		r.declare(f)
@@ -57,8 +57,7 @@ type resolver struct {
 	types    []Type  // what declared points to: one allocation for all of them
 	declared []*Type
 	nested   map[*Type][]*Type // the records that are written inside of a type
-	names    map[string]*Type
-	folded   map[string]string // the name that was there first
+	folded   map[string]*Type  // what has a name that differs in no more, built-in types too
 	faults   Faults
 }
 
@@ -80,25 +79,30 @@ const maxOptions = 400
 
 // suggest adds the option that a word probably stands for.
 func (r *resolver) suggest(f *Fault, word string, options func() []string) {
-	if f.Message != "" && len(r.names) <= maxOptions {
+	if f.Message != "" && len(r.declared) <= maxOptions {
 		f.Suggestion = spelling.Nearest(word, options())
 	}
 }
 
-// unique holds a name against those before it.
+// unique holds the name of a field or value against those before it.
 func (r *resolver) unique(seen map[string]string, w Word, what string) bool {
 	folded := fold(w.Text)
 	first, again := seen[folded]
-	switch {
-	case !again:
+	if again {
+		r.refuseAgain(first, w, what)
+	} else {
 		seen[folded] = w.Text
-		return true
-	case first == w.Text:
+	}
+	return !again
+}
+
+// refuseAgain reports a name that differs too little from the first one.
+func (r *resolver) refuseAgain(first string, w Word, what string) {
+	if first == w.Text {
 		r.failWord(w, "%s %s is there already", what, clip(w.Text))
-	default:
+	} else {
 		r.failWord(w, "%s %s differs from %s only in capitals or underscores, and in some languages not at all", what, clip(w.Text), clip(first))
 	}
-	return false
 }
 
 // declare notes the names of a file.
@@ -112,10 +116,12 @@ func (r *resolver) declare(f parsed) {
 			r.failWord(it.Name, "%s is built in and cannot be declared", it.Name.Text)
 			continue
 		}
-		if !r.unique(r.folded, it.Name, "the name") {
+		folded := fold(it.Name.Text)
+		if first := r.folded[folded]; first != nil {
+			r.refuseAgain(first.Name, it.Name, "the name")
 			continue
 		}
-		r.types = append(r.types, Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), Annotations: it.Annotations, at: it.Name.Pos, source: f.source, expr: it})
+		r.types = append(r.types, Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), at: it.Name.Pos, source: f.source, expr: it})
 		t := &r.types[len(r.types)-1]
 		switch {
 		case it.Kind == EnumItem:
@@ -123,7 +129,7 @@ func (r *resolver) declare(f parsed) {
 		case it.Type.Record != nil:
 			t.Kind = Record
 		}
-		r.names[t.Name] = t
+		r.folded[folded] = t
 		r.declared = append(r.declared, t)
 	}
 }
@@ -150,14 +156,14 @@ func (r *resolver) refuseOptional(e *TypeExpr, message string) {
 }
 
 func (r *resolver) defineEnum(t *Type, it *Item) {
-	if len(it.Values) == 0 {
+	if len(it.Enum.Values) == 0 {
 		r.failWord(it.Name, "an enum has at least one value")
 	}
-	if len(it.Values) > MaxValues {
-		r.failWord(it.Name, "an enum has at most %d values, not %d", MaxValues, len(it.Values))
+	if len(it.Enum.Values) > MaxValues {
+		r.failWord(it.Name, "an enum has at most %d values, not %d", MaxValues, len(it.Enum.Values))
 	}
 	seen := map[string]string{}
-	for _, v := range it.Values {
+	for _, v := range it.Enum.Values {
 		if r.unique(seen, v.Name, "the value") {
 			t.Values = append(t.Values, EnumValue{v.Name.Text, v.Doc()})
 		}
@@ -185,11 +191,12 @@ func (r *resolver) defineRecord(t *Type, e *RecordExpr) {
 		r.fail(t.at, len(t.Name), "a record has at most %d fields, not %d", MaxFields, len(e.Fields))
 	}
 	seen := map[string]string{}
+	t.Fields = make([]Field, 0, len(e.Fields))
 	for _, f := range e.Fields {
 		if !r.unique(seen, f.Name, "the field") {
 			continue
 		}
-		field := Field{Name: f.Name.Text, Optional: f.Type.Optional, Doc: f.Doc(), Annotations: f.Annotations, at: f.Name.Pos}
+		field := Field{Name: f.Name.Text, Optional: f.Type.Optional, Doc: f.Doc(), at: f.Name.Pos}
 		if field.Type = r.use(t, f, f.Type); field.Type == nil {
 			field.Type = &Type{Kind: String} // the fault is there; its name is known to others
 		}
@@ -202,14 +209,14 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	if e.Record != nil {
 		return r.inner(in, f, e.Record)
 	}
-	if t := r.names[e.Name]; t != nil {
+	if t := r.find(e.Name); t != nil {
 		r.arguments(e, 0)
 		return t
 	}
 	kind, known := builtIn[e.Name]
 	if !known {
 		r.suggest(r.fail(e.Pos, len(e.Name), "there is no type %s", clip(e.Name)), e.Name, func() []string {
-			return append(slices.Sorted(maps.Keys(builtIn)), slices.Sorted(maps.Keys(r.names))...)
+			return append(slices.Sorted(maps.Keys(builtIn)), r.declaredNames()...)
 		})
 		return nil
 	}
@@ -236,6 +243,24 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	return t
 }
 
+// find returns the declared type of a name, nil for none.
+func (r *resolver) find(name string) *Type {
+	var short [64]byte
+	t := r.folded[string(appendFold(short[:0], name))]
+	if t == nil || t.Name != name || t.expr == nil {
+		return nil
+	}
+	return t
+}
+
+func (r *resolver) declaredNames() (names []string) {
+	for _, t := range r.declared {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // arguments checks how many there are, and that none is optional.
 func (r *resolver) arguments(e *TypeExpr, want int) bool {
 	for _, a := range e.Args {
@@ -259,7 +284,7 @@ func (r *resolver) key(in *Type, f *FieldExpr, e *TypeExpr) {
 // inner makes a type of a record that is written where it is used.
 func (r *resolver) inner(in *Type, f *FieldExpr, e *RecordExpr) *Type {
 	t := &Type{
-		Kind: Record, Doc: f.Doc(), Annotations: f.Annotations, Inside: in, Path: in.Path + "." + f.Name.Text,
+		Kind: Record, Doc: f.Doc(), Inside: in, Path: in.Path + "." + f.Name.Text,
 		at: f.Name.Pos, source: r.source, Open: isOpen(f.Annotations, f.Name.Text == "header"),
 	}
 	for _, name := range []string{Pascal(f.Name.Text), in.Name + Pascal(f.Name.Text)} {
@@ -272,7 +297,7 @@ func (r *resolver) inner(in *Type, f *FieldExpr, e *RecordExpr) *Type {
 		r.failWord(f.Name, "the record here needs a name, and %s and %s are taken: declare it as a type of its own", Pascal(f.Name.Text), in.Name+Pascal(f.Name.Text))
 		return nil
 	}
-	r.folded[fold(t.Name)] = t.Name
+	r.folded[fold(t.Name)] = t
 	r.nested[in] = append(r.nested[in], t)
 	r.defineRecord(t, e)
 	return t
@@ -307,7 +332,7 @@ func wrapperMember(t *Type) string {
 	case strings.HasSuffix(t.Name, "ID"):
 		member = "id"
 	}
-	for _, a := range t.Annotations {
+	for _, a := range t.expr.Annotations {
 		if a.Name.Text == "plain" {
 			return ""
 		}

@@ -32,7 +32,7 @@ type semantics struct {
 }
 
 func (s *semantics) rule(it *Item) {
-	enums := s.enums[it.Name.Text]
+	enums, expects := s.enums[it.Name.Text], it.Semantics
 	switch {
 	case len(enums) == 0:
 		s.suggest(s.failWord(it.Name, "no enum has the value %s", clip(it.Name.Text)), it.Name.Text, s.values)
@@ -47,15 +47,15 @@ func (s *semantics) rule(it *Item) {
 	s.ruled[it.Name.Text] = true
 	rule := Rule{Enum: enums[0], On: it.Name.Text}
 	switch {
-	case it.Answer.Text == Nothing && len(it.Carries) > 0:
-		s.failWord(it.Carries[0], "no answer is expected, so none carries a field")
-	case it.Answer.Text == Nothing:
-	case !rule.Enum.has(it.Answer.Text):
-		f := s.failWord(it.Answer, "%s has no value %s", rule.Enum.Name, clip(it.Answer.Text))
-		s.suggest(f, it.Answer.Text, func() []string { return append(rule.Enum.valueNames(), Nothing) })
+	case expects.Answer.Text == Nothing && len(expects.Carries) > 0:
+		s.failWord(expects.Carries[0], "no answer is expected, so none carries a field")
+	case expects.Answer.Text == Nothing:
+	case !rule.Enum.has(expects.Answer.Text):
+		f := s.failWord(expects.Answer, "%s has no value %s", rule.Enum.Name, clip(expects.Answer.Text))
+		s.suggest(f, expects.Answer.Text, func() []string { return append(rule.Enum.valueNames(), Nothing) })
 	default:
-		rule.Answer = it.Answer.Text
-		rule.Carries = s.carries(rule.Enum, it.Carries)
+		rule.Answer = expects.Answer.Text
+		rule.Carries = s.carries(rule.Enum, expects.Carries)
 	}
 	s.schema.Rules = append(s.schema.Rules, rule)
 }

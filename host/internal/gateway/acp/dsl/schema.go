@@ -28,10 +28,9 @@ var builtIn = map[string]Kind{
 
 // Type is a resolved type. Types that have names are shared: each is one *Type.
 type Type struct {
-	Kind        Kind
-	Name        string // of an Alias, Enum or Record
-	Doc         []string
-	Annotations []Annotation
+	Kind Kind
+	Name string // of an Alias, Enum or Record
+	Doc  []string
 
 	// Elem is what an Alias stands for, and what is in a List or Map. The keys of a Map
 	// are texts.
@@ -44,7 +43,8 @@ type Type struct {
 	// Fields are the fields of a Record.
 	Fields []Field
 	// Open is set for a Record that keeps members it does not declare.
-	Open bool
+	Open  bool
+	state cycleState
 	// Inside is the record in which a Record is written, and Path names it from there:
 	// Message.header.
 	Inside *Type
@@ -52,7 +52,7 @@ type Type struct {
 
 	at     Pos
 	source *source
-	expr   *Item // of an alias that is not resolved yet
+	expr   *Item // of a declared type
 }
 
 // EnumValue is one value of an Enum.
@@ -63,12 +63,11 @@ type EnumValue struct {
 
 // Field is one field of a Record.
 type Field struct {
-	Name        string
-	Type        *Type
-	Optional    bool
-	Doc         []string
-	Annotations []Annotation
-	at          Pos
+	Name     string
+	Type     *Type
+	Optional bool
+	Doc      []string
+	at       Pos
 }
 
 // Rule is the answer that a value expects.
@@ -155,4 +154,19 @@ func Pascal(name string) string {
 
 // fold is what names must differ in: languages write one name with or without
 // underscores and capitals.
-func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+func fold(name string) string {
+	var short [64]byte // most names fit, and take no memory of their own
+	return string(appendFold(short[:0], name))
+}
+
+func appendFold(to []byte, name string) []byte {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'A' && c <= 'Z':
+			to = append(to, c+'a'-'A')
+		case c != '_':
+			to = append(to, c)
+		}
+	}
+	return to
+}

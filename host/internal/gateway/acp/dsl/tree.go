@@ -3,7 +3,7 @@ package dsl
 import "strings"
 
 // Pos is a place in a file; both numbers begin at 1, Col counts characters.
-type Pos struct{ Line, Col int }
+type Pos struct{ Line, Col int32 }
 
 // Word is a name where it stands.
 type Word struct {
@@ -86,10 +86,20 @@ type Item struct {
 	Annotations []Annotation
 	Name        Word      // what is declared; of semantics the value; of an import its file
 	Type        *TypeExpr // of a type
-	Values      []Value   // of an enum
-	Tail        []Comment // of an enum, before its brace closes
-	Answer      Word      // of semantics: a value, or nothing
-	Carries     []Word    // of semantics: the fields that the answer has from what it answers
+	Enum        *EnumExpr // of an enum
+	Semantics   *SemanticsExpr
+}
+
+// EnumExpr is what stands between the braces of an enum.
+type EnumExpr struct {
+	Values []Value
+	Tail   []Comment // before its brace closes
+}
+
+// SemanticsExpr is what stands after the word expects.
+type SemanticsExpr struct {
+	Answer  Word   // a value, or nothing
+	Carries []Word // the fields that the answer has from what it answers
 }
 
 // Nothing is the answer of semantics that expect none.
