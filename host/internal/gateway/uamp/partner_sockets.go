@@ -56,11 +56,20 @@ type partnerSocket struct {
 	*socket
 	partner partnerConn
 	users   int
-	// retired sockets get no attempt any more: they are closed with the last one, or have ended
-	// for a reason.
+	// retired sockets get no attempt any more: they are closed with the last one.
 	retired bool
-	why     error
 	idle    *time.Timer
+}
+
+// ended is why the socket has ended, nil while it is open.
+func (s *partnerSocket) ended() error {
+	if s.ctx.Err() == nil {
+		return nil
+	}
+	if why := context.Cause(s.ctx); !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return errSocketEnded
 }
 
 func newPartnerSockets(g *Gateway) *partnerSockets {
@@ -108,11 +117,14 @@ func (p *partnerSockets) find(key socketKey) *partnerSocket {
 func (p *partnerSockets) enter(s *partnerSocket) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.join(s), s.why
+	if err := s.ended(); err != nil {
+		return false, err
+	}
+	return p.join(s), nil
 }
 
 func (p *partnerSockets) join(s *partnerSocket) bool {
-	if s.retired || s.users >= maxSocketUsers {
+	if s.retired || s.ended() != nil || s.users >= maxSocketUsers {
 		return false
 	}
 	s.users++
@@ -129,7 +141,7 @@ func (p *partnerSockets) release(s *partnerSocket, unfinished bool) {
 	s.retired = s.retired || unfinished
 	switch {
 	case s.users > 0:
-	case s.retired:
+	case s.retired || s.ended() != nil:
 		s.leave()
 	default:
 		s.idle.Reset(socketIdle)
@@ -148,7 +160,7 @@ func (p *partnerSockets) retire(s *partnerSocket) {
 
 // leave closes a socket in good order, unless it has ended. The mutex is held.
 func (s *partnerSocket) leave() {
-	if s.why == nil {
+	if s.ended() == nil {
 		s.running.Go(s.partner.leave)
 	}
 }
@@ -185,13 +197,8 @@ var errSocketEnded = errors.New("the partner has closed the connection")
 // serve reads a socket to its end.
 func (p *partnerSockets) serve(key socketKey, s *partnerSocket) {
 	s.partner.run(s.socket)
-	why := context.Cause(s.ctx)
-	if why == nil || errors.Is(why, context.Canceled) {
-		why = errSocketEnded
-	}
-	s.end(why)
+	s.end(errSocketEnded)
 	p.mu.Lock()
-	s.retired, s.why = true, why
 	s.idle.Stop()
 	if delete(p.open[key], s); len(p.open[key]) == 0 {
 		delete(p.open, key)

@@ -131,19 +131,10 @@ func (b *socketBinding) next(ctx context.Context, in *awaitedFrame) (frameFor, e
 	case f := <-in.frames:
 		return f, nil
 	case <-b.socket.ctx.Done():
-		return frameFor{}, b.closed()
+		return frameFor{}, b.socket.ended()
 	case <-ctx.Done():
 		return frameFor{}, context.Cause(ctx)
 	}
-}
-
-// closed is why the socket has ended.
-func (b *socketBinding) closed() error {
-	err := context.Cause(b.socket.ctx)
-	if errors.Is(err, context.Canceled) {
-		return errSocketEnded
-	}
-	return err
 }
 
 // refusedByClose is what a closed socket means for the envelope whose receipt has not come.
@@ -211,7 +202,7 @@ func (b *socketBinding) open(ctx context.Context, r *streamReader, stream string
 	}
 	b.stream, b.unfinished = b.socket.awaited.await(r.e.ID, stream), true
 	if !b.acknowledgeUpTo(stream, r.assembly.Next()-1) {
-		return b.closed()
+		return b.socket.ended()
 	}
 	return nil
 }
