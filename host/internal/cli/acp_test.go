@@ -34,6 +34,7 @@ var acpFiles = map[string]string{
 	"good.acp": goodAcp, "sub/base.acp": "type ID = String\nenum Kind { A, B }\n",
 	"bad.acp": "import \"sub/bad.acp\"\ntype A = Strin\n", "sub/bad.acp": "type B = { c: D\n}\nenum E {\n",
 	"fits.json": `{"id":"1"}`, "other.json": `{"x":"C"}`, "empty.acp": "type A = String\n", "hollow.acp": "type A = {}\n", "blank.acp": "// nothing yet\n",
+	"closd.acp":       "@closd type A = { b: Int }\n",
 	"broken.acp.lock": "what\n", "broken.acp": "type A = { b: Int }\n",
 }
 
@@ -52,6 +53,8 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"check", at("good.acp")}, "", 0, "DIR/good.acp is good: 4 types, a message is a Message\n", ""},
 		{[]string{"check", at("empty.acp")}, "", 0, "DIR/empty.acp is good: 1 type\n", ""},
 		{[]string{"check", at("hollow.acp")}, "", 0, "is good", "DIR/hollow.acp:1:6: warning: the record has no fields"},
+		{[]string{"check", at("closd.acp")}, "", 0, "is good", "DIR/closd.acp:1:2: warning: @closd has no effect; those that have one are @open, @closed, @plain, @field (did you mean \"closed\"?)"},
+		{[]string{"compile", at("closd.acp"), "--lang", "go", "-o", at("out")}, "", 0, "messages.go", "DIR/closd.acp:1:2: warning: @closd has no effect"},
 		{[]string{"check", at("good.acp"), at("fits.json"), "-"}, `{"id":"1","n":"x"}`, 8, "DIR/fits.json fits\n", "-: Message.n: is no whole number of 32 bits\n"},
 		{[]string{"check", at("good.acp"), "--type", "Other", at("other.json")}, "", 8, "", "DIR/other.json: Other.x: is none of A, B\n"},
 		{[]string{"check", at("good.acp"), "--type", "Kind"}, "", 4, "", "DIR/good.acp declares no record Kind"},

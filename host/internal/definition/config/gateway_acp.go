@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,14 +158,20 @@ func (a *ACP) readDeclarations(t *table, key string) string {
 	if err == nil {
 		err = checkDeclarations(schema)
 	}
+	inLine := func(f dsl.Fault) string {
+		f.Source = "" // a fault is one line here
+		return fmt.Sprintf("%s: %s; see skep acp check", v.path, f)
+	}
 	var faults dsl.Faults
 	switch {
 	case errors.As(err, &faults):
-		first := faults[0]
-		first.Source = "" // a fault is one line here
-		t.d.atValue(v.location, fmt.Sprintf("%s: %s; see skep acp check", v.path, first))
+		t.d.atValue(v.location, inLine(faults[0]))
 	case err != nil:
 		t.d.atValue(v.location, fmt.Sprintf("%s: %s: %s", v.path, name, err))
+	default:
+		for _, w := range schema.Warnings {
+			t.d.warn(v.location, inLine(w))
+		}
 	}
 	a.Declarations = schema
 	return full
@@ -205,7 +212,8 @@ func checkDeclarations(s *dsl.Schema) error {
 	if body, has := findField(root, "body"); !hasHeader || !has || len(root.Fields) != 2 || header.Type.Kind != dsl.Record || plainKind(body) != dsl.String {
 		return fmt.Errorf("%s must have the members header, a record, and body, a String", root.Name)
 	}
-	for name, optional := range headerFields {
+	for _, name := range slices.Sorted(maps.Keys(headerFields)) {
+		optional := headerFields[name]
 		if f, has := findField(header.Type, name); !has || f.Optional != optional || plainKind(f) != dsl.String {
 			return fmt.Errorf("header.%s must be as in ACP 1.0: a String, and %s", name, map[bool]string{true: "optional", false: "not optional"}[optional])
 		}

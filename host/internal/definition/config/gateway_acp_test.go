@@ -65,6 +65,27 @@ func TestDeclarationsOfACP(t *testing.T) {
 	}
 }
 
+// A-063: a mistyped annotation in the declarations is a warning of the file that names them.
+func TestAnnotationsOfACP(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "acme.acp"), append([]byte("@opn type Extra = { a: Int }\n"), text...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := Parse("swarm.toml", []byte(withACP), dir, testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `swarm.toml:12:1: gateways.acp.dsl: acme.acp:1:2: @opn has no effect; those that have one are @open, @closed, @plain, @field (did you mean "open"?); see skep acp check`
+	if got := fmt.Sprint(cfg.Warnings); !strings.Contains(got, want) {
+		t.Errorf("warnings %s, want %s", got, want)
+	}
+}
+
 // The right relay has an effect for partners of ACP alone.
 func TestRelayRight(t *testing.T) {
 	t.Parallel()

@@ -217,6 +217,51 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
+// A-063: any annotation is kept, and one without an effect is a warning: its name is
+// mistyped, or it stands where it means nothing.
+func TestAnnotations(t *testing.T) {
+	t.Parallel()
+	s, err := load(`@closd @since("1.2") type Header = { a: Int }
+@closed type Name = String
+@plain @open enum E { A }
+@plain type M = {
+  @requird a: Int, @opne b: { x: Int }, @open c: List<{ x: Int }>, @closed d: Name
+}
+@field("x") type N = M
+@plain @field("x") type Id = String
+@open semantics A expects nothing
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.Warnings.Error()
+	golden(t, "testdata/annotations.txt", got+"\n")
+	if s.Find("Id").Member != "" || !s.Find("Header").Open || !s.Find("C").Open {
+		t.Error("annotations with an effect have none beside others")
+	}
+	s, err = load(many(30, "@a%[1]d type T%[1]d = {}\n"))
+	if err != nil || len(s.Warnings) != maxFaults {
+		t.Errorf("%d warnings, %v", len(s.Warnings), err)
+	}
+}
+
+// @field has one argument, which is a name.
+func TestFieldAnnotation(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"": "@field has one argument", "()": "@field has one argument", `("a", "b")`: "@field has one argument",
+		`("")`: `not ""`, `("1a")`: `not "1a"`, `("a b")`: `not "a b"`, `("_a")`: `not "_a"`, "(5)": `not "5"`,
+	} {
+		if _, err := load("@field" + args + " type A = String"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	s, err := load("@field(amount) type A = Int\n@field(\"of_it\") type B = Int")
+	if err != nil || s.Find("A").Member != "amount" || s.Find("B").Member != "of_it" {
+		t.Error(err)
+	}
+}
+
 // A-065: remarks name what is unusual, with its place; the document has one, and each is
 // about a comment.
 func TestRemarks(t *testing.T) {

@@ -42,6 +42,7 @@ func resolve(name string, files []parsed) (*Schema, Faults) {
 	r.order()
 	r.checkEndless()
 	r.rules(files)
+	r.schema.Warnings = r.schema.Warnings.Sorted()
 	return r.schema, r.faults
 }
 
@@ -109,6 +110,9 @@ func (r *resolver) refuseAgain(first string, w Word, what string) {
 func (r *resolver) declare(f parsed) {
 	r.source = f.source
 	for _, it := range f.tree.Items {
+		if len(it.Annotations) > 0 {
+			r.annotations(it.Annotations, it.effective())
+		}
 		if it.Kind != TypeItem && it.Kind != EnumItem {
 			continue
 		}
@@ -170,22 +174,9 @@ func (r *resolver) defineEnum(t *Type, it *Item) {
 	}
 }
 
-// isOpen reports what annotations want of members that are not declared.
-func isOpen(all []Annotation, unless bool) bool {
-	for _, a := range all {
-		switch a.Name.Text {
-		case "open":
-			unless = true
-		case "closed":
-			unless = false
-		}
-	}
-	return unless
-}
-
 func (r *resolver) defineRecord(t *Type, e *RecordExpr) {
 	if len(e.Fields) == 0 {
-		r.schema.Warnings = append(r.schema.Warnings, r.source.fault(t.at, len(t.Name), "the record has no fields"))
+		r.warn(t.at, len(t.Name), "", "the record has no fields")
 	}
 	if len(e.Fields) > MaxFields {
 		r.fail(t.at, len(t.Name), "a record has at most %d fields, not %d", MaxFields, len(e.Fields))
@@ -193,6 +184,9 @@ func (r *resolver) defineRecord(t *Type, e *RecordExpr) {
 	seen := map[string]string{}
 	t.Fields = make([]Field, 0, len(e.Fields))
 	for _, f := range e.Fields {
+		if len(f.Annotations) > 0 {
+			r.annotations(f.Annotations, f.effective())
+		}
 		if !r.unique(seen, f.Name, "the field") {
 			continue
 		}
@@ -314,33 +308,8 @@ func (r *resolver) defineAlias(t *Type) {
 		return
 	}
 	if t.Elem.Kind < List {
-		t.Member = wrapperMember(t)
-		if n := spanOf(t.Member, isNamePart); n < len(t.Member) || n > 0 && !isAlpha(t.Member[0]) {
-			r.fail(t.at, len(t.Name), "@field has the name of a field, not %q", clip(t.Member))
-		}
+		t.Member = r.wrapperMember(t)
 	}
-}
-
-// wrapperMember is how the wrapper of an alias calls its value.
-func wrapperMember(t *Type) string {
-	member := "value"
-	switch {
-	case t.Name == "Content":
-		return ""
-	case t.Name == "Timestamp":
-		member = "time"
-	case strings.HasSuffix(t.Name, "ID"):
-		member = "id"
-	}
-	for _, a := range t.expr.Annotations {
-		if a.Name.Text == "plain" {
-			return ""
-		}
-		if a.Name.Text == "field" && len(a.Args) == 1 {
-			member = strings.Trim(a.Args[0].Value, `"`)
-		}
-	}
-	return member
 }
 
 // order lists the types, inner ones first, and refuses aliases that lead to themselves.
