@@ -17,11 +17,11 @@ func readAnswer(m *skep.Message) (result any, f *fault, over bool) {
 	}
 	var routing struct {
 		Gateway struct {
-			Error json.RawMessage `json:"error"`
+			Error any `json:"error"`
 		} `json:"gateway"`
 	}
-	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Error) > 0 && string(routing.Gateway.Error) != "null" {
-		return nil, &fault{codeFailed, m.Subject + ": " + m.Body}, true
+	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routing) == nil && routing.Gateway.Error != nil {
+		return nil, &fault{fmt.Sprint(routing.Gateway.Error), m.Body}, true
 	}
 	value, err := decodeJSON([]byte(m.Body))
 	if err != nil {

@@ -388,6 +388,18 @@ func TestPlainMail(t *testing.T) {
 	}
 }
 
+// An error of a partner, which its gateway marks, fails the step under its code.
+func TestErrorOfAPartner(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.start(`{"workflow_id":"w","execution_plan":{"steps":[{"id":"x","agent_id":"a@depot","task_type":"weigh"}]}}`)
+	h.turn(skep.Message{Type: skep.TypeResponse, RefID: h.log[0].id, Subject: "[PERMISSION_DENIED]", Body: "not you", Routing: json.RawMessage(`{"gateway":{"error":"PERMISSION_DENIED"}}`),
+		Sender: skep.Address{Type: skep.AddressAgent, Name: "a@depot"}})
+	if r, _ := h.last(); r.Error == nil || r.Error.Code != "PERMISSION_DENIED" || r.Error.Message != `step "x": not you` {
+		t.Errorf("ended with %+v", r.Error)
+	}
+}
+
 // A user's workflow ends the task; what is asked of it meanwhile is shown, and does not.
 func TestUser(t *testing.T) {
 	t.Parallel()

@@ -173,12 +173,16 @@ func TestCarry(t *testing.T) {
 			o.replies(c.status, c.answer)
 			got := o.g.Carry(t.Context(), o.p, outgoing("m1", mail.Request, "2+2"))
 			asked := o.rt.take()
+			var code any // marks what is no result
+			if c.subject != "" && c.subject != "[PARTIAL]" {
+				code = strings.Trim(c.subject, "[]")
+			}
 			switch {
 			case got.State != c.state:
 				t.Fatalf("carried %+v", got)
 			case c.state != gateway.Taken && len(asked) != 0:
 				t.Errorf("delivered %+v", asked)
-			case c.state == gateway.Taken && (len(asked) != 1 || asked[0].Kind != gateway.Answers || asked[0].Subject != c.subject || asked[0].Body != c.body || asked[0].Of.Wrapper.MessageID != "m1"):
+			case c.state == gateway.Taken && (len(asked) != 1 || asked[0].Kind != gateway.Answers || asked[0].Subject != c.subject || asked[0].Body != c.body || asked[0].Info["error"] != code || asked[0].Of.Wrapper.MessageID != "m1"):
 				t.Errorf("delivered %+v", asked)
 			}
 			for _, text := range o.came() {

@@ -176,13 +176,16 @@ const answerKey = "answer\x1e"
 // answer brings an answer to a question of ours to the agent that asked, once. sent is set
 // for one that came as a message of its own.
 func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in message.Received, d *swarm.Delivery, id string, sent bool) (gateway.Exchange, error) {
-	subject, body, err := contentOf(in)
+	code, subject, body, err := contentOf(in)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
 	a := gateway.Ask{
 		Kind: gateway.Answers, ID: answerKey + id, Swarm: d.Wrapper.SourceSwarm, Of: d, Sent: sent, Subject: subject, Body: body, Info: infoOf(in),
 		Digest: sha256.Sum256(in.Payload),
+	}
+	if code != "" {
+		a.Subject, a.Info["error"] = "["+code+"]", code
 	}
 	if len(a.Body) > gateway.MaxText {
 		a.Parts, a.Body = []gateway.Part{{Name: "result", Type: "application/json", Data: []byte(a.Body)}}, ""
@@ -196,7 +199,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in message.Recei
 
 // contentOf is what our agent gets of an answer: the result, or the code and the text of
 // what went wrong (D-M6).
-func contentOf(in message.Received) (subject, body string, err error) {
+func contentOf(in message.Received) (code, subject, body string, err error) {
 	var p struct {
 		Status   string                     `json:"status"`
 		Result   json.RawMessage            `json:"result"`
@@ -204,10 +207,10 @@ func contentOf(in message.Received) (subject, body string, err error) {
 		Error    message.ErrorBody          `json:"error"`
 	}
 	if err := json.Unmarshal(in.Payload, &p); err != nil {
-		return "", "", message.Faultf(message.InvalidSchema, message.ReasonMalformed, "message.payload is no answer")
+		return "", "", "", message.Faultf(message.InvalidSchema, message.ReasonMalformed, "message.payload is no answer")
 	}
 	if in.Type == message.Error {
-		return "[" + codeOf(string(p.Error.Code)) + "]", p.Error.Message, nil
+		return codeOf(string(p.Error.Code)), "", p.Error.Message, nil
 	}
 	body = textOf(p.Result)
 	switch p.Status {
@@ -215,11 +218,11 @@ func contentOf(in message.Received) (subject, body string, err error) {
 		if why := gateway.ExtensionText(p.Metadata["message"]); why != "" {
 			body = why
 		}
-		return "[FAILED]", body, nil
+		return "FAILED", "", body, nil
 	case statusPartial:
-		return "[PARTIAL]", body, nil
+		return "", "[PARTIAL]", body, nil
 	}
-	return gateway.ExtensionText(p.Metadata["subject"]), body, nil
+	return "", gateway.ExtensionText(p.Metadata["subject"]), body, nil
 }
 
 // textOf is a result as a text: the one that it has alone, else its JSON.

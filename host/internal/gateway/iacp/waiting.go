@@ -170,10 +170,13 @@ func (g *Gateway) bring(ctx context.Context, c gateway.Caller, m message.Message
 	case r.Status == "in_progress":
 		return g.Runtime.Show(ctx, *s.d, gateway.Piece{Kind: gateway.Progress, Text: textOf(r.Result), Fraction: r.Progress})
 	}
-	subject, body := r.content(m.Type)
+	code, body := r.content(m.Type)
 	a := gateway.Ask{
-		Kind: gateway.Answers, ID: "answer-" + m.Parent, Swarm: s.d.Wrapper.SourceSwarm, Of: s.d, Subject: subject, Body: body, Raw: text, Info: infoOf(m),
+		Kind: gateway.Answers, ID: "answer-" + m.Parent, Swarm: s.d.Wrapper.SourceSwarm, Of: s.d, Body: body, Raw: text, Info: infoOf(m),
 		Digest: sha256.Sum256(m.Payload),
+	}
+	if code != "" {
+		a.Subject, a.Info["error"] = "["+code+"]", code
 	}
 	if len(a.Body) > gateway.MaxText {
 		a.Parts, a.Body = []gateway.Part{{Name: "result", Type: "application/json", Data: []byte(a.Body)}}, ""
@@ -188,15 +191,16 @@ func (g *Gateway) bring(ctx context.Context, c gateway.Caller, m message.Message
 	return err
 }
 
-// content is what our agent gets of a response.
-func (r result) content(t message.Type) (subject, body string) {
+// content is what our agent gets of a response: its text, and the code of one that is no
+// success.
+func (r result) content(t message.Type) (code, body string) {
 	var named failure
 	if json.Unmarshal(r.Error, &named) != nil {
 		named.Message = textOf(r.Error)
 	}
 	switch {
 	case t == message.ErrorResponse:
-		return "[" + codeOf(r.Code) + "]", r.Text
+		return codeOf(r.Code), r.Text
 	case r.Status == "completed":
 		return "", textOf(r.Result)
 	case r.Status == "success":
@@ -207,7 +211,7 @@ func (r result) content(t message.Type) (subject, body string) {
 	if named.Code == "" {
 		named.Code = r.Status
 	}
-	return "[" + codeOf(named.Code) + "]", named.Message
+	return codeOf(named.Code), named.Message
 }
 
 // codeOf is a code as subjects have it.
