@@ -209,15 +209,24 @@ func (a *attempt) idOf(id string) string {
 }
 
 // payloadOf is the payload of an agent's text: as it is, where the text is a typed message
-// that wants what the mail wants.
+// that wants what the mail wants, or the payload of a question, as steps of bundled:workflow
+// are.
 func payloadOf(subject, body string, asks bool) (message.Type, json.RawMessage) {
-	var own typed
-	if isObject(body) && json.Unmarshal([]byte(body), &own) == nil && len(own.Payload) > 0 {
-		if class := own.Type.Class(); class == message.Asks || class == message.Tells {
-			return own.Type, own.Payload
-		}
+	var own struct {
+		typed
+		TaskType string `json:"task_type"`
+		ToolName string `json:"tool_name"`
 	}
-	if asks {
+	isOwn := isObject(body) && json.Unmarshal([]byte(body), &own) == nil
+	class := own.Type.Class()
+	switch {
+	case isOwn && len(own.Payload) > 0 && (class == message.Asks || class == message.Tells):
+		return own.Type, own.Payload
+	case isOwn && asks && own.Type == "" && own.TaskType != "" && own.ToolName == "":
+		return message.TaskRequest, json.RawMessage(body)
+	case isOwn && asks && own.Type == "" && own.ToolName != "" && own.TaskType == "":
+		return message.ToolRequest, json.RawMessage(body)
+	case asks:
 		return message.TaskRequest, mustJSON(map[string]any{
 			"task_type": plainTask, "description": subject, "parameters": map[string]string{"subject": subject, "body": body},
 		})

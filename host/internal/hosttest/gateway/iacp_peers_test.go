@@ -264,6 +264,8 @@ func TestIACPPeerWorkflows(t *testing.T) {
 	for name, c := range map[string]struct{ steps, participants, status, text string }{
 		"a diamond":        {inOrder, `[{"agent_id":"clerk","role":"worker","responsibilities":["a"]},{"agent_id":"depot-1@depot","role":"specialist","responsibilities":["c"]}]`, "completed", "4 after"},
 		"responsibilities": {`"sow","reap"`, `[{"agent_id":"clerk","role":"worker","responsibilities":["sow","reap"]}]`, "completed", `"done":2`},
+		"a partner's tool": {`{"id":"sum","agent_id":"depot-1@depot","tool_name":"add","parameters":{"numbers":[17,4]}}`, `[{"agent_id":"depot-1@depot","role":"specialist","responsibilities":[]}]`, "completed", `"result":21`},
+		"a partner's task": {`{"id":"no","agent_id":"depot-1@depot","task_type":"reject"}`, `[{"agent_id":"depot-1@depot","role":"specialist","responsibilities":[]}]`, "failed", "PERMISSION_DENIED"},
 		"a cycle":          {cycle, `[{"agent_id":"clerk","role":"worker","responsibilities":["a"]}]`, "rejected", "circle"},
 	} {
 		plan := fmt.Sprintf(`{"workflow_id":"w","workflow_name":%q,"participants":%s,"execution_plan":{"steps":[%s]}}`, name, c.participants, c.steps)

@@ -18,7 +18,7 @@ async def act(node, connection, m):
             await node.reply(connection, m, kind, body)
 
     if kind == "task_request":
-        await _do_task(payload, respond)
+        await _do_task(node, payload, respond)
     elif kind == "tool_request":
         await _run_tool(payload, respond)
     elif kind == "workflow_start":
@@ -31,8 +31,8 @@ def _fault(code, text):
     return {"code": code, "message": text}
 
 
-async def _do_task(payload, respond):
-    """_do_task answers by the task's type: fail, reject, slow, count; others are echoed."""
+async def _do_task(node, payload, respond):
+    """_do_task answers by the task's type: fail, reject, slow, hold, count; others are echoed."""
     kind, parameters = payload.get("task_type"), payload.get("parameters") or {}
     if kind == "reject":
         return await respond("task_response", status="rejected", error=_fault("PERMISSION_DENIED", "tasks of this type are refused"))
@@ -42,6 +42,8 @@ async def _do_task(payload, respond):
         return await respond("task_response", status="failed", error=text if parameters.get("as_text") else _fault("TIMEOUT", text))
     if kind == "slow":
         await asyncio.sleep(float(parameters.get("seconds", 1)))
+    if kind == "hold":
+        await node.released.acquire()
     if kind == "count":
         for i in range(1, 4):
             await respond("task_response", status="in_progress", progress=i / 4)

@@ -30,6 +30,7 @@ class Node:
         self.acks = 0
         self.sending = asyncio.Lock()  # keeps the order between post and resend
         self.acked = asyncio.Condition()
+        self.released = asyncio.Semaphore(0)  # tasks that the agent holds may end
 
     def report(self, event, **members):
         print(json.dumps({"event": event} | members), flush=True)
@@ -129,7 +130,10 @@ class Node:
         if "close" in job:
             await self.route({"recipient": {"agent_id": job.get("to", "")}}).close("the job is done")
             return {}
-        raise ValueError(f"a job without send, flood, raw, drop or close: {job}")
+        if "release" in job:
+            self.released.release()
+            return {}
+        raise ValueError(f"a job without send, flood, raw, drop, close or release: {job}")
 
     def message_of(self, job, **payload):
         given = dict(job["send"])
