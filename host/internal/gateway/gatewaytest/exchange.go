@@ -246,6 +246,9 @@ func (rt *Runtime) look(x gateway.Exchange) (gateway.Answer, bool, <-chan struct
 func (rt *Runtime) Cancel(_ context.Context, c gateway.Caller, id, reason string) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if err := rt.failure("Cancel"); err != nil {
+		return err
+	}
 	e, ok := rt.exchanges[keyOf(c, id)]
 	if !ok {
 		return fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
@@ -255,7 +258,7 @@ func (rt *Runtime) Cancel(_ context.Context, c gateway.Caller, id, reason string
 	}
 	e.setAnswer(gateway.Answer{Outcome: gateway.Cancelled, Body: reason})
 	e.cancel()
-	return rt.failure("Cancel")
+	return nil
 }
 
 // Follow is gateway.Runtime's. Every reader gets all progress and all questions.

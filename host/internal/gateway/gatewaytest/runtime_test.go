@@ -117,7 +117,15 @@ func TestCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	away := errors.New("away")
+	rt.FailNext("Cancel", away)
+	if err := rt.Cancel(t.Context(), alice, "1", "enough"); !errors.Is(err, away) {
+		t.Fatal(err)
+	}
 	if err := rt.Cancel(t.Context(), alice, "1", "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Cancel(t.Context(), alice, "1", "enough"); !errors.Is(err, gateway.ErrConflict) {
 		t.Fatal(err)
 	}
 	rt.Close()
