@@ -195,7 +195,7 @@ func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	return uamp.New(uamp.Options{
 		Runtime: rt, DID: own.DID, Keys: signing, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
 		RatePerHour: ratePerHour(g.RateLimit), Certificates: h.opt.Config.Server.TLS.ClientCA != "", RequireToken: own.RequireCapToken,
-		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
+		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Subscriptions: own.Subscriptions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
 		Tenants: slices.Collect(maps.Keys(definition.Tenants(h.opt.Config))),
 	})
 }

@@ -13,6 +13,7 @@ type UAMP struct {
 	RequireCapToken bool
 	ClockSkew       time.Duration
 	MaxWindow       int
+	Subscriptions   int
 	HTTP3           bool
 }
 
@@ -47,6 +48,7 @@ func (u *UAMP) Settings() []Setting {
 		span(&u.ClockSkew, "clock_skew", 5*time.Minute, time.Second, day, "How far the time of a new envelope may be from the time here."),
 		boolean(&u.HTTP3, "http3", false, "The public listener's requests are also served over HTTP/3, at its port of UDP."),
 		count(&u.MaxWindow, "max_window", 1024, 1, 1_000_000, "Deltas of a stream that one answer has; a reader goes on with another request."),
+		count(&u.Subscriptions, "subscriptions", 256, 1, 9000, "Subscriptions with a `ttl` that the agents of one realm have at ours at once."),
 	}
 }
 

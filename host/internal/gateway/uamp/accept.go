@@ -49,11 +49,17 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err != nil {
 		return x, err
 	}
+	if err := g.reserveSubscriber(ctx, c, s.ID, ttl); err != nil {
+		return x, err
+	}
 	if x, err = g.deliver(ctx, c, s, gateway.Asks); err != nil {
+		if ttl > 0 {
+			err = errors.Join(err, g.releaseSubscriber(ctx, c, s.ID))
+		}
 		return x, err
 	}
 	x.stream = streamOf(s.Envelope)
-	if err := g.keepSubscriber(ctx, c, s.Envelope, x.Exchange, ttl); err != nil {
+	if err := g.keepSubscriber(ctx, c, s.ID, x.Exchange, ttl); err != nil {
 		return x, err
 	}
 	return x, g.keepStream(ctx, c, s.Envelope)

@@ -338,6 +338,13 @@ func refusalIn(err error) *signedRefusal {
 	return nil
 }
 
+// endedBefore reports whether a partner has signed that it withdraws nothing, as what is to be
+// withdrawn has ended there. Where it lets our agent in no more, that goes on.
+func endedBefore(err error) bool {
+	no := refusalIn(err)
+	return no != nil && no.fault.Code != envelope.Unauthenticated && no.fault.Code != envelope.Unauthorized
+}
+
 // seal signs the envelope, with a capability token of the sender for its recipient.
 func (a *attempt) seal() (err error) {
 	a.e.CapToken, err = a.g.grant(a.e)
@@ -374,7 +381,7 @@ func (a *attempt) cancel(ctx context.Context) error {
 		return nil
 	}
 	err = a.withdraw(ctx, ask.ID)
-	if ask.Intent != envelope.Subscribe || err != nil && refusalIn(err) == nil {
+	if ask.Intent != envelope.Subscribe || err != nil && !endedBefore(err) {
 		return err
 	}
 	sub := subscription{ID: ask.ID, To: ask.To, Sent: ask.Sent}

@@ -30,7 +30,7 @@ type recorder struct {
 	*gatewaytest.Runtime
 	mu    sync.Mutex
 	asked []gateway.Ask
-	fails error // of the next
+	fails []error // of the next ones, nil for none
 	store shaky
 }
 
@@ -77,9 +77,11 @@ func (s *shaky) Put(ctx context.Context, r state.Record) (int64, error) {
 func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.fails; err != nil {
-		o.fails = nil
-		return gateway.Exchange{}, err
+	if len(o.fails) > 0 {
+		err := o.fails[0]
+		if o.fails = o.fails[1:]; err != nil {
+			return gateway.Exchange{}, err
+		}
 	}
 	if a.Of == nil {
 		return o.Runtime.Ask(ctx, c, a)
@@ -93,14 +95,17 @@ func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 		}
 	}
 	o.asked = append(o.asked, a)
+	if a.Kind == gateway.Answers {
+		o.CloseRequest(a.Of.Wrapper.Payload.ID)
+	}
 	return gateway.Exchange{ID: a.ID}, nil
 }
 
-// failNext lets the next Ask fail.
-func (o *recorder) failNext(err error) {
+// failNext lets the next calls of Ask fail, but for those with nil.
+func (o *recorder) failNext(errs ...error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fails = err
+	o.fails = errs
 }
 
 // take returns what came since the last call.

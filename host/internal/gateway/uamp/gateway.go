@@ -20,12 +20,13 @@ const Name = "uamp"
 
 // Defaults of [Options].
 const (
-	defaultMaxBody   = 1 << 20 // bytes
-	defaultMaxDepth  = 64
-	defaultSkew      = 5 * time.Minute
-	defaultMaxWindow = 1024
-	defaultKeep      = 24 * time.Hour
-	defaultSessions  = 256
+	defaultMaxBody       = 1 << 20 // bytes
+	defaultMaxDepth      = 64
+	defaultSkew          = 5 * time.Minute
+	defaultMaxWindow     = 1024
+	defaultKeep          = 24 * time.Hour
+	defaultSessions      = 256
+	defaultSubscriptions = 256
 )
 
 // Gateway serves UAMP. Make one with [New].
@@ -45,7 +46,8 @@ type Gateway struct {
 	manifests *partnerManifests
 	// partnerSockets are the WebSockets to partners.
 	partnerSockets *partnerSockets
-	// followers go on with subscriptions; subscribing guards how many there are.
+	// followers go on with subscriptions; subscribing guards how many there are, and the records
+	// of subscribers.
 	followers   *followers
 	subscribing state.RealmLocks
 	// stopped is closed when the host stops.
@@ -67,6 +69,7 @@ func New(o Options) (*Gateway, error) {
 	o.MaxWindow = cmp.Or(o.MaxWindow, defaultMaxWindow)
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
 	o.Sessions = cmp.Or(o.Sessions, defaultSessions)
+	o.Subscriptions = cmp.Or(o.Subscriptions, defaultSubscriptions)
 	if o.Fetch == nil {
 		o.Fetch = fetchesNothing{}
 	}

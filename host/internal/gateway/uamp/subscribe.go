@@ -153,7 +153,7 @@ func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, s
 	defer cancel()
 	a.e.ID = envelope.NewID()
 	a.e.Body = envelope.NewBody("text/plain", []byte("The subscription is over."))
-	if err = a.withdraw(timed, sub.ID); refusalIn(err) != nil {
+	if err = a.withdraw(timed, sub.ID); endedBefore(err) {
 		return nil
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -39,23 +40,83 @@ func (g *Gateway) checkSubscribe(e envelope.Envelope) (ttl time.Duration, err er
 	return body.ttl(), err
 }
 
-// keepSubscriber keeps when a subscription that was accepted ends. A repeat of the envelope
-// does it where the host was stopped before.
-func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, e envelope.Envelope, x gateway.Exchange, ttl time.Duration) error {
+// reserveSubscriber makes the record of a subscription for a time before its envelope is
+// delivered: one whose end cannot be kept is not accepted.
+func (g *Gateway) reserveSubscriber(ctx context.Context, c gateway.Caller, id envelope.ID, ttl time.Duration) error {
 	if ttl == 0 {
 		return nil
 	}
-	key := subscriberKey(c, e.ID)
-	until := x.Accepted.Add(ttl)
-	principal, err := json.Marshal(c.Principal)
-	if err == nil {
-		_, err = state.Save(ctx, g.state, key, 0, subscriber{principal, until}, time.Until(until)+subscriptionGrace)
-	}
-	if err != nil && !errors.Is(err, state.ErrVersion) {
+	key := subscriberKey(c, id)
+	release, err := g.subscribing.Acquire(ctx, key)
+	if err != nil {
 		return err
 	}
-	g.followers.start(key, g.followSubscriber)
-	return nil
+	defer release()
+	count, own := 0, state.Record{}
+	err = state.Each(ctx, g.state, subscriberKey(c, ""), func(r state.Record) error {
+		if r.Key == key {
+			own = r
+		}
+		count++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if own.Version != 0 || count >= g.Subscriptions {
+		if _, err = g.Runtime.Find(ctx, c, string(id)); !errors.Is(err, gateway.ErrUnknown) {
+			return err // a repeat, also of a subscription that has ended
+		}
+	}
+	if own.Version == 0 && count >= g.Subscriptions {
+		return fmt.Errorf("the realm has %d subscriptions with a ttl, which is subscriptions of [gateways.uamp]: %w", count, gateway.ErrBusy)
+	}
+	return g.putSubscriber(ctx, c, key, own.Version, time.Now().Add(ttl))
+}
+
+func (g *Gateway) putSubscriber(ctx context.Context, c gateway.Caller, key state.Key, version int64, until time.Time) error {
+	principal, err := json.Marshal(c.Principal)
+	if err == nil {
+		_, err = state.Save(ctx, g.state, key, version, subscriber{principal, until}, time.Until(until)+subscriptionGrace)
+	}
+	return err
+}
+
+// keepSubscriber goes on with the record of a subscription that was accepted. A delivery of the
+// same envelope that has failed meanwhile may have removed it.
+func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, id envelope.ID, x gateway.Exchange, ttl time.Duration) error {
+	if ttl == 0 || x.Answered > 0 {
+		return nil
+	}
+	key := subscriberKey(c, id)
+	release, err := g.subscribing.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = g.state.Get(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		err = g.putSubscriber(ctx, c, key, 0, x.Accepted.Add(ttl))
+	}
+	if err == nil {
+		g.followers.start(key, g.followSubscriber)
+	}
+	return err
+}
+
+// releaseSubscriber removes the record of an envelope that was not delivered.
+func (g *Gateway) releaseSubscriber(ctx context.Context, c gateway.Caller, id envelope.ID) error {
+	key := subscriberKey(c, id)
+	ctx = context.WithoutCancel(ctx)
+	release, err := g.subscribing.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if _, err = g.Runtime.Find(ctx, c, string(id)); errors.Is(err, gateway.ErrUnknown) {
+		err = g.state.Delete(ctx, key, 0)
+	}
+	return err
 }
 
 // followSubscriber withdraws a subscription at the end of its time, as its sender would by
@@ -91,6 +152,9 @@ func (g *Gateway) endSubscriber(ctx context.Context, key state.Key, s subscriber
 	timed, cancel := context.WithDeadlineCause(ctx, s.Until, errOver)
 	defer cancel()
 	x, err := g.Runtime.Find(ctx, c, key.Name)
+	if errors.Is(err, gateway.ErrUnknown) { // its delivery is under way, or was cut off
+		return g.releaseSubscriber(ctx, c, envelope.ID(key.Name))
+	}
 	if err == nil {
 		var a gateway.Answer
 		if a, err = g.Runtime.Wait(timed, x); err == nil && a.Outcome == gateway.NeedsInput {
@@ -101,7 +165,7 @@ func (g *Gateway) endSubscriber(ctx context.Context, key state.Key, s subscriber
 	if errors.Is(err, errOver) {
 		err = g.Runtime.Cancel(ctx, c, key.Name, errOver.Error())
 	}
-	if err == nil || errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrConflict) { // it has ended
+	if err == nil || errors.Is(err, gateway.ErrUnknown) || errors.Is(err, gateway.ErrConflict) { // it has ended, or was erased
 		return g.state.Delete(ctx, key, 0)
 	}
 	return err

@@ -88,3 +88,51 @@ func TestSubscriberCancels(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestSubscriberReserved (U-093): a subscription whose end cannot be kept reaches no agent, and one
+// that is not delivered leaves no record.
+func TestSubscriberReserved(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	seen := o.exposeAsks("calc")
+	e := newSubscribe("calc", `{"topic":"tea","ttl":600}`)
+	away := errors.New("the store is away for a moment")
+	o.rec.store.failNext("Put", away)
+	o.refused(t, "no record", o.send(t, e), envelope.Internal)
+	o.rec.failNext(away)
+	o.refused(t, "no delivery", o.send(t, e), envelope.Internal)
+	o.refused(t, "no agent", o.send(t, newSubscribe("none", `{"topic":"tea","ttl":600}`)), envelope.UnknownRecipient)
+	if n := len(o.recordsOf(t, "lab", "subscriber")); len(seen) > 0 || n > 0 {
+		t.Errorf("%d reach the agent, %d records", len(seen), n)
+	}
+	o.take(t, e)
+	<-seen
+}
+
+// TestSubscriberBounds (U-093): a realm has as many subscriptions with a ttl as the host says. A
+// repeat takes no place, and one that ends leaves its place.
+func TestSubscriberBounds(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(opt *uamp.Options) { opt.Subscriptions = 2 })
+	runs(t, h.g)
+	first := newSubscribe("slow", `{"topic":"tea","ttl":600}`)
+	h.take(t, first)
+	h.take(t, newSubscribe("slow", `{"topic":"tea","ttl":600}`))
+	more := newSubscribe("slow", `{"topic":"tea","ttl":600}`)
+	r := h.send(t, more)
+	h.refused(t, "one more", r, envelope.Busy)
+	if !strings.Contains(r.text, "which is subscriptions of [gateways.uamp]") {
+		t.Error(r.text)
+	}
+	h.take(t, newSubscribe("slow", `{"topic":"tea"}`))
+	h.take(t, first)
+	cancel := newAsk("slow", "enough")
+	cancel.Intent, cancel.ReplyTo = envelope.Cancel, first.ID
+	h.take(t, cancel)
+	until(t, "the end of the record", func() bool { return len(h.recordsOf(t, "lab", "subscriber")) == 1 })
+	h.take(t, more)
+	h.take(t, first) // it has ended, and all places are taken
+	if n := len(h.recordsOf(t, "lab", "subscriber")); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}

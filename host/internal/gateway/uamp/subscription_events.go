@@ -107,13 +107,13 @@ func (g *Gateway) followOnce(ctx context.Context, key state.Key, sub *subscripti
 	default:
 		return err
 	}
-	if err := g.endSubscription(ctx, ownerOf(key, p), *sub, got); err != nil {
+	if !ok {
+		return g.endSubscription(ctx, ownerOf(key, p), *sub, got)
+	}
+	if err := g.deliverAnswer(context.WithoutCancel(ctx), ownerOf(key, p), sub.open(), sub.Sent.Delivery(), got); err != nil {
 		return err
 	}
-	if ok {
-		_ = g.withdrawSubscription(context.WithoutCancel(ctx), p, *sub) // its answer has been given
-	}
-	return nil
+	return g.leaveSubscription(ctx, p, *sub, got.failed())
 }
 
 // awaitEnd returns how the partner ends a subscription, and the cause of ctx if that comes
@@ -234,17 +234,23 @@ func (g *Gateway) eventOf(sub subscription, name string) gateway.Ask {
 }
 
 // checkEnd returns [errNoSubscription] for a subscription whose task waits for no event any
-// more, after it was withdrawn. While its partner cannot be told it stays, until its time.
+// more, after it was withdrawn.
 func (g *Gateway) checkEnd(ctx context.Context, p gateway.Partner, sub subscription) error {
 	waits, err := g.Runtime.Waits(ctx, *sub.Sent.Delivery())
 	if waits || err != nil {
 		return err
 	}
+	return g.leaveSubscription(ctx, p, sub, true)
+}
+
+// leaveSubscription withdraws a subscription whose request is closed, removes its record and
+// returns [errNoSubscription]. While its partner cannot be told it stays, until its time.
+func (g *Gateway) leaveSubscription(ctx context.Context, p gateway.Partner, sub subscription, failed bool) error {
 	ctx = context.WithoutCancel(ctx) // the end of the record ends who has read it
 	if err := g.withdrawSubscription(ctx, p, sub); err != nil && sub.isLive() {
 		return fmt.Errorf("withdraw a subscription whose task has ended: %w", err)
 	}
-	if err := g.closeSubscription(ctx, p.Caller(), sub.ID, true, ""); err != nil {
+	if err := g.closeSubscription(ctx, p.Caller(), sub.ID, failed, ""); err != nil {
 		return err
 	}
 	return errNoSubscription
@@ -279,7 +285,7 @@ func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.S
 		}
 	})
 	told := 0
-	for n, sub := range list {
+	for _, sub := range list {
 		waits := false
 		if err == nil {
 			waits, err = g.checkWaits(ctx, c, sub.open())
@@ -288,11 +294,8 @@ func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.S
 			continue
 		}
 		told++
-		id := string(s.ID)
-		if n > 0 { // the runtime has each id once
-			id = sub.eventID(id)
-		}
-		x.Exchange, err = g.continueTask(ctx, c, s, sub.open(), id, gateway.Tells)
+		// The runtime has each id once, and subscriptions may end before a repeat of the event.
+		x.Exchange, err = g.continueTask(ctx, c, s, sub.open(), sub.eventID(string(s.ID)), gateway.Tells)
 	}
 	if err == nil && told == 0 && len(list) > 0 {
 		err = errSubscriptionEnded

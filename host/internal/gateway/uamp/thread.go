@@ -24,7 +24,7 @@ const kindConversation = "conversation"
 // Limits of a thread.
 const (
 	threadLife  = 30 * 24 * time.Hour // without an envelope
-	maxOpen     = 64                  // envelopes under way at once
+	maxOpen     = 64                  // envelopes under way at once, and as many subscriptions
 	maxAnswered = 32                  // answered envelopes that are remembered
 	maxTold     = 32                  // envelopes without an answer that are remembered
 	openLife    = time.Hour           // of an open envelope beyond the times of its partner
@@ -163,14 +163,31 @@ func (t *thread) open(o openEnvelope) error {
 		t.Open[i].Until = o.Until
 		return nil
 	}
-	if len(t.Open) >= maxOpen {
+	if t.isFull(o) {
 		t.Open = slices.DeleteFunc(t.Open, func(o openEnvelope) bool { return !o.inUse() })
 	}
-	if len(t.Open) >= maxOpen {
+	switch full := t.isFull(o); {
+	case full && o.subscribes():
+		return gateway.Refuse("the task has %d subscriptions at %s, which are as many as it may: end one by unsubscribe", maxOpen, o.To)
+	case full:
 		return fmt.Errorf("%d envelopes to %s wait: %w", maxOpen, o.To, gateway.ErrBusy)
 	}
 	t.Open = append(t.Open, o)
 	return nil
+}
+
+func (o openEnvelope) subscribes() bool { return o.Intent == envelope.Subscribe }
+
+// isFull reports whether an envelope has no place: subscriptions, which stay for long, take none
+// from the others.
+func (t *thread) isFull(o openEnvelope) bool {
+	n := 0
+	for _, other := range t.Open {
+		if other.subscribes() == o.subscribes() {
+			n++
+		}
+	}
+	return n >= maxOpen
 }
 
 // drop takes an envelope out that is not under way any more.
