@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/coder/websocket"
@@ -12,7 +13,15 @@ import (
 
 // ACPConn is a connection to the ACP gateway of a host: one message a text, in both
 // directions. Its methods may be called at the same time, but for Read.
-type ACPConn struct{ conn *websocket.Conn }
+type ACPConn struct {
+	conn *websocket.Conn
+	// MaxBody bounds a message to the host, in bytes: a larger one ends the connection. It
+	// is 0 for a host that names no bound.
+	MaxBody int64
+}
+
+// acpMaxBody is the header field in which a host names its bound.
+const acpMaxBody = "Acp-Max-Body"
 
 // maxACPMessage bounds a message of the host, in bytes: twice the protocol's 1 MiB.
 const maxACPMessage = 2 << 20
@@ -55,7 +64,8 @@ func (c *Client) dialACP(ctx context.Context) (*ACPConn, error) {
 	}
 	c.reached.Store(true)
 	conn.SetReadLimit(maxACPMessage)
-	return &ACPConn{conn}, nil
+	most, _ := strconv.ParseInt(rsp.Header.Get(acpMaxBody), 10, 64) // 0 for none
+	return &ACPConn{conn, max(0, most)}, nil
 }
 
 // upgrading is the HTTP client for connections that change their protocol, which is
@@ -85,6 +95,9 @@ func (a *ACPConn) Read(ctx context.Context) ([]byte, error) {
 	}
 	return text, err
 }
+
+// Fits reports whether the host takes a message of this size.
+func (a *ACPConn) Fits(text []byte) bool { return a.MaxBody == 0 || int64(len(text)) <= a.MaxBody }
 
 // Write writes a message.
 func (a *ACPConn) Write(ctx context.Context, text []byte) error {

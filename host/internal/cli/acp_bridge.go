@@ -120,7 +120,9 @@ func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn, again []acpQ
 	defer repeating.Wait()
 	repeating.Go(func() {
 		for _, q := range again {
-			if conn.Write(ctx, q.line) != nil {
+			if !conn.Fits(q.line) { // the host before took more
+				b.refuseLine(q.line, conn.MaxBody)
+			} else if conn.Write(ctx, q.line) != nil {
 				return
 			}
 		}
@@ -145,12 +147,16 @@ func (b *acpBridge) send(ctx context.Context, line []byte) {
 	for {
 		var conn *client.ACPConn
 		err := b.wait(ctx, func() bool {
-			if conn = b.conn; conn != nil && isQuestion {
+			if conn = b.conn; conn != nil && isQuestion && conn.Fits(line) {
 				b.waiting = append(b.waiting, acpQuestion{string(m.Header.ID), string(m.Header.Sender), kind, line})
 			}
 			return conn != nil
 		})
 		if err != nil {
+			return
+		}
+		if !conn.Fits(line) {
+			b.refuseLine(line, conn.MaxBody)
 			return
 		}
 		if isQuestion {
@@ -189,6 +195,8 @@ type acpEnvelope struct {
 		Sender   acpText `json:"sender"`
 		Receiver acpText `json:"receiver"`
 		ReplyTo  acpText `json:"reply_to"`
+		// Conversation is the message's conversation_id.
+		Conversation acpText `json:"conversation_id"`
 	} `json:"header"`
 }
 

@@ -2,13 +2,10 @@ package cli
 
 import (
 	"context"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/gateway/acp/check"
-	"skep/host/internal/gateway/acp/message"
 )
 
 func (a *app) acpStdioCommand() *cobra.Command {
@@ -21,7 +18,7 @@ it has.
 
 When the connection is lost, it is made again, and questions without an answer are sent
 again: the host takes each once. At the end of stdin it waits for the answers that are
-owed.`,
+owed. A line that is larger than the host takes is answered by an ERROR and not sent.`,
 		Example: "  SKEP_URL=https://hive.example SKEP_TOKEN=… skep acp stdio < messages.ndjson",
 	}
 	cmd.RunE = a.command(func(cmd *cobra.Command, _ []string) error {
@@ -32,23 +29,11 @@ owed.`,
 		defer c.Close()
 		b := newACPBridge(c, a.env.Stdout)
 		return b.serve(cmd.Context(), func(ctx context.Context, each func([]byte)) error {
-			return a.lines(ctx, check.MaxMessage, each, func() error {
-				b.out.write(tooLongError())
+			return a.lines(ctx, check.MaxMessage, each, func(start []byte) error {
+				b.refuseLine(start, check.MaxMessage)
 				return nil
 			})
 		})
 	})
 	return a.withCallFlags(cmd)
-}
-
-// tooLongError is the ERROR for a line that is not sent to the host.
-func tooLongError() []byte {
-	text, err := message.Message{Header: message.Header{
-		Version: "1.0", Sender: "skep", Receiver: "unknown", Type: message.MessageTypeError, ID: message.MessageID(uuid.NewString()),
-		Timestamp: message.Timestamp(time.Now().UTC().Format("2006-01-02T15:04:05.000Z")), ContentType: "application/json",
-	}, Body: `{"code":"malformed","message":"the line has more than 1048576 bytes","retry":false}`}.MarshalJSON()
-	if err != nil {
-		panic(err) // it is always the same
-	}
-	return text
 }

@@ -28,6 +28,8 @@ type acpHost struct {
 
 	listener atomic.Pointer[http.Handler]
 	stop     func()
+	// maxBody is max_body of the next gateway, 0 for the default.
+	maxBody int64
 }
 
 func newACPHost(t *testing.T) *acpHost {
@@ -62,7 +64,7 @@ func newACPHost(t *testing.T) *acpHost {
 
 // start starts a gateway in place of the one before, which stop ends.
 func (h *acpHost) start() {
-	g := acp.New(acp.Options{Runtime: h.rt})
+	g := acp.New(acp.Options{Runtime: h.rt, MaxBody: h.maxBody})
 	listener := gatewaytest.Listener(h.rt, g.Mounts())
 	h.listener.Store(&listener)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -113,6 +115,61 @@ func TestACPStdio(t *testing.T) {
 		t.Error(err)
 	}
 	end()
+}
+
+// TestACPStdioMaxBody (A-046): a line above max_body gets an ERROR about it, and the next
+// line is sent. A question that the host before took and this one does not is refused, too.
+func TestACPStdioMaxBody(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio")
+	waits := acptest.New("REQUEST", "agentA", "slow", strings.Repeat("x", 2048))
+	fmt.Fprintln(in, waits.Text())
+	<-h.asked
+	h.stop()
+	h.maxBody = 1024
+	h.start()
+	large := acptest.New("REQUEST", "agentB", "calc", strings.Repeat("x", 1024))
+	large.Header.ConversationID = "sizes"
+	huge := acptest.New("INFORM", "agentB", "calc", strings.Repeat("x", 1<<20))
+	isRefused := func(line string, of acptest.Message, limit string) {
+		t.Helper()
+		got, err := acptest.Parse([]byte(line))
+		if err != nil || got.Header.Type != "ERROR" || got.Header.ReplyTo != of.Header.ID || got.Header.Receiver != of.Header.Sender ||
+			got.Header.ConversationID != of.Header.ConversationID || !strings.Contains(got.Body, limit) {
+			t.Errorf("got %s, %v", line, err)
+		}
+	}
+	isRefused(lineOf(t, out), waits, "1024 bytes, max_body")
+	answers := converse(t, in, out, large.Text(), huge.Text(), acptest.New("REQUEST", "agentB", "calc", "8").Text())
+	isRefused(answers[0], large, "1024 bytes, max_body")
+	isRefused(answers[1], huge, "1048576 bytes, and no message of ACP has more")
+	if !strings.Contains(answers[2], `"RESPONSE"`) {
+		t.Errorf("got %s", answers[2])
+	}
+	close(h.release)
+	end()
+}
+
+// An input without lines ends the command: it is not read for ever.
+func TestACPStdioEndlessLine(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	s := newShell(map[string]string{"SKEP_URL": h.url, "SKEP_TOKEN": "acme-token"}, "acp", "stdio")
+	s.Env.Stdin = endlessLine{}
+	if code := Main(context.Background(), s.Env); code != exitFailed || !strings.Contains(s.stderr.String(), "more than 64 MiB") {
+		t.Errorf("exit %d: %s", code, s.stderr.String())
+	}
+}
+
+// endlessLine is a line without an end.
+type endlessLine struct{}
+
+func (endlessLine) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
 }
 
 // A question that waits gets its answer over another connection, of one turn, and at the

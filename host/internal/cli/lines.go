@@ -6,28 +6,38 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 )
 
-// lines reads stdin line by line until it ends or ctx does. A line of more than so many
-// bytes is handed to tooLong, whose error ends the reading.
-func (a *app) lines(ctx context.Context, most int, each func(line []byte), tooLong func() error) error {
+// maxDrained bounds a line that is read to its end only for the line after it, in bytes.
+const maxDrained = 64 << 20
+
+// errEndlessLine ends the reading of what is no lines.
+var errEndlessLine = fmt.Errorf("a line of stdin has more than %d MiB", maxDrained>>20)
+
+// inputLine is a line without its end. Of a long one it is only the start.
+type inputLine struct {
+	text []byte
+	long bool
+}
+
+// lines reads stdin line by line until it ends or ctx does. The start of a line of more
+// than so many bytes is handed to tooLong, whose error ends the reading.
+func (a *app) lines(ctx context.Context, most int, each func(line []byte), tooLong func(start []byte) error) error {
 	r := bufio.NewReader(a.env.Stdin)
-	read := make(chan []byte) // nil is a line that is too long
+	read := make(chan inputLine)
 	var failed error
 	go func() {
 		defer close(read)
 		for {
-			line, long, err := readLine(r, most)
+			line, err := readLine(r, most)
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
 					failed = err
 				}
 				return
-			}
-			if long {
-				line = nil
 			}
 			select {
 			case read <- line:
@@ -42,9 +52,9 @@ func (a *app) lines(ctx context.Context, most int, each func(line []byte), tooLo
 			if !more {
 				return failed
 			}
-			if line != nil {
-				each(line)
-			} else if err := tooLong(); err != nil {
+			if !line.long {
+				each(line.text)
+			} else if err := tooLong(line.text); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -53,22 +63,25 @@ func (a *app) lines(ctx context.Context, most int, each func(line []byte), tooLo
 	}
 }
 
-// readLine returns a line without its end, not nil. Of a line that is too long it keeps
-// nothing.
-func readLine(r *bufio.Reader, most int) (line []byte, long bool, err error) {
-	line = []byte{}
-	for {
+// readLine returns a line of at most so many bytes, or the start of a longer one.
+func readLine(r *bufio.Reader, most int) (line inputLine, err error) {
+	for read := 0; ; {
 		piece, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(bytes.TrimRight(piece, "\r\n")) > most; long {
-			line = line[:0]
-		} else {
-			line = append(line, piece...)
+		read += len(piece)
+		if end := len(bytes.TrimRight(piece, "\r\n")); len(line.text)+end > most {
+			line.long = true
+			line.text = append(line.text, piece[:max(0, most-len(line.text))]...)
+		} else if !line.long {
+			line.text = append(line.text, piece...)
 		}
 		switch {
-		case err == nil, errors.Is(err, io.EOF) && (long || len(line) > 0):
-			return bytes.TrimRight(line, "\r\n"), long, nil
+		case read > maxDrained:
+			return inputLine{}, errEndlessLine
+		case err == nil, errors.Is(err, io.EOF) && len(line.text) > 0:
+			line.text = bytes.TrimRight(line.text, "\r\n")
+			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, false, err
+			return inputLine{}, err
 		}
 	}
 }

@@ -32,7 +32,7 @@ the owner of the token: of SWARM, or of all swarms.`,
 			b.swarm = args[0]
 		}
 		return b.serve(cmd.Context(), func(ctx context.Context, each func([]byte)) error {
-			return a.lines(ctx, maxMessage, each, func() error { return bufio.ErrTooLong })
+			return a.lines(ctx, maxMessage, each, func([]byte) error { return bufio.ErrTooLong })
 		})
 	})
 	return a.withCallFlags(cmd)

@@ -25,6 +25,10 @@ const (
 	subprotocol = "acp.v1"
 )
 
+// maxBodyField is the header field of the upgrade with max_body, in bytes: a client that
+// reads it need not lose its connection to learn the bound.
+const maxBodyField = "Acp-Max-Body"
+
 // Limits of one socket.
 const (
 	maxSocketAsks = 64                  // that wait for their answers; one more is refused as busy
@@ -65,6 +69,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "offer the subprotocol "+subprotocol, http.StatusBadRequest)
 		return
 	}
+	w.Header().Set(maxBodyField, strconv.FormatInt(g.MaxBody, 10))
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}})
 	if err != nil {
 		return // it has answered
