@@ -22,12 +22,17 @@ entrypoint = "planner"
 enable_interswarm = true
 [agents.planner]
 source = "bundled:workflow"
-comm_targets = ["clerk", "*@depot"]
+comm_targets = ["boss", "clerk", "*@depot"]
 enable_entrypoint = true
 enable_interswarm = true
 can_complete_tasks = true
 allow = { kv = "task" }
 expose = ["iacp"]
+[agents.boss]
+source = "file:script.wasm"
+comm_targets = ["planner"]
+enable_entrypoint = true
+can_complete_tasks = true
 [agents.clerk]
 source = "file:script.wasm"
 comm_targets = ["planner"]
