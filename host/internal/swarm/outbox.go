@@ -102,22 +102,43 @@ func (t Task) wrapMessage(msg OutboxMessage, local string) mail.Interswarm {
 // malformed.
 func (r *Runtime) MarkDelivered(ctx context.Context, box OutboxKey, id, runner string) error {
 	return r.commitOutboxChange(ctx, box, id, func(mut *mutationBuilder, msg OutboxMessage) {
-		mut.Delivered = append(mut.Delivered, msg.N)
-		mut.undelivered--
-		mut.markRequestTaken(msg)
-		switch {
-		case ownerSwarm(runner) == box.Peer && (runner == mut.Task.Owner || isSwarmOwner(runner)):
-			mut.Task.confirmRunner(runner)
-		case !mut.Task.hasContributor(box.Peer):
-			mut.Task.confirmRunner(mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(mut.def.Name), Swarm: box.Peer}.String())
-		}
-		if mut.Task.State == StateRunning {
-			mut.logEvent("interswarm_message_sent", "sent interswarm message to swarm "+box.Peer, map[string]any{
-				"message_id": msg.ID, "swarm": box.Peer,
-			})
-		}
+		mut.removeDelivered(msg, runner)
 		mut.applyStallRule()
 	})
+}
+
+// removeDelivered takes a message out of its outbox that a peer has.
+func (mut *mutationBuilder) removeDelivered(msg OutboxMessage, runner string) {
+	mut.Delivered = append(mut.Delivered, msg.N)
+	mut.undelivered--
+	mut.markRequestTaken(msg)
+	switch {
+	case ownerSwarm(runner) == msg.Peer && (runner == mut.Task.Owner || isSwarmOwner(runner)):
+		mut.Task.confirmRunner(runner)
+	case !mut.Task.hasContributor(msg.Peer):
+		mut.Task.confirmRunner(mail.Owner{Role: mail.RoleSwarm, ID: mail.EncodeID(mut.def.Name), Swarm: msg.Peer}.String())
+	}
+	if mut.Task.State == StateRunning {
+		mut.logEvent("interswarm_message_sent", "sent interswarm message to swarm "+msg.Peer, map[string]any{
+			"message_id": msg.ID, "swarm": msg.Peer,
+		})
+	}
+}
+
+// removeAnswered takes the request that a response from a gateway answers out of its outbox: the
+// foreign agent has it, and owes no answer to a repeat. Another swarm's delivery reports who runs
+// the task there, and is waited for.
+func (mut *mutationBuilder) removeAnswered(in Incoming, id, agent string) {
+	if !isGateway(in.Door) {
+		return
+	}
+	for _, msg := range mut.active.outbox {
+		request, asks := msg.openRequest()
+		if asks && msg.Peer == in.Peer && request.ID == id && request.From == agent && !slices.Contains(mut.Delivered, msg.N) {
+			mut.removeDelivered(msg, "")
+			return
+		}
+	}
 }
 
 // MarkUndeliverable makes a message a dead letter and notifies its sender of the reason

@@ -160,6 +160,7 @@ func (mut *mutationBuilder) deliverIncoming(in Incoming, m mail.Message, names [
 		}
 		switch m.Type {
 		case mail.Response:
+			mut.removeAnswered(in, m.Payload.ID, name)
 			if mut.handleRemoteResponse(in.Peer, mut.closeAnsweredRequest(m.Payload.ID, name, sender), m) {
 				continue
 			}
