@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,14 +35,13 @@ func (a *app) acpCommand() *cobra.Command {
 	}, a.acpCompileCommand(), a.acpCheckCommand(), a.acpFmtCommand(), a.acpStdioCommand())
 }
 
-// declarations reads a .acp file and those it imports. Its faults have the paths that
-// lead to the files from here.
-func declarations(file string) (*dsl.Schema, error) {
+// declarations reads a .acp file and those it imports, which are beside it; stdin is in
+// the working directory. Its faults have the paths that lead to the files from here.
+func (a *app) declarations(ctx context.Context, file string) (*dsl.Schema, error) {
 	dir := filepath.Dir(file)
 	s, err := dsl.Load(filepath.Base(file), func(name string) (string, error) {
 		if name == filepath.Base(file) {
-			f, err := os.Open(file)
-			return readDeclarations(f, err)
+			return a.declarationText(ctx, file)
 		}
 		root, err := os.OpenRoot(dir)
 		if err != nil {
@@ -57,7 +57,23 @@ func declarations(file string) (*dsl.Schema, error) {
 	for i := range s.Warnings {
 		s.Warnings[i].File = filepath.Join(dir, s.Warnings[i].File)
 	}
+	if file == stdin {
+		s.Name = "messages"
+	}
 	return s, nil
+}
+
+// stdin is what stands for standard input where a file is named.
+const stdin = "-"
+
+// declarationText reads a file of declarations, or stdin.
+func (a *app) declarationText(ctx context.Context, file string) (string, error) {
+	if file == stdin {
+		text, err := a.readStdin(ctx, "text")
+		return text + "\n", err
+	}
+	f, err := os.Open(file)
+	return readDeclarations(f, err)
 }
 
 // placedIn gives the faults of an error the paths of their files.
@@ -104,11 +120,7 @@ type acpMessage struct {
 func (a *app) refuseDeclarations(file string, err error) error {
 	var faults dsl.Faults
 	if !errors.As(err, &faults) {
-		var cause *fs.PathError
-		if errors.As(err, &cause) && errors.Is(err, fs.ErrNotExist) {
-			return failf(exitNotFound, "there is no file %s", resolvedPath(file))
-		}
-		return fmt.Errorf("%s cannot be read: %w", file, err)
+		return unusableFile(file, "read", err)
 	}
 	if a.json() {
 		v := acpVerdict{File: file, Faults: faults, Warnings: dsl.Faults{}, Messages: []acpMessage{}}
@@ -121,10 +133,16 @@ func (a *app) refuseDeclarations(file string, err error) error {
 	return reported(exitConfig)
 }
 
+// maxShownFaults is how many faults a terminal is shown; JSON has all that a run reports.
+const maxShownFaults = 10
+
 func (a *app) noteFaults(faults dsl.Faults, mark string) {
-	for _, f := range faults {
+	for _, f := range faults[:min(len(faults), maxShownFaults)] {
 		f.Message = mark + f.Message
 		a.notef("%s", printable(f.String()))
+	}
+	if more := len(faults) - maxShownFaults; more > 0 {
+		a.notef("and at least %d more", more)
 	}
 }
 
@@ -144,10 +162,22 @@ func rootOf(s *dsl.Schema, file, name string) (*dsl.Type, error) {
 		}
 	}
 	f := failf(exitNotFound, "%s declares no record %s", file, inLine(name))
-	if root := s.Root(); root != nil {
-		f = f.help("the record that is taken without --type is %s", root.Name)
+	if s.Find(name) != nil {
+		f = failf(exitNotFound, "%s in %s is no record, and a message is one", inLine(name), file)
+	}
+	if len(records) > 0 {
+		f = f.help("records are %s; without --type it is %s", nameList(records), s.Root().Name)
 	}
 	return nil, withNearest(f, name, records)
+}
+
+// nameList lists names, not more than a line has room for.
+func nameList(names []string) string {
+	const shown = 8
+	if more := len(names) - shown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // withNearest adds what an option of a command was probably meant to be.

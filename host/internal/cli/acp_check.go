@@ -2,9 +2,9 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +13,7 @@ import (
 )
 
 const acpCheckHelp = `Check reads the declarations in FILE, and holds messages against them: each MESSAGE is a
-file with one message as JSON, - is stdin. A message is of the record Message, or else of
+file with one message as JSON. One of them all may be -, which is stdin. A message is of the record Message, or else of
 the last record of FILE; --type names another one.
 
 Exit codes: 3 FILE has faults, each shown with its line; 4 a file is not there; 8 a
@@ -30,13 +30,16 @@ func (a *app) acpCheckCommand() *cobra.Command {
 		Use: "check FILE [MESSAGE.json…]", Short: "Check declarations, and messages against them",
 		Long: acpCheckHelp, Example: acpCheckExample,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if first := slices.Index(args, stdin); first >= 0 && slices.Contains(args[first+1:], stdin) {
+				return usagef("only one of FILE and MESSAGE can be stdin")
+			}
 			return exactArguments("the FILE of declarations")(cmd, args[:min(len(args), 1)])
 		},
 	}
 	cmd.Flags().StringVar(&name, "type", "", "the `RECORD` that a message is (default Message, else the last one)")
 	cmd.Flags().BoolVar(&lint, "lint", false, "also warn of unusual names, and of what has no comment")
 	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) error {
-		s, err := declarations(args[0])
+		s, err := a.declarations(cmd.Context(), args[0])
 		if err != nil {
 			return a.refuseDeclarations(args[0], err)
 		}
@@ -85,16 +88,20 @@ func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file 
 
 // readMessage reads a little more than a message may have.
 func (a *app) readMessage(ctx context.Context, name string) ([]byte, error) {
-	if name == "-" {
+	if name == stdin {
 		text, err := a.readStdin(ctx, "message")
 		return []byte(text), err
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("the message %s cannot be read: %w", name, err)
+		return nil, unusableFile(name, "read", err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	return io.ReadAll(io.LimitReader(f, check.MaxMessage+1))
+	text, err := io.ReadAll(io.LimitReader(f, check.MaxMessage+1))
+	if err != nil {
+		return nil, unusableFile(name, "read", err)
+	}
+	return text, nil
 }
 
 func (a *app) printAcpVerdict(v acpVerdict) error {
@@ -102,6 +109,9 @@ func (a *app) printAcpVerdict(v acpVerdict) error {
 		return a.printJSON(v)
 	}
 	a.noteFaults(v.Warnings, "warning: ")
+	if len(v.Messages) == 0 && v.Types == 0 {
+		return a.printf("%s has no faults and declares nothing\n", v.File)
+	}
 	if len(v.Messages) == 0 {
 		about := ""
 		if v.Type != "" {

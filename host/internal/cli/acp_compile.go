@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,10 +29,12 @@ All languages refuse the same messages for the same reasons.
   proto       NAME.proto                         proto3; the numbers of its fields are kept in
                                                  FILE.lock beside FILE: keep that file, too
 
--o is the directory here, not the format; SKEP_OUTPUT=json prints the names of the files
-as JSON.
+FILE may be -, which is stdin, but for proto. -o is the directory here, not the format;
+SKEP_OUTPUT=json prints the names of the files as JSON. Files of an earlier run are
+replaced, others are left alone.
 
-Exit codes: 3 FILE has faults, each shown with its line; 4 it is not there.`
+Exit codes: 2 the language or an option is none; 3 FILE has faults, each shown with its
+line; 4 it is not there; 5 a file in DIR that was not made by compile has the name.`
 
 func (a *app) acpCompileCommand() *cobra.Command {
 	var language, dir, name string
@@ -43,13 +46,13 @@ func (a *app) acpCompileCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&language, "lang", "", "the `LANGUAGE`: "+strings.Join(gen.Languages(), ", "))
 	ownOutput(cmd.Flags(), &dir, "the `DIR` to write to")
-	cmd.Flags().StringVar(&opt.Package, "package", "messages", "the `NAME` of the package or namespace")
+	cmd.Flags().StringVar(&opt.Package, "package", "", "the `NAME` of the package, for "+strings.Join(gen.Packaged(), ", ")+" (default messages)")
 	cmd.Flags().StringVar(&name, "type", "", "the `RECORD` that a message is (default Message, else the last one)")
-	cmd.RunE = a.command(func(_ *cobra.Command, args []string) (err error) {
-		if language == "" {
-			return usagef("acp compile needs --lang").help("languages are %s", strings.Join(gen.Languages(), ", "))
+	cmd.RunE = a.command(func(cmd *cobra.Command, args []string) (err error) {
+		if err := checkLanguage(language, args[0]); err != nil {
+			return err
 		}
-		s, err := declarations(args[0])
+		s, err := a.declarations(cmd.Context(), args[0])
 		if err != nil {
 			return a.refuseDeclarations(args[0], err)
 		}
@@ -59,12 +62,12 @@ func (a *app) acpCompileCommand() *cobra.Command {
 		if opt.Root, err = rootOf(s, args[0], name); err != nil {
 			return err
 		}
-		if opt.Lock, err = readLock(args[0] + ".lock"); err != nil {
+		if opt.Lock, err = readLock(language, args[0]); err != nil {
 			return err
 		}
 		files, err := gen.Generate(language, s, opt)
 		if errors.Is(err, gen.ErrOption) {
-			return withNearest(usagef("%w", err), language, gen.Languages())
+			return usagef("%w", err)
 		}
 		if err != nil {
 			return a.refuseDeclarations(args[0], placedIn(filepath.Dir(args[0]), err))
@@ -75,19 +78,50 @@ func (a *app) acpCompileCommand() *cobra.Command {
 	return cmd
 }
 
+// otherNames are what languages are called elsewhere.
+var otherNames = map[string]string{
+	"golang": "go", "ts": "typescript", "js": "typescript", "javascript": "typescript", "node": "typescript", "py": "python", "python3": "python",
+	"jvm": "java", "rs": "rust", "json-schema": "jsonschema", "json": "jsonschema", "schema": "jsonschema", "proto3": "proto", "protobuf": "proto",
+}
+
+// checkLanguage refuses a language that there is not, and one that needs a file.
+func checkLanguage(language, file string) error {
+	all := strings.Join(gen.Languages(), ", ")
+	switch {
+	case language == "":
+		return usagef("acp compile needs --lang").help("languages are %s", all)
+	case language == proto && file == stdin:
+		return usagef("--lang proto needs a FILE: the numbers of fields are kept in FILE.lock")
+	case slices.Contains(gen.Languages(), language):
+		return nil
+	}
+	f := usagef("no language is called %q; there are %s", language, all)
+	if known := otherNames[strings.ToLower(language)]; known != "" {
+		return f.help("did you mean %s?", known)
+	}
+	return withNearest(f, language, gen.Languages())
+}
+
+// proto is the language that has a lock.
+const proto = "proto"
+
 // readLock reads the numbers that fields of a proto file have.
-func readLock(file string) (*gen.Lock, error) {
+func readLock(language, declarations string) (*gen.Lock, error) {
+	if language != proto {
+		return gen.NewLock(), nil
+	}
+	file := declarations + ".lock"
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return gen.NewLock(), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, unusableFile(file, "read", err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	text, err := io.ReadAll(io.LimitReader(f, gen.MaxLock+1))
 	if err != nil {
-		return nil, err
+		return nil, unusableFile(file, "read", err)
 	}
 	lock, err := gen.ParseLock(file, string(text))
 	if err != nil {
@@ -96,25 +130,47 @@ func readLock(file string) (*gen.Lock, error) {
 	return lock, nil
 }
 
+// checkReplaced refuses to replace a file that was not generated.
+func checkReplaced(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // there is none, or the error of writing it says more
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	head, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err != nil {
+		return unusableFile(path, "written", err)
+	}
+	if len(head) > 0 && !strings.Contains(string(head), gen.Header) {
+		return failf(exitRefused, "%s is there already and was not made by acp compile", path).help("move it, or name another directory with -o")
+	}
+	return nil
+}
+
 // writeGenerated writes the lock before the file that depends on it: a number that was
 // kept and not used does no harm.
 func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock *gen.Lock) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return usagef("%s is a file: -o is the directory to write to", dir)
 	}
-	if language == "proto" {
-		if err := replaceFile(file+".lock", []byte(lock.String())); err != nil {
+	for _, f := range files {
+		if err := checkReplaced(filepath.Join(dir, f.Name)); err != nil {
 			return err
 		}
 	}
+	if language == proto {
+		if err := replaceFile(file+".lock", []byte(lock.String())); err != nil {
+			return unusableFile(file+".lock", "written", err)
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return unusableFile(dir, "made", err)
 	}
 	written := []string{}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if err := replaceFile(path, []byte(f.Text)); err != nil {
-			return err
+			return unusableFile(path, "written", err)
 		}
 		written = append(written, path)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -35,13 +34,13 @@ func (a *app) acpFmt(ctx context.Context, file string) error {
 		return a.refuseDeclarations(file, placedIn(filepath.Dir(file), err))
 	}
 	formatted := dsl.Format(tree)
-	if file == "-" {
+	if file == stdin {
 		return a.printf("%s", formatted)
 	}
 	changed := formatted != text
 	if changed {
 		if err := replaceFile(file, []byte(formatted)); err != nil {
-			return err
+			return unusableFile(file, "written", err)
 		}
 	}
 	switch {
@@ -51,13 +50,4 @@ func (a *app) acpFmt(ctx context.Context, file string) error {
 		return a.printf("%s\n", file)
 	}
 	return nil
-}
-
-func (a *app) declarationText(ctx context.Context, file string) (string, error) {
-	if file == "-" {
-		text, err := a.readStdin(ctx, "text")
-		return text + "\n", err
-	}
-	f, err := os.Open(file)
-	return readDeclarations(f, err)
 }

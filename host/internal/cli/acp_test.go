@@ -34,7 +34,8 @@ var acpFiles = map[string]string{
 	"good.acp": goodAcp, "sub/base.acp": "type ID = String\nenum Kind { A, B }\n",
 	"bad.acp": "import \"sub/bad.acp\"\ntype A = Strin\n", "sub/bad.acp": "type B = { c: D\n}\nenum E {\n",
 	"fits.json": `{"id":"1"}`, "other.json": `{"x":"C"}`, "empty.acp": "type A = String\n", "hollow.acp": "type A = {}\n", "blank.acp": "// nothing yet\n",
-	"closd.acp":       "@closd type A = { b: Int }\n",
+	"closd.acp": "@closd type A = { b: Int }\n",
+	"many.acp":  strings.Repeat("type A = {}\n", 16), "own/read.go": "package mine\n",
 	"broken.acp.lock": "what\n", "broken.acp": "type A = { b: Int }\n",
 }
 
@@ -57,7 +58,7 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"compile", at("closd.acp"), "--lang", "go", "-o", at("out")}, "", 0, "messages.go", "DIR/closd.acp:1:2: warning: @closd has no effect"},
 		{[]string{"check", at("good.acp"), at("fits.json"), "-"}, `{"id":"1","n":"x"}`, 8, "DIR/fits.json fits\n", "-: Message.n: is no whole number of 32 bits\n"},
 		{[]string{"check", at("good.acp"), "--type", "Other", at("other.json")}, "", 8, "", "DIR/other.json: Other.x: is none of A, B\n"},
-		{[]string{"check", at("good.acp"), "--type", "Kind"}, "", 4, "", "DIR/good.acp declares no record Kind"},
+		{[]string{"check", at("good.acp"), "--type", "Kin"}, "", 4, "", "DIR/good.acp declares no record Kin"},
 		{[]string{"check", at("good.acp"), at("none.json")}, "", 4, "", "none.json"},
 		{[]string{"check", at("empty.acp"), at("fits.json")}, "", 3, "", "declares no record, so"},
 		{[]string{"check", at("none.acp")}, "", 4, "", "there is no file DIR/none.acp"},
@@ -71,12 +72,38 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"compile", at("good.acp"), "--lang", "go", "--type", "Mesage"}, "", 4, "", "did you mean Message?"},
 		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("fits.json")}, "", 2, "", "DIR/fits.json is a file: -o is the directory"},
 		{[]string{"compile", at("blank.acp"), "--lang", "go", "-o", dir}, "", 3, "", "DIR/blank.acp declares no type"},
+		{[]string{"check", at("blank.acp")}, "", 0, "DIR/blank.acp has no faults and declares nothing\n", ""},
+		{[]string{"check", "-"}, "type A = { b: Int }", 0, "- is good: 1 type, a message is a A\n", ""},
+		{[]string{"check", "-"}, "type A = { b: In }", 3, "", "-:1:15: there is no type In (did you mean \"Int\"?)"},
+		{[]string{"check", "-", at("fits.json")}, "type A = { id: String }", 0, "DIR/fits.json fits\n", ""},
+		{[]string{"check", "-", "-"}, "", 2, "", "only one of FILE and MESSAGE can be stdin"},
+		{[]string{"check", at("good.acp"), "--type", "ID"}, "", 4, "", "ID in DIR/good.acp is no record, and a message is one\n      records are Message, Other; without --type it is Message"},
+		{[]string{"check", at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n      DIR/sub is a directory: name a file"},
+		{[]string{"check", at("good.acp"), at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n"},
+		{[]string{"check", at("good.acp"), at("none.json")}, "", 4, "", "skep: there is no file DIR/none.json\n"},
+		{[]string{"check", at("good.acp/x")}, "", 1, "", "DIR/good.acp/x cannot be read: not a directory"},
+		{[]string{"check", at("many.acp")}, "", 3, "", "\nand at least 5 more\n"},
+		{[]string{"compile", "-", "--lang", "proto"}, "type A = { b: Int }", 2, "", "--lang proto needs a FILE: the numbers of fields are kept in FILE.lock"},
+		{[]string{"compile", "-", "--lang", "jsonschema", "-o", at("out")}, "type A = { b: Int }", 0, "DIR/out/messages.schema.json\n", ""},
+		{[]string{"compile", at("good.acp"), "--lang", "ts"}, "", 2, "", `no language is called "ts"; there are go, scala, typescript, python, java, rust, jsonschema, proto` + "\n      did you mean typescript?"},
+		{[]string{"compile", at("good.acp"), "--lang", "Golang"}, "", 2, "", "did you mean go?"},
+		{[]string{"compile", at("good.acp"), "--lang", "python", "--package", "mail"}, "", 2, "", "code in python has no package, and is called after its file; those with one are go, scala, java, proto"},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "--package", "func"}, "", 2, "", "func is a word of a language"},
+		{[]string{"compile", at("broken.acp"), "--lang", "go", "-o", at("out/locked")}, "", 0, "messages.go", ""},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("own")}, "", 5, "", "DIR/own/read.go is there already and was not made by acp compile\n      move it, or name another directory with -o"},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("good.acp/x")}, "", 1, "", "DIR/good.acp/x cannot be made: not a directory"},
 		{[]string{"fmt", at("sub/bad.acp")}, "", 3, "", "DIR/sub/bad.acp:4:1"},
 	} {
 		code, stdout, stderr := run(nil, tt.stdin, append([]string{"acp"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%v: %d\n%s%s", tt.args, code, stdout, stderr)
 		}
+	}
+	if text, err := os.ReadFile(at("own/read.go")); err != nil || string(text) != "package mine\n" {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := os.Stat(at("own/messages.go")); err == nil {
+		t.Error("one file of several was written")
 	}
 	code, stdout, _ := run(nil, "", "acp", "check", at("sub/bad.acp"), "-o", "json")
 	if code != 3 || !strings.Contains(stdout, `"line": 4,`) || !strings.Contains(stdout, `"messages": []`) {

@@ -95,6 +95,7 @@ func TestGenerateRefuses(t *testing.T) {
 	for _, tt := range []struct{ language, pkg, want string }{
 		{"cobol", "", `no language is called "cobol"; there are go, `}, {"go", "a b", `not "a b"`}, {"go", "Messages", `not "Messages"`},
 		{"go", "a.b", "has no dot"}, {"java", "org.new", "new is a word of a language"}, {"go", "type", "type is a word"},
+		{"python", "mail", "python has no package"}, {"jsonschema", "mail", "those with one are go, scala, java, proto"},
 	} {
 		if _, err := Generate(tt.language, s, Options{Package: tt.pkg}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)

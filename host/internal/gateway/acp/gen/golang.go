@@ -18,7 +18,7 @@ func golang(s *dsl.Schema, opt Options) ([]File, error) {
 	for _, name := range g.names {
 		g.top[name] = true
 	}
-	g.line("// %s\n\npackage %s\n", header, opt.Package)
+	g.line("// %s\n\npackage %s\n", Header, opt.Package)
 	if slices.ContainsFunc(s.Records(), func(t *dsl.Type) bool { return t.Open }) {
 		g.line("import \"encoding/json\"\n")
 	}
@@ -33,7 +33,7 @@ func golang(s *dsl.Schema, opt Options) ([]File, error) {
 	sources := check.Sources()
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		body := strings.Replace(sources[name], "package check", "package "+opt.Package, 1)
-		files = append(files, File{name, "// " + header + "\n\n" + body})
+		files = append(files, File{name, "// " + Header + "\n\n" + body})
 	}
 	return files, nil
 }

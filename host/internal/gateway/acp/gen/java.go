@@ -21,7 +21,7 @@ func java(s *dsl.Schema, opt Options) ([]File, error) {
 		list: "java.util.List<%s>", dictionary: "java.util.Map<String, %s>", function: func(name string) string { return "Messages::" + name },
 		read: "read", write: "write", to: "to", from: "from", part: func(name string) string { return name },
 	}}
-	g.line("// %s\n\npackage %s;\n\n/** Messages as they were declared. A member that is optional may be null. */\npublic final class Messages {\n    private Messages() {}\n", header, opt.Package)
+	g.line("// %s\n\npackage %s;\n\n/** Messages as they were declared. A member that is optional may be null. */\npublic final class Messages {\n    private Messages() {}\n", Header, opt.Package)
 	for _, t := range named(s) {
 		switch t.Kind {
 		case dsl.Enum:

@@ -16,7 +16,7 @@ func jsonSchema(s *dsl.Schema, opt Options) ([]File, error) {
 	for _, t := range s.Types {
 		defs = append(defs, entry{t.Name, definition(t)})
 	}
-	doc := members{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$comment", header}}
+	doc := members{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$comment", Header}}
 	if opt.Root != nil {
 		doc = append(doc, entry{"$ref", "#/$defs/" + opt.Root.Name})
 	}

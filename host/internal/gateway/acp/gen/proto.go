@@ -14,7 +14,7 @@ func proto3(s *dsl.Schema, opt Options) ([]File, error) {
 	}
 	p := &protoFile{pkg: opt.Package, lock: opt.Lock, names: map[*dsl.Type]string{}, top: scope{}, inner: map[*dsl.Type][]*dsl.Type{}}
 	p.nameTypes(s)
-	p.line("// %s\n\nsyntax = \"proto3\";\n\npackage %s;", header, opt.Package)
+	p.line("// %s\n\nsyntax = \"proto3\";\n\npackage %s;", Header, opt.Package)
 	for _, t := range s.Types {
 		switch {
 		case t.Kind == dsl.Enum:

@@ -36,7 +36,7 @@ func python(s *dsl.Schema, _ Options) ([]File, error) {
 		list: "_Sequence[%s]", dictionary: "_Mapping[str, %s]", function: func(name string) string { return name },
 		read: "_read_", write: "_write_", to: "_to_", from: "_from_", part: strings.ToLower,
 	}}
-	g.line("# %s\n", header)
+	g.line("# %s\n", Header)
 	g.line("%s", pythonImports)
 	g.line("%s\n", strings.TrimSpace(pythonSupport))
 	for _, t := range s.Types {

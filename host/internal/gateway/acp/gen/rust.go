@@ -22,7 +22,7 @@ func rust(s *dsl.Schema, _ Options) ([]File, error) {
 		},
 		list: "Vec<%s>", dictionary: "BTreeMap<String, %s>",
 	}}
-	g.line("// %s\n\n//! Messages as they were declared.\n\n%s\n\nuse std::collections::BTreeMap;\nuse std::fmt;\n", header, rustAllows)
+	g.line("// %s\n\n//! Messages as they were declared.\n\n%s\n\nuse std::collections::BTreeMap;\nuse std::fmt;\n", Header, rustAllows)
 	g.line("%s", strings.TrimSpace(rustSupport))
 	for _, t := range named(s) {
 		g.line("")

@@ -23,7 +23,7 @@ func scala(s *dsl.Schema, opt Options) ([]File, error) {
 		list: "List[%s]", dictionary: "Map[String, %s]", function: func(name string) string { return name },
 		read: "read", write: "write", to: "to", from: "from", part: func(name string) string { return name },
 	}}
-	g.line("// %s\n\npackage %s\n", header, opt.Package)
+	g.line("// %s\n\npackage %s\n", Header, opt.Package)
 	for _, t := range named(s) {
 		g.declaration(t)
 	}

@@ -20,7 +20,7 @@ func typescript(s *dsl.Schema, _ Options) ([]File, error) {
 		list: "ReadonlyArray<%s>", dictionary: "ReadonlyMap<string, %s>", function: func(name string) string { return name },
 		read: "read", write: "write", to: "to", from: "from", part: func(name string) string { return name },
 	}}
-	g.line("// %s\n", header)
+	g.line("// %s\n", Header)
 	for _, t := range s.Types {
 		switch {
 		case t.Kind == dsl.Enum:
