@@ -62,7 +62,7 @@ func errorIn(object map[string]any) *fault {
 
 // report is the payload of a task_response.
 type report struct {
-	Status string  `json:"status"` // accepted, rejected, in_progress, completed or failed
+	Status string  `json:"status"` // rejected, completed or failed
 	Result any     `json:"result,omitempty"`
 	Done   float64 `json:"progress,omitempty"`
 	Error  *fault  `json:"error,omitempty"`

@@ -144,7 +144,8 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	return w.beginWorkflow(p, asker, m.Subject)
 }
 
-// answerControl answers workflow_status and workflow_cancel.
+// answerControl answers workflow_status and workflow_cancel with the state of the workflow. The
+// answer is the last to its question, so its own status is completed.
 func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 	var p struct {
 		ID     string `json:"workflow_id"`
@@ -164,7 +165,6 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 		if asker == "" {
 			return nil
 		}
-		return w.answer(asker, m.Subject, report{Status: "accepted"})
 	}
 	if asker == "" && w.Phase != phaseEnd {
 		_, err := w.t.EmitNote(w.picture())
@@ -176,7 +176,7 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 	}
 	s := w.summary()
 	return w.answer(asker, m.Subject, report{
-		Status: "in_progress", Done: float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total)),
+		Status: "completed", Done: float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total)),
 		Result: outcome{ID: w.ID, State: state, Summary: s},
 	})
 }

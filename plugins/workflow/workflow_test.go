@@ -38,7 +38,7 @@ func TestDiamond(t *testing.T) {
 	}
 	h.reply("c", "text")
 	h.control("workflow_status", `{"workflow_id":"w"}`)
-	if r, o := h.last(); r.Status != "in_progress" || r.Done != 0.5 || o.State != "running" {
+	if r, o := h.last(); r.Status != "completed" || r.Done != 0.5 || o.State != "running" {
 		t.Errorf("status %+v", r)
 	}
 	h.reply("b", `7`)
@@ -144,7 +144,7 @@ func TestCancelCompensates(t *testing.T) {
 	h.reply("a", `0`)
 	h.reply("a", `1`)
 	h.control("workflow_cancel", `{"workflow_id":"w","reason":"enough"}`)
-	if r, _ := h.last(); r.Status != "accepted" {
+	if r, o := h.last(); r.Status != "completed" || o.State != phaseDrain {
 		t.Fatalf("cancelled: %+v", r)
 	}
 	h.control("workflow_cancel", `{"workflow_id":"w"}`)

@@ -196,6 +196,7 @@ func exchangeWith(t *testing.T, spoke *peers.Peer) {
 		{"files", "tool_request", `{"tool_name":"read_file","parameters":{"path":"tea.md"},"execution_context":{"permissions":["read"]},"callback_required":true}`, "tool_response", `"output":"green"`},
 		{"files", "tool_request", `{"tool_name":"grow","parameters":{}}`, "tool_response", `"status":"error"`},
 		{"planner", "workflow_start", oneLine(t, diamond), "task_response", `"done":4`},
+		{"planner", "workflow_status", `{"workflow_id":"w"}`, "task_response", `"code":"NOT_FOUND"`},
 		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", `"agent_id":"planner"`},
 		{"nowhere", "task_request", `{"task_type":"x"}`, "error_response", "AGENT_NOT_FOUND"},
 		{"boss", "poem", `{}`, "error_response", "INVALID_MESSAGE_FORMAT"},
@@ -275,6 +276,16 @@ func TestIACPPeerWorkflows(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
+	held := `{"workflow_id":"w","execution_plan":{"steps":[{"id":"a","agent_id":"depot-1@depot","task_type":"hold"}]}}`
+	spoke.Do(t, fmt.Sprintf(`{"answers":false,"to":"planner","send":{"message_type":"workflow_start","conversation_id":"held","payload":%s}}`, held))
+	spoke.Next(t, "took")
+	for _, c := range [][2]string{{"workflow_status", "running"}, {"workflow_cancel", "stopping"}} {
+		_, payload := answerOf(t, spoke.Do(t, fmt.Sprintf(`{"to":"planner","send":{"message_type":%q,"conversation_id":"held","payload":{"workflow_id":"w"}}}`, c[0])))
+		if result, _ := payload["result"].(map[string]any); payload["status"] != "completed" || result["state"] != c[1] {
+			t.Errorf("a %s is answered by %v", c[0], payload)
+		}
+	}
+	spoke.Do(t, `{"release":true}`)
 	script := hosttest.Script(hosttest.Step{"send_request", hosttest.Args{"target": "depot-1@depot", "subject": "s", "body": "heard"}})
 	all := fmt.Sprintf(`{"recipient":{"broadcast":true},"message_type":"task_request","payload":{"task_type":"mail.message","parameters":{"body":%q}},"metadata":{"requires_response":false}}`, script)
 	spoke.Do(t, fmt.Sprintf(`{"answers":false,"send":%s}`, all))

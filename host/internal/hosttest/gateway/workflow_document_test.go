@@ -194,11 +194,11 @@ func TestDocumentWorkflow(t *testing.T) {
 			now = control(t, office, "workflow_status", start.Conversation, id)
 			return now.Result.Summary.Done == 2
 		})
-		if now.Status != "in_progress" || now.Result.State != "running" {
+		if now.Status != "completed" || now.Result.State != "running" {
 			t.Errorf("in the middle the workflow is %+v", now)
 		}
 		if cancelled {
-			if got := control(t, office, "workflow_cancel", start.Conversation, id); got.Status != "accepted" {
+			if got := control(t, office, "workflow_cancel", start.Conversation, id); got.Status != "completed" || got.Result.State != "stopping" {
 				t.Errorf("the cancellation is answered by %+v", got)
 			}
 		}
