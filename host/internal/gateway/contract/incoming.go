@@ -180,7 +180,7 @@ func (s *suite) twoTenants(t *testing.T) {
 // as returns a client of the host's own interface.
 func (s *suite) as(t *testing.T, token string) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Options{URL: s.site.URL(), Token: token})
+	c, err := client.New(client.Options{URL: s.site.URL(), Token: token, TLS: client.TLS{CA: s.p.Cert}})
 	if err != nil {
 		t.Fatal(err)
 	}

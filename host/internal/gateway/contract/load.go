@@ -1,10 +1,14 @@
 package contract
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,8 +22,36 @@ const exchanges = 200
 const memoryFor = 10_000
 
 // leavesNothing: answered exchanges leave no task that runs, no goroutine and no memory.
-// It runs alone.
+// Other suites run at the same time: their goroutines have other labels.
 func (s *suite) leavesNothing(t *testing.T) {
+	pprof.Do(t.Context(), pprof.Labels(leavingLabel, t.Name()), func(context.Context) { s.leaveNothing(t) })
+}
+
+// leavingLabel is the name of the label that the goroutines of a host have, and of its callers
+// (https://pkg.go.dev/runtime/pprof#Do).
+const leavingLabel = "leaving"
+
+// goroutines counts the goroutines of a case.
+func goroutines(t *testing.T) (all int) {
+	t.Helper()
+	var text bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
+		t.Fatal(err)
+	}
+	// "12 @ 0x1 0x2\n# labels: {"leaving":"name"}\n…"
+	for record := range strings.SplitSeq(text.String(), "\n\n") {
+		if n := 0; strings.Contains(record, fmt.Sprintf("%q:%q", leavingLabel, t.Name())) {
+			if _, err := fmt.Sscanf(record[strings.LastIndex(record[:strings.Index(record, " @ ")], "\n")+1:], "%d @", &n); err != nil {
+				t.Fatalf("%q: %v", record, err)
+			}
+			all += n
+		}
+	}
+	return all
+}
+
+func (s *suite) leaveNothing(t *testing.T) {
+	t.Helper()
 	all := exchanges
 	if text := os.Getenv("SKEP_EXCHANGES"); text != "" {
 		var err error
@@ -34,14 +66,17 @@ func (s *suite) leavesNothing(t *testing.T) {
 	own.site = startSite(t, s.p, dir, nil)
 	own.site.StopAtEnd(t)
 	own.answer(t, all/10)
-	before, goroutines := heap(), runtime.NumGoroutine()
+	before, running := heap(), goroutines(t)
+	if running == 0 {
+		t.Fatal("the host's goroutines are not seen")
+	}
 	own.answer(t, all)
 	after := heap()
-	t.Logf("%d exchanges, %d KiB of heap before and %d KiB after, %d goroutines", all, before>>10, after>>10, goroutines)
+	t.Logf("%d exchanges, %d KiB of heap before and %d KiB after, %d goroutines", all, before>>10, after>>10, running)
 	if grown := int64(after) - int64(before); all >= memoryFor && grown > 8<<20 {
 		t.Errorf("the heap has grown by %d KiB", grown>>10)
 	}
-	settled(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	settled(t, "no goroutine is left", func() bool { return goroutines(t) <= running })
 	own.nothingRuns(t)
 }
 

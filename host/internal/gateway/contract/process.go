@@ -221,11 +221,16 @@ func (h *process) kill() {
 	<-h.over
 }
 
-func (h *process) url() string { return "http://" + h.addr }
+func (h *process) url() string {
+	if h.p.Cert != "" {
+		return "https://" + h.addr
+	}
+	return "http://" + h.addr
+}
 
 func (h *process) as(t *testing.T, token string) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Options{URL: h.url(), Token: token, Patience: patience})
+	c, err := client.New(client.Options{URL: h.url(), Token: token, Patience: patience, TLS: client.TLS{CA: h.p.Cert}})
 	if err != nil {
 		t.Fatal(err)
 	}

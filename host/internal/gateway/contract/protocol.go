@@ -14,6 +14,9 @@ type Protocol struct {
 	// the tables of its partners that are called. EachPartner are lines of the tables of all
 	// partners, in which PARTNER stands for the partner's name.
 	Name, Table, Partner, EachPartner string
+	// Cert and Key are the files of the certificate with which the host serves TLS at
+	// 127.0.0.1, which is its own authority. They are empty for a host without TLS.
+	Cert, Key string
 	// IDs are the patterns of the ids of a partner's agents, as depot-*; nil for the names
 	// themselves, and partners with one agent have none.
 	IDs func(name string) []string

@@ -245,6 +245,9 @@ func (s *suite) write(t *testing.T, dir string, changes ...string) {
 	}
 	changes = append(changes, "HOLD", `hold = "10m"`)
 	lines := strings.NewReplacer(append(outgoing, changes...)...).Replace(hive + keys())
+	if s.p.Cert != "" {
+		lines += fmt.Sprintf("[server]\ntls = { cert = %q, key = %q }\n", s.p.Cert, s.p.Key)
+	}
 	lines = strings.NewReplacer("NAME", s.p.Name, "TABLE", s.p.Table, "WEB", s.web.url, "ASKS", fmt.Sprint(openAsks), "RATE", fmt.Sprint(messagesInTime)).Replace(lines)
 	lines = partnerTable.ReplaceAllString(lines, "${0}"+strings.ReplaceAll(s.p.EachPartner, "PARTNER", "$1"))
 	files := map[string][]byte{"swarm.toml": []byte(lines), "script.wasm": guests.Bytes(t, "plugins/script")}

@@ -2,10 +2,12 @@ package contract_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -34,60 +36,42 @@ type uampStream struct {
 	more   chan struct{} // closed and replaced by each delta
 }
 
-// serveUAMP runs a foreign agent that answers over HTTP.
-func serveUAMP(t testing.TB, address string, handle contract.Handler) (string, func()) {
+// newUAMPHandler answers requests of HTTP. Their contexts have the one of the connection.
+func newUAMPHandler(handle contract.Handler) http.Handler {
+	s := &uampServer{handle: handle, asked: map[envelope.ID]*uampStream{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", s.message)
+	mux.HandleFunc("GET /v1/stream/{id}", s.stream)
+	return mux
+}
+
+// connKey is the key of a request's context for the context of its connection: what was asked
+// on it ends when the host at its other end is gone.
+type connKey struct{}
+
+// serveUAMP runs a foreign agent that answers over HTTP/2 with a certificate.
+func (c uampCertificate) serve(t testing.TB, address string, handle contract.Handler) (string, func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &uampServer{handle: handle, asked: map[envelope.ID]*uampStream{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", s.message)
-	mux.HandleFunc("GET /v1/stream/{id}", s.stream)
-	server := &http.Server{Handler: mux, ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, c)
-	}}
-	lost := &lostConns{cancels: map[net.Conn]context.CancelFunc{}}
-	server.ConnState = lost.state
-	server.BaseContext = func(net.Listener) context.Context { return context.WithValue(context.Background(), lostKey{}, lost) }
-	go func() { _ = server.Serve(l) }()
-	return "http://" + l.Addr().String(), func() { _ = server.Close() }
-}
-
-type (
-	connKey struct{}
-	lostKey struct{}
-)
-
-// lostConns end what was asked on a connection when the host at its other end is gone.
-type lostConns struct {
-	mu      sync.Mutex
-	cancels map[net.Conn]context.CancelFunc
-	ctxs    map[net.Conn]context.Context
-}
-
-func (l *lostConns) state(c net.Conn, s http.ConnState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s == http.StateClosed && l.cancels[c] != nil {
-		l.cancels[c]()
-		delete(l.cancels, c)
-		delete(l.ctxs, c)
+	var ends sync.Map // of the connections
+	server := &http.Server{
+		Handler: newUAMPHandler(handle), TLSConfig: &tls.Config{Certificates: []tls.Certificate{c.pair}}, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			of, end := context.WithCancel(context.Background())
+			ends.Store(conn, end)
+			return context.WithValue(ctx, connKey{}, of)
+		},
+		ConnState: func(conn net.Conn, s http.ConnState) {
+			if end, ok := ends.Load(conn); ok && s == http.StateClosed {
+				end.(context.CancelFunc)()
+			}
+		},
 	}
-}
-
-// context lasts as long as a connection.
-func (l *lostConns) context(c net.Conn) context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctxs == nil {
-		l.ctxs = map[net.Conn]context.Context{}
-	}
-	if l.ctxs[c] == nil {
-		l.ctxs[c], l.cancels[c] = context.WithCancel(context.Background())
-	}
-	return l.ctxs[c]
+	go func() { _ = server.ServeTLS(l, "", "") }()
+	return "https://" + l.Addr().String(), func() { _ = server.Close() }
 }
 
 func (s *uampServer) message(w http.ResponseWriter, r *http.Request) {
@@ -100,14 +84,13 @@ func (s *uampServer) message(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
 		return
 	}
-	c, _ := r.Context().Value(connKey{}).(net.Conn)
-	lost, _ := r.Context().Value(lostKey{}).(*lostConns)
-	if e.Intent != envelope.Ask {
+	conn, _ := r.Context().Value(connKey{}).(context.Context)
+	if e.Intent != envelope.Ask && r.ProtoMajor < 3 {
 		w.Header().Set("Connection", "close") // a connection that is kept would be counted by case 30
 	}
 	switch e.Intent {
 	case envelope.Ask:
-		w.Header().Set("Location", "/v1/stream/"+string(s.ask(lost.context(c), e.Envelope).id))
+		w.Header().Set("Location", "/v1/stream/"+string(s.ask(conn, e.Envelope).id))
 	case envelope.Inform:
 		_, _ = s.handle(r.Context(), uampMessage(e.Envelope), func(contract.Piece) {})
 	case envelope.Cancel:

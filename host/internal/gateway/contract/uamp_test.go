@@ -23,16 +23,22 @@ import (
 	"skep/host/internal/gateway/uamp/seal"
 )
 
-// TestUAMP (U-050, U-051, G-042, contract): the contract of gateways, held by UAMP over HTTP.
+// TestUAMP (U-050, U-051, G-042, contract): the contract of gateways, held by UAMP over HTTP/2
+// with TLS in both directions.
 func TestUAMP(t *testing.T) {
 	t.Parallel()
-	contract.Run(t, uampProtocol())
+	c := newUAMPCertificate(t)
+	contract.Run(t, c.secure(uampProtocol(), c.serve, func(t testing.TB) *http.Client {
+		calls := &http.Transport{TLSClientConfig: c.trusted(), ForceAttemptHTTP2: true}
+		t.Cleanup(calls.CloseIdleConnections)
+		return &http.Client{Transport: calls}
+	}))
 }
 
 func uampProtocol() contract.Protocol {
 	began := time.Now() // the time of all envelopes: a repeat has the same bytes
 	return contract.Protocol{
-		Name: "uamp", Realms: true, NoHold: true, Serve: serveUAMP,
+		Name: "uamp", Realms: true, NoHold: true,
 		Partner: fmt.Sprintf("ids = [%q, %q, \"did:web:foreign.example:*\"]", uampKey("depot-1").id, uampKey("depot-7").id),
 		Table:   "did = \"did:web:hive.example\"\nclock_skew = \"12h\"\n",
 		Without: map[string]string{
