@@ -28,9 +28,9 @@ import (
 )
 
 // overGRPC is a client of the hive's service, and a context that shows a token.
-func (h *hive) overGRPC(t testing.TB, token string) (uamppb.AgentClient, context.Context) {
+func (h *hive) overGRPC(t testing.TB, token string, more ...grpc.DialOption) (uamppb.AgentClient, context.Context) {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(h.server.URL, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(h.server.URL, "http://"), append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type hive struct {
 	rt     *gatewaytest.Runtime
 	g      *uamp.Gateway
 	server *httptest.Server
+	client *http.Client
 	own    seal.Key
 	web    *web
 	// release ends the turns of agent "slow".
@@ -36,7 +37,15 @@ type hive struct {
 
 func newHive(t testing.TB, change func(*uamp.Options)) *hive {
 	t.Helper()
-	h := &hive{rt: gatewaytest.New(), own: key(t, labDID, private("l")), web: &web{}, release: make(chan struct{})}
+	h := newUnstartedHive(t, change)
+	h.server.Start()
+	return h
+}
+
+// newUnstartedHive is newHive whose server has not started.
+func newUnstartedHive(t testing.TB, change func(*uamp.Options)) *hive {
+	t.Helper()
+	h := &hive{client: http.DefaultClient, rt: gatewaytest.New(), own: key(t, labDID, private("l")), web: &web{}, release: make(chan struct{})}
 	lab := gatewaytest.Realm("default", "lab")
 	lab.May = gateway.Rights{gateway.MayAsk, gateway.MayTell}
 	h.rt.Admit("lab-token", lab)
@@ -66,7 +75,6 @@ func newHive(t testing.TB, change func(*uamp.Options)) *hive {
 	h.server.Config.Protocols = new(http.Protocols)
 	h.server.Config.Protocols.SetHTTP1(true)
 	h.server.Config.Protocols.SetUnencryptedHTTP2(true)
-	h.server.Start()
 	t.Cleanup(func() {
 		h.server.CloseClientConnections()
 		h.rt.Close()
@@ -142,7 +150,7 @@ func (h *hive) call(t *testing.T, method, path, token, body string, header ...st
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	rsp, err := http.DefaultClient.Do(req)
+	rsp, err := h.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type peer struct {
 func (h *hive) dial(t *testing.T, token string) *peer {
 	t.Helper()
 	conn, _, err := websocket.Dial(t.Context(), h.server.URL+"/uamp/1/ws", &websocket.DialOptions{
-		Subprotocols: []string{"uamp.1"}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
+		HTTPClient: h.client, Subprotocols: []string{"uamp.1"}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,14 +21,17 @@ import (
 )
 
 // open opens a stream without waiting for its end.
-func (h *hive) open(t *testing.T, path string) (next func() (string, bool), end func()) {
+func (h *hive) open(t *testing.T, path string, header ...string) (next func() (string, bool), end func()) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.server.URL+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer lab-token")
-	rsp, err := http.DefaultClient.Do(req)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rsp, err := h.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
