@@ -129,6 +129,25 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A file in another language has one fault, and what it is.
+func TestOtherLanguage(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		readFile(t, "../../../../../README.md"), readFile(t, "dsl_test.go"), "{\"a\": [1, 2]}\n", "message A {\n  string b = 1;\n  string c = 2;\n}\n",
+	} {
+		_, err := load(text)
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 1 || !strings.Contains(faults[0].Message, "is it a .acp file?") {
+			t.Errorf("%.40s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"tpye A = String\n", "# x\n# x\n# x\nenum E {\n", "# x\n# x\n# x\ntype A = { b: Int\n"} {
+		if _, err := load(text); err == nil || strings.Contains(err.Error(), "is it a .acp file?") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // A-062, V-A31: commas may end a list, and comments stand behind the last value.
 func TestTrailingCommas(t *testing.T) {
 	t.Parallel()

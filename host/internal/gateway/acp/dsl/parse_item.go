@@ -51,11 +51,13 @@ func (p *parser) declaration(it *Item) {
 		p.advance()
 		it.Name = p.name("the name of the type")
 		p.want('=', `"="`)
+		p.declares = true
 		it.Type = p.typeExpr()
 	case EnumItem:
 		p.advance()
 		it.Name = p.name("the name of the enum")
 		p.want('{', `"{"`)
+		p.declares = true
 		it.Enum = p.values()
 	case SemanticsItem:
 		p.advance()

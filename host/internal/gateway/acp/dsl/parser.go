@@ -39,8 +39,16 @@ func parse(name, text string, left *budget) (*File, Faults) {
 	p.lexer = lexer{text: strings.TrimPrefix(text, "\ufeff"), at: Pos{1, 1}, fail: p.fail}
 	p.advance()
 	f := p.file(name)
-	return f, p.faults.Sorted()
+	if faults := p.faults.Sorted(); len(f.Items) > 0 || p.declares || len(faults) < fewFaults {
+		return f, faults
+	}
+	p.faults[0].Message += "; nothing in the file can be read as a declaration: is it a .acp file?"
+	return f, p.faults[:1]
 }
+
+// fewFaults is how many faults a file without any declaration has at least to be taken for
+// one in another language.
+const fewFaults = 3
 
 // parser descends through the grammar. After a fault it goes on where the next field
 // or item begins.
@@ -54,8 +62,10 @@ type parser struct {
 	depth   int
 	left    *budget
 	skipped int
-	stopped bool // by a bound
-	faults  Faults
+	// declares is set where a type or enum was begun.
+	declares bool
+	stopped  bool // by a bound
+	faults   Faults
 
 	items  slab[Item]
 	types  slab[TypeExpr]
