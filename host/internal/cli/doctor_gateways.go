@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -16,7 +19,9 @@ import (
 
 const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
 each is well and shows agents, whether partners that are called answer, and the broker of
-those with topics, whether they can reach this host, how long certificates are valid, and which key signs agent cards.
+those with topics, whether they can reach this host, how long certificates are valid, and
+which key signs agent cards. Where there is no swarm.toml, it looks at what the host of
+--url shows: its gateways, and the partners that are called.
 
 The exit code is 8 when something is not as it should be.`
 
@@ -29,12 +34,12 @@ func (a *app) doctorGatewaysCommand() *cobra.Command {
 		Long: doctorGatewaysHelp, Example: "  skep doctor gateways\n  skep doctor gateways -o json | jq -r '.checks[] | select(.pass | not) | .name'",
 	}
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-		cfg, err := a.loadConfig(true)
-		if err != nil {
-			return err
+		d := &gatewayDoctor{app: a, client: c, now: time.Now()}
+		look := d.look
+		if a.isElsewhere() {
+			look = d.lookFromAfar
 		}
-		d := &gatewayDoctor{app: a, client: c, cfg: cfg, now: time.Now()}
-		if err := d.look(cmd.Context()); err != nil {
+		if err := look(cmd.Context()); err != nil {
 			return err
 		}
 		return a.printGatewayChecks(d.checks)
@@ -62,8 +67,38 @@ func (d *gatewayDoctor) add(name string, pass bool, format string, args ...any) 
 	d.checks = append(d.checks, gatewayCheck{name, pass, fmt.Sprintf(format, args...)})
 }
 
+// isElsewhere reports whether the host was named, and its file is not here.
+func (a *app) isElsewhere() bool {
+	_, err := os.Stat(a.common.config)
+	return errors.Is(err, fs.ErrNotExist) && a.common.url != "" && !a.common.set["config"]
+}
+
+// lookFromAfar checks what the host shows of its gateways.
+func (d *gatewayDoctor) lookFromAfar(ctx context.Context) error {
+	running, err := d.client.Gateways(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, g := range running {
+		d.running(g)
+		for _, p := range g.Partners {
+			if p.URL == "" {
+				continue
+			}
+			if err := d.ping(ctx, g.Name+" partner "+p.Name, p.Name, false); err != nil {
+				return err
+			}
+		}
+	}
+	d.app.notef("there is no %s here: certificates, keys and public_url are not looked at", d.app.common.config)
+	return nil
+}
+
 // look checks all gateways of the file.
-func (d *gatewayDoctor) look(ctx context.Context) error {
+func (d *gatewayDoctor) look(ctx context.Context) (err error) {
+	if d.cfg, err = d.app.loadConfig(true); err != nil {
+		return err
+	}
 	running, err := d.client.Gateways(ctx, "")
 	if err != nil {
 		return err
@@ -125,18 +160,22 @@ func (d *gatewayDoctor) farPartners() (names []string) {
 // gateway checks whether a gateway of the file runs, is well and shows agents.
 func (d *gatewayDoctor) gateway(g config.Gateway, running []client.Gateway) {
 	for _, r := range running {
-		if r.Name != g.Name {
-			continue
+		if r.Name == g.Name {
+			d.running(r)
+			return
 		}
-		d.add(g.Name, r.Healthy, "%s", strings.TrimSpace(gatewayState(r)+" "+r.Detail))
-		if len(r.Agents) == 0 {
-			d.add(g.Name+" agents", false, "no agent of your tenant has %q in expose", g.Name)
-		} else {
-			d.add(g.Name+" agents", true, "%s exposed", plural(int64(len(r.Agents)), "agent"))
-		}
-		return
 	}
 	d.add(g.Name, false, "the host does not run it: start the host again")
+}
+
+// running checks whether a gateway that runs is well and shows agents.
+func (d *gatewayDoctor) running(r client.Gateway) {
+	d.add(r.Name, r.Healthy, "%s", strings.TrimSpace(gatewayState(r)+" "+r.Detail))
+	if len(r.Agents) == 0 {
+		d.add(r.Name+" agents", false, "no agent of your tenant has %q in expose", r.Name)
+	} else {
+		d.add(r.Name+" agents", true, "%s exposed", plural(int64(len(r.Agents)), "agent"))
+	}
 }
 
 // partner checks whether a partner answers where messages for it leave, and its client
@@ -154,14 +193,19 @@ func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.
 		d.add(name, true, "it is not called: it has no address")
 		return nil
 	}
-	got, err := d.client.PingPartner(ctx, p.Name)
+	return d.ping(ctx, name, p.Name, waits)
+}
+
+// ping checks whether a partner answers; one that may be away passes.
+func (d *gatewayDoctor) ping(ctx context.Context, name, partner string, mayBeAway bool) error {
+	got, err := d.client.PingPartner(ctx, partner)
 	switch {
 	case err != nil:
 		return err
 	case got.Active:
 		d.add(name, true, "%s", strings.TrimSuffix(fmt.Sprintf("answers in %s: %s", latencyText(got.Latency), strings.Join(got.Agents, ", ")), ": "))
 	default:
-		d.add(name, waits, "%s", got.Error)
+		d.add(name, mayBeAway, "%s", got.Error)
 	}
 	return nil
 }
@@ -224,7 +268,11 @@ func (a *app) printChecks(checks []gatewayCheck, failed, wide int) error {
 	if a.json() {
 		return a.printJSON(map[string]any{"checks": append([]gatewayCheck{}, checks...), "failed": failed})
 	}
-	if len(checks) == 0 {
+	switch {
+	case len(checks) > 0:
+	case a.isElsewhere():
+		a.notef("there are no gateways on %s", a.common.url)
+	default:
 		a.notef("there are no gateways in %s", a.common.config)
 	}
 	st := a.dataStyle()

@@ -112,6 +112,32 @@ func TestGatewayLogOfUsers(t *testing.T) {
 	}
 }
 
+// Where no file is, doctor looks at what the named host shows.
+func TestDoctorGatewaysElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	url := partneredHost(t)
+	for _, c := range []struct {
+		vars map[string]string
+		args []string
+		code int
+		want []string
+	}{
+		{map[string]string{"SKEP_URL": url}, nil, exitNonconforming, []string{"FAIL  a2a  ", "pass  a2a agents", "2 agents exposed", "pass  a2a partner shop  answers in", "no swarm.toml here: certificates, keys and public_url are not looked at"}},
+		{nil, []string{"--url", url, "-o", "json"}, exitNonconforming, []string{`"failed": 1`}},
+		{map[string]string{"SKEP_URL": url}, []string{"-c", "swarm.toml"}, exitNotFound, []string{"there is no file swarm.toml"}},
+		{nil, nil, exitNotFound, []string{"there is no file swarm.toml"}},
+	} {
+		s := newShell(c.vars, append([]string{"doctor", "gateways"}, c.args...)...)
+		code := Main(t.Context(), s.Env)
+		printed := s.stdout.String() + s.stderr.String()
+		for _, want := range c.want {
+			if code != c.code || !strings.Contains(strings.Join(strings.Fields(printed), " "), strings.Join(strings.Fields(want), " ")) {
+				t.Errorf("%v: code %d, no %q in\n%s", c.args, code, want, printed)
+			}
+		}
+	}
+}
+
 // Doctor tells what is wrong with the gateways of a file, and whether partners elsewhere
 // reach the host: one that is called within the operator's network may have any address.
 func TestDoctorGateways(t *testing.T) {
