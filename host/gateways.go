@@ -181,7 +181,7 @@ func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	if err != nil {
 		return nil, err
 	}
-	documents, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet}, MaxReply: maxDocument, Timeout: publicTimeout})
+	documents, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet}, MaxReply: maxDocument, Timeout: publicTimeout, OfferHTTP2: true})
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (c *Catalog) documents(g config.Gateway, p config.Partner, hosts func(confi
 	}
 	p.AuthToken, p.APIKey, p.HMACKey = "", "", ""
 	policy := c.policy(g, p, grants)
-	policy.HTTP2, policy.HTTP3 = false, false
+	policy.HTTP2, policy.HTTP3, policy.OfferHTTP2 = false, false, true
 	t := &transport{timeout: p.Timeout, maxBody: int64(g.MaxBody), setting: bodySetting(g), next: c.client.Transport(policy)}
 	return t
 }

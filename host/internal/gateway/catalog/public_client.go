@@ -40,6 +40,8 @@ type PublicBounds struct {
 	MaxReply int64
 	// Timeout is the time for a request and its whole answer, 0 for the time of its context alone.
 	Timeout time.Duration
+	// OfferHTTP2 lets the hosts choose between HTTP/2 and HTTP/1.1.
+	OfferHTTP2 bool
 }
 
 // NewPublicClient returns a client for requests to addresses that callers have chosen: names of
@@ -50,7 +52,7 @@ func NewPublicClient(network func(*egress.Options), b PublicBounds) (*http.Clien
 		return nil, err
 	}
 	t := &transport{timeout: b.Timeout, maxBody: b.MaxReply, next: newEgress(network).Transport(egress.Policy{
-		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true,
+		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true, OfferHTTP2: b.OfferHTTP2,
 	})}
 	return t.client(), nil
 }

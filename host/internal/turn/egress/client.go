@@ -79,6 +79,9 @@ type Policy struct {
 	// HTTP2 is for https URLs: they are reached by HTTP/2 over TLS 1.3, and by nothing older
 	// but for a request that upgrades its connection.
 	HTTP2 bool
+	// OfferHTTP2 lets the host of an https URL choose between HTTP/2 and HTTP/1.1. Its connections
+	// serve one request each.
+	OfferHTTP2 bool
 	// HTTP3 is for https URLs: they are reached by HTTP/3 alone, but for a request that upgrades
 	// its connection.
 	HTTP3 bool

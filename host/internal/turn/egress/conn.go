@@ -126,25 +126,27 @@ var errElsewhere = errors.New("the connection would lead elsewhere")
 // openConn opens the connection of a hop, with TLS for https. The connection is opened
 // here because the dials of package net/http outlive the request.
 func (h *hop) openConn(ctx context.Context) (*clientConn, *abi.Error) {
-	protocol, http2 := "http/1.1", h.policy.HTTP2 && !h.upgrades
-	if http2 {
-		protocol = protoHTTP2
+	offered, http2 := []string{"http/1.1"}, h.policy.HTTP2 && !h.upgrades
+	switch {
+	case http2:
+		offered = []string{protoHTTP2}
+	case h.policy.OfferHTTP2 && !h.upgrades:
+		offered = []string{protoHTTP2, "http/1.1"}
 	}
-	conn, broken := h.openRaw(ctx, []string{protocol})
+	conn, broken := h.openRaw(ctx, offered)
 	if broken != nil {
 		return nil, broken
 	}
 	c := newClientConn(conn, h.target)
 	c.clearHTTP2 = h.clearHTTP2
 	secure, isTLS := conn.(*tls.Conn)
-	if !isTLS || !http2 {
-		return c, nil
-	}
-	if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
+	switch chosen := isTLS && secure.ConnectionState().NegotiatedProtocol == protoHTTP2; {
+	case chosen:
+		c.http2 = secure
+	case isTLS && http2:
 		_ = conn.Close()
 		return nil, fault(abi.CodeUnavailable, ReasonTLS, "%s does not speak HTTP/2", h.displayURL())
 	}
-	c.http2 = secure
 	return c, nil
 }
 

@@ -99,7 +99,7 @@ func (h *hop) send(ctx context.Context) (*http.Response, *abi.Error) {
 		return nil, fault(abi.CodeInternal, ReasonRequest, "the request to %s cannot be made", h.displayURL())
 	}
 	exchange := h.sendOnce
-	if h.client.pool != nil && h.policy.TLS == nil {
+	if h.isPooled() {
 		exchange = h.sendPooled
 	}
 	resp, conn, err := exchange(req)

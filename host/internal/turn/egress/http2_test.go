@@ -59,3 +59,35 @@ func TestHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// TestOfferHTTP2: a policy that offers HTTP/2 reaches hosts that speak it alone, and such as do
+// not.
+func TestOfferHTTP2(t *testing.T) {
+	w := newFakeNet(t)
+	w.resolve("api.example.com", "93.184.216.34")
+	answer := func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, r.Proto) }
+	w.serveTLS("93.184.216.34:443", answer, func(s *httptest.Server) {
+		s.TLS = &tls.Config{NextProtos: []string{"h2"}}
+		s.EnableHTTP2 = true
+		s.Config.Protocols = new(http.Protocols)
+		s.Config.Protocols.SetHTTP2(true)
+	})
+	w.serveTLS("93.184.216.34:444", answer)
+	p := granted(t, "https://api.example.com", "https://api.example.com:444")
+	p.OfferHTTP2 = true
+	for name, kept := range map[string]int{"kept": 1, "alone": 0} {
+		c := w.client(func(o *egress.Options) { o.KeepAlive.MaxIdlePerHost = kept })
+		t.Cleanup(c.Close)
+		for url, want := range map[string]string{"https://api.example.com/": "HTTP/2.0", "https://api.example.com:444/": "HTTP/1.1"} {
+			resp, err := carry(t, c.Transport(p), url)
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, url, err)
+				continue
+			}
+			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
+				t.Errorf("%s: %s: %q, %v", name, url, got, err)
+			}
+			_ = resp.Body.Close()
+		}
+	}
+}

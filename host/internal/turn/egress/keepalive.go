@@ -135,6 +135,11 @@ func (c *Client) Close() {
 	}
 }
 
+// isPooled reports whether a request may use a connection of others, and leave its own to them.
+func (h *hop) isPooled() bool {
+	return h.client.pool != nil && h.policy.TLS == nil && !h.policy.OfferHTTP2 && !h.upgrades
+}
+
 // sendPooled makes the request on an idle connection, or on a new one. conn is nil if the
 // request got no connection.
 func (h *hop) sendPooled(req *http.Request) (resp *http.Response, conn *clientConn, err error) {

@@ -47,7 +47,7 @@ func (h *hop) exchange(req *http.Request) (resp *http.Response, err error) {
 	switch {
 	case h.policy.HTTP3 && h.target.scheme == "https" && !h.upgrades:
 		resp, err = h.sendHTTP3(req)
-	case h.client.pool != nil && h.policy.TLS == nil && !h.upgrades:
+	case h.isPooled():
 		resp, _, err = h.sendPooled(req)
 	default:
 		resp, _, err = h.sendOnce(req)

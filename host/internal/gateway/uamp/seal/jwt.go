@@ -2,6 +2,7 @@ package seal
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -61,10 +62,11 @@ func readJWT(text string) (t Token, err error) {
 	return t, err
 }
 
-// Grant makes a JSON Web Token.
+// Grant makes a JSON Web Token. Its scope is a text, as in OAuth
+// (https://www.rfc-editor.org/rfc/rfc8693#section-4.2).
 func (k Key) Grant(c Claims) (string, error) {
 	expires := float64(c.Expires.Unix())
-	payload, err := json.Marshal(wireClaims{Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, Scope: c.Scope, Expires: &expires})
+	payload, err := json.Marshal(wireClaims{Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, Scope: strings.Join(c.Scope, " "), Expires: &expires})
 	if err != nil {
 		return "", err
 	}

@@ -219,7 +219,7 @@ func TestTokenForms(t *testing.T) {
 	}
 }
 
-// TestGrant (U-042): a token of ours counts.
+// TestGrant (U-042): a token of ours counts. Its scope is a text with spaces.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	k := newKey(t, tokenID, issuerKey())
@@ -233,6 +233,10 @@ func TestGrant(t *testing.T) {
 	token, err := seal.ReadToken(text)
 	if err != nil || token.Issuer != issuer || !slices.Equal(token.Scope, []string{"uamp:ask", "agent:calc"}) || !token.Expires.Equal(now.Add(5*time.Minute)) {
 		t.Errorf("%+v, %v", token.Claims, err)
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(text, ".")[1])
+	if err != nil || !strings.Contains(string(payload), `"scope":"uamp:ask agent:calc"`) {
+		t.Errorf("%s, %v", payload, err)
 	}
 }
 
