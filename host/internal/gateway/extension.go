@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
 
@@ -24,6 +26,18 @@ func ExtensionText(member json.RawMessage) (text string) {
 		return ""
 	}
 	return text
+}
+
+// WithTrace returns members and those of a trace, whose names are the headers' after a
+// prefix. The members may be nil and stay as they are.
+func WithTrace(members map[string]json.RawMessage, prefix string, trace swarm.Trace) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	maps.Copy(all, members)
+	trace.Fields(func(name, value string) {
+		quoted, _ := json.Marshal(value) // a text always has a form
+		all[prefix+name] = quoted
+	})
+	return all
 }
 
 // ExtensionHops returns how many swarms a message has passed by its own word: a number, or

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/swarm"
 )
 
 func TestExtensions(t *testing.T) {
@@ -31,5 +32,24 @@ func TestExcerpt(t *testing.T) {
 		if got := gateway.Excerpt(text); got != want {
 			t.Errorf("the excerpt of %.40q is %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A trace is added to a copy of the members; without one they stay.
+func TestWithTrace(t *testing.T) {
+	t.Parallel()
+	members := map[string]json.RawMessage{"x_hops": json.RawMessage("1")}
+	trace := swarm.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", `a=b\"c`)
+	got := gateway.WithTrace(members, "x_", trace)
+	if len(members) != 1 || string(got["x_traceparent"]) != `"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"` || string(got["x_hops"]) != "1" {
+		t.Errorf("%s of %s", got, members)
+	}
+	for name, raw := range got {
+		if !json.Valid(raw) {
+			t.Errorf("%s is no JSON: %s", name, raw)
+		}
+	}
+	if got := gateway.WithTrace(nil, "", swarm.Trace{}); got == nil || len(got) != 0 {
+		t.Errorf("%v of nothing", got)
 	}
 }

@@ -85,7 +85,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/acp/check":          {"host/internal/gateway/acp/dsl"},
 	"host/internal/gateway/acp/message":        {},
 	"host/internal/gateway/acp/gen":            {"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl"},
-	"host/internal/gateway/amp":                {"host/internal/gateway", "host/internal/gateway/verb", "host/internal/gateway/amp/message", "host/internal/gateway/state", "host/internal/schema", "host/internal/spelling", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/amp":                {"host/internal/gateway", "host/internal/gateway/wire", "host/internal/gateway/verb", "host/internal/gateway/amp/message", "host/internal/gateway/state", "host/internal/schema", "host/internal/spelling", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/amp/amptest":        {},
 	"host/internal/gateway/amp/message":        {"host/internal/gateway/wire", "spec/mail"},
 	"host/internal/gateway/iacp":               {"host/internal/gateway", "host/internal/gateway/mailbox", "host/internal/gateway/state", "host/internal/gateway/iacp/message", "host/internal/gateway/wire", "host/internal/swarm", "spec/mail"},

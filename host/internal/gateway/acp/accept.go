@@ -17,7 +17,8 @@ import (
 // Header fields beside the document's that the gateway reads (D-A10). Agents see all.
 const (
 	extraSubject  = "x_subject"
-	extraTrace    = "x_traceparent"
+	extraPrefix   = "x_"
+	extraTrace    = extraPrefix + "traceparent"
 	extraState    = "x_tracestate"
 	extraHops     = "x_hops"
 	extraAck      = "x_ack"      // "requested": an ACKNOWLEDGE is sent where nothing else is
@@ -172,22 +173,4 @@ func value[T ~string](p *T) string {
 		return ""
 	}
 	return string(*p)
-}
-
-// withTrace adds the trace of a request where the message has none of its own.
-func withTrace(extra map[string]json.RawMessage, trace swarm.Trace) map[string]json.RawMessage {
-	if _, has := extra[extraTrace]; has {
-		return extra
-	}
-	extra = maps.Clone(extra)
-	if extra == nil {
-		extra = map[string]json.RawMessage{}
-	}
-	setTrace(extra, trace)
-	return extra
-}
-
-// setTrace sets the header fields that carry a trace.
-func setTrace(extra map[string]json.RawMessage, trace swarm.Trace) {
-	trace.Fields(func(name, value string) { extra["x_"+name] = json.RawMessage(mustJSON(value)) })
 }

@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // note is what answering a message needs.
@@ -120,10 +121,10 @@ func contentOf(asked, text string) (contentType, body string) {
 	case isJSON(asked) && json.Valid([]byte(text)):
 		return asked, text
 	case isJSON(asked):
-		return asked, mustJSON(struct {
+		return asked, string(wire.MustEncode(struct {
 			Status string `json:"status"`
 			Result string `json:"result"`
-		}{"success", text})
+		}{"success", text}))
 	case strings.HasPrefix(kind, "text/") && kind != "text/xml", strings.HasSuffix(kind, "xml") && strings.HasPrefix(strings.TrimSpace(text), "<"):
 		return asked, text
 	}
@@ -144,19 +145,10 @@ func setFault(m *message.Message, f *fault) {
 	h := &m.Header
 	h.Type = message.MessageTypeError
 	if h.ContentType == "" || isJSON(h.ContentType) {
-		h.ContentType, m.Body = jsonContentType, mustJSON(errorBody{f.code, f.text, f.retry, f.details})
+		h.ContentType, m.Body = jsonContentType, string(wire.MustEncode(errorBody{f.code, f.text, f.retry, f.details}))
 	} else {
 		h.ContentType, m.Body = "text/plain", f.code+": "+f.text
 	}
-}
-
-// mustJSON writes a value of strings.
-func mustJSON(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
 }
 
 // refusal is the ERROR for a message that was not taken, whose header may be missing in

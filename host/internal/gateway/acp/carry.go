@@ -14,6 +14,7 @@ import (
 	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/verb"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -102,20 +103,20 @@ func (a *attempt) compose(ctx context.Context) error {
 	a.m = message.Message{Header: message.Header{
 		Version: version, Sender: message.AgentID(p.Sender.Name), Receiver: message.AgentID(agent), Type: message.MessageTypeInform,
 		ID: message.MessageID(messageID(name, a.d.Wrapper.MessageID)), Timestamp: timestamp(sentAt(a.d)), ContentType: contentTypeOf(body),
-		ConversationID: &conversation, Extra: map[string]json.RawMessage{extraHops: json.RawMessage(mustJSON(a.d.Hops))},
+		ConversationID: &conversation, Extra: map[string]json.RawMessage{extraHops: wire.MustEncode(a.d.Hops)},
 	}, Body: body}
 	switch a.d.Wrapper.Type {
 	case mail.Interrupt:
-		a.m.Header.Extra["x_mail_type"] = json.RawMessage(mustJSON(string(mail.Interrupt)))
+		a.m.Header.Extra["x_mail_type"] = wire.MustEncode(string(mail.Interrupt))
 		a.m.Header.Type = message.MessageTypeRequest
 	case mail.Request:
 		a.m.Header.Type = message.MessageTypeRequest
 	}
 	applyVerb(&a.m, p.RoutingInfo)
 	if p.Subject != "" && mail.Printable(p.Subject) {
-		a.m.Header.Extra[extraSubject] = json.RawMessage(mustJSON(p.Subject))
+		a.m.Header.Extra[extraSubject] = wire.MustEncode(p.Subject)
 	}
-	setTrace(a.m.Header.Extra, a.d.Trace)
+	a.m.Header.Extra = gateway.WithTrace(a.m.Header.Extra, extraPrefix, a.d.Trace)
 	if own, ok := a.p.Options["header"].(headerFields); ok {
 		maps.Copy(a.m.Header.Extra, own.Raw())
 	}

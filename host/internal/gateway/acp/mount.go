@@ -53,7 +53,9 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, c, in, err)
 		return
 	}
-	in.Header.Extra = withTrace(in.Header.Extra, swarm.HeaderTrace(r.Header))
+	if _, has := in.Header.Extra[extraTrace]; !has {
+		in.Header.Extra = gateway.WithTrace(in.Header.Extra, extraPrefix, swarm.HeaderTrace(r.Header))
+	}
 	wait := gateway.PreferredWait(r, g.Hold, g.Hold)
 	a, err := g.accept(r.Context(), c, in, wait == 0)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // isRelayed reports whether a message is for another member of its sender's realm. An agent
@@ -33,7 +34,7 @@ func (g *Gateway) relay(ctx context.Context, c gateway.Caller, in incoming) (dup
 	if m.Header.Extra == nil {
 		m.Header.Extra = map[string]json.RawMessage{}
 	}
-	m.Header.Extra[extraHops] = json.RawMessage(mustJSON(hops + 1))
+	m.Header.Extra[extraHops] = wire.MustEncode(hops + 1)
 	text, err := m.MarshalJSON()
 	if err != nil {
 		return false, err

@@ -13,6 +13,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // States of a response (M-025).
@@ -67,7 +68,7 @@ func (g *Gateway) answerTo(c gateway.Caller, x gateway.Exchange, n note, a gatew
 	m := n.answer(c, x, "answer", a.At)
 	took := max(0, a.At.Sub(x.Accepted).Milliseconds())
 	m.Headers.Execution = &took
-	m.Payload = mustJSON(g.resultOf(c, n, a))
+	m.Payload = wire.MustEncode(g.resultOf(c, n, a))
 	return m, http.StatusOK
 }
 
@@ -84,7 +85,7 @@ func (g *Gateway) acceptedTo(c gateway.Caller, x gateway.Exchange, n note) messa
 	if n.Callback != "" {
 		metadata["delegation_id"] = x.ID
 	}
-	m.Payload = mustJSON(responsePayload{Status: statusPartial, Result: map[string]any{}, Metadata: metadata})
+	m.Payload = wire.MustEncode(responsePayload{Status: statusPartial, Result: map[string]any{}, Metadata: metadata})
 	return m
 }
 
@@ -110,7 +111,7 @@ func (g *Gateway) resultOf(c gateway.Caller, n note, a gateway.Answer) responseP
 	}
 	result := json.RawMessage(a.Body)
 	if trimmed := bytes.TrimSpace(result); !json.Valid(result) || !bytes.HasPrefix(trimmed, []byte("{")) && !bytes.HasPrefix(trimmed, []byte("[")) {
-		result = mustJSON(map[string]string{"text": a.Body})
+		result = wire.MustEncode(map[string]string{"text": a.Body})
 	}
 	if err := g.checkOutput(c, n, result); err != nil {
 		metadata["reason"], metadata["message"] = "OUTPUT_SCHEMA", "the result does not fit the output_schema of the capability"
@@ -143,7 +144,7 @@ func (g *Gateway) responseTo(c gateway.Caller, in message.Received, p responsePa
 	m := message.Message{
 		ID: uuid.NewString(), Type: message.Response, Timestamp: timestamp(time.Now()), Source: message.Source{Agent: in.Destination.Agent},
 		Destination: message.Destination{Agent: in.Source.Agent, Capability: in.Destination.Capability},
-		Headers:     message.Headers{Correlation: in.ID, Tracking: in.Headers.Correlation}, Payload: mustJSON(p),
+		Headers:     message.Headers{Correlation: in.ID, Tracking: in.Headers.Correlation}, Payload: wire.MustEncode(p),
 	}
 	if m.Destination.Agent == "" {
 		m.Destination.Agent = c.Principal.PeerSwarm()
@@ -156,7 +157,7 @@ func errorTo(in message.Received, f *message.Fault) message.Message {
 	return message.Message{
 		ID: uuid.NewString(), Type: message.Error, Timestamp: timestamp(time.Now()), Source: message.Source{Agent: in.Destination.Agent},
 		Destination: message.Destination{Agent: in.Source.Agent, Capability: in.Destination.Capability},
-		Headers:     message.Headers{Correlation: in.ID, Tracking: in.Headers.Correlation}, Payload: mustJSON(f.Payload()),
+		Headers:     message.Headers{Correlation: in.ID, Tracking: in.Headers.Correlation}, Payload: wire.MustEncode(f.Payload()),
 	}
 }
 
@@ -167,15 +168,4 @@ func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:0
 func ownID(what string, c gateway.Caller, id string) string {
 	key := strings.Join([]string{Name, what, c.Principal.Tenant, c.Realm, id}, "\x1f")
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(key)).String()
-}
-
-// mustJSON writes a value that has a form in JSON.
-func mustJSON(value any) json.RawMessage {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		panic(err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"strconv"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -135,16 +133,4 @@ func compact(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return out.String()
-}
-
-// withTrace adds the trace of a request to routing hints.
-func withTrace(hints map[string]json.RawMessage, trace swarm.Trace) map[string]json.RawMessage {
-	all := maps.Clone(hints)
-	trace.Fields(func(name, value string) {
-		if all == nil {
-			all = map[string]json.RawMessage{}
-		}
-		all[name] = json.RawMessage(strconv.Quote(value))
-	})
-	return all
 }

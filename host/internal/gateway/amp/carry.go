@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -93,24 +94,24 @@ func (a *attempt) compose() error {
 		ID: a.d.Wrapper.MessageID, Type: message.Request, Timestamp: timestamp(a.sentAt()),
 		Source:      message.Source{Agent: p.Sender.Name, Session: a.d.Conversation},
 		Destination: message.Destination{Agent: agent},
-		Headers:     message.Headers{Correlation: a.d.Wrapper.MessageID, Hints: map[string]json.RawMessage{hintHops: mustJSON(a.d.Hops)}},
+		Headers:     message.Headers{Correlation: a.d.Wrapper.MessageID, Hints: map[string]json.RawMessage{hintHops: wire.MustEncode(a.d.Hops)}},
 	}
 	if a.d.Wrapper.Type == mail.Interrupt {
 		priority = urgentPriority
 	}
 	a.m.Headers.Priority, a.m.Headers.Timeout = &priority, &timeout
-	a.m.Headers.Hints = withTrace(a.m.Headers.Hints, a.d.Trace)
+	a.m.Headers.Hints = gateway.WithTrace(a.m.Headers.Hints, "", a.d.Trace)
 	if p.Subject != "" {
-		a.m.Headers.Hints[hintSubject] = mustJSON(p.Subject)
+		a.m.Headers.Hints[hintSubject] = wire.MustEncode(p.Subject)
 	}
 	if a.d.Wrapper.Type == mail.Broadcast {
 		a.m.Type, a.m.Headers.Timeout = message.Event, nil
-		a.m.Payload = mustJSON(map[string]any{"event_type": mailCapability, "subject": p.Subject, "body": p.Body})
+		a.m.Payload = wire.MustEncode(map[string]any{"event_type": mailCapability, "subject": p.Subject, "body": p.Body})
 		return nil
 	}
 	called, parameters := calledOf(p.Subject, p.Body)
 	a.m.Destination.Capability = called
-	a.m.Payload = mustJSON(map[string]any{"capability": called, "parameters": parameters})
+	a.m.Payload = wire.MustEncode(map[string]any{"capability": called, "parameters": parameters})
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // contextVerbs begin the verbs of contexts; the operation follows.
@@ -67,7 +68,7 @@ func (a contextArgs) request(who contextCaller, operation string) contextRequest
 	r := contextRequest{Operation: operation, ID: a.Context, Sources: a.Sources, Mode: a.Mode, IfVersion: a.Version}
 	r.Given = contextValues{Session: a.Session, Shared: a.Shared}
 	if a.Own != nil {
-		r.Given.Private = object{who.own: mustJSON(a.Own)}
+		r.Given.Private = object{who.own: wire.MustEncode(a.Own)}
 	}
 	if a.Read != nil || a.Write != nil {
 		r.Given.Access = &access{Read: a.Read, Write: a.Write}

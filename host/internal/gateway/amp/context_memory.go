@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"skep/host/internal/gateway/wire"
 )
 
 // patch returns a value changed by a merge patch: members of objects are changed one by one,
@@ -16,7 +18,7 @@ func patch(value, change json.RawMessage) json.RawMessage {
 		return change
 	}
 	members, _ := objectOf(value)
-	return mustJSON(patchObject(members, changed))
+	return wire.MustEncode(patchObject(members, changed))
 }
 
 func patchObject(value, change object) object {
@@ -58,7 +60,7 @@ func join(first, later object, at string) (joined object, conflicts []string) {
 			continue
 		}
 		both, inner := join(own, others, path)
-		joined[name] = mustJSON(both)
+		joined[name] = wire.MustEncode(both)
 		conflicts = append(conflicts, inner...)
 	}
 	return joined, conflicts

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // contextCapability is the capability of the agent "context" (M-056).
@@ -219,7 +220,7 @@ func (c *sharedContext) setMemory(who contextCaller, r contextRequest) error {
 		c.Private[who.full] = apply(c.Private[who.full], to)
 	}
 	if r.Given.Shared != nil {
-		shared, _ := objectOf(apply(mustJSON(c.Shared), mustJSON(r.Given.Shared)))
+		shared, _ := objectOf(apply(wire.MustEncode(c.Shared), wire.MustEncode(r.Given.Shared)))
 		c.Shared = shared
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/verb"
+	"skep/host/internal/gateway/wire"
 )
 
 // contextKind is the kind of the records of contexts.
@@ -114,7 +115,7 @@ func (c sharedContext) checkSize() error {
 		}
 	}
 	c.Private, c.Changes = nil, nil
-	if size := len(mustJSON(c)); size > maxContext {
+	if size := len(wire.MustEncode(c)); size > maxContext {
 		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the context would have %d bytes besides agent_memory, more than %d", size, maxContext)
 	}
 	return nil

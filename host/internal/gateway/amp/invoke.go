@@ -44,7 +44,7 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if in.Headers.Hints["traceparent"] == nil {
-		in.Headers.Hints = withTrace(in.Headers.Hints, swarm.HeaderTrace(r.Header))
+		in.Headers.Hints = gateway.WithTrace(in.Headers.Hints, "", swarm.HeaderTrace(r.Header))
 	}
 	got, err := g.accept(r.Context(), c, in, text)
 	g.record(c, in, text, got, err)

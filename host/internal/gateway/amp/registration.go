@@ -13,6 +13,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/wire"
 )
 
 // registrationKind is the kind of the records of registrations.
@@ -85,7 +86,7 @@ func (s *registrations) list(ctx context.Context, c gateway.Caller) (all []regis
 
 // put registers an agent of the caller's realm, or replaces its registration.
 func (s *registrations) put(ctx context.Context, c gateway.Caller, r registration) error {
-	if size := len(mustJSON(r)); size > maxRegistration {
+	if size := len(wire.MustEncode(r)); size > maxRegistration {
 		return message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the registration has %d bytes, more than %d", size, maxRegistration)
 	}
 	release, err := s.adding.Acquire(ctx, s.key(c, ""))

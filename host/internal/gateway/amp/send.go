@@ -15,6 +15,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 )
 
@@ -266,7 +267,7 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 func (g *Gateway) askRegistry(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
 	m := message.Message{
 		ID: ownID("discover", p.Caller(), timestamp(time.Now())), Type: message.Request, Timestamp: timestamp(time.Now()),
-		Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability}, Payload: mustJSON(map[string]any{"query": map[string]any{}}),
+		Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability}, Payload: wire.MustEncode(map[string]any{"query": map[string]any{}}),
 	}
 	text, err := g.write(p.Caller(), g.Token, m)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -227,22 +228,13 @@ func payloadOf(subject, body string, asks bool) (message.Type, json.RawMessage) 
 	case isOwn && asks && own.Type == "" && own.ToolName != "" && own.TaskType == "":
 		return message.ToolRequest, json.RawMessage(body)
 	case asks:
-		return message.TaskRequest, mustJSON(map[string]any{
+		return message.TaskRequest, wire.MustEncode(map[string]any{
 			"task_type": plainTask, "description": subject, "parameters": map[string]string{"subject": subject, "body": body},
 		})
 	}
-	return message.ContextShare, mustJSON(map[string]any{
+	return message.ContextShare, wire.MustEncode(map[string]any{
 		"context_type": "insights", "scope": "session", "data": map[string]string{"subject": subject, "body": body},
 	})
-}
-
-// mustJSON writes maps of texts.
-func mustJSON(value any) json.RawMessage {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return raw
 }
 
 // composeAnswer makes the message with the answer of an exchange.

@@ -7,6 +7,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // enrolment is an agent of ours that a partner was told of: the id of the message that
@@ -42,7 +43,7 @@ func (c *conn) enrollChanged(list []agentInfo) {
 	}
 	for _, a := range list {
 		a.Load = nil // it changes with each message
-		info := string(mustJSON(a))
+		info := string(wire.MustEncode(a))
 		if c.enrolled[a.ID].info == info {
 			continue
 		}

@@ -1,7 +1,6 @@
 package iacp
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -111,19 +110,10 @@ func withHops(text []byte, hops int) ([]byte, error) {
 	delete(metadata, "auth") // it is shown to this host
 	metadata["hops"] = json.RawMessage(strconv.Itoa(hops))
 	var err error
-	if members["metadata"], err = marshal(metadata); err != nil {
+	if members["metadata"], err = wire.Encode(metadata); err != nil {
 		return nil, err
 	}
-	return marshal(members)
-}
-
-// marshal writes JSON without escapes that the text did not have.
-func marshal(value any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(value)
-	return bytes.TrimSpace(out.Bytes()), err
+	return wire.Encode(members)
 }
 
 func (r *relays) entryOf(m message.Message, text []byte) (e mailbox.Entry, err error) {

@@ -59,13 +59,13 @@ func signedPart(text []byte, depth int) ([]byte, error) {
 	}
 	delete(members, "metadata")
 	if len(metadata) > 0 {
-		rest, err := marshal(metadata)
+		rest, err := wire.Encode(metadata)
 		if err != nil {
 			return nil, err
 		}
 		members["metadata"] = rest
 	}
-	whole, err := marshal(members)
+	whole, err := wire.Encode(members)
 	if err != nil {
 		return nil, err
 	}

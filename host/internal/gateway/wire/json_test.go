@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,5 +29,17 @@ func TestCheckJSON(t *testing.T) {
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// Texts are written as they are, and JSON that was read before keeps its members.
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	got, err := wire.Encode(map[string]any{"text": "<a> & é\n", "raw": json.RawMessage(`{ "b" : "<" }`)})
+	if want := `{"raw":{"b":"<"},"text":"<a> & é\n"}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if _, err := wire.Encode(func() {}); err == nil {
+		t.Error("a function has no form in JSON")
 	}
 }

@@ -1,6 +1,10 @@
 package message
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"skep/host/internal/gateway/wire"
+)
 
 // Tokens of the protocol.
 const (
@@ -97,9 +101,9 @@ type wrapper struct {
 
 // Write returns the text of a message under a token.
 func Write(token string, m Message) ([]byte, error) {
-	object, err := marshal(m)
+	object, err := wire.Encode(m)
 	if err != nil {
 		return nil, err
 	}
-	return marshal(wrapper{Protocol: token + "/" + Version, Message: object})
+	return wire.Encode(wrapper{Protocol: token + "/" + Version, Message: object})
 }

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -24,15 +23,6 @@ var ErrSignature = errors.New("the signature is not of this message and key")
 // canonicalDepth bounds the levels of a message that was read before.
 const canonicalDepth = 10_000
 
-// marshal writes JSON in which strings stay as they are.
-func marshal(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
-}
-
 // signedForm is what a signature is of: the canonical form of the message without its
 // headers.signature (M-075).
 func signedForm(object []byte, form wire.Form) ([]byte, error) {
@@ -47,7 +37,7 @@ func signedForm(object []byte, form wire.Form) ([]byte, error) {
 		}
 		members["headers"] = without
 	}
-	whole, err := marshal(members)
+	whole, err := wire.Encode(members)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +48,7 @@ func signedForm(object []byte, form wire.Form) ([]byte, error) {
 // another member than the signature are an empty object in that form.
 func Sign(m *Message, key []byte) error {
 	m.Headers.Signature = new(Signature)
-	object, err := marshal(m)
+	object, err := wire.Encode(m)
 	if err != nil {
 		return err
 	}
@@ -146,6 +136,6 @@ func (in Received) Digest(hopHints ...string) (digest [sha256.Size]byte, err err
 		}
 		m.Headers.Hints = hints
 	}
-	text, err := marshal(m)
+	text, err := wire.Encode(m)
 	return sha256.Sum256(text), err
 }
