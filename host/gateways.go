@@ -322,11 +322,11 @@ func cardKey(keys signature.Rotation) (*a2a.CardKey, error) {
 // mounts are the routes of all gateways.
 func (h *Host) mounts() (list []rest.Mount) {
 	for i, g := range h.gateways { // in the order of the configuration
-		setting := "max_body of [gateways." + h.opt.Config.Gateways[i].Name + "]"
+		remedy := h.opt.Config.Gateways[i].BodyRemedy()
 		for _, m := range g.Mounts() {
 			list = append(list, rest.Mount{
 				Method: m.Method, Pattern: m.Pattern, Proof: rest.Proof(m.Proof), Metadata: m.Metadata,
-				MaxBody: m.MaxBody, BodySetting: setting, Streams: m.Streams, OwnPlaces: m.OwnPlaces, Handler: m.Handler,
+				MaxBody: m.MaxBody, BodyRemedy: remedy, Streams: m.Streams, OwnPlaces: m.OwnPlaces, Handler: m.Handler,
 			})
 		}
 	}

@@ -87,8 +87,8 @@ func (c *call) bodyTooLarge(m Mount) *fault {
 		return c.h.tooLarge()
 	}
 	text := fmt.Sprintf("request body is larger than %d bytes", m.MaxBody)
-	if m.BodySetting != "" {
-		text += "; raise " + m.BodySetting
+	if m.BodyRemedy != "" {
+		text += "; " + m.BodyRemedy
 	}
 	return newFault(http.StatusRequestEntityTooLarge, "%s", text)
 }

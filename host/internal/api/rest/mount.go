@@ -24,8 +24,9 @@ type Mount struct {
 	// MaxBody bounds the body in bytes; 0 means the listener's bound. A negative one is for
 	// bodies that are streams of messages, which the handler bounds.
 	MaxBody int64
-	// BodySetting is where MaxBody stands, as "max_body of [gateways.acp]"; empty for none.
-	BodySetting string
+	// BodyRemedy ends the refusal of a larger body, as "raise max_body of [gateways.acp]";
+	// empty for none.
+	BodyRemedy string
 	// Streams is set for a route that may stay open: it counts among the streams, and may
 	// be silent for as long as it likes.
 	Streams bool

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,7 +118,7 @@ func (g *Gateway) common() []Setting {
 		field(&g.StrangerTenant, "stranger_tenant", "string", func(t *table, key string) string { return t.text(key, defaultStrangers) }, "The tenant of strangers.").withDefaultText(defaultStrangers).by(Fixed),
 		span(&g.Hold, "hold", 30*time.Second, time.Second, 10*time.Minute, "How long a caller that waits for its answer is held; then it has to ask again."),
 		span(&g.Keep, "keep", day, time.Minute, 30*day, "How long an answer can be fetched."),
-		size(&g.MaxBody, "max_body", body, KiB, 64*MiB, "Body of one message. Over IaCP 16MiB if it is left out, as its document has it."),
+		size(&g.MaxBody, "max_body", body, KiB, maxGatewayBody, "Body of one message. Over IaCP 16MiB if it is left out, as its document has it."),
 		count(&g.MaxDepth, "max_depth", depth, 8, 1000, "Levels of a message's JSON. Over IaCP 10 levels of a payload if it is left out, as its document has it."),
 		section("rate_limit", g.RateLimit.Settings(), "Messages of one realm or one user, besides the requests of `[server]`. A list of messages counts as one."),
 		count(&g.Asks, "asks", 256, 1, 10_000, "Tasks of one realm that run, besides `peer_tasks` of `[limits]`. One more is refused."),
@@ -205,6 +206,18 @@ func (r gatewayReader) checkLacks(g Gateway) {
 			r.t.needs("gateways."+key, key)
 		}
 	}
+}
+
+// maxGatewayBody is what max_body of a protocol without a bound of its own may be.
+const maxGatewayBody = 64 * MiB
+
+// BodyRemedy ends the refusal of a message above max_body: what to raise, or that nothing
+// can be raised.
+func (g *Gateway) BodyRemedy() string {
+	if most := cmp.Or(protocols[g.Name].maxBody, maxGatewayBody); g.MaxBody >= most {
+		return fmt.Sprintf("max_body of [gateways.%s] cannot be more", g.Name)
+	}
+	return "raise max_body of [gateways." + g.Name + "]"
 }
 
 // checkBounds refuses limits that the protocol's own codec does not reach.

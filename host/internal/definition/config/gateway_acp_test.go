@@ -22,6 +22,24 @@ expose = ["acp"]
 dsl = "file:acme.acp"
 `
 
+// TestBodyRemedy: who sends what is above max_body is told to raise it only where that can be.
+func TestBodyRemedy(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		g    Gateway
+		want string
+	}{
+		{Gateway{Name: "acp", MaxBody: MiB - 1}, "raise max_body of [gateways.acp]"},
+		{Gateway{Name: "acp", MaxBody: MiB}, "max_body of [gateways.acp] cannot be more"},
+		{Gateway{Name: "uamp", MaxBody: MiB}, "raise max_body of [gateways.uamp]"},
+		{Gateway{Name: "a2a", MaxBody: 64 * MiB}, "max_body of [gateways.a2a] cannot be more"},
+	} {
+		if got := c.g.BodyRemedy(); got != c.want {
+			t.Errorf("%s of %d bytes: %q, want %q", c.g.Name, c.g.MaxBody, got, c.want)
+		}
+	}
+}
+
 // A-070, A-064: declarations are compiled when the file is read; what is wrong with them is
 // a fault of the file, with their own place.
 func TestDeclarationsOfACP(t *testing.T) {

@@ -45,6 +45,21 @@ func asMalformed(err error) error {
 	return malformed("%v", err)
 }
 
+// remedy ends the refusal of what is above a limit of [gateways.acp]: whether it can be
+// raised.
+func remedy(setting string, value, most int64) string {
+	if value >= most {
+		return setting + " of [gateways.acp] cannot be more"
+	}
+	return "raise " + setting + " of [gateways.acp]"
+}
+
+// tooLarge refuses a message above max_body.
+func (g *Gateway) tooLarge() *fault {
+	text := fmt.Sprintf("the message is larger than %d bytes; %s", g.MaxBody, remedy("max_body", g.MaxBody, MaxMessage))
+	return &fault{code: codeMalformed, text: text, status: http.StatusRequestEntityTooLarge}
+}
+
 // kinds are the errors of the runtime as the protocol has them.
 var kinds = []struct {
 	err    error

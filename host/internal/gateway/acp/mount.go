@@ -39,7 +39,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		f := &fault{code: codeMalformed, text: "the message is larger than max_body of [gateways.acp]", status: http.StatusRequestEntityTooLarge}
+		f := g.tooLarge()
 		g.recordUnread(c, incoming{}, text, f)
 		g.refuse(w, c, incoming{}, f)
 		return

@@ -211,7 +211,7 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *messag
 
 func (q *queue) read(text []byte) (incoming, error) {
 	if int64(len(text)) > q.g.MaxBody {
-		return incoming{}, malformed("the message is larger than max_body of [gateways.acp]")
+		return incoming{}, q.g.tooLarge()
 	}
 	return q.g.reader.read(text)
 }

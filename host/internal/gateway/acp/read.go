@@ -97,7 +97,7 @@ func (r reader) read(text []byte) (incoming, error) {
 // to its form.
 func (r reader) decode(text []byte) (m message.Message, flags []string, err error) {
 	if abi.Deeper(text, r.depth) {
-		return m, nil, malformed("the text is nested deeper than %d: raise max_depth of [gateways.acp]", r.depth)
+		return m, nil, malformed("the text is nested deeper than %d; %s", r.depth, remedy("max_depth", int64(r.depth), maxDepth))
 	}
 	err = m.UnmarshalJSON(text)
 	if name := camelName(m.Header); err == nil && name != "" {

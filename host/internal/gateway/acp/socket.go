@@ -109,8 +109,8 @@ func (s *socket) read() {
 	for malformed := 0; malformed < maxMalformed; {
 		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
-			s.g.recordUnread(s.caller, incoming{}, nil, fmt.Errorf("a message is larger than max_body of [gateways.acp]: %w", err))
-			_ = s.conn.Close(websocket.StatusMessageTooBig, "a message is larger than max_body")
+			s.g.recordUnread(s.caller, incoming{}, nil, s.g.tooLarge())
+			_ = s.conn.Close(websocket.StatusMessageTooBig, fmt.Sprintf("a message is larger than max_body, %d bytes", s.g.MaxBody))
 		}
 		if err != nil {
 			s.end(err)

@@ -86,7 +86,7 @@ func (c *Catalog) documents(g config.Gateway, p config.Partner, hosts func(confi
 	p.AuthToken, p.APIKey, p.HMACKey = "", "", ""
 	policy := c.policy(g, p, grants)
 	policy.HTTP2, policy.HTTP3, policy.OfferHTTP2 = false, false, true
-	t := &transport{timeout: p.Timeout, maxBody: int64(g.MaxBody), setting: bodySetting(g), next: c.client.Transport(policy)}
+	t := &transport{timeout: p.Timeout, maxBody: int64(g.MaxBody), remedy: g.BodyRemedy(), next: c.client.Transport(policy)}
 	return t
 }
 
@@ -107,13 +107,10 @@ func origins(addresses []string) (grants []egress.Grant) {
 
 func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress.Grant) *http.Client {
 	t := &transport{
-		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody), setting: bodySetting(g), next: c.client.Transport(c.policy(g, p, grants)),
+		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody), remedy: g.BodyRemedy(), next: c.client.Transport(c.policy(g, p, grants)),
 	}
 	return t.client()
 }
-
-// bodySetting is what bounds the messages of a gateway.
-func bodySetting(g config.Gateway) string { return "max_body of [gateways." + g.Name + "]" }
 
 // policy is how a partner may be reached.
 func (c *Catalog) policy(g config.Gateway, p config.Partner, grants []egress.Grant) egress.Policy {

@@ -40,8 +40,8 @@ type transport struct {
 	header  http.Header
 	timeout time.Duration // of a request and its whole answer, 0 for none
 	maxBody int64         // bytes
-	// setting is where maxBody stands, empty where it is no setting.
-	setting string
+	// remedy ends the refusal of a larger answer, empty where maxBody is no setting.
+	remedy string
 }
 
 // client returns a client that follows no redirect.
@@ -83,8 +83,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // for a stream, which may go on where it ended.
 func (t *transport) tooLarge(most int64, isStream bool) error {
 	text := fmt.Sprintf("the answer is too large: more than %d bytes", most)
-	if t.setting != "" {
-		text += "; raise " + t.setting
+	if t.remedy != "" {
+		text += "; " + t.remedy
 	}
 	if isStream {
 		return errors.New(text)

@@ -1,0 +1,36 @@
+package acp_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway/acp"
+	"skep/host/internal/gateway/acp/acptest"
+)
+
+// TestLimits (A-040): a message above a limit is refused with the limit, and with the line
+// to change where it can be changed.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	large := acptest.New("REQUEST", "agentA", "calc", strings.Repeat("x", acp.MaxMessage)).Text()
+	deep := strings.Replace(acptest.New("REQUEST", "agentA", "calc", "7").Text(), `{"header":{`, `{"header":{"x_deep":`+strings.Repeat("[", 64)+strings.Repeat("]", 64)+`,`, 1)
+	for name, c := range map[string]struct {
+		change       func(*acp.Options)
+		text, reason string
+		status       int
+	}{
+		"bytes":      {func(o *acp.Options) { o.MaxBody = 1000 }, large, "larger than 1000 bytes; raise max_body of [gateways.acp]", http.StatusRequestEntityTooLarge},
+		"most bytes": {nil, large, "larger than 1048576 bytes; max_body of [gateways.acp] cannot be more", http.StatusRequestEntityTooLarge},
+		"depth":      {func(o *acp.Options) { o.MaxDepth = 8 }, deep, "deeper than 8; raise max_depth of [gateways.acp]", http.StatusBadRequest},
+		"most depth": {nil, deep, "deeper than 64; max_depth of [gateways.acp] cannot be more", http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, c.change)
+			if r := s.sendText(t, c.text); r.Status != c.status || !strings.Contains(r.Text, c.reason) {
+				t.Errorf("got %d %s", r.Status, r.Text)
+			}
+		})
+	}
+}
