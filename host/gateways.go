@@ -115,7 +115,7 @@ func (h *Host) renew(c *catalog.Catalog, was gateway.Caller) (gateway.Caller, er
 	case was.Digest != auth.Digest{} && (!holds || holder != was.Principal):
 		return now, fmt.Errorf("its credential is not valid any more: %w", gateway.ErrDenied)
 	case now.Realm != was.Realm:
-		return now, fmt.Errorf("the realm %q is no partner any more: %w", was.Realm, gateway.ErrDenied)
+		return now, fmt.Errorf("%q is no partner any more: %w", was.Realm, gateway.ErrDenied)
 	}
 	return now, nil
 }

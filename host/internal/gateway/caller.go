@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"skep/host/internal/api/auth"
@@ -26,6 +27,12 @@ type Caller struct {
 // IsUser reports whether the caller comes for himself: his messages go to the
 // entrypoints of his own instance, and his answer is the completion.
 func (c Caller) IsUser() bool { return c.Principal.Role != auth.Agent }
+
+// Missing refuses what the caller has not the right to do, in words that a partner's reader
+// and the operator understand.
+func (c Caller) Missing(gateway string, r Right) string {
+	return fmt.Sprintf("%q lacks the right %q: add it to may of [gateways.%s.partners.%s]", c.Realm, r, gateway, c.Realm)
+}
 
 // Right is what a realm may do besides what every gateway allows.
 type Right string

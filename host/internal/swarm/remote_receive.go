@@ -256,6 +256,15 @@ func (in Incoming) digest() []byte {
 	return sum[:]
 }
 
+// idName is what the sender of a message calls its id: each protocol of a gateway has a
+// name of its own.
+func (in Incoming) idName() string {
+	if isGateway(in.Door) {
+		return "the id"
+	}
+	return "message_id"
+}
+
 // duplicateReceipt answers a repeated wrapper, and shows it to the readers of its task. An
 // older host has stored no digest.
 func (r *Runtime) duplicateReceipt(ctx context.Context, key TaskKey, in Incoming, first Submission, o runner) (IncomingReceipt, error) {
@@ -263,10 +272,10 @@ func (r *Runtime) duplicateReceipt(ctx context.Context, key TaskKey, in Incoming
 		key.Task = first.Task
 	}
 	if first.Task != key.Task {
-		return IncomingReceipt{}, refuse(ErrConflict, "message_id '%s' was used in another task", in.Wrapper.MessageID)
+		return IncomingReceipt{}, refuse(ErrConflict, "%s '%s' was used in another task", in.idName(), in.Wrapper.MessageID)
 	}
 	if first.Digest != nil && !bytes.Equal(first.Digest, in.digest()) {
-		return IncomingReceipt{}, refuse(ErrConflict, "message_id '%s' was used for another message", in.Wrapper.MessageID)
+		return IncomingReceipt{}, refuse(ErrConflict, "%s '%s' was used for another message", in.idName(), in.Wrapper.MessageID)
 	}
 	r.showRepeat(key, in.Door, in.Wrapper.MessageID)
 	again := IncomingReceipt{Task: key, Runner: o.owner.String(), Duplicate: true}

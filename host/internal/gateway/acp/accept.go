@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 
@@ -82,6 +83,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 // deliver brings a message to the agent that it names.
 func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, kind gateway.Kind, async bool) (gateway.Exchange, error) {
 	agent, err := g.agentOf(c, string(in.Header.Receiver))
+	if f := new(fault); errors.As(err, &f) {
+		f.text += unrelated(in.Header)
+	}
 	if err != nil {
 		return gateway.Exchange{}, err
 	}

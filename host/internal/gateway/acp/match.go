@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -33,18 +34,46 @@ type match struct {
 	loose bool
 }
 
-// errUnmatched refuses an answer to nothing that is known, or waits any more (G-024).
-var errUnmatched = &fault{code: codeReceiver, text: "reply_to names no message that waits for an answer", status: http.StatusNotFound}
+// The reasons for which a reply_to is refused (G-024). Threads are looked for among the
+// sender's own: a question to another partner is as unknown as any.
+const (
+	notOurs     = "no question with this id was sent to you, or its conversation was silent for 30 days and is forgotten"
+	waitsNoMore = "the question waits for no answer: its time is over, or it was answered long ago"
+)
+
+// unmatched refuses an answer to nothing that is known, or waits any more.
+func unmatched(h message.Header, reason string) error {
+	return &fault{code: codeReceiver, text: fmt.Sprintf("reply_to %q: %s", value(h.ReplyTo), reason), status: http.StatusNotFound}
+}
+
+// unrelated is what is wrong with a message that answers nothing and names no receiver,
+// besides its receiver.
+func unrelated(h message.Header) string {
+	switch {
+	case !canAnswer(h.Type):
+		return ""
+	case h.ReplyTo != nil:
+		return fmt.Sprintf("; and reply_to %q: %s", *h.ReplyTo, notOurs)
+	case h.ConversationID != nil:
+		return fmt.Sprintf("; and without reply_to it answers nothing: in conversation_id %q you were asked nothing", *h.ConversationID)
+	}
+	return ""
+}
+
+// canAnswer reports whether a message of this type may be an answer.
+func canAnswer(t message.MessageType) bool {
+	return t == message.MessageTypeResponse || t == message.MessageTypeInform || t == message.MessageTypeError
+}
 
 // match finds what a message is about (D-A4, D-A5): what its reply_to names, or without
 // one the conversation's only question.
 func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header) (m match, err error) {
-	isAnswer := h.Type == message.MessageTypeResponse || h.Type == message.MessageTypeInform || h.Type == message.MessageTypeError
+	isAnswer := canAnswer(h.Type)
 	name, id, named := splitID(value(h.ReplyTo))
 	switch {
 	case named:
 	case h.ReplyTo != nil && (h.Type == message.MessageTypeResponse || h.Type == message.MessageTypeError):
-		return m, errUnmatched
+		return m, unmatched(h, notOurs)
 	case h.ConversationID == nil:
 		return m, nil
 	default:
@@ -53,7 +82,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	m.key = threadKey(c.Principal.Tenant, c.Realm, name)
 	t, version, err := state.Load[thread](ctx, g.records, m.key)
 	if err == nil && version == 0 && named && isAnswer {
-		err = errUnmatched
+		err = unmatched(h, notOurs)
 	}
 	if err != nil || version == 0 {
 		return m, err
@@ -90,7 +119,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	case named && t.isAnswered(id):
 		m.flag = flagDuplicate
 	case named:
-		return match{}, errUnmatched
+		return match{}, unmatched(h, waitsNoMore)
 	}
 	return m, nil
 }

@@ -18,7 +18,7 @@ const defaultSubject = "New Message"
 
 // Ask is [gateway.Runtime]'s.
 func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
-	if err := checkAsk(c, a); err != nil {
+	if err := d.checkAsk(c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
 	unique := a.ID == ""
@@ -56,16 +56,16 @@ func (d *Door) checkCallerRate(c gateway.Caller) error {
 }
 
 // checkAsk refuses what no caller may send.
-func checkAsk(c gateway.Caller, a gateway.Ask) error {
+func (d *Door) checkAsk(c gateway.Caller, a gateway.Ask) error {
 	switch {
 	case !a.Deadline.IsZero() && !a.Deadline.After(time.Now()):
 		return invalid("the deadline %s is over", a.Deadline.UTC().Format(time.RFC3339))
 	case mail.Reserved(a.Subject):
 		return invalid("subject must not begin with '::', which is reserved for the system")
 	case a.Kind == gateway.Tells && !c.IsUser() && !c.May.Has(gateway.MayTell):
-		return denied("realm %q may not tell; add %q to its may", c.Realm, gateway.MayTell)
+		return denied("%s", c.Missing(d.opt.Gateway, gateway.MayTell))
 	case (a.Kind == gateway.Asks || a.Kind == gateway.Interrupts) && a.Of == nil && !c.IsUser() && !c.May.Has(gateway.MayAsk):
-		return denied("realm %q may not ask; add %q to its may", c.Realm, gateway.MayAsk)
+		return denied("%s", c.Missing(d.opt.Gateway, gateway.MayAsk))
 	case len(a.To) > 1 && (c.IsUser() || !c.May.Has(gateway.MayBroadcast)):
 		return denied("a message to %d agents needs the right %q", len(a.To), gateway.MayBroadcast)
 	}

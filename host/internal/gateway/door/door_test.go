@@ -48,7 +48,7 @@ func TestAskAndAnswer(t *testing.T) {
 			if err != nil || found.Answered == 0 || found.Conversation != x.Conversation || found.Agent != c.to {
 				t.Errorf("found %+v, %v", found, err)
 			}
-			if _, err := k.Ask(t.Context(), c.caller, ask("m1", c.to, "other")); !errors.Is(err, gateway.ErrConflict) {
+			if _, err := k.Ask(t.Context(), c.caller, ask("m1", c.to, "other")); !errors.Is(err, gateway.ErrConflict) || !strings.Contains(err.Error(), "id") || strings.Contains(err.Error(), "message_id") {
 				t.Errorf("another message under the id: %v", err)
 			}
 			next := k.mustAsk(t, c.caller, ask("m2", c.to, "more", in(x.Conversation)))
@@ -160,8 +160,12 @@ func TestRightsOfRealms(t *testing.T) {
 		"an answer to no question":        {acme(), ask("q", "calc", "x", in("none"), func(a *gateway.Ask) { a.Kind, a.Answers = gateway.Answers, "q" }), gateway.ErrUnknown},
 		"a user who answers by a message": {alice(), ask("q", "boss", "x", func(a *gateway.Ask) { a.Kind = gateway.Answers }), gateway.ErrInvalid},
 	} {
-		if _, err := k.Ask(t.Context(), c.caller, c.ask); !errors.Is(err, c.want) {
+		_, err := k.Ask(t.Context(), c.caller, c.ask)
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "realm") || strings.HasPrefix(name, "no right to ask") && !strings.HasSuffix(err.Error(), `lacks the right "ask": add it to may of [gateways.toy.partners.acme]`)) {
+			t.Errorf("%s: the text for the partner is %q", name, err)
 		}
 	}
 }

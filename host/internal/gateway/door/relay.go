@@ -17,9 +17,9 @@ func (d *Door) CheckRelay(c gateway.Caller, m gateway.Relayed) error {
 	}
 	switch {
 	case c.IsUser() || !c.May.Has(gateway.MayRelay):
-		return denied("realm %q may not relay; add %q to its may", c.Realm, gateway.MayRelay)
+		return denied("%s", c.Missing(d.opt.Gateway, gateway.MayRelay))
 	case !ok || !p.Owns(m.From) || !to.Owns(m.To):
-		return denied("%.200q and %.200q are not both of %q, or of a realm that may relay: add them to ids in [gateways.%s.partners.%s]", m.From, m.To, c.Realm, d.opt.Gateway, c.Realm)
+		return denied("%.200q and %.200q are not both of %q, or of a partner that may relay: add them to ids in [gateways.%s.partners.%s]", m.From, m.To, c.Realm, d.opt.Gateway, c.Realm)
 	case m.Hops >= swarm.MaxHops:
 		return invalid("the message was handed on %d times, at most %d", m.Hops, swarm.MaxHops)
 	}

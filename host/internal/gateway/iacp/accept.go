@@ -37,7 +37,7 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 		return x, false, err
 	}
 	if right := rightFor(m.Type); right != "" && !c.May.Has(right) {
-		return x, false, fmt.Errorf("realm %q may not send a %s; add %q to its may: %w", c.Realm, m.Type, right, gateway.ErrDenied)
+		return x, false, fmt.Errorf("a %s: %s: %w", m.Type, c.Missing(Name, right), gateway.ErrDenied)
 	}
 	if at := m.Deadline(time.Now()); !at.IsZero() && !at.After(time.Now()) {
 		return x, false, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
