@@ -79,7 +79,7 @@ var layers = map[string][]string{
 	"host/internal/gateway/gatewaytest":        {"host/internal/api/auth", "host/internal/gateway", "host/internal/gateway/state", "host/internal/swarm"},
 	"host/internal/gateway/acp/broker":         {},
 	"host/internal/gateway/mailbox":            {"host/internal/gateway", "host/internal/gateway/state"},
-	"host/internal/gateway/acp":                {"abi", "host/internal/gateway/mailbox", "host/internal/gateway/wire", "host/internal/gateway/acp/broker", "host/internal/gateway/state", "host/internal/gateway/verb", "host/internal/gateway", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/message", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway/acp":                {"abi", "host/internal/spelling", "host/internal/gateway/mailbox", "host/internal/gateway/wire", "host/internal/gateway/acp/broker", "host/internal/gateway/state", "host/internal/gateway/verb", "host/internal/gateway", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/message", "host/internal/swarm", "spec/mail"},
 	"host/internal/gateway/acp/acptest":        {},
 	"host/internal/gateway/acp/dsl":            {"host/internal/spelling"},
 	"host/internal/gateway/acp/check":          {"host/internal/gateway/acp/dsl"},

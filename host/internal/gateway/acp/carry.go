@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
-	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/verb"
@@ -64,7 +63,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return gateway.Refuse("the message cannot be written: %v", err)
 	}
 	if declared := a.g.reader.declared; declared != nil {
-		if err := check.Message(declared, a.text); err != nil {
+		if err := checkDeclared(declared, a.text, a.m.Header.Extra); err != nil {
 			return gateway.Refuse("the message does not fit dsl of [gateways.acp]: %v", err)
 		}
 	}

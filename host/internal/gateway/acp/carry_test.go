@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
-	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -311,17 +309,9 @@ func (f ownFields) Raw() map[string]json.RawMessage { return f }
 // partner, so that they fit declarations that demand them; without them they are refused.
 func TestOwnHeaderFields(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared, err := dsl.Load("acme.acp", func(string) (string, error) {
-		return strings.Replace(string(text), "conversation_id: String?", "conversation_id: String?, x_token: String", 1), nil
+	s := newSite(t, func(o *acp.Options) {
+		o.Declarations = declare(t, "conversation_id: String?", "conversation_id: String?, x_token: String")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, func(o *acp.Options) { o.Declarations = declared })
 	p, _ := s.rt.Partner("acme")
 	told := func(id string) gateway.Carried {
 		return s.g.Carry(t.Context(), p, outgoing(id, mail.Broadcast, "agentB", "news"))

@@ -86,7 +86,7 @@ func (r reader) read(text []byte) (incoming, error) {
 		in.flags = append(in.flags, flagBodyNoJSON)
 	}
 	if r.declared != nil {
-		if err := check.Message(r.declared, in.text); err != nil {
+		if err := checkDeclared(r.declared, in.text, in.Header.Extra); err != nil {
 			return in, malformed("%v", err)
 		}
 	}
