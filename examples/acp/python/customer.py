@@ -39,15 +39,15 @@ def post(message: acp.Message) -> acp.Message:
     )
     try:
         with urllib.request.urlopen(call, timeout=60) as reply:
-            return acp.decode_message(reply.read())
+            status, text = reply.status, reply.read()
     except urllib.error.HTTPError as refused:
-        text = refused.read()
-        try:
-            return acp.decode_message(text)
-        except ValueError:  # refused before it was read as a message, as for a wrong token
-            sys.exit(f"{refused.code}: {text.decode('utf-8', 'replace').strip()}")
-    except urllib.error.URLError as away:
-        sys.exit(f"no answer from {call.full_url}: {away.reason}")
+        status, text = refused.code, refused.read()
+    except OSError as away:
+        sys.exit(f"no answer from {call.full_url}: {away}")
+    try:
+        return acp.decode_message(text)
+    except ValueError:  # refused before it was read as a message, as for a wrong token
+        sys.exit(f"{status}: {text.decode('utf-8', 'replace').strip()}")
 
 
 def main() -> None:
@@ -65,4 +65,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as wrong:  # an order, an address or a receipt that is none
+        sys.exit(str(wrong))

@@ -23,23 +23,41 @@ function request(body: string): acp.Message {
 
 /** Sends a message and reads the one that answers it. */
 async function post(message: acp.Message): Promise<acp.Message> {
-  const reply = await fetch(`${process.env["SKEP_URL"]}/acp/v1/messages`, {
+  const address = `${variable("SKEP_URL")}/acp/v1/messages`;
+  const reply = await fetch(address, {
     method: "POST",
-    headers: { Authorization: `Bearer ${process.env["SKEP_TOKEN"]}`, "Content-Type": "application/json" },
+    headers: { Authorization: `Bearer ${variable("SKEP_TOKEN")}`, "Content-Type": "application/json" },
     body: acp.encodeMessage(message),
+  }).catch((away: Error) => {
+    throw new Error(`no answer from ${address}: ${String(away.cause ?? away)}`);
   });
-  return acp.decodeMessage(await reply.text());
+  const text = await reply.text();
+  try {
+    return acp.decodeMessage(text);
+  } catch {
+    throw new Error(`${reply.status}: ${text.trim()}`); // refused before it was read as a message, as for a wrong token
+  }
 }
 
-async function main(item = "", count = ""): Promise<void> {
+/** A variable of the environment. */
+function variable(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`not set: ${name}`);
+  return value;
+}
+
+async function main(item = "", count = "", ...more: string[]): Promise<void> {
+  if (!/^[0-9]+$/.test(count) || more.length > 0) throw new Error("usage: customer.js ITEM COUNT, as in: customer.js screws 5");
   const question = request(orders.encodeOrder({ item, count: Number(count) }));
   const answer = await post(question);
   if (answer.header.type !== "RESPONSE" || answer.header.replyTo !== question.header.id) {
-    console.error(`${answer.header.type}: ${answer.body}`);
-    process.exit(1);
+    throw new Error(`${answer.header.type}: ${answer.body}`);
   }
   const receipt = orders.decodeReceipt(answer.body);
   console.log(`${receipt.count} ${receipt.item}: ${(Number(receipt.cents) / 100).toFixed(2)}`);
 }
 
-void main(...process.argv.slice(2));
+main(...process.argv.slice(2)).catch((wrong: Error) => {
+  console.error(wrong.message);
+  process.exit(1);
+});
