@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -21,11 +22,41 @@ role = "operator"
 key = "a-key-of-the-operator"
 `
 
+// afterStart begins what follows the page's first steps.
+const afterStart = "The settings, with what else a file may have:"
+
+// TestACPGatewayPageStart (A-040, A-046): the page's first file is whole, and the commands
+// after it have the answers that it shows.
+func TestACPGatewayPageStart(t *testing.T) {
+	t.Parallel()
+	start, _, found := strings.Cut(hosttest.ReadText(t, "../../../docs/gateway-acp.md"), afterStart)
+	_, text, hasFile := strings.Cut(start, "```toml\n")
+	text, _, _ = strings.Cut(text, "```")
+	all := consolesIn(start)
+	if !found || !hasFile || len(all) != 3 {
+		t.Fatalf("the page has %d first commands", len(all))
+	}
+	hosttest.SystemProgram(t, "curl")
+	p, file := install(t), filepath.Join(t.TempDir(), "swarm.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	vars := "PATH=" + filepath.Dir(p.path) + ":$PATH; SKEP_URL=http://" + serveFor(t, file) + "\n" + all[0].command + "\n"
+	for _, s := range all[1:] {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", vars+s.command)
+		cmd.Env = p.env
+		if out, err := cmd.CombinedOutput(); err != nil || !s.matches(string(out)) {
+			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
+		}
+	}
+}
+
 // TestACPGatewayPage (A-044, A-046): the commands of the page on ACP go with its tables and
 // its access list, over standard streams and over a broker.
 func TestACPGatewayPage(t *testing.T) {
 	t.Parallel()
 	page, p := hosttest.ReadText(t, "../../../docs/gateway-acp.md"), install(t)
+	_, page, _ = strings.Cut(page, afterStart) // TestACPGatewayPageStart has what is before
 	fence := func(begin string) string {
 		t.Helper()
 		_, rest, found := strings.Cut(page, begin)
