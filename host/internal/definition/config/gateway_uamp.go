@@ -21,6 +21,7 @@ type UAMP struct {
 type UAMPPartner struct {
 	Keys    []string // JSON Web Keys; empty where its DID documents have them
 	Binding string   // by which its url is called
+	OAuth   OAuth
 }
 
 // Bindings of a [UAMPPartner].
@@ -57,8 +58,12 @@ func (p *UAMPPartner) Settings() []Setting {
 	return []Setting{
 		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
 		choice(&p.Binding, "binding", BindingHTTP, bindings, "How its `url` is called. A partner without `url` is called as the DID document of the agent says that is written to.").by(Fixed),
+		section("oauth", p.OAuth.Settings(), "Where the bearer token comes from that it is shown, in place of `auth_token`."),
 	}
 }
+
+// TokenEndpoint is where the partner's bearer token comes from.
+func (p *UAMPPartner) TokenEndpoint() OAuth { return p.OAuth }
 
 // HTTP3 reports whether the url of a partner is called over HTTP/3 alone.
 func (p *UAMPPartner) HTTP3(of Partner) bool { return of.URL != "" && p.Binding == BindingHTTP3 }
@@ -116,6 +121,9 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 		r.d.atKey(at, fmt.Sprintf("%s is %s and clock_skew %s: keep must be at least twice as long, or an envelope that is forgotten counts again", at.path, durations.print(int64(g.Keep)), durations.print(int64(skew))))
 	}
 	for _, p := range g.Partners {
+		if own, is := p.Protocol.(*UAMPPartner); is {
+			r.checkOAuth(p, own.OAuth)
+		}
 		if own, at := p.Protocol.(*UAMPPartner), r.t.child("partners").child(p.Name).child("binding"); own.HTTP3(p) && !strings.HasPrefix(p.URL, "https://") {
 			r.d.atValue(at, fmt.Sprintf("%s is %q, and url is no https URL: HTTP/3 has TLS always", at.path, own.Binding))
 		}

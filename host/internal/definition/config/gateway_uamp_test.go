@@ -113,3 +113,27 @@ func TestUAMPBindingHTTP3(t *testing.T) {
 		}
 	}
 }
+
+// U-041: the credentials with which a partner's token is asked for are whole, and the only ones.
+func TestUAMPOAuth(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\nids = [\"did:web:lab.example\"]\nurl = \"https://lab.example\"\n"
+	const whole = `oauth = { token_url = "https://login.lab.example/token", client_id = "hive", client_secret = "env::OPS_KEY" }` + "\n"
+	for more, want := range map[string]string{
+		"": "", whole: "",
+		whole + `auth_token = "env::OPS_KEY"`:          "partners.lab.auth_token and oauth both give the bearer token: leave one out",
+		`oauth = { scope = "uamp" }`:                   "partners.lab.oauth needs client_secret",
+		strings.Replace(whole, "https:", "http:", 1):   "over http anybody on the way could read the secret",
+		strings.Replace(whole, "client_id", "user", 1): "client_id",
+	} {
+		c, err := Parse("swarm.toml", []byte(withUAMP+partner+more), "testdata/valid", testOptions)
+		switch {
+		case (want == "") != (err == nil), err != nil && !strings.Contains(err.Error(), want):
+			t.Errorf("%q: %v, want %q", more, err, want)
+		case more == whole:
+			if o := c.Gateways[0].Partners[0].Protocol.(*UAMPPartner).OAuth; o.ClientID != "hive" || o.ClientSecret.Reveal() == "" || o.TokenURL != "https://login.lab.example/token" {
+				t.Errorf("%+v", o)
+			}
+		}
+	}
+}

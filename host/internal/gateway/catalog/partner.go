@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
@@ -107,9 +108,27 @@ func origins(addresses []string) (grants []egress.Grant) {
 
 func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress.Grant) *http.Client {
 	t := &transport{
-		header: credential(p), timeout: p.Timeout, maxBody: int64(g.MaxBody), remedy: g.BodyRemedy(), next: c.client.Transport(c.policy(g, p, grants)),
+		header: credential(p), tokens: c.tokens(g, p), timeout: p.Timeout, maxBody: int64(g.MaxBody), remedy: g.BodyRemedy(), next: c.client.Transport(c.policy(g, p, grants)),
 	}
 	return t.client()
+}
+
+// tokens is where a partner's bearer token comes from, nil where its table has it. The endpoint is
+// shown no credential of the partner's.
+func (c *Catalog) tokens(g config.Gateway, p config.Partner) *tokenSource {
+	own, has := p.Protocol.(interface{ TokenEndpoint() config.OAuth })
+	if !has || own.TokenEndpoint().TokenURL == "" {
+		return nil
+	}
+	from := own.TokenEndpoint()
+	policy := c.policy(g, p, origins([]string{from.TokenURL}))
+	policy.HTTP2, policy.HTTP3, policy.OfferHTTP2 = false, false, true
+	policy.Secrets = []egress.Secret{egress.HiddenValue("client_secret", from.ClientSecret.Reveal())}
+	if policy.TLS != nil {
+		policy.TLS = &tls.Config{RootCAs: policy.TLS.RootCAs}
+	}
+	t := &transport{timeout: tokenTimeout, maxBody: maxTokenAnswer, next: c.client.Transport(policy)}
+	return &tokenSource{client: t.client(), from: from, table: policy.Table}
 }
 
 // policy is how a partner may be reached.

@@ -38,6 +38,7 @@ func newEgress(network func(*egress.Options)) *egress.Client {
 type transport struct {
 	next    http.RoundTripper
 	header  http.Header
+	tokens  *tokenSource  // nil where header has the credential
 	timeout time.Duration // of a request and its whole answer, 0 for none
 	maxBody int64         // bytes
 	// remedy ends the refusal of a larger answer, empty where maxBody is no setting.
@@ -59,8 +60,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		ctx, cancel = context.WithTimeout(ctx, t.timeout)
 	}
 	req = req.Clone(ctx)
-	maps.Copy(req.Header, t.header)
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.send(req)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -77,6 +77,15 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &boundedBody{body: resp.Body, left: most, done: cancel, tooLarge: t.tooLarge(most, isStream)}
 	return resp, nil
+}
+
+// send sends a request with the credential.
+func (t *transport) send(req *http.Request) (*http.Response, error) {
+	maps.Copy(req.Header, t.header)
+	if t.tokens != nil {
+		return t.tokens.roundTrip(t.next, req)
+	}
+	return t.next.RoundTrip(req)
 }
 
 // tooLarge is the error of an answer of more bytes: another attempt would have it again, but
@@ -106,8 +115,7 @@ func (t *transport) beginCall(req *http.Request) (*http.Response, error) {
 		defer late.Stop()
 	}
 	req = req.Clone(ctx)
-	maps.Copy(req.Header, t.header)
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.send(req)
 	if err != nil {
 		cancel(nil)
 		return nil, err

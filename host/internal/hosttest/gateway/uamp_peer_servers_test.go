@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"skep/host/client"
@@ -39,26 +41,40 @@ role = "user"
 key = "a-key-of-alice-the-user"
 `
 
-// peerPartner is the partner whose program serves an agent at a port of this machine.
-func peerPartner(name peers.Language, port string) string {
+// peerPartner is the partner whose program serves an agent at a port of this machine, with the
+// credential that it is shown.
+func peerPartner(name peers.Language, port, credential string) string {
 	return fmt.Sprintf(`[gateways.uamp.partners.%[1]s]
 ids = ["did:web:localhost%%3A%[2]s"]
-auth_token = "a-token-of-the-realm-%[1]s"
+%[3]s
 ca = "ca.pem"
 allow_private = true
 [[auth.keys]]
 id = "%[1]s"
 role = "agent"
 key = "a-token-of-the-realm-%[1]s"
-`, name, port)
+`, name, port, credential)
 }
 
-// TestUAMPPeerServers (U-020, U-023, U-030, U-033, U-034, U-042, U-051, U-061, U-065, U-067, U-080,
+// tokenEndpoint is a server that gives tokens to clients by their credentials.
+func tokenEndpoint(t *testing.T, cert tls.Certificate, give func(id, secret string) string) (url string) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, secret, _ := r.BasicAuth()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, give(id, secret))
+	}))
+	s.EnableHTTP2, s.TLS = true, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
+// TestUAMPPeerServers (U-020, U-023, U-030, U-033, U-034, U-041, U-042, U-051, U-061, U-065, U-067, U-080,
 // U-100, V-U03): an agent of ours asks agents of programs that were written from the document
 // alone, and which it knows by their DIDs. It reads their manifests, signs what they verify by our
 // DID document, shows a capability token that they ask for, and reads their answers: a stream in
 // windows, which is cut once, a signed envelope in the response, one that is sent to it later,
-// and a failure.
+// and a failure. The program in Python is shown a token of its token endpoint.
 func TestUAMPPeerServers(t *testing.T) {
 	t.Parallel()
 	p := peers.Find(t)
@@ -70,6 +86,20 @@ func TestUAMPPeerServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given atomic.Int32
+	credentials := map[peers.Language]string{
+		peers.Node: `auth_token = "a-token-of-the-realm-node"`,
+		peers.Python: fmt.Sprintf(`oauth = { token_url = "%s/token", client_id = "hive", client_secret = "env::SKEP_TEST_KEY" }`, tokenEndpoint(t, pair, func(id, secret string) string {
+			if given.Add(1); id != "hive" || secret != "a+secret" {
+				t.Errorf("a token for %q, %q", id, secret)
+			}
+			return "a-token-of-the-realm-python"
+		})),
+	}
 	languages, ports, file := []peers.Language{peers.Node, peers.Python}, map[peers.Language]string{}, asksPeers
 	for _, l := range languages {
 		_, port, err := net.SplitHostPort(hosttest.FreeAddress(t, "127.0.0.1"))
@@ -77,7 +107,7 @@ func TestUAMPPeerServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		ports[l] = port
-		file += peerPartner(l, port)
+		file += peerPartner(l, port, credentials[l])
 	}
 	hive.Write(file)
 	hive.Start()
@@ -107,4 +137,9 @@ func TestUAMPPeerServers(t *testing.T) {
 			}
 		})
 	}
+	t.Cleanup(func() {
+		if n := given.Load(); n != 1 {
+			t.Errorf("%d tokens", n)
+		}
+	})
 }

@@ -1,0 +1,233 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"skep/host/internal/definition/config"
+	"skep/host/internal/gateway"
+	"skep/host/internal/turn/egress"
+)
+
+// Limits of tokens.
+const (
+	maxTokenAnswer   = 64 << 10 // bytes
+	tokenTimeout     = 10 * time.Second
+	tokenLeeway      = 30 * time.Second // before its end a token counts no more
+	defaultTokenLife = 5 * time.Minute  // of one whose end is not told
+	maxTokenLife     = 24 * time.Hour
+	// renewPause is the time between two tokens in place of ones that the partner refuses.
+	renewPause = time.Minute
+	// tokenPause is the time after a failure in which the endpoint is not asked again, up to
+	// maxTokenPause where it names one.
+	tokenPause    = 5 * time.Second
+	maxTokenPause = 5 * time.Minute
+)
+
+// tokenSource gets the bearer tokens of a partner from its token endpoint, by the credentials of a
+// client (https://www.rfc-editor.org/rfc/rfc6749#section-4.4). It is safe for concurrent use.
+type tokenSource struct {
+	client *http.Client
+	from   config.OAuth
+	table  string // of the partner
+	asks   singleflight.Group
+
+	mu       sync.Mutex
+	token    string
+	obtained time.Time
+	expires  time.Time
+	// renewed means that the token replaces a refused one, and was not taken since.
+	renewed bool
+	// failed is why there is no token, until retry.
+	failed error
+	retry  time.Time
+}
+
+// get returns a token. Its errors let a message wait: an operator can mend what is wrong.
+func (s *tokenSource) get(ctx context.Context) (string, error) {
+	if token, err := s.known(); token != "" || err != nil {
+		return token, err
+	}
+	asked := s.asks.DoChan("", func() (any, error) {
+		if token, err := s.known(); token != "" || err != nil {
+			return token, err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+		defer cancel()
+		return s.ask(ctx)
+	})
+	select {
+	case got := <-asked:
+		token, _ := got.Val.(string)
+		return token, got.Err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// known returns the token that counts, or the failure of a moment ago.
+func (s *tokenSource) known() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := time.Now(); {
+	case now.Before(s.expires):
+		return s.token, nil
+	case now.Before(s.retry):
+		return "", s.failed
+	}
+	return "", nil
+}
+
+// ask gets a token and keeps it, or why there is none.
+func (s *tokenSource) ask(ctx context.Context) (string, error) {
+	token, life, wait, err := s.request(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = fmt.Errorf("%w: no token from token_url of %s: %w", gateway.ErrBusy, s.table, err)
+		s.retry = time.Now().Add(min(max(wait, tokenPause), maxTokenPause))
+		return "", s.failed
+	}
+	s.token, s.obtained = token, time.Now()
+	s.expires = s.obtained.Add(min(life, maxTokenLife) - tokenLeeway)
+	return token, nil
+}
+
+// request asks the endpoint. wait is when it wants to be asked again after an error.
+func (s *tokenSource) request(ctx context.Context) (token string, life, wait time.Duration, err error) {
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if s.from.Scope != "" {
+		form.Set("scope", s.from.Scope)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.from.TokenURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	// Both are encoded before (https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1).
+	req.SetBasicAuth(url.QueryEscape(s.from.ClientID), url.QueryEscape(s.from.ClientSecret.Reveal()))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	token, life, err = readToken(resp.StatusCode, text)
+	return token, life, egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now()), err
+}
+
+// readToken reads an answer of a token endpoint
+// (https://www.rfc-editor.org/rfc/rfc6749#section-5.1).
+func readToken(status int, text []byte) (token string, life time.Duration, err error) {
+	var got struct {
+		Token   string   `json:"access_token"`
+		Type    string   `json:"token_type"`
+		Seconds *float64 `json:"expires_in"`
+		Error   string   `json:"error"`
+	}
+	err = json.Unmarshal(text, &got)
+	switch {
+	case status != http.StatusOK && err == nil && got.Error != "":
+		return "", 0, fmt.Errorf("the endpoint answers %d %.100q", status, got.Error)
+	case status != http.StatusOK:
+		return "", 0, fmt.Errorf("the endpoint answers %d", status)
+	case err != nil:
+		return "", 0, fmt.Errorf("its answer is not the JSON of a token")
+	case !strings.EqualFold(got.Type, "Bearer"):
+		return "", 0, fmt.Errorf("its token is of type %.100q, and not Bearer", got.Type)
+	case got.Token == "" || strings.Trim(got.Token, tokenCharacters) != "":
+		return "", 0, fmt.Errorf("its token has characters that no bearer token has, or none")
+	}
+	life = defaultTokenLife
+	if got.Seconds != nil {
+		life = time.Duration(min(max(*got.Seconds, 0), maxTokenLife.Seconds()) * float64(time.Second))
+	}
+	return got.Token, life, nil
+}
+
+// tokenCharacters are those of a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1).
+const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+
+// refuse forgets a token that the partner refuses, and reports whether another may be taken. What
+// replaced a refused token and is refused as well is not the reason.
+func (s *tokenSource) refuse(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token != s.token {
+		return true
+	}
+	if s.renewed && time.Since(s.obtained) < renewPause {
+		return false
+	}
+	s.renewed, s.expires = true, time.Time{}
+	return true
+}
+
+// accept keeps that the partner takes a token.
+func (s *tokenSource) accept(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token == s.token {
+		s.renewed = false
+	}
+}
+
+// roundTrip sends a request with a token. One whose token is refused is sent again with another,
+// if its body can be.
+func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	token, err := s.get(req.Context())
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusUnauthorized {
+		s.accept(token)
+		return resp, nil
+	}
+	again := req.Clone(req.Context())
+	if !s.refuse(token) || !rewind(again) {
+		return resp, nil
+	}
+	if token, err = s.get(req.Context()); err != nil {
+		return resp, nil // the refusal stands
+	}
+	_ = resp.Body.Close()
+	again.Header.Set("Authorization", "Bearer "+token)
+	if resp, err = next.RoundTrip(again); err == nil && resp.StatusCode != http.StatusUnauthorized {
+		s.accept(token)
+	}
+	return resp, err
+}
+
+// rewind gives a request its body again, and reports whether it can.
+func rewind(req *http.Request) bool {
+	if req.Body == nil || req.Body == http.NoBody {
+		return true
+	}
+	if req.GetBody == nil {
+		return false
+	}
+	body, err := req.GetBody()
+	req.Body = body
+	return err == nil
+}
