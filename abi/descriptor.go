@@ -46,6 +46,8 @@ type ActionDescriptor struct {
 	Parameters  json.RawMessage `json:"parameters"`
 	Timeout     string          `json:"timeout,omitempty"`
 	Idempotent  bool            `json:"idempotent,omitempty"`
+	// Effect is read for an action that changes nothing; else it is write, or empty.
+	Effect string `json:"effect,omitempty"`
 }
 
 // Request is a grant the module asks for. Allow is a key of an agent's allow
@@ -125,10 +127,10 @@ func (d *Descriptor) read(o object) {
 		})
 		d.Agents = append(d.Agents, a)
 	})
-	o.objects("actions", []string{"name", "description", "parameters", "timeout", "idempotent"}, func(o object) {
+	o.objects("actions", []string{"name", "description", "parameters", "timeout", "idempotent", "effect"}, func(o object) {
 		d.Actions = append(d.Actions, ActionDescriptor{
 			Name: o.text("name"), Description: o.text("description"), Parameters: o.raw("parameters"),
-			Timeout: o.text("timeout"), Idempotent: o.flag("idempotent"),
+			Timeout: o.text("timeout"), Idempotent: o.flag("idempotent"), Effect: o.text("effect"),
 		})
 	})
 	o.objects("requests", []string{"allow", "value", "reason", "optional"}, func(o object) {

@@ -53,6 +53,8 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	// Effect is read for an action that changes nothing, else empty.
+	Effect string `json:"effect,omitempty"`
 }
 
 // History is the agent's own history in this task as of the start of the turn:

@@ -34,6 +34,14 @@ var methods = map[string]string{
 }
 
 // sends reports whether requests of a method have a body.
+// effectOf is read for the methods that are safe (RFC 9110, 9.2.1).
+func effectOf(method string) string {
+	if sends(method) || method == "DELETE" {
+		return "write"
+	}
+	return "read"
+}
+
 func sends(method string) bool { return method == "POST" || method == "PUT" || method == "PATCH" }
 
 func actions() (all []skep.ActionInfo) {
@@ -48,6 +56,7 @@ func actions() (all []skep.ActionInfo) {
 			Description: fmt.Sprintf("Makes an HTTP %s request and answers with the body.", method),
 			Parameters:  json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`),
 			Idempotent:  !sends(method) || method == "PUT",
+			Effect:      effectOf(method),
 		})
 	}
 	return all

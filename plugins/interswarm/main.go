@@ -19,9 +19,9 @@ var _ = skep.Run(skep.Descriptor{
 	Name: "interswarm", Version: "1.0.0",
 	Description: "Actions that look at other swarms.",
 	Actions: []skep.ActionInfo{
-		{Name: "ping_swarm", Description: "Answers pong when a swarm is there and running.", Parameters: url, Idempotent: true},
-		{Name: "get_swarm_health", Description: "The health that a swarm tells of itself.", Parameters: url, Idempotent: true},
-		{Name: "get_swarm_registry", Description: "The swarms that a swarm lists, as lines name@base_url.", Parameters: url, Idempotent: true},
+		{Name: "ping_swarm", Description: "Answers pong when a swarm is there and running.", Parameters: url, Idempotent: true, Effect: "read"},
+		{Name: "get_swarm_health", Description: "The health that a swarm tells of itself.", Parameters: url, Idempotent: true, Effect: "read"},
+		{Name: "get_swarm_registry", Description: "The swarms that a swarm lists, as lines name@base_url.", Parameters: url, Idempotent: true, Effect: "read"},
 	},
 	Requests: []skep.Request{{Allow: "http", Reason: "to ask the swarms that it is told to look at"}},
 }, Looker{})

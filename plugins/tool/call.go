@@ -95,14 +95,21 @@ func decode(raw []byte, v any) error {
 	return nil
 }
 
-// permitted holds the caller's permissions against the action: they narrow what it may
-// do, and never widen it. An action that is not among reads writes.
-func (c call) permitted(reads []string) error {
+// permitted holds the caller's permissions against the effect of the action: they narrow what
+// it may do, and never widen it.
+func (c call) permitted(tools func() ([]skep.Tool, error)) error {
+	if c.Permissions == nil {
+		return nil
+	}
+	all, err := tools()
+	if err != nil {
+		return err
+	}
 	need := "write"
-	if slices.Contains(reads, c.Tool) {
+	if i := slices.IndexFunc(all, func(t skep.Tool) bool { return t.Name == c.Tool }); i >= 0 && all[i].Effect == "read" {
 		need = "read"
 	}
-	if c.Permissions == nil || slices.Contains(c.Permissions, need) {
+	if slices.Contains(c.Permissions, need) {
 		return nil
 	}
 	return skep.Errorf(skep.Denied, "%s needs the permission %s, and execution_context.permissions has %s",

@@ -20,9 +20,6 @@ var _ = skep.Run(skep.Descriptor{
 	Agents: []skep.AgentInfo{{
 		Name:        "tool",
 		Description: `Send {"tool": NAME, "parameters": {…}} to run one of its actions.`,
-		Params: []byte(`{"type":"object","additionalProperties":false,"properties":{"reads":{"type":"array",` +
-			`"description":"Its actions that only read; a caller who claims no permission to write may run them.",` +
-			`"items":{"type":"string","x-skep":"tool"}}}}`),
 	}},
 }, Tool{})
 
@@ -70,13 +67,7 @@ func serve(t *skep.Turn) error {
 
 // run calls the action, and measures how long it took.
 func run(t *skep.Turn, c call) (output json.RawMessage, seconds float64, err error) {
-	var p struct {
-		Reads []string `json:"reads"`
-	}
-	if err := t.Params(&p); err != nil {
-		return nil, 0, err
-	}
-	if err := c.permitted(p.Reads); err != nil {
+	if err := c.permitted(t.Tools); err != nil {
 		return nil, 0, err
 	}
 	begun, err := t.WallTime()

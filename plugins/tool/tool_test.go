@@ -31,7 +31,7 @@ var peer = skep.Address{Type: skep.AddressAgent, Name: "boss"}
 func ask(t *testing.T, w *skeptest.World, m skep.Message) (answer, skeptest.Outcome) {
 	t.Helper()
 	out := skeptest.Run(Tool{}, skeptest.Input{
-		World: w, Message: m, CanComplete: true, CommTargets: []string{"boss"}, Params: map[string]any{"reads": []string{"price_of"}},
+		World: w, Message: m, CanComplete: true, CommTargets: []string{"boss"}, Tools: []string{"price_of", "order"}, Reads: []string{"price_of"},
 	})
 	if out.Err != nil {
 		t.Fatalf("%s: the turn failed: %v", m.Body, out.Err)

@@ -50,6 +50,8 @@ type ActionInfo struct {
 	// Timeout is for instance "5s".
 	Timeout    string `json:"timeout,omitempty"`
 	Idempotent bool   `json:"idempotent,omitempty"`
+	// Effect is "read" for an action that changes nothing; others may leave it out.
+	Effect string `json:"effect,omitempty"`
 }
 
 // Request is a grant the module asks for. Allow is a key of an agent's allow

@@ -62,6 +62,8 @@ type Tool struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // a JSON Schema
+	// Effect is "read" for an action that changes nothing, else empty.
+	Effect string
 }
 
 // Budget is what the turn may still use; 0 means no limit.
@@ -112,7 +114,7 @@ func (t *Turn) Tools() ([]Tool, error) {
 	var list []Tool
 	err := wire.Array(t.tools, func(raw json.RawMessage) error {
 		var tool Tool
-		err := wire.Object(raw, wire.Fields{{"name", &tool.Name}, {"description", &tool.Description}, {"parameters", &tool.Parameters}})
+		err := wire.Object(raw, wire.Fields{{"name", &tool.Name}, {"description", &tool.Description}, {"parameters", &tool.Parameters}, {"effect", &tool.Effect}})
 		list = append(list, tool)
 		return err
 	})

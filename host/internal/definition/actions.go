@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -64,10 +65,19 @@ func parametersOf(a config.Action, d abi.ActionDescriptor) json.RawMessage {
 	return json.RawMessage(`{"type":"object"}`)
 }
 
+// effectOf is the effect of an action as its tool has it: what the file has, or else what its
+// code declares; only reading is shown.
+func effectOf(a config.Action, declared string) string {
+	if cmp.Or(a.Effect, declared) == config.EffectRead {
+		return config.EffectRead
+	}
+	return ""
+}
+
 // toolOf is the tool that callers of a coded action see.
 func toolOf(a config.Action, m capability.Module) abi.Tool {
 	d, _ := findAction(m, a.Name)
-	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, d)}
+	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, d), Effect: effectOf(a, d.Effect)}
 	if tool.Description == "" {
 		tool.Description = d.Description
 	}

@@ -16,6 +16,8 @@ type ExposedAgent struct {
 	Description, Version string
 	Entrypoint           bool
 	Capabilities         []abi.Capability
+	// Effects has, for capabilities that are actions, config.EffectRead or EffectWrite.
+	Effects map[string]string
 }
 
 // Exposed lists the agents that the definition in force for a tenant shows through a
@@ -50,7 +52,7 @@ func (r *runnable) exposed(a config.Agent) ExposedAgent {
 		e.Description, e.Capabilities = cmp.Or(role.Description, e.Description), role.Capabilities
 	}
 	if a.Source.Kind == config.SourceBundled && a.Source.Ref == toolAgent {
-		e.Capabilities = r.actionCapabilities(a.Actions, e.Version)
+		e.Capabilities, e.Effects = r.actionCapabilities(a.Actions, e.Version)
 	}
 	return e
 }
@@ -59,13 +61,15 @@ func (r *runnable) exposed(a config.Agent) ExposedAgent {
 const toolAgent = "tool"
 
 // actionCapabilities describes actions as what their agent can do: a gateway shows each
-// with its schema.
-func (r *runnable) actionCapabilities(names []string, version string) (list []abi.Capability) {
+// with its schema and its effect.
+func (r *runnable) actionCapabilities(names []string, version string) (list []abi.Capability, effects map[string]string) {
+	effects = map[string]string{}
 	for _, tool := range slices.Concat(r.def.Coded, r.def.Human) {
 		if slices.Contains(names, tool.Name) {
+			effects[tool.Name] = cmp.Or(tool.Effect, config.EffectWrite)
 			list = append(list, abi.Capability{ID: tool.Name, Version: version, Description: tool.Description, InputSchema: tool.Parameters})
 		}
 	}
 	slices.SortFunc(list, func(a, b abi.Capability) int { return strings.Compare(a.ID, b.ID) })
-	return list
+	return list, effects
 }

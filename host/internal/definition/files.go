@@ -106,7 +106,11 @@ func bindFileAction(a config.Action, j *fileaction.Directory) *capability.Action
 // fileTool is the tool that callers of a builtin:fs action see.
 func fileTool(a config.Action) abi.Tool {
 	text, params := fileaction.Describe(a.Files.Does)
-	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{Parameters: params})}
+	declared := config.EffectRead
+	if a.Files.Writes() {
+		declared = config.EffectWrite
+	}
+	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{Parameters: params}), Effect: effectOf(a, declared)}
 	if tool.Description == "" {
 		tool.Description = text
 	}

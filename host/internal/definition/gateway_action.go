@@ -41,7 +41,7 @@ func partnerFaults(cfg *config.Config) (faults config.Faults) {
 // gatewayTool is the tool that callers of a gateway action see.
 func gatewayTool(a config.Action) abi.Tool {
 	v, _ := verb.Find(a.Verb())
-	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{Parameters: v.Parameters(a.Partners)})}
+	tool := abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{Parameters: v.Parameters(a.Partners)}), Effect: effectOf(a, "")}
 	if tool.Description == "" {
 		tool.Description = v.Description
 	}

@@ -248,5 +248,5 @@ func toolCheckOf(a config.Action) capability.ArgsCheck {
 
 // pinnedTool is the tool that callers of an MCP action see: as pinned, or as in the file.
 func pinnedTool(a config.Action) abi.Tool {
-	return abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{})}
+	return abi.Tool{Name: a.Name, Description: a.Description, Parameters: parametersOf(a, abi.ActionDescriptor{}), Effect: effectOf(a, "")}
 }

@@ -72,7 +72,7 @@ func definitionOf(cfg *config.Config) swarm.Definition {
 	}
 	for _, a := range cfg.Actions {
 		if a.Source.Kind == config.SourceHuman {
-			def.Human = append(def.Human, abi.Tool{Name: a.Name, Description: a.Description, Parameters: a.Parameters})
+			def.Human = append(def.Human, abi.Tool{Name: a.Name, Description: a.Description, Parameters: a.Parameters, Effect: effectOf(a, "")})
 		}
 	}
 	for _, a := range cfg.Agents {

@@ -20,7 +20,15 @@ type Capability struct {
 	Tags, Examples           []string
 	Input, Output            json.RawMessage // JSON Schema, nil for any
 	Constraints              json.RawMessage // a JSON object, nil for none
+	// Effect is set for an action: EffectRead where it changes nothing, else EffectWrite.
+	Effect string
 }
+
+// Effects of a [Capability] that is an action.
+const (
+	EffectRead  = "read"
+	EffectWrite = "write"
+)
 
 // ForeignAgent is an agent of a realm, as the realm describes it.
 type ForeignAgent struct {

@@ -103,7 +103,11 @@ func tools(in Input) []abi.Tool {
 		if name == "task_complete" && !in.CanComplete {
 			continue
 		}
-		list = append(list, abi.Tool{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)})
+		tool := abi.Tool{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}
+		if slices.Contains(in.Reads, name) {
+			tool.Effect = "read"
+		}
+		list = append(list, tool)
 	}
 	return list
 }

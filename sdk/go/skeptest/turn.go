@@ -25,6 +25,8 @@ type Input struct {
 	CanComplete bool
 	// Tools are names of actions to list beside the MAIL tools.
 	Tools []string
+	// Reads are those of Tools whose effect is read.
+	Reads []string
 	// State is what the last turn left, encoded as JSON; [Outcome.State] of one
 	// turn is the State of the next.
 	State   any

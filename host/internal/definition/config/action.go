@@ -18,6 +18,7 @@ type Action struct {
 	Description string
 	Parameters  json.RawMessage // JSON Schema, for a human action
 	Params      json.RawMessage
+	Effect      string // EffectRead or EffectWrite; empty leaves it to the code
 	Timeout     time.Duration
 	Trusted     bool     // may run outside the sandbox
 	Readable    []string // what a subprocess may read, as paths on disk
@@ -27,6 +28,20 @@ type Action struct {
 	Files       Files
 	Partners    []string // that it reaches, for a source gateway:
 	Pos         Pos
+}
+
+// Effects of actions.
+const (
+	EffectRead  = "read" // changes nothing
+	EffectWrite = "write"
+)
+
+// effect reads one of the effects, or none.
+func (t *table) effect(key string) string {
+	if t.text(key, "") == "" {
+		return ""
+	}
+	return t.oneOf(key, "", EffectWrite, EffectRead)
 }
 
 func (d *decoder) actions(t *table) (out []Action) {
@@ -47,6 +62,8 @@ func (a *Action) Settings() []Setting {
 		text(&a.Description, "description", "What it does, for models and people."),
 		field(&a.Parameters, "parameters", "table", (*table).params, "JSON Schema of its arguments; for `human`, else the code has it."),
 		field(&a.Params, "params", "table", (*table).params, "What its code is given with each call, as it is.").sameAsFile(),
+		choice(&a.Effect, "effect", "", []string{EffectWrite, EffectRead}, "`read` if it changes nothing: who has no permission to write may have it run by `bundled:tool`, and gateways show it. By default what its code says.").
+			readBy(func(t *table, s Setting) { a.Effect = t.effect(s.Key) }).by(Grant),
 		span(&a.Timeout, "timeout", 2*time.Minute, time.Millisecond, day, "Wall time of one call.").by(Grant),
 		field(&a.Actions, "actions", "list of actions", (*table).actionNames, "Actions that its code may call.").by(Grant),
 		section("allow", a.Allow.Settings(), "What it may do beyond mail, as an agent's."),

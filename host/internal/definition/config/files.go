@@ -116,6 +116,9 @@ func (d *decoder) builtinAction(a *Action, t *table) {
 		return
 	}
 	a.Files = d.files(t, does)
+	if a.Effect == EffectRead && a.Files.Writes() {
+		d.atKey(t.child("effect"), fmt.Sprintf("%s.effect must not be %q: %s changes files", t.path, EffectRead, does))
+	}
 }
 
 func (d *decoder) files(t *table, does string) Files {

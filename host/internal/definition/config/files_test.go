@@ -55,6 +55,33 @@ func fileDir(t *testing.T) string {
 	return dir
 }
 
+// The effect of an action is one of two words, and does not belie what the host knows of it.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	dir := fileDir(t)
+	for name, c := range map[string]struct{ before, after, effect, fault string }{
+		"a person who writes nothing": {"source = \"human\"", "source = \"human\"\neffect = \"read\"", "read", ""},
+		"a reader that writes":        {"source = \"builtin:fs\"", "source = \"builtin:fs\"\neffect = \"write\"", "write", ""},
+		"a writer that reads":         {"write = true", "write = true\neffect = \"read\"", "", `actions.save.effect must not be "read": write_file changes files`},
+		"another word":                {"source = \"human\"", "source = \"human\"\neffect = \"reads\"", "", `actions.ask.effect must be "write" or "read", not "reads"`},
+	} {
+		cfg, err := Parse("swarm.toml", []byte(strings.Replace(fileActions, c.before, c.after, 1)), dir, Options{})
+		if err != nil || c.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fault) || c.fault == "" {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		effects := ""
+		for _, a := range cfg.Actions {
+			effects += a.Effect
+		}
+		if effects != c.effect {
+			t.Errorf("%s: %q", name, effects)
+		}
+	}
+}
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	dir := fileDir(t)

@@ -113,6 +113,7 @@ func exposedAgent(a definition.ExposedAgent) gateway.ExposedAgent {
 	for _, one := range a.Capabilities {
 		e.Capabilities = append(e.Capabilities, gateway.Capability{
 			ID: one.ID, Version: one.Version, Description: one.Description, Input: one.InputSchema, Output: one.OutputSchema, Constraints: one.Constraints,
+			Effect: a.Effects[one.ID],
 		})
 	}
 	return e

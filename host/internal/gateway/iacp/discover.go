@@ -92,6 +92,8 @@ type agentInfo struct {
 	Version      string   `json:"version,omitempty"`
 	Description  string   `json:"description,omitempty"`
 	Tools        []string `json:"supported_tools,omitempty"`
+	// ReadTools are those of Tools that change nothing.
+	ReadTools []string `json:"read_tools,omitempty"`
 	// Load is how much of what it can do it does, nil where that is not known.
 	Load *float64 `json:"load,omitempty"`
 	// tags are of capabilities; member is set for an agent of a partner, events are what it wants.
@@ -118,7 +120,7 @@ func (g *Gateway) listed(c gateway.Caller, want criteria) []agentInfo {
 	})
 	for i := range list {
 		if want.Format != detailed {
-			list[i].Version, list[i].Description, list[i].Tools, list[i].Load = "", "", nil, nil
+			list[i].Version, list[i].Description, list[i].Tools, list[i].ReadTools, list[i].Load = "", "", nil, nil, nil
 		}
 	}
 	return list
@@ -142,6 +144,12 @@ func infoOfAgent(a gateway.ExposedAgent) agentInfo {
 	}
 	for _, capability := range a.Capabilities {
 		info.Capabilities, info.tags = append(info.Capabilities, capability.ID), append(info.tags, capability.Tags...)
+		if capability.Effect != "" {
+			info.Tools = append(info.Tools, capability.ID)
+		}
+		if capability.Effect == gateway.EffectRead {
+			info.ReadTools = append(info.ReadTools, capability.ID)
+		}
 	}
 	return info
 }

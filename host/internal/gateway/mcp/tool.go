@@ -99,7 +99,11 @@ func (t tool) describe() *mcp.Tool {
 	if d == "" {
 		d = "Sends a message to the agent " + t.agent.Name + " and returns its answer."
 	}
-	return &mcp.Tool{Name: t.name, Title: t.agent.Name, Description: d, InputSchema: t.input(), OutputSchema: output}
+	one := &mcp.Tool{Name: t.name, Title: t.agent.Name, Description: d, InputSchema: t.input(), OutputSchema: output}
+	if t.capability != nil && t.capability.Effect == gateway.EffectRead {
+		one.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: true}
+	}
+	return one
 }
 
 // own are the arguments of every tool, where the agent declares none of the same name.

@@ -49,7 +49,6 @@ expose = ["iacp"]
 source = "bundled:tool"
 comm_targets = ["boss"]
 actions = ["read_file"]
-params = { reads = ["read_file"] }
 expose = ["iacp"]
 [actions.read_file]
 source = "builtin:fs"
@@ -198,6 +197,7 @@ func exchangeWith(t *testing.T, spoke *peers.Peer) {
 		{"planner", "workflow_start", oneLine(t, diamond), "task_response", `"done":4`},
 		{"planner", "workflow_status", `{"workflow_id":"w"}`, "task_response", `"code":"NOT_FOUND"`},
 		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", `"agent_id":"planner"`},
+		{"", "agent_discover", `{"discovery_type":"all","response_format":"detailed"}`, "agent_discover_response", `"read_tools":["read_file"],"supported_tools":["read_file"]`},
 		{"nowhere", "task_request", `{"task_type":"x"}`, "error_response", "AGENT_NOT_FOUND"},
 		{"boss", "poem", `{}`, "error_response", "INVALID_MESSAGE_FORMAT"},
 	} {

@@ -15,8 +15,8 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// toolSwarm has an agent of bundled:tool with two of the three file actions, that users
-// and boss ask, and that MCP clients see.
+// toolSwarm has an agent of bundled:tool with two of the three file actions and two whose code
+// declares that they only read, that users and boss ask, and that MCP clients see.
 const toolSwarm = `schema = 1
 [swarm]
 name = "hive"
@@ -32,8 +32,14 @@ comm_targets = ["boss"]
 enable_entrypoint = true
 can_complete_tasks = true
 expose = ["mcp"]
-actions = ["read_file", "write_file"]
-params = { reads = ["read_file"] }
+actions = ["read_file", "write_file", "http_get", "http_head"]
+[actions.http_get]
+source = "bundled:http"
+allow = { http = ["https://example.com"] }
+[actions.http_head]
+source = "bundled:http"
+allow = { http = ["https://example.com"] }
+effect = "write"
 [actions.read_file]
 source = "builtin:fs/read_file"
 root = "notes"
@@ -77,6 +83,8 @@ func TestToolAgent(t *testing.T) {
 		{`{"tool":"read_file","parameters":{"path":"tea.md"}}`, `{"status":"success","output":"green"`},
 		{`{"tool_name":"read_file","parameters":{"path":"tea.md"},"execution_context":{"permissions":["read"]}}`, `{"status":"success","output":"green"`},
 		{`{"tool_name":"write_file","parameters":{"path":"tea.md","content":"x"},"execution_context":{"permissions":["read"]}}`, `"code":"PERMISSION_DENIED"`},
+		{`{"tool_name":"http_head","parameters":{"url":"https://example.com"},"execution_context":{"permissions":["read"]}}`, `"code":"PERMISSION_DENIED"`},
+		{`{"tool_name":"http_get","parameters":{},"execution_context":{"permissions":["read"]}}`, `"code":"INVALID_FORMAT"`},
 		{`{"tool":"read_file","parameters":{"way":"tea.md"}}`, `"code":"INVALID_FORMAT"`},
 		{`{"tool":"delete_file","parameters":{"path":"tea.md"}}`, `"code":"TOOL_NOT_FOUND"`},
 		{`{"tool":"no_such","parameters":{}}`, `"code":"TOOL_NOT_FOUND"`},
@@ -113,9 +121,13 @@ func toolsOverMCP(t *testing.T, s *hosttest.Site) {
 	}
 	var names []string
 	for _, tool := range list.Tools {
-		names = append(names, tool.Name)
+		name := tool.Name
+		if tool.Annotations != nil && tool.Annotations.ReadOnlyHint {
+			name += " reads"
+		}
+		names = append(names, name)
 	}
-	if want := []string{"files", "files__read_file", "files__write_file"}; !slices.Equal(names, want) {
+	if want := []string{"files", "files__http_get reads", "files__http_head", "files__read_file reads", "files__write_file"}; !slices.Equal(names, want) {
 		t.Errorf("tools %q, want %q", names, want)
 	}
 	got, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "files__read_file", Arguments: map[string]any{"path": "tea.md"}})

@@ -41,6 +41,7 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Effect      string          `json:"effect,omitempty"`
 }
 
 // History is the agent's own history as of the start of the turn.
