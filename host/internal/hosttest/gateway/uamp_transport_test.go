@@ -71,14 +71,25 @@ func (s *uampSite) client(t *testing.T, change func(*tls.Config, *http.Transport
 	return &http.Client{Transport: tr}
 }
 
-// newAsk is the signed text of an ask whose agent answers.
+// newAsk is the signed text of an ask whose agent answers with two chunks and the end.
 func (s *uampSite) newAsk(t *testing.T) string {
 	t.Helper()
+	text, _ := s.askFor(t, "a", "b")
+	return text
+}
+
+// askFor is the signed text of an ask whose agent answers with chunks and the end, and the name of
+// its stream. The window is 2.
+func (s *uampSite) askFor(t *testing.T, chunks ...string) (text, stream string) {
+	t.Helper()
+	var steps []hosttest.Step
+	for _, c := range chunks {
+		steps = append(steps, hosttest.Step{"emit", hosttest.Args{"chunk": c}})
+	}
+	steps = append(steps, hosttest.Step{"task_complete", hosttest.Args{"finish_message": "done"}})
 	e := envelope.Envelope{
 		ID: envelope.NewID(), Time: time.Now(), From: s.id, To: []string{"did:web:hive.example"}, Intent: envelope.Ask, Window: 2,
-		Body: envelope.NewBody("text/plain", []byte(hosttest.Script(
-			hosttest.Step{"emit", hosttest.Args{"chunk": "a"}}, hosttest.Step{"emit", hosttest.Args{"chunk": "b"}},
-			hosttest.Step{"task_complete", hosttest.Args{"finish_message": "done"}}))),
+		Body: envelope.NewBody("text/plain", []byte(hosttest.Script(steps...))),
 	}
 	sum, err := e.Sum()
 	if err != nil {
@@ -87,11 +98,11 @@ func (s *uampSite) newAsk(t *testing.T) string {
 	if e.Sig, err = s.key.Sign(sum); err != nil {
 		t.Fatal(err)
 	}
-	text, err := e.Text()
+	signed, err := e.Text()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return string(signed), "str-" + string(e.ID)
 }
 
 // send sends a request with the token of lab, if one is wanted.
