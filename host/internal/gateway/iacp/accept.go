@@ -67,8 +67,16 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if a.From == c.Realm {
 		a.From = "" // the realm itself, which needs no ids
 	}
+	a.Reply = a.Kind == gateway.Asks && g.isHandedOn(c, m)
 	x, err = g.Runtime.Ask(ctx, c, a)
 	return x, false, err
+}
+
+// isHandedOn reports whether a hub has handed a question on. Its asker does not learn that this
+// connection has ended, and does not ask again: the answer leaves through the outbox.
+func (g *Gateway) isHandedOn(c gateway.Caller, m message.Message) bool {
+	p, _ := g.Runtime.Partner(c.Realm)
+	return m.Meta().Hops > 0 || isHub(p)
 }
 
 // checkCircuit refuses a question to an agent of ours that fails for the realm. A repeat has its

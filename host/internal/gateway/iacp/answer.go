@@ -21,9 +21,14 @@ var errLate = errors.New("the time for the answer is over")
 // reply writes the answer to a message when it is there. An asker who has left gets it on the
 // next connection.
 func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
-	by := m.Deadline(x.Accepted)
-	told := c.answer(caller, m, x, by)
+	by, inOutbox := m.Deadline(x.Accepted), !x.Duplicate && c.g.isHandedOn(caller, m)
+	respond := c.deliverMessage
+	if inOutbox {
+		respond = func(message.Message) error { return nil }
+	}
+	told := c.answer(caller, m, x, by, respond)
 	switch {
+	case inOutbox:
 	case !told:
 		c.keepUnsent(caller, m.Sender.ID, x, by)
 	case x.Duplicate:
@@ -34,7 +39,7 @@ func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchang
 // answer waits for the answer to a message, until its asker waits no more, and delivers it. It
 // returns false where the asker may not have it: the connection ended before, or the host stops.
 // The caller has begun the wait.
-func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time) (told bool) {
+func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time, respond func(message.Message) error) (told bool) {
 	defer c.g.loads.begin(x)()
 	ctx := c.ctx
 	if !by.IsZero() {
@@ -49,11 +54,11 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 		if failed, counts := failureOf(a.Outcome); counts {
 			c.g.noteResult(caller, x, failed)
 		}
-		return c.respond(caller, x, a, c.deliverMessage)
+		return c.respond(caller, x, a, respond)
 	case c.ctx.Err() != nil:
 		return false
 	case errors.Is(context.Cause(ctx), errLate):
-		return c.answerLate(caller, m, x)
+		return c.answerLate(caller, m, x, respond)
 	}
 	c.refuse(m, err)
 	return !errors.Is(err, gateway.ErrDraining)
@@ -68,7 +73,7 @@ func (g *Gateway) noteResult(c gateway.Caller, x gateway.Exchange, failed bool) 
 
 // answerLate withdraws a message whose asker waits no more, and tells it so. A repeat of what was
 // answered in time gets the answer.
-func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange) (told bool) {
+func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange, respond func(message.Message) error) (told bool) {
 	var a gateway.Answer
 	ready := false
 	err := c.retry(c.ctx, "an answer waits", func() (err error) {
@@ -76,7 +81,7 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 		return err
 	})
 	if err == nil && ready && a.Outcome != gateway.NeedsInput {
-		return c.respond(caller, x, a, c.deliverMessage)
+		return c.respond(caller, x, a, respond)
 	}
 	if c.ctx.Err() != nil {
 		return false

@@ -25,7 +25,7 @@ var errAway = errors.New("it has no connection to this host")
 // sent again under its id.
 func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery) gateway.Carried {
 	isResponse := d.Wrapper.Type == mail.Response
-	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
+	if d.Ending || gateway.ReportsPause(d) || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
 		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
 	}
 	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}

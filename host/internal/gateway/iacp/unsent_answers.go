@@ -183,7 +183,7 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	m := message.Message{ID: n.ID, Type: n.Type, Sender: message.Agent{ID: n.Sender}, Recipient: &message.Recipient{ID: n.Receiver}, Conversation: n.Conversation}
 	x.Duplicate = true // how the question ended was counted, or is not known
 	write := func() {
-		if c.answer(caller, m, x, o.By) {
+		if c.answer(caller, m, x, o.By, c.deliverMessage) {
 			c.removeUnsent(r.Key)
 		}
 	}
