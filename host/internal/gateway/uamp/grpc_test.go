@@ -358,3 +358,42 @@ func TestGRPCEnds(t *testing.T) {
 		t.Errorf("when the host stops: %v", err)
 	}
 }
+
+// TestGRPCRetryAfter (U-055, U-104): a refusal that passes has in its trailer when to try again, as
+// the header over HTTP has: of an envelope that names its sender or not, and of a call that no
+// method has seen.
+func TestGRPCRetryAfter(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, func(o *uamp.Options) { o.Sessions = 1 })
+	c, ctx := h.overGRPC(t, "lab-token")
+	text := []byte(signedBy(t, h.own, newAsk("calc", "2+2")))
+	wants := func(what string, err error, trailer metadata.MD, begins string) {
+		t.Helper()
+		if after := trailer.Get("retry-after"); grpcstatus.Code(err) != codes.Unavailable || !strings.HasPrefix(grpcstatus.Convert(err).Message(), begins) || len(after) != 1 || after[0] != "10" {
+			t.Errorf("%s: %v, again after %q", what, err, after)
+		}
+	}
+	send := func() (trailer metadata.MD, err error) {
+		_, err = c.Send(ctx, &uamppb.Envelope{Json: text}, grpc.Trailer(&trailer))
+		return trailer, err
+	}
+	h.rt.FailNext("Ask", fmt.Errorf("too many: %w", gateway.ErrBusy))
+	trailer, err := send()
+	wants("a limit", err, trailer, "5.04 ")
+	h.rt.FailNext("Identify", fmt.Errorf("too many: %w", gateway.ErrBusy))
+	trailer, err = send()
+	wants("before the method", err, trailer, "5.04 ")
+	if _, err := c.Stream(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return h.g.Health().Connections == 1 })
+	on, err := c.Stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = on.Recv()
+	wants("one call too many", err, on.Trailer(), "5.04 ")
+	if trailer, err = send(); err != nil || len(trailer.Get("retry-after")) > 0 {
+		t.Errorf("then %v, %v", trailer, err)
+	}
+}
