@@ -21,6 +21,14 @@ func hostile() map[string]struct{ text, want string } {
 		"chain":       {many(4000, "type A%[1]d = B%[1]d\ntype B%[1]d = A%[2]d\n"), "a type leads over more than 64 others"},
 		"names":       {many(8999, "type A%[1]d = A%[2]d\n") + "type A8999 = A0\n", "a type leads over more than 64 others"},
 		"circle":      {many(4998, "type A%[1]d = {a: A%[2]d}\n") + "type A4998 = {a: A0}\n", "a A0 would contain another one without end"},
+		"lists down":  {"type M = { a: " + strings.Repeat("List<", 17) + "Int" + strings.Repeat(">", 17) + " }", "lists and maps are nested deeper than 16 here"},
+		"lists up":    {"type A0 = Int\n" + many(4000, "type A%[2]d = List<A%[1]d>\n"), "lists and maps are nested deeper than 16 here"},
+		"maps up":     {"type A0 = Map<String, List<Int>>\n" + many(4, "type A%[2]d = Map<String, List<A%[1]d>>\n") + "type M = { a: List<Map<String, A4>>, b: A4, c: Map<String, List<List<A4>>>, d: List<List<List<List<List<List<List<A4>>>>>>> }", "test.acp:6:77: lists and maps are nested deeper than 16 here"},
+		"names up":    {"type A0 = Int\n" + many(4000, "type A%[2]d = A%[1]d\n"), "a type leads over more than 64 others"},
+		"name":        {"type A" + strings.Repeat("a", 1<<16) + " = Int", "a name has at most 100 characters, not 65537"},
+		"field name":  {"type A = { a" + strings.Repeat("a", 100) + ": Int }", "a name has at most 100 characters, not 101"},
+		"value name":  {"enum A { a" + strings.Repeat("a", 100) + " }", "a name has at most 100 characters, not 101"},
+		"inner names": {nestedRecords(40, strings.Repeat("a", 100)), "the record here needs a name"},
 		"unknown":     {many(4000, "type B%[1]d = Bx%[1]d\n"), "there is no type Bx0"},
 		"strays":      {strings.Repeat("$ ", 500_000), "cannot stand here"},
 		"lines":       {strings.Repeat("\n", MaxBytes-1) + "$", "1048576:1:"},
@@ -31,6 +39,11 @@ func hostile() map[string]struct{ text, want string } {
 		"utf8":        {"type T = \xff" + strings.Repeat("x", 1<<19), "this is not UTF-8"},
 		"quotes":      {strings.Repeat("\"\\", 500_000), "this text has no end"},
 	}
+}
+
+// nestedRecords are records in one another that are all called alike.
+func nestedRecords(n int, name string) string {
+	return "type A = " + strings.Repeat("{ "+name+": ", n) + "Int" + strings.Repeat(" }", n)
 }
 
 func many(n int, format string) string {
@@ -59,6 +72,7 @@ func TestWithinBounds(t *testing.T) {
 	deep := "type T = " + strings.Repeat("{ a: ", 63) + "Int" + strings.Repeat("}", 63)
 	for name, text := range map[string]string{
 		"fields": "type T = {" + many(120, "a%[1]d: Int,") + "}", "values": "enum T {" + many(1000, "A%[1]d,") + "}",
+		"nested": "type L = " + strings.Repeat("List<", 16) + "Int" + strings.Repeat(">", 16) + "\ntype M = { a: L }", "name": "type A" + strings.Repeat("a", 99) + " = Int",
 		"items": many(5000, "type A%[1]d = { a: Int }\n"), "depth": strings.ReplaceAll(deep, "a: {", "a: {"),
 	} {
 		if _, err := Parse(name, text); err != nil {

@@ -12,6 +12,9 @@ const (
 	MaxDepth = 64
 	// MaxItems counts declarations, fields, values, annotations and arguments.
 	MaxItems = 10_000
+	// MaxName is the length of a name. Compilers of some languages make a file of 255
+	// characters at most for a type, with the names of what it is in.
+	MaxName = 100
 )
 
 // budget is what may still be read.
@@ -194,7 +197,12 @@ func (p *parser) want(kind tokenKind, what string) Word {
 	return p.advance()
 }
 
-func (p *parser) name(what string) Word { return p.want(tokenName, what) }
+func (p *parser) name(what string) Word {
+	if p.is(tokenName) && len(p.tok.text) > MaxName {
+		p.fail(p.tok.Pos, len(p.tok.text), "a name has at most %d characters, not %d", MaxName, len(p.tok.text))
+	}
+	return p.want(tokenName, what)
+}
 
 func (p *parser) file(name string) *File {
 	f := &File{Name: name}

@@ -282,13 +282,13 @@ func (r *resolver) inner(in *Type, f *FieldExpr, e *RecordExpr) *Type {
 		at: f.Name.Pos, source: r.source, Open: isOpen(f.Annotations, f.Name.Text == "header"),
 	}
 	for _, name := range []string{Pascal(f.Name.Text), in.Name + Pascal(f.Name.Text)} {
-		if _, taken := r.folded[fold(name)]; !taken {
+		if _, taken := r.folded[fold(name)]; !taken && len(name) <= 2*MaxName {
 			t.Name = name
 			break
 		}
 	}
 	if t.Name == "" {
-		r.failWord(f.Name, "the record here needs a name, and %s and %s are taken: declare it as a type of its own", Pascal(f.Name.Text), in.Name+Pascal(f.Name.Text))
+		r.failWord(f.Name, "the record here needs a name, and %s and %s are taken: declare it as a type of its own", Pascal(f.Name.Text), clip(in.Name+Pascal(f.Name.Text)))
 		return nil
 	}
 	r.folded[fold(t.Name)] = t

@@ -45,6 +45,9 @@ type Type struct {
 	// Open is set for a Record that keeps members it does not declare.
 	Open  bool
 	state cycleState
+	// hops and nested are how many names an Alias leads over, and how many lists and maps
+	// what it stands for has in one another.
+	hops, nested uint8
 	// Inside is the record in which a Record is written, and Path names it from there:
 	// Message.header.
 	Inside *Type

@@ -34,6 +34,8 @@ func agreementText(t testing.TB) string {
 		text += fmt.Sprintf("}\nenum Word%d { %s }\ntype Said%d = { word: Word%d }\n", i, strings.Join(words[:n], ", "), i, i)
 		words = words[n:]
 	}
+	long := strings.Repeat("n", dsl.MaxName-1)
+	text += "// \ufeff \u202e of \u2066 b */ \u200f\ntype Shown = { // \u202b\n a" + long + ": Int, // \u2069\n b" + long + ": { c: Int }, d: D" + long + " }\nenum D" + long + " { E" + long + " }\n"
 	for _, name := range reservedTypes(text) {
 		text += fmt.Sprintf("type %s = { of: List<%s>?, as: As%s? }\n@field(\"value\") type As%s = String\n", name, name, name, name)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"skep/host/internal/gateway/acp/dsl"
 )
@@ -117,10 +118,11 @@ func (c *code) doc(prefix string, lines []string) {
 	}
 }
 
-// harmless keeps a text from ending a comment or reading as an escape in it.
+// harmless keeps a text from ending a comment, reading as an escape in it, or showing in
+// another order than it has: compilers refuse some of these characters.
 func harmless(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
+		if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff' {
 			return ' '
 		}
 		return r

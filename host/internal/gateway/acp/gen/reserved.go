@@ -41,7 +41,7 @@ const (
 		true try type typeof union unsafe unsized use virtual where while yield`
 	// rustTypes are those that the generated code uses, and the traits whose methods it calls.
 	rustTypes = `AsRef BTreeMap Box Bytes Clone Default DoubleEndedIterator Err Extend Fn FnMut FnOnce From Into IntoIterator
-		Iterator Members MessageError None Ok Option Parser PartialEq Place Result Some String ToOwned ToString TryFrom TryInto
+		Iterator Members MessageError None Ok Option Parser PartialEq Place Result Sized Some String ToOwned ToString TryFrom TryInto
 		Value Vec Wire Writer`
 
 	// typescriptMembers are the members of every object.
