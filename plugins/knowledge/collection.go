@@ -122,9 +122,6 @@ func (s *collection) change(domain, kind, id string, add func(old *statement) (v
 		}
 		if !found {
 			one = statement{ID: id, Kind: kind, Domain: domain}
-			if err := s.checkRoom(); err != nil {
-				return one, err
-			}
 		}
 		one.Versions = append(one.Versions, next)
 		raw, err := json.Marshal(one)
@@ -142,11 +139,14 @@ func (s *collection) change(domain, kind, id string, add func(old *statement) (v
 	return statement{}, skep.Errorf(skep.Unavailable, "statement %q is changed by others just now", id)
 }
 
-// checkRoom refuses one statement more than a query can read.
-func (s *collection) checkRoom() error {
+// checkRoom refuses more statements than a query can read. fresh are those to come.
+func (s *collection) checkRoom(fresh int) error {
+	if fresh == 0 {
+		return nil
+	}
 	keys, _, err := s.kv.List(prefix(""), "", maxStatements)
-	if err == nil && len(keys) >= maxStatements {
-		err = skep.Errorf(skep.Limit, "there are %d statements, and no more are kept", maxStatements)
+	if err == nil && len(keys)+fresh > maxStatements {
+		err = skep.Errorf(skep.Limit, "there are %d statements, and of %d more not all are kept: at most %d are", len(keys), fresh, maxStatements)
 	}
 	return err
 }

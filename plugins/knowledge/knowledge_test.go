@@ -113,6 +113,9 @@ func TestRefusals(t *testing.T) {
 	l := newLibrary(t)
 	l.tell("ann", "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":1}]}}`)
 	for payload, want := range map[string]string{
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"y","v":1},{"id":"y","v":2}]}}`:     "INVALID_FORMAT",
+		`{"update_type":"deprecated","knowledge_domain":"d","content":{"rules":[{"id":"x"}]}}`:                         "CONFLICT",
+		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":["z"]},"source":"the host itself"}`:        "INVALID_FORMAT",
 		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":2}]}}`:                      "CONFLICT",
 		`{"update_type":"learned","knowledge_domain":"d","content":{"facts":["new",{"id":"x","v":2}]}}`:                "CONFLICT",
 		`{"update_type":"corrected","knowledge_domain":"d","content":{"facts":["what?"]}}`:                             "INVALID_FORMAT",
@@ -131,6 +134,9 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%.100s: %.300s, want %s", payload, got, want)
 		}
 	}
+	if got := l.tell("bob", "context_share", `{"context_type":"d","id":"x","data":1}`); !strings.Contains(got, "CONFLICT") {
+		t.Errorf("a context under the id of a fact: %s", got)
+	}
 	for _, kind := range []string{"", "task_request"} {
 		if got := l.tell("bob", kind, `{}`); !strings.Contains(got, "INVALID_FORMAT") {
 			t.Errorf("message_type %q: %s", kind, got)
@@ -138,6 +144,53 @@ func TestRefusals(t *testing.T) {
 	}
 	if list := l.found(`{"history":true,"include_deprecated":true}`); len(list) != 1 || len(list[0].History) != 0 {
 		t.Errorf("kept %+v", list)
+	}
+}
+
+// What is deprecated stays so until it is learned again, and what is sent again changes nothing.
+func TestSentAgain(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	const deprecate = `{"update_type":"deprecated","knowledge_domain":"d","content":{"facts":[{"id":"x"}]}}`
+	const learn = `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"x","v":1}]}}`
+	const correct = `{"update_type":"corrected","knowledge_domain":"d","content":{"facts":[{"id":"x","v":2}]}}`
+	const share = `{"context_type":"c","id":"y","data":"bees"}`
+	for i, c := range []struct{ kind, payload, want string }{
+		{"knowledge_update", learn, `"version":1`}, {"knowledge_update", learn, `"version":1`},
+		{"knowledge_update", deprecate, `"version":2`}, {"knowledge_update", deprecate, `"version":2`},
+		{"knowledge_update", correct, "CONFLICT"},
+		{"knowledge_update", learn, `"version":3`}, {"knowledge_update", correct, `"version":4`},
+		{"context_share", share, `"version":1`}, {"context_share", share, `"version":1`},
+		{"context_share", `{"context_type":"c","id":"y","data":"wasps"}`, `"version":2`},
+	} {
+		if got := l.tell("ann", c.kind, c.payload); !strings.Contains(got, c.want) {
+			t.Errorf("%d: %s: %s, want %s", i, c.payload, got, c.want)
+		}
+	}
+}
+
+// What the store has no place for is refused, and the answer has what was kept before.
+func TestStoreIsFull(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	in := skeptest.Input{Agent: "library", World: l.world, CommTargets: []string{"bob"}}
+	in.Message = skep.Message{Sender: skep.Address{Type: skep.AddressAgent, Name: "bob"}, Body: `{"message_type":"knowledge_update","payload":{"update_type":"learned","knowledge_domain":"d","content":{"facts":[{"id":"a"},{"id":"b"},{"id":"c"}]}}}`}
+	calls := 0
+	in.Answer = func(op skep.Op, _ json.RawMessage) (any, error) {
+		if op == skep.OpKVCas {
+			if calls++; calls == 3 {
+				return nil, skep.Errorf(skep.Limit, "quota")
+			}
+		}
+		return nil, nil
+	}
+	out := skeptest.Run(Knowledge{}, in)
+	if out.Err != nil || len(out.Mail) != 1 {
+		t.Fatalf("%v, %+v", out.Err, out.Mail)
+	}
+	got := out.Mail[0].Body
+	if !strings.Contains(got, `"rejected"`) || !strings.Contains(got, `"LIMIT"`) || !strings.Contains(got, `"id":"b"`) || strings.Contains(got, `"id":"c"`) || len(l.found(`{}`)) != 2 {
+		t.Errorf("answered %s", got)
 	}
 }
 

@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	skep "skep/sdk/go"
 )
@@ -57,7 +58,7 @@ func (Knowledge) Turn(t *skep.Turn) error {
 		return err
 	}
 	if err != nil {
-		a = answer{Status: "rejected", Error: faultOf(err)}
+		a.Status, a.Error = "rejected", faultOf(err)
 	}
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -89,7 +90,7 @@ func invalid(format string, args ...any) error {
 
 func clip(s string, most int) string {
 	if len(s) > most {
-		return s[:most]
+		return strings.ToValidUTF8(s[:most], "")
 	}
 	return s
 }

@@ -2,7 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
+	"slices"
 
 	skep "skep/sdk/go"
 )
@@ -47,7 +48,7 @@ type changed struct {
 }
 
 // update keeps what was learned, corrected or deprecated. All its items are checked
-// before the first is kept.
+// before the first is kept. If the store refuses one then, the result has those before it.
 func (s *collection) update(raw json.RawMessage) (any, error) {
 	var u update
 	if err := decode(raw, &u); err != nil {
@@ -60,67 +61,92 @@ func (s *collection) update(raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, it := range items {
-		old, _, found, err := s.read(prefix(u.Domain) + it.ID)
-		switch {
-		case err != nil || !found && u.Type != learned:
-			return nil, orUnknown(err, it, u)
-		case found && u.Type == learned && old.now().State != deprecated && !equal(old.now().Value, it.value):
-			return nil, conflictOf(it)
-		}
+	if err := s.checkItems(u, items); err != nil {
+		return nil, err
 	}
 	v := version{State: u.Type, Scope: u.Scope, Tags: u.Tags, Confidence: u.Confidence, Source: u.Source, By: s.by}
 	var list []changed
 	for _, it := range items {
 		c, err := s.apply(u, it, v)
-		if err != nil {
+		switch {
+		case err != nil && len(list) == 0:
 			return nil, err
+		case err != nil:
+			return map[string]any{"changed": list}, err
 		}
 		list = append(list, c)
 	}
 	return map[string]any{"changed": list}, nil
 }
 
-func orUnknown(err error, it item, u update) error {
-	if err != nil {
-		return err
+// checkItems refuses items that contradict what is known or each other, and more than there is
+// place for.
+func (s *collection) checkItems(u update, items []item) error {
+	ids, fresh := map[string]bool{}, 0
+	for _, it := range items {
+		if ids[it.ID] {
+			return invalid("content has %s %q twice", it.kind, it.ID)
+		}
+		ids[it.ID] = true
+		old, _, found, err := s.read(prefix(u.Domain) + it.ID)
+		if err != nil {
+			return err
+		}
+		if !found {
+			fresh++
+		}
+		if err := u.fits(it, old, found); err != nil {
+			return err
+		}
 	}
-	return skep.Errorf(skep.NotFound, "domain %q has no %s %q that could be %s", u.Domain, it.kind, it.ID, u.Type)
+	return s.checkRoom(fresh)
 }
 
-func conflictOf(it item) error {
-	return skep.Errorf(skep.Conflict, "%s %q says something else already; send it as corrected", it.kind, it.ID)
+// fits refuses an item that does not go with the statement of its id.
+func (u update) fits(it item, old statement, found bool) error {
+	switch {
+	case !found && u.Type != learned:
+		return skep.Errorf(skep.NotFound, "domain %q has no %s %q that could be %s", u.Domain, it.kind, it.ID, u.Type)
+	case !found:
+		return nil
+	case old.Kind != it.kind:
+		return skep.Errorf(skep.Conflict, "%q is a %s, not a %s", it.ID, old.Kind, it.kind)
+	case u.Type == learned && old.now().State != deprecated && !equal(old.now().Value, it.value):
+		return skep.Errorf(skep.Conflict, "%s %q says something else already; send it as corrected", it.kind, it.ID)
+	case u.Type == corrected && old.now().State == deprecated:
+		return skep.Errorf(skep.Conflict, "%s %q is deprecated; send it as learned to take it up again", it.kind, it.ID)
+	}
+	return nil
 }
 
-// apply adds a version. What is learned twice stays as it is.
+// apply adds a version. What is learned or deprecated twice stays as it is.
 func (s *collection) apply(u update, it item, v version) (changed, error) {
-	same := false
 	one, err := s.change(u.Domain, it.kind, it.ID, func(old *statement) (version, error) {
 		v.Value = it.value
-		switch {
-		case old == nil && u.Type != learned:
-			return v, orUnknown(nil, it, u)
-		case old != nil && u.Type == deprecated:
-			v.Value, v.Scope, v.Tags = old.now().Value, old.now().Scope, old.now().Tags
-		case old != nil && u.Type == corrected:
-			v.inherit(old.now())
-		case old != nil && old.now().State != deprecated:
-			same = equal(old.now().Value, it.value)
-			if !same {
-				return v, conflictOf(it)
-			}
+		if old == nil {
+			return v, u.fits(it, statement{}, false)
+		}
+		now := old.now()
+		switch err := u.fits(it, *old, true); {
+		case err != nil:
+			return v, err
+		case u.Type == learned && now.State != deprecated, u.Type == deprecated && now.State == deprecated:
 			return v, errSame
+		case u.Type == deprecated:
+			v.Value, v.Scope, v.Tags = now.Value, now.Scope, now.Tags
+		case u.Type == corrected:
+			v.inherit(now)
 		}
 		return v, nil
 	})
-	if same {
+	if errors.Is(err, errSame) {
 		err = nil
 	}
 	return changed{it.ID, it.kind, one.state(), len(one.Versions)}, err
 }
 
 // errSame ends a change that changes nothing.
-var errSame = fmt.Errorf("nothing has changed")
+var errSame = errors.New("nothing has changed")
 
 func (s statement) state() string {
 	if len(s.Versions) == 0 {
@@ -151,6 +177,9 @@ func (u update) check() error {
 	}
 	if u.Confidence != nil && (*u.Confidence < 0 || *u.Confidence > 1) {
 		return invalid("confidence must be from 0 to 1")
+	}
+	if u.Source != "" && !slices.Contains([]string{"user", "inference", "external"}, u.Source) {
+		return invalid("source is %.40q; it is user, inference or external", u.Source)
 	}
 	if err := checkName("knowledge_domain", u.Domain); err != nil {
 		return err
@@ -268,12 +297,20 @@ func (s *collection) share(raw json.RawMessage) (any, error) {
 	}
 	v := version{Value: p.Data, State: learned, Scope: p.Scope, Tags: p.Tags, Confidence: p.Relevance, By: s.by}
 	one, err := s.change(p.Type, "context", id, func(old *statement) (version, error) {
-		if old != nil {
-			v.State = corrected
+		if old == nil {
+			return v, s.checkRoom(1)
 		}
+		now := old.now()
+		if old.Kind != "context" {
+			return v, skep.Errorf(skep.Conflict, "%q is a %s, not a context", id, old.Kind)
+		}
+		if now.State != deprecated && equal(now.Value, v.Value) && now.Scope == v.Scope && slices.Equal(now.Tags, v.Tags) {
+			return v, errSame
+		}
+		v.State = corrected
 		return v, nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errSame) {
 		return nil, err
 	}
 	return map[string]any{"changed": []changed{{id, "context", one.state(), len(one.Versions)}}}, nil
