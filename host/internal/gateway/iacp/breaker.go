@@ -46,6 +46,8 @@ type breaker struct {
 	openFor time.Duration
 	// until is when it is probed, zero while it is closed.
 	until, probeUntil time.Time
+	// acknowledged counts the messages without an answer since the last failure.
+	acknowledged int
 }
 
 func newBreakers(first time.Duration) *breakers {
@@ -94,6 +96,7 @@ func (all *breakers) record(key breakerKey, failed bool, now time.Time) {
 	b.results <<= 1
 	if failed {
 		b.results |= 1
+		b.acknowledged = 0
 	}
 	b.results &= 1<<tripWindow - 1
 	switch open := !b.until.IsZero(); {
@@ -105,12 +108,22 @@ func (all *breakers) record(key breakerKey, failed bool, now time.Time) {
 	}
 }
 
-// endProbe ends a probe that has shown nothing of its agent: the next message is one.
-func (all *breakers) endProbe(key breakerKey) {
+// recordTell notes that an agent has a message that wants no answer, which hides no failed question.
+// So it only ends a probe; but where the agent has rested and acknowledges as many in a row as it had
+// failed, with no failure between them, it is well.
+func (all *breakers) recordTell(key breakerKey, acknowledged bool, now time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if b := all.byAgent[key]; b != nil {
-		b.probeUntil = time.Time{}
+	b := all.byAgent[key]
+	if b == nil {
+		return
+	}
+	b.probeUntil = time.Time{}
+	if !acknowledged || b.until.IsZero() || now.Before(b.until) {
+		return
+	}
+	if b.acknowledged++; b.acknowledged >= tripAfter {
+		delete(all.byAgent, key)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestEmptyProbe(t *testing.T) {
 		if after := all.admit(key, now); after > 0 {
 			t.Errorf("probe %d waits for %s", n, after)
 		}
-		all.endProbe(key)
+		all.recordTell(key, false, now)
 	}
 	if all.admit(key, now); all.admit(key, now) != probeTime {
 		t.Error("there are two probes at a time")

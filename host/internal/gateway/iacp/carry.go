@@ -87,8 +87,8 @@ func (a *attempt) run(ctx context.Context) error {
 	err = a.send(ctx, c)
 	switch {
 	case !a.known:
-	case a.result == nil && !a.m.Owed(): // an acknowledgement, or a write, shows no success
-		a.g.breakers.endProbe(key)
+	case a.result == nil && !a.m.Owed():
+		a.g.breakers.recordTell(key, c.acks, time.Now())
 	default:
 		a.g.breakers.record(key, a.result != nil, time.Now())
 	}
