@@ -182,13 +182,6 @@ func TestUnusable(t *testing.T) {
 		{"a sender too long", edit("agentA", "agent"+strings.Repeat("x", 600)), "malformed", "malformed"},
 		{"an id too long", strings.Replace(document, "msg123", strings.Repeat("x", 300), 1), "malformed", "malformed"},
 	}
-	for _, field := range []string{"version", "sender", "receiver", "type", "id", "timestamp", "content_type"} { // V-A07
-		var m map[string]map[string]any
-		_ = json.Unmarshal([]byte(strings.Replace(edit(), `"body":`, `"x":{},"body0":`, 1)), &m)
-		delete(m["header"], field)
-		text, _ := json.Marshal(map[string]any{"header": m["header"], "body": "{}"})
-		cases = append(cases, one{"no " + field, string(text), "malformed", "malformed"})
-	}
 	for _, c := range cases {
 		for profile, want := range map[*site]string{loose: c.loose, strict: c.strict} {
 			r := profile.sendText(t, c.text)
@@ -197,6 +190,32 @@ func TestUnusable(t *testing.T) {
 				t.Errorf("%s (strict %v): got %d %s", c.name, profile == strict, r.Status, r.Text)
 			case want != "" && (code(t, r) != want || r.Status != http.StatusBadRequest):
 				t.Errorf("%s (strict %v): got %d %s", c.name, profile == strict, r.Status, r.Text)
+			}
+		}
+	}
+}
+
+// TestMissing (V-A07): each field that is not optional is demanded, and named where it is missing.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	for profile, s := range map[string]*site{"default": newSite(t, nil), "strict": newSite(t, func(o *acp.Options) { o.Strict = true })} {
+		for _, field := range []string{"header.version", "header.sender", "header.receiver", "header.type", "header.id", "header.timestamp", "header.content_type", "body", "none"} {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(document), &m); err != nil {
+				t.Fatal(err)
+			}
+			delete(m, field)
+			delete(m["header"].(map[string]any), strings.TrimPrefix(field, "header."))
+			text, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := s.sendText(t, string(text))
+			if field == "none" && r.Status == http.StatusOK {
+				continue
+			}
+			if r.Status != http.StatusBadRequest || code(t, r) != "malformed" || faultOf(t, r).Message != "Message."+field+": is missing" {
+				t.Errorf("%s without %s: %d %s", profile, field, r.Status, r.Text)
 			}
 		}
 	}

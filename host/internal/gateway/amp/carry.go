@@ -53,7 +53,7 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 	if a.p.URL == "" || a.p.Client == nil {
 		return gateway.Refuse("%s has no url: add one to [gateways.amp.partners.%s]", a.p.Name, a.p.Name)
 	}
-	if err := a.compose(); err != nil {
+	if err := a.compose(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -83,16 +83,20 @@ const (
 )
 
 // compose makes the message of an agent of ours. Its id is the same in each attempt.
-func (a *attempt) compose() error {
+func (a *attempt) compose(ctx context.Context) error {
 	p := a.d.Wrapper.Payload
 	agent, err := gateway.RecipientID(p.Recipient().Name)
+	if err != nil {
+		return err
+	}
+	session, err := a.session(ctx)
 	if err != nil {
 		return err
 	}
 	priority, timeout := normalPriority, float64(a.p.Timeout.Milliseconds())
 	a.m = message.Message{
 		ID: a.d.Wrapper.MessageID, Type: message.Request, Timestamp: timestamp(a.sentAt()),
-		Source:      message.Source{Agent: p.Sender.Name, Session: a.d.Conversation},
+		Source:      message.Source{Agent: p.Sender.Name, Session: session},
 		Destination: message.Destination{Agent: agent},
 		Headers:     message.Headers{Correlation: a.d.Wrapper.MessageID, Hints: map[string]json.RawMessage{hintHops: wire.MustEncode(a.d.Hops)}},
 	}
@@ -113,6 +117,18 @@ func (a *attempt) compose() error {
 	a.m.Destination.Capability = called
 	a.m.Payload = wire.MustEncode(map[string]any{"capability": called, "parameters": parameters})
 	return nil
+}
+
+// session is the conversation of the message: the partner's own where it has begun the task.
+func (a *attempt) session(ctx context.Context) (string, error) {
+	x, err := a.g.Runtime.Asked(ctx, a.caller, a.d)
+	switch {
+	case err == nil:
+		return x.Conversation, nil
+	case errors.Is(err, gateway.ErrUnknown):
+		return a.d.Conversation, nil
+	}
+	return "", err
 }
 
 // calledOf is the capability that an agent's text asks for: a JSON object of capability and

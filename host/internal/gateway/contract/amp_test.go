@@ -27,9 +27,8 @@ func TestAMP(t *testing.T) {
 
 func ampProtocol() contract.Protocol {
 	return contract.Protocol{
-		Name: "amp", Realms: true,
+		Name: "amp", Self: "depot-1", Realms: true,
 		Without: map[string]string{
-			"06/mail":     "a question of an agent is a message of its own, to the partner's url",
 			"06/realm":    "it has no word for a call that waits for a person",
 			"14":          "it has no stream to read again",
 			"18":          "it has no word for withdrawing a message",

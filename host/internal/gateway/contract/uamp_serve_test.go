@@ -103,7 +103,7 @@ func (s *uampServer) message(w http.ResponseWriter, r *http.Request) {
 
 // uampMessage is an envelope as the suite sees it.
 func uampMessage(e envelope.Envelope) contract.Message {
-	m := contract.Message{ID: string(e.ID), Text: e.Body.Content}
+	m := contract.Message{ID: string(e.ID), Text: e.Body.Content, To: e.To[0]}
 	_ = json.Unmarshal(e.Ext["x-hops"], &m.Hops)
 	_ = json.Unmarshal(e.Ext["x-conversation"], &m.Thread)
 	return m

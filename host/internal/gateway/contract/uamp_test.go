@@ -38,11 +38,10 @@ func TestUAMP(t *testing.T) {
 func uampProtocol() contract.Protocol {
 	began := time.Now() // the time of all envelopes: a repeat has the same bytes
 	return contract.Protocol{
-		Name: "uamp", Realms: true, NoHold: true,
+		Name: "uamp", Self: uampKey("depot-1").id, Realms: true, NoHold: true,
 		Partner: fmt.Sprintf("ids = [%q, %q, \"did:web:foreign.example:*\"]", uampKey("depot-1").id, uampKey("depot-7").id),
 		Table:   "did = \"did:web:hive.example\"\nclock_skew = \"12h\"\n",
 		Without: map[string]string{
-			"06/mail":     "a question of an agent is an envelope of its own, to the partner's address",
 			"06/realm":    "it has no word for a call that waits for a person",
 			"17/realm":    "an envelope has no deadline",
 			"22/question": "it has no word for a call that waits for a person",
