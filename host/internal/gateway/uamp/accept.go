@@ -49,6 +49,9 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err != nil {
 		return x, err
 	}
+	if _, _, err := g.recipients(c, s.Envelope); err != nil { // before the record of one that reaches no agent
+		return x, err
+	}
 	if err := g.reserveSubscriber(ctx, c, s.ID, ttl); err != nil {
 		return x, err
 	}

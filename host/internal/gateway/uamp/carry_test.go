@@ -31,7 +31,9 @@ type recorder struct {
 	mu    sync.Mutex
 	asked []gateway.Ask
 	fails []error // of the next ones, nil for none
-	store shaky
+	// hidden means that no partner is configured.
+	hidden bool
+	store  shaky
 }
 
 // State implements [gateway.Runtime].
@@ -42,6 +44,8 @@ type shaky struct {
 	state.Store
 	mu    sync.Mutex
 	fails map[string]error // of the next call of a method
+	// writes counts what was written and removed.
+	writes int
 }
 
 func (s *shaky) failNext(method string, err error) {
@@ -71,7 +75,27 @@ func (s *shaky) Put(ctx context.Context, r state.Record) (int64, error) {
 	if err := s.failure("Put"); err != nil {
 		return 0, err
 	}
+	s.countWrite()
 	return s.Store.Put(ctx, r)
+}
+
+// Delete implements [state.Store].
+func (s *shaky) Delete(ctx context.Context, k state.Key, version int64) error {
+	s.countWrite()
+	return s.Store.Delete(ctx, k, version)
+}
+
+func (s *shaky) countWrite() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+}
+
+// written is how many records were written or removed.
+func (s *shaky) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
 }
 
 func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
@@ -106,6 +130,23 @@ func (o *recorder) failNext(errs ...error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fails = errs
+}
+
+// hide lets no partner be configured, or those that were.
+func (o *recorder) hide(hidden bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hidden = hidden
+}
+
+// Partner implements [gateway.Runtime].
+func (o *recorder) Partner(name string) (gateway.Partner, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.hidden {
+		return gateway.Partner{}, false
+	}
+	return o.Runtime.Partner(name)
 }
 
 // take returns what came since the last call.

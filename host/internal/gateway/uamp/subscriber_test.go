@@ -101,7 +101,11 @@ func TestSubscriberReserved(t *testing.T) {
 	o.refused(t, "no record", o.send(t, e), envelope.Internal)
 	o.rec.failNext(away)
 	o.refused(t, "no delivery", o.send(t, e), envelope.Internal)
+	before := o.rec.store.written()
 	o.refused(t, "no agent", o.send(t, newSubscribe("none", `{"topic":"tea","ttl":600}`)), envelope.UnknownRecipient)
+	if n := o.rec.store.written() - before; n != 0 {
+		t.Errorf("%d writes for no agent", n)
+	}
 	if n := len(o.recordsOf(t, "lab", "subscriber")); len(seen) > 0 || n > 0 {
 		t.Errorf("%d reach the agent, %d records", len(seen), n)
 	}
