@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"time"
 
 	"google.golang.org/grpc"
@@ -54,12 +55,12 @@ type Gateway struct {
 	stopped chan struct{}
 }
 
-// largeEnvelope is the size from which an envelope needs a place, in bytes; places is how
-// many there are.
-const (
-	largeEnvelope = 64 << 10
-	places        = 2
-)
+// largeEnvelope is the size from which an envelope needs a place to be read, in bytes.
+const largeEnvelope = 64 << 10
+
+// places is how many large envelopes are read at once: the other processors are left to other
+// callers.
+func places() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // New returns a gateway. It starts nothing.
 func New(o Options) (*Gateway, error) {
@@ -80,7 +81,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
-		large: make(chan struct{}, places), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
+		large: make(chan struct{}, places()), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), followers: newFollowers(), stopped: make(chan struct{}),
 	}
 	g.manifests = newPartnerManifests(g.proof)
