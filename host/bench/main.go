@@ -63,6 +63,8 @@ var parts = []part{
 	{"server", "The server, beside a2a-go's and a bare one", servers},
 	{"gateways", "The same agent over MCP, A2A, ACP and a toy protocol", gateways},
 	{"uamp", "The same agent over UAMP, signed", overUAMP},
+	{"uamp-large", "One user beside UAMP's largest envelopes", besideLargeUAMP},
+	{"uamp-bindings", "Bindings of UAMP, with TLS", overUAMPBindings},
 	{"declarations", "The compiler of ACP, beside Go's own parser", declarations},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},

@@ -99,15 +99,7 @@ func (a uampAgent) asking(url string, n int) subject {
 
 // ask sends a signed envelope and reads the stream with its answer.
 func (a uampAgent) ask(cl *http.Client, url string) error {
-	e := a.newEnvelope()
-	sum, err := e.Sum()
-	if err == nil {
-		e.Sig, err = a.key.Sign(sum)
-	}
-	if err != nil {
-		return err
-	}
-	text, err := e.Text()
+	text, name, err := a.newSigned()
 	if err != nil {
 		return err
 	}
@@ -115,7 +107,7 @@ func (a uampAgent) ask(cl *http.Client, url string) error {
 	if err := post.expect(cl, ""); err != nil {
 		return err
 	}
-	stream := getFrom(url + "/v1/stream/str-" + string(e.ID)).as(labKey)
+	stream := getFrom(url + "/v1/stream/" + name).as(labKey)
 	if err := stream.expect(cl, "boss got"); err != nil {
 		return errors.Join(errors.New("the stream has no answer"), err)
 	}
