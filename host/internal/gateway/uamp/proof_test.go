@@ -169,6 +169,50 @@ func TestNoDocument(t *testing.T) {
 	}
 }
 
+// endless is a document that does not end, or breaks off with an error after some bytes.
+type endless struct {
+	left int // of the bytes that come, below 0 for all
+	read *atomic.Int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, errors.New("read tcp 10.0.0.7:443: connection reset")
+	}
+	if e.left > 0 {
+		p = p[:min(len(p), e.left)]
+		e.left -= len(p)
+	}
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// TestEndlessDocument (U-031, U-104): of a document no more is read than one may have, within a time.
+// One that breaks off may come whole later.
+func TestEndlessDocument(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		left int
+		want envelope.Code
+	}{"without an end": {-1, envelope.Unauthenticated}, "broken off": {1000, envelope.Busy}} {
+		p := newProofs(t, gateway.Partner{}, false)
+		var read atomic.Int64
+		p.web.answer = func(r *http.Request) (*http.Response, error) {
+			if _, bounded := r.Context().Deadline(); !bounded {
+				t.Errorf("%s: the fetch has no time", name)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&endless{c.left, &read})}, nil
+		}
+		check(t, name, p.Check(t.Context(), p.lab, signed(t, labDID, key(t, labDID, private("l")), nil)), c.want)
+		if n := read.Load(); n > 2*did.MaxDocument {
+			t.Errorf("%s: %d bytes are read", name, n)
+		}
+	}
+}
+
 // TestForgedSenders (contract case 13, 1.7): nothing is fetched for a sender that is not
 // the caller's, and for the caller's own at most ten in a minute.
 func TestForgedSenders(t *testing.T) {
