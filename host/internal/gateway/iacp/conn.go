@@ -246,7 +246,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
-	begins := c.g.conns.speaks(c, m.Sender.ID, nil)
+	begins := c.g.conns.speaks(c, m.Sender.ID)
 	c.acknowledge(m)
 	if begins {
 		c.sendWaiting(caller, m.Sender.ID)

@@ -74,21 +74,33 @@ const maxAgents = 256
 // has reports whether an agent has spoken on the connection. conns.mu is held.
 func (c *conn) has(agent string) bool { return c.agents[agent] != nil }
 
-// speaks remembers that an agent has spoken on a connection, and what it has registered, if it
-// has. It returns true for one that had not spoken there.
-func (all *conns) speaks(c *conn, agent string, registered *agentInfo) (begins bool) {
+// speaks remembers that an agent has spoken on a connection. It returns true for one that had not
+// spoken there.
+func (all *conns) speaks(c *conn, agent string) (begins bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	known := c.agents[agent]
-	switch {
-	case known == nil && len(c.agents) >= maxAgents:
+	if c.agents[agent] != nil || len(c.agents) >= maxAgents {
 		return false
-	case known == nil:
-		c.agents[agent] = &spoken{registered: registered}
-	case registered != nil:
-		known.registered = registered
 	}
-	return known == nil
+	c.agents[agent] = &spoken{}
+	return true
+}
+
+// register remembers what an agent has registered on a connection, and reports whether there is a
+// place for it.
+func (all *conns) register(c *conn, a agentInfo) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	known := c.agents[a.ID]
+	if known == nil && len(c.agents) >= maxAgents {
+		return false
+	}
+	if known == nil {
+		known = &spoken{}
+		c.agents[a.ID] = known
+	}
+	known.registered = &a
+	return true
 }
 
 // setLoad notes how much of what it can do a registered agent does (D-I13).

@@ -3,11 +3,15 @@ package iacp
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
 )
+
+// maxRegistration bounds a registration, which is kept while its connection lasts, in bytes.
+const maxRegistration = 16 << 10
 
 // register remembers an agent of the peer (I-036), and tells it who is here (I-054).
 func (c *conn) register(caller gateway.Caller, m message.Message) {
@@ -15,30 +19,37 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 		Info agentInfo `json:"agent_info"`
 	}
 	err := json.Unmarshal(m.Payload, &p)
-	if err != nil || p.Info.ID == "" {
+	if len(m.Payload) > maxRegistration {
+		err = &fault{code: codeInvalid, reason: reasonTooLarge, text: fmt.Sprintf("a registration has at most %d bytes, and this one has %d", maxRegistration, len(m.Payload))}
+	} else if err != nil || p.Info.ID == "" {
 		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
 	} else if err = c.g.checkSender(caller, p.Info.ID); err == nil {
 		err = c.g.checkCapabilities(caller, p.Info)
+	}
+	if err == nil {
+		err = c.registerAgent(caller, m, p.Info)
 	}
 	c.g.record(caller, m, m.Payload, gateway.Exchange{}, err)
 	if err != nil {
 		c.refuse(m, err)
 		return
 	}
-	c.registerAgent(caller, m, p.Info)
 	c.sendWaiting(caller, p.Info.ID)
 }
 
 // registerAgent registers an agent and answers. It keeps other writers out meanwhile, so that the
 // answer comes before the messages that wait for the agent.
-func (c *conn) registerAgent(caller gateway.Caller, m message.Message, a agentInfo) {
+func (c *conn) registerAgent(caller gateway.Caller, m message.Message, a agentInfo) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.g.conns.speaks(c, a.ID, &a)
+	if !c.g.conns.register(c, a) {
+		return &fault{code: codeTimeout, reason: reasonBusy, text: fmt.Sprintf("%d agents have registered or spoken on the connection: unregister one, or register on another connection", maxAgents), retry: true}
+	}
 	answer := map[string]any{"status": "registered", "agent_id": a.ID, "agents": c.g.listed(caller, criteria{})}
 	if text, err := c.compose(message.AgentRegisterResponse, m, answer).Encode(); err == nil {
 		_ = c.writeLocked(text)
 	}
+	return nil
 }
 
 // unregister forgets an agent of the peer.

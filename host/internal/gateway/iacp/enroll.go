@@ -91,7 +91,7 @@ func (c *conn) noteRegistered(caller gateway.Caller, m message.Message) {
 	}
 	_ = json.Unmarshal(m.Payload, &p) // its agents speak for themselves
 	for _, a := range p.Agents {
-		if c.g.checkSender(caller, a.ID) == nil && c.g.conns.speaks(c, a.ID, nil) {
+		if c.g.checkSender(caller, a.ID) == nil && c.g.conns.speaks(c, a.ID) {
 			c.sendWaiting(caller, a.ID)
 		}
 	}
