@@ -35,19 +35,35 @@ type request struct {
 	Callback *bool `json:"callback_required"`
 }
 
+// routing is what a gateway adds to a request.
+type routing struct {
+	Gateway struct {
+		Capability string `json:"capability"`
+		Parts      []struct {
+			SHA256 string `json:"sha256"`
+		} `json:"parts"`
+	} `json:"gateway"`
+}
+
 // readCall reads a request. One that came for a capability, as MCP clients send it, has
-// the arguments alone as its body.
-func readCall(m *skep.Message) (call, error) {
-	var routing struct {
-		Gateway struct {
-			Capability string `json:"capability"`
-		} `json:"gateway"`
+// the arguments alone as its body. A body that is too long for a message is the request's part.
+func readCall(t *skep.Turn) (call, error) {
+	m, body := &t.Message, []byte(t.Message.Body)
+	var routed routing
+	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routed) != nil {
+		routed = routing{}
 	}
-	if len(m.Routing) > 0 && json.Unmarshal(m.Routing, &routing) == nil && routing.Gateway.Capability != "" {
-		return newCall(request{Tool: routing.Gateway.Capability, Parameters: json.RawMessage(m.Body)})
+	if parts := routed.Gateway.Parts; len(body) == 0 && len(parts) == 1 {
+		var err error
+		if body, err = t.BlobGet(parts[0].SHA256); err != nil {
+			return call{}, err
+		}
+	}
+	if routed.Gateway.Capability != "" {
+		return newCall(request{Tool: routed.Gateway.Capability, Parameters: json.RawMessage(body)})
 	}
 	var r request
-	if err := decode([]byte(m.Body), &r); err != nil {
+	if err := decode(body, &r); err != nil {
 		return call{}, skep.Errorf(skep.Invalid, `the body must be {"tool": NAME, "parameters": {…}}: %v`, err)
 	}
 	switch r.Type {

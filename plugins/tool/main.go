@@ -42,7 +42,7 @@ func (Tool) Turn(t *skep.Turn) error {
 
 // serve answers a request. Being called off ends the turn, and is no answer.
 func serve(t *skep.Turn) error {
-	call, err := readCall(&t.Message)
+	call, err := readCall(t)
 	var output json.RawMessage
 	var seconds float64
 	if err == nil {

@@ -115,6 +115,21 @@ func TestCapability(t *testing.T) {
 	}
 }
 
+// A request that is too long for a message lies in its part; one whose part is gone, or that has
+// several, runs nothing.
+func TestLongRequest(t *testing.T) {
+	t.Parallel()
+	w := shop(map[string]int{})
+	address := w.PutBlob([]byte(`{"tool":"price_of","parameters":{"item":"` + strings.Repeat("tea", 100<<10) + `"}}`))
+	part := `{"sha256":"` + address + `"}`
+	for parts, want := range map[string]string{part: "success", part + "," + part: "error", `{"sha256":"` + strings.Repeat("0", 64) + `"}`: "error"} {
+		a, _ := ask(t, w, skep.Message{Sender: peer, Routing: json.RawMessage(`{"gateway":{"parts":[` + parts + `]}}`)})
+		if a.Status != want {
+			t.Errorf("with the parts %s: %+v", parts, a)
+		}
+	}
+}
+
 // What is no request runs nothing, and a caller who wants no answer gets none.
 func TestSilence(t *testing.T) {
 	t.Parallel()

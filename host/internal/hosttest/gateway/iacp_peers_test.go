@@ -206,6 +206,10 @@ func exchangeWith(t *testing.T, spoke *peers.Peer) {
 			t.Errorf("%s to %q is answered by a %s %s, %v", c.kind, c.to, kind, got, err)
 		}
 	}
+	long := fmt.Sprintf(`{"tool_name":"read_file","parameters":{"path":"tea.md"},"note":%q}`, strings.Repeat("x", 1<<20))
+	if kind, payload := answerOf(t, spoke.Do(t, spokeJob("files", "tool_request", long))); kind != "tool_response" || payload["output"] != "green" {
+		t.Errorf("a request of 1 MiB is answered by a %s %v", kind, payload)
+	}
 	forged := `{"to":"boss","send":{"message_type":"task_request","sender":{"agent_id":"other"},"payload":{}}}`
 	if kind, payload := answerOf(t, spoke.Do(t, forged)); kind != "error_response" || payload["error_code"] != "PERMISSION_DENIED" {
 		t.Errorf("a forged sender is answered by a %s %v", kind, payload)
