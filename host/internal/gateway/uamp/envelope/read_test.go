@@ -118,6 +118,17 @@ func TestRead(t *testing.T) {
 		"body of the seed":   {change{"body": `{"type":"text/markdown","content":"x","encoding":"utf-8","compression":"none"}`}, both},
 		"ext a list":         {change{"ext": `[]`}, 0},
 		"token an object":    {change{"cap_token": `{}`}, 0},
+		"sig an object":      {change{"sig": `{}`}, 0},
+		"sig a number":       {change{"sig": `1`}, 0},
+		"inform":             {change{"intent": `"inform"`}, both},
+		"propose":            {change{"intent": `"propose"`}, both},
+		"confirm":            {change{"intent": `"confirm"`}, both},
+		"deny":               {change{"intent": `"deny"`}, both},
+		"progress":           {change{"intent": `"progress"`}, both},
+		"cancel":             {change{"intent": `"cancel"`}, both},
+		"subscribe":          {change{"intent": `"subscribe"`}, both},
+		"notify":             {change{"intent": `"notify"`}, both},
+		"error":              {change{"intent": `"error"`}, both},
 	} {
 		for profile, r := range map[int]envelope.Reader{lenient: reader, both: strict} {
 			_, err := r.Read([]byte(text(c.change)))
