@@ -28,7 +28,7 @@ func ExtensionText(member json.RawMessage) (text string) {
 	return text
 }
 
-// WithTrace returns members and those of a trace, whose names are the headers' after a
+// WithTrace returns members and the fields of a trace, whose names are the headers' after a
 // prefix. The members may be nil and stay as they are.
 func WithTrace(members map[string]json.RawMessage, prefix string, trace swarm.Trace) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}

@@ -146,6 +146,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(readFile(f, "testdata/document.acp"))
 	f.Add("// a\n\n@plain @x(k=\"v\", 1) type A = { b: List<Map<String, C>>? /" + "/ c\n} // d\nimport \"e.acp\"\nsemantics A expects nothing { b, c }\nenum E { A, /" + "/ x\n B, }")
 	f.Add("type A = {\n// c\n, }")
+	for _, name := range []string{"lists up", "names up", "field name", "value name", "circle"} { // none is deep: go-cmp compares what is deep slowly
+		text := hostile()[name].text
+		f.Add(text[:min(len(text), 2<<10)])
+	}
+	f.Add("@closd @field() type A = Int\n@open @x(-1.5, k=\"\\\\\") enum E { A }")
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := load(text); err == nil {
 			for _, r := range s.Records() {

@@ -1,6 +1,8 @@
 package dsl
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"path/filepath"
 )
@@ -73,6 +75,9 @@ func (l *loader) importFile(src *source, from string, it *Item) {
 	}
 	text, err := l.read(name)
 	if err != nil {
+		if of := new(fs.PathError); errors.As(err, &of) {
+			err = of.Err // the fault names the file
+		}
 		fail("the file cannot be read: " + err.Error())
 		return
 	}

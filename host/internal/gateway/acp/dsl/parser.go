@@ -155,7 +155,7 @@ func (p *parser) skip() {
 	p.advance()
 }
 
-// begin takes the comments before the token as those of what begins with it.
+// begin takes the comments before the token for what begins with it.
 func (p *parser) begin() Comments {
 	return Comments{Gap: p.tok.gap, Lead: p.lead()}
 }

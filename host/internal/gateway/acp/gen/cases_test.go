@@ -58,7 +58,7 @@ func unique(names []string, taken ...string) (some []string) {
 	return some
 }
 
-// reservedWords are all words that mean something in one of the languages, those of Go
+// reservedWords are all words that mean something in one of the languages, words of Go
 // and some names in other styles among them.
 func reservedWords() []string {
 	all := strings.Join([]string{

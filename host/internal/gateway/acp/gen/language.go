@@ -19,7 +19,7 @@ type language struct {
 	list, dictionary string
 	// function writes the name of a function as a value.
 	function func(name string) string
-	// read and write begin the names of the support's functions, to and from those of the
+	// read and write begin the names of the support's functions, to and from the names of the
 	// generated ones.
 	read, write, to, from string
 	// part names a built-in type in a function of the support.

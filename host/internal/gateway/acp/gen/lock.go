@@ -2,8 +2,11 @@ package gen
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"skep/host/internal/gateway/acp/dsl"
 )
 
 // Lock has the field numbers of a proto file. A number that was given once is never
@@ -27,7 +30,9 @@ const MaxLock = 4 << 20
 
 // Bounds of numbers, and the numbers that proto3 keeps for itself.
 const (
-	maxNumber     = 1<<29 - 1
+	maxNumber = 1<<29 - 1
+	// maxLocked leaves a number for each field that one file may have.
+	maxLocked     = maxNumber - dsl.MaxItems
 	firstReserved = 19000
 	lastReserved  = 19999
 )
@@ -78,6 +83,10 @@ func ParseLock(file, text string) (*Lock, error) {
 	return l, nil
 }
 
+// entryPattern is a line of a lock: its names are as in declarations, and its type is
+// one of proto3.
+var entryPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]* [0-9]+ [A-Za-z][A-Za-z0-9_.<>, ]*$`)
+
 func parseEntry(line string) (e lockEntry, ok bool) {
 	parts := strings.SplitN(line, " ", 3)
 	dot := strings.LastIndex(parts[0], ".")
@@ -86,7 +95,7 @@ func parseEntry(line string) (e lockEntry, ok bool) {
 	}
 	number, err := strconv.Atoi(parts[1])
 	e = lockEntry{path: parts[0][:dot], name: parts[0][dot+1:], number: number, typ: parts[2]}
-	return e, err == nil && number > 0 && number <= maxNumber && (number < firstReserved || number > lastReserved)
+	return e, err == nil && entryPattern.MatchString(line) && number > 0 && number <= maxLocked && (number < firstReserved || number > lastReserved)
 }
 
 // String writes the file: as it was read, with what is new at the end of its record.

@@ -207,6 +207,7 @@ func TestParseLockRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"A.a": "x.lock:1: this line is not", "\nA.a x int32": "x.lock:2: this line is not", "A.a 0 int32": "x.lock:1", "A.a 19500 int32": "x.lock:1", "a 1 int32": "x.lock:1", "A.a 536870912 int32": "x.lock:1",
+		"A.a 536870911 int32": "x.lock:1: this line is not", "\ufeffA.a 1 int32": "x.lock:1", "A.a 1 int32\x00": "x.lock:1", "A.a +1 int32": "x.lock:1", "A.é 1 int32": "x.lock:1",
 		"A.a 1 int32\nA.b 1 int32": "x.lock:2: this number or this field is there already", "A.a 1 int32\nA.a 2 int32": "x.lock:2",
 	} {
 		if _, err := ParseLock("x.lock", text); err == nil || !strings.HasPrefix(err.Error(), want) {
