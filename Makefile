@@ -180,6 +180,7 @@ test: guests
 	@set -e; for m in $(MODULES); do echo "== $$m"; cd $(CURDIR)/$$m; \
 		$(TEST) $(NOREADER) $(TESTFLAGS) $$($(GO) list ./... | grep -vx $(READER)); done
 	@echo "== $(READER)"; $(TEST) $(TESTFLAGS) $(READER)
+	@echo "== sdk/amp"; cd sdk/amp && $(PYTHON) -B -m unittest amp_mesh_test
 
 check: fmt tidy generate lint
 	@set -e; for m in $(MODULES); do echo "== $$m"; (cd $$m && $(GO) vet ./...); done
