@@ -208,7 +208,8 @@ class Client:
 
     def negotiate(self, kind="protocol_version", **requirements):
         """What the mesh answers to a negotiation: capability_check or protocol_version."""
-        return self.request({"negotiation_type": kind, "requirements": requirements})["result"]
+        payload = {"negotiation_type": kind, "requirements": requirements, "supported": [VERSION]}
+        return self.request(payload)["result"]
 
     def context(self, operation, **members):
         """An operation of a shared context: create, get, update, fork or merge. Returns the context."""

@@ -139,6 +139,11 @@ class Clients(unittest.TestCase):
         self.assertEqual(self.client.invoke("echo", {}), {"x": 1})
         self.assertEqual(len({message["id"] for message in self.mesh.seen}), 1)
 
+    def test_versions(self):
+        self.mesh.replies = [(200, {}, {"status": "success", "result": {"version": "1.0"}})]
+        self.assertEqual(self.client.negotiate(), {"version": "1.0"})
+        self.assertEqual(self.mesh.seen[0]["payload"]["supported"], [amp_mesh.VERSION])
+
     def test_elsewhere(self):
         other = {"Location": "http://localhost:9/answer"}
         self.mesh.replies = [(202, other, {"status": "partial", "result": {}}), (307, other, {"status": "success", "result": {}})]
