@@ -166,13 +166,14 @@ func refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
 }
 
 // isRefusedAloud reports whether an ERROR is sent for a message that was not taken: what
-// answers or only tells gets none, unless it was unusable (G-031, A-025).
+// answers or only tells gets none, unless it was unusable or asks for an ACKNOWLEDGE (G-031,
+//
 func isRefusedAloud(h message.Header, f *fault) bool {
 	answer, _ := h.Type.Expects()
 	switch {
 	case h.Type == message.MessageTypeError, h.Type == message.MessageTypeAcknowledge:
 		return false
-	case answer != "":
+	case answer != "", wantsAcknowledge(h):
 		return true
 	}
 	return f.code == codeMalformed || f.code == codeVersion

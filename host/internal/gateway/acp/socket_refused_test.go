@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"skep/host/internal/gateway/acp/acptest"
 )
 
 // TestSocketRefused (A-043): a WebSocket without the subprotocol acp.v1 is not opened, and a
@@ -33,5 +35,30 @@ func TestSocketRefused(t *testing.T) {
 	}
 	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
 		t.Errorf("after a binary frame: %v", err)
+	}
+}
+
+// TestSocketRefusedTell (A-029): what only tells and is refused gets an ERROR with the reason
+// where it asks for an ACKNOWLEDGE, and nothing where it does not.
+func TestSocketRefusedTell(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	conn := s.dial(t)
+	for _, c := range []struct{ kind, sender, receiver, replyTo, want string }{
+		{"INFORM", "agentA", "clac", "", `unknown_receiver: there is no receiver "clac"; did you mean "calc"?`},
+		{"INFORM", "mallory", "calc", "", `forbidden: "mallory" is not an agent of "acme"`},
+		{"RESPONSE", "agentA", "calc", "m1", `unknown_receiver: reply_to "m1": no question with this id`},
+	} {
+		quiet := acptest.New(c.kind, c.sender, c.receiver, "news")
+		quiet.Header.ReplyTo = c.replyTo
+		if err := conn.Send(t.Context(), quiet.Text()); err != nil {
+			t.Fatal(err)
+		}
+		asks := acptest.New(c.kind, c.sender, c.receiver, "news")
+		asks.Header.ReplyTo = c.replyTo
+		m := exchange(t, conn, strings.Replace(asks.Text(), `"header":{`, `"header":{"x_ack":"requested",`, 1))
+		if m.Header.Type != "ERROR" || m.Header.ReplyTo != asks.Header.ID || !strings.HasPrefix(m.Body, c.want) {
+			t.Errorf("%s to %s: %+v; want %s", c.kind, c.receiver, m, c.want)
+		}
 	}
 }
