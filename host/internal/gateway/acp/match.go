@@ -15,6 +15,7 @@ import (
 	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
+	"skep/spec/mail"
 )
 
 // match is what a message of a realm has to do with messages of ours.
@@ -65,6 +66,19 @@ func canAnswer(t message.MessageType) bool {
 	return t == message.MessageTypeResponse || t == message.MessageTypeInform || t == message.MessageTypeError
 }
 
+// misdirected refuses an answer to another agent than the one that has asked.
+func misdirected(h message.Header, question, asker string) error {
+	return &fault{code: codeReceiver, text: fmt.Sprintf("receiver %q: %q was asked by %q", h.Receiver, question, asker), status: http.StatusNotFound}
+}
+
+// isFor reports whether the receiver of a message is the agent that has sent ours, in any
+// of the forms of a receiver.
+func (g *Gateway) isFor(h message.Header, sent gateway.OutboxRef) bool {
+	asker, home, _ := mail.ParseAddr(sent.From)
+	name, swarm, ok := g.parseReceiver(string(h.Receiver))
+	return ok && name == asker && (swarm == "" || swarm == cmp.Or(home, sent.Swarm))
+}
+
 // match finds what a message is about (D-A4, D-A5): what its reply_to names, or without
 // one the conversation's only question.
 func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header) (m match, err error) {
@@ -107,13 +121,15 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 			return match{repeat: true}, nil
 		case !errors.Is(err, gateway.ErrUnknown):
 			return match{}, err
-		case len(t.Open) == 1:
+		case len(t.Open) == 1 && (!t.Theirs || g.isFor(h, t.Open[0].Sent)):
 			i = 0
 		case len(t.Open) > 1:
 			m.flag = flagAmbiguous
 		}
 	}
 	switch {
+	case i >= 0 && !g.isFor(h, t.Open[i].Sent):
+		return match{}, misdirected(h, messageID(name, t.Open[i].ID), t.Open[i].Sent.From)
 	case i >= 0:
 		m.of, m.answers = &t.Open[i].Sent, t.Open[i].ID
 	case named && t.isAnswered(id):

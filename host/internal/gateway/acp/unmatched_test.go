@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +53,45 @@ func TestUnmatchedAnswers(t *testing.T) {
 		}
 		if err != nil || r.Status != http.StatusNotFound || !strings.Contains(reason, c.want) || c.kind == "REQUEST" && strings.Contains(reason, "reply_to") {
 			t.Errorf("%s: %d %s, %v; want %s", c.name, r.Status, r.Text, err, c.want)
+		}
+	}
+}
+
+// TestAnswerForAnother (D-A4, G-024): an answer whose receiver is not the agent that has asked
+// is refused and the question waits on; any agent of the partner may answer, in any form of a
+// receiver.
+func TestAnswerForAnother(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	for n, c := range []struct {
+		receiver, sender string
+		named, taken     bool
+	}{
+		{"calc", "agentB", true, false}, {"calc", "agentB", false, false}, {"boss@other", "agentB", true, false}, {"agent://h.example/other/boss", "agentB", true, false},
+		{"boss", "agentB", true, true}, {"boss@hive", "agentC", true, true}, {"agent://h.example/hive/b%6Fss", "agentB", true, true}, {"boss", "agentB", false, true},
+	} {
+		carried := make(chan gateway.Carried, 1)
+		go func() {
+			carried <- o.g.Carry(t.Context(), o.p, outgoing("m"+strconv.Itoa(n), mail.Request, "agentB", "how many?"))
+		}()
+		asked := o.gets(t, n+1)[n]
+		m := asked.Reply("INFORM", "seven")
+		m.Header.Sender, m.Header.Receiver = c.sender, c.receiver
+		if !c.named {
+			m.Header.ReplyTo = ""
+		}
+		r := o.send(t, m)
+		if want := `receiver "` + c.receiver + `": "` + asked.Header.ID + `" was asked by "boss@hive"`; !c.taken {
+			if r.Status != http.StatusNotFound || !strings.Contains(r.Text, want) {
+				t.Errorf("%+v: %d %s; want %s", c, r.Status, r.Text, want)
+			}
+			r = o.send(t, asked.Reply("INFORM", "seven"))
+		}
+		if got := <-carried; got.State != gateway.Taken || r.Status != http.StatusAccepted {
+			t.Errorf("%+v: %d %s, %+v", c, r.Status, r.Text, got)
+		}
+		if brought := o.rt.take(); len(brought) != 1 || brought[0].Kind != gateway.Answers {
+			t.Errorf("%+v: brought %+v", c, brought)
 		}
 	}
 }
