@@ -62,6 +62,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 		return a, nil
 	}
 	if about.flag != "" {
+		if err := checkFlagged(c, in.Header, about.flag); err != nil {
+			return a, err
+		}
 		in.flags = append(in.flags, about.flag)
 	}
 	kind := gateway.Tells

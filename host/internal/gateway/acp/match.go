@@ -140,6 +140,20 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	return m, nil
 }
 
+// checkFlagged refuses what could have been an answer where its sender may only answer: the
+// reason is why it would be told.
+func checkFlagged(c gateway.Caller, h message.Header, flag string) error {
+	if c.May.Has(gateway.MayTell) {
+		return nil
+	}
+	why := fmt.Sprintf("reply_to is missing, and several questions in conversation_id %q wait", value(h.ConversationID))
+	if flag == flagDuplicate {
+		why = fmt.Sprintf("reply_to %q: the question has its answer already", value(h.ReplyTo))
+	}
+	text := fmt.Sprintf("%s, so this would be told (%s), and %s", why, flag, c.Missing(Name, gateway.MayTell))
+	return &fault{code: codeForbidden, text: text, status: http.StatusForbidden}
+}
+
 // answerKey begins the runtime's id of an answer. No message has such an id: they are
 // printable.
 const answerKey = "answer\x1e"

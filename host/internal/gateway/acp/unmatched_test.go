@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/spec/mail"
 )
 
@@ -93,5 +95,46 @@ func TestAnswerForAnother(t *testing.T) {
 		if brought := o.rt.take(); len(brought) != 1 || brought[0].Kind != gateway.Answers {
 			t.Errorf("%+v: brought %+v", c, brought)
 		}
+	}
+}
+
+// TestFurtherAnswer (D-A4, D-A5, G-024): what could have been an answer and is told needs the right
+// to tell: without it the refusal has why it is no answer. The first answer needs no right.
+func TestFurtherAnswer(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk}
+	o.rt.Admit("ask-token", c)
+	o.Token = "ask-token"
+	var carried sync.WaitGroup
+	for _, id := range []string{"m1", "m2"} {
+		carried.Go(func() {
+			if got := o.g.Carry(t.Context(), o.p, outgoing(id, mail.Request, "agentB", "how many?")); got.State != gateway.Taken {
+				t.Errorf("%s: %+v", id, got)
+			}
+		})
+	}
+	asked := o.gets(t, 2)
+	const lacks = `"acme" lacks the right "tell": add it to may of [gateways.acp.partners.acme]`
+	loose := asked[0].Reply("INFORM", "seven")
+	loose.Header.ReplyTo = ""
+	want := `reply_to is missing, and several questions in conversation_id "` + loose.Header.ConversationID + `" wait, so this would be told (ambiguous), and ` + lacks
+	if r := o.send(t, loose); r.Status != http.StatusForbidden || r.Text != want+"\n" {
+		t.Errorf("without reply_to: %d %s; want %s", r.Status, r.Text, want)
+	}
+	for _, m := range asked {
+		if r := o.send(t, m.Reply("INFORM", "seven")); r.Status != http.StatusAccepted {
+			t.Errorf("the answer got %d %s", r.Status, r.Text)
+		}
+	}
+	carried.Wait()
+	further := asked[0].Reply("INFORM", "eight")
+	want = `reply_to "` + further.Header.ReplyTo + `": the question has its answer already, so this would be told (duplicate_answer), and ` + lacks
+	if r := o.send(t, further); r.Status != http.StatusForbidden || r.Text != want+"\n" {
+		t.Errorf("a further answer: %d %s; want %s", r.Status, r.Text, want)
+	}
+	if brought := o.rt.take(); len(brought) != 2 {
+		t.Errorf("brought %+v", brought)
 	}
 }
