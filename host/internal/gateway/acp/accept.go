@@ -87,6 +87,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, in incoming, kind gateway.Kind, async bool) (gateway.Exchange, error) {
 	agent, err := g.agentOf(c, string(in.Header.Receiver))
 	if f := new(fault); errors.As(err, &f) {
+		if in.Header.ReplyTo != nil && canAnswer(in.Header.Type) {
+			return gateway.Exchange{}, unmatched(in.Header) // an answer goes to its asker, who may not be exposed
+		}
 		f.text += unrelated(in.Header)
 	}
 	if err != nil {

@@ -194,7 +194,7 @@ func TestCarryRefused(t *testing.T) {
 		t.Errorf("no answer: %+v", got)
 	}
 	late := o.agent.Got()[0].Reply("RESPONSE", "at last") // to one that was given up
-	if r := o.send(t, late); r.Status != http.StatusNotFound || !strings.Contains(r.Text, late.Header.ReplyTo+`": the question waits for no answer: its time is over`) {
+	if r := o.send(t, late); r.Status != http.StatusNotFound || !strings.Contains(r.Text, late.Header.ReplyTo+`": no question with this id was sent to you, or it waits for no answer any more`) {
 		t.Errorf("a late answer got %d %s", r.Status, r.Text)
 	}
 	if asked := o.rt.take(); len(asked) != 0 {

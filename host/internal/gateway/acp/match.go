@@ -35,30 +35,23 @@ type match struct {
 	loose bool
 }
 
-// The reasons for which a reply_to is refused (G-024). Threads are looked for among the
-// sender's own: a question to another partner is as unknown as any.
-const (
-	notOurs     = "no question with this id was sent to you, or its conversation was silent for 30 days and is forgotten"
-	waitsNoMore = "the question waits for no answer: its time is over, or it was answered long ago"
-)
+// notOurs is why a reply_to is refused (G-024). Threads are looked for among the sender's
+// own, and the text is one: a question to another partner is as unknown as any.
+const notOurs = "no question with this id was sent to you, or it waits for no answer any more: its time is over, " +
+	"it was answered long ago, or its conversation was silent for 30 days and is forgotten"
 
 // unmatched refuses an answer to nothing that is known, or waits any more.
-func unmatched(h message.Header, reason string) error {
-	return &fault{code: codeReceiver, text: fmt.Sprintf("reply_to %q: %s", value(h.ReplyTo), reason), status: http.StatusNotFound}
+func unmatched(h message.Header) error {
+	return &fault{code: codeReceiver, text: fmt.Sprintf("reply_to %q: %s", value(h.ReplyTo), notOurs), status: http.StatusNotFound}
 }
 
 // unrelated is what is wrong with a message that answers nothing and names no receiver,
 // besides its receiver.
 func unrelated(h message.Header) string {
-	switch {
-	case !canAnswer(h.Type):
+	if !canAnswer(h.Type) || h.ConversationID == nil {
 		return ""
-	case h.ReplyTo != nil:
-		return fmt.Sprintf("; and reply_to %q: %s", *h.ReplyTo, notOurs)
-	case h.ConversationID != nil:
-		return fmt.Sprintf("; and without reply_to it answers nothing: in conversation_id %q you were asked nothing", *h.ConversationID)
 	}
-	return ""
+	return fmt.Sprintf("; and without reply_to it answers nothing: in conversation_id %q you were asked nothing", *h.ConversationID)
 }
 
 // canAnswer reports whether a message of this type may be an answer.
@@ -87,7 +80,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	switch {
 	case named:
 	case h.ReplyTo != nil && (h.Type == message.MessageTypeResponse || h.Type == message.MessageTypeError):
-		return m, unmatched(h, notOurs)
+		return m, unmatched(h)
 	case h.ConversationID == nil:
 		return m, nil
 	default:
@@ -96,7 +89,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	m.key = threadKey(c.Principal.Tenant, c.Realm, name)
 	t, version, err := state.Load[thread](ctx, g.records, m.key)
 	if err == nil && version == 0 && named && isAnswer {
-		err = unmatched(h, notOurs)
+		err = unmatched(h)
 	}
 	if err != nil || version == 0 {
 		return m, err
@@ -135,7 +128,7 @@ func (g *Gateway) match(ctx context.Context, c gateway.Caller, h message.Header)
 	case named && t.isAnswered(id):
 		m.flag = flagDuplicate
 	case named:
-		return match{}, unmatched(h, waitsNoMore)
+		return match{}, unmatched(h)
 	}
 	return m, nil
 }
