@@ -22,8 +22,8 @@ import (
 const (
 	maxTokenAnswer   = 64 << 10 // bytes
 	tokenTimeout     = 10 * time.Second
-	tokenLeeway      = 30 * time.Second // before its end a token counts no more
-	defaultTokenLife = 5 * time.Minute  // of one whose end is not told
+	tokenLeeway      = 30 * time.Second // before its end a token is renewed, at most half its life
+	defaultTokenLife = 5 * time.Minute  // of a token without expires_in
 	maxTokenLife     = 24 * time.Hour
 	// renewPause is the time between two tokens in place of ones that the partner refuses.
 	renewPause = time.Minute
@@ -52,18 +52,18 @@ type tokenSource struct {
 	retry  time.Time
 }
 
-// get returns a token. Its errors let a message wait: an operator can mend what is wrong.
-func (s *tokenSource) get(ctx context.Context) (string, error) {
-	if token, err := s.known(); token != "" || err != nil {
+// acquireToken returns a token. Its errors let a message wait: an operator can mend what is wrong.
+func (s *tokenSource) acquireToken(ctx context.Context) (string, error) {
+	if token, err := s.cachedToken(); token != "" || err != nil {
 		return token, err
 	}
 	asked := s.asks.DoChan("", func() (any, error) {
-		if token, err := s.known(); token != "" || err != nil {
+		if token, err := s.cachedToken(); token != "" || err != nil {
 			return token, err
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
 		defer cancel()
-		return s.ask(ctx)
+		return s.renewToken(ctx)
 	})
 	select {
 	case got := <-asked:
@@ -74,8 +74,8 @@ func (s *tokenSource) get(ctx context.Context) (string, error) {
 	}
 }
 
-// known returns the token that counts, or the failure of a moment ago.
-func (s *tokenSource) known() (string, error) {
+// cachedToken returns the token that counts, or the failure of a moment ago.
+func (s *tokenSource) cachedToken() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch now := time.Now(); {
@@ -87,9 +87,9 @@ func (s *tokenSource) known() (string, error) {
 	return "", nil
 }
 
-// ask gets a token and keeps it, or why there is none.
-func (s *tokenSource) ask(ctx context.Context) (string, error) {
-	token, life, wait, err := s.request(ctx)
+// renewToken requests a token and keeps it, or the failure.
+func (s *tokenSource) renewToken(ctx context.Context) (string, error) {
+	token, life, wait, err := s.requestToken(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -97,13 +97,14 @@ func (s *tokenSource) ask(ctx context.Context) (string, error) {
 		s.retry = time.Now().Add(min(max(wait, tokenPause), maxTokenPause))
 		return "", s.failed
 	}
+	life = min(life, maxTokenLife)
 	s.token, s.obtained = token, time.Now()
-	s.expires = s.obtained.Add(min(life, maxTokenLife) - tokenLeeway)
+	s.expires = s.obtained.Add(life - min(tokenLeeway, life/2))
 	return token, nil
 }
 
-// request asks the endpoint. wait is when it wants to be asked again after an error.
-func (s *tokenSource) request(ctx context.Context) (token string, life, wait time.Duration, err error) {
+// requestToken asks the endpoint. wait is when it wants to be asked again after an error.
+func (s *tokenSource) requestToken(ctx context.Context) (token string, life, wait time.Duration, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}}
 	if s.from.Scope != "" {
 		form.Set("scope", s.from.Scope)
@@ -161,12 +162,13 @@ func readToken(status int, text []byte) (token string, life time.Duration, err e
 // tokenCharacters are those of a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1).
 const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
-// refuse forgets a token that the partner refuses, and reports whether another may be taken. What
-// replaced a refused token and is refused as well is not the reason.
-func (s *tokenSource) refuse(token string) bool {
+// rejectToken forgets a token that the partner refuses, and reports whether the request may be sent
+// with another. It may not where the partner also refuses the replacement of a refused token:
+// then the token is not the reason.
+func (s *tokenSource) rejectToken(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if token != s.token {
+	if token != s.token || s.expires.IsZero() { // it is replaced, or its replacement is under way
 		return true
 	}
 	if s.renewed && time.Since(s.obtained) < renewPause {
@@ -176,8 +178,8 @@ func (s *tokenSource) refuse(token string) bool {
 	return true
 }
 
-// accept keeps that the partner takes a token.
-func (s *tokenSource) accept(token string) {
+// confirmToken records that the partner accepts a token.
+func (s *tokenSource) confirmToken(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if token == s.token {
@@ -188,7 +190,7 @@ func (s *tokenSource) accept(token string) {
 // roundTrip sends a request with a token. One whose token is refused is sent again with another,
 // if its body can be.
 func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-	token, err := s.get(req.Context())
+	token, err := s.acquireToken(req.Context())
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -201,20 +203,20 @@ func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*htt
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusUnauthorized {
-		s.accept(token)
+		s.confirmToken(token)
 		return resp, nil
 	}
 	again := req.Clone(req.Context())
-	if !s.refuse(token) || !rewind(again) {
+	if !s.rejectToken(token) || !rewind(again) {
 		return resp, nil
 	}
-	if token, err = s.get(req.Context()); err != nil {
-		return resp, nil // the refusal stands
-	}
 	_ = resp.Body.Close()
+	if token, err = s.acquireToken(req.Context()); err != nil { // the partner has not taken the request: it waits
+		return nil, fmt.Errorf("%w: the partner refuses the token: %w", gateway.ErrBusy, err)
+	}
 	again.Header.Set("Authorization", "Bearer "+token)
 	if resp, err = next.RoundTrip(again); err == nil && resp.StatusCode != http.StatusUnauthorized {
-		s.accept(token)
+		s.confirmToken(token)
 	}
 	return resp, err
 }

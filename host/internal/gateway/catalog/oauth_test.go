@@ -82,14 +82,20 @@ func TestClientCredentials(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 	p, tokens = authorized(t, url)
-	tokens.answers(http.StatusOK, `{"access_token":"short","token_type":"Bearer","expires_in":30}`)
-	for range 3 {
-		if got, err := get(t.Context(), p, url+"/"); err != nil || got != "Bearer short the-key own" {
-			t.Errorf("%q, %v", got, err)
+	asked := int32(0)
+	for _, c := range []struct {
+		seconds int
+		asked   int32
+	}{{0, 3}, {30, 1}} {
+		tokens.answers(http.StatusOK, fmt.Sprintf(`{"access_token":"short","token_type":"Bearer","expires_in":%d}`, c.seconds))
+		for range 3 {
+			if got, err := get(t.Context(), p, url+"/"); err != nil || got != "Bearer short the-key own" {
+				t.Errorf("%q, %v", got, err)
+			}
 		}
-	}
-	if n := tokens.asked.Load(); n != 3 {
-		t.Errorf("%d tokens that count for a moment", n)
+		if asked += c.asked; tokens.asked.Load() != asked {
+			t.Errorf("%d tokens in all, with those of %d s, want %d", tokens.asked.Load(), c.seconds, asked)
+		}
 	}
 }
 
@@ -133,13 +139,44 @@ func TestClientCredentialsRenewed(t *testing.T) {
 	post(http.StatusOK, 1, 3)
 	good.Store("Bearer token-4")
 	tokens.answers(http.StatusServiceUnavailable, "")
-	post(http.StatusUnauthorized, 1, 4)
-	resp, err := p.Client.Post(server.URL, "text/plain", strings.NewReader("a message"))
-	if err == nil {
-		_ = resp.Body.Close()
+	for _, when := range []string{"as it is refused", "without a token"} {
+		resp, err := p.Client.Post(server.URL, "text/plain", strings.NewReader("a message"))
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if got := gateway.CarriedAfter(err); got.State != gateway.Later || tokens.asked.Load() != 4 {
+			t.Errorf("%s: %+v after %d tokens", when, got, tokens.asked.Load())
+		}
 	}
-	if !errors.Is(err, gateway.ErrBusy) {
-		t.Errorf("without a token: %v", err)
+}
+
+// TestClientCredentialsReplaced (U-041): requests whose common token the partner refuses all wait
+// while it has no replacement: the later refusal is no answer either.
+func TestClientCredentialsReplaced(t *testing.T) {
+	t.Parallel()
+	held, release := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			close(held)
+			<-release
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	p, tokens := authorized(t, server.URL)
+	later := make(chan error, 1)
+	go func() {
+		_, err := get(t.Context(), p, server.URL+"/held")
+		later <- err
+	}()
+	<-held
+	tokens.answers(http.StatusServiceUnavailable, "")
+	_, first := get(t.Context(), p, server.URL+"/")
+	close(release)
+	for i, err := range []error{first, <-later} {
+		if !errors.Is(err, gateway.ErrBusy) {
+			t.Errorf("request %d: %v", i, err)
+		}
 	}
 }
 
