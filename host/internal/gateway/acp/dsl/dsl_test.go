@@ -209,7 +209,7 @@ func TestImports(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"circle.acp": "circle2.acp:1:8: the file imports itself", "missing.acp": "missing.acp:1:8: the file cannot be read: file does not exist",
-		"out.acp": "out.acp:3:8: an import is a .acp file beside", "faulty.acp": "faulty2.acp:2:6: the name of the type is expected", "redeclare.acp": "redeclare.acp:2:6: the name B is there already",
+		"out.acp": "out.acp:3:8: an import is a .acp file beside", "faulty.acp": "faulty2.acp:2:6: the name of the type is expected", "redeclare.acp": "redeclare.acp:2:6: the name B is there already, in b.acp: an import cannot be extended, so begin with a copy of it",
 	} {
 		if _, err := Load(file, read); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)

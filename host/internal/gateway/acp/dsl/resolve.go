@@ -121,7 +121,10 @@ func (r *resolver) declare(f parsed) {
 			continue
 		}
 		folded := fold(it.Name.Text)
-		if first := r.folded[folded]; first != nil {
+		if first := r.folded[folded]; first != nil && first.Name == it.Name.Text && first.source != f.source {
+			r.failWord(it.Name, "the name %s is there already, in %s: an import cannot be extended, so begin with a copy of it", clip(it.Name.Text), first.source.file)
+			continue
+		} else if first != nil {
 			r.refuseAgain(first.Name, it.Name, "the name")
 			continue
 		}
