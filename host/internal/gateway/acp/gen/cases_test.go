@@ -34,6 +34,7 @@ func agreementText(t testing.TB) string {
 		text += fmt.Sprintf("}\nenum Word%d { %s }\ntype Said%d = { word: Word%d }\n", i, strings.Join(words[:n], ", "), i, i)
 		words = words[n:]
 	}
+	text += shadowing
 	long := strings.Repeat("n", dsl.MaxName-1)
 	text += "// \ufeff \u202e of \u2066 b */ \u200f\ntype Shown = { // \u202b\n a" + long + ": Int, // \u2069\n b" + long + ": { c: Int }, d: D" + long + " }\nenum D" + long + " { E" + long + " }\n"
 	for _, name := range reservedTypes(text) {
@@ -41,6 +42,13 @@ func agreementText(t testing.TB) string {
 	}
 	return text
 }
+
+// shadowing has fields that are called as the functions that read and write their record.
+const shadowing = `
+type Order = { to_order: String, b: Int }
+type M = { toM: Int?, fromM: Int? }
+@open type Letter = { to_letter: String?, from_letter: String?, declared_letter: String? }
+`
 
 // unique keeps the names that no declared one before is like.
 func unique(names []string, taken ...string) (some []string) {
@@ -85,6 +93,7 @@ func reservedTypes(declared string) []string {
 // reserved word as the name of a field and as a value.
 func samples() (all []sample) {
 	all = slices.Concat(messageSamples(), ownSamples(), scalarSamples(), jsonSamples(), partSamples(), randomSamples())
+	all = append(all, sample{"Order", `{"to_order":"a","b":1}`, ""}, sample{"M", `{"toM":1,"fromM":2}`, ""}, sample{"Letter", `{"to_letter":"a","z":1}`, ""})
 	words := reservedWords()
 	for i := 0; len(words) > 0; i++ {
 		n := min(len(words), 100)

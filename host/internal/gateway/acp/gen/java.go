@@ -92,7 +92,7 @@ func (g *javaCode) record(t *dsl.Type) {
 	}
 	g.block("    ", append(append([]string{}, t.Doc...), about...))
 	g.line("    public record %s(%s) {", name, strings.Join(parts, ", "))
-	g.line("        /** Reads a %s, or throws a MessageError. */\n        public static %s decode(String text) {\n            return to%s(Messages.parseText(text), %q);\n        }\n", name, name, name, t.Name)
+	g.line("        /** Reads a %s, or throws a MessageError. */\n        public static %s decode(String text) {\n            return Messages.to%s(Messages.parseText(text), %q);\n        }\n", name, name, name, t.Name)
 	g.line("        /** Reads a %s from UTF-8, or throws a MessageError. */\n        public static %s decode(byte[] text) {\n            return decode(Messages.utf8(text));\n        }\n", name, name)
 	g.line("        /** Writes it, or throws a MessageError. */\n        public String encode() {\n            return Messages.encode(this, %q, Messages::from%s);\n        }\n", t.Name, name)
 	g.line("        /** Throws a MessageError when it cannot be written. */\n        public void validate() {\n            encode();\n        }\n    }\n")
