@@ -74,6 +74,9 @@ func (c carrier) carry(name string, box swarm.OutboxKey) {
 			return
 		}
 		if err := c.one(from, box, p); err != nil {
+			if errors.Is(err, swarm.ErrDraining) && !c.closed.Load() {
+				continue // the hive starts again
+			}
 			if !c.closed.Load() {
 				c.t.Error(err)
 			}
