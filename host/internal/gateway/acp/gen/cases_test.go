@@ -50,6 +50,22 @@ type M = { toM: Int?, fromM: Int? }
 @open type Letter = { to_letter: String?, from_letter: String?, declared_letter: String? }
 `
 
+// large has an enum of 1,000 values and seven records of 120 fields.
+func large() string {
+	join := func(n int, form string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = fmt.Sprintf(form, i)
+		}
+		return strings.Join(parts, ", ")
+	}
+	text := "enum Large { " + join(1000, "V%d") + " }\n"
+	for i := range 7 {
+		text += fmt.Sprintf("type Wide%d = { large: Large, %s }\n", i, join(119, "f%d: String?"))
+	}
+	return text
+}
+
 // unique keeps the names that no declared one before is like.
 func unique(names []string, taken ...string) (some []string) {
 	seen := map[string]bool{}

@@ -242,7 +242,7 @@ object Harness {
 func TestScala(t *testing.T) {
 	t.Parallel()
 	scalac, scala := compiler(t, "scalac", "-version"), compiler(t, "scala", "-version")
-	s, dir := load(t, "agreement.acp", agreementText(t)), t.TempDir()
+	s, dir := load(t, "agreement.acp", agreementText(t)+large()), t.TempDir()
 	writeFiles(t, dir, generate(t, "scala", s))
 	lines := switchOn(s, scalaTypes, "    case \"DECLARED\" => again[NAME](Messages.decodeNAME(text), Messages.validateNAME, Messages.encodeNAME)")
 	program := "import messages._\n" + strings.Replace(readFile(t, "testdata/document.scala"), "import java.time.Instant\n", "import java.time.Instant\nobject Document extends App {\n", 1) + "}\n"

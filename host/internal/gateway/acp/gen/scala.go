@@ -114,18 +114,17 @@ func (g *scalaCode) wrapperCode(t *dsl.Type) {
 	g.line("  private def from%s(w: Writer, t: %s, at: String): scala.Unit = %s\n", name, name, g.call("write", t.Elem, "w, t."+wrapped(t)+", at"))
 }
 
+// enumCode writes maps: scalac needs minutes to check a match of some hundred cases.
 func (g *scalaCode) enumCode(t *dsl.Type) {
-	name, values := g.names[t], scalaValues(t)
+	name := g.names[t]
+	g.line("  private lazy val values%s: Map[String, %s] = Map(", name, name)
+	for i, v := range scalaValues(t) {
+		g.line("    (%q, %s.%s)%s", t.Values[i].Name, name, v, comma(i, len(t.Values)))
+	}
+	g.line("  )\n  private lazy val names%s: Map[%s, String] = values%s.map(_.swap)\n", name, name, name)
 	g.line("  private def to%s(v: Value, at: String): %s = v match {", name, name)
-	for i, v := range values {
-		g.line("    case Text(%q) => %s.%s", t.Values[i].Name, name, v)
-	}
-	g.line("    case _ => fail(at, %q)\n  }\n", "is none of "+reasons(t))
-	g.line("  private def from%s(w: Writer, t: %s, at: String): scala.Unit = t match {", name, name)
-	for i, v := range values {
-		g.line("    case %s.%s => w.out.append(\"\\\"%s\\\"\")", name, v, t.Values[i].Name)
-	}
-	g.line("  }\n")
+	g.line("    case Text(text) if values%s.contains(text) => values%s(text)\n    case _ => fail(at, %q)\n  }\n", name, name, "is none of "+reasons(t))
+	g.line("  private def from%s(w: Writer, t: %s, at: String): scala.Unit = w.out.append(quoted(names%s(t)))\n", name, name, name)
 }
 
 func (g *scalaCode) recordCode(t *dsl.Type) {
@@ -201,10 +200,10 @@ func (g *scalaCode) rules(s *dsl.Schema) {
 		value := func(declared string) string {
 			return name + "." + values[slices.Index(valueNames(enum), declared)]
 		}
-		g.line("  /** The answer that a %s expects, and the fields that it has from what it answers. */\n  def expects(t: %s): scala.Option[(%s, List[String])] = t match {", name, name, name)
-		for _, r := range rules[enum] {
-			g.line("    case %s => scala.Some((%s, List(%s)))", value(r.On), value(r.Answer), list(r.Carries))
+		g.line("  private lazy val expected%s: Map[%s, (%s, List[String])] = Map(", name, name, name)
+		for i, r := range rules[enum] {
+			g.line("    (%s, (%s, List(%s)))%s", value(r.On), value(r.Answer), list(r.Carries), comma(i, len(rules[enum])))
 		}
-		g.line("    case _ => scala.None\n  }\n")
+		g.line("  )\n  /** The answer that a %s expects, and the fields that it has from what it answers. */\n  def expects(t: %s): scala.Option[(%s, List[String])] = expected%s.get(t)\n", name, name, name, name)
 	}
 }
