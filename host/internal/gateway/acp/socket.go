@@ -107,7 +107,7 @@ func (s *socket) relay() {
 // configuration in force gives him.
 func (s *socket) read() {
 	for malformed := 0; malformed < maxMalformed; {
-		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody)
+		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody, wire.MessageTime)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			s.g.recordUnread(s.caller, incoming{}, nil, s.g.tooLarge())
 			_ = s.conn.Close(websocket.StatusMessageTooBig, fmt.Sprintf("a message is larger than max_body, %d bytes", s.g.MaxBody))
