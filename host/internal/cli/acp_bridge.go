@@ -173,9 +173,12 @@ func (b *acpBridge) send(ctx context.Context, line []byte) {
 	}
 }
 
-// answered takes out the question that a message answers.
+// answered takes out the question that a message answers. Progress answers none.
 func (b *acpBridge) answered(m acpEnvelope) {
 	kind := string(m.Header.Type)
+	if kind == "INFORM" && m.Header.Progress == "partial" {
+		return
+	}
 	b.change(func() {
 		i := slices.IndexFunc(b.waiting, func(q acpQuestion) bool {
 			ends := kind == "ERROR" || kind == "RESPONSE" && q.kind == "REQUEST" || kind == "INFORM" && q.kind == "QUERY"
@@ -197,6 +200,8 @@ type acpEnvelope struct {
 		ReplyTo  acpText `json:"reply_to"`
 		// Conversation is the message's conversation_id.
 		Conversation acpText `json:"conversation_id"`
+		// Progress is "partial" in an INFORM before the answer.
+		Progress acpText `json:"x_progress"`
 	} `json:"header"`
 }
 

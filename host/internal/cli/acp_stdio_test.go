@@ -44,8 +44,9 @@ func newACPHost(t *testing.T) *acpHost {
 		h.told <- turn.Ask.Body
 		return gateway.Answer{}
 	})
-	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "slow"}, func(context.Context, *gatewaytest.Turn) gateway.Answer {
+	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "slow"}, func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
 		h.turns.Add(1)
+		turn.Progress("half", 0.5)
 		h.asked <- struct{}{}
 		<-h.release
 		return gateway.Answer{Body: "done"}
@@ -198,6 +199,40 @@ func TestACPStdioReconnects(t *testing.T) {
 	if code := Main(context.Background(), s.Env); code != 0 || !strings.Contains(s.stdout.String(), last.Header.ID) {
 		t.Errorf("exit %d: %s%s", code, s.stdout.String(), s.stderr.String())
 	}
+}
+
+// Progress is not the answer to a QUERY, though both are an INFORM: the question is sent
+// again after a lost connection, and the end of stdin waits for the answer.
+func TestACPStdioProgress(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio")
+	q := acptest.New("QUERY", "agentA", "slow", "7")
+	q.Header.Progress = "inform"
+	fmt.Fprintln(in, q.Text())
+	if line := lineOf(t, out); !strings.Contains(line, "half") {
+		t.Fatalf("got %s", line)
+	}
+	h.stop()
+	h.start()
+	if err := in.(io.Closer).Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(h.release)
+	for {
+		m, err := acptest.Parse([]byte(lineOf(t, out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Progress == "partial" { // the repeat gets it, too
+			continue
+		}
+		if m.Header.Type != "INFORM" || m.Header.ReplyTo != q.Header.ID || m.Body != "done" || h.turns.Load() != 1 {
+			t.Errorf("got %+v after %d turns", m, h.turns.Load())
+		}
+		break
+	}
+	end()
 }
 
 // A host that refuses for good ends the command with its reason.

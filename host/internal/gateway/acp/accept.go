@@ -23,7 +23,7 @@ const (
 	extraState    = "x_tracestate"
 	extraHops     = "x_hops"
 	extraAck      = "x_ack"      // "requested": an ACKNOWLEDGE is sent where nothing else is
-	extraProgress = "x_progress" // "inform": progress is sent as INFORM
+	extraProgress = "x_progress" // "inform": progress is sent as INFORM, which has "partial"
 )
 
 // hop are the fields that change on the way: a repeat may have others.

@@ -220,6 +220,10 @@ func (s *socket) progress(x gateway.Exchange, p gateway.Piece, n int) {
 	m := about.message(ownID("progress "+strconv.Itoa(n), s.caller, x.ID), time.Now())
 	m.Header.Type = message.MessageTypeInform
 	m.Header.ContentType, m.Body = "text/plain", p.Text
+	if m.Header.Extra == nil {
+		m.Header.Extra = map[string]json.RawMessage{}
+	}
+	m.Header.Extra[extraProgress] = wire.MustEncode("partial")
 	_ = s.write(s.ctx, m)
 }
 

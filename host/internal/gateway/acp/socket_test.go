@@ -76,7 +76,7 @@ func TestSocket(t *testing.T) {
 	}
 	q := acptest.New("REQUEST", "agentA", "works", "x")
 	m := exchange(t, c, strings.Replace(q.Text(), `"header":{`, `"header":{"x_progress":"inform",`, 1))
-	if m.Header.Type != "INFORM" || m.Header.ReplyTo != q.Header.ID || m.Body != "half" {
+	if m.Header.Type != "INFORM" || m.Header.ReplyTo != q.Header.ID || m.Body != "half" || m.Header.Progress != "partial" {
 		t.Errorf("progress is %+v", m)
 	}
 	if m, err := c.Read(t.Context()); err != nil || m.Header.Type != "RESPONSE" || m.Body != "whole" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Header is the document's header.
+// Header is the document's header, with skep's field about progress.
 type Header struct {
 	Version        string `json:"version"`
 	Sender         string `json:"sender"`
@@ -22,6 +22,7 @@ type Header struct {
 	ContentType    string `json:"content_type"`
 	ReplyTo        string `json:"reply_to,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
+	Progress       string `json:"x_progress,omitempty"`
 }
 
 // Message is the document's message. The body is a string whatever it holds.
