@@ -85,10 +85,15 @@ func (g *Gateway) putSubscriber(ctx context.Context, c gateway.Caller, key state
 // keepSubscriber goes on with the record of a subscription that was accepted. A delivery of the
 // same envelope that has failed meanwhile may have removed it.
 func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, id envelope.ID, x gateway.Exchange, ttl time.Duration) error {
-	if ttl == 0 || x.Answered > 0 {
+	if ttl == 0 {
 		return nil
 	}
 	key := subscriberKey(c, id)
+	defer g.followers.start(key, g.followSubscriber) // also after a failure, and for one that has ended: it removes its record
+	if x.Answered > 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // the envelope is accepted, also where its sender leaves
 	release, err := g.subscribing.Acquire(ctx, key)
 	if err != nil {
 		return err
@@ -97,9 +102,6 @@ func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, id envel
 	_, err = g.state.Get(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
 		err = g.putSubscriber(ctx, c, key, 0, x.Accepted.Add(ttl))
-	}
-	if err == nil {
-		g.followers.start(key, g.followSubscriber)
 	}
 	return err
 }

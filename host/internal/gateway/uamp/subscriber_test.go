@@ -140,3 +140,22 @@ func TestSubscriberBounds(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// TestSubscriberFollowed (U-093): a subscription that was accepted is withdrawn at the end of its
+// time also where the store has failed after its delivery, and a repeat of one that has ended
+// leaves no record.
+func TestSubscriberFollowed(t *testing.T) {
+	t.Parallel()
+	o := newOut(t)
+	runs(t, o.g)
+	e := newSubscribe("slow", `{"topic":"tea","ttl":1}`)
+	o.rec.store.failNext("Get", errors.New("the store is away for a moment"))
+	o.refused(t, "no record is read", o.send(t, e), envelope.Internal)
+	ends := func(when string) {
+		t.Helper()
+		until(t, "the end of the record "+when, func() bool { return len(o.recordsOf(t, "lab", "subscriber")) == 0 })
+	}
+	ends("of the subscription")
+	o.take(t, e)
+	ends("of its repeat")
+}
