@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/mailbox"
 	"skep/host/internal/gateway/state"
+	"skep/host/internal/gateway/wire"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -65,7 +66,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth, large: wire.NewLargeReads()}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
 	g.mailbox = mailbox.New(g.records, Name, readEntry)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/spec/mail"
 )
 
@@ -53,6 +55,7 @@ type reader struct {
 	depth  int
 	// declared is the operator's message, nil for the one of ACP 1.0.
 	declared *dsl.Type
+	large    wire.LargeReads
 }
 
 // incoming is a message that was read.
@@ -68,6 +71,12 @@ type incoming struct {
 // read returns a message, or the fault for its sender. The message of a fault has what
 // could be read of the header.
 func (r reader) read(text []byte) (incoming, error) {
+	// The wait ends without the caller: the texts before this one are read in a bounded time.
+	release, err := r.large.Acquire(context.Background(), len(text))
+	if err != nil {
+		return incoming{}, err
+	}
+	defer release()
 	m, flags, err := r.decode(text)
 	if err == nil {
 		err = r.check(m)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,6 +13,7 @@ import (
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/wire"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -36,8 +36,8 @@ type Gateway struct {
 	proof  *Proof
 	reader envelope.Reader
 	state  state.Store
-	// large has a place for each long envelope that is read: its canonical form takes time.
-	large chan struct{}
+	// large bounds the long envelopes: their canonical form takes time.
+	large wire.LargeReads
 	// threads are the records of conversations with foreign agents.
 	threads state.Evicting
 	waiting *waiting
@@ -55,12 +55,8 @@ type Gateway struct {
 	stopped chan struct{}
 }
 
-// largeEnvelope is the size from which an envelope needs a place to be read, in bytes.
-const largeEnvelope = 64 << 10
-
-// places is how many large envelopes are read at once: the other processors are left to other
-// callers.
-func places() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+// envelopeRoom is for what an envelope has besides its payload, in bytes.
+const envelopeRoom = 64 << 10
 
 // New returns a gateway. It starts nothing.
 func New(o Options) (*Gateway, error) {
@@ -81,7 +77,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
-		large: make(chan struct{}, places()), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
+		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), followers: newFollowers(), stopped: make(chan struct{}),
 	}
 	g.manifests = newPartnerManifests(g.proof)
@@ -108,7 +104,7 @@ func (g *Gateway) Health() gateway.Health {
 // Mounts implements [gateway.Gateway].
 func (g *Gateway) Mounts() []gateway.Mount {
 	return append(append(g.Documents.Mounts(), g.grpcMounts()...),
-		gateway.Mount{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + largeEnvelope, Handler: http.HandlerFunc(g.serveMessage)},
+		gateway.Mount{Method: http.MethodPost, Pattern: messagesPath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + envelopeRoom, Handler: http.HandlerFunc(g.serveMessage)},
 		gateway.Mount{Method: http.MethodGet, Pattern: streamPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveStream)},
 		gateway.Mount{Method: http.MethodGet, Pattern: socketPath, Proof: gateway.OtherProof, Streams: true, Handler: http.HandlerFunc(g.serveSocket)},
 	)

@@ -29,7 +29,7 @@ type grpcService struct {
 const grpcRoom = 16 << 10
 
 func newGRPCServer(g *Gateway) *grpc.Server {
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody) + largeEnvelope))
+	s := grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody) + envelopeRoom))
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
@@ -37,7 +37,7 @@ func newGRPCServer(g *Gateway) *grpc.Server {
 // grpcMounts are the methods of the service, which the public listener serves over HTTP/2.
 func (g *Gateway) grpcMounts() (list []gateway.Mount) {
 	for _, m := range uamppb.Agent_ServiceDesc.Methods {
-		list = append(list, g.grpcMount(m.MethodName, g.MaxBody+largeEnvelope+grpcRoom, false))
+		list = append(list, g.grpcMount(m.MethodName, g.MaxBody+envelopeRoom+grpcRoom, false))
 	}
 	for _, s := range uamppb.Agent_ServiceDesc.Streams {
 		most := int64(grpcRoom)

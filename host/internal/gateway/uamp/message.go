@@ -107,14 +107,11 @@ func checkMediaType(text string, strict bool) error {
 
 // read reads an envelope, a long one when there is a place.
 func (g *Gateway) read(ctx context.Context, text []byte) (envelope.Signed, error) {
-	if len(text) > largeEnvelope {
-		select {
-		case g.large <- struct{}{}:
-			defer func() { <-g.large }()
-		case <-ctx.Done():
-			return envelope.Signed{}, context.Cause(ctx)
-		}
+	release, err := g.large.Acquire(ctx, len(text))
+	if err != nil {
+		return envelope.Signed{}, err
 	}
+	defer release()
 	return g.reader.Read(text)
 }
 

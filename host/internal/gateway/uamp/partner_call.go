@@ -27,7 +27,7 @@ type partnerCall struct {
 // beginPartnerCall begins a call. Its first frame shows that the partner takes it: a server of
 // gRPC need not answer before it sends one.
 func beginPartnerCall(s *socket, key socketKey) (partnerConn, error) {
-	conn := grpcconn.Conn{Client: key.client, Base: key.url, MaxMessage: 2*int(s.g.MaxBody) + largeEnvelope + grpcRoom} // a delta is there twice
+	conn := grpcconn.Conn{Client: key.client, Base: key.url, MaxMessage: 2*int(s.g.MaxBody) + envelopeRoom + grpcRoom} // a delta is there twice
 	call, err := uamppb.NewAgentClient(conn).Stream(s.ctx)
 	if err != nil {
 		return nil, gateway.Refuse("the url of the partner cannot be called: %v", err)

@@ -131,7 +131,7 @@ func (s *socket) watch() {
 func (s *socket) read() {
 	frames := frame.NewDecoder(int(s.g.MaxBody), s.g.Strict)
 	for {
-		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+largeEnvelope, wire.MessageTime)
+		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+envelopeRoom, wire.MessageTime)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			large := envelope.Faultf(envelope.TooLarge, "%v: raise max_body of [gateways.uamp]", err)
 			s.g.record(s.caller, envelope.Signed{}, nil, received{}, large)

@@ -1,3 +1,4 @@
 // Package wire owns what gateways hold foreign JSON against before a decoder reads it, its
-// canonical forms, and the pings of WebSockets. It must not know a protocol.
+// canonical forms, how many large messages are read at once, and the reading and pings of
+// WebSockets. It must not know a protocol.
 package wire
