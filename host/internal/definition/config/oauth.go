@@ -28,9 +28,9 @@ func (r gatewayReader) checkOAuth(p Partner, o OAuth) {
 	if o == (OAuth{}) {
 		return
 	}
-	for key, value := range map[string]string{"token_url": o.TokenURL, "client_id": o.ClientID, "client_secret": o.ClientSecret.Reveal()} {
-		if value == "" {
-			r.d.atKey(at, at.path+" needs "+key)
+	for _, key := range []struct{ name, value string }{{"token_url", o.TokenURL}, {"client_id", o.ClientID}, {"client_secret", o.ClientSecret.Reveal()}} {
+		if key.value == "" {
+			r.d.atKey(at, at.path+" needs "+key.name)
 		}
 	}
 	if p.AuthToken != "" {
