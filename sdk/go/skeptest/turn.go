@@ -25,7 +25,7 @@ type Input struct {
 	CanComplete bool
 	// Tools are names of actions to list beside the MAIL tools.
 	Tools []string
-	// Reads are those of Tools whose effect is read.
+	// Reads are the members of Tools whose effect is read.
 	Reads []string
 	// State is what the last turn left, encoded as JSON; [Outcome.State] of one
 	// turn is the State of the next.

@@ -40,7 +40,7 @@ type match struct {
 const notOurs = "no question with this id was sent to you, or it waits for no answer any more: its time is over, " +
 	"it was answered long ago, or its conversation was silent for 30 days and is forgotten"
 
-// unmatched refuses an answer to nothing that is known, or waits any more.
+// unmatched refuses an answer whose question is unknown or waits no more.
 func unmatched(h message.Header) error {
 	return &fault{code: codeReceiver, text: fmt.Sprintf("reply_to %q: %s", value(h.ReplyTo), notOurs), status: http.StatusNotFound}
 }

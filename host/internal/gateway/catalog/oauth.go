@@ -159,7 +159,7 @@ func readToken(status int, text []byte) (token string, life time.Duration, err e
 	return got.Token, life, nil
 }
 
-// tokenCharacters are those of a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1).
+// tokenCharacters may stand in a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1).
 const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
 // rejectToken forgets a token that the partner refuses, and reports whether the request may be sent

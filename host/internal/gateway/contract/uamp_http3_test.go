@@ -29,7 +29,7 @@ func TestUAMPHTTP3(t *testing.T) {
 	contract.Run(t, p)
 }
 
-// watchedQUIC ends a connection whose other end is gone: a process that was killed says nothing.
+// watchedQUIC ends a connection whose other end is gone: a killed process does not end its connection.
 func watchedQUIC() *quic.Config {
 	return &quic.Config{MaxIdleTimeout: 15 * time.Second, KeepAlivePeriod: 3 * time.Second}
 }

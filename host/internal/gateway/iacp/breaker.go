@@ -108,9 +108,8 @@ func (all *breakers) record(key breakerKey, failed bool, now time.Time) {
 	}
 }
 
-// recordTell notes that an agent has a message that wants no answer, which hides no failed question.
-// So it only ends a probe; but where the agent has rested and acknowledges as many in a row as it had
-// failed, with no failure between them, it is well.
+// recordTell ends a probe with a message that wants no answer, and hides no failed question by it.
+// Five acknowledged messages in a row after the rest close the breaker.
 func (all *breakers) recordTell(key breakerKey, acknowledged bool, now time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -40,7 +40,7 @@ type Options struct {
 	MaxWindow int
 	// Sessions bounds the WebSockets and gRPC streams of one realm. Default 256.
 	Sessions int
-	// Subscriptions bounds those of one realm that have a ttl. Default 256.
+	// Subscriptions bounds the subscriptions of one realm that have a ttl. Default 256.
 	Subscriptions int
 	// Keep is how long the stream_id of an envelope is known. Default a day.
 	Keep time.Duration

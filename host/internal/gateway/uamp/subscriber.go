@@ -69,7 +69,7 @@ func (g *Gateway) reserveSubscriber(ctx context.Context, c gateway.Caller, id en
 		}
 	}
 	if own.Version == 0 && count >= g.Subscriptions {
-		return fmt.Errorf("the realm has %d subscriptions with a ttl, which is subscriptions of [gateways.uamp]: %w", count, gateway.ErrBusy)
+		return fmt.Errorf("you have %d subscriptions with a ttl, which is subscriptions of [gateways.uamp]: %w", count, gateway.ErrBusy)
 	}
 	return g.putSubscriber(ctx, c, key, own.Version, time.Now().Add(ttl))
 }

@@ -113,7 +113,7 @@ func TestSubscriberReserved(t *testing.T) {
 	<-seen
 }
 
-// TestSubscriberBounds (U-093): a realm has as many subscriptions with a ttl as the host says. A
+// TestSubscriberBounds (U-093): a realm has as many subscriptions with a ttl as the settings allow. A
 // repeat takes no place, and one that ends leaves its place.
 func TestSubscriberBounds(t *testing.T) {
 	t.Parallel()

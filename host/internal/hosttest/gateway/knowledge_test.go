@@ -14,8 +14,8 @@ import (
 const knowledgeSwarm = `schema = 1
 [swarm]
 name = "hive"
-entrypoint = "library"
-[agents.library]
+entrypoint = "archive"
+[agents.archive]
 source = "bundled:knowledge"
 enable_entrypoint = true
 can_complete_tasks = true
