@@ -20,15 +20,9 @@ type Capability struct {
 	Tags, Examples           []string
 	Input, Output            json.RawMessage // JSON Schema, nil for any
 	Constraints              json.RawMessage // a JSON object, nil for none
-	// Effect is set for an action: EffectRead where it changes nothing, else EffectWrite.
-	Effect string
+	// Action is set for an action, ReadOnly where it changes nothing.
+	Action, ReadOnly bool
 }
-
-// Effects of a [Capability] that is an action.
-const (
-	EffectRead  = "read"
-	EffectWrite = "write"
-)
 
 // ForeignAgent is an agent of a realm, as the realm describes it.
 type ForeignAgent struct {

@@ -111,9 +111,10 @@ func exposedAgent(a definition.ExposedAgent) gateway.ExposedAgent {
 		Swarm: a.Swarm, Name: a.Name, Description: a.Description, Version: a.Version, Entrypoint: a.Entrypoint, Streams: true,
 	}
 	for _, one := range a.Capabilities {
+		effect, action := a.Effects[one.ID]
 		e.Capabilities = append(e.Capabilities, gateway.Capability{
 			ID: one.ID, Version: one.Version, Description: one.Description, Input: one.InputSchema, Output: one.OutputSchema, Constraints: one.Constraints,
-			Effect: a.Effects[one.ID],
+			Action: action, ReadOnly: effect == config.EffectRead,
 		})
 	}
 	return e

@@ -103,7 +103,7 @@ type agentInfo struct {
 	Version      string   `json:"version,omitempty"`
 	Description  string   `json:"description,omitempty"`
 	Tools        []string `json:"supported_tools,omitempty"`
-	// ReadTools are those of Tools that change nothing.
+	// ReadTools are the members of Tools that change nothing.
 	ReadTools []string `json:"read_tools,omitempty"`
 	// Load is how much of what it can do it does, nil where that is not known.
 	Load *float64 `json:"load,omitempty"`
@@ -155,10 +155,10 @@ func infoOfAgent(a gateway.ExposedAgent) agentInfo {
 	}
 	for _, capability := range a.Capabilities {
 		info.Capabilities, info.tags = append(info.Capabilities, capability.ID), append(info.tags, capability.Tags...)
-		if capability.Effect != "" {
+		if capability.Action {
 			info.Tools = append(info.Tools, capability.ID)
 		}
-		if capability.Effect == gateway.EffectRead {
+		if capability.ReadOnly {
 			info.ReadTools = append(info.ReadTools, capability.ID)
 		}
 	}

@@ -100,7 +100,7 @@ func (t tool) describe() *mcp.Tool {
 		d = "Sends a message to the agent " + t.agent.Name + " and returns its answer."
 	}
 	one := &mcp.Tool{Name: t.name, Title: t.agent.Name, Description: d, InputSchema: t.input(), OutputSchema: output}
-	if t.capability != nil && t.capability.Effect == gateway.EffectRead {
+	if t.capability != nil && t.capability.ReadOnly {
 		one.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: true}
 	}
 	return one
