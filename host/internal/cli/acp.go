@@ -48,6 +48,10 @@ func (a *app) declarations(ctx context.Context, file string) (*dsl.Schema, error
 			return "", err
 		}
 		defer func() { _ = root.Close() }() // nothing was written
+		// A pipe would hold the command up: only the file that it names may be one.
+		if info, err := root.Stat(filepath.FromSlash(name)); err == nil && !info.Mode().IsRegular() {
+			return "", fmt.Errorf("%s is not a regular file", name)
+		}
 		f, err := root.Open(filepath.FromSlash(name))
 		return readDeclarations(f, err)
 	})
