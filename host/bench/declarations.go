@@ -106,6 +106,7 @@ func hostileDeclarations() []namedText {
 		{"4,000 unknown types", numbered(4000, "type B%[1]d = Bx%[1]d\n")},
 		{"500,000 strays", strings.Repeat("$ ", 500_000)},
 		{"a text without an end", strings.Repeat("\"\\", 500_000)},
+		{"500,000 texts in a line", strings.Repeat("\"\"", 500_000)},
 	}
 }
 

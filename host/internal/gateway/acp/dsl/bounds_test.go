@@ -37,6 +37,7 @@ func hostile() map[string]struct{ text, want string } {
 		"fields":      {"type T = {" + many(121, "a%[1]d: Int,") + "}", "at most 120 fields"},
 		"constants":   {"enum T {" + many(1001, "A%[1]d,") + "}", "at most 1000 values"},
 		"utf8":        {"type T = \xff" + strings.Repeat("x", 1<<19), "this is not UTF-8"},
+		"texts":       {strings.Repeat("\"\"", 500_000), "is expected"},
 		"quotes":      {strings.Repeat("\"\\", 500_000), "this text has no end"},
 	}
 }

@@ -158,19 +158,19 @@ func (l *lexer) stray(rest string) {
 // quoted reads a text in quotes, which ends in its line. It is empty after a fault that
 // leaves no text.
 func (l *lexer) quoted() string {
-	at, rest := l.at, l.text[l.offset:l.offset+l.lineEnd()]
-	for i := 1; i < len(rest); i++ {
-		switch rest[i] {
-		case '\\':
-			i++
-		case '"':
-			if _, err := unquote(rest[:i+1]); err != nil {
-				l.fail(l.at, i+1, "%v", err)
+	at, rest, n := l.at, l.text[l.offset:], 1
+	for ; n < len(rest) && rest[n] != '\n'; n++ {
+		switch {
+		case rest[n] == '\\' && n+1 < len(rest) && rest[n+1] != '\n':
+			n++
+		case rest[n] == '"':
+			if _, err := unquote(rest[:n+1]); err != nil {
+				l.fail(l.at, n+1, "%v", err)
 			}
-			return l.advance(i + 1)
+			return l.advance(n + 1)
 		}
 	}
-	if l.advance(len(rest)); !l.fail(at, 1, `this text has no end: a " is missing in its line`) {
+	if l.advance(n); !l.fail(at, 1, `this text has no end: a " is missing in its line`) {
 		l.offset = len(l.text)
 	}
 	return ""
