@@ -25,13 +25,7 @@ func TestAnsweredLeavesTheOutbox(t *testing.T) {
 		}
 		return swarm.Outcome{}
 	})
-	r, err := k.swarm.Submit(t.Context(), swarm.Post{
-		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bob"}, Swarm: "hive", Door: "rest",
-		Type: mail.Request, Subject: "q", Body: "go",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := k.post(t)
 	box := swarm.OutboxKey{Task: k.next(t, r.Task).Task, Peer: "acme"}
 	waiting := func() (sent []swarm.Delivery) {
 		var ids []string

@@ -609,6 +609,19 @@ func TestBlobsOfOtherTasks(t *testing.T) {
 	}
 }
 
+// post has a user ask hive.
+func (k *kit) post(t *testing.T) *swarm.Receipt {
+	t.Helper()
+	r, err := k.swarm.Submit(t.Context(), swarm.Post{
+		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bob"}, Swarm: "hive", Door: "rest",
+		Type: mail.Request, Subject: "q", Body: "go",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // The answer to an outbox message continues the task that sent it, whoever owns it (G-023).
 func TestAnswerToAnOutboxMessage(t *testing.T) {
 	t.Parallel()
@@ -621,13 +634,7 @@ func TestAnswerToAnOutboxMessage(t *testing.T) {
 		call(tn, mail.ToolSendRequest, map[string]any{"target": "expert@acme", "subject": "?", "body": "how many?"})
 		return swarm.Outcome{}
 	})
-	r, err := k.swarm.Submit(t.Context(), swarm.Post{
-		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bob"}, Swarm: "hive", Door: "rest",
-		Type: mail.Request, Subject: "q", Body: "go",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := k.post(t)
 	sent := k.next(t, r.Task)
 	if waits, err := k.Waits(t.Context(), sent); !waits || err != nil {
 		t.Errorf("before its answer the request waits: %v, %v", waits, err)

@@ -9,6 +9,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp"
+	"skep/host/internal/gateway/iacp/iacptest"
 	"skep/spec/mail"
 )
 
@@ -21,19 +22,7 @@ func TestForeignCircuitTells(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, func(o *iacp.Options) { o.FirstPause = time.Hour })
 			c := s.dial(t, features...)
-			go func() {
-				for {
-					m, err := c.Read()
-					if err != nil {
-						return
-					}
-					reply := m.Reply("ack", map[string]any{"message_id": m.ID})
-					if m.Type == "task_request" {
-						reply = m.Reply("error_response", map[string]any{"error_code": "TIMEOUT", "error_message": "later", "retry_allowed": true})
-					}
-					_ = c.Send(reply.Text()) // the connection may have ended
-				}
-			}()
+			go acknowledgeUnless(c, func(m iacptest.Message) bool { return m.Type == "task_request" })
 			p, _ := s.rt.Partner("depot")
 			for n := range 5 {
 				tell := delivery(uuid.NewString())
@@ -59,19 +48,7 @@ func TestForeignCircuitClosesByTells(t *testing.T) {
 	s := newSite(t, func(o *iacp.Options) { o.FirstPause = 300 * time.Millisecond })
 	c := s.dial(t, "ack")
 	var fails atomic.Bool
-	go func() {
-		for {
-			m, err := c.Read()
-			if err != nil {
-				return
-			}
-			reply := m.Reply("ack", map[string]any{"message_id": m.ID})
-			if fails.Load() {
-				reply = m.Reply("error_response", map[string]any{"error_code": "TIMEOUT", "error_message": "later", "retry_allowed": true})
-			}
-			_ = c.Send(reply.Text()) // the connection may have ended
-		}
-	}()
+	go acknowledgeUnless(c, func(iacptest.Message) bool { return fails.Load() })
 	p, _ := s.rt.Partner("depot")
 	tell := func() gateway.Carried {
 		d := delivery(uuid.NewString())
@@ -105,5 +82,21 @@ func TestForeignCircuitClosesByTells(t *testing.T) {
 	fails.Store(false)
 	if got = tell(); got.State != gateway.Taken {
 		t.Errorf("after one failure: %+v", got)
+	}
+}
+
+// acknowledgeUnless reads messages until the connection ends: one that fails is refused for a
+// moment, others are acknowledged.
+func acknowledgeUnless(c *iacptest.Conn, fails func(iacptest.Message) bool) {
+	for {
+		m, err := c.Read()
+		if err != nil {
+			return
+		}
+		reply := m.Reply("ack", map[string]any{"message_id": m.ID})
+		if fails(m) {
+			reply = m.Reply("error_response", map[string]any{"error_code": "TIMEOUT", "error_message": "later", "retry_allowed": true})
+		}
+		_ = c.Send(reply.Text()) // the connection may have ended
 	}
 }
