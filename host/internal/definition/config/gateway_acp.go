@@ -13,6 +13,7 @@ import (
 
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/spelling"
 )
 
 // ACP has the keys that only [gateways.acp] has.
@@ -132,6 +133,31 @@ func (a *ACP) checkPartners(r gatewayReader, g Gateway) {
 				}
 			}
 		}
+		a.checkNames(r.d, at.child("header"), header.Type, given)
+	}
+}
+
+// checkNames warns of fields that the declarations do not have where one is probably
+// mistyped, or where these have no place for others.
+func (a *ACP) checkNames(d *decoder, at location, header *dsl.Type, given map[string]json.RawMessage) {
+	var free []string
+	for _, f := range header.Fields {
+		if name, own := strings.CutPrefix(f.Name, extraPrefix); own && given[f.Name] == nil {
+			free = append(free, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, declared := findField(header, name); declared {
+			continue
+		}
+		why := fmt.Sprintf("%s is no field that dsl declares", at.child(name).path)
+		near := spelling.Nearest(strings.TrimPrefix(name, extraPrefix), free)
+		if near != "" {
+			why += fmt.Sprintf("; did you mean %q?", extraPrefix+near)
+		}
+		if near != "" || !header.Open {
+			d.warn(at.child(name), why)
+		}
 	}
 }
 
@@ -171,6 +197,12 @@ func (a *ACP) readDeclarations(t *table, key string) string {
 	default:
 		for _, w := range schema.Warnings {
 			t.d.warn(v.location, inLine(w))
+		}
+		for _, w := range schema.Unread(schema.Root()) {
+			if w.File == filepath.Base(full) { // an import may be of others as well
+				w.Message += ", and the gateway reads nothing else: it has no effect"
+				t.d.warn(v.location, inLine(w))
+			}
 		}
 	}
 	a.Declarations = schema

@@ -123,12 +123,19 @@ func TestRelayRight(t *testing.T) {
 // acmeSite has declarations with x_token, x_order and x_note besides ACP 1.0; more are keys.
 func acmeSite(t *testing.T, more string) (*Config, error) {
 	t.Helper()
+	return acmeSiteWith(t, "header: {", more)
+}
+
+// acmeSiteWith is acmeSite with another beginning of the header.
+func acmeSiteWith(t *testing.T, header, more string) (*Config, error) {
+	t.Helper()
 	text, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	declared := strings.Replace(string(text), "conversation_id: String?", "conversation_id: String?, x_token: String, x_order: Int?, x_note: String?", 1)
+	declared = strings.Replace(declared, "header: {", header, 1)
 	if err := os.WriteFile(filepath.Join(dir, "acme.acp"), []byte(declared), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +150,8 @@ func TestHeaderOfPartners(t *testing.T) {
 	for _, c := range []struct{ header, warning, fault string }{
 		{"", "messages of our agents to it lack x_token, which dsl demands; add it to header", ""},
 		{`header = { x_token = "t", x_order = 7, x_other = [1] }`, "", ""},
+		{`header = { x_token = "t", x_ordr = 7 }`, `gateways.acp.partners.acme.header.x_ordr is no field that dsl declares; did you mean "x_order"?`, ""},
+		{`header = { x_token = "t", x_order = 7, x_ordr = 7, x_other = [1] }`, "", ""},
 		{`header = { x_token = 7 }`, "", "x_token"},
 		{`header = { x_token = "t", x_order = "7" }`, "", "x_order"},
 		{`header = { sender = "t" }`, "", "header fields of your own begin with x_"},
@@ -159,7 +168,7 @@ func TestHeaderOfPartners(t *testing.T) {
 			continue
 		}
 		warned := fmt.Sprint(cfg.Warnings)
-		if c.fault != "" || !strings.Contains(warned, c.warning) || c.warning == "" && strings.Contains(warned, "lack") {
+		if c.fault != "" || !strings.Contains(warned, c.warning) || c.warning == "" && (strings.Contains(warned, "lack") || strings.Contains(warned, "did you mean")) {
 			t.Errorf("%.60s: warnings %v, want %q or the fault %q", c.header, warned, c.warning, c.fault)
 		}
 		if own := cfg.Gateways[0].Partners[0].Protocol.(*ACPPartner).Header; c.warning == "" && (string(own.Raw()["x_order"]) != "7" || string(own.Raw()["x_other"]) != "[1]" || strings.Contains(fmt.Sprint(own), "7")) {
@@ -237,6 +246,70 @@ func TestBrokerOfACP(t *testing.T) {
 		}
 		if got := cfg.Gateways[0].Protocol.(*ACP).MQTT.Broker; strings.Contains(c.text, "mqtts") && got != "mqtts://broker.example:8883" {
 			t.Errorf("the broker is %s", got)
+		}
+	}
+}
+
+// TestClosedHeader: a closed header has no place for fields that are not declared.
+func TestClosedHeader(t *testing.T) {
+	t.Parallel()
+	cfg, err := acmeSiteWith(t, "@closed header: {", "[gateways.acp.partners.acme]\nheader = { x_token = \"t\", x_other = 1 }")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(cfg.Warnings), "swarm.toml:14:27: gateways.acp.partners.acme.header.x_other is no field that dsl declares"; !strings.HasSuffix(got, want) {
+		t.Errorf("warnings %s, want %s", got, want)
+	}
+}
+
+// TestUnreadTypes: a declared type that is no part of what the gateway reads is warned of at its place.
+func TestUnreadTypes(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../../../spec/gateways/acp/acp-1.0.acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own = `type AcmeMessage = {
+  header: { sender: AgentID, x_order: Order },
+  body: Content
+}
+type Order = { of: List<Part> }
+enum Part { NUT, BOLT }
+`
+	for _, c := range []struct {
+		text  string
+		types []string
+	}{
+		{string(document), nil},
+		{string(document) + "type Part = String", []string{"acme.acp:48:6: the type Part is in no Message, and the gateway reads nothing else: it has no effect; see skep acp check"}},
+		{strings.Replace(string(document), "conversation_id: String?", "conversation_id: String?, x_order: Map<String, List<Order>>?", 1) + "type Order = { part: { of: Part? } }\nenum Part { NUT }", nil},
+		{"import \"document.acp\"\n" + own, []string{"acme.acp:2:6: the type AcmeMessage is in no Message", "acme.acp:6:6: the type Order is in no Message", "acme.acp:7:6: the type Part is in no Message"}},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"document.acp": string(document) + "type Unused = Int\n", "acme.acp": c.text} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg, err := Parse("swarm.toml", []byte(withACP), dir, testOptions)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		var warned []string
+		for _, w := range cfg.Warnings {
+			if strings.Contains(w.Message, "gateways.acp.dsl: ") {
+				warned = append(warned, w.String())
+			}
+		}
+		if len(warned) != len(c.types) {
+			t.Errorf("%s\nwarnings %q, want %q", c.text, warned, c.types)
+			continue
+		}
+		for i, want := range c.types {
+			if !strings.Contains(warned[i], "swarm.toml:12:1: gateways.acp.dsl: "+want) {
+				t.Errorf("%q, want %q", warned[i], want)
+			}
 		}
 	}
 }
