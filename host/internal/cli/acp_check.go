@@ -72,7 +72,7 @@ func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file 
 			return err
 		}
 		m := acpMessage{File: name, Fits: true}
-		if err := check.Message(root, text); err != nil {
+		if err := check.Explain(root, text); err != nil {
 			m.Fits, m.Reason, code = false, err.Error(), exitNonconforming
 		}
 		v.Messages = append(v.Messages, m)

@@ -81,6 +81,8 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"check", at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n      DIR/sub is a directory: name a file"},
 		{[]string{"check", at("good.acp"), at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n"},
 		{[]string{"check", at("good.acp"), at("none.json")}, "", 4, "", "skep: there is no file DIR/none.json\n"},
+		{[]string{"check", at("good.acp"), "-"}, "{\"id\":\n  'a'}", 8, "", "-: the text is no JSON: line 2, column 3: invalid character '\\'' looking for beginning of value\n"},
+		{[]string{"check", at("good.acp"), "-"}, `{"id":"1","id":"2"}`, 8, "", "-: the text has a member twice: \"id\" in Message\n"},
 		{[]string{"check", at("good.acp/x")}, "", 1, "", "DIR/good.acp/x cannot be read: not a directory"},
 		{[]string{"check", at("many.acp")}, "", 3, "", "\nand at least 5 more\n"},
 		{[]string{"compile", "-", "--lang", "proto"}, "type A = { b: Int }", 2, "", "--lang proto needs a FILE: the numbers of fields are kept in FILE.lock"},

@@ -30,7 +30,11 @@ func Extra(root *dsl.Type, text []byte) (map[string]json.RawMessage, error) {
 }
 
 // checker reads values of types that are known only now.
-type checker struct{ extra map[string]json.RawMessage }
+type checker struct {
+	extra map[string]json.RawMessage
+	// explains is set where a reason names all missing fields of a record.
+	explains bool
+}
 
 func (c *checker) reader(t *dsl.Type) func(*reader, *value) bool {
 	return func(r *reader, v *value) bool { c.read(r, v, t); return true }
@@ -75,6 +79,9 @@ func (c *checker) record(r *reader, v *value, t *dsl.Type) {
 		} else {
 			field(r, v, f.Name, c.reader(f.Type))
 		}
+	}
+	if c.explains && r.err != nil {
+		r.listMissing(v, t.Fields)
 	}
 	declared := func(name string) bool {
 		return slices.ContainsFunc(t.Fields, func(f dsl.Field) bool { return f.Name == name })
