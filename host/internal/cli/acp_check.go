@@ -16,8 +16,8 @@ const acpCheckHelp = `Check reads the declarations in FILE, and holds messages a
 file with one message as JSON. One of them all may be -, which is stdin. A message is of the record Message, or else of
 the last record of FILE; --type names another one.
 
-Exit codes: 3 FILE has faults, each shown with its line; 4 a file is not there; 8 a
-message does not fit, with the place in it and the reason.`
+Exit codes: 3 FILE has faults, each shown with its line; 4 a file is not there, and the
+other messages are checked; 8 a message does not fit, with the place in it and the reason.`
 
 const acpCheckExample = `  skep acp check mail.acp
   skep acp check mail.acp request.json answer.json
@@ -66,10 +66,15 @@ func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file 
 		return failf(exitConfig, "%s declares no record, so there is nothing that a message could be", file)
 	}
 	code := exitOK
+	var unreadable []error
 	for _, name := range messages {
 		text, err := a.readMessage(ctx, name)
-		if err != nil {
+		if ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			unreadable = append(unreadable, err)
+			continue
 		}
 		m := acpMessage{File: name, Fits: true}
 		if err := check.Explain(root, text); err != nil {
@@ -79,6 +84,13 @@ func (a *app) acpCheck(ctx context.Context, s *dsl.Schema, root *dsl.Type, file 
 	}
 	if err := a.printAcpVerdict(v); err != nil {
 		return err
+	}
+	last := len(unreadable) - 1
+	for i, err := range unreadable {
+		if i == last {
+			return err
+		}
+		a.notef("skep: %s", inLine(err.Error()))
 	}
 	if code != exitOK {
 		return reported(code)

@@ -81,6 +81,7 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"check", at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n      DIR/sub is a directory: name a file"},
 		{[]string{"check", at("good.acp"), at("sub")}, "", 1, "", "DIR/sub cannot be read: is a directory\n"},
 		{[]string{"check", at("good.acp"), at("none.json")}, "", 4, "", "skep: there is no file DIR/none.json\n"},
+		{[]string{"check", at("good.acp"), at("gone.json"), at("none.json"), at("fits.json"), "-"}, `{"id":1}`, 4, "DIR/fits.json fits\n", "-: Message.id: is no string\nskep: there is no file DIR/gone.json\nskep: there is no file DIR/none.json\n"},
 		{[]string{"check", at("good.acp"), "-"}, "{\"id\":\n  'a'}", 8, "", "-: the text is no JSON: line 2, column 3: invalid character '\\'' looking for beginning of value\n"},
 		{[]string{"check", at("good.acp"), "-"}, `{"id":"1","id":"2"}`, 8, "", "-: the text has a member twice: \"id\" in Message\n"},
 		{[]string{"check", at("good.acp/x")}, "", 1, "", "DIR/good.acp/x cannot be read: not a directory"},
