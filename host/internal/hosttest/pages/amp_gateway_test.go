@@ -8,6 +8,17 @@ import (
 	"skep/host/internal/hosttest"
 )
 
+// swarmOfTables comes before the tables of a page.
+const swarmOfTables = `schema = 1
+[swarm]
+name = "hive"
+entrypoint = "calc"
+[[auth.keys]]
+id = "op"
+role = "operator"
+key = "a-key-of-the-operator"
+`
+
 // TestAMPGatewayPage (M-090, M-092): the commands of the page on AMP go with its tables.
 func TestAMPGatewayPage(t *testing.T) {
 	t.Parallel()
@@ -18,7 +29,7 @@ func TestAMPGatewayPage(t *testing.T) {
 		t.Fatal("the page has no tables")
 	}
 	agents, rest, _ := strings.Cut(tables, "[gateways.amp]")
-	text := strings.Replace(swarmOfACPPage, "[[auth.keys]]", agents+"[[auth.keys]]", 1) + "[gateways.amp]" + rest
+	text := strings.Replace(swarmOfTables, "[[auth.keys]]", agents+"[[auth.keys]]", 1) + "[gateways.amp]" + rest
 	text = strings.Replace(text, "[agents.calc]\n", "[agents.calc]\nsource = \"file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", 1)
 	h, _ := hosttest.StartText(t, text, map[string]string{"ACME_AT_HIVE": "the-token-of-acme"})
 	hosttest.SystemProgram(t, "curl")

@@ -33,7 +33,7 @@ func TestIACPGatewayPage(t *testing.T) {
 	text := strings.NewReplacer(
 		"bundled:script\"\n", "file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", "127.0.0.1:9000", address,
 		`"iacps://mill.example:9000"`, `"iacp://`+hub.Addr().String()+"\"\nallow_private = true", `entrypoint = "calc"`, "entrypoint = \"clerk\"\nenable_interswarm = true",
-	).Replace(swarmOfACPPage + tables + mill)
+	).Replace(swarmOfTables + tables + mill)
 	h, _ := hosttest.StartText(t, text, map[string]string{"DEPOT_KEY": "the-token-of-the-depot", "MILL_TOKEN": "the-token-of-the-mill"})
 	exchangeOfPage(t, page, address)
 	hosttest.SystemProgram(t, "curl")
