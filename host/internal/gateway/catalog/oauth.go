@@ -187,8 +187,35 @@ func (s *tokenSource) confirmToken(token string) {
 	}
 }
 
+// shownToken is a token that a request has shown. It implements [gateway.ShownToken].
+type shownToken struct {
+	of   *tokenSource
+	text string
+}
+
+// Confirm implements [gateway.ShownToken].
+func (t shownToken) Confirm() { t.of.confirmToken(t.text) }
+
+// Reject implements [gateway.ShownToken].
+func (t shownToken) Reject() bool { return t.of.rejectToken(t.text) }
+
+// send sends a request with a token, which who watches it confirms, or else the response.
+func (s *tokenSource) send(next http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
+	req.Header.Set("Authorization", "Bearer "+token)
+	watch := gateway.TokenWatcher(req.Context())
+	if watch != nil {
+		watch(shownToken{s, token})
+	}
+	resp, err := next.RoundTrip(req)
+	if err == nil && resp.StatusCode != http.StatusUnauthorized && watch == nil {
+		s.confirmToken(token)
+	}
+	return resp, err
+}
+
 // roundTrip sends a request with a token. One whose token is refused is sent again with another,
-// if its body can be.
+// if its body can be. A response may be no more than the begin of a connection on which the
+// partner refuses the token: then who watches it sends again.
 func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	token, err := s.acquireToken(req.Context())
 	if err != nil {
@@ -197,14 +224,9 @@ func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*htt
 		}
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusUnauthorized {
-		s.confirmToken(token)
-		return resp, nil
+	resp, err := s.send(next, req, token)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
 	}
 	again := req.Clone(req.Context())
 	if !s.rejectToken(token) || !rewind(again) {
@@ -214,11 +236,7 @@ func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*htt
 	if token, err = s.acquireToken(req.Context()); err != nil { // the partner has not taken the request: it waits
 		return nil, fmt.Errorf("%w: the partner refuses the token: %w", gateway.ErrBusy, err)
 	}
-	again.Header.Set("Authorization", "Bearer "+token)
-	if resp, err = next.RoundTrip(again); err == nil && resp.StatusCode != http.StatusUnauthorized {
-		s.confirmToken(token)
-	}
-	return resp, err
+	return s.send(next, again, token)
 }
 
 // rewind gives a request its body again, and reports whether it can.

@@ -55,6 +55,7 @@ type partnerConn interface {
 type partnerSocket struct {
 	*socket
 	partner partnerConn
+	token   partnerToken
 	users   int
 	// retired sockets get no attempt any more: they are closed with the last one.
 	retired bool
@@ -76,7 +77,7 @@ func newPartnerSockets(g *Gateway) *partnerSockets {
 	return &partnerSockets{g: g, open: map[socketKey]map[*partnerSocket]bool{}}
 }
 
-// acquire returns a socket for an attempt, which releases it.
+// acquire returns a socket for an attempt, which releases it. A new one may have ended.
 func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
 	for {
 		if s := p.find(key); s != nil {
@@ -91,8 +92,8 @@ func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gat
 				return nil, got.Err
 			}
 			s, _ := got.Val.(*partnerSocket)
-			if ok, err := p.enter(s); ok || err != nil {
-				return s, err
+			if p.enter(s) {
+				return s, nil
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -105,26 +106,22 @@ func (p *partnerSockets) find(key socketKey) *partnerSocket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.open[key] {
-		if p.join(s) {
+		if s.ended() == nil && p.join(s) {
 			return s
 		}
 	}
 	return nil
 }
 
-// enter counts an attempt on a socket. It fails for a socket that has ended, and is false for
-// one that has no place.
-func (p *partnerSockets) enter(s *partnerSocket) (bool, error) {
+// enter counts an attempt on a new socket. It is false for one that has no place.
+func (p *partnerSockets) enter(s *partnerSocket) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := s.ended(); err != nil {
-		return false, err
-	}
-	return p.join(s), nil
+	return p.join(s)
 }
 
 func (p *partnerSockets) join(s *partnerSocket) bool {
-	if s.retired || s.ended() != nil || s.users >= maxSocketUsers {
+	if s.retired || s.users >= maxSocketUsers {
 		return false
 	}
 	s.users++
@@ -169,7 +166,7 @@ func (s *partnerSocket) leave() {
 func (p *partnerSockets) dial(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
 	s := &partnerSocket{socket: newSocket(p.g, partner.Caller())}
 	s.awaited = newAwaitedFrames()
-	s.ctx, s.end = context.WithCancelCause(ctx)
+	s.ctx, s.end = context.WithCancelCause(s.token.watch(ctx))
 	dial := dialWebSocket
 	if key.binding == bindingGRPC {
 		dial = beginPartnerCall

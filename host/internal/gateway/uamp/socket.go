@@ -49,6 +49,9 @@ type socket struct {
 	conn *websocket.Conn
 	ctx  context.Context
 	end  context.CancelCauseFunc
+	// denied is closed when the caller's credential does not count any more, nil for a socket that
+	// has shown ours.
+	denied <-chan struct{}
 	// lastRead ends when the caller has sent its last frame, and so acknowledges no more; nil
 	// for a WebSocket, whose callers write until it closes.
 	lastRead chan struct{}
@@ -90,7 +93,8 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(-1) // ReadSocket takes the limit
 	s := newSocket(g, c)
 	s.conn, s.frames = conn, webFrames{conn}
-	s.ctx, s.end = context.WithCancelCause(r.Context())
+	s.ctx, s.end = context.WithCancelCause(context.WithoutCancel(r.Context()))
+	s.denied = r.Context().Done()
 	defer s.running.Wait()
 	defer s.end(nil)
 	s.running.Go(s.watch)
@@ -114,8 +118,8 @@ func (w webFrames) shut(code websocket.StatusCode, reason string) {
 	_ = w.conn.Close(code, strings.ToValidUTF8(reason[:min(len(reason), 123)], ""))
 }
 
-// watch ends the socket of a peer that is gone without a word, and those of a host that
-// stops.
+// watch ends the socket of a peer that is gone without a word or may not call any more, and those
+// of a host that stops.
 func (s *socket) watch() {
 	gone := make(chan error, 1)
 	s.running.Go(func() { gone <- wire.PingSocket(s.ctx, s.conn, socketPing, socketWrite) })
@@ -124,6 +128,8 @@ func (s *socket) watch() {
 		s.end(err)
 	case <-s.g.stopped:
 		_ = s.conn.Close(websocket.StatusGoingAway, "the host stops")
+	case <-s.denied:
+		s.frames.shut(websocket.StatusPolicyViolation, "the credential is not valid any more")
 	}
 }
 

@@ -29,6 +29,8 @@ type socketBinding struct {
 	first  *frameFor
 	// unfinished means that the last delta of a stream has not come.
 	unfinished bool
+	// renewed means that the attempt shows another token than one that the partner has refused.
+	renewed bool
 }
 
 func (b *socketBinding) close() {
@@ -46,20 +48,35 @@ func (b *socketBinding) leaveStream() {
 	}
 }
 
-// connect makes sure that the attempt has a socket that is open.
+// connect makes sure that the attempt has a socket that is open. An error means that nothing was
+// sent on it.
 func (b *socketBinding) connect(ctx context.Context) (err error) {
 	if b.socket != nil && b.socket.ctx.Err() == nil {
 		return nil
 	}
 	b.unfinished = false // it ended with its socket
 	b.close()
-	b.socket, err = b.g.partnerSockets.acquire(ctx, b.key, b.p)
-	return err
+	if b.socket, err = b.g.partnerSockets.acquire(ctx, b.key, b.p); err != nil {
+		return unconnected(err)
+	}
+	if err = b.socket.ended(); err != nil {
+		return unconnected(b.refusedByClose(b.replaceToken(err)))
+	}
+	return nil
 }
 
-func (b *socketBinding) post(ctx context.Context, a *attempt) (got posted, err error) {
+// post sends the envelope. One that meets a refused token is sent once more, with another.
+func (b *socketBinding) post(ctx context.Context, a *attempt) (posted, error) {
+	got, err := b.postOnce(ctx, a)
+	if errors.Is(err, errTokenReplaced) {
+		got, err = b.postOnce(ctx, a)
+	}
+	return got, err
+}
+
+func (b *socketBinding) postOnce(ctx context.Context, a *attempt) (got posted, err error) {
 	if err := b.connect(ctx); err != nil {
-		return got, unconnected(err)
+		return got, err
 	}
 	stream := a.e.Stream
 	if !a.asks() {
@@ -75,9 +92,10 @@ func (b *socketBinding) post(ctx context.Context, a *attempt) (got posted, err e
 	b.socket.write(a.text, nil)
 	f, err := b.next(ctx, in)
 	if err != nil {
-		return got, b.refusedByClose(err)
+		return got, b.refusedByClose(b.replaceToken(err))
 	}
 	if f.isDelta() {
+		b.confirmToken()
 		a.sent, kept, b.unfinished, b.stream, b.first = true, true, true, in, &f
 		return posted{stream: b.address(stream)}, nil
 	}
@@ -86,8 +104,9 @@ func (b *socketBinding) post(ctx context.Context, a *attempt) (got posted, err e
 	case err != nil:
 		return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
 	case s.Intent == envelope.Error:
-		return got, &signedRefusal{s, faultIn(s)}
+		return got, b.replaceToken(&signedRefusal{s, faultIn(s)})
 	}
+	b.confirmToken()
 	a.sent = true
 	if s.Intent != envelope.Progress {
 		return posted{answer: &s}, nil
@@ -160,7 +179,16 @@ func (b *socketBinding) refusedByClose(err error) error {
 	return gateway.Refuse("%s", reason)
 }
 
+// read reads a stream. Where it meets a refused token it goes on with another.
 func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) error {
+	err := b.readOnce(ctx, r, at)
+	if errors.Is(err, errTokenReplaced) {
+		err = b.readOnce(ctx, r, at)
+	}
+	return err
+}
+
+func (b *socketBinding) readOnce(ctx context.Context, r *streamReader, at string) error {
 	if b.stream == nil || !b.stream.isOf(streamIn(at)) || b.socket.ctx.Err() != nil {
 		if err := b.open(ctx, r, streamIn(at)); err != nil {
 			return err
@@ -181,12 +209,17 @@ func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) er
 		if err == nil {
 			err = b.take(ctx, r, f)
 		}
+		switch {
+		case err == nil:
+			b.confirmToken()
+			continue
+		case refusesToken(err):
+			err = b.replaceToken(err)
+		}
 		if denied(err) {
-			err = errStreamDenied
+			err = errStreamDenied // alone: another attempt reads it
 		}
-		if err != nil {
-			return err
-		}
+		return err
 	}
 }
 
@@ -195,7 +228,7 @@ func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) er
 func (b *socketBinding) open(ctx context.Context, r *streamReader, stream string) error {
 	b.leaveStream()
 	switch err := b.connect(ctx); {
-	case errors.As(err, new(*gateway.Refusal)):
+	case errors.As(err, new(*gateway.Refusal)) || denied(err):
 		return fmt.Errorf("%w: %w", errStreamDenied, err)
 	case err != nil:
 		return err
@@ -256,7 +289,7 @@ func refusedRead(text []byte) error {
 	case envelope.UnknownRecipient:
 		return errStreamGone
 	case envelope.Unauthenticated, envelope.Unauthorized:
-		return errStreamDenied
+		return errors.Join(errStreamDenied, &gateway.StatusError{Code: d.Payload.Code.Status()})
 	}
 	return &gateway.StatusError{Code: d.Payload.Code.Status()}
 }
