@@ -59,7 +59,8 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if err := g.checkCircuit(ctx, c, m, to); err != nil {
 		return x, false, err
 	}
-	a, err := g.askOf(m, text, cmp.Or(m.To(), to.names[0]))
+	n := note{m.ID, m.Type, m.Sender.ID, cmp.Or(m.To(), to.names[0]), m.Conversation, g.isHandedOn(c, m), m.Deadline(time.Now()).Truncate(time.Microsecond)}
+	a, err := g.askOf(m, text, n)
 	if err != nil {
 		return x, false, err
 	}
@@ -67,7 +68,7 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if a.From == c.Realm {
 		a.From = "" // the realm itself, which needs no ids
 	}
-	a.Reply = a.Kind == gateway.Asks && g.isHandedOn(c, m)
+	a.Reply = a.Kind == gateway.Asks && n.HandedOn
 	x, err = g.Runtime.Ask(ctx, c, a)
 	return x, false, err
 }
@@ -152,14 +153,23 @@ type note struct {
 	Sender       string       `json:"sender"`
 	Receiver     string       `json:"receiver"`
 	Conversation string       `json:"conversation,omitempty"`
+	// HandedOn is decided once: a reload may change what is a hub.
+	HandedOn bool `json:"handed_on,omitempty"`
+	// Until is when the asker waits no more, in microseconds as answers have times; zero for never.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// noteOf reads the note of an exchange.
+func noteOf(x gateway.Exchange) (n note, err error) {
+	err = json.Unmarshal(x.Note, &n)
+	return n, err
 }
 
 // plainTask is the task_type of a text that reaches its agent as it is.
 const plainTask = "mail.message"
 
-// askOf returns a message as the runtime takes it, without its recipients. The answer will be
-// from an agent.
-func (g *Gateway) askOf(m message.Message, text []byte, agent string) (a gateway.Ask, err error) {
+// askOf returns a message as the runtime takes it, without its recipients.
+func (g *Gateway) askOf(m message.Message, text []byte, n note) (a gateway.Ask, err error) {
 	meta := m.Meta()
 	a = gateway.Ask{
 		Kind: gateway.Tells, ID: m.ID, From: m.Sender.ID, Conversation: m.Conversation, Raw: text, Hops: meta.Hops,
@@ -180,7 +190,7 @@ func (g *Gateway) askOf(m message.Message, text []byte, agent string) (a gateway
 		return a, err
 	}
 	a.Digest = sha256.Sum256(canonical)
-	a.Note, err = json.Marshal(note{m.ID, m.Type, m.Sender.ID, agent, m.Conversation})
+	a.Note, err = json.Marshal(n)
 	return a, err
 }
 

@@ -21,29 +21,27 @@ var errLate = errors.New("the time for the answer is over")
 // reply writes the answer to a message when it is there. An asker who has left gets it on the
 // next connection.
 func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
-	by, inOutbox := m.Deadline(x.Accepted), !x.Duplicate && c.g.isHandedOn(caller, m)
-	respond := c.deliverMessage
-	if inOutbox {
-		respond = func(message.Message) error { return nil }
+	askerWaitsUntil, deliver := m.Deadline(x.Accepted), c.deliverMessage
+	if n, err := noteOf(x); err == nil && n.HandedOn && !x.Duplicate {
+		deliver = nil
 	}
-	told := c.answer(caller, m, x, by, respond)
+	answered := c.answer(caller, m, x, askerWaitsUntil, deliver)
 	switch {
-	case inOutbox:
-	case !told:
-		c.keepUnsent(caller, m.Sender.ID, x, by)
-	case x.Duplicate:
+	case !answered && (deliver != nil || !askerWaitsUntil.IsZero()):
+		c.keepUnsent(caller, m.Sender.ID, x, askerWaitsUntil)
+	case answered && x.Duplicate:
 		c.removeUnsent(unsentKey(caller, m.Sender.ID, x))
 	}
 }
 
-// answer waits for the answer to a message, until its asker waits no more, and delivers it. It
-// returns false where the asker may not have it: the connection ended before, or the host stops.
-// The caller has begun the wait.
-func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, by time.Time, respond func(message.Message) error) (told bool) {
+// answer waits for the answer to a message, until its asker waits no more, and delivers it; deliver
+// is nil for an answer that leaves through the outbox. It returns false where the asker may not have
+// the answer: the connection ended before, or the host stops. The caller has begun the wait.
+func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, askerWaitsUntil time.Time, deliver func(message.Message) error) (answered bool) {
 	defer c.g.loads.begin(x)()
 	ctx := c.ctx
-	if !by.IsZero() {
-		late, cancel := context.WithDeadlineCause(ctx, by, errLate)
+	if !askerWaitsUntil.IsZero() {
+		late, cancel := context.WithDeadlineCause(ctx, askerWaitsUntil, errLate)
 		defer cancel()
 		ctx = late
 	}
@@ -54,11 +52,11 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 		if failed, counts := failureOf(a.Outcome); counts {
 			c.g.noteResult(caller, x, failed)
 		}
-		return c.respond(caller, x, a, respond)
+		return c.respond(caller, x, a, deliver)
 	case c.ctx.Err() != nil:
 		return false
 	case errors.Is(context.Cause(ctx), errLate):
-		return c.answerLate(caller, m, x, respond)
+		return c.answerLate(caller, m, x, deliver)
 	}
 	c.refuse(m, err)
 	return !errors.Is(err, gateway.ErrDraining)
@@ -73,7 +71,7 @@ func (g *Gateway) noteResult(c gateway.Caller, x gateway.Exchange, failed bool) 
 
 // answerLate withdraws a message whose asker waits no more, and tells it so. A repeat of what was
 // answered in time gets the answer.
-func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange, respond func(message.Message) error) (told bool) {
+func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange, deliver func(message.Message) error) (answered bool) {
 	var a gateway.Answer
 	ready := false
 	err := c.retry(c.ctx, "an answer waits", func() (err error) {
@@ -81,22 +79,30 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 		return err
 	})
 	if err == nil && ready && a.Outcome != gateway.NeedsInput {
-		return c.respond(caller, x, a, respond)
+		return c.respond(caller, x, a, deliver)
 	}
 	if c.ctx.Err() != nil {
 		return false
 	}
 	c.g.noteResult(caller, x, true)
-	if err := c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()); err != nil && !errors.Is(err, gateway.ErrConflict) {
+	withdraw := func() error { return c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()) }
+	if n, err := noteOf(x); err == nil && n.HandedOn { // the withdrawal puts an answer into the outbox
+		_ = c.retry(c.ctx, "a withdrawal waits", withdraw)
+		return c.ctx.Err() == nil
+	}
+	if err := withdraw(); err != nil && !errors.Is(err, gateway.ErrConflict) {
 		c.g.Log.Warn("iacp: a message whose time is over could not be withdrawn", "message", x.ID, "error", err)
 	}
 	c.refuse(m, &fault{code: codeTimeout, text: errLate.Error(), retry: true})
 	return c.ctx.Err() == nil
 }
 
-// respond sends an answer, and returns whether the asker has it. One that the peer would not take
-// is told to be too long.
-func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, send func(message.Message) error) (told bool) {
+// respond sends an answer, unless send is nil, and returns whether the asker has it. One that the
+// peer would not take is told to be too long.
+func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, send func(message.Message) error) (answered bool) {
+	if send == nil {
+		return true
+	}
 	m, err := answerTo(caller, x, a)
 	if err == nil {
 		err = send(m)
@@ -180,9 +186,12 @@ var failures = map[gateway.Outcome]string{
 // answerTo returns the message with an answer. It is the same for each reader of the
 // exchange.
 func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message.Message, err error) {
-	var n note
-	if err := json.Unmarshal(x.Note, &n); err != nil {
+	n, err := noteOf(x)
+	if err != nil {
 		return m, err
+	}
+	if a.Outcome == gateway.Cancelled && !n.Until.IsZero() && !a.At.Before(n.Until) {
+		a.Outcome, a.Body = gateway.TimedOut, errLate.Error()
 	}
 	m = message.New(message.TaskResponse, n.Receiver, taskResponse(a))
 	if n.Type == message.ToolRequest {

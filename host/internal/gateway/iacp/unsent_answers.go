@@ -172,8 +172,8 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	} else if err != nil {
 		return err
 	}
-	var n note
-	if err := json.Unmarshal(x.Note, &n); err != nil {
+	n, err := noteOf(x)
+	if err != nil {
 		c.g.Log.Warn("iacp: what an unsent answer needs cannot be read", "realm", r.Key.Realm, "message", x.ID, "error", err)
 		return nil
 	}
@@ -182,8 +182,12 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 	}
 	m := message.Message{ID: n.ID, Type: n.Type, Sender: message.Agent{ID: n.Sender}, Recipient: &message.Recipient{ID: n.Receiver}, Conversation: n.Conversation}
 	x.Duplicate = true // how the question ended was counted, or is not known
+	deliver := c.deliverMessage
+	if n.HandedOn {
+		deliver = nil
+	}
 	write := func() {
-		if c.answer(caller, m, x, o.By, c.deliverMessage) {
+		if c.answer(caller, m, x, o.By, deliver) {
 			c.removeUnsent(r.Key)
 		}
 	}
