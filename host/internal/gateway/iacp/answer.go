@@ -113,10 +113,19 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	case errors.Is(err, errAway), c.ctx.Err() != nil:
 		return false
 	case errors.Is(err, errTooLong):
-		err = &fault{code: codeInvalid, reason: reasonTooLarge, text: err.Error()}
+		return c.refuseLong(m) == nil
 	}
 	c.refuse(message.Message{ID: x.ID}, err)
 	return c.ctx.Err() == nil
+}
+
+// refuseLong sends the asker an error in the place of an answer that the peer would not take.
+func (c *conn) refuseLong(answer message.Message) error {
+	question := message.Message{
+		ID: answer.Parent, Sender: message.Agent{ID: answer.To()}, Recipient: &message.Recipient{ID: answer.Sender.ID}, Conversation: answer.Conversation,
+	}
+	f := &fault{code: codeInvalid, reason: reasonTooLarge, text: errTooLong.Error()}
+	return c.tell(message.ErrorResponse, question, f.payload())
 }
 
 // retry calls again what a failing store has held up, with pauses that double, until ctx ends.

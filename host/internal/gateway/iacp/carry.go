@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,11 @@ func (a *attempt) run(ctx context.Context) error {
 		return errAway
 	}
 	if a.m.Type.Class() == message.Answers {
-		return a.send(ctx, c)
+		err := a.send(ctx, c)
+		if errors.Is(err, errTooLong) {
+			err = cmp.Or(c.refuseLong(a.m), err)
+		}
+		return err
 	}
 	key := breakerKey{realm: realmOf(a.caller), agent: a.m.To()}
 	if after := a.g.breakers.admit(key, time.Now()); after > 0 {
