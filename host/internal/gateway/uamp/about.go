@@ -150,6 +150,11 @@ func (g *Gateway) askBack(ctx context.Context, c gateway.Caller, s envelope.Sign
 // continueTask brings an envelope to the task that has sent ours, whoever owns it, under an id
 // of the runtime.
 func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope.Signed, of openEnvelope, id string, kind gateway.Kind) (gateway.Exchange, error) {
+	release, err := g.large.Acquire(ctx, len(s.Received()))
+	if err != nil {
+		return gateway.Exchange{}, err
+	}
+	defer release()
 	a, err := g.askOf(s)
 	if err != nil {
 		return gateway.Exchange{}, err

@@ -78,15 +78,21 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Sign
 	if kind == gateway.Asks && len(agents) > 1 {
 		return x, envelope.Faultf(envelope.Unsupported, "%s reaches one agent of this host, and to has %d", s.Intent, len(agents))
 	}
+	conversation, err := g.conversation(ctx, c, s.Envelope)
+	if err != nil {
+		return x, err
+	}
+	reply := kind == gateway.Asks && g.calls(ctx, c, s.From)
+	release, err := g.large.Acquire(ctx, len(s.Received()))
+	if err != nil {
+		return x, err
+	}
+	defer release()
 	a, err := g.askOf(s)
 	if err != nil {
 		return x, err
 	}
-	if a.Conversation, err = g.conversation(ctx, c, s.Envelope); err != nil {
-		return x, err
-	}
-	a.Kind, a.Swarm = kind, agents[0].Swarm
-	a.Reply = kind == gateway.Asks && g.calls(ctx, c, s.From)
+	a.Kind, a.Swarm, a.Conversation, a.Reply = kind, agents[0].Swarm, conversation, reply
 	for _, agent := range agents {
 		a.To = append(a.To, agent.Name)
 	}

@@ -38,7 +38,7 @@ type frameFor struct {
 }
 
 // isDelta reports whether the frame is a delta.
-func (f frameFor) isDelta() bool { return f.head.Seq != nil }
+func (f frameFor) isDelta() bool { return f.head.isDelta }
 
 // await waits for the replies to an envelope, and for the deltas of a stream if there is a
 // name. leave must be called.
@@ -96,7 +96,7 @@ func (w *awaitedFrames) hand(ctx context.Context, head frameHead, text []byte) b
 func (w *awaitedFrames) find(head frameHead) *awaitedFrame {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if head.Seq != nil {
+	if head.isDelta {
 		return w.streams[head.Stream]
 	}
 	a := w.replies[strings.TrimPrefix(strings.ToLower(head.ReplyTo), "urn:uuid:")]

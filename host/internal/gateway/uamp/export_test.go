@@ -19,3 +19,6 @@ func (g *Gateway) NewServerFor(c gateway.Caller) *grpc.Server {
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
+
+// LargeHeld is how many places of large envelopes are held.
+func (g *Gateway) LargeHeld() int { return len(g.large) }

@@ -36,7 +36,7 @@ type Gateway struct {
 	proof  *Proof
 	reader envelope.Reader
 	state  state.Store
-	// large bounds the long envelopes: their canonical form takes time.
+	// large bounds the long envelopes while they are read, proved and kept.
 	large wire.LargeReads
 	// threads are the records of conversations with foreign agents.
 	threads state.Evicting
@@ -80,6 +80,7 @@ func New(o Options) (*Gateway, error) {
 		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), followers: newFollowers(), stopped: make(chan struct{}),
 	}
+	g.proof.large = g.large
 	g.manifests = newPartnerManifests(g.proof)
 	g.partnerSockets, g.grpc = newPartnerSockets(g), newGRPCServer(g)
 	return g, nil

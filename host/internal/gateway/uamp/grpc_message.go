@@ -111,11 +111,7 @@ func frameText(f *uamppb.Frame) ([]byte, error) {
 
 // frameMessage is a frame of ours.
 func frameMessage(text []byte) (*uamppb.Frame, error) {
-	var head frameHead
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, err
-	}
-	if head.Seq == nil {
+	if !readHead(text).isDelta {
 		return &uamppb.Frame{Frame: &uamppb.Frame_Envelope{Envelope: envelopeMessage(text)}}, nil
 	}
 	d, err := readDeltaMessage(text)

@@ -3,7 +3,6 @@ package uamp
 import (
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/wire"
 )
 
 // serveMessage takes one envelope (U-050).
@@ -19,7 +19,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	text, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
 		return // the host answers for a body that it could not read
 	}

@@ -10,6 +10,7 @@ import (
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/seal"
+	"skep/host/internal/gateway/wire"
 )
 
 // Proof finds out whether an envelope is of the sender that it names, and may be sent by
@@ -18,6 +19,8 @@ type Proof struct {
 	documents    *Documents
 	resolver     *did.Resolver
 	requireToken bool
+	// large bounds the long envelopes whose other canonical form is made.
+	large wire.LargeReads
 }
 
 // optionKeys is the key of a partner's table with its public keys, JSON Web Keys: with
@@ -55,6 +58,11 @@ func (p *Proof) checkSignature(ctx context.Context, c gateway.Caller, s envelope
 	if err != nil {
 		return err
 	}
+	release, err := p.large.Acquire(ctx, len(s.Received()))
+	if err != nil {
+		return err
+	}
+	defer release()
 	_, err = seal.Verify(s.Sig, s.Sums, keys)
 	return faultOf(err)
 }

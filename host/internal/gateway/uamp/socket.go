@@ -171,14 +171,11 @@ func (s *socket) take(text []byte) bool {
 		s.frames.shut(websocket.StatusPolicyViolation, "the caller is not let in any more")
 		return false
 	}
-	var head frameHead
-	if json.Unmarshal(text, &head) != nil {
-		head = frameHead{} // it is refused below
-	}
+	head := readHead(text)
 	switch {
 	case s.awaited != nil && (s.awaited.hand(s.ctx, head, text) || s.isLate(head)):
 		return true
-	case head.Seq != nil:
+	case head.isDelta:
 		return s.takeDelta(c, text)
 	}
 	return s.takeEnvelope(c, text)
@@ -186,16 +183,24 @@ func (s *socket) take(text []byte) bool {
 
 // frameHead is what shows where a frame belongs.
 type frameHead struct {
-	Seq     json.RawMessage `json:"delta_seq"`
-	Stream  string          `json:"stream_id"`
-	ReplyTo string          `json:"reply_to"`
-	Intent  envelope.Intent `json:"intent"`
+	isDelta         bool // it has a delta_seq
+	Stream, ReplyTo string
+	Intent          envelope.Intent
+}
+
+// readHead finds what a frame has; what is wrong with it shows when all of it is read.
+func readHead(text []byte) frameHead {
+	all, _ := wire.Members(text)
+	stream, _ := wire.Text(all["stream_id"])
+	replyTo, _ := wire.Text(all["reply_to"])
+	intent, _ := wire.Text(all["intent"])
+	return frameHead{all["delta_seq"] != nil, stream, replyTo, envelope.Intent(intent)}
 }
 
 // isLate reports whether a frame that no attempt waits for any more means nothing: a receipt,
 // or a delta of a stream that is not written on the socket.
 func (s *socket) isLate(head frameHead) bool {
-	if head.Seq == nil {
+	if !head.isDelta {
 		return head.Intent == envelope.Progress
 	}
 	s.mu.Lock()

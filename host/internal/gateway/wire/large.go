@@ -8,15 +8,15 @@ import (
 // LargeMessage is the size from which a message needs a place to be read, in bytes.
 const LargeMessage = 64 << 10
 
-// LargeReads bounds how many large messages are read at once: a decoder takes up to a hundred
-// times the size of a message, and the processors that are left serve other callers. The zero
-// value bounds none.
+// LargeReads bounds how many large messages are read, or kept, at once: a decoder takes up to a
+// hundred times the size of a message, and the processors that are left serve other callers. The
+// zero value bounds none.
 type LargeReads chan struct{}
 
 // NewLargeReads has places for half of the processors.
 func NewLargeReads() LargeReads { return make(LargeReads, max(1, runtime.GOMAXPROCS(0)/2)) }
 
-// Acquire waits for a place to read a message of size bytes, which the caller releases.
+// Acquire waits for a place for a message of size bytes, which the caller releases.
 func (l LargeReads) Acquire(ctx context.Context, size int) (release func(), err error) {
 	if l == nil || size <= LargeMessage {
 		return func() {}, nil

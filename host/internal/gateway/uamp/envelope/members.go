@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"skep/host/internal/gateway/wire"
 )
 
 // members reads the members of an object by their exact names and types. The first fault
@@ -16,10 +18,11 @@ type members struct {
 	err error
 }
 
-// readMembers reads an object of which no member is twice.
+// readMembers reads an object of a text that has a canonical form.
 func readMembers(text []byte, of string) (m members) {
 	m.of = of
-	if !isObject(text) || json.Unmarshal(text, &m.all) != nil {
+	var ok bool
+	if m.all, ok = wire.Members(text); !ok {
 		m.fail("", "is not an object")
 	}
 	return m
@@ -64,12 +67,14 @@ func (m *members) refuseOthers(names ...string) {
 }
 
 // text reads a string of at most so many bytes, and fallback if there is none.
-func (m *members) text(name, fallback string, most int) (text string) {
+func (m *members) text(name, fallback string, most int) string {
 	raw, has := m.all[name]
-	switch {
-	case !has:
+	if !has {
 		return fallback
-	case raw[0] != '"' || json.Unmarshal(raw, &text) != nil:
+	}
+	text, ok := wire.Text(raw)
+	switch {
+	case !ok:
 		m.fail(name, "is not a string")
 	case len(text) > most:
 		m.fail(name, "is too long")
@@ -97,9 +102,12 @@ const maxInteger = 1 << 31
 // list reads an array of at most so many items.
 func (m *members) list(name string, most int) (items []json.RawMessage) {
 	raw, has := m.all[name]
+	if !has {
+		return nil
+	}
+	items, ok := wire.Items(raw)
 	switch {
-	case !has:
-	case raw[0] != '[' || json.Unmarshal(raw, &items) != nil:
+	case !ok:
 		m.fail(name, "is not an array")
 	case len(items) > most:
 		m.fail(name, "has too many items")
@@ -110,7 +118,11 @@ func (m *members) list(name string, most int) (items []json.RawMessage) {
 // object reads an object as its members.
 func (m *members) object(name string) (all map[string]json.RawMessage) {
 	raw, has := m.all[name]
-	if has && (raw[0] != '{' || json.Unmarshal(raw, &all) != nil) {
+	if !has {
+		return nil
+	}
+	all, ok := wire.Members(raw)
+	if !ok {
 		m.fail(name, "is not an object")
 	}
 	return all

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -48,6 +49,7 @@ func (r Reader) Read(text []byte) (Signed, error) {
 	if s.canonical, err = wire.Canonical(text, wire.RFC8785, r.MaxDepth, sigName); err != nil {
 		return s, r.faultOf(err)
 	}
+	s.sum = sha256.Sum256(s.canonical)
 	m := readMembers(text, "")
 	s.read(&m, r.Strict)
 	m.require(required...)

@@ -1,6 +1,7 @@
 package envelope_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/wire"
 )
 
 var (
@@ -229,6 +231,43 @@ func TestDigest(t *testing.T) {
 	} {
 		if digest(other) == first {
 			t.Errorf("%v is the same message", other)
+		}
+	}
+}
+
+// TestDigestIsKept (G-025): a digest is the hash of what package json writes, as it is kept from
+// one release to the next.
+func TestDigestIsKept(t *testing.T) {
+	t.Parallel()
+	for _, change := range []map[string]string{
+		nil, {"cap_token": `"t"`, "ext": `{"x-hops":2}`}, {"ext": `{"x-hops":2,"z<":{"b":1,"a":"&"},"a":[1.0]}`}, {"delta_window": "7.0"},
+		{"body": `{"type":"text/plain","content":"a < b && c > d \u2028 \n ä 😀"}`},
+	} {
+		s, err := reader.Read([]byte(text(change)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		canonical, err := wire.Canonical(s.Received(), wire.RFC8785, 16, "sig", "cap_token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all, ext map[string]json.RawMessage
+		if err := json.Unmarshal(canonical, &all); err != nil {
+			t.Fatal(err)
+		}
+		if raw, has := all["ext"]; has && json.Unmarshal(raw, &ext) != nil {
+			t.Fatalf("ext is %s", raw)
+		}
+		delete(all, "ext")
+		if delete(ext, "x-hops"); len(ext) == 0 {
+			ext = nil
+		}
+		covered, err := json.Marshal([]map[string]json.RawMessage{all, ext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := s.Digest(); err != nil || sum != sha256.Sum256(covered) {
+			t.Errorf("%v: %x, %v", change, sum, err)
 		}
 	}
 }

@@ -1,8 +1,12 @@
 package envelope
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"skep/host/internal/gateway/wire"
@@ -15,8 +19,10 @@ const sigName = "sig"
 type Signed struct {
 	Envelope
 	reader Reader
-	// text is the envelope as it came, canonical its RFC 8785 form without the signature.
+	// text is the envelope as it came, canonical its RFC 8785 form without the signature, which
+	// sum is the hash of.
 	text, canonical []byte
+	sum             [sha256.Size]byte
 }
 
 // Received is the envelope as it came.
@@ -25,12 +31,11 @@ func (s Signed) Received() []byte { return s.text }
 // Sums are the hashes that a signature of the envelope may cover, one for each canonical
 // form (U-025). The second one is not made before it is wanted.
 func (s Signed) Sums(yield func([sha256.Size]byte) bool) {
-	first := sha256.Sum256(s.canonical)
-	if !yield(first) {
+	if !yield(s.sum) {
 		return
 	}
 	text, err := wire.Canonical(s.text, wire.AsSent, s.reader.MaxDepth, sigName)
-	if second := sha256.Sum256(text); err == nil && second != first {
+	if second := sha256.Sum256(text); err == nil && second != s.sum {
 		yield(second)
 	}
 }
@@ -39,27 +44,44 @@ func (s Signed) Sums(yield func([sha256.Size]byte) bool) {
 var hop = []string{"traceparent", "tracestate", "x-hops"}
 
 // Digest is what a repeat of the envelope has too: all but its signature, its token and
-// what changes on the way.
+// what changes on the way. It is kept, so it stays the hash of what package json writes of a
+// list of the envelope and its ext.
 func (s Signed) Digest() (sum [sha256.Size]byte, err error) {
-	var all, ext map[string]json.RawMessage
-	if err := json.Unmarshal(s.canonical, &all); err != nil {
-		return sum, err
-	}
-	delete(all, "cap_token")
-	if raw, has := all["ext"]; has {
-		if err := json.Unmarshal(raw, &ext); err != nil {
-			return sum, err
-		}
-		for _, name := range hop {
-			delete(ext, name)
-		}
-		delete(all, "ext")
+	all, _ := wire.Members(s.canonical)
+	ext, _ := wire.Members(all["ext"])
+	for _, name := range hop {
+		delete(ext, name)
 	}
 	if len(ext) == 0 {
 		ext = nil // none is the same as one without members
 	}
-	text, err := json.Marshal([]map[string]json.RawMessage{all, ext})
-	return sha256.Sum256(text), err
+	last, err := json.Marshal(ext)
+	if err != nil {
+		return sum, err
+	}
+	delete(all, "ext")
+	delete(all, "cap_token")
+	h := sha256.New()
+	before := "[{"
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, _ = fmt.Fprintf(h, "%s%q:", before, name) // a hash takes all
+		_, _ = h.Write(escapeHTML(all[name]))
+		before = ","
+	}
+	_, _ = fmt.Fprintf(h, "},%s]", last)
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// escapeHTML is [json.HTMLEscape], without a copy of a text in which nothing is escaped.
+func escapeHTML(text []byte) []byte {
+	for _, special := range []string{"<", ">", "&", "\u2028", "\u2029"} {
+		if bytes.Contains(text, []byte(special)) {
+			var out bytes.Buffer
+			json.HTMLEscape(&out, text)
+			return out.Bytes()
+		}
+	}
+	return text
 }
 
 // Sum returns the hash that the signature of an envelope of ours covers.

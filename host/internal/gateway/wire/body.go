@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"errors"
+	"io"
+)
+
+// firstRead bounds what is taken for a body before its bytes have come, in bytes.
+const firstRead = 64 << 10
+
+// ReadBody reads a body to its end. size is the length that its header announces, negative for
+// none: a body that has it is copied at most once for each doubling.
+func ReadBody(body io.Reader, size int64) ([]byte, error) {
+	text := make([]byte, 0, min(max(size, 0)+1, firstRead)) // one more, to see the end
+	for {
+		n, err := body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return text, err
+		}
+		if len(text) == cap(text) {
+			larger := 2 * cap(text)
+			if size >= int64(cap(text)) {
+				larger = int(min(size+1, int64(larger)))
+			}
+			text = append(make([]byte, 0, larger), text...)
+		}
+	}
+}
