@@ -25,6 +25,7 @@ func childJobs() map[string]childJob {
 	return map[string]childJob{
 		"load": loadJob, "warm": warmJob, "client": clientJob, "attack": attackJob, "host": hostJob,
 		"a2a": a2aJob, "bare": bareJob, "provider": providerJob, "asker": askerJob, "relay": relayJob,
+		"large": largeJob, "reader": readerJob,
 	}
 }
 
