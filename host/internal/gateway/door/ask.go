@@ -28,14 +28,15 @@ func (d *Door) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 	if err := d.checkRate(c, a); err != nil {
 		return gateway.Exchange{}, err
 	}
-	info, err := routingInfo(a)
+	blobs := d.blobs(a)
+	info, err := routingInfo(a, blobs)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
 	if c.IsUser() {
-		return d.askAsUser(ctx, c, a, info, unique)
+		return d.askAsUser(ctx, c, a, info, blobs, unique)
 	}
-	return d.askAsRealm(ctx, c, a, info)
+	return d.askAsRealm(ctx, c, a, info, blobs)
 }
 
 // checkRate refuses a caller that sends too much. What the host has fetched itself, as the
@@ -87,11 +88,11 @@ func messageType(k gateway.Kind) mail.Type {
 
 // askAsUser posts a message, as over REST: to entrypoints, in the user's own instance. An
 // id that is unique was made for the message.
-func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, unique bool) (gateway.Exchange, error) {
+func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, blobs []swarm.Blob, unique bool) (gateway.Exchange, error) {
 	p := swarm.Post{
 		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: a.Digest[:],
 		Type: messageType(a.Kind), Subject: cmp.Or(a.Subject, defaultSubject), Body: a.Body, Trace: a.Trace,
-		Info: info, Blobs: d.blobs(a), Note: a.Note, Keep: d.opt.Keep,
+		Info: info, Blobs: blobs, Note: a.Note, Keep: d.opt.Keep,
 	}
 	if a.Conversation != "" {
 		p.Task = taskID(a.Conversation)
@@ -119,12 +120,12 @@ func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, i
 }
 
 // askAsRealm receives a message of a realm's agent.
-func (d *Door) askAsRealm(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage) (gateway.Exchange, error) {
+func (d *Door) askAsRealm(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, blobs []swarm.Blob) (gateway.Exchange, error) {
 	in, err := d.newIncoming(ctx, c, a)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
-	in.Wrapper.Payload.RoutingInfo = info
+	in.Wrapper.Payload.RoutingInfo, in.Blobs = info, blobs
 	got, err := d.opt.Swarm.Receive(ctx, in)
 	if err != nil {
 		return gateway.Exchange{}, foreignError(err)
@@ -146,7 +147,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 	}
 	in := swarm.Incoming{
 		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.Reply, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
-		NewTask: a.Conversation == "" && a.Of == nil && a.Kind != gateway.Answers, Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace, Blobs: d.blobs(a),
+		NewTask: a.Conversation == "" && a.Of == nil && a.Kind != gateway.Answers, Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace,
 	}
 	p := mail.Payload{
 		TaskID: taskID(a.Conversation), ID: requestID(exchangeKey(c, a.ID)),

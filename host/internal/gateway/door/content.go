@@ -13,17 +13,16 @@ import (
 const maxInfo = 64 << 10
 
 // routingInfo is what an agent sees of a message besides its text: the gateway's data, and
-// the blobs in which its parts are (G-040, G-041).
-func routingInfo(a gateway.Ask) (json.RawMessage, error) {
+// the blobs in which its parts are, the first ones of a list (G-040, G-041).
+func routingInfo(a gateway.Ask, blobs []swarm.Blob) (json.RawMessage, error) {
 	if len(a.Info) == 0 && len(a.Parts) == 0 {
 		return nil, nil
 	}
 	info := map[string]any{}
 	maps.Copy(info, a.Info)
 	var parts []map[string]any
-	for _, p := range a.Parts {
-		id := swarm.BlobID(sha256.Sum256(p.Data))
-		parts = append(parts, map[string]any{"name": p.Name, "type": p.Type, "size": len(p.Data), "sha256": id.String()})
+	for i, p := range a.Parts {
+		parts = append(parts, map[string]any{"name": p.Name, "type": p.Type, "size": len(p.Data), "sha256": blobs[i].ID.String()})
 	}
 	if len(parts) > 0 {
 		info["parts"] = parts
@@ -38,7 +37,7 @@ func routingInfo(a gateway.Ask) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// blobs are the blobs that a message brings.
+// blobs are the blobs that a message brings, its parts before its text.
 func (d *Door) blobs(a gateway.Ask) (list []swarm.Blob) {
 	add := func(data []byte) {
 		list = append(list, swarm.Blob{ID: sha256.Sum256(data), Data: data})
