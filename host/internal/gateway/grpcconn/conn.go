@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -88,13 +89,22 @@ type call struct {
 	answered chan struct{}
 	resp     *http.Response
 	err      error // of the request
+	// ended is what the end of the response has in its header or trailer.
+	ended http.Header
 }
 
 // Header implements [grpc.ClientStream]. It is empty.
 func (s *call) Header() (metadata.MD, error) { return metadata.MD{}, nil }
 
-// Trailer implements [grpc.ClientStream]. It is empty.
-func (s *call) Trailer() metadata.MD { return metadata.MD{} }
+// Trailer implements [grpc.ClientStream]. It has what comes with the end of the call, or the
+// header of a response that is no call, after RecvMsg has returned that.
+func (s *call) Trailer() metadata.MD {
+	md := metadata.MD{}
+	for name, values := range s.ended {
+		md[strings.ToLower(name)] = values
+	}
+	return md
+}
 
 // CloseSend implements [grpc.ClientStream].
 func (s *call) CloseSend() error {
@@ -145,6 +155,7 @@ func (s *call) request(body io.Reader) (*http.Request, error) {
 func (s *call) do(req *http.Request) (*http.Response, error) {
 	resp, err := s.conn.Client.Do(req)
 	if err == nil && resp.StatusCode != http.StatusOK {
+		s.ended = resp.Header
 		_ = resp.Body.Close()
 		return nil, &gateway.StatusError{Code: resp.StatusCode}
 	}

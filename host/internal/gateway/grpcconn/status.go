@@ -20,6 +20,7 @@ func (s *call) end() error {
 	if s.resp.Header.Get("Grpc-Status") != "" { // an answer without a body
 		trailer = s.resp.Header
 	}
+	s.ended = trailer
 	code, err := strconv.ParseUint(trailer.Get("Grpc-Status"), 10, 8)
 	if err != nil {
 		return errors.New("the call has ended without a status")

@@ -6,15 +6,18 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/grpcconn"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/turn/egress"
 	"skep/spec/gateways/uamp/uamppb"
 )
 
@@ -55,10 +58,10 @@ func (c *partnerCall) run(s *socket) {
 		case <-s.ctx.Done():
 		}
 	})
-	for {
+	for frames := 0; ; frames++ {
 		f, err := c.call.Recv()
 		if err != nil {
-			s.end(endOfCall(err))
+			s.end(endOfCall(err, frames, retryAfter(c.call.Trailer())))
 			return
 		}
 		text, err := frameText(f)
@@ -91,12 +94,23 @@ func (e *callEndError) Error() string {
 	return "the partner ends the call: " + e.status.Code().String() + " " + e.status.Message()
 }
 
-// endOfCall is why a call has ended. A fault of one message refuses no other envelope.
-func endOfCall(err error) error {
+// retryAfter is when a partner that ends a call wants the next, 0 where it does not say.
+func retryAfter(trailer metadata.MD) time.Duration {
+	for _, value := range trailer.Get("retry-after") {
+		return egress.RetryAfter(value, time.Now())
+	}
+	return 0
+}
+
+// endOfCall is why a call has ended, after so many frames of the partner. A fault of one message
+// refuses no other envelope. A call that is refused for a time has brought none.
+func endOfCall(err error, frames int, wait time.Duration) error {
 	var answered *gateway.StatusError
 	var wrong *gateway.Refusal
 	st, isStatus := status.FromError(err)
 	switch {
+	case frames == 0 && wait > 0 && isBusyCall(err):
+		return &envelope.Fault{Code: envelope.Busy, Text: err.Error(), RetryAfter: wait}
 	case errors.Is(err, io.EOF):
 		return errSocketEnded
 	case errors.As(err, &answered):
@@ -107,6 +121,16 @@ func endOfCall(err error) error {
 		return err
 	}
 	return &callEndError{closeCodeOf(st), st}
+}
+
+// isBusyCall reports whether a partner takes no more calls for now.
+func isBusyCall(err error) bool {
+	var answered *gateway.StatusError
+	if errors.As(err, &answered) {
+		return answered.Code == http.StatusTooManyRequests || answered.Code == http.StatusServiceUnavailable
+	}
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.ResourceExhausted
 }
 
 func closeCodeOf(st *status.Status) websocket.StatusCode {
