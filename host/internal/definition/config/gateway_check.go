@@ -26,9 +26,30 @@ func (d *decoder) checkExposure(t *table, c *Config, drafts []*draft) {
 		}
 	}
 	for _, g := range c.Gateways {
+		d.checkCallers(t.child("gateways").child(g.Name), g, drafts)
 		for _, p := range g.Partners {
 			d.checkVisible(t.child("gateways").child(g.Name).child("partners").child(p.Name).child("agents"), p, drafts)
 		}
+	}
+}
+
+// checkCallers warns of a gateway without callers, and of callers that find no agent. A
+// tenant's own definition may have agents for them.
+func (d *decoder) checkCallers(at location, g Gateway, drafts []*draft) {
+	kind, _ := d.protocol(g.Name)
+	exposed := slices.ContainsFunc(drafts, func(a *draft) bool { return slices.Contains(a.Expose, g.Name) })
+	asks := slices.ContainsFunc(g.Partners, func(p Partner) bool {
+		return slices.Contains(p.May, "ask") || slices.Contains(p.May, "tell")
+	})
+	others := kind.users || len(g.Admit) > 0
+	why := fmt.Sprintf("no agent of this file exposes itself through %q, so callers reach none; add expose = [%q] to an agent", g.Name, g.Name)
+	switch {
+	case !others && len(g.Partners) == 0:
+		d.warn(at, fmt.Sprintf("%s has no partner, so no message comes or goes; add [%s.partners.NAME]", at.path, at.path))
+	case !exposed && others:
+		d.warn(at, why)
+	case !exposed && asks:
+		d.warn(at, why+", or may = [] to partners that only answer")
 	}
 }
 

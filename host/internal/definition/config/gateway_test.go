@@ -105,3 +105,41 @@ func TestKeyForAMisspeltPartner(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewayWithoutCallers: what would come out at the first message is told when the file is
+// read: a gateway that has no partner, and callers for whom no agent is exposed.
+func TestGatewayWithoutCallers(t *testing.T) {
+	t.Parallel()
+	base, _, _ := strings.Cut(exposed, "expose = ")
+	base = strings.Replace(base, "[agents.boss]", "[server]\npublic_url = \"https://hive.example\"\n[agents.boss]", 1)
+	const hidden = `no agent of this file exposes itself through "NAME", so callers reach none; add expose = ["NAME"] to an agent`
+	const answers = hidden + ", or may = [] to partners that only answer"
+	for _, name := range GatewayNames() {
+		users := name == "mcp" || name == "a2a"
+		for _, c := range []struct{ expose, more, partners, users string }{
+			{"", "", "gateways.NAME has no partner, so no message comes or goes; add [gateways.NAME.partners.NAME]", hidden},
+			{"", "admit = [\"did:web:*.example.org\"]\nstranger_tenant = \"guests\"\n[tenants.guests]\n", hidden, hidden},
+			{"", "[gateways.NAME.partners.desk]\n", answers, hidden},
+			{"", "[gateways.NAME.partners.desk]\nmay = []\n", "", hidden},
+			{"expose = [\"NAME\"]\n", "", "gateways.NAME has no partner, so no message comes or goes; add [gateways.NAME.partners.NAME]", ""},
+			{"expose = [\"NAME\"]\n", "[gateways.NAME.partners.desk]\n", "", ""},
+		} {
+			want := c.partners
+			if users {
+				want = c.users
+			}
+			named := func(text string) string {
+				return strings.Replace(strings.ReplaceAll(text, "NAME", name), "partners."+name, "partners.NAME", 1)
+			}
+			var warned []string
+			for _, w := range mustParse(t, base+named(c.expose+"[gateways.NAME]\n")+strings.ReplaceAll(c.more, "NAME", name)).Warnings {
+				if w.Path == "gateways."+name {
+					warned = append(warned, w.Message)
+				}
+			}
+			if got := strings.Join(warned, "\n"); got != named(want) {
+				t.Errorf("%s, %q, %q: %q, want %q", name, c.expose, c.more, got, named(want))
+			}
+		}
+	}
+}
