@@ -44,7 +44,7 @@ type fault struct {
 // Turn keeps or finds statements, and answers.
 func (Knowledge) Turn(t *skep.Turn) error {
 	m := &t.Message
-	if m.FromSystem() || m.Type == skep.TypeResponse || m.Type == skep.TypeBroadcastComplete {
+	if m.FromSystem() || m.Type == skep.TypeResponse || m.Type == skep.TypeBroadcastComplete || withdraws(m) {
 		t.Log("not handled", "from", m.Sender.Name, "subject", m.Subject)
 		return nil
 	}
@@ -71,6 +71,15 @@ func (Knowledge) Turn(t *skep.Turn) error {
 		return t.TaskComplete(string(raw))
 	}
 	return t.SendResponse(m.Sender.Name, "Re: "+m.Subject, string(raw))
+}
+
+// withdraws reports whether a message withdraws a request, as interrupts of bundled:workflow do. An
+// answer to it would be one to the request, which may wait still.
+func withdraws(m *skep.Message) bool {
+	var c struct {
+		Type string `json:"message_type"`
+	}
+	return m.Type == skep.TypeInterrupt && json.Unmarshal([]byte(m.Body), &c) == nil && c.Type == "workflow_cancel"
 }
 
 func faultOf(err error) *fault {

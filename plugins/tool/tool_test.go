@@ -138,6 +138,7 @@ func TestSilence(t *testing.T) {
 		{Type: skep.TypeResponse, Sender: peer, Body: body},
 		{Type: skep.TypeBroadcast, Sender: peer, Body: body},
 		{Type: skep.TypeRequest, Sender: skep.Address{Type: skep.AddressSystem, Name: "hive"}, Body: body},
+		{Type: skep.TypeInterrupt, Sender: peer, Subject: "cancel step", Body: `{"message_type":"workflow_cancel","payload":{"workflow_id":"w"}}`},
 	} {
 		calls := map[string]int{}
 		if _, out := ask(t, shop(calls), m); len(calls) > 0 || len(out.Mail) > 0 && out.Mail[0].Tool != "ignore_broadcast" {

@@ -67,10 +67,12 @@ type run struct {
 	Step    int    `json:"step"`
 	ID      string `json:"id"`
 	Request string `json:"request,omitempty"` // empty while it waits
+	Message string `json:"message,omitempty"` // the id of the request's message, empty once it is withdrawn
 	Try     int    `json:"try"`               // from 1
 	Due     int64  `json:"due,omitempty"`     // ms; 0 for never
 	Undo    bool   `json:"undo,omitempty"`
-	// Doubt: an earlier try was not answered in time, so it may have been done.
+	// Doubt: it was withdrawn, or an earlier try was not answered in time, so it may have
+	// been done.
 	Doubt bool `json:"doubt,omitempty"`
 }
 
@@ -243,30 +245,33 @@ func (w *work) dropRun(n run, r record) {
 	}
 }
 
-// stopWorkflow ends the workflow early: no step begins any more, and what was done is undone
-// once the steps under way have ended.
+// stopWorkflow ends the workflow early: no step begins any more, those under way are withdrawn,
+// and what was done is undone once they have ended.
 func (w *work) stopWorkflow(code, why string) error {
 	if w.Phase != phaseRun {
 		return nil
 	}
 	w.Phase, w.Code, w.Why, w.Due = phaseDrain, code, why, 0
-	for _, n := range w.Runs {
-		if n.Request != "" {
-			continue
-		}
+	latest := w.now() + drainTimeout.Milliseconds()
+	for i := range w.Runs {
+		n := &w.Runs[i]
 		r, err := w.record(n.Step)
 		if err != nil {
 			return err
 		}
-		w.dropRun(n, r)
-	}
-	w.Runs = slices.DeleteFunc(w.Runs, func(r run) bool { return r.Request == "" })
-	latest := w.now() + drainTimeout.Milliseconds()
-	for i := range w.Runs {
-		if r := &w.Runs[i]; r.Due == 0 || r.Due > latest {
-			r.Due = latest
+		if n.Request == "" {
+			w.dropRun(*n, r)
+			continue
+		}
+		if err := w.withdraw(n, r, why); err != nil {
+			return err
+		}
+		n.Doubt = true
+		if n.Due == 0 || n.Due > latest {
+			n.Due = latest
 		}
 	}
+	w.Runs = slices.DeleteFunc(w.Runs, func(r run) bool { return r.Request == "" })
 	return nil
 }
 

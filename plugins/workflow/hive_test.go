@@ -25,10 +25,12 @@ type hive struct {
 	log     []asked
 	open    []asked
 	replies []report // to boss
-	finish  string   // of the task
-	shown   []skeptest.Emit
-	turns   int
-	n       int
+	// withdrawn are the agents that got an interrupt, with its payload.
+	withdrawn []string
+	finish    string // of the task
+	shown     []skeptest.Emit
+	turns     int
+	n         int
 }
 
 func newHive(t *testing.T) *hive {
@@ -77,6 +79,8 @@ func (h *hive) turn(m skep.Message) {
 			h.replies = append(h.replies, r)
 		case "task_complete":
 			h.finish = one.Finish
+		case "send_interrupt":
+			h.withdrawn = append(h.withdrawn, one.Target+" ["+one.Subject+"] "+one.Body)
 		}
 	}
 }

@@ -107,7 +107,11 @@ func (w *work) control(m *skep.Message) error {
 	if m.FromUser() {
 		asker = ""
 	}
-	if err := json.Unmarshal([]byte(m.Body), &c); err != nil {
+	err := json.Unmarshal([]byte(m.Body), &c)
+	if m.Type == skep.TypeInterrupt && asker != "" {
+		return w.handleInterrupt(asker, c)
+	}
+	if err != nil {
 		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+typeFault(err))
 	}
 	switch c.Type {
@@ -117,6 +121,17 @@ func (w *work) control(m *skep.Message) error {
 		return w.answerControl(asker, m, c)
 	}
 	return w.refuse(asker, m, codeFormat, fmt.Sprintf("message_type is %.60q; it is workflow_start, workflow_status or workflow_cancel", c.Type))
+}
+
+// handleInterrupt cancels the workflow for its asker. Nothing is answered: an answer would be one
+// to the workflow_start, which has its own when the workflow has ended.
+func (w *work) handleInterrupt(asker string, c control) error {
+	var p withdrawal
+	if c.Type != "workflow_cancel" || asker != w.Asker || json.Unmarshal(c.Payload, &p) != nil || p.ID != w.ID {
+		w.t.Log("an interrupt that cancels no workflow", "from", asker)
+		return nil
+	}
+	return w.stopWorkflow(codeCancelled, cancelText(asker, p.Reason))
 }
 
 // refuse answers what cannot be done. A user's task goes on if a workflow runs in it.

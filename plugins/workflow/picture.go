@@ -109,6 +109,8 @@ func (w *work) stateOf(i int, id string) string {
 			return "undoing"
 		case r.Request == "":
 			return "pause"
+		case r.Message == "":
+			return phaseDrain
 		case r.Try > 1:
 			return fmt.Sprint("try ", r.Try)
 		}

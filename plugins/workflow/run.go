@@ -99,14 +99,15 @@ func (w *work) try(n run, r record) error {
 	if s.Agent == "" {
 		return w.act(n, r, s, body)
 	}
-	n.Request, err = w.t.Ask(s.Agent, subject, string(body))
+	reply, err := w.t.Tool("send_request", map[string]string{"target": s.Agent, "subject": subject, "body": string(body)})
 	if isCode(err, skep.Cancelled) {
 		return err
 	}
 	if err != nil {
 		return w.failRun(n, r, faultOf(err))
 	}
-	if n.Due = 0; s.Timeout > 0 {
+	n.Request, n.Message, n.Due = reply.RequestID, reply.ID, 0
+	if s.Timeout > 0 {
 		n.Due = w.now() + int64(s.Timeout*1000)
 	}
 	w.Runs = append(w.Runs, n)
@@ -235,7 +236,7 @@ func (w *work) failRun(n run, r record, f *fault) error {
 		if s.Retry != nil {
 			delay = min(s.Retry.Delay*float64(uint64(1)<<min(n.Try-1, 30)), 1e6)
 		}
-		n.Request, n.Due = "", w.now()+max(int64(delay*1000), 1)
+		n.Request, n.Message, n.Due = "", "", w.now()+max(int64(delay*1000), 1)
 		n.Try++
 		w.Runs = append(w.Runs, n)
 		return nil
@@ -306,7 +307,7 @@ func (w *work) handleTimer() error {
 		if err := w.stopWorkflow(codeTimeout, "the workflow took longer than its timeout"); err != nil {
 			return err
 		}
-		for i := range w.Runs {
+		for i := range w.Runs { // they are withdrawn, and not waited for
 			w.Runs[i].Due = now
 		}
 	}
@@ -328,7 +329,9 @@ func (w *work) handleTimer() error {
 			err = w.try(n, r)
 		default:
 			n.Doubt = true
-			err = w.failRun(n, r, &fault{codeTimeout, "no answer in time"})
+			if err = w.withdraw(&n, r, "no answer in time"); err == nil {
+				err = w.failRun(n, r, &fault{codeTimeout, "no answer in time"})
+			}
 		}
 		if err != nil {
 			return err

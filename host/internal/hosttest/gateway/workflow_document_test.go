@@ -201,6 +201,9 @@ func TestDocumentWorkflow(t *testing.T) {
 			if got := control(t, office, "workflow_cancel", start.Conversation, id); got.Status != "completed" || got.Result.State != "stopping" {
 				t.Errorf("the cancellation is answered by %+v", got)
 			}
+			if took, _ := spoke.Next(t, "took")["message"].(map[string]any); took["message_type"] != "workflow_cancel" {
+				t.Errorf("the performance analysis is withdrawn by %v", took)
+			}
 		}
 		spoke.Do(t, `{"release":true}`)
 		end := endOf(t, readKind(t, office, "task_response"), start)
