@@ -126,11 +126,7 @@ func (w *work) outcome(state string) (o outcome, err error) {
 
 // finish answers the asker and deletes the plan and the results.
 func (w *work) finish() error {
-	for i := range w.Steps {
-		if w.Steps[i] == waiting || w.Steps[i] == ready {
-			w.markStep(i, cut)
-		}
-	}
+	w.cutUnbegun()
 	answer, state := report{Status: "completed"}, "completed"
 	if w.Code != "" {
 		answer = report{Status: "failed", Error: &fault{w.Code, w.Why}}

@@ -99,6 +99,7 @@ const (
 	maxRuns      = 32
 	maxActions   = 16 // in one turn
 	drainTimeout = time.Minute
+	undoTimeout  = 10 * time.Minute // of a compensation without a timeout
 )
 
 // work is a workflow in a turn.
@@ -252,6 +253,7 @@ func (w *work) stopWorkflow(code, why string) error {
 		return nil
 	}
 	w.Phase, w.Code, w.Why, w.Due = phaseDrain, code, why, 0
+	w.cutUnbegun()
 	latest := w.now() + drainTimeout.Milliseconds()
 	for i := range w.Runs {
 		n := &w.Runs[i]
@@ -273,6 +275,11 @@ func (w *work) stopWorkflow(code, why string) error {
 	}
 	w.Runs = slices.DeleteFunc(w.Runs, func(r run) bool { return r.Request == "" })
 	return nil
+}
+
+// cutUnbegun marks the steps that have not begun, as none of them will.
+func (w *work) cutUnbegun() {
+	w.Steps = strings.NewReplacer(string(rune(waiting)), string(rune(cut)), string(rune(ready)), string(rune(cut))).Replace(w.Steps)
 }
 
 // setAlarm has one timer pending, for what is due first.

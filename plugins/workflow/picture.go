@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +58,12 @@ func (w *work) picture() string {
 	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", clip(name, 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
 	if n := len(w.Undone); n > 0 {
 		fmt.Fprintf(&b, ", %d undone", n)
+	}
+	if n := len(w.Stuck); n > 0 {
+		fmt.Fprintf(&b, ", %d not undone", n)
+	}
+	if w.Code != "" {
+		fmt.Fprintf(&b, "\n%s: %s", w.Code, clip(strings.Join(strings.Fields(w.Why), " "), 300))
 	}
 	width := 0
 	for _, l := range w.Labels {
@@ -115,10 +122,11 @@ func (w *work) stateOf(i int, id string) string {
 			return fmt.Sprint("try ", r.Try)
 		}
 	}
-	for _, one := range w.Undone {
-		if one == id {
-			return "undone"
-		}
+	switch {
+	case slices.Contains(w.Undone, id):
+		return "undone"
+	case slices.Contains(w.Stuck, id):
+		return "stuck"
 	}
 	return stateNames[w.Steps[i]]
 }

@@ -107,8 +107,11 @@ func (w *work) try(n run, r record) error {
 		return w.failRun(n, r, faultOf(err))
 	}
 	n.Request, n.Message, n.Due = reply.RequestID, reply.ID, 0
-	if s.Timeout > 0 {
+	switch {
+	case s.Timeout > 0:
 		n.Due = w.now() + int64(s.Timeout*1000)
+	case n.Undo:
+		n.Due = w.now() + undoTimeout.Milliseconds()
 	}
 	w.Runs = append(w.Runs, n)
 	return nil

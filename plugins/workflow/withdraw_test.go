@@ -29,7 +29,7 @@ func TestWithdraw(t *testing.T) {
 	}; !slices.Equal(h.withdrawn, want) {
 		t.Errorf("withdrawn are %q, want %q", h.withdrawn, want)
 	}
-	if got, want := h.shown[len(h.shown)-1].Text, "workflow w: stopping, 1 of 3 steps\npause  not run   a\nslow   stopping  mute\ninner  stopping  b@depot"; got != want {
+	if got, want := h.shown[len(h.shown)-1].Text, "workflow w: stopping, 1 of 3 steps\nCANCELLED: cancelled by boss: enough\npause  not run   a\nslow   stopping  mute\ninner  stopping  b@depot"; got != want {
 		t.Errorf("the picture is\n%s\nwant\n%s", got, want)
 	}
 	h.reply("mute", `{"status":"failed","error":{"code":"CANCELLED","message":"called off"}}`)

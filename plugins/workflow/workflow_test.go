@@ -187,12 +187,44 @@ func TestFailureCompensates(t *testing.T) {
 		!slices.Equal(o.Summary.Stuck, []string{"s1"}) || o.Steps["s1"].Undo != "failed: stuck" || o.Steps["s3"].Error.Message != "no" {
 		t.Errorf("asked %s, ended with %+v, %+v", h.subjects(), r.Error, o)
 	}
+	for n, want := range []string{
+		"failed, 5 of 5 steps, 2 undone, 1 not undone\nE7: step \"s3\": no\ns0  undone    a\ns1  stuck     a  after s0\ns2  undone    a  after s1\ns3  failed    a  after s2\ns4  not run   a  after s3",
+		"compensating, 5 of 5 steps, 1 undone, 1 not undone\nE7: step \"s3\": no\ns0  undoing   a\ns1  stuck     a  after s0\ns2  undone    a  after s1\ns3  failed    a  after s2\ns4  not run   a  after s3",
+	} {
+		if got := h.shown[len(h.shown)-1-n].Text; got != "workflow w: "+want {
+			t.Errorf("the picture is\n%s\nwant\n%s", got, want)
+		}
+	}
 	h = newHive(t)
 	h.agents["b"] = echo
 	h.start(chainPlan(2, `,"timeout":5`))
 	h.run()
 	if h.subjects() != "s0 undo-s0" {
 		t.Errorf("a step in doubt: asked %s", h.subjects())
+	}
+}
+
+// A compensation that is not answered has ten minutes, and withdraws its request; the others
+// follow, and the end has it.
+func TestCompensationTimeout(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	begun := h.world.Now
+	h.agents["a"] = func(a asked) string {
+		if a.subject == "s2" {
+			return `{"status":"failed","error":"no"}`
+		}
+		return `1`
+	}
+	h.agents["b"] = echo
+	h.start(strings.Replace(chainPlan(3, ""), `{"agent_id":"b","task_type":"undo-s1"`, `{"agent_id":"mute","task_type":"undo-s1"`, 1))
+	h.run()
+	r, o := h.last()
+	if r.Status != "failed" || !slices.Equal(o.Summary.Undone, []string{"s0"}) || !slices.Equal(o.Summary.Stuck, []string{"s1"}) || o.Steps["s1"].Undo != "failed: no answer in time" {
+		t.Errorf("ended with %+v, %+v", r.Error, o)
+	}
+	if d := h.world.Now.Sub(begun); d != undoTimeout || len(h.withdrawn) != 1 {
+		t.Errorf("ended after %v, withdrawn %q", d, h.withdrawn)
 	}
 }
 
