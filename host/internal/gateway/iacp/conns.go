@@ -17,15 +17,19 @@ type conns struct {
 
 	mu      sync.Mutex
 	byRealm map[realmKey][]*conn // oldest first
-	count   int
-	closed  bool
+	// bytes are what the agents of each realm have registered.
+	bytes  map[realmKey]int
+	count  int
+	closed bool
 }
 
 type realmKey struct{ tenant, realm string }
 
 func realmOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant, c.Realm} }
 
-func newConns(each int) *conns { return &conns{each: each, byRealm: map[realmKey][]*conn{}} }
+func newConns(each int) *conns {
+	return &conns{each: each, byRealm: map[realmKey][]*conn{}, bytes: map[realmKey]int{}}
+}
 
 // add registers a connection, unless its realm has as many as it may have, or the host
 // stops.
@@ -51,6 +55,9 @@ func (all *conns) remove(c *conn) {
 	all.byRealm[key] = slices.DeleteFunc(all.byRealm[key], func(other *conn) bool { return other == c })
 	if len(all.byRealm[key]) == 0 {
 		delete(all.byRealm, key)
+	}
+	for _, a := range c.agents {
+		_ = all.reserve(key, -a.bytes()) // to give room back is not refused
 	}
 	all.count--
 }
@@ -83,23 +90,6 @@ func (all *conns) speaks(c *conn, agent string) (begins bool) {
 		return false
 	}
 	c.agents[agent] = &spoken{}
-	return true
-}
-
-// register remembers what an agent has registered on a connection, and reports whether there is a
-// place for it.
-func (all *conns) register(c *conn, a agentInfo) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	known := c.agents[a.ID]
-	if known == nil && len(c.agents) >= maxAgents {
-		return false
-	}
-	if known == nil {
-		known = &spoken{}
-		c.agents[a.ID] = known
-	}
-	known.registered = &a
 	return true
 }
 
@@ -161,6 +151,9 @@ func (all *conns) registered(tenant string, wanted func(realm string) bool) (lis
 func (all *conns) leaves(c *conn, agent string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if a := c.agents[agent]; a != nil {
+		_ = all.reserve(realmOf(c.caller), -a.bytes())
+	}
 	delete(c.agents, agent)
 }
 

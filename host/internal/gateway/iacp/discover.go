@@ -42,8 +42,8 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 func (c *conn) registerAgent(caller gateway.Caller, m message.Message, a agentInfo) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if !c.g.conns.register(c, a) {
-		return &fault{code: codeTimeout, reason: reasonBusy, text: fmt.Sprintf("%d agents have registered or spoken on the connection: unregister one, or register on another connection", maxAgents), retry: true}
+	if err := c.g.conns.register(c, a); err != nil {
+		return err
 	}
 	answer := map[string]any{"status": "registered", "agent_id": a.ID, "agents": c.g.listed(caller, criteria{})}
 	if text, err := c.compose(message.AgentRegisterResponse, m, answer).Encode(); err == nil {

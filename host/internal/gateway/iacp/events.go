@@ -72,6 +72,9 @@ func (all *conns) changeEvents(c *conn, agent string, change message.Type, types
 	if wanted = slices.Compact(wanted); len(wanted) > maxEventTypes {
 		return refusedf(codeInvalid, "an agent subscribes to at most %d types of events", maxEventTypes)
 	}
+	if err := all.reserve(realmOf(c.caller), textBytes(wanted...)-textBytes(a.events...)); err != nil {
+		return err
+	}
 	a.events = wanted
 	return nil
 }

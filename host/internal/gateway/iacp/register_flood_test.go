@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"skep/host/internal/gateway/iacp/iacptest"
+	"skep/host/internal/hosttest"
 )
 
 // TestRegisterFlood (I-036, I-054): a connection has a bounded number of agents, each with a bounded
@@ -36,4 +37,73 @@ func TestRegisterFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	exchange(t, c, register("depot-256", "1"), "agent_register_response")
+}
+
+// TestRegisterFloodOfRealm (I-036, I-054): what the agents of one realm register over all connections,
+// events among it, is bounded. What is more is refused with the reason, another realm has its own, and
+// there is room again when an agent registers less, one unregisters or a connection ends.
+func TestRegisterFloodOfRealm(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first, second := s.dial(t, "ack"), s.dial(t, "ack")
+	fill := func(t *testing.T, c *iacptest.Conn, begin int) (next int) {
+		t.Helper()
+		for next = begin; next < begin+256; next++ {
+			if err := c.Send(registration(fmt.Sprint("depot-", next), 15<<10).Text()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type == "error_response" {
+				details, _ := got.Payload["details"].(map[string]any)
+				if text := fmt.Sprint(got.Payload["error_message"]); details["reason"] != "busy" || !strings.Contains(text, "the agents of depot have registered") || !strings.Contains(text, "of the 4194304") {
+					t.Errorf("got %s", got.Raw)
+				}
+				return next
+			}
+		}
+		return next
+	}
+	if n := fill(t, first, 0); n != 256 {
+		t.Fatalf("the first connection has %d agents", n)
+	}
+	full := fill(t, second, 256)
+	if full < 260 || full > 280 {
+		t.Errorf("the realm has %d agents with 15 KiB each", full)
+	}
+	exchange(t, second, iacptest.New("event_subscribe", "depot-256", "", map[string]any{"event_types": manyTypes()}), "error_response")
+	admitRealm(s.rt, "mill", "token-of-mill", nil)
+	s.spoke(t, "token-of-mill", "mill-1")
+	exchange(t, second, registration("depot-256", 10), "agent_register_response")
+	exchange(t, second, iacptest.New("event_subscribe", "depot-256", "", map[string]any{"event_types": manyTypes()}), "ack")
+	if again := fill(t, second, full); again != full {
+		t.Errorf("events take no room: %d agents", again)
+	}
+	exchange(t, second, iacptest.New("agent_unregister", "depot-256", "", map[string]any{}), "ack")
+	if again := fill(t, second, full); again != full+1 {
+		t.Errorf("one has left, and %d more have room", again-full)
+	}
+	_ = first.Close()
+	hosttest.Eventually(t, "there is room again", func() bool {
+		if err := second.Send(registration("depot-900", 15<<10).Text()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := second.Read()
+		return err == nil && got.Type == "agent_register_response"
+	})
+}
+
+// registration registers an agent with a description of some bytes.
+func registration(agent string, bytes int) iacptest.Message {
+	return iacptest.New("agent_register", agent, "", map[string]any{"agent_info": map[string]any{"agent_id": agent, "description": strings.Repeat("d", bytes)}})
+}
+
+// manyTypes are 40 types of events of 256 bytes each.
+func manyTypes() (types []string) {
+	for n := range 40 {
+		types = append(types, fmt.Sprintf("%0256d", n))
+	}
+	return types
 }
