@@ -187,6 +187,9 @@ func (g *Gateway) bring(ctx context.Context, c gateway.Caller, m message.Message
 	}
 	if err == nil {
 		s.finish(nil)
+		if now := g.waiting.find(c, m.Parent); now != nil {
+			now.finish(nil) // the connection ended meanwhile, and another attempt waits
+		}
 	}
 	return err
 }
