@@ -63,14 +63,20 @@ func (a *attempt) isAnswered(ctx context.Context) bool {
 	return done && err == nil
 }
 
-// giveUp withdraws an envelope that has no answer in time.
+// giveUp withdraws an envelope that has no answer in time. It is given up, also where its partner
+// cannot be told now.
 func (a *attempt) giveUp(ctx context.Context) error {
 	if a.tried {
 		late, cancel := context.WithTimeout(ctx, withdrawTime)
 		defer cancel()
 		w := *a
 		w.e.ID = envelope.NewID()
-		_ = w.withdraw(late, a.e.ID) // it is given up all the same
+		if err := w.withdraw(late, a.e.ID); !isWithdrawn(err) {
+			err = a.g.keepWithdrawal(context.WithoutCancel(ctx), a.caller, withdrawal{a.e.ID, a.e.From, a.e.To[0], gateway.RefOf(a.d)})
+			if err != nil {
+				a.g.Log.Warn("uamp: an envelope that was given up is not withdrawn", "realm", a.p.Name, "id", a.e.ID, "error", err)
+			}
+		}
 	}
 	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
 }

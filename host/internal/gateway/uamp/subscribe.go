@@ -144,6 +144,14 @@ func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, s
 	if !sub.Taken {
 		return nil
 	}
+	if err := g.sendCancel(ctx, p, sub, "The subscription is over."); !endedBefore(err) {
+		return err
+	}
+	return nil
+}
+
+// sendCancel sends a cancel for an envelope of ours.
+func (g *Gateway) sendCancel(ctx context.Context, p gateway.Partner, sub subscription, why string) error {
 	a, err := g.attemptOf(ctx, p, sub)
 	if err != nil {
 		return err
@@ -152,11 +160,8 @@ func (g *Gateway) withdrawSubscription(ctx context.Context, p gateway.Partner, s
 	timed, cancel := context.WithTimeout(ctx, withdrawTime)
 	defer cancel()
 	a.e.ID = envelope.NewID()
-	a.e.Body = envelope.NewBody("text/plain", []byte("The subscription is over."))
-	if err = a.withdraw(timed, sub.ID); endedBefore(err) {
-		return nil
-	}
-	return err
+	a.e.Body = envelope.NewBody("text/plain", []byte(why))
+	return a.withdraw(timed, sub.ID)
 }
 
 // attemptOf is an attempt that goes on with a subscription.

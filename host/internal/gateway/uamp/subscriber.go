@@ -173,10 +173,13 @@ func (g *Gateway) endSubscriber(ctx context.Context, key state.Key, s subscriber
 	return err
 }
 
-// resume goes on with the subscriptions of an earlier run.
+// resume goes on with the subscriptions and withdrawals of an earlier run.
 func (g *Gateway) resume(ctx context.Context) (err error) {
+	kinds := map[string]func(context.Context, state.Key){
+		kindSubscription: g.followSubscription, kindSubscriber: g.followSubscriber, kindWithdrawal: g.followWithdrawal,
+	}
 	for _, tenant := range g.Tenants {
-		for kind, follow := range map[string]func(context.Context, state.Key){kindSubscription: g.followSubscription, kindSubscriber: g.followSubscriber} {
+		for kind, follow := range kinds {
 			of := state.Key{Tenant: tenant, Gateway: Name, Kind: kind}
 			err = errors.Join(err, state.Each(ctx, g.state, of, func(r state.Record) error {
 				g.followers.start(r.Key, follow)
