@@ -27,7 +27,7 @@ var (
 var preceding = map[string]string{
 	"bin/skep send -c examples/reminder/swarm.toml list": `for n in $(seq 200); do bin/skep send -c examples/reminder/swarm.toml list 2>&1 | grep -q '^Pending' && break; sleep 0.05; done`,
 
-	"SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show -c examples/acp/swarm.toml colour | grep ^answer": `for n in $(seq 600); do SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show colour 2>&1 | grep -q ^answer && break; sleep 0.05; done`,
+	"SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show -c examples/acp/swarm.toml $(cat bin/acp-task) | grep ^answer": `for n in $(seq 600); do SKEP_TOKEN=a-key-to-try-on-this-machine bin/skep task show $(cat bin/acp-task) 2>&1 | grep -q ^answer && break; sleep 0.05; done`,
 
 	"SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -c examples/acp/swarm.toml": `for n in $(seq 600); do SKEP_TOKEN=a-key-of-the-admin-on-this-machine bin/skep questions -o json | grep -q call_id && break; sleep 0.05; done`,
 
