@@ -138,7 +138,7 @@ func writeString(w *writer, s string) {
 
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	b = append(b, '"')
+	b = append(slices.Grow(b, len(s)+2), '"')
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"' || c == '\\':

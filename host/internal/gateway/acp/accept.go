@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"skep/host/internal/gateway"
@@ -120,19 +121,24 @@ func askOf(in incoming) (a gateway.Ask, err error) {
 		a.Parts = []gateway.Part{{Name: "body", Type: h.ContentType, Data: []byte(a.Body)}}
 		a.Body = ""
 	}
-	if a.Digest, err = digest(in.Message); err == nil {
+	if a.Digest, err = digest(in.Message, in.text); err == nil {
 		a.Note, err = noteOf(in.Message)
 	}
 	return a, err
 }
 
-// digest is what a repeat of a message must have too: all but what changes on the way.
-func digest(m message.Message) (sum [32]byte, err error) {
+// digest is what a repeat of a message must have too: all of its text but what changes on
+// the way.
+func digest(m message.Message, text []byte) (sum [32]byte, err error) {
+	isHop := func(name string) bool { _, has := m.Header.Extra[name]; return has }
+	if !slices.ContainsFunc(hop, isHop) {
+		return sha256.Sum256(text), nil
+	}
 	m.Header.Extra = maps.Clone(m.Header.Extra)
 	for _, name := range hop {
 		delete(m.Header.Extra, name)
 	}
-	text, err := m.MarshalJSON()
+	text, err = m.MarshalJSON()
 	return sha256.Sum256(text), err
 }
 

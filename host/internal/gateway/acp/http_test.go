@@ -145,6 +145,7 @@ func TestUnusable(t *testing.T) {
 		return strings.NewReplacer(append(pairs, "msg123", fmt.Sprintf("m%d", n))...).Replace(document)
 	}
 	type one struct{ name, text, loose, strict string }
+	const objectBody = `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"object","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json"},"body":{"a":[1.50]}}`
 	cases := []one{
 		{"the document's", edit(), "", ""},
 		{"another type", edit("REQUEST", "PROPOSE"), "malformed", "malformed"},
@@ -164,7 +165,7 @@ func TestUnusable(t *testing.T) {
 		{"no seconds", edit("10:00:00Z", "10:00Z"), "", "malformed"},
 		{"no time", edit("2023-10-25T10:00:00Z", "yesterday"), "malformed", "malformed"},
 		{"a body that is no JSON", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"nojson","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json"},"body":"{"}`, "", "malformed"},
-		{"an object as body", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"object","timestamp":"2023-10-25T10:00:00Z","content_type":"application/json"},"body":{"a":[1.50]}}`, "", "malformed"},
+		{"an object as body", objectBody, "", "malformed"},
 		{"an object as text", `{"header":{"version":"1.0","sender":"agentA","receiver":"calc","type":"REQUEST","id":"object2","timestamp":"2023-10-25T10:00:00Z","content_type":"text/plain"},"body":{}}`, "malformed", "malformed"},
 		{"a NUL", edit("doSomething", `do\u0000`), "malformed", "malformed"},
 		{"half a surrogate", edit("doSomething", `do\ud800`), "malformed", "malformed"},
@@ -174,6 +175,11 @@ func TestUnusable(t *testing.T) {
 		{"bad UTF-8", edit("doSomething", "\xff"), "malformed", "malformed"},
 		{"too deep", edit(`"conversation_id"`, `"x_deep":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`,"conversation_id"`), "malformed", "malformed"},
 		{"more fields than an answer returns", edit(`"conversation_id"`, `"x_long":"`+strings.Repeat("x", gateway.MaxNote)+`","conversation_id"`), "malformed", "malformed"},
+		{"more fields than are read", edit(`"conversation_id"`, `"x_list":[`+strings.Repeat("1,", 8<<10)+`1],"conversation_id"`), "malformed", "malformed"},
+		{"a member twice in an object as body", strings.Replace(objectBody, `"a"`, `"a":1,"a"`, 1), "malformed", "malformed"},
+		{"text after an object as body", objectBody + "x", "malformed", "malformed"},
+		{"an end after an object as body", strings.TrimSuffix(objectBody, "}"), "malformed", "malformed"},
+		{"no comma before an object as body", strings.Replace(objectBody, `,"body"`, ` "body"`, 1), "malformed", "malformed"},
 		{"nothing", "", "malformed", "malformed"},
 		{"no JSON", "hello", "malformed", "malformed"},
 		{"a list", "[]", "malformed", "malformed"},

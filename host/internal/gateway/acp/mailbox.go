@@ -15,9 +15,9 @@ import (
 )
 
 // entryOf is a message as a mailbox has it, for a realm that fetches its messages.
-func entryOf(m message.Message) (e mailbox.Entry, err error) {
+func entryOf(m message.Message, text []byte) (e mailbox.Entry, err error) {
 	e.Receiver, e.ID = string(m.Header.Receiver), string(m.Header.ID)
-	e.Digest, err = digest(m)
+	e.Digest, err = digest(m, text)
 	return e, err
 }
 
@@ -25,14 +25,14 @@ func entryOf(m message.Message) (e mailbox.Entry, err error) {
 func readEntry(text []byte) (e mailbox.Entry, err error) {
 	var m message.Message
 	if err = m.UnmarshalJSON(text); err == nil {
-		e, err = entryOf(m)
+		e, err = entryOf(m, text)
 	}
 	return e, err
 }
 
 // keep puts a message into the mailbox of a realm, unless it is there.
 func (g *Gateway) keep(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (duplicate bool, err error) {
-	e, err := entryOf(m)
+	e, err := entryOf(m, text)
 	if err != nil {
 		return false, err
 	}

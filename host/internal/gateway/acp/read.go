@@ -32,6 +32,11 @@ const (
 	maxMessageID    = 256
 	maxConversation = 256
 	maxContentType  = 128
+	// maxHeader bounds what a message has beside its body: of each number there the codec
+	// makes a value of some hundred bytes.
+	maxHeader = 16 << 10
+	// maxGlimpse bounds a field of an unusable message, as it is written.
+	maxGlimpse = 4 << 10
 )
 
 // version is the version of the protocol that is written. All with its first number are
@@ -103,23 +108,85 @@ func (r reader) read(text []byte) (incoming, error) {
 }
 
 // decode reads a message by the codec; in the profile default also one that is rewritten
-// to its form.
+// to its form. The codec makes a value of each part of a text: it gets none before the rest
+// of the message is weighed, and no body that is a list or an object.
 func (r reader) decode(text []byte) (m message.Message, flags []string, err error) {
 	if abi.Deeper(text, r.depth) {
 		return m, nil, malformed("the text is nested deeper than %d; %s", r.depth, remedy("max_depth", int64(r.depth), maxDepth))
 	}
-	err = m.UnmarshalJSON(text)
-	if name := camelName(m.Header); err == nil && name != "" {
-		err = fmt.Errorf("%s.%s: is written %s", headerPath, name, camel[name])
+	header, body := partsOf(text)
+	if rest := len(text) - len(body); rest > maxHeader {
+		return m, nil, malformed("Message: has %d bytes beside its body, more than %d", rest, maxHeader)
 	}
-	if err == nil || r.strict {
+	isTree := len(body) > 0 && (body[0] == '{' || body[0] == '[')
+	if !isTree {
+		err = m.UnmarshalJSON(text)
+		if name := camelName(m.Header); err == nil && name != "" {
+			err = fmt.Errorf("%s.%s: is written %s", headerPath, name, camel[name])
+		}
+		if err == nil || r.strict {
+			return m, nil, asMalformed(err)
+		}
+	}
+	if !json.Valid(text) {
+		return message.Message{}, nil, malformed("the text is no JSON") // parts of it make a message
+	}
+	if !r.strict {
+		if header, err = rewriteHeader(header); err != nil {
+			return message.Message{}, nil, asMalformed(err)
+		}
+	}
+	if !isTree {
+		return m, nil, asMalformed(m.UnmarshalJSON(withParts(text, header, body)))
+	}
+	if err = m.UnmarshalJSON(withParts(text, header, []byte(`""`))); err != nil {
 		return m, nil, asMalformed(err)
 	}
-	rewritten, flags, rewriteErr := rewrite(text)
-	if rewriteErr != nil {
-		return m, nil, asMalformed(rewriteErr)
+	if r.strict || !isJSON(m.Header.ContentType) {
+		return message.Message{}, nil, malformed("Message.body: is no string")
 	}
-	return m, flags, asMalformed(m.UnmarshalJSON(rewritten))
+	m.Body, err = compactBody(body)
+	return m, []string{flagBodyObject}, err
+}
+
+// partsOf returns the header and the body of a message as they are written, nil for none.
+func partsOf(text []byte) (header, body []byte) {
+	for name, value := range wire.EachMember(text) {
+		switch string(name) {
+		case `"header"`:
+			header = value
+		case `"body"`:
+			body = value
+		}
+	}
+	return header, body
+}
+
+// withParts returns a message with other parts. Its other members stay, for the codec.
+func withParts(text, header, body []byte) []byte {
+	out := make([]byte, 0, maxHeader+len(header)+len(body))
+	before := byte('{')
+	for name, value := range wire.EachMember(text) {
+		switch string(name) {
+		case `"header"`:
+			value = header
+		case `"body"`:
+			value = body
+		}
+		out = append(append(append(append(out, before), name...), ':'), value...)
+		before = ','
+	}
+	return append(out, '}')
+}
+
+// compactBody returns a body that is no string as one, without white space.
+func compactBody(body []byte) (string, error) {
+	if err := wire.CheckJSON(body, Name, maxDepth); err != nil {
+		return "", malformed("Message.body: %v", err)
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(body)))
+	err := json.Compact(out, body)
+	return out.String(), err
 }
 
 // camel are the names of the Scala example for fields of the declarations (D-A1).
@@ -152,16 +219,12 @@ func members(text []byte) (map[string]json.RawMessage, error) {
 	return all, err
 }
 
-// rewrite returns a message in the codec's form: names with underscores, texts without a
-// wrapper, a body that is a string.
-func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
-	all, err := members(text)
+// rewriteHeader returns a header in the codec's form: names with underscores, and texts
+// without a wrapper.
+func rewriteHeader(text []byte) ([]byte, error) {
+	header, err := members(text)
 	if err != nil {
-		return nil, nil, err
-	}
-	header, err := members(all["header"])
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: is missing or no object", headerPath)
+		return nil, fmt.Errorf("%s: is missing or no object", headerPath)
 	}
 	for name, snake := range camel {
 		value, has := header[name]
@@ -169,7 +232,7 @@ func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
 			continue
 		}
 		if other, both := header[snake]; both && !bytes.Equal(value, other) {
-			return nil, nil, fmt.Errorf("%s.%s: is another value than %s", headerPath, name, snake)
+			return nil, fmt.Errorf("%s.%s: is another value than %s", headerPath, name, snake)
 		}
 		header[snake] = value
 		delete(header, name)
@@ -179,22 +242,7 @@ func rewrite(text []byte) (rewritten []byte, flags []string, err error) {
 			header[name] = inner[member]
 		}
 	}
-	if body := all["body"]; len(body) > 0 && (body[0] == '{' || body[0] == '[') && isJSONText(header["content_type"]) {
-		if all["body"], err = json.Marshal(string(body)); err != nil {
-			return nil, nil, err
-		}
-		flags = append(flags, flagBodyObject)
-	}
-	if all["header"], err = json.Marshal(header); err != nil {
-		return nil, nil, err
-	}
-	rewritten, err = json.Marshal(all)
-	return rewritten, flags, err
-}
-
-func isJSONText(raw json.RawMessage) bool {
-	var text string
-	return json.Unmarshal(raw, &text) == nil && isJSON(text)
+	return json.Marshal(header)
 }
 
 // isJSON reports whether a content_type is JSON's.
@@ -251,15 +299,22 @@ func (r reader) isTime(text string) bool {
 
 // glimpse reads what an answer to an unusable message needs, as far as it is there.
 func glimpse(text []byte) (m message.Message) {
-	var found struct {
-		Header map[string]json.RawMessage `json:"header"`
-	}
-	if json.Unmarshal(text, &found) != nil {
+	if !json.Valid(text) {
 		return m
+	}
+	found := map[string]json.RawMessage{
+		"type": nil, "content_type": nil, "contentType": nil, "sender": nil, "receiver": nil, "id": nil, "conversation_id": nil, "conversationId": nil,
+	}
+	header, _ := partsOf(text)
+	for name, value := range wire.EachMember(header) {
+		name = bytes.Trim(name, `"`)
+		if _, is := found[string(name)]; is && len(value) <= maxGlimpse {
+			found[string(name)] = value
+		}
 	}
 	get := func(most int, names ...string) (value string) {
 		for _, name := range names {
-			raw := found.Header[name]
+			raw := found[name]
 			if inner, err := members(raw); err == nil && len(inner) == 1 {
 				raw = slices.Collect(maps.Values(inner))[0]
 			}

@@ -145,6 +145,9 @@ func (c *canonicalizer) object(depth int, without []string) error {
 		if n := len(c.members); n > first && c.compare(c.members[n-1], m) >= 0 {
 			inOrder = false
 		}
+		if len(c.members) == cap(c.members) { // append would grow a long list by a quarter
+			c.members = append(make([]member, 0, 2*len(c.members)+8), c.members...)
+		}
 		c.members = append(c.members, m)
 	}
 	if !inOrder {
@@ -187,6 +190,9 @@ func (c *canonicalizer) member(depth int, without []string) (m member, err error
 func (c *canonicalizer) sort(members []member) error {
 	start := members[0].start
 	slices.SortFunc(members, c.compare)
+	if size := len(c.out) - start; size > cap(c.sorted) {
+		c.sorted = make([]byte, 0, size)
+	}
 	c.sorted = c.sorted[:0]
 	for i, m := range members {
 		if i > 0 && bytes.Equal(members[i-1].name, m.name) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strings"
 )
 
@@ -27,6 +28,29 @@ func Members(text []byte) (all map[string]json.RawMessage, ok bool) {
 		all[name] = value
 	}
 	return all, true
+}
+
+// EachMember yields the names and values of an object's members, as they stand in a text. It
+// takes no memory, so that a text is weighed before a decoder makes values of it. It ends where
+// the text is no object, and does not check it.
+func EachMember(text []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		s := splitter{text}
+		if !s.skipByte('{') {
+			return
+		}
+		for !s.skipByte('}') {
+			s.skipByte(',')
+			name := s.value()
+			if !s.skipByte(':') {
+				return
+			}
+			value := s.value()
+			if len(value) == 0 || !yield(name, value) {
+				return
+			}
+		}
+	}
 }
 
 // Items are the items of an array, as they stand in a text that [Canonical] takes. It returns

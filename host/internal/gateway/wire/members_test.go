@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"strings"
 	"testing"
 
 	"skep/host/internal/gateway/wire"
@@ -75,3 +76,29 @@ func FuzzMembers(f *testing.F) {
 }
 
 func equalRaw(a, b json.RawMessage) bool { return string(a) == string(b) }
+
+// TestEachMember: members are yielded as they stand in a text, those before the end for what
+// is no object.
+func TestEachMember(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,"b":[1,{"c":"]"}],"d":"\"}"}`: `"a"=1 "b"=[1,{"c":"]"}] "d"="\"}"`,
+		`{"a":1,"a":null,"\u0061":true}`:      `"a"=1 "a"=null "\u0061"=true`,
+		`{"a":1`:                              `"a"=1`,
+		`{"a":"1,"b":2}`:                      `"a"="1,"b":2}`,
+		`{"a":[1,"b":2}`:                      `"a"=[1,"b":2}`,
+		`{"a":"\`:                             `"a"="\`,
+		`{"a" 1}`:                             ``,
+		`{}`:                                  ``,
+		`[1,2]`:                               ``,
+		``:                                    ``,
+	} {
+		var got []string
+		for name, value := range wire.EachMember([]byte(text)) {
+			got = append(got, string(name)+"="+string(value))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has %q, want %s", text, got, want)
+		}
+	}
+}
