@@ -9,9 +9,12 @@ import concurrent.futures
 import datetime
 import hashlib
 import hmac
+import http.client
 import http.server
 import inspect
 import json
+import socket
+import sys
 import threading
 import time
 import base64
@@ -24,6 +27,8 @@ import uuid
 VERSION = "1.0"
 MAX_BODY = 1 << 20  # bytes of a message, in and out
 MAX_AGE = 300  # seconds between the time of a signed message and now
+MAX_LEASE = 1e9  # seconds
+MAX_KEPT = 1024  # answers that an agent keeps for repeats
 
 # The HTTP status of each code of the protocol.
 STATUS = {
@@ -48,7 +53,7 @@ class Error(Exception):
     @property
     def reason(self):
         """The finer reason, empty for none."""
-        return self.details.get("reason", "") if isinstance(self.details, dict) else ""
+        return self.details.get("reason", "")
 
 
 def canonical(value):
@@ -59,12 +64,16 @@ def canonical(value):
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(canonical, value)) + "]"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _number(float(value))
+        return _number(value)
     return json.dumps(value, ensure_ascii=False)
 
 
 def _number(value):
     """A number as ECMAScript writes it (RFC 8785, 3.2.2.3)."""
+    try:
+        value = float(value)
+    except OverflowError:
+        raise ValueError("JSON has no such number") from None
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError("JSON has no such number")
     if value == 0:
@@ -144,7 +153,7 @@ def decode(text, key=None):
     """The message of some bytes. With a key it must be signed. Raises Error."""
     try:
         if len(text) > MAX_BODY:
-            raise Error("INVALID_SCHEMA", f"the message has more than {MAX_BODY} bytes", {"reason": "TOO_LARGE"})
+            raise _too_large()
         outer = json.loads(text, parse_constant=_refuse_constant)
         token, _, version = outer["protocol"].partition("/")
         message = outer["message"]
@@ -162,6 +171,10 @@ def decode(text, key=None):
     if key:
         verify(message, key)
     return message
+
+
+def _too_large():
+    return Error("INVALID_SCHEMA", f"the message has more than {MAX_BODY} bytes", {"reason": "TOO_LARGE"}, 413)
 
 
 def _refuse_constant(name):
@@ -187,7 +200,7 @@ class Client:
     def invoke(self, capability, parameters, agent=None, session=None, timeout=None):
         """Asks an agent, or without one any with the capability, and returns the result."""
         payload = {"capability": capability, "parameters": parameters}
-        return self.request(payload, agent, capability, session, timeout)["result"]
+        return self._result(payload, agent, capability, session, timeout)
 
     async def ainvoke(self, *args, **named):
         """invoke for an event loop, which it does not hold up."""
@@ -204,21 +217,24 @@ class Client:
     def discover(self, *capabilities, **constraints):
         """The agents that have all of the capabilities, with what their mesh tells of them."""
         query = {"capabilities": list(capabilities), "constraints": constraints}
-        return self.request({"query": query}, "registry", "discovery")["result"]["agents"]
+        return _member(self._result({"query": query}, "registry", "discovery"), "agents")
 
     def negotiate(self, kind="protocol_version", **requirements):
         """What the mesh answers to a negotiation: capability_check or protocol_version."""
         payload = {"negotiation_type": kind, "requirements": requirements, "supported": [VERSION]}
-        return self.request(payload)["result"]
+        return self._result(payload)
 
     def context(self, operation, **members):
         """An operation of a shared context: create, get, update, fork or merge. Returns the context."""
-        return self.request({"operation": operation, **members}, "context")["result"]["context"]
+        return _member(self._result({"operation": operation, **members}, "context"), "context")
 
     def tell(self, event_type, agent=None, **members):
         """Sends an event, which has no answer."""
         destination = {"agent_id": agent} if agent else {}
         self._exchange(self._message("event", destination, {"event_type": event_type, **members}), self.timeout)
+
+    def _result(self, *args):
+        return _member(self.request(*args), "result")
 
     def request(self, payload, agent=None, capability=None, session=None, timeout=None, wait=True):
         """Sends a request and returns the payload of its response. Raises Error, or OSError
@@ -252,7 +268,7 @@ class Client:
             try:
                 return self._call(self.url, encode(message, self.key), max(end - time.monotonic(), 0.1))
             except Error as err:
-                if err.status not in (429, 503):
+                if err.status not in (429, 502, 503):
                     raise
                 after = err.details.get("retry_after_ms", 0)
                 busy, wait = err, after / 1000 if isinstance(after, (int, float)) else 0
@@ -281,6 +297,8 @@ class Client:
         except urllib.error.HTTPError as err:
             with err:
                 text, status, location = err.read(MAX_BODY + 1), err.code, None
+        except http.client.HTTPException as err:  # it ended within its reply
+            raise ConnectionError(f"{type(err).__name__}: {err}") from err
         if not text and status < 300:
             return None, None  # an event was taken
         try:
@@ -291,17 +309,26 @@ class Client:
         if message["type"] == "error":
             error = message["payload"].get("error")
             error = error if isinstance(error, dict) else {}
-            raise Error(error.get("code", "INVALID_SCHEMA"), error.get("message", ""), error.get("details"), status)
+            details = error.get("details")
+            details = details if isinstance(details, dict) else {}
+            raise Error(error.get("code", "INVALID_SCHEMA"), error.get("message", ""), details, status)
         if status >= 300:
             raise Error("INVALID_SCHEMA", f"the mesh answered {status} without an error", status=status)
         return {**message, "headers": message.get("headers", {})}, location if status == 202 else None
+
+
+def _member(value, name):
+    if not isinstance(value, dict) or name not in value:
+        raise Error("INVALID_SCHEMA", f"the answer has no {name}")
+    return value[name]
 
 
 class Agent:
     """Answers a mesh. token is what callers must show, key the bytes of a shared HMAC key.
 
     on_answer(message) gets responses and errors, as to a delegated subtask; on_event(message)
-    gets events. A repeat of a message, under its id, gets the first answer.
+    gets events. One that raises is sent its message again. A repeat of a message, under its id,
+    gets the first answer.
     """
 
     def __init__(self, agent_id, name=None, version="1.0.0", framework="custom", token=None, key=None, parallel=16):
@@ -310,7 +337,7 @@ class Agent:
         self.token, self.key, self.parallel = token, key, parallel
         self.on_answer = self.on_event = lambda message: None
         self._described, self._handlers = [], {}
-        self._given, self._lock = collections.OrderedDict(), threading.Lock()
+        self._under_way, self._given, self._lock = {}, collections.OrderedDict(), threading.Lock()
 
     def capability(self, capability_id, handler=None, version="1.0", **described):
         """Declares a capability: a decorator, or with a handler a call. The handler gets the
@@ -321,48 +348,80 @@ class Agent:
         self._described.append({"id": capability_id, "version": version, **described})
         self._handlers[capability_id] = handler
 
+    def admits(self, shown):
+        """Whether a credential is this agent's token, or none is wanted."""
+        return not self.token or hmac.compare_digest(shown.encode(), self.token.encode())
+
     def answer(self, text, shown=""):
         """The status and the bytes that answer a message, whose sender has shown a credential."""
         message = {}
         try:
-            if self.token and not hmac.compare_digest(shown.encode(), self.token.encode()):
+            if not self.admits(shown):
                 raise Error("AUTHENTICATION_FAILED", "the credential is not of this agent", {"reason": "CREDENTIAL"})
             message = decode(text, self.key)
-            if message["type"] != "request":
-                (self.on_event if message["type"] == "event" else self.on_answer)(message)
-                return 202, b""
-            payload, status = self._once(message), 200
+            payload = self._once(message)
         except Error as err:
-            error = {"code": err.code, "message": err.text, "details": err.details}
-            payload, status = {"error": error}, STATUS.get(err.code, 500)
-        except Exception as err:  # of a handler: its caller hears of it, and the server goes on
-            payload, status = {"status": "failed", "result": {"text": f"{type(err).__name__}: {err}"}}, 200
+            return self.refuse(err, message.get("id"))
+        except Exception as err:  # of on_event or on_answer
+            return self.refuse(Error("INSUFFICIENT_RESOURCES", _name(err), {"reason": "INTERNAL"}, 500), message.get("id"))
+        return (202, b"") if payload is None else (200, self._reply(payload, message.get("id")))
+
+    def refuse(self, err, message_id=None):
+        """The status and the bytes that tell the sender of a message an Error."""
+        payload = {"error": {"code": err.code, "message": err.text, "details": err.details}}
+        return err.status if err.status >= 400 else STATUS.get(err.code, 500), self._reply(payload, message_id)
+
+    def _reply(self, payload, message_id):
         reply = {"id": uuid.uuid4().hex, "type": "error" if "error" in payload else "response", "timestamp": _now(),
                  "source": {"agent_id": self.identity["id"]}, "destination": {}, "headers": {}, "payload": payload}
-        if message.get("id"):
-            reply["headers"]["correlation_id"] = message["id"]
-        return status, encode(reply, self.key)
+        if message_id:
+            reply["headers"]["correlation_id"] = message_id
+        return encode(reply, self.key)
 
     def _once(self, message):
-        """The payload for a request. Its id is kept until 1,024 others have an answer."""
-        sender, digest = message.get("source", {}).get("agent_id"), canonical(message["payload"])
+        """What _take returns for a message: for a repeat the same. A message is under way until it
+        has an answer, which is kept until MAX_KEPT others have one."""
+        name = message.get("source", {}).get("agent_id"), message.get("id")
+        try:
+            digest = hashlib.sha256(canonical(message["payload"]).encode()).digest()
+        except (ValueError, RecursionError):
+            raise Error("INVALID_SCHEMA", "the payload has no canonical form", {"reason": "MALFORMED"}) from None
         with self._lock:
-            future, first = self._given.get((sender, message.get("id")), (None, digest))
+            future, first = self._under_way.get(name) or self._given.get(name) or (None, digest)
             mine = future is None
             if mine:
                 future = concurrent.futures.Future()
-                if message.get("id"):
-                    self._given[sender, message["id"]] = future, digest
-                while len(self._given) > 1024:
-                    self._given.popitem(last=False)
+                if name[1]:
+                    self._under_way[name] = future, digest
         if first != digest:
-            raise Error("INVALID_SCHEMA", "the id is of another message", {"reason": "CONFLICT"})
+            raise Error("INVALID_SCHEMA", "the id is of another message", {"reason": "CONFLICT"}, 409)
         if mine:
             try:
-                future.set_result(self._work(message))
+                future.set_result(self._take(message))
             except BaseException as err:
                 future.set_exception(err)
+            self._keep(name, message["type"] == "request")
         return future.result()
+
+    def _keep(self, name, failures):
+        with self._lock:
+            future, digest = self._under_way.pop(name, (None, None))
+            if future and (failures or not future.exception()):
+                self._given[name] = future, digest
+                while len(self._given) > MAX_KEPT:
+                    self._given.popitem(last=False)
+
+    def _take(self, message):
+        """The payload of the answer to a message: None for what has no answer."""
+        if message["type"] == "request":
+            try:
+                return self._work(message)
+            except Error:
+                raise
+            except Exception as err:  # of a handler: its caller hears of it, and the server goes on
+                return {"status": "failed", "result": {"text": _name(err)}}
+        (self.on_event if message["type"] == "event" else self.on_answer)(message)
+        return None
 
     def _work(self, message):
         payload = message["payload"]
@@ -386,8 +445,9 @@ class Agent:
         anyone must be true."""
         if not (self.token or self.key or anyone):
             raise ValueError("an agent without token and key answers anyone: say so by anyone=True")
-        server = http.server.ThreadingHTTPServer((host, port), type("Handler", (_Handler,), {
+        server = _Server((host, port), type("Handler", (_Handler,), {
             "agent": self, "places": threading.BoundedSemaphore(self.parallel)}))
+        server.connections = threading.BoundedSemaphore(4 * self.parallel)
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -398,27 +458,86 @@ async def _wait(awaitable):
     return await awaitable
 
 
+def _name(err):
+    return f"{type(err).__name__}: {err}"
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Has a thread for each of a bounded number of connections. Others are closed."""
+
+    def process_request(self, request, client_address):
+        if not self.connections.acquire(blocking=False):
+            return self.shutdown_request(request)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.connections.release()
+            raise
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.connections.release()
+
+    def handle_error(self, *of):
+        if not isinstance(sys.exc_info()[1], OSError):  # a caller that left
+            super().handle_error(*of)
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
-    timeout = 30  # seconds for a caller to write
+    read_timeout = 30  # seconds for a caller to write a request
+    timeout = 30  # seconds for a caller to read a part of the answer
+
+    def setup(self):
+        super().setup()
+        self.limit = threading.Timer(self.read_timeout, self._cut)
+        self.limit.daemon = True
+        self.limit.start()
+
+    def finish(self):
+        self.limit.cancel()
+        super().finish()
+
+    def _cut(self):
+        try:
+            socket.socket.shutdown(self.connection, socket.SHUT_RDWR)
+        except OSError:
+            pass  # it has ended
 
     def do_GET(self):
+        self.limit.cancel()
         self._reply(200, json.dumps({"status": "healthy", "protocol_version": VERSION, "agent": self.agent.identity,
                                      "timestamp": _now()}).encode())
 
     def do_POST(self):
+        """Reads a message of whom the agent admits, when there is a place for it."""
         length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY:
-            self.close_connection = True
-            return self._reply(413 if length.isdigit() else 411, b"")
-        text = self.rfile.read(int(length))
         shown = self.headers.get("Authorization", "").removeprefix("Bearer ") or self.headers.get("X-API-Key", "")
+        if not self.agent.admits(shown):
+            return self._refuse(*self.agent.answer(b"", shown))
+        if not (length.isascii() and length.isdigit()):
+            return self._refuse(411, self.agent.refuse(Error("INVALID_SCHEMA", "Content-Length is missing"))[1])
+        if len(length) > 9 or int(length) > MAX_BODY:
+            return self._refuse(*self.agent.refuse(_too_large()))
         if not self.places.acquire(blocking=False):
-            return self._reply(503, b"")
+            busy = Error("INSUFFICIENT_RESOURCES", f"{self.agent.parallel} messages are under way", {"reason": "FULL"})
+            return self._refuse(*self.agent.refuse(busy))
         try:
+            text = self.rfile.read(int(length))
+            self.limit.cancel()
             status, answer = self.agent.answer(text, shown)
         finally:
             self.places.release()
         self._reply(status, answer)
+
+    def _refuse(self, status, text):
+        """Replies without the body, and discards it: a connection closed over unread bytes is
+        reset, and with it the reply."""
+        self._reply(status, text)
+        left = MAX_BODY
+        while left > 0 and (part := self.rfile.read1(min(left, 1 << 16))):
+            left -= len(part)
 
     def _reply(self, status, text):
         self.send_response(status)
@@ -433,44 +552,54 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 class Membership:
     """Keeps an agent registered in a mesh, until close: with heartbeats, and anew where the mesh
-    has forgotten it or was away. last_error is None while it is registered. A context manager."""
+    has forgotten it or was away. last_error is what the last heartbeat met, None while it is
+    registered; report(error) is called with each. A context manager."""
 
-    def __init__(self, client, agent, invoke, health=None, every=None):
+    def __init__(self, client, agent, invoke, health=None, every=None, report=lambda error: None):
         endpoints = {"invoke": invoke, **({"health": health} if health else {})}
         self._payload = {"agent": agent.identity, "capabilities": agent._described, "endpoints": endpoints}
         if agent.token:
             self._payload["authentication"] = {"type": "bearer", "credentials": agent.token}
-        self._client, self._every, self.last_error = client, every, None
+        self._client, self._every, self._report, self.last_error = client, every, report, None
         self._ended = threading.Event()
         self._lease = self._ask("registration", self._payload)  # a refusal is the caller's to see
         self._thread = threading.Thread(target=self._renew, daemon=True)
         self._thread.start()
 
     def _ask(self, capability, payload):
-        result = self._client.request(payload, "registry", capability)["result"]
-        return result.get("lease_seconds", 60) if isinstance(result, dict) else 60
+        """The lease that the mesh grants, in seconds."""
+        lease = self._client._result(payload, "registry", capability)
+        lease = lease.get("lease_seconds", 60) if isinstance(lease, dict) else 60
+        if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not 0 < lease <= MAX_LEASE:
+            raise Error("INVALID_SCHEMA", f"the mesh grants a lease of {lease!r} seconds")
+        return lease
 
     def _renew(self):
+        """Heartbeats. Whatever one meets, the next one is sent."""
         while not self._ended.wait(self._every or max(self._lease / 3, 1)):
             try:
-                self._lease = self._ask("heartbeat", {"agent": {"id": self._payload["agent"]["id"]}})
+                self._beat()
                 self.last_error = None
-            except (Error, OSError) as err:
+            except Exception as err:
                 self.last_error = err
-                if getattr(err, "reason", "") == "NOT_REGISTERED":
-                    self._again()
+                try:
+                    self._report(err)
+                except Exception:
+                    pass  # a program's report ends no membership
 
-    def _again(self):
+    def _beat(self):
         try:
-            self._lease, self.last_error = self._ask("registration", self._payload), None
-        except (Error, OSError) as err:
-            self.last_error = err
+            self._lease = self._ask("heartbeat", {"agent": {"id": self._payload["agent"]["id"]}})
+        except Error as err:
+            if err.reason != "NOT_REGISTERED":
+                raise
+            self._lease = self._ask("registration", self._payload)
 
     def close(self):
         """Ends the heartbeats and the registration."""
         self._ended.set()
         self._thread.join()
-        self._ask("deregistration", {"agent": {"id": self._payload["agent"]["id"]}})
+        self._client.request({"agent": {"id": self._payload["agent"]["id"]}}, "registry", "deregistration")
 
     def __enter__(self):
         return self

@@ -3,9 +3,11 @@
 import http.server
 import json
 import os
+import socket
 import threading
 import types
 import unittest
+import unittest.mock
 
 import amp_frameworks
 import amp_mesh
@@ -64,7 +66,51 @@ class Agents(unittest.TestCase):
             self.assertEqual((status, answer["payload"]["result"]), (200, {"x": 1}))
         self.assertEqual(len(self.calls), 1)
         status, answer = ask(self.agent, {"capability": "echo", "parameters": {"x": 2}})
-        self.assertEqual((status, answer["payload"]["error"]["details"]["reason"]), (400, "CONFLICT"))
+        self.assertEqual((status, answer["payload"]["error"]["details"]["reason"]), (409, "CONFLICT"))
+
+    def test_repeat_of_what_is_under_way(self):
+        begun, end, ran, answers = threading.Event(), threading.Event(), [], []
+
+        def slow(parameters):
+            ran.append(parameters)
+            begun.set()
+            end.wait()
+            return {"slow": len(ran)}
+
+        self.agent.capability("slow", slow)
+        payload = {"capability": "slow", "parameters": {}}
+        asks = [threading.Thread(target=lambda: answers.append(ask(self.agent, payload)[1]["payload"])) for _ in range(2)]
+        asks[0].start()
+        begun.wait()
+        with unittest.mock.patch.object(amp_mesh, "MAX_KEPT", 2):
+            for n in range(4):
+                ask(self.agent, {"capability": "echo", "parameters": {"n": n}}, f"other-{n}")
+            asks[1].start()
+            end.set()
+            for thread in asks:
+                thread.join()
+            ask(self.agent, {"capability": "echo", "parameters": {"n": 0}}, "other-0")
+        self.assertEqual(answers, [{"status": "success", "result": {"slow": 1}}] * 2)
+        self.assertEqual(self.calls, [{"n": n} for n in (0, 1, 2, 3, 0)])
+
+    def test_events(self):
+        came = []
+
+        def take(message):
+            came.append(message["id"])
+            if len(came) == 1:
+                raise KeyError("busy")
+
+        self.agent.on_event = take
+        for want in (500, 202, 202):
+            self.assertEqual(ask(self.agent, {"event_type": "x"}, type="event")[0], want)
+        self.assertEqual(came, ["m-1", "m-1"])
+
+    def test_payload_without_canonical_form(self):
+        text = b'{"protocol":"AMP/1.0","message":{"id":"m-1","type":"request","payload":{"capability":"echo","x":%b}}}'
+        for odd in (b"1e999", b"9" * 400, b'"\\ud800"'):
+            status, answer = self.agent.answer(text % odd, "secret")
+            self.assertEqual((status, json.loads(answer)["message"]["payload"]["error"]["details"]["reason"]), (400, "MALFORMED"))
 
     def test_refusals(self):
         self.agent.capability("breaks", lambda parameters: parameters["nothing"])
@@ -102,6 +148,52 @@ class Agents(unittest.TestCase):
             self.agent.capability(name, handler)
             _, answer = ask(self.agent, {"capability": name, "parameters": {"text": "hello"}}, name)
             self.assertEqual(answer["payload"], {"status": "success", "result": {"text": "hello!"}})
+
+
+class Servers(unittest.TestCase):
+    def serve(self, **of):
+        agent = amp_mesh.Agent("agent-7", token="secret", **of)
+        agent.capability("echo", lambda parameters: parameters)
+        self.server = agent.serve()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.server.server_port), timeout=60)
+        self.addCleanup(connection.close)
+        return connection
+
+    def reply(self, *fields):
+        """The first line of the reply to the head of a POST, whose body does not come."""
+        connection = self.connect()
+        connection.sendall("\r\n".join(("POST /invoke HTTP/1.1",) + fields + ("", "")).encode())
+        return connection.makefile("rb").readline()
+
+    def test_refused_before_the_body(self):
+        self.serve()
+        shown = "Authorization: Bearer secret"
+        for fields, status in (
+            (("Content-Length: 100",), b" 401 "), (("Content-Length: 100", "X-API-Key: guess"), b" 401 "),
+            ((shown,), b" 411 "), ((shown, "Content-Length: -1"), b" 411 "),
+            ((shown, "Content-Length: 1048577"), b" 413 "), ((shown, "Content-Length: " + "9" * 5000), b" 413 "),
+        ):
+            self.assertIn(status, self.reply(*fields))
+
+    def test_slow_caller(self):
+        with unittest.mock.patch.object(amp_mesh._Handler, "read_timeout", 0.05):
+            self.serve(parallel=1)
+            self.assertEqual(self.reply("Authorization: Bearer secret", "Content-Length: 100"), b"")
+        client = amp_mesh.Client(f"http://127.0.0.1:{self.server.server_port}/invoke", "agent-1", "secret")
+        self.assertEqual(client.invoke("echo", {"x": 1}), {"x": 1})
+
+    def test_connections(self):
+        self.serve(parallel=1)
+        taken = [self.connect() for _ in range(4)]
+        self.assertEqual(self.connect().recv(1), b"")
+        for connection in taken:
+            connection.close()
+        client = amp_mesh.Client(f"http://127.0.0.1:{self.server.server_port}/invoke", "agent-1", "secret")
+        self.assertEqual(client.invoke("echo", {"x": 1}), {"x": 1})
 
 
 class Mesh(http.server.BaseHTTPRequestHandler):
@@ -152,6 +244,61 @@ class Clients(unittest.TestCase):
                 self.client.invoke("echo", {})
             self.assertIn(word, repr(got.exception))
         self.assertEqual(self.mesh.replies, [])
+
+    def test_odd_answers(self):
+        for payload, word in (({"status": "success"}, "no result"), ({"status": "success", "result": []}, "no agents"),
+                              ({"error": {"code": "TIMEOUT", "details": [1]}}, "TIMEOUT"), ({"error": 1}, "INVALID_SCHEMA")):
+            self.mesh.replies = [(200, {}, payload)]
+            with self.assertRaisesRegex(amp_mesh.Error, word) as got:
+                self.client.discover("echo")
+            self.assertEqual(got.exception.reason, "")
+
+
+class Memberships(unittest.TestCase):
+    """Membership with a client whose answers are a list."""
+
+    def join(self, *answers):
+        asked, reported, ended = [], [], threading.Event()
+        answers = [{"lease_seconds": 60}, *answers, {"lease_seconds": 60}]
+
+        class Client(amp_mesh.Client):
+            def request(self, payload, agent=None, capability=None, **_):
+                asked.append(capability)
+                if len(asked) == len(answers):
+                    ended.set()
+                answer = answers[min(len(asked), len(answers)) - 1]
+                if isinstance(answer, Exception):
+                    raise answer
+                return {"status": "success", "result": answer}
+
+        def report(err):
+            reported.append(str(err))
+            raise KeyError("a fault of the program")
+
+        agent, client = amp_mesh.Agent("agent-7", token="secret"), Client("http://127.0.0.1:1/invoke", "agent-7")
+        with amp_mesh.Membership(client, agent, "http://127.0.0.1:1", every=0.001, report=report) as membership:
+            ended.wait()
+        return membership, asked, reported
+
+    def test_odd_answers(self):
+        odd = (KeyError("odd"), [{"lease_seconds": lease} for lease in ("x", -1, 0, True, None, 10**400, 1e999, float("nan"))])
+        membership, asked, reported = self.join(odd[0], *odd[1], [], OSError("away"))
+        self.assertEqual(len(reported), 10, reported)
+        for word, text in zip(["odd"] + ["lease"] * 8 + ["away"], reported):
+            self.assertIn(word, text)
+        self.assertEqual((asked[0], set(asked[1:-1]), asked[-1]), ("registration", {"heartbeat"}, "deregistration"))
+        self.assertIsNone(membership.last_error)
+
+    def test_forgotten(self):
+        forgotten = amp_mesh.Error("AUTHENTICATION_FAILED", "who?", {"reason": "NOT_REGISTERED"})
+        _, asked, reported = self.join(forgotten, OSError("away"), forgotten)
+        self.assertEqual(asked[:5], ["registration", "heartbeat", "registration", "heartbeat", "registration"])
+        self.assertEqual(reported, ["away"])
+
+    def test_refused(self):
+        for lease in ("x", 0):
+            with self.assertRaisesRegex(amp_mesh.Error, "lease"):
+                self.joined = amp_mesh.Membership(unittest.mock.Mock(_result=lambda *_: {"lease_seconds": lease}), amp_mesh.Agent("a"), "x")
 
 
 if __name__ == "__main__":
