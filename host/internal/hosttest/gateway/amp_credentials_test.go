@@ -82,6 +82,21 @@ func TestCertificateOverAMP(t *testing.T) {
 	}
 }
 
+// signedAMP signs a message of now.
+func signedAMP(t *testing.T, m amptest.Message, key string) amptest.Message {
+	t.Helper()
+	m.Message.Timestamp = time.Now().UTC().Format(time.RFC3339)
+	in, err := (message.Reader{Depth: 64}).Read([]byte(m.Text()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := message.Sign(&in.Message, []byte(key)); err != nil {
+		t.Fatal(err)
+	}
+	m.Message.Headers["signature"] = amptest.Object{"algorithm": in.Headers.Signature.Algorithm, "value": in.Headers.Signature.Value}
+	return m
+}
+
 // TestGuessedSignaturesAreLimited (M-073): messages whose signature proves no sender
 // count in the rate of their address. Beyond it no signature is checked, valid or not, while
 // a caller with a token keeps the limits of its own.
@@ -121,17 +136,7 @@ key = "`+acmeToken+`"
 	}
 	send := func(key string) int {
 		t.Helper()
-		m := amptest.Mail("lone-1", "boss", "hello")
-		m.Message.Timestamp = time.Now().UTC().Format(time.RFC3339)
-		in, err := (message.Reader{Depth: 64}).Read([]byte(m.Text()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := message.Sign(&in.Message, []byte(key)); err != nil {
-			t.Fatal(err)
-		}
-		m.Message.Headers["signature"] = amptest.Object{"algorithm": in.Headers.Signature.Algorithm, "value": in.Headers.Signature.Value}
-		return post(m, "")
+		return post(signedAMP(t, amptest.Mail("lone-1", "boss", "hello"), key), "")
 	}
 	if got := send(key); got != http.StatusOK {
 		t.Fatalf("the shared key gets %d", got)
