@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,10 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-const acmeAtHive, shownToAcme = "the-token-of-acme-at-hive", "what-acme-wants-to-see"
+const (
+	acmeAtHive, shownToAcme = "the-token-of-acme-at-hive", "what-acme-wants-to-see"
+	whileAway               = "are you there?" // what the agent asks while the host is away
+)
 
 // meshSite is a host with the partner acme behind a proxy, whose address stays when the host is
 // started again.
@@ -79,7 +83,7 @@ func (m *meshSite) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.URL.Scheme, r.URL.Host, r.Body = at.Scheme, at.Host, io.NopCloser(bytes.NewReader(text))
 	rsp, err := m.direct.RoundTrip(r)
 	switch {
-	case err != nil:
+	case err != nil && bytes.Contains(text, []byte(whileAway)):
 		m.away.Add(1)
 	case rsp.StatusCode == http.StatusOK && bytes.Contains(text, []byte(`"heartbeat"`)):
 		m.beats.Add(1)
@@ -96,11 +100,46 @@ type meshAgent struct {
 	lines   *bufio.Reader
 }
 
-// start starts a program in sdk/amp.
-func (m *meshSite) start(t *testing.T, program string, args ...string) *meshAgent {
+// sdkAMP is the directory of the clients.
+func sdkAMP() string { return filepath.Join(guests.Root(), "sdk", "amp") }
+
+func startPython(t *testing.T, m *meshSite) *meshAgent {
+	return m.start(t, sdkAMP(), "python3", "-B", "translator.py")
+}
+
+func startTypeScript(t *testing.T, m *meshSite) *meshAgent {
+	return m.start(t, compileTypeScript(t), "node", "translator.mjs")
+}
+
+// compileTypeScript compiles the client, strictly, into a directory with the programs that use it.
+func compileTypeScript(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	tsc := filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin/tsc")
+	if _, err := os.Stat(tsc); err != nil {
+		tsc = hosttest.SystemProgram(t, "tsc")
+	}
+	cmd := exec.CommandContext(t.Context(), tsc, "--project", sdkAMP(), "--outDir", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"translator.mjs", "amp_mesh_test.mjs"} {
+		text, err := os.ReadFile(filepath.Join(sdkAMP(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// start starts a program in a directory.
+func (m *meshSite) start(t *testing.T, dir, program string, args ...string) *meshAgent {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), hosttest.SystemProgram(t, program), args...)
-	cmd.Dir = filepath.Join(guests.Root(), "sdk", "amp")
+	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), "MESH_URL="+m.proxy+"/aip/v1/invoke", "MESH_TOKEN="+acmeAtHive, "MESH_KEY="+m.key, "AGENT_ADDRESS="+m.agent, "AGENT_TOKEN="+shownToAcme, "RENEW=0.2")
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()

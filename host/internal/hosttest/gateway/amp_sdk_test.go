@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"skep/host/internal/gateway/amp/amptest"
+	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
 )
 
@@ -17,24 +20,37 @@ import (
 // forgotten, and deregisters; by a bearer token, and with signed messages.
 func TestAMPAgents(t *testing.T) {
 	t.Parallel()
-	for name, key := range map[string]string{"bearer": "", "signed": "the-key-that-acme-and-hive-share"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := newMeshSite(t, key)
-			p := m.start(t, "python3", "-B", "translator.py")
-			p.wants("registered")
-			p.asks()
-			m.asks(t)
-			p.shares(m)
-			m.leaves(t, p)
-			if key == "" {
-				m.forgets(t, p)
-			}
-			p.end()
-			if got := m.discovers(t); strings.Contains(got, "agent-7") {
-				t.Errorf("after its end: %s", got)
-			}
-		})
+	for language, start := range map[string]func(*testing.T, *meshSite) *meshAgent{"Python": startPython, "TypeScript": startTypeScript} {
+		for name, key := range map[string]string{"bearer": "", "signed": "the-key-that-acme-and-hive-share"} {
+			t.Run(language+" "+name, func(t *testing.T) {
+				t.Parallel()
+				m := newMeshSite(t, key)
+				p := start(t, m)
+				p.wants("registered")
+				p.asks()
+				m.asks(t)
+				p.shares(m)
+				m.leaves(t, p)
+				if key == "" {
+					m.forgets(t, p)
+				}
+				p.end()
+				if got := m.discovers(t); strings.Contains(got, "agent-7") {
+					t.Errorf("after its end: %s", got)
+				}
+			})
+		}
+	}
+}
+
+// TestAMPTypeScript (M-009, M-075, M-112): the TypeScript of sdk/amp compiles, strictly, and its own tests pass.
+func TestAMPTypeScript(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), hosttest.SystemProgram(t, "node"), "--test", "amp_mesh_test.mjs")
+	cmd.Dir = compileTypeScript(t)
+	cmd.Env = append(cmd.Environ(), "SIGNATURES="+filepath.Join(guests.Root(), "spec", "gateways", "amp", "signatures.json"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -93,11 +109,11 @@ func (m *meshSite) leaves(t *testing.T, p *meshAgent) {
 		t.Fatal(err)
 	}
 	m.away.Store(0)
-	p.write("invoke", `"mail.message", {"body": "are you there?"}`, `{"agent": "boss", "timeout": 300}`)
+	p.write("invoke", fmt.Sprintf(`"mail.message", {"body": %q}`, whileAway), `{"agent": "boss", "timeout": 300}`)
 	hosttest.Eventually(t, "the agent finds no host", func() bool { return m.away.Load() > 0 })
 	m.Start()
 	m.target.Store(new(m.URL()))
-	p.wants("are you there?")
+	p.wants(whileAway)
 	m.beats.Store(0)
 	hosttest.Eventually(t, "a heartbeat", func() bool { return m.beats.Load() > 1 })
 	p.call("discover", `"translation"`, `{}`, `"agent-7"`)

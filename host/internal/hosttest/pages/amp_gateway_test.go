@@ -1,10 +1,13 @@
 package pages_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"skep/host/internal/guests"
 	"skep/host/internal/hosttest"
 )
 
@@ -32,14 +35,21 @@ func TestAMPGatewayPage(t *testing.T) {
 	text := strings.Replace(swarmOfTables, "[[auth.keys]]", agents+"[[auth.keys]]", 1) + "[gateways.amp]" + rest
 	text = strings.Replace(text, "[agents.calc]\n", "[agents.calc]\nsource = \"file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", 1)
 	h, _ := hosttest.StartText(t, text, map[string]string{"ACME_AT_HIVE": "the-token-of-acme"})
-	hosttest.SystemProgram(t, "curl")
+	path := os.Getenv("PATH") + ":" + filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin")
+	for _, program := range []string{"curl", "python3", "tsc", "node"} {
+		hasProgram(t, program, path)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(guests.Root(), "sdk"), filepath.Join(dir, "sdk")); err != nil {
+		t.Fatal(err)
+	}
 	all := consolesIn(page)
-	if len(all) != 8 {
+	if len(all) != 11 {
 		t.Errorf("the page has %d commands", len(all))
 	}
 	for _, s := range all {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", s.command)
-		cmd.Env = append(cmd.Environ(), "SKEP_URL="+h.URL(), "SKEP_TOKEN=the-token-of-acme")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+path, "PYTHONDONTWRITEBYTECODE=1", "SKEP_URL="+h.URL(), "SKEP_TOKEN=the-token-of-acme")
 		if out, err := cmd.CombinedOutput(); err != nil || !s.matches(string(out)) {
 			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
 		}
