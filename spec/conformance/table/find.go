@@ -21,7 +21,7 @@ import (
 var (
 	// Statements of other protocols have three digits: X-14 is a decision about MAIL. Their
 	// vectors have two.
-	inText = regexp.MustCompile(`\b([RSGXAUMI]-|V-[AUI])(\d{2,3})(?:(?:\s+to\s+|–)(?:[RSGXAUMI]-|V-[AUI])(\d{2,3}))?\b`)
+	inText = regexp.MustCompile(`\b([RSGXAUMI]-|V-[AUIM])(\d{2,3})(?:(?:\s+to\s+|–)(?:[RSGXAUMI]-|V-[AUIM])(\d{2,3}))?\b`)
 	inName = regexp.MustCompile(`_([RSG])(\d{2,3})`)
 )
 

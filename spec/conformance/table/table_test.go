@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^\| ((?:[RSGXAUMI]-|V-[AUI])\d+) .*\| ([^|]*) \|$`)
+	row := regexp.MustCompile(`(?m)^\| ((?:[RSGXAUMI]-|V-[AUIM])\d+) .*\| ([^|]*) \|$`)
 	went := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(string(raw), -1) {
 		went[m[1]] = m[2]

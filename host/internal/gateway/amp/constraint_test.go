@@ -10,7 +10,7 @@ import (
 	"skep/host/internal/gateway/gatewaytest"
 )
 
-// TestConstraints (M-022): parameters beyond the declared constraints of a capability are refused with the
+// TestConstraints (M-022, V-M18): parameters beyond the declared constraints of a capability are refused with the
 // constraint, others reach the agent. Constraints are listed, and those of another form not enforced.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
@@ -19,6 +19,7 @@ func TestConstraints(t *testing.T) {
 		s.expose(name, gatewaytest.Echo, gateway.Capability{ID: capability, Constraints: []byte(constraints)})
 	}
 	declare("translator", "translation", `{"max_input_length":10,"supported_languages":["en","pt-BR"],"response_time_ms":5000}`)
+	declare("analyst", "text-analysis", `{"max_input_length":10000}`)
 	declare("reader", "summarization", `{"max_input_length":"ten"}`)
 	for name, c := range map[string]struct {
 		parameters amptest.Object
@@ -48,6 +49,11 @@ func TestConstraints(t *testing.T) {
 			}
 		})
 	}
+	analyse := func(text string) amptest.Reply {
+		return s.send(t, amptest.Request("agent-1", "analyst", "text-analysis", amptest.Object{"text": text}))
+	}
+	wantStatus(t, analyse(strings.Repeat("é", 10000)), http.StatusOK)
+	wantFault(t, analyse(strings.Repeat("é", 10001)), http.StatusBadRequest, "INVALID_SCHEMA", "VIOLATIONS")
 	wantStatus(t, s.send(t, amptest.Request("agent-1", "reader", "summarization", amptest.Object{"text": "a text of many characters"})), http.StatusOK)
 	if r := s.control(t, "discovery", amptest.Object{"query": amptest.Object{"capabilities": []string{"translation"}}}); !strings.Contains(r.Text, `"constraints":{"max_input_length":10,`) {
 		t.Errorf("listed as %s", r.Text)

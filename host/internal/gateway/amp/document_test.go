@@ -63,7 +63,7 @@ func newDocumentSite(t *testing.T, changes ...func(*amp.Options)) *out {
 	return o
 }
 
-// TestDocumentExamples (M-001, M-003, M-004, M-007, M-008, M-020, M-025, M-039, D-M2, V-M01):
+// TestDocumentExamples (M-001, M-003, M-004, M-007, M-008, M-020, M-025, M-039, D-M2, V-M01 to V-M09):
 // each block of JSON that the document prints is taken over HTTP in the default profile, with
 // its placeholders filled by each word that it lists. A request has its response, and its agent
 // sees the priority and the context; an event is taken; a response or an error reaches the agent

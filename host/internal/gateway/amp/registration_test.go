@@ -165,7 +165,7 @@ func TestRegistrationLimit(t *testing.T) {
 	}
 }
 
-// TestLease (M-027): a registration without a heartbeat ends.
+// TestLease (M-027, V-M12): a registration without a heartbeat ends, and its next one is refused.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, anyAddress, func(o *amp.Options) { o.Lease = time.Millisecond })
