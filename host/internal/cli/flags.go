@@ -111,13 +111,28 @@ func variable(flag string) string {
 	return "SKEP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// nearestFlag returns the flag whose name differs least from a mistyped one,
-// empty when none is near.
+// minFlagPart is how many letters a flag has in common with a longer or shorter form of it.
+const minFlagPart = 4
+
+// nearestFlag returns the flag whose name differs least from a mistyped one, or else begins
+// like it, as lang for language; empty for none.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	best, least := "", 1+len(name)/3
 	fs.VisitAll(func(f *pflag.Flag) {
 		if d := spelling.Distance(name, f.Name, 2); d <= least && (best == "" || d < least) {
 			best, least = f.Name, d
+		}
+	})
+	if best != "" {
+		return best
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		short, long := f.Name, name
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		if len(short) >= minFlagPart && strings.HasPrefix(long, short) {
+			best = f.Name
 		}
 	})
 	return best
