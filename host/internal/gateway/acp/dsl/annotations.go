@@ -25,10 +25,18 @@ func (r *resolver) warn(at Pos, width int, suggestion, format string, args ...an
 	r.schema.Warnings = append(r.schema.Warnings, f)
 }
 
-// annotations warns of those without an effect where they stand.
+// annotations warns of those without an effect where they stand, and refuses what
+// contradicts another.
 func (r *resolver) annotations(all []Annotation, effective []string) {
+	kind := "" // open or closed, once one of them stands there
 	for _, a := range all {
 		name, width := a.Name.Text, utf8.RuneCountInString(a.Name.Text)
+		if slices.Contains(effective, name) && slices.Contains(recordAnnotations, name) {
+			if kind != "" && kind != name {
+				r.failWord(a.Name, "the record cannot be open and closed")
+			}
+			kind = name
+		}
 		switch {
 		case len(r.schema.Warnings) >= maxFaults:
 			return

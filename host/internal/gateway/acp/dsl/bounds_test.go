@@ -38,6 +38,8 @@ func hostile() map[string]struct{ text, want string } {
 		"constants":   {"enum T {" + many(1001, "A%[1]d,") + "}", "at most 1000 values"},
 		"utf8":        {"type T = \xff" + strings.Repeat("x", 1<<19), "this is not UTF-8"},
 		"texts":       {strings.Repeat("\"\"", 500_000), "is expected"},
+		"c":           {strings.Repeat("/* */ type ", 90_000), "a comment begins with //"},
+		"hashes":      {strings.Repeat("#\n", 500_000), "a comment begins with //"},
 		"quotes":      {strings.Repeat("\"\\", 500_000), "this text has no end"},
 	}
 }

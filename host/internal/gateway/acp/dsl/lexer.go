@@ -56,6 +56,8 @@ type lexer struct {
 	offset int
 	at     Pos
 	begun  bool // something came before
+	// foreign is set behind a comment in the form of another language.
+	foreign bool
 	// fail reports a fault, and whether to go on.
 	fail func(at Pos, width int, format string, args ...any) bool
 }
@@ -95,7 +97,7 @@ func (l *lexer) next(t *token) {
 			lines, l.begun = 0, true
 		default:
 			if t.Pos = l.at; l.token(t) {
-				t.gap, l.begun = lines > 1, true
+				t.gap, l.begun, l.foreign = lines > 1, true, false
 				return
 			}
 		}
@@ -123,10 +125,37 @@ func (l *lexer) token(t *token) bool {
 		t.kind, t.text = tokenString, l.quoted()
 	case strings.IndexByte("{}<>=:,?@()", c) >= 0:
 		t.kind, t.text = tokenKind(c), l.ascii(1)
+	case c == '#':
+		l.foreignComment("#")
+		l.advance(l.lineEnd())
+	case strings.HasPrefix(rest, "/*"):
+		l.foreignComment("/*")
+		l.skipTo("*/")
 	default:
 		l.stray(rest)
 	}
 	return t.text != ""
+}
+
+// foreignComment reports a comment in the form of another language, and not those right
+// behind it.
+func (l *lexer) foreignComment(mark string) {
+	if !l.foreign && !l.fail(l.at, len(mark), "a comment begins with // on each of its lines, not with %s", mark) {
+		l.offset = len(l.text)
+	}
+	l.foreign = true
+}
+
+// skipTo goes behind a mark, or to the end of the text.
+func (l *lexer) skipTo(mark string) {
+	part, _, has := strings.Cut(l.text[l.offset:], mark)
+	if lines := strings.Count(part, "\n"); lines > 0 {
+		l.at = Pos{l.at.Line + int32(lines), 1}
+	}
+	l.at.Col += int32(utf8.RuneCountInString(part[strings.LastIndexByte(part, '\n')+1:]))
+	if l.offset += len(part); has {
+		l.advance(len(mark))
+	}
 }
 
 // stray reports a run of characters that begin no token.

@@ -1,7 +1,5 @@
 package dsl
 
-import "skep/host/internal/spelling"
-
 var itemWords = []string{string(TypeItem), string(EnumItem), string(SemanticsItem), string(ImportItem)}
 
 // item reads one item, nil after a fault.
@@ -68,7 +66,7 @@ func (p *parser) declaration(it *Item) {
 		it.Name = p.want(tokenString, `the file to import, as "name.acp",`)
 		it.Name.Text, _ = unquote(it.Name.Text) // the lexer has reported what is wrong with it
 	default:
-		p.expected(`"type", "enum", "semantics" or "import"`, spelling.Nearest(p.tok.text, itemWords))
+		p.expected(`"type", "enum", "semantics" or "import"`, meant(p.tok.text, itemWords, otherWords))
 	}
 }
 
@@ -87,7 +85,7 @@ func (p *parser) values() *EnumExpr {
 
 func (p *parser) semantics() *SemanticsExpr {
 	if !p.is(tokenName) || p.tok.text != "expects" {
-		p.expected(`"expects"`, "")
+		p.expected(`"expects"`, meant(p.tok.text, []string{"expects"}, otherVerbs))
 	}
 	p.advance()
 	s := &SemanticsExpr{Answer: p.name(`the value that answers, or "nothing",`)}
@@ -105,8 +103,13 @@ func (p *parser) semantics() *SemanticsExpr {
 }
 
 func (p *parser) annotations() (all []Annotation) {
-	for p.take('@') {
+	for p.is('@') {
+		at := p.advance().Pos
 		p.count()
+		if p.tok.Pos != (Pos{at.Line, at.Col + 1}) && p.beginsItem() {
+			p.fail(at, 1, "the name of an annotation stands right behind its @, as in @open")
+			return all
+		}
 		a := Annotation{Name: p.name("the name of an annotation")}
 		if p.take('(') {
 			for !p.is(')') {
@@ -199,6 +202,10 @@ func (p *parser) field(f *FieldExpr, mark int) {
 	p.count()
 	f.Annotations = p.annotations()
 	f.Name = p.name("the name of a field")
+	if p.is('?') {
+		p.fail(p.tok.Pos, 1, `a "?" stands behind the type of what may be absent, and not behind its name`)
+		p.advance()
+	}
 	p.want(':', `":"`)
 	f.Type = p.typeExpr()
 	p.end(&f.Comments, mark)

@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -212,9 +213,11 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	}
 	kind, known := builtIn[e.Name]
 	if !known {
-		r.suggest(r.fail(e.Pos, len(e.Name), "there is no type %s", clip(e.Name)), e.Name, func() []string {
+		f := r.fail(e.Pos, len(e.Name), "there is no type %s", clip(e.Name))
+		r.suggest(f, e.Name, func() []string {
 			return append(slices.Sorted(maps.Keys(builtIn)), r.declaredNames()...)
 		})
+		f.Suggestion = cmp.Or(f.Suggestion, otherTypes[strings.ToLower(e.Name)])
 		return nil
 	}
 	t := &Type{Kind: kind, at: e.Pos, source: r.source}
