@@ -42,15 +42,9 @@ func (a *app) peerAddCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&volatile, "volatile", false, "forget it when the host stops")
 	cmd.RunE = a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		r.Name, r.BaseURL, r.Lasting = args[0], args[1], !volatile
-		if file != "" {
-			var err error
-			r.Token, err = readToken(file)
-			if errors.Is(err, fs.ErrNotExist) {
-				return failf(exitNotFound, "there is no file %s, which --peer-token names", file)
-			}
-			if err != nil {
-				return err
-			}
+		var err error
+		if r.Token, err = readPeerToken(file); err != nil {
+			return err
 		}
 		ref, err := c.RegisterSwarm(cmd.Context(), r)
 		if err != nil {
@@ -66,6 +60,18 @@ func (a *app) peerAddCommand() *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// readPeerToken reads the token that --peer-token names, if it names one.
+func readPeerToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	token, err := readToken(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", failf(exitNotFound, "there is no file %s, which --peer-token names", file)
+	}
+	return token, err
 }
 
 func (a *app) peerListCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/hub"
 )
 
 // Options are the settings of [gateways.uamp], and what the host lends the gateway.
@@ -59,10 +60,7 @@ type Options struct {
 const (
 	hostDocumentPath = "/.well-known/did.json"
 	hostManifestPath = "/.well-known/agent-manifest.json"
-	hubPath          = "/.well-known/agent-hub.json"
 	agentsPath       = "/" + agentsPart + "/"
-	documentName     = "did.json"
-	manifestName     = "agent-manifest.json"
 )
 
 // messagesPath is where envelopes are sent to.
@@ -98,7 +96,7 @@ func (d *Documents) Mounts() []gateway.Mount {
 	return []gateway.Mount{
 		get(hostDocumentPath, func(w http.ResponseWriter, _ *http.Request) { d.serveDocument(w, address{}) }),
 		get(hostManifestPath, func(w http.ResponseWriter, r *http.Request) { d.serveManifest(w, r, address{}) }),
-		get(hubPath, d.serveHub),
+		get(hub.ListPath, d.serveHub),
 		get(agentsPath+"*rest", d.serveAgent),
 	}
 }
@@ -111,9 +109,9 @@ func (d *Documents) serveAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch a := (address{parts[0], parts[1]}); parts[2] {
-	case documentName:
+	case hub.DocumentName:
 		d.serveDocument(w, a)
-	case manifestName:
+	case hub.ManifestName:
 		d.serveManifest(w, r, a)
 	default:
 		http.NotFound(w, r)
@@ -154,7 +152,7 @@ func (d *Documents) manifestURL(a address) string {
 	if a == (address{}) {
 		return d.base() + hostManifestPath
 	}
-	return d.base() + agentsPath + a.swarm + "/" + a.agent + "/" + manifestName
+	return d.base() + agentsPath + a.swarm + "/" + a.agent + "/" + hub.ManifestName
 }
 
 // serveManifest serves the manifest of the host or of an agent that the reader may see.
@@ -215,7 +213,7 @@ func (d *Documents) manifest(of described) envelope.Manifest {
 // serveHub lists the manifests that the reader may see, signed for who asks for that form
 // (U-102).
 func (d *Documents) serveHub(w http.ResponseWriter, r *http.Request) {
-	hub := envelope.Hub{
+	list := envelope.Hub{
 		Version: envelope.HubVersion, Anchors: []envelope.Anchor{{Type: "did", Value: d.host.String()}}, Updated: d.Since.UTC().Truncate(time.Second),
 	}
 	for _, known := range d.addresses(r) {
@@ -225,14 +223,14 @@ func (d *Documents) serveHub(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		sum := sha256.Sum256(payload)
-		hub.Manifests = append(hub.Manifests, envelope.Child{Agent: known.did, URL: d.manifestURL(known.address), SHA256: hex.EncodeToString(sum[:])})
+		list.Manifests = append(list.Manifests, envelope.Child{Agent: known.did, URL: d.manifestURL(known.address), SHA256: hex.EncodeToString(sum[:])})
 	}
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), envelope.ManifestType) {
-		d.writeSigned(w, d.host.String(), hub)
+		d.writeSigned(w, d.host.String(), list)
 		return
 	}
-	text, err := json.Marshal(hub)
+	text, err := json.Marshal(list)
 	if err != nil {
 		d.fail(w, err)
 		return

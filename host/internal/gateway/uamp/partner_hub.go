@@ -3,20 +3,15 @@ package uamp
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
-	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/hub"
 )
 
-// Limits of the hub lists of partners.
-const (
-	maxHubList = 1 << 20 // bytes
-	maxListed  = 100     // agents of the partner's ids
-)
+// maxListed bounds the agents of a partner's ids that its hub lists.
+const maxListed = 100
 
 // Discover implements [gateway.Gateway]: the agents of a partner's ids that its hubs list. Their
 // own manifests describe them, since a list is not to be trusted by itself (U-102).
@@ -25,16 +20,16 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gatew
 		return nil, nil // it is not called
 	}
 	for _, base := range hubBases(p) {
-		hub, err := readHub(ctx, p, base+hubPath)
+		known, err := hub.FetchList(ctx, p.Client, base+hub.ListPath)
 		if err != nil {
-			return list, fmt.Errorf("the hub list at %s%s: %w", base, hubPath, err)
+			return list, fmt.Errorf("the hub list at %s%s: %w", base, hub.ListPath, err)
 		}
-		for _, child := range hub.Manifests {
+		for _, child := range known.Manifests {
 			if id, err := did.Parse(child.Agent); err != nil || !p.Owns(child.Agent) || len(id.Path()) == 0 {
 				continue // it is a host, or another's
 			}
 			if len(list) == maxListed {
-				return list, gateway.Refuse("the hub list at %s%s has more than %d agents of the partner's ids", base, hubPath, maxListed)
+				return list, gateway.Refuse("the hub list at %s%s has more than %d agents of the partner's ids", base, hub.ListPath, maxListed)
 			}
 			m, _, err := g.manifests.get(ctx, p, child.Agent)
 			if err != nil {
@@ -66,32 +61,6 @@ func hubBases(p gateway.Partner) (list []string) {
 		}
 	}
 	return list
-}
-
-// readHub fetches a hub list, which is empty where there is none.
-func readHub(ctx context.Context, p gateway.Partner, at string) (h envelope.Hub, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
-	if err != nil {
-		return h, err
-	}
-	req.Header.Set("Accept", "application/json")
-	resp, err := p.Client.Do(req)
-	if err != nil {
-		return h, err
-	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusNotFound:
-		return h, nil
-	case http.StatusOK:
-	default:
-		return h, &gateway.StatusError{Code: resp.StatusCode}
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxHubList+1))
-	if err != nil {
-		return h, err
-	}
-	return envelope.ReadHub(text)
 }
 
 // foreignName is what our agents write before the @ of a partner: the last part of a DID where

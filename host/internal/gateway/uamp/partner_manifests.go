@@ -3,9 +3,6 @@ package uamp
 import (
 	"context"
 	"errors"
-	"io"
-	"mime"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -16,16 +13,16 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/hub"
 	"skep/host/internal/gateway/uamp/seal"
 )
 
 // Limits of the manifests of foreign agents.
 const (
-	maxSignedManifest = 128 << 10 // bytes
-	maxManifests      = 1024      // that are kept
-	manifestAge       = 5 * time.Minute
-	noManifestAge     = 30 * time.Second // of there being none that counts
-	manifestTime      = 10 * time.Second // of a fetch
+	maxManifests  = 1024 // that are kept
+	manifestAge   = 5 * time.Minute
+	noManifestAge = 30 * time.Second // of there being none that counts
+	manifestTime  = 10 * time.Second // of a fetch
 	// refetchPause is the least time between two fetches of a manifest because of what it does
 	// not list.
 	refetchPause = 30 * time.Second
@@ -169,7 +166,7 @@ func manifestAt(p gateway.Partner, agent string) string {
 	if err != nil || id.Host() == "" {
 		return ""
 	}
-	at := strings.TrimSuffix(id.URL(), documentName) + manifestName
+	at := hub.ManifestURL(id)
 	if p.URL != "" {
 		at = strings.TrimSuffix(p.URL, "/") + strings.TrimPrefix(at, "https://"+id.Host())
 	}
@@ -181,7 +178,7 @@ func manifestAt(p gateway.Partner, agent string) string {
 func (m *partnerManifests) fetch(ctx context.Context, p gateway.Partner, at, agent string) (*envelope.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, manifestTime)
 	defer cancel()
-	text, err := readSigned(ctx, p.Client, at)
+	text, err := hub.FetchSigned(ctx, p.Client, at)
 	if err != nil && !errors.As(err, new(*gateway.Refusal)) && outcomeOf(err).State == gateway.Unanswered {
 		return nil, nil
 	}
@@ -212,27 +209,4 @@ func (m *partnerManifests) open(ctx context.Context, p gateway.Partner, agent, t
 		return nil, err
 	}
 	return seal.ReadDocument(text, agent, keys, time.Now())
-}
-
-// readSigned fetches a signed document, empty where there is none.
-func readSigned(ctx context.Context, client *http.Client, at string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
-	if err != nil {
-		return "", gateway.Refuse("%.200q cannot be read: %v", at, err)
-	}
-	req.Header.Set("Accept", envelope.ManifestType)
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusOK || kind != envelope.ManifestType {
-		return "", nil
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxSignedManifest+1))
-	if err == nil && len(text) > maxSignedManifest {
-		err = gateway.Refuse("%s has more than %d bytes", at, maxSignedManifest)
-	}
-	return string(text), err
 }
