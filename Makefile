@@ -1,5 +1,5 @@
-# skep. `make run` shows a task travel through the default swarm; `make test`
-# runs every test. Both need Go 1.26, make and git, nothing else.
+# skep. `make run` shows a task travel through the default swarm; `make test` builds what
+# tests need besides, and runs every test. Both need Go 1.26, make and git, nothing else.
 
 GO      ?= go
 MODULES  = . sdk/go sdk/goproc plugins examples host/bench
@@ -35,8 +35,7 @@ export GOFLAGS := -buildvcs=false
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
-# One static binary with the bundled modules in it. The modules are built by what the
-# first bin/skep compiles, so the program is linked twice.
+# One static binary with the bundled modules in it.
 build: bundle
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
 
@@ -52,17 +51,16 @@ release-check: release
 	d=$$(mktemp -d) && cp swarm.toml $$d && bin/release/skep validate -c $$d/swarm.toml && rm -r $$d
 
 # The bundled modules, compressed, where the program embeds them.
-bundle: guests
+bundle:
+	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build -modules plugins
 	CGO_ENABLED=0 $(GO) run ./host/internal/bundle/pack bin/plugins host/internal/bundle/modules
 
-# The program as it is before there are modules; those in bin/plugins win.
-bin/skep: FORCE
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/skep ./host/cmd/skep
-
-FORCE:
+# The modules and programs of the examples, and what they run with.
+examples: build
+	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build -modules examples
 
 # Builds every guest once and fills one compile cache that all tests open.
-guests: bin/skep
+guests: build
 	CGO_ENABLED=0 $(GO) run ./host/internal/guests/build
 
 # The Python that agents in Python are built and tested with, with what they import,
@@ -157,8 +155,6 @@ acp-sockets:
 # What ten thousand idle connections of IaCP cost.
 iacp-connections:
 	SKEP_TEST_CONNECTIONS=10000 $(GO) test -count=1 -run '^TestIdleMemory$$' -v ./host/internal/gateway/iacp
-
-examples: guests
 
 run: build
 	./bin/skep run '$(QUESTION)'

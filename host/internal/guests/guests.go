@@ -167,8 +167,11 @@ func (g Guest) Digest() (string, error) {
 }
 
 // Fresh reports whether the module and its compiled code are there and good.
-func (g Guest) Fresh(root, digest string) bool {
-	old, err := os.ReadFile(g.stamp(root))
+func (g Guest) Fresh(root, digest string) bool { return g.holds(root, g.stamp(root), digest) }
+
+// holds reports whether a stamp has the digest, and the guest its file.
+func (g Guest) holds(root, stamp, digest string) bool {
+	old, err := os.ReadFile(stamp)
 	if err != nil || string(old) != digest {
 		return false
 	}
@@ -176,12 +179,25 @@ func (g Guest) Fresh(root, digest string) bool {
 	return err == nil
 }
 
+// Built reports whether the module or the program is there and good. Its compiled code need
+// not be.
+func (g Guest) Built(root, digest string) bool {
+	return g.Fresh(root, digest) || g.holds(root, g.stamp(root)+".built", digest)
+}
+
+// MarkBuilt records that the module or the program is good.
+func (g Guest) MarkBuilt(root, digest string) error {
+	return writeStamp(g.stamp(root)+".built", digest)
+}
+
 // MarkFresh records that the module and its compiled code are good.
-func (g Guest) MarkFresh(root, digest string) error {
-	if err := os.MkdirAll(filepath.Dir(g.stamp(root)), 0o700); err != nil {
+func (g Guest) MarkFresh(root, digest string) error { return writeStamp(g.stamp(root), digest) }
+
+func writeStamp(stamp, digest string) error {
+	if err := os.MkdirAll(filepath.Dir(stamp), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(g.stamp(root), []byte(digest), 0o600)
+	return os.WriteFile(stamp, []byte(digest), 0o600)
 }
 
 var buildFlags = []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}

@@ -70,6 +70,21 @@ func TestDigestFollowsTheSources(t *testing.T) {
 	if g.Fresh(root, changed) {
 		t.Error("a guest that was never built is fresh")
 	}
+	if err := g.MarkBuilt(root, changed); err != nil || g.Built(root, changed) {
+		t.Errorf("a guest without its file is built, %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(g.File(root), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !g.Built(root, changed) || g.Built(root, first) || g.Fresh(root, changed) {
+		t.Error("a guest without compiled code is fresh, or not built")
+	}
+	if err := os.Remove(g.File(root)); err != nil {
+		t.Fatal(err)
+	}
 	if err := g.MarkFresh(root, changed); err != nil || g.Fresh(root, changed) {
 		t.Errorf("a guest without its file is fresh, %v", err)
 	}

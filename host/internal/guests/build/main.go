@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"skep/host/internal/guests"
 	"skep/host/internal/turn/wasm"
@@ -22,15 +24,51 @@ const asTest = "-X github.com/tetratelabs/wazero/internal/version.version=dev"
 
 func main() {
 	fill := flag.Bool("fill", false, "only compile the modules named as arguments into the cache")
+	modules := flag.Bool("modules", false, "only build the guests of the directories named as arguments, as plugins, without a cache")
 	flag.Parse()
 	run := build
-	if *fill {
+	switch {
+	case *fill:
 		run = func(root string) error { return compile(root, flag.Args()) }
+	case *modules:
+		run = func(root string) error { return buildModules(root, flag.Args()) }
 	}
 	if err := run(guests.Root()); err != nil {
 		fmt.Fprintln(os.Stderr, "guests:", err)
 		os.Exit(1)
 	}
+}
+
+// buildModules makes the guests of some directories that are not built.
+func buildModules(root string, dirs []string) error {
+	unlock, err := lock(filepath.Join(root, "bin", "cache"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	stale, digests, err := findStale(root)
+	if err != nil {
+		return err
+	}
+	var broken error
+	for i, g := range stale {
+		if dir, _, _ := strings.Cut(g.Name, "/"); slices.Contains(dirs, dir) {
+			broken = errors.Join(broken, buildGuest(root, g, digests[i]))
+		}
+	}
+	return broken
+}
+
+// buildGuest makes a guest, if it is not built.
+func buildGuest(root string, g guests.Guest, digest string) error {
+	if g.Built(root, digest) {
+		return nil
+	}
+	fmt.Println("guest", g.Name)
+	if err := g.Build(root); err != nil {
+		return err
+	}
+	return g.MarkBuilt(root, digest)
 }
 
 // build makes every stale guest and its compiled code.
@@ -48,8 +86,7 @@ func build(root string) error {
 	var marks []func() error
 	var broken error // one guest that does not build keeps no other from it
 	for i, g := range stale {
-		fmt.Println("guest", g.Name)
-		if err := g.Build(root); err != nil {
+		if err := buildGuest(root, g, digests[i]); err != nil {
 			broken = errors.Join(broken, err)
 			continue
 		}

@@ -54,6 +54,28 @@ func TestExamplePages(t *testing.T) {
 	}
 }
 
+// TestExamplesAreBuilt: the page of an example has the command that builds what its files
+// name in bin/examples.
+func TestExamplesAreBuilt(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../../examples/*/swarm.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, file := range files {
+		if strings.Contains(hosttest.ReadText(t, file), "bin/examples/") {
+			tried++
+			if page := filepath.Join(filepath.Dir(file), "README.md"); !strings.Contains(hosttest.ReadText(t, page), "$ make examples\n") {
+				t.Errorf("%s has no make examples", page)
+			}
+		}
+	}
+	if tried < 6 {
+		t.Errorf("%d examples were tried", tried)
+	}
+}
+
 // followPage runs the commands of a page in one shell. A host that the page starts
 // runs in this process, and the commands find it by a variable.
 func followPage(t *testing.T, p *installed, example string, all []shown) {
