@@ -85,7 +85,7 @@ func (m *meshSite) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && bytes.Contains(text, []byte(whileAway)):
 		m.away.Add(1)
-	case rsp.StatusCode == http.StatusOK && bytes.Contains(text, []byte(`"heartbeat"`)):
+	case err == nil && rsp.StatusCode == http.StatusOK && bytes.Contains(text, []byte(`"heartbeat"`)):
 		m.beats.Add(1)
 	}
 	return rsp, err
