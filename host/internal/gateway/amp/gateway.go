@@ -2,7 +2,6 @@ package amp
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -42,6 +41,8 @@ type Options struct {
 	MaxDepth int
 	// Lease is how long a registration counts without a heartbeat. Default 5 minutes.
 	Lease time.Duration
+	// Probe is the time between two looks at the health of a registered agent. Default 30 s.
+	Probe time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -54,6 +55,7 @@ type Gateway struct {
 	measures   *measures
 	waiting    *waiting
 	registered *registrations
+	probes     *probes
 	contexts   contexts
 }
 
@@ -64,13 +66,14 @@ func New(o Options) *Gateway {
 	o.MaxDepth = cmp.Or(o.MaxDepth, 64)
 	o.Token = cmp.Or(o.Token, message.AMP)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.Probe = cmp.Or(o.Probe, defaultProbe)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, contexts: contexts{o.Runtime.State()}}
+	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
 }
 
 // Name implements [gateway.Gateway].
@@ -78,12 +81,6 @@ func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
 func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
-
-// Run implements [gateway.Gateway]. The gateway has no socket of its own.
-func (g *Gateway) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
 
 // prefixes begin the paths: one for each token of the protocol (D-M1).
 var prefixes = []string{"/aip/v1/", "/amp/v1/"}

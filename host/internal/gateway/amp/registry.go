@@ -101,10 +101,13 @@ func identityOf(a gateway.ExposedAgent) identity {
 	return identity{ID: nameOf(a), Name: a.Name, Version: version, Framework: "custom", Protocol: message.Version}
 }
 
-// States of agents. The health of registered ones is not looked at.
+// States of agents. Unknown is one without an endpoint of its health, or that was not looked at
+// yet.
 const (
-	statusHealthy = "healthy"
-	statusUnknown = "unknown"
+	statusHealthy   = "healthy"
+	statusDegraded  = "degraded"
+	statusUnhealthy = "unhealthy"
+	statusUnknown   = "unknown"
 )
 
 // listed is an agent that was found (M-031).
@@ -148,14 +151,19 @@ func (g *Gateway) discover(ctx context.Context, c gateway.Caller, raw json.RawMe
 }
 
 // visible lists the agents that the caller may see: our exposed ones, and those that its own
-// realm has registered, with the address where they are reached and without its credential.
+// realm has registered and that are not unhealthy, with the address where they are reached and
+// without its credential.
 func (g *Gateway) visible(ctx context.Context, c gateway.Caller) (list []listed, err error) {
 	for _, a := range g.Runtime.ExposedAgents(c) {
 		list = append(list, listed{Agent: identityOf(a), Capabilities: describe(capabilitiesOf(a)), Status: statusHealthy, Matched: []string{}})
 	}
 	registered, err := g.registered.list(ctx, c)
 	for _, r := range registered {
-		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: statusUnknown, Matched: []string{}})
+		status := g.probes.of(realmKeyOf(c), r).status
+		if status == statusUnhealthy {
+			continue
+		}
+		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: status, Matched: []string{}})
 	}
 	return list, err
 }
