@@ -71,6 +71,7 @@ func newDocumentSite(t *testing.T, changes ...func(*amp.Options)) *out {
 func TestDocumentExamples(t *testing.T) {
 	t.Parallel()
 	o, strict := newDocumentSite(t), newDocumentSite(t, func(opt *amp.Options) { opt.Strict = true })
+	wantStatus(t, strict.control(t, "registration", registration("agent-123")), http.StatusOK)
 	for _, x := range readPrinted(t) {
 		var m amptest.Message
 		if err := json.Unmarshal(x.Message, &m); err != nil {

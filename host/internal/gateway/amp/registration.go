@@ -123,6 +123,19 @@ func (s *registrations) change(ctx context.Context, c gateway.Caller, agent stri
 	return err
 }
 
+// checkRegistered refuses in the profile strict what an agent that may register sends before it has,
+// but to the registry (M-026, D-M10).
+func (g *Gateway) checkRegistered(ctx context.Context, c gateway.Caller, in message.Received) error {
+	if !g.Strict || !c.May.Has(gateway.MayRegister) || in.Destination.Agent == registryAgent {
+		return nil
+	}
+	r, err := g.registered.find(ctx, c, in.Source.Agent)
+	if err == nil && r.Agent.ID == "" {
+		err = message.Faultf(message.AuthenticationFailed, message.ReasonNotRegistered, "the agent %.100q is not registered, or its lease is over: it registers first, as the profile is strict and [gateways.amp.partners.%s] has \"register\" in may", in.Source.Agent, c.Realm)
+	}
+	return err
+}
+
 // registrationOf reads a registration of the caller's realm, and what is to be said of it.
 func (g *Gateway) registrationOf(c gateway.Caller, raw json.RawMessage) (r registration, warnings []string, err error) {
 	if err := readPayload(raw, &r); err != nil {

@@ -178,6 +178,39 @@ func TestLease(t *testing.T) {
 	wantFault(t, s.control(t, "heartbeat", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusUnauthorized, "AUTHENTICATION_FAILED", "NOT_REGISTERED")
 }
 
+// TestStrictRegistration (M-026, D-M10, V-M12): in the profile strict an agent that may register takes part when it
+// has, and no longer than that. An answer of another is taken, and agents that may not register need not.
+func TestStrictRegistration(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, anyAddress, func(o *amp.Options) { o.Strict = true })
+	asks := func() amptest.Reply { return s.send(t, amptest.Mail("agent-7", "echo", "hello")) }
+	refused := func(what string, r amptest.Reply) {
+		t.Helper()
+		if r.Message == nil {
+			t.Fatalf("%s: %d %s", what, r.Status, r.Text)
+		}
+		wantFault(t, r, http.StatusUnauthorized, "AUTHENTICATION_FAILED", "NOT_REGISTERED")
+	}
+	refused("a question", asks())
+	refused("an event", s.send(t, amptest.New("event", "agent-7", "echo", amptest.Object{"event_type": "rain"})))
+	refused("a context", s.send(t, amptest.New("request", "agent-7", "context", amptest.Object{"operation": "create"})))
+	refused("a delegation", s.send(t, amptest.New("request", "agent-7", "echo", amptest.Object{"delegation": amptest.Object{"subtask": amptest.Object{"capability": "mail.message"}}})))
+	wantFault(t, s.send(t, amptest.New("response", "agent-7", "echo", amptest.Object{"status": "success"})), http.StatusNotFound, "AGENT_NOT_FOUND", "MESSAGE_NOT_FOUND")
+	wantStatus(t, s.control(t, "registration", registration("agent-7")), http.StatusOK)
+	wantText(t, asks(), "hello")
+	if r := s.send(t, amptest.Mail("agent-8", "echo", "hello")); r.Message.Message.Type != "error" {
+		t.Errorf("another agent is answered %s", r.Text)
+	}
+	wantStatus(t, s.control(t, "deregistration", amptest.Object{"agent": amptest.Object{"id": "agent-7"}}), http.StatusOK)
+	refused("after its end", asks())
+	only := gatewaytest.Realm("default", "asker")
+	only.May = gateway.Rights{gateway.MayAsk}
+	s.rt.Admit("asker-token", only)
+	s.rt.AddPartner(gateway.Partner{Name: "asker", Tenant: "default", IDs: []string{"asker*"}, May: only.May})
+	s.Client.Token = "asker-token"
+	wantText(t, s.send(t, amptest.Mail("asker-1", "echo", "hello")), "hello")
+}
+
 // TestCarryToEndpoint (M-029, M-091): a question to a registered agent goes to its own
 // endpoint with the credential that it has named, and after the registration to the partner.
 func TestCarryToEndpoint(t *testing.T) {

@@ -48,13 +48,16 @@ func readPayload(raw json.RawMessage, into any) error {
 
 // accept handles a message by its type.
 func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
-	switch in.Type {
-	case message.Request:
-		return g.request(ctx, c, in, text)
-	case message.Event:
+	if in.Type != message.Request && in.Type != message.Event {
+		return g.answered(ctx, c, in)
+	}
+	if err := g.checkRegistered(ctx, c, in); err != nil {
+		return reply{}, err
+	}
+	if in.Type == message.Event {
 		return g.event(ctx, c, in, text)
 	}
-	return g.answered(ctx, c, in)
+	return g.request(ctx, c, in, text)
 }
 
 // request answers a request itself, or brings it to an agent.
