@@ -94,6 +94,19 @@ func mebibyte() string {
 	return b.String() + "// " + strings.Repeat("x", MaxBytes-b.Len()-4) + "\n"
 }
 
+// comments are files of 1 MiB that have little more than comments, in each place for them.
+func comments() []string {
+	lines := func(n int) string { return strings.Repeat("//\n", n) }
+	const all = MaxBytes/3 - 100
+	return []string{
+		lines(all), lines(all) + "type A = Int", "type A = {}\n" + lines(all), "type A = {\n" + lines(all) + "a: Int }", "type A = {\na: Int\n" + lines(all) + "}",
+		"enum A {\n" + lines(all) + "B }", "enum A { B //\n" + lines(all) + "}", "type A =\n" + lines(all) + "Int", "type A = List\n" + lines(all/2) + "<\n" + lines(all/2) + "Int>",
+		"type A =" + strings.Repeat(" List//\n//\n<//\n//\n", 16) + "Int" + strings.Repeat(">\n"+lines(all/20), 16),
+		"type A = {" + strings.Repeat("a: Int //\n, //\n//\n", 50_000) + "}", "@a(\n" + strings.Repeat("1\n//\n//\n,//\n//\n", 4_000) + lines(250_000) + ") type A = {}",
+		"enum A { B }\nsemantics\n" + lines(all/2) + "B expects\n" + lines(all/2) + "nothing",
+	}
+}
+
 // BenchmarkLoad is the time and memory of a file of 1 MiB.
 func BenchmarkLoad(b *testing.B) {
 	text := mebibyte()

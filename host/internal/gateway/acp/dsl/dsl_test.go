@@ -326,6 +326,11 @@ func TestCost(t *testing.T) {
 	if got := cost(mebibyte()); got > 64<<20 {
 		t.Errorf("1 MiB of declarations took %d MiB", got>>20)
 	}
+	for i, text := range comments() {
+		if got := cost(text); got > 64<<20 {
+			t.Errorf("comments %d took %d MiB", i, got>>20)
+		}
+	}
 	for name, h := range hostile() {
 		if got := cost(h.text); got > 5<<20 {
 			t.Errorf("%s took %d MiB", name, got>>20)

@@ -122,7 +122,7 @@ func opening(i int, open string) string {
 }
 
 func quote(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	return `"` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) + `"`
 }
 
 func (w *formatter) values(e *EnumExpr) {

@@ -21,14 +21,9 @@ type token struct {
 	Pos
 	kind     tokenKind
 	text     string // as it is written
-	comments []lineComment
+	comments []Comment
+	behind   bool // the first comment stands behind the token before it
 	gap      bool // an empty line comes before it
-}
-
-// lineComment is a comment, and whether it stands behind the token before it.
-type lineComment struct {
-	Comment
-	behind bool
 }
 
 // describe names a token in a fault.
@@ -91,9 +86,9 @@ func (l *lexer) next(t *token) {
 		case c == ' ' || c == '\t' || c == '\r':
 			l.ascii(1)
 		case c == '/' && strings.HasPrefix(l.text[l.offset:], "//"):
-			behind := lines == 0 && l.begun
+			t.behind = t.behind || lines == 0 && l.begun
 			text := strings.TrimRight(l.advance(l.lineEnd()), " \t\r")
-			t.comments = append(t.comments, lineComment{Comment{text, lines > 1}, behind})
+			t.comments = append(roomFor(t.comments, 1), Comment{text, lines > 1})
 			lines, l.begun = 0, true
 		default:
 			if t.Pos = l.at; l.token(t) {
@@ -103,6 +98,15 @@ func (l *lexer) next(t *token) {
 		}
 	}
 	t.Pos, t.kind = l.at, tokenEnd
+}
+
+// roomFor makes room for n more. It doubles what there is: a file may have 300,000 comments
+// in a row, and append would move them 30 times.
+func roomFor(comments []Comment, n int) []Comment {
+	if len(comments)+n <= cap(comments) {
+		return comments
+	}
+	return append(make([]Comment, 0, max(2*len(comments), len(comments)+n)), comments...)
 }
 
 func (l *lexer) lineEnd() int {

@@ -132,8 +132,10 @@ func (p *parser) deeper() {
 // advance goes to the next token and returns the text of the one before.
 func (p *parser) advance() Word {
 	word := Word{p.tok.text, p.tok.Pos}
-	for _, c := range p.tok.comments {
-		p.stray = append(p.stray, Comment{Text: c.Text})
+	if len(p.stray) == 0 {
+		p.stray = p.tok.comments
+	} else {
+		p.stray = append(roomFor(p.stray, len(p.tok.comments)), p.tok.comments...)
 	}
 	if p.stopped || len(p.faults) >= maxFaults {
 		p.tok = token{Pos: word.Pos}
@@ -161,21 +163,26 @@ func (p *parser) begin() Comments {
 }
 
 func (p *parser) lead() (lead []Comment) {
-	for _, c := range p.tok.comments {
-		lead = append(lead, c.Comment)
-	}
-	p.tok.comments = nil
+	lead, p.tok.comments = p.tok.comments, nil
 	return lead
 }
 
 // end adds the comment that stands behind, and those that were found inside.
 func (p *parser) end(c *Comments, mark int) {
-	if rest := p.tok.comments; c.Trail == "" && len(rest) > 0 && rest[0].behind {
+	if rest := p.tok.comments; c.Trail == "" && len(rest) > 0 && p.tok.behind {
 		c.Trail = rest[0].Text
-		p.tok.comments = rest[1:]
+		p.tok.comments, p.tok.behind = rest[1:], false
 	}
 	if len(p.stray) > mark {
-		c.Lead = append(c.Lead, p.stray[mark:]...)
+		found := p.stray[mark:]
+		for i := range found {
+			found[i].Gap = false
+		}
+		if mark == 0 && len(c.Lead) == 0 {
+			c.Lead, p.stray = found, nil // these may be very many
+			return
+		}
+		c.Lead = append(c.Lead, found...)
 		p.stray = p.stray[:mark]
 	}
 }

@@ -37,6 +37,9 @@ func (c Comments) Doc() (lines []string) {
 	if c.Gap {
 		lead = nil
 	}
+	if len(lead) > 0 {
+		lines = make([]string, 0, len(lead)+1)
+	}
 	for _, l := range lead {
 		lines = append(lines, commentText(l.Text))
 	}
