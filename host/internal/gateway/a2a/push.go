@@ -226,7 +226,7 @@ func (h requests) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTaskP
 	if err := h.Runtime.State().Delete(ctx, key, 0); err != nil {
 		return h.protocolError(err)
 	}
-	h.pusher.stop(key)
+	h.pusher.followers.Stop(key)
 	return nil
 }
 

@@ -30,25 +30,15 @@ const (
 type pusher struct {
 	g     *Gateway
 	slots pushSlots
-
-	mu        sync.Mutex
-	ctx       context.Context // of Run; nil before and after
-	end       context.CancelFunc
-	followers map[state.Key]*follower
-	// rechecks check the credentials of callers again, for as long as a follower runs.
-	rechecks map[state.Key]func(context.Context) bool
-	running  sync.WaitGroup
+	// followers have the checks of the callers' credentials, for as long as they run.
+	followers *state.Followers[recheck]
 }
 
-// follower is the goroutine of one record. again is set when the record was written while
-// it ran.
-type follower struct {
-	stop  context.CancelFunc
-	again bool
-}
+// recheck checks the credential of a caller again.
+type recheck func(context.Context) bool
 
 func newPusher(g *Gateway) *pusher {
-	return &pusher{g: g, slots: newPushSlots(), followers: map[state.Key]*follower{}, rechecks: map[state.Key]func(context.Context) bool{}}
+	return &pusher{g: g, slots: newPushSlots(), followers: state.NewFollowers[recheck]()}
 }
 
 // Run implements [gateway.Gateway]: it goes on with the pushes that the store has, and
@@ -58,7 +48,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	g.pusher.open(ctx)
+	var slots sync.WaitGroup
+	slots.Go(func() { g.pusher.slots.run(ctx) })
+	g.pusher.followers.Open(ctx)
 	for pause := minPushPause; ctx.Err() == nil; pause = min(2*pause, maxPushPause) {
 		err := g.pusher.resume(ctx)
 		if err == nil {
@@ -71,25 +63,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 	}
 	<-ctx.Done()
-	g.pusher.close()
+	g.pusher.followers.Wait()
+	slots.Wait()
 	return nil
-}
-
-func (p *pusher) open(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ctx, p.end = context.WithCancel(ctx)
-	p.ctx = ctx
-	p.running.Go(func() { p.slots.run(ctx) })
-}
-
-// close waits until no push runs.
-func (p *pusher) close() {
-	p.mu.Lock()
-	p.end()
-	p.ctx = nil
-	p.mu.Unlock()
-	p.running.Wait()
 }
 
 // resume starts what an earlier run has left.
@@ -113,62 +89,20 @@ func (p *pusher) resumeTenant(ctx context.Context, tenant string) error {
 	of := state.Key{Tenant: tenant, Gateway: Name, Kind: kindPush}
 	return state.Each(ctx, p.g.Runtime.State(), of, func(r state.Record) error {
 		if stored, err := decodePush(r); err == nil && !stored.Ended {
-			p.start(r.Key, nil)
+			p.followers.Start(r.Key, p.serve)
 		}
 		return nil
 	})
 }
 
-// start follows the task of a record. While Run does not run it begins nothing: that reads
-// all records when it begins. recheck is nil for a record of an earlier run.
-func (p *pusher) start(key state.Key, recheck func(context.Context) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if recheck != nil {
-		p.rechecks[key] = recheck
-	}
-	if p.ctx == nil {
+// start follows the task of a record. check is nil for a caller whose credential is checked by
+// [gateway.Runtime].Renew alone.
+func (p *pusher) start(key state.Key, check recheck) {
+	if check == nil {
+		p.followers.Start(key, p.serve)
 		return
 	}
-	if f := p.followers[key]; f != nil {
-		f.again = true
-		return
-	}
-	ctx, stop := context.WithCancel(p.ctx)
-	f := &follower{stop: stop}
-	p.followers[key] = f
-	p.running.Go(func() {
-		defer stop()
-		for more := true; more; more = p.more(ctx, key, f) {
-			p.serve(ctx, key)
-		}
-	})
-}
-
-// more reports whether a follower must look again, and removes it if not.
-func (p *pusher) more(ctx context.Context, key state.Key, f *follower) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if f.again && ctx.Err() == nil {
-		f.again = false
-		return true
-	}
-	if p.followers[key] == f {
-		delete(p.followers, key)
-		delete(p.rechecks, key)
-	}
-	return false
-}
-
-// stop ends a follower.
-func (p *pusher) stop(key state.Key) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if f := p.followers[key]; f != nil {
-		f.stop()
-		delete(p.followers, key)
-		delete(p.rechecks, key)
-	}
+	p.followers.StartWith(key, check, p.serve)
 }
 
 // serve pushes each state of a task to one address, until the task is over. A push that
@@ -257,10 +191,8 @@ func (p *pusher) isProven(ctx context.Context, key state.Key, to push) bool {
 	if !to.Unlisted {
 		return true
 	}
-	p.mu.Lock()
-	recheck := p.rechecks[key]
-	p.mu.Unlock()
-	return recheck != nil && recheck(ctx)
+	check, _ := p.followers.Value(key)
+	return check != nil && check(ctx)
 }
 
 // find returns the exchange of an address, as its caller would find it now.

@@ -49,7 +49,7 @@ type Gateway struct {
 	partnerSockets *partnerSockets
 	// followers go on with subscriptions; subscribing guards how many there are, and the records
 	// of subscribers.
-	followers   *followers
+	followers   *state.Followers[struct{}]
 	subscribing state.RealmLocks
 	// stopped is closed when the host stops.
 	stopped chan struct{}
@@ -78,7 +78,7 @@ func New(o Options) (*Gateway, error) {
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
 		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
-		sockets: newSocketLimiter(o.Sessions), followers: newFollowers(), stopped: make(chan struct{}),
+		sockets: newSocketLimiter(o.Sessions), followers: state.NewFollowers[struct{}](), stopped: make(chan struct{}),
 	}
 	g.proof.large = g.large
 	g.manifests = newPartnerManifests(g.proof)
@@ -114,7 +114,7 @@ func (g *Gateway) Mounts() []gateway.Mount {
 // Run implements [gateway.Gateway]. It goes on with subscriptions, and ends those who read
 // streams.
 func (g *Gateway) Run(ctx context.Context) error {
-	g.followers.open(ctx)
+	g.followers.Open(ctx)
 	for pause := minFollowPause; ; pause = min(2*pause, maxFollowPause) {
 		err := g.resume(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -125,6 +125,6 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	close(g.stopped)
-	g.followers.wait()
+	g.followers.Wait()
 	return nil
 }

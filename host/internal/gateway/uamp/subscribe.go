@@ -66,7 +66,7 @@ func (a *attempt) offer(ctx context.Context, first bool, sub subscription) error
 		return nil // an envelope has answered it meanwhile
 	}
 	if err == nil {
-		a.g.followers.start(key, a.g.followSubscription)
+		a.g.followers.Restart(key, a.g.followSubscription)
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func (g *Gateway) keepSubscriber(ctx context.Context, c gateway.Caller, id envel
 		return nil
 	}
 	key := subscriberKey(c, id)
-	defer g.followers.start(key, g.followSubscriber) // also after a failure, and for one that has ended: it removes its record
+	defer g.followers.Restart(key, g.followSubscriber) // also after a failure, and for one that has ended: it removes its record
 	if x.Answered > 0 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (g *Gateway) resume(ctx context.Context) (err error) {
 		for kind, follow := range kinds {
 			of := state.Key{Tenant: tenant, Gateway: Name, Kind: kind}
 			err = errors.Join(err, state.Each(ctx, g.state, of, func(r state.Record) error {
-				g.followers.start(r.Key, follow)
+				g.followers.Restart(r.Key, follow)
 				return nil
 			}))
 		}

@@ -138,7 +138,7 @@ func (g *Gateway) reserveSubscription(ctx context.Context, c gateway.Caller, sub
 		})
 	}
 	if err == nil {
-		g.followers.start(key, g.followSubscription) // it checks whether the task still waits
+		g.followers.Restart(key, g.followSubscription) // it checks whether the task still waits
 	}
 	return err
 }
@@ -176,7 +176,7 @@ func (g *Gateway) endSubscription(ctx context.Context, c gateway.Caller, sub sub
 func (g *Gateway) checkWaits(ctx context.Context, c gateway.Caller, of openEnvelope) (bool, error) {
 	waits, err := g.Runtime.Waits(ctx, *of.Sent.Delivery())
 	if !waits && err == nil {
-		g.followers.start(subscriptionKey(c, of.ID), g.followSubscription)
+		g.followers.Restart(subscriptionKey(c, of.ID), g.followSubscription)
 	}
 	return waits, err
 }
@@ -194,7 +194,7 @@ func (g *Gateway) removeSubscription(ctx context.Context, c gateway.Caller, id e
 	key := subscriptionKey(c, id)
 	err := g.state.Delete(ctx, key, 0)
 	if err == nil {
-		g.followers.stop(key)
+		g.followers.Stop(key)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (g *Gateway) keepWithdrawal(ctx context.Context, c gateway.Caller, w withdr
 		_, err = state.Save(ctx, g.state, key, 0, w, withdrawalLife)
 	}
 	if err == nil {
-		g.followers.start(key, g.followWithdrawal)
+		g.followers.Restart(key, g.followWithdrawal)
 	}
 	return err
 }
