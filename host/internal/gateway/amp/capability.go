@@ -1,17 +1,21 @@
 package amp
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/schema"
 	"skep/host/internal/spelling"
+	"skep/spec/gateways/amp/taxonomy"
 )
 
 // mailCapability brings a text to an agent as it is. Each exposed agent has it (M-113).
@@ -135,8 +139,10 @@ const maxSchemas = 1000
 // schemas are compiled schemas of capabilities, by their texts. It is safe for concurrent
 // use.
 type schemas struct {
-	mu       sync.Mutex
-	compiled map[string]compiledSchema
+	// definitions are the document's, which schemas may refer to without having them (M-110).
+	definitions map[string]json.RawMessage
+	mu          sync.Mutex
+	compiled    map[string]compiledSchema
 }
 
 type compiledSchema struct {
@@ -144,7 +150,30 @@ type compiledSchema struct {
 	err    error
 }
 
-func newSchemas() *schemas { return &schemas{compiled: map[string]compiledSchema{}} }
+func newSchemas() *schemas {
+	known, err := taxonomy.Read()
+	if err != nil {
+		panic(err) // the file is a part of the program
+	}
+	return &schemas{definitions: known.Definitions, compiled: map[string]compiledSchema{}}
+}
+
+// resolve adds to a schema the document's definitions that it refers to. Its own ones win (D-M11).
+func (s *schemas) resolve(text json.RawMessage) json.RawMessage {
+	missing := map[string]json.RawMessage{}
+	for name, definition := range s.definitions {
+		if bytes.Contains(text, []byte(`"#/definitions/`+name+`"`)) {
+			missing[name] = definition
+		}
+	}
+	var doc, own map[string]json.RawMessage
+	if len(missing) == 0 || json.Unmarshal(text, &doc) != nil || doc["definitions"] != nil && json.Unmarshal(doc["definitions"], &own) != nil {
+		return text // who compiles it reports what is wrong
+	}
+	maps.Copy(missing, own)
+	doc["definitions"] = wire.MustEncode(missing)
+	return wire.MustEncode(doc)
+}
 
 // check returns what is wrong with a value by a schema; nil is any value. errSchema is
 // wrapped for a schema that cannot be checked.
@@ -156,7 +185,7 @@ func (s *schemas) check(capability string, text, value json.RawMessage) error {
 	found, known := s.compiled[string(text)]
 	s.mu.Unlock()
 	if !known {
-		found.params, found.err = schema.CompileTool(capability, text)
+		found.params, found.err = schema.CompileTool(capability, s.resolve(text))
 		s.mu.Lock()
 		if len(s.compiled) >= maxSchemas {
 			clear(s.compiled)
