@@ -22,3 +22,17 @@ func (g *Gateway) NewServerFor(c gateway.Caller) *grpc.Server {
 
 // LargeHeld is how many places of large envelopes are held.
 func (g *Gateway) LargeHeld() int { return len(g.large) }
+
+// Stream serves a call of a caller, whose request has a context.
+func (g *Gateway) Stream(ctx context.Context, c gateway.Caller, stream grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]) error {
+	call := grpcCaller{c, (&http.Request{}).WithContext(ctx)}
+	return grpcService{g: g}.Stream(callStream{stream, context.WithValue(context.WithoutCancel(ctx), grpcCall{}, call)})
+}
+
+// callStream is a stream with the context of its call.
+type callStream struct {
+	grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]
+	ctx context.Context
+}
+
+func (s callStream) Context() context.Context { return s.ctx }

@@ -37,7 +37,10 @@ func (s grpcService) Stream(stream grpc.BidiStreamingServer[uamppb.Frame, uamppb
 		case f := <-frames:
 			s.take(on, f)
 		case err := <-ended:
-			if !errors.Is(err, io.EOF) {
+			switch {
+			case on.ctx.Err() != nil: // both may be ready
+				return s.why(ctx, context.Cause(on.ctx))
+			case !errors.Is(err, io.EOF):
 				return err
 			}
 			ended = nil
