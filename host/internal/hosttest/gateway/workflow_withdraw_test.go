@@ -21,12 +21,8 @@ func runningPlan() map[string]any {
 	}
 	again := step("again", "porter", hosttest.Script(hosttest.Step{"send_response", hosttest.Args{"target": "planner", "subject": "s", "body": `{"status":"failed"}`}}), "first")
 	again["retry"] = map[string]any{"times": 3, "delay": 3600}
-	var naps []hosttest.Step // a reader sees only what is shown after it came
-	for range 500 {
-		naps = append(naps, hosttest.Step{"emit", hosttest.Args{"note": "clerk sleeps"}}, hosttest.Step{"sleep", hosttest.Args{"ms": 1000}})
-	}
 	return map[string]any{"workflow_id": "w", "execution_plan": map[string]any{"steps": []any{
-		step("first", "porter", "one"), again, step("module", "clerk", hosttest.Script(naps...), "first"), step("partner", "depot-1@depot", "weigh", "first"),
+		step("first", "porter", "one"), again, step("module", "clerk", hosttest.Script(napping()...), "first"), step("partner", "depot-1@depot", "weigh", "first"),
 	}}}
 }
 
@@ -69,19 +65,8 @@ comm_targets = ["planner"]
 		t.Fatal(err)
 	}
 	step := readKind(t, partner, "task_request")
-	sleeps, waits := false, false
-	for e, err := range c.Stream(t.Context(), "t", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m, is := e.Emission(); is {
-			sleeps = sleeps || m.Text == "clerk sleeps"
-			waits = waits || m.Progress != nil && strings.Contains(m.Progress.Text, "again    pause")
-		}
-		if sleeps && waits {
-			break
-		}
-	}
+	awaitShown(t, c, "t", "again    pause")
+	awaitShown(t, c, "t", "clerk sleeps")
 	if _, err := c.PostAsync(t.Context(), client.Post{Task: "t", Body: workflowMessage(t, "workflow_cancel", map[string]any{"workflow_id": "w"})}); err != nil {
 		t.Fatal(err)
 	}
