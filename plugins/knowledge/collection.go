@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	skep "skep/sdk/go"
@@ -53,6 +55,8 @@ type collection struct {
 	turn *skep.Turn
 	kv   skep.KV
 	by   origin
+	// fresh are the statements that this turn has begun, by key.
+	fresh map[string]string
 }
 
 func newCollection(t *skep.Turn) (*collection, error) {
@@ -65,7 +69,7 @@ func newCollection(t *skep.Turn) (*collection, error) {
 	m := &t.Message
 	return &collection{t, t.KV(p.Scope), origin{
 		Agent: m.Sender.Name, Type: string(m.Sender.Type), Task: m.Task, Message: m.ID, At: t.Now().UTC().Format("2006-01-02T15:04:05Z"),
-	}}, nil
+	}, map[string]string{}}, nil
 }
 
 // prefix begins the keys of a domain's statements, or of all for "".
@@ -132,7 +136,11 @@ func (s *collection) change(domain, kind, id string, add func(old *statement) (v
 			return one, skep.Errorf(skep.Limit, "statement %q has %d bytes with its history, at most %d", id, len(raw), maxStatement)
 		}
 		changed := string(raw)
-		if ok, err := s.kv.Cas(key, expect, &changed); ok || err != nil {
+		ok, err := s.kv.Cas(key, expect, &changed)
+		if ok && !found {
+			s.fresh[key] = changed
+		}
+		if ok || err != nil {
 			return one, err
 		}
 	}
@@ -149,4 +157,23 @@ func (s *collection) checkRoom(fresh int) error {
 		err = skep.Errorf(skep.Limit, "there are %d statements, and of %d more not all are kept: at most %d are", len(keys), fresh, maxStatements)
 	}
 	return err
+}
+
+// removeExcess takes back the statements that this turn has begun where others began some at the
+// same time, and there are too many now.
+func (s *collection) removeExcess() error {
+	if len(s.fresh) == 0 {
+		return nil
+	}
+	keys, _, err := s.kv.List(prefix(""), "", maxStatements+1)
+	if err != nil || len(keys) <= maxStatements {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.fresh)) {
+		text := s.fresh[key]
+		if _, err := s.kv.Cas(key, &text, nil); err != nil {
+			return err
+		}
+	}
+	return skep.Errorf(skep.Limit, "others have added statements at the same time, and of %d not all are kept: at most %d are", len(keys), maxStatements)
 }

@@ -169,6 +169,35 @@ func TestSentAgain(t *testing.T) {
 	}
 }
 
+// A statement that is told again with another confidence, source, scope or other tags has a
+// version with these, by who told it; what the repeat leaves out stays.
+func TestToldAgain(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	for i, c := range []struct{ from, kind, payload, want string }{
+		{"ann", "knowledge_update", `"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]},"confidence":0.4,"source":"inference","tags":["a"]`, `"version":1`},
+		{"bob", "knowledge_update", `"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]}`, `"version":1`},
+		{"bob", "knowledge_update", `"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]},"confidence":0.9`, `"version":2`},
+		{"bob", "knowledge_update", `"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]},"confidence":0.9,"source":"inference"`, `"version":2`},
+		{"eve", "knowledge_update", `"update_type":"learned","knowledge_domain":"d","content":{"facts":["x"]},"source":"user","scope":"global"`, `"version":3`},
+		{"ann", "context_share", `"context_type":"c","id":"y","data":"bees","relevance_score":0.2`, `"version":1`},
+		{"ann", "context_share", `"context_type":"c","id":"y","data":"bees"`, `"version":1`},
+		{"bob", "context_share", `"context_type":"c","id":"y","data":"bees","relevance_score":0.7`, `"version":2`},
+	} {
+		if got := l.tell(c.from, c.kind, "{"+c.payload+"}"); !strings.Contains(got, c.want) || !strings.Contains(got, `"state":"learned"`) {
+			t.Errorf("%d: %s, want %s", i, got, c.want)
+		}
+	}
+	list := l.found(`{"history":true,"min_confidence":0.5}`)
+	if len(list) != 2 || *list[0].Confidence != 0.7 || list[0].By.Agent != "bob" {
+		t.Fatalf("found %+v", list)
+	}
+	x := list[1]
+	if *x.Confidence != 0.9 || x.Source != "user" || x.Scope != "global" || len(x.Tags) != 1 || x.By.Agent != "eve" || len(x.History) != 2 || x.History[1].By.Agent != "bob" {
+		t.Errorf("x is %+v", x)
+	}
+}
+
 // What the store has no place for is refused, and the answer has what was kept before.
 func TestStoreIsFull(t *testing.T) {
 	t.Parallel()
@@ -229,6 +258,46 @@ func TestPages(t *testing.T) {
 	}
 	if len(seen) != maxStatements {
 		t.Errorf("found %d statements", len(seen))
+	}
+}
+
+// Two that add statements at once have place for one: the second takes its own back, and keeps what
+// it has changed besides.
+func TestAddedAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	learn := func(from string, first, n int, more string) string {
+		var facts []string
+		for i := range n {
+			facts = append(facts, fmt.Sprintf(`"fact %d"`, first+i))
+		}
+		return l.tell(from, "knowledge_update", `{"update_type":"learned","knowledge_domain":"d","content":{"facts":[`+strings.Join(facts, ",")+more+`]}}`)
+	}
+	for i := range 5 {
+		learn("ann", i*179, 179, "")
+	}
+	in := skeptest.Input{Agent: "library", World: l.world, CommTargets: []string{"bob"}}
+	in.Message = skep.Message{Sender: skep.Address{Type: skep.AddressAgent, Name: "bob"}, Body: `{"message_type":"knowledge_update","payload":{"update_type":"learned","knowledge_domain":"d","confidence":0.5,"content":{"facts":[{"id":"a"},"fact 7",{"id":"b"}]}}}`}
+	others := 0
+	in.Answer = func(op skep.Op, _ json.RawMessage) (any, error) {
+		if op == skep.OpKVCas && others == 0 {
+			others++
+			if got := learn("eve", 1000, 5, ""); !strings.Contains(got, `"completed"`) {
+				t.Errorf("eve is answered with %s", got)
+			}
+		}
+		return nil, nil
+	}
+	out := skeptest.Run(Knowledge{}, in)
+	if out.Err != nil || len(out.Mail) != 1 {
+		t.Fatalf("%v, %+v", out.Err, out.Mail)
+	}
+	got := out.Mail[0].Body
+	if !strings.Contains(got, `"LIMIT"`) || strings.Contains(got, `"id":"a"`) || strings.Count(got, `"kind":"fact","state":"learned","version":2`) != 1 {
+		t.Errorf("bob is answered with %s", got)
+	}
+	if n := len(l.world.Values(skep.ScopeAgent, in)); n != maxStatements {
+		t.Errorf("%d statements are kept", n)
 	}
 }
 

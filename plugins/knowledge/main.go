@@ -110,6 +110,9 @@ func (s *collection) handle(m *skep.Message) (any, error) {
 		Type    string          `json:"message_type"`
 		Payload json.RawMessage `json:"payload"`
 	}
+	if isLong(m) {
+		return nil, skep.Errorf(skep.Limit, "the payload is longer than a message, which has 256 KiB: send it in several")
+	}
 	if err := json.Unmarshal([]byte(m.Body), &c); err != nil {
 		return nil, invalid(`the body must be {"message_type": "knowledge_query", "payload": {…}}: %v`, err)
 	}
@@ -122,6 +125,16 @@ func (s *collection) handle(m *skep.Message) (any, error) {
 		return s.query(c.Payload)
 	}
 	return nil, invalid("message_type is %.60q; it is knowledge_update, context_share or knowledge_query", c.Type)
+}
+
+// isLong reports whether a gateway has put what is too long for a body into a part.
+func isLong(m *skep.Message) bool {
+	var routing struct {
+		Gateway struct {
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"gateway"`
+	}
+	return m.Body == "" && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Parts) > 0
 }
 
 // decode reads a payload.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -76,6 +77,10 @@ func (s *collection) update(raw json.RawMessage) (any, error) {
 		}
 		list = append(list, c)
 	}
+	if err := s.removeExcess(); err != nil {
+		list = slices.DeleteFunc(list, func(c changed) bool { return s.fresh[prefix(u.Domain)+c.ID] != "" })
+		return map[string]any{"changed": list}, err
+	}
 	return map[string]any{"changed": list}, nil
 }
 
@@ -119,7 +124,8 @@ func (u update) fits(it item, old statement, found bool) error {
 	return nil
 }
 
-// apply adds a version. What is learned or deprecated twice stays as it is.
+// apply adds a version. What is learned or deprecated twice stays as it is, unless it is learned
+// with another confidence, source, scope or other tags.
 func (s *collection) apply(u update, it item, v version) (changed, error) {
 	one, err := s.change(u.Domain, it.kind, it.ID, func(old *statement) (version, error) {
 		v.Value = it.value
@@ -130,7 +136,9 @@ func (s *collection) apply(u update, it item, v version) (changed, error) {
 		switch err := u.fits(it, *old, true); {
 		case err != nil:
 			return v, err
-		case u.Type == learned && now.State != deprecated, u.Type == deprecated && now.State == deprecated:
+		case u.Type == learned && now.State != deprecated:
+			return v.repeat(now)
+		case u.Type == deprecated && now.State == deprecated:
 			return v, errSame
 		case u.Type == deprecated:
 			v.Value, v.Scope, v.Tags = now.Value, now.Scope, now.Tags
@@ -163,6 +171,19 @@ func (v *version) inherit(old version) {
 	if v.Tags == nil {
 		v.Tags = old.Tags
 	}
+}
+
+// repeat takes over what a repeated statement leaves out. One that adds nothing is errSame.
+func (v version) repeat(old version) (version, error) {
+	v.inherit(old)
+	v.State, v.Source = old.State, cmp.Or(v.Source, old.Source)
+	if v.Confidence == nil {
+		v.Confidence = old.Confidence
+	}
+	if v.Scope == old.Scope && v.Source == old.Source && equal(v.Confidence, old.Confidence) && slices.Equal(v.Tags, old.Tags) {
+		return v, errSame
+	}
+	return v, nil
 }
 
 func equal(a, b any) bool {
@@ -304,12 +325,15 @@ func (s *collection) share(raw json.RawMessage) (any, error) {
 		if old.Kind != "context" {
 			return v, skep.Errorf(skep.Conflict, "%q is a %s, not a context", id, old.Kind)
 		}
-		if now.State != deprecated && equal(now.Value, v.Value) && now.Scope == v.Scope && slices.Equal(now.Tags, v.Tags) {
-			return v, errSame
+		if now.State != deprecated && equal(now.Value, v.Value) {
+			return v.repeat(now)
 		}
 		v.State = corrected
 		return v, nil
 	})
+	if err == nil {
+		err = s.removeExcess()
+	}
 	if err != nil && !errors.Is(err, errSame) {
 		return nil, err
 	}

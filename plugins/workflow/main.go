@@ -111,6 +111,9 @@ func (w *work) control(m *skep.Message) error {
 	if m.Type == skep.TypeInterrupt && asker != "" {
 		return w.handleInterrupt(asker, c)
 	}
+	if isLong(m) {
+		return w.refuse(asker, m, "LIMIT", "the plan is longer than a message, which has 256 KiB")
+	}
 	if err != nil {
 		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+typeFault(err))
 	}
@@ -121,6 +124,16 @@ func (w *work) control(m *skep.Message) error {
 		return w.answerControl(asker, m, c)
 	}
 	return w.refuse(asker, m, codeFormat, fmt.Sprintf("message_type is %.60q; it is workflow_start, workflow_status or workflow_cancel", c.Type))
+}
+
+// isLong reports whether a gateway has put what is too long for a body into a part.
+func isLong(m *skep.Message) bool {
+	var routing struct {
+		Gateway struct {
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"gateway"`
+	}
+	return m.Body == "" && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Parts) > 0
 }
 
 // handleInterrupt cancels the workflow for its asker. Nothing is answered: an answer would be one

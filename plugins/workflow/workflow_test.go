@@ -116,6 +116,10 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%q: %+v", body, h.replies[n:])
 		}
 	}
+	h.turn(skep.Message{Sender: boss, Routing: json.RawMessage(`{"gateway":{"parts":[{"sha256":"a"}]}}`)})
+	if r, _ := h.last(); r.Error == nil || r.Error.Code != "LIMIT" || !strings.Contains(r.Error.Message, "256 KiB") {
+		t.Errorf("a plan that is too long: %+v", r)
+	}
 	if len(h.log) > 0 {
 		t.Errorf("asked %v", h.log)
 	}
