@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	skep "skep/sdk/go"
 )
@@ -34,10 +36,10 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 		}
 		return answer{Status: "success", Output: output, Seconds: seconds}
 	}
-	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: err.Error()}}
+	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: clip(err.Error())}}
 	var e *skep.Error
 	if errors.As(err, &e) {
-		a.Error.Code, a.Error.Message = e.Code.String(), e.Message
+		a.Error.Code, a.Error.Message = e.Code.String(), clip(e.Message)
 		if code, ok := codes[e.Code]; ok {
 			a.Error.Code = code
 		}
@@ -46,4 +48,28 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 		}
 	}
 	return a
+}
+
+// Bounds of an answer, in bytes: of a message, and of the text of an error in it.
+const (
+	maxBody = 256 << 10
+	maxText = 4 << 10
+)
+
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
+
+// encode writes an answer. An output that is too long for a message is left out: the action has
+// run, and its caller must know.
+func (a answer) encode(tool string) ([]byte, error) {
+	body, err := json.Marshal(a)
+	if err != nil || len(body) <= maxBody {
+		return body, err
+	}
+	return json.Marshal(answer{Status: "error", Seconds: a.Seconds, Error: &fault{skep.Limit.String(),
+		fmt.Sprintf("%s has run, and its output of %d bytes is longer than a message, which has %d", tool, len(a.Output), maxBody)}})
 }

@@ -79,6 +79,9 @@ func readCall(t *skep.Turn) (call, error) {
 	return newCall(r)
 }
 
+// maxName bounds the name of an action in a request, in bytes: the answer repeats it.
+const maxName = 128
+
 func newCall(r request) (call, error) {
 	c := call{Tool: r.Tool, Parameters: bytes.TrimSpace(r.Parameters), Permissions: r.Context.Permissions}
 	c.Silent = r.Callback != nil && !*r.Callback
@@ -89,6 +92,9 @@ func newCall(r request) (call, error) {
 		return c, skep.Errorf(skep.Invalid, "tool is missing: the name of the action to run")
 	case r.Tool == "":
 		c.Tool = r.ToolName
+	}
+	if n := len(c.Tool); n > maxName {
+		return c, skep.Errorf(skep.Invalid, "tool has %d bytes, at most %d", n, maxName)
 	}
 	if len(c.Parameters) == 0 || string(c.Parameters) == "null" {
 		c.Parameters = json.RawMessage("{}")

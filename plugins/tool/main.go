@@ -65,7 +65,7 @@ func serve(t *skep.Turn) error {
 		t.Log("ran without an answer", "tool", call.Tool, "error", err)
 		return nil
 	}
-	body, err := json.Marshal(newAnswer(output, seconds, err))
+	body, err := newAnswer(output, seconds, err).encode(call.Tool)
 	if err != nil {
 		return err
 	}

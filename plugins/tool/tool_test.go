@@ -130,6 +130,28 @@ func TestLongRequest(t *testing.T) {
 	}
 }
 
+// What an answer has of the caller and of the action is bounded: an answer that is too long for a
+// message would fail the turn, and its caller would not learn that the action has run.
+func TestBoundedAnswers(t *testing.T) {
+	t.Parallel()
+	w := &skeptest.World{Actions: map[string]func(json.RawMessage) (any, error){
+		"price_of": func(json.RawMessage) (any, error) { return strings.Repeat("x", maxBody), nil },
+		"order": func(json.RawMessage) (any, error) {
+			return nil, skep.Errorf(skep.Upstream, "%s", strings.Repeat("\x01", maxBody))
+		},
+	}}
+	for body, want := range map[string]string{
+		`{"tool":"price_of"}`: `LIMIT price_of has run, and its output of 262146 bytes is longer than a message`,
+		`{"tool":"order"}`:    "UPSTREAM \x01",
+		`{"tool":"` + strings.Repeat(`\u0001`, 40<<10) + `"}`: `INVALID_FORMAT tool has 40960 bytes, at most 128`,
+	} {
+		a, out := ask(t, w, skep.Message{Sender: peer, Body: body})
+		if a.Status != "error" || a.Error == nil || !strings.HasPrefix(a.Error.Code+" "+a.Error.Message, want) || len(out.Mail[0].Body) > maxBody {
+			t.Errorf("%.40s: %.300v", body, a.Error)
+		}
+	}
+}
+
 // What is no request runs nothing, and a caller who wants no answer gets none.
 func TestSilence(t *testing.T) {
 	t.Parallel()
