@@ -32,7 +32,7 @@ func partnersOf(agents []hub.Agent, base *url.URL, flags hubFlags) (list []*hubP
 		host := one.DID.Host()
 		p := byHost[host]
 		if p == nil {
-			p = &hubPartner{Name: strings.NewReplacer(".", "-", ":", "-").Replace(strings.ToLower(host)), URL: "https://" + host, AllowPrivate: flags.allowPrivate && host == base.Host}
+			p = &hubPartner{Name: realmName(host), URL: "https://" + host, AllowPrivate: flags.allowPrivate && host == base.Host}
 			for names[p.Name] {
 				p.Name += "-"
 			}
@@ -45,6 +45,15 @@ func partnersOf(agents []hub.Agent, base *url.URL, flags hubFlags) (list []*hubP
 		}
 	}
 	return list
+}
+
+// maxRealmName leaves room for what tells hosts apart whose names begin alike, in bytes.
+const maxRealmName = 64
+
+// realmName makes a name of a partner of a host's.
+func realmName(host string) string {
+	name := strings.NewReplacer(".", "-", ":", "-").Replace(strings.ToLower(host))
+	return name[:min(len(name), maxRealmName)]
 }
 
 // pin adds a key that the partner does not have.
