@@ -3,8 +3,6 @@ package pages_test
 import (
 	"encoding/json"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,42 +10,35 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// TestIACPGatewayPage (I-001, I-028, I-062, I-063): the commands and messages of the page on IaCP
-// go with its tables, beside a hub to which the host connects.
+// TestIACPGatewayPage (I-001, I-028, I-062, I-063): the files of the page on IaCP are whole as
+// they stand, its commands and messages have the answers that it shows, and the host connects
+// to a hub in the place of the page's.
 func TestIACPGatewayPage(t *testing.T) {
 	t.Parallel()
-	page, p := hosttest.ReadText(t, "../../../docs/gateway-iacp.md"), install(t)
-	hub, err := iacptest.Listen(t.Context(), "127.0.0.1:0", "the-token-of-the-mill", "ack")
+	hub, err := iacptest.Listen(t.Context(), "127.0.0.1:0", "a-key-of-ours-at-the-mill", "ack")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = hub.Close() })
 	go serveMill(hub)
-	blocks := strings.Split(page, "```toml\n")
-	if len(blocks) != 3 {
-		t.Fatalf("the page has %d tables", len(blocks)-1)
+	page, address := hosttest.ReadText(t, "../../../docs/gateway-iacp.md"), hosttest.FreeAddress(t, "127.0.0.1")
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
 	}
-	tables, _, _ := strings.Cut(blocks[1], "```")
-	mill, _, _ := strings.Cut(blocks[2], "```")
-	address := hosttest.FreeAddress(t, "127.0.0.1")
-	text := strings.NewReplacer(
-		"bundled:script\"\n", "file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", "127.0.0.1:9000", address,
-		`"iacps://mill.example:9000"`, `"iacp://`+hub.Addr().String()+"\"\nallow_private = true", `entrypoint = "calc"`, "entrypoint = \"clerk\"\nenable_interswarm = true",
-	).Replace(swarmOfTables + tables + mill)
-	h, _ := hosttest.StartText(t, text, map[string]string{"DEPOT_KEY": "the-token-of-the-depot", "MILL_TOKEN": "the-token-of-the-mill"})
+	w := newWalk(t, "swarm.toml", "depot.py")
+	w.samples = []string{"json"}
+	w.replace = []string{
+		"127.0.0.1:9000", address, `("127.0.0.1", 9000)`, `("127.0.0.1", ` + port + `)`,
+		`"iacps://mill.example:9000"`, `"iacp://` + hub.Addr().String() + "\"\nallow_private = true",
+	}
+	const ping = "SKEP_TOKEN=a-key-of-the-operator-on-this-machine skep gateway ping mill"
+	w.waits[ping] = "for n in $(seq 600); do " + ping + " | grep -q active && break; sleep 0.1; done"
+	w.read(page)
+	if w.tried != 6 {
+		t.Errorf("%d commands", w.tried)
+	}
 	exchangeOfPage(t, page, address)
-	hosttest.SystemProgram(t, "curl")
-	all := consolesIn(page)
-	if len(all) != 2 {
-		t.Errorf("the page has %d commands", len(all))
-	}
-	for _, s := range all {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", "PATH="+filepath.Dir(p.path)+":$PATH; "+strings.ReplaceAll(s.command, "127.0.0.1:9000", address))
-		cmd.Env = append(p.env[:len(p.env):len(p.env)], "SKEP_URL="+h.URL(), "SKEP_TOKEN=a-key-of-the-operator")
-		if out, err := cmd.CombinedOutput(); err != nil || !s.matches(string(out)) {
-			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
-		}
-	}
 }
 
 // exchangeOfPage sends the messages of the page, and wants the answer that it shows, but for what
@@ -72,7 +63,7 @@ func exchangeOfPage(t *testing.T, page, address string) {
 	}
 	t.Cleanup(func() { _ = raw.Close() })
 	c := iacptest.Begun(raw)
-	auth := iacptest.New("auth", "depot-1", "", map[string]any{"method": "token", "token": "the-token-of-the-depot"})
+	auth := iacptest.New("auth", "depot-1", "", map[string]any{"method": "token", "token": "a-key-of-the-depot-on-this-machine"})
 	for _, step := range []struct{ send, answer string }{
 		{messages[0].Raw, "handshake_ack"}, {string(auth.Text()), "auth_result"}, {messages[1].Raw, "ack"},
 	} {

@@ -20,6 +20,8 @@ type walk struct {
 	// dir is the reader's directory, where files are saved, as names of these.
 	dir   string
 	files []string
+	// samples are the languages of blocks that a reader only looks at.
+	samples []string
 	// begun runs what a command starts that does not end, by the beginning of the command.
 	begun map[string]func()
 	// waits come before a command: the time that a person takes to type it.
@@ -61,7 +63,9 @@ func (w *walk) read(page string) {
 			}
 			continue
 		}
-		w.save(block[1], block[3])
+		if !slices.Contains(w.samples, block[2]) {
+			w.save(block[1], block[3])
+		}
 	}
 }
 
@@ -100,7 +104,7 @@ func (w *walk) do(s shown) {
 		w.vars += s.command + "\n"
 		return
 	}
-	for _, name := range []string{"curl", "node", "mosquitto_sub", "mosquitto_pub"} {
+	for _, name := range []string{"curl", "node", "python3", "mosquitto_sub", "mosquitto_pub"} {
 		if strings.HasPrefix(s.command, name+" ") {
 			hosttest.SystemProgram(w.t, name)
 		}
