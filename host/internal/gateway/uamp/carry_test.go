@@ -31,6 +31,8 @@ type recorder struct {
 	mu    sync.Mutex
 	asked []gateway.Ask
 	fails []error // of the next ones, nil for none
+	// taken is called when a message of a realm was taken, nil for nothing.
+	taken func()
 	// hidden means that no partner is configured.
 	hidden bool
 	store  shaky
@@ -54,9 +56,13 @@ func (s *shaky) failNext(method string, err error) {
 	s.fails = map[string]error{method: err}
 }
 
-func (s *shaky) failure(method string) error {
+// failure is why a method fails: its caller has left, or a test wants it.
+func (s *shaky) failure(ctx context.Context, method string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	err := s.fails[method]
 	delete(s.fails, method)
 	return err
@@ -64,7 +70,7 @@ func (s *shaky) failure(method string) error {
 
 // Get implements [state.Store].
 func (s *shaky) Get(ctx context.Context, k state.Key) (state.Record, error) {
-	if err := s.failure("Get"); err != nil {
+	if err := s.failure(ctx, "Get"); err != nil {
 		return state.Record{}, err
 	}
 	return s.Store.Get(ctx, k)
@@ -72,7 +78,7 @@ func (s *shaky) Get(ctx context.Context, k state.Key) (state.Record, error) {
 
 // Put implements [state.Store].
 func (s *shaky) Put(ctx context.Context, r state.Record) (int64, error) {
-	if err := s.failure("Put"); err != nil {
+	if err := s.failure(ctx, "Put"); err != nil {
 		return 0, err
 	}
 	s.countWrite()
@@ -108,7 +114,11 @@ func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 		}
 	}
 	if a.Of == nil {
-		return o.Runtime.Ask(ctx, c, a)
+		x, err := o.Runtime.Ask(ctx, c, a)
+		if o.taken != nil {
+			o.taken()
+		}
+		return x, err
 	}
 	for _, before := range o.asked {
 		if before.ID == a.ID && before.Digest != a.Digest {

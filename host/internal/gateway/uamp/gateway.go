@@ -40,6 +40,8 @@ type Gateway struct {
 	large wire.LargeReads
 	// threads are the records of conversations with foreign agents.
 	threads state.Evicting
+	// events are the records of what subscriptions were told.
+	events  state.Evicting
 	waiting *waiting
 	sockets *socketLimiter
 	grpc    *grpc.Server
@@ -77,7 +79,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
-		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), waiting: newWaiting(),
+		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), events: newEvents(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), followers: state.NewFollowers[struct{}](), stopped: make(chan struct{}),
 	}
 	g.proof.large = g.large

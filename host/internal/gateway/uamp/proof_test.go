@@ -303,3 +303,33 @@ func TestCapabilities(t *testing.T) {
 	check(t, "no token", p.Check(t.Context(), p.lab, signed(t, labDID, own, nil)), envelope.Unauthorized)
 	check(t, "no token at all", p.Check(t.Context(), p.lab, signed(t, labDID, own, func(e *envelope.Envelope) { e.CapToken = "eyJ…" })), envelope.Unauthenticated)
 }
+
+// TestDelegatedCapabilities (U-042): a token is no link of a chain: one that was granted to an agent
+// counts for no other, and no agent can pass on what it was granted.
+func TestDelegatedCapabilities(t *testing.T) {
+	t.Parallel()
+	const y = "did:web:lab.example:agents:y"
+	own, third, here := key(t, labDID, private("l")), key(t, y, private("y")), key(t, "", private("h"))
+	here = here.WithID(calcDID + "#" + here.Public().Thumbprint())
+	p := newProofs(t, gateway.Partner{}, true)
+	p.web.documents["https://lab.example/agents/y/did.json"] = did.Document{ID: y, Keys: []seal.PublicKey{third.Public()}}
+	for name, c := range map[string]struct {
+		by              seal.Key
+		issuer, subject string
+		want            envelope.Code
+	}{
+		"granted here to the sender":        {here, calcDID, labDID, ""},
+		"granted here to anyone":            {here, calcDID, "", ""},
+		"granted here to another":           {here, calcDID, y, envelope.Unauthenticated},
+		"passed on by another":              {third, y, labDID, envelope.Unauthenticated},
+		"passed on to anyone":               {third, y, "", envelope.Unauthenticated},
+		"passed on in the name of here":     {third.WithID(here.Public().ID), calcDID, labDID, envelope.Unauthenticated},
+		"passed on in the name of a sender": {third.WithID(own.Public().ID), labDID, labDID, envelope.Unauthenticated},
+	} {
+		token, err := c.by.Grant(seal.Claims{Issuer: c.issuer, Subject: c.subject, Audience: []string{calcDID}, Scope: []string{"uamp:ask"}, Expires: time.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, name, p.Check(t.Context(), p.lab, signed(t, labDID, own, func(e *envelope.Envelope) { e.CapToken = token })), c.want)
+	}
+}

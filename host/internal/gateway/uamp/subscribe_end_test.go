@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,8 @@ import (
 
 	"skep/abi"
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/spec/mail"
 )
@@ -113,5 +116,44 @@ func TestUnsubscribeRefused(t *testing.T) {
 	}
 	if list := o.told(t, 1); list[0] != "answers|[CANCELLED]|The subscription was cancelled." {
 		t.Error(list)
+	}
+}
+
+// TestSubscribeEventAgain (U-093): the repeat of an event whose subscriptions have all ended reaches
+// no agent, also after a restart. Another event without a subscription does, as any notify.
+func TestSubscribeEventAgain(t *testing.T) {
+	t.Parallel()
+	o := newOut(t, withTenants)
+	seen := o.exposeAsks("boss")
+	o.carry(t, "tea", subscribing("tea", "subscribe", `,"topic":"tea"`), gateway.Taken)
+	got, _ := o.lab.take()
+	bare := about(got[0], envelope.Notify, "hot")
+	bare.ReplyTo = ""
+	o.rec.store.failNext("Put", errors.New("the store is away for a moment"))
+	if r := o.send(t, bare); r.status != http.StatusInternalServerError {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	o.take(t, bare)
+	o.take(t, about(got[0], envelope.Confirm, "that was all"))
+	if list := strings.Join(o.told(t, 2), ", "); list != "tells|hot|hot, answers||that was all" {
+		t.Error(list)
+	}
+	again, err := uamp.New(uamp.Options{Runtime: o.rec, DID: hostDID, Keys: uamp.Keys{Current: private("h")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarted := httptest.NewServer(gatewaytest.Listener(o.rt, again.Mounts()))
+	t.Cleanup(restarted.Close)
+	for _, url := range []string{o.server.URL, restarted.URL} {
+		o.server.URL = url
+		if r := o.send(t, bare); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.text, "the subscription is over") {
+			t.Errorf("%d %s", r.status, r.text)
+		}
+	}
+	other := about(got[0], envelope.Notify, "cold")
+	other.ReplyTo = ""
+	o.take(t, other)
+	if first := <-seen; first.Body != "cold" {
+		t.Errorf("the agent has %q", first.Body)
 	}
 }

@@ -1,11 +1,15 @@
 package uamp_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"skep/host/internal/gateway/gatewaytest"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
 )
@@ -158,4 +162,33 @@ func TestSubscriberFollowed(t *testing.T) {
 	ends("of the subscription")
 	o.take(t, e)
 	ends("of its repeat")
+}
+
+// TestSubscriberLeaves (U-093): a subscription whose sender leaves as it is taken, and whose record
+// was lost meanwhile, is withdrawn at the end of its time all the same.
+func TestSubscriberLeaves(t *testing.T) {
+	t.Parallel()
+	o := newOut(t, withTenants)
+	runs(t, o.g)
+	e := newSubscribe("slow", `{"topic":"tea","ttl":1}`)
+	ctx, leave := context.WithCancel(t.Context())
+	o.rec.taken = func() {
+		o.rec.taken = nil // its caller holds the lock
+		leave()
+		key := state.Key{Tenant: "default", Gateway: uamp.Name, Realm: "lab", Kind: "subscriber", Name: string(e.ID)}
+		if err := o.rt.State().Delete(t.Context(), key, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(signedBy(t, o.own, e))).WithContext(ctx)
+	r.Header.Set("Authorization", "Bearer lab-token")
+	r.Header.Set("Content-Type", envelope.MediaType)
+	gatewaytest.Listener(o.rt, o.g.Mounts()).ServeHTTP(httptest.NewRecorder(), r)
+	if n := len(o.recordsOf(t, "lab", "subscriber")); n != 1 {
+		t.Fatalf("%d records", n)
+	}
+	until(t, "the end of the subscription", func() bool { return len(o.recordsOf(t, "lab", "subscriber")) == 0 })
+	if d, ended := o.ended(t, "/v1/stream/str-"+string(e.ID)); !ended || d.Type != envelope.DeltaCancel {
+		t.Errorf("%+v", d)
+	}
 }

@@ -284,6 +284,12 @@ func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.S
 			list = append(list, sub)
 		}
 	})
+	if err == nil && len(list) == 0 {
+		return x, false, g.checkEvent(ctx, c, s.ID)
+	}
+	if err == nil {
+		err = g.keepEvent(ctx, c, s.ID)
+	}
 	told := 0
 	for _, sub := range list {
 		waits := false

@@ -305,3 +305,32 @@ func FuzzReadToken(f *testing.F) {
 		}
 	})
 }
+
+// TestTokenChain (U-042): a token that holds another one, as the link of a chain, counts by its own
+// claims alone: the other's scope, end and subject neither widen nor mend it.
+func TestTokenChain(t *testing.T) {
+	t.Parallel()
+	parent := jwt(t, jose.EdDSA, issuerKey(), claims(map[string]any{"scope": "uamp:*", "exp": now.Add(time.Hour).Unix()}), nil)
+	for name, c := range map[string]struct {
+		changes map[string]any
+		want    error // nil for one that counts
+	}{
+		"as its parent":         {map[string]any{}, nil},
+		"a narrower scope":      {map[string]any{"scope": "uamp:inform"}, seal.ErrScope},
+		"an end that is over":   {map[string]any{"exp": now.Add(-time.Hour).Unix()}, seal.ErrSignature},
+		"no end of its own":     {map[string]any{"exp": nil}, seal.ErrSignature},
+		"no audience":           {map[string]any{"aud": nil}, seal.ErrSignature},
+		"another subject":       {map[string]any{"sub": "did:web:lab.example:agents:y"}, seal.ErrSignature},
+		"another issuer":        {map[string]any{"iss": "did:web:lab.example:agents:y"}, seal.ErrSignature},
+		"a scope of the parent": {map[string]any{"scope": nil}, seal.ErrScope},
+	} {
+		for _, claim := range []string{"prf", "act", "parent"} {
+			c.changes[claim] = []string{parent}
+			err := verdict(t, jwt(t, jose.EdDSA, issuerKey(), claims(c.changes), nil), use())
+			if (c.want == nil) != (err == nil) || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("%s, its parent in %s: %v, want %v", name, claim, err, c.want)
+			}
+			delete(c.changes, claim)
+		}
+	}
+}
