@@ -47,11 +47,29 @@ type Reader struct {
 // envelopeLevels are the levels of a message above its payload.
 const envelopeLevels = 1
 
+// maxBeside bounds what a message has beside its payload, in bytes: its lists of texts take
+// 33 times that of the heap.
+const maxBeside = 256 << 10
+
+// payloadOf is the payload of a message as it is written, nil for none.
+func payloadOf(text []byte) (payload []byte) {
+	for name, value := range wire.EachMember(text) {
+		if string(name) == `"payload"` {
+			payload = value
+		}
+	}
+	return payload
+}
+
 // Read reads a message. With a fault it returns what it could read: its id, if it has one.
 func (r Reader) Read(text []byte) (m Message, err error) {
 	// The payload is within the message; metadata and sender have few levels.
 	if err := wire.CheckJSON(text, "iacp", r.Depth+envelopeLevels); err != nil {
 		return m, &Fault{Code: InvalidFormat, Text: "the message " + err.Error(), Member: "message", Expected: "JSON with one reading"}
+	}
+	if rest := len(text) - len(payloadOf(text)); rest > maxBeside {
+		reason := fmt.Sprintf("the message has %d bytes beside its payload, more than %d", rest, maxBeside)
+		return m, &Fault{Code: InvalidFormat, Text: reason, Member: "message", Expected: "at most 256 KiB beside its payload"}
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if err := dec.Decode(&m); err != nil {
