@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"host/internal/api/http3":                  {"host/internal/api/listener"},
 	"host/internal/turn/mcp/toolpin":           {},
 	"host/internal/turn/mcp":                   {"abi", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
-	"host/internal/definition/config":          {"host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
+	"host/internal/definition/config":          {"host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/gateway/wire", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
 	"host/internal/definition/config/generate": {"host/internal/definition/config"},
 	"host/internal/definition/narrowing":       {"host/internal/definition/config", "spec/mail"},
 	"host/internal/definition/plan":            {"host/internal/definition/config"},
@@ -127,7 +127,7 @@ var layers = map[string][]string{
 	"host": {
 		"host/internal/api/audit", "host/internal/api/auth", "host/internal/api/server", "host/internal/datadir", "host/internal/definition",
 		"host/internal/definition/config", "host/internal/definition/plan", "host/internal/peer/directory", "host/internal/peer/router",
-		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/peer/signature",
+		"host/internal/api/rest", "host/internal/gateway", "host/internal/gateway/a2a", "host/internal/gateway/acp", "host/internal/gateway/amp", "host/internal/gateway/catalog", "host/internal/gateway/door", "host/internal/api/listener", "host/internal/gateway/iacp", "host/internal/gateway/mcp", "host/internal/gateway/messagelog", "host/internal/gateway/uamp", "host/internal/gateway/wire", "host/internal/peer/signature",
 		"host/internal/quarantine", "host/internal/schema", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/egress",
 		"host/internal/turn/mcp",
 	},

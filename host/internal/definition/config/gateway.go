@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"skep/host/internal/gateway/wire"
 	"skep/spec/mail"
 )
 
@@ -214,10 +215,7 @@ const maxGatewayBody = 64 * MiB
 // BodyRemedy ends the refusal of a message above max_body: what to raise, or that nothing
 // can be raised.
 func (g *Gateway) BodyRemedy() string {
-	if most := cmp.Or(protocols[g.Name].maxBody, maxGatewayBody); g.MaxBody >= most {
-		return fmt.Sprintf("max_body of [gateways.%s] cannot be more", g.Name)
-	}
-	return "raise max_body of [gateways." + g.Name + "]"
+	return wire.Remedy(g.Name, "max_body", int64(g.MaxBody), int64(cmp.Or(protocols[g.Name].maxBody, maxGatewayBody)))
 }
 
 // checkBounds refuses limits that the protocol's own codec does not reach.

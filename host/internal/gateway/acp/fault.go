@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/wire"
 )
 
 // Codes of ERROR messages.
@@ -45,18 +46,9 @@ func asMalformed(err error) error {
 	return malformed("%v", err)
 }
 
-// remedy ends the refusal of what is above a limit of [gateways.acp]: whether it can be
-// raised.
-func remedy(setting string, value, most int64) string {
-	if value >= most {
-		return setting + " of [gateways.acp] cannot be more"
-	}
-	return "raise " + setting + " of [gateways.acp]"
-}
-
 // tooLarge refuses a message above max_body.
 func (g *Gateway) tooLarge() *fault {
-	text := fmt.Sprintf("the message is larger than %d bytes; %s", g.MaxBody, remedy("max_body", g.MaxBody, MaxMessage))
+	text := fmt.Sprintf("the message is larger than %d bytes; %s", g.MaxBody, wire.Remedy(Name, "max_body", g.MaxBody, MaxMessage))
 	return &fault{code: codeMalformed, text: text, status: http.StatusRequestEntityTooLarge}
 }
 

@@ -112,7 +112,7 @@ func (r reader) read(text []byte) (incoming, error) {
 // of the message is weighed, and no body that is a list or an object.
 func (r reader) decode(text []byte) (m message.Message, flags []string, err error) {
 	if abi.Deeper(text, r.depth) {
-		return m, nil, malformed("the text is nested deeper than %d; %s", r.depth, remedy("max_depth", int64(r.depth), maxDepth))
+		return m, nil, malformed("the text is nested deeper than %d; %s", r.depth, wire.Remedy(Name, "max_depth", int64(r.depth), maxDepth))
 	}
 	header, body := partsOf(text)
 	if rest := len(text) - len(body); rest > maxHeader {
