@@ -35,7 +35,7 @@ const (
 func (m *MQTT) Settings() []Setting {
 	return []Setting{
 		field(&m.Broker, "broker", "address", (*table).broker, "Where the broker is, as in `mqtts://broker.example:8883`; `mqtt` is without TLS.").by(Fixed).restarts(),
-		field(&m.ClientID, "client_id", "string", (*table).plain, "Begin of the names under which the host is known to the broker; the partner's name follows.").withDefaultText("skep-SWARM").restarts(),
+		field(&m.ClientID, "client_id", "string", (*table).plain, "Begin of the names under which the host is known to the broker; a colon and the partner's name follow.").withDefaultText("skep-SWARM").restarts(),
 		field(&m.Username, "username", "string", (*table).plain, "User that the broker knows.").restarts(),
 		secretText(&m.Password, "password", "Password of `username`.").restarts(),
 		field(&m.CA, "ca", "path", (*table).usedFile, "Authorities of the broker's certificate, in PEM; without it, the system's.").restarts(),

@@ -66,7 +66,7 @@ func (g *Gateway) probeBroker(ctx context.Context, p gateway.Partner) error {
 		return fmt.Errorf("it has topics, and the host started without broker in [gateways.%s.mqtt]: start it again", Name)
 	}
 	own := g.brokerOptions(p.Name, topicsOf(p))
-	own.ClientID += "-" + uuid.NewString()
+	own.ClientID += ":" + uuid.NewString()
 	err := broker.Probe(ctx, own)
 	if err == nil {
 		err = broker.ErrAway

@@ -23,7 +23,8 @@ import (
 type MQTT struct {
 	// URL is mqtt://HOST:PORT or mqtts://HOST:PORT.
 	URL string
-	// ClientID begins the names of the connections, one for each partner.
+	// ClientID begins the names of the connections, one for each partner: a colon and the
+	// partner's name, which has none, follow.
 	ClientID           string
 	Username, Password string
 	TLS                *tls.Config
@@ -126,7 +127,7 @@ func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queu
 // brokerOptions are the options of a partner's connection.
 func (g *Gateway) brokerOptions(partner, topics string) broker.Options {
 	return broker.Options{
-		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + "-" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
+		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + ":" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
 		Filter: topics + "/+" + topicOut, MaxMessage: int(g.MaxBody), Log: g.Log,
 	}
 }

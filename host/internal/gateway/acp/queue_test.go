@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/gateway/acp/broker"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/spec/mail"
 )
 
 // busy is a runtime that cannot take the next messages.
@@ -101,5 +102,20 @@ func TestAgentLevel(t *testing.T) {
 	}
 	if _, ok := agentOfLevel("%61"); ok {
 		t.Error("an id has two levels")
+	}
+}
+
+// TestClientIDs: two hosts at one broker have other names there, whatever parts their
+// names and their partners' have in common: a broker ends the connection before of a name.
+func TestClientIDs(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, pair := range [][2]string{{"a-b", "c"}, {"a", "b-c"}, {"a:b", "c"}, {"a", "b.c"}, {"a.b", "c"}} {
+		g := New(Options{Runtime: gatewaytest.New(), MQTT: &MQTT{ClientID: pair[0]}})
+		id := g.brokerOptions(pair[1], "t").ClientID
+		if seen[id] || mail.CheckSwarmName(pair[1]) != nil {
+			t.Errorf("%q are known as %q, as others are", pair, id)
+		}
+		seen[id] = true
 	}
 }
