@@ -29,6 +29,7 @@ import (
 	"skep/host/internal/gateway/mcp"
 	"skep/host/internal/gateway/messagelog"
 	"skep/host/internal/gateway/uamp"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/peer/router"
 	"skep/host/internal/peer/signature"
 	"skep/host/internal/swarm"
@@ -195,7 +196,7 @@ func (h *Host) newUAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 	return uamp.New(uamp.Options{
 		Runtime: rt, DID: own.DID, Keys: signing, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
 		RatePerHour: ratePerHour(g.RateLimit), Certificates: h.opt.Config.Server.TLS.ClientCA != "", RequireToken: own.RequireCapToken,
-		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Subscriptions: own.Subscriptions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
+		ClockSkew: own.ClockSkew, MaxWindow: own.MaxWindow, Sessions: g.Sessions, Pace: h.paceOf, Subscriptions: own.Subscriptions, Keep: g.Keep, Fetch: documents.Transport, Since: time.Now(), Log: h.log,
 		Tenants: slices.Collect(maps.Keys(definition.Tenants(h.opt.Config))),
 	})
 }
@@ -208,11 +209,14 @@ func ratePerHour(r config.RealmRate) int {
 	return max(1, int(float64(r.Requests)*float64(time.Hour)/float64(r.Per)))
 }
 
+// paceOf bounds what a tenant sends on WebSockets, as it does bodies.
+func (h *Host) paceOf(tenant string) wire.Pace { return h.server.Pace(tenant) }
+
 func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {
 	own, _ := g.Protocol.(*config.ACP)
 	return acp.New(acp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Strict: g.Profile == config.ProfileStrict, Declarations: own.Declarations,
-		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.log,
+		Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, MQTT: h.brokerOf(g.Name, own.MQTT), Log: h.log,
 	}), nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 )
 
 // readBody reads the whole body: net/http notices that the caller left only after
@@ -91,48 +90,6 @@ func (c *call) bodyTooLarge(m Mount) *fault {
 		text += "; " + m.BodyRemedy
 	}
 	return newFault(http.StatusRequestEntityTooLarge, "%s", text)
-}
-
-// minBytesPerSecond is the rate at which a large body may arrive.
-const minBytesPerSecond = 64 << 10
-
-// pacedBody limits the time of each read, and the time of the whole body by what
-// has arrived so far. A byte now and then does not extend the limit. What has arrived
-// counts for the caller's tenant until release.
-type pacedBody struct {
-	r               io.Reader
-	w               *recorder
-	limiter         *bodyLimiter
-	tenant          string
-	start           time.Time
-	bytesRead, held int64
-}
-
-func (c *call) pace(r io.Reader) *pacedBody {
-	return &pacedBody{r: r, w: c.w, limiter: c.h.bodies, tenant: c.w.who.Tenant, start: time.Now()}
-}
-
-func (b *pacedBody) Read(p []byte) (int, error) {
-	now := time.Now()
-	earned := time.Duration(float64(b.bytesRead) / minBytesPerSecond * float64(time.Second))
-	until := b.start.Add(b.w.stall + earned)
-	if piece := now.Add(b.w.stall); piece.Before(until) {
-		until = piece
-	}
-	b.w.setReadDeadline(until)
-	n, err := b.r.Read(p)
-	b.bytesRead += int64(n)
-	if refused := b.limiter.acquireBytes(b.tenant, int64(n)); refused != nil {
-		return 0, refused
-	}
-	b.held += int64(n)
-	return n, err
-}
-
-// release may be called more than once.
-func (b *pacedBody) release() {
-	b.limiter.releaseBytes(b.tenant, b.held)
-	b.held = 0
 }
 
 // takesBody reports whether the route uses its body. MAIL's GET /task does.

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -288,6 +289,14 @@ func TestHeldBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	fits, beyond := strings.Repeat(" ", room/4), strings.Repeat(" ", room+1)
+	pace := h.Pace("default") // of a message on a socket
+	if err := errors.Join(pace.Acquire(room/4), pace.Acquire(room/2)); err != nil || pace.Acquire(room/4+1) == nil {
+		t.Fatalf("messages have another room: %v", err)
+	}
+	if a := serve(t, h, request{method: "POST", path: "/large", token: aliceToken, body: fits + " "}); a.status != http.StatusServiceUnavailable {
+		t.Fatalf("a body that does not fit beside messages: %d %s", a.status, a.body)
+	}
+	pace.Release(room/4 + room/2)
 	for range 2 * room / len(fits) {
 		for _, path := range []string{"/reads", "/half", "/large"} {
 			if a := serve(t, h, request{method: "POST", path: path, token: aliceToken, body: fits}); a.status != http.StatusOK {

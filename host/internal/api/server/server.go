@@ -149,6 +149,9 @@ func (s *Server) AdminAddr() string {
 // Identify authenticates the caller of a mounted request; see [rest.Handler.Identify].
 func (s *Server) Identify(r *http.Request) (auth.Proven, error) { return s.api.Identify(r) }
 
+// Pace bounds a tenant's messages that are no bodies; see [rest.Handler.Pace].
+func (s *Server) Pace(tenant string) rest.Pace { return s.api.Pace(tenant) }
+
 // ServePublic serves a request as the public listener does. A gateway that has a socket of
 // its own makes one.
 func (s *Server) ServePublic(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }

@@ -36,6 +36,9 @@ type Options struct {
 	MaxDepth int
 	// Sessions bounds the WebSockets of one realm. Default 256.
 	Sessions int
+	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
+	// within a minute.
+	Pace func(tenant string) wire.Pace
 	// MQTT is the broker of partners with topics, nil for none.
 	MQTT *MQTT
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
@@ -61,6 +64,9 @@ type Gateway struct {
 func New(o Options) *Gateway {
 	o.Hold = cmp.Or(o.Hold, 30*time.Second)
 	o.Sessions = cmp.Or(o.Sessions, 256)
+	if o.Pace == nil {
+		o.Pace = func(string) wire.Pace { return wire.Within(time.Minute) }
+	}
 	o.MaxBody = min(cmp.Or(o.MaxBody, MaxMessage), MaxMessage)
 	o.MaxDepth = min(cmp.Or(o.MaxDepth, maxDepth), maxDepth)
 	if o.Log == nil {

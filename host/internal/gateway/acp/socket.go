@@ -106,11 +106,15 @@ func (s *socket) relay() {
 // read takes messages until the socket ends. Its caller has the rights that the
 // configuration in force gives him.
 func (s *socket) read() {
+	pace := s.g.Pace(s.caller.Principal.Tenant)
 	for malformed := 0; malformed < maxMalformed; {
-		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody, wire.MessageTime)
-		if errors.Is(err, websocket.ErrMessageTooBig) {
+		kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody, pace)
+		switch {
+		case errors.Is(err, websocket.ErrMessageTooBig):
 			s.g.recordUnread(s.caller, incoming{}, nil, s.g.tooLarge())
 			_ = s.conn.Close(websocket.StatusMessageTooBig, fmt.Sprintf("a message is larger than max_body, %d bytes", s.g.MaxBody))
+		case errors.Is(err, wire.ErrSlowMessage), errors.Is(err, wire.ErrNoPlace):
+			s.g.recordUnread(s.caller, incoming{}, nil, err)
 		}
 		if err != nil {
 			s.end(err)

@@ -1,13 +1,17 @@
 package acp_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/wire"
 )
 
 // TestSocketRefused (A-043): a WebSocket without the subprotocol acp.v1 is not opened, and a
@@ -59,6 +63,55 @@ func TestSocketRefusedTell(t *testing.T) {
 		m := exchange(t, conn, strings.Replace(asks.Text(), `"header":{`, `"header":{"x_ack":"requested",`, 1))
 		if m.Header.Type != "ERROR" || m.Header.ReplyTo != asks.Header.ID || !strings.HasPrefix(m.Body, c.want) {
 			t.Errorf("%s to %s: %+v; want %s", c.kind, c.receiver, m, c.want)
+		}
+	}
+}
+
+// noPlace is a pace at which nothing has a place.
+type noPlace struct{ wire.Within }
+
+func (noPlace) Acquire(int64) error { return errors.New("bodies are on their way") }
+
+// TestSocketUnread (A-043): a message that is too slow, or has no place, ends its socket, and
+// its refusal is among the events that operators read.
+func TestSocketUnread(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pace   wire.Pace
+		status websocket.StatusCode
+		reason string
+	}{
+		{wire.Within(50 * time.Millisecond), websocket.StatusPolicyViolation, "not whole in its time"},
+		{noPlace{wire.Within(time.Hour)}, websocket.StatusTryAgainLater, "there is no place for a message"},
+	} {
+		s := newSite(t, func(o *acp.Options) { o.Pace = func(string) wire.Pace { return c.pace } })
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(s.server.URL, "http", "ws", 1)+"/acp/v1/ws", &websocket.DialOptions{
+			HTTPClient: s.server.Client(), HTTPHeader: http.Header{"Authorization": {"Bearer " + s.Token}}, Subprotocols: []string{"acp.v1"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		w, err := conn.Writer(t.Context(), websocket.MessageText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != c.status || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("the peer has %v, want %v", err, c.status)
+		}
+		for s.g.Health().Connections > 0 { // the event comes before the end
+			time.Sleep(time.Millisecond)
+		}
+		events := s.rt.Events()
+		if len(events) != 1 {
+			t.Fatalf("the events are %+v", events)
+		}
+		last := events[0]
+		if last.Verdict != "refused" || !strings.Contains(last.Reason, c.reason) {
+			t.Errorf("the event is %+v, want %q", last, c.reason)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/hub"
+	"skep/host/internal/gateway/wire"
 )
 
 // Options are the settings of [gateways.uamp], and what the host lends the gateway.
@@ -41,6 +42,9 @@ type Options struct {
 	MaxWindow int
 	// Sessions bounds the WebSockets and gRPC streams of one realm. Default 256.
 	Sessions int
+	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
+	// within a minute.
+	Pace func(tenant string) wire.Pace
 	// Subscriptions bounds the subscriptions of one realm that have a ttl. Default 256.
 	Subscriptions int
 	// Keep is how long the stream_id of an envelope is known. Default a day.

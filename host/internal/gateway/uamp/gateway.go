@@ -69,6 +69,9 @@ func New(o Options) (*Gateway, error) {
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
 	o.Sessions = cmp.Or(o.Sessions, defaultSessions)
 	o.Subscriptions = cmp.Or(o.Subscriptions, defaultSubscriptions)
+	if o.Pace == nil {
+		o.Pace = func(string) wire.Pace { return wire.Within(time.Minute) }
+	}
 	if o.Fetch == nil {
 		o.Fetch = fetchesNothing{}
 	}

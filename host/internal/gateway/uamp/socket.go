@@ -136,12 +136,16 @@ func (s *socket) watch() {
 // read takes frames until the socket ends.
 func (s *socket) read() {
 	frames := frame.NewDecoder(int(s.g.MaxBody), s.g.Strict)
+	pace := s.g.Pace(s.caller.Principal.Tenant)
 	for {
-		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+envelopeRoom, wire.MessageTime)
+		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+envelopeRoom, pace)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
 			large := envelope.Faultf(envelope.TooLarge, "%v: raise max_body of [gateways.uamp]", err)
 			s.g.record(s.caller, envelope.Signed{}, nil, received{}, large)
 			s.close(websocket.StatusMessageTooBig, large)
+		}
+		if errors.Is(err, wire.ErrSlowMessage) || errors.Is(err, wire.ErrNoPlace) {
+			s.g.record(s.caller, envelope.Signed{}, nil, received{}, err)
 		}
 		if err != nil {
 			s.end(err)

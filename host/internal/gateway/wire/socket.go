@@ -10,39 +10,95 @@ import (
 	"github.com/coder/websocket"
 )
 
-// MessageTime is how long a message on a WebSocket may be on its way after its first frame
-// has begun: a peer that answers pings could hold its bytes for ever.
-const MessageTime = time.Minute
+// Pace bounds a message on its way, as the listener bounds the bodies of requests: a peer that
+// answers pings could hold its bytes for ever. It is safe for concurrent use.
+type Pace interface {
+	// Until is when the next piece must be there of a message that has begun at a time, and of
+	// which so many bytes have come.
+	Until(start time.Time, read int64) time.Time
+	// Acquire counts bytes that have come, until Release. Its error is why there is no place
+	// for them.
+	Acquire(n int64) error
+	Release(n int64)
+}
 
-// ErrSlowMessage is the error of a message that is not whole in its time.
-var ErrSlowMessage = errors.New("a message is not whole in its time")
+// Within is the pace of messages that are whole in a time, and not counted.
+type Within time.Duration
+
+// Until implements [Pace].
+func (w Within) Until(start time.Time, _ int64) time.Time { return start.Add(time.Duration(w)) }
+
+// Acquire implements [Pace].
+func (Within) Acquire(int64) error { return nil }
+
+// Release implements [Pace].
+func (Within) Release(int64) {}
+
+// Errors of a message that was not read.
+var (
+	// ErrSlowMessage is the error of a message that is not there in its time.
+	ErrSlowMessage = errors.New("a message is not whole in its time")
+	// ErrNoPlace is the error of a message for whose bytes there is no place.
+	ErrNoPlace = errors.New("there is no place for a message")
+)
 
 // ReadSocket reads a message of at most so many bytes from a WebSocket whose read limit is
 // off. A larger one is [websocket.ErrMessageTooBig], after which the caller closes the socket
 // with that status: Close reads for a while what the peer still sends. A library that closes
 // at its own limit leaves that unread, and the peer is told of a reset connection and not why.
-// A message that is not whole within a time after its first frame has begun closes the socket
-// with [websocket.StatusPolicyViolation] and is [ErrSlowMessage].
-func ReadSocket(ctx context.Context, conn *websocket.Conn, most int64, within time.Duration) (websocket.MessageType, []byte, error) {
+// A message that is behind its pace closes the socket with [websocket.StatusPolicyViolation]
+// and is [ErrSlowMessage]; one that has no place closes it with
+// [websocket.StatusTryAgainLater] and is [ErrNoPlace].
+func ReadSocket(ctx context.Context, conn *websocket.Conn, most int64, pace Pace) (websocket.MessageType, []byte, error) {
 	kind, r, err := conn.Reader(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
+	p := &pacedReader{r: r, pace: pace, start: time.Now()}
+	defer p.release()
 	closed := make(chan struct{})
-	timer := time.AfterFunc(within, func() {
+	p.timer = time.AfterFunc(time.Until(pace.Until(p.start, 0)), func() {
 		defer close(closed)
-		_ = conn.Close(websocket.StatusPolicyViolation, fmt.Sprintf("%v, %v", ErrSlowMessage, within))
+		_ = conn.Close(websocket.StatusPolicyViolation, ErrSlowMessage.Error())
 	})
-	message, err := io.ReadAll(io.LimitReader(r, most+1))
-	if !timer.Stop() {
+	message, err := io.ReadAll(io.LimitReader(p, most+1))
+	if !p.timer.Stop() {
 		<-closed
-		return kind, nil, fmt.Errorf("%w, %v", ErrSlowMessage, within)
+		return kind, nil, fmt.Errorf("%w: %d bytes came in %v", ErrSlowMessage, p.read, time.Since(p.start).Round(time.Second))
+	}
+	if errors.Is(err, ErrNoPlace) {
+		_ = conn.Close(websocket.StatusTryAgainLater, ErrNoPlace.Error())
 	}
 	if err == nil && int64(len(message)) > most {
 		err = fmt.Errorf("%w: it has at most %d bytes", websocket.ErrMessageTooBig, most)
 	}
 	return kind, message, err
 }
+
+// pacedReader reads a message within a pace. Its timer ends the socket.
+type pacedReader struct {
+	r          io.Reader
+	pace       Pace
+	timer      *time.Timer
+	start      time.Time
+	read, held int64
+}
+
+func (p *pacedReader) Read(b []byte) (int, error) {
+	if !p.timer.Stop() {
+		return 0, ErrSlowMessage
+	}
+	p.timer.Reset(time.Until(p.pace.Until(p.start, p.read)))
+	n, err := p.r.Read(b)
+	p.read += int64(n)
+	if wrong := p.pace.Acquire(int64(n)); wrong != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNoPlace, wrong)
+	}
+	p.held += int64(n)
+	return n, err
+}
+
+func (p *pacedReader) release() { p.pace.Release(p.held) }
 
 // PingSocket pings the peer of a WebSocket until one ping is not answered within a time, and
 // returns why; or ctx's cause. What reads the socket must go on meanwhile.

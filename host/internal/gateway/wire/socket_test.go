@@ -30,7 +30,7 @@ func TestReadSocketSlow(t *testing.T) {
 			}
 			defer conn.CloseNow()
 			conn.SetReadLimit(-1)
-			_, _, err = wire.ReadSocket(r.Context(), conn, 1<<20, within)
+			_, _, err = wire.ReadSocket(r.Context(), conn, 1<<20, wire.Within(within))
 			got <- err
 			_ = conn.Close(websocket.StatusNormalClosure, "")
 		}))
