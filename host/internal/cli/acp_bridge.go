@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -18,11 +19,13 @@ import (
 type acpBridge struct {
 	client *client.Client
 	out    lineWriter
+	// patience is how long a question waits for its answer.
+	patience time.Duration
 
 	mu   sync.Mutex
 	conn *client.ACPConn // nil while there is none
 	// waiting are the questions that were sent and have no answer, oldest first.
-	waiting []acpQuestion
+	waiting []*acpQuestion
 	// changed is closed and replaced when conn or waiting changes.
 	changed chan struct{}
 }
@@ -31,10 +34,15 @@ type acpBridge struct {
 type acpQuestion struct {
 	id, sender, kind string
 	line             []byte
+	// timer gives the question up.
+	timer *time.Timer
 }
 
-func newACPBridge(c *client.Client, out io.Writer) *acpBridge {
-	return &acpBridge{client: c, out: lineWriter{out: out}, changed: make(chan struct{})}
+// maxACPQuestions is how many questions the host lets wait on one connection.
+const maxACPQuestions = 64
+
+func newACPBridge(c *client.Client, out io.Writer, patience time.Duration) *acpBridge {
+	return &acpBridge{client: c, out: lineWriter{out: out}, patience: patience, changed: make(chan struct{})}
 }
 
 // serve carries messages until there are none and all questions are answered.
@@ -45,6 +53,12 @@ func (b *acpBridge) serve(ctx context.Context, lines func(context.Context, func(
 	defer running.Wait()
 	defer end(nil)
 	running.Go(func() { end(b.connect(ctx)) })
+	defer b.change(func() {
+		for _, q := range b.waiting {
+			q.timer.Stop()
+		}
+		b.waiting = nil
+	})
 	err := lines(ctx, func(line []byte) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			b.send(ctx, line)
@@ -95,7 +109,7 @@ func (b *acpBridge) connect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var again []acpQuestion
+		var again []*acpQuestion
 		b.change(func() { b.conn, again = conn, slices.Clone(b.waiting) }) // later ones are sent where they wait
 		came, err := b.read(ctx, conn, again)
 		conn.Close()
@@ -115,7 +129,7 @@ func (b *acpBridge) connect(ctx context.Context) error {
 }
 
 // read sends questions again, and writes what comes until the connection ends.
-func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn, again []acpQuestion) (came bool, err error) {
+func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn, again []*acpQuestion) (came bool, err error) {
 	var repeating sync.WaitGroup
 	defer repeating.Wait()
 	repeating.Go(func() {
@@ -139,7 +153,8 @@ func (b *acpBridge) read(ctx context.Context, conn *client.ACPConn, again []acpQ
 }
 
 // send brings a line to the host: a question until it is answered, something else until the
-// host has taken it. It returns early when ctx ends.
+// host has taken it. While as many questions wait as may, the next one waits here, and the
+// lines after it. It returns early when ctx ends.
 func (b *acpBridge) send(ctx context.Context, line []byte) {
 	m := readEnvelope(line)
 	kind := string(m.Header.Type)
@@ -147,10 +162,16 @@ func (b *acpBridge) send(ctx context.Context, line []byte) {
 	for {
 		var conn *client.ACPConn
 		err := b.wait(ctx, func() bool {
-			if conn = b.conn; conn != nil && isQuestion && conn.Fits(line) {
-				b.waiting = append(b.waiting, acpQuestion{string(m.Header.ID), string(m.Header.Sender), kind, line})
+			if conn = b.conn; conn == nil || !isQuestion || !conn.Fits(line) {
+				return conn != nil
 			}
-			return conn != nil
+			if len(b.waiting) >= maxACPQuestions {
+				return false
+			}
+			q := &acpQuestion{id: string(m.Header.ID), sender: string(m.Header.Sender), kind: kind, line: line}
+			q.timer = time.AfterFunc(b.patience, func() { b.giveUp(q) })
+			b.waiting = append(b.waiting, q)
+			return true
 		})
 		if err != nil {
 			return
@@ -180,14 +201,30 @@ func (b *acpBridge) answered(m acpEnvelope) {
 		return
 	}
 	b.change(func() {
-		i := slices.IndexFunc(b.waiting, func(q acpQuestion) bool {
+		i := slices.IndexFunc(b.waiting, func(q *acpQuestion) bool {
 			ends := kind == "ERROR" || kind == "RESPONSE" && q.kind == "REQUEST" || kind == "INFORM" && q.kind == "QUERY"
-			return ends && q.id == string(m.Header.ReplyTo) && q.sender == string(m.Header.Receiver)
+			return ends && q.id != "" && q.id == string(m.Header.ReplyTo) && q.sender == string(m.Header.Receiver)
 		})
 		if i >= 0 {
+			b.waiting[i].timer.Stop()
 			b.waiting = slices.Delete(b.waiting, i, i+1)
 		}
 	})
+}
+
+// giveUp answers a question that has waited long enough, as one to another member of the
+// partner, for which the host owes no answer. An answer that comes later is written.
+func (b *acpBridge) giveUp(q *acpQuestion) {
+	waits := false
+	b.change(func() {
+		waits = slices.Contains(b.waiting, q)
+		q.id = "" // nothing answers it any more
+	})
+	if !waits {
+		return
+	}
+	b.refuse(q.line, "timeout", fmt.Sprintf("no answer has come within %v; raise --timeout of skep acp stdio", b.patience))
+	b.change(func() { b.waiting = slices.DeleteFunc(b.waiting, func(other *acpQuestion) bool { return other == q }) })
 }
 
 // acpEnvelope is what the bridge reads of a message.

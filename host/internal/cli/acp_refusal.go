@@ -19,27 +19,33 @@ const maxReturned = 256
 // refuseLine answers a line that is too large for the host; start is the line, or how it
 // begins.
 func (b *acpBridge) refuseLine(start []byte, most int64) {
-	if text, err := tooLongError(start, most).MarshalJSON(); err == nil {
-		b.out.write(text)
-		b.answered(readEnvelope(text))
-	}
-}
-
-// tooLongError is the ERROR for a line that is not sent to the host, which takes so many
-// bytes.
-func tooLongError(start []byte, most int64) message.Message {
 	reason := fmt.Sprintf("the line has more than %d bytes", most)
 	if most < check.MaxMessage {
 		reason += ", max_body of the host's [gateways.acp]"
 	} else {
 		reason += ", and no message of ACP has more"
 	}
+	b.answered(b.refuse(start, "malformed", reason))
+}
+
+// refuse answers a line with an ERROR, which it returns.
+func (b *acpBridge) refuse(start []byte, code, reason string) acpEnvelope {
+	text, err := errorAbout(start, code, reason).MarshalJSON()
+	if err != nil {
+		return acpEnvelope{}
+	}
+	b.out.write(text)
+	return readEnvelope(text)
+}
+
+// errorAbout is an ERROR of this command about a line.
+func errorAbout(start []byte, code, reason string) message.Message {
 	h := readStart(start).Header
 	m := message.Message{Header: message.Header{
 		Version: "1.0", Sender: message.AgentID(cmp.Or(returned(h.Receiver), "skep")), Receiver: message.AgentID(cmp.Or(returned(h.Sender), "unknown")),
 		Type: message.MessageTypeError, ID: message.MessageID(uuid.NewString()),
 		Timestamp: message.Timestamp(time.Now().UTC().Format("2006-01-02T15:04:05.000Z")), ContentType: "application/json",
-	}, Body: fmt.Sprintf(`{"code":"malformed","message":%q,"retry":false}`, reason)}
+	}, Body: fmt.Sprintf(`{"code":%q,"message":%q,"retry":false}`, code, reason)}
 	if id := message.MessageID(returned(h.ID)); id != "" {
 		m.Header.ReplyTo = &id
 	}

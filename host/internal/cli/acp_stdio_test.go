@@ -235,6 +235,60 @@ func TestACPStdioProgress(t *testing.T) {
 	end()
 }
 
+// TestACPStdioWaits (A-046): more questions than may wait at once wait for their places, and
+// none is refused as busy.
+func TestACPStdioWaits(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	begun, open := make(chan struct{}, 200), make(chan struct{})
+	h.rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "gate"}, func(context.Context, *gatewaytest.Turn) gateway.Answer {
+		begun <- struct{}{}
+		<-open
+		return gateway.Answer{Body: "through"}
+	})
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio")
+	const questions = 200
+	go func() {
+		for range questions {
+			fmt.Fprintln(in, acptest.New("REQUEST", "agentA", "gate", "7").Text())
+		}
+	}()
+	for range maxACPQuestions {
+		<-begun
+	}
+	close(open)
+	for n := range questions {
+		if line := lineOf(t, out); !strings.Contains(line, "through") {
+			t.Fatalf("answer %d is %s", n, line)
+		}
+	}
+	end()
+}
+
+// TestACPStdioGivesUp (A-046): a question to another member of the partner, who does not
+// answer, gets an ERROR in the end, and the end of stdin waits no more.
+func TestACPStdioGivesUp(t *testing.T) {
+	t.Parallel()
+	h := newACPHost(t)
+	in, out, end := bridged(t, h.url, "acme-token", "acp", "stdio", "--timeout", "100ms")
+	q := acptest.New("REQUEST", "agentA", "agentB", "are you there?")
+	fmt.Fprintln(in, q.Text())
+	for {
+		m, err := acptest.Parse([]byte(lineOf(t, out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Type == "REQUEST" { // it is the partner's newest connection, too
+			continue
+		}
+		if m.Header.Type != "ERROR" || m.Header.ReplyTo != q.Header.ID || m.Header.Receiver != "agentA" || !strings.Contains(m.Body, `"timeout"`) || !strings.Contains(m.Body, "--timeout") {
+			t.Errorf("got %+v", m)
+		}
+		break
+	}
+	end()
+}
+
 // A host that refuses for good ends the command with its reason.
 func TestACPStdioEnds(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,9 @@ type socket struct {
 	// agents have spoken on it; sockets.mu guards them.
 	agents map[string]struct{}
 	asks   atomic.Int32
+	// answering is held by the one goroutine that gives its place among asks back and writes
+	// an answer: who reads the answer may ask again, and no answers pile up.
+	answering sync.Mutex
 	// relays hand messages to other members of the realm, in their order.
 	relays chan func()
 	// running are its goroutines.
@@ -173,20 +176,18 @@ func (s *socket) handle(c gateway.Caller, in incoming) {
 	if err == nil {
 		s.g.sockets.speaks(s, string(in.Header.Sender))
 	}
-	switch {
-	case err != nil:
-		s.refuse(in.Header, err)
-	case a.owed:
-		s.running.Go(func() {
-			defer s.asks.Add(-1)
-			s.reply(in, a.Exchange)
-		})
+	if err == nil && a.owed {
+		s.running.Go(func() { s.reply(in, a.Exchange) })
 		return
-	case wantsAcknowledge(in.Header):
-		_ = s.write(s.ctx, acknowledgeOf(s.caller, in.Header))
 	}
 	if expects, _ := in.Header.Type.Expects(); expects != "" {
 		s.asks.Add(-1)
+	}
+	switch {
+	case err != nil:
+		s.refuse(in.Header, err)
+	case wantsAcknowledge(in.Header):
+		_ = s.write(s.ctx, acknowledgeOf(s.caller, in.Header))
 	}
 }
 
@@ -204,6 +205,9 @@ func (s *socket) reply(in incoming, x gateway.Exchange) {
 	} else {
 		a, err = gateway.Await(s.ctx, s.g.Runtime, x, socketWait)
 	}
+	s.answering.Lock()
+	defer s.answering.Unlock()
+	s.asks.Add(-1)
 	if err != nil {
 		if s.ctx.Err() == nil {
 			s.refuse(in.Header, err)
