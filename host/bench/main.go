@@ -62,6 +62,7 @@ var parts = []part{
 	{"posts", "A durable POST /message", posts},
 	{"server", "The server, beside a2a-go's and a bare one", servers},
 	{"gateways", "The same agent over MCP, A2A, ACP and a toy protocol", gateways},
+	{"iacp", "The same agent over kept connections of IaCP", overIACP},
 	{"uamp", "The same agent over UAMP, signed", overUAMP},
 	{"uamp-large", "One user beside UAMP's largest envelopes", besideLargeUAMP},
 	{"uamp-bindings", "Bindings of UAMP, with TLS", overUAMPBindings},
