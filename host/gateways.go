@@ -245,11 +245,15 @@ func (h *Host) newIACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, e
 		Runtime: rt, Network: h.opt.Config.Swarm.Name, Strict: g.Profile == config.ProfileStrict, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth,
 		Sessions: g.Sessions, Asks: g.Asks, Heartbeat: own.Heartbeat, Idle: own.Idle, Ack: own.Ack, Log: h.log, Mark: listener.Mark, Partners: h.partnersOf(g.Name),
 		Listen: func(ctx context.Context) (net.Listener, error) {
-			l, err := h.server.OpenSocket(ctx, own.Listen)
-			if err != nil {
-				return nil, fmt.Errorf("listen on %s ([gateways.iacp] listen): %w", own.Listen, err)
+			var refused error
+			for address := range own.Addresses() {
+				l, err := h.server.OpenSocket(ctx, address)
+				if err == nil {
+					return l, nil
+				}
+				refused = cmp.Or(refused, err)
 			}
-			return l, nil
+			return nil, fmt.Errorf("listen on %s ([gateways.iacp] listen): %w", own.Listen, refused)
 		},
 		Serve: func(w http.ResponseWriter, r *http.Request) { h.server.ServePublic(w, r) },
 	}), nil

@@ -33,6 +33,8 @@ type Partner struct {
 	Dialer *Dialer
 	// HMACKey is the key that binds messages to it both ways, nil for none.
 	HMACKey []byte
+	// SigningKey is a private JSON Web Key that signs the messages to it, nil for none.
+	SigningKey []byte
 	// Documents fetches its public documents where only its own table allows their addresses,
 	// without its credential. It is nil where they are fetched as of any public host.
 	Documents http.RoundTripper

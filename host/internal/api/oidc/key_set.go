@@ -3,6 +3,7 @@ package oidc
 import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
@@ -115,6 +116,23 @@ func parseKey(raw []byte, own bool) (key, error) {
 func CheckKeySet(text string) error {
 	_, err := parseKeySet([]byte(text), true)
 	return err
+}
+
+// CheckSigningKey returns the fault of a private key: those of Ed25519 and of P-256 sign.
+func CheckSigningKey(text string) error {
+	var key jose.JSONWebKey
+	if err := key.UnmarshalJSON([]byte(text)); err != nil {
+		return errors.New("it is no JSON Web Key")
+	}
+	switch private := key.Key.(type) {
+	case ed25519.PrivateKey:
+		return nil
+	case *ecdsa.PrivateKey:
+		if private.Curve == elliptic.P256() {
+			return nil
+		}
+	}
+	return errors.New("it is no private key of Ed25519 or P-256")
 }
 
 // matchKeys returns the keys that may have made a signature.

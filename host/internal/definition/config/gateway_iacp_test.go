@@ -60,8 +60,11 @@ func TestPartnerAtPrivateAddress(t *testing.T) {
 func TestIACPListen(t *testing.T) {
 	t.Parallel()
 	const form, secure = `gateways.iacp.listen must be an address as in "127.0.0.1:9000"`, "needs TLS"
+	const ports = `gateways.iacp.listen must have ports from a lower to a higher one, within 1 to 65535, as in "127.0.0.1:9000-9999"`
 	for listen, want := range map[string]string{
 		"127.0.0.1:9000": "", "[::1]:0": "", "9000": form, "127.0.0.1": form, "127.0.0.1:": form, ":9000": secure, "0.0.0.0:9000": secure,
+		"127.0.0.1:9000-9999": "", "[::1]:65535-65535": "", ":9000-9999": secure, "127.0.0.1:9001-9000": ports, "127.0.0.1:0-9": ports,
+		"127.0.0.1:9000-65536": ports, "127.0.0.1:9000-": ports, "127.0.0.1:-9": ports, "127.0.0.1:1-2-3": ports,
 	} {
 		_, err := Parse("swarm.toml", []byte(strings.Replace(withUAMP, "uamp", "iacp", 1)+"[gateways.iacp]\nlisten = \""+listen+"\"\n"), "testdata/valid", testOptions)
 		switch text := fmt.Sprint(err); {
@@ -69,6 +72,40 @@ func TestIACPListen(t *testing.T) {
 			t.Errorf("%s: %v", listen, err)
 		case want == form && strings.Contains(text, secure):
 			t.Errorf("%s: %v", listen, err)
+		}
+	}
+}
+
+// I-073, I-074: a role stands for the rights of the document's hierarchy, and is refused beside may;
+// what is no private key signs nothing.
+func TestIACPRole(t *testing.T) {
+	t.Parallel()
+	parse := func(line string) (*Config, error) {
+		text := strings.Replace(withUAMP, "uamp", "iacp", 1) + "[gateways.iacp]\n[gateways.iacp.partners.mill]\n" + line
+		return Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+	}
+	for line, want := range map[string]string{
+		"":               "ask",
+		`role = "guest"`: "ask",
+		`role = "user"`:  "ask tell tools",
+		`role = "admin"`: "ask tell tools workflows broadcast relay",
+	} {
+		c, err := parse(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if got := strings.Join(c.Gateways[0].Partners[0].May, " "); got != want {
+			t.Errorf("%s: it may %s, want %s", line, got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"role = \"user\"\nmay = [\"ask\"]": "gateways.iacp.partners.mill.role and may both name its rights",
+		`sign = "a word"`:                  `gateways.iacp.partners.mill.sign must be a private JSON Web Key, as in "file::hive.jwk": it is no JSON Web Key`,
+		`sign = '{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}'`: "it is no private key of Ed25519 or P-256",
+		`role = "root"`: `gateways.iacp.partners.mill.role`,
+	} {
+		if _, err := parse(line); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
 }

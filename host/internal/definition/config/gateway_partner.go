@@ -121,6 +121,7 @@ func (r gatewayReader) partner(gateway, name string, t *table) Partner {
 	if v, ok := t.value("tenant"); ok && !slices.Contains(r.tenants, v.text) {
 		r.d.atValue(v.location, fmt.Sprintf("unknown tenant %s; add [tenants.NAME], or leave the line out for tenant %q", v.shown, mail.DefaultTenant)).near(v.text, r.tenants)
 	}
+	r.iacpPartner(t, &p)
 	r.checkRights(t, gateway)
 	r.checkCalls(t, p)
 	r.partnerTLS(t, &p)

@@ -53,6 +53,9 @@ func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {
 	if key := p.HMACKey.Reveal(); key != "" {
 		made.HMACKey = []byte(key)
 	}
+	if own, signs := p.Protocol.(interface{ SigningKey() config.Secret }); signs && own.SigningKey() != "" {
+		made.SigningKey = []byte(own.SigningKey().Reveal())
+	}
 	for _, right := range p.May {
 		made.May = append(made.May, gateway.Right(right))
 	}

@@ -44,7 +44,7 @@ func (c *conn) deliver(agent string, m message.Message, text []byte) error {
 
 // deliverMessage is [conn.deliver] for a message that has no text yet.
 func (c *conn) deliverMessage(m message.Message) error {
-	text, err := m.Encode()
+	text, err := c.g.encode(c.caller, m)
 	if err != nil {
 		return err
 	}

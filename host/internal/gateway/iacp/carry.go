@@ -68,7 +68,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if a.text, err = a.m.Encode(); err != nil {
+	if a.text, err = a.g.encode(a.caller, a.m); err != nil {
 		return gateway.Refuse("the message cannot be written: %v", err)
 	}
 	if _, err := a.g.reader.Read(a.text); err != nil {

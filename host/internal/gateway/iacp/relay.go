@@ -212,7 +212,7 @@ func (r *relays) giveUp(ctx context.Context, to gateway.Caller, agent string, m 
 	f := &fault{code: codeTimeout, text: fmt.Sprintf("%s did not acknowledge the message after %d attempts", agent, maxTries), retry: true}
 	no := message.New(message.ErrorResponse, agent, f.payload())
 	no.ID, no.Parent, no.Conversation, no.Recipient = ownID("silent", to, m.ID+"\x00"+agent), m.ID, m.Conversation, &message.Recipient{ID: m.Sender.ID}
-	text, err := no.Encode()
+	text, err := r.g.encode(sender, no)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math/big"
 	"slices"
 
@@ -42,6 +44,54 @@ func (g *Gateway) checkSignature(c gateway.Caller, m message.Message, text []byt
 		return refusedf(codeDenied, "the signature is of none of the keys of the partner")
 	}
 	return nil
+}
+
+// encode writes a message to a peer, signed where the partner's table has a key. What is about the
+// connection itself is not signed.
+func (g *Gateway) encode(to gateway.Caller, m message.Message) ([]byte, error) {
+	p, _ := g.Runtime.Partner(to.Realm)
+	if len(p.SigningKey) == 0 || m.Type.Class() == message.Control {
+		return m.Encode()
+	}
+	meta := m.Meta()
+	m.Metadata = &meta
+	text, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	payload, err := signedPart(text, g.MaxDepth)
+	if err != nil {
+		return nil, err
+	}
+	if meta.Signature, err = signatureOf(p.SigningKey, payload); err != nil {
+		return nil, err
+	}
+	return m.Encode()
+}
+
+// signatureOf signs with a private JSON Web Key.
+func signatureOf(key, payload []byte) (*message.Signature, error) {
+	var jwk jose.JSONWebKey
+	if err := jwk.UnmarshalJSON(key); err != nil {
+		return nil, err
+	}
+	s := &message.Signature{KeyID: jwk.KeyID}
+	var value []byte
+	switch private := jwk.Key.(type) {
+	case ed25519.PrivateKey:
+		s.Algorithm, value = string(jose.EdDSA), ed25519.Sign(private, payload)
+	case *ecdsa.PrivateKey:
+		sum := sha256.Sum256(payload)
+		r, second, err := ecdsa.Sign(rand.Reader, private, sum[:])
+		if err != nil {
+			return nil, err
+		}
+		s.Algorithm, value = string(jose.ES256), append(r.FillBytes(make([]byte, 32)), second.FillBytes(make([]byte, 32))...)
+	default:
+		return nil, errors.New("the partner's sign is no private key of Ed25519 or P-256")
+	}
+	s.Value = base64.RawURLEncoding.EncodeToString(value)
+	return s, nil
 }
 
 // signedPart is what a signature covers: the canonical form of the message

@@ -65,7 +65,7 @@ func (c *conn) linger() {
 
 // write writes a message. A peer that does not read loses its connection.
 func (c *conn) write(m message.Message) error {
-	text, err := m.Encode()
+	text, err := c.g.encode(c.caller, m)
 	if err != nil {
 		return err
 	}
