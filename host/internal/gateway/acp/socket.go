@@ -205,9 +205,16 @@ func (s *socket) reply(in incoming, x gateway.Exchange) {
 	} else {
 		a, err = gateway.Await(s.ctx, s.g.Runtime, x, socketWait)
 	}
+	isLarge := len(a.Body) > wire.LargeMessage
+	if isLarge {
+		a = gateway.Answer{} // it is loaded again: a peer that reads slowly holds no more than one
+	}
 	s.answering.Lock()
 	defer s.answering.Unlock()
 	s.asks.Add(-1)
+	if err == nil && isLarge && s.ctx.Err() == nil {
+		a, _, err = s.g.Runtime.Look(s.ctx, x)
+	}
 	if err != nil {
 		if s.ctx.Err() == nil {
 			s.refuse(in.Header, err)

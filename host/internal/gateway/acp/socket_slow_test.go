@@ -1,0 +1,73 @@
+package acp_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/acp"
+	"skep/host/internal/gateway/acp/acptest"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// loading is a runtime that loads each answer, as a store does.
+type loading struct {
+	gateway.Runtime
+	waited atomic.Int32
+}
+
+func (l *loading) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, error) {
+	a, err := l.Runtime.Wait(ctx, x)
+	a.Body = strings.Clone(a.Body)
+	l.waited.Add(1)
+	return a, err
+}
+
+func (l *loading) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bool, error) {
+	a, ok, err := l.Runtime.Look(ctx, x)
+	a.Body = strings.Clone(a.Body)
+	return a, ok, err
+}
+
+// TestSocketSlowReader: a peer that asks as often as it may and reads no answer holds a
+// few of the answers in memory, and not all; others get theirs. It is not parallel: it looks at
+// the whole process.
+func TestSocketSlowReader(t *testing.T) {
+	const questions, size, most = 64, 900 << 10, 24 << 20
+	rt := &loading{}
+	s := newSite(t, func(o *acp.Options) { rt.Runtime = o.Runtime; o.Runtime = rt })
+	large := strings.Repeat("x", size)
+	s.expose("large", func(context.Context, *gatewaytest.Turn) gateway.Answer { return gateway.Answer{Body: large} })
+	conn, _, err := websocket.Dial(t.Context(), strings.Replace(s.server.URL, "http", "ws", 1)+"/acp/v1/ws", &websocket.DialOptions{
+		HTTPClient: s.server.Client(), HTTPHeader: http.Header{"Authorization": {"Bearer " + s.Token}}, Subprotocols: []string{"acp.v1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	before, _ := used()
+	for range questions {
+		q := acptest.New("REQUEST", "agentA", "large", "7")
+		q.Header.ContentType = "text/plain"
+		if err := conn.Write(t.Context(), websocket.MessageText, []byte(q.Text())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for rt.waited.Load() < questions {
+		time.Sleep(time.Millisecond)
+	}
+	if r := s.send(t, acptest.New("REQUEST", "agentB", "calc", "7")); r.Status != http.StatusOK {
+		t.Errorf("another agent's question gets %d %s", r.Status, r.Text)
+	}
+	after, _ := used()
+	if after-before > most {
+		t.Errorf("a peer that reads nothing holds %d bytes", after-before)
+	}
+	t.Logf("%d questions with answers of %d bytes: %d bytes", questions, size, after-before)
+}
