@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/wire"
 )
 
@@ -65,6 +66,7 @@ var kinds = []struct {
 	{gateway.ErrInvalid, codeMalformed, http.StatusBadRequest, false},
 	{gateway.ErrBusy, codeBusy, http.StatusTooManyRequests, true},
 	{gateway.ErrDraining, codeBusy, http.StatusServiceUnavailable, true},
+	{state.ErrFull, codeBusy, http.StatusInsufficientStorage, true},
 }
 
 // faultOf returns an error as its sender may see it. A fault of the host is logged and
@@ -73,6 +75,9 @@ func (g *Gateway) faultOf(err error) *fault {
 	var f *fault
 	if errors.As(err, &f) {
 		return f
+	}
+	if r := (*gateway.Refusal)(nil); errors.As(err, &r) {
+		return &fault{code: codeMalformed, text: r.Reason} // another attempt would meet it again
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
