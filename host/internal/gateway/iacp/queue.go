@@ -87,6 +87,7 @@ func (c *conn) work() {
 			c.end(errAway)
 		case m.Type == message.MessageStatus:
 			c.status(caller, m.Message)
+		case c.withdraw(caller, m.Message, m.text):
 		default:
 			c.take(caller, m.Message, m.text)
 		}
