@@ -44,7 +44,7 @@ func newWalk(t *testing.T, files ...string) *walk {
 }
 
 // fences are the blocks of a page, each with the paragraph before it.
-var fences = regexp.MustCompile("(?s)([^\n]*)\n\n```([a-z]*)\n(.*?)```\n")
+var fences = regexp.MustCompile("(?s)(?:([^\n]*)\n\n)?```([a-z]*)\n(.*?)```\n")
 
 // quoted are words in a paragraph that may name a file.
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -53,8 +53,8 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 func (w *walk) read(page string) {
 	w.t.Helper()
 	all := fences.FindAllStringSubmatch(page, -1)
-	if n := strings.Count(page, "\n```\n"); n == 0 || len(all) < strings.Count(page, "```console\n") {
-		w.t.Fatalf("%d blocks were found", len(all))
+	if n := strings.Count(page, "\n```"); n == 0 || 2*len(all) != n {
+		w.t.Fatalf("%d blocks were found, of %d fences", len(all), n)
 	}
 	for _, block := range all {
 		if block[2] == "console" {
