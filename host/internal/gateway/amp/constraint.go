@@ -15,6 +15,8 @@ import (
 type constraints struct {
 	// MaxInputLength bounds the characters of all texts; nil is no bound.
 	MaxInputLength *float64 `json:"max_input_length"`
+	// MaxTokens bounds the estimated_tokens of a negotiation; nil is no bound. It binds no request.
+	MaxTokens *float64 `json:"max_tokens"`
 	// Languages are the language tags that are taken; an empty list is any.
 	Languages []string `json:"supported_languages"`
 }
@@ -90,10 +92,23 @@ func (g *Gateway) checkConstraints(c gateway.Capability, in func() input) error 
 	if len(c.Constraints) == 0 {
 		return nil
 	}
-	var declared constraints
+	return g.constraintsOf(c).check(c.ID, in())
+}
+
+// takesTokens reports whether a task of so many tokens is within what a capability declares; nil is
+// a task that does not tell (M-033).
+func (g *Gateway) takesTokens(c gateway.Capability, tokens *float64) bool {
+	most := g.constraintsOf(c).MaxTokens
+	return tokens == nil || most == nil || *tokens <= *most
+}
+
+func (g *Gateway) constraintsOf(c gateway.Capability) (declared constraints) {
+	if len(c.Constraints) == 0 {
+		return declared
+	}
 	if err := json.Unmarshal(c.Constraints, &declared); err != nil {
 		g.Log.Warn("amp: the constraints of a capability are not checked", "capability", c.ID, "error", err)
-		return nil
+		return constraints{}
 	}
-	return declared.check(c.ID, in())
+	return declared
 }

@@ -251,24 +251,24 @@ func (g *Gateway) checkCapabilities(c gateway.Caller, to message.Destination, ne
 	offers, missing, reasons := []offer{}, []string{}, []string{}
 	for _, id := range need.Capabilities {
 		before := len(offers)
-		known := false
+		reason := "no agent has this capability"
 		for _, a := range agents {
 			capability, has := findCapability(a, id)
 			if !has {
 				continue
 			}
-			known = true
-			if m := g.measures.of(c.Principal.Tenant, nameOf(a), id); left == nil || *left > 0 && (!m.Measured || m.Latency <= *left) {
+			m := g.measures.of(c.Principal.Tenant, nameOf(a), id)
+			switch {
+			case !g.takesTokens(capability, need.Tokens):
+				reason = "no agent takes estimated_tokens: its constraints have a max_tokens"
+			case left == nil || *left > 0 && (!m.Measured || m.Latency <= *left):
 				offers = append(offers, newOffer(a, capability, m))
+			default:
+				reason = "no agent is done before the deadline"
 			}
 		}
-		switch {
-		case !known:
-			missing = append(missing, id)
-			reasons = append(reasons, id+": no agent has this capability")
-		case len(offers) == before:
-			missing = append(missing, id)
-			reasons = append(reasons, id+": no agent is done before the deadline")
+		if len(offers) == before {
+			missing, reasons = append(missing, id), append(reasons, id+": "+reason)
 		}
 	}
 	return responsePayload{Status: statusSuccess, Result: map[string]any{"feasible": len(missing) == 0, "offers": offers, "missing": missing, "reasons": reasons}}, nil

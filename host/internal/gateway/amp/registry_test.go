@@ -93,14 +93,20 @@ func TestNegotiation(t *testing.T) {
 		t.Helper()
 		return s.send(t, amptest.New("request", "agent-1", agent, amptest.Object{"negotiation_type": "capability_check", "requirements": requirements}))
 	}
+	s.expose("translator", gatewaytest.Echo, gateway.Capability{ID: "summarization", Constraints: []byte(`{"max_tokens":1000}`)})
+	s.expose("poet", gatewaytest.Echo, gateway.Capability{ID: "summarization", Constraints: []byte(`{"max_tokens":2000}`)})
 	for name, c := range map[string]struct {
 		agent        string
 		requirements amptest.Object
 		feasible     bool
 		offers       int
 	}{
+		"tokens of two":      {"", amptest.Object{"capabilities": []string{"summarization"}, "estimated_tokens": 1000}, true, 2},
+		"tokens of one":      {"", amptest.Object{"capabilities": []string{"summarization"}, "estimated_tokens": 1001}, true, 1},
+		"tokens of none":     {"", amptest.Object{"capabilities": []string{"summarization"}, "estimated_tokens": 2001}, false, 0},
+		"tokens not told":    {"", amptest.Object{"capabilities": []string{"summarization"}}, true, 2},
 		"feasible":           {"", amptest.Object{"capabilities": []string{"text-analysis"}, "estimated_tokens": 1000, "deadline": time.Now().Add(time.Hour).Format(time.RFC3339)}, true, 1},
-		"by any":             {"", amptest.Object{"capabilities": []string{"mail.message"}}, true, 4},
+		"by any":             {"", amptest.Object{"capabilities": []string{"mail.message"}}, true, 6},
 		"by one agent":       {"echo", amptest.Object{"capabilities": []string{"mail.message"}}, true, 1},
 		"not by this one":    {"slow", amptest.Object{"capabilities": []string{"text-analysis"}}, false, 0},
 		"missing":            {"", amptest.Object{"capabilities": []string{"text-analysis", "translation"}}, false, 1},
