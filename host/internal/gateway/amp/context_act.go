@@ -33,9 +33,9 @@ type contextArgs struct {
 	Seconds int      `json:"expires_in"`
 }
 
-// Act implements [gateway.Actor]: an operation on contexts for the agents of a swarm. Nothing
-// is sent to the partner, in whose realm a new context is made.
-func (g *Gateway) Act(ctx context.Context, p gateway.Partner, call gateway.Act) (json.RawMessage, error) {
+// actOnContext does an operation on contexts for the agents of a swarm. Nothing is sent to the
+// partner, in whose realm a new context is made.
+func (g *Gateway) actOnContext(ctx context.Context, p gateway.Partner, call gateway.Act) (json.RawMessage, error) {
 	var args contextArgs
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return nil, fmt.Errorf("%w: the arguments do not have the form of the verb: %w", gateway.ErrInvalid, err)
@@ -78,5 +78,3 @@ func (a contextArgs) request(who contextCaller, operation string) contextRequest
 	}
 	return r
 }
-
-var _ gateway.Actor = (*Gateway)(nil)

@@ -265,10 +265,19 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 
 // askRegistry asks the partner's registry. A partner without one has no agents to list.
 func (g *Gateway) askRegistry(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
-	m := message.Message{
-		ID: ownID("discover", p.Caller(), timestamp(time.Now())), Type: message.Request, Timestamp: timestamp(time.Now()),
-		Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability}, Payload: wire.MustEncode(map[string]any{"query": map[string]any{}}),
+	in, err := g.askMesh(ctx, p, message.Message{
+		ID: ownID("discover", p.Caller(), timestamp(time.Now())), Destination: message.Destination{Agent: registryAgent, Capability: discoveryCapability},
+		Payload: wire.MustEncode(map[string]any{"query": map[string]any{}}),
+	}, swarm.Trace{})
+	if err != nil || in == nil {
+		return nil, err
 	}
+	return foreignAgents(*in)
+}
+
+// askMesh sends a request to the partner's mesh, and returns the message in the reply; nil for none.
+func (g *Gateway) askMesh(ctx context.Context, p gateway.Partner, m message.Message, trace swarm.Trace) (*message.Received, error) {
+	m.Type, m.Timestamp = message.Request, timestamp(time.Now())
 	text, err := g.write(p.Caller(), g.Token, m)
 	if err != nil {
 		return nil, err
@@ -278,11 +287,9 @@ func (g *Gateway) askRegistry(ctx context.Context, p gateway.Partner) ([]gateway
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	trace.Fields(req.Header.Set)
 	reply, err := g.fetch(p, req)
-	if err != nil || reply.message == nil {
-		return nil, err
-	}
-	return foreignAgents(*reply.message)
+	return reply.message, err
 }
 
 // foreignAgents are the agents that a registry lists.

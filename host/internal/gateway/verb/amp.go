@@ -7,10 +7,18 @@ const (
 	MaxContextID      = 256 // bytes
 	MaxContextAccess  = 100 // entries of a list of access
 	MaxContextSources = 16  // contexts that are merged
+	MaxAsked          = 64  // capabilities that a mesh is asked for
 	MaxContextLife    = 24 * time.Hour
 )
 
-// amp are the verbs of AMP: what agents do with shared contexts. Those lie in the host.
+// The verbs of AMP that ask the partner's mesh.
+const (
+	AMPDiscover  = "discover"
+	AMPNegotiate = "capability_check"
+)
+
+// amp are the verbs of AMP: what agents do with shared contexts, which lie in the host, and what they
+// ask a mesh.
 func amp() []Verb {
 	object := func(about string) map[string]any {
 		return map[string]any{"type": "object", "description": about}
@@ -36,7 +44,19 @@ func amp() []Verb {
 	delete(update, "session")
 	update["mode"] = map[string]any{"enum": []string{"merge", "replace"}, "description": "replace puts the memory in the place of what is there."}
 	update["if_version"] = map[string]any{"type": "integer", "minimum": 1, "description": "The version that the context must have."}
+	capabilities := list(MaxAsked, "Ids of capabilities, as translation.")
+	number := func(about string) map[string]any {
+		return map[string]any{"type": "number", "minimum": 0, "description": about}
+	}
 	return []Verb{
+		{Name: AMPDiscover, Description: "Finds agents of the partner's mesh that have capabilities: agents with all of them, partial_matches with some.", Reads: true, parameters: map[string]any{
+			"capabilities": capabilities, "match": map[string]any{"enum": []string{"all", "any"}, "description": "any lists agents with one of them, too."},
+			"max_latency_ms": number("The latency that is taken."), "min_success_rate": number("The least share of successes, up to 1."),
+		}, required: []string{"capabilities"}},
+		{Name: AMPNegotiate, Description: "Asks the partner's mesh whether a task can be done, and by which of its agents.", Reads: true, parameters: map[string]any{
+			"capabilities": capabilities, "agent": text(512, "The agent that is asked, without it any."), "estimated_tokens": number("How many tokens the task takes."),
+			"deadline": text(64, "When it must be done, as 2025-01-27T11:00:00Z."),
+		}, required: []string{"capabilities"}},
 		{Name: "context_create", Description: "Makes a context that agents share: its id, version and memory.", parameters: made},
 		{Name: "context_get", Description: "Reads a shared context: its memory, version and who may read and write it.", Reads: true, parameters: map[string]any{"context": context}, required: ofContext},
 		{Name: "context_update", Description: "Changes a shared context.", parameters: update, required: ofContext},
