@@ -51,6 +51,8 @@ export class Capability {
   description: string = "";
   inputSchema: Json = Json.null();
   outputSchema: Json = Json.null();
+  /** Bounds of the input, as in {"max_input_length":10000,"supported_languages":["en"]}; null for none. */
+  constraints: Json = Json.null();
 
   constructor(
     public id: string,
@@ -60,7 +62,8 @@ export class Capability {
   encode(): Json {
     let v = text(Json.object().put("id", this.id), "version", this.version);
     v = text(v, "description", this.description);
-    return value(value(v, "input_schema", this.inputSchema), "output_schema", this.outputSchema);
+    v = value(value(v, "input_schema", this.inputSchema), "output_schema", this.outputSchema);
+    return value(v, "constraints", this.constraints);
   }
 }
 

@@ -54,6 +54,12 @@ test("requests and answers have bodies of text and of bytes", () => {
   assert.equal(play("web").notes[0], "DENIED grant");
 });
 
+test("capabilities have constraints", () => {
+  assert.deepEqual(play("capabilities").notes, [
+    '{"id":"translation","version":"1.0"}', '{"id":"translation","version":"1.0","constraints":{"language":"en"}}',
+  ]);
+});
+
 test("a world has the limits of a host", () => {
   const world = new World({ kv: "task" });
   const values = world.values("task");

@@ -65,12 +65,20 @@ function web(t: skep.Turn): void {
   t.note(`${t.secretExists("key")} ${t.secretExists("other")}`);
 }
 
+function capabilities(t: skep.Turn): void {
+  const c = new skep.Capability("translation", "1.0");
+  t.note(c.encode().text);
+  c.constraints = skep.Json.object().put("language", "en");
+  t.note(c.encode().text);
+}
+
 class Does extends skep.Agent {
   turn(t: skep.Turn): skep.Failure | null {
     const what = t.message.body;
     if (what == "values") values(t);
     else if (what == "timers") timers(t);
     else if (what == "web") web(t);
+    else if (what == "capabilities") capabilities(t);
     else t.note(`${t.message.fromTimer} ${what}`);
     return null;
   }

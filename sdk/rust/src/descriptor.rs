@@ -34,6 +34,8 @@ pub struct Capability {
     pub description: String,
     pub input_schema: Json,
     pub output_schema: Json,
+    /// Bounds of the input, as in `{"max_input_length":10000,"supported_languages":["en"]}`; null for none.
+    pub constraints: Json,
 }
 
 /// Describes one action the module exports.
@@ -94,7 +96,8 @@ impl Capability {
     fn encode(&self) -> Json {
         let mut o = Object::new();
         o.text("id", &self.id).some("version", Json::from(&self.version)).some("description", Json::from(&self.description));
-        o.given("input_schema", &self.input_schema).given("output_schema", &self.output_schema).json()
+        o.given("input_schema", &self.input_schema).given("output_schema", &self.output_schema);
+        o.given("constraints", &self.constraints).json()
     }
 }
 
@@ -111,5 +114,18 @@ impl Request {
         let mut o = Object::new();
         o.text("allow", &self.allow).given("value", &self.value).text("reason", &self.reason);
         o.some("optional", Json::from(self.optional)).json()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_have_constraints() {
+        let mut c = Capability { id: "translation".into(), ..Default::default() };
+        assert_eq!(c.encode().as_text(), "{\"id\":\"translation\"}");
+        c.constraints = Json::parse("{\"max_input_length\":10000}").unwrap();
+        assert_eq!(c.encode().as_text(), "{\"id\":\"translation\",\"constraints\":{\"max_input_length\":10000}}");
     }
 }
