@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,7 +34,8 @@ func Await(ctx context.Context, rt Runtime, x Exchange, wait time.Duration) (Ans
 	return FollowToEnd(ctx, rt, x, func(Piece) {})
 }
 
-// FollowToEnd waits for the answer of an exchange, and shows progress and chunks before it.
+// FollowToEnd waits for the answer of an exchange, and shows progress and chunks before it. It
+// returns [ErrUnknown] for an exchange that is gone, as with the data of its tenant.
 func FollowToEnd(ctx context.Context, rt Runtime, x Exchange, show func(Piece)) (a Answer, err error) {
 	s, err := rt.Follow(ctx, x, 0)
 	if err != nil {
@@ -41,6 +44,9 @@ func FollowToEnd(ctx context.Context, rt Runtime, x Exchange, show func(Piece)) 
 	defer s.Close()
 	for {
 		piece, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return lastLook(ctx, rt, x)
+		}
 		if err != nil {
 			return a, err
 		}
@@ -51,6 +57,15 @@ func FollowToEnd(ctx context.Context, rt Runtime, x Exchange, show func(Piece)) 
 			show(piece)
 		}
 	}
+}
+
+// lastLook returns the answer of an exchange whose stream has ended before it.
+func lastLook(ctx context.Context, rt Runtime, x Exchange) (Answer, error) {
+	a, ok, err := rt.Look(ctx, x)
+	if err == nil && (!ok || a.Outcome == NeedsInput) {
+		err = fmt.Errorf("the message %q and its task are gone: %w", x.ID, ErrUnknown)
+	}
+	return a, err
 }
 
 // PreferredWait is how long a caller wants to be held: not at all with

@@ -66,7 +66,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	g.serveExchange(w, r, c, a.Exchange, wait)
+	g.serveExchange(w, r, c, in, a.Exchange, wait)
 }
 
 // serveAnswer serves the answer to a message that was taken before.
@@ -94,11 +94,12 @@ func (g *Gateway) serveAnswer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, g.faultOf(err).text, g.faultOf(err).httpStatus())
 		return
 	}
-	g.serveExchange(w, r, c, x, gateway.PreferredWait(r, 0, g.Hold))
+	g.serveExchange(w, r, c, incoming{}, x, gateway.PreferredWait(r, 0, g.Hold))
 }
 
-// serveExchange writes the answer of an exchange, or after a time where it will be.
-func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gateway.Caller, x gateway.Exchange, wait time.Duration) {
+// serveExchange writes the answer of an exchange, or after a time where it will be. in is the
+// message that asks, empty for a reader of its Location.
+func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gateway.Caller, in incoming, x gateway.Exchange, wait time.Duration) {
 	a, err := gateway.Await(r.Context(), g.Runtime, x, wait)
 	switch {
 	case err == nil:
@@ -114,8 +115,7 @@ func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gatewa
 	case r.Context().Err() != nil: // the caller has left, or may not call any more
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 	default:
-		f := g.faultOf(err)
-		http.Error(w, f.text, f.httpStatus())
+		g.refuse(w, c, in, err)
 	}
 }
 
