@@ -38,6 +38,9 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 	}
 	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: clip(err.Error())}}
 	var e *skep.Error
+	if errors.Is(err, errWithdrawn) {
+		a.Error.Code = "CANCELLED"
+	}
 	if errors.As(err, &e) {
 		a.Error.Code, a.Error.Message = e.Code.String(), clip(e.Message)
 		if code, ok := codes[e.Code]; ok {

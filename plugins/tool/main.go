@@ -28,31 +28,31 @@ func main() {}
 // Turn runs the action of a request and answers, whatever became of it.
 func (Tool) Turn(t *skep.Turn) error {
 	m := &t.Message
+	withdrawn, withdraws := withdrawnID(m.Body)
 	switch {
 	case m.FromSystem():
 		t.Log("system message", "subject", m.Subject, "body", m.Body)
 		return nil
 	case m.Type == skep.TypeBroadcast:
 		return t.IgnoreBroadcast("")
-	case m.Type == skep.TypeInterrupt && withdraws(m.Body):
-		t.Log("an action is not waited for any more", "from", m.Sender.Name, "subject", m.Subject)
-		return nil
+	case m.Type == skep.TypeInterrupt && withdraws:
+		return withdraw(t, withdrawn)
 	case m.Type == skep.TypeRequest || m.Type == skep.TypeInterrupt:
 		return serve(t)
 	}
 	return nil
 }
 
-// withdraws reports whether an interrupt withdraws a request, as those of bundled:workflow do. An
-// answer to it would be one to the request, whose action may not have run yet.
-func withdraws(body string) bool {
-	var r request
-	return json.Unmarshal([]byte(body), &r) == nil && r.Type == "workflow_cancel"
-}
-
 // serve answers a request. Being called off ends the turn, and is no answer.
 func serve(t *skep.Turn) error {
+	gone, err := takeWithdrawn(t)
+	if err != nil {
+		return err
+	}
 	call, err := readCall(t)
+	if gone {
+		err = errWithdrawn
+	}
 	var output json.RawMessage
 	var seconds float64
 	if err == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -160,7 +161,7 @@ func TestSilence(t *testing.T) {
 		{Type: skep.TypeResponse, Sender: peer, Body: body},
 		{Type: skep.TypeBroadcast, Sender: peer, Body: body},
 		{Type: skep.TypeRequest, Sender: skep.Address{Type: skep.AddressSystem, Name: "hive"}, Body: body},
-		{Type: skep.TypeInterrupt, Sender: peer, Subject: "cancel step", Body: `{"message_type":"workflow_cancel","payload":{"workflow_id":"w"}}`},
+		{Type: skep.TypeInterrupt, Sender: peer, Subject: "cancel step", Body: `{"message_type":"workflow_cancel","payload":{"workflow_id":"w","message_id":"m"}}`},
 	} {
 		calls := map[string]int{}
 		if _, out := ask(t, shop(calls), m); len(calls) > 0 || len(out.Mail) > 0 && out.Mail[0].Tool != "ignore_broadcast" {
@@ -184,5 +185,45 @@ func TestCalledOff(t *testing.T) {
 	out := skeptest.Run(Tool{}, skeptest.Input{World: w, Message: skep.Message{Sender: peer, Body: `{"tool":"slow"}`}})
 	if out.Err == nil || len(out.Mail) > 0 {
 		t.Errorf("ended with %v, %+v", out.Err, out.Mail)
+	}
+}
+
+// A request that is withdrawn while it waits behind others runs nothing, and is answered as
+// cancelled once. Interrupts for requests that have run are forgotten after some time.
+func TestWithdrawn(t *testing.T) {
+	t.Parallel()
+	calls := map[string]int{}
+	w := shop(calls)
+	var state json.RawMessage
+	turn := func(m skep.Message) (a answer) {
+		t.Helper()
+		m.Sender = peer
+		out := skeptest.Run(Tool{}, skeptest.Input{World: w, Message: m, State: state, CommTargets: []string{"boss"}, Tools: []string{"price_of"}})
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		if state = out.State; len(out.Mail) == 1 {
+			if err := json.Unmarshal([]byte(out.Mail[0].Body), &a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	const call = `{"tool":"price_of","parameters":{"item":"tea"}}`
+	for n := range 3 * maxWithdrawn {
+		turn(skep.Message{Type: skep.TypeInterrupt, ID: "i", Body: fmt.Sprintf(`{"message_type":"workflow_cancel","payload":{"message_id":"m%d"}}`, n)})
+	}
+	last := fmt.Sprint("m", 3*maxWithdrawn-1)
+	for _, c := range []struct {
+		id, status string
+		calls      int
+	}{{"m0", "success", 1}, {last, "error", 1}, {last, "success", 2}, {"", "success", 3}} {
+		a := turn(skep.Message{Type: skep.TypeRequest, ID: c.id, Body: call})
+		if a.Status != c.status || calls["price_of"] != c.calls || a.Error != nil && a.Error.Code != "CANCELLED" {
+			t.Errorf("%q is answered with %+v, after %d calls", c.id, a, calls["price_of"])
+		}
+	}
+	if len(state) > 1<<10 {
+		t.Errorf("the state has %d bytes", len(state))
 	}
 }

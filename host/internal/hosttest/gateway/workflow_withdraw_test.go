@@ -9,6 +9,7 @@ import (
 	"skep/host/client"
 	"skep/host/internal/gateway/iacp/iacptest"
 	"skep/host/internal/hosttest"
+	"skep/spec/mail"
 )
 
 // runningPlan has a step that is done, and three that go on for long, side by side: a module that
@@ -86,4 +87,32 @@ comm_targets = ["planner"]
 		t.Fatal(err)
 	}
 	checkWithdrawn(t, a.Body)
+	checkWithdrawnID(t, c)
+}
+
+// checkWithdrawnID wants the interrupt of clerk to name the request by the id that clerk has of it.
+func checkWithdrawnID(t *testing.T, c *client.Client) {
+	t.Helper()
+	request, named := "", ""
+	for e, err := range c.Stream(t.Context(), "t", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Ends() {
+			break
+		}
+		m, is := e.Message()
+		if !is || m.Payload.Recipient().Name != "clerk" {
+			continue
+		}
+		if m.Type == mail.Interrupt {
+			_, named, _ = strings.Cut(m.Payload.Body, `"message_id":"`)
+			named, _, _ = strings.Cut(named, `"`)
+		} else {
+			request = m.ID
+		}
+	}
+	if request == "" || named != request {
+		t.Errorf("request %q of clerk is withdrawn as %q", request, named)
+	}
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	skep "skep/sdk/go"
+)
+
+// withdrawn is the agent's state: the requests that were withdrawn, by their message ids. Those that
+// had run by then stay in it until later ones push them out.
+type withdrawn struct {
+	IDs []string `json:"withdrawn,omitempty"`
+}
+
+// maxWithdrawn is how many withdrawn requests are known: a workflow has at most 32 under way.
+const maxWithdrawn = 64
+
+// errWithdrawn answers a request that was withdrawn before its turn.
+var errWithdrawn = errors.New("the request was withdrawn before it ran")
+
+// withdrawnID is the request that an interrupt withdraws, as those of bundled:workflow do; is is false
+// for another interrupt.
+func withdrawnID(body string) (id string, is bool) {
+	var r struct {
+		Type    string `json:"message_type"`
+		Payload struct {
+			ID string `json:"message_id"`
+		} `json:"payload"`
+	}
+	is = json.Unmarshal([]byte(body), &r) == nil && r.Type == "workflow_cancel"
+	return r.Payload.ID, is
+}
+
+// withdraw notes a request that waits behind its interrupt. The interrupt has no answer: it would be
+// one to the request.
+func withdraw(t *skep.Turn, id string) error {
+	var w withdrawn
+	if err := t.State(&w); err != nil {
+		return err
+	}
+	w.IDs = append(w.IDs, id)
+	w.IDs = w.IDs[max(0, len(w.IDs)-maxWithdrawn):]
+	return t.SetState(w)
+}
+
+// takeWithdrawn reports whether the turn's request was withdrawn, and forgets it then.
+func takeWithdrawn(t *skep.Turn) (bool, error) {
+	var w withdrawn
+	if err := t.State(&w); err != nil {
+		return false, err
+	}
+	i := slices.Index(w.IDs, t.Message.ID)
+	if i < 0 || t.Message.ID == "" {
+		return false, nil
+	}
+	w.IDs = slices.Delete(w.IDs, i, i+1)
+	return true, t.SetState(w)
+}
