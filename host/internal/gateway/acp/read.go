@@ -120,7 +120,7 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 	}
 	isTree := len(body) > 0 && (body[0] == '{' || body[0] == '[')
 	if !isTree {
-		err = m.UnmarshalJSON(text)
+		err = r.unmarshal(&m, text)
 		if name := camelName(m.Header); err == nil && name != "" {
 			err = fmt.Errorf("%s.%s: is written %s", headerPath, name, camel[name])
 		}
@@ -128,8 +128,8 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 			return m, nil, asMalformed(err)
 		}
 	}
-	if !json.Valid(text) {
-		return message.Message{}, nil, malformed("the text is no JSON") // parts of it make a message
+	if err := check.Syntax(text); err != nil {
+		return message.Message{}, nil, malformed("%v", err) // parts of it make a message
 	}
 	if !r.strict {
 		if header, err = rewriteHeader(header); err != nil {
@@ -137,9 +137,9 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 		}
 	}
 	if !isTree {
-		return m, nil, asMalformed(m.UnmarshalJSON(withParts(text, header, body)))
+		return m, nil, asMalformed(r.unmarshal(&m, withParts(text, header, body)))
 	}
-	if err = m.UnmarshalJSON(withParts(text, header, []byte(`""`))); err != nil {
+	if err = r.unmarshal(&m, withParts(text, header, []byte(`""`))); err != nil {
 		return m, nil, asMalformed(err)
 	}
 	if r.strict || !isJSON(m.Header.ContentType) {
@@ -147,6 +147,18 @@ func (r reader) decode(text []byte) (m message.Message, flags []string, err erro
 	}
 	m.Body, err = compactBody(body)
 	return m, []string{flagBodyObject}, err
+}
+
+// unmarshal reads a message by the codec. Its error has all that is wrong.
+func (r reader) unmarshal(m *message.Message, text []byte) error {
+	err := m.UnmarshalJSON(text)
+	if err == nil {
+		return nil
+	}
+	if why := check.Explain(r.form(), text); why != nil && strings.HasPrefix(why.Error(), err.Error()) {
+		return why
+	}
+	return err
 }
 
 // partsOf returns the header and the body of a message as they are written, nil for none.
@@ -223,8 +235,11 @@ func members(text []byte) (map[string]json.RawMessage, error) {
 // without a wrapper.
 func rewriteHeader(text []byte) ([]byte, error) {
 	header, err := members(text)
-	if err != nil {
+	switch {
+	case text == nil:
 		return nil, fmt.Errorf("%s: is missing or no object", headerPath)
+	case err != nil:
+		return nil, check.Explain(&dsl.Type{Kind: dsl.Record, Name: headerPath, Open: true}, text)
 	}
 	for name, snake := range camel {
 		value, has := header[name]

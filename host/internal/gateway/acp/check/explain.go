@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ func Explain(root *dsl.Type, text []byte) error {
 	switch err {
 	case nil:
 	case errJSON:
-		return explainJSON(text)
+		return cmp.Or(Syntax(text), err)
 	case errUTF8:
 		return fmt.Errorf("%w: %s", errUTF8, position(text, invalidByte(text)))
 	case errTwice:
@@ -33,11 +34,11 @@ func Explain(root *dsl.Type, text []byte) error {
 	return r.err
 }
 
-// explainJSON gives the place and the reason of encoding/json.
-func explainJSON(text []byte) error {
+// Syntax returns why and where a text is no JSON, nil where it is. It makes no values.
+func Syntax(text []byte) error {
 	var syntax *json.SyntaxError
-	if !errors.As(json.Unmarshal(text, new(any)), &syntax) {
-		return errJSON
+	if json.Valid(text) || !errors.As(json.Unmarshal(text, new(any)), &syntax) {
+		return nil
 	}
 	return fmt.Errorf("%w: %s: %w", errJSON, position(text, int(syntax.Offset)-1), syntax)
 }
