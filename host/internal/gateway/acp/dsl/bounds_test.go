@@ -40,6 +40,9 @@ func hostile() map[string]struct{ text, want string } {
 		"texts":       {strings.Repeat("\"\"", 500_000), "is expected"},
 		"c":           {strings.Repeat("/* */ type ", 90_000), "a comment begins with //"},
 		"hashes":      {strings.Repeat("#\n", 500_000), "a comment begins with //"},
+		"late":        {strings.Repeat(" ", MaxBytes-200) + strings.Repeat("$ a ", 50), "cannot stand here"},
+		"late lines":  {strings.Repeat("\n", MaxBytes-200) + strings.Repeat("$ a ", 50), "cannot stand here"},
+		"late é":      {"//" + strings.Repeat("é", MaxBytes/2-200) + "\ntype A = {" + strings.Repeat(" /**/ a b", 20), "a comment begins with //"},
 		"quotes":      {strings.Repeat("\"\\", 500_000), "this text has no end"},
 	}
 }

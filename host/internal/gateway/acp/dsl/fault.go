@@ -68,10 +68,15 @@ const (
 // source is the text of a file, for what its faults show of it.
 type source struct{ file, text string }
 
+// newSource leaves out a byte order mark: places are counted without it.
+func newSource(file, text string) *source {
+	return &source{file, strings.TrimPrefix(text, "\ufeff")}
+}
+
 // fault makes a fault of a place and of the width of what stands there.
 func (s *source) fault(at Pos, width int, message string) Fault {
 	f := Fault{File: s.file, Line: int(at.Line), Col: int(at.Col), Message: message}
-	before, after := cutLine(s.line(f.Line), f.Col-1)
+	before, after := s.around(int(at.offset))
 	f.Source = strings.Map(visible, before+after)
 	blank := strings.Map(func(r rune) rune {
 		if r == '\t' {
@@ -83,41 +88,19 @@ func (s *source) fault(at Pos, width int, message string) Fault {
 	return f
 }
 
-// line returns the n-th line, from 1.
-func (s *source) line(n int) string {
-	begin := 0
-	for i := 0; n > 1 && i < len(s.text); i++ {
-		if s.text[i] == '\n' {
-			begin, n = i+1, n-1
-		}
+// around returns what is shown of a line before and after a place in it. The rest of the text
+// is not read: a file of one line has many faults at its end.
+func (s *source) around(offset int) (before, after string) {
+	from, to := offset, offset
+	for n := 0; n < shownBefore && from > 0 && s.text[from-1] != '\n'; n++ {
+		_, w := utf8.DecodeLastRuneInString(s.text[:from])
+		from -= w
 	}
-	line, _, _ := strings.Cut(s.text[begin:], "\n")
-	return strings.TrimPrefix(strings.TrimRight(line, "\r"), "\ufeff")
-}
-
-// cutLine splits a line at a character and shortens both parts.
-func cutLine(line string, at int) (before, after string) {
-	offset := 0
-	for ; at > 0 && offset < len(line); at-- {
-		_, n := utf8.DecodeRuneInString(line[offset:])
-		offset += n
+	for n := 0; n < shownAfter && to < len(s.text) && s.text[to] != '\n'; n++ {
+		_, w := utf8.DecodeRuneInString(s.text[to:])
+		to += w
 	}
-	before, after = line[:offset], line[offset:]
-	for i, n := len(before), 0; i > 0; n++ {
-		if n == shownBefore {
-			before = before[i:]
-			break
-		}
-		_, w := utf8.DecodeLastRuneInString(before[:i])
-		i -= w
-	}
-	n := 0
-	for i := range after {
-		if n++; n > shownAfter {
-			return before, after[:i]
-		}
-	}
-	return before, after
+	return s.text[from:offset], strings.TrimRight(s.text[offset:to], "\r")
 }
 
 // visible replaces what would not show, or would move the caret.

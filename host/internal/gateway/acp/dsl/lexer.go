@@ -82,7 +82,7 @@ func (l *lexer) next(t *token) {
 		case c == '\n':
 			lines++
 			l.offset++
-			l.at = Pos{l.at.Line + 1, 1}
+			l.at = Pos{Line: l.at.Line + 1, Col: 1}
 		case c == ' ' || c == '\t' || c == '\r':
 			l.ascii(1)
 		case c == '/' && strings.HasPrefix(l.text[l.offset:], "//"):
@@ -91,13 +91,19 @@ func (l *lexer) next(t *token) {
 			t.comments = append(roomFor(t.comments, 1), Comment{text, lines > 1})
 			lines, l.begun = 0, true
 		default:
-			if t.Pos = l.at; l.token(t) {
+			if t.Pos = l.pos(); l.token(t) {
 				t.gap, l.begun, l.foreign = lines > 1, true, false
 				return
 			}
 		}
 	}
-	t.Pos, t.kind = l.at, tokenEnd
+	t.Pos, t.kind = l.pos(), tokenEnd
+}
+
+// pos is the place of what comes next.
+func (l *lexer) pos() Pos {
+	l.at.offset = int32(l.offset)
+	return l.at
 }
 
 // roomFor makes room for n more. It doubles what there is: a file may have 300,000 comments
@@ -144,7 +150,7 @@ func (l *lexer) token(t *token) bool {
 // foreignComment reports a comment in the form of another language, and not those right
 // behind it.
 func (l *lexer) foreignComment(mark string) {
-	if !l.foreign && !l.fail(l.at, len(mark), "a comment begins with // on each of its lines, not with %s", mark) {
+	if !l.foreign && !l.fail(l.pos(), len(mark), "a comment begins with // on each of its lines, not with %s", mark) {
 		l.offset = len(l.text)
 	}
 	l.foreign = true
@@ -154,7 +160,7 @@ func (l *lexer) foreignComment(mark string) {
 func (l *lexer) skipTo(mark string) {
 	part, _, has := strings.Cut(l.text[l.offset:], mark)
 	if lines := strings.Count(part, "\n"); lines > 0 {
-		l.at = Pos{l.at.Line + int32(lines), 1}
+		l.at = Pos{Line: l.at.Line + int32(lines), Col: 1}
 	}
 	l.at.Col += int32(utf8.RuneCountInString(part[strings.LastIndexByte(part, '\n')+1:]))
 	if l.offset += len(part); has {
@@ -164,7 +170,7 @@ func (l *lexer) skipTo(mark string) {
 
 // stray reports a run of characters that begin no token.
 func (l *lexer) stray(rest string) {
-	at, r := l.at, rune(0)
+	at, r := l.pos(), rune(0)
 	r, n := utf8.DecodeRuneInString(rest)
 	if r == utf8.RuneError && n <= 1 {
 		l.fail(at, 1, "this is not UTF-8")
@@ -191,14 +197,14 @@ func (l *lexer) stray(rest string) {
 // quoted reads a text in quotes, which ends in its line. It is empty after a fault that
 // leaves no text.
 func (l *lexer) quoted() string {
-	at, rest, n := l.at, l.text[l.offset:], 1
+	at, rest, n := l.pos(), l.text[l.offset:], 1
 	for ; n < len(rest) && rest[n] != '\n'; n++ {
 		switch {
 		case rest[n] == '\\' && n+1 < len(rest) && rest[n+1] != '\n':
 			n++
 		case rest[n] == '"':
 			if _, err := unquote(rest[:n+1]); err != nil {
-				l.fail(l.at, n+1, "%v", err)
+				l.fail(at, n+1, "%v", err)
 			}
 			return l.advance(n + 1)
 		}

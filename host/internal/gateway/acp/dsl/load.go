@@ -43,7 +43,7 @@ func (l *loader) file(name, text string) {
 	l.state[name] = entered
 	tree, faults := parse(name, text, l.left)
 	l.faults = append(l.faults, faults...)
-	src := &source{name, text}
+	src := newSource(name, text)
 	for _, it := range tree.Items {
 		if it.Kind == ImportItem && len(l.faults) < maxFaults {
 			l.importFile(src, name, it)

@@ -106,7 +106,7 @@ func (p *parser) annotations() (all []Annotation) {
 	for p.is('@') {
 		at := p.advance().Pos
 		p.count()
-		if p.tok.Pos != (Pos{at.Line, at.Col + 1}) && p.beginsItem() {
+		if p.tok.offset != at.offset+1 && p.beginsItem() {
 			p.fail(at, 1, "the name of an annotation stands right behind its @, as in @open")
 			return all
 		}

@@ -2,7 +2,6 @@ package dsl
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -34,12 +33,12 @@ func Parse(name, text string) (*File, error) {
 func parse(name, text string, left *budget) (*File, Faults) {
 	p := &parser{source: &source{file: name}, left: left}
 	if len(text) > left.bytes {
-		p.fail(Pos{1, 1}, 1, "the declarations have more than %d bytes, imports counted", MaxBytes)
+		p.fail(Pos{Line: 1, Col: 1}, 1, "the declarations have more than %d bytes, imports counted", MaxBytes)
 		return &File{Name: name}, p.faults
 	}
 	left.bytes -= len(text)
-	p.source = &source{name, text}
-	p.lexer = lexer{text: strings.TrimPrefix(text, "\ufeff"), at: Pos{1, 1}, fail: p.fail}
+	p.source = newSource(name, text)
+	p.lexer = lexer{text: p.source.text, at: Pos{Line: 1, Col: 1}, fail: p.fail}
 	p.advance()
 	f := p.file(name)
 	if faults := p.faults.Sorted(); len(f.Items) > 0 || p.declares || len(faults) < fewFaults {

@@ -3,7 +3,10 @@ package dsl
 import "strings"
 
 // Pos is a place in a file; both numbers begin at 1, Col counts characters.
-type Pos struct{ Line, Col int32 }
+type Pos struct {
+	Line, Col int32
+	offset    int32 // in bytes, from 0
+}
 
 // Word is a name where it stands.
 type Word struct {
