@@ -16,7 +16,7 @@ var kinds = []struct{ from, to error }{
 	{swarm.ErrForbidden, gateway.ErrDenied},
 	{swarm.ErrLimit, gateway.ErrBusy},
 	{swarm.ErrQuota, gateway.ErrBusy},
-	{swarm.ErrErasing, gateway.ErrUnknown},
+	{swarm.ErrErasing, gateway.ErrBusy},
 	{swarm.ErrDraining, gateway.ErrDraining},
 }
 
