@@ -108,11 +108,11 @@ func (l *lexer) pos() Pos {
 
 // roomFor makes room for n more. It doubles what there is: a file may have 300,000 comments
 // in a row, and append would move them 30 times.
-func roomFor(comments []Comment, n int) []Comment {
-	if len(comments)+n <= cap(comments) {
-		return comments
+func roomFor[T any](all []T, n int) []T {
+	if len(all)+n <= cap(all) {
+		return all
 	}
-	return append(make([]Comment, 0, max(2*len(comments), len(comments)+n)), comments...)
+	return append(make([]T, 0, max(2*len(all), len(all)+n)), all...)
 }
 
 func (l *lexer) lineEnd() int {

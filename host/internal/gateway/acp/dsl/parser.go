@@ -214,7 +214,7 @@ func (p *parser) file(name string) *File {
 	f := &File{Name: name}
 	for !p.is(tokenEnd) {
 		if it := p.item(); it != nil {
-			f.Items = append(f.Items, it)
+			f.Items = append(roomFor(f.Items, 1), it)
 		}
 	}
 	f.Tail = p.lead()

@@ -48,12 +48,12 @@ type Type struct {
 	// hops and nested are how many names an Alias leads over, and how many lists and maps
 	// what it stands for has in one another.
 	hops, nested uint8
+	at           Pos // right behind the small ones, with which it shares its memory
 	// Inside is the record in which a Record is written, and Path names it from there:
 	// Message.header.
 	Inside *Type
 	Path   string
 
-	at     Pos
 	source *source
 	expr   *Item // of a declared type
 }

@@ -120,10 +120,10 @@ type Value struct {
 // TypeExpr is a type where it is used: a name with its arguments, or a record.
 type TypeExpr struct {
 	Pos
+	Optional bool // right behind Pos, where it takes no memory of its own
 	Name     string
 	Args     []*TypeExpr
 	Record   *RecordExpr
-	Optional bool
 }
 
 // RecordExpr is a record where it is written.
