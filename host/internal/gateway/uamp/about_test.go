@@ -40,7 +40,7 @@ func about(s envelope.Signed, intent envelope.Intent, text string) envelope.Enve
 	return e
 }
 
-// TestAnswerByEnvelope (U-083, U-084, U-087, U-089, G-024): an answer comes by an envelope, from the
+// TestAnswerByEnvelope (U-083, U-084, U-087, U-089, U-091, G-024): an answer comes by an envelope, from the
 // agent that was asked, once. A second one that is like it changes nothing.
 func TestAnswerByEnvelope(t *testing.T) {
 	t.Parallel()

@@ -594,7 +594,7 @@ func testCarryStreams(t *testing.T, o *out) {
 	}
 }
 
-// TestCarryVerbs (U-082, U-086, G-060): messages of the verbs propose and notify have these
+// TestCarryVerbs (U-082, U-086, V-U32, G-060): messages of the verbs propose and notify have these
 // intents. A no to a proposal is its answer.
 func TestCarryVerbs(t *testing.T) {
 	t.Parallel()

@@ -144,7 +144,7 @@ func TestGRPCSend(t *testing.T) {
 	}
 }
 
-// TestGRPCStream (U-055, U-056, U-061, U-064, V-U28): a stream that is opened over HTTP and read on
+// TestGRPCStream (U-055, U-056, U-061, U-064, V-U26, V-U28): a stream that is opened over HTTP and read on
 // over a WebSocket ends over gRPC: never more than the window is without acknowledgement.
 func TestGRPCStream(t *testing.T) {
 	t.Parallel()

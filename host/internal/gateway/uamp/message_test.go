@@ -132,7 +132,7 @@ func TestConversation(t *testing.T) {
 	h.refused(t, "another hash", h.send(t, cited), envelope.IllegalState)
 }
 
-// TestRefusedEnvelopes (U-001, U-022, U-023, U-042, U-045, U-104, V-U05, V-U06, V-U07, V-U08,
+// TestRefusedEnvelopes (U-001, U-015, U-022, U-023, U-042, U-045, U-104, V-U05, V-U06, V-U07, V-U08,
 // V-U10, V-U11, V-U12, V-U18, V-U21, V-U34, contract case 28): what does not count reaches no agent,
 // and nothing of it is kept.
 func TestRefusedEnvelopes(t *testing.T) {

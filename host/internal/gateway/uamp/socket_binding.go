@@ -29,6 +29,8 @@ type socketBinding struct {
 	first  *frameFor
 	// unfinished means that the last delta of a stream has not come.
 	unfinished bool
+	// acked is the last delta that is acknowledged, -1 for none.
+	acked int
 	// renewed means that the attempt shows another token than one that the partner has refused.
 	renewed bool
 }
@@ -83,6 +85,7 @@ func (b *socketBinding) postOnce(ctx context.Context, a *attempt) (got posted, e
 		stream = ""
 	}
 	in := b.socket.awaited.await(a.e.ID, stream)
+	b.acked = -1
 	kept := false
 	defer func() {
 		if !kept {
@@ -156,6 +159,24 @@ func (b *socketBinding) next(ctx context.Context, in *awaitedFrame) (frameFor, e
 	}
 }
 
+// ackPause is the time without a delta after which those that came are acknowledged: the partner
+// may have a smaller window than the envelope wants.
+const ackPause = 5 * time.Second
+
+// nextDelta waits for a frame of a stream.
+func (b *socketBinding) nextDelta(ctx context.Context, r *streamReader, stream string) (frameFor, error) {
+	if last := r.assembly.Next() - 1; last > b.acked {
+		timed, cancel := context.WithTimeout(ctx, ackPause)
+		defer cancel()
+		f, err := b.next(timed, b.stream)
+		if timed.Err() == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return f, err
+		}
+		b.acknowledgeUpTo(stream, last)
+	}
+	return b.next(ctx, b.stream)
+}
+
 // refusedByClose is what a closed socket means for the envelope whose receipt has not come.
 func (b *socketBinding) refusedByClose(err error) error {
 	var closed websocket.CloseError
@@ -205,7 +226,7 @@ func (b *socketBinding) readOnce(ctx context.Context, r *streamReader, at string
 		}
 	}
 	for {
-		f, err := b.next(ctx, b.stream)
+		f, err := b.nextDelta(ctx, r, streamIn(at))
 		if err == nil {
 			err = b.take(ctx, r, f)
 		}
@@ -301,6 +322,7 @@ func (b *socketBinding) acknowledge(_ context.Context, _ *streamReader, d envelo
 // acknowledgeUpTo acknowledges the deltas of a stream up to a number, -1 for none. It returns
 // false when the socket has ended.
 func (b *socketBinding) acknowledgeUpTo(stream string, seq int) bool {
+	b.acked = seq
 	payload, err := json.Marshal(map[string]int{"ack": seq})
 	if err != nil {
 		return b.socket.write(nil, err)
