@@ -46,7 +46,10 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 		ctx = late
 	}
 	a, err := c.await(ctx, m, x)
-	c.endWait(x.ID) // before the answer: its asker may repeat the question then
+	repeated := c.endWait(x.ID) // before the answer: its asker may repeat the question then
+	if repeated && deliver == nil {
+		deliver = c.deliverMessage
+	}
 	switch {
 	case err == nil:
 		if failed, counts := failureOf(a.Outcome); counts {

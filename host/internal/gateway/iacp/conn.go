@@ -72,7 +72,8 @@ type conn struct {
 	// unacked are the answers and messages of other members that wait for acknowledgements, by
 	// their ids.
 	unacked map[string][]*expectedAck
-	// waits are the messages whose answers are waited for, by their ids.
+	// waits are the messages whose answers are waited for, by their ids; true for one that was asked
+	// again meanwhile.
 	waits   map[string]bool
 	running sync.WaitGroup
 	// readEnded is closed when nothing more is read.
@@ -252,7 +253,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		c.sendWaiting(caller, m.Sender.ID)
 	}
 	switch {
-	case needsAnswer && (relayed || !c.beginWait(x.ID)): // its receiver answers it, or this connection waits already
+	case needsAnswer && (relayed || !c.beginWait(x.ID, x.Duplicate)): // its receiver answers it, or this connection waits already
 		c.done()
 	case needsAnswer:
 		go func() {

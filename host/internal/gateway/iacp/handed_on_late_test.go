@@ -126,3 +126,19 @@ func TestHandedOnReload(t *testing.T) {
 		})
 	}
 }
+
+// TestHandedOnAskedAgain (I-028): a question that a hub has handed on, and that is asked again on the
+// connection while it has no answer, has it there too, besides the one of the outbox.
+func TestHandedOnAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	agent := newSlowAgent(s)
+	c := s.spoke(t, token, "depot-1")
+	m := handedOnTask(600)
+	exchange(t, c, m, "ack")
+	exchange(t, c, m, "ack")
+	agent.answers <- "17"
+	if got := read(t, c, "task_response"); got.Parent != m.ID || got.Payload["result"] != "17" {
+		t.Errorf("got %s", got.Raw)
+	}
+}

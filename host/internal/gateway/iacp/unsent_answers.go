@@ -177,7 +177,7 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 		c.g.Log.Warn("iacp: what an unsent answer needs cannot be read", "realm", r.Key.Realm, "message", x.ID, "error", err)
 		return nil
 	}
-	if !c.beginWait(x.ID) {
+	if !c.beginWait(x.ID, false) {
 		return nil
 	}
 	m := message.Message{ID: n.ID, Type: n.Type, Sender: message.Agent{ID: n.Sender}, Recipient: &message.Recipient{ID: n.Receiver}, Conversation: n.Conversation}
@@ -245,22 +245,26 @@ func (c *conn) freePlace() {
 }
 
 // beginWait notes that an answer is waited for on the connection, and returns false where it
-// is already.
-func (c *conn) beginWait(id string) bool {
+// is already. That the question was asked again there is noted.
+func (c *conn) beginWait(id string, isRepeat bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waits[id] {
+	if repeated, waits := c.waits[id]; waits {
+		c.waits[id] = repeated || isRepeat
 		return false
 	}
 	if c.waits == nil {
 		c.waits = map[string]bool{}
 	}
-	c.waits[id] = true
+	c.waits[id] = false
 	return true
 }
 
-func (c *conn) endWait(id string) {
+// endWait forgets the wait for an answer, and reports whether its question was asked again meanwhile.
+func (c *conn) endWait(id string) (repeated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	repeated = c.waits[id]
 	delete(c.waits, id)
+	return repeated
 }
