@@ -23,9 +23,13 @@ type expectedAck struct {
 
 // deliver writes an answer, or a message of another member, to an agent, and waits for its
 // acknowledgement where the peer sends them. A message that is not acknowledged in time is
-// written again; then the connection ends (I-027).
+// written again; then the connection ends (I-027). An error is written once: there are peers that
+// acknowledge none.
 func (c *conn) deliver(agent string, m message.Message, text []byte) error {
-	if !c.acks {
+	switch {
+	case c.ctx.Err() != nil: // a message before has ended it
+		return errAway
+	case !c.acks:
 		return c.writeText(text)
 	}
 	ack := c.expectAck(m.ID, agent)
@@ -34,7 +38,11 @@ func (c *conn) deliver(agent string, m message.Message, text []byte) error {
 		if err := c.writeText(text); err != nil {
 			return err
 		}
-		if err := c.awaitAck(ack); !errors.Is(err, errTime) {
+		err := c.awaitAck(ack)
+		if errors.Is(err, errTime) && m.Type == message.ErrorResponse {
+			return nil
+		}
+		if !errors.Is(err, errTime) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -212,7 +213,24 @@ func (r *relays) giveUp(ctx context.Context, to gateway.Caller, agent string, m 
 	f := &fault{code: codeTimeout, text: fmt.Sprintf("%s did not acknowledge the message after %d attempts", agent, maxTries), retry: true}
 	no := message.New(message.ErrorResponse, agent, f.payload())
 	no.ID, no.Parent, no.Conversation, no.Recipient = ownID("silent", to, m.ID+"\x00"+agent), m.ID, m.Conversation, &message.Recipient{ID: m.Sender.ID}
-	text, err := r.g.encode(sender, no)
+	return r.refuse(ctx, sender, no)
+}
+
+// keepAnswer makes an answer for a member durable, or in the place of one that is too long an error.
+func (r *relays) keepAnswer(ctx context.Context, from, to gateway.Caller, m message.Message, text []byte) error {
+	_, err := r.keep(ctx, from, to, m.To(), m, text)
+	f := new(fault)
+	if !errors.As(err, &f) || f.reason != reasonTooLarge {
+		return err
+	}
+	no := message.New(message.ErrorResponse, m.Sender.ID, f.payload())
+	no.ID, no.Parent, no.Conversation, no.Recipient = ownID("long", from, m.ID), m.Parent, m.Conversation, m.Recipient
+	return cmp.Or(r.refuse(ctx, to, no), err)
+}
+
+// refuse puts an error into a member's mailbox.
+func (r *relays) refuse(ctx context.Context, to gateway.Caller, no message.Message) error {
+	text, err := r.g.encode(to, no)
 	if err != nil {
 		return err
 	}
@@ -220,14 +238,15 @@ func (r *relays) giveUp(ctx context.Context, to gateway.Caller, agent string, m 
 	if err != nil {
 		return err
 	}
-	_, err = r.boxes.Put(ctx, sender, e, text)
+	e.Receiver = no.To()
+	_, err = r.boxes.Put(ctx, to, e, text)
 	switch {
 	case errors.Is(err, state.ErrFull), errors.Is(err, gateway.ErrBusy): // the message would stay, and end each connection of its receiver
-		r.g.Log.Warn("iacp: a sender is not told of a message that was not acknowledged", "realm", sender.Realm, "agent", m.Sender.ID, "message", m.ID, "error", err)
+		r.g.Log.Warn("iacp: a sender is not told of a message that was not acknowledged", "realm", to.Realm, "agent", no.To(), "message", no.Parent, "error", err)
 		return nil
 	case err != nil && !errors.Is(err, gateway.ErrConflict): // with one, an attempt before has put it there
 		return err
 	}
-	r.send(sender, m.Sender.ID)
+	r.send(to, no.To())
 	return nil
 }

@@ -131,6 +131,32 @@ func TestRelayAway(t *testing.T) {
 	}
 }
 
+// TestRelayedAnswerTooLarge (I-023, I-028, I-040): an answer that is too long for the mailbox of its asker
+// is refused, and the asker gets an error in its place. A peer that acknowledges no error goes on.
+func TestRelayedAnswerTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, relaying, func(o *iacp.Options) { o.Ack = 3 * time.Second })
+	from, to := s.spoke(t, token, "depot-1"), s.spoke(t, token, "depot-2")
+	m := iacptest.New("task_request", "depot-1", "depot-2", map[string]any{"description": "how many?"})
+	exchange(t, from, m, "ack")
+	question := read(t, to, "task_request")
+	if err := to.Send(question.Reply("ack", map[string]any{"message_id": question.ID}).Text()); err != nil {
+		t.Fatal(err)
+	}
+	long := question.Reply("task_response", map[string]any{"status": "completed", "result": strings.Repeat("7", state.MaxValue)})
+	if got := exchange(t, to, long, "error_response"); got.Parent != long.ID || !strings.Contains(got.Raw, "too_large") {
+		t.Errorf("the answerer gets %s", got.Raw)
+	}
+	if got := readSilently(t, from, "error_response"); got.Parent != m.ID || got.Sender.ID != "depot-2" || got.Recipient.ID != "depot-1" || !strings.Contains(got.Raw, "too_large") {
+		t.Errorf("the asker gets %s", got.Raw)
+	}
+	again := iacptest.New("context_share", "depot-2", "depot-1", map[string]any{})
+	exchange(t, to, again, "ack")
+	if got := read(t, from, "context_share"); got.ID != again.ID {
+		t.Errorf("then the asker gets %s", got.Raw)
+	}
+}
+
 // TestRelayTooLarge (I-028): a message that is too long for a mailbox is refused with its size
 // and the limit, and the next one goes its way.
 func TestRelayTooLarge(t *testing.T) {

@@ -126,7 +126,7 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 	}
 	s := c.g.waiting.find(caller, m.Parent)
 	if to, isMember := c.g.relays.member(caller, m.To()); err == nil && s == nil && isMember {
-		_, err = c.g.relays.keep(c.ctx, caller, to, m.To(), m, text)
+		err = c.g.relays.keepAnswer(c.ctx, caller, to, m, text)
 		c.g.record(caller, m, text, gateway.Exchange{}, err)
 		if err == nil {
 			c.acknowledge(m)
