@@ -32,7 +32,14 @@ func TestSignsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half := func(n *big.Int) string { return encode(n.FillBytes(make([]byte, 32))) }
+	scalar, err := curve.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := curve.PublicKey.Bytes() // 4, x and y
+	if err != nil {
+		t.Fatal(err)
+	}
 	for alg, c := range map[string]struct {
 		key      string
 		verifies func(text, value []byte) bool
@@ -42,7 +49,7 @@ func TestSignsMessages(t *testing.T) {
 			func(text, value []byte) bool { return ed25519.Verify(public, text, value) },
 		},
 		"ES256": {
-			fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":"one","x":%q,"y":%q,"d":%q}`, half(curve.X), half(curve.Y), half(curve.D)),
+			fmt.Sprintf(`{"kty":"EC","crv":"P-256","kid":"one","x":%q,"y":%q,"d":%q}`, encode(point[1:33]), encode(point[33:]), encode(scalar)),
 			func(text, value []byte) bool {
 				sum := sha256.Sum256(text)
 				return len(value) == 64 && ecdsa.Verify(&curve.PublicKey, sum[:], new(big.Int).SetBytes(value[:32]), new(big.Int).SetBytes(value[32:]))
