@@ -51,9 +51,20 @@ func TestIACPPeer(t *testing.T) {
 			p.Without[key] = reason
 		}
 	}
+	delete(p.Without, "06/mail")
+	p.Self = "depot-6"
+	var foreign contract.Handler
+	p.Dial = func(t testing.TB, url, token string) contract.Client {
+		c := newIACPClient(t, url, token)
+		c.foreign = foreign
+		return c
+	}
 	p.IDs = func(name string) []string { return []string{map[string]string{"shop": "shop-*"}[name]} }
 	p.Partner = `ids = ["depot-*", "x"]`
 	p.Serve = func(t testing.TB, address string, handle contract.Handler) (string, func()) {
+		if foreign == nil { // the cases that serve another agent come later
+			foreign = handle
+		}
 		hub, err := iacptest.Listen(t.Context(), address, outToken, "ack")
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +86,7 @@ const outToken = "token-shown-to-partners-012"
 
 func iacpProtocol() contract.Protocol {
 	without := map[string]string{
-		"06/mail":     "a question of an agent is a message of its own, to a connection of the realm",
+		"06/mail":     "a question of an agent is a message of its own, and answered in TestIACPPeer",
 		"06/realm":    "it has no word for a call that waits for a person",
 		"14":          "a stream cannot be read again; TestRevoked of package iacp ends connections",
 		"17/late":     "nothing is called",
@@ -93,7 +104,7 @@ func iacpProtocol() contract.Protocol {
 	return contract.Protocol{
 		Name: "iacp", Realms: true, NoHold: true, Table: "listen = \"127.0.0.1:0\"\n", Without: without,
 		Dial: func(t testing.TB, url, token string) contract.Client {
-			return &iacpClient{t: t, url: url, token: token, waiting: map[string]chan iacptest.Message{}}
+			return newIACPClient(t, url, token)
 		},
 	}
 }
@@ -103,10 +114,15 @@ func iacpProtocol() contract.Protocol {
 type iacpClient struct {
 	t          testing.TB
 	url, token string
+	foreign    contract.Handler // answers questions, nil for none
 
 	mu      sync.Mutex
 	conn    *iacptest.Conn
 	waiting map[string]chan iacptest.Message // by the id of the message
+}
+
+func newIACPClient(t testing.TB, url, token string) *iacpClient {
+	return &iacpClient{t: t, url: url, token: token, waiting: map[string]chan iacptest.Message{}}
 }
 
 // iacpAddress asks a host where it listens.
@@ -156,20 +172,17 @@ func (c *iacpClient) connect(ctx context.Context) (*iacptest.Conn, error) {
 		return nil, err
 	}
 	c.conn = conn
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.read(conn)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { c.read(conn, &running) })
 	c.t.Cleanup(func() {
 		_ = conn.Close()
-		<-done
+		running.Wait()
 	})
 	return conn, nil
 }
 
 // read hands on what comes, until the connection is lost: then nothing waits any more.
-func (c *iacpClient) read(conn *iacptest.Conn) {
+func (c *iacpClient) read(conn *iacptest.Conn, running *sync.WaitGroup) {
 	for {
 		m, err := conn.Read()
 		c.mu.Lock()
@@ -186,6 +199,11 @@ func (c *iacpClient) read(conn *iacptest.Conn) {
 		switch m.Type {
 		case "ack":
 			key = "ack " + key
+		case "task_request":
+			if c.foreign != nil {
+				running.Go(func() { answerIACP(context.Background(), c.t, conn, m, c.foreign) })
+			}
+			fallthrough
 		case "task_response", "tool_response":
 			_ = conn.Send(m.Reply("ack", map[string]any{"message_id": m.ID}).Text()) // where it is lost, the next read fails
 		}

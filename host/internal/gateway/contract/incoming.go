@@ -95,7 +95,7 @@ func (s *suite) answerElsewhere(t *testing.T) {
 	s.foreign.on(text, func(context.Context, Message, func(Piece)) (State, error) {
 		return State{Status: Done, Text: "red"}, nil
 	})
-	m := Message{ID: id(t, "1"), To: "boss", Thread: id(t, "thread"), Text: request(to, text)}
+	m := Message{ID: id(t, "1"), From: s.p.Self, To: "boss", Thread: id(t, "thread"), Text: request(to, text)}
 	if got := send(t, s.dial(t, depotToken), m); got.Status != Done || !strings.HasSuffix(got.Text, " red") {
 		t.Errorf("got %+v, want … red", got)
 	}

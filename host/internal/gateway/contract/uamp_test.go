@@ -122,7 +122,7 @@ func (c uampClient) thread(m contract.Message) string {
 // newEnvelope makes an unsigned envelope of a message.
 func (c uampClient) newEnvelope(m contract.Message) (envelope.Envelope, seal.Key) {
 	from := m.From
-	if from == "" {
+	if from == "" || from == uampKey(c.sender()).id {
 		from = c.sender()
 	}
 	agent := uampKey(from)
