@@ -95,7 +95,7 @@ func (g *Gateway) serveAgent(w http.ResponseWriter, r *http.Request, c *call, re
 	binding, version := g.choose(r, rest)
 	c.version, c.trace = version, swarm.HeaderTrace(r.Header)
 	c.fault = g.checkVersion(version, binding)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	body, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
 	if errors.As(err, new(*http.MaxBytesError)) {
 		c.fault = errors.New("the body is larger than max_body of [gateways.a2a]")
 		g.recordUnread(r, c, rest, nil)

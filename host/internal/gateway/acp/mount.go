@@ -3,13 +3,13 @@ package acp
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 )
 
@@ -37,7 +37,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	text, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
 	if errors.As(err, new(*http.MaxBytesError)) {
 		f := g.tooLarge()
 		g.recordUnread(c, incoming{}, text, f)

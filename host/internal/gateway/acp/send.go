@@ -11,6 +11,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/message"
+	"skep/host/internal/gateway/wire"
 )
 
 // reply is what a partner answers to a request.
@@ -101,7 +102,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, g.MaxBody+1))
+	text, err := wire.ReadBody(io.LimitReader(resp.Body, g.MaxBody+1), resp.ContentLength)
 	if err != nil {
 		return reply{}, err
 	}

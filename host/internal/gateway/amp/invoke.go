@@ -3,7 +3,6 @@ package amp
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 )
 
@@ -32,7 +32,7 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 		out.refuse(c, message.Received{}, err)
 		return
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	text, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
 		return // the host answers for a body that it could not read
 	}

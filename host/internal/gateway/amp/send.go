@@ -102,7 +102,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 		return reply, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, g.MaxBody+1))
+	text, err := wire.ReadBody(io.LimitReader(resp.Body, g.MaxBody+1), resp.ContentLength)
 	if err != nil {
 		return reply, err
 	}

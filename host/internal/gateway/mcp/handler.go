@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 )
 
@@ -72,7 +73,7 @@ func (g *Gateway) allowsOrigin(origin, host string) bool {
 
 // readBody checks the JSON of a POST before the SDK reads it, and takes its id.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request, q *request) bool {
-	body, err := io.ReadAll(io.LimitReader(r.Body, g.opt.MaxBody+1))
+	body, err := wire.ReadBody(io.LimitReader(r.Body, g.opt.MaxBody+1), r.ContentLength)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large), int64(len(body)) > g.opt.MaxBody:

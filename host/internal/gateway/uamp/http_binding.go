@@ -16,6 +16,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/turn/egress"
 )
 
@@ -41,7 +42,7 @@ func (b httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 		return posted{}, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, a.g.MaxBody+1))
+	text, err := wire.ReadBody(io.LimitReader(resp.Body, a.g.MaxBody+1), resp.ContentLength)
 	if err != nil {
 		return posted{}, err
 	}

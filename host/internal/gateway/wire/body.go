@@ -3,15 +3,17 @@ package wire
 import (
 	"errors"
 	"io"
+	"math"
 )
 
-// firstRead bounds what is taken for a body before its bytes have come, in bytes.
+// firstRead bounds the memory that a body takes before its bytes have come, in bytes.
 const firstRead = 64 << 10
 
-// ReadBody reads a body to its end. size is the length that its header announces, negative for
-// none: a body that has it is copied at most once for each doubling.
+// ReadBody reads a body to its end; the caller bounds it. size is the length that its header
+// announces, negative for none: a body of that length is copied at most once for each doubling.
 func ReadBody(body io.Reader, size int64) ([]byte, error) {
-	text := make([]byte, 0, min(max(size, 0)+1, firstRead)) // one more, to see the end
+	size = min(max(size, 0), math.MaxInt64-1)       // a header may announce all that an int64 holds
+	text := make([]byte, 0, min(size+1, firstRead)) // one more, to see the end
 	for {
 		n, err := body.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]

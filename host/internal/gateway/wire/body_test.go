@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -28,7 +29,7 @@ func TestReadBody(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 100<<10)
 	for _, text := range []string{"", "x", long[:64<<10-1], long[:64<<10], long} {
-		for _, size := range []int64{-1, 0, 1, int64(len(text)) - 1, int64(len(text)), int64(len(text)) + 1, 1 << 40} {
+		for _, size := range []int64{-1, 0, 1, int64(len(text)) - 1, int64(len(text)), int64(len(text)) + 1, 1 << 40, math.MaxInt64} {
 			got, err := wire.ReadBody(strings.NewReader(text), size)
 			if err != nil || string(got) != text {
 				t.Errorf("%d bytes, announced as %d: %d, %v", len(text), size, len(got), err)
