@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/gateway/acp/gen"
+	"skep/host/internal/pathcheck"
 )
 
 const acpCompileHelp = `Compile writes the types of FILE in a language, with code that reads messages from
@@ -111,7 +112,7 @@ func readLock(language, declarations string) (*gen.Lock, error) {
 		return gen.NewLock(), nil
 	}
 	file := declarations + ".lock"
-	f, err := os.Open(file)
+	f, err := pathcheck.OpenRegular(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return gen.NewLock(), nil
 	}
@@ -130,11 +131,14 @@ func readLock(language, declarations string) (*gen.Lock, error) {
 	return lock, nil
 }
 
-// checkReplaced refuses to replace a file that was not generated.
+// checkReplaced refuses to replace what was not generated.
 func checkReplaced(path string) error {
-	f, err := os.Open(path)
+	f, err := pathcheck.OpenRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // there is none, or the error of writing it says more
+		return failf(exitRefused, "%s is there already: %w", path, err).help("move it, or name another directory with -o")
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	head, err := io.ReadAll(io.LimitReader(f, 1<<10))
@@ -145,6 +149,15 @@ func checkReplaced(path string) error {
 		return failf(exitRefused, "%s is there already and was not made by acp compile", path).help("move it, or name another directory with -o")
 	}
 	return nil
+}
+
+// replaceLock replaces the file of a lock, also where a link leads to it: declarations share
+// one by links.
+func replaceLock(path string, lock *gen.Lock) error {
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		path = linked
+	}
+	return replaceFile(path, []byte(lock.String()))
 }
 
 // writeGenerated writes the lock before the file that depends on it: a number that was
@@ -159,7 +172,7 @@ func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock 
 		}
 	}
 	if language == proto {
-		if err := replaceFile(file+".lock", []byte(lock.String())); err != nil {
+		if err := replaceLock(file+".lock", lock); err != nil {
 			return unusableFile(file+".lock", "written", err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"skep/host/internal/gateway/mailbox"
@@ -24,9 +23,9 @@ func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	after, err := strconv.ParseInt(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"), "0"), 10, 64)
+	after, err := mailbox.ParseCursor(receiver, cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	if err != nil {
-		http.Error(w, "Last-Event-ID must be the id of an event before", http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("Last-Event-ID must be the id of an event before for %.200q", receiver), http.StatusBadRequest)
 		return
 	}
 	ping := time.NewTicker(eventsPing)
@@ -49,7 +48,7 @@ func (g *Gateway) serveEvents(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprint(w, "retry: 100\n\n") // ms; who has left is seen below
 		}
 		for _, record := range list {
-			_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", mailbox.Number(record.Key.Name), record.Value)
+			_, _ = fmt.Fprintf(w, "id: %s\ndata: %s\n\n", mailbox.Cursor(receiver, mailbox.Number(record.Key.Name)), record.Value)
 		}
 		if out.Flush() != nil || len(list) > 0 {
 			return

@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,6 +74,55 @@ func TestEvents(t *testing.T) {
 	}
 	if resp := open("agentB", "x"); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a cursor that is none gets %d", resp.StatusCode)
+	}
+}
+
+// TestCursorOfAnother: a read with the cursor of another receiver, or with a number that
+// no read has returned, is refused and removes nothing.
+func TestCursorOfAnother(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayTell, gateway.MayRelay}
+	s.rt.Admit("acme-token", c)
+	read := func(query string) (status int, page struct {
+		Messages []acptest.Message
+		Next     string
+	}) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+"/acp/v1/messages?"+query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode == http.StatusOK {
+			if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return resp.StatusCode, page
+	}
+	for _, receiver := range []string{"agentA", "agentB"} {
+		if r := s.send(t, acptest.New("INFORM", "agentC", receiver, "for "+receiver)); r.Status != http.StatusAccepted {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	_, later := read("receiver=agentB")
+	for _, after := range []string{later.Next, "9223372036854775807", "-1"} {
+		if status, _ := read("receiver=agentA&after=" + after); status != http.StatusBadRequest {
+			t.Errorf("after=%s: status %d", after, status)
+		}
+	}
+	if _, page := read("receiver=agentA"); len(page.Messages) != 1 {
+		t.Errorf("it has %d messages", len(page.Messages))
+	}
+	if _, page := read("receiver=agentB&after=" + later.Next); len(page.Messages) != 0 || page.Next != later.Next {
+		t.Errorf("past its cursor: %+v", page)
 	}
 }
 

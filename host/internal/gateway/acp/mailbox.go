@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -66,10 +67,10 @@ func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	after, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get("after"), "0"), 10, 64)
+	after, err := mailbox.ParseCursor(receiver, r.URL.Query().Get("after"))
 	seconds, err2 := strconv.Atoi(cmp.Or(r.URL.Query().Get("wait"), "0"))
 	if err != nil || err2 != nil || seconds < 0 {
-		http.Error(w, "after must be the next of an answer before, and wait a number of seconds", http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("after must be the next of an answer before to %.200q, and wait a number of seconds", receiver), http.StatusBadRequest)
 		return
 	}
 	ctx, stop := context.WithTimeoutCause(r.Context(), min(time.Duration(min(seconds, 1<<20))*time.Second, g.Hold), gateway.ErrHeld)
@@ -82,27 +83,27 @@ func (g *Gateway) serveMailbox(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if len(list) > 0 {
-			writeMailbox(w, list, after)
+			writeMailbox(w, receiver, list, after)
 			return
 		}
 		select {
 		case <-changed:
 		case <-g.stopped:
-			writeMailbox(w, nil, after)
+			writeMailbox(w, receiver, nil, after)
 			return
 		case <-ctx.Done():
 			if r.Context().Err() != nil {
 				http.Error(w, "Unauthorized", http.StatusUnauthorized)
 				return
 			}
-			writeMailbox(w, nil, after)
+			writeMailbox(w, receiver, nil, after)
 			return
 		}
 	}
 }
 
-// writeMailbox writes messages as they were put.
-func writeMailbox(w http.ResponseWriter, list []state.Record, after int64) {
+// writeMailbox writes messages as they were put, and the cursor behind them.
+func writeMailbox(w http.ResponseWriter, receiver string, list []state.Record, after int64) {
 	answer := struct {
 		Messages []json.RawMessage `json:"messages"`
 		Next     string            `json:"next"`
@@ -111,7 +112,7 @@ func writeMailbox(w http.ResponseWriter, list []state.Record, after int64) {
 		answer.Messages = append(answer.Messages, r.Value)
 		after = mailbox.Number(r.Key.Name)
 	}
-	answer.Next = strconv.FormatInt(after, 10)
+	answer.Next = mailbox.Cursor(receiver, after)
 	w.Header().Set("Content-Type", jsonContentType)
 	_ = json.NewEncoder(w).Encode(answer) // the caller may have left
 }

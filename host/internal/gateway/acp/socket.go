@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +68,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, needsAgent, http.StatusForbidden)
 		return
 	}
-	if !slices.Contains(r.Header.Values("Sec-WebSocket-Protocol"), subprotocol) {
+	if !offersSubprotocol(r) {
 		http.Error(w, "offer the subprotocol "+subprotocol, http.StatusBadRequest)
 		return
 	}
@@ -91,6 +91,19 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.running.Go(s.ping)
 	s.running.Go(s.relay)
 	s.read()
+}
+
+// offersSubprotocol reports whether ours is among those that a request lists, in one header
+// field or several (https://www.rfc-editor.org/rfc/rfc6455#section-11.3.4).
+func offersSubprotocol(r *http.Request) bool {
+	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(list, ",") {
+			if strings.TrimSpace(name) == subprotocol {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // relay runs relays until the socket ends. They wait for the peers of sockets, whose answer

@@ -14,8 +14,8 @@ import (
 	"skep/host/internal/gateway/wire"
 )
 
-// TestSocketRefused: a WebSocket without the subprotocol acp.v1 is not opened, and a
-// binary frame ends one.
+// TestSocketRefused: a WebSocket without the subprotocol acp.v1 is not opened, one that
+// lists it among others has it, and a binary frame ends one.
 func TestSocketRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
@@ -28,12 +28,15 @@ func TestSocketRefused(t *testing.T) {
 	if err == nil || r == nil || r.StatusCode != http.StatusBadRequest {
 		t.Fatalf("without a subprotocol: %v, %v", r, err)
 	}
-	o.Subprotocols = []string{"acp.v1"}
+	o.Subprotocols = []string{"acp.v2", "acp.v1"}
 	conn, _, err = websocket.Dial(t.Context(), url, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
+	if conn.Subprotocol() != "acp.v1" {
+		t.Errorf("the subprotocol is %q", conn.Subprotocol())
+	}
 	if err := conn.Write(t.Context(), websocket.MessageBinary, []byte(document)); err != nil {
 		t.Fatal(err)
 	}
