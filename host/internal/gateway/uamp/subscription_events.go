@@ -1,6 +1,7 @@
 package uamp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -265,8 +266,8 @@ func (g *Gateway) tellEvent(ctx context.Context, p gateway.Partner, sub subscrip
 	switch {
 	case errors.Is(err, gateway.ErrConflict):
 		return nil // it was told
-	case errors.Is(err, gateway.ErrUnknown):
-		return errNoSubscription // it was erased
+	case errors.Is(err, gateway.ErrUnknown): // the task has ended since the check, or was erased
+		return cmp.Or(g.checkEnd(ctx, p, sub), errNoSubscription)
 	case errors.Is(err, gateway.ErrDenied), errors.Is(err, gateway.ErrInvalid):
 		return gateway.Refuse("an event cannot be told: %v", err)
 	}

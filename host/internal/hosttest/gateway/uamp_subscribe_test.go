@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go/http3"
 
@@ -166,11 +167,17 @@ func checkSubscription(t *testing.T, hive *hosttest.Site, lab *watchedLab) {
 	hive.Restart()
 	close(lab.publish)
 	if got, err := hive.As(hosttest.AliceKey).PostMessage(t.Context(), post); err != nil || !strings.Contains(got.Body, "it is green") {
-		t.Errorf("the task ends with %+v, %v", got, err)
+		t.Fatalf("the task ends with %+v, %v", got, err)
 	}
-	for s := range lab.sent {
-		if s.Intent == envelope.Cancel && s.ReplyTo == asked.ID {
-			break
+	for late := time.After(time.Minute); ; {
+		select {
+		case s := <-lab.sent:
+			if s.Intent == envelope.Cancel && s.ReplyTo == asked.ID {
+				return
+			}
+			t.Logf("the partner got %s %s for %q", s.Intent, s.ID, s.ReplyTo)
+		case <-late:
+			t.Fatal("the subscription is not withdrawn")
 		}
 	}
 }
