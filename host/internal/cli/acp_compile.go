@@ -134,11 +134,12 @@ func readLock(language, declarations string) (*gen.Lock, error) {
 // checkReplaced refuses to replace what was not generated.
 func checkReplaced(path string) error {
 	f, err := pathcheck.OpenRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	var unfit *pathcheck.UnfitError
+	if errors.As(err, &unfit) {
+		return failf(exitRefused, "%s is there already: %w", path, err).help("move it, or name another directory with -o")
 	}
 	if err != nil {
-		return failf(exitRefused, "%s is there already: %w", path, err).help("move it, or name another directory with -o")
+		return nil // there is none, or the error of writing it says more
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	head, err := io.ReadAll(io.LimitReader(f, 1<<10))
