@@ -172,6 +172,10 @@ func TestCarryRefused(t *testing.T) {
 			m.Header.Version = "9"
 			return &m, 0
 		}, gateway.Refused, "no message"},
+		{func(m acptest.Message) (*acptest.Message, int) {
+			m.Body = strings.Repeat("x", acp.MaxMessage)
+			return &m, 0
+		}, gateway.Refused, "larger than 1048576 bytes; max_body of [gateways.acp] cannot be more"},
 	} {
 		o.does(c.answer)
 		if got := o.g.Carry(t.Context(), o.p, outgoing(fmt.Sprint("r", n), mail.Request, "agentB", "x")); got.State != c.state || !strings.Contains(got.Reason, c.reason) {

@@ -94,6 +94,14 @@ func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) 
 	}
 }
 
+// readReply reads the message in an answer, of which a byte more than max_body was taken.
+func (g *Gateway) readReply(text []byte) (incoming, error) {
+	if int64(len(text)) > g.MaxBody {
+		return incoming{}, g.tooLarge()
+	}
+	return g.reader.read(text)
+}
+
 // fetch sends a request and reads the message in its answer. An ERROR is an answer
 // whatever its status is, but for those after which the same message is sent again.
 func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
@@ -112,7 +120,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 	}
 	var got reply
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); len(text) > 0 && isJSON(kind) {
-		in, err := g.reader.read(text)
+		in, err := g.readReply(text)
 		if err != nil && !failed {
 			return got, gateway.Refuse("the partner's answer is no message: %v", err)
 		}

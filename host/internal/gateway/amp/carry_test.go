@@ -138,7 +138,7 @@ func TestCarry(t *testing.T) {
 		status        int
 		answer        func(amptest.Message) amptest.Message
 		state         gateway.CarriedState
-		subject, body string
+		subject, body string // of the answer; body is in the reason of what is refused
 	}{
 		"a text":      {200, response(amptest.Result(amptest.Object{"text": "four"})), gateway.Taken, "", "four"},
 		"a bare text": {200, response(amptest.Result("four")), gateway.Taken, "", "four"},
@@ -164,6 +164,7 @@ func TestCarry(t *testing.T) {
 			return m.Reply("response", amptest.Result("x"))
 		}, gateway.Refused, "", ""},
 		"a request back": {200, func(m amptest.Message) amptest.Message { return m.Reply("request", amptest.Object{}) }, gateway.Refused, "", ""},
+		"a large answer": {200, response(amptest.Result(strings.Repeat("x", 1<<20))), gateway.Refused, "", "larger than max_body of [gateways.amp]"},
 		"no message":     {200, func(m amptest.Message) amptest.Message { return amptest.Message{Protocol: "no"} }, gateway.Refused, "", ""},
 		"not let in":     {401, func(m amptest.Message) amptest.Message { return amptest.Message{Protocol: "no"} }, gateway.Refused, "", ""},
 	} {
@@ -178,7 +179,7 @@ func TestCarry(t *testing.T) {
 				code = strings.Trim(c.subject, "[]")
 			}
 			switch {
-			case got.State != c.state:
+			case got.State != c.state || c.state != gateway.Taken && !strings.Contains(got.Reason, c.body):
 				t.Fatalf("carried %+v", got)
 			case c.state != gateway.Taken && len(asked) != 0:
 				t.Errorf("delivered %+v", asked)

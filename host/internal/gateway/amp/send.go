@@ -94,6 +94,9 @@ func (a *attempt) poll(ctx context.Context, location string) (got, error) {
 	}
 }
 
+// errTooLarge is the error of a reply that is longer than a message may be.
+var errTooLarge = errors.New("it is larger than max_body of [gateways.amp]")
+
 // fetch sends a request and reads the message in its answer. An error message is an answer,
 // but for those after which the same message is sent again.
 func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err error) {
@@ -111,6 +114,9 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 		return reply, &gateway.StatusError{Code: status}
 	}
 	in, readErr := (message.Reader{Depth: g.MaxDepth}).Read(text)
+	if int64(len(text)) > g.MaxBody {
+		readErr = errTooLarge
+	}
 	switch {
 	case readErr == nil && (status != http.StatusAccepted || !isInterim(in)):
 		if err := checkAnswer(p, in); err != nil {
