@@ -33,7 +33,7 @@ Agents that do not count are named on stderr, and hub ends with 1. It ends with 
 there is no list, with 5 for a private address without --allow-private, and with 7 when
 the host does not answer.`
 
-// hubTime bounds all that is read for one list.
+// hubTime bounds the fetches of one list and of its agents.
 const hubTime = 2 * time.Minute
 
 // hubFlags are the flags of the command.
@@ -71,7 +71,7 @@ func (a *app) gatewayHubCommand() *cobra.Command {
 	return cmd
 }
 
-// hubBase reads the address of a host, which may be that of its list.
+// hubBase returns the URL of a host, given with or without the path of its list.
 func hubBase(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(text, hub.ListPath), "/"))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -84,8 +84,8 @@ func hubBase(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// client is a client that reaches public hosts, and that of the URL at a private address if that
-// is allowed.
+// client returns a client for public hosts. With --allow-private the host of base may be at a
+// private address.
 func (f hubFlags) client(base *url.URL) (*http.Client, error) {
 	token, err := readPeerToken(f.token)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f hubFlags) client(base *url.URL) (*http.Client, error) {
 	if f.ca != "" {
 		text, err := os.ReadFile(f.ca)
 		if err != nil {
-			return nil, err
+			return nil, unusableFile(f.ca, "read", err)
 		}
 		t.tls = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 		if !t.tls.RootCAs.AppendCertsFromPEM(text) {
@@ -130,7 +130,7 @@ func (t hubTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}).RoundTrip(r)
 }
 
-// hubFailure is why there is no list.
+// hubFailure returns why a list could not be read, with its exit code.
 func hubFailure(at string, err error) error {
 	var denied *abi.Error
 	switch {
@@ -195,7 +195,7 @@ func (a *app) printPartners(base *url.URL, agents any, partners []*hubPartner) e
 	return nil
 }
 
-// besideConfig is a file as the swarm's file names it.
+// besideConfig returns a path as the swarm's file names it: relative to the directory of that file.
 func (a *app) besideConfig(file string) string {
 	from, err := filepath.Abs(filepath.Dir(a.common.config))
 	if err != nil {

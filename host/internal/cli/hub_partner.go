@@ -47,10 +47,10 @@ func partnersOf(agents []hub.Agent, base *url.URL, flags hubFlags) (list []*hubP
 	return list
 }
 
-// maxRealmName leaves room for what tells hosts apart whose names begin alike, in bytes.
+// maxRealmName bounds a name, in bytes. A hyphen is added for each host whose name begins alike.
 const maxRealmName = 64
 
-// realmName makes a name of a partner of a host's.
+// realmName returns the name of the partner for a host.
 func realmName(host string) string {
 	name := strings.NewReplacer(".", "-", ":", "-").Replace(strings.ToLower(host))
 	return name[:min(len(name), maxRealmName)]
