@@ -21,12 +21,12 @@ const (
 	maxProbeReply = 64 << 10         // bytes that are read
 )
 
-// probes are what the health endpoints of registered agents have answered since the host started.
+// probes are the results of the health probes of registered agents since the host started.
 // It is safe for concurrent use.
 type probes struct {
 	mu    sync.Mutex
 	found map[realmKey]map[string]probed // by agent
-	// running are the realms whose agents are probed at the moment.
+	// running are the realms with a round under way.
 	running map[realmKey]bool
 }
 
@@ -37,7 +37,7 @@ func realmKeyOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant,
 // probed is the health of an agent. It does not count for another endpoint.
 type probed struct {
 	endpoint, status string
-	failures         int // in a row
+	failures         int // probes without success, in a row
 }
 
 func newProbes() *probes {
@@ -79,8 +79,8 @@ func (s *probes) end(realm realmKey, found map[string]probed) {
 	}
 }
 
-// Run implements [gateway.Gateway]. The gateway has no socket of its own: Run looks at the health of
-// the agents that have registered, each realm's apart, so that none waits for another's.
+// Run implements [gateway.Gateway]. It probes the health of registered agents. Each realm has rounds
+// of its own: agents that do not answer hold up no other realm.
 func (g *Gateway) Run(ctx context.Context) error {
 	var rounds sync.WaitGroup
 	defer rounds.Wait()
@@ -95,8 +95,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// probeAgents looks at the health of each agent that a partner has registered with a health
-// endpoint. It returns nil if they cannot be listed.
+// probeAgents probes each agent that a partner has registered with a health endpoint. It returns
+// nil if they cannot be listed.
 func (g *Gateway) probeAgents(ctx context.Context, p gateway.Partner) map[string]probed {
 	all, err := g.registered.list(ctx, p.Caller())
 	if err != nil {
@@ -128,7 +128,7 @@ func (g *Gateway) probeAgents(ctx context.Context, p gateway.Partner) map[string
 	return found
 }
 
-// probe looks at the health of an agent once, and returns what is known of it then.
+// probe asks an agent's health endpoint once, and returns the health that follows.
 func (g *Gateway) probe(ctx context.Context, p gateway.Partner, r registration) probed {
 	known := g.probes.of(realmKeyOf(p.Caller()), r)
 	before := known.status
@@ -152,8 +152,8 @@ func (g *Gateway) probe(ctx context.Context, p gateway.Partner, r registration) 
 	return known
 }
 
-// askHealth returns the status that the health endpoint of an agent tells. A reply without one is
-// as good as its HTTP status (M-092).
+// askHealth returns the status in the reply of an agent's health endpoint. A reply of 200 without a
+// status is healthy (M-092).
 func (g *Gateway) askHealth(ctx context.Context, p gateway.Partner, r registration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -177,15 +177,15 @@ func (g *Gateway) askHealth(ctx context.Context, p gateway.Partner, r registrati
 	if err != nil {
 		return "", err
 	}
-	var told struct {
+	var health struct {
 		Status string `json:"status"`
 	}
-	if json.Unmarshal(text, &told) != nil { // it need not be JSON
+	if json.Unmarshal(text, &health) != nil { // it need not be JSON
 		return statusHealthy, nil
 	}
-	switch told.Status {
+	switch health.Status {
 	case statusUnhealthy:
-		return "", fmt.Errorf("it tells that it is %s", told.Status)
+		return "", fmt.Errorf("its status is %s", health.Status)
 	case statusDegraded:
 		return statusDegraded, nil
 	}

@@ -101,8 +101,7 @@ func identityOf(a gateway.ExposedAgent) identity {
 	return identity{ID: nameOf(a), Name: a.Name, Version: version, Framework: "custom", Protocol: message.Version}
 }
 
-// States of agents. Unknown is one without an endpoint of its health, or that was not looked at
-// yet.
+// States of agents. An agent without a health endpoint, or before its first probe, is unknown.
 const (
 	statusHealthy   = "healthy"
 	statusDegraded  = "degraded"

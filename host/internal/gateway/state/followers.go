@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Followers are goroutines that go on with records while a host runs, one for each, which may have
-// a value that is forgotten with its goroutine. It is safe for concurrent use.
+// Followers run one goroutine for each record, while the host runs. A record may have a value in
+// memory, which is removed with its goroutine. It is safe for concurrent use.
 type Followers[V any] struct {
 	mu      sync.Mutex
 	ctx     context.Context // of the run; nil before and after
@@ -34,7 +34,8 @@ func (f *Followers[V]) Open(ctx context.Context) {
 	f.ctx = ctx
 }
 
-// Wait lets none start, and waits for the ends of those that run. Their context has ended.
+// Wait starts no more goroutines, and waits until those that run have ended. The context of Open
+// has ended before.
 func (f *Followers[V]) Wait() {
 	f.mu.Lock()
 	f.ctx = nil
@@ -42,15 +43,15 @@ func (f *Followers[V]) Wait() {
 	f.all.Wait()
 }
 
-// Start goes on with a record, and once more after that where it is done already. It starts
-// nothing before Open: the run begins with all records that there are.
+// Start calls follow for a record in its goroutine. Where one runs, it calls follow once more when
+// that has returned. Before Open it does nothing: a run begins with all stored records.
 func (f *Followers[V]) Start(key Key, follow func(context.Context, Key)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.start(key, follow)
 }
 
-// StartWith is Start for a record with a value, which stands before Open as well.
+// StartWith is Start for a record with a value. The value is kept before Open, too.
 func (f *Followers[V]) StartWith(key Key, value V, follow func(context.Context, Key)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,8 +59,7 @@ func (f *Followers[V]) StartWith(key Key, value V, follow func(context.Context, 
 	f.start(key, follow)
 }
 
-// Restart is Start for a record with which is gone on from its begin: what goes on with it is
-// ended first.
+// Restart is Start that first ends the context of the call that runs.
 func (f *Followers[V]) Restart(key Key, follow func(context.Context, Key)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +111,7 @@ func (f *Followers[V]) next(key Key, own *follower) context.Context {
 	return nil
 }
 
-// Stop ends what goes on with a record.
+// Stop ends the context of a record's goroutine, and removes its value.
 func (f *Followers[V]) Stop(key Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func (f *Followers[V]) forget(key Key) {
 	delete(f.values, key)
 }
 
-// Value is the value of a record that is followed.
+// Value returns the value of a record, false without one.
 func (f *Followers[V]) Value(key Key) (v V, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

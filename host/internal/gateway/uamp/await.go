@@ -63,8 +63,8 @@ func (a *attempt) isAnswered(ctx context.Context) bool {
 	return done && err == nil
 }
 
-// giveUp withdraws an envelope that has no answer in time. It is given up, also where its partner
-// cannot be told now.
+// giveUp refuses an envelope that has no answer in time, and withdraws it at the partner, later where
+// the partner cannot be reached now.
 func (a *attempt) giveUp(ctx context.Context) error {
 	if a.tried {
 		late, cancel := context.WithTimeout(ctx, withdrawTime)

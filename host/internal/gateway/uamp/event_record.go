@@ -9,8 +9,8 @@ import (
 	"skep/host/internal/gateway/uamp/envelope"
 )
 
-// kindEvent is the kind of the records of events that subscriptions were told, by envelopes that
-// cite none: a repeat is for them alone, also where all have ended.
+// kindEvent is the kind of the records of events that went to subscriptions without naming one. A
+// repeat goes to the same subscriptions alone, and to no agent where all have ended.
 const kindEvent = "event"
 
 // maxEvents is how many events of a realm are kept at least. They are kept for as long as the time
@@ -26,11 +26,11 @@ func eventKey(c gateway.Caller, id envelope.ID) state.Key {
 	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindEvent, Name: string(id)}
 }
 
-// keepEvent records, before it is told, that an event is of subscriptions.
+// keepEvent records that an event goes to subscriptions, before the first of them gets it.
 func (g *Gateway) keepEvent(ctx context.Context, c gateway.Caller, id envelope.ID) error {
 	_, err := state.Save(ctx, g.events, eventKey(c, id), 0, struct{}{}, 2*g.ClockSkew)
 	if errors.Is(err, state.ErrVersion) {
-		return nil // an attempt before has
+		return nil // an earlier attempt has recorded it
 	}
 	return err
 }

@@ -40,7 +40,7 @@ type Gateway struct {
 	large wire.LargeReads
 	// threads are the records of conversations with foreign agents.
 	threads state.Evicting
-	// events are the records of what subscriptions were told.
+	// events are the records of events that went to subscriptions.
 	events  state.Evicting
 	waiting *waiting
 	sockets *socketLimiter

@@ -94,12 +94,9 @@ func (e *callEndError) Error() string {
 	return "the partner ends the call: " + e.status.Code().String() + " " + e.status.Message()
 }
 
-// retryAfter is when a partner that ends a call wants the next, 0 where it does not say.
+// retryAfter is the pause that the trailer of a refused call asks for, 0 without one.
 func retryAfter(trailer metadata.MD) time.Duration {
-	for _, value := range trailer.Get("retry-after") {
-		return egress.RetryAfter(value, time.Now())
-	}
-	return 0
+	return egress.RetryAfter(http.Header{"Retry-After": trailer.Get("retry-after")}.Get("Retry-After"), time.Now())
 }
 
 // endOfCall is why a call has ended, after so many frames of the partner. A fault of one message

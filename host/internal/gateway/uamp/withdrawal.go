@@ -10,8 +10,7 @@ import (
 	"skep/host/internal/gateway/uamp/envelope"
 )
 
-// kindWithdrawal is the kind of the records of envelopes that were given up and whose cancel the
-// partner has not taken.
+// kindWithdrawal is the kind of the records of cancels that partners have not taken.
 const kindWithdrawal = "withdrawal"
 
 const (
@@ -31,13 +30,13 @@ func withdrawalKey(c gateway.Caller, id envelope.ID) state.Key {
 	return state.Key{Tenant: c.Principal.Tenant, Gateway: Name, Realm: c.Realm, Kind: kindWithdrawal, Name: string(id)}
 }
 
-// isWithdrawn reports what the error of a cancel means: whether no other can do more.
+// isWithdrawn reports whether a cancel with this error need not be sent again.
 func isWithdrawn(err error) bool {
 	return err == nil || endedBefore(err) || outcomeOf(err).State == gateway.Refused
 }
 
-// keepWithdrawal has a cancel that the partner has not taken sent again for an hour, also by a
-// later run of the host.
+// keepWithdrawal stores a cancel that the partner has not taken: it is sent again for an hour, also
+// after a restart of the host.
 func (g *Gateway) keepWithdrawal(ctx context.Context, c gateway.Caller, w withdrawal) error {
 	key := withdrawalKey(c, w.ID)
 	release, err := g.subscribing.Acquire(ctx, key)
@@ -48,7 +47,7 @@ func (g *Gateway) keepWithdrawal(ctx context.Context, c gateway.Caller, w withdr
 	count := 0
 	err = state.Each(ctx, g.state, withdrawalKey(c, ""), func(state.Record) error { count++; return nil })
 	if err == nil && count >= maxWithdrawals {
-		err = fmt.Errorf("%d others wait for it: %w", count, gateway.ErrBusy)
+		err = fmt.Errorf("%d cancels wait for the partner: %w", count, gateway.ErrBusy)
 	}
 	if err == nil {
 		_, err = state.Save(ctx, g.state, key, 0, w, withdrawalLife)
@@ -77,6 +76,7 @@ func (g *Gateway) followWithdrawal(ctx context.Context, key state.Key) {
 	}
 }
 
+// repeatWithdrawal sends a cancel once more, and removes its record when no other is needed.
 func (g *Gateway) repeatWithdrawal(ctx context.Context, key state.Key, w withdrawal) error {
 	p, ok := g.Runtime.Partner(key.Realm)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"skep/host/internal/gateway/acp/dsl"
 )
 
-// Explain returns why a text is no message of a record, nil when it is one. The reason
-// begins with the one of [Message], and goes on with what else there is to mend: the place
-// in a text that is no JSON, the member that is there twice, and all fields that a record lacks.
+// Explain returns why a text is no message of a record, nil when it is one. The reason begins
+// with the one of [Message]. It adds the line and column at which a text is no JSON, the name
+// of a member that is there twice, and the other fields that a record lacks.
 func Explain(root *dsl.Type, text []byte) error {
 	v, err := parseText(text)
 	switch err {
@@ -65,6 +65,7 @@ func invalidByte(text []byte) int {
 // shownName is how many characters of a name in a message a reason shows.
 const shownName = 60
 
+// isNoPart reports whether a character is none of a name that a place shows without quotes.
 func isNoPart(r rune) bool {
 	return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }

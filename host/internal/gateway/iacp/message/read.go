@@ -47,8 +47,8 @@ type Reader struct {
 // envelopeLevels are the levels of a message above its payload.
 const envelopeLevels = 1
 
-// maxBeside bounds what a message has beside its payload, in bytes: its lists of texts take
-// 33 times that of the heap.
+// maxBeside bounds what a message has beside its payload, in bytes: lists of texts there take 33
+// times their size from the heap.
 const maxBeside = 256 << 10
 
 // payloadOf is the payload of a message as it is written, nil for none.

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// atOnce bounds the agents that are looked at at once.
-	atOnce = 8
+	// maxConcurrent bounds the agents whose manifests are fetched at once.
+	maxConcurrent = 8
 	// agentTime bounds the fetches of one agent's manifest and document.
 	agentTime = 20 * time.Second
 )
@@ -39,9 +39,9 @@ type Agent struct {
 	Err error
 }
 
-// Read reads the list of the host at a URL, and looks at each of its agents once, in the order of
-// the list. Hosts in it are left out, and addresses in it are not followed. An error is of the
-// list alone.
+// Read fetches the list of the host at a URL, and verifies each of its agents once. Agents keep
+// the order of the list; hosts in it are left out, and its addresses are not followed. An error
+// is about the list; what is wrong with an agent is its Err.
 func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error) {
 	list, err := FetchList(ctx, client, base+ListPath)
 	switch {
@@ -63,7 +63,7 @@ func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error
 		agents, children = append(agents, Agent{DID: id, Name: child.Agent, Err: err}), append(children, child)
 	}
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(maxConcurrent)
 	for i := range agents {
 		group.Go(func() error {
 			if agents[i].Err == nil {
@@ -75,7 +75,7 @@ func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error
 	return agents, group.Wait()
 }
 
-// verifier looks at agents.
+// verifier fetches and checks the manifests of agents.
 type verifier struct {
 	client   *http.Client
 	resolver *did.Resolver
@@ -112,7 +112,7 @@ func (v verifier) verify(ctx context.Context, a *Agent, listed envelope.Child) e
 		return fmt.Errorf("its manifest: %w", err)
 	}
 	if sum := sha256.Sum256(payload); hex.EncodeToString(sum[:]) != listed.SHA256 {
-		return errors.New("the list has another hash than that of its manifest")
+		return errors.New("the list has another hash than its manifest")
 	}
 	if a.Manifest, err = envelope.ReadManifest(payload); err != nil {
 		return fmt.Errorf("its manifest: %w", err)
