@@ -52,11 +52,20 @@ func outcome(m message.Message) string {
 	return code
 }
 
-// TestBindingsAgree (A-028): a message that is refused is refused with the same code over
-// HTTP, a WebSocket and a broker. One that may be taken later stays at the broker.
-func TestBindingsAgree(t *testing.T) {
-	t.Parallel()
-	const later = "later"
+// later is the outcome of a message that stays at the broker.
+const later = "later"
+
+// bindings are the ways to one gateway for the partner acme.
+type bindings struct {
+	g      *Gateway
+	url    string
+	web    acptest.Client
+	topics *queue
+	store  *fullStore
+}
+
+func newBindings(t *testing.T) *bindings {
+	t.Helper()
 	rt := gatewaytest.New()
 	t.Cleanup(rt.Close)
 	rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, gatewaytest.Echo)
@@ -65,86 +74,116 @@ func TestBindingsAgree(t *testing.T) {
 	p := gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"agent*"}, May: c.May, Options: map[string]any{topicsOption: "t"}}
 	rt.Admit("acme-token", c)
 	rt.AddPartner(p)
-	store := &fullStore{Store: rt.State()}
-	g := New(Options{Runtime: stored{rt, store}})
-	server := httptest.NewServer(gatewaytest.Listener(rt, g.Mounts()))
+	b := &bindings{store: &fullStore{Store: rt.State()}}
+	b.g = New(Options{Runtime: stored{rt, b.store}})
+	server := httptest.NewServer(gatewaytest.Listener(rt, b.g.Mounts()))
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	web := acptest.Client{URL: server.URL + messagesPath, Token: "acme-token", HTTP: server.Client()}
-	topics := &queue{g: g, partner: "acme", topics: "t", conn: broker.New(broker.Options{Log: slog.New(slog.DiscardHandler)})}
-	made := func(kind, receiver string, change func(*acptest.Message)) func() string {
-		return func() string {
-			m := acptest.New(kind, "agentA", receiver, "7")
-			if change != nil {
-				change(&m)
-			}
-			return strings.Replace(m.Text(), `"header":{`, `"header":{"x_ack":"requested",`, 1)
-		}
+	b.url = server.URL
+	b.web = acptest.Client{URL: server.URL + messagesPath, Token: "acme-token", HTTP: server.Client()}
+	b.topics = &queue{g: b.g, partner: "acme", topics: "t", conn: broker.New(broker.Options{Log: slog.New(slog.DiscardHandler)})}
+	return b
+}
+
+// outcomeOf is the outcome in the text of a reply, empty for no message.
+func (b *bindings) outcomeOf(text []byte) string {
+	in, err := b.g.reader.read(text)
+	if err != nil {
+		return ""
 	}
+	return outcome(in.Message)
+}
+
+func (b *bindings) overHTTP(t *testing.T, text string) string {
+	t.Helper()
+	r, err := b.web.Send(text, "Prefer", "respond-async")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.outcomeOf([]byte(r.Text))
+}
+
+func (b *bindings) overSocket(t *testing.T, text string) string {
+	t.Helper()
+	socket, err := acptest.Dial(t.Context(), b.url, "acme-token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := socket.Send(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := socket.ReadText(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket.Close()
+	for b.g.sockets.len() > 0 { // the next message is relayed to none
+		time.Sleep(time.Millisecond)
+	}
+	return b.outcomeOf(reply)
+}
+
+func (b *bindings) overBroker(t *testing.T, text string) string {
+	t.Helper()
+	switch refused, taken := b.topics.takeOnce(t.Context(), broker.Message{Topic: "t/agentA/out", Payload: []byte(text)}); {
+	case refused != nil:
+		return outcome(*refused)
+	case !taken:
+		return later
+	}
+	return ""
+}
+
+// messageText is the text of a new message of agentA that wants an acknowledgement.
+func messageText(kind, receiver string, change func(*acptest.Message)) func() string {
+	return func() string {
+		m := acptest.New(kind, "agentA", receiver, "7")
+		if change != nil {
+			change(&m)
+		}
+		return strings.Replace(m.Text(), `"header":{`, `"header":{"x_ack":"requested",`, 1)
+	}
+}
+
+// TestBindingsAgree (A-028): a message that is refused is refused with the same code over
+// HTTP, a WebSocket and a broker. One that may be taken later stays at the broker.
+func TestBindingsAgree(t *testing.T) {
+	t.Parallel()
+	b := newBindings(t)
 	edited := func(old, replacement string) func() string {
-		return func() string { return strings.Replace(made("REQUEST", "calc", nil)(), old, replacement, 1) }
+		return func() string { return strings.Replace(messageText("REQUEST", "calc", nil)(), old, replacement, 1) }
 	}
 	for name, one := range map[string]struct {
-		text func() string
-		full bool
-		want string
+		text    func() string
+		isFull  bool
+		relayed bool // a socket of the partner would get it
+		want    string
 	}{
-		"no message":          {func() string { return "[]" }, false, codeMalformed},
-		"no JSON":             {edited("}", ""), false, codeMalformed},
-		"a large header":      {edited(`"header":{`, `"header":{"x":[`+strings.Repeat("1,", 10<<10)+`1],`), false, codeMalformed},
-		"another version":     {edited(`"1.0"`, `"2.0"`), false, codeVersion},
-		"an unknown receiver": {made("REQUEST", "clac", nil), false, codeReceiver},
-		"an unknown question": {made("RESPONSE", "calc", func(m *acptest.Message) { m.Header.ReplyTo = "m1" }), false, codeReceiver},
-		"another's sender":    {edited("agentA", "mallory"), false, codeForbidden},
-		"too large to relay":  {made("REQUEST", "agentB", func(m *acptest.Message) { m.Body = strings.Repeat("x", state.MaxValue) }), false, codeMalformed},
-		"no place to keep it": {made("REQUEST", "agentB", nil), true, codeBusy},
+		"no message":          {func() string { return "[]" }, false, false, codeMalformed},
+		"no JSON":             {edited("}", ""), false, false, codeMalformed},
+		"a large header":      {edited(`"header":{`, `"header":{"x":[`+strings.Repeat("1,", 10<<10)+`1],`), false, false, codeMalformed},
+		"another version":     {edited(`"1.0"`, `"2.0"`), false, false, codeVersion},
+		"an unknown receiver": {messageText("REQUEST", "clac", nil), false, false, codeReceiver},
+		"an unknown question": {messageText("RESPONSE", "calc", func(m *acptest.Message) { m.Header.ReplyTo = "m1" }), false, false, codeReceiver},
+		"another's sender":    {edited("agentA", "mallory"), false, false, codeForbidden},
+		"too large to relay":  {messageText("REQUEST", "agentB", func(m *acptest.Message) { m.Body = strings.Repeat("x", state.MaxValue) }), false, true, codeMalformed},
+		"no place to keep it": {messageText("REQUEST", "agentB", nil), true, true, codeBusy},
 	} {
-		store.full.Store(one.full)
-		r, err := web.Send(one.text(), "Prefer", "respond-async")
-		if err != nil {
-			t.Fatal(err)
+		b.store.full.Store(one.isFull)
+		if got := b.overHTTP(t, one.text()); got != one.want {
+			t.Errorf("%s over HTTP: %q, want %q", name, got, one.want)
 		}
-		got := map[string]string{}
-		if in, err := g.reader.read([]byte(r.Text)); err == nil {
-			got["HTTP"] = outcome(in.Message)
+		if !one.relayed {
+			if got := b.overSocket(t, one.text()); got != one.want {
+				t.Errorf("%s over a WebSocket: %q, want %q", name, got, one.want)
+			}
 		}
-		want := map[string]string{"HTTP": one.want, "socket": one.want, "broker": one.want}
-		if one.want == codeBusy {
-			want["broker"] = later
+		want := one.want
+		if one.isFull {
+			want = later
 		}
-		if name != "too large to relay" && name != "no place to keep it" { // it is relayed to the socket itself
-			socket, err := acptest.Dial(t.Context(), server.URL, "acme-token")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := socket.Send(t.Context(), one.text()); err != nil {
-				t.Fatal(err)
-			}
-			text, err := socket.ReadText(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if in, err := g.reader.read(text); err == nil {
-				got["socket"] = outcome(in.Message)
-			}
-			socket.Close()
-			for g.sockets.len() > 0 { // the next message is relayed to none
-				time.Sleep(time.Millisecond)
-			}
-		} else {
-			delete(want, "socket")
-		}
-		refused, taken := topics.takeOnce(t.Context(), broker.Message{Topic: "t/agentA/out", Payload: []byte(one.text())})
-		switch {
-		case refused != nil:
-			got["broker"] = outcome(*refused)
-		case !taken:
-			got["broker"] = later
-		}
-		for binding, code := range want {
-			if got[binding] != code {
-				t.Errorf("%s over %s: %q, want %q", name, binding, got[binding], code)
-			}
+		if got := b.overBroker(t, one.text()); got != want {
+			t.Errorf("%s over a broker: %q, want %q", name, got, want)
 		}
 	}
 }

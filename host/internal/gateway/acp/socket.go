@@ -226,7 +226,10 @@ func (s *socket) reply(in incoming, x gateway.Exchange) {
 	defer s.answering.Unlock()
 	s.asks.Add(-1)
 	if err == nil && isLarge && s.ctx.Err() == nil {
-		a, _, err = s.g.Runtime.Look(s.ctx, x)
+		var ok bool
+		if a, ok, err = s.g.Runtime.Look(s.ctx, x); err == nil && !ok {
+			err = fmt.Errorf("the message %q and its task are gone: %w", x.ID, gateway.ErrUnknown) // erased meanwhile
+		}
 	}
 	if err != nil {
 		if s.ctx.Err() == nil {

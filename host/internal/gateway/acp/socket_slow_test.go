@@ -20,6 +20,7 @@ import (
 type loading struct {
 	gateway.Runtime
 	waited atomic.Int32
+	isGone bool // the exchange, once it was answered
 }
 
 func (l *loading) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, error) {
@@ -30,6 +31,9 @@ func (l *loading) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer,
 }
 
 func (l *loading) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bool, error) {
+	if l.isGone {
+		return gateway.Answer{}, false, nil
+	}
 	a, ok, err := l.Runtime.Look(ctx, x)
 	a.Body = strings.Clone(a.Body)
 	return a, ok, err
@@ -70,4 +74,27 @@ func TestSocketSlowReader(t *testing.T) {
 		t.Errorf("a peer that reads nothing holds %d bytes", after-before)
 	}
 	t.Logf("%d questions with answers of %d bytes: %d bytes", questions, size, after-before)
+}
+
+// TestSocketAnswerGone: a long answer that is gone when the socket may write it, as with the
+// data of its tenant, is an ERROR and no empty RESPONSE.
+func TestSocketAnswerGone(t *testing.T) {
+	t.Parallel()
+	rt := &loading{isGone: true}
+	s := newSite(t, func(o *acp.Options) { rt.Runtime = o.Runtime; o.Runtime = rt })
+	s.expose("large", func(context.Context, *gatewaytest.Turn) gateway.Answer {
+		return gateway.Answer{Body: strings.Repeat("x", 100<<10)}
+	})
+	socket, err := acptest.Dial(t.Context(), s.server.URL, s.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(socket.Close)
+	q := acptest.New("REQUEST", "agentA", "large", "7")
+	if err := socket.Send(t.Context(), q.Text()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := socket.Read(t.Context()); err != nil || m.Header.Type != "ERROR" || m.Header.ReplyTo != q.Header.ID || !strings.Contains(m.Body, "are gone") {
+		t.Errorf("got %+v, %v", m, err)
+	}
 }

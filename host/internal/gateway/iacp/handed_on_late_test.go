@@ -3,12 +3,10 @@ package iacp_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/iacp/iacptest"
-	"skep/host/internal/gateway/state"
 	"skep/host/internal/hosttest"
 	"skep/spec/mail"
 )
@@ -80,16 +78,7 @@ func TestHandedOnCut(t *testing.T) {
 	newSlowAgent(s)
 	m := handedOnTask(600)
 	s.cutAfter(t, m)
-	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := state.Change(t.Context(), s.rt.State(), list[0].Key, time.Hour, func(o *map[string]any) error {
-		(*o)["by"] = time.Now().Add(-time.Second)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	s.endAnswerTime(t)
 	c := s.spoke(t, token, "depot-1")
 	hosttest.Eventually(t, "it is called off", s.isCancelled(t, m.ID))
 	hosttest.Eventually(t, "no answer is unsent", func() bool { return s.countUnsent(t) == 0 })

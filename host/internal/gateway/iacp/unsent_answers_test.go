@@ -113,14 +113,9 @@ func TestOwed(t *testing.T) {
 	hosttest.Eventually(t, "no answer is unsent", func() bool { return s.countUnsent(t) == 0 })
 }
 
-// TestOwedTooLate (I-004, I-057): a question whose time is over while its asker is away is
-// called off, and that is pushed.
-func TestOwedTooLate(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	newSlowAgent(s)
-	m := slowTask(600)
-	s.cutAfter(t, m)
+// endAnswerTime ends the time of the one answer that is unsent.
+func (s *site) endAnswerTime(t *testing.T) {
+	t.Helper()
 	list, err := s.rt.State().List(t.Context(), unsentPlace, state.Key{}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +126,17 @@ func TestOwedTooLate(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOwedTooLate (I-004, I-057): a question whose time is over while its asker is away is
+// called off, and that is pushed.
+func TestOwedTooLate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	newSlowAgent(s)
+	m := slowTask(600)
+	s.cutAfter(t, m)
+	s.endAnswerTime(t)
 	c := s.spoke(t, token, "depot-1")
 	if got := read(t, c, "error_response"); got.Parent != m.ID || got.Payload["error_code"] != "TIMEOUT" {
 		t.Errorf("got %s", got.Raw)
