@@ -209,7 +209,7 @@ func ratePerHour(r config.RealmRate) int {
 	return max(1, int(float64(r.Requests)*float64(time.Hour)/float64(r.Per)))
 }
 
-// paceOf bounds what a tenant sends on WebSockets, as it does bodies.
+// paceOf returns the bounds of a tenant's messages on WebSockets: the same as for its bodies.
 func (h *Host) paceOf(tenant string) wire.Pace { return h.server.Pace(tenant) }
 
 func (h *Host) newACP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, error) {

@@ -218,7 +218,7 @@ func (b *acpBridge) giveUp(q *acpQuestion) {
 	waits := false
 	b.change(func() {
 		waits = slices.Contains(b.waiting, q)
-		q.id = "" // nothing answers it any more
+		q.id = "" // a later answer does not match it
 	})
 	if !waits {
 		return

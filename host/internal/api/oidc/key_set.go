@@ -118,7 +118,7 @@ func CheckKeySet(text string) error {
 	return err
 }
 
-// CheckSigningKey returns the fault of a private key: those of Ed25519 and of P-256 sign.
+// CheckSigningKey returns why a text is no private JSON Web Key of Ed25519 or P-256, nil if it is one.
 func CheckSigningKey(text string) error {
 	var key jose.JSONWebKey
 	if err := key.UnmarshalJSON([]byte(text)); err != nil {

@@ -20,9 +20,9 @@ type Pace struct {
 // WebSocket: the same, and counted with the bodies.
 func (h *Handler) Pace(tenant string) Pace { return Pace{h.bodies, tenant, h.opt.Stall} }
 
-// Until is when the next piece must be there of a message that has begun at a time, and of
-// which so many bytes have come: each piece, and the whole by what has come. A byte now and
-// then does not extend it.
+// Until returns the deadline of the next read of a message that began at start and has brought
+// read bytes so far. Each read has the stall time. The whole message has it as well, and one
+// second more for each minBytesPerSecond bytes, so that single bytes extend nothing.
 func (p Pace) Until(start time.Time, read int64) time.Time {
 	earned := time.Duration(float64(read) / minBytesPerSecond * float64(time.Second))
 	until := start.Add(p.stall + earned)

@@ -96,7 +96,7 @@ func (r gatewayReader) checkIACP(g Gateway) {
 // SigningKey is what signs the messages to a partner, empty for nothing.
 func (p *IACPPartner) SigningKey() Secret { return p.Sign }
 
-// iacpPartner gives a partner the rights of its role, and looks at its key.
+// iacpPartner gives a partner the rights of its role, and checks its signing key.
 func (r gatewayReader) iacpPartner(t *table, p *Partner) {
 	own, is := p.Protocol.(*IACPPartner)
 	if is && own.Sign != "" {

@@ -30,7 +30,7 @@ const (
 type pusher struct {
 	g     *Gateway
 	slots pushSlots
-	// followers have the checks of the callers' credentials, for as long as they run.
+	// followers run the pushes. Their values check the credentials of the callers.
 	followers *state.Followers[recheck]
 }
 

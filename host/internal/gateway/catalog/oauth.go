@@ -199,7 +199,8 @@ func (t shownToken) Confirm() { t.of.confirmToken(t.text) }
 // Reject implements [gateway.ShownToken].
 func (t shownToken) Reject() bool { return t.of.rejectToken(t.text) }
 
-// send sends a request with a token, which who watches it confirms, or else the response.
+// send sends a request with a token. A response other than 401 confirms the token, unless the
+// request has a watcher, which does so itself.
 func (s *tokenSource) send(next http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+token)
 	watch := gateway.TokenWatcher(req.Context())
@@ -214,8 +215,8 @@ func (s *tokenSource) send(next http.RoundTripper, req *http.Request, token stri
 }
 
 // roundTrip sends a request with a token. One whose token is refused is sent again with another,
-// if its body can be. A response may be no more than the begin of a connection on which the
-// partner refuses the token: then who watches it sends again.
+// if its body can be. Where the partner refuses the token later, on the connection that the
+// response has opened, the watcher sends the request again.
 func (s *tokenSource) roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	token, err := s.acquireToken(req.Context())
 	if err != nil {

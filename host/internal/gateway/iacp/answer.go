@@ -100,8 +100,8 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 	return c.ctx.Err() == nil
 }
 
-// respond sends an answer, unless send is nil, and returns whether the asker has it. One that the
-// peer would not take is told to be too long.
+// respond sends an answer, unless send is nil, and returns whether the asker has it. In the place of
+// an answer that is longer than the peer takes it sends an error.
 func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, send func(message.Message) error) (answered bool) {
 	if send == nil {
 		return true

@@ -242,7 +242,7 @@ func (r *relays) refuse(ctx context.Context, to gateway.Caller, no message.Messa
 	_, err = r.boxes.Put(ctx, to, e, text)
 	switch {
 	case errors.Is(err, state.ErrFull), errors.Is(err, gateway.ErrBusy): // the message would stay, and end each connection of its receiver
-		r.g.Log.Warn("iacp: a sender is not told of a message that was not acknowledged", "realm", to.Realm, "agent", no.To(), "message", no.Parent, "error", err)
+		r.g.Log.Warn("iacp: a member is not told what became of its message", "realm", to.Realm, "agent", no.To(), "message", no.Parent, "error", err)
 		return nil
 	case err != nil && !errors.Is(err, gateway.ErrConflict): // with one, an attempt before has put it there
 		return err

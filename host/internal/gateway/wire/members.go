@@ -94,7 +94,7 @@ func Text(raw []byte) (text string, ok bool) {
 	return string(append(decoded, plain...)), true
 }
 
-// splitter cuts a text of JSON into its values without a look at what is in them.
+// splitter cuts a JSON text into values. It does not check them.
 type splitter struct{ rest []byte }
 
 // skipByte skips white space and one byte of punctuation, and reports whether it was there.

@@ -13,8 +13,8 @@ import (
 // Pace bounds a message on its way, as the listener bounds the bodies of requests: a peer that
 // answers pings could hold its bytes for ever. It is safe for concurrent use.
 type Pace interface {
-	// Until is when the next piece must be there of a message that has begun at a time, and of
-	// which so many bytes have come.
+	// Until returns the deadline of the next read of a message that began at start and has
+	// brought read bytes so far.
 	Until(start time.Time, read int64) time.Time
 	// Acquire counts bytes that have come, until Release. Its error is why there is no place
 	// for them.
