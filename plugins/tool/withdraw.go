@@ -20,8 +20,8 @@ const maxWithdrawn = 64
 // errWithdrawn answers a request that was withdrawn before its turn.
 var errWithdrawn = errors.New("the request was withdrawn before it ran")
 
-// withdrawnID is the request that an interrupt withdraws, as those of bundled:workflow do; is is false
-// for another interrupt.
+// withdrawnID is the request that an interrupt withdraws, as bundled:workflow sends one. It
+// returns false for another interrupt.
 func withdrawnID(body string) (id string, is bool) {
 	var r struct {
 		Type    string `json:"message_type"`

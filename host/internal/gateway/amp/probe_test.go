@@ -62,7 +62,7 @@ func (s *site) waitForStatus(t *testing.T, id, want string) {
 	}
 }
 
-// TestProbe (M-028, M-092, V-M22): an agent whose health endpoint refuses, tells that it is unhealthy or
+// TestProbe (M-028, M-092, V-M22): an agent whose health endpoint refuses, calls itself unhealthy or
 // is not reached leaves discovery after three looks, stays registered, and comes back when it is
 // healthy. The endpoint is shown the agent's credential.
 func TestProbe(t *testing.T) {
@@ -109,7 +109,7 @@ func TestProbe(t *testing.T) {
 	s.waitForStatus(t, "agent-7", "unknown")
 }
 
-// TestProbesOfARealm (M-028): agents whose endpoints do not answer hold up neither those of another
+// TestProbesOfARealm (M-028): agents whose endpoints do not answer hold up neither agents of another
 // realm nor the end of the gateway.
 func TestProbesOfARealm(t *testing.T) {
 	t.Parallel()

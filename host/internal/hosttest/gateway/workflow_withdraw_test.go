@@ -44,7 +44,7 @@ func checkWithdrawn(t *testing.T, text string) {
 
 // TestWithdrawSteps (I-096): a cancellation stops what the steps under way do. A module that
 // sleeps is called off, where the swarm preempts; the partner gets a workflow_cancel that names
-// its message, and says that it has stopped; a try that waits is dropped. What was begun is undone.
+// its message, and confirms it; a try that waits is dropped. What was begun is undone.
 func TestWithdrawSteps(t *testing.T) {
 	t.Parallel()
 	p, addr := hosttest.NewProcess(t, "127.0.0.1"), hosttest.FreeAddress(t, "127.0.0.1")
