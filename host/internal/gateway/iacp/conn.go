@@ -42,7 +42,9 @@ type conn struct {
 	// connection of an unknown one when the host stops.
 	served  bool
 	unguard func() bool
-	caller  gateway.Caller
+	// hasPlace is set while the connection is one of bigUnproven.
+	hasPlace bool
+	caller   gateway.Caller
 	// agents have spoken on it; conns.mu guards them.
 	agents map[string]*spoken
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
 )
 
@@ -55,6 +56,8 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	c := g.newConn(ctx, raw)
 	defer c.end(nil)
 	defer c.unguard()
+	c.frames.Admit = c.admitUnproven
+	defer c.leavePlace()
 	_ = raw.SetReadDeadline(time.Now().Add(g.FirstTime))
 	if secure, ok := raw.(*tls.Conn); ok {
 		if err := secure.HandshakeContext(c.ctx); err != nil {
@@ -66,7 +69,7 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	shown, err := c.greet()
 	if err != nil {
 		c.refuse(message.Message{}, err)
-		if errors.Is(err, message.ErrTooLarge) {
+		if errors.Is(err, message.ErrTooLarge) || errors.Is(err, gateway.ErrBusy) {
 			c.linger()
 		}
 		return
@@ -227,6 +230,7 @@ func (g *Gateway) serveProven(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.served, c.caller = true, caller
+	c.leavePlace()
 	c.unguard()
 	c.ctx, c.end = context.WithCancelCause(r.Context())
 	defer c.end(nil)

@@ -70,8 +70,10 @@ type Gateway struct {
 	loads   *loads
 	// breakers are of our agents, by the realms that ask them, and of the realms' agents.
 	breakers *breakers
-	socket   net.Listener // nil before Open
-	pushing  sync.WaitGroup
+	// bigUnproven has an element for each connection that has sent a large frame before a credential.
+	bigUnproven chan struct{}
+	socket      net.Listener // nil before Open
+	pushing     sync.WaitGroup
 }
 
 // New returns a gateway. It starts nothing.
@@ -92,7 +94,7 @@ func New(o Options) *Gateway {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
-	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting(), early: newEarlyAnswers()}
+	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting(), early: newEarlyAnswers(), bigUnproven: make(chan struct{}, bigPlaces)}
 	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
 	g.calls = &calls{g: g, byName: map[string]*call{}}
 	return g

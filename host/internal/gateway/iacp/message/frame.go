@@ -34,6 +34,10 @@ func AppendFrame(out, text []byte) []byte {
 
 // FrameReader reads the frames of a connection. It is used by one goroutine.
 type FrameReader struct {
+	// Admit is called with the length of each frame before there is place for it, nil to take all:
+	// with its error Next refuses the frame.
+	Admit func(length int64) error
+
 	r    *bufio.Reader
 	most int
 	// skip is the length of a frame that was refused as too large, and may be skipped.
@@ -77,6 +81,9 @@ func (f *FrameReader) Next() ([]byte, error) {
 		return nil, err
 	}
 	n, err := f.length(first[:])
+	if err == nil && f.Admit != nil {
+		err = f.Admit(n)
+	}
 	if err != nil {
 		return nil, err
 	}
