@@ -65,7 +65,10 @@ func (w *formatter) comments(all []Comment, first bool) {
 }
 
 // begin writes what stands before something.
-func (w *formatter) begin(c Comments, first bool) {
+func (w *formatter) begin(c *Comments, first bool) {
+	if c == nil {
+		c = &Comments{}
+	}
 	w.comments(c.Lead, first)
 	if c.Gap && (!first || len(c.Lead) > 0) {
 		w.b.WriteByte('\n')
@@ -74,22 +77,25 @@ func (w *formatter) begin(c Comments, first bool) {
 }
 
 // end writes what closes a line.
-func (w *formatter) end(c Comments, comma string) {
+func (w *formatter) end(c *Comments, comma string) {
 	w.text(comma)
-	if c.Trail != "" {
+	if c != nil && c.Trail != "" {
 		w.text(" ", c.Trail)
 	}
 	w.b.WriteByte('\n')
 }
 
 func (w *formatter) item(it *Item, first, apart bool) {
-	c := it.Comments
+	c := Comments{}
+	if it.Comments != nil {
+		c = *it.Comments
+	}
 	if apart && len(c.Lead) > 0 {
 		c.Lead = append([]Comment{{c.Lead[0].Text, true}}, c.Lead[1:]...)
 	} else if apart {
 		c.Gap = true
 	}
-	w.begin(c, first)
+	w.begin(&c, first)
 	w.annotations(it.Annotations)
 	w.text(string(it.Kind), " ")
 	switch it.Kind {
@@ -110,7 +116,7 @@ func (w *formatter) item(it *Item, first, apart bool) {
 	case ImportItem:
 		w.text(quote(it.Name.Text))
 	}
-	w.end(c, "")
+	w.end(&c, "")
 }
 
 // opening is what comes before the i-th part of a list.

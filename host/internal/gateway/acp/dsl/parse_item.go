@@ -72,7 +72,7 @@ func (p *parser) declaration(it *Item) {
 
 func (p *parser) values() *EnumExpr {
 	e := &EnumExpr{}
-	e.Tail = p.separated('}', `"," or "}"`, func() *Comments {
+	e.Tail = p.separated('}', `"," or "}"`, func() **Comments {
 		p.count()
 		v := Value{Comments: p.begin()}
 		v.openBlock(len(e.Values) == 0)

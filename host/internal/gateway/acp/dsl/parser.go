@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -81,7 +82,7 @@ const slabSize = 60
 
 func (s *slab[T]) add(node T) *T {
 	if len(*s) == cap(*s) {
-		*s = make([]T, 0, slabSize)
+		*s = slices.Grow([]T(nil), slabSize) // all of what the allocator gives
 	}
 	*s = append(*s, node)
 	return &(*s)[len(*s)-1]
@@ -157,8 +158,11 @@ func (p *parser) skip() {
 }
 
 // begin takes the comments before the token for what begins with it.
-func (p *parser) begin() Comments {
-	return Comments{Gap: p.tok.gap, Lead: p.lead()}
+func (p *parser) begin() *Comments {
+	if lead := p.lead(); p.tok.gap || len(lead) > 0 {
+		return &Comments{Gap: p.tok.gap, Lead: lead}
+	}
+	return nil
 }
 
 func (p *parser) lead() (lead []Comment) {
@@ -167,7 +171,14 @@ func (p *parser) lead() (lead []Comment) {
 }
 
 // end adds the comment that stands behind, and those that were found inside.
-func (p *parser) end(c *Comments, mark int) {
+func (p *parser) end(to **Comments, mark int) {
+	if len(p.tok.comments) == 0 && len(p.stray) <= mark {
+		return
+	}
+	if *to == nil {
+		*to = &Comments{}
+	}
+	c := *to
 	if rest := p.tok.comments; c.Trail == "" && len(rest) > 0 && p.tok.behind {
 		c.Trail = rest[0].Text
 		p.tok.comments, p.tok.behind = rest[1:], false
@@ -239,7 +250,7 @@ func (p *parser) recovering(part func()) (ok bool) {
 
 // separated reads the parts of a list up to the token that closes it, each with the
 // comma after it. A part returns its comments.
-func (p *parser) separated(closing tokenKind, what string, part func() *Comments) (tail []Comment) {
+func (p *parser) separated(closing tokenKind, what string, part func() **Comments) (tail []Comment) {
 	for !p.is(closing) {
 		mark := len(p.stray)
 		c := part()

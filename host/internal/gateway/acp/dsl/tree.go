@@ -20,7 +20,8 @@ type Comment struct {
 	Gap  bool // an empty line comes before it
 }
 
-// Comments are what is written about an item, a field or a value.
+// Comments are what is written about an item, a field or a value. They are nil where there is
+// neither a comment nor an empty line: a hostile file has thousands of items and none of them.
 type Comments struct {
 	Lead  []Comment // on lines before it
 	Gap   bool      // an empty line comes before it, after Lead
@@ -29,7 +30,10 @@ type Comments struct {
 
 // Doc is the text of the comments that belong to something: those right before it and
 // the one behind it.
-func (c Comments) Doc() (lines []string) {
+func (c *Comments) Doc() (lines []string) {
+	if c == nil {
+		return nil
+	}
 	lead := c.Lead
 	for i := len(lead) - 1; i > 0; i-- {
 		if lead[i].Gap {
@@ -55,7 +59,7 @@ func (c Comments) Doc() (lines []string) {
 // openBlock drops the empty line before what comes first in its block.
 func (c *Comments) openBlock(first bool) {
 	switch {
-	case !first:
+	case !first || c == nil:
 	case len(c.Lead) > 0:
 		c.Lead[0].Gap = false
 	default:
@@ -87,7 +91,7 @@ const (
 
 // Item is one declaration.
 type Item struct {
-	Comments
+	*Comments
 	Kind        ItemKind
 	Annotations []Annotation
 	Name        Word      // what is declared; of semantics the value; of an import its file
@@ -113,7 +117,7 @@ const Nothing = "nothing"
 
 // Value is one value of an enum.
 type Value struct {
-	Comments
+	*Comments
 	Name Word
 }
 
@@ -134,7 +138,7 @@ type RecordExpr struct {
 
 // FieldExpr is one field of a record.
 type FieldExpr struct {
-	Comments
+	*Comments
 	Annotations []Annotation
 	Name        Word
 	Type        *TypeExpr
