@@ -1,23 +1,23 @@
 package dsl
 
-// checkEndless refuses aliases that lead to themselves, and records that no message
-// could have because they contain themselves. It ends with the last fault that is reported.
+// checkEndless refuses names that lead to themselves, and records that no message could have
+// because they contain themselves. It goes over the trees, so that no types are made for a
+// file that is refused here.
 func (r *resolver) checkEndless() {
-	c := &cycles{r}
-	for _, t := range r.schema.Types {
-		if len(r.faults) >= maxFaults {
+	for _, it := range r.declared {
+		if it.isAlias() && len(r.faults) < maxFaults {
+			r.checkAlias(it, 0)
+		}
+	}
+	for _, it := range r.declared {
+		switch {
+		case len(r.faults) >= maxFaults:
 			return
-		}
-		if t.Kind == Alias {
-			c.alias(t, 0)
-		}
-	}
-	if len(r.faults) > 0 {
-		return
-	}
-	for _, t := range r.schema.Types {
-		if t.Kind == Record {
-			c.record(t)
+		case it.isAlias():
+			elem, _ := inList(it.Type)
+			r.checkRecord(it, elem.Record, false)
+		case it.Type != nil:
+			r.checkDeclared(it)
 		}
 	}
 }
@@ -35,78 +35,96 @@ const (
 // some languages take minutes for sixty.
 const MaxNested = 16
 
-const tooNested = "lists and maps are nested deeper than 16 here, those behind names counted"
+const (
+	tooNested = "lists and maps are nested deeper than 16 here, those behind names counted"
+	tooLong   = "a type leads over more than 64 others"
+)
 
-type cycles struct{ *resolver }
-
-func (c *cycles) report(t *Type, field, message string) {
-	if len(c.faults) < maxFaults {
-		c.faults = append(c.faults, t.Fault(field, message))
-	}
-}
-
-// alias follows what an alias stands for, also into lists: another name is replaced by
+// checkAlias follows what an alias stands for, also into lists: another name is replaced by
 // what it stands for wherever it is used.
-func (c *cycles) alias(t *Type, depth uint8) {
+func (r *resolver) checkAlias(it *Item, depth uint8) {
 	switch {
-	case t.state == done:
+	case it.state == done:
 		return
-	case t.state == entered:
-		c.replace(t, "the type "+clip(t.Name)+" stands for itself")
+	case it.state == entered:
+		r.replace(it, "the type "+clip(it.Name.Text)+" stands for itself")
 		return
 	case depth > MaxDepth:
-		c.replace(t, "a type leads over more than 64 others")
+		it.state = done
+		r.replace(it, tooLong)
 		return
 	}
-	t.state = entered
-	elem, nested := inList(t.Elem)
-	if elem.Kind == Alias {
-		c.alias(elem, depth+1)
-		t.hops, nested = elem.hops+1, nested+int(elem.nested)
+	it.state = entered
+	elem, nested := inList(it.Type)
+	var hops uint8
+	if next := r.find(elem.Name); next != nil && next.isAlias() {
+		r.checkAlias(next, depth+1)
+		hops, nested = next.hops+1, nested+int(next.nested)
 	}
 	switch {
 	case nested > MaxNested:
-		c.replace(t, tooNested)
-	case t.hops > MaxDepth:
-		c.replace(t, "a type leads over more than 64 others")
+		r.replace(it, tooNested)
+	case hops > MaxDepth:
+		r.replace(it, tooLong)
 	default:
-		t.nested = uint8(nested)
+		it.hops, it.nested = hops, uint8(nested)
 	}
-	t.state = done
+	it.state = done
 }
 
 // replace reports a fault of an alias, and makes it one that has none.
-func (c *cycles) replace(t *Type, message string) {
-	c.report(t, "", message)
-	t.Elem, t.hops, t.nested = &Type{Kind: String}, 0, 0
+func (r *resolver) replace(it *Item, message string) {
+	r.refuse(it, it.Name, message)
+	it.Type = &TypeExpr{Pos: it.Type.Pos, Name: "String"}
+}
+
+func (r *resolver) refuse(it *Item, at Word, message string) {
+	r.source = it.source
+	r.failWord(at, "%s", message)
 }
 
 // inList is what lists and maps in one another hold at last, and how many they are.
-func inList(t *Type) (elem *Type, nested int) {
-	for ; t.Kind == List || t.Kind == Map; t = t.Elem {
+func inList(e *TypeExpr) (elem *TypeExpr, nested int) {
+	for ; builtIn[e.Name] >= List && len(e.Args) > 0; e = e.Args[len(e.Args)-1] {
 		nested++
 	}
-	return t, nested
+	return e, nested
 }
 
-// record follows the fields that every message of the record has.
-func (c *cycles) record(t *Type) {
-	switch t.state {
+// checkDeclared follows the fields that every message of a record has.
+func (r *resolver) checkDeclared(it *Item) {
+	switch it.state {
+	case unseen:
+		it.state = entered
+		r.checkRecord(it, it.Type.Record, true)
+		it.state = done
 	case entered:
-		c.report(t, "", "a "+clip(t.Name)+" would contain another one without end: make a field on the way optional, or a list")
-		return
-	case done:
+		r.refuse(it, it.Name, "a "+clip(it.Name.Text)+" would contain another one without end: make a field on the way optional, or a list")
+	}
+}
+
+// checkRecord checks the fields of a record in a declaration, and follows them where each
+// message of the declaration has them.
+func (r *resolver) checkRecord(in *Item, e *RecordExpr, always bool) {
+	if e == nil {
 		return
 	}
-	t.state = entered
-	for _, f := range t.Fields {
+	for _, f := range e.Fields {
 		elem, nested := inList(f.Type)
-		if nested+int(elem.nested) > MaxNested {
-			c.report(t, f.Name, tooNested)
+		follow := always && nested == 0 && !f.Type.Optional
+		next := r.find(elem.Name)
+		if next != nil {
+			nested += int(next.nested)
 		}
-		if inner := f.Type.Plain(); inner.Kind == Record && !f.Optional {
-			c.record(inner)
+		for next != nil && next.isAlias() {
+			next = r.find(next.Type.Name)
+		}
+		if nested > MaxNested {
+			r.refuse(in, f.Name, tooNested)
+		}
+		r.checkRecord(in, elem.Record, follow)
+		if follow && next != nil && next.Type != nil {
+			r.checkDeclared(next)
 		}
 	}
-	t.state = done
 }

@@ -7,7 +7,7 @@ import "strings"
 func Format(f *File) string {
 	w := &formatter{}
 	for i, it := range f.Items {
-		apart := i > 0 && (spreads(f.Items[i-1]) || spreads(it) || f.Items[i-1].Kind != it.Kind)
+		apart := i > 0 && (spreads(f.Items[i-1]) || spreads(it) || f.Items[i-1].Kind() != it.Kind())
 		w.item(it, i == 0, apart)
 	}
 	w.comments(f.Tail, len(f.Items) == 0)
@@ -16,7 +16,7 @@ func Format(f *File) string {
 
 // spreads reports whether an item has more than one line.
 func spreads(it *Item) bool {
-	return it.Kind == EnumItem || it.Type != nil && hasRecord(it.Type)
+	return it.Enum != nil || it.Type != nil && hasRecord(it.Type)
 }
 
 func hasRecord(t *TypeExpr) bool {
@@ -97,8 +97,8 @@ func (w *formatter) item(it *Item, first, apart bool) {
 	}
 	w.begin(&c, first)
 	w.annotations(it.Annotations)
-	w.text(string(it.Kind), " ")
-	switch it.Kind {
+	w.text(string(it.Kind()), " ")
+	switch it.Kind() {
 	case TypeItem:
 		w.text(it.Name.Text, " = ")
 		w.typeExpr(it.Type)

@@ -12,7 +12,7 @@ import (
 )
 
 // apart is what the one form does not keep: places, and how items are set apart.
-var apart = cmp.Options{cmpopts.IgnoreTypes(Pos{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Comment{}, "Gap"), cmpopts.IgnoreFields(Comments{}, "Gap"), cmp.Transformer("none", func(c *Comments) Comments {
+var apart = cmp.Options{cmpopts.IgnoreTypes(Pos{}, resolution{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Comment{}, "Gap"), cmpopts.IgnoreFields(Comments{}, "Gap"), cmp.Transformer("none", func(c *Comments) Comments {
 	if c == nil {
 		return Comments{}
 	}
@@ -93,8 +93,8 @@ func (g grower) about() *Comments {
 }
 
 func (g grower) item() *Item {
-	it := &Item{Comments: g.about(), Kind: []ItemKind{TypeItem, TypeItem, EnumItem, SemanticsItem, ImportItem}[g.IntN(5)], Annotations: g.annotations(), Name: g.word()}
-	switch it.Kind {
+	it := &Item{Comments: g.about(), Annotations: g.annotations(), Name: g.word()}
+	switch []ItemKind{TypeItem, TypeItem, EnumItem, SemanticsItem, ImportItem}[g.IntN(5)] {
 	case TypeItem:
 		it.Type = g.typeExpr(3)
 	case EnumItem:

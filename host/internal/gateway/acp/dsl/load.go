@@ -45,7 +45,7 @@ func (l *loader) file(name, text string) {
 	l.faults = append(l.faults, faults...)
 	src := newSource(name, text)
 	for _, it := range tree.Items {
-		if it.Kind == ImportItem && len(l.faults) < maxFaults {
+		if it.Kind() == ImportItem && len(l.faults) < maxFaults {
 			l.importFile(src, name, it)
 		}
 	}

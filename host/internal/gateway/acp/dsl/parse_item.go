@@ -43,8 +43,7 @@ func (p *parser) declaration(it *Item) {
 	if !p.is(tokenName) {
 		p.expected(`"type", "enum", "semantics" or "import"`, "")
 	}
-	it.Kind = ItemKind(p.tok.text)
-	switch it.Kind {
+	switch ItemKind(p.tok.text) {
 	case TypeItem:
 		p.advance()
 		it.Name = p.name("the name of the type")

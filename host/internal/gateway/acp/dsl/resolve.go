@@ -26,22 +26,29 @@ func resolve(name string, files []parsed) (*Schema, Faults) {
 		items += len(f.tree.Items)
 	}
 	r := &resolver{
-		schema: &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
-		types:  make([]Type, 0, items), declared: make([]*Type, 0, items), nested: map[*Type][]*Type{},
-		folded: make(map[string]*Type, items+len(builtIn)),
+		schema:   &Schema{Name: strings.TrimSuffix(path.Base(name), ".acp")},
+		declared: make([]*Item, 0, items), nested: map[*Type][]*Type{},
+		folded: make(map[string]*Item, items+len(builtIn)),
 	}
-	for name, kind := range builtIn {
-		r.folded[fold(name)] = &Type{Kind: kind, Name: name}
+	for name := range builtIn {
+		r.folded[fold(name)] = &Item{Name: Word{Text: name}}
 	}
 	for _, f := range files {
 		r.declare(f)
 	}
-	for _, t := range r.declared {
-		r.source = t.source
-		r.define(t)
+	r.checkEndless()
+	if len(r.faults) > 0 && len(r.declared) > maxDetailed {
+		return nil, r.faults
+	}
+	r.makeTypes()
+	for i := range r.types {
+		if len(r.faults) >= maxFaults {
+			return nil, r.faults
+		}
+		r.source = r.types[i].source
+		r.define(&r.types[i])
 	}
 	r.order()
-	r.checkEndless()
 	r.rules(files)
 	r.schema.Warnings = r.schema.Warnings.Sorted()
 	return r.schema, r.faults
@@ -56,11 +63,13 @@ type parsed struct {
 type resolver struct {
 	schema   *Schema
 	source   *source // of what is resolved now
-	types    []Type  // what declared points to: one allocation for all of them
-	declared []*Type
+	declared []*Item
+	types    []Type            // of what is declared, in the same order
 	nested   map[*Type][]*Type // the records that are written inside of a type
-	folded   map[string]*Type  // what has a name that differs in no more, built-in types too
-	faults   Faults
+	// folded is what has a name that differs in no more. Items without a source stand for
+	// built-in types, and for records inside of others.
+	folded map[string]*Item
+	faults Faults
 }
 
 // fail reports a fault, unless there are enough, and returns it.
@@ -76,12 +85,14 @@ func (r *resolver) failWord(w Word, format string, args ...any) *Fault {
 	return r.fail(w.Pos, utf8.RuneCountInString(w.Text), format, args...)
 }
 
-// maxOptions is how many types there may be for a mistyped name to be compared with all names.
-const maxOptions = 400
+// maxDetailed is how many types there may be for faults to be reported in detail: a mistyped
+// name is compared with all names, and other faults are shown beside those of names and
+// endless types.
+const maxDetailed = 400
 
 // suggest adds the option that a word probably stands for.
 func (r *resolver) suggest(f *Fault, word string, options func() []string) {
-	if f.Message != "" && len(r.declared) <= maxOptions {
+	if f.Message != "" && len(r.declared) <= maxDetailed {
 		f.Suggestion = spelling.Nearest(word, options())
 	}
 }
@@ -114,7 +125,7 @@ func (r *resolver) declare(f parsed) {
 		if len(it.Annotations) > 0 {
 			r.annotations(it.Annotations, it.effective())
 		}
-		if it.Kind != TypeItem && it.Kind != EnumItem {
+		if it.Type == nil && it.Enum == nil {
 			continue
 		}
 		if _, taken := builtIn[it.Name.Text]; taken {
@@ -122,23 +133,31 @@ func (r *resolver) declare(f parsed) {
 			continue
 		}
 		folded := fold(it.Name.Text)
-		if first := r.folded[folded]; first != nil && first.Name == it.Name.Text && first.source != f.source {
+		if first := r.folded[folded]; first != nil && first.Name.Text == it.Name.Text && first.source != f.source {
 			r.failWord(it.Name, "the name %s is there already, in %s: an import cannot be extended, so begin with a copy of it", clip(it.Name.Text), first.source.file)
 			continue
 		} else if first != nil {
-			r.refuseAgain(first.Name, it.Name, "the name")
+			r.refuseAgain(first.Name.Text, it.Name, "the name")
 			continue
 		}
-		r.types = append(r.types, Type{Kind: Alias, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), at: it.Name.Pos, source: f.source, expr: it})
-		t := &r.types[len(r.types)-1]
+		it.resolution = resolution{source: f.source, index: int32(len(r.declared))}
+		r.folded[folded] = it
+		r.declared = append(r.declared, it)
+	}
+}
+
+// makeTypes makes a type of each declaration, to be defined.
+func (r *resolver) makeTypes() {
+	r.types = make([]Type, len(r.declared))
+	for i, it := range r.declared {
+		kind := Record
 		switch {
-		case it.Kind == EnumItem:
-			t.Kind = Enum
-		case it.Type.Record != nil:
-			t.Kind = Record
+		case it.Enum != nil:
+			kind = Enum
+		case it.isAlias():
+			kind = Alias
 		}
-		r.folded[folded] = t
-		r.declared = append(r.declared, t)
+		r.types[i] = Type{Kind: kind, Name: it.Name.Text, Path: it.Name.Text, Doc: it.Doc(), at: it.Name.Pos, source: it.source, expr: it}
 	}
 }
 
@@ -207,9 +226,9 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	if e.Record != nil {
 		return r.inner(in, f, e.Record)
 	}
-	if t := r.find(e.Name); t != nil {
+	if it := r.find(e.Name); it != nil {
 		r.arguments(e, 0)
-		return t
+		return &r.types[it.index]
 	}
 	kind, known := builtIn[e.Name]
 	if !known {
@@ -243,19 +262,19 @@ func (r *resolver) use(in *Type, f *FieldExpr, e *TypeExpr) *Type {
 	return t
 }
 
-// find returns the declared type of a name, nil for none.
-func (r *resolver) find(name string) *Type {
+// find returns the declaration of a type, nil for none.
+func (r *resolver) find(name string) *Item {
 	var short [64]byte
-	t := r.folded[string(appendFold(short[:0], name))]
-	if t == nil || t.Name != name || t.expr == nil {
+	it := r.folded[string(appendFold(short[:0], name))]
+	if it == nil || it.Name.Text != name || it.source == nil {
 		return nil
 	}
-	return t
+	return it
 }
 
 func (r *resolver) declaredNames() (names []string) {
-	for _, t := range r.declared {
-		names = append(names, t.Name)
+	for _, it := range r.declared {
+		names = append(names, it.Name.Text)
 	}
 	slices.Sort(names)
 	return names
@@ -297,7 +316,7 @@ func (r *resolver) inner(in *Type, f *FieldExpr, e *RecordExpr) *Type {
 		r.failWord(f.Name, "the record here needs a name, and %s and %s are taken: declare it as a type of its own", Pascal(f.Name.Text), clip(in.Name+Pascal(f.Name.Text)))
 		return nil
 	}
-	r.folded[fold(t.Name)] = t
+	r.folded[fold(t.Name)] = &Item{}
 	r.nested[in] = append(r.nested[in], t)
 	r.defineRecord(t, e)
 	return t
@@ -318,7 +337,7 @@ func (r *resolver) defineAlias(t *Type) {
 	}
 }
 
-// order lists the types, inner ones first, and refuses aliases that lead to themselves.
+// order lists the types, inner ones first.
 func (r *resolver) order() {
 	var add func(t *Type)
 	add = func(t *Type) {
@@ -327,8 +346,8 @@ func (r *resolver) order() {
 		}
 		r.schema.Types = append(r.schema.Types, t)
 	}
-	r.schema.Types = make([]*Type, 0, len(r.declared))
-	for _, t := range r.declared {
-		add(t)
+	r.schema.Types = make([]*Type, 0, len(r.types))
+	for i := range r.types {
+		add(&r.types[i])
 	}
 }

@@ -16,7 +16,7 @@ func (r *resolver) rules(files []parsed) {
 	for _, f := range files {
 		r.source = f.source
 		for _, it := range f.tree.Items {
-			if it.Kind == SemanticsItem {
+			if it.Semantics != nil {
 				s.rule(it)
 			}
 		}

@@ -43,12 +43,8 @@ type Type struct {
 	// Fields are the fields of a Record.
 	Fields []Field
 	// Open is set for a Record that keeps members it does not declare.
-	Open  bool
-	state cycleState
-	// hops and nested are how many names an Alias leads over, and how many lists and maps
-	// what it stands for has in one another.
-	hops, nested uint8
-	at           Pos // right behind the small ones, with which it shares its memory
+	Open bool
+	at   Pos // right behind the small one, with which it shares its memory
 	// Inside is the record in which a Record is written, and Path names it from there:
 	// Message.header.
 	Inside *Type

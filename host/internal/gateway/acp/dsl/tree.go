@@ -89,16 +89,42 @@ const (
 	ImportItem    ItemKind = "import"
 )
 
-// Item is one declaration.
+// Item is one declaration. One of Type, Enum and Semantics is there, or none for an import.
 type Item struct {
 	*Comments
-	Kind        ItemKind
 	Annotations []Annotation
 	Name        Word      // what is declared; of semantics the value; of an import its file
 	Type        *TypeExpr // of a type
 	Enum        *EnumExpr // of an enum
 	Semantics   *SemanticsExpr
+	resolution
 }
+
+// resolution is what the resolver notes at an item that declares a type.
+type resolution struct {
+	source *source
+	index  int32 // of its type
+	state  cycleState
+	// hops and nested are how many names an alias leads over, and how many lists and maps
+	// what it stands for has in one another.
+	hops, nested uint8
+}
+
+// Kind is the word with which the item begins.
+func (it *Item) Kind() ItemKind {
+	switch {
+	case it.Type != nil:
+		return TypeItem
+	case it.Enum != nil:
+		return EnumItem
+	case it.Semantics != nil:
+		return SemanticsItem
+	}
+	return ImportItem
+}
+
+// isAlias reports whether an item declares another name for a type.
+func (it *Item) isAlias() bool { return it.Type != nil && it.Type.Record == nil }
 
 // EnumExpr is what stands between the braces of an enum.
 type EnumExpr struct {
