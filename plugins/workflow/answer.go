@@ -96,19 +96,32 @@ func (w *work) summary() summary {
 	}
 }
 
-// maxResults bounds the results in an answer, in bytes: a message has 256 KiB.
-const maxResults = 160 << 10
+// Bounds of an answer, in bytes: a message has 256 KiB, of which 8 are for the error and the name.
+const (
+	maxAnswer  = 248 << 10
+	maxResults = 160 << 10
+)
 
-// outcome describes the workflow with the ends of its steps.
+// outcome describes the workflow with the ends of its steps. Results that the answer has no place
+// for are not read.
 func (w *work) outcome(state string) (o outcome, err error) {
 	o = outcome{ID: w.ID, State: state, Steps: map[string]end{}, Summary: w.summary()}
-	left := maxResults
+	ids := make([]string, len(w.Steps))
 	for i := range w.Steps {
 		r, err := w.record(i)
 		if err != nil {
 			return o, err
 		}
-		e := end{Status: stateNames[w.Steps[i]]}
+		ids[i] = r.Step.ID
+		o.Steps[ids[i]] = end{Status: stateNames[w.Steps[i]]}
+	}
+	bare, err := encodeJSON(o)
+	if err != nil {
+		return o, err
+	}
+	left := min(maxResults, maxAnswer-len(bare))
+	for i, id := range ids {
+		e := o.Steps[id]
 		if err := w.ends.get(i, &e); err != nil {
 			return o, err
 		}
@@ -116,10 +129,11 @@ func (w *work) outcome(state string) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
-		if left -= len(raw) + len(r.Step.ID); left < 0 {
-			o.Omitted, e.Result, e.Error, e.Undo = true, nil, nil, ""
+		if left -= len(raw); left < 0 {
+			o.Omitted = true
+			break
 		}
-		o.Steps[r.Step.ID] = e
+		o.Steps[id] = e
 	}
 	return o, nil
 }
@@ -149,6 +163,9 @@ func (w *work) finish() error {
 	}
 	return w.answer(w.Asker, w.Subject, answer)
 }
+
+// maxSubject is how much of a subject its answer repeats, in bytes.
+const maxSubject = 200
 
 // answer sends a report to an agent, or completes a user's task with it.
 func (w *work) answer(to, subject string, r report) error {

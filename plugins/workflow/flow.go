@@ -98,6 +98,8 @@ type fault struct {
 const (
 	maxRuns      = 32
 	maxActions   = 16 // in one turn
+	maxTurnRead  = 8 << 20
+	maxTurnSent  = 2 << 20 // a turn has 4 MiB of messages
 	drainTimeout = time.Minute
 	undoTimeout  = 10 * time.Minute // of a compensation without a timeout
 )
@@ -109,11 +111,13 @@ type work struct {
 	plan  *pages
 	ends  *pages
 	calls int  // of actions in this turn
+	read  int  // bytes of results that this turn has decoded for its requests
+	sent  int  // bytes of requests of this turn
 	soon  bool // another turn is needed at once
 }
 
 func newWork(t *skep.Turn, f *flow) *work {
-	return &work{flow: f, t: t, plan: newPages(t, "plan"), ends: newPages(t, "end")}
+	return &work{flow: f, t: t, plan: newPages(t, "plan", maxPlanRecord), ends: newPages(t, "end", maxEndRecord)}
 }
 
 func (w *work) now() int64 { return w.t.Now().UnixMilli() }
@@ -178,9 +182,9 @@ func (w *work) beginReady() error {
 	}
 }
 
-// canBegin bounds what is under way, and the actions of a turn.
+// canBegin bounds what is under way, and the actions and bytes of a turn.
 func (w *work) canBegin() bool {
-	if w.calls >= maxActions {
+	if w.calls >= maxActions || w.read >= maxTurnRead || w.sent >= maxTurnSent {
 		w.soon = true
 		return false
 	}

@@ -56,7 +56,13 @@ func (h *hive) turn(m skep.Message) {
 				Tool string            `json:"tool"`
 				Args map[string]string `json:"args"`
 			}
-			if op != skep.OpMail || json.Unmarshal(req, &call) != nil || call.Tool != "send_request" {
+			if op != skep.OpMail || json.Unmarshal(req, &call) != nil {
+				return nil, nil
+			}
+			if len(call.Args["subject"]) > 4<<10 || len(call.Args["body"]) > 256<<10 { // as the host does
+				return nil, skep.Errorf(skep.Limit, "the message is too long")
+			}
+			if call.Tool != "send_request" {
 				return nil, nil
 			}
 			h.n++
@@ -67,6 +73,9 @@ func (h *hive) turn(m skep.Message) {
 	})
 	if out.Err != nil {
 		h.t.Fatalf("the turn on %q failed: %v", m.Body, out.Err)
+	}
+	if len(out.State) > 64<<10 {
+		h.t.Fatalf("the state has %d bytes", len(out.State))
 	}
 	h.state, h.shown = out.State, append(h.shown, out.Emits...)
 	for _, one := range out.Mail {

@@ -115,7 +115,7 @@ func (w *work) control(m *skep.Message) error {
 		return w.refuse(asker, m, "LIMIT", "the plan is longer than a message, which has 256 KiB")
 	}
 	if err != nil {
-		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+typeFault(err))
+		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+clip(typeFault(err), maxFault))
 	}
 	switch c.Type {
 	case "workflow_start":
@@ -154,7 +154,7 @@ func (w *work) refuse(asker string, m *skep.Message, code, why string) error {
 		_, err := w.t.EmitNote("refused: " + clip(why, 1000))
 		return err
 	}
-	return w.answer(asker, m.Subject, report{Status: "rejected", Error: &fault{code, why}})
+	return w.answer(asker, clip(m.Subject, maxSubject), report{Status: "rejected", Error: &fault{code, why}})
 }
 
 func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) error {
@@ -169,7 +169,7 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	if err != nil {
 		return w.refuse(asker, m, codeFormat, err.Error())
 	}
-	return w.beginWorkflow(p, asker, m.Subject)
+	return w.beginWorkflow(p, asker, clip(m.Subject, maxSubject))
 }
 
 // answerControl answers workflow_status and workflow_cancel with the state of the workflow. The
@@ -203,7 +203,7 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 		state = w.Last
 	}
 	s := w.summary()
-	return w.answer(asker, m.Subject, report{
+	return w.answer(asker, clip(m.Subject, maxSubject), report{
 		Status: "completed", Done: float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total)),
 		Result: outcome{ID: w.ID, State: state, Summary: s},
 	})

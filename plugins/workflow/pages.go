@@ -8,23 +8,27 @@ import (
 	skep "skep/sdk/go"
 )
 
-// Records lie in pages, since a scope of values has 1,000 keys: ten to a page, each of
-// at most maxInPage bytes. A longer one is a blob, and the page has its address.
+// Records lie in pages, since a scope of values has 1,000 keys and 4 MiB: ten to a page, each of
+// a number of bytes at most. A longer one is a blob, and the page has its address.
 const (
-	perPage   = 10
-	maxInPage = 6 << 10
+	perPage = 10
+	// maxPlanRecord keeps a plan below the 64 blobs of a turn.
+	maxPlanRecord = 6 << 10
+	// maxEndRecord keeps 1,000 of them below 3 MiB.
+	maxEndRecord = 3 << 10
 )
 
 // pages are numbered records below a prefix of keys. What is put is written by flush.
 type pages struct {
-	t      *skep.Turn
-	prefix string
-	read   map[int][]json.RawMessage
-	dirty  []int
+	t       *skep.Turn
+	prefix  string
+	longest int // record in a page, in bytes
+	read    map[int][]json.RawMessage
+	dirty   []int
 }
 
-func newPages(t *skep.Turn, prefix string) *pages {
-	return &pages{t: t, prefix: prefix, read: map[int][]json.RawMessage{}}
+func newPages(t *skep.Turn, prefix string, longest int) *pages {
+	return &pages{t: t, prefix: prefix, longest: longest, read: map[int][]json.RawMessage{}}
 }
 
 func (p *pages) key(page int) string { return fmt.Sprintf("%s/%d", p.prefix, page) }
@@ -49,24 +53,31 @@ func (p *pages) page(n int) ([]json.RawMessage, error) {
 
 // get decodes record i into v, and leaves v alone where there is none.
 func (p *pages) get(i int, v any) error {
+	raw, err := p.raw(i)
+	if err != nil || len(raw) == 0 {
+		return err
+	}
+	return json.Unmarshal(raw, v)
+}
+
+// raw is record i, empty where there is none.
+func (p *pages) raw(i int) (json.RawMessage, error) {
 	list, err := p.page(i / perPage)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw := list[i%perPage]
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil
+		return nil, nil
 	}
-	if raw[0] == '"' {
-		var address string
-		if err := json.Unmarshal(raw, &address); err != nil {
-			return err
-		}
-		if raw, err = p.t.BlobGet(address); err != nil {
-			return err
-		}
+	if raw[0] != '"' {
+		return raw, nil
 	}
-	return json.Unmarshal(raw, v)
+	var address string
+	if err := json.Unmarshal(raw, &address); err != nil {
+		return nil, err
+	}
+	return p.t.BlobGet(address)
 }
 
 // put keeps record i.
@@ -75,7 +86,7 @@ func (p *pages) put(i int, v any) error {
 	if err != nil {
 		return err
 	}
-	if len(raw) > maxInPage {
+	if len(raw) > p.longest {
 		address, err := p.t.BlobPut(raw)
 		if err != nil {
 			return err

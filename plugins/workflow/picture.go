@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,9 @@ import (
 // maxLabels is how many steps a picture has. Of a longer plan it has the states, with how
 // many steps are in each, and the steps under way.
 const maxLabels = 40
+
+// maxWho is how much of the name of an agent or action a picture has, in bytes.
+const maxWho = 64
 
 // label is a step in a picture.
 type label struct {
@@ -22,10 +26,7 @@ func labelsOf(p plan) (list []label) {
 		return nil
 	}
 	for _, r := range p.Steps {
-		l := label{ID: r.Step.ID, Who: r.Step.Agent}
-		if l.Who == "" {
-			l.Who = r.Step.Tool
-		}
+		l := label{ID: r.Step.ID, Who: clip(cmp.Or(r.Step.Agent, r.Step.Tool), maxWho)}
 		var after []string
 		for _, i := range r.After {
 			after = append(after, p.Steps[i].Step.ID)

@@ -9,12 +9,17 @@ import (
 	"strings"
 )
 
-// Bounds of a plan.
+// Bounds of a plan. Texts are in bytes: the state of the workflow, which has 64 KiB, repeats
+// its id and name, and each step the id of its agent.
 const (
 	maxSteps  = 1000
 	maxEdges  = 20_000
-	maxDepth  = 32 // of its JSON
-	maxFaults = 20 // that an answer names
+	maxDepth  = 32  // of its JSON
+	maxFaults = 20  // that an answer names
+	maxFault  = 400 // of each of them
+	maxID     = 128
+	maxName   = 256      // of the workflow, and of an agent
+	maxUndo   = 24 << 10 // of the ids of all steps with compensate
 )
 
 // payload is the payload of a workflow_start. Members without a field pass.
@@ -91,7 +96,7 @@ func (f *faults) add(format string, args ...any) {
 		f.more++
 		return
 	}
-	f.list = append(f.list, fmt.Sprintf(format, args...))
+	f.list = append(f.list, clip(fmt.Sprintf(format, args...), maxFault))
 }
 
 func (f *faults) err() error {
@@ -122,7 +127,7 @@ func readPlan(raw json.RawMessage, own string, may func(agent string) bool) (pla
 		return plan{}, fmt.Errorf("the plan nests more than %d levels", maxDepth)
 	}
 	if err := json.Unmarshal(raw, &p.payload); err != nil {
-		return plan{}, fmt.Errorf("payload: %s", typeFault(err))
+		return plan{}, fmt.Errorf("payload: %s", clip(typeFault(err), maxFault))
 	}
 	if n := len(p.Plan.Steps); n == 0 || n > maxSteps {
 		return plan{}, fmt.Errorf("execution_plan.steps has %d steps, 1 to %d are possible", n, maxSteps)
@@ -136,8 +141,23 @@ func readPlan(raw json.RawMessage, own string, may func(agent string) bool) (pla
 	}
 	p.linkSteps()
 	out := plan{ID: p.ID, Name: p.payload.Name, Steps: p.steps, Timeout: p.timeouts()}
-	if out.ID == "" {
+	switch {
+	case out.ID == "":
 		p.add("workflow_id is missing")
+	case len(out.ID) > maxID:
+		p.add("workflow_id has %d bytes, at most %d", len(out.ID), maxID)
+	}
+	if n := len(out.Name); n > maxName {
+		p.add("workflow_name has %d bytes, at most %d", n, maxName)
+	}
+	undo := 0
+	for i := range p.steps {
+		if s := &p.steps[i].Step; s.Compensate != nil {
+			undo += len(s.ID)
+		}
+	}
+	if undo > maxUndo {
+		p.add("the ids of the steps with compensate have %d bytes, at most %d", undo, maxUndo)
 	}
 	if p.err() == nil {
 		p.order()
@@ -218,6 +238,8 @@ func (p *planner) resolve(i int, s *step, at, own string, may func(string) bool)
 	}
 	p.performer(s, bad)
 	switch {
+	case len(s.Agent) > maxName:
+		bad("agent_id", "has %d bytes, at most %d", len(s.Agent), maxName)
 	case s.Agent == own:
 		bad("agent_id", "is this agent, which cannot ask itself")
 	case s.Agent != "" && !may(s.Agent):

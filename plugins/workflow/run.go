@@ -53,31 +53,8 @@ func (w *work) holds(r record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	value, err := e.eval(w.lookUp(r))
+	value, err := e.eval(w.newResults(r).lookUp)
 	return truth(value), err
-}
-
-// lookUp finds the values of a step's references. A step that was not done has the
-// result null.
-func (w *work) lookUp(r record) func(reference) (any, error) {
-	return func(ref reference) (any, error) {
-		i, ok := r.Steps[ref.Step]
-		if !ok {
-			return nil, fmt.Errorf("step %q is unknown", ref.Step)
-		}
-		if ref.Path[0] == "status" {
-			return stateNames[w.Steps[i]], nil
-		}
-		var e end
-		if err := w.ends.get(i, &e); err != nil || w.Steps[i] != done {
-			return nil, err
-		}
-		value, err := member(e.Result, ref.Path[1:])
-		if err != nil {
-			return nil, fmt.Errorf("the result of step %q %w", ref.Step, err)
-		}
-		return value, nil
-	}
 }
 
 // stepOf is what a run does: a step, or what undoes it.
@@ -99,6 +76,7 @@ func (w *work) try(n run, r record) error {
 	if s.Agent == "" {
 		return w.act(n, r, s, body)
 	}
+	w.sent += len(body)
 	reply, err := w.t.Tool("send_request", map[string]string{"target": s.Agent, "subject": subject, "body": string(body)})
 	if isCode(err, skep.Cancelled) {
 		return err
@@ -137,7 +115,7 @@ func (w *work) act(n run, r record, s step, parameters []byte) error {
 
 // request makes the mail of a step. For an action of this agent it is the arguments.
 func (w *work) request(s step, r record, undo bool) (subject string, body []byte, err error) {
-	look := w.lookUp(r)
+	look := w.newResults(r).lookUp
 	parameters := map[string]any{}
 	if len(s.Parameters) > 0 {
 		value, err := decodeJSON(s.Parameters)
