@@ -208,9 +208,10 @@ func (p *parser) field(f *FieldExpr, mark int) {
 	p.want(':', `":"`)
 	f.Type = p.typeExpr()
 	p.end(&f.Comments, mark)
-	if p.take(',') {
-		p.end(&f.Comments, mark)
-	} else if p.is(tokenName) || p.is('@') {
+	if p.comma(&f.Comments, mark) {
+		return
+	}
+	if p.is(tokenName) || p.is('@') {
 		p.fail(p.tok.Pos, 1, `a "," is missing before this field`)
 	} else if !p.is('}') {
 		p.expected(`"," or "}"`, "")

@@ -207,6 +207,21 @@ func (p *parser) take(kind tokenKind) bool {
 	return false
 }
 
+// comma goes over a comma, and reports whether there is one. Comments on lines before it come
+// to stand before what follows, in their order.
+func (p *parser) comma(c **Comments, mark int) bool {
+	if !p.is(',') {
+		return false
+	}
+	before := p.lead()
+	p.advance()
+	if len(before) > 0 {
+		p.tok.comments, p.tok.behind = append(before, p.tok.comments...), false
+	}
+	p.end(c, mark)
+	return true
+}
+
 func (p *parser) want(kind tokenKind, what string) Word {
 	if !p.is(kind) {
 		p.expected(what, "")
@@ -255,8 +270,7 @@ func (p *parser) separated(closing tokenKind, what string, part func() **Comment
 		mark := len(p.stray)
 		c := part()
 		p.end(c, mark)
-		if p.take(',') {
-			p.end(c, mark)
+		if p.comma(c, mark) {
 			continue
 		}
 		if !p.is(closing) {
