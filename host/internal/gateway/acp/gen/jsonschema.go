@@ -7,7 +7,11 @@ import (
 	"skep/host/internal/gateway/acp/dsl"
 )
 
-// base64Pattern is base64 with padding and without unused bits.
+// maxFloat is the largest number of 64 bits.
+const maxFloat = json.Number("1.7976931348623157e308")
+
+// base64Pattern is base64 with padding and without unused bits. In the regular expressions of
+// some languages a $ also stands before a last line break, so that is refused besides.
 const base64Pattern = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 
 // jsonSchema makes a JSON Schema 2020-12 of the root, with all types below $defs.
@@ -116,11 +120,11 @@ func schemaOf(t *dsl.Type) members {
 	case dsl.Long:
 		return members{{"type", "integer"}, {"minimum", json.Number("-9223372036854775808")}, {"maximum", json.Number("9223372036854775807")}}
 	case dsl.Float:
-		return members{{"type", "number"}}
+		return members{{"type", "number"}, {"minimum", "-" + maxFloat}, {"maximum", maxFloat}}
 	case dsl.Boolean:
 		return members{{"type", "boolean"}}
 	case dsl.Bytes:
-		return members{{"type", "string"}, {"contentEncoding", "base64"}, {"pattern", base64Pattern}}
+		return members{{"type", "string"}, {"contentEncoding", "base64"}, {"pattern", base64Pattern}, {"not", members{{"pattern", `\n`}}}}
 	case dsl.List:
 		return members{{"type", "array"}, {"items", schemaOf(t.Elem)}}
 	case dsl.Map:

@@ -37,7 +37,7 @@ var untold = []struct{ reason, text string }{
 	{"whole number of 32 bits", ":1.0,"}, {"whole number of 32 bits", ":1e2,"}, {"whole number of 32 bits", `:"1",`},
 	{"whole number of 64 bits", ":1.0,"}, {"whole number of 64 bits", ":1e2,"}, {"whole number of 64 bits", `:"1",`},
 	{"number of 64 bits", `:"NaN"`}, {"number of 64 bits", `:"1"`},
-	{"base64", `"AA"`}, {"base64", `"AB=="`}, {"base64", `"AAB="`}, {"base64", `"A-_="`}, {"base64", `"AAAA\n"`},
+	{"base64", `"AA"`}, {"base64", `"AB=="`}, {"base64", `"AAB="`}, {"base64", `"A-_="`}, {"base64", `"AAAA\n"`}, {"base64", `"AAAA\r"`}, {"base64", `"AAAA\r\n"`}, {"base64", `:"\n"`},
 	{"Mixed", `"mood":7`}, {"ERROR", `"type":7`},
 }
 
