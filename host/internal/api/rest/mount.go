@@ -47,7 +47,9 @@ const (
 	// [Options.Certificates]. The handler finds the caller with auth.PrincipalOf.
 	BearerProof
 	// HandlerProof leaves the proof to the handler, which may call [Handler.Identify].
-	// Requests in which it does not count against the client's address.
+	// Requests in which it does not count against the client's address. The handler also reads
+	// a body that is announced to be too large, up to the mount's bound: it may refuse it in the
+	// form of its protocol.
 	HandlerProof
 )
 

@@ -59,7 +59,7 @@ func (c *call) admitMount(m Mount) (err error) {
 		return err
 	case c.h.opt.Draining != nil && c.h.opt.Draining():
 		return swarm.ErrDraining
-	case m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
+	case m.Proof != HandlerProof && m.MaxBody >= 0 && c.r.ContentLength > c.mountLimit(m):
 		return c.bodyTooLarge(m)
 	case !m.Streams || m.OwnPlaces:
 		return nil

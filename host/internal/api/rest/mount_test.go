@@ -102,6 +102,20 @@ func TestMountGates(t *testing.T) {
 			mount: rest.Mount{MaxBody: 4}, ask: []request{{method: "POST", path: "/toy/a", body: "12345"}, {method: "POST", path: "/toy/a", body: "1234"}},
 			status: []int{413, 200}, calls: 1,
 		},
+		"a body beyond the bound of a mount whose handler has the proof": {
+			opt: rest.Options{}, ask: []request{{method: "POST", path: "/toy/a", body: "12345"}}, status: []int{418}, calls: 1,
+			mount: rest.Mount{Proof: rest.HandlerProof, MaxBody: 4, Handler: &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {
+				if n, err := io.Copy(io.Discard, r.Body); n == 4 && errors.As(err, new(*http.MaxBytesError)) {
+					w.WriteHeader(http.StatusTeapot)
+				}
+			}}},
+		},
+		"a body beyond the bound that the handler does not refuse": {
+			ask: []request{{method: "POST", path: "/toy/a", body: "12345"}}, status: []int{413}, calls: 1,
+			mount: rest.Mount{Proof: rest.HandlerProof, MaxBody: 4, Handler: &mountedHandler{serve: func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}}},
+		},
 		"a body beyond the listener's bound": {
 			opt: rest.Options{MaxBody: 4}, ask: []request{{method: "POST", path: "/toy/a", body: "12345"}}, status: []int{413},
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,36 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 		// The library would end a call whose context ends without its status: methods end it.
 		ctx := context.WithValue(context.WithoutCancel(r.Context()), grpcCall{}, grpcCaller{c, r})
 		g.grpc.ServeHTTP(w, r.WithContext(ctx))
+		if f := g.faultOfStatus(w.Header()); f != nil {
+			g.record(c, envelope.Signed{}, nil, received{}, f)
+			setStatus(w.Header(), f)
+		}
 	}
+}
+
+// faultOfStatus returns why the library has ended a call by itself for a message that it could
+// not read, nil for other statuses: those of methods begin with a code of the document. The status
+// is in the trailer, which leaves after the handler.
+func (g *Gateway) faultOfStatus(h http.Header) *envelope.Fault {
+	text, err := url.PathUnescape(h.Get("Grpc-Message"))
+	code, _ := strconv.Atoi(h.Get("Grpc-Status"))
+	switch {
+	case err != nil || statusText.MatchString(text):
+		return nil
+	case codes.Code(code) == codes.ResourceExhausted:
+		return g.tooLarge()
+	case codes.Code(code) == codes.Internal && !strings.HasPrefix(text, "grpc: error while "): // it writes
+		return &envelope.Fault{Code: envelope.Malformed, Text: "the message cannot be read: " + text}
+	}
+	return nil
+}
+
+// statusText matches the texts of [grpcText].
+var statusText = regexp.MustCompile(`^[45]\.\d\d `)
+
+func setStatus(h http.Header, f *envelope.Fault) {
+	h.Set("Grpc-Status", strconv.Itoa(int(codeOf(f.Code))))
+	h.Set("Grpc-Message", url.PathEscape(grpcText(f)))
 }
 
 // refuseGRPC answers a call that no method has seen
@@ -91,8 +121,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 func refuseGRPC(w http.ResponseWriter, f *envelope.Fault) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
-	h.Set("Grpc-Status", strconv.Itoa(int(codeOf(f.Code))))
-	h.Set("Grpc-Message", url.PathEscape(grpcText(f)))
+	setStatus(h, f)
 	if f.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(f.RetryAfter)))
 	}

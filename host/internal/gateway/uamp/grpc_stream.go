@@ -82,12 +82,12 @@ func (s grpcService) take(on *socket, f *uamppb.Frame) {
 
 // why is the status of a call that has ended.
 func (s grpcService) why(ctx context.Context, cause error) error {
-	var shut *shutError
+	var shut *envelope.Fault
 	switch {
 	case errors.Is(cause, io.EOF):
 		return nil
 	case errors.As(cause, &shut):
-		return s.fail(ctx, shut.fault(), nil)
+		return s.fail(ctx, shut, nil)
 	case ctx.Err() != nil:
 		return s.ended(ctx)
 	}
@@ -99,7 +99,7 @@ func (s grpcService) ended(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // of the caller
 		return s.fail(ctx, &envelope.Fault{Code: envelope.TimedOut, Text: "the call lasts longer than its caller's deadline: read the stream on by another call"}, nil)
 	}
-	return s.fail(ctx, &envelope.Fault{Code: envelope.Unauthenticated, Text: "the credential is not valid any more"}, nil)
+	return s.fail(ctx, credentialOver, nil)
 }
 
 // grpcFrames carries frames as messages of a call.
@@ -119,21 +119,5 @@ func (c *grpcFrames) writeFrame(_ context.Context, text []byte) error {
 	return c.stream.Send(f)
 }
 
-// shut ends the call. The codes of WebSockets stand for the ones of the document.
-func (c *grpcFrames) shut(code websocket.StatusCode, reason string) { c.end(&shutError{code, reason}) }
-
-// shutError is why a call was ended.
-type shutError struct {
-	code   websocket.StatusCode
-	reason string
-}
-
-// Error implements error.
-func (e *shutError) Error() string { return e.reason }
-
-func (e *shutError) fault() *envelope.Fault {
-	if e.code == websocket.StatusPolicyViolation {
-		return &envelope.Fault{Code: envelope.Unauthenticated, Text: e.reason}
-	}
-	return &envelope.Fault{Code: envelope.Malformed, Text: e.reason}
-}
+// shut ends the call. The document's code stands for the status of a WebSocket.
+func (c *grpcFrames) shut(_ websocket.StatusCode, why *envelope.Fault) { c.end(why) }

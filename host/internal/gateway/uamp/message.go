@@ -3,6 +3,7 @@ package uamp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -74,7 +75,7 @@ type received struct {
 // not whole.
 func (g *Gateway) receive(ctx context.Context, c gateway.Caller, mediaType string, text []byte, unread error) (s envelope.Signed, x received, err error) {
 	if unread != nil {
-		return s, x, envelope.Faultf(envelope.TooLarge, "the envelope has more than %d bytes, max_body of [gateways.uamp]", g.MaxBody)
+		return s, x, g.tooLarge()
 	}
 	if err := checkMediaType(mediaType, g.Strict); err != nil {
 		return s, x, err
@@ -90,6 +91,11 @@ func (g *Gateway) receive(ctx context.Context, c gateway.Caller, mediaType strin
 	}
 	x, err = g.accept(ctx, c, s)
 	return s, x, err
+}
+
+// tooLarge is why a message that is not whole is refused.
+func (g *Gateway) tooLarge() *envelope.Fault {
+	return &envelope.Fault{Code: envelope.TooLarge, Text: fmt.Sprintf("the envelope has more than %d bytes, max_body of [gateways.uamp]", g.MaxBody)}
 }
 
 // checkMediaType refuses a body that is said to be something else (U-015).

@@ -37,7 +37,7 @@ type frameConn interface {
 	// writeFrame writes an envelope or a delta.
 	writeFrame(ctx context.Context, text []byte) error
 	// shut ends it with a reason.
-	shut(code websocket.StatusCode, reason string)
+	shut(code websocket.StatusCode, why *envelope.Fault)
 }
 
 // socket is a connection on which frames of envelopes and deltas go in both directions.
@@ -112,9 +112,10 @@ func (w webFrames) writeFrame(ctx context.Context, text []byte) error {
 	return w.conn.Write(ctx, websocket.MessageBinary, frame.Append(nil, text))
 }
 
-// shut ends the socket with a reason, which has at most 123 bytes
-// (https://www.rfc-editor.org/rfc/rfc6455#section-5.5).
-func (w webFrames) shut(code websocket.StatusCode, reason string) {
+// shut ends the socket with a reason that begins with the document's code, as a status of gRPC
+// does, and has at most 123 bytes (https://www.rfc-editor.org/rfc/rfc6455#section-5.5).
+func (w webFrames) shut(code websocket.StatusCode, why *envelope.Fault) {
+	reason := grpcText(why)
 	_ = w.conn.Close(code, strings.ToValidUTF8(reason[:min(len(reason), 123)], ""))
 }
 
@@ -129,7 +130,7 @@ func (s *socket) watch() {
 	case <-s.g.stopped:
 		_ = s.conn.Close(websocket.StatusGoingAway, "the host stops")
 	case <-s.denied:
-		s.frames.shut(websocket.StatusPolicyViolation, "the credential is not valid any more")
+		s.frames.shut(websocket.StatusPolicyViolation, credentialOver)
 	}
 }
 
@@ -140,9 +141,7 @@ func (s *socket) read() {
 	for {
 		kind, message, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody+envelopeRoom, pace)
 		if errors.Is(err, websocket.ErrMessageTooBig) {
-			large := envelope.Faultf(envelope.TooLarge, "%v: raise max_body of [gateways.uamp]", err)
-			s.g.record(s.caller, envelope.Signed{}, nil, received{}, large)
-			s.close(websocket.StatusMessageTooBig, large)
+			s.refuseFrame(s.g.tooLarge())
 		}
 		if errors.Is(err, wire.ErrSlowMessage) || errors.Is(err, wire.ErrNoPlace) {
 			s.g.record(s.caller, envelope.Signed{}, nil, received{}, err)
@@ -158,21 +157,40 @@ func (s *socket) read() {
 			}
 		}
 		if wrong != nil {
-			s.g.record(s.caller, envelope.Signed{}, nil, received{}, wrong)
-			s.close(websocket.StatusUnsupportedData, wrong)
+			s.refuseFrame(faultOfFrame(wrong))
 			return
 		}
 	}
 }
 
-func (s *socket) close(code websocket.StatusCode, err error) { s.frames.shut(code, err.Error()) }
+// faultOfFrame returns why a frame cannot be read.
+func faultOfFrame(err error) *envelope.Fault {
+	f := &envelope.Fault{Code: envelope.Malformed, Text: err.Error()}
+	if errors.Is(err, frame.ErrTooLarge) {
+		f.Code = envelope.TooLarge
+	}
+	return f
+}
+
+// refuseFrame ends the socket for what is no frame.
+func (s *socket) refuseFrame(f *envelope.Fault) {
+	s.g.record(s.caller, envelope.Signed{}, nil, received{}, f)
+	code := websocket.StatusUnsupportedData
+	if f.Code == envelope.TooLarge {
+		code = websocket.StatusMessageTooBig
+	}
+	s.frames.shut(code, f)
+}
+
+// credentialOver ends the connections of a caller whose credential was valid at their start.
+var credentialOver = &envelope.Fault{Code: envelope.Unauthenticated, Text: "the credential is not valid any more"}
 
 // take takes one frame with the rights that the configuration in force gives its caller. It
 // returns false at the end of the socket.
 func (s *socket) take(text []byte) bool {
 	c, err := s.g.Runtime.Renew(s.caller)
 	if err != nil {
-		s.frames.shut(websocket.StatusPolicyViolation, "the caller is not let in any more")
+		s.frames.shut(websocket.StatusPolicyViolation, &envelope.Fault{Code: envelope.Unauthenticated, Text: "the caller is not let in any more"})
 		return false
 	}
 	head := readHead(text)
@@ -219,7 +237,7 @@ func (s *socket) takeEnvelope(c gateway.Caller, text []byte) bool {
 	s.g.record(c, e, text, x, err)
 	switch {
 	case err != nil && e.From == "":
-		s.close(websocket.StatusInvalidFramePayloadData, s.g.faultOf(err))
+		s.frames.shut(websocket.StatusInvalidFramePayloadData, s.g.faultOf(err))
 		return false
 	case err != nil:
 		return s.refuse(c, e.Envelope, err)

@@ -12,7 +12,8 @@ import (
 
 // TestUAMPCurl (U-040, U-050, U-051, U-065, U-104): curl posts a signed envelope over HTTP/2, reads
 // the stream at its Location in two windows, and gets the signed error of one that was altered.
-// HTTP/1.1 is answered with 505.
+// One that is larger than the listener reads is refused in the same form as one that is larger than
+// max_body. HTTP/1.1 is answered with 505.
 func TestUAMPCurl(t *testing.T) {
 	t.Parallel()
 	s := newUAMPSite(t, "")
@@ -52,6 +53,11 @@ func TestUAMPCurl(t *testing.T) {
 	altered := strings.Replace(s.newAsk(t), "done", "gone", 1)
 	if got := curl(altered, "/v1/messages", "--http2"); !strings.HasPrefix(got, "HTTP/2 401") || !strings.Contains(got, `"intent":"error"`) || !strings.Contains(got, `"sig":`) {
 		t.Errorf("altered: %s", got)
+	}
+	for _, size := range []int{1<<20 + 1, 2 << 20} {
+		if got := curl(strings.Repeat(" ", size), "/v1/messages", "--http2"); !strings.HasPrefix(got, "HTTP/2 413") || !strings.Contains(got, "content-type: application/problem+json\r\n") || !strings.Contains(got, `"code":"4.13"`) {
+			t.Errorf("%d bytes: %s", size, got)
+		}
 	}
 	if got := curl(s.newAsk(t), "/v1/messages", "--http1.1"); !strings.HasPrefix(got, "HTTP/1.1 505 "+http.StatusText(http.StatusHTTPVersionNotSupported)) {
 		t.Errorf("over HTTP/1.1: %s", got)

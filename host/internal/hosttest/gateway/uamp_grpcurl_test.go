@@ -85,7 +85,7 @@ func TestUAMPGRPCurl(t *testing.T) {
 		"another token":   {"Send", jsonMessage(s.newAsk(t)), withBearer("another"), "Unauthenticated", "4.01"},
 		"a changed byte":  {"Send", jsonMessage(strings.Replace(s.newAsk(t), "finish_message", "finish_massage", 1)), own, "Unauthenticated", "4.01"},
 		"no JSON":         {"Send", jsonMessage("{"), own, "InvalidArgument", "4.00"},
-		"too large":       {"Send", jsonMessage(strings.Repeat(" ", 270<<10)), own, "ResourceExhausted", ""},
+		"too large":       {"Send", jsonMessage(strings.Repeat(" ", 270<<10)), own, "ResourceExhausted", "4.13"},
 		"another stream":  {"Subscribe", `{"stream_id":"str-none"}`, own, "NotFound", "4.04"},
 		"another agent":   {"GetManifest", `{"did":"did:web:hive.example:agents:hive:none"}`, own, "NotFound", "4.04"},
 		"beyond the end":  {"Subscribe", fmt.Sprintf(`{"stream_id":%q,"from":9}`, reply.StreamID), own, "Aborted", "4.09"},
