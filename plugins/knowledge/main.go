@@ -70,7 +70,7 @@ func (Knowledge) Turn(t *skep.Turn) error {
 	case m.FromUser():
 		return t.TaskComplete(string(raw))
 	}
-	return t.SendResponse(m.Sender.Name, "Re: "+m.Subject, string(raw))
+	return t.SendResponse(m.Sender.Name, "Re: "+clip(m.Subject, maxSubject), string(raw))
 }
 
 // withdraws reports whether a message withdraws a request, as interrupts of bundled:workflow do. An
@@ -82,15 +82,22 @@ func withdraws(m *skep.Message) bool {
 	return m.Type == skep.TypeInterrupt && json.Unmarshal([]byte(m.Body), &c) == nil && c.Type == "workflow_cancel"
 }
 
+// Bounds of what an answer repeats of its question, in bytes.
+const (
+	maxSubject = 200
+	maxText    = 4 << 10 // of an error
+)
+
 func faultOf(err error) *fault {
 	var e *skep.Error
 	if !errors.As(err, &e) {
-		return &fault{skep.Internal.String(), err.Error()}
+		return &fault{skep.Internal.String(), clip(err.Error(), maxText)}
 	}
+	code := e.Code.String()
 	if e.Code == skep.Invalid {
-		return &fault{"INVALID_FORMAT", e.Message}
+		code = "INVALID_FORMAT"
 	}
-	return &fault{e.Code.String(), e.Message}
+	return &fault{code, clip(e.Message, maxText)}
 }
 
 func invalid(format string, args ...any) error {

@@ -39,8 +39,8 @@ func (s *collection) query(raw json.RawMessage) (any, error) {
 	if err := decode(raw, &q); err != nil {
 		return nil, err
 	}
-	if q.Limit < 1 || q.Limit > 500 {
-		return nil, invalid("limit must be 1 to 500")
+	if err := q.check(); err != nil {
+		return nil, err
 	}
 	keys, _, err := s.kv.List(prefix(q.Domain), q.After, 1000)
 	if err != nil {
@@ -65,6 +65,29 @@ func (s *collection) query(raw json.RawMessage) (any, error) {
 		list, last = append(list, f), key
 	}
 	return map[string]any{"statements": list}, nil
+}
+
+// Bounds of a query's texts, in bytes: it is held against each statement.
+const (
+	maxQueryText = 1 << 10
+	maxAfter     = 512 // a name of a value
+)
+
+func (q query) check() error {
+	switch {
+	case q.Limit < 1 || q.Limit > 500:
+		return invalid("limit must be 1 to 500")
+	case len(q.Text) > maxQueryText:
+		return invalid("text has %d bytes, at most %d", len(q.Text), maxQueryText)
+	case len(q.After) > maxAfter:
+		return invalid("after has %d bytes, at most %d: it is the next of an answer", len(q.After), maxAfter)
+	}
+	if q.Domain != "" {
+		if err := checkName("knowledge_domain", q.Domain); err != nil {
+			return err
+		}
+	}
+	return checkLabels(q.Scope, q.Tags)
 }
 
 func (q query) selects(s statement) bool {

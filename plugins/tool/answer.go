@@ -36,13 +36,13 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 		}
 		return answer{Status: "success", Output: output, Seconds: seconds}
 	}
-	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: clip(err.Error())}}
+	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: clip(err.Error(), maxText)}}
 	var e *skep.Error
 	if errors.Is(err, errWithdrawn) {
 		a.Error.Code = "CANCELLED"
 	}
 	if errors.As(err, &e) {
-		a.Error.Code, a.Error.Message = e.Code.String(), clip(e.Message)
+		a.Error.Code, a.Error.Message = e.Code.String(), clip(e.Message, maxText)
 		if code, ok := codes[e.Code]; ok {
 			a.Error.Code = code
 		}
@@ -53,17 +53,19 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 	return a
 }
 
-// Bounds of an answer, in bytes: of a message, and of the text of an error in it.
+// Bounds of an answer, in bytes: of a message, of the text of an error in it, and of what it
+// repeats of its question's subject.
 const (
-	maxBody = 256 << 10
-	maxText = 4 << 10
+	maxBody    = 256 << 10
+	maxText    = 4 << 10
+	maxSubject = 200
 )
 
-func clip(s string) string {
-	if len(s) <= maxText {
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // encode writes an answer. An output that is too long for a message is left out: the action has

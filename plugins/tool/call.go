@@ -41,6 +41,7 @@ type routing struct {
 		Capability string `json:"capability"`
 		Parts      []struct {
 			SHA256 string `json:"sha256"`
+			Size   int    `json:"size"`
 		} `json:"parts"`
 	} `json:"gateway"`
 }
@@ -54,6 +55,9 @@ func readCall(t *skep.Turn) (call, error) {
 		routed = routing{}
 	}
 	if parts := routed.Gateway.Parts; len(body) == 0 && len(parts) == 1 {
+		if parts[0].Size > maxPart {
+			return call{}, skep.Errorf(skep.Limit, "the request has %d bytes, at most %d", parts[0].Size, maxPart)
+		}
 		var err error
 		if body, err = t.BlobGet(parts[0].SHA256); err != nil {
 			return call{}, err
@@ -79,8 +83,12 @@ func readCall(t *skep.Turn) (call, error) {
 	return newCall(r)
 }
 
-// maxName bounds the name of an action in a request, in bytes: the answer repeats it.
-const maxName = 128
+// Bounds of a request, in bytes: of the name of its action, which the answer repeats, and of all of
+// it, where an action has 2 MiB.
+const (
+	maxName = 128
+	maxPart = 2 << 20
+)
 
 func newCall(r request) (call, error) {
 	c := call{Tool: r.Tool, Parameters: bytes.TrimSpace(r.Parameters), Permissions: r.Context.Permissions}

@@ -72,7 +72,7 @@ func serve(t *skep.Turn) error {
 	if t.Message.FromUser() {
 		return t.TaskComplete(string(body))
 	}
-	return t.SendResponse(t.Message.Sender.Name, "Re: "+t.Message.Subject, string(body))
+	return t.SendResponse(t.Message.Sender.Name, "Re: "+clip(t.Message.Subject, maxSubject), string(body))
 }
 
 // run calls the action, and measures how long it took.

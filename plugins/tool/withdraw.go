@@ -14,8 +14,12 @@ type withdrawn struct {
 	IDs []string `json:"withdrawn,omitempty"`
 }
 
-// maxWithdrawn is how many withdrawn requests are known: a workflow has at most 32 under way.
-const maxWithdrawn = 64
+// Bounds of the state: how many withdrawn requests are known, as a workflow has at most 32 under
+// way, and the bytes of an id, of which the host's have 36.
+const (
+	maxWithdrawn = 64
+	maxID        = 64
+)
 
 // errWithdrawn answers a request that was withdrawn before its turn.
 var errWithdrawn = errors.New("the request was withdrawn before it ran")
@@ -36,6 +40,10 @@ func withdrawnID(body string) (id string, is bool) {
 // withdraw notes a request that waits behind its interrupt. The interrupt has no answer: it would be
 // one to the request.
 func withdraw(t *skep.Turn, id string) error {
+	if id == "" || len(id) > maxID {
+		t.Log("an interrupt that withdraws no request", "from", t.Message.Sender.Name)
+		return nil
+	}
 	var w withdrawn
 	if err := t.State(&w); err != nil {
 		return err
