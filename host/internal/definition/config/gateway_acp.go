@@ -181,12 +181,15 @@ func (a *ACP) readDeclarations(t *table, key string) string {
 		t.d.refer(at, false)
 		return readDeclaration(at)
 	})
+	help := "; see skep acp check"
 	if err == nil {
-		err = checkDeclarations(schema)
+		if err = checkDeclarations(schema); err != nil {
+			help = "" // the declarations are good in themselves
+		}
 	}
 	inLine := func(f dsl.Fault) string {
 		f.Source = "" // a fault is one line here
-		return fmt.Sprintf("%s: %s; see skep acp check", v.path, f)
+		return fmt.Sprintf("%s: %s%s", v.path, f, help)
 	}
 	var faults dsl.Faults
 	switch {
@@ -234,7 +237,7 @@ var (
 )
 
 // checkDeclarations refuses declarations that messages of ACP 1.0 do not fit, but for
-// further header fields.
+// further header fields. The error is [dsl.Faults] where the declarations have a message.
 func checkDeclarations(s *dsl.Schema) error {
 	root := s.Root()
 	if root == nil {
@@ -242,17 +245,17 @@ func checkDeclarations(s *dsl.Schema) error {
 	}
 	header, hasHeader := findField(root, "header")
 	if body, has := findField(root, "body"); !hasHeader || !has || len(root.Fields) != 2 || header.Type.Kind != dsl.Record || plainKind(body) != dsl.String {
-		return fmt.Errorf("%s must have the members header, a record, and body, a String", root.Name)
+		return dsl.Faults{root.Fault("", root.Name+" must have the members header, a record, and body, a String")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(headerFields)) {
 		optional := headerFields[name]
 		if f, has := findField(header.Type, name); !has || f.Optional != optional || plainKind(f) != dsl.String {
-			return fmt.Errorf("header.%s must be as in ACP 1.0: a String, and %s", name, map[bool]string{true: "optional", false: "not optional"}[optional])
+			return dsl.Faults{header.Type.Fault(name, fmt.Sprintf("header.%s must be as in ACP 1.0: a String, and %s", name, map[bool]string{true: "optional", false: "not optional"}[optional]))}
 		}
 	}
 	kind, has := findField(header.Type, "type")
 	if !has || kind.Optional || plainKind(kind) != dsl.Enum || !slices.EqualFunc(kind.Type.Plain().Values, messageTypes, func(v dsl.EnumValue, name string) bool { return v.Name == name }) {
-		return fmt.Errorf("header.type must be an enum of %s", strings.Join(messageTypes, ", "))
+		return dsl.Faults{header.Type.Fault("type", "header.type must be an enum of "+strings.Join(messageTypes, ", "))}
 	}
 	return nil
 }
