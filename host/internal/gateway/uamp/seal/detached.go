@@ -2,6 +2,7 @@ package seal
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -38,10 +39,11 @@ func (k Key) sign(payload []byte, header map[jose.HeaderKey]any) (*jose.JSONWebS
 	return signer.Sign(payload)
 }
 
-// spellings are the payloads that mean a hash (U-025). The first one is ours.
-func spellings(sum [sha256.Size]byte) [2]string {
+// spellings are the payloads that mean a hash (U-025). The first one is ours, the last one is
+// printed in the document's section 6.3.
+func spellings(sum [sha256.Size]byte) [3]string {
 	text := hex.EncodeToString(sum[:])
-	return [...]string{`{"sha256":"` + text + `"}`, `{"sha256": "` + text + `"}`}
+	return [...]string{`{"sha256":"` + text + `"}`, `{"sha256": "` + text + `"}`, `{ "sha256": "` + text + `" }`}
 }
 
 // Header is the header of a signature, unverified.
@@ -72,6 +74,9 @@ func parse(sig string, payload []byte) (*jose.JSONWebSignature, Header, error) {
 	if payload == nil {
 		payload = []byte{}
 	}
+	if !isCanonical(sig) {
+		return nil, Header{}, errCanonical
+	}
 	jws, err := jose.ParseDetached(sig, payload, algorithms)
 	if err != nil {
 		return nil, Header{}, fail("it is not a detached compact JWS with alg ES256 or EdDSA")
@@ -82,12 +87,31 @@ func parse(sig string, payload []byte) (*jose.JSONWebSignature, Header, error) {
 
 // parseCompact reads a signature with its payload.
 func parseCompact(text string) (*jose.JSONWebSignature, Header, error) {
+	if !isCanonical(text) {
+		return nil, Header{}, errCanonical
+	}
 	jws, err := jose.ParseSignedCompact(text, algorithms)
 	if err != nil {
 		return nil, Header{}, fail("it is not a compact JWS with alg ES256 or EdDSA")
 	}
 	h, err := headerOf(jws)
 	return jws, h, err
+}
+
+// errCanonical is returned for a JWS that could be written in another way, so that a repeat of it
+// would not be one.
+var errCanonical = fail("its parts are not in base64url without line breaks and spare bits")
+
+// isCanonical reports whether each part of a compact JWS is written as an encoder writes it
+// (https://www.rfc-editor.org/rfc/rfc7515#section-2). Decoders pass over line breaks, and over the
+// bits behind the last byte.
+func isCanonical(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if raw, err := base64.RawURLEncoding.DecodeString(part); err != nil || base64.RawURLEncoding.EncodeToString(raw) != part {
+			return false
+		}
+	}
+	return true
 }
 
 // headerOf returns the header of the one signature, which must not ask for extensions.
