@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -33,7 +34,7 @@ func isObject(text []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(text, " 
 // fail notes what is wrong with a member.
 func (m *members) fail(name, what string) {
 	if m.err == nil {
-		m.err = malformed("%s %s", clip(strings.Trim(m.of+"."+name, ".")), what)
+		m.err = malformed("%s %s", cmp.Or(clip(strings.Trim(m.of+"."+name, ".")), "the message"), what)
 	}
 }
 

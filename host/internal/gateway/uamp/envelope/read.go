@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func (e *Envelope) read(m *members, strict bool) {
 	if _, has := m.all["stream_id"]; has && !isPrintable(e.Stream) {
 		m.fail("stream_id", "is empty or has control characters")
 	}
+	if e.Stream == "." || e.Stream == ".." {
+		m.fail("stream_id", "is . or .., which a path does not have as a name")
+	}
 	e.Window = m.integer("delta_window", 1, DefaultWindow)
 	if raw, has := m.all["body"]; has {
 		e.Body = m.body(raw)
@@ -100,6 +104,9 @@ func (e *Envelope) read(m *members, strict bool) {
 	e.CapToken = m.text("cap_token", "", maxToken)
 	e.Sig = m.text(sigName, "", maxSig)
 	e.Ext = m.object("ext")
+	if hops, has := e.Ext[hopsName]; has && !isHops(hops) {
+		m.fail("ext."+hopsName, "is not the number of hops, an integer from 0 to 2147483647")
+	}
 }
 
 // id reads the id of an envelope.
@@ -131,6 +138,15 @@ func isURI(text string) bool {
 	return err == nil && u.Scheme != "" && (u.Opaque != "" || u.Host != "") && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+// hopsName is the member of ext with the hosts on the way.
+const hopsName = "x-hops"
+
+// isHops reports whether a value is a number of hops, which may be written as a string.
+func isHops(value []byte) bool {
+	_, err := strconv.ParseUint(strings.Trim(string(value), `"`), 10, 31)
+	return err == nil
+}
+
 // isPrintable reports whether a text has characters, none of them for control.
 func isPrintable(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -139,11 +155,16 @@ func isPrintable(text string) bool {
 // timePattern refuses what package time takes besides: hours of one digit, a comma.
 var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// time reads a time of RFC 3339; strict takes UTC alone (U-003).
+// time reads a time of RFC 3339, whose T and Z may be small letters
+// (https://www.rfc-editor.org/rfc/rfc3339#section-5.6); strict takes UTC alone, as the document
+// prints it (U-003).
 func (m *members) time(name string, strict bool) time.Time {
 	text := m.text(name, "", 64)
 	if _, has := m.all[name]; !has {
 		return time.Time{}
+	}
+	if !strict {
+		text = strings.ToUpper(text)
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	year := at.UTC().Year()

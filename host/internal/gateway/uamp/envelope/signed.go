@@ -41,7 +41,7 @@ func (s Signed) Sums(yield func([sha256.Size]byte) bool) {
 }
 
 // hop are the members of ext that change on the way: a repeat may have others.
-var hop = []string{"traceparent", "tracestate", "x-hops"}
+var hop = []string{"traceparent", "tracestate", hopsName}
 
 // Digest is what a repeat of the envelope has too: all but its signature, its token and
 // what changes on the way. It is kept, so it stays the hash of what package json writes of a
