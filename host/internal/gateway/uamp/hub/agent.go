@@ -39,7 +39,11 @@ type Agent struct {
 	Err error
 }
 
-// Read fetches the list of the host at a URL, and verifies each of its agents once. Agents keep
+// errListedTwice is the Err of an agent that the list has before.
+var errListedTwice = errors.New("the list has it more than once: the first entry counts")
+
+// Read fetches the list of the host at a URL, and verifies each of its agents once. One that is
+// there several times has a second entry with an error. Agents keep
 // the order of the list; hosts in it are left out, and its addresses are not followed. An error
 // is about the list; what is wrong with an agent is its Err.
 func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error) {
@@ -53,13 +57,15 @@ func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error
 	v := verifier{client, did.NewResolver(client.Transport)}
 	var agents []Agent
 	var children []envelope.Child
-	seen := map[string]bool{}
+	listed := map[string]int{}
 	for _, child := range list.Manifests {
 		id, err := did.Parse(child.Agent)
-		if isHost := err == nil && id.Host() != "" && len(id.Path()) == 0; isHost || seen[child.Agent] {
+		if isHost := err == nil && id.Host() != "" && len(id.Path()) == 0; isHost || listed[child.Agent] > 1 {
 			continue
 		}
-		seen[child.Agent] = true
+		if listed[child.Agent]++; listed[child.Agent] == 2 {
+			err = errListedTwice
+		}
 		agents, children = append(agents, Agent{DID: id, Name: child.Agent, Err: err}), append(children, child)
 	}
 	var group errgroup.Group
