@@ -132,6 +132,9 @@ func TestSubscriberBounds(t *testing.T) {
 	if !strings.Contains(r.text, "which is subscriptions of [gateways.uamp]") {
 		t.Error(r.text)
 	}
+	for _, ttl := range []string{"0", "-1", "604801", "1.5", `"600"`} {
+		h.refused(t, "a ttl of "+ttl, h.send(t, newSubscribe("slow", `{"topic":"tea","ttl":`+ttl+`}`)), envelope.Malformed)
+	}
 	h.take(t, newSubscribe("slow", `{"topic":"tea"}`))
 	h.take(t, first)
 	cancel := newAsk("slow", "enough")

@@ -72,7 +72,15 @@ func readSubscribe(content []byte) (b subscribeBody, err error) {
 	if content = bytes.TrimSpace(content); !bytes.HasPrefix(content, []byte("{")) {
 		return subscribeBody{Topic: string(content)}, nil
 	}
-	if json.Unmarshal(content, &b) != nil || b.TTL < 0 || b.TTL > verb.MaxTTL {
+	all := struct {
+		subscribeBody
+		TTL *int64 `json:"ttl"`
+	}{}
+	err = json.Unmarshal(content, &all)
+	if b = all.subscribeBody; all.TTL != nil {
+		b.TTL = *all.TTL
+	}
+	if err != nil || all.TTL != nil && (b.TTL < 1 || b.TTL > verb.MaxTTL) {
 		return b, envelope.Faultf(envelope.Malformed, "the body of subscribe needs a topic that is a text and a ttl of 1 to %d seconds, or none", verb.MaxTTL)
 	}
 	return b, nil
