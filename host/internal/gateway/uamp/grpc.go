@@ -178,7 +178,7 @@ func (s grpcService) Send(ctx context.Context, in *uamppb.Envelope) (*uamppb.Sen
 	var x received
 	text, err := envelopeText(in)
 	if err == nil {
-		e, x, err = s.g.receive(ctx, c.Caller, envelope.MediaType, text, nil)
+		e, x, err = s.g.receive(ctx, c.Caller, text, nil)
 	}
 	s.g.record(c.Caller, e, text, x, err)
 	if err != nil {

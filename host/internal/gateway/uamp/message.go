@@ -1,12 +1,14 @@
 package uamp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -21,10 +23,15 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
-	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		err = g.tooLarge()
+	case err != nil:
 		return // the host answers for a body that it could not read
+	default:
+		err = checkMediaType(r.Header, g.Strict)
 	}
-	s, x, err := g.receive(r.Context(), c, r.Header.Get("Content-Type"), text, err)
+	s, x, err := g.receive(r.Context(), c, text, err)
 	g.record(c, s, text, x, err)
 	if err != nil {
 		g.refuse(w, c, s.Envelope, err)
@@ -71,14 +78,11 @@ type received struct {
 	missing []string
 }
 
-// receive reads an envelope, proves it and does what it wants. unread is why its text is
-// not whole.
-func (g *Gateway) receive(ctx context.Context, c gateway.Caller, mediaType string, text []byte, unread error) (s envelope.Signed, x received, err error) {
+// receive reads an envelope, proves it and does what it wants. unread is why its text cannot
+// be read, nil if it can.
+func (g *Gateway) receive(ctx context.Context, c gateway.Caller, text []byte, unread error) (s envelope.Signed, x received, err error) {
 	if unread != nil {
-		return s, x, g.tooLarge()
-	}
-	if err := checkMediaType(mediaType, g.Strict); err != nil {
-		return s, x, err
+		return s, x, unread
 	}
 	if s, err = g.read(ctx, text); err != nil {
 		return s, x, err
@@ -98,14 +102,19 @@ func (g *Gateway) tooLarge() *envelope.Fault {
 	return &envelope.Fault{Code: envelope.TooLarge, Text: fmt.Sprintf("the envelope has more than %d bytes, max_body of [gateways.uamp]", g.MaxBody)}
 }
 
-// checkMediaType refuses a body that is said to be something else (U-015).
-func checkMediaType(text string, strict bool) error {
-	kind, params, err := mime.ParseMediaType(text)
-	version, named := params["v"]
-	switch {
-	case text == "" && !strict, kind == "application/json" && !strict:
+// checkMediaType refuses a body that is said to be something else than an envelope in UTF-8
+// (U-015), or to be compressed: an envelope compresses its own content.
+func checkMediaType(h http.Header, strict bool) error {
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return envelope.Faultf(envelope.Unsupported, "the Content-Encoding is %.40q: send the envelope without one, and compress body.content", coding)
+	}
+	text := h.Get("Content-Type")
+	if text == "" && !strict {
 		return nil
-	case err != nil || kind != envelope.MediaType || named && version != "1":
+	}
+	kind, params, err := mime.ParseMediaType(text)
+	isKind := kind == envelope.MediaType || kind == "application/json" && !strict
+	if version, charset := cmp.Or(params["v"], "1"), cmp.Or(params["charset"], "utf-8"); err != nil || !isKind || version != "1" || !strings.EqualFold(charset, "utf-8") {
 		return envelope.Faultf(envelope.Unsupported, "the Content-Type is not %s;v=1", envelope.MediaType)
 	}
 	return nil

@@ -208,6 +208,12 @@ func TestRefusedEnvelopes(t *testing.T) {
 	unsigned(t, "a token in the query", h.call(t, http.MethodPost, "/v1/messages?access_token=lab-token", "", good), envelope.Unauthenticated)
 	unsigned(t, "another media type", h.post(t, "lab-token", good, "Content-Type", "text/plain"), envelope.Unsupported)
 	unsigned(t, "another version", h.post(t, "lab-token", good, "Content-Type", "application/uamp+json;v=2"), envelope.Unsupported)
+	for _, kind := range []string{"application/uamp+json;charset=latin1", "application/json;v=2", "application/json;charset", "application/uamp+json, text/plain", "json"} {
+		unsigned(t, kind, h.post(t, "lab-token", good, "Content-Type", kind), envelope.Unsupported)
+	}
+	for _, coding := range []string{"gzip", "br", "identity, gzip", "x"} {
+		unsigned(t, coding, h.post(t, "lab-token", good, "Content-Encoding", coding), envelope.Unsupported)
+	}
 	h.refused(t, "a user", h.post(t, "user-token", good), envelope.Unauthorized)
 	failed := newAsk("calc", "x")
 	failed.Intent = envelope.Error
@@ -222,6 +228,17 @@ func TestRefusedEnvelopes(t *testing.T) {
 	}
 	if list := h.recordsOf(t, "lab", "stream"); len(list) != 0 {
 		t.Errorf("%v", list)
+	}
+}
+
+// TestMediaTypes (U-015): what the page names is taken as an envelope.
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	for _, kind := range []string{"application/uamp+json", "Application/UAMP+JSON; v=1", "application/uamp+json;v=1;charset=UTF-8", "application/json", ""} {
+		if r := h.post(t, "lab-token", signedBy(t, h.own, newAsk("calc", "x")), "Content-Type", kind, "Content-Encoding", "identity"); r.status != http.StatusAccepted {
+			t.Errorf("%q: %d %s", kind, r.status, r.text)
+		}
 	}
 }
 

@@ -123,3 +123,16 @@ func (h *hive) rawCall(t *testing.T, method string, body []byte) (code, text str
 	}
 	return rsp.Trailer.Get("Grpc-Status"), rsp.Trailer.Get("Grpc-Message")
 }
+
+// TestAckWithoutStream (U-054, U-064): an acknowledgement that names no stream ends the connection
+// with the reason, since no delta can answer it.
+func TestAckWithoutStream(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	p := h.dial(t, "lab-token")
+	p.send(`{"delta_seq":0,"ts":"2025-08-06T17:00:00Z","type":"progress"}`)
+	m, err := p.next()
+	if code := websocket.CloseStatus(err); code != websocket.StatusInvalidFramePayloadData || !strings.Contains(err.Error(), `"4.00 stream_id is missing"`) {
+		t.Errorf("%s, %v", m.text, err)
+	}
+}

@@ -233,7 +233,7 @@ func (s *socket) isLate(head frameHead) bool {
 // takeEnvelope does what an envelope wants. A receipt shows that it is kept; the answer
 // follows as deltas.
 func (s *socket) takeEnvelope(c gateway.Caller, text []byte) bool {
-	e, x, err := s.g.receive(s.ctx, c, envelope.MediaType, text, nil)
+	e, x, err := s.g.receive(s.ctx, c, text, nil)
 	s.g.record(c, e, text, x, err)
 	switch {
 	case err != nil && e.From == "":
@@ -281,8 +281,12 @@ func (s *socket) takeDelta(c gateway.Caller, text []byte) bool {
 	if err == nil {
 		err = s.acknowledge(c, name, seq)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return true
+	case name == "": // no delta can answer it
+		s.frames.shut(websocket.StatusInvalidFramePayloadData, s.g.faultOf(err))
+		return false
 	}
 	payload, err := json.Marshal(refusedAck(s.g.faultOf(err), seq))
 	if err != nil {
