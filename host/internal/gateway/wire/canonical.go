@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -224,10 +225,7 @@ func (c *canonicalizer) compare(a, b member) int {
 // string reads a string, writes it and returns it decoded.
 func (c *canonicalizer) string() (decoded []byte, err error) {
 	start := c.at
-	i := start + 1
-	for i < len(c.text) && c.text[i] != '"' && c.text[i] != '\\' && c.text[i] >= ' ' {
-		i++
-	}
+	i := start + 1 + plainLen(c.text[start+1:])
 	if i < len(c.text) && c.text[i] == '"' {
 		c.at = i + 1
 		c.out = append(c.out, c.text[start:c.at]...)
@@ -257,10 +255,28 @@ func (c *canonicalizer) escapedString(start, i int) (decoded []byte, err error) 
 			}
 			plain = i
 		default:
-			i++
+			i += plainLen(c.text[i:])
 		}
 	}
 	return nil, errNotJSON
+}
+
+// plainLen is how many bytes of a string come before its end, its next escape or a control
+// character. It looks at eight bytes at once, by the tests of
+// https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord.
+func plainLen(text []byte) (n int) {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	for ; n+8 <= len(text); n += 8 {
+		w := binary.LittleEndian.Uint64(text[n:])
+		quote, backslash := w^each*'"', w^each*'\\'
+		if ((w-each*' ')&^w|(quote-each)&^quote|(backslash-each)&^backslash)&high != 0 {
+			break
+		}
+	}
+	for n < len(text) && text[n] != '"' && text[n] != '\\' && text[n] >= ' ' {
+		n++
+	}
+	return n
 }
 
 // appendUnescaped decodes the escape whose backslash is before text[i], and returns where

@@ -38,6 +38,30 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// TestCanonicalStrings: what ends a string or stands out in it is found at each place, though
+// eight bytes are looked at at once.
+func TestCanonicalStrings(t *testing.T) {
+	t.Parallel()
+	for _, one := range []string{``, `\"`, `\\`, `\u0041`, " ", "!", "#", "[", "]", "\x1f", "\x00", "\n", "\x7f", "\u00a2", "\u00dc", "\U0001f600", `"`, `\`} {
+		for before := range 18 {
+			for after := range 10 {
+				text := []byte(`["` + strings.Repeat("x", before) + one + strings.Repeat("y", after) + `"]`)
+				got, err := wire.Canonical(text, wire.RFC8785, 8)
+				var want, value [1]string
+				if json.Unmarshal(text, &want) != nil {
+					if err == nil {
+						t.Errorf("%q is taken as %q", text, got)
+					}
+					continue
+				}
+				if err != nil || json.Unmarshal(got, &value) != nil || value != want {
+					t.Errorf("%q: %q, %v", text, got, err)
+				}
+			}
+		}
+	}
+}
+
 // TestCanonicalWithout (U-020): only the outermost object loses a member, and a member
 // that is left out still counts as one.
 func TestCanonicalWithout(t *testing.T) {
