@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
 )
@@ -69,8 +70,11 @@ func (g *Gateway) askOf(s envelope.Signed) (a gateway.Ask, err error) {
 	} else {
 		a.Parts = []gateway.Part{{Name: "body", Type: s.Body.Type, Data: content}}
 	}
+	wire.Yield(len(a.Raw))
 	a.Subject = subjectOf(s.Envelope, a.Body)
-	if a.Digest, err = s.Digest(); err == nil {
+	a.Digest, err = s.Digest()
+	wire.Yield(len(a.Raw))
+	if err == nil {
 		a.Note, err = json.Marshal(noteOf(s))
 	}
 	return a, err

@@ -145,6 +145,7 @@ func (g *Gateway) checkTime(ctx context.Context, c gateway.Caller, e envelope.En
 
 // record writes what became of an envelope into the logs.
 func (g *Gateway) record(c gateway.Caller, s envelope.Signed, text []byte, x received, err error) {
+	wire.Yield(len(text))
 	e := gateway.Event{Caller: c, Foreign: s.ID.String(), Type: string(s.Intent), Text: text, Task: x.Task.Task}
 	g.Runtime.Record(e.WithOutcome(x.Duplicate, err))
 }

@@ -16,6 +16,15 @@ type LargeReads chan struct{}
 // NewLargeReads has places for half of the processors.
 func NewLargeReads() LargeReads { return make(LargeReads, max(1, runtime.GOMAXPROCS(0)/2)) }
 
+// Yield lets other goroutines run between two passes over a message of size bytes, if it is
+// large: Go takes a processor from a goroutine after 10 ms only, and the messages of other
+// callers wait for one several times each.
+func Yield(size int) {
+	if size > LargeMessage {
+		runtime.Gosched()
+	}
+}
+
 // Acquire waits for a place for a message of size bytes, which the caller releases.
 func (l LargeReads) Acquire(ctx context.Context, size int) (release func(), err error) {
 	if l == nil || size <= LargeMessage {

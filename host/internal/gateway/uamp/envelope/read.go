@@ -50,7 +50,9 @@ func (r Reader) Read(text []byte) (Signed, error) {
 	if s.canonical, err = wire.Canonical(text, wire.RFC8785, r.MaxDepth, sigName); err != nil {
 		return s, r.faultOf(err)
 	}
+	wire.Yield(len(text))
 	s.sum = sha256.Sum256(s.canonical)
+	wire.Yield(len(text))
 	m := readMembers(text, "")
 	s.read(&m, r.Strict)
 	m.require(required...)
