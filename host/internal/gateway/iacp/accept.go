@@ -83,7 +83,7 @@ func (g *Gateway) isHandedOn(c gateway.Caller, m message.Message) bool {
 // checkCircuit refuses a question to an agent of ours that fails for the realm. A repeat has its
 // answer in any case.
 func (g *Gateway) checkCircuit(ctx context.Context, c gateway.Caller, m message.Message, to recipients) error {
-	if !m.Owed() {
+	if !m.Owed() || isAboutBegun(m.Type) {
 		return nil
 	}
 	after := g.breakers.admit(breakerKey{realmOf(c), to.swarm, to.names[0]}, time.Now())

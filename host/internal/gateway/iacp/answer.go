@@ -53,7 +53,7 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 	switch {
 	case err == nil:
 		if failed, counts := failureOf(a.Outcome); counts {
-			c.g.noteResult(caller, x, failed)
+			c.g.noteResult(caller, m.Type, x, failed)
 		}
 		return c.respond(caller, x, a, deliver)
 	case c.ctx.Err() != nil:
@@ -66,8 +66,8 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 }
 
 // noteResult counts how a question to an agent of ours has ended, once.
-func (g *Gateway) noteResult(c gateway.Caller, x gateway.Exchange, failed bool) {
-	if !x.Duplicate {
+func (g *Gateway) noteResult(c gateway.Caller, t message.Type, x gateway.Exchange, failed bool) {
+	if !x.Duplicate && !isAboutBegun(t) {
 		g.breakers.record(breakerKey{realmOf(c), x.Task.Swarm, x.Agent}, failed, time.Now())
 	}
 }
@@ -87,7 +87,7 @@ func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Ex
 	if c.ctx.Err() != nil {
 		return false
 	}
-	c.g.noteResult(caller, x, true)
+	c.g.noteResult(caller, m.Type, x, true)
 	withdraw := func() error { return c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()) }
 	if n, err := noteOf(x); err == nil && n.HandedOn { // the withdrawal puts an answer into the outbox
 		_ = c.retry(c.ctx, "a withdrawal waits", withdraw)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
 )
 
 // An agent that has failed tripAfter questions in a row, or tripShare of the last tripWindow, gets
@@ -129,6 +130,12 @@ func (all *breakers) recordTell(key breakerKey, acknowledged bool, now time.Time
 func (b *breaker) trips() bool {
 	const row = 1<<tripAfter - 1
 	return b.results&row == row || bits.OnesCount32(b.results) >= tripShare
+}
+
+// isAboutBegun reports whether a message is about work that its agent has begun. An open breaker
+// keeps it back no more than the work: it is let through, and does not count.
+func isAboutBegun(t message.Type) bool {
+	return t == message.WorkflowStatus || t == message.WorkflowCancel
 }
 
 // makeRoom reports whether there is room for one more agent: closed breakers leave, and open ones
