@@ -80,7 +80,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch), o.RequireToken),
+		Documents: d, proof: d.NewProof(did.NewResolver(o.Fetch, d.Log), o.RequireToken),
 		reader: envelope.Reader{Strict: o.Strict, MaxBytes: int(o.MaxBody), MaxDepth: o.MaxDepth}, state: o.Runtime.State(),
 		large: wire.NewLargeReads(), threads: newThreads(o.Runtime.State()), events: newEvents(o.Runtime.State()), waiting: newWaiting(),
 		sockets: newSocketLimiter(o.Sessions), followers: state.NewFollowers[struct{}](), stopped: make(chan struct{}),

@@ -162,7 +162,7 @@ func faultOf(err error) error {
 	case errors.Is(err, did.ErrRate):
 		return &envelope.Fault{Code: envelope.TooMany, Text: did.ErrRate.Error(), RetryAfter: time.Minute}
 	case errors.Is(err, did.ErrInvalid):
-		return envelope.Faultf(envelope.Unauthenticated, "the sender is neither a did:web nor a did:key, and no key is pinned for it")
+		return envelope.Faultf(envelope.Unauthenticated, "the sender has no key here: %v, and no key is pinned for it", err)
 	case errors.Is(err, did.ErrUnavailable) && !isDenied(err):
 		return unavailable
 	case errors.Is(err, did.ErrUnresolved):

@@ -77,7 +77,7 @@ func newProofs(t *testing.T, partner gateway.Partner, requireToken bool) proofs 
 	w := &web{documents: map[string]did.Document{
 		"https://lab.example/agents/x/did.json": {ID: labDID, Keys: []seal.PublicKey{key(t, labDID, private("l")).Public()}},
 	}}
-	return proofs{d.NewProof(did.NewResolver(w), requireToken), w, gatewaytest.Realm("", "lab")}
+	return proofs{d.NewProof(did.NewResolver(w, d.Log), requireToken), w, gatewaytest.Realm("", "lab")}
 }
 
 // signed is an envelope of a sender, signed with a key after a change.
@@ -144,6 +144,16 @@ func TestNoDocument(t *testing.T) {
 	}
 	fail := func(err error) func(*http.Request) (*http.Response, error) {
 		return func(*http.Request) (*http.Response, error) { return nil, err }
+	}
+	wrong := newProofs(t, gateway.Partner{IDs: []string{"did:web:*"}}, false)
+	for from, why := range map[string]string{
+		"did:web:lab.example%3A99999": `its port "99999" is not a number from 1 to 65535`, "did:web:lab.example::x": `its path has a part ""`,
+	} {
+		s := signed(t, from, key(t, from, private("l")), nil)
+		err := wrong.Check(t.Context(), wrong.lab, s)
+		if check(t, from, err, envelope.Unauthenticated); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", from, err)
+		}
 	}
 	for name, c := range map[string]struct {
 		answer func(*http.Request) (*http.Response, error)

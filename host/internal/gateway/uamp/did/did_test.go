@@ -3,6 +3,7 @@ package did_test
 import (
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,6 +34,11 @@ func TestParse(t *testing.T) {
 		"did:web:h.example#k":                                 "",
 		"did:web:user@h.example":                              "",
 		"did:web:h.example%3A":                                "",
+		"did:web:h.example%3A0":                               "",
+		"did:web:h.example%3A65535":                           "https://h.example:65535/.well-known/did.json",
+		"did:web:h.example%3A65536":                           "",
+		"did:web:h.example%3A99999":                           "",
+		"did:web:h.example%3A+443":                            "",
 		"did:web:h.example%3A8443%3A1":                        "",
 		"did:web:127.0.0.1":                                   "",
 		"did:web:2130706433":                                  "",
@@ -52,6 +58,14 @@ func TestParse(t *testing.T) {
 	id, err := did.Web("h.example:8443", "agents", "prod", "calc")
 	if err != nil || id.String() != "did:web:h.example%3A8443:agents:prod:calc" || id.Host() != "h.example:8443" || fmt.Sprint(id.Path()) != "[agents prod calc]" {
 		t.Errorf("%s, %v", id, err)
+	}
+	for text, want := range map[string]string{
+		"did:web:h.example%3A99999": `its port "99999" is not a number from 1 to 65535`, "did:web:h..example": `its host "h..example" is not a name`,
+		"did:web:h.example:..": `its path has a part ".."`, "did:example:123": "it is neither a did:web nor a did:key",
+	} {
+		if _, err := did.Parse(text); !errors.Is(err, did.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 	for _, part := range []string{"a:b", "a/b", "..", "", "ä", "a b"} {
 		if id, err := did.Web("h.example", "agents", part); err == nil {

@@ -6,13 +6,18 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"skep/host/internal/gateway/uamp/seal"
 )
 
-// ErrInvalid is returned for a text that is no DID of the two methods.
-var ErrInvalid = errors.New("it is neither a did:web nor a did:key")
+// ErrInvalid is returned for a text that is no DID of the two methods, with the reason.
+var ErrInvalid = errors.New("it is no DID that can be resolved")
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
 
 // The methods, and limits of an identifier.
 const (
@@ -36,29 +41,32 @@ type ID struct {
 func Parse(text string) (ID, error) {
 	id := ID{text: text}
 	if len(text) > maxID {
-		return id, ErrInvalid
+		return id, invalid("it is longer than %d bytes", maxID)
 	}
 	if key, is := strings.CutPrefix(text, methodKey); is {
 		k, err := seal.ParseMultikey(text+"#"+key, key)
 		if err != nil {
-			return id, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return id, invalid("%w", err)
 		}
 		id.key = &k
 		return id, nil
 	}
 	rest, is := strings.CutPrefix(text, methodWeb)
-	parts := strings.Split(rest, ":")
-	if !is || len(parts) > maxParts {
-		return id, ErrInvalid
+	if !is {
+		return id, invalid("it is neither a did:web nor a did:key")
 	}
-	var ok bool
-	if id.host, ok = parseHost(parts[0]); !ok {
-		return id, ErrInvalid
+	parts := strings.Split(rest, ":")
+	if len(parts) > maxParts {
+		return id, invalid("its path has more than %d parts", maxParts-1)
+	}
+	var err error
+	if id.host, err = parseHost(parts[0]); err != nil {
+		return id, err
 	}
 	for _, part := range parts[1:] {
 		decoded, err := url.PathUnescape(part)
 		if err != nil || decoded == "" || decoded == "." || decoded == ".." || strings.ContainsFunc(decoded, isUnsafe) {
-			return id, ErrInvalid
+			return id, invalid("its path has a part %.80q, which is empty, a dot, or has characters that a part may not have", part)
 		}
 		id.path = append(id.path, decoded)
 	}
@@ -70,26 +78,26 @@ func isUnsafe(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(
 
 // parseHost reads the name of a host, with %3A before a port. An address is none: the
 // method has names alone.
-func parseHost(text string) (host string, ok bool) {
+func parseHost(text string) (host string, err error) {
 	name, port, has := strings.Cut(text, "%3A")
 	if !has {
 		name, port, has = strings.Cut(text, "%3a")
 	}
 	if _, err := netip.ParseAddr(name); err == nil || name == "" || strings.Trim(name, "0123456789.") == "" {
-		return "", false
+		return "", invalid("its host %.80q is not a name", name)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
-			return "", false
+			return "", invalid("its host %.80q is not a name", name)
 		}
 	}
 	if !has {
-		return name, true
+		return name, nil
 	}
-	if len(port) > 5 || port == "" || strings.Trim(port, "0123456789") != "" {
-		return "", false
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
+		return "", invalid("its port %.80q is not a number from 1 to 65535", port)
 	}
-	return name + ":" + port, true
+	return name + ":" + port, nil
 }
 
 // Web makes the identifier of a host, and of what is below it. Host has a port if there is
@@ -101,7 +109,7 @@ func Web(host string, path ...string) (ID, error) {
 	}
 	id, err := Parse(text)
 	if err == nil && !slices.Equal(id.path, path) {
-		return id, ErrInvalid // a part has a character that would make it another identifier
+		return id, invalid("a part has a character that would make it another identifier")
 	}
 	return id, err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -70,7 +71,7 @@ func TestRebinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver := did.NewResolver(c.Transport)
+	resolver := did.NewResolver(c.Transport, slog.New(slog.DiscardHandler))
 	if d, err := resolver.Resolve(t.Context(), "did:web:example.com", "", "lab"); err != nil || d.ID != "did:web:example.com" {
 		t.Fatalf("%+v, %v", d, err)
 	}

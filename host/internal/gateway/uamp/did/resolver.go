@@ -1,10 +1,12 @@
 package did
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,12 +44,15 @@ var (
 	ErrUnavailable = errors.New("it cannot be fetched now")
 	// ErrRate is returned for a caller that has had too many documents fetched.
 	ErrRate = errors.New("too many unknown DIDs in a minute")
+
+	errNoKeys = errors.New("assertionMethod and authentication name no key of Ed25519 or P-256 that is the subject's own")
 )
 
 // Resolver finds the documents of identifiers. Whom it is asked about was admitted, and
 // who asks has proven who he is. All methods are safe for concurrent use.
 type Resolver struct {
 	client  *http.Client
+	log     *slog.Logger
 	fetches singleflight.Group
 	rate    *auth.Limiter
 
@@ -64,9 +69,9 @@ type kept struct {
 }
 
 // NewResolver returns a resolver whose transport reaches public hosts alone. Redirects are
-// not followed.
-func NewResolver(transport http.RoundTripper) *Resolver {
-	return &Resolver{client: newClient(transport), rate: auth.NewLimiter(auth.Rate{Requests: newPerCaller, Per: time.Minute}, nil), kept: map[string]kept{}}
+// not followed. The log gets why a document that was fetched cannot be used.
+func NewResolver(transport http.RoundTripper, log *slog.Logger) *Resolver {
+	return &Resolver{client: newClient(transport), log: log, rate: auth.NewLimiter(auth.Rate{Requests: newPerCaller, Per: time.Minute}, nil), kept: map[string]kept{}}
 }
 
 // newClient is a client that follows no redirect.
@@ -159,6 +164,9 @@ func (r *Resolver) fetchFor(ctx context.Context, l lookup) (Document, error) {
 	k.document, life, k.err = get(ctx, l.client, l.id)
 	if k.err != nil {
 		k.err, life = fmt.Errorf("%s: %w: %w", l.id.text, ErrUnresolved, k.err), failureLife
+	}
+	if why := k.err; why != nil || len(k.document.Keys) == 0 {
+		r.log.Warn("uamp: a DID document cannot be used", "did", l.id.text, "url", l.id.URL(), "caller", l.caller, "error", cmp.Or(why, errNoKeys))
 	}
 	k.until = k.at.Add(life)
 	r.keep(l.name, k)

@@ -1,11 +1,13 @@
 package did_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -28,7 +30,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.answer(r)
 }
 
-func (w *web) resolver() *did.Resolver { return did.NewResolver(w) }
+func (w *web) resolver() *did.Resolver { return did.NewResolver(w, slog.New(slog.DiscardHandler)) }
 
 // documents answers with a document of the host that is asked, with some keys.
 func documents(header http.Header, keys ...seal.PublicKey) func(*http.Request) (*http.Response, error) {
@@ -270,5 +272,34 @@ func TestOwnTransport(t *testing.T) {
 	}
 	if own.fetched.Load() != 1 || public.fetched.Load() != 2 {
 		t.Errorf("%d and %d fetches", own.fetched.Load(), public.fetched.Load())
+	}
+}
+
+// TestUnusableDocument (U-031): the operator's log has the address of a document that cannot be
+// used, and why, once for each fetch.
+func TestUnusableDocument(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(*http.Request) (*http.Response, error)
+		want   string
+	}{
+		"not found":   {func(*http.Request) (*http.Response, error) { return respond(http.StatusNotFound, nil, ""), nil }, "its host answers 404"},
+		"not reached": {func(*http.Request) (*http.Response, error) { return nil, errors.New("dial tcp: refused") }, "dial tcp: refused"},
+		"of another": {func(*http.Request) (*http.Response, error) {
+			return respond(http.StatusOK, nil, `{"id":"did:web:evil.example"}`), nil
+		}, "the document is of "},
+		"no JSON": {func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil, `<html>`), nil }, "the document "},
+		"no keys": {documents(nil), "name no key of Ed25519 or P-256"},
+	} {
+		var out bytes.Buffer
+		r := did.NewResolver(&web{answer: c.answer}, slog.New(slog.NewTextHandler(&out, nil)))
+		for range 3 {
+			_, _ = r.Resolve(t.Context(), "did:web:lab.example", "", "lab")
+		}
+		for _, want := range []string{c.want, "did=did:web:lab.example", "url=https://lab.example/.well-known/did.json", "caller=lab"} {
+			if strings.Count(out.String(), want) != 1 {
+				t.Errorf("%s: %q is not once in %s", name, want, out.String())
+			}
+		}
 	}
 }

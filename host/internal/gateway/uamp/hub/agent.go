@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func Read(ctx context.Context, client *http.Client, base string) ([]Agent, error
 	case list.Version == "":
 		return nil, ErrNoList
 	}
-	v := verifier{client, did.NewResolver(client.Transport)}
+	v := verifier{client, did.NewResolver(client.Transport, slog.New(slog.DiscardHandler))}
 	var agents []Agent
 	var children []envelope.Child
 	listed := map[string]int{}
