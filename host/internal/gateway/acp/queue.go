@@ -17,6 +17,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/broker"
 	"skep/host/internal/gateway/acp/message"
+	"skep/spec/mail"
 )
 
 // MQTT is the broker over which partners with topics send and get messages.
@@ -42,6 +43,11 @@ const (
 	topicOut = "/out"
 )
 
+// maxPacket bounds a packet of the broker, in bytes. The broker drops larger ones without a
+// word, so what is little above max_body is still taken, and refused
+// (https://docs.oasis-open.org/mqtt/mqtt/v5.0/os/mqtt-v5.0-os.html 3.1.2.11.4).
+const maxPacket = 2 * MaxMessage
+
 // queues are the connections to the broker, one for each partner, so that none waits for
 // another's messages.
 type queues struct {
@@ -62,12 +68,20 @@ func topicsOf(p gateway.Partner) string {
 	return topics
 }
 
-// agentLevel is an agent's id as a level of a topic, agentOfLevel its inverse.
+// agentLevel is an agent's id as a level of a topic.
 func agentLevel(id string) string { return strings.ReplaceAll(url.PathEscape(id), "+", "%2B") }
 
-func agentOfLevel(level string) (id string, ok bool) {
-	id, err := url.PathUnescape(level)
-	return id, err == nil && agentLevel(id) == level
+// agentOfLevel returns the agent of a level. An id has one level, since the broker's access
+// list compares levels; the id comes with the fault of another level, as far as it is one.
+func agentOfLevel(level string) (id string, err error) {
+	id, err = url.PathUnescape(level)
+	if err != nil || id == "" || !mail.Printable(id) {
+		return "", malformed("the topic's %.200q is no id with %%XX for other characters", level)
+	}
+	if want := agentLevel(id); want != level {
+		return id, malformed("the topic's %.200q is written %.200q: nothing else is escaped", level, want)
+	}
+	return id, nil
 }
 
 // partnersPause is the time between two looks at which partners have topics: a reload of
@@ -128,7 +142,7 @@ func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queu
 func (g *Gateway) brokerOptions(partner, topics string) broker.Options {
 	return broker.Options{
 		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + ":" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
-		Filter: topics + "/+" + topicOut, MaxMessage: int(g.MaxBody), Log: g.Log,
+		Filter: topics + "/+" + topicOut, MaxPacket: maxPacket, Log: g.Log,
 	}
 }
 
@@ -168,7 +182,8 @@ func (q *queue) take(ctx context.Context, m broker.Message) (taken bool) {
 			refused, taken = q.takeOnce(ctx, m)
 		}
 		if refused != nil {
-			taken = q.publish(ctx, string(refused.Header.Receiver), *refused) == nil
+			level, _ := q.levelOf(m.Topic)
+			taken = q.publish(ctx, level, *refused) == nil
 		}
 		if taken || !gateway.Pause(ctx, wait) {
 			return taken
@@ -176,19 +191,28 @@ func (q *queue) take(ctx context.Context, m broker.Message) (taken bool) {
 	}
 }
 
+// levelOf returns the level of a topic that names the agent.
+func (q *queue) levelOf(topic string) (level string, ok bool) {
+	level, isBelow := strings.CutPrefix(topic, q.topics+"/")
+	level, isOut := strings.CutSuffix(level, topicOut)
+	return level, isBelow && isOut
+}
+
 // takeOnce makes one attempt. What answers a message is sent before it is acknowledged; an
 // answer of an agent leaves by the outbox. The ERROR of a refused message is returned.
 func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *message.Message, taken bool) {
 	p, ok := q.g.Runtime.Partner(q.partner)
-	level, isOut := strings.CutSuffix(strings.TrimPrefix(m.Topic, q.topics+"/"), topicOut)
-	agent, isAgent := agentOfLevel(level)
-	if !ok || topicsOf(p) != q.topics || !isOut || !isAgent {
+	level, isOut := q.levelOf(m.Topic)
+	if !ok || topicsOf(p) != q.topics || !isOut {
 		q.g.Log.Warn("acp: a message at a topic that is no partner's", "topic", m.Topic, "partner", q.partner)
 		return nil, ok // after a reload, this connection ends
 	}
 	c := p.Caller()
 	in, err := q.read(m.Payload)
-	if err == nil && string(in.Header.Sender) != agent {
+	agent, wrong := agentOfLevel(level)
+	if wrong != nil {
+		err = wrong
+	} else if err == nil && string(in.Header.Sender) != agent {
 		err = &fault{code: codeForbidden, text: "the sender is not the agent of the topic"}
 	}
 	if err != nil {
@@ -203,9 +227,9 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *messag
 		}
 		return q.refusalOf(c, agent, in, m.Payload, err)
 	case a.owed && a.Duplicate && !m.Again:
-		return nil, q.answerAgain(ctx, c, agent, a.Exchange)
+		return nil, q.answerAgain(ctx, c, level, a.Exchange)
 	case !a.owed && wantsAcknowledge(in.Header):
-		return nil, q.publish(ctx, agent, acknowledgeOf(c, in.Header)) == nil
+		return nil, q.publish(ctx, level, acknowledgeOf(c, in.Header)) == nil
 	}
 	return nil, true
 }
@@ -218,13 +242,13 @@ func (q *queue) read(text []byte) (incoming, error) {
 }
 
 // answerAgain sends the answer of a question that the partner has repeated, if there is one.
-func (q *queue) answerAgain(ctx context.Context, c gateway.Caller, agent string, x gateway.Exchange) bool {
+func (q *queue) answerAgain(ctx context.Context, c gateway.Caller, level string, x gateway.Exchange) bool {
 	got, ok, err := q.g.Runtime.Look(ctx, x)
 	if err != nil || !ok || got.Outcome == gateway.NeedsInput {
 		return err == nil
 	}
 	m, err := answerTo(c, x, got)
-	return err == nil && q.publish(ctx, agent, m) == nil
+	return err == nil && q.publish(ctx, level, m) == nil
 }
 
 // refusalOf makes the ERROR for a message where one is owed: the same for the same bytes.
@@ -235,27 +259,29 @@ func (q *queue) refusalOf(c gateway.Caller, agent string, in incoming, text []by
 		return nil, true
 	}
 	m := refusal(c, in.Header, f)
-	m.Header.Receiver = message.AgentID(agent) // who has written, whatever the message says
+	if agent != "" {
+		m.Header.Receiver = message.AgentID(agent) // who has written, whatever the message says
+	}
 	sum := sha256.Sum256(text)
 	m.Header.ID = message.MessageID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(ownID("refuse", c, string(sum[:])))).String())
 	return &m, false
 }
 
-// publish sends a message to an agent of the partner. One that nobody reads is gone: the
+// publish sends a message to the agent of a level. One that nobody reads is gone: the
 // agent has written, and does not want to hear.
-func (q *queue) publish(ctx context.Context, agent string, m message.Message) error {
+func (q *queue) publish(ctx context.Context, level string, m message.Message) error {
 	text, err := m.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	if _, err = q.send(ctx, agent, text); errors.Is(err, broker.ErrNoReader) {
+	if _, err = q.send(ctx, level, text); errors.Is(err, broker.ErrNoReader) {
 		return nil
 	}
 	return err
 }
 
-func (q *queue) send(ctx context.Context, agent string, text []byte) (lost <-chan struct{}, err error) {
-	return q.conn.Publish(ctx, q.topics+"/"+agentLevel(agent)+topicIn, jsonContentType, text)
+func (q *queue) send(ctx context.Context, level string, text []byte) (lost <-chan struct{}, err error) {
+	return q.conn.Publish(ctx, q.topics+"/"+level+topicIn, jsonContentType, text)
 }
 
 // enqueue sends an outbox message by the broker. Before it was sent it can be sent later.
@@ -264,7 +290,7 @@ func (a *attempt) enqueue(ctx context.Context) (reply, error) {
 	if q == nil {
 		return reply{}, fmt.Errorf("%w: %w", broker.ErrAway, gateway.ErrBusy)
 	}
-	lost, err := q.send(ctx, string(a.m.Header.Receiver), a.text)
+	lost, err := q.send(ctx, agentLevel(string(a.m.Header.Receiver)), a.text)
 	if errors.Is(err, broker.ErrAway) || errors.Is(err, broker.ErrNoReader) {
 		err = fmt.Errorf("%w: %w", err, gateway.ErrBusy)
 	}

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,12 +87,44 @@ func TestQueueRefusesOnce(t *testing.T) {
 	})
 }
 
+// TestQueueUnusable (A-028, A-044): a message in another spelling of the topic, and one above
+// max_body that the broker brings, are no loss without a word: an ERROR and a line in the log.
+func TestQueueUnusable(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	rt.AddPartner(gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"scale*"}, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{topicsOption: "t"}})
+	g := New(Options{Runtime: rt, MQTT: &MQTT{}})
+	q := &queue{g: g, partner: "acme", topics: "t"}
+	ask := acptest.New("REQUEST", "scale-1", "calc", "7")
+	large := ask
+	large.Body = strings.Repeat("x", g.brokerOptions("acme", "t").MaxPacket-1<<10)
+	for n, c := range []struct {
+		level, text, receiver, want string
+	}{
+		{"scale%2D1", ask.Text(), "scale-1", `"scale%2D1" is written "scale-1"`},
+		{"scale%zz", ask.Text(), "scale-1", `"scale%zz" is no id`},
+		{"scale-1", large.Text(), "scale-1", "larger than 1048576 bytes"},
+	} {
+		refused, _ := q.takeOnce(t.Context(), broker.Message{Topic: "t/" + c.level + "/out", Payload: []byte(c.text)})
+		if refused == nil || outcome(*refused) != codeMalformed || !strings.Contains(refused.Body, strings.ReplaceAll(c.want, `"`, `\"`)) && !strings.Contains(refused.Body, c.want) || string(refused.Header.Receiver) != c.receiver {
+			t.Fatalf("%s: the ERROR is %.300v, want %s", c.level, refused, c.want)
+		}
+		if got, _ := q.levelOf("t/" + c.level + "/out"); got != c.level {
+			t.Errorf("%s: it is sent to %s", c.level, got)
+		}
+		if seen := rt.Events(); len(seen) != n+1 || seen[n].Verdict != "refused" || !strings.Contains(seen[n].Reason, c.want) {
+			t.Errorf("%s: the log has %+v", c.level, seen)
+		}
+	}
+}
+
 // An id is one level of a topic, whatever it has.
 func TestAgentLevel(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"agentA", "a/b", "a+b", "#", "agent://x/y", "ü b", "100%"} {
 		level := agentLevel(id)
-		if got, ok := agentOfLevel(level); got != id || !ok {
+		if got, err := agentOfLevel(level); got != id || err != nil {
 			t.Errorf("%q is %q and back %q", id, level, got)
 		}
 		for _, c := range level {
@@ -100,8 +133,10 @@ func TestAgentLevel(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := agentOfLevel("%61"); ok {
-		t.Error("an id has two levels")
+	for level, want := range map[string]string{"%61": `the topic's "%61" is written "a"`, "a%zz": "is no id", "%00": "is no id", "": "is no id"} {
+		if _, err := agentOfLevel(level); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("level %q: %v, want %s", level, err, want)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func newMQTTPeer(t *testing.T, at *hosttest.Mosquitto) *mqttPeer {
 	t.Helper()
 	p := &mqttPeer{t: t}
 	p.conn = broker.New(broker.Options{
-		URL: "mqtt://" + at.Addr, ClientID: "acme", Username: "acme", Filter: "acp/v1/acme/+/in", Take: p.take, MaxMessage: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		URL: "mqtt://" + at.Addr, ClientID: "acme", Username: "acme", Filter: "acp/v1/acme/+/in", Take: p.take, MaxPacket: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -134,7 +134,7 @@ func TestMQTTOverTLS(t *testing.T) {
 func askOverBroker(t *testing.T, o broker.Options) {
 	t.Helper()
 	got := make(chan string, 10)
-	o.ClientID, o.Filter, o.MaxMessage, o.Log = "acme", "acp/v1/acme/agentA/in", 1<<20, slog.New(slog.DiscardHandler)
+	o.ClientID, o.Filter, o.MaxPacket, o.Log = "acme", "acp/v1/acme/agentA/in", 1<<20, slog.New(slog.DiscardHandler)
 	o.Take = func(_ context.Context, m broker.Message) bool {
 		got <- string(m.Payload)
 		return true

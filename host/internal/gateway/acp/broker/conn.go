@@ -20,8 +20,7 @@ import (
 
 // Limits of a connection.
 const (
-	inFlight    = 64                 // messages that the broker sends before one is acknowledged
-	packetMore  = 64 << 10           // bytes of a packet besides its message
+	inFlight    = 32                 // messages that the broker sends before one is acknowledged
 	keepAlive   = 30                 // seconds
 	sessionLife = 7 * 24 * time.Hour // how long the broker keeps messages for a host that is away
 	dialTime    = 10 * time.Second
@@ -58,9 +57,9 @@ type Options struct {
 	// is acknowledged when it returns true. ctx ends with the connection.
 	Filter string
 	Take   func(ctx context.Context, m Message) (taken bool)
-	// MaxMessage is the size of a message, in bytes. The broker drops larger ones.
-	MaxMessage int
-	Log        *slog.Logger
+	// MaxPacket is the size of a packet from the broker, in bytes. The broker drops larger ones.
+	MaxPacket int
+	Log       *slog.Logger
 }
 
 // Message is a message from the broker.
@@ -180,7 +179,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 		return nil, nil, &StepError{Dialing, err}
 	}
 	client = paho.NewClient(paho.ClientConfig{
-		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.maxPacket()}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
+		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return c.take(live, p) }},
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
@@ -213,11 +212,8 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 	return client, leave, nil
 }
 
-// maxPacket is the size of a packet from the broker, in bytes.
-func (c *Conn) maxPacket() int { return c.opt.MaxMessage + packetMore }
-
 func (c *Conn) connect() *paho.Connect {
-	life, window, packet := uint32(sessionLife/time.Second), uint16(inFlight), uint32(c.maxPacket())
+	life, window, packet := uint32(sessionLife/time.Second), uint16(inFlight), uint32(c.opt.MaxPacket)
 	if c.probes {
 		life = 0
 	}

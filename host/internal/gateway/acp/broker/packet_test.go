@@ -95,7 +95,7 @@ func TestBrokerWithLargePackets(t *testing.T) {
 	}()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c := New(Options{URL: "mqtt://" + l.Addr().String(), ClientID: "c", Filter: "x", MaxMessage: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	c := New(Options{URL: "mqtt://" + l.Addr().String(), ClientID: "c", Filter: "x", MaxPacket: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	up, err := c.serve(ctx)
