@@ -108,7 +108,11 @@ func (a *attempt) end(result error) error {
 
 // send sends the message and waits for what it wants.
 func (a *attempt) send(ctx context.Context, c *conn) error {
-	sent, end := a.g.waiting.begin(a.caller, a.m.ID, &a.d)
+	from := a.m.To()
+	if len(a.p.IDs) == 0 { // it has one agent, which is called as the partner is
+		from = ""
+	}
+	sent, end := a.g.waiting.begin(a.caller, a.m.ID, from, &a.d)
 	defer end()
 	if a.g.early.bring(a.caller, a.m.ID); sent.isAnswered() {
 		return sent.outcome()

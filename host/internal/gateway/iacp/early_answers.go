@@ -3,6 +3,7 @@ package iacp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ var errNoQuestion = fmt.Errorf("parent_message_id names no message that waits: %
 // peer may send its answers again before the host sends the questions again, and need not answer
 // a repeat after an acknowledgement. They are safe for concurrent use.
 type earlyAnswers struct {
-	mu      sync.Mutex
-	byID    map[waitKey]*earlyAnswer
+	mu sync.Mutex
+	// byID has one answer of each sender, the oldest first.
+	byID    map[waitKey][]*earlyAnswer
 	byConn  map[*conn]usage
 	byRealm map[realmKey]usage
 }
@@ -51,7 +53,7 @@ type earlyAnswer struct {
 }
 
 func newEarlyAnswers() *earlyAnswers {
-	return &earlyAnswers{byID: map[waitKey]*earlyAnswer{}, byConn: map[*conn]usage{}, byRealm: map[realmKey]usage{}}
+	return &earlyAnswers{byID: map[waitKey][]*earlyAnswer{}, byConn: map[*conn]usage{}, byRealm: map[realmKey]usage{}}
 }
 
 // keep keeps an answer for its question, and reports whether it has. An answer that is no end, or
@@ -68,7 +70,7 @@ func (all *earlyAnswers) keep(c *conn, caller gateway.Caller, m message.Message,
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	key := waitKey{realmOf(caller), m.Parent}
-	if all.byID[key] != nil || !all.byConn[c].hasRoom(len(text), maxEarly, maxEarlyBytes) || !all.byRealm[key.realm].hasRoom(len(text), maxEarlyOfRealm, maxEarlyBytesOfRealm) {
+	if slices.ContainsFunc(all.byID[key], func(kept *earlyAnswer) bool { return kept.Sender.ID == m.Sender.ID }) || !all.byConn[c].hasRoom(len(text), maxEarly, maxEarlyBytes) || !all.byRealm[key.realm].hasRoom(len(text), maxEarlyOfRealm, maxEarlyBytesOfRealm) {
 		return false
 	}
 	kept := &earlyAnswer{c: c, caller: caller, early: early{m, text}}
@@ -79,11 +81,9 @@ func (all *earlyAnswers) keep(c *conn, caller gateway.Caller, m message.Message,
 	kept.expiry = time.AfterFunc(max(p.Timeout, c.g.Ack), func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		if all.byID[key] == kept {
-			all.remove(key, kept)
-		}
+		all.remove(key, kept)
 	})
-	all.byID[key] = kept
+	all.byID[key] = append(all.byID[key], kept)
 	all.count(key.realm, c, 1, len(text))
 	return true
 }
@@ -104,24 +104,31 @@ func addUsage[K comparable](all map[K]usage, key K, count, bytes int) {
 	}
 }
 
-// remove removes an answer that is kept. all.mu is held.
+// remove removes an answer, if it is kept. all.mu is held.
 func (all *earlyAnswers) remove(key waitKey, kept *earlyAnswer) {
+	n := slices.Index(all.byID[key], kept)
+	if n < 0 {
+		return
+	}
 	kept.ack.Stop()
 	kept.expiry.Stop()
-	delete(all.byID, key)
+	if all.byID[key] = slices.Delete(all.byID[key], n, n+1); len(all.byID[key]) == 0 {
+		delete(all.byID, key)
+	}
 	all.count(key.realm, kept.c, -1, -len(kept.text))
 }
 
-// bring delivers the answer to a question that is about to be sent again, if it is there.
+// bring delivers the answers to a question that is about to be sent again, as they have come: one of
+// another agent than the asked one is refused then.
 func (all *earlyAnswers) bring(c gateway.Caller, id string) {
 	all.mu.Lock()
 	key := waitKey{realmOf(c), id}
-	kept := all.byID[key]
-	if kept != nil {
+	list := slices.Clone(all.byID[key])
+	for _, kept := range list {
 		all.remove(key, kept)
 	}
 	all.mu.Unlock()
-	if kept != nil {
+	for _, kept := range list {
 		kept.c.answered(kept.caller, kept.Message, kept.text)
 	}
 }
@@ -133,9 +140,11 @@ func (all *earlyAnswers) leave(c *conn) {
 	if all.byConn[c].count == 0 {
 		return
 	}
-	for key, kept := range all.byID {
-		if kept.c == c {
-			all.remove(key, kept)
+	for key, list := range all.byID {
+		for _, kept := range slices.Clone(list) {
+			if kept.c == c {
+				all.remove(key, kept)
+			}
 		}
 	}
 }

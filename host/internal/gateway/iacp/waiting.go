@@ -29,17 +29,19 @@ func newWaiting() *waiting { return &waiting{byID: map[waitKey]*sent{}} }
 
 // sent is one message of ours.
 type sent struct {
-	d               *swarm.Delivery
+	d *swarm.Delivery
+	// from is the agent whose answer counts, empty for each of the partner.
+	from            string
 	acked, answered chan struct{}
 	mu              sync.Mutex
 	err             error
 }
 
-// begin waits for what comes about a message; end forgets it. The router makes one attempt
-// at a time.
-func (w *waiting) begin(c gateway.Caller, id string, d *swarm.Delivery) (s *sent, end func()) {
+// begin waits for what comes about a message, and for the answer of an agent; end forgets it. The
+// router makes one attempt at a time.
+func (w *waiting) begin(c gateway.Caller, id, from string, d *swarm.Delivery) (s *sent, end func()) {
 	key := waitKey{realmOf(c), id}
-	s = &sent{d: d, acked: make(chan struct{}), answered: make(chan struct{})}
+	s = &sent{d: d, from: from, acked: make(chan struct{}), answered: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byID[key] = s
@@ -77,6 +79,16 @@ func (s *sent) finish(err error) {
 		s.err = err
 		close(s.answered)
 	}
+}
+
+// checkSender refuses the response of an agent that was not asked. An error may be the partner's, as
+// that of a hub that does not find the agent.
+func (s *sent) checkSender(m message.Message) error {
+	if s.from == "" || m.Sender.ID == s.from || m.Type == message.ErrorResponse {
+		return nil
+	}
+	text := fmt.Sprintf("the message that parent_message_id names was sent to %q, and this %s is of %q: it does not count", s.from, m.Type, m.Sender.ID)
+	return &fault{code: codeInvalid, text: text, expected: "sender.agent_id " + s.from}
 }
 
 func (s *sent) isAnswered() bool { return isClosed(s.answered) }
@@ -141,8 +153,12 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		}
 		return
 	}
-	if err == nil && s == nil {
+	switch {
+	case err != nil:
+	case s == nil:
 		err = errNoQuestion
+	default:
+		err = s.checkSender(m)
 	}
 	if err == nil {
 		err = c.g.bring(c.ctx, caller, m, text, s)
