@@ -23,6 +23,8 @@ func (c *conn) register(caller gateway.Caller, m message.Message) {
 		err = &fault{code: codeInvalid, reason: reasonTooLarge, text: fmt.Sprintf("a registration has at most %d bytes, and this one has %d", maxRegistration, len(m.Payload))}
 	} else if err != nil || p.Info.ID == "" {
 		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be the agent that registers", expected: "agent_info with agent_id"}
+	} else if !message.IsAgent(p.Info.ID) {
+		err = &fault{code: codeInvalid, text: "agent_info.agent_id must be " + message.AgentForm + " that can be printed", expected: message.AgentForm}
 	} else if err = c.g.checkSender(caller, p.Info.ID); err == nil {
 		err = c.g.checkCapabilities(caller, p.Info)
 	}

@@ -95,6 +95,28 @@ func TestRegisterFloodOfRealm(t *testing.T) {
 	})
 }
 
+// TestRegisteredID (I-005, I-036): an agent registers under an id that could be a sender's: 1 to 64
+// characters. Another is refused, and is not found.
+func TestRegisteredID(t *testing.T) {
+	t.Parallel()
+	c := newSite(t, relaying).dial(t)
+	longest := "depot-" + strings.Repeat("é", 58)
+	register := func(id string) iacptest.Message {
+		return iacptest.New("agent_register", "depot-1", "", map[string]any{"agent_info": map[string]any{"agent_id": id}})
+	}
+	exchange(t, c, register(longest), "agent_register_response")
+	for name, id := range map[string]string{"65 characters": longest + "x", "a line": "depot-\n1", "a sign of control": "depot-\x1b[2J", "no sign of Unicode": "depot-\u200b"} {
+		got := exchange(t, c, register(id), "error_response")
+		if got.Payload["error_code"] != "INVALID_MESSAGE_FORMAT" || got.Payload["error_message"] != "agent_info.agent_id must be 1 to 64 characters that can be printed" {
+			t.Errorf("%s: %s", name, got.Raw)
+		}
+	}
+	found := exchange(t, c, iacptest.New("agent_discover", "depot-1", "", map[string]any{"discovery_type": "all"}), "agent_discover_response")
+	if found.Payload["total"] != 2.0 || !strings.Contains(found.Raw, longest) {
+		t.Errorf("found %s", found.Raw)
+	}
+}
+
 // registration registers an agent with a description of some bytes.
 func registration(agent string, bytes int) iacptest.Message {
 	return iacptest.New("agent_register", agent, "", map[string]any{"agent_info": map[string]any{"agent_id": agent, "description": strings.Repeat("d", bytes)}})

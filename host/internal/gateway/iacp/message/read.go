@@ -92,8 +92,8 @@ func (r Reader) check(m Message) *Fault {
 		return invalid("message_id", "a UUID"+map[bool]string{true: " of version 4"}[r.Strict])
 	case m.Type.Class() == 0:
 		return unknownType()
-	case !isAgent(m.Sender.ID):
-		return invalid("sender.agent_id", "1 to 64 characters")
+	case !IsAgent(m.Sender.ID):
+		return invalid("sender.agent_id", AgentForm)
 	case !isText(m.Conversation), r.Strict && m.Conversation != "" && !r.isID(m.Conversation):
 		return invalid("conversation_id", "an id of at most 256 characters")
 	case !isText(m.Parent):
@@ -116,7 +116,11 @@ func (r Reader) isID(id string) bool {
 	return err == nil && len(id) == 36 && (!r.Strict || parsed.Version() == 4)
 }
 
-func isAgent(id string) bool {
+// AgentForm is what [IsAgent] wants, for refusals.
+const AgentForm = "1 to 64 characters"
+
+// IsAgent reports whether a text is an agent_id: 1 to 64 characters that can be printed (I-005).
+func IsAgent(id string) bool {
 	return id != "" && utf8.RuneCountInString(id) <= maxAgent && mail.Printable(id)
 }
 
@@ -154,9 +158,9 @@ func checkRecipient(m Message) *Fault {
 	switch {
 	case ways > 1:
 		return invalid("recipient", "one of agent_id, agent_ids, group and broadcast")
-	case to.ID != "" && !isAgent(to.ID):
-		return invalid("recipient.agent_id", "1 to 64 characters")
-	case len(to.IDs) > maxIDs || slices.ContainsFunc(to.IDs, func(id string) bool { return !isAgent(id) }):
+	case to.ID != "" && !IsAgent(to.ID):
+		return invalid("recipient.agent_id", AgentForm)
+	case len(to.IDs) > maxIDs || slices.ContainsFunc(to.IDs, func(id string) bool { return !IsAgent(id) }):
 		return invalid("recipient.agent_ids", fmt.Sprintf("at most %d ids of 1 to 64 characters", maxIDs))
 	case to.Group != nil && (len(to.Group.Capabilities)+len(to.Group.Types) == 0 || to.Group.Match != "" && to.Group.Match != "all" && to.Group.Match != "any"):
 		return invalid("recipient.group", "capabilities or agent_types, and match all or any")
