@@ -75,6 +75,9 @@ func (g *Gateway) unknownAgent(c gateway.Caller, id string) error {
 	for _, a := range g.members(c) {
 		members = append(members, a.ID)
 	}
+	if name, noSwarm := strings.CutSuffix(id, "@"); noSwarm {
+		return &fault{code: codeUnknown, text: fmt.Sprintf("there is no agent %q: after the @ comes the name of a swarm; an agent alone is %q", id, name)}
+	}
 	return &fault{
 		code: codeUnknown, text: fmt.Sprintf("there is no agent %q: the message went to none", id) + gateway.SuggestAgent(id, g.Runtime.ExposedAgents(c), members...),
 	}
@@ -82,9 +85,9 @@ func (g *Gateway) unknownAgent(c gateway.Caller, id string) error {
 
 // add adds the agent of an id: an exposed one as NAME or NAME@SWARM, or else a member.
 func (to *recipients) add(g *Gateway, c gateway.Caller, id string) bool {
-	name, at, _ := strings.Cut(id, "@")
+	name, at, hasSwarm := strings.Cut(id, "@")
 	for _, a := range g.Runtime.ExposedAgents(c) {
-		if a.Name == name && (at == "" || a.Swarm == at) && (to.swarm == "" || to.swarm == a.Swarm) {
+		if a.Name == name && (!hasSwarm || a.Swarm == at) && (to.swarm == "" || to.swarm == a.Swarm) {
 			to.swarm, to.names = a.Swarm, append(to.names, a.Name)
 			return true
 		}

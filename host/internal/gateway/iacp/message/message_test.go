@@ -93,7 +93,8 @@ func TestRefusedMessages(t *testing.T) {
 		"an expiry that is none":  {change(`"requires_response"`, `"expires_at": "soon", "requires_response"`), "metadata.expires_at"},
 		"two readings":            {change(`"iacp_version"`, `"iacp_version": "2.0", "iacp_version"`), "message"},
 		"broken UTF-8":            {change("chat-agent-01", "\xff"), "message"},
-		"another type of member":  {change(`"chat-agent-01"`, `17`), "message"},
+		"another type of member":  {change(`"chat-agent-01"`, `17`), "sender.agent_id"},
+		"no object":               {"[17]", "message"},
 		"a payload that is none":  {change(`"payload": {`, `"payload": 3, "was": {`), "payload"},
 		"no JSON":                 {"iacp", "message"},
 	} {
@@ -104,6 +105,27 @@ func TestRefusedMessages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.member != "" && (!errors.As(err, &f) || f.Member != c.member):
 			t.Errorf("%s: %v, want %s", name, err, c.member)
+		}
+	}
+}
+
+// TestTypeFaults (I-040, I-070): a member of another type is named with the type that it must have, in
+// words of JSON.
+func TestTypeFaults(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[[2]string]string{
+		{`"chat-agent-01"`, `17`}:                                   "sender.agent_id must be a text",
+		{`"requires_response": true`, `"requires_response": "yes"`}: "metadata.requires_response must be true or false",
+		{`"response_timeout": 30`, `"response_timeout": "30"`}:      "metadata.response_timeout must be a number",
+		{`"response_timeout": 30`, `"hops": 1.5`}:                   "metadata.hops must be a whole number",
+		{`"agent_name": "Chat Handler"`, `"capabilities": "chat"`}:  "sender.capabilities must be a list",
+		{`{"agent_id": "nlp-agent-01"}`, `"nlp-agent-01"`}:          "recipient must be an object",
+		{`"task_request"`, `["task_request"]`}:                      "message_type must be a text",
+		{taskRequest, `[1]`}:                                        "message must be an object with the members of a message",
+	} {
+		_, err := (message.Reader{Depth: message.MaxDepth}).Read([]byte(strings.Replace(taskRequest, change[0], change[1], 1)))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", change[1], err, want)
 		}
 	}
 }

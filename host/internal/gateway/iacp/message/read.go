@@ -3,7 +3,9 @@ package message
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +75,34 @@ func (r Reader) Read(text []byte) (m Message, err error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if err := dec.Decode(&m); err != nil {
-		return Message{}, &Fault{Code: InvalidFormat, Text: fmt.Sprintf("the message cannot be read: %v", err), Member: "message", Expected: "the members of a message"}
+		return Message{}, typeFault(err)
 	}
 	if f := r.check(m); f != nil {
 		return m, f
 	}
 	return m, nil
+}
+
+// typeFault names the member of another type.
+func typeFault(err error) *Fault {
+	wrong := new(json.UnmarshalTypeError)
+	if !errors.As(err, &wrong) || wrong.Field == "" {
+		return invalid("message", "an object with the members of a message")
+	}
+	form := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		form = "a text"
+	case reflect.Bool:
+		form = "true or false"
+	case reflect.Int:
+		form = "a whole number"
+	case reflect.Float64:
+		form = "a number"
+	case reflect.Slice:
+		form = "a list"
+	}
+	return invalid(wrong.Field, form)
 }
 
 func (r Reader) check(m Message) *Fault {
