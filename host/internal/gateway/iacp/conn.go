@@ -92,11 +92,11 @@ type early struct {
 func (c *conn) run() {
 	p, isPartner := c.g.Runtime.Partner(c.caller.Realm)
 	if c.caller.IsUser() || !isPartner {
-		c.refuse(c.firstOr(c.auth), &fault{code: codeAuth, text: "IaCP is for the agents of partners: show the credential of one"})
+		c.refuseConnection(c.firstOr(c.auth), &fault{code: codeAuth, text: "IaCP is for the agents of partners: show the credential of one"})
 		return
 	}
 	if err := c.g.conns.add(c); err != nil {
-		c.refuse(c.firstOr(c.auth), err)
+		c.refuseConnection(c.firstOr(c.auth), err)
 		return
 	}
 	defer c.g.conns.remove(c)
@@ -128,18 +128,22 @@ func (c *conn) converse() {
 	for c.next() {
 	}
 	if c.closing {
+		stop()
 		c.finish()
 	}
 }
 
 // finish sends the answers that are due to a peer that closes, and takes its acknowledgements and
-// answers (I-058).
+// answers (I-058). Then it reads on until the peer has left: to close with bytes unread would cost it
+// the answers.
 func (c *conn) finish() {
 	c.taking.Wait()
-	c.drain()
 	over := time.NewTimer(drainTime)
 	defer over.Stop()
 	_ = c.net.SetReadDeadline(time.Now().Add(drainTime))
+	stop := context.AfterFunc(c.ctx, c.closeWrite)
+	defer stop()
+	c.drain()
 	for c.handleLast() {
 	}
 	close(c.readEnded)
@@ -156,9 +160,10 @@ func (c *conn) handleLast() bool {
 	switch {
 	case err != nil:
 		return false
-	case m.Type == message.Ack, class == message.Answers:
+	case c.ctx.Err() != nil: // all is sent
+	case m.Type == message.Ack, m.Type == message.Heartbeat, class == message.Answers:
 		return c.handle(m, text)
-	case class == message.Asks, class == message.Tells:
+	case class == message.Asks, class == message.Tells, m.Type == message.MessageStatus, m.Type == message.AgentRegister, m.Type == message.AgentDiscover:
 		c.refuse(m, fmt.Errorf("the connection is being closed: %w", gateway.ErrDraining))
 	}
 	return true

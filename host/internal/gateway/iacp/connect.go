@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -61,14 +62,18 @@ func (g *Gateway) serve(ctx context.Context, raw net.Conn) {
 	_ = raw.SetReadDeadline(time.Now().Add(g.FirstTime))
 	if secure, ok := raw.(*tls.Conn); ok {
 		if err := secure.HandshakeContext(c.ctx); err != nil {
+			c.refuseTLS(err)
 			return
 		}
 		state := secure.ConnectionState()
 		c.tls = &state
 	}
 	shown, err := c.greet()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = c.lateFault()
+	}
 	if err != nil {
-		c.refuse(message.Message{}, err)
+		c.refuseConnection(message.Message{}, err)
 		if errors.Is(err, message.ErrTooLarge) || errors.Is(err, gateway.ErrBusy) {
 			c.linger()
 		}
@@ -188,7 +193,7 @@ func (c *conn) prove(shown credential) {
 	if answer.status == http.StatusTooManyRequests || answer.status == http.StatusServiceUnavailable {
 		f = &fault{code: codeTimeout, reason: reasonBusy, text: "the host has no place for the connection now", retry: true}
 	}
-	c.refuse(c.firstOr(c.auth), f)
+	c.refuseConnection(c.firstOr(c.auth), f)
 }
 
 // firstOr is the message of a peer without a handshake, or another.

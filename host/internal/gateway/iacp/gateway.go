@@ -72,6 +72,7 @@ type Gateway struct {
 	breakers *breakers
 	// bigUnproven has an element for each connection that has sent a large frame before a credential.
 	bigUnproven chan struct{}
+	refused     refusedConns
 	socket      net.Listener // nil before Open
 	pushing     sync.WaitGroup
 }

@@ -54,6 +54,19 @@ func (c *conn) refuse(m message.Message, err error) {
 	_ = c.tell(message.ErrorResponse, m, f.payload())
 }
 
+// lastTime is how long a peer that has all that is due may take to leave.
+const lastTime = 5 * time.Second
+
+// closeWrite ends what is sent, so that the peer reads all of it and then the end.
+func (c *conn) closeWrite() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		_ = c.net.Close()
+		return
+	}
+	_ = c.net.SetReadDeadline(time.Now().Add(lastTime))
+}
+
 // linger lets the peer read why its frame was refused: closing at once, with bytes of it
 // unread, would cost it the reason.
 func (c *conn) linger() {

@@ -111,7 +111,9 @@ func entryOf(name string, e gateway.Event) audit.Entry {
 		hash := sha256.Sum256(e.Text)
 		m.SHA256 = hex.EncodeToString(hash[:])
 	}
-	return audit.Entry{
-		Act: Act, Outcome: e.Verdict, Tenant: p.Tenant, Principal: strings.TrimPrefix(p.String(), p.Tenant+"/"), Reason: e.Reason, Message: m,
+	who := ""
+	if p.ID != "" { // else the peer has shown no credential
+		who = strings.TrimPrefix(p.String(), p.Tenant+"/")
 	}
+	return audit.Entry{Act: Act, Outcome: e.Verdict, Tenant: p.Tenant, Principal: who, Reason: e.Reason, Message: m}
 }
