@@ -231,11 +231,8 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	return amp.New(amp.Options{
-		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Log: h.log,
-		Partners: func() []gateway.Partner {
-			_, c := h.gateway(g.Name)
-			return c.Partners()
-		},
+		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Log: h.log,
+		Partners: h.partnersOf(g.Name),
 	}), nil
 }
 

@@ -123,7 +123,7 @@ func (g *Gateway) common() []Setting {
 		count(&g.MaxDepth, "max_depth", depth, 8, 1000, "Levels of a message's JSON. Over IaCP 10 levels of a payload if it is left out, as its document has it."),
 		section("rate_limit", g.RateLimit.Settings(), "Messages of one realm or one user, besides the requests of `[server]`. A list of messages counts as one."),
 		count(&g.Asks, "asks", 256, 1, 10_000, "Tasks of one realm that run, besides `peer_tasks` of `[limits]`. One more is refused."),
-		count(&g.Sessions, "sessions", 256, 1, 100_000, "Over MCP the sessions of all callers, of which one caller has a quarter; over ACP, IaCP and UAMP the connections of one realm that stay open."),
+		count(&g.Sessions, "sessions", 256, 1, 100_000, "Over MCP the sessions of all callers, of which one caller has a quarter; over ACP, AMP, IaCP and UAMP the connections of one realm that stay open."),
 		boolean(&g.KeepRaw, "keep_raw", false, "Messages are also kept as they came."),
 		boolean(&g.BehindProxy, "behind_proxy", false, "A proxy in front speaks TLS where the protocol asks for it; needs `trusted_proxies`.").planned("gateways.behind_proxy").by(Grant),
 	}

@@ -117,7 +117,7 @@ func (b *bindings) overSocket(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	socket.Close()
-	for b.g.sockets.len() > 0 { // the next message is relayed to none
+	for b.g.sockets.Len() > 0 { // the next message is relayed to none
 		time.Sleep(time.Millisecond)
 	}
 	return b.outcomeOf(reply)

@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -22,7 +20,7 @@ var errNoConnection = errors.New("it has no connection open, and no url or topic
 // known that have spoken on a connection that is open. It is an error when a way does not
 // work on which messages for the partner leave.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
-	names, open, err := g.sockets.probe(ctx, p.Caller())
+	names, open, err := g.sockets.Probe(ctx, p.Caller())
 	switch {
 	case err != nil:
 	case topicsOf(p) != "":
@@ -40,23 +38,6 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 		list = append(list, gateway.ForeignAgent{Name: name})
 	}
 	return list, nil
-}
-
-// probe waits until each connection of a realm answers. It returns the agents that have
-// spoken there.
-func (all *sockets) probe(ctx context.Context, c gateway.Caller) (agents []string, open bool, err error) {
-	all.mu.Lock()
-	list, names := slices.Clone(all.byRealm[realmOf(c)]), map[string]struct{}{}
-	for _, s := range list {
-		maps.Copy(names, s.agents)
-	}
-	all.mu.Unlock()
-	for _, s := range list {
-		if err := s.conn.Ping(ctx); err != nil {
-			return nil, false, fmt.Errorf("one of its connections does not answer: %w", err)
-		}
-	}
-	return slices.Sorted(maps.Keys(names)), len(list) > 0, nil
 }
 
 // probeBroker connects to the broker as for the partner's messages and subscribes them.

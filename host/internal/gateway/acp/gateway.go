@@ -11,6 +11,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/dsl"
 	"skep/host/internal/gateway/mailbox"
+	"skep/host/internal/gateway/sockets"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/wire"
 )
@@ -54,7 +55,7 @@ type Gateway struct {
 	host    string
 	waiting *waiting
 	mailbox *mailbox.Boxes
-	sockets *sockets
+	sockets *sockets.Set[*socket]
 	queues  *queues
 	// stopped is closed when the host stops.
 	stopped chan struct{}
@@ -72,7 +73,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth, large: wire.NewLargeReads()}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: newSockets(o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
+	g := &Gateway{Options: o, reader: reader{strict: o.Strict, depth: o.MaxDepth, large: wire.NewLargeReads()}, records: newRecords(o.Runtime.State(), maxThreads), waiting: newWaiting(), sockets: sockets.New[*socket](Name, o.Sessions), queues: &queues{byPartner: map[string]*queue{}}, stopped: make(chan struct{})}
 	g.mailbox = mailbox.New(g.records, Name, readEntry)
 	if o.Declarations != nil {
 		g.reader.declared = o.Declarations.Root()
@@ -89,7 +90,7 @@ func (g *Gateway) Name() string { return Name }
 // Health implements [gateway.Gateway].
 func (g *Gateway) Health() gateway.Health {
 	wrong := g.queues.state()
-	return gateway.Health{OK: wrong == "", Detail: wrong, Connections: g.sockets.len()}
+	return gateway.Health{OK: wrong == "", Detail: wrong, Connections: g.sockets.Len()}
 }
 
 // Run implements [gateway.Gateway]. It keeps the connections to the broker, and ends the
@@ -102,6 +103,6 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	close(g.stopped)
-	g.sockets.close()
+	g.sockets.Close()
 	return nil
 }

@@ -45,8 +45,6 @@ type socket struct {
 	conn   *websocket.Conn
 	ctx    context.Context
 	end    context.CancelCauseFunc
-	// agents have spoken on it; sockets.mu guards them.
-	agents map[string]struct{}
 	asks   atomic.Int32
 	// answering is held by the one goroutine that gives its place among asks back and writes
 	// an answer: who reads the answer may ask again, and no answers pile up.
@@ -79,15 +77,15 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(-1) // ReadSocket takes the limit
-	s := &socket{g: g, caller: c, conn: conn, agents: map[string]struct{}{}, relays: make(chan func(), maxSocketAsks)}
+	s := &socket{g: g, caller: c, conn: conn, relays: make(chan func(), maxSocketAsks)}
 	s.ctx, s.end = context.WithCancelCause(r.Context())
 	defer s.running.Wait()
 	defer s.end(nil)
-	if refused := g.sockets.add(s); refused != nil {
+	if refused := g.sockets.Add(c, s, conn); refused != nil {
 		_ = conn.Close(refused.Code, refused.Reason)
 		return
 	}
-	defer g.sockets.remove(s)
+	defer g.sockets.Remove(c, s)
 	s.running.Go(s.ping)
 	s.running.Go(s.relay)
 	s.read()
@@ -187,7 +185,7 @@ func (s *socket) take(c gateway.Caller, text []byte) bool {
 func (s *socket) handle(c gateway.Caller, in incoming) {
 	a, err := s.g.accept(s.ctx, c, in, false)
 	if err == nil {
-		s.g.sockets.speaks(s, string(in.Header.Sender))
+		s.g.sockets.AddAgent(c, s, string(in.Header.Sender))
 	}
 	if err == nil && a.owed {
 		s.running.Go(func() { s.reply(in, a.Exchange) })

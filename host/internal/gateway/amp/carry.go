@@ -39,6 +39,8 @@ type attempt struct {
 	caller gateway.Caller
 	m      message.Message
 	text   []byte
+	// socket is the open WebSocket over which the message leaves, nil for none.
+	socket *socket
 	// tried means that sending was begun, taken that the partner has the message.
 	tried, taken bool
 }
@@ -47,11 +49,8 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 	if isResponse {
 		return a.callBack(ctx)
 	}
-	if err := a.findEndpoint(ctx); err != nil {
+	if err := a.findWay(ctx); err != nil {
 		return err
-	}
-	if a.p.URL == "" || a.p.Client == nil {
-		return gateway.Refuse("%s has no url: add one to [gateways.amp.partners.%s]", a.p.Name, a.p.Name)
 	}
 	if err := a.compose(ctx); err != nil {
 		return err

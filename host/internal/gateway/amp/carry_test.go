@@ -226,7 +226,7 @@ func TestCarryOthers(t *testing.T) {
 		t.Errorf("an ending is %+v", got)
 	}
 	o.p.URL = ""
-	if got := o.g.Carry(t.Context(), o.p, outgoing("m5", mail.Request, "x")); got.State != gateway.Refused || !strings.Contains(got.Reason, "url") {
+	if got := o.g.Carry(t.Context(), o.p, outgoing("m5", mail.Request, "x")); got.State != gateway.Later || !strings.Contains(got.Reason, "url") {
 		t.Errorf("without url %+v", got)
 	}
 }

@@ -2,19 +2,37 @@ package amp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"skep/host/internal/gateway"
 )
 
-// findEndpoint replaces where the attempt's message goes by the endpoint of its recipient, if
-// that is registered with one (M-028).
-func (a *attempt) findEndpoint(ctx context.Context) error {
+// findWay decides how the message leaves: over an open WebSocket of its recipient, or of the
+// partner where that has no address, or else to an address.
+func (a *attempt) findWay(ctx context.Context) error {
 	agent, err := gateway.RecipientID(a.d.Wrapper.Payload.Recipient().Name)
 	if err != nil {
 		return err
 	}
+	if err := a.findEndpoint(ctx, agent); err != nil {
+		return err
+	}
+	hasAddress := a.p.URL != "" && a.p.Client != nil
+	s, speaks := a.g.sockets.Find(a.caller, agent)
+	switch {
+	case s != nil && (speaks || !hasAddress):
+		a.socket = s
+	case !hasAddress:
+		return fmt.Errorf("%s has no WebSocket open, and no url in [gateways.amp.partners.%s]: %w", a.p.Name, a.p.Name, gateway.ErrBusy)
+	}
+	return nil
+}
+
+// findEndpoint replaces where the attempt's message goes by the endpoint of its recipient, if
+// that is registered with one (M-028).
+func (a *attempt) findEndpoint(ctx context.Context, agent string) error {
 	r, err := a.g.registered.find(ctx, a.caller, agent)
 	if err != nil || r.Endpoints.Invoke == "" {
 		return err

@@ -8,6 +8,8 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/sockets"
+	"skep/host/internal/gateway/wire"
 )
 
 // Name is the gateway's name in swarm.toml.
@@ -41,6 +43,11 @@ type Options struct {
 	MaxDepth int
 	// Lease is how long a registration counts without a heartbeat. Default 5 minutes.
 	Lease time.Duration
+	// Sessions bounds the WebSockets of one realm. Default 256.
+	Sessions int
+	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
+	// within a minute.
+	Pace func(tenant string) wire.Pace
 	// Probe is the time between two looks at the health of a registered agent. Default 30 s.
 	Probe time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
@@ -50,13 +57,16 @@ type Options struct {
 // Gateway serves AMP. Make one with [New].
 type Gateway struct {
 	Options
-	reader     message.Reader
-	schemas    *schemas
-	measures   *measures
-	waiting    *waiting
-	registered *registrations
-	probes     *probes
-	contexts   contexts
+	reader message.Reader
+	// socketReader reads messages whose answers come as messages of their own (D-M2).
+	socketReader message.Reader
+	sockets      *sockets.Set[*socket]
+	schemas      *schemas
+	measures     *measures
+	waiting      *waiting
+	registered   *registrations
+	probes       *probes
+	contexts     contexts
 }
 
 // New returns a gateway. It starts nothing.
@@ -67,20 +77,29 @@ func New(o Options) *Gateway {
 	o.Token = cmp.Or(o.Token, message.AMP)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Probe = cmp.Or(o.Probe, defaultProbe)
+	o.Sessions = cmp.Or(o.Sessions, 256)
+	if o.Pace == nil {
+		o.Pace = func(string) wire.Pace { return wire.Within(time.Minute) }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	return &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
+	reader := message.Reader{Strict: o.Strict, Depth: o.MaxDepth}
+	socketReader := reader
+	socketReader.NeedsID = true
+	return &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
 }
 
 // Name implements [gateway.Gateway].
 func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
-func (g *Gateway) Health() gateway.Health { return gateway.Health{OK: true} }
+func (g *Gateway) Health() gateway.Health {
+	return gateway.Health{OK: true, Connections: g.sockets.Len()}
+}
 
 // prefixes begin the paths: one for each token of the protocol (D-M1).
 var prefixes = []string{"/aip/v1/", "/amp/v1/"}
@@ -105,6 +124,7 @@ func (g *Gateway) Mounts() (list []gateway.Mount) {
 		list = append(list,
 			gateway.Mount{Method: http.MethodPost, Pattern: prefix + invokePath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + answeredExcess, Streams: true, Handler: http.HandlerFunc(g.serveInvoke)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + answersPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: g.answerHandler(prefix + answersPath)},
+			gateway.Mount{Method: http.MethodGet, Pattern: prefix + socketPath, Proof: gateway.OtherProof, Streams: true, Handler: g.socketHandler(prefix)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + healthPath, Proof: gateway.OtherProof, Handler: http.HandlerFunc(g.serveHealth)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + agentsPath + "*rest", Proof: gateway.OtherProof, Handler: g.agentHealthHandler(prefix + agentsPath)},
 		)

@@ -77,11 +77,14 @@ func checkCredentials(r *http.Request, in message.Received) error {
 	return nil
 }
 
+// errUser refuses a caller that is no agent.
+var errUser = message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "AMP is for agents: show a credential of role agent")
+
 // checkProof holds a message against what its realm must prove: its sender is an agent of
 // the realm, and it is signed if they share a key.
 func (g *Gateway) checkProof(r *http.Request, c gateway.Caller, in *message.Received) error {
 	if c.IsUser() {
-		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "AMP is for agents: show a credential of role agent")
+		return errUser
 	}
 	p, _ := g.Runtime.Partner(c.Realm)
 	if in.Source.Agent != "" {

@@ -36,7 +36,7 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
 		return // the host answers for a body that it could not read
 	}
-	in, c, err := g.read(r, c, shown, text, err)
+	in, c, err := g.read(g.reader, r, c, shown, text, err)
 	out.token = in.Token
 	if err != nil {
 		g.record(c, in, text, reply{}, err)
@@ -62,17 +62,20 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// errMessageTooLarge refuses a message that is longer than one may be.
+var errMessageTooLarge = message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the message is larger than max_body of [gateways.amp]")
+
 // read reads a message and finds its sender, who is proven before anything is said of what
 // he sent.
-func (g *Gateway) read(r *http.Request, c gateway.Caller, shown bool, text []byte, tooLarge error) (message.Received, gateway.Caller, error) {
+func (g *Gateway) read(reader message.Reader, r *http.Request, c gateway.Caller, shown bool, text []byte, tooLarge error) (message.Received, gateway.Caller, error) {
 	if tooLarge != nil {
 		in := message.Received{Token: message.AMP}
 		if !shown {
 			return in, c, errNoCredential
 		}
-		return in, c, message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the message is larger than max_body of [gateways.amp]")
+		return in, c, errMessageTooLarge
 	}
-	in, readErr := g.reader.Read(text)
+	in, readErr := reader.Read(text)
 	var err error
 	if shown {
 		err = checkCredentials(r, in)

@@ -79,9 +79,17 @@ func (s *probes) end(realm realmKey, found map[string]probed) {
 	}
 }
 
-// Run implements [gateway.Gateway]. It probes the health of registered agents. Each realm has rounds
-// of its own: agents that do not answer hold up no other realm.
+// Run implements [gateway.Gateway]. It probes the health of registered agents, and ends the
+// WebSockets.
 func (g *Gateway) Run(ctx context.Context) error {
+	g.runProbes(ctx)
+	g.sockets.Close()
+	return nil
+}
+
+// runProbes probes the health of registered agents until ctx ends. Each realm has rounds of its
+// own: agents that do not answer hold up no other realm.
+func (g *Gateway) runProbes(ctx context.Context) {
 	var rounds sync.WaitGroup
 	defer rounds.Wait()
 	for gateway.Pause(ctx, g.Probe) {
@@ -92,7 +100,6 @@ func (g *Gateway) Run(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
 }
 
 // probeAgents probes each agent that a partner has registered with a health endpoint. It returns

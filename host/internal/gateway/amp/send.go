@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ func (a *attempt) ask(ctx context.Context) error {
 	} else if err == nil { // it comes by a message of its own
 		select {
 		case <-arrived:
+		case <-got.lost:
+			err = errLost
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -57,11 +60,21 @@ const (
 type got struct {
 	message  *message.Received // nil for none
 	location string            // where the answer will be, empty if that was not told
+	// lost is closed when the connection ends on which the answer would come; nil for none.
+	lost <-chan struct{}
 }
 
-// send posts the message to the partner.
+// errLost means that the connection ended on which an answer would have come.
+var errLost = errors.New("the connection was lost before the answer")
+
+// send writes the message to the recipient's socket, or posts it to the partner.
 func (a *attempt) send(ctx context.Context) (got, error) {
 	a.tried = true
+	if a.socket != nil {
+		err := a.socket.deliver(ctx, a.text)
+		a.taken = err == nil
+		return got{lost: a.socket.ctx.Done()}, err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
 	if err != nil {
 		return got{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
@@ -253,18 +266,27 @@ func codeOf(code string) string {
 	return strings.ToUpper(code)
 }
 
-// Discover implements [gateway.Gateway]: the agents that the partner has registered here, and
-// those of its own registry.
+// Discover implements [gateway.Gateway]: the agents that the partner has registered here, or
+// that have spoken on a WebSocket that is open, and those of its own registry.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
 	list, err := g.registeredAgents(ctx, p)
+	names, open, openErr := g.sockets.Probe(ctx, p.Caller())
+	for _, id := range names {
+		name, nameErr := gateway.AgentName(id)
+		if nameErr == nil && !slices.ContainsFunc(list, func(a gateway.ForeignAgent) bool { return a.Name == name }) {
+			list = append(list, gateway.ForeignAgent{Name: name})
+		}
+	}
 	switch {
+	case openErr != nil:
+		return nil, openErr
 	case err != nil:
 		return nil, err
 	case p.URL != "" && p.Client != nil:
 		asked, err := g.askRegistry(ctx, p)
 		return append(list, asked...), err
-	case len(list) == 0:
-		return nil, fmt.Errorf("it has no url, and has registered no agent: agents of ours cannot write to it")
+	case len(list) == 0 && !open:
+		return nil, fmt.Errorf("it has no url and no WebSocket open, and has registered no agent: agents of ours cannot write to it")
 	}
 	return list, nil
 }

@@ -48,13 +48,21 @@ func RunBindings(t *testing.T, p Protocol, list []Binding) {
 // write to, and the one that is watched; and those that are away.
 func tablesOf(list []Binding) string {
 	tables := "[gateways.NAME.partners.dead]\ngive_up = \"10m\"\n[gateways.NAME.partners.gone]\ngive_up = \"1s\"\n"
+	for _, name := range []string{"dead", "gone"} {
+		tables += keyTable(name)
+	}
 	for _, b := range list {
 		tables += fmt.Sprintf("[gateways.NAME.partners.%s]\nids = [\"x\", %[1]q]\nmay = [\"ask\", \"tell\"]\n[gateways.NAME.partners.watched-%[1]s]\n", b.Name)
 		for _, name := range []string{b.Name, "watched-" + b.Name} {
-			tables += fmt.Sprintf("[[auth.keys]]\nid = %q\nrole = \"agent\"\nkey = %q\n", name, tokenOf(name))
+			tables += keyTable(name)
 		}
 	}
 	return tables
+}
+
+// keyTable has the key of a partner.
+func keyTable(name string) string {
+	return fmt.Sprintf("[[auth.keys]]\nid = %q\nrole = \"agent\"\nkey = %q\n", name, tokenOf(name))
 }
 
 // tokenOf is the token of a partner of [RunBindings].

@@ -22,7 +22,7 @@ role = "operator"
 key = "a-key-of-the-operator"
 `
 
-// TestAMPGatewayPage (M-090, M-092): the commands of the page on AMP go with its tables.
+// TestAMPGatewayPage (M-090, M-092, M-094): the commands of the page on AMP go with its tables.
 func TestAMPGatewayPage(t *testing.T) {
 	t.Parallel()
 	page := hosttest.ReadText(t, "../../../docs/gateway-amp.md")
@@ -44,7 +44,7 @@ func TestAMPGatewayPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := consolesIn(page)
-	if len(all) != 11 {
+	if len(all) != 12 {
 		t.Errorf("the page has %d commands", len(all))
 	}
 	for _, s := range all {

@@ -26,6 +26,8 @@ const envelopeLevels = 2
 type Reader struct {
 	// Strict refuses a message without a member that the document demands.
 	Strict bool
+	// NeedsID refuses a message without an id.
+	NeedsID bool
 	// Depth bounds the levels of a payload.
 	Depth int
 }
@@ -116,7 +118,7 @@ func (r Reader) check(in *Received) *Fault {
 		name, value string
 		needed      bool
 	}{
-		{"id", m.ID, r.Strict}, {"timestamp", m.Timestamp, r.Strict}, {"source.agent_id", m.Source.Agent, r.Strict},
+		{"id", m.ID, r.Strict || r.NeedsID}, {"timestamp", m.Timestamp, r.Strict}, {"source.agent_id", m.Source.Agent, r.Strict},
 		{"source.session_id", m.Source.Session, false}, {"destination.agent_id", m.Destination.Agent, false},
 		{"destination.capability", m.Destination.Capability, false}, {"headers.correlation_id", m.Headers.Correlation, false},
 	}

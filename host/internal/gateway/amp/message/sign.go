@@ -126,16 +126,14 @@ func pythonForm(canonical []byte) []byte {
 func (in Received) Digest(hopHints ...string) (digest [sha256.Size]byte, err error) {
 	m := in.Message
 	m.Timestamp, m.Headers.Signature, m.Headers.Authentication = "", nil, nil
-	if len(m.Headers.Hints) > 0 {
-		hints := map[string]json.RawMessage{}
-		for name, value := range m.Headers.Hints {
-			hints[name] = value
-		}
-		for _, name := range hopHints {
-			delete(hints, name)
-		}
-		m.Headers.Hints = hints
+	hints := map[string]json.RawMessage{} // also for none: a binding may have added a trace
+	for name, value := range m.Headers.Hints {
+		hints[name] = value
 	}
+	for _, name := range hopHints {
+		delete(hints, name)
+	}
+	m.Headers.Hints = hints
 	text, err := wire.Encode(m)
 	return sha256.Sum256(text), err
 }
