@@ -278,14 +278,15 @@ func (s *socket) writeText(ctx context.Context, text []byte) error {
 	return s.conn.Write(ctx, websocket.MessageText, text)
 }
 
-// deliver writes a message and waits until the peer's side has read it: the answer to a
-// ping comes after what was sent before.
+// deliver writes a message and waits until the peer's side has read it: the answer to a ping
+// comes after what was sent before. It does not end with ctx, which ends with the answer: a
+// write that is cut off ends the connection.
 func (s *socket) deliver(ctx context.Context, text []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketWrite)
+	defer cancel()
 	if err := s.writeText(ctx, text); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, socketWrite)
-	defer cancel()
 	return s.conn.Ping(ctx)
 }
 

@@ -323,12 +323,13 @@ func (s *socket) writeText(ctx context.Context, text []byte) error {
 }
 
 // deliver writes a text and waits until the peer's side has read it: the answer to a ping
-// comes after what was sent before.
+// comes after what was sent before. It does not end with ctx, which ends with the answer: a
+// write that is cut off ends the connection.
 func (s *socket) deliver(ctx context.Context, text []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketWrite)
+	defer cancel()
 	if err := s.writeText(ctx, text); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, socketWrite)
-	defer cancel()
 	return s.conn.Ping(ctx)
 }
