@@ -258,7 +258,7 @@ func openTopics(addr string) opener {
 	return func(t testing.TB, _, token string, take func(string)) func(context.Context, string, string) error {
 		topics := "acp/v1/" + tokenName.FindStringSubmatch(token)[1]
 		conn := broker.New(broker.Options{
-			URL: "mqtt://" + addr, ClientID: uuid.NewString(), Filter: topics + "/+/in", MaxMessage: 2 << 20, Log: slog.New(slog.DiscardHandler),
+			URL: "mqtt://" + addr, ClientID: uuid.NewString(), Filter: topics + "/+/in", MaxPacket: 2 << 20, Log: slog.New(slog.DiscardHandler),
 			Take: func(_ context.Context, m broker.Message) bool {
 				take(string(m.Payload))
 				return true
