@@ -123,7 +123,7 @@ func (s *site) exposeAsks(name string) <-chan gateway.Ask {
 	return seen
 }
 
-// TestSocketProofs (M-070, M-071, M-073, M-074, V-M13): a caller is shown by the upgrade or by the first
+// TestSocketProofs (M-070, M-071, M-073, M-074, M-094, V-M13): a caller is shown by the upgrade or by the first
 // message, in each way in which a message over HTTP shows its caller; later messages are held
 // against it.
 func TestSocketProofs(t *testing.T) {
