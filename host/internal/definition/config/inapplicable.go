@@ -9,7 +9,7 @@ var inapplicable = map[string]string{
 	"gateways.hold":     "hold is for protocols whose callers wait for an answer on their request: a2a, acp, amp, mcp",
 	"gateways.ids":      "ids is for protocols whose messages name their senders: acp, amp, iacp, uamp",
 	"gateways.profile":  "profile is for protocols whose documents leave things open: acp, amp, iacp, uamp",
-	"gateways.sessions": "sessions is for protocols with sessions or open connections: acp, iacp, mcp, uamp",
+	"gateways.sessions": "sessions is for protocols with sessions or open connections: acp, amp, iacp, mcp, uamp",
 }
 
 // refusedCapabilities returns the rows of [unimplemented] and [inapplicable].
