@@ -26,6 +26,9 @@ func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchang
 		deliver = nil
 	}
 	answered := c.answer(caller, m, x, askerWaitsUntil, deliver)
+	if n, err := noteOf(x); err == nil && n.isDue(m) {
+		c.g.deadlines.handOver(c.ctx, deadlineKey(caller, x.ID), deadline{x.ID, n.Until}, answered)
+	}
 	switch {
 	case !answered && (deliver != nil || !askerWaitsUntil.IsZero()):
 		c.keepUnsent(caller, m.Sender.ID, x, askerWaitsUntil)

@@ -61,13 +61,14 @@ type Options struct {
 // Gateway serves IaCP. Make one with [New].
 type Gateway struct {
 	Options
-	reader  message.Reader
-	conns   *conns
-	waiting *waiting
-	early   *earlyAnswers
-	calls   *calls
-	relays  *relays
-	loads   *loads
+	reader    message.Reader
+	conns     *conns
+	waiting   *waiting
+	early     *earlyAnswers
+	calls     *calls
+	relays    *relays
+	loads     *loads
+	deadlines *deadlines
 	// breakers are of our agents, by the realms that ask them, and of the realms' agents.
 	breakers *breakers
 	// bigUnproven has an element for each connection that has sent a large frame before a credential.
@@ -97,6 +98,7 @@ func New(o Options) *Gateway {
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
 	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting(), early: newEarlyAnswers(), bigUnproven: make(chan struct{}, bigPlaces)}
 	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
+	g.deadlines = newDeadlines(g)
 	g.calls = &calls{g: g, byName: map[string]*call{}}
 	return g
 }
@@ -139,6 +141,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	calling, endCalls := context.WithCancelCause(ctx)
 	defer endCalls(errors.New(stopping))
 	serving.Go(func() { g.calls.keep(calling) })
+	serving.Go(func() { g.deadlines.run(ctx) })
 	stop := context.AfterFunc(ctx, func() { _ = g.Close() })
 	defer stop()
 	for {
