@@ -41,7 +41,8 @@ type Ask struct {
 	// From is the foreign agent, without its realm; empty for users.
 	From string
 	// Swarm is the local swarm, To its agents; an empty To is the entrypoint. All
-	// recipients share one accept; each has its own exchange when there are several.
+	// recipients share one accept; when there are several, each has an exchange of its own,
+	// the others by an [OtherID].
 	Swarm string
 	To    []string
 	// Conversation is the foreign conversation id, empty for a new one.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"skep/host/internal/swarm"
@@ -11,7 +12,7 @@ import (
 type Exchange struct {
 	// Caller is who has it.
 	Caller Caller
-	// ID is the foreign message id, Agent the local agent that was asked.
+	// ID is the foreign message id, or an [OtherID]; Agent is the local agent that was asked.
 	ID    string
 	Agent string
 	// Task is the local task, Conversation the id under which the realm continues it.
@@ -28,6 +29,19 @@ type Exchange struct {
 	Note      []byte
 	// Receipt is the runtime's; gateways hand it back as it is.
 	Receipt *swarm.Receipt
+}
+
+// agentSeparator stands before the agent in an [OtherID], as in the key of its submission.
+const agentSeparator = "\x1f"
+
+// OtherID is the ID of the exchange of one of several agents that a message has reached. The
+// first agent's, by name, has the id of the message.
+func OtherID(message, agent string) string { return message + agentSeparator + agent }
+
+// Message returns the id of the exchange's message.
+func (x Exchange) Message() string {
+	id, _, _ := strings.Cut(x.ID, agentSeparator)
+	return id
 }
 
 // Outcome of an exchange.
@@ -103,6 +117,8 @@ const (
 // Piece is one piece of an exchange's stream.
 type Piece struct {
 	Kind PieceKind
+	// Agent is the agent that made the piece, in a stream of several agents.
+	Agent string
 	// N is the number of a chunk; of other pieces, how many chunks were before it.
 	N    int64
 	Text string

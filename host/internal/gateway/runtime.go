@@ -69,6 +69,10 @@ type Runtime interface {
 	// Follow reads the stream of an exchange from a chunk on, 0 for the start. A reader
 	// that calls Next later gets the same: the agent never waits for it.
 	Follow(ctx context.Context, x Exchange, from int64) (Stream, error)
+	// FollowEach reads the exchanges of one message to several agents as one stream, in the
+	// order of the task's log, which is the same on every read: chunks are shown when their
+	// turn is over.
+	FollowEach(ctx context.Context, of []Exchange) (Stream, error)
 	// Cancel withdraws an exchange. Its task is cancelled when no other caller waits for it.
 	Cancel(ctx context.Context, c Caller, id, reason string) error
 	// Show shows a piece of a foreign answer to the readers of the task that sent the
@@ -99,8 +103,8 @@ type Runtime interface {
 
 // Stream reads the pieces of an exchange. It is used by one goroutine and must be closed.
 type Stream interface {
-	// Next waits for the next piece. After End it returns io.EOF, and [ErrStreamLost] when
-	// a chunk that was read is not what the log has.
+	// Next waits for the next piece. After the End of each exchange it returns io.EOF, and
+	// [ErrStreamLost] when a chunk that was read is not what the log has.
 	Next(ctx context.Context) (Piece, error)
 	Close() error
 }

@@ -19,24 +19,47 @@ func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gate
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
-	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, x}, nil
+	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, []gateway.Exchange{x}}, nil
 }
 
-// stream is a reader whose errors are a gateway's. It ends when its caller may not see the
-// agent any more.
+// FollowEach is [gateway.Runtime]'s.
+func (d *Door) FollowEach(ctx context.Context, of []gateway.Exchange) (gateway.Stream, error) {
+	begin := of[0].Cursor
+	for _, x := range of {
+		if x.Receipt == nil {
+			return nil, notOwed(x)
+		}
+		begin = min(begin, x.Cursor)
+	}
+	feed, err := d.opt.Swarm.Follow(ctx, of[0].Task, max(0, begin-1))
+	if err != nil {
+		return nil, foreignError(err)
+	}
+	feed.StayOpenDuringPauses()
+	group := flow.OpenGroup(feed)
+	for _, x := range of {
+		group.Add(&watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row)
+	}
+	return stream{group, d, of}, nil
+}
+
+// stream is a reader whose errors are a gateway's. It ends when its caller may not see an
+// agent of it any more.
 type stream struct {
-	*flow.Reader
+	gateway.Stream
 	door *Door
-	x    gateway.Exchange
+	of   []gateway.Exchange
 }
 
 func (s stream) Next(ctx context.Context) (gateway.Piece, error) {
-	p, err := s.Reader.Next(ctx)
+	p, err := s.Stream.Next(ctx)
 	if err != nil {
 		return p, foreignError(err)
 	}
-	if err := s.door.checkVisible(s.x); err != nil {
-		return gateway.Piece{}, err
+	for _, x := range s.of {
+		if err := s.door.checkVisible(x); err != nil {
+			return gateway.Piece{}, err
+		}
 	}
 	return p, nil
 }

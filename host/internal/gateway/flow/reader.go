@@ -36,9 +36,11 @@ type Reader struct {
 	row      int64
 	// from is the first chunk to return, logged the number of chunks in the log so far.
 	from, logged int64
-	ahead        ahead
-	pieces       []gateway.Piece
-	ended        error
+	// logOnly means that no chunk is shown before the log has it.
+	logOnly bool
+	ahead   ahead
+	pieces  []gateway.Piece
+	ended   error
 }
 
 // Open reads the exchange of an agent, with the row of its message, from a chunk on. The
@@ -122,6 +124,9 @@ func (r *Reader) readVolatile(name string, k emitted) error {
 	case "agent_progress":
 		r.pieces = append(r.pieces, gateway.Piece{Kind: gateway.Progress, N: r.logged + r.ahead.turnChunks, Text: k.Text, Fraction: k.Fraction})
 	case "agent_chunk":
+		if r.logOnly {
+			return nil
+		}
 		fresh, err := r.ahead.addChunk(k.Text)
 		if err != nil {
 			return err

@@ -118,6 +118,7 @@ func (e *exchange) addPiece(p gateway.Piece) {
 		e.chunks++
 	}
 	e.pieces = append(e.pieces, p)
+	e.rt.logPiece(e, p)
 	e.change()
 }
 

@@ -24,6 +24,8 @@ type Runtime struct {
 	partners  map[string]gateway.Partner
 	exchanges map[exchangeKey]accepted
 	order     []*exchange
+	log       []logged // the pieces of all exchanges
+	changed   chan struct{}
 	blobs     map[swarm.BlobID][]byte
 	failures  map[string]error
 	events    []gateway.Event
@@ -55,7 +57,7 @@ func New() *Runtime {
 	return &Runtime{
 		agents: map[agentKey]exposed{}, callers: map[string]*credential{}, partners: map[string]gateway.Partner{},
 		exchanges: map[exchangeKey]accepted{}, blobs: map[swarm.BlobID][]byte{}, failures: map[string]error{}, closed: map[string]bool{},
-		draining: make(chan struct{}), state: newMemory(),
+		changed: make(chan struct{}), draining: make(chan struct{}), state: newMemory(),
 	}
 }
 
@@ -132,7 +134,7 @@ func (rt *Runtime) ExposedAgents(c gateway.Caller) (list []gateway.ExposedAgent)
 
 func visible(c gateway.Caller, a gateway.ExposedAgent) bool { return !c.IsUser() || a.Entrypoint }
 
-// Ask is gateway.Runtime's. A message has one recipient at most here.
+// Ask is gateway.Runtime's.
 func (rt *Runtime) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
 	if err := context.Cause(ctx); err != nil {
 		return gateway.Exchange{}, err
@@ -156,27 +158,48 @@ func (rt *Runtime) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 	if a.Kind == gateway.Answers || a.Kind == gateway.Resumes {
 		return rt.reply(c, a)
 	}
-	agent, err := rt.recipient(c, a)
+	agents, err := rt.recipients(c, a)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}
 	if rt.maxOpen > 0 && rt.open(c) >= rt.maxOpen {
 		return gateway.Exchange{}, fmt.Errorf("too many open messages: %w", gateway.ErrBusy)
 	}
-	e := rt.begin(c, a, agent)
-	return e.x, nil
+	first := rt.begin(c, a, agents[0])
+	for _, agent := range agents[1:] {
+		other := a
+		other.ID, other.Conversation = gateway.OtherID(a.ID, agent.Name), first.x.Conversation
+		rt.begin(c, other, agent)
+	}
+	return first.x, nil
 }
 
-// recipient finds the agent that a message is for. rt.mu is held.
-func (rt *Runtime) recipient(c gateway.Caller, a gateway.Ask) (exposed, error) {
-	if len(a.To) > 1 {
-		return exposed{}, fmt.Errorf("several recipients: %w", gateway.ErrInvalid)
+// recipients finds the agents that a message is for, by name. rt.mu is held.
+func (rt *Runtime) recipients(c gateway.Caller, a gateway.Ask) (list []exposed, err error) {
+	if len(a.To) > 1 && !c.May.Has(gateway.MayBroadcast) {
+		return nil, fmt.Errorf("a message to several agents: %w", gateway.ErrDenied)
 	}
+	names := slices.Sorted(slices.Values(a.To))
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		agent, err := rt.recipient(c, a.Swarm, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, agent)
+	}
+	return list, nil
+}
+
+// recipient finds an agent, the entrypoint without a name. rt.mu is held.
+func (rt *Runtime) recipient(c gateway.Caller, swarm, name string) (exposed, error) {
 	for key, agent := range rt.agents {
-		if key.tenant != c.Principal.Tenant || key.swarm != a.Swarm || !visible(c, agent.ExposedAgent) {
+		if key.tenant != c.Principal.Tenant || key.swarm != swarm || !visible(c, agent.ExposedAgent) {
 			continue
 		}
-		if len(a.To) == 1 && a.To[0] == key.name || len(a.To) == 0 && agent.Entrypoint {
+		if name == key.name || name == "" && agent.Entrypoint {
 			return agent, nil
 		}
 	}
@@ -204,7 +227,7 @@ func (rt *Runtime) begin(c gateway.Caller, a gateway.Ask, agent exposed) *exchan
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &exchange{
 		rt: rt, key: key, cancel: cancel, changed: make(chan struct{}),
-		x: gateway.Exchange{ID: a.ID, Agent: agent.Name, Task: task, Conversation: conversation, Accepted: time.Now(), Note: a.Note},
+		x: gateway.Exchange{Caller: c, ID: a.ID, Agent: agent.Name, Task: task, Conversation: conversation, Accepted: time.Now(), Note: a.Note},
 	}
 	t := &Turn{Caller: c, Ask: a, Agent: agent.ExposedAgent, e: e}
 	for _, before := range rt.order {

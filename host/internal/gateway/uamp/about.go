@@ -155,7 +155,7 @@ func (g *Gateway) continueTask(ctx context.Context, c gateway.Caller, s envelope
 		return gateway.Exchange{}, err
 	}
 	defer release()
-	a, err := g.askOf(s)
+	a, err := g.askOf(s, nil)
 	if err != nil {
 		return gateway.Exchange{}, err
 	}

@@ -75,8 +75,8 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Sign
 	if err != nil {
 		return x, err
 	}
-	if kind == gateway.Asks && len(agents) > 1 {
-		return x, envelope.Faultf(envelope.Unsupported, "%s reaches one agent of this host, and to has %d", s.Intent, len(agents))
+	if most := maxAgents(s.Intent, kind); len(agents) > most {
+		return x, envelope.Faultf(envelope.Unsupported, "%s reaches at most %d of this host's agents, and to has %d: send several envelopes", s.Intent, most, len(agents))
 	}
 	conversation, err := g.conversation(ctx, c, s.Envelope)
 	if err != nil {
@@ -88,14 +88,15 @@ func (g *Gateway) deliver(ctx context.Context, c gateway.Caller, s envelope.Sign
 		return x, err
 	}
 	defer release()
-	a, err := g.askOf(s)
+	var names []string
+	for _, agent := range agents {
+		names = append(names, agent.Name)
+	}
+	a, err := g.askOf(s, names)
 	if err != nil {
 		return x, err
 	}
 	a.Kind, a.Swarm, a.Conversation, a.Reply = kind, agents[0].Swarm, conversation, reply
-	for _, agent := range agents {
-		a.To = append(a.To, agent.Name)
-	}
 	x.missing = missing
 	x.Exchange, err = g.Runtime.Ask(ctx, c, a)
 	return x, err
@@ -205,7 +206,7 @@ func (g *Gateway) cancel(ctx context.Context, c gateway.Caller, e envelope.Envel
 	if err != nil || next == now.State {
 		return x, err
 	}
-	return x, g.Runtime.Cancel(ctx, c, x.ID, "")
+	return x, g.cancelEach(ctx, c, x, n)
 }
 
 // cited is the exchange that an envelope names by reply_to or its stream.
@@ -227,7 +228,7 @@ var outcomes = map[gateway.Outcome]lifecycle.State{
 // stateOf is the state of an exchange (U-088).
 func (g *Gateway) stateOf(ctx context.Context, x gateway.Exchange, n note) (lifecycle.Exchange, error) {
 	now := lifecycle.Exchange{Intent: n.Intent, State: lifecycle.InProgress}
-	a, ok, err := g.Runtime.Look(ctx, x)
+	a, ok, err := g.look(ctx, x, n)
 	if state, over := outcomes[a.Outcome]; err == nil && ok && over {
 		now.State = state
 	}

@@ -35,15 +35,21 @@ type note struct {
 	From   string          `json:"from"`
 	Stream string          `json:"stream,omitempty"`
 	Window int             `json:"window"`
+	// Agents are the names of the agents that were asked, if there are several.
+	Agents []string `json:"agents,omitempty"`
 	// Hash is what context of a later envelope may cite it with.
 	Hash string `json:"hash"`
 }
 
-func noteOf(s envelope.Signed) note {
+// noteOf is the note of an envelope to agents.
+func noteOf(s envelope.Signed, agents []string) note {
 	n := note{Intent: s.Intent, From: s.From, Stream: s.Stream, Window: s.Window}
 	for sum := range s.Sums {
 		n.Hash = hashPrefix + hex.EncodeToString(sum[:])
 		break
+	}
+	if asks := s.Intent == envelope.Ask || s.Intent == envelope.Propose; asks && len(agents) > 1 {
+		n.Agents = agents
 	}
 	return n
 }
@@ -55,14 +61,14 @@ func readNote(x gateway.Exchange) (n note, err error) {
 	return n, nil
 }
 
-// askOf returns an envelope as the runtime takes it, without its recipients.
-func (g *Gateway) askOf(s envelope.Signed) (a gateway.Ask, err error) {
+// askOf returns an envelope to agents as the runtime takes it, without its swarm.
+func (g *Gateway) askOf(s envelope.Signed, agents []string) (a gateway.Ask, err error) {
 	content, err := s.Body.Decode(int(g.MaxBody))
 	if err != nil {
 		return a, err
 	}
 	a = gateway.Ask{
-		ID: string(s.ID), From: s.From, Raw: s.Received(), Info: infoOf(s.Envelope), Hops: gateway.ExtensionHops(s.Ext[extHops]),
+		ID: string(s.ID), From: s.From, To: agents, Raw: s.Received(), Info: infoOf(s.Envelope), Hops: gateway.ExtensionHops(s.Ext[extHops]),
 		Trace: swarm.ParseTrace(gateway.ExtensionText(s.Ext[extTrace]), gateway.ExtensionText(s.Ext[extState])),
 	}
 	if isText(s.Body.Type) && utf8.Valid(content) && len(content) <= gateway.MaxText && !strings.ContainsRune(string(content), 0) {
@@ -75,7 +81,7 @@ func (g *Gateway) askOf(s envelope.Signed) (a gateway.Ask, err error) {
 	a.Digest, err = s.Digest()
 	wire.Yield(len(a.Raw))
 	if err == nil {
-		a.Note, err = json.Marshal(noteOf(s))
+		a.Note, err = json.Marshal(noteOf(s, agents))
 	}
 	return a, err
 }

@@ -226,8 +226,8 @@ func (a *attempt) cancels() bool {
 // conversation goes on.
 func (a *attempt) about(x gateway.Exchange, asked bool) {
 	if n, err := readNote(x); asked && err == nil && n.Hash != "" {
-		a.e.ReplyTo = envelope.ID(x.ID)
-		a.e.Context = []envelope.Reference{{ID: envelope.ID(x.ID), Hash: n.Hash}}
+		a.e.ReplyTo = envelope.ID(x.Message())
+		a.e.Context = []envelope.Reference{{ID: a.e.ReplyTo, Hash: n.Hash}}
 		a.e.Ext[extConversation] = quote(x.Conversation)
 	}
 }

@@ -49,6 +49,9 @@ func (a *attempt) compose(ctx context.Context, x gateway.Exchange, n note, got g
 	case n.Intent == envelope.Propose && isNo(got.Subject):
 		a.e.Intent = envelope.Deny
 	}
+	if len(n.Agents) > 1 {
+		return nil // the stream's last delta is not of this answer
+	}
 	last, err := a.g.lastDelta(ctx, x, n)
 	if errors.Is(err, gateway.ErrStreamLost) {
 		return nil // what its reader has is not what the log has
@@ -69,12 +72,11 @@ func isNo(subject string) bool {
 
 // lastDelta is the last delta of the stream of an exchange that has its answer.
 func (g *Gateway) lastDelta(ctx context.Context, x gateway.Exchange, n note) (last envelope.Delta, err error) {
-	s, err := g.Runtime.Follow(ctx, x, 0)
+	s, d, err := g.followDeltas(ctx, x, n, streamName(x, n))
 	if err != nil {
 		return last, err
 	}
 	defer s.Close()
-	d := g.newDeltas(x, streamName(x, n))
 	for {
 		p, err := s.Next(ctx)
 		if err != nil {

@@ -22,34 +22,56 @@ type deltas struct {
 	g      *Gateway
 	x      gateway.Exchange
 	stream string
+	// agents is how many have been asked, live means that one has not answered yet.
+	agents int
+	live   bool
 	next   int
 	// size and sum are of all chunks.
 	size int
 	sum  hash.Hash
+	// ended are the agents of several that have ended, answered is set when one has answered.
+	ended    []map[string]any
+	answered bool
 }
 
-func (g *Gateway) newDeltas(x gateway.Exchange, stream string) *deltas {
-	return &deltas{g: g, x: x, stream: stream, sum: sha256.New()}
+// followDeltas opens the stream of an envelope from its start.
+func (g *Gateway) followDeltas(ctx context.Context, x gateway.Exchange, n note, name string) (s gateway.Stream, d *deltas, err error) {
+	each, err := g.exchangesOf(ctx, x, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	d = &deltas{g: g, x: x, stream: name, agents: len(each), sum: sha256.New()}
+	for _, one := range each {
+		d.live = d.live || one.Answered == 0
+	}
+	if len(each) > 1 {
+		s, err = g.Runtime.FollowEach(ctx, each)
+	} else {
+		s, err = g.Runtime.Follow(ctx, x, 0)
+	}
+	return s, d, err
 }
 
 // add gives the deltas of a piece to show, and reports whether they are the last. Progress
 // is not in the log: it has no number, and so is no delta. Questions are asked by envelopes
 // of their own.
 func (d *deltas) add(ctx context.Context, p gateway.Piece, show func(envelope.Delta) error) (last bool, err error) {
-	switch p.Kind {
-	case gateway.Chunk:
-		return false, d.chunk([]byte(p.Text), map[string]any{"text": p.Text}, show)
-	case gateway.End:
+	switch {
+	case p.Kind == gateway.Chunk:
+		return false, d.chunk(p.Agent, []byte(p.Text), map[string]any{"text": p.Text}, show)
+	case p.Kind == gateway.End && d.agents > 1:
+		return d.endOne(ctx, p.Agent, *p.Answer, show)
+	case p.Kind == gateway.End:
 		return true, d.end(ctx, *p.Answer, show)
 	}
 	return false, nil
 }
 
-// chunk shows a piece of the answer (U-067).
-func (d *deltas) chunk(data []byte, payload map[string]any, show func(envelope.Delta) error) error {
+// chunk shows a piece of an agent's answer (U-067).
+func (d *deltas) chunk(agent string, data []byte, payload map[string]any, show func(envelope.Delta) error) error {
 	d.size += len(data)
 	d.sum.Write(data)
-	return d.show(envelope.DeltaChunk, d.x.Accepted, payload, show)
+	return d.show(envelope.DeltaChunk, d.x.Accepted, d.from(agent, payload), show)
 }
 
 // show numbers a delta.
@@ -65,32 +87,49 @@ func (d *deltas) show(kind envelope.DeltaType, at time.Time, payload any, show f
 
 // end shows the blobs of an answer as chunks, and the last delta.
 func (d *deltas) end(ctx context.Context, a gateway.Answer, show func(envelope.Delta) error) error {
+	kind, payload, err := d.ending(ctx, "", a, show)
+	if err != nil {
+		return err
+	}
+	if done, ok := payload.(map[string]any); ok && kind == envelope.DeltaDone {
+		d.addSum(done)
+	}
+	return d.show(kind, a.At, payload, show)
+}
+
+// ending shows the blobs of an agent's answer as chunks, and returns what a stream with nothing
+// else ends with.
+func (d *deltas) ending(ctx context.Context, agent string, a gateway.Answer, show func(envelope.Delta) error) (kind envelope.DeltaType, payload any, err error) {
 	switch a.Outcome {
 	case gateway.Cancelled:
-		return d.show(envelope.DeltaCancel, a.At, map[string]any{"reason": a.Body}, show)
+		return envelope.DeltaCancel, map[string]any{"reason": a.Body}, nil
 	case gateway.Failed:
-		return d.show(envelope.DeltaError, a.At, bodyOf(&envelope.Fault{Code: envelope.Internal, Text: a.Body}), show)
+		return envelope.DeltaError, bodyOf(&envelope.Fault{Code: envelope.Internal, Text: a.Body}), nil
 	case gateway.TimedOut:
-		return d.show(envelope.DeltaError, a.At, bodyOf(&envelope.Fault{Code: envelope.TimedOut, Text: a.Body}), show)
+		return envelope.DeltaError, bodyOf(&envelope.Fault{Code: envelope.TimedOut, Text: a.Body}), nil
 	}
 	done := answerPayload(a)
 	for _, ref := range a.Parts {
 		data, err := d.g.Runtime.Blob(ctx, d.x, ref)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
 		done["mime"] = ref.Type
 		for begin := 0; begin < len(data); begin += blobChunk {
 			piece := data[begin:min(begin+blobChunk, len(data))]
-			if err := d.chunk(piece, map[string]any{"chunk_b64": base64.StdEncoding.EncodeToString(piece)}, show); err != nil {
-				return err
+			if err := d.chunk(agent, piece, map[string]any{"chunk_b64": base64.StdEncoding.EncodeToString(piece)}, show); err != nil {
+				return "", nil, err
 			}
 		}
 	}
+	return envelope.DeltaDone, done, nil
+}
+
+// addSum adds the size and the hash of all chunks to what the last delta has.
+func (d *deltas) addSum(done map[string]any) {
 	if d.size > 0 {
 		done["size"], done["sha256"] = d.size, hex.EncodeToString(d.sum.Sum(nil))
 	}
-	return d.show(envelope.DeltaDone, a.At, done, show)
 }
 
 // answerPayload is the answer of an agent: JSON as it is, anything else as a text (C.1).

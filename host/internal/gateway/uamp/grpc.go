@@ -261,7 +261,7 @@ func (w *grpcWriter) write(d envelope.Delta) error {
 	return w.out.Send(m)
 }
 
-func (w *grpcWriter) progress(gateway.Piece) {}
+func (w *grpcWriter) progress(map[string]any) {}
 
 // comment sends the header of the response, once.
 func (w *grpcWriter) comment(string) { _ = w.out.SendHeader(nil) } // later ones are refused

@@ -176,7 +176,7 @@ func TestRefusedEnvelopes(t *testing.T) {
 		"from the future":      {with(func(e *envelope.Envelope) { e.Time = time.Now().Add(time.Hour) }), envelope.Unauthenticated},
 		"an unknown agent":     {with(func(e *envelope.Envelope) { e.To = []string{agentDID("nobody")} }), envelope.UnknownRecipient},
 		"nobody here":          {with(func(e *envelope.Envelope) { e.To = []string{"did:web:elsewhere.example"} }), envelope.UnknownRecipient},
-		"two agents":           {with(func(e *envelope.Envelope) { e.To = append(e.To, agentDID("slow")) }), envelope.Unsupported},
+		"two agents":           {with(func(e *envelope.Envelope) { e.To = append(e.To, agentDID("slow")) }), envelope.Unauthorized},
 		"an unknown member":    {strings.Replace(good, `{"body"`, `{"x":1,"body"`, 1), envelope.Malformed},
 		"two bodies":           {strings.Replace(good, `{"body"`, `{"body":{"type":"text/plain","content":"3+3"},"body"`, 1), envelope.Malformed},
 		"no signature":         {strings.Replace(good, `"sig"`, `"gis"`, 1), envelope.Malformed},

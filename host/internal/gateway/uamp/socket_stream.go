@@ -91,21 +91,20 @@ func (s *socket) acknowledgeKnown(st *socketStream, seq int) error {
 // run writes the deltas of the stream until the last one.
 func (st *socketStream) run() {
 	ctx, g := st.s.ctx, st.s.g
-	pieces, err := g.Runtime.Follow(ctx, st.x, 0)
+	pieces, d, err := g.followDeltas(ctx, st.x, st.n, st.name)
 	if err != nil {
 		st.fail(err)
 		return
 	}
 	defer pieces.Close()
-	d := g.newDeltas(st.x, st.name)
 	for {
 		p, err := pieces.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		last := false
-		if err == nil && p.Kind == gateway.Progress && st.x.Answered == 0 {
-			st.progress(p)
+		if err == nil && p.Kind == gateway.Progress && d.live {
+			st.progress(d.progress(p))
 		}
 		if err == nil {
 			last, err = d.add(ctx, p, func(delta envelope.Delta) error { return st.write(ctx, delta) })
@@ -169,11 +168,7 @@ func (st *socketStream) fail(err error) {
 }
 
 // progress tells progress in an envelope: it is not in the log, and has no number.
-func (st *socketStream) progress(p gateway.Piece) {
-	told := map[string]any{"text": p.Text}
-	if p.Fraction != nil {
-		told["pct"] = *p.Fraction * 100
-	}
+func (st *socketStream) progress(told map[string]any) {
 	body, err := json.Marshal(told)
 	if err != nil {
 		st.s.write(nil, err)

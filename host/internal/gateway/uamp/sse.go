@@ -101,7 +101,7 @@ type deltaWriter interface {
 	// write writes a delta that the reader does not have. It fails with errWindow after the
 	// last one that the window lets through.
 	write(envelope.Delta) error
-	progress(gateway.Piece)
+	progress(told map[string]any)
 	// comment shows a reader that waits that the stream is open.
 	comment(text string)
 }
@@ -110,7 +110,7 @@ type deltaWriter interface {
 func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e deltaWriter) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s, err := g.Runtime.Follow(ctx, x, 0)
+	s, d, err := g.followDeltas(ctx, x, n, streamName(x, n))
 	if err != nil {
 		return err
 	}
@@ -123,15 +123,14 @@ func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e
 	go func() { done <- forward(ctx, s, pieces); close(done) }()
 	ping := time.NewTicker(streamPing)
 	defer ping.Stop()
-	d := g.newDeltas(x, streamName(x, n))
-	if x.Answered == 0 {
+	if d.live {
 		e.comment("") // the reader sees that it is open
 	}
 	for {
 		select {
 		case p := <-pieces:
-			if p.Kind == gateway.Progress && x.Answered == 0 {
-				e.progress(p)
+			if p.Kind == gateway.Progress && d.live {
+				e.progress(d.progress(p))
 			}
 			if last, err := d.add(ctx, p, e.write); last || err != nil {
 				return err
@@ -148,7 +147,7 @@ func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e
 
 // streamName is the id of the stream of an exchange.
 func streamName(x gateway.Exchange, n note) string {
-	return streamOf(envelope.Envelope{ID: envelope.ID(x.ID), Stream: n.Stream})
+	return streamOf(envelope.Envelope{ID: envelope.ID(x.Message()), Stream: n.Stream})
 }
 
 // forward reads a stream into a channel until ctx ends.
@@ -216,11 +215,7 @@ func (e *eventWriter) lose(name string) {
 }
 
 // progress tells progress in a comment: who reads the stream again has it no more.
-func (e *eventWriter) progress(p gateway.Piece) {
-	told := map[string]any{"text": p.Text}
-	if p.Fraction != nil {
-		told["pct"] = *p.Fraction * 100
-	}
+func (e *eventWriter) progress(told map[string]any) {
 	if text, err := json.Marshal(told); err == nil {
 		e.comment(" progress " + string(text))
 	}

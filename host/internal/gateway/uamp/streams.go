@@ -61,7 +61,11 @@ func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.
 	if err != nil {
 		return err
 	}
-	a, ok, err := g.Runtime.Look(ctx, x)
+	n, err := readNote(x)
+	if err != nil {
+		return err
+	}
+	a, ok, err := g.look(ctx, x, n)
 	if err == nil && !(ok && isFinal(a)) {
 		err = &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is that of another envelope, whose stream has not ended", RetryAfter: busyPause}
 	}
