@@ -19,9 +19,10 @@ type UAMP struct {
 
 // UAMPPartner has the keys that only partners of [gateways.uamp] have.
 type UAMPPartner struct {
-	Keys    []string // JSON Web Keys; empty where its DID documents have them
-	Binding string   // by which its url is called
-	OAuth   OAuth
+	Keys     []string // JSON Web Keys; empty where its DID documents have them
+	Binding  string   // by which its url is called
+	CapToken Secret   // empty for tokens of the host's own
+	OAuth    OAuth
 }
 
 // Bindings of a [UAMPPartner].
@@ -58,6 +59,7 @@ func (p *UAMPPartner) Settings() []Setting {
 	return []Setting{
 		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
 		choice(&p.Binding, "binding", BindingHTTP, bindings, "How its `url` is called. A partner without `url` is called as the DID document of the agent says that is written to.").by(Fixed),
+		secretText(&p.CapToken, "cap_token", "A capability token that it has given, as in `file::lab.token`: each envelope to it has this one, in place of one that the host makes."),
 		section("oauth", p.OAuth.Settings(), "Where the bearer token comes from that it is shown, in place of `auth_token`."),
 	}
 }
@@ -123,6 +125,7 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 	for _, p := range g.Partners {
 		if own, is := p.Protocol.(*UAMPPartner); is {
 			r.checkOAuth(p, own.OAuth)
+			r.checkCapToken(p, own.CapToken)
 		}
 		if own, at := p.Protocol.(*UAMPPartner), r.t.child("partners").child(p.Name).child("binding"); own.HTTP3(p) && !strings.HasPrefix(p.URL, "https://") {
 			r.d.atValue(at, fmt.Sprintf("%s is %q, and url is no https URL: HTTP/3 has TLS always", at.path, own.Binding))

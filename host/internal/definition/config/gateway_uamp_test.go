@@ -1,10 +1,14 @@
 package config
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"skep/host/internal/gateway/uamp/seal"
 )
 
 const withUAMP = `schema = 1
@@ -136,4 +140,56 @@ func TestUAMPOAuth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// U-042: a partner's capability token can be read and has an end, and one that has expired is
+// warned of.
+func TestUAMPCapToken(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\nurl = \"https://lab.example\"\n"
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	opt := testOptions
+	opt.Now = now
+	for name, c := range map[string]struct{ token, fault, warning string }{
+		"that lasts":   {token: capToken(t, now.Add(time.Second))},
+		"that is over": {token: capToken(t, now), warning: "partners.lab.cap_token expired at 2026-01-02T03:04:05Z: nothing is sent to the partner"},
+		"without exp":  {token: capToken(t, time.Time{}), fault: "partners.lab.cap_token has no exp"},
+		"that is none": {token: "bearer", fault: `partners.lab.cap_token must be a capability token, as in "file::lab.token"`},
+	} {
+		cfg, err := Parse("swarm.toml", []byte(withUAMP+partner+"cap_token = \""+c.token+"\"\n"), "testdata/valid", opt)
+		if (c.fault == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), c.fault) || strings.Contains(err.Error(), c.token+" ")) {
+			t.Errorf("a token %s: %v, want %q", name, err, c.fault)
+		}
+		if err != nil {
+			continue
+		}
+		warned := slices.ContainsFunc(cfg.Warnings, func(w Fault) bool {
+			return c.warning != "" && strings.Contains(w.Message, c.warning) || c.warning == "" && strings.Contains(w.Message, "expired")
+		})
+		if warned != (c.warning != "") {
+			t.Errorf("a token %s: warnings %v", name, cfg.Warnings)
+		}
+		if got := cfg.Gateways[0].Partners[0].Protocol.(*UAMPPartner).CapToken; got.Reveal() != c.token {
+			t.Errorf("a token %s is %q", name, got.Reveal())
+		}
+	}
+}
+
+// capToken is a capability token of the partner with an end, zero for none.
+func capToken(t *testing.T, end time.Time) string {
+	t.Helper()
+	own, err := seal.NewKey("did:web:lab.example#k", ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := own.Grant(seal.Claims{Issuer: "did:web:lab.example", Audience: []string{"did:web:lab.example"}, Scope: []string{"uamp:ask"}, Expires: end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !end.IsZero() {
+		return text
+	}
+	parts := strings.Split(text, ".")
+	parts[1] = base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"did:web:lab.example","aud":"did:web:lab.example","scope":"uamp:ask"}`))
+	return strings.Join(parts, ".") // a reader without the key does not verify it
 }

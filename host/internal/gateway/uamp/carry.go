@@ -15,7 +15,6 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/envelope"
-	"skep/host/internal/gateway/uamp/seal"
 	"skep/host/internal/gateway/verb"
 	"skep/host/internal/swarm"
 	"skep/host/internal/turn/egress"
@@ -345,27 +344,13 @@ func endedBefore(err error) bool {
 	return no != nil && no.fault.Code != envelope.Unauthenticated && no.fault.Code != envelope.Unauthorized
 }
 
-// seal signs the envelope, with a capability token of the sender for its recipient.
+// seal signs the envelope, with a capability token.
 func (a *attempt) seal() (err error) {
-	a.e.CapToken, err = a.g.grant(a.e)
+	a.e.CapToken, err = a.g.capToken(a.p, a.e)
 	if err == nil {
 		a.text, err = a.g.sign(a.e)
 	}
 	return err
-}
-
-// grantLife is how long a capability token of ours counts.
-const grantLife = 5 * time.Minute
-
-// grant makes the capability token of an envelope (U-042).
-func (g *Gateway) grant(e envelope.Envelope) (string, error) {
-	key, err := g.Keys.signer(e.From, time.Now())
-	if err != nil {
-		return "", err
-	}
-	return key.Grant(seal.Claims{
-		Issuer: e.From, Subject: e.From, Audience: e.To, Scope: []string{"uamp:" + string(e.Intent)}, Expires: time.Now().Add(grantLife),
-	})
 }
 
 // cancel withdraws the newest envelope to the agent that waits for an answer (U-085). One

@@ -19,6 +19,9 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) (list []gatew
 	if p.Client == nil {
 		return nil, nil // it is not called
 	}
+	if _, err := heldToken(p); err != nil {
+		return nil, err
+	}
 	for _, base := range hubBases(p) {
 		known, err := hub.FetchList(ctx, p.Client, base+hub.ListPath)
 		if err != nil {

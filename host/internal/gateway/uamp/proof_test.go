@@ -291,6 +291,7 @@ func TestCapabilities(t *testing.T) {
 	}{
 		"of the sender":       {own, func(*seal.Claims) {}, ""},
 		"of the recipient":    {here, func(c *seal.Claims) { c.Issuer = calcDID }, ""},
+		"of the host":         {here.WithID(hostDID + "#" + here.Public().Thumbprint()), func(c *seal.Claims) { c.Issuer, c.Subject = hostDID, labDID }, ""},
 		"of another agent":    {here.WithID(hostDID + ":agents:hive:vault#" + here.Public().Thumbprint()), func(c *seal.Claims) { c.Issuer = hostDID + ":agents:hive:vault" }, envelope.Unauthenticated},
 		"forged for here":     {own.WithID(here.Public().ID), func(c *seal.Claims) { c.Issuer = calcDID }, envelope.Unauthenticated},
 		"of a stranger":       {own, func(c *seal.Claims) { c.Issuer = "did:web:evil.example" }, envelope.Unauthenticated},
