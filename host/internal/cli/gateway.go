@@ -18,7 +18,7 @@ func (a *app) gatewayCommand() *cobra.Command {
 		Long: `A gateway is another protocol through which the agents that name it in expose are
 reached. Gateways stand in swarm.toml under [gateways.NAME], and the partners that they
 know under [gateways.NAME.partners.PARTNER].`,
-	}, a.withCallFlags(a.gatewayListCommand()), a.withCallFlags(a.gatewayShowCommand()), a.withCallFlags(a.gatewayPingCommand()), a.gatewayLogCommand(), a.gatewayKeyCommand(), a.gatewayHubCommand())
+	}, a.withCallFlags(a.gatewayListCommand()), a.withCallFlags(a.gatewayShowCommand()), a.withCallFlags(a.gatewayPingCommand()), a.gatewayLogCommand(), a.gatewayKeyCommand(), a.gatewayHubCommand(), a.gatewayTokenCommand())
 }
 
 // tenantFlag adds the flag with which an operator names a tenant.

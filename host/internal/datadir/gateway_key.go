@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"crypto"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -117,4 +118,19 @@ func (d Data) restoreGatewayKeys(gateway, from string) error {
 		}
 	}
 	return copyGatewayKeys(from, to)
+}
+
+// GrantByGatewayKey calls sign with the key with which a gateway signs, to issue a token to a
+// holder, and writes it to the audit log. It works while a host runs as well. Without a key
+// the error is [fs.ErrNotExist].
+func (d Data) GrantByGatewayKey(gateway, holder string, sign func(crypto.Signer) error) (err error) {
+	defer func() { err = d.record("token.grant", holder, err) }()
+	keys, err := signature.ReadRotation(d.gatewayKeyFile(gateway))
+	if err != nil {
+		return err
+	}
+	if keys.Next != nil && !time.Now().Before(keys.NextFrom) {
+		return sign(keys.Next.Private())
+	}
+	return sign(keys.Current.Private())
 }
