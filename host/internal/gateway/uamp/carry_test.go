@@ -31,6 +31,8 @@ type recorder struct {
 	mu    sync.Mutex
 	asked []gateway.Ask
 	fails []error // of the next ones, nil for none
+	// failing is called before a message fails, nil for nothing.
+	failing func()
 	// taken is called when a message of a realm was taken, nil for nothing.
 	taken func()
 	// hidden means that no partner is configured.
@@ -110,6 +112,9 @@ func (o *recorder) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (ga
 	if len(o.fails) > 0 {
 		err := o.fails[0]
 		if o.fails = o.fails[1:]; err != nil {
+			if o.failing != nil {
+				o.failing()
+			}
 			return gateway.Exchange{}, err
 		}
 	}

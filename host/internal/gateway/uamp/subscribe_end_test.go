@@ -157,3 +157,23 @@ func TestSubscribeEventAgain(t *testing.T) {
 		t.Errorf("the agent has %q", first.Body)
 	}
 }
+
+// TestSubscribeTaskEndsBetween (U-093): a task that ends between the check and an event gets no
+// event, and its subscription is withdrawn from the partner.
+func TestSubscribeTaskEndsBetween(t *testing.T) {
+	t.Parallel()
+	o := newOut(t, withTenants)
+	o.lab.does(streamAt, events(1, chunk("a")))
+	o.rec.fails = []error{gateway.ErrUnknown}
+	o.rec.failing = func() { o.rt.CloseRequest("request-tea") }
+	runs(t, o.g)
+	o.carry(t, "tea", subscribing("tea", "subscribe", `,"topic":"tea"`), gateway.Taken)
+	until(t, "the end of the subscription", func() bool { return o.subscriptions(t) == 0 })
+	sent, _ := o.lab.take()
+	if n := len(sent); n != 2 || sent[1].Intent != envelope.Cancel || sent[1].ReplyTo != sent[0].ID {
+		t.Errorf("the partner has %+v", sent)
+	}
+	if asked := o.rec.take(); len(asked) > 0 {
+		t.Errorf("the task has %+v", asked)
+	}
+}
