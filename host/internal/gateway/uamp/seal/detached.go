@@ -87,12 +87,12 @@ func parse(sig string, payload []byte) (*jose.JSONWebSignature, Header, error) {
 
 // parseCompact reads a signature with its payload.
 func parseCompact(text string) (*jose.JSONWebSignature, Header, error) {
-	if !isCanonical(text) {
-		return nil, Header{}, errCanonical
-	}
 	jws, err := jose.ParseSignedCompact(text, algorithms)
 	if err != nil {
 		return nil, Header{}, fail("it is not a compact JWS with alg ES256 or EdDSA")
+	}
+	if !isCanonical(text) {
+		return nil, Header{}, errCanonical
 	}
 	h, err := headerOf(jws)
 	return jws, h, err
