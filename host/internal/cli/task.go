@@ -30,7 +30,10 @@ func (a *app) taskCancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel ID", Short: "End a task now", Args: exactArguments("the ID of a task"),
 		Long: `Cancel stops a task's running turns and ends it. Who waits for its answer is told.
-A later message to the task opens it again.`,
+A later message to the task opens it again.
+
+What its agents have done stays done. A workflow that is to undo its steps is cancelled by a message:
+skep send --task ID '{"message_type": "workflow_cancel", "payload": {"workflow_id": WORKFLOW}}'`,
 		Example: "  skep task cancel 3b0e4c1a-…",
 		RunE: a.connected(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if err := c.Cancel(cmd.Context(), args[0]); err != nil {
