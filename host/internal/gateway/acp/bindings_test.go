@@ -117,8 +117,10 @@ func (b *bindings) overSocket(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	socket.Close()
-	for b.g.sockets.Len() > 0 { // the next message is relayed to none
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); b.g.sockets.Len() > 0; time.Sleep(time.Millisecond) { // the next message is relayed to none
+		if time.Now().After(deadline) {
+			t.Fatal("the socket does not end")
+		}
 	}
 	return b.outcomeOf(reply)
 }

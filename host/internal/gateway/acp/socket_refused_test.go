@@ -105,8 +105,10 @@ func TestSocketUnread(t *testing.T) {
 		if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != c.status || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("the peer has %v, want %v", err, c.status)
 		}
-		for s.g.Health().Connections > 0 { // the event comes before the end
-			time.Sleep(time.Millisecond)
+		for deadline := time.Now().Add(time.Minute); s.g.Health().Connections > 0; time.Sleep(time.Millisecond) { // the event comes before the end
+			if time.Now().After(deadline) {
+				t.Fatal("the socket does not end")
+			}
 		}
 		events := s.rt.Events()
 		if len(events) != 1 {

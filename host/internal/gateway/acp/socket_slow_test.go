@@ -63,8 +63,10 @@ func TestSocketSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for rt.waited.Load() < questions {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); rt.waited.Load() < questions; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d questions are answered", rt.waited.Load(), questions)
+		}
 	}
 	if r := s.send(t, acptest.New("REQUEST", "agentB", "calc", "7")); r.Status != http.StatusOK {
 		t.Errorf("another agent's question gets %d %s", r.Status, r.Text)
