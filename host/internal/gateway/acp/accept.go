@@ -27,6 +27,9 @@ const (
 	extraProgress = "x_progress" // "inform": progress is sent as INFORM, which has "partial"
 )
 
+// partial is x_progress of an INFORM before the answer.
+const partial = "partial"
+
 // hop are the fields that change on the way: a repeat may have others.
 var hop = []string{extraTrace, extraState, extraHops}
 
@@ -53,6 +56,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 	}
 	if in.Header.Type == message.MessageTypeAcknowledge {
 		return a, nil // that is only recorded
+	}
+	if isPartial(in.Header) {
+		return a, g.showPartial(ctx, c, in)
 	}
 	about, err := g.match(ctx, c, in.Header)
 	if err != nil {

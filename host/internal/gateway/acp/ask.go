@@ -66,6 +66,9 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	for err == nil && got.message == nil && got.location != "" {
 		got, err = a.g.poll(ctx, a.p, got.location)
 	}
+	if err == nil && got.message != nil && isPartial(got.message.Header) {
+		_, _ = a.g.accept(ctx, a.caller, *got.message, false) // progress that cannot be shown changes nothing
+	}
 	if err == nil && got.message != nil && a.isAnswer(*got.message) {
 		about := match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}
 		for {
@@ -96,6 +99,9 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 
 // isAnswer reports whether a reply to our request is the answer to its message.
 func (a *attempt) isAnswer(in incoming) bool {
+	if isPartial(in.Header) {
+		return false
+	}
 	switch in.Header.Type {
 	case message.MessageTypeResponse, message.MessageTypeInform, message.MessageTypeError:
 		return in.Header.ReplyTo == nil || *in.Header.ReplyTo == a.m.Header.ID

@@ -252,7 +252,7 @@ func (s *socket) progress(x gateway.Exchange, p gateway.Piece, n int) {
 	if m.Header.Extra == nil {
 		m.Header.Extra = map[string]json.RawMessage{}
 	}
-	m.Header.Extra[extraProgress] = wire.MustEncode("partial")
+	m.Header.Extra[extraProgress] = wire.MustEncode(partial)
 	_ = s.write(s.ctx, m)
 }
 
