@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -86,6 +88,10 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in incoming, asy
 		a.Exchange, err = g.follow(ctx, c, in, about, kind)
 	default:
 		a.Exchange, err = g.deliver(ctx, c, in, kind, async)
+	}
+	if errors.Is(err, gateway.ErrDenied) && canAnswer(in.Header.Type) && in.Header.ReplyTo == nil && !c.May.Has(gateway.MayTell) {
+		text := fmt.Sprintf("reply_to is missing, so this answers nothing and would be told, and %s", c.Missing(Name, gateway.MayTell))
+		err = &fault{code: codeForbidden, text: text, status: http.StatusForbidden}
 	}
 	return a, err
 }

@@ -165,19 +165,24 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 		a.Info["error"] = code
 	}
 	x, err := g.Runtime.Ask(ctx, c, a)
-	if errors.Is(err, gateway.ErrConflict) || errors.Is(err, gateway.ErrUnknown) {
-		err = nil // an attempt before has brought it, or our task does not wait any more
-	}
-	if err != nil {
+	isGone := errors.Is(err, gateway.ErrUnknown)                       // our task was erased, or its time in the store is over
+	if err != nil && !isGone && !errors.Is(err, gateway.ErrConflict) { // which means that an attempt before has brought it
 		return x, err
 	}
+	by := string(in.Header.ID)
+	if isGone {
+		by = ""
+	}
 	if err := g.changeThread(ctx, m.key, func(t *thread) error {
-		t.close(m.answers, string(in.Header.ID))
+		t.close(m.answers, by)
 		return nil
 	}); err != nil {
 		return x, err
 	}
 	g.waiting.wake(m.key, m.answers)
+	if isGone && !fetched {
+		return x, &fault{code: codeReceiver, text: "the question waits for no answer any more: its task is gone", status: http.StatusNotFound}
+	}
 	return x, nil
 }
 

@@ -647,6 +647,9 @@ func TestAnswerToAnOutboxMessage(t *testing.T) {
 	if err != nil || a.Body != "expert@acme says seven" {
 		t.Errorf("answer %q, %v", a.Body, err)
 	}
+	if again := k.mustAsk(t, acme(), gateway.Ask{Kind: gateway.Answers, ID: "a1", Of: &sent, Body: "seven"}); !again.Duplicate {
+		t.Error("after the end of the task its answer is no repeat")
+	}
 	if waits, err := k.Waits(t.Context(), sent); waits || err != nil {
 		t.Errorf("after its answer the request waits: %v, %v", waits, err)
 	}
