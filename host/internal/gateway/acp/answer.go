@@ -94,10 +94,11 @@ func wantsAcknowledge(h message.Header) bool {
 }
 
 // acknowledgeOf returns the ACKNOWLEDGE of a message.
-func acknowledgeOf(c gateway.Caller, h message.Header) message.Message {
+func (g *Gateway) acknowledgeOf(c gateway.Caller, h message.Header) message.Message {
 	about := note{ID: h.ID, Sender: h.Sender, Receiver: h.Receiver, ContentType: "text/plain", Conversation: h.ConversationID}
 	m := about.message(ownID("acknowledge", c, string(h.ID)), time.Now())
 	m.Header.Type = message.MessageTypeAcknowledge
+	g.addDeclared(&m, c, h)
 	return m
 }
 
@@ -153,7 +154,7 @@ func setFault(m *message.Message, f *fault) {
 
 // refusal is the ERROR for a message that was not taken, whose header may be missing in
 // part.
-func refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
+func (g *Gateway) refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
 	m := message.Message{Header: message.Header{
 		Version: version, Sender: cmp.Or(h.Receiver, "skep"), Receiver: cmp.Or(h.Sender, message.AgentID(c.Realm), "unknown"),
 		ID: message.MessageID(uuid.NewString()), Timestamp: timestamp(time.Now()), ContentType: h.ContentType, ConversationID: h.ConversationID,
@@ -162,6 +163,7 @@ func refusal(c gateway.Caller, h message.Header, f *fault) message.Message {
 		m.Header.ReplyTo = &h.ID
 	}
 	setFault(&m, f)
+	g.addDeclared(&m, c, h)
 	return m
 }
 

@@ -116,9 +116,7 @@ func (a *attempt) compose(ctx context.Context) error {
 		a.m.Header.Extra[extraSubject] = wire.MustEncode(p.Subject)
 	}
 	a.m.Header.Extra = gateway.WithTrace(a.m.Header.Extra, extraPrefix, a.d.Trace)
-	if own, ok := a.p.Options["header"].(headerFields); ok {
-		maps.Copy(a.m.Header.Extra, own.Raw())
-	}
+	maps.Copy(a.m.Header.Extra, headerOf(a.p))
 	return nil
 }
 
@@ -148,6 +146,15 @@ func applyVerb(m *message.Message, routing json.RawMessage) {
 // headerFields is the option `header` of a partner.
 type headerFields interface {
 	Raw() map[string]json.RawMessage
+}
+
+// headerOf returns the header fields of a partner's option, nil for none.
+func headerOf(p gateway.Partner) map[string]json.RawMessage {
+	own, ok := p.Options["header"].(headerFields)
+	if !ok {
+		return nil
+	}
+	return own.Raw()
 }
 
 // composeAnswer makes the message with the answer of an exchange, the same that its

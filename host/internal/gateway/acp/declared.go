@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp/check"
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/gateway/acp/message"
 	"skep/host/internal/spelling"
 )
 
@@ -38,7 +40,7 @@ func checkDeclared(root *dsl.Type, text []byte, extra map[string]json.RawMessage
 	if err == nil {
 		return nil
 	}
-	fields := declaredFields(root)
+	fields := fieldNames(declaredFields(root))
 	missing := slices.DeleteFunc(slices.Clone(fields), func(name string) bool {
 		_, has := extra[name]
 		return has
@@ -55,8 +57,8 @@ func checkDeclared(root *dsl.Type, text []byte, extra map[string]json.RawMessage
 	return err
 }
 
-// declaredFields are the declared names of a message's header.
-func declaredFields(root *dsl.Type) (names []string) {
+// declaredFields are the declared fields of a message's header.
+func declaredFields(root *dsl.Type) []dsl.Field {
 	i := slices.IndexFunc(root.Fields, func(f dsl.Field) bool { return f.Name == "header" })
 	if i < 0 {
 		return nil
@@ -65,8 +67,45 @@ func declaredFields(root *dsl.Type) (names []string) {
 	for header.Kind == dsl.Alias {
 		header = header.Elem
 	}
-	for _, f := range header.Fields {
+	return header.Fields
+}
+
+func fieldNames(fields []dsl.Field) (names []string) {
+	for _, f := range fields {
 		names = append(names, f.Name)
 	}
 	return names
+}
+
+// ownFields are the declared header fields that ACP 1.0 does not have.
+func (r reader) ownFields() []dsl.Field {
+	if r.declared == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(declaredFields(r.declared)), func(f dsl.Field) bool {
+		return slices.Contains(required, f.Name) || f.Name == "reply_to" || f.Name == "conversation_id"
+	})
+}
+
+// addDeclared gives a message of the gateway itself the header fields that the operator has
+// declared, so that its reader's codec takes it. Each comes from the message that it is about
+// where it fits there, and else, unless it is optional, from the partner's option header.
+func (g *Gateway) addDeclared(m *message.Message, c gateway.Caller, about message.Header) {
+	fields := g.reader.ownFields()
+	if len(fields) == 0 {
+		return
+	}
+	partner, _ := g.Runtime.Partner(c.Realm)
+	options := headerOf(partner)
+	m.Header.Extra = map[string]json.RawMessage{}
+	size := 0
+	for _, f := range fields {
+		value := about.Extra[f.Name]
+		if check.Explain(f.Type, value) != nil && !f.Optional {
+			value = options[f.Name]
+		}
+		if size += len(value); size <= maxHeader && check.Explain(f.Type, value) == nil {
+			m.Header.Extra[f.Name] = value
+		}
+	}
 }

@@ -70,14 +70,14 @@ func FuzzRead(f *testing.F) {
 		f.Add(strings.Replace(text, change[0], change[1], 1))
 	}
 	loose, strict := reader{depth: maxDepth}, reader{depth: maxDepth, strict: true}
-	c := gateway.Caller{Realm: "acme"}
+	c, g := gateway.Caller{Realm: "acme"}, &Gateway{}
 	f.Fuzz(func(t *testing.T, text string) {
 		in, err := loose.read([]byte(text))
 		if narrow, strictErr := strict.read([]byte(text)); strictErr == nil && (err != nil || string(narrow.text) != string(in.text)) {
 			t.Fatalf("strict takes %q as %s, and default as %s, %v", text, narrow.text, in.text, err)
 		}
 		if err != nil {
-			if _, err := refusal(c, in.Header, (&Gateway{}).faultOf(err)).MarshalJSON(); err != nil {
+			if _, err := g.refusal(c, in.Header, g.faultOf(err)).MarshalJSON(); err != nil {
 				t.Fatalf("the refusal of %q cannot be written: %v", text, err)
 			}
 			return

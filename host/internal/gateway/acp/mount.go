@@ -129,7 +129,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, e
 		http.Error(w, f.text, f.httpStatus()) // no message: nothing that a program could answer
 		return
 	}
-	writeMessage(w, f.httpStatus(), refusal(c, in.Header, f))
+	writeMessage(w, f.httpStatus(), g.refusal(c, in.Header, f))
 }
 
 // recordUnread records a text that could not be read as a message.

@@ -229,7 +229,7 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *messag
 	case a.owed && a.Duplicate && !m.Again:
 		return nil, q.answerAgain(ctx, c, level, a.Exchange)
 	case !a.owed && wantsAcknowledge(in.Header):
-		return nil, q.publish(ctx, level, acknowledgeOf(c, in.Header)) == nil
+		return nil, q.publish(ctx, level, q.g.acknowledgeOf(c, in.Header)) == nil
 	}
 	return nil, true
 }
@@ -258,7 +258,7 @@ func (q *queue) refusalOf(c gateway.Caller, agent string, in incoming, text []by
 	if !isRefusedAloud(in.Header, f) {
 		return nil, true
 	}
-	m := refusal(c, in.Header, f)
+	m := q.g.refusal(c, in.Header, f)
 	if agent != "" {
 		m.Header.Receiver = message.AgentID(agent) // who has written, whatever the message says
 	}

@@ -87,7 +87,7 @@ func (r reader) read(text []byte) (incoming, error) {
 		err = r.check(m)
 	}
 	if err != nil {
-		return incoming{Message: glimpse(text)}, err
+		return incoming{Message: r.glimpse(text)}, err
 	}
 	in := incoming{Message: m, flags: flags}
 	if in.text, err = m.MarshalJSON(); err != nil {
@@ -312,13 +312,18 @@ func (r reader) isTime(text string) bool {
 	})
 }
 
-// glimpse reads what an answer to an unusable message needs, as far as it is there.
-func glimpse(text []byte) (m message.Message) {
+// glimpse reads what an answer to an unusable message needs, as far as it is there: what the
+// operator has declared, too.
+func (r reader) glimpse(text []byte) (m message.Message) {
 	if !json.Valid(text) {
 		return m
 	}
 	found := map[string]json.RawMessage{
 		"type": nil, "content_type": nil, "contentType": nil, "sender": nil, "receiver": nil, "id": nil, "conversation_id": nil, "conversationId": nil,
+	}
+	declared := fieldNames(r.ownFields())
+	for _, name := range declared {
+		found[name] = nil
 	}
 	header, _ := partsOf(text)
 	for name, value := range wire.EachMember(header) {
@@ -346,6 +351,12 @@ func glimpse(text []byte) (m message.Message) {
 	m.Header.ID = message.MessageID(get(maxMessageID, "id"))
 	if c := get(maxConversation, "conversation_id", "conversationId"); c != "" {
 		m.Header.ConversationID = &c
+	}
+	m.Header.Extra = map[string]json.RawMessage{}
+	for _, name := range declared {
+		if value := found[name]; value != nil {
+			m.Header.Extra[name] = value
+		}
 	}
 	return m
 }

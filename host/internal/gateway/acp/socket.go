@@ -198,7 +198,7 @@ func (s *socket) handle(c gateway.Caller, in incoming) {
 	case err != nil:
 		s.refuse(in.Header, err)
 	case wantsAcknowledge(in.Header):
-		_ = s.write(s.ctx, acknowledgeOf(s.caller, in.Header))
+		_ = s.write(s.ctx, s.g.acknowledgeOf(s.caller, in.Header))
 	}
 }
 
@@ -259,7 +259,7 @@ func (s *socket) progress(x gateway.Exchange, p gateway.Piece, n int) {
 // refuse writes an ERROR where one is owed.
 func (s *socket) refuse(h message.Header, err error) {
 	if f := s.g.faultOf(err); isRefusedAloud(h, f) {
-		_ = s.write(s.ctx, refusal(s.caller, h, f))
+		_ = s.write(s.ctx, s.g.refusal(s.caller, h, f))
 	}
 }
 
