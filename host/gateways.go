@@ -231,8 +231,8 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	return amp.New(amp.Options{
-		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Log: h.log,
-		Partners: h.partnersOf(g.Name),
+		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.log,
+		Partners: h.partnersOf(g.Name), RabbitMQ: h.rabbitMQOf(own.RabbitMQ),
 	}), nil
 }
 
@@ -277,6 +277,14 @@ func (h *Host) brokerOf(gatewayName string, m config.MQTT) *acp.MQTT {
 		URL: m.Broker, ClientID: cmp.Or(m.ClientID, "skep-"+h.opt.Config.Swarm.Name), Username: m.Username, Password: m.Password.Reveal(), TLS: m.TLS,
 		Partners: h.partnersOf(gatewayName),
 	}
+}
+
+// rabbitMQOf returns the broker of AMP's partners, nil for none.
+func (h *Host) rabbitMQOf(m config.RabbitMQ) *amp.RabbitMQ {
+	if m.Broker == "" {
+		return nil
+	}
+	return &amp.RabbitMQ{URL: m.Broker, Username: m.Username, Password: m.Password.Reveal(), TLS: m.TLS, Exchange: m.Exchange, Swarm: h.opt.Config.Swarm.Name}
 }
 
 // partnersOf lists the partners of a gateway in force.

@@ -7,13 +7,15 @@ import (
 
 // AMP has the keys that only [gateways.amp] has.
 type AMP struct {
-	Token string
-	Lease time.Duration
+	Token    string
+	Lease    time.Duration
+	RabbitMQ RabbitMQ
 }
 
 // AMPPartner has the keys that only partners of [gateways.amp] have.
 type AMPPartner struct {
 	HMACAlone bool
+	Queues    bool
 }
 
 var ampProtocol = protocol{
@@ -28,6 +30,7 @@ func (a *AMP) Settings() []Setting {
 	return []Setting{
 		choice(&a.Token, "token", "AMP", []string{"AMP", "AIP"}, "The name of the protocol in messages to partners; an answer has the name of its question."),
 		span(&a.Lease, "lease", 5*time.Minute, time.Second, day, "How long the registration of a partner's agent counts without a heartbeat."),
+		section("rabbitmq", a.RabbitMQ.Settings(), "A broker of AMQP 0-9-1, over which partners with `queues` send and get messages."),
 	}
 }
 
@@ -35,6 +38,7 @@ func (a *AMP) Settings() []Setting {
 func (p *AMPPartner) Settings() []Setting {
 	return []Setting{
 		boolean(&p.HMACAlone, "hmac_alone", false, "A signature with `hmac_key` proves the partner without another credential.").by(Grant),
+		boolean(&p.Queues, QueuesKey, false, "Its messages go over the broker of `rabbitmq`; needs `hmac_key`, which proves them there.").by(Grant),
 	}
 }
 
@@ -43,6 +47,7 @@ const minHMACKey = 16
 
 // checkAMP makes sure that shared keys cannot be guessed, and that what needs one has one.
 func (r gatewayReader) checkAMP(g Gateway) {
+	r.checkRabbitMQ(g)
 	for _, p := range g.Partners {
 		at := r.t.child("partners").child(p.Name)
 		own := p.Protocol.(*AMPPartner)

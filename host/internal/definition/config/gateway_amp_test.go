@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -22,6 +23,35 @@ func TestAMPKeys(t *testing.T) {
 		_, err := Parse("swarm.toml", []byte(file), "testdata/valid", testOptions)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s\n%v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestQueuesOfAMP (M-095): a partner with queues needs a broker and a shared key, and the broker's
+// address is one of AMQP; what has no effect is warned of.
+func TestQueuesOfAMP(t *testing.T) {
+	t.Parallel()
+	const key = "hmac_key = \"a-key-that-is-long-enough\"\n"
+	for name, c := range map[string]struct{ table, partner, want, warns string }{
+		"whole":       {`broker = "amqp://127.0.0.1/mesh"`, "queues = true\n" + key, "", ""},
+		"no broker":   {"", "queues = true\n" + key, "gateways.amp.partners.lab.queues needs broker in gateways.amp.rabbitmq", ""},
+		"no key":      {`broker = "amqp://127.0.0.1"`, "queues = true\n", "gateways.amp.partners.lab.queues needs hmac_key in the same table", ""},
+		"no queues":   {`broker = "amqp://127.0.0.1"`, "", "", "gateways.amp.rabbitmq.broker has no effect"},
+		"far":         {`broker = "amqp://broker.example"`, "queues = true\n" + key, "", "use amqps"},
+		"a url":       {`broker = "amqps://broker.example"`, "queues = true\nurl = \"https://lab.example\"\n" + key, "", "gateways.amp.partners.lab.url has no effect"},
+		"of MQTT":     {`broker = "mqtt://broker.example"`, "queues = true\n" + key, `must be an address as in "amqps://broker.example:5671"`, ""},
+		"a user":      {`broker = "amqp://guest@127.0.0.1"`, "queues = true\n" + key, "must be an address", ""},
+		"no username": {"broker = \"amqp://127.0.0.1\"\npassword = \"env::OPS_KEY\"", "queues = true\n" + key, "gateways.amp.rabbitmq.password needs username", ""},
+	} {
+		text := strings.Replace(withUAMP, `expose = ["uamp"]`, "", 1) + "[gateways.amp.rabbitmq]\n" + c.table + "\n[gateways.amp.partners.lab]\n" + c.partner
+		read, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err == nil {
+			if warned := fmt.Sprint(read.Warnings); c.warns == "" && strings.Contains(warned, "has no effect") || !strings.Contains(warned, c.warns) {
+				t.Errorf("%s: warned of %s, want %q", name, warned, c.warns)
+			}
 		}
 	}
 }

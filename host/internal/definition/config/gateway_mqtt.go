@@ -18,24 +18,29 @@ import (
 type MQTT struct {
 	Broker   string // mqtt://HOST[:PORT] or mqtts://HOST[:PORT], empty for none
 	ClientID string // empty for skep-SWARM
+	BrokerAccess
+}
+
+// BrokerAccess is how a broker lets the host in.
+type BrokerAccess struct {
 	Username string
 	Password Secret
-	// CA, Certificate and Key are files of mqtts, TLS is what they hold; nil without them.
+	// CA, Certificate and Key are files of TLS, TLS is what they hold; nil without them.
 	CA, Certificate, Key string
 	TLS                  *tls.Config
 }
 
-// Schemes of brokers.
-const (
-	mqttScheme  = "mqtt"
-	mqttsScheme = "mqtts"
-)
-
 // Settings are the keys of the table.
 func (m *MQTT) Settings() []Setting {
-	return []Setting{
-		field(&m.Broker, "broker", "address", (*table).broker, "Where the broker is, as in `mqtts://broker.example:8883`; `mqtt` is without TLS.").by(Fixed).restarts(),
+	return append([]Setting{
+		field(&m.Broker, "broker", "address", mqttPorts.address, "Where the broker is, as in `mqtts://broker.example:8883`; `mqtt` is without TLS.").by(Fixed).restarts(),
 		field(&m.ClientID, "client_id", "string", (*table).plain, "Begin of the names under which the host is known to the broker; a colon and the partner's name follow.").withDefaultText("skep-SWARM").restarts(),
+	}, m.BrokerAccess.settings()...)
+}
+
+// settings are the keys of a broker's table about what lets the host in.
+func (m *BrokerAccess) settings() []Setting {
+	return []Setting{
 		field(&m.Username, "username", "string", (*table).plain, "User that the broker knows.").restarts(),
 		secretText(&m.Password, "password", "Password of `username`.").restarts(),
 		field(&m.CA, "ca", "path", (*table).usedFile, "Authorities of the broker's certificate, in PEM; without it, the system's.").restarts(),
@@ -47,22 +52,38 @@ func (m *MQTT) Settings() []Setting {
 // TopicsKey is the key of [ACPPartner].Topics.
 const TopicsKey = "topics"
 
-// broker reads the address of a broker.
-func (t *table) broker(key string) string {
+// brokerPorts are the schemes of a broker's address, without TLS and with it, and their ports.
+type brokerPorts struct {
+	scheme, port, tlsScheme, tlsPort string
+	// hasPath allows a path, the broker's virtual host.
+	hasPath bool
+}
+
+var (
+	mqttPorts = brokerPorts{scheme: "mqtt", port: "1883", tlsScheme: "mqtts", tlsPort: "8883"}
+	amqpPorts = brokerPorts{scheme: "amqp", port: "5672", tlsScheme: "amqps", tlsPort: "5671", hasPath: true}
+)
+
+// address reads the address of a broker.
+func (b brokerPorts) address(t *table, key string) string {
 	v, ok := t.value(key)
 	if !ok {
 		return ""
 	}
 	u, err := url.Parse(v.text)
-	if err != nil || u.Scheme != mqttScheme && u.Scheme != mqttsScheme || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		t.d.atValue(v.location, fmt.Sprintf(`%s must be an address as in "mqtts://broker.example:8883", which %s is not`, v.path, v.shown))
+	if err != nil || u.Scheme != b.scheme && u.Scheme != b.tlsScheme || u.Hostname() == "" || u.User != nil || u.RawQuery+u.Fragment != "" || !b.hasPath && strings.Trim(u.Path, "/") != "" {
+		t.d.atValue(v.location, fmt.Sprintf(`%s must be an address as in "%s://broker.example:%s", which %s is not`, v.path, b.tlsScheme, b.tlsPort, v.shown))
 		return ""
 	}
 	port := u.Port()
 	if port == "" {
-		port = map[string]string{mqttScheme: "1883", mqttsScheme: "8883"}[u.Scheme]
+		port = map[string]string{b.scheme: b.port, b.tlsScheme: b.tlsPort}[u.Scheme]
 	}
-	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port)
+	address := u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port)
+	if b.hasPath {
+		address += u.EscapedPath()
+	}
+	return address
 }
 
 // Limits of names at a broker, in bytes.
@@ -117,19 +138,20 @@ func (r gatewayReader) checkMQTT(g Gateway) {
 	if len(topics) == 0 {
 		r.d.warn(t.child("broker"), t.child("broker").path+" has no effect: no partner of the file has topics")
 	}
-	r.checkBroker(t, m)
+	mqttPorts.check(r, t, m.Broker, &m.BrokerAccess)
 }
 
-// checkBroker looks at how the broker is reached.
-func (r gatewayReader) checkBroker(t location, m *MQTT) {
-	scheme, host, _ := strings.Cut(m.Broker, "://")
-	name, _, _ := net.SplitHostPort(host)
+// check looks at how a broker at an address is reached.
+func (b brokerPorts) check(r gatewayReader, t location, address string, m *BrokerAccess) {
+	scheme, host, _ := strings.Cut(address, "://")
+	bare, _, _ := strings.Cut(host, "/")
+	name, _, _ := net.SplitHostPort(bare)
 	ip, err := netip.ParseAddr(name)
 	switch near := name == "localhost" || err == nil && ip.IsLoopback(); {
-	case scheme == mqttScheme && m.CA+m.Certificate+m.Key != "":
-		r.d.atKey(t.child("broker"), t.child("broker").path+" is without TLS, and certificates are set; write mqtts://"+host)
-	case scheme == mqttScheme && !near:
-		r.d.warn(t.child("broker"), t.child("broker").path+": messages and the password go over the network in the clear; use mqtts")
+	case scheme == b.scheme && m.CA+m.Certificate+m.Key != "":
+		r.d.atKey(t.child("broker"), t.child("broker").path+" is without TLS, and certificates are set; write "+b.tlsScheme+"://"+host)
+	case scheme == b.scheme && !near:
+		r.d.warn(t.child("broker"), t.child("broker").path+": messages and the password go over the network in the clear; use "+b.tlsScheme)
 	}
 	if m.Password != "" && m.Username == "" {
 		r.d.atKey(t.child("password"), t.child("password").path+" needs username")

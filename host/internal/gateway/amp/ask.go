@@ -34,6 +34,7 @@ type note struct {
 	Capability  string  `json:"capability"`
 	Timeout     float64 `json:"timeout,omitempty"` // ms
 	Callback    string  `json:"callback,omitempty"`
+	Queued      bool    `json:"queued,omitempty"`
 }
 
 func readNote(x gateway.Exchange) (n note, err error) {
@@ -68,8 +69,8 @@ func askOf(in message.Received, text []byte, t target, k call) (a gateway.Ask, e
 		Trace: swarm.ParseTrace(gateway.ExtensionText(in.Headers.Hints[hintTrace]), gateway.ExtensionText(in.Headers.Hints[hintState])),
 	}
 	a.Info["expects"], a.Info["capability"] = string(message.Response), k.capability
+	a.Reply = k.callback != "" || k.queued
 	if k.callback != "" {
-		a.Reply = true
 		a.Info["delegation"] = map[string]string{"parent_task_id": k.parent}
 	}
 	if len(k.context) > 0 {
@@ -86,7 +87,7 @@ func askOf(in message.Received, text []byte, t target, k call) (a gateway.Ask, e
 		return a, err
 	}
 	n := note{
-		ID: in.ID, Token: in.Token, Correlation: in.Headers.Correlation, From: in.Source.Agent, Session: in.Source.Session, Agent: nameOf(t.agent), Capability: k.capability, Callback: k.callback,
+		ID: in.ID, Token: in.Token, Correlation: in.Headers.Correlation, From: in.Source.Agent, Session: in.Source.Session, Agent: nameOf(t.agent), Capability: k.capability, Callback: k.callback, Queued: k.queued,
 	}
 	if in.Headers.Timeout != nil {
 		n.Timeout = *in.Headers.Timeout

@@ -41,6 +41,8 @@ type attempt struct {
 	text   []byte
 	// socket is the open WebSocket over which the message leaves, nil for none.
 	socket *socket
+	// queued is set where it leaves by the broker.
+	queued bool
 	// tried means that sending was begun, taken that the partner has the message.
 	tried, taken bool
 }
@@ -181,5 +183,8 @@ func (a *attempt) callBack(ctx context.Context) error {
 		return gateway.Refuse("the answer cannot be written: %v", err)
 	}
 	a.tried = true
+	if n.Queued {
+		return a.g.queue.publish(ctx, n.Token, a.m, a.text)
+	}
 	return a.g.postCallback(ctx, a.p, n.Callback, a.text)
 }

@@ -22,8 +22,10 @@ func (a *attempt) findWay(ctx context.Context) error {
 	hasAddress := a.p.URL != "" && a.p.Client != nil
 	s, speaks := a.g.sockets.Find(a.caller, agent)
 	switch {
-	case s != nil && (speaks || !hasAddress):
+	case s != nil && (speaks || !hasAddress && !isQueued(a.p)):
 		a.socket = s
+	case isQueued(a.p):
+		a.queued = true
 	case !hasAddress:
 		return fmt.Errorf("%s has no WebSocket open, and no url in [gateways.amp.partners.%s]: %w", a.p.Name, a.p.Name, gateway.ErrBusy)
 	}

@@ -12,13 +12,15 @@ import (
 // retryAfter is when a message that a limit refused may be taken.
 const retryAfter = 10 * time.Second
 
-// kinds are the errors of the runtime as the protocol has them.
-var kinds = []struct {
+// kind is an error of the runtime as the protocol has it.
+type kind struct {
 	err    error
 	code   message.Code
 	reason string
 	retry  time.Duration
-}{
+}
+
+var kinds = []kind{
 	{gateway.ErrUnknown, message.AgentNotFound, "", 0},
 	{gateway.ErrConflict, message.InvalidSchema, message.ReasonConflict, 0},
 	{gateway.ErrDenied, message.AuthenticationFailed, message.ReasonForbidden, 0},

@@ -43,6 +43,11 @@ type Options struct {
 	MaxDepth int
 	// Lease is how long a registration counts without a heartbeat. Default 5 minutes.
 	Lease time.Duration
+	// Keep is how long a repeat of a message is known: a signature that came by the broker counts
+	// as long. Default 24 hours.
+	Keep time.Duration
+	// RabbitMQ is the broker of partners with queues, nil for none.
+	RabbitMQ *RabbitMQ
 	// Sessions bounds the WebSockets of one realm. Default 256.
 	Sessions int
 	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
@@ -61,6 +66,7 @@ type Gateway struct {
 	// socketReader reads messages whose answers come as messages of their own (D-M2).
 	socketReader message.Reader
 	sockets      *sockets.Set[*socket]
+	queue        *queue // nil without a broker
 	schemas      *schemas
 	measures     *measures
 	waiting      *waiting
@@ -77,6 +83,7 @@ func New(o Options) *Gateway {
 	o.Token = cmp.Or(o.Token, message.AMP)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Probe = cmp.Or(o.Probe, defaultProbe)
+	o.Keep = cmp.Or(o.Keep, 24*time.Hour)
 	o.Sessions = cmp.Or(o.Sessions, 256)
 	if o.Pace == nil {
 		o.Pace = func(string) wire.Pace { return wire.Within(time.Minute) }
@@ -90,7 +97,11 @@ func New(o Options) *Gateway {
 	reader := message.Reader{Strict: o.Strict, Depth: o.MaxDepth}
 	socketReader := reader
 	socketReader.NeedsID = true
-	return &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
+	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
+	if o.RabbitMQ != nil {
+		g.queue = newQueue(g, *o.RabbitMQ)
+	}
+	return g
 }
 
 // Name implements [gateway.Gateway].
@@ -98,7 +109,13 @@ func (g *Gateway) Name() string { return Name }
 
 // Health implements [gateway.Gateway].
 func (g *Gateway) Health() gateway.Health {
-	return gateway.Health{OK: true, Connections: g.sockets.Len()}
+	h := gateway.Health{OK: true, Connections: g.sockets.Len()}
+	if g.queue != nil {
+		if err := g.queue.state(); err != nil {
+			h.OK, h.Detail = false, err.Error()
+		}
+	}
+	return h
 }
 
 // prefixes begin the paths: one for each token of the protocol (D-M1).

@@ -1,6 +1,7 @@
 package amp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -81,8 +82,8 @@ func checkCredentials(r *http.Request, in message.Received) error {
 var errUser = message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "AMP is for agents: show a credential of role agent")
 
 // checkProof holds a message against what its realm must prove: its sender is an agent of
-// the realm, and it is signed if they share a key.
-func (g *Gateway) checkProof(r *http.Request, c gateway.Caller, in *message.Received) error {
+// the realm, and it is signed if they share a key, at most so long ago.
+func (g *Gateway) checkProof(ctx context.Context, c gateway.Caller, in *message.Received, window time.Duration) error {
 	if c.IsUser() {
 		return errUser
 	}
@@ -102,11 +103,11 @@ func (g *Gateway) checkProof(r *http.Request, c gateway.Caller, in *message.Rece
 		return message.Faultf(message.AuthenticationFailed, message.ReasonSignature, "a signed message needs an id and a timestamp")
 	}
 	at, err := time.Parse(time.RFC3339, in.Timestamp)
-	if err != nil || time.Since(at).Abs() <= signatureWindow {
+	if age := time.Since(at); err != nil || age <= window && age >= -signatureWindow {
 		return err
 	}
-	if _, err := g.Runtime.Find(r.Context(), c, in.ID); err == nil {
+	if _, err := g.Runtime.Find(ctx, c, in.ID); err == nil {
 		return nil // a repeat of what was taken in time
 	}
-	return message.Faultf(message.AuthenticationFailed, message.ReasonExpired, "the timestamp of a signed message is more than %s from the time here", signatureWindow)
+	return message.Faultf(message.AuthenticationFailed, message.ReasonExpired, "the timestamp of a signed message is more than %s from the time here", window)
 }

@@ -46,7 +46,7 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	if in.Headers.Hints["traceparent"] == nil {
 		in.Headers.Hints = gateway.WithTrace(in.Headers.Hints, "", swarm.HeaderTrace(r.Header))
 	}
-	got, err := g.accept(r.Context(), c, in, text)
+	got, err := g.accept(r.Context(), c, in, text, false)
 	g.record(c, in, text, got, err)
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ func (g *Gateway) read(reader message.Reader, r *http.Request, c gateway.Caller,
 		err = readErr
 	}
 	if err == nil {
-		err = g.checkProof(r, c, &in)
+		err = g.checkProof(r.Context(), c, &in, signatureWindow)
 	}
 	return in, c, err
 }

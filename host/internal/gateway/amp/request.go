@@ -46,8 +46,8 @@ func readPayload(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// accept handles a message by its type.
-func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
+// accept handles a message by its type. queued is set for one whose answer leaves by the broker.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Received, text []byte, queued bool) (reply, error) {
 	if in.Type != message.Request && in.Type != message.Event {
 		return g.answered(ctx, c, in)
 	}
@@ -57,11 +57,11 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, in message.Recei
 	if in.Type == message.Event {
 		return g.event(ctx, c, in, text)
 	}
-	return g.request(ctx, c, in, text)
+	return g.request(ctx, c, in, text, queued)
 }
 
 // request answers a request itself, or brings it to an agent.
-func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Received, text []byte) (reply, error) {
+func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Received, text []byte, queued bool) (reply, error) {
 	var p requestPayload
 	if err := readPayload(in.Payload, &p); err != nil {
 		return reply{}, err
@@ -75,12 +75,12 @@ func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Rece
 	case p.Negotiation != "":
 		return g.control(c, func() (responsePayload, error) { return g.negotiate(c, to, p) })
 	case p.Delegation != nil:
-		return g.delegate(ctx, c, in, text, *p.Delegation)
+		return g.delegate(ctx, c, in, text, *p.Delegation, queued)
 	}
 	if to.Capability != "" && p.Capability != "" && to.Capability != p.Capability {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "destination.capability is %.100q and payload.capability %.100q", to.Capability, p.Capability)
 	}
-	return g.invoke(ctx, c, in, text, call{agent: to.Agent, capability: cmp.Or(p.Capability, to.Capability), parameters: p.Parameters, context: p.Context})
+	return g.invoke(ctx, c, in, text, call{agent: to.Agent, capability: cmp.Or(p.Capability, to.Capability), parameters: p.Parameters, context: p.Context, queued: queued})
 }
 
 // control answers a request that reaches no agent. It counts in the caller's rate.
@@ -98,12 +98,15 @@ type call struct {
 	parameters, context json.RawMessage
 	// parent and callback are a delegation's.
 	parent, callback string
+	// queued is set where the answer leaves by the broker.
+	queued bool
 }
 
 // delegate brings a subtask to an agent, in the conversation of its parent. With a callback
 // the answer goes there, and the reply says that the subtask was taken (M-034, M-035).
-func (g *Gateway) delegate(ctx context.Context, c gateway.Caller, in message.Received, text []byte, d delegation) (reply, error) {
+func (g *Gateway) delegate(ctx context.Context, c gateway.Caller, in message.Received, text []byte, d delegation, queued bool) (reply, error) {
 	k := call{agent: in.Destination.Agent, capability: d.Subtask.Capability, parameters: d.Subtask.Parameters, parent: d.Parent, callback: d.Subtask.Callback}
+	k.queued = queued && k.callback == ""
 	if len(d.Parent) > message.MaxID || !mail.Printable(d.Parent) {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.delegation.parent_task_id must have at most %d printable bytes", message.MaxID)
 	}

@@ -75,6 +75,11 @@ func (a *attempt) send(ctx context.Context) (got, error) {
 		a.taken = err == nil
 		return got{lost: a.socket.ctx.Done()}, err
 	}
+	if a.queued {
+		err := a.g.queue.publish(ctx, a.g.Token, a.m, a.text)
+		a.taken = err == nil
+		return got{}, err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
 	if err != nil {
 		return got{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
@@ -280,6 +285,8 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 	switch {
 	case openErr != nil:
 		return nil, openErr
+	case isQueued(p):
+		return list, g.queue.state()
 	case err != nil:
 		return nil, err
 	case p.URL != "" && p.Client != nil:

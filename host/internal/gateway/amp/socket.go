@@ -213,7 +213,7 @@ func isGreeting(text []byte) bool {
 
 // handle hands a message on, and answers it.
 func (s *socket) handle(c gateway.Caller, in message.Received, text []byte) {
-	got, err := s.g.accept(s.ctx, c, in, text)
+	got, err := s.g.accept(s.ctx, c, in, text, false)
 	s.g.record(c, in, text, got, err)
 	if err == nil {
 		for _, agent := range agentsOf(in) {

@@ -75,7 +75,7 @@ func TestMQTT(t *testing.T) {
 	t.Run("the broker is killed", func(t *testing.T) {
 		before := questions(20, "before")
 		p.send(t, before...)
-		asked := later(t, alice, "while it dies", b.Kill)
+		asked := later(t, alice, "agentB@acme", "while it dies", b.Kill)
 		if got := ping(t); got.Active || !strings.Contains(got.Error, "look at broker in [gateways.acp.mqtt]") {
 			t.Errorf("without a broker acme is pinged with %+v", got)
 		}
@@ -111,13 +111,13 @@ func TestMQTT(t *testing.T) {
 	}
 }
 
-// later asks agentB@acme, and does something meanwhile.
-func later(t *testing.T, c *client.Client, text string, meanwhile func()) <-chan string {
+// later asks an agent, and does something meanwhile.
+func later(t *testing.T, c *client.Client, agent, text string, meanwhile func()) <-chan string {
 	t.Helper()
 	got, begun := make(chan string, 1), make(chan struct{})
 	go func() {
 		close(begun)
-		a, err := c.PostMessage(context.WithoutCancel(t.Context()), client.Post{Body: hosttest.RequestOf("agentB@acme", text)})
+		a, err := c.PostMessage(context.WithoutCancel(t.Context()), client.Post{Body: hosttest.RequestOf(agent, text)})
 		if err != nil {
 			a.Body = err.Error()
 		}
@@ -156,7 +156,7 @@ func mqttMessages(t *testing.T, p *mqttPeer, alice *client.Client) {
 	if m := p.answer(t, told); m.Header.Type != "ACKNOWLEDGE" {
 		t.Errorf("an INFORM got %+v", m)
 	}
-	if got := <-later(t, alice, "how many?", func() {}); !strings.Contains(got, "of how many?") {
+	if got := <-later(t, alice, "agentB@acme", "how many?", func() {}); !strings.Contains(got, "of how many?") {
 		t.Errorf("alice got %s", got)
 	}
 }

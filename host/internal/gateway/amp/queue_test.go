@@ -1,0 +1,107 @@
+package amp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/broker"
+	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// TestQueueVerdicts (M-073, M-075, M-095): a message from the broker is taken when the host has stored
+// it, kept while it cannot, and set aside if no partner with queues has signed it within the time for
+// which repeats are known.
+func TestQueueVerdicts(t *testing.T) {
+	t.Parallel()
+	key := []byte("a key that is shared")
+	for name, c := range map[string]struct {
+		sender string
+		key    []byte
+		age    time.Duration
+		fails  error
+		isGone bool // the connection ends
+		want   broker.Verdict
+		asked  bool
+	}{
+		"stored":                    {sender: "mill-1", key: key, want: broker.Taken, asked: true},
+		"hours old":                 {sender: "mill-1", key: key, age: 20 * time.Hour, want: broker.Taken, asked: true},
+		"stored the second time":    {sender: "mill-1", key: key, fails: errors.New("the disk is full"), want: broker.Taken, asked: true},
+		"the connection ends first": {sender: "mill-1", key: key, fails: errors.New("the disk is full"), isGone: true, want: broker.Kept},
+		"older than repeats are":    {sender: "mill-1", key: key, age: 25 * time.Hour, want: broker.SetAside},
+		"from the future":           {sender: "mill-1", key: key, age: -10 * time.Minute, want: broker.SetAside},
+		"another key":               {sender: "mill-1", key: []byte("a key that is not shared"), want: broker.SetAside},
+		"another's agent":           {sender: "shop-1", key: key, want: broker.SetAside},
+		"a partner without queues":  {sender: "plain-1", key: key, want: broker.SetAside},
+	} {
+		rt := gatewaytest.New()
+		t.Cleanup(rt.Close)
+		partners := []gateway.Partner{
+			{Name: "mill", Tenant: "default", IDs: []string{"mill-*"}, HMACKey: key, May: gateway.Rights{gateway.MayAsk}, Options: map[string]any{queuesOption: true}},
+			{Name: "plain", Tenant: "default", IDs: []string{"plain-*"}, HMACKey: key, May: gateway.Rights{gateway.MayAsk}},
+		}
+		for _, p := range partners {
+			rt.AddPartner(p)
+		}
+		asked := make(chan gateway.Ask, 10)
+		rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
+			asked <- turn.Ask
+			return gateway.Answer{Body: "done"}
+		})
+		g := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, RabbitMQ: &RabbitMQ{Exchange: "amp", Swarm: "hive"}})
+		ctx, end := context.WithCancel(t.Context())
+		if c.isGone {
+			end()
+		}
+		if c.fails != nil {
+			rt.FailNext("Ask", c.fails)
+		}
+		got := make(chan broker.Verdict, 2)
+		g.queue.take(ctx, broker.Message{Payload: queuedText(t, c.sender, c.key, time.Now().Add(-c.age))}, func(v broker.Verdict) { got <- v })
+		if v := <-got; v != c.want || len(got) != 0 {
+			t.Errorf("%s: the verdict is %v, want %v", name, v, c.want)
+		}
+		if c.asked {
+			if a := <-asked; !a.Reply || a.Body != "hello" {
+				t.Errorf("%s: asked %+v", name, a)
+			}
+		} else if len(asked) != 0 {
+			t.Errorf("%s: an agent is asked", name)
+		}
+		end()
+	}
+}
+
+// queuedText is a request for calc, signed.
+func queuedText(t *testing.T, sender string, key []byte, at time.Time) []byte {
+	t.Helper()
+	m := message.Message{
+		ID: "m-1", Type: message.Request, Timestamp: timestamp(at), Source: message.Source{Agent: sender}, Destination: message.Destination{Agent: "calc@hive"},
+		Payload: json.RawMessage(`{"capability":"mail.message","parameters":{"body":"hello"}}`),
+	}
+	if err := message.Sign(&m, key); err != nil {
+		t.Fatal(err)
+	}
+	text, err := message.Write(message.AMP, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestKeys (M-095): each id of an agent has one routing key, of two words.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{
+		"": "request", "calc@hive": "request.calc@hive", "a.b": "request.a%2Eb", "*": "request.%2A", "#": "request.%23", "a%2Eb": "request.a%252Eb", "é b": "request.%C3%A9%20b",
+	} {
+		if got := keyOf(message.Request, id); got != want || id != "" && strings.Count(got, ".") != 1 {
+			t.Errorf("%q has the key %q, want %q", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package hosttest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// RabbitMQ is a real broker of AMQP 0-9-1, that is killed and started again on its files. It
+// lets in the user guest with the password guest.
+type RabbitMQ struct {
+	// Addr is where it listens.
+	Addr string
+
+	dir, names string
+	kill       func()
+}
+
+// rabbitScripts is where the distribution has the broker's own scripts: what it has in PATH
+// changes to a user of the system.
+const rabbitScripts = "/usr/lib/rabbitmq/bin"
+
+// StartRabbitMQ starts a broker that ends with the test. Its files and the ports of its names
+// are its own: a broker of the system is not touched.
+func StartRabbitMQ(t *testing.T) *RabbitMQ {
+	t.Helper()
+	SystemProgram(t, "rabbitmq-server")
+	b := &RabbitMQ{dir: t.TempDir(), Addr: FreeAddress(t, "127.0.0.1"), names: FreeAddress(t, "127.0.0.1"), kill: func() {}}
+	conf := "listeners.tcp.1 = " + b.Addr + "\ndisk_free_limit.absolute = 1MB\nvm_memory_high_watermark.absolute = 512MB\n"
+	for name, text := range map[string]string{"rabbitmq.conf": conf, "plugins": "[].\n", "env.conf": ""} {
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(b.Kill)
+	b.Start(t)
+	return b
+}
+
+// rabbitScript runs the broker $0 and what it registers its name at, until standard input
+// ends, at the latest with the test's process: a panic runs no Cleanup. Both are sessions of
+// their own, since the broker starts further processes.
+const rabbitScript = `setsid epmd -address 127.0.0.1 -port "$ERL_EPMD_PORT" & names=$!
+setsid "$0" >out 2>&1 & broker=$!
+read -r _
+kill -9 "-$broker" "-$names"
+wait`
+
+// Start starts the broker again, on its files.
+func (b *RabbitMQ) Start(t *testing.T) {
+	t.Helper()
+	_, names, err := net.SplitHostPort(b.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, distribution, err := net.SplitHostPort(FreeAddress(t, "127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", rabbitScript, filepath.Join(rabbitScripts, "rabbitmq-server"))
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(),
+		"HOME="+b.dir, "ERL_EPMD_PORT="+names, "ERL_EPMD_ADDRESS=127.0.0.1", "RABBITMQ_DIST_PORT="+distribution, "RABBITMQ_NODENAME=test@localhost",
+		"RABBITMQ_CONF_ENV_FILE="+b.dir+"/env.conf", "RABBITMQ_CONFIG_FILE="+b.dir+"/rabbitmq", "RABBITMQ_ENABLED_PLUGINS_FILE="+b.dir+"/plugins",
+		"RABBITMQ_MNESIA_BASE="+b.dir+"/data", "RABBITMQ_LOG_BASE="+b.dir+"/log", "RABBITMQ_FEATURE_FLAGS_FILE="+b.dir+"/flags",
+		"RABBITMQ_ALLOW_INPUT=1", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput +S 1:1 -kernel inet_dist_use_interface {127,0,0,1}",
+	)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.kill = sync.OnceFunc(func() {
+		_ = input.Close()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // it takes 10 s on a quiet machine
+		if err = b.greet(); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			out, _ := os.ReadFile(filepath.Join(b.dir, "out"))
+			t.Fatalf("the broker does not serve: %v: %s", err, out)
+		}
+	}
+}
+
+// greet looks whether the broker answers the protocol's header with its first method
+// (https://www.rabbitmq.com/resources/specs/amqp0-9-1.pdf, section 2.2.4).
+func (b *RabbitMQ) greet() error {
+	conn, err := net.DialTimeout("tcp", b.Addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write([]byte("AMQP\x00\x00\x09\x01")); err != nil {
+		return err
+	}
+	first := make([]byte, 1)
+	if _, err := conn.Read(first); err != nil {
+		return err
+	}
+	if first[0] != 1 {
+		return fmt.Errorf("it answers with %d", first[0])
+	}
+	return nil
+}
+
+// Waiting is the number of messages that wait in a queue.
+func (b *RabbitMQ) Waiting(t *testing.T, queue string) int {
+	t.Helper()
+	conn, err := amqp.Dial("amqp://" + b.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	channel, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Messages
+}
+
+// Kill kills the broker, if it runs.
+func (b *RabbitMQ) Kill() { b.kill() }
