@@ -245,14 +245,28 @@ func TestCallOfAPersonIsAnswered(t *testing.T) {
 	}
 }
 
-// What went wrong inside stays inside.
+// What went wrong inside stays inside. A caller sees the id of a task of its own, and none of
+// another user's.
 func TestFailuresShowNothingInternal(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	k.agents.set("calc", func(context.Context, *swarm.Turn) swarm.Outcome {
-		return swarm.Outcome{Failure: &swarm.Failure{Cause: "trap", Message: "secret at /srv/module", Limit: "memory"}}
+	failing := swarm.Outcome{Failure: &swarm.Failure{Cause: "trap", Message: "secret at /srv/module", Limit: "memory"}}
+	k.agents.set("calc", func(context.Context, *swarm.Turn) swarm.Outcome { return failing })
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+	wantAnswer(t, k.wait(t, x), gateway.Failed, "The agent could not complete the request. The task is "+x.Task.Task+".")
+	k.agents.set("calc", func(context.Context, *swarm.Turn) swarm.Outcome { return swarm.Outcome{} })
+	x = k.mustAsk(t, acme(), ask("m2", "calc", "x"))
+	wantAnswer(t, k.wait(t, x), gateway.Failed, "The task ended, and no agent has answered the request. The task is "+x.Task.Task+".")
+	k.agents.set("boss", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		if incoming(tn).Payload.Sender.Type == mail.Agent {
+			return failing
+		}
+		call(tn, mail.ToolSendRequest, map[string]any{"target": "expert@acme", "subject": "?", "body": "how many?"})
+		return swarm.Outcome{}
 	})
-	wantAnswer(t, k.wait(t, k.mustAsk(t, acme(), ask("m1", "calc", "x"))), gateway.Failed, "The agent could not complete the request.")
+	sent := k.next(t, k.post(t).Task)
+	x = k.mustAsk(t, acme(), gateway.Ask{Kind: gateway.Asks, ID: "8c7b2a4e-0c4b-4f6c-9a57-0f6a3a1d2b3c", Of: &sent, Body: "of what?"})
+	wantAnswer(t, k.wait(t, x), gateway.Failed, "The agent could not complete the request.")
 }
 
 func TestCancelledExchange(t *testing.T) {

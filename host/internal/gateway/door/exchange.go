@@ -102,7 +102,7 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 	if s.Answer.Cursor == 0 && len(s.Needs) == 0 {
 		return gateway.Answer{}, false, nil
 	}
-	a, err := newAnswer(s)
+	a, err := newAnswer(s, x)
 	return a, err == nil, err
 }
 
@@ -115,7 +115,7 @@ func (d *Door) Wait(ctx context.Context, x gateway.Exchange) (gateway.Answer, er
 	if err != nil {
 		return gateway.Answer{}, foreignError(err)
 	}
-	return newAnswer(s)
+	return newAnswer(s, x)
 }
 
 // notOwed refuses to read the answer to a message that gets none.
@@ -135,9 +135,9 @@ func (d *Door) Cancel(ctx context.Context, c gateway.Caller, id, reason string) 
 }
 
 // newAnswer is the state of an exchange as its caller may see it.
-func newAnswer(s swarm.ExchangeState) (gateway.Answer, error) {
+func newAnswer(s swarm.ExchangeState, x gateway.Exchange) (gateway.Answer, error) {
 	if s.Answer.Cursor > 0 {
-		return finalAnswer(s.Answer), nil
+		return finalAnswer(s.Answer, x), nil
 	}
 	a := gateway.Answer{Outcome: gateway.NeedsInput}
 	if s.Calls != "" {
@@ -160,15 +160,28 @@ func newAnswer(s swarm.ExchangeState) (gateway.Answer, error) {
 	return a, nil
 }
 
-// failureTexts replace the system's texts, which name limits, causes and agents.
-var failureTexts = map[swarm.State]string{
-	swarm.StateFailed:    "The agent could not complete the request.",
-	swarm.StateTimedOut:  "The time for the request is over.",
-	swarm.StateCancelled: "The request was cancelled.",
+// failureText replaces the system's text, which names limits, causes and agents. A failure
+// has the id of its task, by which the operator finds the cause, if the task is the caller's:
+// the id of another's is that user's choice.
+func failureText(a swarm.Answer, x gateway.Exchange) string {
+	switch a.State {
+	case swarm.StateTimedOut:
+		return "The time for the request is over."
+	case swarm.StateCancelled:
+		return "The request was cancelled."
+	}
+	text := "The agent could not complete the request."
+	if a.Subject == mail.SubjectRuntimeError { // it stalled, or its steps were over
+		text = "The task ended, and no agent has answered the request."
+	}
+	if x.Task.InstanceKey == principal(x.Caller).Instance(x.Task.Swarm) {
+		text += " The task is " + x.Task.Task + "."
+	}
+	return text
 }
 
 // finalAnswer is an answer without what is internal.
-func finalAnswer(a swarm.Answer) gateway.Answer {
+func finalAnswer(a swarm.Answer, x gateway.Exchange) gateway.Answer {
 	out := gateway.Answer{Outcome: gateway.Done, Subject: a.Subject, Body: a.Body, From: a.Caller, At: a.At, Cursor: a.Cursor}
 	switch a.State {
 	case swarm.StateFailed:
@@ -184,6 +197,6 @@ func finalAnswer(a swarm.Answer) gateway.Answer {
 		out.Parts = partsOf(a.Body)
 		return out
 	}
-	out.Subject, out.Body = "", failureTexts[a.State]
+	out.Subject, out.Body = "", failureText(a, x)
 	return out
 }

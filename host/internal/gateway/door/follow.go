@@ -101,7 +101,7 @@ func (w *watched) PieceOf(ctx context.Context, e swarm.Event) (gateway.Piece, bo
 		return gateway.Piece{}, false, err
 	}
 	if w.answered = s.Answer.Cursor; w.answered == e.Seq {
-		a := finalAnswer(s.Answer)
+		a := finalAnswer(s.Answer, w.x)
 		return gateway.Piece{Kind: gateway.End, Answer: &a}, true, nil
 	}
 	if w.answered > 0 {
@@ -111,6 +111,6 @@ func (w *watched) PieceOf(ctx context.Context, e swarm.Event) (gateway.Piece, bo
 		return gateway.Piece{}, false, nil
 	}
 	w.asked = s.Needs
-	a, err := newAnswer(s)
+	a, err := newAnswer(s, w.x)
 	return gateway.Piece{Kind: gateway.Asked, Answer: &a}, err == nil, err
 }
