@@ -189,6 +189,9 @@ func (c *conn) next() bool {
 		c.refuse(m, err)
 		return c.forgives(time.Now())
 	}
+	if isOver(err) {
+		return false
+	}
 	c.refuse(m, err)
 	if skipped, _ := c.frames.Skip(); skipped {
 		c.g.record(c.caller, m, nil, gateway.Exchange{}, err)

@@ -246,7 +246,8 @@ func (g *Gateway) serveProven(w http.ResponseWriter, r *http.Request) {
 // (I-062, I-063).
 const healthy = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + `{"status":"ok","protocol":"iacp/1.0"}` + "\n"
 
-// isOver reports whether an error is the end of a connection, which needs no answer.
+// isOver reports whether an error of reading or writing is the end of a connection, which needs no
+// answer. Errors of the runtime and its store can look the same: context.DeadlineExceeded is a net.Error.
 func isOver(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, new(net.Error))
 }

@@ -16,8 +16,11 @@ import (
 // refuseConnection writes to the peer, and records for the operator, why its connection ends before it
 // is served. A check of health, and a peer that has left, have no record.
 func (c *conn) refuseConnection(m message.Message, err error) {
+	if isOver(err) {
+		return
+	}
 	c.refuse(m, err)
-	if !isOver(err) && !errors.Is(err, message.ErrHTTP) {
+	if !errors.Is(err, message.ErrHTTP) {
 		c.g.recordRefused(c, err)
 	}
 }

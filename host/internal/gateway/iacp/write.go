@@ -44,7 +44,7 @@ func (c *conn) refuse(m message.Message, err error) {
 		_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
 		_, _ = c.net.Write([]byte(healthy))
 		return
-	case isOver(err), c.ctx.Err() != nil && errors.Is(err, context.Cause(c.ctx)):
+	case c.ctx.Err() != nil && (isOver(err) || errors.Is(err, context.Cause(c.ctx))):
 		return
 	}
 	f := c.g.faultOf(err)
