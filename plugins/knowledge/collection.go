@@ -17,6 +17,7 @@ const (
 	maxStatements = 900
 	maxStatement  = 60 << 10 // with its history, in bytes
 	maxName       = 128      // of a domain, an id, a scope or a tag
+	maxDepth      = 32       // levels of arrays and objects in a value
 	attempts      = 5        // to change a statement that others change at once
 )
 
@@ -85,6 +86,26 @@ func checkName(member, name string) error {
 		return invalid("%s must have 1 to %d bytes and no control characters", member, maxName)
 	}
 	return nil
+}
+
+// checkDepth refuses a value that nests deeper than those who query it may be able to read.
+func checkDepth(member string, value any) error {
+	if !fitsDepth(value, maxDepth) {
+		return invalid("%s nests more than %d levels: send what is deeper as a text", member, maxDepth)
+	}
+	return nil
+}
+
+// fitsDepth reports whether a decoded JSON value has at most so many levels.
+func fitsDepth(value any, levels int) bool {
+	deeper := func(v any) bool { return !fitsDepth(v, levels-1) }
+	switch v := value.(type) {
+	case []any:
+		return levels > 0 && !slices.ContainsFunc(v, deeper)
+	case map[string]any:
+		return levels > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(v)), deeper)
+	}
+	return true
 }
 
 // idOf names a statement that has no id by its kind and value.

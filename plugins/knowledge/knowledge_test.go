@@ -147,6 +147,46 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A value that nests too deep is not kept, neither new nor as a correction; the deepest one is found.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	nested := func(open string, levels int) string {
+		return strings.Repeat(open, levels) + "1" + strings.Repeat(map[string]string{"[": "]", `{"a":`: "}"}[open], levels)
+	}
+	update := func(kind, value string) string {
+		return l.tell("ann", "knowledge_update", `{"update_type":"`+kind+`","knowledge_domain":"d","content":{"facts":[{"id":"x","statement":`+value+`}]}}`)
+	}
+	share := func(value string) string {
+		return l.tell("ann", "context_share", `{"context_type":"c","id":"y","data":`+value+`}`)
+	}
+	for _, open := range []string{"[", `{"a":`} {
+		for _, levels := range []int{maxDepth + 1, 5000} {
+			deep := nested(open, levels)
+			for _, got := range []string{update("learned", deep), share(deep)} {
+				if !strings.Contains(got, `"rejected"`) || !strings.Contains(got, "nests more than 32 levels") {
+					t.Errorf("%d levels of %s: %.300s", levels, open, got)
+				}
+			}
+		}
+	}
+	if list := l.found(`{}`); len(list) != 0 {
+		t.Errorf("kept %+v", list)
+	}
+	deepest := nested("[", maxDepth-1) // in the object of its statement
+	for _, got := range []string{update("learned", deepest), share(nested("[", maxDepth))} {
+		if !strings.Contains(got, `"completed"`) {
+			t.Errorf("the deepest value: %.300s", got)
+		}
+	}
+	if got := update("corrected", nested("[", maxDepth)); !strings.Contains(got, "INVALID_FORMAT") {
+		t.Errorf("a correction that is too deep: %.300s", got)
+	}
+	if list := l.found(`{"history":true}`); len(list) != 2 || len(list[0].History)+len(list[1].History) != 0 {
+		t.Errorf("kept %+v", list)
+	}
+}
+
 // What is deprecated stays so until it is learned again, and what is sent again changes nothing.
 func TestSentAgain(t *testing.T) {
 	t.Parallel()

@@ -236,6 +236,9 @@ func (u update) items() (list []item, err error) {
 			if err := json.Unmarshal(raw, &it.value); err != nil {
 				return nil, invalid("content: %v", err)
 			}
+			if err := checkDepth("a statement of content."+group.kind+"s", it.value); err != nil {
+				return nil, err
+			}
 			if _, isObject := it.value.(map[string]any); isObject {
 				if err := json.Unmarshal(raw, &it); err != nil {
 					return nil, invalid("content.%ss: id must be a text", group.kind)
@@ -302,6 +305,9 @@ func (s *collection) share(raw json.RawMessage) (any, error) {
 	}
 	if p.Data == nil {
 		return nil, invalid("data is missing")
+	}
+	if err := checkDepth("data", p.Data); err != nil {
+		return nil, err
 	}
 	if err := checkName("context_type", p.Type); err != nil {
 		return nil, err
