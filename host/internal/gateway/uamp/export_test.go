@@ -14,7 +14,7 @@ import (
 // calls.
 func (g *Gateway) NewServerFor(c gateway.Caller) *grpc.Server {
 	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		return next(context.WithValue(ctx, grpcCall{}, grpcCaller{c, &http.Request{}}), in)
+		return next(context.WithValue(ctx, grpcCall{}, grpcCaller{Caller: c, request: &http.Request{}}), in)
 	}))
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
@@ -25,7 +25,7 @@ func (g *Gateway) LargeHeld() int { return len(g.large) }
 
 // Stream serves a call of a caller, whose request has a context.
 func (g *Gateway) Stream(ctx context.Context, c gateway.Caller, stream grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]) error {
-	call := grpcCaller{c, (&http.Request{}).WithContext(ctx)}
+	call := grpcCaller{Caller: c, request: (&http.Request{}).WithContext(ctx)}
 	return grpcService{g: g}.Stream(callStream{stream, context.WithValue(context.WithoutCancel(ctx), grpcCall{}, call)})
 }
 

@@ -30,7 +30,7 @@ type grpcService struct {
 const grpcRoom = 16 << 10
 
 func newGRPCServer(g *Gateway) *grpc.Server {
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody) + envelopeRoom))
+	s := grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody)+envelopeRoom), grpc.StatsHandler(takenMessages{}))
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
@@ -63,6 +63,7 @@ type grpcCall struct{}
 type grpcCaller struct {
 	gateway.Caller
 	request *http.Request
+	body    *grpcBody
 }
 
 // serveGRPC serves a call whose caller is known. Nothing is read of others.
@@ -82,8 +83,10 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 		refuseGRPC(w, &envelope.Fault{Code: envelope.Unauthorized, Text: "UAMP is for agents: show a credential of role agent"})
 	default:
 		// The library would end a call whose context ends without its status: methods end it.
-		ctx := context.WithValue(context.WithoutCancel(r.Context()), grpcCall{}, grpcCaller{c, r})
-		g.grpc.ServeHTTP(w, r.WithContext(ctx))
+		body := newGRPCBody(r.Body, g.MaxBody+envelopeRoom+grpcRoom)
+		inner := r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), grpcCall{}, grpcCaller{c, r, body}))
+		inner.Body = body
+		g.grpc.ServeHTTP(w, inner)
 		if f := g.faultOfStatus(w.Header()); f != nil {
 			g.record(c, envelope.Signed{}, nil, received{}, f)
 			setStatus(w.Header(), f)
