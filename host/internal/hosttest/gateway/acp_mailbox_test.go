@@ -131,6 +131,37 @@ func TestMailboxOfACP(t *testing.T) {
 	}
 }
 
+// TestTwoQuestionsInMailboxOfACP: an agent that asks a foreign agent twice has one
+// question in the mailbox after the other: the second comes when the first has its answer.
+func TestTwoQuestionsInMailboxOfACP(t *testing.T) {
+	t.Parallel()
+	hive := askingACP(t, "")
+	shop := acptest.Client{URL: hive.URL() + "/acp/v1/messages", Token: shopToken}
+	question := func(body string) hosttest.Step {
+		return hosttest.Step{"send_request", hosttest.Args{"target": "agentB@shop", "subject": "s", "body": body}}
+	}
+	wait := hosttest.Step{"await_message", hosttest.Args{}}
+	answered := make(chan string, 1)
+	go func() {
+		got, err := hive.As(hosttest.AliceKey).PostMessage(context.Background(), client.Post{Body: hosttest.Script(question("how many?"), question("which?"), wait)})
+		answered <- fmt.Sprint(got.Body, err)
+	}()
+	next := ""
+	for _, c := range []struct{ question, answer string }{{"how many?", hosttest.Script(wait)}, {"which?", "the red one"}} {
+		page := readMailbox(t, shop, "agentB", next, 25)
+		if len(page.Messages) != 1 || page.Messages[0].Body != c.question {
+			t.Fatalf("the mailbox has %+v, want %q", page, c.question)
+		}
+		next = page.Next
+		if r, err := shop.Send(page.Messages[0].Reply("RESPONSE", c.answer).Text()); err != nil || r.Status != http.StatusAccepted {
+			t.Fatalf("the answer to %q got %d %s, %v", c.question, r.Status, r.Text, err)
+		}
+	}
+	if got := <-answered; !strings.Contains(got, "the red one") {
+		t.Errorf("alice got %s", got)
+	}
+}
+
 // TestAskerIsAskedOverACP: an agent of ours asks who asked it, before
 // it answers. A program without an address finds the question in its mailbox, and the answer,
 // after a restart of the host, reaches the same task: its RESPONSE is there by then.
