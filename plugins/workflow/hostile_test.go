@@ -63,6 +63,30 @@ func TestHostilePlans(t *testing.T) {
 	}
 }
 
+// I-095: names and errors that strangers choose make no lines of a picture, and control no terminal.
+func TestHostilePictures(t *testing.T) {
+	t.Parallel()
+	const hostile = `x\n\u001b[2J\u009b\u202e\u2028y`
+	for _, name := range []string{`"workflow_id":"` + hostile + `"`, `"workflow_id":"w","workflow_name":"` + hostile + `"`} {
+		h := newHive(t)
+		h.start(`{` + name + `,"execution_plan":{"steps":[{"id":"s","agent_id":"a","task_type":"x"}]}}`)
+		h.reply("a", `{"status":"failed","error":{"code":"`+hostile+`","message":"`+hostile+`"}}`)
+		if r, _ := h.last(); r.Status != "failed" {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		for _, e := range h.shown {
+			lines := strings.Split(e.Text, "\n")
+			if strings.ContainsAny(e.Text, "\x1b\u009b\u202e\u2028") || !strings.HasPrefix(lines[0], "workflow x\ufffd\ufffd[2J\ufffd\ufffd\ufffdy: ") || len(lines) > 3 {
+				t.Errorf("%s: %q", name, e.Text)
+			}
+		}
+	}
+	w := &work{flow: &flow{Labels: []label{{ID: "s", Who: "a\n\x1b[2J"}}, Steps: string(rune(waiting))}}
+	if got := w.picture(); strings.Count(got, "\n") != 1 || strings.Contains(got, "\x1b") {
+		t.Errorf("the name of an agent: %q", got)
+	}
+}
+
 // I-094: results that a step refers to so often that its request would be too long fail the step,
 // and no turn; a plan of many steps with long ids and results has an answer that fits a message.
 func TestHostileResults(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxLabels is how many steps a picture has. Of a longer plan it has the states, with how
@@ -44,6 +46,16 @@ func clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+// inLine replaces what could break a line or control a terminal: strangers choose names and errors.
+func inLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
 // picture is the workflow as a table, at most 4 KiB.
 func (w *work) picture() string {
 	name := w.ID
@@ -56,7 +68,7 @@ func (w *work) picture() string {
 	}
 	s := w.summary()
 	var b strings.Builder
-	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", clip(name, 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
+	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", clip(inLine(name), 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
 	if n := len(w.Undone); n > 0 {
 		fmt.Fprintf(&b, ", %d undone", n)
 	}
@@ -64,14 +76,14 @@ func (w *work) picture() string {
 		fmt.Fprintf(&b, ", %d not undone", n)
 	}
 	if w.Code != "" {
-		fmt.Fprintf(&b, "\n%s: %s", w.Code, clip(strings.Join(strings.Fields(w.Why), " "), 300))
+		fmt.Fprintf(&b, "\n%s: %s", clip(inLine(w.Code), 100), clip(inLine(strings.Join(strings.Fields(w.Why), " ")), 300))
 	}
 	width := 0
 	for _, l := range w.Labels {
 		width = max(width, len(l.ID))
 	}
 	for i, l := range w.Labels {
-		line := fmt.Sprintf("\n%-*s  %-8s  %s", width, l.ID, w.stateOf(i, l.ID), l.Who)
+		line := fmt.Sprintf("\n%-*s  %-8s  %s", width, l.ID, w.stateOf(i, l.ID), inLine(l.Who))
 		if l.After != "" {
 			line += "  after " + l.After
 		}
