@@ -41,7 +41,7 @@ func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchang
 // is nil for an answer that leaves through the outbox. It returns false where the asker may not have
 // the answer: the connection ended before, or the host stops. The caller has begun the wait.
 func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, askerWaitsUntil time.Time, deliver func(message.Message) error) (answered bool) {
-	defer c.g.loads.begin(x)()
+	endLoad := c.g.loads.begin(x)
 	ctx := c.ctx
 	if !askerWaitsUntil.IsZero() {
 		late, cancel := context.WithDeadlineCause(ctx, askerWaitsUntil, errLate)
@@ -49,6 +49,7 @@ func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchan
 		ctx = late
 	}
 	a, err := c.await(ctx, m, x)
+	endLoad()                   // before the answer: its asker may send the next question to a group then
 	repeated := c.endWait(x.ID) // before the answer: its asker may repeat the question then
 	if repeated && deliver == nil {
 		deliver = c.deliverMessage
