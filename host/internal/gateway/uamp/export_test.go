@@ -2,6 +2,7 @@ package uamp
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"google.golang.org/grpc"
@@ -19,6 +20,9 @@ func (g *Gateway) NewServerFor(c gateway.Caller) *grpc.Server {
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
+
+// NewGRPCBody returns the body of a call, whose messages have at most so many bytes.
+func NewGRPCBody(body io.ReadCloser, most int64) io.ReadCloser { return newGRPCBody(body, most) }
 
 // LargeHeld is how many places of large envelopes are held.
 func (g *Gateway) LargeHeld() int { return len(g.large) }

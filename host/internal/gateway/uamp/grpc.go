@@ -83,7 +83,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 		refuseGRPC(w, &envelope.Fault{Code: envelope.Unauthorized, Text: "UAMP is for agents: show a credential of role agent"})
 	default:
 		// The library would end a call whose context ends without its status: methods end it.
-		body := newGRPCBody(r.Body, g.MaxBody+envelopeRoom+grpcRoom)
+		body := newGRPCBody(r.Body, g.MaxBody+envelopeRoom)
 		inner := r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), grpcCall{}, grpcCaller{c, r, body}))
 		inner.Body = body
 		g.grpc.ServeHTTP(w, inner)

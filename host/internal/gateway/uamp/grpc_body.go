@@ -2,6 +2,8 @@ package uamp
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 
@@ -9,64 +11,79 @@ import (
 )
 
 // grpcBody is the body of a call. The library reads a body to its end, however slowly a method
-// takes its messages: grpcBody bounds the bytes that wait for it, and the flow control of HTTP/2
-// then stops the caller.
+// takes its messages, and keeps 16 KiB for each read, however few bytes come: grpcBody reads a
+// message when the one before is taken, in full reads, and the flow control of HTTP/2 then stops
+// the caller.
 type grpcBody struct {
 	io.ReadCloser
+	// next has an element while a message may be read.
+	next   chan struct{}
+	closed chan struct{}
+	end    func()
+	// most is the bytes of a message.
 	most int64
-
-	mu      sync.Mutex
-	changed sync.Cond
-	// waiting counts the bytes that were read and are in no message that a method has.
-	waiting int64
-	closed  bool
+	// left is how many bytes of a message are not read yet.
+	left int64
 }
 
-// newGRPCBody returns a body of which at most about so many bytes wait; a message must have less.
+// grpcPrefix is how many bytes are before each message: a flag and the length
+// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Length-Prefixed-Message).
+const grpcPrefix = 5
+
+// newGRPCBody returns a body whose messages have at most so many bytes. The library refuses a larger
+// one by its prefix, and no more is read.
 func newGRPCBody(body io.ReadCloser, most int64) *grpcBody {
-	b := &grpcBody{ReadCloser: body, most: most}
-	b.changed.L = &b.mu
+	b := &grpcBody{ReadCloser: body, most: most, next: make(chan struct{}, 1), closed: make(chan struct{})}
+	b.end = sync.OnceFunc(func() { close(b.closed) })
+	b.next <- struct{}{}
 	return b
 }
 
+// Read implements [io.Reader]. A prefix, which p has room for, is a read of its own.
 func (b *grpcBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	for b.waiting >= b.most && !b.closed {
-		b.changed.Wait()
+	if b.left > 0 {
+		n, err := readFull(b.ReadCloser, p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		return n, err
 	}
-	b.mu.Unlock()
-	n, err := b.ReadCloser.Read(p)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting += int64(n)
+	select {
+	case <-b.next:
+	case <-b.closed:
+		return 0, io.ErrClosedPipe
+	}
+	n, err := readFull(b.ReadCloser, p[:grpcPrefix])
+	if size := int64(binary.BigEndian.Uint32(p[1:])); err == nil && size <= b.most {
+		b.left = size
+	}
+	return n, err
+}
+
+// readFull fills p, or has what there is until the end of the body.
+func readFull(r io.Reader, p []byte) (int, error) {
+	n, err := io.ReadFull(r, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
 	return n, err
 }
 
 // Close ends a read that waits.
 func (b *grpcBody) Close() error {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
-	b.changed.Broadcast()
+	b.end()
 	return b.ReadCloser.Close()
 }
 
-// take counts a message that a method has.
-func (b *grpcBody) take(size int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting -= int64(size)
-	b.changed.Broadcast()
-}
+// take lets the next message be read: a method has the one before.
+func (b *grpcBody) take() { b.next <- struct{}{} }
 
-// takenMessages counts the messages that methods have for the bodies of their calls.
+// takenMessages lets the bodies of calls be read on.
 type takenMessages struct{}
 
 // HandleRPC implements [stats.Handler].
 func (takenMessages) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if in, ok := s.(*stats.InPayload); ok {
+	if _, ok := s.(*stats.InPayload); ok {
 		c, _ := ctx.Value(grpcCall{}).(grpcCaller) // serveGRPC has put it there
-		c.body.take(in.WireLength)
+		c.body.take()
 	}
 }
 

@@ -1,12 +1,15 @@
 package uamp_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -29,28 +32,29 @@ func (b countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heldRuntime holds each message until enough bytes of the call wait, and keeps the most that did.
+// heldRuntime holds each message until two more of the call are read, and keeps the most that did.
 type heldRuntime struct {
 	gateway.Runtime
 	read, taken, ahead atomic.Int64
-	// size is of a frame, all of the whole call, enough of what waits, in bytes.
-	size, all, enough int64
+	// size is of a frame, all of the whole call, in bytes.
+	size, all int64
 }
 
 func (h *heldRuntime) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gateway.Exchange, error) {
 	taken := h.taken.Add(h.size)
-	for h.read.Load() < min(taken+h.enough, h.all) && gateway.Pause(ctx, time.Millisecond) {
+	for h.read.Load() < min(taken+2*h.size, h.all) && gateway.Pause(ctx, time.Millisecond) {
 	}
 	h.ahead.Store(max(h.ahead.Load(), h.read.Load()-taken))
 	return h.Runtime.Ask(ctx, c, a)
 }
 
 // TestStreamReadAhead (G-057, U-055): of a call whose frames are taken more slowly than they come
-// the host reads no more than a message may have, and takes all of them in the end.
+// the host reads no more than the next one while the method has another, and takes all of them in
+// the end.
 func TestStreamReadAhead(t *testing.T) {
 	t.Parallel()
 	const frames, content, room = 40, 60 << 10, 64 << 10
-	held := &heldRuntime{enough: 2 * room}
+	held := &heldRuntime{}
 	h := newUnstartedHive(t, func(o *uamp.Options) {
 		held.Runtime = o.Runtime
 		o.Runtime, o.MaxBody = held, room
@@ -64,6 +68,7 @@ func TestStreamReadAhead(t *testing.T) {
 	var list []*uamppb.Frame
 	for range frames {
 		e := newAsk("calc", strings.Repeat("x", content))
+		e.Time = e.Time.Truncate(time.Second) // frames have one size
 		e.Intent = envelope.Inform
 		f := &uamppb.Frame{Frame: &uamppb.Frame_Envelope{Envelope: &uamppb.Envelope{Json: []byte(signedBy(t, h.own, e))}}}
 		held.size = int64(proto.Size(f)) + 5 // the prefix of a message
@@ -86,8 +91,38 @@ func TestStreamReadAhead(t *testing.T) {
 			t.Fatalf("receipt %d: %v, %v", n, f, err)
 		}
 	}
-	// Two frames are with the method besides the held one, and one read is under way.
-	if ahead, most := held.ahead.Load(), held.enough+2*16<<10+2*held.size; ahead > most {
-		t.Errorf("%d bytes wait, at most %d", ahead, most)
+	if ahead := held.ahead.Load(); ahead > 2*held.size {
+		t.Errorf("%d bytes wait, at most two frames of %d", ahead, held.size)
+	}
+}
+
+// TestStreamFullReads (G-057): a message of which each byte comes alone is as few reads as it
+// can be, since the library keeps a buffer for each.
+func TestStreamFullReads(t *testing.T) {
+	t.Parallel()
+	text := append([]byte{0, 0, 0, 0x50, 0}, make([]byte, 20<<10)...)
+	b := uamp.NewGRPCBody(io.NopCloser(iotest.OneByteReader(bytes.NewReader(text))), 20<<10)
+	p := make([]byte, 16<<10)
+	for _, want := range []int{5, 16 << 10, 4 << 10} {
+		if n, err := b.Read(p); n != want || err != nil {
+			t.Fatalf("a read has %d bytes, %v; want %d", n, err, want)
+		}
+	}
+}
+
+// TestStreamLargeMessage (G-057): of a message that is too large nothing is read but its prefix,
+// by which it is refused.
+func TestStreamLargeMessage(t *testing.T) {
+	t.Parallel()
+	b := uamp.NewGRPCBody(io.NopCloser(bytes.NewReader([]byte{0, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9})), 8)
+	p := make([]byte, 16<<10)
+	if n, err := b.Read(p); n != 5 || err != nil {
+		t.Fatalf("the prefix has %d bytes, %v", n, err)
+	}
+	if err := b.Close(); err != nil { // a read would wait for it
+		t.Fatal(err)
+	}
+	if n, err := b.Read(p); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("%d bytes are read, %v", n, err)
 	}
 }
