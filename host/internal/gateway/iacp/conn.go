@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
 )
@@ -45,6 +47,10 @@ type conn struct {
 	// hasPlace is set while the connection is one of bigUnproven.
 	hasPlace bool
 	caller   gateway.Caller
+	// held is the room of the realm's frames; admitted are the bytes of it that the frame being
+	// read has.
+	held     *semaphore.Weighted
+	admitted int64
 	// agents have spoken on it; conns.mu guards them.
 	agents map[string]*spoken
 
@@ -122,7 +128,7 @@ func (c *conn) converse() {
 	defer c.taking.Wait()
 	defer c.g.early.leave(c)
 	defer c.end(nil)
-	if c.early != nil && !c.handle(c.early.Message, c.early.text) {
+	if first := c.early; first != nil && (c.admitProven(int64(len(first.text))) != nil || !c.handle(first.Message, first.text)) {
 		return
 	}
 	for c.next() {
@@ -166,6 +172,7 @@ func (c *conn) handleLast() bool {
 	case class == message.Asks, class == message.Tells, m.Type == message.MessageStatus, m.Type == message.AgentRegister, m.Type == message.AgentDiscover:
 		c.refuse(m, fmt.Errorf("the connection is being closed: %w", gateway.ErrDraining))
 	}
+	c.release(text)
 	return true
 }
 
@@ -211,8 +218,12 @@ func (c *conn) forgives(now time.Time) bool {
 
 // read reads one message. What is no message is a [message.Fault].
 func (c *conn) read() (m message.Message, text []byte, err error) {
+	c.admitted = 0
 	if text, err = c.frames.Next(); err == nil {
 		m, err = c.g.reader.Read(text)
+	}
+	if err != nil && c.admitted > 0 {
+		c.held.Release(c.admitted)
 	}
 	return m, text, err
 }
@@ -226,8 +237,12 @@ func (c *conn) handle(m message.Message, text []byte) bool {
 		if begin {
 			c.taking.Go(c.work)
 		}
+		if err != nil {
+			c.release(text)
+		}
 		return err == nil
 	}
+	defer c.release(text)
 	caller, err := c.g.Runtime.Renew(c.caller)
 	if err != nil {
 		c.refuse(m, &fault{code: codeAuth, text: "the peer is not let in any more"})

@@ -7,18 +7,23 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"skep/host/internal/gateway"
 )
 
 // conns are the connections whose peers are known.
 type conns struct {
-	// each bounds those of one realm.
+	// each bounds those of one realm, held the bytes of frames that are held for one.
 	each int
+	held int64
 
 	mu      sync.Mutex
 	byRealm map[realmKey][]*conn // oldest first
 	// bytes are what the agents of each realm have registered.
-	bytes  map[realmKey]int
+	bytes map[realmKey]int
+	// rooms are what is held for each realm.
+	rooms  map[realmKey]*semaphore.Weighted
 	count  int
 	closed bool
 }
@@ -27,8 +32,8 @@ type realmKey struct{ tenant, realm string }
 
 func realmOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant, c.Realm} }
 
-func newConns(each int) *conns {
-	return &conns{each: each, byRealm: map[realmKey][]*conn{}, bytes: map[realmKey]int{}}
+func newConns(each int, held int64) *conns {
+	return &conns{each: each, held: held, byRealm: map[realmKey][]*conn{}, bytes: map[realmKey]int{}, rooms: map[realmKey]*semaphore.Weighted{}}
 }
 
 // add registers a connection, unless its realm has as many as it may have, or the host
@@ -43,6 +48,10 @@ func (all *conns) add(c *conn) error {
 	case len(all.byRealm[key]) >= all.each:
 		return fmt.Errorf("%d connections of %s are open; raise sessions of [gateways.iacp]: %w", all.each, key.realm, gateway.ErrBusy)
 	}
+	if all.rooms[key] == nil {
+		all.rooms[key] = semaphore.NewWeighted(all.held)
+	}
+	c.held = all.rooms[key]
 	all.byRealm[key] = append(all.byRealm[key], c)
 	all.count++
 	return nil
@@ -55,6 +64,7 @@ func (all *conns) remove(c *conn) {
 	all.byRealm[key] = slices.DeleteFunc(all.byRealm[key], func(other *conn) bool { return other == c })
 	if len(all.byRealm[key]) == 0 {
 		delete(all.byRealm, key)
+		delete(all.rooms, key)
 	}
 	for _, a := range c.agents {
 		_ = all.reserve(key, -a.bytes()) // to give room back is not refused

@@ -47,6 +47,9 @@ type Options struct {
 	Asks int
 	// Sessions bounds the connections of one realm. Default 256.
 	Sessions int
+	// Held bounds the frames above 8 KiB that are held for one realm, in bytes. It is MaxBody
+	// at least. Default 32 MiB, and twice MaxBody at least.
+	Held int64
 	// Heartbeat is the time between two heartbeats, Idle that without a byte from the peer
 	// after which a connection ends, Ack that for an acknowledgement. Default 30 s, 90 s
 	// and 10 s.
@@ -82,6 +85,7 @@ type Gateway struct {
 func New(o Options) *Gateway {
 	o.Network = cmp.Or(o.Network, "skep")
 	o.MaxBody = min(cmp.Or(o.MaxBody, message.MaxSize), message.MaxSize)
+	o.Held = max(cmp.Or(o.Held, max(heldBytes, 2*o.MaxBody)), o.MaxBody)
 	o.MaxDepth = cmp.Or(o.MaxDepth, message.MaxDepth)
 	o.Sessions, o.Asks = cmp.Or(o.Sessions, 256), cmp.Or(o.Asks, 256)
 	o.Heartbeat, o.Idle, o.Ack = cmp.Or(o.Heartbeat, 30*time.Second), cmp.Or(o.Idle, 90*time.Second), cmp.Or(o.Ack, 10*time.Second)
@@ -96,7 +100,7 @@ func New(o Options) *Gateway {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
 	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
-	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions), waiting: newWaiting(), early: newEarlyAnswers(), bigUnproven: make(chan struct{}, bigPlaces)}
+	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions, o.Held), waiting: newWaiting(), early: newEarlyAnswers(), bigUnproven: make(chan struct{}, bigPlaces)}
 	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
 	g.deadlines = newDeadlines(g)
 	g.calls = &calls{g: g, byName: map[string]*call{}}

@@ -73,23 +73,32 @@ func (q *queue) pop() (m early, ok bool) {
 	return m, false
 }
 
-// work takes the messages of the queue, as long as the connection lasts.
+// work takes the messages of the queue until it is empty.
 func (c *conn) work() {
 	for {
 		m, ok := c.queue.pop()
-		if !ok || c.ctx.Err() != nil {
+		if !ok {
 			return
 		}
-		caller, err := c.g.Runtime.Renew(c.caller)
-		switch {
-		case err != nil:
-			c.refuse(m.Message, &fault{code: codeAuth, text: "the peer is not let in any more"})
-			c.end(errAway)
-		case m.Type == message.MessageStatus:
-			c.status(caller, m.Message)
-		case c.withdraw(caller, m.Message, m.text):
-		default:
-			c.take(caller, m.Message, m.text)
-		}
+		c.takeQueued(m)
+		c.release(m.text)
+	}
+}
+
+// takeQueued takes a message of the queue, unless the connection has ended.
+func (c *conn) takeQueued(m early) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	caller, err := c.g.Runtime.Renew(c.caller)
+	switch {
+	case err != nil:
+		c.refuse(m.Message, &fault{code: codeAuth, text: "the peer is not let in any more"})
+		c.end(errAway)
+	case m.Type == message.MessageStatus:
+		c.status(caller, m.Message)
+	case c.withdraw(caller, m.Message, m.text):
+	default:
+		c.take(caller, m.Message, m.text)
 	}
 }

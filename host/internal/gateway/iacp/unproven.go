@@ -35,7 +35,7 @@ func (c *conn) admitUnproven(length int64) error {
 
 // leavePlace ends the limits of a peer that has shown a credential, or has left.
 func (c *conn) leavePlace() {
-	c.frames.Admit = nil
+	c.frames.Admit = c.admitProven
 	if c.hasPlace {
 		c.hasPlace = false
 		<-c.g.bigUnproven

@@ -2,7 +2,6 @@ package message
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ type FrameReader struct {
 
 	r    *bufio.Reader
 	most int
-	// skip is the length of a frame that was refused as too large, and may be skipped.
+	// skip is the length of a frame that was refused for its length, and may be skipped.
 	skip int64
 }
 
@@ -56,7 +55,8 @@ func NewFrameReader(r io.Reader, most int) *FrameReader {
 	return &FrameReader{r: bufio.NewReaderSize(r, readBuffer), most: most}
 }
 
-// Skip reads past a frame for which Next has returned [ErrTooLarge], without keeping it. It
+// Skip reads past a frame for which Next has returned [ErrTooLarge] or an error of Admit, without
+// keeping it. It
 // returns false where that is too much to read: then nothing can be read any more.
 func (f *FrameReader) Skip() (skipped bool, err error) {
 	n := f.skip
@@ -82,19 +82,32 @@ func (f *FrameReader) Next() ([]byte, error) {
 	}
 	n, err := f.length(first[:])
 	if err == nil && f.Admit != nil {
-		err = f.Admit(n)
+		if err = f.Admit(n); err != nil {
+			f.skip = n
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	if _, err := io.CopyN(&text, f.r, n); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+	return f.body(int(n))
+}
+
+// body reads the bytes of a frame.
+func (f *FrameReader) body(n int) ([]byte, error) {
+	text := make([]byte, 0, min(n, readBuffer))
+	for {
+		read, err := io.ReadFull(f.r, text[len(text):cap(text)])
+		text = text[:len(text)+read]
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case len(text) == n:
+			return text, nil
 		}
-		return nil, err
+		text = append(make([]byte, 0, min(n, 2*cap(text))), text...)
 	}
-	return text.Bytes(), nil
 }
 
 // length reads the length of a frame before there is place for it.
@@ -109,9 +122,14 @@ func (f *FrameReader) length(first []byte) (int64, error) {
 		return 0, ErrTLS
 	case isMethod(first):
 		return 0, ErrHTTP
-	case reversed <= int64(f.most):
-		return 0, ErrOrder
-	case n <= skipTimes*int64(f.most):
+	case n > skipTimes*int64(f.most):
+		if reversed <= int64(f.most) {
+			return 0, ErrOrder
+		}
+	case reversed <= int64(f.most): // who writes the frame knows which of both it is
+		f.skip = n
+		return 0, fmt.Errorf("%w: %d bytes, at most %d; or %w", ErrTooLarge, n, f.most, ErrOrder)
+	default:
 		f.skip = n
 	}
 	return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, f.most)

@@ -74,6 +74,23 @@ func TestRefusedFrames(t *testing.T) {
 	}
 }
 
+// TestLengthOfTwoReadings (I-051, I-052): a length that is too large, and would be in order with its bytes
+// the other way round, is refused with both reasons, and the frame is read past.
+func TestLengthOfTwoReadings(t *testing.T) {
+	t.Parallel()
+	stream := append(message.AppendFrame(nil, make([]byte, 1<<16)), message.AppendFrame(nil, []byte("{}"))...) // 65,536, or 256
+	r := message.NewFrameReader(bytes.NewReader(stream), 1<<15)
+	if _, err := r.Next(); !errors.Is(err, message.ErrTooLarge) || !errors.Is(err, message.ErrOrder) {
+		t.Fatal(err)
+	}
+	if skipped, err := r.Skip(); !skipped || err != nil {
+		t.Fatal(skipped, err)
+	}
+	if text, err := r.Next(); string(text) != "{}" || err != nil {
+		t.Error(string(text), err)
+	}
+}
+
 // TestPromisedFrames (V-I06): memory is taken for the bytes that come.
 func TestPromisedFrames(t *testing.T) {
 	stream := append(binary.BigEndian.AppendUint32(nil, message.MaxSize), "{}"...)
