@@ -281,7 +281,7 @@ func (a *app) printChecks(checks []gatewayCheck, failed, wide int) error {
 		if !c.Pass {
 			word = st.red("FAIL")
 		}
-		if err := a.printf("%s  %s  %s\n", word, pad(c.Name, wide), printable(c.Detail)); err != nil {
+		if err := a.printf("%s  %s  %s\n", word, pad(inLine(c.Name), wide), inLine(c.Detail)); err != nil {
 			return err
 		}
 	}
