@@ -245,7 +245,7 @@ func (c *conn) handle(m message.Message, text []byte) bool {
 	defer c.release(text)
 	caller, err := c.g.Runtime.Renew(c.caller)
 	if err != nil {
-		c.refuse(m, &fault{code: codeAuth, text: "the peer is not let in any more"})
+		c.refuse(m, &fault{code: codeAuth, text: notLetIn})
 		return false
 	}
 	if class == message.Answers {
@@ -342,13 +342,21 @@ func (c *conn) drain() {
 	}
 }
 
-// beat sends heartbeats (I-055).
+// notLetIn is the reason for a peer whose partner has left the configuration.
+const notLetIn = "the peer is not let in any more"
+
+// beat sends heartbeats (I-055), and ends the connection of a peer that has no rights left.
 func (c *conn) beat() {
 	tick := time.NewTicker(c.g.Heartbeat)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+			if _, err := c.g.Runtime.Renew(c.caller); err != nil {
+				_ = c.tell(message.ConnectionClose, message.Message{}, map[string]any{"reason": notLetIn})
+				c.end(errAway)
+				return
+			}
 			if c.tell(message.Heartbeat, message.Message{}, struct{}{}) != nil {
 				c.end(errAway)
 				return

@@ -93,7 +93,7 @@ func (c *conn) takeQueued(m early) {
 	caller, err := c.g.Runtime.Renew(c.caller)
 	switch {
 	case err != nil:
-		c.refuse(m.Message, &fault{code: codeAuth, text: "the peer is not let in any more"})
+		c.refuse(m.Message, &fault{code: codeAuth, text: notLetIn})
 		c.end(errAway)
 	case m.Type == message.MessageStatus:
 		c.status(caller, m.Message)
