@@ -51,7 +51,7 @@ type queue struct {
 	conn *broker.Conn
 
 	mu      sync.Mutex
-	senders map[string]bool // agents of ours that have asked
+	senders map[string]bool // agents of ours that have asked, true when the keys of their answers are bound
 	early   int
 	running sync.WaitGroup
 }
@@ -122,19 +122,27 @@ func (q *queue) keys() (list []string) {
 	return slices.DeleteFunc(list, func(key string) bool { return len(key) > maxKey })
 }
 
-// expect makes answers for an agent of ours come to the host.
+// expect makes answers for an agent of ours come to the host: it returns when their keys are bound.
 func (q *queue) expect(sender string) error {
 	q.mu.Lock()
-	known := q.senders[sender]
-	if !known && len(q.senders) >= maxSenders {
-		clear(q.senders) // the broker keeps the bindings of those before
+	bound := q.senders[sender]
+	if !bound {
+		if len(q.senders) >= maxSenders {
+			clear(q.senders) // their keys stay bound
+		}
+		q.senders[sender] = false
 	}
-	q.senders[sender] = true
 	q.mu.Unlock()
-	if known {
+	if bound {
 		return nil
 	}
-	return q.conn.Bind()
+	err := q.conn.Bind()
+	if err == nil {
+		q.mu.Lock()
+		q.senders[sender] = true
+		q.mu.Unlock()
+	}
+	return err
 }
 
 // publish sends a message of ours. Before it was sent it can be sent later.

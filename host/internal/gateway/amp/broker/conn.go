@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -300,30 +298,19 @@ func (l *live) declare(o Options) error {
 	return l.bind(o)
 }
 
-// bind binds the keys that are wanted now and are not bound, and unbinds the others of this
-// connection.
+// bind binds the keys that are wanted and are not bound on this connection. It unbinds none:
+// answers may be under way, and a request to an agent that is not there gets an error.
 func (l *live) bind(o Options) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wanted := map[string]bool{}
 	for _, key := range o.Keys() {
-		wanted[key] = true
-	}
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		if !l.bound[key] {
-			if err := l.channel.QueueBind(o.Queue, key, o.Exchange, false, nil); err != nil {
-				return fmt.Errorf("the queue %s cannot be bound to %s: %w", o.Queue, key, err)
-			}
-			l.bound[key] = true
+		if l.bound[key] {
+			continue
 		}
-	}
-	for key := range l.bound {
-		if !wanted[key] {
-			if err := l.channel.QueueUnbind(o.Queue, key, o.Exchange, nil); err != nil {
-				return fmt.Errorf("the queue %s cannot be unbound from %s: %w", o.Queue, key, err)
-			}
-			delete(l.bound, key)
+		if err := l.channel.QueueBind(o.Queue, key, o.Exchange, false, nil); err != nil {
+			return fmt.Errorf("the queue %s cannot be bound to %s: %w", o.Queue, key, err)
 		}
+		l.bound[key] = true
 	}
 	return nil
 }
