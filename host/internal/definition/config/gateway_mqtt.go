@@ -34,7 +34,7 @@ type BrokerAccess struct {
 func (m *MQTT) Settings() []Setting {
 	return append([]Setting{
 		field(&m.Broker, "broker", "address", mqttPorts.address, "Where the broker is, as in `mqtts://broker.example:8883`; `mqtt` is without TLS.").by(Fixed).restarts(),
-		field(&m.ClientID, "client_id", "string", (*table).plain, "Begin of the names under which the host is known to the broker; a colon and the partner's name follow.").withDefaultText("skep-SWARM").restarts(),
+		field(&m.ClientID, "client_id", "string", (*table).plain, "Begin of the names under which the host is known to the broker; a colon and the partner's `topics` follow.").withDefaultText("skep-SWARM").restarts(),
 	}, m.BrokerAccess.settings()...)
 }
 

@@ -46,7 +46,7 @@ func (g *Gateway) probeBroker(ctx context.Context, p gateway.Partner) error {
 	if g.MQTT == nil {
 		return fmt.Errorf("it has topics, and the host started without broker in [gateways.%s.mqtt]: start it again", Name)
 	}
-	own := g.brokerOptions(p.Name, topicsOf(p))
+	own := g.brokerOptions(topicsOf(p))
 	own.ClientID += ":" + uuid.NewString()
 	err := broker.Probe(ctx, own)
 	if err == nil {

@@ -25,7 +25,7 @@ type MQTT struct {
 	// URL is mqtt://HOST:PORT or mqtts://HOST:PORT.
 	URL string
 	// ClientID begins the names of the connections, one for each partner: a colon and the
-	// partner's name, which has none, follow.
+	// partner's topics follow, so that a session at the broker stays with what it has subscribed.
 	ClientID           string
 	Username, Password string
 	TLS                *tls.Config
@@ -61,6 +61,7 @@ type queue struct {
 	partner, topics string
 	conn            *broker.Conn
 	end             context.CancelFunc
+	ended           chan struct{} // closed when nothing more is taken
 }
 
 func topicsOf(p gateway.Partner) string {
@@ -95,10 +96,17 @@ func (g *Gateway) runQueues(ctx context.Context) {
 	tick := time.NewTicker(partnersPause)
 	defer tick.Stop()
 	for {
-		for _, q := range g.queues.change(g, g.MQTT.Partners()) {
+		begin, ended := g.queues.change(g, g.MQTT.Partners())
+		for _, q := range begin {
 			own, end := context.WithCancel(ctx)
 			q.end = end
-			running.Go(func() { q.conn.Run(own) })
+			running.Go(func() {
+				defer close(q.ended)
+				for _, before := range ended { // what it has taken is acknowledged: topics may have another partner
+					<-before.ended
+				}
+				q.conn.Run(own)
+			})
 		}
 		select {
 		case <-tick.C:
@@ -108,9 +116,9 @@ func (g *Gateway) runQueues(ctx context.Context) {
 	}
 }
 
-// change ends the queues of partners that have other topics now, and returns those that
+// change ends the queues of partners whose topics are others, and returns these and those that
 // begin.
-func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queue) {
+func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin, ended []*queue) {
 	now := map[string]string{}
 	for _, p := range partners {
 		if topics := topicsOf(p); topics != "" {
@@ -122,26 +130,30 @@ func (all *queues) change(g *Gateway, partners []gateway.Partner) (begin []*queu
 	for name, q := range all.byPartner {
 		if q.topics != now[name] {
 			q.end()
+			ended = append(ended, q)
 			delete(all.byPartner, name)
 		}
 	}
 	for name, topics := range now {
 		if all.byPartner[name] == nil {
-			q := &queue{g: g, partner: name, topics: topics}
-			own := g.brokerOptions(name, topics)
+			q := &queue{g: g, partner: name, topics: topics, ended: make(chan struct{})}
+			own := g.brokerOptions(topics)
 			own.Take = q.take
 			q.conn = broker.New(own)
 			all.byPartner[name] = q
 			begin = append(begin, q)
 		}
 	}
-	return begin
+	return begin, ended
 }
 
+// escapeColons makes a client id whose last colon is before the topics.
+var escapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
+
 // brokerOptions are the options of a partner's connection.
-func (g *Gateway) brokerOptions(partner, topics string) broker.Options {
+func (g *Gateway) brokerOptions(topics string) broker.Options {
 	return broker.Options{
-		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + ":" + partner, Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
+		URL: g.MQTT.URL, ClientID: g.MQTT.ClientID + ":" + escapeColons.Replace(topics), Username: g.MQTT.Username, Password: g.MQTT.Password, TLS: g.MQTT.TLS,
 		Filter: topics + "/+" + topicOut, MaxPacket: maxPacket, Log: g.Log,
 	}
 }
@@ -267,8 +279,8 @@ func (q *queue) refusalOf(c gateway.Caller, agent string, in incoming, text []by
 	return &m, false
 }
 
-// publish sends a message to the agent of a level. One that nobody reads is gone: the
-// agent has written, and does not want to hear.
+// publish sends a message to the agent of a level. One without a reader
+// is gone: the agent has written, and has subscribed nothing.
 func (q *queue) publish(ctx context.Context, level string, m message.Message) error {
 	text, err := m.MarshalJSON()
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	keepAlive   = 30                 // seconds
 	sessionLife = 7 * 24 * time.Hour // how long the broker keeps messages for a host that is away
 	dialTime    = 10 * time.Second
-	packetTime  = 20 * time.Second // for the broker's answer to a packet
+	packetTime  = 20 * time.Second      // for the broker's answer to a packet
+	ackInterval = 50 * time.Millisecond // between the times at which acknowledgements are sent
 	firstPause  = 200 * time.Millisecond
 	lastPause   = 10 * time.Second
 )
@@ -172,15 +173,17 @@ func Probe(ctx context.Context, o Options) error {
 	return err
 }
 
-// open makes a connection whose end calls end, which ends live. leave disconnects it.
+// open makes a connection whose end calls end, which ends live. leave disconnects it, when what was
+// taken is acknowledged.
 func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (client *paho.Client, leave func(), err error) {
 	raw, err := c.dial(ctx)
 	if err != nil {
 		return nil, nil, &StepError{Dialing, err}
 	}
+	in := newInbox(c.opt.MaxPacket)
 	client = paho.NewClient(paho.ClientConfig{
-		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket}), PacketTimeout: packetTime, EnableManualAcknowledgment: true,
-		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return c.take(live, p) }},
+		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket}), PacketTimeout: packetTime, EnableManualAcknowledgment: true, SendAcksInterval: ackInterval,
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return true, in.push(live, p.Packet) }},
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
 		},
@@ -193,8 +196,18 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 		}
 		return nil, nil, &StepError{Connecting, err}
 	}
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		c.takeAll(live, client, in)
+	}()
 	leave = func() {
 		end(nil)
+		<-taken
+		select {
+		case <-time.After(2 * ackInterval):
+		case <-client.Done():
+		}
 		_ = raw.SetWriteDeadline(time.Now().Add(packetTime)) // a broker may read no more
 		_ = client.Disconnect(&paho.Disconnect{})            // the session stays
 		<-client.Done()
@@ -237,13 +250,19 @@ func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: c.opt.TLS}).DialContext(ctx, "tcp", u.Host)
 }
 
-// take hands a message on, and acknowledges it when it was taken: a connection that ends
-// before gets it again.
-func (c *Conn) take(ctx context.Context, p paho.PublishReceived) (bool, error) {
-	if ctx.Err() == nil && c.opt.Take(ctx, Message{Topic: p.Packet.Topic, Payload: p.Packet.Payload, Again: p.Packet.Duplicate()}) {
-		return true, p.Client.Ack(p.Packet)
+// takeAll hands messages on until ctx ends, and acknowledges each that was taken: a connection that
+// ends before gets it again.
+func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) {
+	for {
+		p, ok := in.pop(ctx)
+		if !ok {
+			return
+		}
+		if c.opt.Take(ctx, Message{Topic: p.Topic, Payload: p.Payload, Again: p.Duplicate()}) {
+			_ = client.Ack(p) // one that has left the library belongs to an ended connection
+		}
+		in.room.Release(sizeOf(p))
 	}
-	return false, nil
 }
 
 // Publish sends a message and returns when the broker has it. lost is closed when the

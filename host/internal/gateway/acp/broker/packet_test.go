@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -101,10 +102,78 @@ func TestBrokerWithLargePackets(t *testing.T) {
 	up, err := c.serve(ctx)
 	<-served
 	runtime.ReadMemStats(&after)
-	if !up || err == nil || !strings.Contains(err.Error(), "209715200 bytes, and was told that the maximum is 1114112") {
+	if !up || err == nil || !strings.Contains(err.Error(), "209715200 bytes, and was told that the maximum is 1048576") {
 		t.Errorf("up %t, %v", up, err)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 100<<20 {
 		t.Errorf("%d MiB were held", grown>>20)
 	}
+}
+
+// tooMany serves a connection on which it sends 100 messages at once, however many the host takes, and
+// confirms what the host sends. It returns when all are acknowledged.
+func tooMany(t *testing.T, l net.Listener) {
+	conn, err := l.Accept()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	send := func(p packets.Packet) {
+		if _, err := p.WriteTo(conn); err != nil {
+			t.Error(err)
+		}
+	}
+	for acknowledged := 0; acknowledged < 100; {
+		got, err := packets.ReadPacket(conn)
+		if err != nil {
+			t.Errorf("%v, with %d acknowledged", err, acknowledged)
+			return
+		}
+		switch p := got.Content.(type) {
+		case *packets.Connect:
+			send(&packets.Connack{Properties: &packets.Properties{}})
+		case *packets.Subscribe:
+			for id := range uint16(100) {
+				send(&packets.Publish{PacketID: id + 1, QoS: 1, Topic: "x", Payload: []byte("?"), Properties: &packets.Properties{}})
+			}
+			send(&packets.Suback{PacketID: p.PacketID, Reasons: []byte{1}, Properties: &packets.Properties{}})
+		case *packets.Publish:
+			send(&packets.Puback{PacketID: p.PacketID, Properties: &packets.Properties{}})
+		case *packets.Puback:
+			acknowledged++
+		}
+	}
+}
+
+// TestBrokerThatSendsTooMany: a broker sends more messages at once than it was told, as Mosquitto
+// does while it gets answers. Each is answered before it is acknowledged, and no answer waits for the
+// messages behind it.
+func TestBrokerThatSendsTooMany(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	go func() {
+		defer stop()
+		tooMany(t, l)
+	}()
+	var c *Conn
+	c = New(Options{URL: "mqtt://" + l.Addr().String(), ClientID: "c", Filter: "x", MaxPacket: 1 << 10, Log: slog.New(slog.DiscardHandler),
+		Take: func(ctx context.Context, m Message) bool {
+			for {
+				_, err := c.Publish(ctx, "y", "text/plain", m.Payload)
+				if err == nil || ctx.Err() != nil {
+					return err == nil
+				}
+				time.Sleep(time.Millisecond) // the subscription is not confirmed
+			}
+		}})
+	if up, err := c.serve(ctx); !up || !errors.Is(err, context.Canceled) {
+		t.Errorf("up %t, %v", up, err)
+	}
+	_ = l.Close()
 }
