@@ -137,7 +137,7 @@ func (d *Directory) SetPeers(peers []config.Peer) {
 }
 
 func unknownPeer(name string) error {
-	return fmt.Errorf("unknown swarm endpoint: '%s'; add [peers.%s] to swarm.toml, or register it with `skep peer add`", name, name)
+	return fmt.Errorf("unknown swarm endpoint: '%s'; add [peers.%s], or a partner of that name to a gateway, to swarm.toml, or register it with `skep peer add`", name, name)
 }
 
 func (d *Directory) registeredToken(name string) (string, error) {
