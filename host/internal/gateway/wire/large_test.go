@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"skep/host/internal/gateway/wire"
 )
@@ -48,5 +49,29 @@ func TestLargeReads(t *testing.T) {
 		if err := <-taken; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestLargeReadsRest (G-057): a place for large messages is free again after a rest as long as it was held;
+// small messages need none.
+func TestLargeReadsRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		places := make(wire.LargeReads, 1)
+		release, err := places.Acquire(t.Context(), wire.LargeMessage+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := places.Acquire(t.Context(), wire.LargeMessage); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(7 * time.Millisecond)
+		release()
+		began := time.Now()
+		release, err = places.Acquire(t.Context(), wire.LargeMessage+1)
+		if rest := time.Since(began); err != nil || rest != 7*time.Millisecond {
+			t.Errorf("rested %v, %v", rest, err)
+		}
+		release()
 	})
 }
