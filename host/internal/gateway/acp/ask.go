@@ -63,11 +63,14 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	ctx, cancel := gateway.EndWhen(ctx, answered) // an answer by a message of its own ends the request, too
 	defer cancel()
 	got, err := a.send(ctx, a.p.Timeout)
-	for err == nil && got.message == nil && got.location != "" {
+	a.show(ctx, got)
+	for err == nil && got.location != "" && (got.message == nil || !a.isAnswer(*got.message)) {
+		if got.message != nil && !gateway.Pause(ctx, pollPause) {
+			err = context.Cause(ctx)
+			break
+		}
 		got, err = a.g.poll(ctx, a.p, got.location)
-	}
-	if err == nil && got.message != nil && isPartial(got.message.Header) {
-		_, _ = a.g.accept(ctx, a.caller, *got.message, false) // progress that cannot be shown changes nothing
+		a.show(ctx, got)
 	}
 	if err == nil && got.message != nil && a.isAnswer(*got.message) {
 		about := match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}
@@ -95,6 +98,13 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		err = context.Cause(ctx)
 	}
 	return err
+}
+
+// show brings progress to the readers of the task. Progress that cannot be shown changes nothing.
+func (a *attempt) show(ctx context.Context, got reply) {
+	if got.message != nil && isPartial(got.message.Header) {
+		_, _ = a.g.accept(ctx, a.caller, *got.message, false)
+	}
 }
 
 // isAnswer reports whether a reply to our request is the answer to its message.

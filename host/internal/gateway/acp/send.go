@@ -82,10 +82,13 @@ func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) 
 	}
 	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
 	got, err := g.fetch(p, req)
-	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused || got.message != nil {
+	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused {
 		return got, err
 	}
-	got.location = location // whatever went wrong may be over at the next look
+	got.location = location // whatever went wrong, or is no answer, may be over at the next look
+	if got.message != nil {
+		return got, nil
+	}
 	select {
 	case <-next.C:
 		return got, nil
@@ -126,8 +129,10 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		}
 		if err == nil {
 			got.message = &in
-			return got, nil
 		}
+	}
+	if failed && got.message != nil {
+		return got, nil
 	}
 	if failed {
 		return got, &gateway.StatusError{Code: resp.StatusCode}

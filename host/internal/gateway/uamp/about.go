@@ -137,9 +137,11 @@ func (g *Gateway) acceptSum(ctx context.Context, m about, sum string) error {
 // askBack brings a question of the foreign agent to the task that has written to it. The
 // answer comes on a stream, and by an envelope.
 func (g *Gateway) askBack(ctx context.Context, c gateway.Caller, s envelope.Signed, m about) (x received, err error) {
-	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
+	end, err := g.reserveStream(ctx, c, s.Envelope)
+	if err != nil {
 		return x, err
 	}
+	defer end()
 	if x.Exchange, err = g.continueTask(ctx, c, s, m.of, string(s.ID), gateway.Asks); err != nil {
 		return x, err
 	}

@@ -42,9 +42,11 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, s envelope.Signe
 
 // ask brings an envelope with an answer to its agent. The answer comes on a stream.
 func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, err error) {
-	if err := g.checkStream(ctx, c, s.Envelope); err != nil {
+	end, err := g.reserveStream(ctx, c, s.Envelope)
+	if err != nil {
 		return x, err
 	}
+	defer end()
 	ttl, err := g.checkSubscribe(s.Envelope)
 	if err != nil {
 		return x, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,6 +54,8 @@ type Gateway struct {
 	// of subscribers.
 	followers   *state.Followers[struct{}]
 	subscribing state.RealmLocks
+	// opening has the envelopes that are being kept, by the keys of their streams.
+	opening sync.Map
 	// stopped is closed when the host stops.
 	stopped chan struct{}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/envelope"
@@ -44,11 +46,38 @@ func (g *Gateway) loadStream(ctx context.Context, c gateway.Caller, stream strin
 	return state.Load[streamRecord](ctx, g.state, streamKey(c, stream))
 }
 
-// checkStream refuses an envelope whose stream has another envelope's answer that is not
-// whole yet.
-func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+// reserveStream refuses an envelope whose stream is that of another one. The caller ends it when the
+// envelope is kept: no other envelope gets the stream meanwhile.
+func (g *Gateway) reserveStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) (end func(), err error) {
 	if e.Stream == "" {
-		return nil
+		return func() {}, nil
+	}
+	key := streamKey(c, e.Stream)
+	other, isOpening := g.opening.LoadOrStore(key, e.ID)
+	if isOpening && other != e.ID {
+		return nil, streamTaken()
+	}
+	end = func() {
+		if !isOpening { // a repeat at the same time leaves that to the first
+			g.opening.Delete(key)
+		}
+	}
+	if err := g.checkStream(ctx, c, e); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+func streamTaken() error {
+	return &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is that of another envelope, whose stream has not ended", RetryAfter: busyPause}
+}
+
+// checkStream refuses an envelope whose stream has another envelope's answer that is not
+// whole yet, or the name of another envelope's stream without a stream_id.
+func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+	if id, isOwn := strings.CutPrefix(e.Stream, ownStream); isOwn && id != string(e.ID) && uuid.Validate(id) == nil {
+		return envelope.Faultf(envelope.MissingSeq, "the stream_id is the name of the stream of another envelope, %s", id)
 	}
 	r, version, err := g.loadStream(ctx, c, e.Stream)
 	if err != nil || version == 0 || r.ID == string(e.ID) {
@@ -67,7 +96,7 @@ func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.
 	}
 	a, ok, err := g.look(ctx, x, n)
 	if err == nil && !(ok && isFinal(a)) {
-		err = &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is that of another envelope, whose stream has not ended", RetryAfter: busyPause}
+		err = streamTaken()
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -81,6 +82,9 @@ type Conn struct {
 	client *paho.Client // nil while there is none
 	lost   chan struct{}
 	err    error
+
+	// dropped counts the messages without room; the first has a line in the log.
+	dropped atomic.Int64
 }
 
 // New returns a connection that is not made yet.
@@ -183,7 +187,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 	in := newInbox(c.opt.MaxPacket)
 	client = paho.NewClient(paho.ClientConfig{
 		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket}), PacketTimeout: packetTime, EnableManualAcknowledgment: true, SendAcksInterval: ackInterval,
-		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return true, in.push(live, p.Packet) }},
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return true, c.keep(live, in, p.Packet) }},
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
 		},
@@ -250,6 +254,15 @@ func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: c.opt.TLS}).DialContext(ctx, "tcp", u.Host)
 }
 
+// keep lets a message wait until it is taken.
+func (c *Conn) keep(ctx context.Context, in *inbox, p *paho.Publish) error {
+	err := in.push(ctx, p)
+	if errors.Is(err, errDropped) && c.dropped.Add(1) == 1 {
+		c.opt.Log.Warn("a message at the broker is dropped, and perhaps more", "client_id", c.opt.ClientID, "topic", p.Topic, "reason", err)
+	}
+	return err
+}
+
 // takeAll hands messages on until ctx ends, and acknowledges each that was taken: a connection that
 // ends before gets it again.
 func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) {
@@ -261,7 +274,7 @@ func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) {
 		if c.opt.Take(ctx, Message{Topic: p.Topic, Payload: p.Payload, Again: p.Duplicate()}) {
 			_ = client.Ack(p) // one that has left the library belongs to an ended connection
 		}
-		in.room.Release(sizeOf(p))
+		in.release(p)
 	}
 }
 

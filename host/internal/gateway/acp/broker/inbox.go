@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/eclipse/paho.golang/paho"
@@ -12,8 +13,9 @@ import (
 // connection, not even what confirms a message of ours, while a message waits for its place in the
 // inFlight that the broker may send at once; brokers send more.
 type inbox struct {
-	// room are the bytes that may wait.
-	room *semaphore.Weighted
+	// room are the bytes that may wait, unsure those of messages that a broker need not confirm: they
+	// are dropped where there is none, since no limit of MQTT holds for them.
+	room, unsure *semaphore.Weighted
 	// came has a value after a message has come.
 	came chan struct{}
 
@@ -22,16 +24,50 @@ type inbox struct {
 }
 
 func newInbox(maxPacket int) *inbox {
-	return &inbox{room: semaphore.NewWeighted(int64(inFlight * maxPacket)), came: make(chan struct{}, 1)}
+	return &inbox{room: semaphore.NewWeighted(int64(inFlight * maxPacket)), unsure: semaphore.NewWeighted(int64(unsurePackets * maxPacket)), came: make(chan struct{}, 1)}
 }
 
-// sizeOf is what a message takes of the room, in bytes.
-func sizeOf(p *paho.Publish) int64 { return int64(len(p.Topic) + len(p.Payload)) }
+// errDropped is returned for a message of quality of service 0 for which there is no room.
+var errDropped = errors.New("too many messages of quality of service 0 wait")
 
-// push adds a message. It waits for room until ctx ends.
+// Limits of messages of quality of service 0.
+const (
+	unsurePackets = 4   // of the largest size that may wait
+	besideText    = 512 // bytes of the heap for a message besides its texts
+)
+
+// sizeOf is what a message takes of the room, in bytes.
+func sizeOf(p *paho.Publish) int64 {
+	size := besideText + len(p.Topic) + len(p.Payload)
+	if more := p.Properties; more != nil {
+		size += len(more.CorrelationData) + len(more.ContentType) + len(more.ResponseTopic)
+		for _, own := range more.User {
+			size += besideText + len(own.Key) + len(own.Value)
+		}
+	}
+	return int64(size)
+}
+
+// roomOf is the room in which a message waits.
+func (in *inbox) roomOf(p *paho.Publish) *semaphore.Weighted {
+	if p.QoS == 0 {
+		return in.unsure
+	}
+	return in.room
+}
+
+// release gives back the room of a message.
+func (in *inbox) release(p *paho.Publish) { in.roomOf(p).Release(sizeOf(p)) }
+
+// push adds a message. It waits for room until ctx ends, or returns errDropped.
 func (in *inbox) push(ctx context.Context, p *paho.Publish) error {
-	if err := in.room.Acquire(ctx, sizeOf(p)); err != nil {
-		return err
+	if p.QoS == 0 && !in.unsure.TryAcquire(sizeOf(p)) {
+		return errDropped
+	}
+	if p.QoS > 0 {
+		if err := in.room.Acquire(ctx, sizeOf(p)); err != nil {
+			return err
+		}
 	}
 	in.mu.Lock()
 	in.waiting = append(in.waiting, p)

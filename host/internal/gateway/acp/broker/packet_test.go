@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
 )
 
 // streamConn is a connection whose other side has sent a text.
@@ -157,12 +158,14 @@ func TestBrokerThatSendsTooMany(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
+	served := make(chan struct{})
 	go func() {
+		defer close(served)
 		defer stop()
 		tooMany(t, l)
 	}()
 	var c *Conn
-	c = New(Options{URL: "mqtt://" + l.Addr().String(), ClientID: "c", Filter: "x", MaxPacket: 1 << 10, Log: slog.New(slog.DiscardHandler),
+	c = New(Options{URL: "mqtt://" + l.Addr().String(), ClientID: "c", Filter: "x", MaxPacket: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		Take: func(ctx context.Context, m Message) bool {
 			for {
 				_, err := c.Publish(ctx, "y", "text/plain", m.Payload)
@@ -176,4 +179,38 @@ func TestBrokerThatSendsTooMany(t *testing.T) {
 		t.Errorf("up %t, %v", up, err)
 	}
 	_ = l.Close()
+	<-served
+}
+
+// TestMessagesWithoutConfirmation: messages of quality of service 0 have a room of their own, with
+// their properties counted. One without room is dropped, and one that is confirmed is not.
+func TestMessagesWithoutConfirmation(t *testing.T) {
+	t.Parallel()
+	in := newInbox(1 << 10)
+	large := &packets.Publish{Topic: "x", Properties: &packets.Properties{User: []packets.User{{Key: "k", Value: strings.Repeat("x", 1<<10)}}}}
+	kept := 0
+	for range 100 {
+		err := in.push(t.Context(), paho.PublishFromPacketPublish(large))
+		if err == nil {
+			kept++
+		} else if !errors.Is(err, errDropped) {
+			t.Fatal(err)
+		}
+	}
+	if kept == 0 || kept >= unsurePackets {
+		t.Errorf("%d are kept", kept)
+	}
+	if err := in.push(t.Context(), &paho.Publish{Topic: "x", QoS: 1}); err != nil {
+		t.Error(err)
+	}
+	for range kept + 1 {
+		p, ok := in.pop(t.Context())
+		if !ok {
+			t.Fatal("a message is lost")
+		}
+		in.release(p)
+	}
+	if err := in.push(t.Context(), paho.PublishFromPacketPublish(large)); err != nil {
+		t.Error(err)
+	}
 }
