@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 )
 
 // readBody reads the whole body: net/http notices that the caller left only after
@@ -46,6 +47,23 @@ func (c *call) readBody(rt route) error {
 	c.w.clearReadDeadline()
 	c.body = body
 	return nil
+}
+
+// Limits of a body that was refused as too large and is read past.
+const (
+	maxReadPast  = 8 << 20 // bytes
+	readPastTime = 10 * time.Second
+)
+
+// readPast reads what is under way of a body that was refused as too large over HTTP/2: net/http
+// resets the stream of a body that is not read, and curl loses the refusal with it
+// (https://www.rfc-editor.org/rfc/rfc9113#section-8.1 lets clients keep it).
+func (rec *recorder) readPast(r *http.Request) {
+	if rec.status != http.StatusRequestEntityTooLarge || r.ProtoMajor != 2 {
+		return
+	}
+	_ = http.NewResponseController(rec.ResponseWriter).SetReadDeadline(time.Now().Add(readPastTime))
+	_, _ = io.CopyN(io.Discard, r.Body, maxReadPast) // who sends more loses the refusal
 }
 
 // bodyFault is the fault of a body that could not be read.

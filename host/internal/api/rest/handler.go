@@ -76,6 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("X-Request-Id", rec.id)
 	setSecurityHeaders(head, r)
 	defer h.finishRequest(rec, r)
+	defer rec.readPast(r)
 	rec.limitBodyTime(r)
 	if !h.hosts.allows(r.Host) {
 		h.fail(rec, r, errWrongHost)

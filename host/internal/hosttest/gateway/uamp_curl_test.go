@@ -42,19 +42,19 @@ func TestUAMPCurl(t *testing.T) {
 		t.Fatalf("%s", got)
 	}
 	begin, end := curl("", at, "--http2", "--no-buffer"), curl("", at, "--http2", "--no-buffer", "--header", "Last-Event-ID: 1")
-	for name, text := range map[string]string{`id: 0`: begin, `id: 1`: begin, `"text":"b"`: begin, `id: 2`: end, `"type":"done"`: end} {
+	for name, text := range map[string]string{"\nid: 0": begin, "\nid: 1": begin, `"text":"b"`: begin, "\nid: 2": end, `"type":"done"`: end} {
 		if !strings.HasPrefix(text, "HTTP/2 200") || !strings.Contains(text, "text/event-stream") || !strings.Contains(text, name) {
 			t.Errorf("%s is not in %s", name, text)
 		}
 	}
-	if strings.Contains(begin, "id: 2") || strings.Contains(end, "id: 1\n") {
+	if strings.Contains(begin, "\nid: 2") || strings.Contains(end, "\nid: 1") {
 		t.Errorf("the windows are\n%s\nand\n%s", begin, end)
 	}
 	altered := strings.Replace(s.newAsk(t), "done", "gone", 1)
 	if got := curl(altered, "/v1/messages", "--http2"); !strings.HasPrefix(got, "HTTP/2 401") || !strings.Contains(got, `"intent":"error"`) || !strings.Contains(got, `"sig":`) {
 		t.Errorf("altered: %s", got)
 	}
-	for _, size := range []int{1<<20 + 1, 2 << 20} {
+	for _, size := range []int{1<<20 + 1, 2 << 20, 5 << 20} {
 		if got := curl(strings.Repeat(" ", size), "/v1/messages", "--http2"); !strings.HasPrefix(got, "HTTP/2 413") || !strings.Contains(got, "content-type: application/problem+json\r\n") || !strings.Contains(got, `"code":"4.13"`) {
 			t.Errorf("%d bytes: %s", size, got)
 		}
