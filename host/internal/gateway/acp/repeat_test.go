@@ -123,8 +123,8 @@ func TestUnsentIsLater(t *testing.T) {
 	}
 }
 
-// TestPollGoesOn: a partner that fails for a moment while it is asked at its Location is
-// asked there again, and the question is not sent twice.
+// TestPollGoesOn: a partner that fails for a moment while it is asked at its Location, or has
+// progress there, is asked there again, and the question is not sent twice.
 func TestPollGoesOn(t *testing.T) {
 	t.Parallel()
 	o := newOut(t)
@@ -145,6 +145,10 @@ func TestPollGoesOn(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
 			m := acptest.New("RESPONSE", "agentB", "boss", "found")
+			if looks++; looks == 2 {
+				m = acptest.New("INFORM", "agentB", "boss", "half")
+				m.Header.Progress = "partial"
+			}
 			m.Header.ReplyTo = strings.TrimPrefix(r.URL.Path, "/at/")
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, m.Text())
