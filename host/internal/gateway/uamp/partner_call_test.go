@@ -28,6 +28,7 @@ type busyCalls struct {
 
 // Stream implements [uamppb.AgentServer].
 func (b busyCalls) Stream(call grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]) error {
+	_, _ = call.Recv() // before it, nothing is in doubt
 	if b.after != "" {
 		call.SetTrailer(metadata.Pairs("retry-after", b.after))
 	}
