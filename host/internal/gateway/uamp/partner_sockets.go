@@ -84,6 +84,9 @@ func (p *partnerSockets) acquire(ctx context.Context, key socketKey, partner gat
 			return s, nil
 		}
 		dialled := p.dials.DoChan(fmt.Sprintf("%p %s %s", key.client, key.binding, key.url), func() (any, error) {
+			if s := p.peek(key); s != nil { // it was dialled after the look above
+				return s, nil
+			}
 			return p.dial(context.WithoutCancel(ctx), key, partner)
 		})
 		select {
@@ -113,6 +116,21 @@ func (p *partnerSockets) find(key socketKey) *partnerSocket {
 	return nil
 }
 
+// peek returns an open socket that has a place, without taking it.
+func (p *partnerSockets) peek(key socketKey) *partnerSocket {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.open[key] {
+		if s.ended() == nil && s.hasPlace() {
+			return s
+		}
+	}
+	return nil
+}
+
+// hasPlace is for holders of the pool's mutex.
+func (s *partnerSocket) hasPlace() bool { return !s.retired && s.users < maxSocketUsers }
+
 // enter counts an attempt on a new socket. It is false for one that has no place.
 func (p *partnerSockets) enter(s *partnerSocket) bool {
 	p.mu.Lock()
@@ -121,7 +139,7 @@ func (p *partnerSockets) enter(s *partnerSocket) bool {
 }
 
 func (p *partnerSockets) join(s *partnerSocket) bool {
-	if s.retired || s.users >= maxSocketUsers {
+	if !s.hasPlace() {
 		return false
 	}
 	s.users++
