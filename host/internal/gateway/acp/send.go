@@ -62,7 +62,7 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 // deliverOpen sends a text on an open connection of a realm's agent, if there is one.
 func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) bool {
 	s, _ := g.sockets.Find(c, string(receiver))
-	return s != nil && s.deliver(ctx, text) == nil
+	return s != nil && wire.DeliverSocket(ctx, s.conn, text, socketWrite) == nil
 }
 
 // pollPause is the shortest time between two looks at a Location, pollWait how long the

@@ -268,26 +268,7 @@ func (s *socket) write(ctx context.Context, m message.Message) error {
 	if err != nil {
 		return err
 	}
-	return s.writeText(ctx, text)
-}
-
-// writeText writes one message. A peer that does not read loses its connection.
-func (s *socket) writeText(ctx context.Context, text []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, socketWrite)
-	defer cancel()
-	return s.conn.Write(ctx, websocket.MessageText, text)
-}
-
-// deliver writes a message and waits until the peer's side has read it: the answer to a ping
-// comes after what was sent before. It does not end with ctx, which ends with the answer: a
-// write that is cut off ends the connection.
-func (s *socket) deliver(ctx context.Context, text []byte) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketWrite)
-	defer cancel()
-	if err := s.writeText(ctx, text); err != nil {
-		return err
-	}
-	return s.conn.Ping(ctx)
+	return wire.WriteSocket(ctx, s.conn, text, socketWrite)
 }
 
 // ping ends the socket of a peer that is gone without a word.

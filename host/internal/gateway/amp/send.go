@@ -71,7 +71,7 @@ var errLost = errors.New("the connection was lost before the answer")
 func (a *attempt) send(ctx context.Context) (got, error) {
 	a.tried = true
 	if a.socket != nil {
-		err := a.socket.deliver(ctx, a.text)
+		err := wire.DeliverSocket(ctx, a.socket.conn, a.text, socketWrite)
 		a.taken = err == nil
 		return got{lost: a.socket.ctx.Done()}, err
 	}

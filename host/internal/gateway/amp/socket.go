@@ -312,24 +312,5 @@ func (s *socket) write(c gateway.Caller, token string, m message.Message) {
 		s.g.Log.Error("amp: an answer cannot be written", "error", err)
 		return
 	}
-	_ = s.writeText(s.ctx, text)
-}
-
-// writeText writes one text. A peer that does not read loses its connection.
-func (s *socket) writeText(ctx context.Context, text []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, socketWrite)
-	defer cancel()
-	return s.conn.Write(ctx, websocket.MessageText, text)
-}
-
-// deliver writes a text and waits until the peer's side has read it: the answer to a ping
-// comes after what was sent before. It does not end with ctx, which ends with the answer: a
-// write that is cut off ends the connection.
-func (s *socket) deliver(ctx context.Context, text []byte) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketWrite)
-	defer cancel()
-	if err := s.writeText(ctx, text); err != nil {
-		return err
-	}
-	return s.conn.Ping(ctx)
+	_ = wire.WriteSocket(s.ctx, s.conn, text, socketWrite)
 }

@@ -100,6 +100,25 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 
 func (p *pacedReader) release() { p.pace.Release(p.held) }
 
+// WriteSocket writes a text within a time. A peer that does not read loses its connection.
+func WriteSocket(ctx context.Context, conn *websocket.Conn, text []byte, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return conn.Write(ctx, websocket.MessageText, text)
+}
+
+// DeliverSocket writes a text and waits until the peer's side has read it: the answer to a ping
+// comes after what was sent before. It does not end with ctx, which may end with the answer to the
+// text: a write that is cut off ends the connection.
+func DeliverSocket(ctx context.Context, conn *websocket.Conn, text []byte, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	if err := conn.Write(ctx, websocket.MessageText, text); err != nil {
+		return err
+	}
+	return conn.Ping(ctx)
+}
+
 // PingSocket pings the peer of a WebSocket until one ping is not answered within a time, and
 // returns why; or ctx's cause. What reads the socket must go on meanwhile.
 func PingSocket(ctx context.Context, conn *websocket.Conn, every, within time.Duration) error {
