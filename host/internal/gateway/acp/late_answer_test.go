@@ -24,7 +24,7 @@ func TestAnswerToErasedTask(t *testing.T) {
 	o.rt.mu.Lock()
 	o.rt.fails = gateway.ErrUnknown
 	o.rt.mu.Unlock()
-	for _, want := range []string{"its task is gone", "waits for no answer any more"} {
+	for _, want := range []string{"its task is gone", "waits for no answer"} {
 		if r := o.send(t, answer); r.Status != http.StatusNotFound || !strings.Contains(r.Text, want) {
 			t.Errorf("got %d %s, want %s", r.Status, r.Text, want)
 		}

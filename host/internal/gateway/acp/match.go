@@ -181,7 +181,7 @@ func (g *Gateway) answer(ctx context.Context, c gateway.Caller, in incoming, m m
 	}
 	g.waiting.wake(m.key, m.answers)
 	if isGone && !fetched {
-		return x, &fault{code: codeReceiver, text: "the question waits for no answer any more: its task is gone", status: http.StatusNotFound}
+		return x, &fault{code: codeReceiver, text: "the question waits for no answer: its task is gone", status: http.StatusNotFound}
 	}
 	return x, nil
 }

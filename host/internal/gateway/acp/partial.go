@@ -45,7 +45,7 @@ func (g *Gateway) showPartial(ctx context.Context, c gateway.Caller, in incoming
 	}
 	err = g.Runtime.Show(ctx, *t.Open[i].Sent.Delivery(), gateway.Piece{Kind: gateway.Progress, Text: in.Body})
 	if errors.Is(err, gateway.ErrUnknown) {
-		err = nil // our task does not wait any more
+		err = nil // our task is gone
 	}
 	return err
 }

@@ -256,7 +256,7 @@ func (q *queue) read(ctx context.Context, text []byte) (in message.Received, c g
 // acknowledged; an answer of an agent leaves by the outbox.
 func (q *queue) takeOnce(ctx context.Context, c gateway.Caller, in message.Received, m broker.Message) (taken bool) {
 	got, err := q.g.accept(ctx, c, in, m.Payload, true)
-	if isHosts(err) {
+	if isHostFault(err) {
 		if ctx.Err() == nil {
 			q.g.Log.Error("amp: a message at the broker could not be taken", "message", in.ID, "error", err)
 		}
@@ -271,22 +271,22 @@ func (q *queue) takeOnce(ctx context.Context, c gateway.Caller, in message.Recei
 	case got.payload != nil:
 		return q.reply(ctx, c, in, q.g.responseTo(c, in, *got.payload))
 	case got.owed:
-		return q.owe(ctx, c, in, got, m.Again)
+		return q.answerTaken(ctx, c, in, got, m.Again)
 	}
 	return true
 }
 
-// isHosts reports whether an error is the host's and not the sender's: the same message may be
+// isHostFault reports whether an error is the host's and not the sender's: the same message may be
 // taken later.
-func isHosts(err error) bool {
+func isHostFault(err error) bool {
 	if err == nil || errors.As(err, new(*message.Fault)) {
 		return false
 	}
 	return !slices.ContainsFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) }) || errors.Is(err, gateway.ErrDraining)
 }
 
-// owe ends the time of a request that was taken, and answers a repeat by its sender.
-func (q *queue) owe(ctx context.Context, c gateway.Caller, in message.Received, got reply, again bool) bool {
+// answerTaken ends the time of a request that was taken, and answers a repeat by its sender.
+func (q *queue) answerTaken(ctx context.Context, c gateway.Caller, in message.Received, got reply, again bool) bool {
 	n, err := readNote(got.exchange)
 	if err != nil {
 		return false

@@ -272,7 +272,7 @@ func codeOf(code string) string {
 }
 
 // Discover implements [gateway.Gateway]: the agents that the partner has registered here, or
-// that have spoken on a WebSocket that is open, and those of its own registry.
+// that have spoken on a WebSocket that is open, and the agents of its own registry.
 func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.ForeignAgent, error) {
 	list, err := g.registeredAgents(ctx, p)
 	names, open, openErr := g.sockets.Probe(ctx, p.Caller())

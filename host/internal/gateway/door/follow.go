@@ -43,8 +43,8 @@ func (d *Door) FollowEach(ctx context.Context, of []gateway.Exchange) (gateway.S
 	return stream{group, d, of}, nil
 }
 
-// stream is a reader whose errors are a gateway's. It ends when its caller may not see an
-// agent of it any more.
+// stream is a reader whose errors are a gateway's. It ends when its caller may see no
+// agent of it.
 type stream struct {
 	gateway.Stream
 	door *Door

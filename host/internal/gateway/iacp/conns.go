@@ -14,7 +14,7 @@ import (
 
 // conns are the connections whose peers are known.
 type conns struct {
-	// each bounds those of one realm, held the bytes of frames that are held for one.
+	// each bounds the connections of one realm, held the bytes of its large frames.
 	each int
 	held int64
 

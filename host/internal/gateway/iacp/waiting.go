@@ -81,8 +81,8 @@ func (s *sent) finish(err error) {
 	}
 }
 
-// checkSender refuses the response of an agent that was not asked. An error may be the partner's, as
-// that of a hub that does not find the agent.
+// checkSender refuses the response of an agent that was not asked. An error may be the partner's: a
+// hub that does not find the agent answers in its place.
 func (s *sent) checkSender(m message.Message) error {
 	if s.from == "" || m.Sender.ID == s.from || m.Type == message.ErrorResponse {
 		return nil

@@ -21,8 +21,8 @@ const stopping = "the host stops"
 // Set are the open WebSockets of one gateway, each a value of S. It is safe for concurrent use.
 type Set[S comparable] struct {
 	gatewayName string
-	// each bounds one realm's sockets.
-	each int
+	// maxPerRealm bounds one realm's sockets.
+	maxPerRealm int
 
 	mu      sync.Mutex
 	byRealm map[realmKey][]*entry[S] // oldest first
@@ -47,8 +47,8 @@ func (e *entry[S]) hasAgent(agent string) bool {
 }
 
 // New returns a set in which each realm may have so many sockets.
-func New[S comparable](gatewayName string, each int) *Set[S] {
-	return &Set[S]{gatewayName: gatewayName, each: each, byRealm: map[realmKey][]*entry[S]{}}
+func New[S comparable](gatewayName string, maxPerRealm int) *Set[S] {
+	return &Set[S]{gatewayName: gatewayName, maxPerRealm: maxPerRealm, byRealm: map[realmKey][]*entry[S]{}}
 }
 
 // Add registers a socket, unless its realm has as many as it may have, or the host stops:
@@ -60,7 +60,7 @@ func (all *Set[S]) Add(c gateway.Caller, s S, conn *websocket.Conn) (refused *we
 	switch {
 	case all.closed:
 		return &websocket.CloseError{Code: websocket.StatusGoingAway, Reason: stopping}
-	case len(all.byRealm[key]) >= all.each:
+	case len(all.byRealm[key]) >= all.maxPerRealm:
 		return &websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too many connections: raise sessions of [gateways." + all.gatewayName + "]"}
 	}
 	all.byRealm[key] = append(all.byRealm[key], &entry[S]{s, conn, map[string]struct{}{}})

@@ -71,7 +71,7 @@ func (d *deltas) add(ctx context.Context, p gateway.Piece, show func(envelope.De
 func (d *deltas) chunk(agent string, data []byte, payload map[string]any, show func(envelope.Delta) error) error {
 	d.size += len(data)
 	d.sum.Write(data)
-	return d.show(envelope.DeltaChunk, d.x.Accepted, d.from(agent, payload), show)
+	return d.show(envelope.DeltaChunk, d.x.Accepted, d.addSender(agent, payload), show)
 }
 
 // show numbers a delta.

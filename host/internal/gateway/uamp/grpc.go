@@ -95,7 +95,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 }
 
 // faultOfStatus returns why the library has ended a call by itself for a message that it could
-// not read, nil for other statuses: those of methods begin with a code of the document. The status
+// not read, nil for other statuses: the statuses of methods begin with a code of the document. The status
 // is in the trailer, which leaves after the handler.
 func (g *Gateway) faultOfStatus(h http.Header) *envelope.Fault {
 	text, err := url.PathUnescape(h.Get("Grpc-Message"))

@@ -20,8 +20,8 @@ type grpcBody struct {
 	next   chan struct{}
 	closed chan struct{}
 	end    func()
-	// most is the bytes of a message.
-	most int64
+	// maxMessage bounds a message, in bytes.
+	maxMessage int64
 	// left is how many bytes of a message are not read yet.
 	left int64
 }
@@ -30,10 +30,10 @@ type grpcBody struct {
 // (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Length-Prefixed-Message).
 const grpcPrefix = 5
 
-// newGRPCBody returns a body whose messages have at most so many bytes. The library refuses a larger
+// newGRPCBody returns a body whose messages have at maxMessage so many bytes. The library refuses a larger
 // one by its prefix, and no more is read.
-func newGRPCBody(body io.ReadCloser, most int64) *grpcBody {
-	b := &grpcBody{ReadCloser: body, most: most, next: make(chan struct{}, 1), closed: make(chan struct{})}
+func newGRPCBody(body io.ReadCloser, maxMessage int64) *grpcBody {
+	b := &grpcBody{ReadCloser: body, maxMessage: maxMessage, next: make(chan struct{}, 1), closed: make(chan struct{})}
 	b.end = sync.OnceFunc(func() { close(b.closed) })
 	b.next <- struct{}{}
 	return b
@@ -52,7 +52,7 @@ func (b *grpcBody) Read(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	n, err := readFull(b.ReadCloser, p[:grpcPrefix])
-	if size := int64(binary.BigEndian.Uint32(p[1:])); err == nil && size <= b.most {
+	if size := int64(binary.BigEndian.Uint32(p[1:])); err == nil && size <= b.maxMessage {
 		b.left = size
 	}
 	return n, err
@@ -73,8 +73,8 @@ func (b *grpcBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// take lets the next message be read: a method has the one before.
-func (b *grpcBody) take() { b.next <- struct{}{} }
+// allowNext lets the next message be read: a method has the one before.
+func (b *grpcBody) allowNext() { b.next <- struct{}{} }
 
 // takenMessages lets the bodies of calls be read on.
 type takenMessages struct{}
@@ -83,7 +83,7 @@ type takenMessages struct{}
 func (takenMessages) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.InPayload); ok {
 		c, _ := ctx.Value(grpcCall{}).(grpcCaller) // serveGRPC has put it there
-		c.body.take()
+		c.body.allowNext()
 	}
 }
 

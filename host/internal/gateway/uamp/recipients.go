@@ -32,7 +32,7 @@ func (g *Gateway) exchangesOf(ctx context.Context, x gateway.Exchange, n note) (
 		}
 		other, err := g.Runtime.Find(ctx, x.Caller, gateway.OtherID(x.Message(), agent))
 		if errors.Is(err, gateway.ErrUnknown) {
-			err = unknownStream // what is not kept any more is a part of it
+			err = unknownStream // a part of it is gone
 		}
 		if err != nil {
 			return nil, err
@@ -76,8 +76,8 @@ func (g *Gateway) cancelEach(ctx context.Context, c gateway.Caller, x gateway.Ex
 	return nil
 }
 
-// from adds the DID of the agent to the payload of a delta, if several are asked (U-069).
-func (d *deltas) from(agent string, payload map[string]any) map[string]any {
+// addSender adds the DID of the agent to the payload of a delta, if several are asked (U-069).
+func (d *deltas) addSender(agent string, payload map[string]any) map[string]any {
 	if agent != "" {
 		payload["from"], _ = d.g.didOf(address{d.x.Task.Swarm, agent}) // it was asked by its DID
 	}
@@ -93,8 +93,8 @@ func (d *deltas) endOne(ctx context.Context, agent string, a gateway.Answer, sho
 		return false, err
 	}
 	d.answered = d.answered || kind == envelope.DeltaDone
-	d.ended = append(d.ended, d.from(agent, map[string]any{"type": kind}))
-	told := d.from(agent, map[string]any{"pct": 100 * len(d.ended) / d.agents, string(kind): payload})
+	d.ended = append(d.ended, d.addSender(agent, map[string]any{"type": kind}))
+	told := d.addSender(agent, map[string]any{"pct": 100 * len(d.ended) / d.agents, string(kind): payload})
 	if err := d.show(envelope.DeltaProgress, a.At, told, show); err != nil || len(d.ended) < d.agents {
 		return false, err
 	}
@@ -112,5 +112,5 @@ func (d *deltas) progress(p gateway.Piece) map[string]any {
 	if p.Fraction != nil {
 		told["pct"] = *p.Fraction * 100
 	}
-	return d.from(p.Agent, told)
+	return d.addSender(p.Agent, told)
 }

@@ -46,7 +46,7 @@ func (g *Gateway) loadStream(ctx context.Context, c gateway.Caller, stream strin
 	return state.Load[streamRecord](ctx, g.state, streamKey(c, stream))
 }
 
-// reserveStream refuses an envelope whose stream is that of another one. The caller ends it when the
+// reserveStream refuses an envelope whose stream_id another one has. The caller ends it when the
 // envelope is kept: no other envelope gets the stream meanwhile.
 func (g *Gateway) reserveStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) (end func(), err error) {
 	if e.Stream == "" {
@@ -70,7 +70,7 @@ func (g *Gateway) reserveStream(ctx context.Context, c gateway.Caller, e envelop
 }
 
 func streamTaken() error {
-	return &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is that of another envelope, whose stream has not ended", RetryAfter: busyPause}
+	return &envelope.Fault{Code: envelope.MissingSeq, Text: "the stream_id is in use by another envelope, whose stream has not ended", RetryAfter: busyPause}
 }
 
 // checkStream refuses an envelope whose stream has another envelope's answer that is not

@@ -1,5 +1,5 @@
 // Package broker owns the connection to a broker of MQTT 5: it is made again when it was
-// lost, a message is acknowledged when it was taken, and publishing ends when the broker
+// lost, a message is acknowledged when it was taken, what waits is bounded, and publishing ends when the broker
 // has the message. It must not know what the messages are.
 package broker
 

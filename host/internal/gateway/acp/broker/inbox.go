@@ -13,9 +13,10 @@ import (
 // connection, not even what confirms a message of ours, while a message waits for its place in the
 // inFlight that the broker may send at once; brokers send more.
 type inbox struct {
-	// room are the bytes that may wait, unsure those of messages that a broker need not confirm: they
-	// are dropped where there is none, since no limit of MQTT holds for them.
-	room, unsure *semaphore.Weighted
+	// confirmed is the room of messages that are acknowledged, in bytes, unconfirmed the room of
+	// messages of quality of service 0: these are dropped without room, since no limit of MQTT
+	// holds for them.
+	confirmed, unconfirmed *semaphore.Weighted
 	// came has a value after a message has come.
 	came chan struct{}
 
@@ -24,7 +25,7 @@ type inbox struct {
 }
 
 func newInbox(maxPacket int) *inbox {
-	return &inbox{room: semaphore.NewWeighted(int64(inFlight * maxPacket)), unsure: semaphore.NewWeighted(int64(unsurePackets * maxPacket)), came: make(chan struct{}, 1)}
+	return &inbox{confirmed: semaphore.NewWeighted(int64(inFlight * maxPacket)), unconfirmed: semaphore.NewWeighted(int64(unconfirmedPackets * maxPacket)), came: make(chan struct{}, 1)}
 }
 
 // errDropped is returned for a message of quality of service 0 for which there is no room.
@@ -32,8 +33,8 @@ var errDropped = errors.New("too many messages of quality of service 0 wait")
 
 // Limits of messages of quality of service 0.
 const (
-	unsurePackets = 4   // of the largest size that may wait
-	besideText    = 512 // bytes of the heap for a message besides its texts
+	unconfirmedPackets = 4   // of the largest size that may wait
+	besideText         = 512 // bytes of the heap for a message besides its texts
 )
 
 // sizeOf is what a message takes of the room, in bytes.
@@ -51,9 +52,9 @@ func sizeOf(p *paho.Publish) int64 {
 // roomOf is the room in which a message waits.
 func (in *inbox) roomOf(p *paho.Publish) *semaphore.Weighted {
 	if p.QoS == 0 {
-		return in.unsure
+		return in.unconfirmed
 	}
-	return in.room
+	return in.confirmed
 }
 
 // release gives back the room of a message.
@@ -61,11 +62,11 @@ func (in *inbox) release(p *paho.Publish) { in.roomOf(p).Release(sizeOf(p)) }
 
 // push adds a message. It waits for room until ctx ends, or returns errDropped.
 func (in *inbox) push(ctx context.Context, p *paho.Publish) error {
-	if p.QoS == 0 && !in.unsure.TryAcquire(sizeOf(p)) {
+	if p.QoS == 0 && !in.unconfirmed.TryAcquire(sizeOf(p)) {
 		return errDropped
 	}
 	if p.QoS > 0 {
-		if err := in.room.Acquire(ctx, sizeOf(p)); err != nil {
+		if err := in.confirmed.Acquire(ctx, sizeOf(p)); err != nil {
 			return err
 		}
 	}

@@ -197,7 +197,7 @@ func TestMessagesWithoutConfirmation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if kept == 0 || kept >= unsurePackets {
+	if kept == 0 || kept >= unconfirmedPackets {
 		t.Errorf("%d are kept", kept)
 	}
 	if err := in.push(t.Context(), &paho.Publish{Topic: "x", QoS: 1}); err != nil {

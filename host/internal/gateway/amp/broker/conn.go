@@ -65,7 +65,7 @@ type Options struct {
 	TLS *tls.Config
 	// Exchange is of the type topic, Queue is the host's. Both are durable.
 	Exchange, Queue string
-	// Keys are the routing keys whose messages the queue gets, as of now.
+	// Keys are the routing keys whose messages the queue gets; they may change.
 	Keys func() []string
 	// Take gets a message, and its verdict is called once. ctx ends with the connection.
 	Take func(ctx context.Context, m Message, verdict func(Verdict))
@@ -105,7 +105,7 @@ func (c *Conn) State() error {
 	return c.err
 }
 
-func (c *Conn) set(l *live, err error) {
+func (c *Conn) setLive(l *live, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live, c.err = l, err
@@ -120,7 +120,7 @@ func (c *Conn) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		c.set(nil, err)
+		c.setLive(nil, err)
 		if time.Since(began) >= lastPause {
 			pause = firstPause
 		}
@@ -131,7 +131,7 @@ func (c *Conn) Run(ctx context.Context) {
 		}
 		pause = min(2*pause, lastPause)
 	}
-	c.set(nil, ErrAway)
+	c.setLive(nil, ErrAway)
 }
 
 // serve makes one connection and serves it to its end.
@@ -147,7 +147,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("it refuses to read the queue %s: %w", c.opt.Queue, err)
 	}
-	c.set(l, nil)
+	c.setLive(l, nil)
 	var taking sync.WaitGroup
 	defer taking.Wait()
 	defer end(nil)
@@ -161,9 +161,9 @@ func (c *Conn) serve(ctx context.Context) error {
 	for {
 		select {
 		case err := <-l.ended:
-			return c.lose(err)
+			return c.setLost(err)
 		case err := <-l.channelEnded:
-			return c.lose(err)
+			return c.setLost(err)
 		case <-own.Done():
 			return context.Cause(own)
 		case <-tick.C:
@@ -174,14 +174,14 @@ func (c *Conn) serve(ctx context.Context) error {
 	}
 }
 
-// lose shows at once that the connection is gone, and returns why; the library has nil for one
+// setLost shows at once that the connection is gone, and returns why; the library has nil for one
 // that was closed.
-func (c *Conn) lose(err *amqp.Error) error {
+func (c *Conn) setLost(err *amqp.Error) error {
 	why := errors.New("the connection was lost")
 	if err != nil {
 		why = fmt.Errorf("%w: %w", why, err)
 	}
-	c.set(nil, why)
+	c.setLive(nil, why)
 	return why
 }
 
@@ -315,7 +315,7 @@ func (l *live) bind(o Options) error {
 	return nil
 }
 
-// Bind binds the queue to keys that the options list from now on.
+// Bind binds the queue to the keys that the options list.
 func (c *Conn) Bind() error {
 	c.mu.Lock()
 	l := c.live
