@@ -146,7 +146,7 @@ func (g *Gateway) askBack(ctx context.Context, c gateway.Caller, s envelope.Sign
 		return x, err
 	}
 	x.stream = streamOf(s.Envelope)
-	return x, g.keepStream(ctx, c, s.Envelope)
+	return x, g.keepStream(ctx, c, x.Exchange, s.Envelope)
 }
 
 // continueTask brings an envelope to the task that has sent ours, whoever owns it, under an id

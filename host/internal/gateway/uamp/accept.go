@@ -67,7 +67,7 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 	if err := g.keepSubscriber(ctx, c, s.ID, x.Exchange, ttl); err != nil {
 		return x, err
 	}
-	return x, g.keepStream(ctx, c, s.Envelope)
+	return x, g.keepStream(ctx, c, x.Exchange, s.Envelope)
 }
 
 // deliver brings an envelope to the agents that it names. Those that there are not are told

@@ -108,8 +108,9 @@ func isFinal(a gateway.Answer) bool {
 }
 
 // keepStream remembers whose answer a stream has that a caller has named, unless its name has
-// the envelope's id. A repeat of the envelope does it again: it may follow a crash.
-func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) error {
+// the envelope's id. A repeat of the envelope does it again, since it may follow a crash, but where
+// an envelope that came later has the name.
+func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, x gateway.Exchange, e envelope.Envelope) error {
 	if e.Stream == "" {
 		return nil
 	}
@@ -117,6 +118,15 @@ func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, e envelope.E
 		r, version, err := g.loadStream(ctx, c, e.Stream)
 		if err != nil || version != 0 && r.ID == string(e.ID) || version == 0 && e.Stream == ownStream+string(e.ID) {
 			return err
+		}
+		if x.Duplicate && version != 0 {
+			other, err := g.Runtime.Find(ctx, c, r.ID)
+			if err == nil && other.Accepted.After(x.Accepted) {
+				return nil
+			}
+			if err != nil && !errors.Is(err, gateway.ErrUnknown) {
+				return err
+			}
 		}
 		value, err := json.Marshal(streamRecord{string(e.ID)})
 		if err != nil {

@@ -2,6 +2,7 @@ package uamp_test
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -24,6 +25,34 @@ func TestStreamWithoutName(t *testing.T) {
 	h.refused(t, "a stream that has ended", h.send(t, other), envelope.MissingSeq)
 	other.Stream = "str-" + string(other.ID)
 	h.take(t, other)
+}
+
+// TestStreamNameAgain (D-U11, D-U13): a name whose stream has ended may be another envelope's, and a
+// repeat of the one before does not take it back.
+func TestStreamNameAgain(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	e, later := newAsk("calc", "1+1"), newAsk("calc", "2+2")
+	e.Stream, later.Stream = "mine", "mine"
+	first := signedBy(t, h.own, e)
+	at := h.posted(t, first)
+	one := h.read(t, at)
+	h.take(t, later)
+	two := h.read(t, at)
+	h.posted(t, first)
+	if again := h.read(t, at); !slices.Equal(again, two) || slices.Equal(again, one) {
+		t.Errorf("the stream has %q, had %q, and %q for the envelope before", again, two, one)
+	}
+}
+
+// posted takes a signed envelope, and returns where its stream is.
+func (h *hive) posted(t *testing.T, text string) string {
+	t.Helper()
+	r := h.post(t, "lab-token", text)
+	if r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.text)
+	}
+	return r.location
 }
 
 // TestStreamOfTwoAtOnce (D-U11, D-U13): of envelopes that come at once with one stream_id one is taken.
