@@ -128,7 +128,7 @@ func (c *conn) converse() {
 	defer c.taking.Wait()
 	defer c.g.early.leave(c)
 	defer c.end(nil)
-	if first := c.early; first != nil && (c.admitProven(int64(len(first.text))) != nil || !c.handle(first.Message, first.text)) {
+	if c.early != nil && !c.handleEarly() {
 		return
 	}
 	for c.next() {
@@ -137,6 +137,15 @@ func (c *conn) converse() {
 		stop()
 		c.finish()
 	}
+}
+
+// handleEarly handles the message that came before the peer was known, in the room of its realm.
+func (c *conn) handleEarly() bool {
+	if err := c.admitProven(int64(len(c.early.text))); err != nil {
+		c.refuse(c.early.Message, err)
+		return false
+	}
+	return c.handle(c.early.Message, c.early.text)
 }
 
 // finish sends the answers that are due to a peer that closes, and takes its acknowledgements and

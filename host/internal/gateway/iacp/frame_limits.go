@@ -7,11 +7,49 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp/message"
+)
+
+// maxSmall is the size of a frame that is read without a place or room, in bytes: a handshake, an
+// auth and most messages.
+const maxSmall = 8 << 10
+
+// Limits of the frames of peers that have not shown a credential.
+const (
+	maxUnproven = 64 << 10 // bytes of a frame
+	bigPlaces   = 64       // connections with one above maxSmall
 )
 
 // heldBytes bounds the frames above maxSmall that the host holds for one realm, on all its
 // connections, in bytes: from the length of a frame until its message is taken.
 const heldBytes = 32 << 20
+
+// admitUnproven refuses a frame that is too much for a peer that has not shown a credential. The first
+// larger one takes a place, which the connection gives back by leavePlace.
+func (c *conn) admitUnproven(length int64) error {
+	switch {
+	case length > maxUnproven:
+		return fmt.Errorf("%w: %d bytes, at most %d before the peer has shown its credential", message.ErrTooLarge, length, maxUnproven)
+	case length <= maxSmall || c.hasPlace:
+		return nil
+	}
+	select {
+	case c.g.bigUnproven <- struct{}{}:
+		c.hasPlace = true
+		return nil
+	default:
+		return fmt.Errorf("too many peers send more than %d bytes before they have shown a credential: begin with a handshake, or try again: %w", maxSmall, gateway.ErrBusy)
+	}
+}
+
+// leavePlace ends the limits of a peer that has shown a credential, or has left.
+func (c *conn) leavePlace() {
+	c.frames.Admit = c.admitProven
+	if c.hasPlace {
+		c.hasPlace = false
+		<-c.g.bigUnproven
+	}
+}
 
 // errHeld ends the wait of a frame for the room of its realm.
 var errHeld = errors.New("larger messages of the partner are on their way, or wait to be taken; send fewer at once")
