@@ -6,8 +6,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -44,7 +44,7 @@ type fault struct {
 // Turn keeps or finds statements, and answers.
 func (Knowledge) Turn(t *skep.Turn) error {
 	m := &t.Message
-	if m.FromSystem() || m.Type == skep.TypeResponse || m.Type == skep.TypeBroadcastComplete || withdraws(m) {
+	if m.FromSystem() || m.Type == skep.TypeResponse || m.Type == skep.TypeBroadcastComplete || isWithdrawal(m) {
 		t.Log("not handled", "from", m.Sender.Name, "subject", m.Subject)
 		return nil
 	}
@@ -66,20 +66,18 @@ func (Knowledge) Turn(t *skep.Turn) error {
 	}
 	switch {
 	case m.Type == skep.TypeBroadcast:
-		return t.AcknowledgeBroadcast(clip(string(raw), 1000))
+		return t.AcknowledgeBroadcast(question.Clip(string(raw), 1000))
 	case m.FromUser():
 		return t.TaskComplete(string(raw))
 	}
-	return t.SendResponse(m.Sender.Name, "Re: "+clip(m.Subject, maxSubject), string(raw))
+	return t.SendResponse(m.Sender.Name, "Re: "+question.Clip(m.Subject, maxSubject), string(raw))
 }
 
-// withdraws reports whether a message withdraws a request, as interrupts of bundled:workflow do. An
-// answer to it would be one to the request, which may wait still.
-func withdraws(m *skep.Message) bool {
-	var c struct {
-		Type string `json:"message_type"`
-	}
-	return m.Type == skep.TypeInterrupt && json.Unmarshal([]byte(m.Body), &c) == nil && c.Type == "workflow_cancel"
+// isWithdrawal reports whether a message withdraws a request. An answer to it would be one to the
+// request, which may wait still.
+func isWithdrawal(m *skep.Message) bool {
+	_, withdraws := question.Withdrawn(m.Body)
+	return m.Type == skep.TypeInterrupt && withdraws
 }
 
 // Bounds of what an answer repeats of its question, in bytes.
@@ -91,24 +89,17 @@ const (
 func faultOf(err error) *fault {
 	var e *skep.Error
 	if !errors.As(err, &e) {
-		return &fault{skep.Internal.String(), clip(err.Error(), maxText)}
+		return &fault{skep.Internal.String(), question.Clip(err.Error(), maxText)}
 	}
 	code := e.Code.String()
 	if e.Code == skep.Invalid {
 		code = "INVALID_FORMAT"
 	}
-	return &fault{code, clip(e.Message, maxText)}
+	return &fault{code, question.Clip(e.Message, maxText)}
 }
 
 func invalid(format string, args ...any) error {
 	return skep.Errorf(skep.Invalid, format, args...)
-}
-
-func clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "")
-	}
-	return s
 }
 
 // handle does what a message asks. The type may be left out where the payload shows it.
@@ -117,7 +108,7 @@ func (s *collection) handle(m *skep.Message) (any, error) {
 		Type    string          `json:"message_type"`
 		Payload json.RawMessage `json:"payload"`
 	}
-	if isLong(m) {
+	if question.IsLong(m) {
 		return nil, skep.Errorf(skep.Limit, "the payload is longer than a message, which has 256 KiB: send it in several")
 	}
 	if err := json.Unmarshal([]byte(m.Body), &c); err != nil {
@@ -132,16 +123,6 @@ func (s *collection) handle(m *skep.Message) (any, error) {
 		return s.query(c.Payload)
 	}
 	return nil, invalid("message_type is %.60q; it is knowledge_update, context_share or knowledge_query", c.Type)
-}
-
-// isLong reports whether a gateway has put what is too long for a body into a part.
-func isLong(m *skep.Message) bool {
-	var routing struct {
-		Gateway struct {
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"gateway"`
-	}
-	return m.Body == "" && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Parts) > 0
 }
 
 // decode reads a payload.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -36,13 +36,13 @@ func newAnswer(output json.RawMessage, seconds float64, err error) answer {
 		}
 		return answer{Status: "success", Output: output, Seconds: seconds}
 	}
-	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: clip(err.Error(), maxText)}}
+	a := answer{Status: "error", Error: &fault{Code: skep.Internal.String(), Message: question.Clip(err.Error(), maxText)}}
 	var e *skep.Error
 	if errors.Is(err, errWithdrawn) {
 		a.Error.Code = "CANCELLED"
 	}
 	if errors.As(err, &e) {
-		a.Error.Code, a.Error.Message = e.Code.String(), clip(e.Message, maxText)
+		a.Error.Code, a.Error.Message = e.Code.String(), question.Clip(e.Message, maxText)
 		if code, ok := codes[e.Code]; ok {
 			a.Error.Code = code
 		}
@@ -60,13 +60,6 @@ const (
 	maxText    = 4 << 10
 	maxSubject = 200
 )
-
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
 
 // encode writes an answer. An output that is too long for a message is left out: the action has
 // run, and its caller must know.

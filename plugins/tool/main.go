@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -28,7 +29,7 @@ func main() {}
 // Turn runs the action of a request and answers, whatever became of it.
 func (Tool) Turn(t *skep.Turn) error {
 	m := &t.Message
-	withdrawn, withdraws := withdrawnID(m.Body)
+	withdrawn, withdraws := question.Withdrawn(m.Body)
 	switch {
 	case m.FromSystem():
 		t.Log("system message", "subject", m.Subject, "body", m.Body)
@@ -72,7 +73,7 @@ func serve(t *skep.Turn) error {
 	if t.Message.FromUser() {
 		return t.TaskComplete(string(body))
 	}
-	return t.SendResponse(t.Message.Sender.Name, "Re: "+clip(t.Message.Subject, maxSubject), string(body))
+	return t.SendResponse(t.Message.Sender.Name, "Re: "+question.Clip(t.Message.Subject, maxSubject), string(body))
 }
 
 // run calls the action, and measures how long it took.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -23,19 +22,6 @@ const (
 
 // errWithdrawn answers a request that was withdrawn before its turn.
 var errWithdrawn = errors.New("the request was withdrawn before it ran")
-
-// withdrawnID is the request that an interrupt withdraws, as bundled:workflow sends one. It
-// returns false for another interrupt.
-func withdrawnID(body string) (id string, is bool) {
-	var r struct {
-		Type    string `json:"message_type"`
-		Payload struct {
-			ID string `json:"message_id"`
-		} `json:"payload"`
-	}
-	is = json.Unmarshal([]byte(body), &r) == nil && r.Type == "workflow_cancel"
-	return r.Payload.ID, is
-}
 
 // withdraw notes a request that waits behind its interrupt. The interrupt has no answer: it would be
 // one to the request.

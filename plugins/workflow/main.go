@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -111,11 +112,11 @@ func (w *work) control(m *skep.Message) error {
 	if m.Type == skep.TypeInterrupt && asker != "" {
 		return w.handleInterrupt(asker, c)
 	}
-	if isLong(m) {
+	if question.IsLong(m) {
 		return w.refuse(asker, m, "LIMIT", "the plan is longer than a message, which has 256 KiB")
 	}
 	if err != nil {
-		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+clip(typeFault(err), maxFault))
+		return w.refuse(asker, m, codeFormat, `the body must be {"message_type": "workflow_start", "payload": PLAN}: `+question.Clip(typeFault(err), maxFault))
 	}
 	switch c.Type {
 	case "workflow_start":
@@ -124,16 +125,6 @@ func (w *work) control(m *skep.Message) error {
 		return w.answerControl(asker, m, c)
 	}
 	return w.refuse(asker, m, codeFormat, fmt.Sprintf("message_type is %.60q; it is workflow_start, workflow_status or workflow_cancel", c.Type))
-}
-
-// isLong reports whether a gateway has put what is too long for a body into a part.
-func isLong(m *skep.Message) bool {
-	var routing struct {
-		Gateway struct {
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"gateway"`
-	}
-	return m.Body == "" && json.Unmarshal(m.Routing, &routing) == nil && len(routing.Gateway.Parts) > 0
 }
 
 // handleInterrupt cancels the workflow for its asker. Nothing is answered: an answer would be one
@@ -150,11 +141,11 @@ func (w *work) handleInterrupt(asker string, c control) error {
 // refuse answers what cannot be done. A user's task goes on if a workflow runs in it.
 func (w *work) refuse(asker string, m *skep.Message, code, why string) error {
 	if asker == "" && w.Phase != phaseEnd {
-		w.t.Note("refused: " + clip(why, 1000))
-		_, err := w.t.EmitNote("refused: " + clip(why, 1000))
+		w.t.Note("refused: " + question.Clip(why, 1000))
+		_, err := w.t.EmitNote("refused: " + question.Clip(why, 1000))
 		return err
 	}
-	return w.answer(asker, clip(m.Subject, maxSubject), report{Status: "rejected", Error: &fault{code, why}})
+	return w.answer(asker, question.Clip(m.Subject, maxSubject), report{Status: "rejected", Error: &fault{code, why}})
 }
 
 func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) error {
@@ -169,7 +160,7 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	if err != nil {
 		return w.refuse(asker, m, codeFormat, err.Error())
 	}
-	return w.beginWorkflow(p, asker, clip(m.Subject, maxSubject))
+	return w.beginWorkflow(p, asker, question.Clip(m.Subject, maxSubject))
 }
 
 // answerControl answers workflow_status and workflow_cancel with the state of the workflow. The
@@ -203,7 +194,7 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 		state = w.Last
 	}
 	s := w.summary()
-	return w.answer(asker, clip(m.Subject, maxSubject), report{
+	return w.answer(asker, question.Clip(m.Subject, maxSubject), report{
 		Status: "completed", Done: float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total)),
 		Result: outcome{ID: w.ID, State: state, Summary: s},
 	})
@@ -215,7 +206,7 @@ func cancelText(asker, reason string) string {
 	}
 	text := "cancelled by " + asker
 	if reason != "" {
-		text += ": " + clip(reason, 1000)
+		text += ": " + question.Clip(reason, 1000)
 	}
 	return text
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"skep/plugins/internal/question"
 )
 
 // maxLabels is how many steps a picture has. Of a longer plan it has the states, with how
@@ -28,22 +30,15 @@ func labelsOf(p plan) (list []label) {
 		return nil
 	}
 	for _, r := range p.Steps {
-		l := label{ID: r.Step.ID, Who: clip(cmp.Or(r.Step.Agent, r.Step.Tool), maxWho)}
+		l := label{ID: r.Step.ID, Who: question.Clip(cmp.Or(r.Step.Agent, r.Step.Tool), maxWho)}
 		var after []string
 		for _, i := range r.After {
 			after = append(after, p.Steps[i].Step.ID)
 		}
-		l.After = clip(strings.Join(after, ", "), 80)
+		l.After = question.Clip(strings.Join(after, ", "), 80)
 		list = append(list, l)
 	}
 	return list
-}
-
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // inLine replaces what could break a line or control a terminal: strangers choose names and errors.
@@ -68,7 +63,7 @@ func (w *work) picture() string {
 	}
 	s := w.summary()
 	var b strings.Builder
-	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", clip(inLine(name), 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
+	fmt.Fprintf(&b, "workflow %s: %s, %d of %d steps", question.Clip(inLine(name), 100), state, s.Done+s.Failed+s.Skipped+s.NotRun, s.Total)
 	if n := len(w.Undone); n > 0 {
 		fmt.Fprintf(&b, ", %d undone", n)
 	}
@@ -76,7 +71,7 @@ func (w *work) picture() string {
 		fmt.Fprintf(&b, ", %d not undone", n)
 	}
 	if w.Code != "" {
-		fmt.Fprintf(&b, "\n%s: %s", clip(inLine(w.Code), 100), clip(inLine(strings.Join(strings.Fields(w.Why), " ")), 300))
+		fmt.Fprintf(&b, "\n%s: %s", question.Clip(inLine(w.Code), 100), question.Clip(inLine(strings.Join(strings.Fields(w.Why), " ")), 300))
 	}
 	width := 0
 	for _, l := range w.Labels {
@@ -112,11 +107,11 @@ func (w *work) drawStates(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "\n%-8s  %d", stateNames[state], n)
 		if state == running && len(under) > 0 && w.Phase != phaseUndo {
-			b.WriteString("  " + clip(strings.Join(under, ", "), 1000))
+			b.WriteString("  " + question.Clip(strings.Join(under, ", "), 1000))
 		}
 	}
 	if w.Phase == phaseUndo && len(under) > 0 {
-		b.WriteString("\nundoing   " + clip(strings.Join(under, ", "), 1000))
+		b.WriteString("\nundoing   " + question.Clip(strings.Join(under, ", "), 1000))
 	}
 }
 

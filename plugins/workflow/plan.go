@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"skep/plugins/internal/question"
 )
 
 // Bounds of a plan. Texts are in bytes: the state of the workflow, which has 64 KiB, repeats
@@ -96,7 +98,7 @@ func (f *faults) add(format string, args ...any) {
 		f.more++
 		return
 	}
-	f.list = append(f.list, clip(fmt.Sprintf(format, args...), maxFault))
+	f.list = append(f.list, question.Clip(fmt.Sprintf(format, args...), maxFault))
 }
 
 func (f *faults) err() error {
@@ -127,7 +129,7 @@ func readPlan(raw json.RawMessage, own string, may func(agent string) bool) (pla
 		return plan{}, fmt.Errorf("the plan nests more than %d levels", maxDepth)
 	}
 	if err := json.Unmarshal(raw, &p.payload); err != nil {
-		return plan{}, fmt.Errorf("payload: %s", clip(typeFault(err), maxFault))
+		return plan{}, fmt.Errorf("payload: %s", question.Clip(typeFault(err), maxFault))
 	}
 	if n := len(p.Plan.Steps); n == 0 || n > maxSteps {
 		return plan{}, fmt.Errorf("execution_plan.steps has %d steps, 1 to %d are possible", n, maxSteps)

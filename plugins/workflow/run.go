@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -210,7 +211,7 @@ const (
 
 // failRun ends a run with a fault: the step is tried again, or has failed.
 func (w *work) failRun(n run, r record, f *fault) error {
-	f.Code, f.Message = clip(f.Code, maxCode), clip(f.Message, maxWhy)
+	f.Code, f.Message = question.Clip(f.Code, maxCode), question.Clip(f.Message, maxWhy)
 	s := r.stepOf(n.Undo)
 	if n.Try <= s.Retries && (w.Phase == phaseRun || n.Undo) {
 		var delay float64

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 
+	"skep/plugins/internal/question"
 	skep "skep/sdk/go"
 )
 
@@ -28,7 +29,7 @@ func (w *work) withdraw(n *run, r record, reason string) error {
 	if err != nil {
 		return err
 	}
-	of := withdrawal{w.ID, n.ID, n.Message, clip(reason, maxWhy)}
+	of := withdrawal{w.ID, n.ID, n.Message, question.Clip(reason, maxWhy)}
 	var inner struct {
 		control
 		Payload struct {
