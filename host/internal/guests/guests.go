@@ -66,6 +66,9 @@ func All(root string) ([]Guest, error) {
 				Name: r.bin + "/" + filepath.ToSlash(name), Dir: path,
 				Inputs: []string{path, filepath.Join(root, "sdk", "go"), filepath.Join(root, "host", "internal", "turn", "wasm", "binary")},
 			}
+			if shared := filepath.Join(base, "internal"); says(path, `"skep/`+r.dir+`/internal/`) {
+				g.Inputs = append(g.Inputs, shared)
+			}
 			if server { // an MCP server, which is a program and no agent
 				g.Program, g.Inputs = true, []string{path}
 				all = append(all, g)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"skep/host/internal/guests"
@@ -18,6 +19,9 @@ func TestAllFindsTheBundledAgents(t *testing.T) {
 	found := map[string]bool{}
 	for _, g := range all {
 		found[g.Name] = true
+		if shared := filepath.Join(guests.Root(), "plugins", "internal"); slices.Contains(g.Inputs, shared) != (g.Name == "plugins/tool" || g.Name == "plugins/knowledge" || g.Name == "plugins/workflow") {
+			t.Errorf("%s is built from %v", g.Name, g.Inputs)
+		}
 	}
 	for _, name := range []string{"plugins/script", "plugins/supervisor", "plugins/calculator", "plugins/analyst", "testguests/many"} {
 		if !found[name] {
