@@ -39,7 +39,7 @@ func TestExchangeOutlastsPause(t *testing.T) {
 	}
 	r.restart()
 	x := r.find(in)
-	if s, err := r.rt.LookExchange(t.Context(), x); err != nil || s.Answer.Cursor != 0 || len(s.Needs) != 1 {
+	if s, err := r.rt.LookExchange(t.Context(), x, swarm.Event{}); err != nil || s.Answer.Cursor != 0 || len(s.Needs) != 1 {
 		t.Errorf("after a restart: %+v, %v", s, err)
 	}
 	resume := func(call string) error {
@@ -213,7 +213,7 @@ func TestAgentAsksItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.restart()
-	if s, err := r.rt.LookExchange(t.Context(), r.find(in)); err != nil || len(s.Questions) != 1 {
+	if s, err := r.rt.LookExchange(t.Context(), r.find(in), swarm.Event{}); err != nil || len(s.Questions) != 1 {
 		t.Fatalf("after a restart: %+v, %v", s, err)
 	}
 	reply := r.wrapper("job", "boss", "blue")

@@ -67,16 +67,17 @@ func (r *Runtime) Exchanges(ctx context.Context, key InstanceKey, door string, b
 // he has not seen: seen are the Needs of the state that an earlier call has returned. It
 // ends as [Runtime.Wait] does.
 func (r *Runtime) WaitExchange(ctx context.Context, x *Receipt, seen []string) (ExchangeState, error) {
-	return r.followReceipt(ctx, x, func(s ExchangeState) bool { return len(s.Needs) > 0 && !slices.Equal(s.Needs, seen) })
+	return r.followReceipt(ctx, x, Event{}, func(s ExchangeState) bool { return len(s.Needs) > 0 && !slices.Equal(s.Needs, seen) })
 }
 
-// LookExchange returns the state of an exchange now.
-func (r *Runtime) LookExchange(ctx context.Context, x *Receipt) (ExchangeState, error) {
-	return r.followReceipt(ctx, x, func(ExchangeState) bool { return true })
+// LookExchange returns the state of an exchange now. Read is an event of the task's log that the
+// caller has read, empty for none: the log is not read again for an answer in it.
+func (r *Runtime) LookExchange(ctx context.Context, x *Receipt, read Event) (ExchangeState, error) {
+	return r.followReceipt(ctx, x, read, func(ExchangeState) bool { return true })
 }
 
 // followReceipt returns the first state of a submission that is answered, or enough.
-func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, enough func(ExchangeState) bool) (ExchangeState, error) {
+func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, read Event, enough func(ExchangeState) bool) (ExchangeState, error) {
 	if a, ok := x.takeAnswer(); ok {
 		return ExchangeState{Answer: a}, nil
 	}
@@ -100,7 +101,7 @@ func (r *Runtime) followReceipt(ctx context.Context, x *Receipt, enough func(Exc
 			continue
 		}
 		if !open {
-			s.Answer, err = r.storedAnswer(ctx, t, x)
+			s.Answer, err = r.storedAnswer(ctx, t, x, read)
 			return s, err
 		}
 		if enough(s) {
@@ -160,8 +161,9 @@ func (r *Runtime) readQuestions(ctx context.Context, key TaskKey, cursors []int6
 	return list, nil
 }
 
-// storedAnswer reads the answer to a submission that waits no more.
-func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt) (Answer, error) {
+// storedAnswer reads the answer to a submission that waits no more, which may be in an event that was
+// read.
+func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt, read Event) (Answer, error) {
 	if a, ok := x.takeAnswer(); ok {
 		return a, nil
 	}
@@ -173,6 +175,9 @@ func (r *Runtime) storedAnswer(ctx context.Context, t *activeTask, x *Receipt) (
 		return Answer{}, err
 	case t.isPruned(sub), sub.Answer == 0:
 		return Answer{}, refuse(ErrNotFound, "the answer to this request is gone: its task '%s' was pruned", x.Task.Task)
+	}
+	if read.Seq == sub.Answer {
+		return answerIn(x.Task, read)
 	}
 	return r.readAnswer(ctx, x.Task, sub.Answer)
 }

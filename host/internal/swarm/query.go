@@ -107,9 +107,14 @@ func (r *Runtime) readAnswer(ctx context.Context, key TaskKey, cursor int64) (An
 	if len(events) == 0 || events[0].Seq != cursor {
 		return Answer{}, fmt.Errorf("task '%s': the event %d that answers it is missing", key.Task, cursor)
 	}
-	a, ok := events[0].ExchangeAnswer()
+	return answerIn(key, events[0])
+}
+
+// answerIn returns the answer in an event of a task.
+func answerIn(key TaskKey, e Event) (Answer, error) {
+	a, ok := e.ExchangeAnswer()
 	if !ok {
-		return Answer{}, fmt.Errorf("task '%s': event %d is no answer", key.Task, cursor)
+		return Answer{}, fmt.Errorf("task '%s': event %d is no answer", key.Task, e.Seq)
 	}
 	return a, nil
 }

@@ -202,7 +202,7 @@ func (r *Runtime) Wait(ctx context.Context, receipt *Receipt) (Answer, error) {
 			return drainAnswer(receipt)
 		}
 	}
-	s, err := r.followReceipt(ctx, receipt, func(ExchangeState) bool { return false })
+	s, err := r.followReceipt(ctx, receipt, Event{}, func(ExchangeState) bool { return false })
 	return s.Answer, err
 }
 

@@ -95,7 +95,7 @@ func (d *Door) Look(ctx context.Context, x gateway.Exchange) (gateway.Answer, bo
 	if x.Receipt == nil {
 		return gateway.Answer{}, false, notOwed(x)
 	}
-	s, err := d.opt.Swarm.LookExchange(ctx, x.Receipt)
+	s, err := d.opt.Swarm.LookExchange(ctx, x.Receipt, swarm.Event{})
 	if err != nil {
 		return gateway.Answer{}, false, foreignError(err)
 	}

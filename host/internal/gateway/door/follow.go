@@ -96,7 +96,7 @@ func (w *watched) PieceOf(ctx context.Context, e swarm.Event) (gateway.Piece, bo
 	if w.answered > e.Seq {
 		return gateway.Piece{}, false, nil // the answer comes later in the log
 	}
-	s, err := w.door.opt.Swarm.LookExchange(ctx, w.x.Receipt)
+	s, err := w.door.opt.Swarm.LookExchange(ctx, w.x.Receipt, e)
 	if err != nil {
 		return gateway.Piece{}, false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/swarm"
@@ -19,6 +20,9 @@ var blobURI = regexp.MustCompile(`\bblob:([0-9a-f]{64})(?:\?([A-Za-z0-9%&=+._/~;
 
 // partsOf are the blobs that an answer names, in order.
 func partsOf(body string) (list []gateway.PartRef) {
+	if !strings.Contains(body, "blob:") { // the expression takes 200 times as long
+		return nil
+	}
 	seen := map[swarm.BlobID]bool{}
 	for _, m := range blobURI.FindAllStringSubmatch(body, maxParts) {
 		id, ok := swarm.ParseBlobID(m[1])
