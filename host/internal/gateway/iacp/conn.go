@@ -117,8 +117,10 @@ func (c *conn) run() {
 	c.converse()
 }
 
-// converse exchanges messages with a known peer until the connection ends.
+// converse exchanges messages with a known peer, which has called or was called, until the connection
+// ends.
 func (c *conn) converse() {
+	c.frames.Admit = c.admitProven
 	stop := context.AfterFunc(c.ctx, func() { _ = c.net.Close() })
 	defer stop()
 	if c.shook {

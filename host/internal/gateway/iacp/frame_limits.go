@@ -42,9 +42,8 @@ func (c *conn) admitUnproven(length int64) error {
 	}
 }
 
-// leavePlace ends the limits of a peer that has shown a credential, or has left.
+// leavePlace gives back the place of a peer that has shown a credential, or has left.
 func (c *conn) leavePlace() {
-	c.frames.Admit = c.admitProven
 	if c.hasPlace {
 		c.hasPlace = false
 		<-c.g.bigUnproven

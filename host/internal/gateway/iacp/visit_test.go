@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,41 @@ func TestVisit(t *testing.T) {
 	}
 	if list, err := m.g.Discover(t.Context(), p); err != nil || len(list) != 1 || list[0].Name != "mill-1" {
 		t.Errorf("the partner has %+v, %v", list, err)
+	}
+}
+
+// TestVisitLarge (I-006, I-028): large frames of a hub have room as those of a peer that has called, and
+// give it back: more come than have room at once, and a question and an answer are among them.
+func TestVisitLarge(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, func(o *iacp.Options) { o.MaxBody, o.Held = 70_000, 70_000 })
+	c := m.spoke()
+	large := strings.Repeat("x", 40_000)
+	for range 3 {
+		asks := iacptest.New("task_request", "mill-1", "echo", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": large}})
+		exchange(t, c, asks, "ack")
+		for _, want := range []string{"accepted", "completed"} {
+			got := read(t, c, "task_response")
+			if got.Payload["status"] != want {
+				t.Fatalf("got %.300s", got.Raw)
+			}
+			if want == "completed" {
+				acknowledge(t, c, got)
+			}
+		}
+	}
+	p, _ := m.rt.Partner("mill")
+	for range 3 {
+		d := delivery(uuid.NewString())
+		d.Wrapper.Payload.Recipients[0].Name = "mill-1@mill"
+		carried := make(chan gateway.Carried, 1)
+		go func() { carried <- m.g.Carry(t.Context(), p, d) }()
+		question := read(t, c, "task_request")
+		acknowledge(t, c, question)
+		exchange(t, c, question.Reply("task_response", map[string]any{"status": "completed", "result": large}), "ack")
+		if got := <-carried; got.State != gateway.Taken {
+			t.Fatalf("carried %+v", got)
+		}
 	}
 }
 
