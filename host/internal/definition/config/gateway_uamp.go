@@ -1,10 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
+
+	"skep/host/internal/gateway/uamp/did"
+	"skep/host/internal/gateway/uamp/seal"
 )
 
 // UAMP has the keys that only [gateways.uamp] has.
@@ -57,7 +61,7 @@ func (u *UAMP) Settings() []Setting {
 // Settings are the keys of a partner.
 func (p *UAMPPartner) Settings() []Setting {
 	return []Setting{
-		field(&p.Keys, "keys", "list of keys", (*table).publicKeys, "JSON Web Keys, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
+		field(&p.Keys, "keys", "list of keys", (*table).envelopeKeys, "JSON Web Keys of Ed25519 or P-256, as in `file::lab.jwk`: its envelopes must be signed with one of them. Without it, with a key of the sender's DID document.").by(Subset),
 		choice(&p.Binding, "binding", BindingHTTP, bindings, "How its `url` is called. A partner without `url` is called as the DID document of the agent says that is written to.").by(Fixed),
 		secretText(&p.CapToken, "cap_token", "A capability token that it has given, as in `file::lab.token`: each envelope to it has this one, in place of one that the host makes."),
 		section("oauth", p.OAuth.Settings(), "Where the bearer token comes from that it is shown, in place of `auth_token`."),
@@ -104,12 +108,17 @@ func (r gatewayReader) checkUAMP(g Gateway) {
 		r.d.atKey(at, at.path+" needs TLS on a loopback address, too: add [server.tls]")
 	}
 	derived := didOfURL(r.server.PublicURL)
-	switch host, isWeb := strings.CutPrefix(own.DID, didWeb); {
+	id, err := did.Parse(cmp.Or(own.DID, derived))
+	switch {
 	case own.DID == "" && derived == "":
 		r.d.atKey(r.t.location, r.t.path+" needs a DID: add public_url to [server], or did")
+	case own.DID == "" && err != nil:
+		r.d.atKey(r.t.location, fmt.Sprintf("%s needs a DID, and %s is none: %v; add did", r.t.path, derived, err))
 	case own.DID == "":
 		own.DID = derived
-	case !isWeb || host == "" || strings.Trim(strings.ReplaceAll(host, "%3A", ""), didHost) != "":
+	case err != nil:
+		r.d.atValue(at, fmt.Sprintf(`%s must be the did:web of a host, as in "did:web:hive.example": %v`, at.path, err))
+	case id.Host() == "" || len(id.Path()) > 0:
 		r.d.atValue(at, at.path+` must be the did:web of a host, as in "did:web:hive.example"`)
 	case derived != "" && own.DID != derived:
 		r.d.atValue(at, fmt.Sprintf("%s is %s and public_url %s: nobody would find its document", at.path, own.DID, r.server.PublicURL))
@@ -125,6 +134,7 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 	for _, p := range g.Partners {
 		if own, is := p.Protocol.(*UAMPPartner); is {
 			r.checkOAuth(p, own.OAuth)
+			r.checkIDs(p, own.Keys)
 			r.checkCapToken(p, own.CapToken)
 		}
 		if own, at := p.Protocol.(*UAMPPartner), r.t.child("partners").child(p.Name).child("binding"); own.HTTP3(p) && !strings.HasPrefix(p.URL, "https://") {
@@ -134,6 +144,32 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 			r.d.warn(at, fmt.Sprintf("%s is shorter than timeout: an envelope whose answer was lost is not sent again", at.path))
 		}
 	}
+}
+
+// checkIDs refuses ids of a partner that cannot be resolved where its keys are not pinned. Of one
+// with a star the host of a did:web is looked at.
+func (r gatewayReader) checkIDs(p Partner, pinned []string) {
+	at := r.t.child("partners").child(p.Name).child("ids")
+	for i, id := range p.IDs {
+		if host := strings.SplitN(id, ":", 4); strings.Contains(id, "*") && strings.HasPrefix(id, didWeb) {
+			id = strings.Join(host[:3], ":")
+		}
+		_, err := did.Parse(id)
+		if err != nil && len(pinned) == 0 && strings.HasPrefix(id, "did:") && !strings.Contains(id, "*") {
+			r.d.atValue(at.elem(i), fmt.Sprintf("%s: %v", at.elem(i).path, err))
+		}
+	}
+}
+
+// envelopeKeys reads public keys with which envelopes are verified.
+func (t *table) envelopeKeys(key string) []string {
+	items := t.list(key)
+	for _, v := range items {
+		if _, err := seal.ParseJWK("", []byte(v.text)); err != nil {
+			t.d.atValue(v.location, fmt.Sprintf(`%s must be a public JSON Web Key, as in "file::lab.jwk": %v`, v.path, err))
+		}
+	}
+	return textsOf(items)
 }
 
 // didHost are the characters of a host's name.

@@ -38,7 +38,8 @@ func TestUAMP(t *testing.T) {
 		public + table: "",
 		"[server]\npublic_url = \"http://127.0.0.1:8000\"\n" + table:                      "gateways.uamp needs a DID",
 		table + `did = "did:web:hive.example"`:                                            "",
-		table + `did = "did:web:127.0.0.1%3A8000"`:                                        "",
+		table + `did = "did:web:127.0.0.1%3A8000"`:                                        `its host "127.0.0.1" is not a name`,
+		"[server]\npublic_url = \"https://127.0.0.1:8443\"\n" + table:                     "gateways.uamp needs a DID, and did:web:127.0.0.1%3A8443 is none: it is no DID that can be resolved: its host \"127.0.0.1\" is not a name; add did",
 		table + `did = "did:web:hive.example:agents"`:                                     "gateways.uamp.did must be the did:web of a host",
 		table + `did = "did:key:z6Mk"`:                                                    "gateways.uamp.did must be the did:web of a host",
 		public + table + `did = "did:web:hive.example"`:                                   "gateways.uamp.did is did:web:hive.example and public_url https://hive.example:8443: nobody would find its document",
@@ -54,6 +55,13 @@ func TestUAMP(t *testing.T) {
 		public + table + "keep = \"10m\"\nsessions = 3":                                   "",
 		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"no key\"]":              "gateways.uamp.partners.lab.keys[0] must be a public JSON Web Key",
 		public + table + "[gateways.uamp.partners.lab]\nkeys = [\"file::keys/shop.jwk\"]": "",
+		public + table + "[gateways.uamp.partners.lab]\nkeys = ['{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}']": "lab.keys[0] must be a public JSON Web Key, as in \"file::lab.jwk\": it is not a JSON Web Key: invalid Ed25519 public key, low-order point",
+		table + `did = "did:web:hive.example%3A99999"`:                                                                                                            `gateways.uamp.did must be the did:web of a host, as in "did:web:hive.example": it is no DID that can be resolved: its port "99999" is not a number from 1 to 65535`,
+		table + `did = "did:web:hive..example"`:                                                                                                                   `its host "hive..example" is not a name`,
+		public + table + "[gateways.uamp.partners.lab]\nids = [\"did:web:lab.example%3A99999\"]":                                                                  `gateways.uamp.partners.lab.ids[0]: it is no DID that can be resolved: its port "99999" is not a number from 1 to 65535`,
+		public + table + "[gateways.uamp.partners.lab]\nids = [\"did:web:lab.example%3A99999:agents:*\"]":                                                         `gateways.uamp.partners.lab.ids[0]: it is no DID`,
+		public + table + "[gateways.uamp.partners.lab]\nids = [\"did:key:z6MkeTG3bFFSLYVU7VqhgZxqr6YzpaGrQtFMh1uvqGy1vDnP\"]":                                     "lab.ids[0]: it is no DID that can be resolved: invalid Ed25519 public key, low-order point",
+		public + table + "[gateways.uamp.partners.lab]\nids = [\"did:web:*\", \"did:web:lab.example%3A*\", \"https://lab.example\", \"did:web:lab.example:*:x\"]": "",
 	} {
 		c, err := Parse("swarm.toml", []byte(withUAMP+text), "testdata/valid", testOptions)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

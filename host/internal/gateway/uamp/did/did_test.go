@@ -62,6 +62,7 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"did:web:h.example%3A99999": `its port "99999" is not a number from 1 to 65535`, "did:web:h..example": `its host "h..example" is not a name`,
 		"did:web:h.example:..": `its path has a part ".."`, "did:example:123": "it is neither a did:web nor a did:key",
+		"did:key:z6MkeTG3bFFSLYVU7VqhgZxqr6YzpaGrQtFMh1uvqGy1vDnP": "low-order point",
 	} {
 		if _, err := did.Parse(text); !errors.Is(err, did.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -133,6 +134,7 @@ func TestReadDocument(t *testing.T) {
 		"unknown key":       {document(`"assertionMethod":[{"id":"#a","type":"X","blockchainAccountId":"x"},"#b",7]`), 0, true},
 		"nothing":           {document(`"alsoKnownAs":[]`), 0, true},
 		"service of others": {document(`"service":[{"id":"#s","type":["A"],"serviceEndpoint":{"uri":"x"}}]`), 0, true},
+		"low order":         {document(`"assertionMethod":["#b",` + method("#a", "") + `,{"id":"#w","publicKeyJwk":{"kty":"OKP","crv":"Ed25519","x":"7P___________________________________________38"}}]`), 1, true},
 		"another subject":   {`{"id":"did:web:other.example"}`, 0, false},
 		"no object":         {`[]`, 0, false},
 		"twice":             {document(`"verificationMethod":[],"verificationMethod":[]`), 0, false},

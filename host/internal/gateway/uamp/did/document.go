@@ -26,6 +26,8 @@ type Document struct {
 	// Keys may sign for it: they are in assertionMethod or authentication.
 	Keys     []seal.PublicKey
 	Services []Service
+	// leftOut is why the first key that does not count is not in Keys.
+	leftOut error
 }
 
 // Service is an endpoint of a document.
@@ -93,7 +95,11 @@ func ReadDocument(id string, text []byte) (d Document, err error) {
 	d.ID = id
 	for _, relation := range slices.Concat(w.Assertion, w.Authentication) {
 		m, ok := w.method(relation)
-		if k, err := m.key(id); ok && err == nil && !d.HasKey(k.ID) {
+		k, err := m.key(id)
+		switch {
+		case ok && err != nil && d.leftOut == nil:
+			d.leftOut = fmt.Errorf("its key %.200q: %w", m.ID, err)
+		case ok && err == nil && !d.HasKey(k.ID):
 			d.Keys = append(d.Keys, k)
 		}
 	}

@@ -166,7 +166,7 @@ func (r *Resolver) fetchFor(ctx context.Context, l lookup) (Document, error) {
 		k.err, life = fmt.Errorf("%s: %w: %w", l.id.text, ErrUnresolved, k.err), failureLife
 	}
 	if why := k.err; why != nil || len(k.document.Keys) == 0 {
-		r.log.Warn("uamp: a DID document cannot be used", "did", l.id.text, "url", l.id.URL(), "caller", l.caller, "error", cmp.Or(why, errNoKeys))
+		r.log.Warn("uamp: a DID document cannot be used", "did", l.id.text, "url", l.id.URL(), "caller", l.caller, "error", cmp.Or(why, k.document.leftOut, errNoKeys))
 	}
 	k.until = k.at.Add(life)
 	r.keep(l.name, k)

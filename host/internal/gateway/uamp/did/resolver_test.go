@@ -290,6 +290,9 @@ func TestUnusableDocument(t *testing.T) {
 		}, "the document is of "},
 		"no JSON": {func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil, `<html>`), nil }, "the document "},
 		"no keys": {documents(nil), "name no key of Ed25519 or P-256"},
+		"a key of low order": {func(*http.Request) (*http.Response, error) {
+			return respond(http.StatusOK, nil, `{"id":"did:web:lab.example","assertionMethod":[{"id":"#w","publicKeyMultibase":"z6MkeTG3bFFSLYVU7VqhgZxqr6YzpaGrQtFMh1uvqGy1vDnP"}]}`), nil
+		}, "low-order point"},
 	} {
 		var out bytes.Buffer
 		r := did.NewResolver(&web{answer: c.answer}, slog.New(slog.NewTextHandler(&out, nil)))

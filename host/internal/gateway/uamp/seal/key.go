@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -53,6 +54,10 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[key "+k.pu
 func newPublic(id string, key crypto.PublicKey) (PublicKey, error) {
 	switch key := key.(type) {
 	case ed25519.PublicKey:
+		// A point of low order verifies what anybody has signed; the library writes none.
+		if _, err := (&jose.JSONWebKey{Key: key}).MarshalJSON(); err != nil {
+			return PublicKey{}, reasonOf(err)
+		}
 		return PublicKey{id, key}, nil
 	case *ecdsa.PublicKey:
 		if key.Curve == elliptic.P256() {
@@ -77,21 +82,26 @@ func (p PublicKey) Equal(other PublicKey) bool {
 
 // JWK returns the key as a JSON Web Key without an id.
 func (p PublicKey) JWK() json.RawMessage {
-	raw, _ := (&jose.JSONWebKey{Key: p.key}).MarshalJSON() // of these types it always can
+	raw, _ := (&jose.JSONWebKey{Key: p.key}).MarshalJSON() // of these keys it always can
 	return raw
 }
 
 // Thumbprint is the id of the key in our DID documents (RFC 7638).
 func (p PublicKey) Thumbprint() string {
-	sum, _ := (&jose.JSONWebKey{Key: p.key}).Thumbprint(crypto.SHA256) // of these types it always can
+	sum, _ := (&jose.JSONWebKey{Key: p.key}).Thumbprint(crypto.SHA256) // of these keys it always can
 	return base64.RawURLEncoding.EncodeToString(sum)
+}
+
+// reasonOf is an error of the library without its name.
+func reasonOf(err error) error {
+	return errors.New(strings.TrimPrefix(err.Error(), "go-jose/go-jose: "))
 }
 
 // ParseJWK reads a public JSON Web Key for signatures.
 func ParseJWK(id string, text []byte) (PublicKey, error) {
 	var k jose.JSONWebKey
 	if err := k.UnmarshalJSON(text); err != nil {
-		return PublicKey{}, errors.New("it is not a JSON Web Key")
+		return PublicKey{}, fmt.Errorf("it is not a JSON Web Key: %w", reasonOf(err))
 	}
 	if !k.IsPublic() || k.Use != "" && k.Use != "sig" {
 		return PublicKey{}, errors.New("it is not a public JSON Web Key for signatures")

@@ -1,10 +1,13 @@
 package seal_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,6 +104,37 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
 		if text := fmt.Sprintf(verb, k); text != "[key "+vectorID+"]" {
 			t.Errorf("%s: %s", verb, text)
+		}
+	}
+}
+
+// TestLowOrder (U-022, U-027): the fourteen spellings of Ed25519's points of low order, under which
+// anybody can sign, are no keys in either form.
+func TestLowOrder(t *testing.T) {
+	t.Parallel()
+	y8 := "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a" // of order 8
+	other := "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"
+	zeros, ones := strings.Repeat("00", 30), strings.Repeat("ff", 30)
+	for _, text := range []string{
+		"01" + zeros + "00", "01" + zeros + "80", "ec" + ones + "7f", "ec" + ones + "ff", // orders 1 and 2
+		"00" + zeros + "00", "00" + zeros + "80", y8, y8[:62] + "fa", other, other[:62] + "85", // orders 4 and 8
+		"ed" + ones + "7f", "ed" + ones + "ff", "ee" + ones + "7f", "ee" + ones + "ff", // above the prime
+	} {
+		raw, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jwk := `{"kty":"OKP","crv":"Ed25519","x":"` + base64.RawURLEncoding.EncodeToString(raw) + `"}`
+		if _, err := seal.ParseJWK("k", []byte(jwk)); err == nil || !strings.Contains(err.Error(), "low-order point") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, err := seal.ParseMultikey("k", seal.EncodeMultikey(raw)); err == nil || !strings.Contains(err.Error(), "low-order point") {
+			t.Errorf("%s in multibase: %v", text, err)
+		}
+	}
+	for seed := range byte(20) {
+		if _, err := seal.NewKey("k", ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))); err != nil {
+			t.Errorf("the key of seed %d: %v", seed, err)
 		}
 	}
 }
