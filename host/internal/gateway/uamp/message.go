@@ -38,8 +38,7 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if x.stream != "" {
-		w.Header().Set("Location", streamPath+url.PathEscape(x.stream))
-		nameQUICStream(w, r, x.stream)
+		w.Header().Set("Location", streamPath+url.PathEscape(g.nameQUICStream(w, r, s.Envelope, x.stream)))
 	}
 	g.writeAccepted(w, s.Envelope, x)
 }

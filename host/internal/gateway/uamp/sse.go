@@ -60,8 +60,8 @@ func (g *Gateway) openRequested(r *http.Request, c gateway.Caller) (x gateway.Ex
 		return x, n, 0, unknownStream
 	}
 	x, n, err = g.openStream(r.Context(), c, name)
-	if alias, ok := quicAlias(r, name); ok && errors.Is(err, unknownStream) {
-		x, n, err = g.openStream(r.Context(), c, alias)
+	if alias, ok := quicAlias(r.Context(), name); ok && g.isNumbered(alias) {
+		n.Stream = name // its deltas have the number, too
 	}
 	return x, n, from, err
 }

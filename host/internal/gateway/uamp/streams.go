@@ -79,6 +79,9 @@ func (g *Gateway) checkStream(ctx context.Context, c gateway.Caller, e envelope.
 	if id, isOwn := strings.CutPrefix(e.Stream, ownStream); isOwn && id != string(e.ID) && uuid.Validate(id) == nil {
 		return envelope.Faultf(envelope.MissingSeq, "the stream_id is the name of the stream of another envelope, %s", id)
 	}
+	if alias, isNumber := quicAlias(ctx, e.Stream); isNumber && g.isNumbered(alias) && alias != ownStream+string(e.ID) {
+		return envelope.Faultf(envelope.MissingSeq, "the stream_id is the number of the QUIC stream of another envelope of this connection")
+	}
 	r, version, err := g.loadStream(ctx, c, e.Stream)
 	if err != nil || version == 0 || r.ID == string(e.ID) {
 		return err
@@ -139,8 +142,22 @@ func (g *Gateway) keepStream(ctx context.Context, c gateway.Caller, x gateway.Ex
 	}
 }
 
-// findStream is the exchange of a stream of the caller.
+// findStream is the exchange of a stream of the caller, by its name or by the number of a QUIC
+// stream of the request's connection.
 func (g *Gateway) findStream(ctx context.Context, c gateway.Caller, stream string) (gateway.Exchange, error) {
+	alias, isNumber := quicAlias(ctx, stream)
+	if isNumber && g.isNumbered(alias) {
+		return g.findNamed(ctx, c, alias)
+	}
+	x, err := g.findNamed(ctx, c, stream)
+	if isNumber && errors.Is(err, unknownStream) {
+		return g.findNamed(ctx, c, alias)
+	}
+	return x, err
+}
+
+// findNamed is the exchange of a stream of the caller by its name.
+func (g *Gateway) findNamed(ctx context.Context, c gateway.Caller, stream string) (gateway.Exchange, error) {
 	r, version, err := g.loadStream(ctx, c, stream)
 	if err != nil {
 		return gateway.Exchange{}, err

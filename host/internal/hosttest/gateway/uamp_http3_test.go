@@ -12,6 +12,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
+	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/hosttest"
 )
 
@@ -65,6 +66,47 @@ func TestUAMPOverHTTP3(t *testing.T) {
 	s.Restart()
 	if _, again := s.send(t, s.client3(t), http.MethodGet, at, labToken, ""); deltasOf(again) != deltasOf(begin) {
 		t.Errorf("after a restart: %s", again)
+	}
+}
+
+// TestUAMPQUICStreamID (U-053, V-U38): in the profile strict the stream of an envelope without a
+// stream_id is called by the number of its QUIC stream on that connection, in Location, in its deltas
+// and in what is sent about it; elsewhere by its name. Another envelope of the connection cannot
+// have the number as its stream_id, and one with a stream_id keeps that.
+func TestUAMPQUICStreamID(t *testing.T) {
+	t.Parallel()
+	s := newUAMPSite(t, "http3 = true\nprofile = \"strict\"")
+	three, elsewhere := s.client3(t), s.client3(t)
+	ask, name := s.askFor(t, "a", "b")
+	rsp, text := s.send(t, three, http.MethodPost, "/v1/messages", labToken, ask)
+	if got := rsp.Header.Get("Location"); rsp.StatusCode != http.StatusAccepted || got != "/v1/stream/0" || rsp.Header.Get("UAMP-QUIC-Stream") != "0" {
+		t.Fatalf("%s %v %s", rsp.Status, rsp.Header, text)
+	}
+	_, begin := s.send(t, three, http.MethodGet, "/v1/stream/0", labToken, "")
+	if strings.Count(begin, `"stream_id":"0"`) != 2 || strings.Count(begin, "data: ") != 2 {
+		t.Errorf("by its number: %s", begin)
+	}
+	if _, again := s.send(t, elsewhere, http.MethodGet, "/v1/stream/"+name, labToken, ""); deltasOf(again) != strings.ReplaceAll(deltasOf(begin), `"stream_id":"0"`, `"stream_id":"`+name+`"`) {
+		t.Errorf("by its name: %s", again)
+	}
+	if rsp, text := s.send(t, elsewhere, http.MethodGet, "/v1/stream/0", labToken, ""); rsp.StatusCode != http.StatusNotFound {
+		t.Errorf("by its number elsewhere: %s %s", rsp.Status, text)
+	}
+	about := func(e envelope.Envelope) string {
+		e.Stream = "0"
+		return s.sign(t, e)
+	}
+	if rsp, text := s.send(t, three, http.MethodPost, "/v1/messages", labToken, about(envelope.Envelope{Intent: envelope.Progress, Body: envelope.NewBody("application/json", []byte(`{"ack":1}`))})); rsp.StatusCode != http.StatusAccepted {
+		t.Errorf("an acknowledgement by its number: %s %s", rsp.Status, text)
+	}
+	taken := about(envelope.Envelope{Intent: envelope.Ask, Body: envelope.NewBody("text/plain", []byte(hosttest.Script(hosttest.Step{"task_complete", hosttest.Args{"finish_message": "x"}})))})
+	if rsp, text := s.send(t, three, http.MethodPost, "/v1/messages", labToken, taken); rsp.StatusCode != http.StatusConflict || !strings.Contains(text, "4.09") {
+		t.Errorf("another envelope with the number: %s %s", rsp.Status, text)
+	}
+	if rsp, text := s.send(t, elsewhere, http.MethodPost, "/v1/messages", labToken, taken); rsp.Header.Get("Location") != "/v1/stream/0" {
+		t.Errorf("the same elsewhere: %s %s", rsp.Status, text)
+	} else if _, text := s.send(t, elsewhere, http.MethodGet, "/v1/stream/0", labToken, ""); !strings.Contains(text, `"stream_id":"0"`) || !strings.Contains(text, `"type":"done"`) {
+		t.Errorf("its stream: %s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
@@ -87,10 +88,15 @@ func (s *uampSite) askFor(t *testing.T, chunks ...string) (text, stream string) 
 		steps = append(steps, hosttest.Step{"emit", hosttest.Args{"chunk": c}})
 	}
 	steps = append(steps, hosttest.Step{"task_complete", hosttest.Args{"finish_message": "done"}})
-	e := envelope.Envelope{
-		ID: envelope.NewID(), Time: time.Now(), From: s.id, To: []string{"did:web:hive.example"}, Intent: envelope.Ask, Window: 2,
-		Body: envelope.NewBody("text/plain", []byte(hosttest.Script(steps...))),
-	}
+	e := envelope.Envelope{ID: envelope.NewID(), Intent: envelope.Ask, Body: envelope.NewBody("text/plain", []byte(hosttest.Script(steps...)))}
+	return s.sign(t, e), "str-" + string(e.ID)
+}
+
+// sign is the signed text of an envelope to the host, with a new id if it has none. The window is 2.
+func (s *uampSite) sign(t *testing.T, e envelope.Envelope) string {
+	t.Helper()
+	e.ID = cmp.Or(e.ID, envelope.NewID())
+	e.Time, e.From, e.To, e.Window = time.Now(), s.id, []string{"did:web:hive.example"}, 2
 	sum, err := e.Sum()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +108,7 @@ func (s *uampSite) askFor(t *testing.T, chunks ...string) (text, stream string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(signed), "str-" + string(e.ID)
+	return string(signed)
 }
 
 // send sends a request with the token of lab, if one is wanted.
