@@ -47,7 +47,7 @@ func (g *Gateway) ask(ctx context.Context, c gateway.Caller, s envelope.Signed) 
 		return x, err
 	}
 	defer end()
-	ttl, err := g.checkSubscribe(s.Envelope)
+	ttl, err := g.checkSubscribe(ctx, s.Envelope)
 	if err != nil {
 		return x, err
 	}

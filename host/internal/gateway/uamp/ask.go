@@ -97,8 +97,10 @@ func isText(mediaType string) bool {
 func subjectOf(e envelope.Envelope, body string) string {
 	subject := gateway.ExtensionText(e.Ext[extSubject])
 	if subject == "" || mail.Reserved(subject) {
-		if read, err := readSubscribe([]byte(body)); e.Intent == envelope.Subscribe && err == nil {
-			body = read.Topic
+		if e.Intent == envelope.Subscribe {
+			if read, err := readSubscribe([]byte(body)); err == nil {
+				body = read.Topic
+			}
 		}
 		subject = strings.TrimLeft(gateway.Excerpt(body), ":")
 	}

@@ -28,10 +28,15 @@ func subscriberKey(c gateway.Caller, id envelope.ID) state.Key {
 
 // checkSubscribe refuses an envelope that subscribes to what cannot be read. ttl is 0 where it
 // has none.
-func (g *Gateway) checkSubscribe(e envelope.Envelope) (ttl time.Duration, err error) {
+func (g *Gateway) checkSubscribe(ctx context.Context, e envelope.Envelope) (ttl time.Duration, err error) {
 	if e.Intent != envelope.Subscribe {
 		return 0, nil
 	}
+	release, err := g.large.Acquire(ctx, len(e.Body.Content))
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	content, err := e.Body.Decode(int(g.MaxBody))
 	if err != nil {
 		return 0, err

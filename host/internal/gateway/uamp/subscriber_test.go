@@ -48,9 +48,13 @@ func TestSubscriber(t *testing.T) {
 	if a := <-seen; a.Subject != "SUBSCRIBE: tea" || a.Body != `{"topic":"tea","filter":"green"}` {
 		t.Errorf("%+v", a)
 	}
-	for _, body := range []string{`{"topic":"tea","ttl":0.5}`, `{"topic":"tea","ttl":-1}`, `{"topic":"tea","ttl":604801}`, `{"topic":7}`, `{`} {
+	for _, body := range []string{`{"topic":"tea","ttl":0.5}`, `{"topic":"tea","ttl":-1}`, `{"topic":"tea","ttl":604801}`, `{"topic":7}`, `{`,
+		`{"topic":"tea","topic":"milk"}`, `{"topic":"tea","ttl":5,"ttl":600}`, `{"topic":"tea","filter":{"a":1,"\u0061":2}}`,
+		`{"topic":"tea"} {}`, `{"topic":"tea","filter":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`,
+	} {
 		h.refused(t, body, h.send(t, newSubscribe("calc", body)), envelope.Malformed)
 	}
+	h.take(t, newSubscribe("calc", `{"topic":"tea","TTL":0}`)) // another member
 	short := newSubscribe("slow", `{"topic":"tea","ttl":1}`)
 	location := h.take(t, short).location
 	if n := len(h.recordsOf(t, "lab", "subscriber")); n != 1 {

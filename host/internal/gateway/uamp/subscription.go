@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/verb"
+	"skep/host/internal/gateway/wire"
 )
 
 // kindSubscription is the kind of the records of our agents' subscriptions at partners.
@@ -67,20 +68,26 @@ type subscribeBody struct {
 func (b subscribeBody) ttl() time.Duration { return time.Duration(b.TTL) * time.Second }
 
 // readSubscribe reads what an agent of a realm subscribes to. The document has no form for it:
-// what is no JSON object is the topic.
+// what is no JSON object is the topic. An object has one reading, as an envelope has.
 func readSubscribe(content []byte) (b subscribeBody, err error) {
 	if content = bytes.TrimSpace(content); !bytes.HasPrefix(content, []byte("{")) {
 		return subscribeBody{Topic: string(content)}, nil
 	}
-	all := struct {
-		subscribeBody
-		TTL *int64 `json:"ttl"`
-	}{}
-	err = json.Unmarshal(content, &all)
-	if b = all.subscribeBody; all.TTL != nil {
-		b.TTL = *all.TTL
+	if _, err := wire.Canonical(content, wire.AsSent, defaultMaxDepth); err != nil {
+		return b, envelope.Faultf(envelope.Malformed, "the body of subscribe %v", err)
 	}
-	if err != nil || all.TTL != nil && (b.TTL < 1 || b.TTL > verb.MaxTTL) {
+	var members map[string]json.RawMessage // encoding/json takes TTL for ttl in a struct
+	var ttl *int64
+	err = json.Unmarshal(content, &members)
+	for name, to := range map[string]any{"topic": &b.Topic, "filter": &b.Filter, "ttl": &ttl} {
+		if value, has := members[name]; has && err == nil {
+			err = json.Unmarshal(value, to)
+		}
+	}
+	if ttl != nil {
+		b.TTL = *ttl
+	}
+	if err != nil || ttl != nil && (b.TTL < 1 || b.TTL > verb.MaxTTL) {
 		return b, envelope.Faultf(envelope.Malformed, "the body of subscribe needs a topic that is a text and a ttl of 1 to %d seconds, or none", verb.MaxTTL)
 	}
 	return b, nil
