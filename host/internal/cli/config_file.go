@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,9 +18,13 @@ func (a *app) loadConfig(plainHTTP bool) (*config.Config, error) {
 }
 
 // reloadConfig reads the file for a running host: its certificate is in use already,
-// and the listener watches the files itself.
-func (a *app) reloadConfig(plainHTTP bool) (*config.Config, error) {
-	return a.readConfig(plainHTTP, time.Time{})
+// and the listener watches the files itself. The log gets the warnings.
+func (a *app) reloadConfig(log *slog.Logger, plainHTTP bool) (*config.Config, error) {
+	cfg, err := a.readConfig(plainHTTP, time.Time{})
+	if err == nil {
+		logWarnings(log, cfg)
+	}
+	return cfg, err
 }
 
 func (a *app) readConfig(plainHTTP bool, now time.Time) (*config.Config, error) {

@@ -55,9 +55,7 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 		return err
 	}
 	log, level := a.serveLog(cfg.Telemetry)
-	for _, w := range warningsOf(cfg) {
-		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
-	}
+	logWarnings(log, cfg)
 	guests, back := host.ReserveProcessor()
 	defer back()
 	defer host.TuneGC()()
@@ -66,7 +64,7 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 	h, err := a.newHost(ctx, host.Options{
 		Config: cfg, DataDir: a.dataDir(), CacheDir: a.cacheDir(), Logger: log, Level: level, Version: readVersions().Skep,
 		Compiler: a.compiler(), Subprocess: a.subprocess(), PlainHTTP: plainHTTP, Hangups: hangups, Guests: guests, Env: a.env.LookupEnv,
-		Reread: func() (*config.Config, error) { return a.reloadConfig(plainHTTP) },
+		Reread: func() (*config.Config, error) { return a.reloadConfig(log, plainHTTP) },
 	})
 	if err != nil {
 		return err
@@ -89,6 +87,13 @@ func (a *app) serve(ctx context.Context, plainHTTP bool) error {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// logWarnings logs what is probably not meant in a file but works.
+func logWarnings(log *slog.Logger, cfg *config.Config) {
+	for _, w := range warningsOf(cfg) {
+		log.Warn(w.Message, "file", w.File, "line", w.Line, "column", w.Col)
+	}
 }
 
 // serveLog is the log of a host that starts. On a terminal a summary replaces the

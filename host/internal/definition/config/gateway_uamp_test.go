@@ -158,13 +158,17 @@ func TestUAMPCapToken(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	opt := testOptions
 	opt.Now = now
-	for name, c := range map[string]struct{ token, fault, warning string }{
+	for name, c := range map[string]struct{ token, ids, fault, warning string }{
+		"for its host": {token: capToken(t, now.Add(time.Second)), ids: `ids = ["did:web:lab.example:agents:*"]`},
+		"for its id":   {token: capToken(t, now.Add(time.Second)), ids: `ids = ["did:web:lab.example"]`},
+		"for any host": {token: capToken(t, now.Add(time.Second)), ids: `ids = ["did:web:*"]`},
+		"for another":  {token: capToken(t, now.Add(time.Second)), ids: `ids = ["did:web:shop.example:*"]`, warning: `partners.lab.cap_token is for ["did:web:lab.example"], which is none of ids nor the host of one: the partner will refuse it`},
 		"that lasts":   {token: capToken(t, now.Add(time.Second))},
 		"that is over": {token: capToken(t, now), warning: "partners.lab.cap_token expired at 2026-01-02T03:04:05Z: nothing is sent to the partner"},
 		"without exp":  {token: capToken(t, time.Time{}), fault: "partners.lab.cap_token has no exp"},
 		"that is none": {token: "bearer", fault: `partners.lab.cap_token must be a capability token, as in "file::lab.token"`},
 	} {
-		cfg, err := Parse("swarm.toml", []byte(withUAMP+partner+"cap_token = \""+c.token+"\"\n"), "testdata/valid", opt)
+		cfg, err := Parse("swarm.toml", []byte(withUAMP+partner+"cap_token = \""+c.token+"\"\n"+c.ids+"\n"), "testdata/valid", opt)
 		if (c.fault == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), c.fault) || strings.Contains(err.Error(), c.token+" ")) {
 			t.Errorf("a token %s: %v, want %q", name, err, c.fault)
 		}
@@ -172,13 +176,30 @@ func TestUAMPCapToken(t *testing.T) {
 			continue
 		}
 		warned := slices.ContainsFunc(cfg.Warnings, func(w Fault) bool {
-			return c.warning != "" && strings.Contains(w.Message, c.warning) || c.warning == "" && strings.Contains(w.Message, "expired")
+			return c.warning != "" && strings.Contains(w.Message, c.warning) || c.warning == "" && strings.Contains(w.Message, "cap_token") && !strings.Contains(w.Message, "stands in this file")
 		})
 		if warned != (c.warning != "") {
 			t.Errorf("a token %s: warnings %v", name, cfg.Warnings)
 		}
 		if got := cfg.Gateways[0].Partners[0].Protocol.(*UAMPPartner).CapToken; got.Reveal() != c.token {
 			t.Errorf("a token %s is %q", name, got.Reveal())
+		}
+	}
+}
+
+// U-042: a file that is read again has no time of its own, and is warned of with that of the clock.
+func TestUAMPCapTokenAtReload(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\nurl = \"https://lab.example\"\n"
+	for text, want := range map[string]bool{
+		capToken(t, time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)): true, capToken(t, time.Date(2200, 1, 2, 3, 4, 5, 0, time.UTC)): false,
+	} {
+		cfg, err := Parse("swarm.toml", []byte(withUAMP+partner+"cap_token = \""+text+"\"\n"), "testdata/valid", testOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(cfg.Warnings, func(w Fault) bool { return strings.Contains(w.Message, "cap_token expired at ") }); got != want {
+			t.Errorf("warned %v, want %v: %v", got, want, cfg.Warnings)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (p *Proof) checkSender(c gateway.Caller, from string) error {
 // those that the partner's table pins, else those of its DID document (U-027, U-032).
 func (p *Proof) keys(ctx context.Context, c gateway.Caller, of, keyID string) (list []seal.PublicKey, err error) {
 	if keyID != "" && did.OfURL(keyID) != of {
-		return nil, envelope.Faultf(envelope.Unauthenticated, "the signature has a key of another DID")
+		return nil, envelope.Faultf(envelope.Unauthenticated, "the key %.200q is of another DID than %.200q, which it is to sign for", keyID, of)
 	}
 	partner, _ := p.documents.Runtime.Partner(c.Realm)
 	if pinned, _ := partner.Options[optionKeys].([]string); len(pinned) > 0 {
@@ -148,7 +148,7 @@ func (p *Proof) issuerKeys(ctx context.Context, c gateway.Caller, from string, t
 	if _, here := p.documents.addressOf(token.Issuer); here {
 		return p.documents.Keys.published(token.Issuer)
 	}
-	return nil, envelope.Faultf(envelope.Unauthenticated, "the capability token is of an issuer that is not trusted")
+	return nil, faultOf(seal.ForeignIssuer(token.Issuer))
 }
 
 // faultOf returns the errors of keys and signatures as the caller may see them: what was
@@ -157,7 +157,7 @@ func faultOf(err error) error {
 	switch {
 	case errors.Is(err, seal.ErrScope):
 		return envelope.Faultf(envelope.Unauthorized, "%v", err)
-	case errors.Is(err, seal.ErrSignature):
+	case errors.Is(err, seal.ErrSignature), errors.Is(err, seal.ErrToken):
 		return envelope.Faultf(envelope.Unauthenticated, "%v", err)
 	case errors.Is(err, did.ErrRate):
 		return &envelope.Fault{Code: envelope.TooMany, Text: did.ErrRate.Error(), RetryAfter: time.Minute}

@@ -33,7 +33,7 @@ func readCBOR(raw []byte, v any) error {
 func readCWT(text string) (t Token, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return t, fail("the capability token is neither a JSON Web Token nor a CBOR Web Token in base64url")
+		return t, failToken("it is neither a JSON Web Token nor a CBOR Web Token in base64url")
 	}
 	for _, number := range []uint64{tagCWT, tagSign1} {
 		var tag cbor.RawTag
@@ -43,15 +43,15 @@ func readCWT(text string) (t Token, err error) {
 	}
 	var m cose.UntaggedSign1Message
 	if err := m.UnmarshalCBOR(raw); err != nil {
-		return t, fail("the capability token is no COSE_Sign1")
+		return t, failToken("it is no COSE_Sign1")
 	}
 	alg, err := m.Headers.Protected.Algorithm()
 	joseAlg, known := coseAlgorithms[alg]
 	if err != nil || !known {
-		return t, fail("the capability token is not signed with ES256 or EdDSA")
+		return t, failToken("it is not signed with ES256 or EdDSA")
 	}
 	if _, has := m.Headers.Protected[cose.HeaderLabelCritical]; has {
-		return t, fail("the capability token asks for an extension")
+		return t, failToken("its header has crit, which asks for an extension")
 	}
 	id, _ := m.Headers.Protected[cose.HeaderLabelKeyID].([]byte)
 	if id == nil {
@@ -59,7 +59,7 @@ func readCWT(text string) (t Token, err error) {
 	}
 	var w wireClaims
 	if readCBOR(m.Payload, &w) != nil {
-		return t, fail("the claims of the capability token cannot be read")
+		return t, failToken("its claims cannot be read")
 	}
 	t.KeyID, t.alg = string(id), joseAlg
 	t.verify = func(k PublicKey) error {

@@ -15,9 +15,19 @@ import (
 // ErrSignature is returned for a signature that does not count.
 var ErrSignature = errors.New("the signature does not count")
 
+// failure is why a signature or a token does not count.
+type failure struct {
+	of  error // ErrSignature or ErrToken
+	why string
+}
+
+func (f failure) Error() string { return f.of.Error() + ": " + f.why }
+
+func (f failure) Unwrap() error { return f.of }
+
 // fail returns why a signature does not count.
 func fail(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrSignature, fmt.Sprintf(format, args...))
+	return failure{ErrSignature, fmt.Sprintf(format, args...)}
 }
 
 // Sign returns the detached signature over a hash (U-024).

@@ -2,6 +2,8 @@ package seal
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
@@ -33,8 +35,8 @@ func (w wireClaims) claims() (c Claims, err error) {
 	c.Scope, ok[1] = scopes(w.Scope)
 	c.Expires, ok[2] = at(w.Expires)
 	c.NotBefore, ok[3] = at(w.NotBefore)
-	if ok != [4]bool{true, true, true, true} {
-		return c, fail("a claim of the capability token has not its type")
+	if i := slices.Index(ok[:], false); i >= 0 {
+		return c, failToken("its %s has not the type of this claim", [...]string{"aud", "scope", "exp", "nbf"}[i])
 	}
 	return c, nil
 }
@@ -42,16 +44,19 @@ func (w wireClaims) claims() (c Claims, err error) {
 // readJWT reads a JSON Web Token.
 func readJWT(text string) (t Token, err error) {
 	jws, h, err := parseCompact(text)
-	if err != nil {
+	var f failure
+	switch {
+	case errors.As(err, &f):
+		return t, failToken("%s", f.why)
+	case err != nil:
 		return t, err
-	}
-	if h.typ == manifestType {
-		return t, fail("a manifest is no capability token")
+	case h.typ == manifestType:
+		return t, failToken("it is a manifest")
 	}
 	payload := jws.UnsafePayloadWithoutVerification()
 	var w wireClaims
 	if _, err := wire.Canonical(payload, wire.AsSent, maxClaimsDepth); err != nil || json.Unmarshal(payload, &w) != nil {
-		return t, fail("the claims of the capability token cannot be read")
+		return t, failToken("its claims cannot be read")
 	}
 	t.KeyID, t.alg = h.KeyID, h.alg
 	t.verify = func(k PublicKey) error {

@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// ErrToken is returned for a token that does not count.
+var ErrToken = errors.New("the capability token does not count")
+
+// failToken returns why a token does not count.
+func failToken(format string, args ...any) error {
+	return failure{ErrToken, fmt.Sprintf(format, args...)}
+}
+
 // ErrScope is returned for a token that counts and does not cover what is asked.
 var ErrScope = errors.New("the capability token does not cover it")
 
@@ -36,7 +44,7 @@ const maxToken = 8 << 10
 // ReadToken reads a token of either form (U-043).
 func ReadToken(text string) (Token, error) {
 	if len(text) > maxToken {
-		return Token{}, fail("the capability token has more than %d bytes", maxToken)
+		return Token{}, failToken("it has more than %d bytes", maxToken)
 	}
 	if strings.Count(text, ".") == 2 {
 		return readJWT(text)
@@ -46,12 +54,16 @@ func ReadToken(text string) (Token, error) {
 
 // Verify returns nil if one of the keys has signed the token.
 func (t Token) Verify(keys []PublicKey) error {
-	for _, k := range (Header{KeyID: t.KeyID, alg: t.alg}).candidates(keys) {
+	keys = (Header{KeyID: t.KeyID, alg: t.alg}).candidates(keys)
+	if len(keys) == 0 {
+		return failToken("its key %.200q is none of %s of its issuer, %.200q", t.KeyID, t.alg, t.Issuer)
+	}
+	for _, k := range keys {
 		if t.verify(k) == nil {
 			return nil
 		}
 	}
-	return fail("the capability token is not signed by its issuer")
+	return failToken("it was signed with another key than its issuer's, or was changed")
 }
 
 // Use is what a token is shown for.
@@ -78,19 +90,29 @@ const (
 func (t Token) Check(u Use) error {
 	switch {
 	case t.Expires.IsZero():
-		return fail("the capability token has no exp")
+		return failToken("it has no exp")
 	case !u.Now.Before(t.Expires.Add(u.Skew)):
-		return fail("the capability token has expired")
+		return failToken("it expired at %s", t.Expires.UTC().Format(time.RFC3339))
 	case u.Now.Before(t.NotBefore.Add(-u.Skew)):
-		return fail("the capability token is not valid yet")
+		return failToken("it is not valid before %s", t.NotBefore.UTC().Format(time.RFC3339))
+	case len(t.Audience) == 0:
+		return failToken("it has no aud")
 	case !slices.ContainsFunc(t.Audience, func(id string) bool { return slices.Contains(u.Audience, id) }):
-		return fail("the capability token is for another audience")
+		return failToken("its aud %.200q names none of %q", t.Audience, u.Audience)
 	case !slices.Contains(u.Issuers, t.Issuer):
-		return fail("the capability token is of an issuer that is not trusted")
+		return ForeignIssuer(t.Issuer)
 	case t.Subject != "" && t.Subject != u.Subject:
-		return fail("the capability token is of another subject")
+		return failToken("its sub is %.200q, and the sender another", t.Subject)
 	}
 	return t.checkScope(u)
+}
+
+// ForeignIssuer is why a token from an issuer does not count that is not one of a use.
+func ForeignIssuer(issuer string) error {
+	if issuer == "" {
+		return failToken("it has no iss")
+	}
+	return failToken("its iss %.200q is neither the sender nor the recipient or its host", issuer)
 }
 
 func (t Token) checkScope(u Use) error {

@@ -140,18 +140,18 @@ func TestTokenClaims(t *testing.T) {
 		"this sender":         {change{"sub": "did:web:lab.example:agents:x"}, nil},
 		"just expired":        {change{"exp": now.Add(-30 * time.Second).Unix()}, nil},
 		"valid since":         {change{"nbf": now.Unix()}, nil},
-		"other audience":      {change{"aud": "did:web:other.example"}, seal.ErrSignature},
-		"no audience":         {change{"aud": nil}, seal.ErrSignature},
-		"expired":             {change{"exp": now.Add(-2 * time.Minute).Unix()}, seal.ErrSignature},
-		"no exp":              {change{"exp": nil}, seal.ErrSignature},
-		"negative exp":        {change{"exp": -1}, seal.ErrSignature},
-		"exp a text":          {change{"exp": "tomorrow"}, seal.ErrSignature},
-		"not yet":             {change{"nbf": now.Add(2 * time.Minute).Unix()}, seal.ErrSignature},
-		"other issuer":        {change{"iss": "did:web:evil.example"}, seal.ErrSignature},
-		"no issuer":           {change{"iss": nil}, seal.ErrSignature},
-		"other subject":       {change{"sub": "did:web:evil.example"}, seal.ErrSignature},
-		"audience of numbers": {change{"aud": []int{1}}, seal.ErrSignature},
-		"scope a number":      {change{"scope": 1}, seal.ErrSignature},
+		"other audience":      {change{"aud": "did:web:other.example"}, seal.ErrToken},
+		"no audience":         {change{"aud": nil}, seal.ErrToken},
+		"expired":             {change{"exp": now.Add(-2 * time.Minute).Unix()}, seal.ErrToken},
+		"no exp":              {change{"exp": nil}, seal.ErrToken},
+		"negative exp":        {change{"exp": -1}, seal.ErrToken},
+		"exp a text":          {change{"exp": "tomorrow"}, seal.ErrToken},
+		"not yet":             {change{"nbf": now.Add(2 * time.Minute).Unix()}, seal.ErrToken},
+		"other issuer":        {change{"iss": "did:web:evil.example"}, seal.ErrToken},
+		"no issuer":           {change{"iss": nil}, seal.ErrToken},
+		"other subject":       {change{"sub": "did:web:evil.example"}, seal.ErrToken},
+		"audience of numbers": {change{"aud": []int{1}}, seal.ErrToken},
+		"scope a number":      {change{"scope": 1}, seal.ErrToken},
 		"other intent":        {change{"scope": "uamp:inform"}, seal.ErrScope},
 		"no scope":            {change{"scope": nil}, seal.ErrScope},
 		"other agent":         {change{"scope": "uamp:ask agent:other"}, seal.ErrScope},
@@ -171,6 +171,43 @@ func TestTokenClaims(t *testing.T) {
 	reads.Need = "stream:read"
 	if err := verdict(t, jwt(t, jose.EdDSA, issuerKey(), claims(map[string]any{"scope": "uamp:*"}), nil), reads); !errors.Is(err, seal.ErrScope) {
 		t.Errorf("all intents are no right to read: %v", err)
+	}
+}
+
+// TestTokenReasons (U-042, U-043): what is wrong with a token is said of the token, by its claim.
+func TestTokenReasons(t *testing.T) {
+	t.Parallel()
+	type change = map[string]any
+	signed := func(c change) string {
+		return jwt(t, jose.EdDSA, issuerKey(), claims(c), map[jose.HeaderKey]any{"kid": tokenID})
+	}
+	foreign := ed25519.NewKeyFromSeed(make([]byte, 32))
+	for text, want := range map[string]string{
+		signed(change{"exp": now.Add(-2 * time.Minute).Unix()}): "it expired at 2025-07-10T09:58:00Z",
+		signed(change{"exp": nil}):                              "it has no exp",
+		signed(change{"exp": "tomorrow"}):                       "its claims cannot be read",
+		signed(change{"exp": -1}):                               "its exp has not the type of this claim",
+		signed(change{"scope": 1}):                              "its scope has not the type of this claim",
+		signed(change{"nbf": now.Add(2 * time.Minute).Unix()}):  "it is not valid before 2025-07-10T10:02:00Z",
+		signed(change{"aud": nil}):                              "it has no aud",
+		signed(change{"aud": "did:web:other.example"}):          `its aud ["did:web:other.example"] names none of ["did:web:hive.example:agents:hive:calc" "did:web:hive.example"]`,
+		signed(change{"iss": nil}):                              "it has no iss",
+		signed(change{"iss": "did:web:evil.example"}):           `its iss "did:web:evil.example" is neither the sender nor the recipient or its host`,
+		signed(change{"sub": "did:web:evil.example"}):           `its sub is "did:web:evil.example", and the sender another`,
+		jwt(t, jose.EdDSA, foreign, claims(nil), nil):           "it was signed with another key than its issuer's, or was changed",
+		jwt(t, jose.EdDSA, foreign, claims(nil), map[jose.HeaderKey]any{"kid": "did:web:lab.example#x"}):                 `its key "did:web:lab.example#x" is none of EdDSA of its issuer, "did:web:lab.example"`,
+		jwt(t, jose.EdDSA, issuerKey(), claims(nil), map[jose.HeaderKey]any{"crit": []string{"x"}, "x": true}):           "its header has crit, which asks for an extension",
+		jwt(t, jose.HS256, []byte(strings.Repeat("k", 32)), claims(nil), nil):                                            "it is not a compact JWS with alg ES256 or EdDSA",
+		jwt(t, jose.EdDSA, issuerKey(), claims(nil), map[jose.HeaderKey]any{"kid": tokenID, "typ": "manifest+jws"}):      "it is a manifest",
+		cwt(t, cose.AlgorithmEdDSA, issuerKey(), claims(nil), cose.ProtectedHeader{cose.HeaderLabelKeyID: []byte("#x")}): `its key "#x" is none of EdDSA`,
+		"eyJ…":                     "it is neither a JSON Web Token nor a CBOR Web Token in base64url",
+		"AAAA":                     "it is no COSE_Sign1",
+		strings.Repeat("a", 9<<10): "it has more than 8192 bytes",
+	} {
+		err := verdict(t, text, use())
+		if !errors.Is(err, seal.ErrToken) || !strings.HasPrefix(err.Error(), "the capability token does not count: "+want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -207,7 +244,7 @@ func TestTokenForms(t *testing.T) {
 		"empty":             {"", false},
 		"too large":         {strings.Repeat("A", 9<<10), false},
 	} {
-		if err := verdict(t, c.text, use()); (err == nil) != c.counts || err != nil && !errors.Is(err, seal.ErrSignature) {
+		if err := verdict(t, c.text, use()); (err == nil) != c.counts || err != nil && !errors.Is(err, seal.ErrToken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -317,11 +354,11 @@ func TestTokenChain(t *testing.T) {
 	}{
 		"as its parent":         {map[string]any{}, nil},
 		"a narrower scope":      {map[string]any{"scope": "uamp:inform"}, seal.ErrScope},
-		"an end that is over":   {map[string]any{"exp": now.Add(-time.Hour).Unix()}, seal.ErrSignature},
-		"no end of its own":     {map[string]any{"exp": nil}, seal.ErrSignature},
-		"no audience":           {map[string]any{"aud": nil}, seal.ErrSignature},
-		"another subject":       {map[string]any{"sub": "did:web:lab.example:agents:y"}, seal.ErrSignature},
-		"another issuer":        {map[string]any{"iss": "did:web:lab.example:agents:y"}, seal.ErrSignature},
+		"an end that is over":   {map[string]any{"exp": now.Add(-time.Hour).Unix()}, seal.ErrToken},
+		"no end of its own":     {map[string]any{"exp": nil}, seal.ErrToken},
+		"no audience":           {map[string]any{"aud": nil}, seal.ErrToken},
+		"another subject":       {map[string]any{"sub": "did:web:lab.example:agents:y"}, seal.ErrToken},
+		"another issuer":        {map[string]any{"iss": "did:web:lab.example:agents:y"}, seal.ErrToken},
 		"a scope of the parent": {map[string]any{"scope": nil}, seal.ErrScope},
 	} {
 		for _, claim := range []string{"prf", "act", "parent"} {
