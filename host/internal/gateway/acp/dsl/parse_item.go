@@ -161,7 +161,7 @@ func (p *parser) typeExpr() *TypeExpr {
 			p.fail(p.tok.Pos, 1, `one "?" is enough: what may be absent cannot be more absent`)
 		}
 		t.Optional = true
-		p.advance()
+		p.optional()
 	}
 	p.depth--
 	return t

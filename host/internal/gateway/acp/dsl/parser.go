@@ -207,19 +207,40 @@ func (p *parser) take(kind tokenKind) bool {
 	return false
 }
 
-// comma goes over a comma, and reports whether there is one. Comments on lines before it come
-// to stand before what follows, in their order.
+// comma goes over a comma, and reports whether there is one. Comments and an empty line before
+// it come to stand before what follows, in their order.
 func (p *parser) comma(c **Comments, mark int) bool {
 	if !p.is(',') {
 		return false
 	}
-	before := p.lead()
+	gap, before := p.tok.gap, p.lead()
 	p.advance()
+	p.tok.behind = p.tok.behind && len(before) == 0
+	after := p.tok.comments
+	if p.tok.behind {
+		after = after[1:] // the first ends the line of the comma
+	}
+	switch {
+	case !gap:
+	case len(after) > 0:
+		after[0].Gap = true
+	default:
+		p.tok.gap = true
+	}
 	if len(before) > 0 {
-		p.tok.comments, p.tok.behind = append(before, p.tok.comments...), false
+		p.tok.comments = append(before, p.tok.comments...)
 	}
 	p.end(c, mark)
 	return true
+}
+
+// optional goes over a question mark. Comments before it come to stand behind it.
+func (p *parser) optional() {
+	behind, before := p.tok.behind, p.lead()
+	p.advance()
+	if len(before) > 0 {
+		p.tok.comments, p.tok.behind = append(before, p.tok.comments...), behind
+	}
 }
 
 func (p *parser) want(kind tokenKind, what string) Word {
