@@ -13,8 +13,8 @@ import (
 )
 
 const acpCheckHelp = `Check reads the declarations in FILE, and holds messages against them: each MESSAGE is a
-file with one message as JSON. One of them all may be -, which is stdin. A message is of the record Message, or else of
-the last record of FILE; --type names another one.
+file with one message as JSON. One of them all may be -, which is stdin. A message is of
+the record Message, or else of the last record of FILE; --type names another one.
 
 Exit codes: 3 FILE has faults, each shown with its line; 4 a file is not there, and the
 other messages are checked; 8 a message does not fit, with the place in it and the reason.`

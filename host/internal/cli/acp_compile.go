@@ -152,18 +152,12 @@ func checkReplaced(path string) error {
 	return nil
 }
 
-// replaceLock replaces the file of a lock, also where a link leads to it: declarations share
-// one by links.
-func replaceLock(path string, lock *gen.Lock) error {
-	if linked, err := filepath.EvalSymlinks(path); err == nil {
-		path = linked
-	}
-	return replaceFile(path, []byte(lock.String()))
-}
-
 // writeGenerated writes the lock before the file that depends on it: a number that was
 // kept and not used does no harm.
 func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock *gen.Lock) error {
+	if dir == "" {
+		return usagef("-o is the directory to write to, and empty; this one is called .")
+	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return usagef("%s is a file: -o is the directory to write to", dir)
 	}
@@ -173,7 +167,7 @@ func (a *app) writeGenerated(file, language, dir string, files []gen.File, lock 
 		}
 	}
 	if language == proto {
-		if err := replaceLock(file+".lock", lock); err != nil {
+		if err := rewriteFile(file+".lock", []byte(lock.String())); err != nil {
 			return unusableFile(file+".lock", "written", err)
 		}
 	}

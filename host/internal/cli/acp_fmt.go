@@ -2,16 +2,18 @@ package cli
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"skep/host/internal/gateway/acp/dsl"
+	"skep/host/internal/store/atomicfile"
 )
 
 const acpFmtHelp = `Fmt writes FILE in the one form that all .acp files have: a field a line, two spaces a
-level, every comment where it was. A file that has the form already is left alone. With
-- it reads stdin and prints.
+level, every comment where it was, and prints its name. A file that has the form already
+is left alone. With - it reads stdin and prints the text.
 
 Exit codes: 3 FILE has faults and is left alone, 4 it is not there.`
 
@@ -39,7 +41,7 @@ func (a *app) acpFmt(ctx context.Context, file string) error {
 	}
 	changed := formatted != text
 	if changed {
-		if err := replaceFile(file, []byte(formatted)); err != nil {
+		if err := rewriteFile(file, []byte(formatted)); err != nil {
 			return unusableFile(file, "written", err)
 		}
 	}
@@ -50,4 +52,17 @@ func (a *app) acpFmt(ctx context.Context, file string) error {
 		return a.printf("%s\n", file)
 	}
 	return nil
+}
+
+// rewriteFile is [replaceFile] for a file of the operator: it keeps its mode, and a link to it
+// stays one.
+func rewriteFile(path string, text []byte) error {
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		path = linked
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return replaceFile(path, text)
+	}
+	return atomicfile.CreateBytes(path, info.Mode().Perm(), text)
 }

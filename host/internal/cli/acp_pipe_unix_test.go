@@ -61,3 +61,26 @@ func TestACPLinkedLock(t *testing.T) {
 		t.Errorf("the link is gone: %v, %v", info, err)
 	}
 }
+
+// TestACPFmtLinked: a file that is formatted keeps its mode, and a link to it stays one.
+func TestACPFmtLinked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "fleet.acp"), filepath.Join(dir, "link.acp")
+	if err := errors.Join(os.Symlink("fleet.acp", link), os.WriteFile(file, []byte("type A=Int"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(nil, "acp", "fmt", link)
+	if code := Main(t.Context(), s.Env); code != exitOK {
+		t.Fatalf("exit code %d, %s", code, &s.stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "type A = Int\n" {
+		t.Errorf("the file behind the link has %q, %v", text, err)
+	}
+	if info, err := os.Lstat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file has another mode: %v, %v", info, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v, %v", info, err)
+	}
+}

@@ -97,6 +97,7 @@ func TestAcpCheck(t *testing.T) {
 		{[]string{"compile", at("good.acp"), "--lang", "go", "--package", "func"}, "", 2, "", "func is a word of a language"},
 		{[]string{"compile", at("broken.acp"), "--lang", "go", "-o", at("out/locked")}, "", 0, "messages.go", ""},
 		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("own")}, "", 5, "", "DIR/own/read.go is there already and was not made by acp compile\n      move it, or name another directory with -o"},
+		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", ""}, "", 2, "", "-o is the directory to write to, and empty; this one is called ."},
 		{[]string{"compile", at("good.acp"), "--lang", "go", "-o", at("good.acp/x")}, "", 1, "", "DIR/good.acp/x cannot be made: not a directory"},
 		{[]string{"fmt", at("sub/bad.acp")}, "", 3, "", "DIR/sub/bad.acp:4:1"},
 	} {

@@ -17,8 +17,9 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestACP (A-012, A-020, A-042, G-042, V-A05, V-A16): the contract of gateways, held by ACP
-// over HTTP. Its case 26 has further header fields, its case 27 a peer that answers all.
+// TestACP (A-010, A-012, A-020, A-042, G-042, V-A05, V-A16): the contract of gateways, held by
+// ACP over HTTP. Its case 07 has a second message of a conversation, its case 26 further header
+// fields, its case 27 a peer that answers all.
 func TestACP(t *testing.T) {
 	t.Parallel()
 	contract.Run(t, acpProtocol())

@@ -36,6 +36,9 @@ func Explain(root *dsl.Type, text []byte) error {
 
 // Syntax returns why and where a text is no JSON, nil where it is. It makes no values.
 func Syntax(text []byte) error {
+	if bytes.HasPrefix(text, []byte("\ufeff")) { // https://www.rfc-editor.org/rfc/rfc8259#section-8.1
+		return fmt.Errorf("%w: line 1, column 1: it begins with a byte order mark", errJSON)
+	}
 	var syntax *json.SyntaxError
 	if json.Valid(text) || !errors.As(json.Unmarshal(text, new(any)), &syntax) {
 		return nil

@@ -14,6 +14,7 @@ func TestExplain(t *testing.T) {
 		`{"header":{"id":"1","to":"b","x_n":1},"body":[]}`: "",
 		"{\n  \"header\": {},\n  \"é\": }":                 "the text is no JSON: line 3, column 8: invalid character '}' looking for beginning of value",
 		"":                                                 "the text is no JSON: line 1, column 1: unexpected end of JSON input",
+		"\ufeff{}":                                         "the text is no JSON: line 1, column 1: it begins with a byte order mark",
 		`{"header":{}`:                                     "the text is no JSON: line 1, column 12: unexpected end of JSON input",
 		"{}\n\n{}":                                         "the text is no JSON: line 3, column 1: invalid character '{' after top-level value",
 		"{\"a\":\"é\xff\"}":                                "the text is not UTF-8: line 1, column 8",

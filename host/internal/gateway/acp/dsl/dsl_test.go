@@ -81,7 +81,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// the file that the gateway is generated from has the document's declarations,
+// the file that the gateway is generated from has the document's declarations,
 // comments included, and says what each type expects.
 func TestSpecification(t *testing.T) {
 	t.Parallel()
