@@ -86,17 +86,18 @@ func (p *protoFile) message(t *dsl.Type, indent string) {
 		p.doc(indent+"  //", f.Doc)
 		p.line("%s  %s %s = %d;", indent, p.qualified(typ), f.Name, n)
 	}
-	p.reserved(t.Path, used, indent)
+	p.reserved(t.Path, indent, used, func(field string) string { return field })
 	p.line("%s}", indent)
 }
 
-// reserved keeps the numbers and names of what was removed from being given again.
-func (p *protoFile) reserved(path string, used []string, indent string) {
+// reserved keeps the numbers and names of what was removed from being given again. protoc
+// refuses a reserved name that is used, or reserved twice.
+func (p *protoFile) reserved(path, indent string, used []string, style func(string) string) {
 	for _, e := range p.lock.unused(path) {
 		p.line("%s  reserved %d;", indent, e.number)
-		if !slices.Contains(used, e.name) {
-			p.line("%s  reserved %q;", indent, e.name)
-			used = append(used, e.name)
+		if name := style(e.name); !slices.Contains(used, name) {
+			p.line("%s  reserved %q;", indent, name)
+			used = append(used, name)
 		}
 	}
 }
@@ -142,7 +143,7 @@ func (p *protoFile) qualified(typ string) string {
 }
 
 func (p *protoFile) enum(t *dsl.Type) {
-	prefix := strings.ToUpper(snake(t.Name)) + "_"
+	style := func(value string) string { return strings.ToUpper(snake(t.Name) + "_" + snake(value)) }
 	zero := "UNSPECIFIED"
 	for _, name := range []string{"UNSPECIFIED", "ABSENT", "NOT_SET"} {
 		if zero = name; !hasValue(t, name) {
@@ -151,14 +152,15 @@ func (p *protoFile) enum(t *dsl.Type) {
 	}
 	p.line("")
 	p.doc("//", t.Doc)
-	p.line("enum %s {\n  %s = 0;", p.names[t], p.top.claim(prefix+zero))
+	used := []string{p.top.claim(style(zero))}
+	p.line("enum %s {\n  %s = 0;", p.names[t], used[0])
 	for _, v := range t.Values {
 		p.doc("  //", v.Doc)
-		p.line("  %s = %d;", p.top.claim(prefix+strings.ToUpper(snake(v.Name))), p.lock.number(t.Path, v.Name, "value"))
+		name := p.top.claim(style(v.Name))
+		p.line("  %s = %d;", name, p.lock.number(t.Path, v.Name, "value"))
+		used = append(used, name)
 	}
-	for _, e := range p.lock.unused(t.Path) {
-		p.line("  reserved %d;\n  reserved %q;", e.number, prefix+strings.ToUpper(snake(e.name)))
-	}
+	p.reserved(t.Path, "", used, style)
 	p.line("}")
 }
 
