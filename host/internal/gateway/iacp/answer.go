@@ -110,7 +110,7 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	if send == nil {
 		return true
 	}
-	m, err := answerTo(caller, x, a)
+	m, err := c.g.answerTo(caller, x, a)
 	if err == nil {
 		err = send(m)
 	}
@@ -194,14 +194,9 @@ func (c *conn) follow(ctx context.Context, m message.Message, x gateway.Exchange
 	}
 }
 
-// failures are the codes of what is no answer.
-var failures = map[gateway.Outcome]string{
-	gateway.Failed: "FAILED", gateway.TimedOut: codeTimeout, gateway.Cancelled: "CANCELLED",
-}
-
 // answerTo returns the message with an answer. It is the same for each reader of the
 // exchange.
-func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message.Message, err error) {
+func (g *Gateway) answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message.Message, err error) {
 	n, err := noteOf(x)
 	if err != nil {
 		return m, err
@@ -209,9 +204,9 @@ func answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message
 	if a.Outcome == gateway.Cancelled && !n.Until.IsZero() && !a.At.Before(n.Until) {
 		a.Outcome, a.Body = gateway.TimedOut, errLate.Error()
 	}
-	m = message.New(message.TaskResponse, n.Receiver, taskResponse(a))
+	m = message.New(message.TaskResponse, n.Receiver, taskResponse(a, g.MaxDepth))
 	if n.Type == message.ToolRequest {
-		m = message.New(message.ToolResponse, n.Receiver, toolResponse(a))
+		m = message.New(message.ToolResponse, n.Receiver, toolResponse(a, g.MaxDepth))
 	}
 	m.ID, m.Timestamp = ownID("answer", c, x.ID), message.Time(a.At)
 	m.Parent, m.Conversation, m.Recipient = n.ID, x.Conversation, &message.Recipient{ID: n.Sender}
@@ -227,61 +222,6 @@ func ownID(what string, c gateway.Caller, id string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{Name, what, c.Principal.Tenant, c.Realm, id}, "\x1f")))
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
 	return uuid.UUID(sum[:16]).String()
-}
-
-// failure is the error of a task_response and of a tool_response.
-type failure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-// taskResponse is the payload of a task_response (I-031). An agent may write one itself, as
-// bundled:workflow does.
-func taskResponse(a gateway.Answer) any {
-	if code, failed := failures[a.Outcome]; failed {
-		return map[string]any{"status": "failed", "error": failure{code, a.Body}}
-	}
-	if own, is := statusOf(a.Body, "accepted", "rejected", "completed", "failed", "in_progress"); is {
-		return own
-	}
-	return map[string]any{"status": "completed", "result": resultOf(a.Body)}
-}
-
-// toolResponse is the payload of a tool_response (I-035); bundled:tool writes it itself.
-func toolResponse(a gateway.Answer) any {
-	if code, failed := failures[a.Outcome]; failed {
-		return map[string]any{"status": "error", "error": failure{code, a.Body}}
-	}
-	if own, is := statusOf(a.Body, "success", "error", "permission_denied"); is {
-		return own
-	}
-	return map[string]any{"status": "success", "output": resultOf(a.Body)}
-}
-
-// statusOf returns a text that is a payload with one of some states.
-func statusOf(text string, states ...string) (payload json.RawMessage, is bool) {
-	var has struct {
-		Status string `json:"status"`
-	}
-	if !isObject(text) || json.Unmarshal([]byte(text), &has) != nil {
-		return nil, false
-	}
-	for _, state := range states {
-		is = is || has.Status == state
-	}
-	return json.RawMessage(text), is
-}
-
-func isObject(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "{") }
-
-// resultOf is an agent's text as a value of JSON: an object or a list as it is, within the
-// levels of a payload, and else the text.
-func resultOf(text string) any {
-	trimmed := strings.TrimSpace(text)
-	if (isObject(trimmed) || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(trimmed)) && message.CheckDepth([]byte(trimmed), message.MaxDepth-1) {
-		return json.RawMessage(trimmed)
-	}
-	return text
 }
 
 // status answers a message_status: with the answer of the message that it names, or with

@@ -132,11 +132,19 @@ func (a *attempt) send(ctx context.Context, c *conn) error {
 		return a.end(sent.outcome())
 	}
 	if err := a.wait(ctx, c, sent, nil, a.p.Timeout); errors.Is(err, errTime) {
-		return a.end(gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name))
+		return a.end(a.late(sent))
 	} else if err != nil {
 		return err
 	}
 	return a.end(sent.outcome())
+}
+
+// late is why there is no answer in time.
+func (a *attempt) late(s *sent) error {
+	if fault := s.refused(); fault != nil {
+		return gateway.Refuse("%s sent no answer within %s that is a message of IaCP: %v", a.p.Name, a.p.Timeout, fault)
+	}
+	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
 }
 
 // errTime ends a wait.
@@ -256,7 +264,7 @@ func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange, known b
 		err = errors.New("the exchange has no answer yet")
 	}
 	if err == nil {
-		a.m, err = answerTo(a.caller, x, got)
+		a.m, err = a.g.answerTo(a.caller, x, got)
 	}
 	return err
 }

@@ -204,6 +204,7 @@ func (c *conn) next() bool {
 		return c.handle(m, text)
 	case errors.As(err, new(*message.Fault)):
 		c.g.record(c.caller, m, text, gateway.Exchange{}, err)
+		c.noteRefusedAnswer(m, err)
 		c.refuse(m, err)
 		return c.forgives(time.Now())
 	}

@@ -35,6 +35,8 @@ type sent struct {
 	acked, answered chan struct{}
 	mu              sync.Mutex
 	err             error
+	// fault is of the last answer that was no message, nil for none.
+	fault error
 }
 
 // begin waits for what comes about a message, and for the answer of an agent; end forgets it. The
@@ -98,6 +100,20 @@ func (s *sent) outcome() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
+}
+
+// refuse notes why an answer is no message. The agent that was asked may send another.
+func (s *sent) refuse(fault error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+}
+
+// refused is why the last answer was no message, nil where none came.
+func (s *sent) refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -169,6 +185,13 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 		return
 	}
 	c.refuse(m, err)
+}
+
+// noteRefusedAnswer notes that an answer to a message of ours is no message.
+func (c *conn) noteRefusedAnswer(m message.Message, fault error) {
+	if s := c.g.waiting.find(c.caller, m.Parent); s != nil && m.Type.Class() == message.Answers {
+		s.refuse(fault)
+	}
 }
 
 // bring brings an answer to the agent that asked, once.

@@ -130,6 +130,31 @@ func TestTypeFaults(t *testing.T) {
 	}
 }
 
+// TestIdentifiedFaults (I-007, I-023, I-040): with a fault comes by what its refusal names a message: the
+// id, the type, the conversation, the sender and the recipient.
+func TestIdentifiedFaults(t *testing.T) {
+	t.Parallel()
+	const id, from, to = "123e4567-e89b-12d3-a456-426614174000", "chat-agent-01", "nlp-agent-01"
+	for name, c := range map[string]struct{ old, new, want string }{
+		"too deep":               {`{"text"`, `{"x": ` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `, "text"`, id + from + to},
+		"another type of member": {`"response_timeout": 30`, `"response_timeout": "30"`, id + from + to},
+		"too long":               {`"agent_name"`, `"capabilities": ["` + strings.Repeat("x", 300<<10) + `"], "agent_name"`, id + to},
+		"two ids":                {`"message_id"`, `"message_id": "m", "message_id"`, id + from + to},
+		"an id that is a number": {`"` + id + `"`, `17`, from + to},
+		"an id with a line":      {id, `1\n2`, from + to},
+		"a sender of a number":   {`"` + from + `"`, `17`, id + to},
+		"an id that is no UUID":  {id, "m1", "m1" + from + to},
+		"a long sender":          {from, strings.Repeat("x", 65), id + to},
+		"a recipient of a text":  {`{"agent_id": "` + to + `"}`, `"` + to + `"`, id + from},
+		"cut off":                {`"language": "en"`, `"language`, id + from + to},
+	} {
+		m, err := (message.Reader{Depth: message.MaxDepth}).Read([]byte(strings.Replace(taskRequest, c.old, c.new, 1)))
+		if got := m.ID + m.Sender.ID + m.To(); err == nil || got != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}
+
 // TestKnownTypes (I-041, I-070): a refusal of an unknown type lists those that are known,
 // always in the same order.
 func TestKnownTypes(t *testing.T) {

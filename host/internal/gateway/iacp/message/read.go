@@ -63,24 +63,28 @@ func payloadOf(text []byte) (payload []byte) {
 	return payload
 }
 
-// Read reads a message. With a fault it returns what it could read: its id, if it has one.
+// Read reads a message. With a fault it returns by what a refusal names the message.
 func (r Reader) Read(text []byte) (m Message, err error) {
+	if f := r.read(text, &m); f != nil {
+		return identify(text), f
+	}
+	return m, nil
+}
+
+func (r Reader) read(text []byte, m *Message) *Fault {
 	// The payload is within the message; metadata and sender have few levels.
 	if err := wire.CheckJSON(text, "iacp", r.Depth+envelopeLevels); err != nil {
-		return m, &Fault{Code: InvalidFormat, Text: "the message " + err.Error(), Member: "message", Expected: "JSON with one reading"}
+		return &Fault{Code: InvalidFormat, Text: "the message " + err.Error(), Member: "message", Expected: "JSON with one reading"}
 	}
 	if rest := len(text) - len(payloadOf(text)); rest > maxBeside {
 		reason := fmt.Sprintf("the message has %d bytes beside its payload, more than %d", rest, maxBeside)
-		return m, &Fault{Code: InvalidFormat, Text: reason, Member: "message", Expected: "at most 256 KiB beside its payload"}
+		return &Fault{Code: InvalidFormat, Text: reason, Member: "message", Expected: "at most 256 KiB beside its payload"}
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(&m); err != nil {
-		return Message{}, typeFault(err)
+	if err := dec.Decode(m); err != nil {
+		return typeFault(err)
 	}
-	if f := r.check(m); f != nil {
-		return m, f
-	}
-	return m, nil
+	return r.check(*m)
 }
 
 // typeFault names the member of another type.
