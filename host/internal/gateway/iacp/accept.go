@@ -56,6 +56,9 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	if len(to.names) == 0 {
 		return x, true, nil
 	}
+	if err := g.checkIsTool(c, m, to); err != nil {
+		return x, false, err
+	}
 	if err := g.checkCircuit(ctx, c, m, to); err != nil {
 		return x, false, err
 	}
@@ -111,23 +114,6 @@ func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
 		return nil
 	}
 	return refusedf(codeDenied, "the sender is not an agent of the peer")
-}
-
-// checkTool refuses a tool for which the partner may not ask (I-073).
-func (g *Gateway) checkTool(c gateway.Caller, m message.Message) error {
-	p, _ := g.Runtime.Partner(c.Realm)
-	tools, _ := p.Options["tools"].([]string)
-	if m.Type != message.ToolRequest || len(tools) == 0 {
-		return nil
-	}
-	var asked struct {
-		Name string `json:"tool_name"`
-	}
-	_ = json.Unmarshal(m.Payload, &asked) // without a name it is none of them
-	if !slices.Contains(tools, asked.Name) {
-		return refusedf(codeDenied, "the partner may not ask for this tool")
-	}
-	return nil
 }
 
 // checkCapabilities refuses a registration with more than the partner may declare (I-073).

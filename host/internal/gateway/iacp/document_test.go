@@ -30,7 +30,7 @@ func (s *site) dialAsAcme(t *testing.T, features ...string) *iacptest.Conn {
 	c.May = may
 	s.rt.Admit(tokenOfAcme, c)
 	s.rt.AddPartner(gateway.Partner{Name: "acme", Tenant: "acme", IDs: []string{"*"}, May: may})
-	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "nlp-agent-01", Capabilities: []gateway.Capability{{ID: "nlp"}, {ID: "repeat"}}}, gatewaytest.Echo)
+	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "nlp-agent-01", Capabilities: []gateway.Capability{{ID: "nlp"}, {ID: "repeat", Action: true}}}, gatewaytest.Echo)
 	s.rt.Hide("acme", "hive", "echo") // the runtime in memory has one recipient a message
 	conn, err := iacptest.Dial(s.addr, tokenOfAcme, features...)
 	if err != nil {

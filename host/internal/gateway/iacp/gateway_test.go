@@ -147,12 +147,19 @@ func TestConversation(t *testing.T) {
 	exchange(t, c, iacptest.New("heartbeat", "depot-1", "", map[string]any{}), "heartbeat_ack")
 }
 
+// exposeTool exposes an agent with an action, which answers with what it got.
+func (s *site) exposeTool() {
+	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "tools", Capabilities: []gateway.Capability{{ID: "add", Action: true}}}, gatewaytest.Echo)
+}
+
 // TestTyped (I-034, I-035): what is more than a text reaches its agent whole, and a tool is
 // answered by a tool_response.
 func TestTyped(t *testing.T) {
 	t.Parallel()
-	c := newSite(t).dial(t)
-	m := iacptest.New("tool_request", "depot-1", "echo", map[string]any{"tool_name": "add", "parameters": map[string]any{"a": 1}, "own": "octarine"})
+	s := newSite(t)
+	s.exposeTool()
+	c := s.dial(t)
+	m := iacptest.New("tool_request", "depot-1", "tools", map[string]any{"tool_name": "add", "parameters": map[string]any{"a": 1}, "own": "octarine"})
 	got := exchange(t, c, m, "tool_response")
 	raw, err := json.Marshal(got.Payload["output"])
 	if err != nil || got.Payload["status"] != "success" || !strings.Contains(string(raw), "octarine") || !strings.Contains(string(raw), "tool_request") {

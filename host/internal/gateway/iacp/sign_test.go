@@ -96,9 +96,10 @@ func TestSignature(t *testing.T) {
 func TestPartnerBounds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, bounded(map[string]any{"tools": []string{"add"}, "capabilities": []string{"lift"}}))
+	s.exposeTool()
 	c := s.dial(t)
 	for tool, want := range map[string]string{"add": "tool_response", "drop": "error_response", "": "error_response"} {
-		m := iacptest.New("tool_request", "depot-1", "echo", map[string]any{"tool_name": tool})
+		m := iacptest.New("tool_request", "depot-1", "tools", map[string]any{"tool_name": tool})
 		if got := exchange(t, c, m, want); want == "error_response" && got.Payload["error_code"] != "PERMISSION_DENIED" {
 			t.Errorf("%q: %s", tool, got.Raw)
 		}

@@ -46,6 +46,8 @@ func (c *conn) refuse(m message.Message, err error) {
 		return
 	case c.ctx.Err() != nil && (isOver(err) || errors.Is(err, context.Cause(c.ctx))):
 		return
+	case c.refuseTool(m, err):
+		return
 	}
 	f := c.g.faultOf(err)
 	if m.Type.Class() == message.Answers && f.code != codeInvalid {
