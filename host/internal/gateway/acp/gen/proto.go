@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -145,9 +146,9 @@ func (p *protoFile) qualified(typ string) string {
 func (p *protoFile) enum(t *dsl.Type) {
 	style := func(value string) string { return strings.ToUpper(snake(t.Name) + "_" + snake(value)) }
 	zero := "UNSPECIFIED"
-	for _, name := range []string{"UNSPECIFIED", "ABSENT", "NOT_SET"} {
-		if zero = name; !hasValue(t, name) {
-			break
+	for i, others := 0, []string{"ABSENT", "NOT_SET"}; hasValue(t, zero); i++ {
+		if zero = fmt.Sprint("NOT_SET_", i); i < len(others) {
+			zero = others[i]
 		}
 	}
 	p.line("")

@@ -199,7 +199,8 @@ func TestLock(t *testing.T) {
 	has(run("enum E { Y, Z }\ntype A = { n: Bytes, c: { e: Int, d: Int }, a: Int }"), "bytes n = 4;", "C c = 3;", "int32 a = 1; reserved 2; reserved \"b\";", "int32 e = 2; int32 d = 1;", "E_Y = 2; E_Z = 3; reserved 1; reserved \"E_X\";")
 	has(run("enum E { X }\ntype A = { b: String, a: String }"), "string b = 2; string a = 5; reserved 1; reserved 3; reserved \"c\"; reserved 4;", "E_X = 1;")
 	has(run("enum E { UNSPECIFIED, b_c }"), "E_ABSENT = 0; E_UNSPECIFIED = 4; E_B_C = 5;")
-	has(run("enum E { B_C }"), "E_UNSPECIFIED = 0; E_B_C = 6; reserved 1;", "reserved 4; reserved 5;")
+	has(run("enum E { NOT_SET, ABSENT, unspecified, b_c }"), "E_NOT_SET_2 = 0; E_NOT_SET = 6; E_ABSENT = 7; E_UNSPECIFIED = 8; E_B_C = 5;")
+	has(run("enum E { B_C }"), "E_UNSPECIFIED = 0; E_B_C = 9; reserved 1;", "reserved 4; reserved 5;")
 	has(run("enum E { X }"), "E_X = 1;", "reserved 4; reserved 5; reserved \"E_B_C\"; reserved 6;")
 	if !strings.Contains(lock.String(), "A.a 5 string\n") || !strings.Contains(lock.String(), "A.c.d 1 int32\n") {
 		t.Error(lock)
