@@ -37,8 +37,12 @@ func agreementText(t testing.TB) string {
 	text += shadowing
 	long := strings.Repeat("n", dsl.MaxName-1)
 	text += "// \ufeff \u202e of \u2066 b */ \u200f\ntype Shown = { // \u202b\n a" + long + ": Int, // \u2069\n b" + long + ": { c: Int }, d: D" + long + " }\nenum D" + long + " { E" + long + " }\n"
-	for _, name := range reservedTypes(text) {
-		text += fmt.Sprintf("type %s = { of: List<%s>?, as: As%s? }\n@field(\"value\") type As%s = String\n", name, name, name, name)
+	for i, name := range reservedTypes(text) {
+		form := "type %[1]s = { of: List<%[1]s>?, as: As%[1]s? }\n@field(\"value\") type As%[1]s = String\n"
+		if i%2 == 1 {
+			form = "enum %[1]s { Ask%[1]s, Say%[1]s }\nsemantics Ask%[1]s expects Say%[1]s\n"
+		}
+		text += fmt.Sprintf(form, name)
 	}
 	return text
 }

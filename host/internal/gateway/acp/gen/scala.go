@@ -44,7 +44,8 @@ func scala(s *dsl.Schema, opt Options) ([]File, error) {
 
 type scalaCode struct{ language }
 
-// quotedName is a name of Scala; keywords stand in backquotes.
+// quotedName is a name of Scala. Keywords stand in backquotes, and so does what ends with an
+// underscore: a colon behind it would be a part of the name.
 func quotedName(name string) string {
 	if slices.Contains(strings.Fields(scalaKeywords), name) || strings.HasSuffix(name, "_") {
 		return "`" + name + "`"
@@ -117,14 +118,15 @@ func (g *scalaCode) wrapperCode(t *dsl.Type) {
 // enumCode writes maps: scalac needs minutes to check a match of some hundred cases.
 func (g *scalaCode) enumCode(t *dsl.Type) {
 	name := g.names[t]
-	g.line("  private lazy val values%s: Map[String, %s] = Map(", name, name)
+	values, names := quotedName("values"+name), quotedName("names"+name)
+	g.line("  private lazy val %s: Map[String, %s] = Map(", values, name)
 	for i, v := range scalaValues(t) {
 		g.line("    (%q, %s.%s)%s", t.Values[i].Name, name, v, comma(i, len(t.Values)))
 	}
-	g.line("  )\n  private lazy val names%s: Map[%s, String] = values%s.map(_.swap)\n", name, name, name)
+	g.line("  )\n  private lazy val %s: Map[%s, String] = %s.map(_.swap)\n", names, name, values)
 	g.line("  private def to%s(v: Value, at: String): %s = v match {", name, name)
-	g.line("    case Text(text) if values%s.contains(text) => values%s(text)\n    case _ => fail(at, %q)\n  }\n", name, name, "is none of "+reasons(t))
-	g.line("  private def from%s(w: Writer, t: %s, at: String): scala.Unit = w.out.append(quoted(names%s(t)))\n", name, name, name)
+	g.line("    case Text(text) if %s.contains(text) => %s(text)\n    case _ => fail(at, %q)\n  }\n", values, values, "is none of "+reasons(t))
+	g.line("  private def from%s(w: Writer, t: %s, at: String): scala.Unit = w.out.append(quoted(%s(t)))\n", name, name, names)
 }
 
 func (g *scalaCode) recordCode(t *dsl.Type) {
@@ -200,10 +202,11 @@ func (g *scalaCode) rules(s *dsl.Schema) {
 		value := func(declared string) string {
 			return name + "." + values[slices.Index(valueNames(enum), declared)]
 		}
-		g.line("  private lazy val expected%s: Map[%s, (%s, List[String])] = Map(", name, name, name)
+		expected := quotedName("expected" + name)
+		g.line("  private lazy val %s: Map[%s, (%s, List[String])] = Map(", expected, name, name)
 		for i, r := range rules[enum] {
 			g.line("    (%s, (%s, List(%s)))%s", value(r.On), value(r.Answer), list(r.Carries), comma(i, len(rules[enum])))
 		}
-		g.line("  )\n  /** The answer that a %s expects, and the fields that it has from what it answers. */\n  def expects(t: %s): scala.Option[(%s, List[String])] = expected%s.get(t)\n", name, name, name, name)
+		g.line("  )\n  /** The answer that a %s expects, and the fields that it has from what it answers. */\n  def expects(t: %s): scala.Option[(%s, List[String])] = %s.get(t)\n", name, name, name, expected)
 	}
 }
