@@ -19,10 +19,15 @@ import (
 	"skep/host/internal/gateway/iacp/iacptest"
 )
 
-// TestSignsMessages (I-074, V-I44): questions, answers and refusals to a partner with sign are signed
-// with its key, by each algorithm; what is about the connection is not.
-func TestSignsMessages(t *testing.T) {
-	t.Parallel()
+// signer is a private key as a partner's table has it, and what verifies its signatures.
+type signer struct {
+	key      string
+	verifies func(text, value []byte) bool
+}
+
+// newSigners makes a key of each algorithm.
+func newSigners(t *testing.T) map[string]signer {
+	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -40,10 +45,7 @@ func TestSignsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for alg, c := range map[string]struct {
-		key      string
-		verifies func(text, value []byte) bool
-	}{
+	return map[string]signer{
 		"EdDSA": {
 			fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","kid":"one","x":%q,"d":%q}`, encode(public), encode(private.Seed())),
 			func(text, value []byte) bool { return ed25519.Verify(public, text, value) },
@@ -55,7 +57,14 @@ func TestSignsMessages(t *testing.T) {
 				return len(value) == 64 && ecdsa.Verify(&curve.PublicKey, sum[:], new(big.Int).SetBytes(value[:32]), new(big.Int).SetBytes(value[32:]))
 			},
 		},
-	} {
+	}
+}
+
+// TestSignsMessages (I-074, V-I44): questions, answers and refusals to a partner with sign are signed
+// with its key, by each algorithm; what is about the connection is not.
+func TestSignsMessages(t *testing.T) {
+	t.Parallel()
+	for alg, c := range newSigners(t) {
 		t.Run(alg, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

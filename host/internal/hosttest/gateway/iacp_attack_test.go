@@ -43,57 +43,14 @@ func TestIACPAttacks(t *testing.T) {
 				c.run(t, addr)
 			})
 		}
-		t.Run("half-open sockets", func(t *testing.T) {
-			t.Parallel()
-			var open sync.WaitGroup
-			for range 200 {
-				raw := dialRaw(t, addr)
-				open.Go(func() {
-					if got := readToEnd(t, raw); !strings.Contains(got, "no whole message came within 10 s") {
-						t.Errorf("got %q", got)
-					}
-				})
-			}
-			open.Wait()
-		})
-		t.Run("one byte each moment", func(t *testing.T) {
-			t.Parallel()
-			raw := dialRaw(t, addr)
-			over := make(chan string)
-			go func() { over <- readToEnd(t, raw) }()
-			for text := "\x00\x00\x10\x00"; ; text = " " {
-				_, _ = io.WriteString(raw, text) // it fails when the connection has ended
-				select {
-				case <-over:
-					return
-				case <-time.After(50 * time.Millisecond):
-				}
-			}
-		})
-		t.Run("an identity twice", func(t *testing.T) {
-			t.Parallel()
-			twin := dialFramed(t, addr)
-			if _, err := twin.Register("depot-1"); err != nil {
-				t.Fatal(err)
-			}
-			own := iacptest.New("task_request", "depot-1", "boss", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": "no script"}})
-			twin.send(t, own)
-			if got := twin.next(t, "task_response"); got.Parent != own.ID {
-				t.Errorf("the newer connection gets %s", got.Raw)
-			}
-			_ = twin.Close()
-		})
-		t.Run("an identity of another", func(t *testing.T) {
-			t.Parallel()
-			rogue, err := iacptest.Dial(addr, "a-token-of-the-realm-rogue")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = rogue.Close() })
-			if _, err := rogue.Register("depot-1"); err == nil || !strings.Contains(err.Error(), "PERMISSION_DENIED") {
-				t.Errorf("a registration under another's id: %v", err)
-			}
-		})
+		for name, run := range map[string]func(t *testing.T, addr string){
+			"half-open sockets": attackHalfOpen, "one byte each moment": attackSlowly, "an identity twice": attackTwice, "an identity of another": attackAsAnother,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, addr)
+			})
+		}
 	})
 	good.send(t, question.Reply("task_response", map[string]any{"status": "completed", "result": "yes"}))
 	if got := good.next(t, "task_response"); got.Parent != asked.ID || !strings.HasSuffix(fmt.Sprint(got.Payload["result"]), " yes") {
@@ -101,6 +58,65 @@ func TestIACPAttacks(t *testing.T) {
 	}
 	if got := s.Do(hosttest.AliceKey, "after", hosttest.Step{"task_complete", hosttest.Args{"finish_message": "served"}}); got != "served" {
 		t.Errorf("over REST: %s", got)
+	}
+}
+
+// attackHalfOpen opens sockets that bring nothing.
+func attackHalfOpen(t *testing.T, addr string) {
+	t.Helper()
+	var open sync.WaitGroup
+	for range 200 {
+		raw := dialRaw(t, addr)
+		open.Go(func() {
+			if got := readToEnd(t, raw); !strings.Contains(got, "no whole message came within 10 s") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	open.Wait()
+}
+
+// attackSlowly brings a byte each moment until the connection ends.
+func attackSlowly(t *testing.T, addr string) {
+	t.Helper()
+	raw := dialRaw(t, addr)
+	over := make(chan string)
+	go func() { over <- readToEnd(t, raw) }()
+	for text := "\x00\x00\x10\x00"; ; text = " " {
+		_, _ = io.WriteString(raw, text) // it fails when the connection has ended
+		select {
+		case <-over:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// attackTwice claims an agent that another connection has, too.
+func attackTwice(t *testing.T, addr string) {
+	t.Helper()
+	twin := dialFramed(t, addr)
+	if _, err := twin.Register("depot-1"); err != nil {
+		t.Fatal(err)
+	}
+	own := iacptest.New("task_request", "depot-1", "boss", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": "no script"}})
+	twin.send(t, own)
+	if got := twin.next(t, "task_response"); got.Parent != own.ID {
+		t.Errorf("the newer connection gets %s", got.Raw)
+	}
+	_ = twin.Close()
+}
+
+// attackAsAnother claims an agent of another partner.
+func attackAsAnother(t *testing.T, addr string) {
+	t.Helper()
+	rogue, err := iacptest.Dial(addr, "a-token-of-the-realm-rogue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rogue.Close() })
+	if _, err := rogue.Register("depot-1"); err == nil || !strings.Contains(err.Error(), "PERMISSION_DENIED") {
+		t.Errorf("a registration under another's id: %v", err)
 	}
 }
 

@@ -54,64 +54,52 @@ func attackedSite(t *testing.T) *hosttest.Site {
 	return s
 }
 
+// toolCaller posts requests to the agent files, each in a task of its own.
+type toolCaller struct {
+	t *testing.T
+	s *hosttest.Site
+	n int
+}
+
+func (c *toolCaller) call(key string, body any) (string, error) {
+	c.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.n++
+	a, err := c.s.As(key).PostMessage(c.t.Context(), client.Post{Task: fmt.Sprint("t", c.n), Entrypoint: "files", Body: string(raw)})
+	return a.Body, err
+}
+
+func writeOf(path, content string) map[string]any {
+	return map[string]any{"tool": "write_file", "parameters": map[string]any{"path": path, "content": content}}
+}
+
+func readOf(path string) map[string]any {
+	return map[string]any{"tool": "read_file", "parameters": map[string]any{"path": path}}
+}
+
+// Keys of the tenants of the attacked site.
+const acmeKey, poorKey = "a-key-of-acme-the-tenant", "a-key-of-poor-the-tenant"
+
 // TestToolAttacks (I-034, I-035, I-073): names that are none of an action's, arguments that are too
 // long, files of another tenant and outputs that are too long for a message have an answer that
 // says so, and change nothing; a tenant without messages left runs nothing.
 func TestToolAttacks(t *testing.T) {
 	t.Parallel()
 	s := attackedSite(t)
-	n := 0
-	call := func(key string, body any) (string, error) {
-		t.Helper()
-		raw, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-		a, err := s.As(key).PostMessage(t.Context(), client.Post{Task: fmt.Sprint("t", n), Entrypoint: "files", Body: string(raw)})
-		return a.Body, err
-	}
+	c := &toolCaller{t: t, s: s}
 	long := strings.Repeat("x", 200<<10)
-	for _, name := range []string{
-		"../read_file", "read_file\x00", "READ_FILE", " read_file", "read_file ", "hive.read_file", "files__read_file", "builtin:fs/read_file",
-		"fs/read_file", "task_complete", "send_request", "kv.put", "action", "read_file\u202e", "\u0440ead_file", "boss", "*", long, strings.Repeat("\x01", 40<<10),
-	} {
-		got, err := call(hosttest.AliceKey, map[string]any{"tool": name, "parameters": map[string]any{"path": "tea.md"}})
-		if err != nil || !strings.Contains(got, `"code":"TOOL_NOT_FOUND"`) && !strings.Contains(got, `"code":"INVALID_FORMAT"`) || len(got) > 8<<10 {
-			t.Errorf("tool %.40q is answered with %.300s, %v", name, got, err)
-		}
-	}
-	write := func(path, content string) map[string]any {
-		return map[string]any{"tool": "write_file", "parameters": map[string]any{"path": path, "content": content}}
-	}
-	read := func(path string) map[string]any {
-		return map[string]any{"tool": "read_file", "parameters": map[string]any{"path": path}}
-	}
-	const acme, poor = "a-key-of-acme-the-tenant", "a-key-of-poor-the-tenant"
-	for _, c := range []struct {
-		key  string
-		body any
-		want string
-	}{
-		{hosttest.AliceKey, read(long), `"status":"error"`},
-		{hosttest.AliceKey, read("long.md"), `read_file has run, and its output of`},
-		{hosttest.AliceKey, write("../acme/x", "x"), `"code":"PERMISSION_DENIED"`},
-		{acme, read("tea.md"), `"status":"error"`},
-		{acme, read("../default/tea.md"), `"code":"PERMISSION_DENIED"`},
-		{acme, write("tea.md", "black"), `"status":"success"`},
-		{poor, write("tea.md", "white"), `"status":"success"`},
-	} {
-		if got, err := call(c.key, c.body); err != nil || !strings.Contains(got, c.want) || strings.Contains(got, "green") {
-			t.Errorf("%.80v is answered with %.300s, %v", c.body, got, err)
-		}
-	}
+	c.callByWrongNames(long)
+	c.callBeyondBounds(long)
 	var refused *client.Error
-	if got, err := call(hosttest.AliceKey, write("big.md", long+long)); !errors.As(err, &refused) || refused.Status != http.StatusRequestEntityTooLarge && refused.Status != http.StatusBadRequest {
+	if got, err := c.call(hosttest.AliceKey, writeOf("big.md", long+long)); !errors.As(err, &refused) || refused.Status != http.StatusRequestEntityTooLarge && refused.Status != http.StatusBadRequest {
 		t.Errorf("a body of 400 KiB is answered with %.300s, %v", got, err)
 	}
 	var err error
 	for i := 0; err == nil && i < 4; i++ {
-		_, err = call(poor, write(fmt.Sprint("more", i), "x"))
+		_, err = c.call(poorKey, writeOf(fmt.Sprint("more", i), "x"))
 	}
 	if err == nil || !strings.Contains(err.Error(), "messages_per_day") {
 		t.Errorf("without messages left it is %v", err)
@@ -123,6 +111,42 @@ func TestToolAttacks(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(s.Dir, "notes/default/big.md")); !os.IsNotExist(err) {
 		t.Errorf("what was refused is there: %v", err)
+	}
+}
+
+// callByWrongNames calls by names that are none of an action's.
+func (c *toolCaller) callByWrongNames(long string) {
+	c.t.Helper()
+	for _, name := range []string{
+		"../read_file", "read_file\x00", "READ_FILE", " read_file", "read_file ", "hive.read_file", "files__read_file", "builtin:fs/read_file",
+		"fs/read_file", "task_complete", "send_request", "kv.put", "action", "read_file\u202e", "\u0440ead_file", "boss", "*", long, strings.Repeat("\x01", 40<<10),
+	} {
+		got, err := c.call(hosttest.AliceKey, map[string]any{"tool": name, "parameters": map[string]any{"path": "tea.md"}})
+		if err != nil || !strings.Contains(got, `"code":"TOOL_NOT_FOUND"`) && !strings.Contains(got, `"code":"INVALID_FORMAT"`) || len(got) > 8<<10 {
+			c.t.Errorf("tool %.40q is answered with %.300s, %v", name, got, err)
+		}
+	}
+}
+
+// callBeyondBounds calls for more than a message holds, and for files of other tenants.
+func (c *toolCaller) callBeyondBounds(long string) {
+	c.t.Helper()
+	for _, x := range []struct {
+		key  string
+		body any
+		want string
+	}{
+		{hosttest.AliceKey, readOf(long), `"status":"error"`},
+		{hosttest.AliceKey, readOf("long.md"), `read_file has run, and its output of`},
+		{hosttest.AliceKey, writeOf("../acme/x", "x"), `"code":"PERMISSION_DENIED"`},
+		{acmeKey, readOf("tea.md"), `"status":"error"`},
+		{acmeKey, readOf("../default/tea.md"), `"code":"PERMISSION_DENIED"`},
+		{acmeKey, writeOf("tea.md", "black"), `"status":"success"`},
+		{poorKey, writeOf("tea.md", "white"), `"status":"success"`},
+	} {
+		if got, err := c.call(x.key, x.body); err != nil || !strings.Contains(got, x.want) || strings.Contains(got, "green") {
+			c.t.Errorf("%.80v is answered with %.300s, %v", x.body, got, err)
+		}
 	}
 }
 
