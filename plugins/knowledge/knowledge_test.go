@@ -107,6 +107,20 @@ func TestContexts(t *testing.T) {
 	}
 }
 
+// A query that would select more than it means is refused, with the word that is wrong.
+func TestQueryRefusals(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	for payload, want := range map[string]string{
+		`{"domain":"tea"}`: `unknown field \"domain\"; a query has knowledge_domain`, `{"knowledge_domain":"tea","tag":["x"]}`: `unknown field \"tag\"`,
+		`{"kind":"facts"}`: `kind is \"facts\"; it is fact, rule, pattern or context`, `{"limit":"5"}`: `payload.limit must not be a JSON string`,
+	} {
+		if got := l.tell("asker", "knowledge_query", payload); !strings.Contains(got, `"status":"rejected"`) || !strings.Contains(got, want) {
+			t.Errorf("%s is answered with %s, want %s", payload, got, want)
+		}
+	}
+}
+
 // What is malformed or contradicts what is known is answered, and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

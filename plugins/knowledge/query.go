@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ func (s *collection) query(raw json.RawMessage) (any, error) {
 	if err := decode(raw, &q); err != nil {
 		return nil, err
 	}
+	if err := checkMembers(raw); err != nil {
+		return nil, err
+	}
 	if err := q.check(); err != nil {
 		return nil, err
 	}
@@ -73,8 +77,20 @@ const (
 	maxAfter     = 512 // a name of a value
 )
 
+// checkMembers refuses a member that a query does not have: without it the query selects more.
+func checkMembers(raw json.RawMessage) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&query{}); err != nil {
+		return invalid("payload has an %s; a query has knowledge_domain, scope, tags, kind, text, min_confidence, include_deprecated, history, limit and after", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
 func (q query) check() error {
 	switch {
+	case q.Kind != "" && !slices.Contains([]string{"fact", "rule", "pattern", "context"}, q.Kind):
+		return invalid("kind is %.60q; it is fact, rule, pattern or context", q.Kind)
 	case q.Limit < 1 || q.Limit > 500:
 		return invalid("limit must be 1 to 500")
 	case len(q.Text) > maxQueryText:
