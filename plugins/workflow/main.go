@@ -156,6 +156,9 @@ func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) err
 	may := func(name string) bool {
 		return strings.Contains(name, "@") || slices.Contains(agent.CommTargets, name)
 	}
+	if asker != "" && !may(asker) { // else all is done, and the answer cannot leave
+		return skep.Errorf(skep.Denied, "agent %q may not write to %q, who wants a workflow carried out; add it to [agents.%s] comm_targets", agent.Name, asker, agent.Name)
+	}
 	p, err := readPlan(raw, agent.Name, may)
 	if err != nil {
 		return w.refuse(asker, m, codeFormat, err.Error())
