@@ -10,7 +10,7 @@ func Format(f *File) string {
 		apart := i > 0 && (spreads(f.Items[i-1]) || spreads(it) || f.Items[i-1].Kind() != it.Kind())
 		w.item(it, i == 0, apart)
 	}
-	w.comments(f.Tail, len(f.Items) == 0)
+	w.writeComments(f.Tail, len(f.Items) == 0)
 	return w.b.String()
 }
 
@@ -54,8 +54,8 @@ func (w *formatter) text(parts ...string) {
 	}
 }
 
-// comments writes lines of comment; the first of a block has no empty line before it.
-func (w *formatter) comments(all []Comment, first bool) {
+// writeComments writes lines of comment; the first of a block has no empty line before it.
+func (w *formatter) writeComments(all []Comment, first bool) {
 	for i, c := range all {
 		if c.Gap && (i > 0 || !first) {
 			w.b.WriteByte('\n')
@@ -64,20 +64,20 @@ func (w *formatter) comments(all []Comment, first bool) {
 	}
 }
 
-// begin writes what stands before something.
-func (w *formatter) begin(c *Comments, first bool) {
+// writeLead writes what stands before an item, a field or a value.
+func (w *formatter) writeLead(c *Comments, first bool) {
 	if c == nil {
 		c = &Comments{}
 	}
-	w.comments(c.Lead, first)
+	w.writeComments(c.Lead, first)
 	if c.Gap && (!first || len(c.Lead) > 0) {
 		w.b.WriteByte('\n')
 	}
 	w.indent()
 }
 
-// end writes what closes a line.
-func (w *formatter) end(c *Comments, comma string) {
+// writeTrail writes what closes a line.
+func (w *formatter) writeTrail(c *Comments, comma string) {
 	w.text(comma)
 	if c != nil && c.Trail != "" {
 		w.text(" ", c.Trail)
@@ -95,7 +95,7 @@ func (w *formatter) item(it *Item, first, apart bool) {
 	} else if apart {
 		c.Gap = true
 	}
-	w.begin(&c, first)
+	w.writeLead(&c, first)
 	w.annotations(it.Annotations)
 	w.text(string(it.Kind()), " ")
 	switch it.Kind() {
@@ -116,7 +116,7 @@ func (w *formatter) item(it *Item, first, apart bool) {
 	case ImportItem:
 		w.text(quote(it.Name.Text))
 	}
-	w.end(&c, "")
+	w.writeTrail(&c, "")
 }
 
 // opening is what comes before the i-th part of a list.
@@ -134,11 +134,11 @@ func quote(text string) string {
 func (w *formatter) values(e *EnumExpr) {
 	w.depth++
 	for i, v := range e.Values {
-		w.begin(v.Comments, i == 0)
+		w.writeLead(v.Comments, i == 0)
 		w.text(v.Name.Text)
-		w.end(v.Comments, comma(i, len(e.Values)))
+		w.writeTrail(v.Comments, comma(i, len(e.Values)))
 	}
-	w.comments(e.Tail, len(e.Values) == 0)
+	w.writeComments(e.Tail, len(e.Values) == 0)
 	w.depth--
 	w.text("}")
 }
@@ -192,13 +192,13 @@ func (w *formatter) record(r *RecordExpr) {
 	w.text("{\n")
 	w.depth++
 	for i, f := range r.Fields {
-		w.begin(f.Comments, i == 0)
+		w.writeLead(f.Comments, i == 0)
 		w.annotations(f.Annotations)
 		w.text(f.Name.Text, ": ")
 		w.typeExpr(f.Type)
-		w.end(f.Comments, comma(i, len(r.Fields)))
+		w.writeTrail(f.Comments, comma(i, len(r.Fields)))
 	}
-	w.comments(r.Tail, len(r.Fields) == 0)
+	w.writeComments(r.Tail, len(r.Fields) == 0)
 	w.depth--
 	w.indent()
 	w.text("}")

@@ -4,13 +4,13 @@ var itemWords = []string{string(TypeItem), string(EnumItem), string(SemanticsIte
 
 // item reads one item, nil after a fault.
 func (p *parser) item() *Item {
-	it, mark := p.items.add(Item{Comments: p.begin()}), len(p.stray)
+	it, mark := p.items.add(Item{Comments: p.leadingComments()}), len(p.stray)
 	if p.recovering(func() { p.declaration(it) }) {
-		p.end(&it.Comments, mark)
+		p.attachComments(&it.Comments, mark)
 		return it
 	}
 	for !p.is(tokenEnd) && !p.beginsItem() {
-		p.skip()
+		p.skipToken()
 	}
 	return nil
 }
@@ -47,13 +47,13 @@ func (p *parser) declaration(it *Item) {
 	case TypeItem:
 		p.advance()
 		it.Name = p.name("the name of the type")
-		p.want('=', `"="`)
+		p.expect('=', `"="`)
 		p.declares = true
 		it.Type = p.typeExpr()
 	case EnumItem:
 		p.advance()
 		it.Name = p.name("the name of the enum")
-		p.want('{', `"{"`)
+		p.expect('{', `"{"`)
 		p.declares = true
 		it.Enum = p.values()
 	case SemanticsItem:
@@ -62,10 +62,10 @@ func (p *parser) declaration(it *Item) {
 		it.Semantics = p.semantics()
 	case ImportItem:
 		p.advance()
-		it.Name = p.want(tokenString, `the file to import, as "name.acp",`)
+		it.Name = p.expect(tokenString, `the file to import, as "name.acp",`)
 		it.Name.Text, _ = unquote(it.Name.Text) // the lexer has reported what is wrong with it
 	default:
-		p.expected(`"type", "enum", "semantics" or "import"`, meant(p.tok.text, itemWords, otherWords))
+		p.expected(`"type", "enum", "semantics" or "import"`, suggestion(p.tok.text, itemWords, otherWords))
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *parser) values() *EnumExpr {
 	e := &EnumExpr{}
 	e.Tail = p.separated('}', `"," or "}"`, func() **Comments {
 		p.count()
-		v := Value{Comments: p.begin()}
+		v := Value{Comments: p.leadingComments()}
 		v.openBlock(len(e.Values) == 0)
 		v.Name = p.name("a value")
 		e.Values = append(e.Values, v)
@@ -84,20 +84,20 @@ func (p *parser) values() *EnumExpr {
 
 func (p *parser) semantics() *SemanticsExpr {
 	if !p.is(tokenName) || p.tok.text != "expects" {
-		p.expected(`"expects"`, meant(p.tok.text, []string{"expects"}, otherVerbs))
+		p.expected(`"expects"`, suggestion(p.tok.text, []string{"expects"}, otherVerbs))
 	}
 	p.advance()
 	s := &SemanticsExpr{Answer: p.name(`the value that answers, or "nothing",`)}
-	if !p.take('{') {
+	if !p.accept('{') {
 		return s
 	}
 	for {
 		p.count()
 		s.Carries = append(s.Carries, p.name("the name of a field"))
-		if p.take('}') {
+		if p.accept('}') {
 			return s
 		}
-		p.want(',', `"," or "}"`)
+		p.expect(',', `"," or "}"`)
 	}
 }
 
@@ -110,10 +110,10 @@ func (p *parser) annotations() (all []Annotation) {
 			return all
 		}
 		a := Annotation{Name: p.name("the name of an annotation")}
-		if p.take('(') {
+		if p.accept('(') {
 			for !p.is(')') {
 				a.Args = append(a.Args, p.argument())
-				if !p.take(',') && !p.is(')') {
+				if !p.accept(',') && !p.is(')') {
 					p.expected(`"," or ")"`, "")
 				}
 			}
@@ -128,7 +128,7 @@ func (p *parser) argument() (a Argument) {
 	p.count()
 	if p.is(tokenName) {
 		name := p.advance().Text
-		if !p.take('=') {
+		if !p.accept('=') {
 			return Argument{Value: name}
 		}
 		a.Key = name
@@ -143,14 +143,14 @@ func (p *parser) argument() (a Argument) {
 }
 
 func (p *parser) typeExpr() *TypeExpr {
-	p.deeper()
+	p.enterType()
 	t := p.types.add(TypeExpr{Pos: p.tok.Pos})
 	switch {
 	case p.is('{'):
 		t.Record = p.record()
 	case p.is(tokenName):
 		t.Name = p.advance().Text
-		if p.take('<') {
+		if p.accept('<') {
 			p.arguments(t)
 		}
 	default:
@@ -161,7 +161,7 @@ func (p *parser) typeExpr() *TypeExpr {
 			p.fail(p.tok.Pos, 1, `one "?" is enough: what may be absent cannot be more absent`)
 		}
 		t.Optional = true
-		p.optional()
+		p.acceptOptional()
 	}
 	p.depth--
 	return t
@@ -172,10 +172,10 @@ func (p *parser) arguments(t *TypeExpr) {
 	for {
 		p.count()
 		t.Args = append(t.Args, p.typeExpr())
-		if p.take('>') {
+		if p.accept('>') {
 			return
 		}
-		p.want(',', `"," or ">"`)
+		p.expect(',', `"," or ">"`)
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *parser) record() *RecordExpr {
 	p.advance()
 	r := &RecordExpr{}
 	for !p.is('}') {
-		f, mark := p.fields.add(FieldExpr{Comments: p.begin()}), len(p.stray)
+		f, mark := p.fields.add(FieldExpr{Comments: p.leadingComments()}), len(p.stray)
 		f.openBlock(len(r.Fields) == 0)
 		if !p.recovering(func() { p.field(f, mark) }) {
 			p.skipField()
@@ -192,7 +192,7 @@ func (p *parser) record() *RecordExpr {
 		}
 		r.Fields = append(r.Fields, f)
 	}
-	r.Tail = p.lead()
+	r.Tail = p.takeComments()
 	p.advance()
 	return r
 }
@@ -205,10 +205,10 @@ func (p *parser) field(f *FieldExpr, mark int) {
 		p.fail(p.tok.Pos, 1, `a "?" stands behind the type of what may be absent, and not behind its name`)
 		p.advance()
 	}
-	p.want(':', `":"`)
+	p.expect(':', `":"`)
 	f.Type = p.typeExpr()
-	p.end(&f.Comments, mark)
-	if p.comma(&f.Comments, mark) {
+	p.attachComments(&f.Comments, mark)
+	if p.acceptComma(&f.Comments, mark) {
 		return
 	}
 	if p.is(tokenName) || p.is('@') {
@@ -220,7 +220,7 @@ func (p *parser) field(f *FieldExpr, mark int) {
 
 // skipField goes to where the next field begins, or unwinds to the next item.
 func (p *parser) skipField() {
-	for open := 0; ; p.skip() {
+	for open := 0; ; p.skipToken() {
 		if p.is(tokenEnd) || p.beginsItem() {
 			panic(failed{})
 		}
@@ -234,7 +234,7 @@ func (p *parser) skipField() {
 			open = max(open-1, 0)
 		case ',':
 			if open == 0 {
-				p.skip()
+				p.skipToken()
 				return
 			}
 		}

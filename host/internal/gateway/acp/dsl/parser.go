@@ -121,9 +121,9 @@ func (p *parser) count() {
 	}
 }
 
-// deeper goes one level down. The caller comes up again by itself, and after a fault
+// enterType goes one level down. The caller comes up again by itself, and after a fault
 // [parser.recovering] does.
-func (p *parser) deeper() {
+func (p *parser) enterType() {
 	if p.depth++; p.depth > MaxDepth {
 		p.stop("types are nested deeper than %d here", MaxDepth)
 	}
@@ -148,8 +148,8 @@ func (p *parser) advance() Word {
 // maxSkipped is how many tokens are passed over after faults before a run ends.
 const maxSkipped = 20_000
 
-// skip passes over a token that follows a fault.
-func (p *parser) skip() {
+// skipToken passes over a token that follows a fault.
+func (p *parser) skipToken() {
 	if p.skipped++; p.skipped > maxSkipped {
 		p.stopped = true
 	}
@@ -157,21 +157,22 @@ func (p *parser) skip() {
 	p.advance()
 }
 
-// begin takes the comments before the token for what begins with it.
-func (p *parser) begin() *Comments {
-	if lead := p.lead(); p.tok.gap || len(lead) > 0 {
+// leadingComments are the comments before the token, for what begins with it.
+func (p *parser) leadingComments() *Comments {
+	if lead := p.takeComments(); p.tok.gap || len(lead) > 0 {
 		return &Comments{Gap: p.tok.gap, Lead: lead}
 	}
 	return nil
 }
 
-func (p *parser) lead() (lead []Comment) {
+// takeComments returns the comments before the token, and leaves none.
+func (p *parser) takeComments() (lead []Comment) {
 	lead, p.tok.comments = p.tok.comments, nil
 	return lead
 }
 
-// end adds the comment that stands behind, and those that were found inside.
-func (p *parser) end(to **Comments, mark int) {
+// attachComments adds the comment that stands behind, and those that were found inside.
+func (p *parser) attachComments(to **Comments, mark int) {
 	if len(p.tok.comments) == 0 && len(p.stray) <= mark {
 		return
 	}
@@ -199,7 +200,8 @@ func (p *parser) end(to **Comments, mark int) {
 
 func (p *parser) is(kind tokenKind) bool { return p.tok.kind == kind }
 
-func (p *parser) take(kind tokenKind) bool {
+// accept goes over a token of a kind, and reports whether there is one.
+func (p *parser) accept(kind tokenKind) bool {
 	if p.is(kind) {
 		p.advance()
 		return true
@@ -207,13 +209,13 @@ func (p *parser) take(kind tokenKind) bool {
 	return false
 }
 
-// comma goes over a comma, and reports whether there is one. Comments and an empty line before
+// acceptComma goes over a comma, and reports whether there is one. Comments and an empty line before
 // it come to stand before what follows, in their order.
-func (p *parser) comma(c **Comments, mark int) bool {
+func (p *parser) acceptComma(c **Comments, mark int) bool {
 	if !p.is(',') {
 		return false
 	}
-	gap, before := p.tok.gap, p.lead()
+	gap, before := p.tok.gap, p.takeComments()
 	p.advance()
 	p.tok.behind = p.tok.behind && len(before) == 0
 	after := p.tok.comments
@@ -230,20 +232,21 @@ func (p *parser) comma(c **Comments, mark int) bool {
 	if len(before) > 0 {
 		p.tok.comments = append(before, p.tok.comments...)
 	}
-	p.end(c, mark)
+	p.attachComments(c, mark)
 	return true
 }
 
-// optional goes over a question mark. Comments before it come to stand behind it.
-func (p *parser) optional() {
-	behind, before := p.tok.behind, p.lead()
+// acceptOptional goes over a question mark. Comments before it come to stand behind it.
+func (p *parser) acceptOptional() {
+	behind, before := p.tok.behind, p.takeComments()
 	p.advance()
 	if len(before) > 0 {
 		p.tok.comments, p.tok.behind = append(before, p.tok.comments...), behind
 	}
 }
 
-func (p *parser) want(kind tokenKind, what string) Word {
+// expect goes over a token of a kind, or reports that it is missing, and unwinds.
+func (p *parser) expect(kind tokenKind, what string) Word {
 	if !p.is(kind) {
 		p.expected(what, "")
 	}
@@ -254,7 +257,7 @@ func (p *parser) name(what string) Word {
 	if p.is(tokenName) && len(p.tok.text) > MaxName {
 		p.fail(p.tok.Pos, len(p.tok.text), "a name has at most %d characters, not %d", MaxName, len(p.tok.text))
 	}
-	return p.want(tokenName, what)
+	return p.expect(tokenName, what)
 }
 
 func (p *parser) file(name string) *File {
@@ -264,7 +267,7 @@ func (p *parser) file(name string) *File {
 			f.Items = append(roomFor(f.Items, 1), it)
 		}
 	}
-	f.Tail = p.lead()
+	f.Tail = p.takeComments()
 	return f
 }
 
@@ -290,15 +293,15 @@ func (p *parser) separated(closing tokenKind, what string, part func() **Comment
 	for !p.is(closing) {
 		mark := len(p.stray)
 		c := part()
-		p.end(c, mark)
-		if p.comma(c, mark) {
+		p.attachComments(c, mark)
+		if p.acceptComma(c, mark) {
 			continue
 		}
 		if !p.is(closing) {
 			p.expected(what, "")
 		}
 	}
-	tail = p.lead()
+	tail = p.takeComments()
 	p.advance()
 	return tail
 }

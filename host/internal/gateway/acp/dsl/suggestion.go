@@ -28,9 +28,9 @@ var otherTypes = map[string]string{
 	"dict": "Map", "dictionary": "Map", "hash": "Map", "hashmap": "Map", "object": "Map", "struct": "Map",
 }
 
-// meant is the option that a word probably stands for: one that is spelt like it, or what it
+// suggestion is the option that a word probably stands for: one that is spelt like it, or what it
 // means in other languages. It is empty for none.
-func meant(word string, options []string, others map[string]string) string {
+func suggestion(word string, options []string, others map[string]string) string {
 	if near := spelling.Nearest(word, options); near != "" {
 		return near
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMeant: what comes from other languages has one fault, with the form that it has here.
-func TestMeant(t *testing.T) {
+// TestSuggestion: what comes from other languages has one fault, with the form that it has here.
+func TestSuggestion(t *testing.T) {
 	t.Parallel()
 	const comment = "a comment begins with // on each of its lines, not with "
 	for text, want := range map[string][]string{
