@@ -17,6 +17,8 @@ type inbox struct {
 	// messages of quality of service 0: these are dropped without room, since no limit of MQTT
 	// holds for them.
 	confirmed, unconfirmed *semaphore.Weighted
+	// confirmedSize is the size of confirmed.
+	confirmedSize int64
 	// came has a value after a message has come.
 	came chan struct{}
 
@@ -25,7 +27,8 @@ type inbox struct {
 }
 
 func newInbox(maxPacket int) *inbox {
-	return &inbox{confirmed: semaphore.NewWeighted(int64(inFlight * maxPacket)), unconfirmed: semaphore.NewWeighted(int64(unconfirmedPackets * maxPacket)), came: make(chan struct{}, 1)}
+	size := int64(inFlight * maxPacket)
+	return &inbox{confirmed: semaphore.NewWeighted(size), confirmedSize: size, unconfirmed: semaphore.NewWeighted(int64(unconfirmedPackets * maxPacket)), came: make(chan struct{}, 1)}
 }
 
 // errDropped is returned for a message of quality of service 0 for which there is no room.
@@ -37,14 +40,18 @@ const (
 	besideText         = 512 // bytes of the heap for a message besides its texts
 )
 
-// sizeOf is what a message takes of the room, in bytes.
-func sizeOf(p *paho.Publish) int64 {
+// sizeOf is what a message takes of its room, in bytes. A message that is acknowledged takes at most
+// all of it: with its many short properties it would else wait for ever, and those behind it.
+func (in *inbox) sizeOf(p *paho.Publish) int64 {
 	size := besideText + len(p.Topic) + len(p.Payload)
 	if more := p.Properties; more != nil {
 		size += len(more.CorrelationData) + len(more.ContentType) + len(more.ResponseTopic)
 		for _, own := range more.User {
 			size += besideText + len(own.Key) + len(own.Value)
 		}
+	}
+	if p.QoS > 0 {
+		return min(int64(size), in.confirmedSize)
 	}
 	return int64(size)
 }
@@ -58,15 +65,15 @@ func (in *inbox) roomOf(p *paho.Publish) *semaphore.Weighted {
 }
 
 // release gives back the room of a message.
-func (in *inbox) release(p *paho.Publish) { in.roomOf(p).Release(sizeOf(p)) }
+func (in *inbox) release(p *paho.Publish) { in.roomOf(p).Release(in.sizeOf(p)) }
 
 // push adds a message. It waits for room until ctx ends, or returns errDropped.
 func (in *inbox) push(ctx context.Context, p *paho.Publish) error {
-	if p.QoS == 0 && !in.unconfirmed.TryAcquire(sizeOf(p)) {
+	if p.QoS == 0 && !in.unconfirmed.TryAcquire(in.sizeOf(p)) {
 		return errDropped
 	}
 	if p.QoS > 0 {
-		if err := in.confirmed.Acquire(ctx, sizeOf(p)); err != nil {
+		if err := in.confirmed.Acquire(ctx, in.sizeOf(p)); err != nil {
 			return err
 		}
 	}
@@ -85,7 +92,8 @@ func (in *inbox) pop(ctx context.Context) (p *paho.Publish, ok bool) {
 	for ctx.Err() == nil {
 		in.mu.Lock()
 		if len(in.waiting) > 0 {
-			p, in.waiting = in.waiting[0], in.waiting[1:]
+			p, in.waiting[0] = in.waiting[0], nil // the array goes on without it
+			in.waiting = in.waiting[1:]
 			in.mu.Unlock()
 			return p, true
 		}
