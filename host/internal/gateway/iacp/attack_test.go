@@ -203,7 +203,7 @@ func (g gated) Ask(ctx context.Context, c gateway.Caller, a gateway.Ask) (gatewa
 }
 
 // TestPriority (I-002, D-I7, V-I22): what is urgent overtakes a hundred messages that wait in
-// the gateway, and messages of one priority keep their order.
+// the gateway, and messages of one priority keep their order; one without a priority is normal.
 func TestPriority(t *testing.T) {
 	t.Parallel()
 	g := gated{gate: make(chan struct{}), order: make(chan string, 200)}
@@ -211,13 +211,15 @@ func TestPriority(t *testing.T) {
 	c := s.dial(t)
 	send := func(text, priority string) {
 		m := iacptest.New("task_request", "depot-1", "echo", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"body": text}})
-		m.Metadata = map[string]any{"priority": priority}
+		if priority != "" {
+			m.Metadata = map[string]any{"priority": priority}
+		}
 		if err := c.Send(m.Text()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n := range 100 {
-		send(fmt.Sprint(n), "normal")
+		send(fmt.Sprint(n), []string{"normal", ""}[n%2])
 	}
 	send("low", "low")
 	send("high", "high")

@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -36,7 +37,7 @@ func (q *queue) push(ctx context.Context, m early) (begin bool, err error) {
 		q.mu.Lock()
 		if q.count == 0 || q.count < maxQueued && q.bytes+len(m.text) <= maxQueuedBytes {
 			defer q.mu.Unlock()
-			rank := max(0, slices.Index(message.Priorities, m.Meta().Priority))
+			rank := slices.Index(message.Priorities, cmp.Or(m.Meta().Priority, message.Normal))
 			q.waiting[rank] = append(q.waiting[rank], m)
 			q.count++
 			q.bytes += len(m.text)

@@ -200,8 +200,11 @@ func checkRecipient(m Message) *Fault {
 const maxIDs = 256
 
 // Priorities are the words of the document, the least urgent first (I-002). A message
-// without one is normal.
-var Priorities = []string{"low", "normal", "high", "urgent"}
+// without one is [Normal].
+var Priorities = []string{"low", Normal, "high", "urgent"}
+
+// Normal is the priority of a message without one.
+const Normal = "normal"
 
 func checkMetadata(meta Metadata) *Fault {
 	if meta.Expires != "" {
