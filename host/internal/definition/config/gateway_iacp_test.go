@@ -76,6 +76,18 @@ func TestIACPListen(t *testing.T) {
 	}
 }
 
+// TestIACPListenDefault (I-050): without an address the connections are at port 9000 of the loopback.
+func TestIACPListenDefault(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("swarm.toml", []byte(strings.Replace(withUAMP, "uamp", "iacp", 1)+"[gateways.iacp]\n"), "testdata/valid", testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, _ := c.Gateways[0].Protocol.(*IACP); keys == nil || keys.Listen != "127.0.0.1:9000" {
+		t.Errorf("got %+v", c.Gateways[0])
+	}
+}
+
 // I-073, I-074: a role stands for the rights of the document's hierarchy, and is refused beside may;
 // what is no private key signs nothing.
 func TestIACPRole(t *testing.T) {

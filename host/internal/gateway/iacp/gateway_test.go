@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -167,7 +168,27 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// TestRefused (I-053, I-060, I-070, V-I07, V-I11, V-I12): what is no message is refused and
+// TestFeatures (I-053, I-078): a handshake agrees on a version of the major one, and on the features that
+// both have; it has the limits of the host and that a credential is needed.
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for name, c := range map[string]struct {
+		versions, features, want []string
+	}{
+		"none":            {[]string{"1.0"}, nil, []string{}},
+		"all of ours":     {[]string{"1.0"}, []string{"progress", "ack"}, []string{"ack", "progress"}},
+		"one of ours":     {[]string{"2.0", "1.7"}, []string{"later", "ack"}, []string{"ack"}},
+		"of another host": {[]string{"1.1"}, []string{"later"}, []string{}},
+	} {
+		got := exchange(t, iacptest.Begun(s.raw(t)), iacptest.New("handshake", "depot-1", "", map[string]any{"versions": c.versions, "features": c.features}), "handshake_ack")
+		if fmt.Sprint(got.Payload["features"]) != fmt.Sprint(c.want) || got.Payload["version"] != "1.0" || got.Payload["auth_required"] != true || got.Payload["max_nesting"] != 10.0 {
+			t.Errorf("%s: %s", name, got.Raw)
+		}
+	}
+}
+
+// TestRefused (I-053, I-060, I-070, I-071, V-I07, V-I11, V-I12): what is no message is refused and
 // the connection goes on, until there were ten in a minute; a peer without a handshake shows
 // its token in its first message.
 func TestRefused(t *testing.T) {
@@ -176,7 +197,7 @@ func TestRefused(t *testing.T) {
 	if _, err := iacptest.Dial(s.addr, "another token"); err == nil || !strings.Contains(err.Error(), "AUTHENTICATION_FAILED") {
 		t.Errorf("another token: %v", err)
 	}
-	if got := exchange(t, iacptest.Begun(s.raw(t)), iacptest.New("handshake", "depot-1", "", map[string]any{"versions": []string{"2.0"}}), "error_response"); got.Payload["error_code"] != "UNSUPPORTED_VERSION" {
+	if got := exchange(t, iacptest.Begun(s.raw(t)), iacptest.New("handshake", "depot-1", "", map[string]any{"versions": []string{"2.0"}}), "error_response"); got.Payload["error_code"] != "UNSUPPORTED_VERSION" || got.Payload["retry_allowed"] != false {
 		t.Errorf("got %s", got.Raw)
 	}
 	m := task("hello")

@@ -91,7 +91,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestPartnerBounds (I-073): an agent of a partner asks for the tools and declares the
+// TestPartnerBounds (I-071, I-073): an agent of a partner asks for the tools and declares the
 // capabilities of the partner's table, and no others.
 func TestPartnerBounds(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestPartnerBounds(t *testing.T) {
 	c := s.dial(t)
 	for tool, want := range map[string]string{"add": "tool_response", "drop": "error_response", "": "error_response"} {
 		m := iacptest.New("tool_request", "depot-1", "tools", map[string]any{"tool_name": tool})
-		if got := exchange(t, c, m, want); want == "error_response" && got.Payload["error_code"] != "PERMISSION_DENIED" {
+		if got := exchange(t, c, m, want); want == "error_response" && (got.Payload["error_code"] != "PERMISSION_DENIED" || got.Payload["retry_allowed"] != false) {
 			t.Errorf("%q: %s", tool, got.Raw)
 		}
 	}
