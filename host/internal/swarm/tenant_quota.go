@@ -201,11 +201,20 @@ func (t *Turn) checkQuota(op abi.Op, rows int) *abi.Error {
 	return t.checkDemand(op, quotaDemand{rows: rows, keeps: true})
 }
 
+// checkDemand returns LIMIT for a demand beyond the tenant's quota. It waits while the store fails, until
+// the runtime stops or the task ends.
 func (t *Turn) checkDemand(op abi.Op, d quotaDemand) *abi.Error {
 	if t.replay != nil {
 		return nil // an earlier attempt decided it
 	}
-	kept, err := t.rt.footprint(t.rt.lifetime, t.task.key.Tenant)
+	var kept Footprint
+	err := t.rt.retryStore(t.rt.lifetime, func() (err error) {
+		if t.isKilled() {
+			return errTaskEnded
+		}
+		kept, err = t.rt.footprint(t.rt.lifetime, t.task.key.Tenant)
+		return err
+	}, "read what a tenant stores", "tenant", t.task.key.Tenant)
 	if err != nil {
 		return abi.Errorf(abi.CodeInternal, op, "store", "the quota of tenant %q cannot be read", t.task.key.Tenant)
 	}
@@ -215,6 +224,13 @@ func (t *Turn) checkDemand(op abi.Op, d quotaDemand) *abi.Error {
 		return abi.Errorf(abi.CodeLimit, op, "quota", "%s", over.text)
 	}
 	return nil
+}
+
+// isKilled reports whether the task has ended under the turn.
+func (t *Turn) isKilled() bool {
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	return t.run.killed
 }
 
 // countStagedRows counts the rows that the turn has staged.
