@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+
 	"strings"
 	"testing"
 
@@ -145,8 +146,20 @@ func (g grower) typeExpr(depth int) *TypeExpr {
 	return t
 }
 
+// commentsOf are the comments of a text without faults, in their order.
+func commentsOf(text string) (all []string) {
+	l := lexer{text: newSource("", text).text, at: Pos{Line: 1, Col: 1}}
+	for tok := (token{kind: tokenName}); tok.kind != tokenEnd; {
+		l.next(&tok)
+		for _, c := range tok.comments {
+			all = append(all, c.Text)
+		}
+	}
+	return all
+}
+
 // FuzzParse: no text makes the parser or the resolver fall, and what it takes is
-// written and read as the same.
+// written and read as the same, with each comment in its order.
 func FuzzParse(f *testing.F) {
 	f.Add(readFile(f, "testdata/document.acp"))
 	f.Add("// a\n\n@plain @x(k=\"v\", 1) type A = { b: List<Map<String, C>>? /" + "/ c\n} // d\nimport \"e.acp\"\nsemantics A expects nothing { b, c }\nenum E { A, /" + "/ x\n B, }")
@@ -165,7 +178,11 @@ func FuzzParse(f *testing.F) {
 			_ = err.Error()
 		}
 		if tree, err := Parse("fuzz.acp", text); err == nil {
-			checkFormatted(t, tree, Format(tree))
+			formatted := Format(tree)
+			checkFormatted(t, tree, formatted)
+			if diff := cmp.Diff(commentsOf(text), commentsOf(formatted)); diff != "" {
+				t.Errorf("comments differ: %s\n%s", diff, formatted)
+			}
 		}
 	})
 }
