@@ -273,6 +273,12 @@ func TestGroups(t *testing.T) {
 	if got := read(t, from, "error_response"); got.Payload["error_code"] != "AGENT_NOT_FOUND" || !strings.Contains(got.Raw, "none") {
 		t.Errorf("got %s", got.Raw)
 	}
+	checkDiscovered(t, from)
+}
+
+// checkDiscovered counts what a member of TestGroups finds.
+func checkDiscovered(t *testing.T, from *iacptest.Conn) {
+	t.Helper()
 	for criteria, want := range map[string]float64{
 		`{"discovery_type":"all"}`: 4, `{"discovery_type":"by_capability","criteria":{"capabilities":["weigh"]}}`: 2,
 		`{"discovery_type":"by_type","criteria":{"agent_type":"generalist"}}`: 0, `{"discovery_type":"all","criteria":{"load_threshold":0.5},"response_format":"detailed"}`: 3,

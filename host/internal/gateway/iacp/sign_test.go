@@ -26,6 +26,25 @@ func bounded(options map[string]any) func(*iacp.Options) {
 	}
 }
 
+// signedBy returns a message with a signature by a key.
+func signedBy(t *testing.T, m iacptest.Message, key ed25519.PrivateKey, kid string) iacptest.Message {
+	t.Helper()
+	// The members of the test are in the order of RFC 8785 already when they are sorted.
+	var sorted map[string]any
+	if err := json.Unmarshal(m.Text(), &sorted); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(sorted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata["signature"] = map[string]any{"alg": "EdDSA", "kid": kid, "value": base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, text))}
+	return m
+}
+
 // TestSignature (I-074, V-I44): a partner with keys signs what it sends; a message that was
 // changed, is signed with another key, or not at all, is refused. The hops may change.
 func TestSignature(t *testing.T) {
@@ -42,20 +61,8 @@ func TestSignature(t *testing.T) {
 	s := newSite(t, bounded(map[string]any{"keys": []string{fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","kid":"one","x":%q}`, encode(public))}}))
 	c := s.dial(t)
 	sign := func(m iacptest.Message, key ed25519.PrivateKey, kid string) iacptest.Message {
-		// The members of the test are in the order of RFC 8785 already when they are sorted.
-		var sorted map[string]any
-		if err := json.Unmarshal(m.Text(), &sorted); err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(sorted)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Metadata == nil {
-			m.Metadata = map[string]any{}
-		}
-		m.Metadata["signature"] = map[string]any{"alg": "EdDSA", "kid": kid, "value": encode(ed25519.Sign(key, text))}
-		return m
+		t.Helper()
+		return signedBy(t, m, key, kid)
 	}
 	prior := task("with a priority")
 	prior.Metadata = map[string]any{"priority": "high"}
