@@ -84,8 +84,8 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	if err == nil {
 		select {
 		case <-answered:
-		case <-got.lost: // a broker that has died may have lost it
-			err = errors.New("the connection to the broker was lost before the answer")
+		case <-got.lost: // a program or broker that has died may have lost it
+			err = errors.New("the connection was lost before the answer")
 		case <-ctx.Done():
 		}
 	}
@@ -100,9 +100,11 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	return err
 }
 
-// show brings progress to the readers of the task. Progress that cannot be shown changes nothing.
+// show brings progress to the readers of the task, once while a Location has it. Progress that
+// cannot be shown changes nothing.
 func (a *attempt) show(ctx context.Context, got reply) {
-	if got.message != nil && isPartial(got.message.Header) {
+	if got.message != nil && isPartial(got.message.Header) && got.message.Header.ID != a.shown {
+		a.shown = got.message.Header.ID
 		_, _ = a.g.accept(ctx, a.caller, *got.message, false)
 	}
 }

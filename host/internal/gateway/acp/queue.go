@@ -219,6 +219,10 @@ func (q *queue) takeOnce(ctx context.Context, m broker.Message) (refused *messag
 		q.g.Log.Warn("acp: a message at a topic that is no partner's", "topic", m.Topic, "partner", q.partner)
 		return nil, ok // after a reload, this connection ends
 	}
+	if len(m.Payload) == 0 { // so a client removes a message that the broker retains
+		q.g.Log.Info("acp: an empty message at the broker is dropped", "topic", m.Topic, "partner", q.partner)
+		return nil, true
+	}
 	c := p.Caller()
 	in, err := q.read(m.Payload)
 	agent, wrong := agentOfLevel(level)

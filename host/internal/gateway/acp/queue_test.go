@@ -64,6 +64,21 @@ func TestQueueTriesAgain(t *testing.T) {
 	}
 }
 
+// TestQueueEmpty: an empty message, with which a client removes one that the broker retains, is
+// no message: it gets no ERROR, and is logged once.
+func TestQueueEmpty(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	rt.AddPartner(gateway.Partner{Name: "acme", Tenant: "default", IDs: []string{"agent*"}, Options: map[string]any{topicsOption: "t"}})
+	var log strings.Builder
+	q := &queue{g: New(Options{Runtime: rt, Log: slog.New(slog.NewTextHandler(&log, nil))}), partner: "acme", topics: "t"}
+	refused, taken := q.takeOnce(t.Context(), broker.Message{Topic: "t/agentA/out"})
+	if refused != nil || !taken || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "t/agentA/out") {
+		t.Errorf("taken %t, refused with %v, logged %s", taken, refused, log.String())
+	}
+}
+
 // A message whose ERROR cannot be sent for a while has one line in the log of messages
 // (G-058).
 func TestQueueRefusesOnce(t *testing.T) {

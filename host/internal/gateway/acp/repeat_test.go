@@ -145,9 +145,9 @@ func TestPollGoesOn(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
 			m := acptest.New("RESPONSE", "agentB", "boss", "found")
-			if looks++; looks == 2 {
+			if looks++; looks <= 3 {
 				m = acptest.New("INFORM", "agentB", "boss", "half")
-				m.Header.Progress = "partial"
+				m.Header.ID, m.Header.Progress = "progress", "partial"
 			}
 			m.Header.ReplyTo = strings.TrimPrefix(r.URL.Path, "/at/")
 			w.Header().Set("Content-Type", "application/json")
@@ -161,6 +161,9 @@ func TestPollGoesOn(t *testing.T) {
 	}
 	if asked := o.rt.take(); len(asked) != 1 || asked[0].Body != "found" || posts != 1 {
 		t.Errorf("after %d posts: %+v", posts, asked)
+	}
+	if shown := o.rt.Shown(); len(shown) != 1 {
+		t.Errorf("progress that was there at two looks is shown as %+v", shown)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 type reply struct {
 	message  *incoming // nil for none
 	location string    // where the answer will be, empty if that was not told
-	// lost is closed when the connection ends over which a broker has got the message; nil
-	// for none.
+	// lost is closed when the connection ends over which a socket or a broker has got the
+	// message; nil for none.
 	lost <-chan struct{}
 }
 
@@ -34,8 +34,8 @@ func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
 
 func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) {
 	a.tried = true
-	if a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text) {
-		return reply{}, nil
+	if s := a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text); s != nil {
+		return reply{lost: s.ctx.Done()}, nil
 	}
 	if topicsOf(a.p) != "" {
 		return a.enqueue(ctx)
@@ -59,10 +59,14 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 	return a.g.fetch(a.p, req)
 }
 
-// deliverOpen sends a text on an open connection of a realm's agent, if there is one.
-func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) bool {
+// deliverOpen sends a text on an open connection of a realm's agent, and returns the connection;
+// nil if none has taken it.
+func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) *socket {
 	s, _ := g.sockets.Find(c, string(receiver))
-	return s != nil && wire.DeliverSocket(ctx, s.conn, text, socketWrite) == nil
+	if s == nil || wire.DeliverSocket(ctx, s.conn, text, socketWrite) != nil {
+		return nil
+	}
+	return s
 }
 
 // pollPause is the shortest time between two looks at a Location, pollWait how long the
