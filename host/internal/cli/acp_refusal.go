@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"mime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,19 +43,64 @@ func (b *acpBridge) refuse(start []byte, code, reason string) acpEnvelope {
 
 // errorAbout is an ERROR of this command about a line.
 func errorAbout(start []byte, code, reason string) message.Message {
-	h := readStart(start).Header
+	raw := headerOf(start)
+	var h acpEnvelope
+	_ = json.Unmarshal(raw, &h.Header) // what could be read of it
 	m := message.Message{Header: message.Header{
-		Version: "1.0", Sender: message.AgentID(cmp.Or(returned(h.Receiver), "skep")), Receiver: message.AgentID(cmp.Or(returned(h.Sender), "unknown")),
+		Version: "1.0", Sender: message.AgentID(cmp.Or(returned(h.Header.Receiver), "skep")), Receiver: message.AgentID(cmp.Or(returned(h.Header.Sender), "unknown")),
 		Type: message.MessageTypeError, ID: message.MessageID(uuid.NewString()),
 		Timestamp: message.Timestamp(time.Now().UTC().Format("2006-01-02T15:04:05.000Z")), ContentType: "application/json",
+		Extra: otherFields(raw),
 	}, Body: fmt.Sprintf(`{"code":%q,"message":%q,"retry":false}`, code, reason)}
-	if id := message.MessageID(returned(h.ID)); id != "" {
+	if id := message.MessageID(returned(h.Header.ID)); id != "" {
 		m.Header.ReplyTo = &id
 	}
-	if id := returned(h.Conversation); id != "" {
+	if id := returned(h.Header.Conversation); id != "" {
 		m.Header.ConversationID = &id
 	}
+	if !asksForJSON(raw) {
+		m.Header.ContentType, m.Body = "text/plain", code+": "+reason
+	}
 	return m
+}
+
+// asksForJSON reports whether the content of a message with this header is JSON, or unknown.
+func asksForJSON(header json.RawMessage) bool {
+	var h struct {
+		ContentType string `json:"content_type"`
+	}
+	_ = json.Unmarshal(header, &h)
+	kind, _, err := mime.ParseMediaType(cmp.Or(h.ContentType, "application/json"))
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}
+
+// notReturned are the header fields of the document and of the gateway: an ERROR has its own.
+var notReturned = []string{
+	"version", "sender", "receiver", "type", "id", "timestamp", "content_type", "contentType", "reply_to", "replyTo", "conversation_id", "conversationId",
+	"x_subject", "x_traceparent", "x_tracestate", "x_hops", "x_ack", "x_progress",
+}
+
+// maxOthers bounds the other header fields that an ERROR returns, in bytes.
+const maxOthers = 4096
+
+// otherFields are the header fields that an ERROR about a message returns: the operator may have
+// declared some that its reader demands. There are none where they are too long.
+func otherFields(header json.RawMessage) (found map[string]json.RawMessage) {
+	if json.Unmarshal(header, &found) != nil {
+		return nil
+	}
+	size := 0
+	for name, value := range found {
+		size += len(name) + len(value)
+		if slices.Contains(notReturned, name) {
+			size -= len(name) + len(value)
+			delete(found, name)
+		}
+	}
+	if size > maxOthers {
+		return nil
+	}
+	return found
 }
 
 // returned is an id that an answer can have, or empty.
@@ -63,25 +111,24 @@ func returned(id acpText) string {
 	return string(id)
 }
 
-// readStart reads the header of a message of which the rest may be missing.
-func readStart(text []byte) (m acpEnvelope) {
+// headerOf returns the header of a message of which the rest may be missing, nil for none.
+func headerOf(text []byte) (header json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return m
+		return nil
 	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return m
+			return nil
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil
 		}
 		if name == "header" {
-			_ = d.Decode(&m.Header) // what could be read of it
-			return m
-		}
-		var skipped json.RawMessage
-		if d.Decode(&skipped) != nil {
-			return m
+			return value
 		}
 	}
-	return m
+	return nil
 }

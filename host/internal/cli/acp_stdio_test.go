@@ -281,7 +281,7 @@ func TestACPStdioGivesUp(t *testing.T) {
 		if m.Header.Type == "REQUEST" { // it is the partner's newest connection, too
 			continue
 		}
-		if m.Header.Type != "ERROR" || m.Header.ReplyTo != q.Header.ID || m.Header.Receiver != "agentA" || !strings.Contains(m.Body, `"timeout"`) || !strings.Contains(m.Body, "--timeout") {
+		if m.Header.Type != "ERROR" || m.Header.ReplyTo != q.Header.ID || m.Header.Receiver != "agentA" || !strings.HasPrefix(m.Body, "timeout: ") || !strings.Contains(m.Body, "--timeout") {
 			t.Errorf("got %+v", m)
 		}
 		break
