@@ -290,8 +290,12 @@ func (q *queue) publish(ctx context.Context, level string, m message.Message) er
 	if err != nil {
 		return err
 	}
-	if _, err = q.send(ctx, level, text); errors.Is(err, broker.ErrNoReader) {
+	_, err = q.send(ctx, level, text)
+	switch {
+	case errors.Is(err, broker.ErrNoReader):
 		return nil
+	case err != nil && !errors.Is(err, broker.ErrAway) && ctx.Err() == nil: // as by its access list
+		q.g.Log.Warn("acp: the broker does not take a message, and the partner's next ones wait", "partner", q.partner, "topic", q.topics+"/"+level+topicIn, "error", err)
 	}
 	return err
 }
