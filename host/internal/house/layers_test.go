@@ -110,6 +110,8 @@ var layers = map[string][]string{
 	"host/internal/guests/build":               {"host/internal/guests", "host/internal/turn", "host/internal/turn/wasm"},
 	"host/internal/simulation":                 {"abi", "host/internal/peer/router", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability", "host/internal/turn/egress", "spec/mail"},
 	"host/internal/store/storetest":            {"abi", "host/internal/api/auth", "host/internal/gateway/state", "host/internal/swarm", "spec/mail"},
+	// A real server for tests; only tests import it.
+	"host/internal/store/pgtest": {"host/internal/guests"},
 	"host/internal/definition": {
 		"abi", "host/internal/definition/config", "host/internal/definition/narrowing", "host/internal/definition/plan", "host/internal/gateway/verb", "host/internal/pathcheck", "host/internal/quarantine",
 		"host/internal/schema", "host/internal/store/atomicfile", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn", "host/internal/turn/capability",
@@ -197,6 +199,7 @@ var only = map[string]string{
 	"github.com/eclipse/paho.golang":      "host/internal/gateway/acp/broker",
 	"github.com/rabbitmq/amqp091-go":      "host/internal/gateway/amp/broker host/internal/hosttest",
 	"modernc.org/sqlite":                  "host/internal/store/sqlite",
+	"github.com/jackc":                    "host/internal/store/pgtest",
 	"github.com/klauspost/compress":       "host/internal/gateway/uamp/envelope host/internal/store/sqlite",
 	"github.com/quic-go/quic-go":          "host/internal/api/http3 host/internal/turn/egress",
 	"github.com/spf13/cobra":              "host/internal/cli",

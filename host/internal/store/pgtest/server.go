@@ -1,0 +1,236 @@
+// Package pgtest owns the real PostgreSQL server that tests of a store run on: one for each
+// test binary, started at its first use in a temporary directory, with a schema for each
+// test. It must not know what is stored.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"skep/host/internal/guests"
+)
+
+// Server is a server that only its own directory's socket leads to. It can be killed and
+// started again on its files.
+type Server struct {
+	dir, programs string
+	// user runs the server, which refuses to be root's; empty is the user of the test.
+	user  string
+	input io.WriteCloser
+	cmd   *exec.Cmd
+}
+
+// shared is the server of this test binary. It ends with the process.
+var shared = sync.OnceValues(makeServer)
+
+var schemas atomic.Int64
+
+// Schema makes a schema on the server of this test binary, removes it when the test ends, and
+// returns a DSN that leads to it.
+func Schema(t testing.TB) string {
+	t.Helper()
+	requireServer(t)
+	s, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.schema(t)
+}
+
+// Start starts a server for this test alone.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	requireServer(t)
+	s, err := makeServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.stop() })
+	return s
+}
+
+// requireServer skips a test where no server is installed, unless all programs are required.
+func requireServer(t testing.TB) {
+	t.Helper()
+	if _, err := findPrograms(); err != nil {
+		if guests.ToolchainsRequired() {
+			t.Fatal(err)
+		}
+		t.Skipf("the store on PostgreSQL is not tried: %v", err)
+	}
+}
+
+// findPrograms returns the directory of the server's programs: Debian has them in none of
+// PATH, https://wiki.debian.org/PostgreSql.
+func findPrograms() (dir string, err error) {
+	path, err := exec.LookPath("initdb")
+	if err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		return "", fmt.Errorf("no initdb in PATH or /usr/lib/postgresql: install postgresql")
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+// settings of the server: fsync stays on, as a store demands of a real one.
+const settings = `listen_addresses = ''
+max_connections = 300
+shared_buffers = 32MB
+log_min_messages = warning
+`
+
+func makeServer() (_ *Server, err error) {
+	s := &Server{}
+	if s.programs, err = findPrograms(); err != nil {
+		return nil, err
+	}
+	// t.TempDir lies below a directory that only the user of the test may enter.
+	if s.dir, err = os.MkdirTemp("", "skep-pg-"); err != nil {
+		return nil, err
+	}
+	if err := s.chooseUser(); err != nil {
+		return nil, err
+	}
+	if out, err := s.command(`exec "$0" -D data -U skep -A trust -E UTF8 --locale=C --no-sync`, "initdb").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	conf := filepath.Join(s.dir, "data", "postgresql.auto.conf")
+	if err := os.WriteFile(conf, []byte(settings+"unix_socket_directories = '"+s.dir+"'\n"), 0o600); err != nil {
+		return nil, err
+	}
+	return s, s.start()
+}
+
+// chooseUser gives the directory to the distribution's user of the server if the test is
+// root's.
+func (s *Server) chooseUser() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	owner, err := user.Lookup("postgres")
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.Atoi(owner.Uid)
+	if err != nil {
+		return err
+	}
+	s.user = owner.Username
+	return os.Chown(s.dir, uid, -1)
+}
+
+// command runs a script as the server's user in its directory; $0 is one of the programs.
+func (s *Server) command(script, program string) *exec.Cmd {
+	args := []string{"/bin/sh", "-c", script, filepath.Join(s.programs, program)}
+	if s.user != "" {
+		args = append([]string{"setpriv", "--reuid=" + s.user, "--regid=" + s.user, "--clear-groups"}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = s.dir
+	return cmd
+}
+
+// serverScript runs the server $0 until standard input ends, at the latest with the process
+// of the test: a panic runs no Cleanup. The files go with it, unless a line says otherwise.
+// SIGQUIT ends the server and its children without a checkpoint, as a crash does.
+const serverScript = `"$0" -D data >>log 2>&1 & pid=$!
+read -r what; kill -QUIT $pid; wait $pid
+test "$what" = keep || rm -rf "$PWD"`
+
+// Start starts the server again, on its files.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) start() (err error) {
+	cmd := s.command(serverScript, "postgres")
+	if s.input, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := s.run(context.Background(), "SELECT 1")
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("the server does not serve: %w: %s", err, log)
+		}
+	}
+}
+
+// Kill ends the server at once. Its files stay.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if _, err := io.WriteString(s.input, "keep\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends a server and removes its files.
+func (s *Server) stop() error {
+	_ = s.input.Close()
+	_ = s.cmd.Wait()
+	return os.RemoveAll(s.dir)
+}
+
+// DSN leads to the server, with further parameters as pairs of a name and a value.
+func (s *Server) DSN(params ...string) string {
+	q := url.Values{"host": {s.dir}}
+	for i := 0; i+1 < len(params); i += 2 {
+		q.Set(params[i], params[i+1])
+	}
+	return "postgres://skep@/postgres?" + q.Encode()
+}
+
+func (s *Server) schema(t testing.TB) string {
+	t.Helper()
+	name := "t" + strconv.FormatInt(schemas.Add(1), 10)
+	if err := s.run(t.Context(), "CREATE SCHEMA "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.run(context.Background(), "SET client_min_messages = warning; DROP SCHEMA "+name+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.DSN("search_path", name)
+}
+
+// run runs statements on the server, as another program would.
+func (s *Server) run(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	if err2 := conn.Close(ctx); err == nil {
+		err = err2
+	}
+	return err
+}
