@@ -22,7 +22,7 @@ func Explain(root *dsl.Type, text []byte) error {
 	case errJSON:
 		return cmp.Or(Syntax(text), err)
 	case errUTF8:
-		return fmt.Errorf("%w: %s", errUTF8, position(text, invalidByte(text)))
+		return notUTF8(text)
 	case errTwice:
 		return fmt.Errorf("%w: %s", errTwice, repeated(root.Name, &v))
 	default:
@@ -34,8 +34,20 @@ func Explain(root *dsl.Type, text []byte) error {
 	return r.err
 }
 
+// notUTF8 returns where a text is not UTF-8.
+func notUTF8(text []byte) error {
+	err := fmt.Errorf("%w: %s", errUTF8, position(text, invalidByte(text)))
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) { // https://www.unicode.org/faq/utf_bom.html#bom4
+		err = fmt.Errorf("%w: it begins as UTF-16 does", err)
+	}
+	return err
+}
+
 // Syntax returns why and where a text is no JSON, nil where it is. It makes no values.
 func Syntax(text []byte) error {
+	if !utf8.Valid(text) {
+		return notUTF8(text) // whatever is wrong besides: its characters are not those that were written
+	}
 	if bytes.HasPrefix(text, []byte("\ufeff")) { // https://www.rfc-editor.org/rfc/rfc8259#section-8.1
 		return fmt.Errorf("%w: line 1, column 1: it begins with a byte order mark", errJSON)
 	}

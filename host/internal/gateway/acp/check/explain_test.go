@@ -18,6 +18,8 @@ func TestExplain(t *testing.T) {
 		`{"header":{}`:                                     "the text is no JSON: line 1, column 12: unexpected end of JSON input",
 		"{}\n\n{}":                                         "the text is no JSON: line 3, column 1: invalid character '{' after top-level value",
 		"{\"a\":\"é\xff\"}":                                "the text is not UTF-8: line 1, column 8",
+		"\xff\xfe{\x00}\x00":                               "the text is not UTF-8: line 1, column 1: it begins as UTF-16 does",
+		"\xfe\xff\x00{\x00}":                               "the text is not UTF-8: line 1, column 1: it begins as UTF-16 does",
 		`{"header":{"id":"1","to":"b","id":"2"},"body":[]}`:                                 `the text has a member twice: "id" in Message.header`,
 		`{"body":1,"body":2}`:                                                               `the text has a member twice: "body" in Message`,
 		`{"header":{},"body":[{"a":1},{"a":{"c":[],"c":2}}]}`:                               `the text has a member twice: "c" in Message.body[1].a`,
@@ -42,6 +44,26 @@ func TestExplain(t *testing.T) {
 		}
 		if got != want || !strings.HasPrefix(got, plain) || (got == "") != (plain == "") {
 			t.Errorf("%s\n%s, want %s; in all languages %s", text, got, want, plain)
+		}
+	}
+}
+
+// TestSyntaxUTF8 (A-046): a text that is not UTF-8 is told so, and where, also where JSON ends before.
+func TestSyntaxUTF8(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"caf\xe9":                  "the text is not UTF-8: line 1, column 4",
+		"{\n\"a\":\"\xe9\"}":       "the text is not UTF-8: line 2, column 6",
+		"\xff\xfe{\x00}\x00\n\x00": "the text is not UTF-8: line 1, column 1: it begins as UTF-16 does",
+		"café":                     "the text is no JSON: line 1, column 1: invalid character 'c' looking for beginning of value",
+		`{"a":"é"}`:                "",
+	} {
+		got := ""
+		if err := Syntax([]byte(text)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }
