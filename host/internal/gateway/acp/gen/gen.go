@@ -57,8 +57,15 @@ func checkPackage(language, name string) error {
 			return fmt.Errorf("%w: a package cannot be called %q: %s is a word of a language", ErrOption, name, word)
 		}
 	}
+	if first, _, _ := strings.Cut(name, "."); slices.Contains(platformPackages[language], first) {
+		return fmt.Errorf("%w: a package of yours cannot be called %q: the names below %s are the language's own; take one of yours, as com.example.messages", ErrOption, name, first)
+	}
 	return nil
 }
+
+// platformPackages begin the names of packages that a language keeps for itself
+// (https://docs.oracle.com/javase/specs/jls/se17/html/jls-6.html#jls-6.1).
+var platformPackages = map[string][]string{"java": {"java", "javax"}, "scala": {"java", "javax", "scala"}}
 
 var packageName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`)
 

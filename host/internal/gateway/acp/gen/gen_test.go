@@ -96,9 +96,16 @@ func TestGenerateRefuses(t *testing.T) {
 		{"cobol", "", `no language is called "cobol"; there are go, `}, {"go", "a b", `not "a b"`}, {"go", "Messages", `not "Messages"`},
 		{"go", "a.b", "has no dot"}, {"java", "org.new", "new is a word of a language"}, {"go", "type", "type is a word"},
 		{"python", "mail", "python has no package"}, {"jsonschema", "mail", "those with one are go, scala, java, proto"},
+		{"java", "java.lang", `cannot be called "java.lang": the names below java are the language's own`}, {"java", "javax.swing", "below javax"},
+		{"scala", "java.lang", "below java"}, {"scala", "scala", "below scala"},
 	} {
 		if _, err := Generate(tt.language, s, Options{Package: tt.pkg}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	for _, pkg := range []string{"javas.lang", "com.java.lang", "org.scala"} {
+		if _, err := Generate("java", s, Options{Package: pkg}); err != nil {
+			t.Errorf("%s: %v", pkg, err)
 		}
 	}
 	for _, text := range []string{"List<List<Int>>", "Map<String, List<Int>>", "List<Map<String, Int>>"} {
