@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 func TestOtherLanguage(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		readFile(t, "../../../../../README.md"), readFile(t, "dsl_test.go"), "{\"a\": [1, 2]}\n", "message A {\n  string b = 1;\n  string c = 2;\n}\n",
+		readFile(t, "../../../../../README.md"), readFile(t, "dsl_test.go"), "syntax = \"proto3\";\nmessage A {\n  string b = 1;\n}\n", "message A {\n  string b = 1;\n  string c = 2;\n}\n",
 	} {
 		_, err := load(text)
 		var faults Faults
@@ -145,6 +145,48 @@ func TestOtherLanguage(t *testing.T) {
 		if _, err := load(text); err == nil || strings.Contains(err.Error(), "is it a .acp file?") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestOtherForm (A-064): a swarm.toml or a message in the place of declarations has one fault, at its first
+// line, and what it is.
+func TestOtherForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"schema = 1\n\n[swarm]\nname = \"x\"\n":    "test.acp:1:1: this is TOML",
+		"# ours\n\n  [swarm] # it\nname = \"x\"\n": "test.acp:3:1: this is TOML",
+		"[[auth.keys]]\r\nid = 'x'\r\n":            "test.acp:1:1: this is TOML",
+		"\ufeffname = 'x'\n":                       "test.acp:1:1: this is TOML",
+		"on = true\n":                              "test.acp:1:1: this is TOML",
+		"{\"header\": {}}":                         "test.acp:1:1: this is JSON",
+		"\n[\n1]":                                  "test.acp:2:1: this is JSON",
+		"Message = {\n  a: String\n}\n":            `"type", "enum", "semantics" or "import" is expected, not "Message"`,
+		"AgentID = String\n":                       `"type", "enum", "semantics" or "import" is expected, not "AgentID"`,
+		"schema = 1\ntype A = String\n":            `"type", "enum", "semantics" or "import" is expected, not "schema"`,
+	} {
+		_, err := load(text)
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != 1 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestCommentUTF8 (A-064): a comment that is not UTF-8 is a fault at its place: generated code would have
+// another one.
+func TestCommentUTF8(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"type A = String // caf\xe9\n":                      "test.acp:1:23: this is not UTF-8",
+		"// \ufffd is a character\n//\xff\ntype A = String": "test.acp:2:3: this is not UTF-8",
+		"// é \ufffd\xc3\ntype A = String":                  "test.acp:1:7: this is not UTF-8",
+	} {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := load("// é \ufffd\ntype A = String // \ufffd"); err != nil {
+		t.Error(err)
 	}
 }
 

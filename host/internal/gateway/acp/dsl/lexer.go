@@ -87,7 +87,7 @@ func (l *lexer) next(t *token) {
 			l.ascii(1)
 		case c == '/' && strings.HasPrefix(l.text[l.offset:], "//"):
 			t.behind = t.behind || lines == 0 && l.begun
-			text := strings.TrimRight(l.advance(l.lineEnd()), " \t\r")
+			text := l.comment()
 			t.comments = append(roomFor(t.comments, 1), Comment{text, lines > 1})
 			lines, l.begun = 0, true
 		default:
@@ -98,6 +98,19 @@ func (l *lexer) next(t *token) {
 		}
 	}
 	t.Pos, t.kind = l.pos(), tokenEnd
+}
+
+// comment reads to the end of the line. Generated code has comments, so they must be UTF-8.
+func (l *lexer) comment() string {
+	text := l.text[l.offset : l.offset+l.lineEnd()]
+	if !utf8.ValidString(text) {
+		valid := strings.ToValidUTF8(text, "\xff")
+		l.advance(strings.IndexByte(valid, 0xff))
+		l.fail(l.pos(), 1, "this is not UTF-8")
+		l.offset = len(l.text)
+		return ""
+	}
+	return strings.TrimRight(l.advance(len(text)), " \t\r")
 }
 
 // pos is the place of what comes next.

@@ -3,6 +3,7 @@ package dsl
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -42,6 +43,10 @@ func parse(name, text string, left *budget) (*File, Faults) {
 	p.lexer = lexer{text: p.source.text, at: Pos{Line: 1, Col: 1}, fail: p.fail}
 	p.advance()
 	f := p.file(name)
+	if is, offset := otherForm(p.source.text); is != "" && len(f.Items) == 0 && !p.declares && len(p.faults) > 0 {
+		line := int32(1 + strings.Count(p.source.text[:offset], "\n"))
+		return f, Faults{p.source.fault(Pos{Line: line, Col: 1, offset: int32(offset)}, 1, is)}
+	}
 	if faults := p.faults.Sorted(); len(f.Items) > 0 || p.declares || len(faults) < fewFaults {
 		return f, faults
 	}
