@@ -232,9 +232,18 @@ func bindTool(a config.Action, server *mcp.Server) *capability.Action {
 		if len(args) == 0 || string(args) == "null" {
 			args = json.RawMessage("{}")
 		}
-		return server.Call(ctx, mcp.Call{Tenant: c.Tenant, Tool: tool, Pin: a.SHA256, Args: args, Repeatable: a.Allow.RetryInDoubt})
+		return server.Call(ctx, mcp.Call{Tenant: c.Tenant, Tool: tool, Pin: a.SHA256, Args: args, Meta: metaOf(c), Repeatable: a.Allow.RetryInDoubt})
 	}
 	return bound
+}
+
+// metaOf are the members of _meta that a tool call bears: the trace of the turn
+// (https://modelcontextprotocol.io/seps/414-request-meta), and the id by which the MCP
+// gateway of another host finds a repeat of the call.
+func metaOf(c capability.HostCall) map[string]any {
+	meta := map[string]any{"skep/id": c.Key}
+	c.Trace.Fields(func(name, value string) { meta[name] = value })
+	return meta
 }
 
 // toolCheckOf makes the check of a tool call's arguments.

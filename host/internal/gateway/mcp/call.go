@@ -39,6 +39,7 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		g.recordCall(q, "", gateway.Exchange{}, err)
 		return nil, err
 	}
+	q.trace = cmp.Or(metaTrace(req.Params.Meta), q.trace)
 	ctx, end := q.context(ctx)
 	defer end()
 	c := &call{g: g, q: q, req: req, tool: t, ctx: ctx}
@@ -50,6 +51,14 @@ func (g *Gateway) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		return c.fail(err)
 	}
 	return res, nil
+}
+
+// metaTrace reads the trace of a call, which counts before the one of its HTTP request
+// (https://modelcontextprotocol.io/seps/414-request-meta).
+func metaTrace(meta mcp.Meta) swarm.Trace {
+	parent, _ := meta["traceparent"].(string)
+	state, _ := meta["tracestate"].(string)
+	return swarm.ParseTrace(parent, state)
 }
 
 // recordCall records what became of a call, or of an answer in its course.
@@ -93,10 +102,6 @@ func (c *call) run() (*mcp.CallToolResult, error) {
 func (c *call) ask(a gateway.Ask) (err error) {
 	if a.ID, err = c.messageID(); err != nil {
 		return err
-	}
-	if parent, ok := c.req.Params.Meta["traceparent"].(string); ok {
-		state, _ := c.req.Params.Meta["tracestate"].(string)
-		a.Trace = swarm.ParseTrace(parent, state)
 	}
 	c.x, err = c.g.rt.Ask(c.ctx, c.q.caller, a)
 	c.recorded = true

@@ -21,7 +21,7 @@ type request struct {
 	call    string
 	isReply bool
 	body    []byte
-	// trace is from its headers.
+	// trace is from its headers, or from the _meta of its call.
 	trace swarm.Trace
 	// session is the session that it belongs to, slot the place for the one that it may
 	// open; both are nil without sessions.

@@ -172,6 +172,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestMeta: a server gets the members of _meta that a call has, and no others of it.
+func TestMeta(t *testing.T) {
+	t.Parallel()
+	w := start(t, "good")
+	c := mcp.Call{Tenant: "default", Tool: "meta", Pin: w.pin("meta"), Meta: map[string]any{"traceparent": "a", "tracestate": "b"}}
+	for range 2 {
+		if got := w.callAs(t.Context(), c, ""); got != `"a b"` {
+			t.Errorf("the server has %s", got)
+		}
+	}
+	if len(c.Meta) != 2 {
+		t.Errorf("the caller's members are %v", c.Meta)
+	}
+	c.Meta = nil
+	if got := w.callAs(t.Context(), c, ""); got != `"<nil> <nil>"` {
+		t.Errorf("without members the server has %s", got)
+	}
+}
+
 // The environment is the configured one only.
 func TestWhereItRuns(t *testing.T) {
 	t.Setenv("SKEP_TEST_LEAK", "yes")

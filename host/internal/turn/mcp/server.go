@@ -63,6 +63,8 @@ type Call struct {
 	Tool, Pin string
 	// Args is a JSON object.
 	Args json.RawMessage
+	// Meta are members of the request's _meta.
+	Meta map[string]any
 	// Repeatable allows a second attempt if the answer to the first is lost.
 	Repeatable bool
 }

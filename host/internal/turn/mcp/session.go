@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -268,7 +269,7 @@ type callFailure struct {
 func (ses *session) call(ctx context.Context, c Call) (json.RawMessage, *callFailure) {
 	s := ses.server
 	a := &pendingRequest{maxResult: s.spec.MaxResult}
-	_, err := ses.mcp.CallTool(ses.conn.withPending(ctx, a), &sdk.CallToolParams{Name: c.Tool, Arguments: c.Args})
+	_, err := ses.mcp.CallTool(ses.conn.withPending(ctx, a), &sdk.CallToolParams{Meta: maps.Clone(c.Meta), Name: c.Tool, Arguments: c.Args})
 	ses.conn.forgetRequest(a)
 	refused := serverError(err)
 	switch {

@@ -189,6 +189,9 @@ func notes() *sdk.Server {
 		}
 		return say(wd)
 	})
+	add("meta", "Tells the members of _meta.", nil, func(_ context.Context, r *sdk.CallToolRequest, _ in) (*sdk.CallToolResult, any, error) {
+		return say(fmt.Sprint(r.Params.Meta["traceparent"], " ", r.Params.Meta["tracestate"]))
+	})
 	add("fail", "Fails.", nil, func(_ context.Context, _ *sdk.CallToolRequest, a in) (*sdk.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("no: %s", a.Text)
 	})
