@@ -231,7 +231,7 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 		return nil, err
 	}
 	return amp.New(amp.Options{
-		Runtime: rt, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.log,
+		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.log,
 		Partners: h.partnersOf(g.Name), RabbitMQ: h.rabbitMQOf(own.RabbitMQ),
 	}), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/verb"
 	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -23,7 +24,7 @@ func (g *Gateway) Carry(ctx context.Context, p gateway.Partner, d swarm.Delivery
 	if d.Ending || !isResponse && mail.Reserved(d.Wrapper.Payload.Subject) {
 		return gateway.Carried{State: gateway.Taken} // the protocol has no word for it
 	}
-	a := &attempt{g: g, p: p, d: d, caller: p.Caller()}
+	a := &attempt{g: g, p: p, d: d, caller: p.Caller(), written: writtenOf(d.Wrapper)}
 	err := a.run(ctx, isResponse)
 	g.Runtime.Record(gateway.Event{
 		Caller: a.caller, Foreign: a.m.ID, Type: string(a.m.Type), Out: true, Text: a.text, Task: d.Wrapper.Payload.TaskID,
@@ -37,12 +38,18 @@ type attempt struct {
 	p      gateway.Partner
 	d      swarm.Delivery
 	caller gateway.Caller
-	m      message.Message
-	text   []byte
+	// to is the foreign id of the recipient, empty for all.
+	to   string
+	m    message.Message
+	text []byte
 	// socket is the open WebSocket over which the message leaves, nil for none.
 	socket *socket
 	// queued is set where it leaves by the broker.
 	queued bool
+	// written is what an action has written, zero for mail of an agent.
+	written written
+	// calledBack is set where the answer is sent to a callback.
+	calledBack bool
 	// tried means that sending was begun, taken that the partner has the message.
 	tried, taken bool
 }
@@ -62,8 +69,12 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 		return gateway.Refuse("the message cannot be written: %v", err)
 	}
 	if a.m.Type == message.Event {
-		_, err = a.send(ctx)
-		return err
+		return a.tell(ctx)
+	}
+	if a.calledBack {
+		if err := a.g.keepDelegation(ctx, a.p, a.d); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, a.p.Timeout, errNoAnswer)
 	defer cancel()
@@ -86,10 +97,6 @@ const (
 // compose makes the message of an agent of ours. Its id is the same in each attempt.
 func (a *attempt) compose(ctx context.Context) error {
 	p := a.d.Wrapper.Payload
-	agent, err := gateway.RecipientID(p.Recipient().Name)
-	if err != nil {
-		return err
-	}
 	session, err := a.session(ctx)
 	if err != nil {
 		return err
@@ -98,7 +105,7 @@ func (a *attempt) compose(ctx context.Context) error {
 	a.m = message.Message{
 		ID: a.d.Wrapper.MessageID, Type: message.Request, Timestamp: timestamp(a.sentAt()),
 		Source:      message.Source{Agent: p.Sender.Name, Session: session},
-		Destination: message.Destination{Agent: agent},
+		Destination: message.Destination{Agent: a.to},
 		Headers:     message.Headers{Correlation: a.d.Wrapper.MessageID, Hints: map[string]json.RawMessage{hintHops: wire.MustEncode(a.d.Hops)}},
 	}
 	if a.d.Wrapper.Type == mail.Interrupt {
@@ -111,8 +118,11 @@ func (a *attempt) compose(ctx context.Context) error {
 	}
 	if a.d.Wrapper.Type == mail.Broadcast {
 		a.m.Type, a.m.Headers.Timeout = message.Event, nil
-		a.m.Payload = wire.MustEncode(map[string]any{"event_type": mailCapability, "subject": p.Subject, "body": p.Body})
+		a.m.Payload = wire.MustEncode(a.written.event(p.Subject, p.Body))
 		return nil
+	}
+	if a.written.Verb == verb.AMPDelegate {
+		return a.composeDelegation()
 	}
 	called, parameters := calledOf(p.Subject, p.Body)
 	a.m.Destination.Capability = called

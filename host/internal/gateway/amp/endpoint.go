@@ -12,15 +12,17 @@ import (
 // findWay decides how the message leaves: over an open WebSocket of its recipient, or of the
 // partner where that has no address, or else to an address.
 func (a *attempt) findWay(ctx context.Context) error {
-	agent, err := gateway.RecipientID(a.d.Wrapper.Payload.Recipient().Name)
-	if err != nil {
-		return err
+	if !a.written.toAll() {
+		var err error
+		if a.to, err = gateway.RecipientID(a.d.Wrapper.Payload.Recipient().Name); err != nil {
+			return err
+		}
 	}
-	if err := a.findEndpoint(ctx, agent); err != nil {
+	if err := a.findEndpoint(ctx, a.to); err != nil {
 		return err
 	}
 	hasAddress := a.p.URL != "" && a.p.Client != nil
-	s, speaks := a.g.sockets.Find(a.caller, agent)
+	s, speaks := a.g.sockets.Find(a.caller, a.to)
 	switch {
 	case s != nil && (speaks || !hasAddress && !isQueued(a.p)):
 		a.socket = s

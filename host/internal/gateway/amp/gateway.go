@@ -24,6 +24,9 @@ type Options struct {
 	// Partners lists the configured realms, for messages that only a signature proves. Nil
 	// is none.
 	Partners func() []gateway.Partner
+	// PublicURL is the host's address for partners: callbacks are below it. Empty where it is not
+	// known.
+	PublicURL string
 	// Token is the name of the protocol in messages to partners. Default [message.AMP].
 	Token string
 	// CallbackClient sends results to callbacks that callers have named, CheckCallback
@@ -140,6 +143,7 @@ func (g *Gateway) Mounts() (list []gateway.Mount) {
 	for _, prefix := range prefixes {
 		list = append(list,
 			gateway.Mount{Method: http.MethodPost, Pattern: prefix + invokePath, Proof: gateway.OtherProof, MaxBody: g.MaxBody + answeredExcess, Streams: true, Handler: http.HandlerFunc(g.serveInvoke)},
+			gateway.Mount{Method: http.MethodPost, Pattern: prefix + callbacksPath + "*rest", Proof: gateway.OtherProof, MaxBody: g.MaxBody + answeredExcess, Handler: g.callbackHandler(prefix + callbacksPath)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + answersPath + "*rest", Proof: gateway.OtherProof, Streams: true, Handler: g.answerHandler(prefix + answersPath)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + socketPath, Proof: gateway.OtherProof, Streams: true, Handler: g.socketHandler(prefix)},
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + healthPath, Proof: gateway.OtherProof, Handler: http.HandlerFunc(g.serveHealth)},

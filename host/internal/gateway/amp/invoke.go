@@ -27,20 +27,8 @@ type reply struct {
 // serveInvoke takes one message (M-090).
 func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	out := replier{g: g, w: w, r: r, token: message.AMP}
-	c, shown, err := g.identifyRequest(r)
-	if err != nil {
-		out.refuse(c, message.Received{}, err)
-		return
-	}
-	text, err := wire.ReadBody(http.MaxBytesReader(w, r.Body, g.MaxBody), r.ContentLength)
-	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
-		return // the host answers for a body that it could not read
-	}
-	in, c, err := g.read(g.reader, r, c, shown, text, err)
-	out.token = in.Token
-	if err != nil {
-		g.record(c, in, text, reply{}, err)
-		out.refuse(c, in, err)
+	in, c, text, ok := out.receive()
+	if !ok {
 		return
 	}
 	if in.Headers.Hints["traceparent"] == nil {
@@ -60,6 +48,27 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	default:
 		out.serveExchange(c, got.exchange, gateway.PreferredWait(r, g.Hold, g.Hold))
 	}
+}
+
+// receive reads the message of a request and finds its sender. It answers a message that is
+// refused, and returns false.
+func (o *replier) receive() (in message.Received, c gateway.Caller, text []byte, ok bool) {
+	c, shown, err := o.g.identifyRequest(o.r)
+	if err != nil {
+		o.refuse(c, message.Received{}, err)
+		return in, c, nil, false
+	}
+	text, err = wire.ReadBody(http.MaxBytesReader(o.w, o.r.Body, o.g.MaxBody), o.r.ContentLength)
+	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
+		return in, c, nil, false // the host answers for a body that it could not read
+	}
+	in, c, err = o.g.read(o.g.reader, o.r, c, shown, text, err)
+	o.token = in.Token
+	if err != nil {
+		o.g.record(c, in, text, reply{}, err)
+		o.refuse(c, in, err)
+	}
+	return in, c, text, err == nil
 }
 
 // errMessageTooLarge refuses a message that is longer than one may be.
@@ -137,6 +146,14 @@ func tokenOfPath(path string) string {
 	return message.AMP
 }
 
+// prefixOf is the prefix of the paths of a token.
+func prefixOf(token string) string {
+	if token == message.AMP {
+		return prefixes[1]
+	}
+	return prefixes[0]
+}
+
 // replier answers one request.
 type replier struct {
 	g     *Gateway
@@ -175,11 +192,7 @@ func (o replier) serveAccepted(c gateway.Caller, x gateway.Exchange) {
 		return
 	}
 	o.token = n.Token
-	location := prefixes[0] + answersPath + gateway.PathOfID(x.ID)
-	if n.Token == message.AMP {
-		location = prefixes[1] + answersPath + gateway.PathOfID(x.ID)
-	}
-	o.w.Header().Set("Location", location)
+	o.w.Header().Set("Location", prefixOf(n.Token)+answersPath+gateway.PathOfID(x.ID))
 	o.respond(http.StatusAccepted, c, o.g.acceptedTo(c, x, n))
 }
 

@@ -27,7 +27,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	ctx, cancel := gateway.EndWhen(ctx, arrived) // an answer by a message of its own ends the request, too
 	defer cancel()
 	got, err := a.send(ctx)
-	for err == nil && got.location != "" {
+	for err == nil && got.location != "" && !a.calledBack {
 		got, err = a.poll(ctx, got.location)
 	}
 	if err == nil && got.message != nil {
@@ -47,6 +47,19 @@ func (a *attempt) ask(ctx context.Context) error {
 	default:
 		return err
 	}
+}
+
+// tell sends an event. A partner that refuses it does so by a message.
+func (a *attempt) tell(ctx context.Context) error {
+	got, err := a.send(ctx)
+	if err != nil || got.message == nil || got.message.Type != message.Error {
+		return err
+	}
+	code, _, text, err := contentOf(*got.message)
+	if err != nil {
+		return err
+	}
+	return gateway.Refuse("the partner answers [%s] %s", code, gateway.Excerpt(text))
 }
 
 // pollPause is the shortest time between two looks at a Location, pollWait how long the

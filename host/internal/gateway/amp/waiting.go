@@ -2,6 +2,8 @@ package amp
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"sync"
 
 	"skep/host/internal/gateway"
@@ -65,11 +67,49 @@ func (g *Gateway) answered(ctx context.Context, c gateway.Caller, in message.Rec
 		return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
 	}
 	if isInterim(in) {
-		return reply{}, g.Runtime.CheckRate(c)
+		return reply{}, g.showProgress(ctx, c, in, *q.of)
 	}
 	x, err := g.answer(ctx, c, in, q.of, id, true)
 	if err == nil {
 		g.waiting.finish(c, id)
 	}
 	return reply{exchange: x}, err
+}
+
+// showProgress shows what an answer that is not the last one has to those who read the task of our
+// question (D-M7). It is no mail.
+func (g *Gateway) showProgress(ctx context.Context, c gateway.Caller, in message.Received, of swarm.Delivery) error {
+	if err := g.Runtime.CheckRate(c); err != nil {
+		return err
+	}
+	text := progressOf(in)
+	if text == "" {
+		return nil
+	}
+	err := g.Runtime.Show(ctx, of, gateway.Piece{Kind: gateway.Progress, Text: text})
+	if errors.Is(err, gateway.ErrUnknown) {
+		err = nil // our task does not wait any more
+	}
+	return err
+}
+
+// progressOf is the text of an answer that is not the last one: its result, or else what its
+// metadata say. It is empty for one that says only that the question was taken.
+func progressOf(in message.Received) string {
+	var p struct {
+		Result   json.RawMessage            `json:"result"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if json.Unmarshal(in.Payload, &p) != nil {
+		return ""
+	}
+	if text := gateway.ExtensionText(p.Metadata["message"]); text != "" {
+		return gateway.Excerpt(text)
+	}
+	switch text := textOf(p.Result); text {
+	case "", "{}", "[]", "null":
+		return ""
+	default:
+		return gateway.Excerpt(text)
+	}
 }

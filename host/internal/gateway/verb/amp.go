@@ -17,6 +17,32 @@ const (
 	AMPNegotiate = "capability_check"
 )
 
+// The verbs of AMP that write messages. Their names are the types in routing_info.gateway.
+const (
+	AMPDelegate   = "delegate"
+	AMPEvent      = "event"
+	AMPEventToAll = "event_to_all"
+)
+
+// ampMail are the verbs of AMP that write messages: what mail cannot say.
+func ampMail() []Verb {
+	agent := text(512, "Name of the partner's agent, as in an address NAME@PARTNER.")
+	event := map[string]any{
+		"event_type": text(256, "What has happened, as stock.low."),
+		"data":       map[string]any{"type": "object", "description": "Members of the event besides event_type."},
+	}
+	toOne := map[string]any{"agent": agent, "event_type": event["event_type"], "data": event["data"]}
+	return []Verb{
+		{Name: AMPDelegate, Description: "Hands on a subtask of this task to an agent of the partner, and goes on: the result is a request_id, and the answer comes as mail.", Mail: "request", parameters: map[string]any{
+			"agent": agent, "capability": text(256, "Id of the capability, as data-extraction."),
+			"parameters": map[string]any{"type": "object", "description": "What the capability takes."},
+			"subject":    text(1024, "What it is about."),
+		}, required: []string{"agent", "capability"}},
+		{Name: AMPEvent, Description: "Tells an agent of the partner that something has happened, without an answer.", Mail: "broadcast", parameters: toOne, required: []string{"agent", "event_type"}},
+		{Name: AMPEventToAll, Description: "Tells all agents of the partner that something has happened, without an answer.", Mail: "broadcast", parameters: event, required: []string{"event_type"}},
+	}
+}
+
 // amp are the verbs of AMP: what agents do with shared contexts, which lie in the host, and what they
 // ask a mesh.
 func amp() []Verb {
@@ -48,7 +74,7 @@ func amp() []Verb {
 	number := func(about string) map[string]any {
 		return map[string]any{"type": "number", "minimum": 0, "description": about}
 	}
-	return []Verb{
+	return append(ampMail(), []Verb{
 		{Name: AMPDiscover, Description: "Finds agents of the partner's mesh that have capabilities: agents with all of them, partial_matches with some.", Reads: true, parameters: map[string]any{
 			"capabilities": capabilities, "match": map[string]any{"enum": []string{"all", "any"}, "description": "any lists agents with one of them, too."},
 			"max_latency_ms": number("The latency that is taken."), "min_success_rate": number("The least share of successes, up to 1."),
@@ -62,5 +88,5 @@ func amp() []Verb {
 		{Name: "context_update", Description: "Changes a shared context.", parameters: update, required: ofContext},
 		{Name: "context_fork", Description: "Makes a context that begins as a copy of another.", parameters: with("context", context), required: ofContext},
 		{Name: "context_merge", Description: "Makes one context of several; the later one counts where they differ.", parameters: with("sources", list(MaxContextSources, "Ids of the contexts, in order.")), required: []string{"sources"}},
-	}
+	}...)
 }
