@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
@@ -22,15 +23,58 @@ type about struct {
 	sum    string
 }
 
-// findOwn finds the envelope of ours that one of a realm names by reply_to, or else cites
-// last.
+// findOwn finds the envelope of ours that one of a realm is about.
 func (g *Gateway) findOwn(ctx context.Context, c gateway.Caller, e envelope.Envelope) (m about, ok bool, err error) {
-	id := e.ReplyTo
-	if n := len(e.Context); id == "" && n > 0 {
-		id = e.Context[n-1].ID
+	for _, id := range g.cites(ctx, c, e) {
+		if m, ok, err = g.findByID(ctx, c, id); ok || err != nil {
+			return m, ok, err
+		}
 	}
+	return m, false, nil
+}
+
+// cites are the ids that an envelope of a realm may name one of ours by: reply_to, or else its
+// stream where it can be nothing but about that, or else what it cites last.
+func (g *Gateway) cites(ctx context.Context, c gateway.Caller, e envelope.Envelope) (list []envelope.ID) {
+	if e.ReplyTo != "" {
+		return []envelope.ID{e.ReplyTo}
+	}
+	if id := g.ofStream(ctx, c, e); id != "" {
+		list = append(list, id)
+	}
+	if n := len(e.Context); n > 0 {
+		list = append(list, e.Context[n-1].ID)
+	}
+	return list
+}
+
+// ofStream is the envelope of ours whose stream an envelope of a realm names, empty for none. The
+// stream_id of a question is the name of a stream of its own, and progress may acknowledge one of
+// the realm's.
+func (g *Gateway) ofStream(ctx context.Context, c gateway.Caller, e envelope.Envelope) envelope.ID {
+	if e.Stream == "" {
+		return ""
+	}
+	switch e.Intent {
+	case envelope.Confirm, envelope.Deny, envelope.Error, envelope.Inform:
+	case envelope.Progress:
+		if _, err := g.findStream(ctx, c, e.Stream); err == nil {
+			return ""
+		}
+	default:
+		return ""
+	}
+	if id := g.waiting.ofStream(c, e.Stream); id != "" {
+		return id
+	}
+	id, _ := strings.CutPrefix(e.Stream, ownStream)
+	return envelope.ID(id)
+}
+
+// findByID finds an envelope of ours by its id.
+func (g *Gateway) findByID(ctx context.Context, c gateway.Caller, id envelope.ID) (m about, ok bool, err error) {
 	name, ok := threadName(id)
-	if !ok || id == "" {
+	if !ok {
 		return m, false, nil
 	}
 	m.key = threadKey(c, name)

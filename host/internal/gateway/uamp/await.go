@@ -123,6 +123,8 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
+	a.named = streamNameIn(at)
+	a.g.waiting.nameStream(a.e.ID, a.caller, a.named)
 	got, err := a.follow(ctx, at)
 	if errors.Is(err, errStreamGone) { // it is sent again, for another stream
 		return errors.Join(err, a.keepStream(ctx, ""))

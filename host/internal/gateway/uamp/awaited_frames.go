@@ -3,6 +3,7 @@ package uamp
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,12 +25,17 @@ func newAwaitedFrames() *awaitedFrames {
 // awaitedFrame gets the frames for one attempt. A socket is not read on until they are taken:
 // a partner that sends more than it may waits itself.
 type awaitedFrame struct {
-	of            *awaitedFrames
-	reply, stream string
-	frames        chan frameFor
-	left          chan struct{} // closed as the attempt waits no more
-	leaveOnce     sync.Once
+	of    *awaitedFrames
+	reply string
+	// streams are the names of the stream: the envelope's own, and the one that its receipt has.
+	streams   []string
+	frames    chan frameFor
+	left      chan struct{} // closed as the attempt waits no more
+	leaveOnce sync.Once
 }
+
+// maxStreamNames bounds the names of one stream.
+const maxStreamNames = 2
 
 // frameFor is a frame with its head.
 type frameFor struct {
@@ -43,11 +49,12 @@ func (f frameFor) isDelta() bool { return f.head.isDelta }
 // await waits for the replies to an envelope, and for the deltas of a stream if there is a
 // name. leave must be called.
 func (w *awaitedFrames) await(reply envelope.ID, stream string) *awaitedFrame {
-	a := &awaitedFrame{of: w, reply: string(reply), stream: stream, frames: make(chan frameFor), left: make(chan struct{})}
+	a := &awaitedFrame{of: w, reply: string(reply), frames: make(chan frameFor), left: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies[a.reply] = a
 	if stream != "" {
+		a.streams = []string{stream}
 		w.streams[stream] = a
 	}
 	return a
@@ -60,8 +67,10 @@ func (a *awaitedFrame) leave() {
 	if a.of.replies[a.reply] == a {
 		delete(a.of.replies, a.reply)
 	}
-	if a.of.streams[a.stream] == a {
-		delete(a.of.streams, a.stream)
+	for _, name := range a.streams {
+		if a.of.streams[name] == a {
+			delete(a.of.streams, name)
+		}
 	}
 }
 
@@ -69,7 +78,7 @@ func (a *awaitedFrame) leave() {
 func (a *awaitedFrame) isOf(stream string) bool {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	return a.stream == stream
+	return slices.Contains(a.streams, stream)
 }
 
 // isLast reports whether one attempt alone waits.
@@ -93,18 +102,23 @@ func (w *awaitedFrames) hand(ctx context.Context, head frameHead, text []byte) b
 	return true
 }
 
+// find returns the attempt that a delta, or an envelope that can be a receipt or an answer, is for.
+// Such an envelope names ours by reply_to, or else the stream. What else the partner sends is its
+// own: its question about ours is no answer to it.
 func (w *awaitedFrames) find(head frameHead) *awaitedFrame {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if head.isDelta {
+	if head.isDelta || head.mayAnswer() && head.ReplyTo == "" {
 		return w.streams[head.Stream]
 	}
+	if !head.mayAnswer() {
+		return nil
+	}
 	a := w.replies[strings.TrimPrefix(strings.ToLower(head.ReplyTo), "urn:uuid:")]
-	if a != nil && a.stream != "" && head.Stream != "" && w.streams[head.Stream] == nil {
+	if a != nil && len(a.streams) > 0 && len(a.streams) < maxStreamNames && head.Stream != "" && w.streams[head.Stream] == nil {
 		// A receipt may name the stream. Its first delta may be the next frame.
-		delete(w.streams, a.stream)
-		a.stream = head.Stream
-		w.streams[a.stream] = a
+		a.streams = append(a.streams, head.Stream)
+		w.streams[head.Stream] = a
 	}
 	return a
 }

@@ -79,6 +79,8 @@ type attempt struct {
 	thread state.Key
 	// open is the envelope in its thread.
 	open openEnvelope
+	// named is the name that the partner has given to the stream, empty for none.
+	named string
 	// tried means that sending was begun, sent that the partner has taken the envelope.
 	tried, sent bool
 	// answered means that the answer is here.

@@ -213,8 +213,11 @@ type lab struct {
 	envelope func(http.ResponseWriter, envelope.Signed)
 	stream   func(http.ResponseWriter, *http.Request)
 	manifest http.HandlerFunc // nil for none
-	got      []envelope.Signed
-	streams  []string // Last-Event-IDs
+	// frame does with a frame what a test wants, and reports whether nothing else is to be done
+	// with it; nil for a lab that does with each frame what it does with a request of HTTP.
+	frame   func(s *labSocket, text []byte) bool
+	got     []envelope.Signed
+	streams []string // Last-Event-IDs
 }
 
 func newOut(t *testing.T, change ...func(*uamp.Options)) *out {

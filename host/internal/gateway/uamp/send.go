@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/did"
 	"skep/host/internal/gateway/uamp/envelope"
+	"skep/host/internal/gateway/uamp/lifecycle"
 )
 
 // posted is what a partner answers to an envelope.
@@ -60,14 +61,25 @@ func (a *attempt) readReply(ctx context.Context, text []byte) (s envelope.Signed
 		return s, err
 	}
 	switch {
-	case s.ReplyTo != a.e.ID:
-		return s, errors.New("its reply_to is not the id of the envelope")
+	case s.ReplyTo != a.e.ID && !(s.ReplyTo == "" && a.isStream(s.Stream)):
+		return s, errors.New("its reply_to is not the id of the envelope, nor has it its stream_id alone")
 	case !slices.Contains(s.To, a.e.From):
 		return s, fmt.Errorf("it is not to %s", a.e.From)
 	case !answersFor(s.From, a.e.To[0]):
 		return s, fmt.Errorf("it is from %.200s", s.From)
 	}
 	return s, a.g.proof.checkSignature(ctx, a.caller, s)
+}
+
+// isStream reports whether the stream of the envelope has a name: its own, or the partner's.
+func (a *attempt) isStream(name string) bool {
+	return name != "" && (name == a.e.Stream || name == a.named)
+}
+
+// isAnswer reports whether a reply ends the envelope (U-088, U-089): a question about it does not.
+func (a *attempt) isAnswer(s envelope.Signed) bool {
+	next, err := lifecycle.Exchange{Intent: a.e.Intent, State: lifecycle.Begin(a.e.Intent)}.Next(s.Intent, false)
+	return err == nil && next.Ended()
 }
 
 // notCounted returns an error for a reply that does not count: a refusal, unless the reply

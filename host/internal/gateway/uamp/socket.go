@@ -210,6 +210,15 @@ type frameHead struct {
 	Intent          envelope.Intent
 }
 
+// mayAnswer reports whether the frame is an envelope that can be a receipt of another, or its answer.
+func (h frameHead) mayAnswer() bool {
+	switch h.Intent {
+	case envelope.Ask, envelope.Propose, envelope.Subscribe, envelope.Cancel:
+		return false
+	}
+	return !h.isDelta
+}
+
 // readHead finds what a frame has; what is wrong with it shows when all of it is read.
 func readHead(text []byte) frameHead {
 	all, _ := wire.Members(text)
@@ -228,6 +237,14 @@ func (s *socket) isLate(head frameHead) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams[head.Stream] == nil
+}
+
+// takeOther takes an envelope that an attempt has got and that is no answer, with the rights that
+// the configuration in force gives its caller.
+func (s *socket) takeOther(text []byte) {
+	if c, err := s.g.Runtime.Renew(s.caller); err == nil {
+		s.takeEnvelope(c, text)
+	}
 }
 
 // takeEnvelope does what an envelope wants. A receipt shows that it is kept; the answer

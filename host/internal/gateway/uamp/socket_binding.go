@@ -1,6 +1,7 @@
 package uamp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,32 +94,47 @@ func (b *socketBinding) postOnce(ctx context.Context, a *attempt) (got posted, e
 		}
 	}()
 	b.socket.write(a.text, nil)
-	f, err := b.next(ctx, in)
+	f, s, err := b.receipt(ctx, a, in)
 	if err != nil {
-		return got, b.refusedByClose(b.replaceToken(err))
-	}
-	if f.isDelta() {
-		b.confirmToken()
-		a.sent, kept, b.unfinished, b.stream, b.first = true, true, true, in, &f
-		return posted{stream: b.address(stream)}, nil
-	}
-	s, err := a.readReply(ctx, f.text)
-	switch {
-	case err != nil:
-		return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
-	case s.Intent == envelope.Error:
-		return got, b.replaceToken(&signedRefusal{s, faultIn(s)})
+		return got, err
 	}
 	b.confirmToken()
 	a.sent = true
-	if s.Intent != envelope.Progress {
+	switch {
+	case f.isDelta():
+		b.first = &f
+	case s.Intent != envelope.Progress:
 		return posted{answer: &s}, nil
-	}
-	if s.Stream == "" || stream == "" {
+	case stream == "":
 		return got, nil
+	case s.Stream != "" && !in.isOf(s.Stream):
+		return got, gateway.Refuse("the partner's receipt has the stream_id of another envelope: %.200q", s.Stream)
 	}
-	kept, b.unfinished, b.stream = true, true, in
-	return posted{stream: b.address(s.Stream)}, nil
+	kept, b.stream = true, in
+	b.unfinished = f.isDelta() || s.Stream != "" // else the answer may come otherwise
+	return posted{stream: b.address(cmp.Or(s.Stream, stream))}, nil
+}
+
+// receipt waits for what comes first of a receipt, an answer and a delta of the stream.
+func (b *socketBinding) receipt(ctx context.Context, a *attempt, in *awaitedFrame) (f frameFor, s envelope.Signed, err error) {
+	for {
+		if f, err = b.next(ctx, in); err != nil {
+			return f, s, b.refusedByClose(b.replaceToken(err))
+		}
+		if f.isDelta() {
+			return f, s, nil
+		}
+		s, err = a.readReply(ctx, f.text)
+		switch {
+		case err != nil:
+			return f, s, notCounted(ctx, err, "the partner's answer does not count: %v", err)
+		case s.Intent == envelope.Error:
+			return f, s, b.replaceToken(&signedRefusal{s, faultIn(s)})
+		case s.Intent == envelope.Progress || !a.asks() || a.isAnswer(s):
+			return f, s, nil
+		}
+		b.socket.takeOther(f.text)
+	}
 }
 
 // address is a stream of the partner, as it is kept: where the partner is, and the stream's id.
@@ -282,8 +298,8 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 		}
 		return nil
 	}
-	if s.Ext[extAnswer] != nil || s.Intent == envelope.Notify { // the stream has what it confirms, and goes on after an event
-		b.socket.takeEnvelope(b.socket.caller, f.text)
+	if s.Ext[extAnswer] != nil || !r.isAnswer(s) { // the stream has what it confirms, and goes on after an event
+		b.socket.takeOther(f.text)
 		return nil
 	}
 	b.unfinished = false

@@ -62,6 +62,12 @@ func (l *lab) serveSocket(w http.ResponseWriter, r *http.Request) {
 
 // take does with a frame what the lab does with a request.
 func (s *labSocket) take(text []byte) {
+	s.l.mu.Lock()
+	frame := s.l.frame
+	s.l.mu.Unlock()
+	if frame != nil && frame(s, text) {
+		return
+	}
 	var ack struct {
 		Seq     *int   `json:"delta_seq"`
 		Stream  string `json:"stream_id"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +27,15 @@ func streamOf(e envelope.Envelope) string {
 		return e.Stream
 	}
 	return ownStream + string(e.ID)
+}
+
+// streamNameIn is the name of a stream in the address that a partner has given, empty for none.
+func streamNameIn(address string) string {
+	name, err := url.PathUnescape(address[strings.LastIndexAny(address, "/#")+1:])
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // kindStream is the kind of the records of streams that callers have named.

@@ -47,6 +47,11 @@ type subscription struct {
 // isLive reports whether the time of the subscription is not over.
 func (s subscription) isLive() bool { return time.Now().Before(s.Until) }
 
+// hasStream reports whether the stream with the events has a name: its envelope's, or the partner's.
+func (s subscription) hasStream(name string) bool {
+	return name != "" && (name == ownStream+string(s.ID) || name == streamNameIn(s.Stream))
+}
+
 // open is the envelope of the subscription, as the thread has it.
 func (s subscription) open() openEnvelope {
 	return openEnvelope{ID: s.ID, Intent: envelope.Subscribe, To: s.To, Sent: s.Sent}

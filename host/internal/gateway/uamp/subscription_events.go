@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -280,8 +279,7 @@ func (g *Gateway) tellEvent(ctx context.Context, p gateway.Partner, sub subscrip
 func (g *Gateway) tellNotify(ctx context.Context, c gateway.Caller, s envelope.Signed) (x received, found bool, err error) {
 	var list []subscription
 	err = g.eachSubscription(ctx, c, func(sub subscription) {
-		named := s.Stream == "" || s.Stream == ownStream+string(sub.ID) || sub.Stream != "" && sub.Stream[strings.LastIndexAny(sub.Stream, "/#")+1:] == url.PathEscape(s.Stream)
-		if sub.isLive() && sub.To == s.From && named && slices.Contains(s.Recipients(), sub.From) {
+		if sub.isLive() && sub.To == s.From && (s.Stream == "" || sub.hasStream(s.Stream)) && slices.Contains(s.Recipients(), sub.From) {
 			list = append(list, sub)
 		}
 	})
