@@ -175,7 +175,9 @@ func (rt *Runtime) Find(_ context.Context, c gateway.Caller, id string) (gateway
 	if !ok {
 		return gateway.Exchange{}, fmt.Errorf("no such exchange: %w", gateway.ErrUnknown)
 	}
-	return e.x, rt.failure("Find")
+	x := e.x
+	x.Duplicate = true
+	return x, rt.failure("Find")
 }
 
 // Asked is gateway.Runtime's.

@@ -212,14 +212,17 @@ func (g *Gateway) cancel(ctx context.Context, c gateway.Caller, e envelope.Envel
 }
 
 // cited is the exchange that an envelope names by reply_to or its stream.
-func (g *Gateway) cited(ctx context.Context, c gateway.Caller, e envelope.Envelope) (gateway.Exchange, error) {
+func (g *Gateway) cited(ctx context.Context, c gateway.Caller, e envelope.Envelope) (x gateway.Exchange, err error) {
 	switch {
 	case e.ReplyTo != "":
-		return g.Runtime.Find(ctx, c, string(e.ReplyTo))
+		x, err = g.Runtime.Find(ctx, c, string(e.ReplyTo))
 	case e.Stream != "":
-		return g.findStream(ctx, c, e.Stream)
+		x, err = g.findStream(ctx, c, e.Stream)
+	default:
+		err = envelope.Faultf(envelope.Malformed, "%s needs reply_to or stream_id", e.Intent)
 	}
-	return gateway.Exchange{}, envelope.Faultf(envelope.Malformed, "%s needs reply_to or stream_id", e.Intent)
+	x.Duplicate = false // the exchange was there before, and the envelope that names it is new
+	return x, err
 }
 
 // outcomes are the states of what was answered.

@@ -317,6 +317,11 @@ func TestCancel(t *testing.T) {
 	if lines := h.read(t, at); delta(t, lines[len(lines)-1]).Type != envelope.DeltaCancel {
 		t.Error(lines)
 	}
+	for _, event := range h.rt.Events() {
+		if event.Type == string(envelope.Cancel) && event.Verdict != "accepted" && event.Verdict != "refused" {
+			t.Errorf("a cancel is logged as %s", event.Verdict)
+		}
+	}
 }
 
 // TestStoreFails: what the store could not do is the host's fault, and the sender may repeat
