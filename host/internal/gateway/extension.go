@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,14 +42,19 @@ func WithTrace(members map[string]json.RawMessage, prefix string, trace swarm.Tr
 	return all
 }
 
-// ExtensionHops returns how many swarms a message has passed by its own word: a number, or
-// a text of one.
+// ExtensionHops returns how many swarms a message has passed by its own word: a number in
+// any form of JSON's, or a text of one. A part of a swarm counts as a whole one, and what is
+// no number as none.
 func ExtensionHops(member json.RawMessage) int {
-	n, err := strconv.Atoi(strings.Trim(string(member), `"`))
-	if err != nil || n < 0 {
+	text := strings.Trim(string(member), `"`)
+	if !json.Valid([]byte(text)) { // as NaN, which strconv reads
 		return 0
 	}
-	return min(n, maxHops)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // a range error comes with an infinity
+		return 0
+	}
+	return int(math.Ceil(min(max(n, 0), maxHops)))
 }
 
 // maxExcerpt is how much of a body is a subject, in characters.

@@ -18,7 +18,10 @@ func TestExtensions(t *testing.T) {
 			t.Errorf("the text of %.40s is %.40q, want %q", member, got, want)
 		}
 	}
-	for member, want := range map[string]int{`3`: 3, `"3"`: 3, `-1`: 0, `"x"`: 0, ``: 0, `null`: 0, `99999`: 1000, `99999999999999999999999`: 0} {
+	for member, want := range map[string]int{
+		`3`: 3, `"3"`: 3, `-1`: 0, `"x"`: 0, ``: 0, `null`: 0, `true`: 0, `[3]`: 0, `{"a":3}`: 0, `"NaN"`: 0, `"Inf"`: 0, `"0x10"`: 0,
+		`99999`: 1000, `99999999999999999999999`: 1000, `1e9`: 1000, `"1e9"`: 1000, `1e999`: 1000, `-1e999`: 0, `3.0`: 3, `2.5`: 3, `1e-999`: 0,
+	} {
 		if got := gateway.ExtensionHops(json.RawMessage(member)); got != want {
 			t.Errorf("%s hops are %d, want %d", member, got, want)
 		}
