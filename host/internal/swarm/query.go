@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"skep/abi"
@@ -48,6 +49,19 @@ func (r *Runtime) Task(ctx context.Context, key TaskKey) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("task '%s': %w", key.Task, err)
 	}
 	return snap, nil
+}
+
+// IsOpenRequest reports whether a request of a task has no answer. A running task is in
+// memory: nothing is read for it.
+func (r *Runtime) IsOpenRequest(ctx context.Context, key TaskKey, id string) (bool, error) {
+	t, err := r.acquireExisting(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	defer r.releaseTask(t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.rec.Requests, func(open OpenRequest) bool { return open.ID == id }), nil
 }
 
 // Tasks lists the tasks of an instance, newest first.

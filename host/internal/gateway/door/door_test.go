@@ -650,8 +650,12 @@ func TestAnswerToAnOutboxMessage(t *testing.T) {
 	})
 	r := k.post(t)
 	sent := k.next(t, r.Task)
+	loads := k.store.n.Load()
 	if waits, err := k.Waits(t.Context(), sent); !waits || err != nil {
 		t.Errorf("before its answer the request waits: %v, %v", waits, err)
+	}
+	if n := k.store.n.Load() - loads; n > 0 {
+		t.Errorf("the running task was read %d times from the store", n)
 	}
 	if err := k.Show(t.Context(), sent, gateway.Piece{Kind: gateway.Chunk, Text: "counting"}); err != nil {
 		t.Error(err)

@@ -3,7 +3,6 @@ package door
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"skep/abi"
 	"skep/host/internal/gateway"
@@ -21,12 +20,9 @@ func (d *Door) Show(ctx context.Context, of swarm.Delivery, piece gateway.Piece)
 
 // Waits is [gateway.Runtime]'s.
 func (d *Door) Waits(ctx context.Context, of swarm.Delivery) (bool, error) {
-	snap, err := d.opt.Swarm.Task(ctx, of.Task)
+	waits, err := d.opt.Swarm.IsOpenRequest(ctx, of.Task, of.Wrapper.Payload.ID)
 	if errors.Is(err, swarm.ErrNotFound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, foreignError(err)
-	}
-	return slices.ContainsFunc(snap.Task.Requests, func(r swarm.OpenRequest) bool { return r.ID == of.Wrapper.Payload.ID }), nil
+	return waits, foreignError(err)
 }
