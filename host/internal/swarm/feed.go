@@ -13,7 +13,9 @@ type Feed struct {
 	after int64
 	// seen is the reader's position in the task's volatile events.
 	seen int64
-	wake chan struct{}
+	// begin are the events before them; see BeginWithRunningTurns.
+	begin []volatileEvent
+	wake  chan struct{}
 	// staysOpen is set when a pause of the task does not end the feed.
 	staysOpen bool
 }
@@ -45,6 +47,15 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 // StayOpenDuringPauses makes Next wait during a pause of the task, which would else end the
 // feed. It is called before Next.
 func (f *Feed) StayOpenDuringPauses() { f.staysOpen = true }
+
+// BeginWithRunningTurns makes the feed show what the running turns have emitted before it was
+// opened, in one volatile event for each of them. It is called before Next.
+func (f *Feed) BeginWithRunningTurns() {
+	f.task.mu.Lock()
+	defer f.task.mu.Unlock()
+	f.task.volatile.addReader(f) // what came since Follow is in the events, too
+	f.begin = f.task.emittedByRunning(f.rt.now())
+}
 
 // isOver reports whether a task in this state logs nothing more for the feed.
 func (f *Feed) isOver(s State) bool {

@@ -87,6 +87,13 @@ func (b *volatileBuffer) removeReader(f *Feed) {
 // takeEvents returns a reader's next events. If there are none, limit is the event of
 // the log after which the next one belongs.
 func (b *volatileBuffer) takeEvents(f *Feed) (events []Event, limit int64) {
+	for len(f.begin) > 0 {
+		if f.begin[0].after > f.after {
+			return events, f.begin[0].after
+		}
+		events = append(events, f.begin[0].event)
+		f.begin = f.begin[1:]
+	}
 	f.seen = max(f.seen, b.first)
 	for _, e := range b.ring[f.seen-b.first:] {
 		if e.after > f.after {

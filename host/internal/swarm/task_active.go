@@ -86,7 +86,8 @@ type runningTurn struct {
 	timers int
 	// spent is the cost of the turn's model calls on all attempts, with the reserved
 	// cost of unfinished calls.
-	spent Spend
+	spent   Spend
+	emitted emitState
 }
 
 func newActiveTask(key TaskKey, def *Definition) *activeTask {

@@ -116,10 +116,10 @@ func (mut *mutationBuilder) suspendTurn(t *Turn, asks []BreakpointCall) {
 	mut.markHandled(t.row.N)
 	mut.dropBreakpoint(t.row.N)
 	b := Breakpoint{Row: t.row.N, Agent: t.agent.Name, Calls: asks, Since: mut.now}
-	if t.emitted.exchange != 0 {
+	if k := &t.run.emitted; k.exchange != 0 {
 		// A gateway's reader has seen it, and the turn may never go on.
 		mut.logEmitted(t, false)
-		b.Emitted = max(t.emitted.n, t.emitted.logged)
+		b.Emitted = max(k.n, k.logged)
 	}
 	mut.Task.Breakpoints = append(mut.Task.Breakpoints, b)
 	mut.waitForPeople(t.agent.Name, functionCalls(asks))

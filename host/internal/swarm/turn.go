@@ -52,7 +52,6 @@ type Turn struct {
 	refusedActions int
 	// ignored means that the incoming broadcast is not added to the history.
 	ignored bool
-	emitted emitState
 	// kv, blobs, timers and cancelled are staged beside the mail.
 	kv    map[kvName]*kvValue
 	blobs stagedBlobs
@@ -165,7 +164,7 @@ func (r *Runtime) makeTurn(t *activeTask, setup *turnSetup, start time.Time) *Tu
 	row := setup.run.row
 	return &Turn{
 		rt: r, task: t, def: setup.def, agent: setup.agent, run: setup.run, row: row, rec: setup.rec, mark: setup.mark, slot: setup.slot,
-		start: start, clock: newClock(start, r.now), emitted: newEmitState(setup),
+		start: start, clock: newClock(start, r.now),
 		seed: deriveBytes(r.secret, setup.rec, row.N, labelGuest),
 		ids:  rand.NewChaCha8(deriveBytes(r.secret, setup.rec, row.N, "host")),
 	}

@@ -4,21 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"skep/abi"
 )
 
 // Names of the events of op emit. All but the last are volatile: readers get them at
-// once, the log never.
+// once, the log never. eventEmitted comes first for readers that begin with the running turns.
 const (
+	eventEmitted  = "agent_emitted"
 	eventProgress = "agent_progress"
 	eventChunk    = "agent_chunk"
 	eventNote     = "agent_note"
 	eventOutput   = "agent_output"
 )
 
-// emitState counts what the turn has emitted.
+// emitState counts what a turn has emitted. activeTask.mu guards it from readers of the task;
+// the turn alone changes it.
 type emitState struct {
 	// exchange is the row of the exchange on which the turn works, 0 for none.
 	exchange int64
@@ -29,11 +34,20 @@ type emitState struct {
 	progress *abi.Progress
 	text     strings.Builder // of the chunks
 	cuts     []int           // the lengths of the chunks, in bytes
+	reports  []progressReport
 }
 
-func newEmitState(setup *turnSetup) emitState {
-	b, _ := setup.rec.findBreakpoint(setup.run.row.N)
-	return emitState{exchange: setup.exchange, logged: b.Emitted}
+// progressReport is progress with its place: how many chunks were before it.
+type progressReport struct {
+	At       int      `json:"at"`
+	Text     string   `json:"text,omitempty"`
+	Fraction *float64 `json:"fraction,omitempty"`
+}
+
+// newEmitState begins the emissions of a row's turn. The caller holds mu.
+func (t *activeTask) newEmitState(row Row) emitState {
+	b, _ := t.rec.findBreakpoint(row.N)
+	return emitState{exchange: t.exchangeOf(row), logged: b.Emitted}
 }
 
 // emitEvent is the data of a volatile event. A repeated turn has the same numbers.
@@ -51,24 +65,26 @@ type emitEvent struct {
 // nor an effect and never waits for a reader. The request has one member, of a size
 // that the ABI allows; Emit bounds the sum over the turn. A refusal is LIMIT.
 func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
-	name, e, text := newEmitEvent(t.agent.Name, t.row.N, t.emitted.n+1, req)
+	k := &t.run.emitted
+	name, e, text := newEmitEvent(t.agent.Name, t.row.N, k.n+1, req)
 	switch {
-	case t.emitted.n >= abi.MaxEmits:
+	case k.n >= abi.MaxEmits:
 		return "", abi.Errorf(abi.CodeLimit, abi.OpEmit, "emits", "a turn may emit %d times", abi.MaxEmits)
-	case t.emitted.bytes+len(e.Text) > abi.MaxEmitBytes:
+	case k.bytes+len(e.Text) > abi.MaxEmitBytes:
 		return "", abi.Errorf(abi.CodeLimit, abi.OpEmit, "bytes", "a turn may emit %d bytes of text", abi.MaxEmitBytes)
 	}
-	e.Exchange = t.emitted.exchange
+	e.Exchange = k.exchange
 	// The values always encode.
 	extra, _ := json.Marshal(e)
+	event := Event{Name: name, Time: t.rt.now(), Description: "agent " + e.Caller + text, Extra: extra}
 	status, known := t.replayedEmit()
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
 	if !known {
-		status = t.task.publishVolatile(t.run, Event{
-			Name: name, Time: t.rt.now(), Description: "agent " + e.Caller + text, Extra: extra,
-		})
+		status = t.task.publishVolatile(t.run, event)
 	}
-	if status != abi.EmitClosed {
-		t.emitted.addEmitted(e, req)
+	if status != abi.EmitClosed { // a reader that comes has it either from here or as an event
+		k.addEmitted(e, req)
 	}
 	return status, nil
 }
@@ -111,8 +127,9 @@ func (k *emitState) addEmitted(e emitEvent, req abi.EmitRequest) {
 	if k.n <= k.logged {
 		return
 	}
-	if req.Progress != nil {
-		k.progress = req.Progress
+	if p := req.Progress; p != nil {
+		k.progress = p
+		k.reports = append(k.reports, progressReport{len(k.cuts), p.Text, p.Fraction})
 	}
 	if req.Chunk != nil {
 		k.text.WriteString(*req.Chunk)
@@ -123,24 +140,50 @@ func (k *emitState) addEmitted(e emitEvent, req abi.EmitRequest) {
 // logEmitted logs the sum of what a turn has emitted, so that readers can drop the
 // pieces. The output of a failed turn was seen as well.
 func (mut *mutationBuilder) logEmitted(t *Turn, failed bool) {
-	k := &t.emitted
+	k := &t.run.emitted
 	if k.n <= k.logged {
 		return
 	}
-	extra := map[string]any{"caller": t.agent.Name, "turn": t.row.N, "n": k.n, "text": k.text.String()}
+	extra := k.output(t.row, k.exchange != 0 || mut.Task.hasGatewayReader())
 	if k.progress != nil {
 		extra["progress"] = k.progress
 	}
 	if failed {
 		extra["failed"] = true
 	}
+	mut.logEvent(eventOutput, fmt.Sprintf("agent %s emitted %d times in turn %d", t.agent.Name, k.n, t.row.N), extra)
+}
+
+// output is the data of an event with all that the turn of a row has emitted. Readers of
+// gateways read it in the pieces in which it was emitted, with the progress between them.
+func (k *emitState) output(row Row, inPieces bool) map[string]any {
+	extra := map[string]any{"caller": row.Agent, "turn": row.N, "n": k.n, "text": k.text.String()}
 	if k.exchange != 0 {
 		extra["exchange"] = k.exchange
 	}
-	if len(k.cuts) > 0 && (k.exchange != 0 || mut.Task.hasGatewayReader()) {
-		extra["cuts"] = k.cuts // they read the text in the pieces in which it was emitted
+	if inPieces && len(k.cuts) > 0 {
+		extra["cuts"] = k.cuts
 	}
-	mut.logEvent(eventOutput, fmt.Sprintf("agent %s emitted %d times in turn %d", t.agent.Name, k.n, t.row.N), extra)
+	if inPieces && len(k.reports) > 0 {
+		extra["reports"] = k.reports
+	}
+	return extra
+}
+
+// emittedByRunning are events with what the running turns have emitted so far, in the order of
+// their agents. The caller holds mu.
+func (t *activeTask) emittedByRunning(now time.Time) (list []volatileEvent) {
+	for _, agent := range slices.Sorted(maps.Keys(t.running)) {
+		rn := t.running[agent]
+		k := &rn.emitted
+		if rn.killed || k.n <= k.logged {
+			continue
+		}
+		extra, _ := json.Marshal(k.output(rn.row, true)) // the values always encode
+		text := fmt.Sprintf("agent %s has emitted %d times in turn %d", agent, k.n, rn.row.N)
+		list = append(list, volatileEvent{Event{Name: eventEmitted, Time: now, Description: text, Extra: extra}, t.rec.Cursor})
+	}
+	return list
 }
 
 // ShowForeign shows progress or text of an agent of another swarm to the readers of a
@@ -162,10 +205,8 @@ func (r *Runtime) ShowForeign(ctx context.Context, key TaskKey, agent string, p 
 }
 
 // publishVolatile gives a volatile event to the task's readers, unless the task or the
-// turn has ended.
+// turn has ended. The caller holds mu.
 func (t *activeTask) publishVolatile(rn *runningTurn, e Event) abi.EmitStatus {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.rec.State != StateRunning || rn.killed {
 		return abi.EmitClosed
 	}

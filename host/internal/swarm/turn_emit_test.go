@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -49,11 +50,14 @@ func finishing(do func(ctx context.Context, t *swarm.Turn) error) behave {
 }
 
 // watch follows a task from a cursor to its end.
-func (h *hive) watch(task string, after int64) <-chan []swarm.Event {
+func (h *hive) watch(task string, after int64, how ...func(*swarm.Feed)) <-chan []swarm.Event {
 	h.t.Helper()
 	feed, err := h.rt.Follow(context.Background(), key(task), after)
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	for _, begin := range how {
+		begin(feed)
 	}
 	all := make(chan []swarm.Event, 1)
 	go func() {
@@ -349,6 +353,108 @@ func TestPiecesComeBeforeTheirSum(t *testing.T) {
 		}
 		if len(summed) != 15 || seen != 8*3+7 {
 			t.Errorf("a reader got %d sums and %d pieces", len(summed), seen)
+		}
+	}
+}
+
+// A feed that begins with the running turns has what they emitted before it, wherever in them it
+// comes: each emission is in the first event or behind it, once, and before the sum.
+func TestFeedBeginsWithRunningTurns(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	emitted, goOn := make(chan struct{}), make(chan struct{})
+	h.agents.by["boss"] = finishing(func(_ context.Context, turn *swarm.Turn) error {
+		emit(turn, chunk("Hel"), progress("half", 0.5), chunk("lo"))
+		close(emitted)
+		<-goOn
+		emit(turn, chunk("!"))
+		return nil
+	})
+	r := h.mustPost("go", task("t"))
+	<-emitted
+	feed, err := h.rt.Follow(context.Background(), key("t"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	feed.BeginWithRunningTurns()
+	var got []swarm.Event
+	for len(got) < 2 {
+		batch, err := feed.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, batch...)
+	}
+	close(goOn)
+	h.answer(r)
+	for {
+		batch, err := feed.Next(context.Background())
+		if err != nil {
+			break
+		}
+		got = append(got, batch...)
+	}
+	want := []string{
+		`1 new_message`,
+		`0 agent_emitted {"caller":"boss","cuts":[3,2],"n":3,"reports":[{"at":1,"text":"half","fraction":0.5}],"text":"Hello","turn":1}`,
+		`0 agent_chunk {"caller":"boss","turn":1,"n":4,"text":"!"}`,
+		`2 agent_output {"caller":"boss","n":4,"progress":{"text":"half","fraction":0.5},"text":"Hello!","turn":1}`,
+	}
+	if diff := cmp.Diff(want, lines(got)[:4]); diff != "" {
+		t.Errorf("what a late reader gets (-want +got)\n%s", diff)
+	}
+}
+
+// TestLateReadersMissNothing opens feeds at any time of many turns.
+func TestLateReadersMissNothing(t *testing.T) {
+	t.Parallel()
+	h := newHive(t)
+	h.agents.by["boss"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		for range 8 { // all events fit into the buffer, so that no slow reader loses one
+			emit(turn, chunk("a"), note("b"), progress("c", 0.5))
+			runtime.Gosched()
+		}
+		if turn.Number() < 15 {
+			call(turn, mail.ToolSendRequest, obj{"target": "math", "subject": "s", "body": "x"})
+			return swarm.Outcome{}
+		}
+		call(turn, mail.ToolTaskComplete, obj{"finish_message": "done"})
+		return swarm.Outcome{}
+	}
+	h.agents.by["math"] = func(_ context.Context, turn *swarm.Turn) swarm.Outcome {
+		emit(turn, chunk("d"))
+		call(turn, mail.ToolSendResponse, obj{"target": "boss", "subject": "s", "body": "y"})
+		return swarm.Outcome{}
+	}
+	r := h.mustPost("go", task("t"))
+	var readers []<-chan []swarm.Event
+	for range 30 {
+		readers = append(readers, h.watch("t", 0, (*swarm.Feed).BeginWithRunningTurns))
+		runtime.Gosched()
+	}
+	h.answer(r)
+	for _, reader := range readers {
+		last, summed := map[int64]int64{}, map[int64]bool{}
+		for _, e := range <-reader {
+			if !strings.HasPrefix(e.Name, "agent_") {
+				continue
+			}
+			var x struct{ Turn, N int64 }
+			if err := json.Unmarshal(e.Extra, &x); err != nil {
+				t.Fatal(err)
+			}
+			n, seen := last[x.Turn]
+			switch {
+			case summed[x.Turn]:
+				t.Errorf("%s %d of turn %d comes behind its sum", e.Name, x.N, x.Turn)
+			case e.Name == "agent_emitted" && seen, e.Name != "agent_emitted" && e.Seq == 0 && x.N != n+1, e.Seq > 0 && seen && x.N != n:
+				t.Errorf("%s %d of turn %d comes behind %d", e.Name, x.N, x.Turn, n)
+			}
+			last[x.Turn], summed[x.Turn] = x.N, e.Seq > 0
+		}
+		if len(summed) != 15 {
+			t.Errorf("a reader got %d turns", len(summed))
 		}
 	}
 }

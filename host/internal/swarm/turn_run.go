@@ -45,12 +45,10 @@ type turnSetup struct {
 	def   *Definition
 	agent *Agent
 	rec   Task
-	// exchange is the row of the exchange on which the turn works, 0 for none.
-	exchange int64
-	state    json.RawMessage
-	ctx      context.Context
-	mark     *runMark
-	slot     *scheduler.Slot[claim]
+	state json.RawMessage
+	ctx   context.Context
+	mark  *runMark
+	slot  *scheduler.Slot[claim]
 }
 
 // startTurn takes the next row of an agent, if it may run. over means that the task has
@@ -78,9 +76,9 @@ func (r *Runtime) startTurn(t *activeTask, name string) (setup *turnSetup, over 
 	}
 	row := heap.Pop(q).(Row)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rn := &runningTurn{row: row, def: def, cancel: cancel, counted: counted, interrupted: make(chan struct{})}
+	rn := &runningTurn{row: row, def: def, cancel: cancel, counted: counted, interrupted: make(chan struct{}), emitted: t.newEmitState(row)}
 	t.running[name] = rn
-	return &turnSetup{run: rn, def: def, agent: agent, rec: t.rec.clone(), exchange: t.exchangeOf(row), state: t.states[name], ctx: ctx}, false
+	return &turnSetup{run: rn, def: def, agent: agent, rec: t.rec.clone(), state: t.states[name], ctx: ctx}, false
 }
 
 // runTurn runs one turn to its commit. When the host stops before, the row stays in the

@@ -19,6 +19,7 @@ func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gate
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
+	feed.BeginWithRunningTurns()
 	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, []gateway.Exchange{x}}, nil
 }
 

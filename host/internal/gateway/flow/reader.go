@@ -29,13 +29,15 @@ type Exchange interface {
 // order: turn by turn, as its agent_output events stand in the log. A chunk of a running
 // turn is shown before that event is written; the reader remembers a hash of it until
 // the event confirms it. Turns that work on another exchange of the agent are not shown.
+// A feed that begins with the running turns has what they have emitted before, so that it
+// does not matter when a reader comes.
 type Reader struct {
 	feed     Feed
 	exchange Exchange
 	agent    string
 	row      int64
-	// from is the first chunk to return, logged the number of chunks in the log so far.
-	from, logged int64
+	// from is the first chunk to return, chunks how many there were so far.
+	from, chunks int64
 	// logOnly means that no chunk is shown before the log has it.
 	logOnly bool
 	ahead   ahead
@@ -88,9 +90,18 @@ type emitted struct {
 	Exchange int64    `json:"exchange"`
 }
 
+// pieces are the chunks that an event of several emissions has.
+func (k emitted) pieces() (list []gateway.Piece, err error) {
+	chunks, err := cutText(k.Text, k.Cuts)
+	for _, text := range chunks {
+		list = append(list, gateway.Piece{Kind: gateway.Chunk, Text: text})
+	}
+	return list, err
+}
+
 func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
 	switch e.Name {
-	case "agent_progress", "agent_chunk", "agent_note", "agent_output":
+	case "agent_progress", "agent_chunk", "agent_note", "agent_output", "agent_emitted":
 		var k emitted
 		if err := json.Unmarshal(e.Extra, &k); err != nil {
 			return fmt.Errorf("read event %d (%s): %w", e.Seq, e.Name, err)
@@ -98,8 +109,11 @@ func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
 		if k.Caller != r.agent || k.Exchange != 0 && k.Exchange != r.row {
 			return nil
 		}
-		if e.Name == "agent_output" {
+		switch e.Name {
+		case "agent_output":
 			return r.readOutput(k)
+		case "agent_emitted":
+			return r.readRunning(k)
 		}
 		return r.readVolatile(e.Name, k)
 	}
@@ -107,8 +121,7 @@ func (r *Reader) readEvent(ctx context.Context, e swarm.Event) error {
 	if err != nil || !ok {
 		return err
 	}
-	p.N = r.logged + int64(len(r.ahead.shown))
-	r.pieces = append(r.pieces, p)
+	r.addPiece(p)
 	if p.Kind == gateway.End {
 		return io.EOF
 	}
@@ -122,41 +135,63 @@ func (r *Reader) readVolatile(name string, k emitted) error {
 	}
 	switch name {
 	case "agent_progress":
-		r.pieces = append(r.pieces, gateway.Piece{Kind: gateway.Progress, N: r.logged + r.ahead.turnChunks, Text: k.Text, Fraction: k.Fraction})
+		r.addPiece(gateway.Piece{Kind: gateway.Progress, Text: k.Text, Fraction: k.Fraction})
 	case "agent_chunk":
-		if r.logOnly {
-			return nil
-		}
-		fresh, err := r.ahead.addChunk(k.Text)
-		if err != nil {
+		return r.readAhead(gateway.Piece{Kind: gateway.Chunk, Text: k.Text})
+	}
+	return nil
+}
+
+// readRunning shows what a turn had emitted when the reader came.
+func (r *Reader) readRunning(k emitted) error {
+	pieces, err := k.pieces()
+	if err != nil {
+		return err
+	}
+	r.ahead.begin(k.Turn, k.N)
+	for _, p := range pieces {
+		if err := r.readAhead(p); err != nil {
 			return err
-		}
-		if fresh {
-			r.addChunk(r.logged+r.ahead.turnChunks-1, k.Text)
 		}
 	}
 	return nil
+}
+
+// readAhead shows a piece that the log does not have.
+func (r *Reader) readAhead(p gateway.Piece) error {
+	if r.logOnly {
+		return nil
+	}
+	fresh, err := r.ahead.addPiece(p)
+	if fresh {
+		r.addPiece(p)
+	}
+	return err
 }
 
 // readOutput confirms what was shown of a turn and shows the rest.
 func (r *Reader) readOutput(k emitted) error {
-	chunks, err := cutText(k.Text, k.Cuts)
+	pieces, err := k.pieces()
 	if err != nil {
 		return err
 	}
-	shown, err := r.ahead.confirm(k, chunks)
+	shown, err := r.ahead.confirm(k, pieces)
 	if err != nil {
 		return err
 	}
-	for i := shown; i < len(chunks); i++ {
-		r.addChunk(r.logged+int64(i), chunks[i])
+	for _, p := range pieces[shown:] {
+		r.addPiece(p)
 	}
-	r.logged += int64(len(chunks))
 	return nil
 }
 
-func (r *Reader) addChunk(n int64, text string) {
-	if n >= r.from {
-		r.pieces = append(r.pieces, gateway.Piece{Kind: gateway.Chunk, N: n, Text: text})
+// addPiece numbers a piece, and shows it unless it is a chunk before the first one.
+func (r *Reader) addPiece(p gateway.Piece) {
+	p.N = r.chunks
+	if p.Kind == gateway.Chunk {
+		r.chunks++
+	}
+	if p.Kind != gateway.Chunk || p.N >= r.from {
+		r.pieces = append(r.pieces, p)
 	}
 }

@@ -68,14 +68,24 @@ func (t turn) volatile(i int) swarm.Event {
 }
 
 func (t turn) output(seq int64) swarm.Event {
+	return swarm.Event{Seq: seq, Name: "agent_output", Extra: t.begin(len(t.emissions))}
+}
+
+// running is what a reader gets who comes after some emissions.
+func (t turn) running(emitted int) swarm.Event {
+	return swarm.Event{Name: "agent_emitted", Extra: t.begin(emitted)}
+}
+
+// begin is the data of an event with the first emissions.
+func (t turn) begin(emitted int) json.RawMessage {
 	text, cuts := "", []int{}
-	for _, e := range t.emissions {
+	for _, e := range t.emissions[:emitted] {
 		if e.chunk {
 			text, cuts = text+e.text, append(cuts, len(e.text))
 		}
 	}
-	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": len(t.emissions), "text": text, "cuts": cuts, "exchange": t.exchange})
-	return swarm.Event{Seq: seq, Name: "agent_output", Extra: extra}
+	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": emitted, "text": text, "cuts": cuts, "exchange": t.exchange})
+	return extra
 }
 
 // connection is one connection of a reader: it was opened when some turns were in the log
@@ -106,6 +116,9 @@ func connect(r *rand.Rand, turns []turn, at int, whole bool) *connection {
 		first := 0
 		if i == at {
 			first = r.IntN(len(emitted) + 1)
+			if first > 0 && r.IntN(4) > 0 {
+				c.events = append(c.events, t.running(first))
+			}
 		}
 		for again := range 1 + r.IntN(2) {
 			if i < at {
@@ -163,6 +176,24 @@ func TestChunksAreTheSameOnEveryRead(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: read %q, the log has %q", seed, got, want)
 		}
+	}
+}
+
+// TestLateReader: who comes while a turn runs gets what it has emitted so far, and each later
+// chunk as it comes. The output brings nothing again.
+func TestLateReader(t *testing.T) {
+	asked := turn{"asked", 1, askedRow, []emission{{true, "a"}, {false, "half"}, {true, "b"}, {true, "c"}}}
+	other := turn{"other", 2, 0, []emission{{true, "x"}}}
+	feed := &connection{events: []swarm.Event{asked.running(3), other.running(1), asked.volatile(3)}, batch: rand.New(rand.NewPCG(1, 1))}
+	r := flow.Open(feed, answers{}, "asked", askedRow, 1)
+	for n, want := range []string{"b", "c"} {
+		if p, err := r.Next(t.Context()); err != nil || p.Kind != gateway.Chunk || p.Text != want || p.N != int64(n+1) {
+			t.Errorf("%+v, %v, want %s", p, err, want)
+		}
+	}
+	feed.events = []swarm.Event{asked.output(1), {Seq: 2, Name: "task_complete"}}
+	if p, err := r.Next(t.Context()); err != nil || p.Kind != gateway.End || p.N != 3 {
+		t.Errorf("after the output: %+v, %v", p, err)
 	}
 }
 
