@@ -106,7 +106,8 @@ const (
 	// Chunk is text that the asked agent emitted. Only chunks are numbered, from 0, and
 	// chunk n carries the same bytes on every read.
 	Chunk PieceKind = "chunk"
-	// Progress is shown once, to those who read at that time.
+	// Progress is shown once, to those who read at that time, and in a stream of FollowWhole on
+	// every read.
 	Progress PieceKind = "progress"
 	// Asked means that the exchange needs input; see Answer.Questions.
 	Asked PieceKind = "asked"

@@ -69,6 +69,9 @@ type Runtime interface {
 	// Follow reads the stream of an exchange from a chunk on, 0 for the start. A reader
 	// that calls Next later gets the same: the agent never waits for it.
 	Follow(ctx context.Context, x Exchange, from int64) (Stream, error)
+	// FollowWhole reads the stream of an exchange from its start, with progress in its place
+	// among the chunks: the pieces of both kinds are the same, in the same order, on every read.
+	FollowWhole(ctx context.Context, x Exchange) (Stream, error)
 	// FollowEach reads the exchanges of one message to several agents as one stream, in the
 	// order of the task's log, which is the same on every read: chunks are shown when their
 	// turn is over.

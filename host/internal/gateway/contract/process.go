@@ -128,6 +128,15 @@ func (k *killed) Follow(ctx context.Context, x gateway.Exchange, from int64) (ga
 	return killedStream{s, k, x.Conversation}, nil
 }
 
+// FollowWhole is gateway.Runtime's: a stream ends with the answer.
+func (k *killed) FollowWhole(ctx context.Context, x gateway.Exchange) (gateway.Stream, error) {
+	s, err := k.Runtime.FollowWhole(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return killedStream{s, k, x.Conversation}, nil
+}
+
 type killedStream struct {
 	gateway.Stream
 	k            *killed

@@ -124,8 +124,8 @@ func (c uampGRPCClient) Read(ctx context.Context, m contract.Message, from int64
 			StreamId: stream, DeltaSeq: uint32(max(0, next-1)), Ts: c.at.UTC().Format("2006-01-02T15:04:05Z"), Type: "progress", Payload: payload,
 		}}})
 	}
-	reader, name := &uampReader{next: from, each: each}, "str-"+string(uampID(m.ID))
-	ack(name, from)
+	reader, name := &uampReader{from: from, each: each}, "str-"+string(uampID(m.ID))
+	ack(name, 0)
 	ack(nothing, 0)
 	for !reader.ended {
 		f, err := on.Recv()
@@ -161,14 +161,6 @@ func (c uampGRPCClient) take(f *uamppb.Frame, reader *uampReader) error {
 	e := f.GetEnvelope()
 	if e.GetIntent() == string(envelope.Error) {
 		return uampRefusal(0, e.GetJson())
-	}
-	var told struct{ Body struct{ Content string } }
-	var p struct{ Text string }
-	if err := json.Unmarshal(e.GetJson(), &told); err != nil {
-		return err
-	}
-	if json.Unmarshal([]byte(told.Body.Content), &p) == nil && p.Text != "" {
-		reader.each(contract.Piece{Progress: p.Text})
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (c uampSocketClient) Read(ctx context.Context, m contract.Message, from int
 	}
 	defer conn.CloseNow()
 	var mu sync.Mutex
-	reader := &uampReader{next: from, each: func(p contract.Piece) {
+	reader := &uampReader{from: from, each: func(p contract.Piece) {
 		mu.Lock()
 		defer mu.Unlock()
 		each(p)
@@ -184,10 +184,6 @@ func (c uampSocketClient) readFrames(ctx context.Context, conn *uampConn, reader
 		}
 		if m.Intent == envelope.Error {
 			return uampRefusal(0, text)
-		}
-		var p struct{ Text string }
-		if json.Unmarshal([]byte(m.Body.Content), &p) == nil && p.Text != "" {
-			reader.each(contract.Piece{Progress: p.Text})
 		}
 	}
 }

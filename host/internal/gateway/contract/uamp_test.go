@@ -267,7 +267,7 @@ func (c uampClient) Look(ctx context.Context, m contract.Message) (contract.Stat
 
 // Read implements [contract.Client]. It opens the stream again after each window.
 func (c uampClient) Read(ctx context.Context, m contract.Message, from int64, each func(contract.Piece)) (s contract.State, err error) {
-	reader := &uampReader{each: each, next: from}
+	reader := &uampReader{each: each, from: from}
 	for !reader.ended {
 		after := ""
 		if reader.next > 0 {
@@ -291,10 +291,13 @@ func (c uampClient) Read(ctx context.Context, m contract.Message, from int64, ea
 	return reader.state, nil
 }
 
-// uampReader reads deltas.
+// uampReader reads deltas from the first one on, and shows chunks from one on: progress has
+// numbers of deltas, too.
 type uampReader struct {
 	each  func(contract.Piece)
-	next  int64
+	from  int64
+	next  int64 // delta
+	chunk int64 // the number of the next one
 	ended bool
 	state contract.State
 }
@@ -304,13 +307,7 @@ func (r *uampReader) read(body io.Reader) error {
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
 		line := in.Text()
-		if told, is := strings.CutPrefix(line, ": progress "); is {
-			var p struct{ Text string }
-			if err := json.Unmarshal([]byte(told), &p); err != nil {
-				return err
-			}
-			r.each(contract.Piece{Progress: p.Text})
-		} else if line == ":" {
+		if line == ":" {
 			r.each(contract.Piece{})
 		}
 		if data, is := strings.CutPrefix(line, "data: "); is {
@@ -352,7 +349,12 @@ func (r *uampReader) delta(data string) error {
 			}
 			text = string(raw)
 		}
-		r.each(contract.Piece{N: int64(d.Seq), Chunk: text})
+		if r.chunk++; r.chunk > r.from {
+			r.each(contract.Piece{N: r.chunk - 1, Chunk: text})
+		}
+		return nil
+	case envelope.DeltaProgress:
+		r.each(contract.Piece{Progress: p.Text})
 		return nil
 	case envelope.DeltaDone:
 		r.state.Status, r.state.Text = contract.Done, string(p.Answer)

@@ -340,6 +340,61 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A reader that comes while a turn runs has all that it has emitted, and what follows as it comes;
+// one of the whole has progress in its place, the same afterwards.
+func TestFollowLate(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	step := make(chan string)
+	k.agents.set("calc", func(_ context.Context, tn *swarm.Turn) swarm.Outcome {
+		for text := range step {
+			if tn.Emit(abi.EmitRequest{Chunk: &text}); text == "one" {
+				tn.Emit(abi.EmitRequest{Progress: &abi.Progress{Text: "half"}})
+			}
+		}
+		return respond(tn, "done")
+	})
+	x := k.mustAsk(t, acme(), ask("m1", "calc", "x"))
+	step <- "one"
+	step <- "two"
+	step <- "three" // all before it is emitted
+	late, err := k.Follow(t.Context(), x, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	whole, err := k.FollowWhole(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	next := func(s gateway.Stream, want ...string) {
+		t.Helper()
+		for _, text := range want {
+			if p, err := s.Next(t.Context()); err != nil || p.Text != text || (p.Kind == gateway.Progress) != (text == "half") {
+				t.Fatalf("%+v, %v, want %s", p, err, text)
+			}
+		}
+	}
+	next(late, "one", "two", "three")
+	next(whole, "one", "half", "two", "three")
+	step <- "four"
+	next(late, "four")
+	next(whole, "four")
+	close(step)
+	for _, s := range []gateway.Stream{late, whole} {
+		if end, err := s.Next(t.Context()); err != nil || end.Kind != gateway.End || end.N != 4 {
+			t.Errorf("%+v, %v", end, err)
+		}
+	}
+	again, err := k.FollowWhole(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	next(again, "one", "half", "two", "three", "four")
+}
+
 // A stream that is open ends when a reload hides its agent from the caller, or the caller's
 // realm is no partner any more: nothing said afterwards is shown.
 func TestFollowEndsWithItsRights(t *testing.T) {

@@ -11,6 +11,24 @@ import (
 
 // Follow is [gateway.Runtime]'s.
 func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gateway.Stream, error) {
+	feed, err := d.openFeed(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, []gateway.Exchange{x}}, nil
+}
+
+// FollowWhole is [gateway.Runtime]'s.
+func (d *Door) FollowWhole(ctx context.Context, x gateway.Exchange) (gateway.Stream, error) {
+	feed, err := d.openFeed(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return stream{flow.OpenWhole(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row), d, []gateway.Exchange{x}}, nil
+}
+
+// openFeed opens the log of an exchange's task where the exchange begins.
+func (d *Door) openFeed(ctx context.Context, x gateway.Exchange) (*swarm.Feed, error) {
 	if x.Receipt == nil {
 		return nil, notOwed(x)
 	}
@@ -20,7 +38,7 @@ func (d *Door) Follow(ctx context.Context, x gateway.Exchange, from int64) (gate
 	}
 	feed.StayOpenDuringPauses()
 	feed.BeginWithRunningTurns()
-	return stream{flow.Open(feed, &watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row, from), d, []gateway.Exchange{x}}, nil
+	return feed, nil
 }
 
 // FollowEach is [gateway.Runtime]'s.

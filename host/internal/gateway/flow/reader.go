@@ -38,17 +38,26 @@ type Reader struct {
 	row      int64
 	// from is the first chunk to return, chunks how many there were so far.
 	from, chunks int64
-	// logOnly means that no chunk is shown before the log has it.
-	logOnly bool
-	ahead   ahead
-	pieces  []gateway.Piece
-	ended   error
+	// logOnly means that no chunk is shown before the log has it, whole that progress is read
+	// from the log as chunks are.
+	logOnly, whole bool
+	ahead          ahead
+	pieces         []gateway.Piece
+	ended          error
 }
 
 // Open reads the exchange of an agent, with the row of its message, from a chunk on. The
 // feed begins where the exchange does; the reader closes it.
 func Open(feed Feed, x Exchange, agent string, row, from int64) *Reader {
 	return &Reader{feed: feed, exchange: x, agent: agent, row: row, from: from, ahead: newAhead()}
+}
+
+// OpenWhole reads the exchange from its start, with progress in its place among the chunks: the
+// pieces before the end are the same on every read.
+func OpenWhole(feed Feed, x Exchange, agent string, row int64) *Reader {
+	r := Open(feed, x, agent, row, 0)
+	r.whole = true
+	return r
 }
 
 // Close ends the reader and its feed.
@@ -88,13 +97,26 @@ type emitted struct {
 	Fraction *float64 `json:"fraction"`
 	Cuts     []int    `json:"cuts"`
 	Exchange int64    `json:"exchange"`
+	// Reports is the progress among the chunks, in order: At counts the chunks before it.
+	Reports []struct {
+		At       int      `json:"at"`
+		Text     string   `json:"text"`
+		Fraction *float64 `json:"fraction"`
+	} `json:"reports"`
 }
 
-// pieces are the chunks that an event of several emissions has.
-func (k emitted) pieces() (list []gateway.Piece, err error) {
+// piecesOf are the chunks that an event of several emissions has, for a whole reader with the
+// progress among them.
+func (r *Reader) piecesOf(k emitted) (list []gateway.Piece, err error) {
 	chunks, err := cutText(k.Text, k.Cuts)
-	for _, text := range chunks {
-		list = append(list, gateway.Piece{Kind: gateway.Chunk, Text: text})
+	reports := k.Reports
+	for n := range len(chunks) + 1 {
+		for ; r.whole && len(reports) > 0 && reports[0].At <= n; reports = reports[1:] {
+			list = append(list, gateway.Piece{Kind: gateway.Progress, Text: reports[0].Text, Fraction: reports[0].Fraction})
+		}
+		if n < len(chunks) {
+			list = append(list, gateway.Piece{Kind: gateway.Chunk, Text: chunks[n]})
+		}
 	}
 	return list, err
 }
@@ -135,7 +157,11 @@ func (r *Reader) readVolatile(name string, k emitted) error {
 	}
 	switch name {
 	case "agent_progress":
-		r.addPiece(gateway.Piece{Kind: gateway.Progress, Text: k.Text, Fraction: k.Fraction})
+		p := gateway.Piece{Kind: gateway.Progress, Text: k.Text, Fraction: k.Fraction}
+		if r.whole {
+			return r.readAhead(p)
+		}
+		r.addPiece(p)
 	case "agent_chunk":
 		return r.readAhead(gateway.Piece{Kind: gateway.Chunk, Text: k.Text})
 	}
@@ -144,7 +170,7 @@ func (r *Reader) readVolatile(name string, k emitted) error {
 
 // readRunning shows what a turn had emitted when the reader came.
 func (r *Reader) readRunning(k emitted) error {
-	pieces, err := k.pieces()
+	pieces, err := r.piecesOf(k)
 	if err != nil {
 		return err
 	}
@@ -171,7 +197,7 @@ func (r *Reader) readAhead(p gateway.Piece) error {
 
 // readOutput confirms what was shown of a turn and shows the rest.
 func (r *Reader) readOutput(k emitted) error {
-	pieces, err := k.pieces()
+	pieces, err := r.piecesOf(k)
 	if err != nil {
 		return err
 	}

@@ -78,13 +78,15 @@ func (t turn) running(emitted int) swarm.Event {
 
 // begin is the data of an event with the first emissions.
 func (t turn) begin(emitted int) json.RawMessage {
-	text, cuts := "", []int{}
+	text, cuts, reports := "", []int{}, []any{}
 	for _, e := range t.emissions[:emitted] {
 		if e.chunk {
 			text, cuts = text+e.text, append(cuts, len(e.text))
+		} else {
+			reports = append(reports, map[string]any{"at": len(cuts), "text": e.text})
 		}
 	}
-	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": emitted, "text": text, "cuts": cuts, "exchange": t.exchange})
+	extra, _ := json.Marshal(map[string]any{"caller": t.agent, "turn": t.number, "n": emitted, "text": text, "cuts": cuts, "reports": reports, "exchange": t.exchange})
 	return extra
 }
 
@@ -175,6 +177,40 @@ func TestChunksAreTheSameOnEveryRead(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: read %q, the log has %q", seed, got, want)
+		}
+	}
+}
+
+// TestWholeIsTheSameOnEveryRead (U-051, U-063): chunks and progress have one order for a reader of
+// the whole, however it connects, loses emissions and sees turns run again.
+func TestWholeIsTheSameOnEveryRead(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		turns := newTask(r)
+		var want []string
+		for _, turn := range turns {
+			for _, e := range turn.emissions {
+				if turn.agent == "asked" && turn.exchange != otherRow {
+					want = append(want, fmt.Sprint(e.chunk, e.text))
+				}
+			}
+		}
+		for connections := 0; ; connections++ {
+			var got []string
+			reader := flow.OpenWhole(connect(r, turns, r.IntN(len(turns)), connections > 3), answers{}, "asked", askedRow)
+			for {
+				p, err := reader.Next(t.Context())
+				if err != nil || p.Kind == gateway.End {
+					break
+				}
+				got = append(got, fmt.Sprint(p.Kind == gateway.Chunk, p.Text))
+			}
+			if len(got) > len(want) || !slices.Equal(got, want[:len(got)]) || connections > 3 && len(got) < len(want) {
+				t.Fatalf("seed %d: read %q, the log has %q", seed, got, want)
+			}
+			if connections > 3 {
+				break
+			}
 		}
 	}
 }

@@ -278,6 +278,11 @@ func (rt *Runtime) Follow(_ context.Context, x gateway.Exchange, from int64) (ga
 	return &stream{e: e, from: from, closed: make(chan struct{})}, nil
 }
 
+// FollowWhole is gateway.Runtime's.
+func (rt *Runtime) FollowWhole(ctx context.Context, x gateway.Exchange) (gateway.Stream, error) {
+	return rt.Follow(ctx, x, 0)
+}
+
 // stream reads an exchange's pieces.
 type stream struct {
 	e      *exchange

@@ -47,18 +47,25 @@ func (g *Gateway) followDeltas(ctx context.Context, x gateway.Exchange, n note, 
 	if len(each) > 1 {
 		s, err = g.Runtime.FollowEach(ctx, each)
 	} else {
-		s, err = g.Runtime.Follow(ctx, x, 0)
+		s, err = g.Runtime.FollowWhole(ctx, x)
 	}
 	return s, d, err
 }
 
-// add gives the deltas of a piece to show, and reports whether they are the last. Progress
-// is not in the log: it has no number, and so is no delta. Questions are asked by envelopes
-// of their own.
+// isAside reports whether a piece is progress that is told beside the deltas, as it comes.
+func (d *deltas) isAside(p gateway.Piece) bool {
+	return p.Kind == gateway.Progress && d.agents > 1 && d.live
+}
+
+// add gives the deltas of a piece to show, and reports whether they are the last. Progress of
+// one of several agents is shown before the log has its place: it has no number, and so is no
+// delta. Questions are asked by envelopes of their own.
 func (d *deltas) add(ctx context.Context, p gateway.Piece, show func(envelope.Delta) error) (last bool, err error) {
 	switch {
 	case p.Kind == gateway.Chunk:
 		return false, d.chunk(p.Agent, []byte(p.Text), map[string]any{"text": p.Text}, show)
+	case p.Kind == gateway.Progress && d.agents == 1:
+		return false, d.show(envelope.DeltaProgress, d.x.Accepted, d.progress(p), show)
 	case p.Kind == gateway.End && d.agents > 1:
 		return d.endOne(ctx, p.Agent, *p.Answer, show)
 	case p.Kind == gateway.End:

@@ -106,9 +106,12 @@ func (d *deltas) endOne(ctx context.Context, agent string, a gateway.Answer, sho
 	return true, d.show(kind, a.At, payload, show)
 }
 
-// progress is the content of a message of progress.
+// progress is the payload of progress.
 func (d *deltas) progress(p gateway.Piece) map[string]any {
-	told := map[string]any{"text": p.Text}
+	told := map[string]any{}
+	if p.Text != "" {
+		told["text"] = p.Text
+	}
 	if p.Fraction != nil {
 		told["pct"] = *p.Fraction * 100
 	}

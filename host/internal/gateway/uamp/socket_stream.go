@@ -103,7 +103,7 @@ func (st *socketStream) run() {
 			return
 		}
 		last := false
-		if err == nil && p.Kind == gateway.Progress && d.live {
+		if err == nil && d.isAside(p) {
 			st.progress(d.progress(p))
 		}
 		if err == nil {
@@ -167,7 +167,7 @@ func (st *socketStream) fail(err error) {
 	st.s.write(st.s.g.signedError(st.s.g.host.String(), about, st.s.g.faultOf(err)))
 }
 
-// progress tells progress in an envelope: it is not in the log, and has no number.
+// progress tells progress beside the deltas in an envelope: it has no number.
 func (st *socketStream) progress(told map[string]any) {
 	body, err := json.Marshal(told)
 	if err != nil {

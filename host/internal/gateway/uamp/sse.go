@@ -129,7 +129,7 @@ func (g *Gateway) writeStream(ctx context.Context, x gateway.Exchange, n note, e
 	for {
 		select {
 		case p := <-pieces:
-			if p.Kind == gateway.Progress && d.live {
+			if d.isAside(p) {
 				e.progress(d.progress(p))
 			}
 			if last, err := d.add(ctx, p, e.write); last || err != nil {
@@ -214,7 +214,8 @@ func (e *eventWriter) lose(name string) {
 	}
 }
 
-// progress tells progress in a comment: who reads the stream again has it no more.
+// progress tells progress beside the deltas in a comment: who reads the stream again has it no
+// more.
 func (e *eventWriter) progress(told map[string]any) {
 	if text, err := json.Marshal(told); err == nil {
 		e.comment(" progress " + string(text))

@@ -49,8 +49,8 @@ func (h *hive) open(t *testing.T, path string, header ...string) (next func() (s
 	}, func() { _ = rsp.Body.Close() }
 }
 
-// TestStreamed (U-051, U-060, U-063, U-065, V-U24, V-U25): chunks have their numbers while
-// they are made and on every read; a response has as many as the window, and the next one
+// TestStreamed (U-051, U-060, U-063, U-065, U-084, V-U24, V-U25): chunks and progress have their
+// numbers while they are made and on every read; a response has as many as the window, and the next one
 // goes on after Last-Event-ID.
 func TestStreamed(t *testing.T) {
 	t.Parallel()
@@ -58,10 +58,10 @@ func TestStreamed(t *testing.T) {
 	const chunks = 40
 	more := make(chan struct{})
 	h.expose("calc", func(_ context.Context, turn *gatewaytest.Turn) gateway.Answer {
-		turn.Chunk("chunk 0 ")
-		turn.Progress("working", 0.5)
+		turn.Progress("", 0.1) // C.2 begins with it
 		<-more
-		for i := 1; i < chunks; i++ {
+		turn.Progress("working", 0.5)
+		for i := 2; i < chunks; i++ {
 			turn.Chunk(fmt.Sprintf("chunk %d ", i))
 		}
 		return gateway.Answer{Body: "all of it", At: time.Unix(1e9, 0)}
@@ -71,7 +71,7 @@ func TestStreamed(t *testing.T) {
 	first, _ := next()
 	close(more)
 	end()
-	if d := delta(t, first); d.Seq != 0 || string(d.Payload) != `{"text":"chunk 0 "}` {
+	if d := delta(t, first); d.Seq != 0 || d.Type != envelope.DeltaProgress || string(d.Payload) != `{"pct":10}` {
 		t.Error(first)
 	}
 	whole, a := []string{}, stream.NewAssembly(16, 1<<20)
@@ -91,6 +91,9 @@ func TestStreamed(t *testing.T) {
 		}
 		whole = append(whole, lines...)
 		last = len(whole) - 1
+	}
+	if d := delta(t, whole[1]); d.Type != envelope.DeltaProgress || string(d.Payload) != `{"pct":50,"text":"working"}` {
+		t.Error(whole[1])
 	}
 	if whole[0] != first || delta(t, whole[chunks]).Type != envelope.DeltaDone || !strings.Contains(whole[chunks], `"answer":"all of it"`) {
 		t.Error(whole[0], whole[chunks])
