@@ -20,6 +20,8 @@ type hubPartner struct {
 	AllowPrivate bool              `json:"allow_private"`
 
 	about []string // what each of IDs is for
+	// mixed is set when an agent has a key that another one does not have.
+	mixed bool
 }
 
 // partnersOf puts the agents that count together by their hosts, which sign for all of theirs.
@@ -39,10 +41,12 @@ func partnersOf(agents []hub.Agent, base *url.URL, flags hubFlags) (list []*hubP
 			byHost[host], names[p.Name] = p, true
 			list = append(list, p)
 		}
-		p.IDs, p.about = append(p.IDs, one.Name), append(p.about, one.Manifest.Description)
+		known := len(p.Keys)
 		for _, k := range one.Keys {
 			p.pin(k.JWK())
 		}
+		p.mixed = p.mixed || len(p.IDs) > 0 && (len(p.Keys) > known || len(p.Keys) > len(one.Keys))
+		p.IDs, p.about = append(p.IDs, one.Name), append(p.about, one.Manifest.Description)
 	}
 	return list
 }
@@ -74,7 +78,11 @@ func (p *hubPartner) table() string {
 	for i, id := range p.IDs {
 		fmt.Fprintf(&out, "  %q, # %s\n", id, clip(inLineVisible(p.about[i]), 80))
 	}
-	out.WriteString("]\nkeys = [\n")
+	out.WriteString("]\n")
+	if p.mixed {
+		out.WriteString("# Its agents have keys of their own, and each of these signs for each of ids: an agent that may\n# not speak for the others needs a table of its own, with another credential.\n")
+	}
+	out.WriteString("keys = [\n")
 	for _, key := range p.Keys {
 		fmt.Fprintf(&out, "  '%s',\n", key)
 	}

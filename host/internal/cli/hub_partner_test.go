@@ -57,6 +57,7 @@ func TestHubPartners(t *testing.T) {
 	tables := s.stdout.String()
 	for want, n := range map[string]int{
 		"[gateways.uamp.partners.a-b-example]\n": 1, "[gateways.uamp.partners.a-b-example-]\n": 1, `"did:web:a.b.example:\"y"`: 1, ":bad": 0, "\nallow_private = true\n": 1, `'{"kty"`: 4,
+		"each of these signs for each of ids": 1,
 	} {
 		if got := strings.Count(tables, want); got != n {
 			t.Errorf("%q %d times, want %d:\n%s", want, got, n, tables)
