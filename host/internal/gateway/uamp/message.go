@@ -28,6 +28,8 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 		err = g.tooLarge()
 	case err != nil:
 		return // the host answers for a body that it could not read
+	case len(text) == 0:
+		err = envelope.Faultf(envelope.Malformed, "the request has no body: the envelope is missing")
 	default:
 		err = checkMediaType(r.Header, g.Strict)
 	}

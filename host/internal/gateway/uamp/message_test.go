@@ -206,6 +206,10 @@ func TestRefusedEnvelopes(t *testing.T) {
 	unsigned(t, "too large", h.post(t, "lab-token", good+strings.Repeat(" ", 4<<10)), envelope.TooLarge)
 	unsigned(t, "no credential", h.post(t, "", good), envelope.Unauthenticated)
 	unsigned(t, "a token in the query", h.call(t, http.MethodPost, "/v1/messages?access_token=lab-token", "", good), envelope.Unauthenticated)
+	empty := h.post(t, "lab-token", "")
+	if unsigned(t, "no body", empty, envelope.Malformed); !strings.Contains(empty.text, "no body") {
+		t.Error(empty.text)
+	}
 	unsigned(t, "another media type", h.post(t, "lab-token", good, "Content-Type", "text/plain"), envelope.Unsupported)
 	unsigned(t, "another version", h.post(t, "lab-token", good, "Content-Type", "application/uamp+json;v=2"), envelope.Unsupported)
 	for _, kind := range []string{"application/uamp+json;charset=latin1", "application/json;v=2", "application/json;charset", "application/uamp+json, text/plain", "json"} {
