@@ -25,7 +25,7 @@ func (r gatewayReader) checkCapToken(p Partner, text Secret) {
 	case err != nil:
 		r.d.atKey(at, fmt.Sprintf(`%s must be a capability token, as in "file::lab.token": %v`, at.path, err))
 	case token.Expires.IsZero():
-		r.d.atKey(at, at.path+" has no exp, and does not count for a host that goes by the document")
+		r.d.atKey(at, at.path+" has no exp, without which it does not count for a host that goes by the document: ask the partner for one with an end")
 	case !now.Before(token.Expires):
 		r.d.warn(at, fmt.Sprintf("%s expired at %s: nothing is sent to the partner until there is another", at.path, token.Expires.UTC().Format(time.RFC3339)))
 	case len(p.IDs) > 0 && !slices.ContainsFunc(token.Audience, func(id string) bool { return isForPartner(p.IDs, id) }):
