@@ -96,6 +96,7 @@ func (s *suite) pieces(t *testing.T) {
 			live <- r
 		}()
 		until(t, "the pieces of a turn that runs are shown", shown)
+		until(t, "they are shown to a reader that comes later", s.lateReader(t, cl, m, 2))
 		s.web.free(key + "-2")
 		want, got := "one |two |three", <-live
 		if text := strings.Join(got.chunks, "|"); text != want {
@@ -113,6 +114,26 @@ func (s *suite) pieces(t *testing.T) {
 			t.Errorf("from 2 on %q", got)
 		}
 	})
+}
+
+// lateReader reads a stream from its start, and reports when so many chunks have come.
+func (s *suite) lateReader(t *testing.T, cl Client, m Message, chunks int) <-chan struct{} {
+	t.Helper()
+	come, done := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { <-done })
+	go func() {
+		defer close(done)
+		var r reading
+		_, err := cl.Read(t.Context(), m, 0, func(p Piece) {
+			if r.add(t, 0, p); p.Chunk != "" && len(r.chunks) == chunks {
+				close(come)
+			}
+		})
+		if err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	}()
+	return come
 }
 
 // The size of what a reader does not take while it stands still: more events than the host
