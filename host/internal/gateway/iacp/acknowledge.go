@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"skep/host/internal/gateway/iacp/message"
 )
@@ -60,20 +59,23 @@ func (c *conn) deliverMessage(m message.Message) error {
 }
 
 func (c *conn) awaitAck(ack *expectedAck) error {
-	timer := time.NewTimer(c.g.Ack)
+	timer := newReadTimer(&c.clock, c.g.Ack)
 	defer timer.Stop()
-	select {
-	case <-ack.came:
-		return nil
-	case <-timer.C:
-		return errTime
-	case <-c.ctx.Done():
-	case <-c.readEnded:
-	}
-	select {
-	case <-ack.came: // and left
-		return nil
-	default:
+	for {
+		select {
+		case <-ack.came:
+			return nil
+		case <-timer.C:
+			if timer.isOver() {
+				return errTime
+			}
+			continue
+		case <-c.ctx.Done():
+		case <-c.readEnded:
+		}
+		if isClosed(ack.came) { // and the peer left
+			return nil
+		}
 		return errAway
 	}
 }

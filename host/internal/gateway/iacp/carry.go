@@ -152,22 +152,26 @@ var errTime = errors.New("the time is over")
 
 // wait waits for an acknowledgement, or else for the answer.
 func (a *attempt) wait(ctx context.Context, c *conn, sent *sent, acked <-chan struct{}, limit time.Duration) error {
-	timer := time.NewTimer(limit)
+	timer := newReadTimer(&c.clock, limit)
 	defer timer.Stop()
-	select {
-	case <-acked:
-		return nil
-	case <-sent.answered:
-		return nil
-	case <-timer.C:
-		return errTime
-	case <-c.ctx.Done():
-		if sent.isAnswered() {
+	for {
+		select {
+		case <-acked:
 			return nil
+		case <-sent.answered:
+			return nil
+		case <-timer.C:
+			if timer.isOver() {
+				return errTime
+			}
+		case <-c.ctx.Done():
+			if sent.isAnswered() {
+				return nil
+			}
+			return errors.New("the connection ended before the answer")
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		return errors.New("the connection ended before the answer")
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -57,6 +57,7 @@ type conn struct {
 	// closing is set when no more is read, and the answers that are due are sent.
 	closing bool
 	writing sync.Mutex
+	clock   readClock
 	// malformed are the times of the last messages that were none.
 	malformed []time.Time
 
@@ -120,7 +121,11 @@ func (c *conn) run() {
 // converse exchanges messages with a known peer, which has called or was called, until the connection
 // ends.
 func (c *conn) converse() {
-	c.frames.Admit = c.admitProven
+	c.frames.Admit = func(length int64) error {
+		c.clock.stop()
+		defer c.clock.start()
+		return c.admitProven(length)
+	}
 	stop := context.AfterFunc(c.ctx, func() { _ = c.net.Close() })
 	defer stop()
 	if c.shook {
@@ -190,7 +195,10 @@ func (c *conn) handleLast() bool {
 // next takes one message. It returns false at the end of the connection.
 func (c *conn) next() bool {
 	_ = c.net.SetReadDeadline(time.Now().Add(c.g.Idle))
-	if err := c.frames.Wait(); err != nil {
+	c.clock.start()
+	err := c.frames.Wait()
+	c.clock.stop()
+	if err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = c.tell(message.ConnectionClose, message.Message{}, map[string]any{"reason": "nothing came for " + c.g.Idle.String()})
 			c.closing = true
@@ -231,7 +239,10 @@ func (c *conn) forgives(now time.Time) bool {
 // read reads one message. What is no message is a [message.Fault].
 func (c *conn) read() (m message.Message, text []byte, err error) {
 	c.admitted = 0
-	if text, err = c.frames.Next(); err == nil {
+	c.clock.start()
+	text, err = c.frames.Next()
+	c.clock.stop()
+	if err == nil {
 		m, err = c.g.reader.Read(text)
 	}
 	if err != nil && c.admitted > 0 {
