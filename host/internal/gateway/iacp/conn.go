@@ -159,6 +159,7 @@ func (c *conn) handleEarly() bool {
 // answers (I-058). Then it reads on until the peer has left: to close with bytes unread would cost it
 // the answers.
 func (c *conn) finish() {
+	close(c.queue.last)
 	c.taking.Wait()
 	over := time.NewTimer(drainTime)
 	defer over.Stop()

@@ -57,6 +57,9 @@ type Options struct {
 	// FirstTime is the time for a peer's first message, AuthTime for its credential, FrameTime
 	// for a frame whose first byte has come. Default 10 s, 20 s and a minute.
 	FirstTime, AuthTime, FrameTime time.Duration
+	// Rest is how long the worker of a connection waits for the next message before it ends. Default
+	// 1 s.
+	Rest time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
 	Log *slog.Logger
 }
@@ -99,7 +102,7 @@ func New(o Options) *Gateway {
 	if o.Partners == nil {
 		o.Partners = func() []gateway.Partner { return nil }
 	}
-	o.FirstPause = cmp.Or(o.FirstPause, time.Second)
+	o.FirstPause, o.Rest = cmp.Or(o.FirstPause, time.Second), cmp.Or(o.Rest, time.Second)
 	g := &Gateway{Options: o, reader: message.Reader{Strict: o.Strict, Depth: o.MaxDepth}, conns: newConns(o.Sessions, o.Held), waiting: newWaiting(), early: newEarlyAnswers(), bigUnproven: make(chan struct{}, bigPlaces)}
 	g.relays, g.loads, g.breakers = newRelays(g), newLoads(), newBreakers(o.FirstPause)
 	g.deadlines = newDeadlines(g)

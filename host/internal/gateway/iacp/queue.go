@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"skep/host/internal/gateway/iacp/message"
 )
@@ -23,12 +24,22 @@ type queue struct {
 	count   int
 	bytes   int
 	working bool
-	// room has a value when a message has left.
-	room chan struct{}
+	// room has a value when a message has left, added when one has come.
+	room, added chan struct{}
+	// last is closed when no message comes any more.
+	last chan struct{}
 }
 
 func newQueue() *queue {
-	return &queue{waiting: make([][]early, len(message.Priorities)), room: make(chan struct{}, 1)}
+	return &queue{waiting: make([][]early, len(message.Priorities)), room: make(chan struct{}, 1), added: make(chan struct{}, 1), last: make(chan struct{})}
+}
+
+// signal puts a value into a channel with place for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // push adds a message when there is room for it, and reports whether a worker must begin.
@@ -42,6 +53,7 @@ func (q *queue) push(ctx context.Context, m early) (begin bool, err error) {
 			q.count++
 			q.bytes += len(m.text)
 			begin, q.working = !q.working, true
+			signal(q.added)
 			return begin, nil
 		}
 		q.mu.Unlock()
@@ -53,37 +65,62 @@ func (q *queue) push(ctx context.Context, m early) (begin bool, err error) {
 	}
 }
 
-// pop returns the next message. Without one, the worker ends.
+// pop returns the next message, if there is one. Nothing of it stays in the queue.
 func (q *queue) pop() (m early, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for rank := len(q.waiting) - 1; rank >= 0; rank-- {
-		if len(q.waiting[rank]) == 0 {
+	for rank, list := range slices.Backward(q.waiting) {
+		if len(list) == 0 {
 			continue
 		}
-		m, q.waiting[rank] = q.waiting[rank][0], q.waiting[rank][1:]
+		m, list[0] = list[0], early{}
+		if q.waiting[rank] = list[1:]; len(list) == 1 {
+			q.waiting[rank] = nil
+		}
 		q.count--
 		q.bytes -= len(m.text)
-		select {
-		case q.room <- struct{}{}:
-		default:
-		}
+		signal(q.room)
 		return m, true
 	}
-	q.waiting, q.working = make([][]early, len(message.Priorities)), false // room of past messages
 	return m, false
 }
 
-// work takes the messages of the queue until it is empty.
+// rest waits for the next message, and reports whether the worker goes on: it ends when over fires, when
+// none comes any more, and with ctx.
+func (q *queue) rest(ctx context.Context, over *time.Timer) bool {
+	select {
+	case <-q.added:
+		return true
+	case <-over.C:
+	case <-q.last:
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.working = q.count > 0
+	return q.working
+}
+
+// work takes the messages of the queue. It rests between them: a worker for each would grow its stack
+// each time.
 func (c *conn) work() {
-	for {
-		m, ok := c.queue.pop()
-		if !ok {
-			return
+	over := time.NewTimer(c.g.Rest)
+	defer over.Stop()
+	for goesOn := true; goesOn; goesOn = c.queue.rest(c.ctx, over) {
+		for c.takeNext() {
 		}
+		over.Reset(c.g.Rest)
+	}
+}
+
+// takeNext takes the next message of the queue. It returns false without one.
+func (c *conn) takeNext() bool {
+	m, ok := c.queue.pop()
+	if ok {
 		c.takeQueued(m)
 		c.release(m.text)
 	}
+	return ok
 }
 
 // takeQueued takes a message of the queue, unless the connection has ended.
