@@ -72,12 +72,13 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 		a.From = "" // the realm itself, which needs no ids
 	}
 	a.Reply = a.Kind == gateway.Asks && n.HandedOn
-	if n.isDue(m) {
+	isDue := m.Owed() && n.isDue()
+	if isDue {
 		if err := g.deadlines.save(ctx, c, m.ID, n.Until); err != nil {
 			return x, false, err
 		}
 	}
-	if x, err = g.Runtime.Ask(ctx, c, a); err != nil && n.isDue(m) {
+	if x, err = g.Runtime.Ask(ctx, c, a); err != nil && isDue {
 		g.deadlines.removeRefused(ctx, c, m.ID)
 	}
 	return x, false, err

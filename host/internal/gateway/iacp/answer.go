@@ -18,15 +18,21 @@ import (
 // errLate ends the wait for an answer when its asker waits no more.
 var errLate = errors.New("the time for the answer is over")
 
-// reply writes the answer to a message when it is there. An asker who has left gets it on the
-// next connection.
-func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange) {
-	askerWaitsUntil, deliver := m.Deadline(x.Accepted), c.deliverMessage
-	if n, err := noteOf(x); err == nil && n.HandedOn && !x.Duplicate {
+// headOf is what answering a message needs of it: an open question holds nothing of its content.
+func headOf(m message.Message) message.Message {
+	return message.Message{ID: m.ID, Type: m.Type, Sender: message.Agent{ID: m.Sender.ID}, Recipient: &message.Recipient{ID: m.To()}, Conversation: m.Conversation}
+}
+
+// reply writes the answer to the question of a head when it is there. An asker who has left gets it on
+// the next connection.
+func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange, askerWaitsUntil time.Time) {
+	deliver := c.deliverMessage
+	n, err := noteOf(x)
+	if err == nil && n.HandedOn && !x.Duplicate {
 		deliver = nil
 	}
 	answered := c.answer(caller, m, x, askerWaitsUntil, deliver)
-	if n, err := noteOf(x); err == nil && n.isDue(m) {
+	if err == nil && n.isDue() {
 		c.g.deadlines.handOver(c.ctx, deadlineKey(caller, x.ID), deadline{x.ID, n.Until}, answered)
 	}
 	switch {

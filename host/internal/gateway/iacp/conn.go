@@ -110,6 +110,7 @@ func (c *conn) run() {
 	c.g.Mark(c.net, true)
 	if c.shook {
 		_ = c.tell(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name})
+		c.auth = headOf(c.auth)
 	}
 	if isHub(p) {
 		c.enrolled = map[string]enrolment{}
@@ -148,11 +149,13 @@ func (c *conn) converse() {
 
 // handleEarly handles the message that came before the peer was known, in the room of its realm.
 func (c *conn) handleEarly() bool {
-	if err := c.admitProven(int64(len(c.early.text))); err != nil {
-		c.refuse(c.early.Message, err)
+	first := c.early
+	c.early = nil
+	if err := c.admitProven(int64(len(first.text))); err != nil {
+		c.refuse(first.Message, err)
 		return false
 	}
-	return c.handle(c.early.Message, c.early.text)
+	return c.handle(first.Message, first.text)
 }
 
 // finish sends the answers that are due to a peer that closes, and takes its acknowledgements and
@@ -305,9 +308,10 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	case needsAnswer && (relayed || !c.beginWait(x.ID, x.Duplicate)): // its receiver answers it, or this connection waits already
 		c.done()
 	case needsAnswer:
+		asked, until := headOf(m), m.Deadline(x.Accepted)
 		go func() {
 			defer c.done()
-			c.reply(caller, m, x)
+			c.reply(caller, asked, x, until)
 		}()
 	}
 }

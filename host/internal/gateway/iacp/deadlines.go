@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
-	"skep/host/internal/gateway/iacp/message"
 	"skep/host/internal/gateway/state"
 )
 
@@ -181,5 +180,5 @@ func (d *deadlines) cancel(ctx context.Context, key state.Key, due deadline) err
 	return d.g.Runtime.Cancel(ctx, p.Caller(), due.ID, errLate.Error())
 }
 
-// isDue reports whether a question that was accepted may have to be called off without its connection.
-func (n note) isDue(m message.Message) bool { return m.Owed() && n.HandedOn && !n.Until.IsZero() }
+// isDue reports whether a question may have to be called off without its connection.
+func (n note) isDue() bool { return n.HandedOn && !n.Until.IsZero() }
