@@ -24,21 +24,21 @@ type expectedAck struct {
 // acknowledgement where the peer sends them. A message that is not acknowledged in time is
 // written again; then the connection ends (I-027). An error is written once: there are peers that
 // acknowledge none.
-func (c *conn) deliver(agent string, m message.Message, text []byte) error {
+func (c *conn) deliver(agent, id string, t message.Type, text []byte) error {
 	switch {
 	case c.ctx.Err() != nil: // a message before has ended it
 		return errAway
 	case !c.acks:
 		return c.writeText(text)
 	}
-	ack := c.expectAck(m.ID, agent)
-	defer c.forgetAck(m.ID, ack)
+	ack := c.expectAck(id, agent)
+	defer c.forgetAck(id, ack)
 	for range maxTries {
 		if err := c.writeText(text); err != nil {
 			return err
 		}
 		err := c.awaitAck(ack)
-		if errors.Is(err, errTime) && m.Type == message.ErrorResponse {
+		if errors.Is(err, errTime) && t == message.ErrorResponse {
 			return nil
 		}
 		if !errors.Is(err, errTime) {
@@ -49,13 +49,15 @@ func (c *conn) deliver(agent string, m message.Message, text []byte) error {
 	return errUnacknowledged
 }
 
-// deliverMessage is [conn.deliver] for a message that has no text yet.
+// deliverMessage is [conn.deliver] for a message that has no text yet. While it waits, it holds the text
+// alone.
 func (c *conn) deliverMessage(m message.Message) error {
+	agent, id, t := m.To(), m.ID, m.Type
 	text, err := c.g.encode(c.caller, m)
 	if err != nil {
 		return err
 	}
-	return c.deliver(m.To(), m, text)
+	return c.deliver(agent, id, t, text)
 }
 
 func (c *conn) awaitAck(ack *expectedAck) error {

@@ -1,6 +1,7 @@
 package iacp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -116,7 +117,16 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	if send == nil {
 		return true
 	}
+	if bytes := c.answerRoom(a); bytes > 0 {
+		if !c.room.answers.TryAcquire(bytes) {
+			if a, answered = c.awaitRoom(x, bytes); !answered {
+				return false
+			}
+		}
+		defer c.room.answers.Release(bytes)
+	}
 	m, err := c.g.answerTo(caller, x, a)
+	question := questionOf(m)
 	if err == nil {
 		err = send(m)
 	}
@@ -126,17 +136,46 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	case errors.Is(err, errAway), c.ctx.Err() != nil:
 		return false
 	case errors.Is(err, errTooLong):
-		return c.refuseLong(m) == nil
+		return c.refuseLong(question) == nil
 	}
 	c.refuse(message.Message{ID: x.ID}, err)
 	return c.ctx.Err() == nil
 }
 
-// refuseLong sends the asker an error in the place of an answer that the peer would not take.
-func (c *conn) refuseLong(answer message.Message) error {
-	question := message.Message{
+// answerRoom is the room that an answer takes until it is acknowledged, in bytes: none for a small one.
+func (c *conn) answerRoom(a gateway.Answer) int64 {
+	if len(a.Body) <= maxSmall {
+		return 0
+	}
+	return min(int64(len(a.Body)), c.g.Held)
+}
+
+// awaitRoom waits until the realm has room for an answer, and reads it again: those that wait hold no
+// text. It returns false when the connection has ended, or there is no answer any more.
+func (c *conn) awaitRoom(x gateway.Exchange, bytes int64) (a gateway.Answer, ok bool) {
+	if c.room.answers.Acquire(c.ctx, bytes) != nil {
+		return a, false
+	}
+	err := c.retry(c.ctx, "an answer waits", func() (err error) {
+		a, ok, err = c.g.Runtime.Look(c.ctx, x)
+		return err
+	})
+	if ok = ok && err == nil; !ok {
+		c.room.answers.Release(bytes)
+	}
+	return a, ok
+}
+
+// questionOf is the question of an answer, as a refusal names it.
+func questionOf(answer message.Message) message.Message {
+	return message.Message{
 		ID: answer.Parent, Sender: message.Agent{ID: answer.To()}, Recipient: &message.Recipient{ID: answer.Sender.ID}, Conversation: answer.Conversation,
 	}
+}
+
+// refuseLong sends the asker of a question an error in the place of an answer that the peer would not
+// take.
+func (c *conn) refuseLong(question message.Message) error {
 	f := &fault{code: codeInvalid, reason: reasonTooLarge, text: errTooLong.Error()}
 	return c.tell(message.ErrorResponse, question, f.payload())
 }
@@ -248,11 +287,30 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 		c.refuse(m, &fault{code: codeUnknown, text: "there is no such message"})
 	case err != nil:
 		c.refuse(m, err)
-	case ok && a.Outcome != gateway.NeedsInput:
+	case ok && a.Outcome != gateway.NeedsInput && c.answerRoom(a) == 0:
 		_ = c.respond(caller, x, a, c.write) // who asks again is told again
+	case ok && a.Outcome != gateway.NeedsInput:
+		c.respondLater(caller, m, x)
 	default:
 		_ = c.tell(message.TaskResponse, message.Message{ID: x.ID, Sender: m.Sender}, map[string]any{"status": "in_progress"})
 	}
+}
+
+// respondLater answers a message_status with an answer that may have to wait for room. The queue goes on
+// meanwhile: acknowledgements behind it make the room.
+func (c *conn) respondLater(caller gateway.Caller, m message.Message, x gateway.Exchange) {
+	if !c.begin() {
+		c.refuse(m, errManyAsks)
+		return
+	}
+	go func() {
+		defer c.done()
+		if a, ok, err := c.g.Runtime.Look(c.ctx, x); err != nil || !ok {
+			c.refuse(message.Message{ID: x.ID}, cmp.Or(err, error(gateway.ErrUnknown)))
+		} else {
+			_ = c.respond(caller, x, a, c.write)
+		}
+	}()
 }
 
 // seconds writes a time as texts have it.

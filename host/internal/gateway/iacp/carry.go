@@ -81,7 +81,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if a.m.Type.Class() == message.Answers {
 		err := a.send(ctx, c)
 		if errors.Is(err, errTooLong) {
-			err = cmp.Or(c.refuseLong(a.m), err)
+			err = cmp.Or(c.refuseLong(questionOf(a.m)), err)
 		}
 		return err
 	}

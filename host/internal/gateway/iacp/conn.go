@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/iacp/message"
 )
@@ -47,9 +45,8 @@ type conn struct {
 	// hasPlace is set while the connection is one of bigUnproven.
 	hasPlace bool
 	caller   gateway.Caller
-	// held is the room of the realm's frames; admitted are the bytes of it that the frame being
-	// read has.
-	held     *semaphore.Weighted
+	// room is the realm's; admitted are the bytes of it that the frame being read has.
+	room     *room
 	admitted int64
 	// agents have spoken on it; conns.mu guards them.
 	agents map[string]*spoken
@@ -250,7 +247,7 @@ func (c *conn) read() (m message.Message, text []byte, err error) {
 		m, err = c.g.reader.Read(text)
 	}
 	if err != nil && c.admitted > 0 {
-		c.held.Release(c.admitted)
+		c.room.frames.Release(c.admitted)
 	}
 	return m, text, err
 }
@@ -282,12 +279,15 @@ func (c *conn) handle(m message.Message, text []byte) bool {
 	return c.control(caller, m)
 }
 
+// errManyAsks refuses a message that would wait for an answer beside as many as may.
+var errManyAsks = fmt.Errorf("%d messages of the connection wait for answers: %w", maxConnAsks, gateway.ErrBusy)
+
 // take hands a message to the runtime, acknowledges it, and answers it when there is an
 // answer (I-026).
 func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	needsAnswer := m.Owed()
 	if needsAnswer && !c.begin() {
-		c.refuse(m, fmt.Errorf("%d messages of the connection wait for answers: %w", maxConnAsks, gateway.ErrBusy))
+		c.refuse(m, errManyAsks)
 		return
 	}
 	x, relayed, err := c.g.accept(c.ctx, caller, m, text)

@@ -14,7 +14,8 @@ import (
 
 // conns are the connections whose peers are known.
 type conns struct {
-	// each bounds the connections of one realm, held the bytes of its large frames.
+	// each bounds the connections of one realm, held the bytes of its large frames, and of its large
+	// answers.
 	each int
 	held int64
 
@@ -23,17 +24,21 @@ type conns struct {
 	// bytes are what the agents of each realm have registered.
 	bytes map[realmKey]int
 	// rooms are what is held for each realm.
-	rooms  map[realmKey]*semaphore.Weighted
+	rooms  map[realmKey]*room
 	count  int
 	closed bool
 }
 
 type realmKey struct{ tenant, realm string }
 
+// room is the room of a realm, in bytes: of frames until their messages are taken, and of answers until
+// they are acknowledged.
+type room struct{ frames, answers *semaphore.Weighted }
+
 func realmOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant, c.Realm} }
 
 func newConns(each int, held int64) *conns {
-	return &conns{each: each, held: held, byRealm: map[realmKey][]*conn{}, bytes: map[realmKey]int{}, rooms: map[realmKey]*semaphore.Weighted{}}
+	return &conns{each: each, held: held, byRealm: map[realmKey][]*conn{}, bytes: map[realmKey]int{}, rooms: map[realmKey]*room{}}
 }
 
 // add registers a connection, unless its realm has as many as it may have, or the host
@@ -49,9 +54,9 @@ func (all *conns) add(c *conn) error {
 		return fmt.Errorf("%d connections of %s are open; raise sessions of [gateways.iacp]: %w", all.each, key.realm, gateway.ErrBusy)
 	}
 	if all.rooms[key] == nil {
-		all.rooms[key] = semaphore.NewWeighted(all.held)
+		all.rooms[key] = &room{semaphore.NewWeighted(all.held), semaphore.NewWeighted(all.held)}
 	}
-	c.held = all.rooms[key]
+	c.room = all.rooms[key]
 	all.byRealm[key] = append(all.byRealm[key], c)
 	all.count++
 	return nil

@@ -21,7 +21,8 @@ const (
 )
 
 // heldBytes bounds the frames above maxSmall that the host holds for one realm, on all its
-// connections, in bytes: from the length of a frame until its message is taken.
+// connections, in bytes: from the length of a frame until its message is taken. As much may be in
+// answers that the realm has not acknowledged.
 const heldBytes = 32 << 20
 
 // admitUnproven refuses a frame that is too much for a peer that has not shown a credential. The first
@@ -61,7 +62,7 @@ func (c *conn) admitProven(length int64) error {
 	}
 	ctx, stop := context.WithTimeoutCause(c.ctx, c.g.FrameTime, errHeld)
 	defer stop()
-	err := c.held.Acquire(ctx, length)
+	err := c.room.frames.Acquire(ctx, length)
 	_ = c.net.SetReadDeadline(time.Now().Add(c.g.FrameTime))
 	switch {
 	case err == nil:
@@ -76,6 +77,6 @@ func (c *conn) admitProven(length int64) error {
 // release gives back the room of a frame whose message was read.
 func (c *conn) release(text []byte) {
 	if length := int64(len(text)); length > maxSmall {
-		c.held.Release(length)
+		c.room.frames.Release(length)
 	}
 }

@@ -188,7 +188,7 @@ func (r *relays) sendSome(to gateway.Caller, agent string) (sent bool, err error
 		m, err := r.g.reader.Read(one.Value)
 		if err != nil { // its limits have become narrower
 			m.ID = ""
-		} else if err = c.deliver(agent, m, one.Value); errors.Is(err, errUnacknowledged) && m.Type.Class() != message.Answers {
+		} else if err = c.deliver(agent, m.ID, m.Type, one.Value); errors.Is(err, errUnacknowledged) && m.Type.Class() != message.Answers {
 			if err := r.giveUp(context.WithoutCancel(c.ctx), to, agent, m); err != nil {
 				return false, err
 			}

@@ -1,0 +1,102 @@
+package iacp_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/iacp"
+	"skep/host/internal/gateway/iacp/iacptest"
+	"skep/host/internal/hosttest"
+)
+
+// largeAnswer is the size of an answer of [largeRuntime], in bytes.
+const largeAnswer = 1 << 20
+
+// largeRuntime is a runtime that keeps nothing, and answers each question at once, with a long text.
+type largeRuntime struct {
+	silentRuntime
+	waits *atomic.Int64
+}
+
+// Wait implements [gateway.Runtime].
+func (rt largeRuntime) Wait(context.Context, gateway.Exchange) (gateway.Answer, error) {
+	rt.waits.Add(1)
+	return rt.answer(), nil
+}
+
+// Look implements [gateway.Runtime].
+func (rt largeRuntime) Look(context.Context, gateway.Exchange) (gateway.Answer, bool, error) {
+	return rt.answer(), true, nil
+}
+
+// Find implements [gateway.Runtime].
+func (rt largeRuntime) Find(_ context.Context, c gateway.Caller, id string) (gateway.Exchange, error) {
+	return gateway.Exchange{Caller: c, ID: id, Agent: "echo", Note: fmt.Appendf(nil, `{"id":%q,"type":"task_request","sender":"depot-1","receiver":"echo"}`, id)}, nil
+}
+
+func (largeRuntime) answer() gateway.Answer {
+	return gateway.Answer{Outcome: gateway.Done, Body: strings.Repeat("y", largeAnswer), At: time.Now()}
+}
+
+// acksOf reads n answers, and shows the acknowledgement of each.
+func acksOf(c *iacptest.Conn, n int) <-chan iacptest.Message {
+	acks := make(chan iacptest.Message, n)
+	go func() {
+		defer close(acks)
+		for n > 0 {
+			got, err := c.Read()
+			if err != nil {
+				return
+			}
+			if got.Type == "task_response" {
+				acks <- got.Reply("ack", map[string]any{"message_id": got.ID})
+				n--
+			}
+		}
+	}()
+	return acks
+}
+
+// TestUnacknowledgedAnswerMemory (I-006, I-027): large answers that a peer does not acknowledge take the
+// room of its realm and no more. All come when it acknowledges them, also such that it asks for by a
+// message_status. It is not parallel: it looks at the whole process.
+func TestUnacknowledgedAnswerMemory(t *testing.T) {
+	const n = 40
+	rt := largeRuntime{waits: new(atomic.Int64)}
+	s := newSite(t, func(o *iacp.Options) {
+		rt.forgetful = forgetful{o.Runtime}
+		o.Runtime, o.MaxBody, o.Held, o.Ack = rt, 2<<20, 3<<20, time.Hour
+	})
+	c := s.dial(t, "ack")
+	exchange(t, c, task("warm"), "ack")
+	read(t, c, "task_response")
+	before, _ := used()
+	acks := acksOf(c, n)
+	for range n - 1 {
+		if err := c.Send(task("how many?").Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hosttest.Eventually(t, "all questions have answers", func() bool { return rt.waits.Load() == n })
+	if err := c.Send(iacptest.New("message_status", "depot-1", "", map[string]any{"message_id": uuid.NewString()}).Text()); err != nil {
+		t.Fatal(err)
+	}
+	var after int64
+	hosttest.Eventually(t, "the answers take the room of their realm", func() bool {
+		after, _ = used()
+		return after-before < 12*largeAnswer
+	})
+	t.Logf("%d answers of %d bytes hold %d", n, largeAnswer, after-before)
+	for range n {
+		if err := c.Send((<-acks).Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
