@@ -119,8 +119,9 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	}
 	if bytes := c.answerRoom(a); bytes > 0 {
 		if !c.room.answers.TryAcquire(bytes) {
-			if a, answered = c.awaitRoom(x, bytes); !answered {
-				return false
+			var err error
+			if a, err = c.awaitRoom(x, bytes); err != nil {
+				return c.refuseAnswer(x, err)
 			}
 		}
 		defer c.room.answers.Release(bytes)
@@ -133,10 +134,16 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, errAway), c.ctx.Err() != nil:
-		return false
 	case errors.Is(err, errTooLong):
 		return c.refuseLong(question) == nil
+	}
+	return c.refuseAnswer(x, err)
+}
+
+// refuseAnswer tells an asker why there is no answer, and returns whether it has that.
+func (c *conn) refuseAnswer(x gateway.Exchange, err error) (answered bool) {
+	if errors.Is(err, errAway) || c.ctx.Err() != nil {
+		return false
 	}
 	c.refuse(message.Message{ID: x.ID}, err)
 	return c.ctx.Err() == nil
@@ -151,19 +158,23 @@ func (c *conn) answerRoom(a gateway.Answer) int64 {
 }
 
 // awaitRoom waits until the realm has room for an answer, and reads it again: those that wait hold no
-// text. It returns false when the connection has ended, or there is no answer any more.
-func (c *conn) awaitRoom(x gateway.Exchange, bytes int64) (a gateway.Answer, ok bool) {
+// text. With an error it takes no room.
+func (c *conn) awaitRoom(x gateway.Exchange, bytes int64) (a gateway.Answer, err error) {
 	if c.room.answers.Acquire(c.ctx, bytes) != nil {
-		return a, false
+		return a, errAway
 	}
-	err := c.retry(c.ctx, "an answer waits", func() (err error) {
-		a, ok, err = c.g.Runtime.Look(c.ctx, x)
+	ready := false
+	err = c.retry(c.ctx, "an answer waits", func() (err error) {
+		a, ready, err = c.g.Runtime.Look(c.ctx, x)
 		return err
 	})
-	if ok = ok && err == nil; !ok {
+	if err == nil && !ready {
+		err = gateway.ErrUnknown
+	}
+	if err != nil {
 		c.room.answers.Release(bytes)
 	}
-	return a, ok
+	return a, err
 }
 
 // questionOf is the question of an answer, as a refusal names it.

@@ -71,6 +71,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if a.text, err = a.g.encode(a.caller, a.m); err != nil {
 		return gateway.Refuse("the message cannot be written: %v", err)
 	}
+	a.m.Payload = nil // it is in the text
 	if _, err := a.g.reader.Read(a.text); err != nil {
 		return gateway.Refuse("the message is none of IaCP: %v", err)
 	}
