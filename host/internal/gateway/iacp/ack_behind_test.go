@@ -2,7 +2,6 @@ package iacp_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,21 +36,19 @@ func newStuckSite(t *testing.T) (*site, *stuckRuntime) {
 	return s, rt
 }
 
-// tells are more than a queue holds.
-const tells = 300
+// tells are more than a queue holds, of which queued fit into it.
+const tells, queued = 300, 250
 
-// sendBehind sends messages behind so many that the queue is full, at once.
-func sendBehind(t *testing.T, c *iacptest.Conn, last ...iacptest.Message) {
+// fillQueue sends so many messages that the connection is not read until they are taken.
+func fillQueue(t *testing.T, c *iacptest.Conn) {
 	t.Helper()
-	var all strings.Builder
-	for range tells {
-		all.WriteString(frame(string(iacptest.New("context_share", "depot-1", "echo", map[string]any{"data": map[string]any{}}).Text())))
-	}
-	for _, m := range last {
-		all.WriteString(frame(string(m.Text())))
-	}
-	if _, err := c.Write([]byte(all.String())); err != nil {
-		t.Fatal(err)
+	for n := range tells {
+		if n == queued {
+			exchange(t, c, iacptest.New("heartbeat", "depot-1", "", map[string]any{}), "heartbeat_ack")
+		}
+		if err := c.Send(iacptest.New("context_share", "depot-1", "echo", map[string]any{"data": map[string]any{}}).Text()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -86,10 +83,15 @@ func (rt *stuckRuntime) letGo(t *testing.T, c *iacptest.Conn) {
 func TestAckBehindFullQueue(t *testing.T) {
 	t.Parallel()
 	s, rt := newStuckSite(t)
+	agent := newSlowAgent(s)
 	c := s.dial(t, "ack")
-	exchange(t, c, task("hello"), "ack")
+	exchange(t, c, slowTask(0), "ack")
+	fillQueue(t, c)
+	agent.answers <- "seven"
 	got := readSilently(t, c, "task_response")
-	sendBehind(t, c, got.Reply("ack", map[string]any{"message_id": got.ID}))
+	if err := c.Send(got.Reply("ack", map[string]any{"message_id": got.ID}).Text()); err != nil {
+		t.Fatal(err)
+	}
 	s.outlastAcks(t)
 	rt.letGo(t, c)
 }
@@ -100,13 +102,17 @@ func TestAnswerBehindFullQueue(t *testing.T) {
 	t.Parallel()
 	s, rt := newStuckSite(t)
 	c := s.dial(t, "ack")
-	exchange(t, c, iacptest.New("heartbeat", "depot-1", "", map[string]any{}), "heartbeat_ack")
+	fillQueue(t, c)
 	p, _ := s.rt.Partner("depot")
 	p.Timeout = time.Second / 2
 	carried := make(chan gateway.Carried, 1)
 	go func() { carried <- s.g.Carry(context.WithoutCancel(t.Context()), p, delivery(uuid.NewString())) }()
 	asked := readSilently(t, c, "task_request")
-	sendBehind(t, c, asked.Reply("ack", map[string]any{"message_id": asked.ID}), asked.Reply("task_response", map[string]any{"status": "completed", "result": "17"}))
+	for _, m := range []iacptest.Message{asked.Reply("ack", map[string]any{"message_id": asked.ID}), asked.Reply("task_response", map[string]any{"status": "completed", "result": "17"})} {
+		if err := c.Send(m.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.outlastAcks(t)
 	close(rt.goOn)
 	if got := <-carried; got.State != gateway.Taken {
