@@ -16,6 +16,8 @@ type AMP struct {
 type AMPPartner struct {
 	HMACAlone bool
 	Queues    bool
+	Join      bool
+	JoinToken Secret
 }
 
 var ampProtocol = protocol{
@@ -39,8 +41,16 @@ func (p *AMPPartner) Settings() []Setting {
 	return []Setting{
 		boolean(&p.HMACAlone, "hmac_alone", false, "A signature with `hmac_key` proves the partner without another credential.").by(Grant),
 		boolean(&p.Queues, QueuesKey, false, "Its messages go over the broker of `rabbitmq`; needs `hmac_key`, which proves them there.").by(Grant),
+		boolean(&p.Join, joinKey, false, "Exposed agents that it may see register in its mesh, at its `url`; needs `public_url` in `[server]`.").by(Grant),
+		secretText(&p.JoinToken, joinTokenKey, "What its mesh is told to show where it calls these agents: the key of it in `[[auth.keys]]`."),
 	}
 }
+
+// The keys of [AMPPartner].Join and JoinToken.
+const (
+	joinKey      = "join"
+	joinTokenKey = "join_token"
+)
 
 // minHMACKey is the length of the shortest shared key, in bytes.
 const minHMACKey = 16
@@ -57,5 +67,22 @@ func (r gatewayReader) checkAMP(g Gateway) {
 		case key == "" && own.HMACAlone:
 			r.d.atKey(at.child("hmac_alone"), fmt.Sprintf("%s needs hmac_key in the same table", at.child("hmac_alone").path))
 		}
+		r.checkJoin(at, p, *own)
+	}
+}
+
+// checkJoin makes sure that agents of ours can register with a partner, and be reached by its mesh.
+func (r gatewayReader) checkJoin(at location, p Partner, own AMPPartner) {
+	join := at.child(joinKey)
+	switch {
+	case !own.Join && own.JoinToken != "":
+		r.d.atKey(at.child(joinTokenKey), at.child(joinTokenKey).path+" needs join = true in the same table")
+	case !own.Join:
+	case own.Queues:
+		r.d.atKey(join, join.path+" does not go with queues: a registry is asked over HTTP")
+	case p.URL == "":
+		r.d.atKey(join, join.path+" needs url in the same table, where the mesh has its registry")
+	case r.server.PublicURL == "":
+		r.d.atKey(join, join.path+" needs public_url in [server], where the mesh reaches the agents")
 	}
 }

@@ -55,3 +55,25 @@ func TestQueuesOfAMP(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinOfAMP (M-026): agents join a partner that has a url, when the host's own is known.
+func TestJoinOfAMP(t *testing.T) {
+	t.Parallel()
+	const url = "url = \"https://lab.example/invoke\"\n"
+	for name, c := range map[string]struct{ public, partner, want string }{
+		"whole":         {"https://hive.example", "join = true\njoin_token = \"env::OPS_KEY\"\n" + url, ""},
+		"no url":        {"https://hive.example", "join = true\n", "gateways.amp.partners.lab.join needs url in the same table"},
+		"no public_url": {"", "join = true\n" + url, "gateways.amp.partners.lab.join needs public_url in [server]"},
+		"queues":        {"https://hive.example", "join = true\nqueues = true\nhmac_key = \"a-key-that-is-long-enough\"\n" + url, "gateways.amp.partners.lab.join does not go with queues"},
+		"no join":       {"https://hive.example", "join_token = \"env::OPS_KEY\"\n" + url, "gateways.amp.partners.lab.join_token needs join = true in the same table"},
+	} {
+		text := strings.Replace(withUAMP, `expose = ["uamp"]`, "", 1) + "[gateways.amp.rabbitmq]\nbroker = \"amqp://127.0.0.1\"\n[gateways.amp.partners.lab]\n" + c.partner
+		if c.public != "" {
+			text += "[server]\npublic_url = \"" + c.public + "\"\n"
+		}
+		_, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

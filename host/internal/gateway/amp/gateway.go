@@ -56,6 +56,9 @@ type Options struct {
 	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
 	// within a minute.
 	Pace func(tenant string) wire.Pace
+	// JoinPause is the time between two looks at which agents of ours take part in the meshes of
+	// partners. Default 5 s.
+	JoinPause time.Duration
 	// Probe is the time between two looks at the health of a registered agent. Default 30 s.
 	Probe time.Duration
 	// Log gets what is wrong with the host, not with callers. Default: nothing is logged.
@@ -75,6 +78,7 @@ type Gateway struct {
 	waiting      *waiting
 	registered   *registrations
 	probes       *probes
+	joins        *joins
 	contexts     contexts
 }
 
@@ -86,6 +90,7 @@ func New(o Options) *Gateway {
 	o.Token = cmp.Or(o.Token, message.AMP)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Probe = cmp.Or(o.Probe, defaultProbe)
+	o.JoinPause = cmp.Or(o.JoinPause, defaultJoinPause)
 	o.Keep = cmp.Or(o.Keep, 24*time.Hour)
 	o.Sessions = cmp.Or(o.Sessions, 256)
 	if o.Pace == nil {
@@ -100,7 +105,7 @@ func New(o Options) *Gateway {
 	reader := message.Reader{Strict: o.Strict, Depth: o.MaxDepth}
 	socketReader := reader
 	socketReader.NeedsID = true
-	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), contexts: contexts{o.Runtime.State()}}
+	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), contexts: contexts{o.Runtime.State()}}
 	if o.RabbitMQ != nil {
 		g.queue = newQueue(g, *o.RabbitMQ)
 	}

@@ -79,14 +79,15 @@ func (s *probes) end(realm realmKey, found map[string]probed) {
 	}
 }
 
-// Run implements [gateway.Gateway]. It probes the health of registered agents, keeps the
-// connection to the broker, and ends the WebSockets.
+// Run implements [gateway.Gateway]. It probes the health of registered agents, keeps agents of ours
+// registered with partners and the connection to the broker, and ends the WebSockets.
 func (g *Gateway) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if g.queue != nil {
 		running.Go(func() { g.queue.run(ctx) })
 	}
+	running.Go(func() { g.runJoins(ctx) })
 	g.runProbes(ctx)
 	g.sockets.Close()
 	return nil

@@ -304,6 +304,9 @@ func (g *Gateway) Discover(ctx context.Context, p gateway.Partner) ([]gateway.Fo
 		return nil, err
 	case p.URL != "" && p.Client != nil:
 		asked, err := g.askRegistry(ctx, p)
+		if failed := g.joins.state(p.Caller()); failed != nil && err == nil {
+			err = fmt.Errorf("agents of ours are not registered with it: %w", failed)
+		}
 		return append(list, asked...), err
 	case len(list) == 0 && !open:
 		return nil, fmt.Errorf("it has no url and no WebSocket open, and has registered no agent: agents of ours cannot write to it")
