@@ -58,6 +58,11 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 	if isResponse {
 		return a.callBack(ctx)
 	}
+	if a.written.toAll() {
+		if done, err := a.notifyAll(ctx); done || err != nil {
+			return err
+		}
+	}
 	if err := a.findWay(ctx); err != nil {
 		return err
 	}

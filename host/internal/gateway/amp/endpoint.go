@@ -18,11 +18,16 @@ func (a *attempt) findWay(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.findEndpoint(ctx, a.to); err != nil {
+	return a.findWayTo(ctx, a.to)
+}
+
+// findWayTo is findWay for a recipient, which is empty for all.
+func (a *attempt) findWayTo(ctx context.Context, agent string) error {
+	if err := a.findEndpoint(ctx, agent); err != nil {
 		return err
 	}
 	hasAddress := a.p.URL != "" && a.p.Client != nil
-	s, speaks := a.g.sockets.Find(a.caller, a.to)
+	s, speaks := a.g.sockets.Find(a.caller, agent)
 	switch {
 	case s != nil && (speaks || !hasAddress && !isQueued(a.p)):
 		a.socket = s

@@ -2,9 +2,13 @@ package amp
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
+	"skep/host/internal/gateway/wire"
 	"skep/host/internal/swarm"
 )
 
@@ -24,46 +28,91 @@ func (g *Gateway) event(ctx context.Context, c gateway.Caller, in message.Receiv
 	if err != nil {
 		return reply{}, err
 	}
-	agents := g.Runtime.ExposedAgents(c)
+	to := recipients{ours: g.Runtime.ExposedAgents(c)}
+	if to.others, err = g.otherAgents(ctx, c, in.Source.Agent); err != nil {
+		return reply{}, err
+	}
 	if p.Type == contextUpdate {
 		updated, err := g.updateByEvent(ctx, c, in, a.Digest, func(updated sharedContext) error {
-			_, err := eventRecipients(c, in, readersAmong(agents, updated))
+			_, err := to.readersOf(c, updated).of(c, in)
 			return err
 		})
 		if err != nil {
 			return reply{}, err
 		}
-		if agents = readersAmong(agents, updated); len(agents) == 0 {
+		if to = to.readersOf(c, updated); to.count() == 0 {
 			return reply{}, nil
 		}
 	}
-	agents, err = eventRecipients(c, in, agents)
-	if err == nil && len(agents) == 0 {
+	if to, err = to.of(c, in); err == nil && to.count() == 0 {
 		err = message.Faultf(message.AgentNotFound, "", "there is no such agent")
+	}
+	if err == nil {
+		err = g.notifyOthers(ctx, c, in, to.others)
 	}
 	if err != nil {
 		return reply{}, err
 	}
-	return g.tell(ctx, c, a, agents)
+	return g.tell(ctx, c, a, to.ours)
 }
 
-// eventRecipients returns the agents that an event is for. It refuses an event that its sender may
-// not tell them.
-func eventRecipients(c gateway.Caller, in message.Received, agents []gateway.ExposedAgent) ([]gateway.ExposedAgent, error) {
-	if in.Destination.Agent != "" {
-		a, err := findAgent(agents, in.Destination.Agent)
+// notifyOthers sends an event on to registered agents of its sender's realm.
+func (g *Gateway) notifyOthers(ctx context.Context, c gateway.Caller, in message.Received, agents []string) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	p, err := g.partnerOf(c, "an event to registered agents")
+	if err != nil {
+		return err
+	}
+	if err := g.Runtime.CheckRate(c); err != nil {
+		return err
+	}
+	hops := gateway.ExtensionHops(in.Headers.Hints[hintHops])
+	if hops >= swarm.MaxHops {
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "the event has passed %d swarms, as many as it may", hops)
+	}
+	m := in.Message
+	m.Headers.Hints = maps.Clone(m.Headers.Hints)
+	if m.Headers.Hints == nil {
+		m.Headers.Hints = map[string]json.RawMessage{}
+	}
+	m.Headers.Hints[hintHops] = wire.MustEncode(hops + 1)
+	return g.notify(ctx, p, in.Token, m, agents)
+}
+
+// recipients are whom an event is for: agents of ours, and the ids of registered ones.
+type recipients struct {
+	ours   []gateway.ExposedAgent
+	others []string
+}
+
+func (r recipients) count() int { return len(r.ours) + len(r.others) }
+
+// readersOf returns the agents that may read a context.
+func (r recipients) readersOf(c gateway.Caller, of sharedContext) recipients {
+	others := slices.DeleteFunc(slices.Clone(r.others), func(id string) bool { return !of.canRead(id + "@" + c.Realm) })
+	return recipients{readersAmong(r.ours, of), others}
+}
+
+// of returns those that an event is for. It refuses an event that its sender may not tell them.
+func (r recipients) of(c gateway.Caller, in message.Received) (recipients, error) {
+	if id := in.Destination.Agent; slices.Contains(r.others, id) {
+		r = recipients{others: []string{id}}
+	} else if id != "" {
+		a, err := findAgent(r.ours, id)
 		if err != nil {
-			return nil, err
+			return recipients{}, err
 		}
-		agents = []gateway.ExposedAgent{a}
+		r = recipients{ours: []gateway.ExposedAgent{a}}
 	}
-	switch {
-	case len(agents) > 1:
-		return agents, checkRight(c, gateway.MayBroadcast)
-	case len(agents) == 1:
-		return agents, checkRight(c, gateway.MayTell)
+	switch r.count() {
+	case 0:
+		return r, nil
+	case 1:
+		return r, checkRight(c, gateway.MayTell)
 	}
-	return nil, nil
+	return r, checkRight(c, gateway.MayBroadcast)
 }
 
 // tell brings an event to agents, swarm by swarm. Each swarm takes a repeat once.

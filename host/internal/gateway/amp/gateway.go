@@ -9,6 +9,7 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/sockets"
+	"skep/host/internal/gateway/state"
 	"skep/host/internal/gateway/wire"
 )
 
@@ -79,6 +80,7 @@ type Gateway struct {
 	registered   *registrations
 	probes       *probes
 	joins        *joins
+	notices      *state.Followers[struct{}]
 	contexts     contexts
 }
 
@@ -105,7 +107,7 @@ func New(o Options) *Gateway {
 	reader := message.Reader{Strict: o.Strict, Depth: o.MaxDepth}
 	socketReader := reader
 	socketReader.NeedsID = true
-	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), contexts: contexts{o.Runtime.State()}}
+	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), notices: state.NewFollowers[struct{}](), contexts: contexts{o.Runtime.State()}}
 	if o.RabbitMQ != nil {
 		g.queue = newQueue(g, *o.RabbitMQ)
 	}

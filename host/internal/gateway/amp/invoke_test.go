@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,4 +276,39 @@ func sign(t *testing.T, m amptest.Message, at time.Time, key []byte) amptest.Mes
 	}
 	m.Message.Headers["signature"] = amptest.Object{"algorithm": in.Headers.Signature.Algorithm, "value": in.Headers.Signature.Value}
 	return m
+}
+
+// TestCompetingAgents (M-114, V-M37): of agents with one capability each gets work: requests that name
+// none are shared among them while they work.
+func TestCompetingAgents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var mu sync.Mutex
+	got, all := map[string]int{}, make(chan struct{}, 9)
+	works := func(ctx context.Context, turn *gatewaytest.Turn) gateway.Answer {
+		mu.Lock()
+		got[turn.Agent.Name]++
+		mu.Unlock()
+		all <- struct{}{}
+		return s.slow(ctx, turn)
+	}
+	for _, name := range []string{"worker-1", "worker-2", "worker-3"} {
+		s.expose(name, works, gateway.Capability{ID: "digging"})
+	}
+	for range 9 {
+		if r := s.send(t, amptest.Request("agent-1", "", "digging", amptest.Object{}), "Prefer", "respond-async"); r.Status != http.StatusAccepted {
+			t.Fatalf("got %d %s", r.Status, r.Text)
+		}
+	}
+	for range 9 {
+		<-all
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for name, n := range got {
+		if n != 3 {
+			t.Errorf("%s has %d of 9 requests", name, n)
+		}
+	}
+	close(s.release)
 }

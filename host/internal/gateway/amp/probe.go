@@ -80,7 +80,7 @@ func (s *probes) end(realm realmKey, found map[string]probed) {
 }
 
 // Run implements [gateway.Gateway]. It probes the health of registered agents, keeps agents of ours
-// registered with partners and the connection to the broker, and ends the WebSockets.
+// registered with partners and the connection to the broker, sends events, and ends the WebSockets.
 func (g *Gateway) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,6 +88,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 		running.Go(func() { g.queue.run(ctx) })
 	}
 	running.Go(func() { g.runJoins(ctx) })
+	g.openNotices(ctx)
+	defer g.notices.Wait()
 	g.runProbes(ctx)
 	g.sockets.Close()
 	return nil

@@ -49,6 +49,19 @@ func (a *attempt) ask(ctx context.Context) error {
 	}
 }
 
+// notifyAll sends an event to all agents of the partner that have registered here. It returns false
+// where none has: then the partner's own mesh has them.
+func (a *attempt) notifyAll(ctx context.Context) (done bool, err error) {
+	agents, err := a.g.otherAgents(ctx, a.caller, "")
+	if err != nil || len(agents) == 0 {
+		return false, err
+	}
+	if err := a.compose(ctx); err != nil {
+		return false, err
+	}
+	return true, a.g.notify(ctx, a.p, a.g.Token, a.m, agents)
+}
+
 // tell sends an event. A partner that refuses it does so by a message.
 func (a *attempt) tell(ctx context.Context) error {
 	got, err := a.send(ctx)

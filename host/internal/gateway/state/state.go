@@ -30,8 +30,8 @@ var (
 // Key identifies a record.
 type Key struct {
 	Tenant, Gateway, Realm string
-	// Kind is conversation, agent, context, subscription, subscriber, stream, mailbox, push, alias
-	// or delegation.
+	// Kind is conversation, agent, context, subscription, subscriber, stream, mailbox, push, alias,
+	// delegation or notice.
 	Kind string
 	Name string // not empty
 }

@@ -12,7 +12,7 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-// TestRabbitMQQueue (M-095, V-M33): at a real RabbitMQ the urgent message comes first, one whose
+// TestRabbitMQQueue (M-024, M-095, V-M33): at a real RabbitMQ the urgent message comes first, one whose
 // time is over does not come, one without a verdict comes again, and what is set aside is there.
 // A message without a queue is told to who publishes it.
 func TestRabbitMQQueue(t *testing.T) {
