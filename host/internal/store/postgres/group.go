@@ -1,0 +1,325 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Errors of groups. After ErrFenced and ErrLost no group succeeds.
+var (
+	// ErrFenced means that another process has taken the database over.
+	ErrFenced = errors.New("another host has taken the database over")
+	// ErrLost means that the server does not have what it has acknowledged.
+	ErrLost = errors.New("the server has lost acknowledged writes")
+	// ErrRepeat means that a group is not there, and may be written again.
+	ErrRepeat = errors.New("the connection broke before the group was written")
+	// ErrInUse means that another process writes to the database.
+	ErrInUse = errors.New("the database is in use")
+)
+
+// hostTables are what groups need.
+const hostTables = `CREATE TABLE IF NOT EXISTS hosts (
+	hid   BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	seq   BIGINT NOT NULL,
+	dead  BOOLEAN NOT NULL,
+	pid   INTEGER NOT NULL,
+	since TIMESTAMPTZ NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS timeline (
+	one    BOOLEAN PRIMARY KEY CHECK (one),
+	number BIGINT NOT NULL
+);`
+
+// fenceGroup numbers a group. Without a row it divides by zero, and the group is undone.
+const fenceGroup = `WITH f AS (UPDATE hosts SET seq = $2::bigint WHERE hid = $1::bigint AND seq = $2::bigint - 1 AND NOT dead RETURNING 1)
+	SELECT 1 / count(*) FROM f`
+
+// Session settings of a connection that writes groups: a process that is stopped in the midst
+// of one must not hold its locks, and an acknowledged group must be on the disk.
+var writerSettings = map[string]string{
+	"idle_in_transaction_session_timeout": "3000",
+	"synchronous_commit":                  "on",
+}
+
+// host is the process as the writer of groups.
+type host struct {
+	config *pgconn.Config
+	hid    int64
+	// seq is the number of the newest group that is known to be there.
+	seq   int64
+	fence *stmt
+	// timeline is the highest history of the server that was seen. A server that is promoted
+	// raises it.
+	timeline int64
+	// end is set once no group can succeed.
+	end error
+
+	stop    context.Context
+	stopped context.CancelFunc
+}
+
+// OpenWriter makes the connection that writes groups, as a new host, and fences the hosts
+// before it. While another has one, it fails with [ErrInUse].
+func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
+	config := c.config.Copy()
+	for name, value := range writerSettings {
+		config.RuntimeParams[name] = value
+	}
+	config.RuntimeParams["application_name"] = "skep"
+	conn, err := (&Connector{config: config, numbers: c.numbers}).connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{config: config}
+	h.stop, h.stopped = context.WithCancel(context.Background())
+	err = checkServer(ctx, conn.pg, c.Replicated)
+	if err == nil {
+		err = conn.takeOver(ctx, h)
+	}
+	if err != nil {
+		h.stopped()
+		return nil, errors.Join(err, conn.Close())
+	}
+	conn.host = h
+	return conn, nil
+}
+
+// takeOver makes the host's row and fences all others. The lock is only a courtesy to an
+// operator who starts a second host: what holds is the fence.
+func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
+	if _, err := c.pg.Exec(ctx, hostTables).ReadAll(); err != nil {
+		return err
+	}
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	if h.timeline, err = c.checkTimeline(ctx, 0); err != nil {
+		return err
+	}
+	row, err := c.ask(ctx, "INSERT INTO hosts (seq, dead, pid) VALUES (0, false, pg_backend_pid()) RETURNING hid")
+	if err != nil {
+		return err
+	}
+	h.hid = row[0]
+	if _, err := c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10)); err != nil {
+		return err
+	}
+	h.fence = &stmt{c: c, text: fenceGroup, session: -1}
+	return nil
+}
+
+// lockTries and lockPause are how often a lock is tried: the server needs a moment to end the
+// session of a host that was killed.
+const (
+	lockTries = 100
+	lockPause = 50 * time.Millisecond
+)
+
+// lock takes the writer's lock for the session. The key is of the schema's own table.
+func (c *Conn) lock(ctx context.Context) error {
+	for range lockTries {
+		free, err := c.ask(ctx, "SELECT pg_try_advisory_lock('hosts'::regclass::oid::bigint)::int::bigint")
+		if err != nil || free[0] != 0 {
+			return err
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return fmt.Errorf("%w by another host: stop it first, or name another database or schema", ErrInUse)
+}
+
+// HID returns the number of the host, which no other ever has.
+func (c *Conn) HID() int64 { return c.host.hid }
+
+// StopWaiting makes groups fail that wait for a server, now and later. It may be called while
+// the connection is in use.
+func (c *Conn) StopWaiting() { c.host.stopped() }
+
+// BeginGroup begins a group.
+func (c *Conn) BeginGroup(ctx context.Context) error {
+	h := c.host
+	if h.end != nil {
+		return h.end
+	}
+	if c.pg.IsClosed() {
+		if err := c.findOutcome(ctx, nil); err != nil && !errors.Is(err, ErrRepeat) {
+			return err
+		}
+	}
+	if err := h.fence.prepare(ctx); err != nil {
+		return c.blame(err)
+	}
+	number := func(n int64) []byte { b, _ := encodeNumber(oidInt8, n); return b }
+	c.open = true
+	c.pending = append(c.pending[:0], &call{text: "BEGIN"}, &call{sd: h.fence.sd, args: [][]byte{number(h.hid), number(h.seq + 1)}})
+	return nil
+}
+
+// CommitGroup commits a group. When its outcome is not known, it finds out: nil means
+// that the group is there, [ErrRepeat] that it is not.
+func (c *Conn) CommitGroup(ctx context.Context) error {
+	err := c.end(ctx, "COMMIT")
+	if err == nil {
+		c.host.seq++
+		return nil
+	}
+	if c.pg.IsClosed() || isFence(err) {
+		return c.findOutcome(ctx, err)
+	}
+	return err
+}
+
+// RollbackGroup undoes a group that has failed with cause, and returns what the cause means.
+func (c *Conn) RollbackGroup(ctx context.Context, cause error) error {
+	if !c.pg.IsClosed() {
+		if err := c.end(ctx, "ROLLBACK"); err == nil && !isFence(cause) {
+			return cause
+		}
+	}
+	if c.pg.IsClosed() || isFence(cause) {
+		return c.findOutcome(ctx, cause)
+	}
+	return cause
+}
+
+// blame returns ErrRepeat for the error of a connection that is gone.
+func (c *Conn) blame(err error) error {
+	if c.pg.IsClosed() {
+		return fmt.Errorf("%w: %w", ErrRepeat, err)
+	}
+	return err
+}
+
+// divisionByZero is the SQLSTATE of a group that was fenced.
+const divisionByZero = "22012"
+
+func isFence(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == divisionByZero
+}
+
+// Pauses between attempts to reach the server.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+)
+
+// findOutcome asks, as long as it takes to reach a server, whether the group in hand was
+// written. It asks by a write: a server that lost its standby shows commits to readers that it
+// may still lose.
+func (c *Conn) findOutcome(ctx context.Context, cause error) error {
+	c.open, c.pending = false, c.pending[:0]
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		seq, dead, err := c.askOutcome(ctx)
+		switch h := c.host; {
+		case err == nil && dead:
+			h.end = ErrFenced
+		case err == nil && seq == h.seq+1:
+			h.seq++
+			return nil
+		case err == nil && seq == h.seq:
+			return fmt.Errorf("%w: %w", ErrRepeat, orElse(cause, "it was idle"))
+		case err == nil:
+			h.end = fmt.Errorf("%w: it knows %d groups of this host and has acknowledged %d, so %d are gone: a standby that lagged was promoted, or a backup restored. Stop all hosts and look for a server that has them",
+				ErrLost, seq, h.seq, h.seq-seq)
+		case errors.Is(err, ErrLost):
+			h.end = err
+		}
+		if c.host.end != nil {
+			return c.host.end
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.host.stop.Done():
+			return errors.Join(orElse(cause, "the connection is gone"), err)
+		case <-ctx.Done():
+			return errors.Join(orElse(cause, "the connection is gone"), err)
+		}
+	}
+}
+
+func orElse(err error, text string) error {
+	if err == nil {
+		err = errors.New(text)
+	}
+	return err
+}
+
+// endSession ends what an earlier session of this host may still be doing, and waits for it:
+// afterwards nothing of it can be committed any more.
+const endSession = `SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+	WHERE application_name = 'skep' AND usename = current_user AND pid <> pg_backend_pid()
+	AND pid = (SELECT pid FROM hosts WHERE hid = %d)`
+
+// askOutcome asks for the newest group of this host, on a new connection if need be.
+func (c *Conn) askOutcome(ctx context.Context) (seq int64, dead bool, err error) {
+	if c.pg.IsClosed() {
+		pg, err := pgconn.ConnectConfig(ctx, c.host.config)
+		if err != nil {
+			return 0, false, err
+		}
+		c.pg = pg
+		c.session++
+	}
+	if c.pg.TxStatus() != 'I' {
+		if err := c.end(ctx, "ROLLBACK"); err != nil {
+			return 0, false, err
+		}
+	}
+	if c.host.timeline, err = c.checkTimeline(ctx, c.host.timeline); err != nil {
+		return 0, false, err
+	}
+	if _, err := c.ask(ctx, fmt.Sprintf(endSession, c.host.hid)); err != nil {
+		return 0, false, err
+	}
+	row, err := c.ask(ctx, fmt.Sprintf("UPDATE hosts SET pid = pg_backend_pid() WHERE hid = %d RETURNING seq, dead::int::bigint", c.host.hid))
+	if err != nil {
+		return 0, false, err
+	}
+	if row == nil {
+		return 0, false, fmt.Errorf("%w: it does not know this host", ErrLost)
+	}
+	return row[0], row[1] != 0, nil
+}
+
+// ask runs a statement and returns the numbers of its first row.
+func (c *Conn) ask(ctx context.Context, text string) (row []int64, err error) {
+	r := c.pg.ExecParams(ctx, text, nil, nil, nil, binaryFormat)
+	for r.NextRow() {
+		for i, raw := range r.Values() {
+			v, err := decode(r.FieldDescriptions()[i].DataTypeOID, raw)
+			if err != nil {
+				return nil, err
+			}
+			n, _ := v.(int64)
+			row = append(row, n)
+		}
+	}
+	_, err = r.Close()
+	return row, err
+}
+
+// checkTimeline refuses a server whose history is older than one that was seen before, and
+// keeps its number.
+func (c *Conn) checkTimeline(ctx context.Context, seen int64) (now int64, err error) {
+	row, err := c.ask(ctx, `WITH now AS (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint AS number)
+		INSERT INTO timeline SELECT true, number FROM now
+		ON CONFLICT (one) DO UPDATE SET number = greatest(timeline.number, excluded.number)
+		RETURNING number, (SELECT number FROM now)`)
+	if err != nil {
+		return seen, err
+	}
+	if known := max(seen, row[0]); row[1] < known {
+		return seen, fmt.Errorf("%w: its history is number %d and number %d was in use before: it is a primary that was replaced, and another one has what was written since", ErrLost, row[1], known)
+	}
+	return row[1], nil
+}
