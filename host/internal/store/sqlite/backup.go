@@ -37,7 +37,7 @@ func (s *Store) backup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := vacuumInto(ctx, s.path, part); err != nil {
+	if err := s.copyTo(ctx, part); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
 	return nameFile(part, path)
@@ -53,6 +53,14 @@ func checkVacant(path, advice string) error {
 		return nil
 	}
 	return err
+}
+
+// copyTo writes a copy into an empty file.
+func (s *Store) copyTo(ctx context.Context, path string) error {
+	if s.writer == nil { // of a [Reader]
+		return vacuumInto(ctx, s.path, path)
+	}
+	return s.writer.database.copyTo(ctx, s, path)
 }
 
 // vacuumInto copies a database as it is now. It takes a new connection:

@@ -209,7 +209,7 @@ func (s *Store) noteSealing(ctx context.Context) error {
 		kept = append(kept, "SELECT tenant FROM "+t.name)
 	}
 	_, err = tx.ExecContext(ctx, "INSERT INTO chores SELECT 'reseal', tenant FROM ("+strings.Join(kept, " UNION ")+
-		") WHERE length(tenant) > 0 ON CONFLICT DO NOTHING") // the operator's definitions have no tenant
+		") AS kept WHERE length(tenant) > 0 ON CONFLICT DO NOTHING") // the operator's definitions have no tenant
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (d *definitionStmts) texts() map[**sql.Stmt]string {
 		&d.add:  "INSERT INTO definitions (created, body, tenant, swarm, digest) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		&d.drop: "DELETE FROM definitions WHERE tenant = ? AND swarm = ? AND digest = ? RETURNING length(body)",
 		&d.load: `INSERT INTO loaded (at, made_by, body, tenant, swarm) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET at = excluded.at, made_by = excluded.made_by, body = excluded.body`,
+			ON CONFLICT (tenant, swarm) DO UPDATE SET at = excluded.at, made_by = excluded.made_by, body = excluded.body`,
 		&d.loadedSize: "SELECT length(body) FROM loaded WHERE tenant = ? AND swarm = ?",
 		&d.unload:     "DELETE FROM loaded WHERE tenant = ? AND swarm = ?",
 	}

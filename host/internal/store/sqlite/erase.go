@@ -65,18 +65,8 @@ func (s *Store) erase(ctx context.Context, tenant string) error {
 		}
 		done = e.done
 	}
-	if err := s.overwriteFreePages(ctx); err != nil {
+	if err := s.writer.database.overwriteDeleted(ctx, s, nameErasure(tenant)); err != nil {
 		return err
-	}
-	if err := s.writer.submit(ctx, nameErasure(tenant)); err != nil {
-		return err
-	}
-	// The log still has the pages as they were.
-	s.writer.wal.empty.Store(true)
-	for range 2 { // what is done with a log follows the answer
-		if err := s.writer.submit(ctx, &flush{}); err != nil {
-			return err
-		}
 	}
 	s.setErasing(tenant, false)
 	return nil

@@ -50,7 +50,7 @@ func (g *gatewayStateStmts) texts() map[**sql.Stmt]string {
 		&g.dropRealm:  "DELETE FROM gateway_realms WHERE rid = ?",
 		&g.find:       "SELECT version, expires, length(name) + length(value) FROM gateway_state WHERE rid = ? AND kind = ? AND name = ?",
 		&g.set: `INSERT INTO gateway_state (version, expires, value, rid, kind, name) VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET version = excluded.version, expires = excluded.expires, value = excluded.value`,
+			ON CONFLICT (rid, kind, name) DO UPDATE SET version = excluded.version, expires = excluded.expires, value = excluded.value`,
 		&g.drop: "DELETE FROM gateway_state WHERE rid = ? AND kind = ? AND name = ?",
 		&g.dropExpired: `DELETE FROM gateway_state WHERE (rid, kind, name) IN (
 			SELECT rid, kind, name FROM gateway_state WHERE expires IS NOT NULL AND expires <= ? LIMIT ?)

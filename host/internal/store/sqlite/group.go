@@ -2,11 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"runtime"
 	"time"
-
-	"skep/host/internal/swarm"
 )
 
 // Bounds of one group. What waits beyond them goes into the next.
@@ -42,10 +40,10 @@ func (w *writer) writeGroup(ctx context.Context, first job) {
 	runtime.Gosched()
 	g := &group{}
 	g.add(first)
-	err := w.applyGroup(ctx, g)
+	err := w.applyRepeatedly(ctx, g)
 	if isOwnFault(err) {
 		g.careful = true
-		err = w.applyGroup(ctx, g)
+		err = w.applyRepeatedly(ctx, g)
 	}
 	for i, j := range g.jobs {
 		if err != nil {
@@ -53,7 +51,16 @@ func (w *writer) writeGroup(ctx context.Context, first job) {
 		}
 		j.done <- g.results[i]
 	}
-	w.wal.trim(ctx, w.conn)
+	w.database.afterGroup(ctx)
+}
+
+// applyRepeatedly applies a group again as long as it is known not to be there.
+func (w *writer) applyRepeatedly(ctx context.Context, g *group) error {
+	for {
+		if err := w.applyGroup(ctx, g); !errors.Is(err, errRepeat) {
+			return err
+		}
+	}
 }
 
 // growGroup adds the next change to a group that has room for it. As soon as tenants
@@ -77,21 +84,16 @@ func (w *writer) growGroup(g *group) bool {
 // those that a careful group lays on their own change.
 func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 	g.began = w.now()
-	if _, err := w.begin.ExecContext(ctx); err != nil {
+	if err := w.database.beginGroup(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			// The engine may have rolled back by itself: then this fails, and
-			// says nothing new.
-			_, _ = w.rollback.ExecContext(ctx)
+			err = w.database.rollbackGroup(ctx, err)
 			w.tables.forgetCaches()
 			w.tables.delta.reset()
 		}
 	}()
-	if err := w.checkEpoch(ctx); err != nil {
-		return err
-	}
 	steps, err := w.applyAll(ctx, g)
 	if err != nil {
 		return err
@@ -100,7 +102,7 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 		return err
 	}
 	began := w.now()
-	if _, err := w.commit.ExecContext(ctx); err != nil {
+	if err := w.database.commitGroup(ctx); err != nil {
 		return err
 	}
 	w.synced = w.now().Sub(began)
@@ -124,38 +126,39 @@ func (w *writer) applyAll(ctx context.Context, g *group) (steps int, err error) 
 
 func (w *writer) applyOne(ctx context.Context, g *group, i int) (steps int, err error) {
 	if !g.careful {
-		return w.applyJob(ctx, g.jobs[i])
+		return w.applyJob(ctx, g.jobs[i], false)
 	}
 	if _, err := w.save.ExecContext(ctx); err != nil {
 		return 0, err
 	}
-	steps, err = w.applyJob(ctx, g.jobs[i])
-	if isOwnFault(err) {
-		g.results[i], steps = addAdvice(err), 0
-		w.tables.forgetCaches()
-		_, err = w.undo.ExecContext(ctx)
+	steps, err = w.applyJob(ctx, g.jobs[i], true)
+	if !isOwnFault(err) {
+		return steps, err
 	}
-	if err != nil {
+	g.results[i] = addAdvice(err)
+	w.tables.forgetCaches()
+	if _, err = w.undo.ExecContext(ctx); err != nil {
 		return 0, err
 	}
-	_, err = w.release.ExecContext(ctx)
-	return steps, err
+	return 0, w.releaseChange(ctx)
 }
 
-func (w *writer) applyJob(ctx context.Context, j job) (steps int, err error) {
+// applyJob applies a change, and with release ends its savepoint.
+func (w *writer) applyJob(ctx context.Context, j job, release bool) (steps int, err error) {
 	steps, err = j.apply(ctx, w.tables)
+	if err == nil && release {
+		err = w.releaseChange(ctx)
+	}
 	w.tables.delta.endChange(err == nil)
 	return steps, err
 }
 
-// checkEpoch refuses to write into a file that another host has taken over.
-func (w *writer) checkEpoch(ctx context.Context) error {
-	var epoch int64
-	if err := w.fence.QueryRowContext(ctx).Scan(&epoch); err != nil {
-		return err
+// releaseChange ends the savepoint of a change. Its answer is asked for: with it come the
+// errors of statements that an engine has kept waiting.
+func (w *writer) releaseChange(ctx context.Context) error {
+	r, err := w.release.ExecContext(ctx)
+	if err == nil {
+		_, err = r.RowsAffected()
 	}
-	if epoch != w.epoch {
-		return fmt.Errorf("%w: its epoch is %d, ours %d", swarm.ErrFenced, epoch, w.epoch)
-	}
-	return nil
+	return err
 }

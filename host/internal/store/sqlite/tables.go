@@ -82,7 +82,7 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
 		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		&t.reserveJIDs:  "INSERT INTO meta VALUES ('journals', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+		&t.reserveJIDs:  "INSERT INTO meta VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
 		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
 		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
@@ -99,8 +99,8 @@ func (t *tables) texts() map[**sql.Stmt]string {
 		// It changes no row when the key is taken.
 		&t.addPost: `INSERT INTO submissions (iid, door, key, digest, task, row, cursor, expires, answer, agent, accepted, keep, note)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-			ON CONFLICT DO UPDATE SET digest = ?4, task = ?5, row = ?6, cursor = ?7, expires = ?8, answer = ?9,
-			agent = ?10, accepted = ?11, keep = ?12, note = ?13 WHERE expires <= ?14`,
+			ON CONFLICT (iid, door, key) DO UPDATE SET digest = ?4, task = ?5, row = ?6, cursor = ?7, expires = ?8, answer = ?9,
+			agent = ?10, accepted = ?11, keep = ?12, note = ?13 WHERE submissions.expires <= ?14`,
 		&t.findPost: findSubmission,
 		// The task is part of it because an expired key may have been taken
 		// anew by a post to another one.
@@ -115,12 +115,12 @@ func (t *tables) texts() map[**sql.Stmt]string {
 func (t *tables) turnTexts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.addKey: "INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&t.addFootprint: `INSERT INTO tenants (tenant, bytes, tasks, day, made, tokens, micro_usd) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, tasks = tasks + excluded.tasks,
-			tokens = max(0, CASE WHEN excluded.day > day THEN excluded.tokens WHEN excluded.day = day THEN tokens + excluded.tokens ELSE tokens END),
-			micro_usd = max(0, CASE WHEN excluded.day > day THEN excluded.micro_usd WHEN excluded.day = day THEN micro_usd + excluded.micro_usd ELSE micro_usd END),
-			made = CASE WHEN excluded.day > day THEN excluded.made WHEN excluded.day = day THEN made + excluded.made ELSE made END,
-			day = max(day, excluded.day)`,
+		&t.addFootprint: `INSERT INTO tenants AS t (tenant, bytes, tasks, day, made, tokens, micro_usd) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant) DO UPDATE SET bytes = t.bytes + excluded.bytes, tasks = t.tasks + excluded.tasks,
+			tokens = max(0, CASE WHEN excluded.day > t.day THEN excluded.tokens WHEN excluded.day = t.day THEN t.tokens + excluded.tokens ELSE t.tokens END),
+			micro_usd = max(0, CASE WHEN excluded.day > t.day THEN excluded.micro_usd WHEN excluded.day = t.day THEN t.micro_usd + excluded.micro_usd ELSE t.micro_usd END),
+			made = CASE WHEN excluded.day > t.day THEN excluded.made WHEN excluded.day = t.day THEN t.made + excluded.made ELSE t.made END,
+			day = max(t.day, excluded.day)`,
 		&t.addTurn:    "INSERT INTO turns (id, at, jid, header, finish, input) VALUES (?, ?, ?, ?, ?, ?)",
 		&t.findTurn:   "SELECT jid, at FROM turns WHERE id = ?",
 		&t.endTurn:    "UPDATE turns SET at = ?, finish = ? WHERE id = ?",
@@ -132,14 +132,14 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 		&t.setSpace:  "UPDATE spaces SET keys = ?, bytes = ? WHERE sid = ?",
 		&t.findValue: "SELECT size, value FROM kv WHERE sid = ? AND name = ?",
 		&t.setValue: `INSERT INTO kv VALUES (?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET size = excluded.size, value = excluded.value`,
+			ON CONFLICT (sid, name) DO UPDATE SET size = excluded.size, value = excluded.value`,
 		&t.delValue: "DELETE FROM kv WHERE sid = ? AND name = ?",
 	}
 }
 
 func (t *tables) allTexts() []map[**sql.Stmt]string {
 	return []map[**sql.Stmt]string{
-		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blank.texts(), t.blobbing.texts(), t.gatewayState.texts(),
+		t.texts(), t.turnTexts(), t.reaping.texts(), t.issued.texts(), t.defined.texts(), t.posting.texts(), t.blobbing.texts(), t.gatewayState.texts(),
 	}
 }
 

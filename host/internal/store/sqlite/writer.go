@@ -31,19 +31,18 @@ func (j *journalWrite) tenantName() string { return j.key.Tenant }
 
 // writer is the only goroutine that changes the database.
 type writer struct {
-	db      *sql.DB
-	conn    *sql.Conn
-	stmts   connStatements
-	tables  *tables
-	wal     *wal
-	epoch   int64
-	secret  []byte
-	stopped sync.WaitGroup
+	db       *sql.DB
+	conn     *sql.Conn
+	stmts    connStatements
+	tables   *tables
+	database database
+	epoch    int64
+	secret   []byte
+	stopped  sync.WaitGroup
 
 	steps, groups atomic.Int64
 
-	begin, commit, rollback, fence *sql.Stmt
-	save, undo, release            *sql.Stmt
+	save, undo, release *sql.Stmt
 
 	queue *queue
 	now   func() time.Time
@@ -52,36 +51,44 @@ type writer struct {
 }
 
 func openWriter(ctx context.Context, path string, opts Options) (_ *writer, err error) {
-	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, wal: &wal{path: path + "-wal"}}
+	w := &writer{queue: newQueue(opts.Weight), now: opts.Now}
 	if w.db, w.conn, err = openConn(ctx, path); err != nil {
 		return nil, err
 	}
 	w.stmts.conn = w.conn
-	if err := w.prepare(ctx); err != nil {
+	if err := w.prepareFile(ctx, path); err != nil {
 		return nil, errors.Join(err, w.closeConn())
 	}
 	return w, nil
 }
 
-// prepare makes the file ready and takes it over from its last host.
-func (w *writer) prepare(ctx context.Context) (err error) {
+// prepareFile makes the file ready and takes it over from its last host.
+func (w *writer) prepareFile(ctx context.Context, path string) (err error) {
 	if err := migrate(ctx, w.conn, migrations, w.now()); err != nil {
 		return err
 	}
 	if w.epoch, w.secret, err = takeOver(ctx, w.conn); err != nil {
 		return err
 	}
+	if err := w.prepare(ctx); err != nil {
+		return err
+	}
+	if err := prepare(ctx, &w.stmts, w.tables.blank.texts()); err != nil {
+		return err
+	}
+	w.database, err = openFileEngine(ctx, w, path)
+	return err
+}
+
+// prepare prepares what all engines have.
+func (w *writer) prepare(ctx context.Context) (err error) {
 	if w.tables, err = prepareTables(ctx, w.conn, &w.stmts); err != nil {
 		return err
 	}
 	return prepare(ctx, &w.stmts, map[**sql.Stmt]string{
-		&w.begin:    "BEGIN IMMEDIATE",
-		&w.commit:   "COMMIT",
-		&w.rollback: "ROLLBACK",
-		&w.fence:    "SELECT value FROM meta WHERE name = 'epoch'",
-		&w.save:     "SAVEPOINT change",
-		&w.undo:     "ROLLBACK TO change",
-		&w.release:  "RELEASE change",
+		&w.save:    "SAVEPOINT change",
+		&w.undo:    "ROLLBACK TO change",
+		&w.release: "RELEASE change",
 	})
 }
 
@@ -131,13 +138,12 @@ func (w *writer) start(ctx context.Context) {
 	})
 }
 
-// close writes what is in the queue and stops the writer. The last checkpoint
-// leaves a database without a log; without it the next open would make it.
+// close writes what is in the queue and stops the writer.
 func (w *writer) close() error {
 	w.queue.close()
+	w.database.closing()
 	w.stopped.Wait()
-	_, err := w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	return errors.Join(err, w.closeConn())
+	return errors.Join(w.database.close(context.Background()), w.closeConn())
 }
 
 // closeConn ends the connection.
