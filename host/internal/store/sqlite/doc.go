@@ -1,5 +1,6 @@
-// Package sqlite is the embedded engine behind [swarm.Store], [auth.TokenStore] and
-// [state.Store]: one file in one directory of one host. It owns the directory's lock, the database file with
+// Package sqlite is the engine behind [swarm.Store], [auth.TokenStore] and
+// [state.Store]: one file in one directory of one host, or with the same statements a schema of
+// a PostgreSQL server, see [OpenServer]. It owns the directory's lock, the database with
 // its schema and migrations, and the goroutine that writes it. It must not know
 // what a task, a message or a turn means: bodies are opaque bytes to every
 // query, and the few columns beside them exist for the port's own lookups.

@@ -6,6 +6,8 @@ import (
 
 	engine "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"skep/host/internal/store/postgres"
 )
 
 // ErrClosed is what a closed store answers.
@@ -49,7 +51,7 @@ func isOwnFault(err error) bool {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
 		return true
 	}
-	return errors.Is(err, errRange) || errors.Is(err, errRefused)
+	return errors.Is(err, errRange) || errors.Is(err, errRefused) || postgres.IsOwnFault(err)
 }
 
 // errRefused marks what the writer refuses because of the step itself.

@@ -39,7 +39,7 @@ type Options struct {
 // Store is a data directory in use. Its methods are safe for concurrent use.
 type Store struct {
 	path    string
-	lock    *lock
+	lock    *lock // nil on a server
 	codec   *codec
 	writer  *writer
 	readers *readers
@@ -174,7 +174,10 @@ func (s *Store) release() error {
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())
 	}
-	return addAdvice(errors.Join(append(errs, s.lock.release())...))
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	return addAdvice(errors.Join(errs...))
 }
 
 // Secret implements [swarm.Store].

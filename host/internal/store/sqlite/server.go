@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/postgres"
+	"skep/host/internal/swarm"
+)
+
+// serverReaders is how many connections to a server read at once.
+const serverReaders = 8
+
+// Server is a schema of a PostgreSQL server.
+type Server struct {
+	DSN string
+	// Ring seals what the store keeps, nil seals nothing.
+	Ring *keyring.Ring
+	// Replicated refuses a server without a synchronous standby.
+	Replicated bool
+}
+
+// OpenServer opens the store on a server, and makes its tables the first time. Another host
+// that has it open makes it fail. Of opts, Keyring does not count. The caller closes the store.
+func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s, err := openServer(ctx, at, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open the store on a server: %w", addAdvice(err))
+	}
+	return s, nil
+}
+
+func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err error) {
+	connector, err := postgres.NewConnector(at.DSN, numberColumns)
+	if err != nil {
+		return nil, err
+	}
+	connector.Replicated = at.Replicated
+	s := &Store{path: connector.Host(), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger, codec: &codec{at.Ring}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if s.writer, err = openServerWriter(ctx, connector, opts); err != nil {
+		return nil, err
+	}
+	if s.readers, err = openServerReaders(ctx, connector); err != nil {
+		return nil, err
+	}
+	todo, err := s.checkKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.report(ctx, opts.Logger, false); err != nil {
+		return nil, err
+	}
+	s.close = sync.OnceValue(s.release)
+	// From here on nothing but Close stops the writer.
+	s.writer.start(context.WithoutCancel(ctx))
+	s.resume(context.WithoutCancel(ctx), opts.Logger, todo)
+	return s, nil
+}
+
+func openServerReaders(ctx context.Context, c *postgres.Connector) (*readers, error) {
+	db := sql.OpenDB(c.ReadOnly())
+	db.SetMaxOpenConns(serverReaders)
+	db.SetMaxIdleConns(serverReaders)
+	r := &readers{db: db}
+	if err := prepare(ctx, db, r.texts()); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return r, nil
+}
+
+func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) (_ *writer, err error) {
+	below, err := postgres.OpenWriter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, db: below.DB(), epoch: below.HID()}
+	w.database = &serverDatabase{w: w, below: below}
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		return nil, errors.Join(err, w.db.Close())
+	}
+	w.stmts.conn = w.conn
+	if err := w.prepareServer(ctx); err != nil {
+		return nil, errors.Join(err, w.closeConn())
+	}
+	return w, nil
+}
+
+func (w *writer) prepareServer(ctx context.Context) error {
+	if err := migrateServer(ctx, w.conn, serverMigrations); err != nil {
+		return err
+	}
+	fresh := make([]byte, 32)
+	_, _ = rand.Read(fresh) // never fails
+	if _, err := w.conn.ExecContext(ctx, "INSERT INTO secrets VALUES ('store', ?) ON CONFLICT DO NOTHING", fresh); err != nil {
+		return err
+	}
+	if err := w.conn.QueryRowContext(ctx, "SELECT value FROM secrets WHERE name = 'store' AND length(value) = 32").Scan(&w.secret); err != nil {
+		return metaError("secret", err)
+	}
+	return w.prepare(ctx)
+}
+
+// migrateServer brings the schema to the version that steps lead to. Only the host that holds
+// the writer's lock does it.
+func migrateServer(ctx context.Context, c *sql.Conn, steps []string) error {
+	const table = "CREATE TABLE IF NOT EXISTS versions (version BIGINT PRIMARY KEY, migrated TIMESTAMPTZ NOT NULL DEFAULT now())"
+	if _, err := c.ExecContext(ctx, table); err != nil {
+		return err
+	}
+	var version int
+	if err := c.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM versions").Scan(&version); err != nil {
+		return err
+	}
+	if err := tooNew(version, len(steps)); err != nil {
+		return err
+	}
+	for ; version < len(steps); version++ {
+		text := fmt.Sprintf("BEGIN; %s INSERT INTO versions (version) VALUES (%d); COMMIT", steps[version], version+1)
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("migrate to schema version %d: %w", version+1, err)
+		}
+	}
+	return nil
+}
+
+// serverDatabase is a PostgreSQL server. Only the writer's goroutine uses it, but for closing.
+type serverDatabase struct {
+	w     *writer
+	below *postgres.Conn
+}
+
+func (d *serverDatabase) beginGroup(ctx context.Context) error {
+	return meaning(d.below.BeginGroup(ctx))
+}
+
+func (d *serverDatabase) commitGroup(ctx context.Context) error {
+	return meaning(d.below.CommitGroup(ctx))
+}
+
+func (d *serverDatabase) rollbackGroup(ctx context.Context, cause error) error {
+	return meaning(d.below.RollbackGroup(ctx, cause))
+}
+
+// meaning gives an error of a group the meaning that the port has for it.
+func meaning(err error) error {
+	switch {
+	case errors.Is(err, postgres.ErrFenced), errors.Is(err, postgres.ErrLost):
+		return fmt.Errorf("%w: %w", swarm.ErrFenced, err)
+	case errors.Is(err, postgres.ErrRepeat):
+		return fmt.Errorf("%w: %w", errRepeat, err)
+	}
+	return err
+}
+
+func (d *serverDatabase) afterGroup(context.Context) {}
+
+// overwriteDeleted leaves rows to the server's vacuum, and their copies in its log: their keys
+// are destroyed.
+func (d *serverDatabase) overwriteDeleted(ctx context.Context, _ *Store, last change) error {
+	return d.w.submit(ctx, last)
+}
+
+func (d *serverDatabase) closing() { d.below.StopWaiting() }
+
+func (d *serverDatabase) close(context.Context) error { return nil }
