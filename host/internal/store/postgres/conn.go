@@ -14,8 +14,9 @@ import (
 
 // Connector makes connections for [sql.OpenDB].
 type Connector struct {
-	config  *pgconn.Config
-	numbers map[string]string
+	config   *pgconn.Config
+	numbers  map[string]string
+	readOnly bool
 	// Replicated refuses a server that acknowledges what only it has.
 	Replicated bool
 }
@@ -34,7 +35,7 @@ func NewConnector(dsn string, numbers map[string]string) (*Connector, error) {
 func (c *Connector) ReadOnly() *Connector {
 	config := c.config.Copy()
 	config.RuntimeParams["default_transaction_read_only"] = "on"
-	return &Connector{config: config}
+	return &Connector{config: config, readOnly: true}
 }
 
 // Host names the server.
@@ -48,7 +49,7 @@ func (c *Connector) connect(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{pg: pg, numbers: c.numbers}, nil
+	return &Conn{pg: pg, numbers: c.numbers, readOnly: c.readOnly}, nil
 }
 
 // Driver implements [driver.Connector].
@@ -63,8 +64,9 @@ func (noDriver) Open(string) (driver.Conn, error) {
 
 // Conn is a connection. It is used by one goroutine at a time.
 type Conn struct {
-	pg      *pgconn.PgConn
-	numbers map[string]string
+	pg       *pgconn.PgConn
+	numbers  map[string]string
+	readOnly bool
 	// session counts the server's sessions: statements of an earlier one are prepared again.
 	session, names int
 	// open: a transaction has begun, so that changes may wait in pending.
@@ -88,7 +90,6 @@ var (
 	_ driver.ConnPrepareContext = (*Conn)(nil)
 	_ driver.ConnBeginTx        = (*Conn)(nil)
 	_ driver.ExecerContext      = (*Conn)(nil)
-	_ driver.SessionResetter    = (*Conn)(nil)
 	_ driver.Validator          = (*Conn)(nil)
 )
 
@@ -106,14 +107,27 @@ func (c *Conn) Begin() (driver.Tx, error) {
 }
 
 // BeginTx implements [driver.ConnBeginTx]. A transaction that only reads sees one moment.
-func (c *Conn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
+func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	text := "BEGIN"
 	if opts.ReadOnly {
 		text = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}
 	c.open = true
 	c.pending = append(c.pending, &call{text: text})
-	return tx{c}, nil
+	if !c.readOnly {
+		return tx{c}, nil
+	}
+	_, err := c.send(ctx, nil) // the pool tries another connection only before the first statement
+	return tx{c}, c.again(ctx, err)
+}
+
+// again makes the pool repeat what has failed because its connection broke while it was idle, on
+// another one. It may where nothing is written.
+func (c *Conn) again(ctx context.Context, err error) error {
+	if err != nil && c.readOnly && c.pg.IsClosed() && ctx.Err() == nil {
+		return driver.ErrBadConn
+	}
+	return err
 }
 
 type tx struct{ c *Conn }
@@ -159,15 +173,6 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		done.changed += r.CommandTag.RowsAffected()
 	}
 	return result{call: done}, nil
-}
-
-// ResetSession implements [driver.SessionResetter]: a server that has gone away since the last
-// use is found before the next.
-func (c *Conn) ResetSession(context.Context) error {
-	if c.host == nil && (c.pg.IsClosed() || c.pg.CheckConn() != nil) {
-		return driver.ErrBadConn
-	}
-	return nil
 }
 
 // IsValid implements [driver.Validator]. A connection of groups is made again by itself.
@@ -234,7 +239,7 @@ func (q *call) read(r *pgconn.ResultReader) error {
 // PrepareContext implements [driver.ConnPrepareContext].
 func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: withNumber(translate(query), c.numbers)}
-	return s, s.prepare(ctx)
+	return s, c.again(ctx, s.prepare(ctx))
 }
 
 // stmt is a prepared statement.
@@ -339,11 +344,11 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	q, err := s.call(ctx, args)
 	if err != nil {
-		return nil, err
+		return nil, s.c.again(ctx, err)
 	}
 	r, err := s.c.send(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, s.c.again(ctx, err)
 	}
 	return r, nil
 }
