@@ -47,28 +47,44 @@ func (d *serverDatabase) copyTo(ctx context.Context, s *Store, path string) (err
 	if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('secret', ?), ('epoch', 0)", s.writer.secret); err != nil {
 		return err
 	}
-	for _, table := range append([]string{"meta"}, copiedTables...) {
-		if err := copyTable(ctx, from, to, table); err != nil {
-			return fmt.Errorf("copy table %s: %w", table, err)
-		}
+	if err := copyTables(ctx, from, to, to); err != nil {
+		return err
 	}
 	return to.Commit()
 }
 
-// copyTable copies the rows of a table into one that has its columns.
-func copyTable(ctx context.Context, from, to *sql.Tx, table string) (err error) {
-	columns, err := to.QueryContext(ctx, "SELECT name FROM pragma_table_info(?)", table)
-	names, err := collect(columns, err, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) })
-	if err != nil {
+// copyTables copies all rows of tenants. file is the side that is of the embedded engine.
+func copyTables(ctx context.Context, from, to, file *sql.Tx) error {
+	if err := copyTable(ctx, from, to, "meta", "name IN ('journals', 'sealed')", []string{"name", "value"}); err != nil {
 		return err
 	}
+	for _, table := range copiedTables {
+		columns, err := file.QueryContext(ctx, "SELECT name FROM pragma_table_info(?)", table)
+		names, err := collect(columns, err, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) })
+		if err == nil {
+			err = copyTable(ctx, from, to, table, "1 = 1", names)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTable copies rows of a table into one that has its columns.
+func copyTable(ctx context.Context, from, to *sql.Tx, table, where string, names []string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy table %s: %w", table, err)
+		}
+	}()
 	list, marks := strings.Join(names, ", "), strings.Repeat(", ?", len(names))[2:]
 	add, err := to.PrepareContext(ctx, "INSERT INTO "+table+" ("+list+") VALUES ("+marks+")")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, add.Close()) }()
-	rows, err := from.QueryContext(ctx, "SELECT "+list+" FROM "+table)
+	rows, err := from.QueryContext(ctx, "SELECT "+list+" FROM "+table+" WHERE "+where)
 	if err != nil {
 		return err
 	}
@@ -77,13 +93,33 @@ func copyTable(ctx context.Context, from, to *sql.Tx, table string) (err error) 
 	for i := range values {
 		into[i] = &values[i]
 	}
-	for rows.Next() {
+	for waiting := 0; rows.Next(); {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		if _, err := add.ExecContext(ctx, values...); err != nil {
+		keepEmpty(values)
+		r, err := add.ExecContext(ctx, values...)
+		if err != nil {
 			return err
 		}
+		if waiting += rowSize(values); waiting < copyChunk {
+			continue
+		}
+		if _, err := r.RowsAffected(); err != nil { // sends to a server what waits for it
+			return err
+		}
+		waiting = 0
 	}
 	return rows.Err()
+}
+
+// rowSize is about what a row takes in memory, in bytes.
+func rowSize(values []any) (n int) {
+	for _, v := range values {
+		n += 64
+		if b, ok := v.([]byte); ok {
+			n += len(b)
+		}
+	}
+	return n
 }

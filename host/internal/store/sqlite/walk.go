@@ -179,17 +179,23 @@ func (t *table) scan() func(*sql.Rows) (r tableRow, size int, err error) {
 		if err := rows.Scan(into...); err != nil {
 			return r, 0, err
 		}
-		for i, v := range r.values {
-			if b, ok := v.([]byte); ok && b == nil {
-				r.values[i] = []byte{} // as an argument, nil would be NULL and equal to no name
-			}
-		}
+		keepEmpty(r.values)
 		for _, c := range t.bodies {
 			if c.name != "" {
 				size += len(r.bytes(c.name))
 			}
 		}
 		return r, size, nil
+	}
+}
+
+// keepEmpty gives empty bytes, which the driver reads as nil, a value: as an argument, nil would
+// be NULL and equal to no name.
+func keepEmpty(values []any) {
+	for i, v := range values {
+		if b, ok := v.([]byte); ok && b == nil {
+			values[i] = []byte{}
+		}
 	}
 }
 
