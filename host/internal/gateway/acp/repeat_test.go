@@ -123,8 +123,9 @@ func TestUnsentIsLater(t *testing.T) {
 	}
 }
 
-// TestPollGoesOn: a partner that fails for a moment while it is asked at its Location, or has
-// progress there, is asked there again, and the question is not sent twice.
+// TestPollGoesOn: a partner that fails for a moment while it is asked at its Location, or has
+// progress there, is asked there again, at a new Location once it has told one, and the question is not
+// sent twice.
 func TestPollGoesOn(t *testing.T) {
 	t.Parallel()
 	o := newOut(t)
@@ -143,13 +144,16 @@ func TestPollGoesOn(t *testing.T) {
 		case looks == 0:
 			looks++
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case strings.HasPrefix(r.URL.Path, "/at/"):
+			w.Header().Set("Location", "../next/"+strings.TrimPrefix(r.URL.Path, "/at/"))
+			w.WriteHeader(http.StatusAccepted)
 		default:
 			m := acptest.New("RESPONSE", "agentB", "boss", "found")
 			if looks++; looks <= 3 {
 				m = acptest.New("INFORM", "agentB", "boss", "half")
 				m.Header.ID, m.Header.Progress = "progress", "partial"
 			}
-			m.Header.ReplyTo = strings.TrimPrefix(r.URL.Path, "/at/")
+			m.Header.ReplyTo = strings.TrimPrefix(r.URL.Path, "/next/")
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, m.Text())
 		}

@@ -76,7 +76,8 @@ const (
 	pollWait  = 20 * time.Second
 )
 
-// poll looks once for an answer at the place that the partner has told.
+// poll looks once for an answer at the place that the partner has told. It returns where to look next:
+// a partner may tell another place.
 func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) (reply, error) {
 	next := time.NewTimer(pollPause)
 	defer next.Stop()
@@ -89,7 +90,9 @@ func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) 
 	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused {
 		return got, err
 	}
-	got.location = location // whatever went wrong, or is no answer, may be over at the next look
+	if got.location == "" { // whatever went wrong, or is no answer, may be over at the next look
+		got.location = location
+	}
 	if got.message != nil {
 		return got, nil
 	}
