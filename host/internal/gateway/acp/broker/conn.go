@@ -113,7 +113,8 @@ func (c *Conn) Run(ctx context.Context) {
 			break
 		}
 		c.set(nil, nil, err)
-		if up && time.Since(began) >= lastPause { // a shorter one may be taken over by another client of this name again
+		// A shorter one may be taken over by another client of this name again.
+		if up && (time.Since(began) >= lastPause || errors.Is(err, errOverrun)) {
 			pause = firstPause
 		}
 		c.opt.Log.Warn("the connection to the broker ended", "client_id", c.opt.ClientID, "error", err)
@@ -186,8 +187,8 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 	}
 	in := newInbox(c.opt.MaxPacket)
 	client = paho.NewClient(paho.ClientConfig{
-		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket}), PacketTimeout: packetTime, EnableManualAcknowledgment: true, SendAcksInterval: ackInterval,
-		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return true, c.keep(live, in, p.Packet) }},
+		Conn: packets.NewThreadSafeConn(&ending{Conn: raw, end: end, max: c.opt.MaxPacket, overrun: in.overrun.Load}), PacketTimeout: packetTime, EnableManualAcknowledgment: true, SendAcksInterval: ackInterval,
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) { return true, c.keep(in, p.Packet) }},
 		OnServerDisconnect: func(d *paho.Disconnect) {
 			c.opt.Log.Warn("the broker disconnects", "client_id", c.opt.ClientID, "reason", fmt.Sprintf("%#x", d.ReasonCode))
 		},
@@ -204,6 +205,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 	go func() {
 		defer close(taken)
 		c.takeAll(live, client, in)
+		end(errOverrun)
 	}()
 	leave = func() {
 		end(nil)
@@ -255,16 +257,16 @@ func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // keep lets a message wait until it is taken.
-func (c *Conn) keep(ctx context.Context, in *inbox, p *paho.Publish) error {
-	err := in.push(ctx, p)
+func (c *Conn) keep(in *inbox, p *paho.Publish) error {
+	err := in.push(p)
 	if errors.Is(err, errDropped) && c.dropped.Add(1) == 1 {
 		c.opt.Log.Warn("a message at the broker is dropped, and perhaps more", "client_id", c.opt.ClientID, "topic", p.Topic, "reason", err)
 	}
 	return err
 }
 
-// takeAll hands messages on until ctx ends, and acknowledges each that was taken: a connection that
-// ends before gets it again.
+// takeAll hands messages on until ctx ends, or the last before an overrun was, and acknowledges each that
+// was taken: a connection that ends before gets it again.
 func (c *Conn) takeAll(ctx context.Context, client *paho.Client, in *inbox) {
 	for {
 		p, ok := in.pop(ctx)

@@ -21,7 +21,7 @@ func TestInboxManyProperties(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for _, p := range []*packets.Publish{many, {QoS: 1, Topic: "y", Properties: &packets.Properties{}}} {
-		if err := in.push(ctx, paho.PublishFromPacketPublish(p)); err != nil {
+		if err := in.push(paho.PublishFromPacketPublish(p)); err != nil {
 			t.Fatal(err)
 		}
 		got, ok := in.pop(ctx)
@@ -39,7 +39,7 @@ func TestInboxForgets(t *testing.T) {
 	in := newInbox(1 << 20)
 	const backlog = 1000
 	for range backlog {
-		if err := in.push(t.Context(), &paho.Publish{QoS: 1, Topic: "x"}); err != nil {
+		if err := in.push(&paho.Publish{QoS: 1, Topic: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestInboxForgets(t *testing.T) {
 		take()
 	}
 	for range 10 {
-		if err := in.push(t.Context(), &paho.Publish{QoS: 1, Topic: "x", Payload: []byte(strings.Repeat("x", 1<<20))}); err != nil {
+		if err := in.push(&paho.Publish{QoS: 1, Topic: "x", Payload: []byte(strings.Repeat("x", 1<<20))}); err != nil {
 			t.Fatal(err)
 		}
 		taken := take()

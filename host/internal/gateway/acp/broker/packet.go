@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+
+	"github.com/eclipse/paho.golang/packets"
 )
 
 // ending is the connection of a client. It reports its end at once: the client does so when
@@ -15,6 +18,8 @@ type ending struct {
 	net.Conn
 	end context.CancelCauseFunc
 	max int
+	// overrun reports whether messages that are acknowledged are passed over. Nil passes over none.
+	overrun func() bool
 
 	// left are the bytes of the current packet that were not read. Where there are none, a
 	// header comes: its first byte, and the length, whose bytes so far and value these are
@@ -22,7 +27,10 @@ type ending struct {
 	left, headed, length int
 }
 
-var errLost = errors.New("the connection was lost")
+var (
+	errLost       = errors.New("the connection was lost")
+	errLongLength = errors.New("the broker sends a packet whose length has more than 4 bytes")
+)
 
 // Close implements [net.Conn].
 func (e *ending) Close() error {
@@ -50,6 +58,12 @@ const maxLengthBytes = 4
 // on only if there is room for the packet.
 func (e *ending) readHeader(p []byte) (int, error) {
 	n, err := e.Conn.Read(p)
+	for n > 0 && e.headed == 0 && isConfirmed(p[0]) && e.overrun != nil && e.overrun() {
+		if err := e.passOver(); err != nil {
+			return 0, e.fail(err)
+		}
+		n, err = e.Conn.Read(p)
+	}
 	if n == 0 {
 		return n, err
 	}
@@ -59,7 +73,7 @@ func (e *ending) readHeader(p []byte) (int, error) {
 	isLast := e.headed > 0 && p[0]&0x80 == 0
 	switch {
 	case e.headed > maxLengthBytes:
-		return 0, e.fail(errors.New("the broker sends a packet whose length has more than 4 bytes"))
+		return 0, e.fail(errLongLength)
 	case isLast && e.length > e.max:
 		return 0, e.fail(fmt.Errorf("the broker sends a packet of %d bytes, and was told that the maximum is %d", e.length, e.max))
 	case isLast:
@@ -68,6 +82,29 @@ func (e *ending) readHeader(p []byte) (int, error) {
 		e.headed++
 	}
 	return n, err
+}
+
+// isConfirmed reports whether a packet with this first byte is a message that is acknowledged
+// (https://docs.oasis-open.org/mqtt/mqtt/v5.0/os/mqtt-v5.0-os.html#_Toc3901101).
+func isConfirmed(first byte) bool {
+	const quality = 0x06
+	return first>>4 == packets.PUBLISH && first&quality != 0
+}
+
+// passOver reads a packet behind its first byte, for the one behind it.
+func (e *ending) passOver() error {
+	length := int64(0)
+	for n, b := 0, []byte{0x80}; b[0]&0x80 != 0; n++ {
+		if n == maxLengthBytes {
+			return errLongLength
+		}
+		if _, err := io.ReadFull(e.Conn, b); err != nil {
+			return err
+		}
+		length |= int64(b[0]&0x7f) << (7 * n)
+	}
+	_, err := io.CopyN(io.Discard, e.Conn, length)
+	return err
 }
 
 // fail ends the connection with a reason, and returns it.
