@@ -12,8 +12,12 @@ import (
 // lastLook is the least time of an attempt that is made again.
 const lastLook = 10 * time.Second
 
-// errNoAnswer ends the wait for an answer.
-var errNoAnswer = errors.New("no answer in time")
+var (
+	// errNoAnswer ends the wait for an answer.
+	errNoAnswer = errors.New("no answer in time")
+	// errConnectionLost means that the partner may have the question.
+	errConnectionLost = errors.New("the connection was lost before the answer")
+)
 
 // ask sends a question and waits for its answer, within the partner's time. An attempt
 // that is made again has the rest of that time, and none if the answer has come meanwhile.
@@ -85,7 +89,7 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 		select {
 		case <-answered:
 		case <-got.lost: // a program or broker that has died may have lost it
-			err = errors.New("the connection was lost before the answer")
+			err = errConnectionLost
 		case <-ctx.Done():
 		}
 	}

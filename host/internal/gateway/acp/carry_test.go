@@ -80,7 +80,7 @@ func newOut(t *testing.T) *out {
 	o.agent = acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) { return (*o.answer.Load())(m) })
 	o.does(func(acptest.Message) (*acptest.Message, int) { return nil, 0 })
 	o.p, _ = o.rt.Partner("acme")
-	o.p.URL, o.p.Client, o.p.Timeout = o.agent.URL, http.DefaultClient, time.Minute
+	o.p.URL, o.p.Client, o.p.Timeout, o.p.RetryInDoubt = o.agent.URL, http.DefaultClient, time.Minute, true
 	return o
 }
 

@@ -39,8 +39,10 @@ func (g *Gateway) relay(ctx context.Context, c gateway.Caller, in incoming) (dup
 	if err != nil {
 		return false, err
 	}
-	if !in.toMailbox && g.deliverOpen(ctx, c, m.Header.Receiver, text) != nil {
-		return false, nil
+	if !in.toMailbox {
+		if s, err := g.deliverOpen(ctx, c, m.Header.Receiver, text); s != nil && err == nil {
+			return false, nil
+		}
 	}
 	return g.keep(ctx, c, m, text)
 }

@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -34,7 +35,10 @@ func (a *attempt) send(ctx context.Context, wait time.Duration) (reply, error) {
 
 func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) {
 	a.tried = true
-	if s := a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text); s != nil {
+	switch s, err := a.g.deliverOpen(ctx, a.caller, a.m.Header.Receiver, a.text); {
+	case err != nil && !a.p.RetryInDoubt: // another way would bring it twice
+		return reply{}, fmt.Errorf("%w: %w", errConnectionLost, err)
+	case err == nil && s != nil:
 		return reply{lost: s.ctx.Done()}, nil
 	}
 	if topicsOf(a.p) != "" {
@@ -60,13 +64,13 @@ func (a *attempt) bring(ctx context.Context, wait time.Duration) (reply, error) 
 }
 
 // deliverOpen sends a text on an open connection of a realm's agent, and returns the connection;
-// nil if none has taken it.
-func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) *socket {
+// nil if there is none. After an error the agent may have the text.
+func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver message.AgentID, text []byte) (*socket, error) {
 	s, _ := g.sockets.Find(c, string(receiver))
-	if s == nil || wire.DeliverSocket(ctx, s.conn, text, socketWrite) != nil {
-		return nil
+	if s == nil {
+		return nil, nil
 	}
-	return s
+	return s, wire.DeliverSocket(ctx, s.conn, text, socketWrite)
 }
 
 // pollPause is the shortest time between two looks at a Location, pollWait how long the
