@@ -3,9 +3,11 @@ package acp
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -58,20 +60,27 @@ func (g *Gateway) probeBroker(ctx context.Context, p gateway.Partner) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the broker %s: %w", g.MQTT.URL, brokerFault(p.Name, err))
+	return fmt.Errorf("the broker %s: %w", g.MQTT.URL, g.MQTT.fault(p.Name, err))
 }
 
-// brokerFault adds the line that decides to why there is no connection for a partner.
-func brokerFault(partner string, err error) error {
+// fault adds the line that decides to why there is no connection for a partner.
+func (m *MQTT) fault(partner string, err error) error {
 	var step *broker.StepError
+	var invalid x509.CertificateInvalidError
 	table := "[gateways." + Name + ".mqtt]"
 	switch {
 	case !errors.As(err, &step):
 		return err
+	case errors.As(err, new(x509.HostnameError)):
+		return fmt.Errorf("%w: look at broker in %s: its certificate is for other names", err, table)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Errorf("%w: renew the broker's certificate, or look at the clock of this host", err)
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return fmt.Errorf("%w: set ca in %s to the authorities of its certificate", err, table)
 	case step.Step == broker.Dialing:
 		return fmt.Errorf("%w: look at broker in %s", err, table)
+	case step.Step == broker.Connecting && !step.Refused && strings.HasPrefix(m.URL, "mqtt://"):
+		return fmt.Errorf("it did not answer as a broker of MQTT 5: %w: look at broker in %s: at this port it may speak TLS, which is mqtts://", err, table)
 	case step.Step == broker.Connecting:
 		return fmt.Errorf("%w: look at username, password and certificate in %s", err, table)
 	}

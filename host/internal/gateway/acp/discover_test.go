@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
@@ -56,6 +57,11 @@ func TestDiscoverBroker(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	defer other.Close()
+	otherURL := strings.Replace(other.URL, "https", "mqtts", 1)
+	trusted := other.Client().Transport.(*http.Transport).TLSClientConfig
+	elsewhere, later := trusted.Clone(), trusted.Clone()
+	elsewhere.ServerName = "broker.example"
+	later.Time = func() time.Time { return time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC) }
 	const refused = 0x87
 	for name, c := range map[string]struct {
 		mqtt *acp.MQTT
@@ -63,7 +69,11 @@ func TestDiscoverBroker(t *testing.T) {
 	}{
 		"none":                    {nil, []string{"the host started without broker in [gateways.acp.mqtt]"}},
 		"nobody":                  {&acp.MQTT{URL: "mqtt://" + hosttest.FreeAddress(t, "127.0.0.1")}, []string{"refused: look at broker in [gateways.acp.mqtt]"}},
-		"another authority":       {&acp.MQTT{URL: strings.Replace(other.URL, "https", "mqtts", 1)}, []string{"unknown authority: set ca in [gateways.acp.mqtt]"}},
+		"another authority":       {&acp.MQTT{URL: otherURL}, []string{"unknown authority: set ca in [gateways.acp.mqtt]"}},
+		"another name":            {&acp.MQTT{URL: otherURL, TLS: elsewhere}, []string{"not broker.example: look at broker in [gateways.acp.mqtt]: its certificate is for other names"}},
+		"an old certificate":      {&acp.MQTT{URL: otherURL, TLS: later}, []string{"expired", "renew the broker's certificate"}},
+		"TLS":                     {&acp.MQTT{URL: strings.Replace(other.URL, "https", "mqtt", 1)}, []string{"look at broker in [gateways.acp.mqtt]: at this port it may speak TLS, which is mqtts://"}},
+		"no TLS":                  {&acp.MQTT{URL: strings.Replace(brokerWith(t, 0, 1), "mqtt", "mqtts", 1)}, []string{"look at broker in [gateways.acp.mqtt]"}},
 		"a wrong password":        {&acp.MQTT{URL: brokerWith(t, refused, 0)}, []string{"the reason 0x87: look at username, password and certificate in [gateways.acp.mqtt]"}},
 		"topics of somebody else": {&acp.MQTT{URL: brokerWith(t, 0, refused)}, []string{"acp/v1/acme/+/out", "the reason is 0x87: look at topics in [gateways.acp.partners.acme]"}},
 		"no connection":           {&acp.MQTT{URL: brokerWith(t, 0, 1)}, []string{"the broker is not connected"}},

@@ -171,7 +171,7 @@ func (all *queues) state() string {
 	var wrong []string
 	for name, q := range all.byPartner {
 		if err := q.conn.State(); err != nil {
-			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, brokerFault(name, err)))
+			wrong = append(wrong, fmt.Sprintf("the broker for %s: %v", name, q.g.MQTT.fault(name, err)))
 		}
 	}
 	slices.Sort(wrong)

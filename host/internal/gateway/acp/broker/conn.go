@@ -140,7 +140,9 @@ const (
 // StepError is why a connection could not be made.
 type StepError struct {
 	Step Step
-	Err  error
+	// Refused is set where the broker has answered.
+	Refused bool
+	Err     error
 }
 
 // Error implements error.
@@ -183,7 +185,7 @@ func Probe(ctx context.Context, o Options) error {
 func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (client *paho.Client, leave func(), err error) {
 	raw, err := c.dial(ctx)
 	if err != nil {
-		return nil, nil, &StepError{Dialing, err}
+		return nil, nil, &StepError{Step: Dialing, Err: err}
 	}
 	in := newInbox(c.opt.MaxPacket)
 	client = paho.NewClient(paho.ClientConfig{
@@ -199,7 +201,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 		if connack != nil {
 			err = fmt.Errorf("it refuses the connection with the reason %#x", connack.ReasonCode)
 		}
-		return nil, nil, &StepError{Connecting, err}
+		return nil, nil, &StepError{Step: Connecting, Refused: connack != nil, Err: err}
 	}
 	taken := make(chan struct{})
 	go func() {
@@ -226,7 +228,7 @@ func (c *Conn) open(ctx, live context.Context, end context.CancelCauseFunc) (cli
 		if suback != nil && len(suback.Reasons) == 1 {
 			err = fmt.Errorf("the reason is %#x", suback.Reasons[0])
 		}
-		return nil, nil, &StepError{Subscribing, fmt.Errorf("it refuses to subscribe %s: %w", c.opt.Filter, err)}
+		return nil, nil, &StepError{Step: Subscribing, Refused: suback != nil, Err: fmt.Errorf("it refuses to subscribe %s: %w", c.opt.Filter, err)}
 	}
 	return client, leave, nil
 }
