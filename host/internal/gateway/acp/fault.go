@@ -1,10 +1,13 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/state"
@@ -29,6 +32,8 @@ type fault struct {
 	details    map[string]any
 	// retry means that the same message may be taken later.
 	retry bool
+	// wait is the time until then, 0 for busyPause.
+	wait time.Duration
 	// status is of HTTP, 0 for the code's.
 	status int
 }
@@ -81,13 +86,25 @@ func (g *Gateway) faultOf(err error) *fault {
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return &fault{code: k.code, text: err.Error(), status: k.status, retry: k.retry}
+			f = &fault{code: k.code, text: err.Error(), status: k.status, retry: k.retry}
+			if rate := (*gateway.RateError)(nil); errors.As(err, &rate) {
+				f.wait = rate.Wait
+			}
+			return f
 		}
 	}
 	if !errors.Is(err, context.Canceled) {
 		g.Log.Error("acp: a message failed", "error", err)
 	}
 	return &fault{code: codeInternal, text: "the host could not do this", status: http.StatusInternalServerError, retry: true}
+}
+
+// busyPause is after which time a message may be taken that is not now.
+const busyPause = 10 * time.Second
+
+// retryAfter is the time until the message may be taken, in whole seconds, rounded up.
+func (f *fault) retryAfter() string {
+	return strconv.Itoa(int((cmp.Or(f.wait, busyPause) + time.Second - 1) / time.Second))
 }
 
 // httpStatus is the status of an answer that refuses.

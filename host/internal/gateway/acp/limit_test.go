@@ -1,10 +1,13 @@
 package acp_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/acp"
 	"skep/host/internal/gateway/acp/acptest"
 )
@@ -32,5 +35,27 @@ func TestLimits(t *testing.T) {
 				t.Errorf("got %d %s", r.Status, r.Text)
 			}
 		})
+	}
+}
+
+// TestRetryAfter: over HTTP a message that may be taken later is told when: after the time that
+// rate_limit gives, or else 10 seconds.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, c := range []struct {
+		err    error
+		status int
+		want   string
+	}{
+		{&gateway.RateError{Wait: 1100 * time.Millisecond}, http.StatusTooManyRequests, "2"},
+		{fmt.Errorf("a limit: %w", &gateway.RateError{Wait: time.Minute}), http.StatusTooManyRequests, "60"},
+		{gateway.ErrBusy, http.StatusTooManyRequests, "10"},
+		{gateway.ErrDraining, http.StatusServiceUnavailable, "10"},
+	} {
+		s.rt.FailNext("Ask", c.err)
+		if r := s.send(t, acptest.New("REQUEST", "agentA", "calc", "7")); r.Status != c.status || r.Header.Get("Retry-After") != c.want {
+			t.Errorf("%v: %d, Retry-After %q, want %s", c.err, r.Status, r.Header.Get("Retry-After"), c.want)
+		}
 	}
 }

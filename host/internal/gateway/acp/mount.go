@@ -123,7 +123,7 @@ func (g *Gateway) serveExchange(w http.ResponseWriter, r *http.Request, c gatewa
 func (g *Gateway) refuse(w http.ResponseWriter, c gateway.Caller, in incoming, err error) {
 	f := g.faultOf(err)
 	if f.retry {
-		w.Header().Set("Retry-After", "10")
+		w.Header().Set("Retry-After", f.retryAfter())
 	}
 	if !isRefusedAloud(in.Header, f) {
 		http.Error(w, f.text, f.httpStatus()) // no message: nothing that a program could answer
