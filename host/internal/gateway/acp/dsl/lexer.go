@@ -51,8 +51,9 @@ type lexer struct {
 	offset int
 	at     Pos
 	begun  bool // something came before
-	// foreign is set behind a comment in the form of another language.
-	foreign bool
+	// foreign is set behind a comment in the form of another language, foreignCount is how many there were.
+	foreign      bool
+	foreignCount int
 	// fail reports a fault, and whether to go on.
 	fail func(at Pos, width int, format string, args ...any) bool
 }
@@ -161,9 +162,9 @@ func (l *lexer) token(t *token) bool {
 }
 
 // foreignComment reports a comment in the form of another language, and not those right
-// behind it.
+// behind it. After very many the text ends.
 func (l *lexer) foreignComment(mark string) {
-	if !l.foreign && !l.fail(l.pos(), len(mark), "a comment begins with // on each of its lines, not with %s", mark) {
+	if l.foreignCount++; l.foreignCount > maxSkipped || !l.foreign && !l.fail(l.pos(), len(mark), "a comment begins with // on each of its lines, not with %s", mark) {
 		l.offset = len(l.text)
 	}
 	l.foreign = true

@@ -9,10 +9,13 @@ import (
 // type begins with.
 var tomlLine = regexp.MustCompile(`^(\[\[?[\w."-]+\]\]?|[\w."-]+ *= *(["'\[0-9]|-[0-9]|true\b|false\b).*)$`)
 
+// shownForm is how much of a text is looked at to see what it is, in bytes: a hostile one has a million lines.
+const shownForm = 4 << 10
+
 // otherForm returns what a text without declarations is, and the offset of the first line that shows
 // it; empty for what is not known.
 func otherForm(text string) (is string, offset int) {
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(text[:min(len(text), shownForm)]) {
 		trimmed := strings.TrimSpace(line)
 		switch before, _, _ := strings.Cut(trimmed, " #"); {
 		case trimmed == "" || trimmed[0] == '#':
