@@ -16,6 +16,7 @@ type OutboxRef struct {
 	Request      string            `json:"request"`
 	From         string            `json:"from"`
 	To           string            `json:"to"`
+	Trace        swarm.Trace       `json:"trace,omitzero"`
 }
 
 // RefOf returns the reference to an outbox message.
@@ -23,13 +24,13 @@ func RefOf(d swarm.Delivery) OutboxRef {
 	w := d.Wrapper
 	return OutboxRef{
 		Instance: d.Task.InstanceKey, Swarm: w.SourceSwarm, Owner: w.TaskOwner, Contributors: w.TaskContributors,
-		Task: w.Payload.TaskID, Request: w.Payload.ID, From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name,
+		Task: w.Payload.TaskID, Request: w.Payload.ID, From: w.Payload.Sender.Name, To: w.Payload.Recipient().Name, Trace: d.Trace,
 	}
 }
 
 // Delivery returns the outbox message as [Ask].Of needs it: without its text.
 func (r OutboxRef) Delivery() *swarm.Delivery {
-	return &swarm.Delivery{Task: swarm.TaskKey{InstanceKey: r.Instance, Task: r.Task}, Wrapper: mail.Interswarm{
+	return &swarm.Delivery{Task: swarm.TaskKey{InstanceKey: r.Instance, Task: r.Task}, Trace: r.Trace, Wrapper: mail.Interswarm{
 		SourceSwarm: r.Swarm, TaskOwner: r.Owner, TaskContributors: r.Contributors,
 		Payload: mail.Payload{
 			TaskID: r.Task, ID: r.Request, Sender: mail.Address{Type: mail.Agent, Name: r.From},

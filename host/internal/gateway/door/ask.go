@@ -214,7 +214,7 @@ func (d *Door) answerQuestion(ctx context.Context, c gateway.Caller, a gateway.A
 // that sent it, which any user may own.
 func continueDelivery(a gateway.Ask, in *swarm.Incoming, p *mail.Payload) {
 	sent := a.Of.Wrapper
-	in.Back, in.AnyTenant, in.Swarm = true, true, sent.SourceSwarm
+	in.Back, in.AnyTenant, in.Swarm, in.Trace = true, true, sent.SourceSwarm, cmp.Or(a.Trace, a.Of.Trace)
 	in.Wrapper.TaskOwner, in.Wrapper.TaskContributors = sent.TaskOwner, sent.TaskContributors
 	p.TaskID, p.ID = sent.Payload.TaskID, cmp.Or(a.Answers, sent.Payload.ID)
 	if a.Kind != gateway.Answers {

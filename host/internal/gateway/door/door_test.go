@@ -681,9 +681,14 @@ func TestBlobsOfOtherTasks(t *testing.T) {
 // post has a user ask hive.
 func (k *kit) post(t *testing.T) *swarm.Receipt {
 	t.Helper()
+	return k.postTraced(t, swarm.Trace{})
+}
+
+func (k *kit) postTraced(t *testing.T, trace swarm.Trace) *swarm.Receipt {
+	t.Helper()
 	r, err := k.swarm.Submit(t.Context(), swarm.Post{
 		Principal: swarm.Principal{Tenant: swarm.DefaultTenant, Role: mail.RoleUser, ID: "bob"}, Swarm: "hive", Door: "rest",
-		Type: mail.Request, Subject: "q", Body: "go",
+		Type: mail.Request, Subject: "q", Body: "go", Trace: trace,
 	})
 	if err != nil {
 		t.Fatal(err)
