@@ -26,6 +26,8 @@ type Process struct {
 	Dir, Addr string
 	// admin is the address of the admin listener.
 	admin string
+	// authorities is a file of the certificates that it trusts, empty for the system's.
+	authorities string
 	// Life counts the starts.
 	Life int
 
@@ -67,6 +69,12 @@ func (p *Process) Write(swarm string) {
 func (p *Process) Launch(swarm string) {
 	p.t.Helper()
 	p.Write(swarm)
+	p.launchWritten()
+}
+
+// launchWritten is Launch of files that are there.
+func (p *Process) launchWritten() {
+	p.t.Helper()
 	var err error
 	if p.log, err = os.Create(filepath.Join(p.t.TempDir(), "log")); err != nil {
 		p.t.Fatal(err)
@@ -89,6 +97,9 @@ func (p *Process) Start() {
 	p.Life++
 	p.cmd = exec.Command(path, "serve", "-c", filepath.Join(p.Dir, "swarm.toml"))
 	p.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+p.cacheHome, LifeEnv+"="+LifeName(p.Life))
+	if p.authorities != "" {
+		p.cmd.Env = append(p.cmd.Env, "SSL_CERT_FILE="+p.authorities)
+	}
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		p.t.Error(err)
@@ -113,7 +124,14 @@ func (p *Process) Client() *client.Client { return p.ClientAs(ScriptKey) }
 // ClientAs is [Process.Client] with a key.
 func (p *Process) ClientAs(key string) *client.Client {
 	p.t.Helper()
-	c, err := client.New(client.Options{URL: "http://" + p.Addr, Token: key, Patience: 2 * time.Minute})
+	return p.clientOf(client.Options{URL: "http://" + p.Addr, Token: key})
+}
+
+// clientOf is a client that has reached the host, and waits for it from then on.
+func (p *Process) clientOf(o client.Options) *client.Client {
+	p.t.Helper()
+	o.Patience = 2 * time.Minute
+	c, err := client.New(o)
 	if err != nil {
 		p.t.Fatal(err)
 	}

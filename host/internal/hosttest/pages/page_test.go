@@ -47,8 +47,8 @@ func TestExamplePages(t *testing.T) {
 	p := install(t)
 	for _, page := range pages {
 		dir := filepath.Dir(page)
-		if name := filepath.Base(dir); name == "acp" || name == "uamp" {
-			continue // TestACPExample and TestUAMPExample run their commands
+		if name := filepath.Base(dir); name == "acp" || name == "uamp" || name == "everywhere" {
+			continue // TestACPExample, TestUAMPExample and TestEverywhereExample run their commands
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) { t.Parallel(); followPage(t, p, dir, consolesIn(hosttest.ReadText(t, page))) })
 	}

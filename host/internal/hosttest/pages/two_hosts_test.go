@@ -12,33 +12,53 @@ import (
 )
 
 // TestUAMPExample (U-030, U-033, U-034): the commands of the example print what its page says:
-// two hosts that know each other by DID alone work on one task. Its ports are replaced by free
-// ones.
+// two hosts that know each other by DID alone work on one task.
 func TestUAMPExample(t *testing.T) {
 	t.Parallel()
-	const example = "../../../../examples/uamp"
+	if served, tried := followHosts(t, "uamp", []string{"shop", "lab"}, "8443", "8444", "9443", "9444"); served != 2 || tried != 5 {
+		t.Errorf("%d hosts, %d commands", served, tried)
+	}
+}
+
+// TestEverywhereExample: the commands of the example print what its page says: one task goes
+// between two hosts over all protocols.
+func TestEverywhereExample(t *testing.T) {
+	t.Parallel()
+	if served, tried := followHosts(t, "everywhere", []string{"hive", "depot"}, "8443", "8444", "8445", "9443", "9444"); served != 2 || tried != 4 {
+		t.Errorf("%d hosts, %d commands", served, tried)
+	}
+}
+
+// followHosts runs the commands of an example's page, and counts them and the hosts that they
+// start. Its ports are replaced by free ones.
+func followHosts(t *testing.T, name string, hosts []string, ports ...string) (served, tried int) {
+	t.Helper()
+	example := "../../../../examples/" + name
 	page, p := hosttest.ReadText(t, example+"/README.md"), install(t)
 	dir := checkout(t, p, example)
 	for _, name := range []string{"curl", "openssl"} {
 		hasProgram(t, name, os.Getenv("PATH"))
 	}
 	var free []string
-	for _, port := range []string{"8443", "8444", "9443", "9444"} {
+	for _, port := range ports {
 		_, other, err := net.SplitHostPort(hosttest.FreeAddress(t, "127.0.0.1"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		free = append(free, port, other)
 	}
-	ports := strings.NewReplacer(free...)
-	for _, host := range []string{"shop", "lab"} {
-		file := filepath.Join(dir, "examples/uamp", host, "swarm.toml")
-		if err := os.WriteFile(file, []byte(ports.Replace(hosttest.ReadText(t, file))), 0o600); err != nil {
+	replaced := strings.NewReplacer(free...)
+	for _, host := range hosts {
+		file := filepath.Join(dir, "examples", name, host, "swarm.toml")
+		if err := os.WriteFile(file, []byte(replaced.Replace(hosttest.ReadText(t, file))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	served, tried, vars := 0, 0, ""
-	for _, s := range consolesIn(ports.Replace(page)) {
+	vars := ""
+	for _, s := range consolesIn(replaced.Replace(page)) {
+		if skipped.MatchString(s.command) {
+			continue
+		}
 		if strings.Contains(s.command, "skep serve") {
 			serveExample(t, p, dir, s.command)
 			served++
@@ -55,9 +75,7 @@ func TestUAMPExample(t *testing.T) {
 		}
 		tried++
 	}
-	if served != 2 || tried != 5 {
-		t.Errorf("%d hosts, %d commands", served, tried)
-	}
+	return served, tried
 }
 
 // serveExample starts a host by its command, waits until it serves, and ends it with the test.
