@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +19,11 @@ import (
 )
 
 const doctorGatewaysHelp = `Gateways looks at the gateways of swarm.toml and of the host that runs on it: whether
-each is well and shows agents, whether partners that are called answer, and the broker of
-those with topics, whether they can reach this host, how long certificates are valid, and
-which key signs agent cards. Where there is no swarm.toml, it looks at what the host of
---url shows: its gateways, and the partners that are called.
+each is well and shows agents, whether partners answer, at their address, over the broker
+or on a connection that they have opened, whether they can reach this host, how long
+certificates are valid, and which keys sign agent cards and envelopes. Where there is no
+swarm.toml, it looks at what the host of --url shows: its gateways, and the partners that
+are called.
 
 The exit code is 8 when something is not as it should be.`
 
@@ -110,8 +112,8 @@ func (d *gatewayDoctor) look(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if own, is := g.Protocol.(*config.A2A); is && own.SignCards {
-			d.cardKey()
+		if own, is := g.Protocol.(*config.A2A); is && own.SignCards || g.Name == "uamp" {
+			d.signingKey(g.Name)
 		}
 	}
 	d.publicURL()
@@ -171,12 +173,22 @@ func (d *gatewayDoctor) gateway(g config.Gateway, running []client.Gateway) {
 // running checks whether a gateway that runs is well and shows agents.
 func (d *gatewayDoctor) running(r client.Gateway) {
 	d.add(r.Name, r.Healthy, "%s", strings.TrimSpace(gatewayState(r)+" "+r.Detail))
-	if len(r.Agents) == 0 {
-		d.add(r.Name+" agents", false, "no agent of your tenant has %q in expose", r.Name)
-	} else {
+	switch {
+	case len(r.Agents) > 0:
 		d.add(r.Name+" agents", true, "%s exposed", plural(int64(len(r.Agents)), "agent"))
+	case len(r.Partners) > 0 && !slices.ContainsFunc(r.Partners, mayAsk):
+		d.add(r.Name+" agents", true, "none is exposed, and no partner may ask")
+	default:
+		d.add(r.Name+" agents", false, "no agent of your tenant has %q in expose", r.Name)
 	}
 }
+
+// mayAsk reports whether a partner has any right: one without only answers.
+func mayAsk(p client.GatewayPartner) bool { return len(p.May) > 0 }
+
+// connecting are the gateways whose partners may have a connection open, on which they are
+// asked.
+var connecting = []string{"acp", "amp", "iacp", "uamp"}
 
 // partner checks whether a partner answers where messages for it leave, and its client
 // certificate. One that comes by itself may be away.
@@ -187,13 +199,31 @@ func (d *gatewayDoctor) partner(ctx context.Context, g config.Gateway, p config.
 			d.certificate(name+" certificate", cert)
 		}
 	}
-	own, isACP := p.Protocol.(*config.ACPPartner)
-	waits := !hasAddress(p) && (!isACP || own.Topics == "") // it comes by itself
-	if waits && !isACP {
+	called := isCalled(g.Name, p)
+	if !called && !slices.Contains(connecting, g.Name) {
 		d.add(name, true, "it is not called: it has no address")
 		return nil
 	}
-	return d.ping(ctx, name, p.Name, waits)
+	return d.ping(ctx, name, p.Name, !called)
+}
+
+// isCalled reports whether messages for a partner leave without a connection that it opens: to
+// its address, over a broker, or where the DID documents of its agents say.
+func isCalled(gateway string, p config.Partner) bool {
+	switch own := p.Protocol.(type) {
+	case *config.ACPPartner:
+		return hasAddress(p) || own.Topics != ""
+	case *config.AMPPartner:
+		return hasAddress(p) || own.Queues
+	}
+	return hasAddress(p) || gateway == "uamp" && slices.ContainsFunc(p.IDs, namesHost)
+}
+
+// namesHost reports whether an id of UAMP names the host of its DID document
+// (https://w3c-ccg.github.io/did-method-web/).
+func namesHost(id string) bool {
+	host, isWeb := strings.CutPrefix(id, "did:web:")
+	return isWeb && host != "" && host[0] != '*'
 }
 
 // ping checks whether a partner answers; one that may be away passes.
@@ -229,15 +259,15 @@ func (d *gatewayDoctor) certificate(name string, cert tls.Certificate) {
 	d.add(name, cert.Leaf.NotAfter.Sub(d.now) > expirySoon, "valid until %s", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// cardKey checks the key of agent cards.
-func (d *gatewayDoctor) cardKey() {
-	const name = "a2a key"
+// signingKey checks the key of agent cards, or of envelopes.
+func (d *gatewayDoctor) signingKey(gateway string) {
+	name := gateway + " key"
 	data, err := d.app.dataOptions()
 	if err != nil {
 		d.add(name, false, "%v", err)
 		return
 	}
-	keys, err := data.GatewayKeys("a2a")
+	keys, err := data.GatewayKeys(gateway)
 	switch {
 	case err != nil:
 		d.add(name, false, "%v", err)
