@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak chaos guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -236,6 +236,11 @@ soak: guests
 	SKEP_SOAK=1 $(GO) test -count=1 -timeout 60m -run 'TestMeterAgrees$$' -v $(READER)
 	SKEP_SOAK=1 $(GO) test $(RACE) -count=1 ./host/internal/gateway/flow
 	SKEP_EXCHANGES=100000 $(GO) test -count=1 -timeout 60m -run 'Exchanges' ./host/internal/swarm
+
+# Questions that pass two hosts over all protocols, in whose middle one was killed, RUNS of
+# them; `make test` has twelve.
+chaos: guests
+	SKEP_KILLED_RUNS=$(or $(RUNS),1000) $(GO) test -count=1 -timeout 600m -run '^TestKillEverywhere$$' -v ./host/internal/hosttest/crash
 
 # The prebuilt guests of other languages, and the hostile corpus, against their
 # sources, for the tools that are found. With SKEP_TOOLCHAINS=required all must be.

@@ -1,0 +1,157 @@
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skep/abi"
+	"skep/host/client"
+	"skep/host/internal/hosttest"
+	"skep/host/internal/store/sqlite"
+	"skep/host/internal/swarm"
+	"skep/spec/mail"
+)
+
+// atOnce is the number of questions that are under way when a host is killed.
+const atOnce = 10
+
+// TestKillEverywhere: questions pass two hosts over all protocols, and a host is killed in the
+// middle of them, at another moment each time. Each question has its answer, and each agent on
+// its way got the question once and the answer once.
+func TestKillEverywhere(t *testing.T) {
+	t.Parallel()
+	want := 12 // questions in whose middle the host was killed
+	if n, err := strconv.Atoi(os.Getenv("SKEP_KILLED_RUNS")); err == nil {
+		want = n
+	}
+	const wait = `timeout = "5m"`
+	// A partner is tried for longer than the host takes to come back.
+	e := hosttest.StartEverywhere(t, wait+"\nallow", wait+"\nallow", wait, wait+"\ngive_up = \"10m\"")
+	c := e.Client("a-key-to-try-on-this-machine", "")
+	killed, asked := 0, 0
+	for ; killed < want && !t.Failed(); asked += atOnce {
+		killed += killAmong(t, e, c, asked)
+	}
+	t.Logf("%d questions, of which %d were under way at one of %d kills", asked, killed, e.Hive.Life-1)
+	got := map[string]int{}
+	for name, p := range map[string]*hosttest.Process{"hive": e.Hive, "depot": e.Depot} {
+		p.Kill()
+		s := hosttest.OpenStore(t, p.Data())
+		countMail(t, s, name, got)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	checkCounts(t, got, asked)
+}
+
+// killAmong asks atOnce questions, kills and starts the host while they are under way, and
+// wants all answers. It returns how many had none when the host was killed.
+func killAmong(t *testing.T, e *hosttest.Everywhere, c *client.Client, first int) int {
+	t.Helper()
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for i := range atOnce {
+		all.Go(func() {
+			defer answered.Add(1)
+			if err := askEverywhere(t.Context(), c, fmt.Sprintf("question %d;", first+i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(time.Duration(rand.IntN(int(400 * time.Millisecond))))
+	had := answered.Load()
+	e.Hive.Kill()
+	e.Hive.Start()
+	all.Wait()
+	return atOnce - int(had)
+}
+
+func askEverywhere(ctx context.Context, c *client.Client, question string) error {
+	id := strings.Trim(strings.ReplaceAll(question, " ", "-"), ";")
+	err := hosttest.CheckAnswer(ctx, c, client.Post{Task: id, Key: "key-" + id, Body: question}, false, hosttest.EverywhereAnswer(question, "no-trace"))
+	if err != nil {
+		return fmt.Errorf("%s %w", question, err)
+	}
+	return nil
+}
+
+// countMail counts the questions and answers that the agents of a host got, by agent, type and
+// question.
+func countMail(t *testing.T, s *sqlite.Store, name string, counts map[string]int) {
+	t.Helper()
+	instances, err := s.Instances(t.Context(), swarm.DefaultTenant, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range instances {
+		tasks, err := s.Tasks(t.Context(), key, time.Now().Add(time.Hour), 1_000_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			snap, err := s.Load(t.Context(), task.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for agent := range snap.Task.History {
+				countHistory(t, s, task.Key, agent, counts)
+			}
+		}
+	}
+}
+
+func countHistory(t *testing.T, s *sqlite.Store, key swarm.TaskKey, agent string, counts map[string]int) {
+	t.Helper()
+	entries, err := s.History(t.Context(), key, agent, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Kind != abi.KindIn {
+			continue
+		}
+		m, err := mail.ParseMessage(entry.Message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == mail.Request || m.Type == mail.Response {
+			text := m.Payload.Body
+			if i := strings.Index(text, "question "); i >= 0 {
+				text = text[i:]
+			}
+			counts[fmt.Sprintf("%s@%s %s %s", agent, key.Swarm, m.Type, text)]++
+		}
+	}
+}
+
+// checkCounts wants each question once at each agent, and its answer at those that wait for it
+// as mail: teller has it as the result of a tool, and goal gives it.
+func checkCounts(t *testing.T, got map[string]int, asked int) {
+	t.Helper()
+	for i := range asked {
+		for _, agent := range hosttest.EverywhereRoute {
+			for _, kind := range []mail.Type{mail.Request, mail.Response} {
+				if kind == mail.Response && (agent == "teller@hive" || agent == "goal@hive") {
+					continue
+				}
+				what := fmt.Sprintf("%s %s question %d;", agent, kind, i)
+				if got[what] != 1 {
+					t.Errorf("%s came %d times", what, got[what])
+				}
+				delete(got, what)
+			}
+		}
+	}
+	for what, n := range got {
+		t.Errorf("%s came %d times, and nobody asked for it", what, n)
+	}
+}
