@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,6 +38,43 @@ func TestGatewaysPage(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, append(p.env, "PATH="+dir+":"+os.Getenv("PATH"))
 		if out, err := cmd.Output(); err != nil || !s.matches(string(out)) {
 			t.Errorf("$ %s\n%s%v, want\n%s", s.command, out, err, s.output)
+		}
+	}
+}
+
+// protocolCell is a cell of the table of protocols: a test, and the file that has it.
+var protocolCell = regexp.MustCompile(`^\[(Test\w+)\]\((\.\./internal/[\w/]+_test\.go)\)$`)
+
+// TestProtocolTable: each cell of the page's table of protocols names a test that there is in
+// the file to which it leads, and each protocol has most of what the table lists.
+func TestProtocolTable(t *testing.T) {
+	t.Parallel()
+	const docs = "../../../docs"
+	_, text, _ := strings.Cut(hosttest.ReadText(t, docs+"/gateways.md"), "| | A2A | ACP | AMP | IaCP | MCP | UAMP |\n|---|---|---|---|---|---|---|\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	named := make([]int, 6)
+	rows := strings.Split(text, "\n")
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if len(cells) != 1+len(named) {
+			t.Fatalf("the row %q has %d cells", row, len(cells))
+		}
+		for i, cell := range cells[1:] {
+			m := protocolCell.FindStringSubmatch(cell)
+			switch {
+			case cell == "–":
+			case m == nil:
+				t.Errorf("%s: the cell %q is no test", cells[0], cell)
+			case !strings.Contains(hosttest.ReadText(t, filepath.Join(docs, m[2])), "\nfunc "+m[1]+"(t *testing.T) {"):
+				t.Errorf("%s: there is no %s in %s", cells[0], m[1], m[2])
+			default:
+				named[i]++
+			}
+		}
+	}
+	for i, n := range named {
+		if 2*n < len(rows) {
+			t.Errorf("column %d names %d tests in %d rows", i+1, n, len(rows))
 		}
 	}
 }
