@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -25,10 +26,9 @@ func postTo(url, body string) httpRequest {
 
 // with returns the request with one more header.
 func (r httpRequest) with(name, value string) httpRequest {
-	header := map[string]string{name: value}
-	for k, v := range r.header {
-		header[k] = v
-	}
+	header := map[string]string{}
+	maps.Copy(header, r.header)
+	header[name] = value
 	r.header = header
 	return r
 }

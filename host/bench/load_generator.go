@@ -11,6 +11,8 @@ import (
 // next order.
 type order struct {
 	URL, Body string
+	// Gateway is the way of the messages, empty for POST /message.
+	Gateway string
 	// Keys are used by one client after the other.
 	Keys    []string
 	Clients int
@@ -84,13 +86,15 @@ func (o order) post(ended <-chan struct{}) (posted, error) {
 	defer cl.CloseIdleConnections()
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
+	var ids atomic.Int64
+	ids.Store(time.Now().UnixNano()) // no message is a repeat of another order's
 	waits := make([][]float64, o.Clients)
 	began := time.Now()
 	for i := range waits {
 		wg.Go(func() {
 			for !over(ended) && failed.Load() == nil {
 				at := time.Now()
-				if err := message(o.URL, o.Body).as(o.Keys[i%len(o.Keys)]).expect(cl, ""); err != nil {
+				if err := o.request(&ids).as(o.Keys[i%len(o.Keys)]).expect(cl, ""); err != nil {
 					failed.Store(&err)
 					return
 				}

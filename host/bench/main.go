@@ -73,6 +73,7 @@ var parts = []part{
 	{"growth", "A message as queue, history, tasks and tenants grow", growth},
 	{"tenants", "Parked tenants", parkedTenants},
 	{"fair", "A tenant beside one that floods", fairness},
+	{"gateway-flood", "A tenant on one gateway beside one that floods another", gatewayFloods},
 	{"flood", "A client beside those who want to harm the host", floods},
 	{"streams", "Event streams on which nothing happens", streams},
 	{"recovery", "From start to the first answer on a large store", recovery},
