@@ -24,8 +24,8 @@ type binding interface {
 	// read gives the deltas of a stream that r does not have to r.take, until the stream
 	// breaks off or r.take fails.
 	read(ctx context.Context, r *streamReader, at string) error
-	// acknowledge confirms to the partner that all deltas up to d have come (U-062). One that is
-	// lost is made good by the next read.
+	// acknowledge confirms to the partner that all deltas up to d have come (U-062), beside the
+	// reading. One that is lost is made good by the next read.
 	acknowledge(ctx context.Context, r *streamReader, d envelope.Delta)
 	// close gives back what the attempt used.
 	close()
@@ -72,7 +72,7 @@ func (g *Gateway) bind(ctx context.Context, p gateway.Partner, to string) (bindi
 	case bindingGRPC:
 		return &socketBinding{g: g, p: p, key: socketKey{p.Client, base, kind}}, nil
 	}
-	return httpBinding{client: p.Client, base: base, partner: p.Name}, nil
+	return &httpBinding{client: p.Client, base: base, partner: p.Name}, nil
 }
 
 // services are the bindings in the order in which they are chosen, each with its path.

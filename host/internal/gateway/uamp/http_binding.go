@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -26,11 +27,13 @@ type httpBinding struct {
 	base   string // of the partner's addresses
 	// partner is the partner's name.
 	partner string
+	// acks are the acknowledgements of the stream that is read.
+	acks *ackQueue
 }
 
-func (b httpBinding) close() {}
+func (b *httpBinding) close() {}
 
-func (b httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
+func (b *httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(b.base, "/")+messagesPath, bytes.NewReader(a.text))
 	if err != nil {
 		return posted{}, gateway.Refuse("the url of %s cannot be called: %v", b.partner, err)
@@ -67,7 +70,7 @@ func (b httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 	return got, err
 }
 
-func (b httpBinding) streamAt(address string) (string, error) {
+func (b *httpBinding) streamAt(address string) (string, error) {
 	base, err := url.Parse(b.base)
 	if err != nil {
 		return "", err
@@ -114,7 +117,7 @@ func unsignedRefusal(resp *http.Response, text []byte) error {
 }
 
 // read reads one response.
-func (b httpBinding) read(ctx context.Context, r *streamReader, at string) error {
+func (b *httpBinding) read(ctx context.Context, r *streamReader, at string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
@@ -140,6 +143,11 @@ func (b httpBinding) read(ctx context.Context, r *streamReader, at string) error
 	case resp.StatusCode != http.StatusOK:
 		return &gateway.StatusError{Code: resp.StatusCode}
 	}
+	b.acks = newAckQueue()
+	var writing sync.WaitGroup
+	writing.Go(func() { b.acks.run(ctx) })
+	defer writing.Wait()
+	defer stop()
 	return eachEvent(resp.Body, int(r.g.MaxBody)+eventRoom, func(data []byte) error { return r.take(ctx, data) })
 }
 
@@ -179,7 +187,7 @@ func eachEvent(body io.Reader, most int, each func(data []byte) error) error {
 }
 
 // acknowledge sends an envelope: nothing can be sent beside a response.
-func (b httpBinding) acknowledge(ctx context.Context, r *streamReader, d envelope.Delta) {
+func (b *httpBinding) acknowledge(ctx context.Context, r *streamReader, d envelope.Delta) {
 	ack := *r.attempt
 	ack.e = envelope.Envelope{
 		ID: envelope.NewID(), Time: time.Now(), From: r.e.From, To: r.e.To, Intent: envelope.Progress, ReplyTo: r.e.ID, Window: envelope.DefaultWindow,
@@ -188,7 +196,9 @@ func (b httpBinding) acknowledge(ctx context.Context, r *streamReader, d envelop
 	if d.Stream != impliedID {
 		ack.e.Stream = d.Stream
 	}
-	if ack.seal() == nil {
-		_, _ = ack.post(ctx)
-	}
+	b.acks.put(d.Stream, func() {
+		if ack.seal() == nil {
+			_, _ = ack.post(ctx)
+		}
+	})
 }

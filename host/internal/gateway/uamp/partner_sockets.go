@@ -56,6 +56,7 @@ type partnerSocket struct {
 	*socket
 	partner partnerConn
 	token   partnerToken
+	acks    *ackQueue
 	users   int
 	// retired sockets get no attempt any more: they are closed with the last one.
 	retired bool
@@ -183,7 +184,7 @@ func (s *partnerSocket) leave() {
 // dial opens a socket.
 func (p *partnerSockets) dial(ctx context.Context, key socketKey, partner gateway.Partner) (*partnerSocket, error) {
 	s := &partnerSocket{socket: newSocket(p.g, partner.Caller())}
-	s.awaited = newAwaitedFrames()
+	s.awaited, s.acks = newAwaitedFrames(), newAckQueue()
 	s.ctx, s.end = context.WithCancelCause(s.token.watch(ctx))
 	dial := dialWebSocket
 	if key.binding == bindingGRPC {
@@ -211,6 +212,7 @@ var errSocketEnded = errors.New("the partner has closed the connection")
 
 // serve reads a socket to its end.
 func (p *partnerSockets) serve(key socketKey, s *partnerSocket) {
+	s.running.Go(func() { s.acks.run(s.ctx) })
 	s.partner.run(s.socket)
 	s.end(errSocketEnded)
 	p.mu.Lock()

@@ -271,9 +271,7 @@ func (b *socketBinding) open(ctx context.Context, r *streamReader, stream string
 		return err
 	}
 	b.stream, b.unfinished = b.socket.awaited.await(r.e.ID, stream), true
-	if !b.acknowledgeUpTo(stream, r.assembly.Next()-1) {
-		return b.socket.ended()
-	}
+	b.acknowledgeUpTo(stream, r.assembly.Next()-1)
 	return nil
 }
 
@@ -335,15 +333,27 @@ func (b *socketBinding) acknowledge(_ context.Context, _ *streamReader, d envelo
 	b.acknowledgeUpTo(d.Stream, d.Seq)
 }
 
-// acknowledgeUpTo acknowledges the deltas of a stream up to a number, -1 for none. It returns
-// false when the socket has ended.
-func (b *socketBinding) acknowledgeUpTo(stream string, seq int) bool {
+// acknowledgeUpTo acknowledges the deltas of a stream up to a number, -1 for none.
+func (b *socketBinding) acknowledgeUpTo(stream string, seq int) {
 	b.acked = seq
+	s := b.socket
+	s.acks.put(stream, func() { s.writeAck(stream, seq) })
+}
+
+// writeAck writes an acknowledgement. A partner that does not read it has as much time as it goes
+// on to send: pings and the ends of attempts end what it waits for.
+func (s *partnerSocket) writeAck(stream string, seq int) {
 	payload, err := json.Marshal(map[string]int{"ack": seq})
-	if err != nil {
-		return b.socket.write(nil, err)
+	if err == nil {
+		var text []byte
+		text, err = json.Marshal(envelope.Delta{Seq: max(0, seq), Stream: stream, Time: time.Now(), Type: envelope.DeltaProgress, Payload: payload})
+		if err == nil {
+			err = s.frames.writeFrame(s.ctx, text)
+		}
 	}
-	return b.socket.writeDelta(envelope.Delta{Seq: max(0, seq), Stream: stream, Time: time.Now(), Type: envelope.DeltaProgress, Payload: payload})
+	if err != nil {
+		s.end(err)
+	}
 }
 
 // unconnected is why there is no socket. No envelope has left.
