@@ -160,12 +160,13 @@ const eventRoom = 1 << 10
 func eachEvent(body io.Reader, most int, each func(data []byte) error) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, most)
+	lines.Split(new(eventLines).split)
 	var data []byte
 	has := false
 	for lines.Scan() {
-		line := lines.Bytes()
-		switch value, isData := bytes.CutPrefix(line, []byte("data:")); {
-		case isData:
+		name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
+		switch {
+		case string(name) == "data":
 			if has {
 				data = append(data, '\n')
 			}
@@ -173,9 +174,11 @@ func eachEvent(body io.Reader, most int, each func(data []byte) error) error {
 			if len(data) > most {
 				return envelope.Faultf(envelope.TooLarge, "an event of the partner's stream has more than %d bytes", most)
 			}
-		case len(line) == 0 && has:
-			if err := each(data); err != nil {
-				return err
+		case len(lines.Bytes()) == 0 && has:
+			if len(data) > 0 { // an event without data is none
+				if err := each(data); err != nil {
+					return err
+				}
 			}
 			data, has = data[:0], false
 		}
