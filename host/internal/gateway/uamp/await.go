@@ -3,6 +3,7 @@ package uamp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -78,7 +79,11 @@ func (a *attempt) giveUp(ctx context.Context) error {
 			}
 		}
 	}
-	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+	text := fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+	if a.trouble != "" {
+		text += "; " + a.trouble
+	}
+	return gateway.Refuse("%s", text)
 }
 
 // await sends an envelope, unless the stream with its answer is known, and waits until the
@@ -119,19 +124,43 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 			}
 		}
 	}
-	if at == "" { // the answer is to come by an envelope of its own
-		<-ctx.Done()
-		return context.Cause(ctx)
+	if at == "" {
+		return a.awaitUnnamed(ctx, first)
 	}
-	a.named = streamNameIn(at)
-	a.g.waiting.nameStream(a.e.ID, a.caller, a.named)
-	got, err := a.follow(ctx, at)
+	got, err := a.readStream(ctx, at)
 	if errors.Is(err, errStreamGone) { // it is sent again, for another stream
 		return errors.Join(err, a.keepStream(ctx, ""))
 	}
 	if err != nil {
 		return err
 	}
+	return a.deliverStream(ctx, first, got)
+}
+
+// readStream reads the stream with the answer. An envelope may name it meanwhile.
+func (a *attempt) readStream(ctx context.Context, at string) (answer, error) {
+	a.named = streamNameIn(at)
+	a.g.waiting.nameStream(a.e.ID, a.caller, a.named)
+	return a.follow(ctx, at)
+}
+
+// awaitUnnamed waits for an answer about whose stream the partner has told nothing: the envelope has
+// named it (C.2). Where there is none under this name the answer is to come by an envelope of its
+// own.
+func (a *attempt) awaitUnnamed(ctx context.Context, first bool) error {
+	got, err := a.readStream(ctx, a.via.streamNamed(a.e.Stream))
+	if err == nil {
+		return a.deliverStream(ctx, first, got)
+	}
+	if errors.As(err, new(*envelope.Fault)) {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// deliverStream brings what a stream has to the agent that asked.
+func (a *attempt) deliverStream(ctx context.Context, first bool, got answer) error {
 	if err := a.checkSum(ctx, got); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type binding interface {
 	// streamAt resolves the address of a stream that post or an attempt before has returned.
 	// It fails for one that the binding cannot read, or that is not the partner's.
 	streamAt(address string) (string, error)
+	// streamNamed is the address of a stream by its name.
+	streamNamed(name string) string
 	// read gives the deltas of a stream that r does not have to r.take, until the stream
 	// breaks off or r.take fails.
 	read(ctx context.Context, r *streamReader, at string) error

@@ -81,6 +81,8 @@ type attempt struct {
 	open openEnvelope
 	// named is the name that the partner has given to the stream, empty for none.
 	named string
+	// trouble is why the stream with the answer could not be read last, empty for nothing.
+	trouble string
 	// tried means that sending was begun, sent that the partner has taken the envelope.
 	tried, sent bool
 	// answered means that the answer is here.
@@ -324,10 +326,15 @@ func (a *attempt) send(ctx context.Context, first bool) (posted, error) {
 		return posted{}, err
 	}
 	got, err := a.post(ctx)
-	if no := refusalIn(err); no != nil && !a.isStale(first, err) {
-		return posted{answer: &no.by}, nil
+	no := refusalIn(err)
+	switch {
+	case no == nil || a.isStale(first, err):
+		return got, err
+	case !first && a.asks() && (no.fault.Code == envelope.MissingSeq || no.fault.Code == envelope.IllegalState):
+		a.sent, a.trouble = true, "its repeat was refused: "+no.fault.Text
+		return posted{}, nil // the envelope before has the stream
 	}
-	return got, err
+	return posted{answer: &no.by}, nil
 }
 
 // refusalIn is what the partner has signed to refuse an envelope for good, nil for none.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -41,6 +42,8 @@ type streamReader struct {
 	chunks int64
 	// patches make the answer of a stream that has no other.
 	patches *stream.Patches
+	// name is the stream_id of the deltas of one response, empty before one has it.
+	name string
 	// last is the last delta, nil before it came; reply is an envelope that has come in its
 	// place.
 	last  *envelope.Delta
@@ -65,12 +68,31 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 		case ctx.Err() != nil:
 			return answer{}, context.Cause(ctx)
 		case isFinalFault(err):
-			return answer{}, err
+			return answer{}, r.unreadable(at, err)
+		case err != nil:
+			a.trouble = r.unreadable(at, err).Error()
 		}
 		if !gateway.Pause(ctx, pauseAfter(r.assembly.Next()-before)) {
 			return answer{}, context.Cause(ctx)
 		}
 	}
+}
+
+// unreadable says of a stream where and why it cannot be read on. What the stream is gone for has
+// its meaning without that.
+func (r *streamReader) unreadable(at string, err error) error {
+	if errors.Is(err, errStreamGone) || errors.Is(err, errStreamDenied) {
+		return err
+	}
+	text := fmt.Sprintf("the stream %.200s of %s cannot be read at delta %d: %v", at, r.e.To[0], r.assembly.Next(), err)
+	var f *envelope.Fault
+	if errors.As(err, &f) {
+		return &envelope.Fault{Code: f.Code, Text: text, Details: f.Details}
+	}
+	if isFinalFault(err) {
+		return gateway.Refuse("%s", text)
+	}
+	return errors.New(text)
 }
 
 // pauseAfter is the time before the next request for a stream, by how many deltas the last one
@@ -101,15 +123,18 @@ var errEnded = errors.New("the stream has ended")
 // take takes one delta.
 func (r *streamReader) take(ctx context.Context, data []byte) error {
 	d, err := r.g.reader.ReadDelta(data, impliedID)
+	if err == nil {
+		err = r.checkName(d)
+	}
 	if err != nil {
-		return err
+		return inDelta(err, data)
 	}
 	p, isNew, err := r.assembly.Add(d)
 	if err != nil || !isNew {
-		return err
+		return inDelta(err, data)
 	}
 	if err := r.add(ctx, d, p); err != nil {
-		return err
+		return inDelta(err, data)
 	}
 	if d.Type.Ends() {
 		d.Payload = bytes.Clone(d.Payload)
@@ -120,6 +145,33 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 		r.via.acknowledge(ctx, r, d)
 	}
 	return nil
+}
+
+// checkName refuses a delta of another stream than those before it in the response. One without a
+// stream_id is of the response's (D-U4), and on another connection the stream may have another name
+// (D-U9).
+func (r *streamReader) checkName(d envelope.Delta) error {
+	switch {
+	case d.Stream == impliedID || d.Stream == r.name:
+	case r.name == "":
+		r.name = d.Stream
+	default:
+		return envelope.Faultf(envelope.Malformed, "its stream_id is %.100q, and the deltas before it have %.100q", d.Stream, r.name)
+	}
+	return nil
+}
+
+// maxShownDelta bounds what an error shows of a delta, in bytes.
+const maxShownDelta = 200
+
+// inDelta is an error with the begin of the delta that cannot be read.
+func inDelta(err error, data []byte) error {
+	var f *envelope.Fault
+	if !errors.As(err, &f) {
+		return err
+	}
+	shown := strings.ToValidUTF8(string(data[:min(len(data), maxShownDelta)]), "\uFFFD")
+	return &envelope.Fault{Code: f.Code, Text: fmt.Sprintf("%s, in %q", f.Text, shown), Details: f.Details}
 }
 
 // add does with a piece what its type wants.

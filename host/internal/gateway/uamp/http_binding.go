@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -55,11 +56,9 @@ func (b *httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 	a.sent = true
 	var got posted
 	if len(text) > 0 && isEnvelope(resp.Header) {
-		s, err := a.readReply(ctx, text)
-		if err != nil {
-			return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
+		if got, err = b.reply(ctx, a, text); err != nil {
+			return got, err
 		}
-		got.answer = &s
 	}
 	if at := resp.Header.Get("Location"); at != "" {
 		got.stream, err = gateway.ResolveLocation(req.URL, at)
@@ -68,6 +67,33 @@ func (b *httpBinding) post(ctx context.Context, a *attempt) (posted, error) {
 		got.answer = nil // it is about another recipient
 	}
 	return got, err
+}
+
+// reply takes the envelope in a response: the answer, or progress, which may name the stream, or
+// what the partner sends besides.
+func (b *httpBinding) reply(ctx context.Context, a *attempt, text []byte) (got posted, err error) {
+	s, err := a.readReply(ctx, text)
+	switch {
+	case err != nil:
+		return got, notCounted(ctx, err, "the partner's answer does not count: %v", err)
+	case !a.asks() || a.isAnswer(s):
+		got.answer = &s
+		return got, nil
+	case s.Intent == envelope.Progress && s.Stream != "":
+		got.stream = b.streamNamed(s.Stream)
+		return got, nil
+	case s.Intent == envelope.Progress:
+		return got, nil
+	}
+	if c, err := a.g.Runtime.Renew(a.caller); err == nil {
+		s, x, err := a.g.receive(ctx, c, text, nil)
+		a.g.record(c, s, text, x, err)
+	}
+	return got, nil
+}
+
+func (b *httpBinding) streamNamed(name string) string {
+	return strings.TrimSuffix(b.base, "/") + streamPath + url.PathEscape(name)
 }
 
 func (b *httpBinding) streamAt(address string) (string, error) {
@@ -143,12 +169,21 @@ func (b *httpBinding) read(ctx context.Context, r *streamReader, at string) erro
 	case resp.StatusCode != http.StatusOK:
 		return &gateway.StatusError{Code: resp.StatusCode}
 	}
+	r.name = ""
 	b.acks = newAckQueue()
 	var writing sync.WaitGroup
 	writing.Go(func() { b.acks.run(ctx) })
 	defer writing.Wait()
 	defer stop()
-	return eachEvent(resp.Body, int(r.g.MaxBody)+eventRoom, func(data []byte) error { return r.take(ctx, data) })
+	has := false
+	err = eachEvent(resp.Body, int(r.g.MaxBody)+eventRoom, func(data []byte) error {
+		has = true
+		return r.take(ctx, data)
+	})
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && !has && kind != "text/event-stream" {
+		err = fmt.Errorf("it is no stream of events: its Content-Type is %.100q", resp.Header.Get("Content-Type"))
+	}
+	return err
 }
 
 // eventRoom is what an event may have besides a delta, in bytes.

@@ -19,7 +19,7 @@ import (
 // its stream stops neither it nor its reader.
 func TestAckBesideReading(t *testing.T) {
 	t.Parallel()
-	overBindings(t, func(t *testing.T, o *out) {
+	overSome(t, []string{"http", "websocket"}, func(t *testing.T, o *out) {
 		if o.overHTTP() {
 			testAckUnanswered(t, o)
 			return
@@ -59,7 +59,9 @@ func testAckUnanswered(t *testing.T, o *out) {
 func testAckUnread(t *testing.T, o *out) {
 	pipe := &stoppable{stopped: make(chan struct{}), released: make(chan struct{})}
 	t.Cleanup(func() { close(pipe.released) })
-	o.p.Client = &http.Client{Transport: pipe.transport(t)}
+	transport := &http.Transport{DialContext: pipe.dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	o.p.Client = &http.Client{Transport: transport}
 	o.lab.answersAsks(func(s *labSocket, e envelope.Signed) {
 		close(pipe.stopped)
 		s.receipt(e)
@@ -75,30 +77,10 @@ func testAckUnread(t *testing.T, o *out) {
 // stoppable are connections that take nothing between two moments.
 type stoppable struct{ stopped, released chan struct{} }
 
-// transport calls by HTTP/2 without TLS what needs it, and else by HTTP/1.1.
-func (s *stoppable) transport(t *testing.T) http.RoundTripper {
-	one := &http.Transport{DialContext: s.dial}
-	two := &http.Transport{DialContext: s.dial, Protocols: new(http.Protocols)}
-	two.Protocols.SetUnencryptedHTTP2(true)
-	t.Cleanup(one.CloseIdleConnections)
-	t.Cleanup(two.CloseIdleConnections)
-	return stoppableTransport{one, two}
-}
-
 func (s *stoppable) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)
 	return &stoppableConn{Conn: c, of: s, closed: make(chan struct{})}, err
-}
-
-type stoppableTransport struct{ one, two http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (s stoppableTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("Content-Type") == "application/grpc" {
-		return s.two.RoundTrip(r)
-	}
-	return s.one.RoundTrip(r)
 }
 
 type stoppableConn struct {

@@ -112,7 +112,7 @@ func (b *socketBinding) postOnce(ctx context.Context, a *attempt) (got posted, e
 	}
 	kept, b.stream = true, in
 	b.unfinished = f.isDelta() || s.Stream != "" // else the answer may come otherwise
-	return posted{stream: b.address(cmp.Or(s.Stream, stream))}, nil
+	return posted{stream: b.streamNamed(cmp.Or(s.Stream, stream))}, nil
 }
 
 // receipt waits for what comes first of a receipt, an answer and a delta of the stream.
@@ -137,8 +137,8 @@ func (b *socketBinding) receipt(ctx context.Context, a *attempt, in *awaitedFram
 	}
 }
 
-// address is a stream of the partner, as it is kept: where the partner is, and the stream's id.
-func (b *socketBinding) address(stream string) string {
+// streamNamed is a stream of the partner, as it is kept: where the partner is, and the stream's id.
+func (b *socketBinding) streamNamed(stream string) string {
 	return b.key.url + "#" + url.PathEscape(stream)
 }
 
@@ -226,6 +226,7 @@ func (b *socketBinding) read(ctx context.Context, r *streamReader, at string) er
 }
 
 func (b *socketBinding) readOnce(ctx context.Context, r *streamReader, at string) error {
+	r.name = ""
 	if b.stream == nil || !b.stream.isOf(streamIn(at)) || b.socket.ctx.Err() != nil {
 		if err := b.open(ctx, r, streamIn(at)); err != nil {
 			return err
@@ -288,6 +289,7 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 	}
 	s, err := r.readReply(ctx, f.text)
 	if err != nil {
+		r.trouble = fmt.Sprintf("an envelope about it does not count: %v", err)
 		return nil // it is no answer
 	}
 	if s.Intent == envelope.Progress {
