@@ -330,8 +330,8 @@ func (a *attempt) send(ctx context.Context, first bool) (posted, error) {
 	switch {
 	case no == nil || a.isStale(first, err):
 		return got, err
-	case !first && a.asks() && (no.fault.Code == envelope.MissingSeq || no.fault.Code == envelope.IllegalState):
-		a.sent, a.trouble = true, "its repeat was refused: "+no.fault.Text
+	case !first && a.asks() && refusesRepeat(no.fault):
+		a.sent, a.trouble = true, repeatRefused+no.fault.Text
 		return posted{}, nil // the envelope before has the stream
 	}
 	return posted{answer: &no.by}, nil

@@ -96,12 +96,18 @@ func (b *httpBinding) streamNamed(name string) string {
 	return strings.TrimSuffix(b.base, "/") + streamPath + url.PathEscape(name)
 }
 
+// streamAt resolves an address, also one that the binding of a socket has kept: the stream has the
+// same name here (U-056).
 func (b *httpBinding) streamAt(address string) (string, error) {
 	base, err := url.Parse(b.base)
 	if err != nil {
 		return "", err
 	}
-	return gateway.ResolveLocation(base, address)
+	at, err := gateway.ResolveLocation(base, address)
+	if name := streamIn(at); name != "" && err == nil {
+		at = b.streamNamed(name)
+	}
+	return at, err
 }
 
 // isEnvelope reports whether a response is said to be an envelope.

@@ -41,6 +41,15 @@ func (r *signedRefusal) Error() string { return r.fault.Text }
 // Unwrap returns the fault.
 func (r *signedRefusal) Unwrap() error { return r.fault }
 
+// repeatRefused begins why the answer to a repeat is waited for.
+const repeatRefused = "its repeat was refused: "
+
+// refusesRepeat reports whether a fault may mean that the partner has the envelope: its stream is in
+// use, or its id is known.
+func refusesRepeat(f *envelope.Fault) bool {
+	return f.Code == envelope.MissingSeq || f.Code == envelope.IllegalState
+}
+
 // faultIn is what an envelope with the intent error says.
 func faultIn(s envelope.Signed) *envelope.Fault {
 	var body errorBody

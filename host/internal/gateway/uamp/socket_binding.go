@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/coder/websocket"
@@ -32,6 +31,12 @@ type socketBinding struct {
 	unfinished bool
 	// acked is the last delta that is acknowledged, -1 for none.
 	acked int
+	// reopened means that the stream was opened on another socket than its envelope was sent on, and
+	// has brought nothing there.
+	reopened bool
+	// repeated means that the envelope was sent again there: a partner that refuses it for that has
+	// the first one.
+	repeated bool
 	// renewed means that the attempt shows another token than one that the partner has refused.
 	renewed bool
 }
@@ -137,32 +142,6 @@ func (b *socketBinding) receipt(ctx context.Context, a *attempt, in *awaitedFram
 	}
 }
 
-// streamNamed is a stream of the partner, as it is kept: where the partner is, and the stream's id.
-func (b *socketBinding) streamNamed(stream string) string {
-	return b.key.url + "#" + url.PathEscape(stream)
-}
-
-func (b *socketBinding) streamAt(address string) (string, error) {
-	base, err := url.Parse(b.key.url)
-	if err != nil {
-		return "", err
-	}
-	at, err := gateway.ResolveLocation(base, address)
-	if err == nil && streamIn(at) == "" {
-		err = gateway.Refuse("%.200q is no stream of a WebSocket", address)
-	}
-	return at, err
-}
-
-// streamIn is the stream's id in an address, empty for none.
-func streamIn(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Fragment
-}
-
 // next waits for a frame.
 func (b *socketBinding) next(ctx context.Context, in *awaitedFrame) (frameFor, error) {
 	select {
@@ -179,16 +158,26 @@ func (b *socketBinding) next(ctx context.Context, in *awaitedFrame) (frameFor, e
 // may have a smaller window than the envelope wants.
 const ackPause = 5 * time.Second
 
-// nextDelta waits for a frame of a stream.
+// nextDelta waits for a frame of a stream. Where none comes the partner may have a smaller window than
+// the envelope wants, or may not open a stream by an acknowledgement: of a stream without a delta so
+// far the envelope is sent again, as after a connection that was lost before its receipt.
 func (b *socketBinding) nextDelta(ctx context.Context, r *streamReader, stream string) (frameFor, error) {
-	if last := r.assembly.Next() - 1; last > b.acked {
-		timed, cancel := context.WithTimeout(ctx, ackPause)
-		defer cancel()
-		f, err := b.next(timed, b.stream)
-		if timed.Err() == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return f, err
-		}
+	last := r.assembly.Next() - 1
+	isUnacked, isUnopened := last > b.acked, b.reopened && last < 0 && r.event == nil
+	if !isUnacked && !isUnopened {
+		return b.next(ctx, b.stream)
+	}
+	timed, cancel := context.WithTimeout(ctx, ackPause)
+	defer cancel()
+	f, err := b.next(timed, b.stream)
+	if timed.Err() == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return f, err
+	}
+	if isUnacked {
 		b.acknowledgeUpTo(stream, last)
+	} else if b.reopened = false; r.seal() == nil {
+		b.repeated = true
+		b.socket.write(r.text, nil)
 	}
 	return b.next(ctx, b.stream)
 }
@@ -273,6 +262,7 @@ func (b *socketBinding) open(ctx context.Context, r *streamReader, stream string
 	}
 	b.stream, b.unfinished = b.socket.awaited.await(r.e.ID, stream), true
 	b.acknowledgeUpTo(stream, r.assembly.Next()-1)
+	b.reopened = true
 	return nil
 }
 
@@ -302,10 +292,16 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 		b.socket.takeOther(f.text)
 		return nil
 	}
-	b.unfinished = false
-	if err := faultIn(s); s.Intent == envelope.Error && err.Code.Retry() {
-		return &gateway.StatusError{Code: err.Code.Status()} // the stream is read again
+	fault := faultIn(s)
+	switch {
+	case s.Intent == envelope.Error && b.repeated && refusesRepeat(fault):
+		r.trouble = repeatRefused + fault.Text
+		return nil
+	case s.Intent == envelope.Error && fault.Code.Retry():
+		b.unfinished = false
+		return &gateway.StatusError{Code: fault.Code.Status()} // the stream is read again
 	}
+	b.unfinished = false
 	r.reply = &s
 	return errEnded
 }
