@@ -2,6 +2,7 @@ package swarm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -493,6 +494,55 @@ func TestCuts(t *testing.T) {
 	r.ask(`[["send_request",{"target":"math","subject":"s","body":"x"}],["await_message",{}]]`, task("t"))
 	if got, want := output(key("t")), `{"caller":"math","n":4,"text":"abcdé","turn":2}`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A turn that is run again shows the readers of gateways what its earlier attempt has shown, under
+// the same numbers: they came before the turn, after the host's start. A user's see it in its output.
+func TestEmitRepeatsForGateways(t *testing.T) {
+	begin := make(chan struct{})
+	r := newRealm(t, func(h *hive) {
+		h.agents.by["math"] = func(ctx context.Context, turn *swarm.Turn) swarm.Outcome {
+			<-begin
+			for n, text := range []string{"recorded", "new"} {
+				turn.SetReplay(nil)
+				if n == 0 {
+					turn.SetReplay(&swarm.Entry{Answer: json.RawMessage(`{"status":"ok"}`)})
+				}
+				turn.Emit(abi.EmitRequest{Chunk: &text})
+			}
+			return script(ctx, turn)
+		}
+	})
+	shown := func(of swarm.TaskKey) (chunks int) {
+		feed, err := r.rt.Follow(t.Context(), of, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		begin <- struct{}{}
+		for {
+			events, err := feed.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				switch e.Name {
+				case "agent_chunk":
+					chunks++
+				case "agent_output":
+					return chunks
+				}
+			}
+		}
+	}
+	r.receive(r.wrapper("job", "math", "x"))
+	if n := shown(guest("hive", "acme", "job")); n != 2 {
+		t.Errorf("a gateway's reader is shown %d chunks, want 2", n)
+	}
+	r.mustPost(`[["send_request",{"target":"math","subject":"s","body":"x"}],["await_message",{}]]`, task("t"))
+	if n := shown(key("t")); n != 1 {
+		t.Errorf("a user is shown %d chunks, want 1", n)
 	}
 }
 

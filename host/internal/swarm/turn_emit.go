@@ -80,8 +80,12 @@ func (t *Turn) Emit(req abi.EmitRequest) (abi.EmitStatus, *abi.Error) {
 	status, known := t.replayedEmit()
 	t.task.mu.Lock()
 	defer t.task.mu.Unlock()
-	if !known {
+	switch {
+	case !known:
 		status = t.task.publishVolatile(t.run, event)
+	case k.exchange != 0 && e.N > k.logged && status != abi.EmitClosed:
+		// The host was started again: a gateway's reader that came before the turn has not seen it.
+		t.task.publishVolatile(t.run, event)
 	}
 	if status != abi.EmitClosed { // a reader that comes has it either from here or as an event
 		k.addEmitted(e, req)
