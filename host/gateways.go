@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"maps"
 	"net"
@@ -232,7 +233,7 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	}
 	return amp.New(amp.Options{
 		Runtime: rt, PublicURL: h.opt.Config.Server.PublicURL, Token: own.Token, Lease: own.Lease, CallbackClient: callbacks, EndpointClient: endpoints, CheckCallback: catalog.CheckPublic, Strict: g.Profile == config.ProfileStrict, Hold: g.Hold, MaxBody: int64(g.MaxBody), MaxDepth: g.MaxDepth, Sessions: g.Sessions, Pace: h.paceOf, Keep: g.Keep, Log: h.log,
-		Partners: h.partnersOf(g.Name), RabbitMQ: h.rabbitMQOf(own.RabbitMQ),
+		Partners: h.partnersOf(g.Name), RabbitMQ: h.rabbitMQOf(own.RabbitMQ), Kafka: h.kafkaOf(own.Kafka),
 	}), nil
 }
 
@@ -285,6 +286,18 @@ func (h *Host) rabbitMQOf(m config.RabbitMQ) *amp.RabbitMQ {
 		return nil
 	}
 	return &amp.RabbitMQ{URL: m.Broker, Username: m.Username, Password: m.Password.Reveal(), TLS: m.TLS, Exchange: m.Exchange, Swarm: h.opt.Config.Swarm.Name}
+}
+
+// kafkaOf returns the brokers of AMP's partners, nil for none.
+func (h *Host) kafkaOf(k config.Kafka) *amp.Kafka {
+	if len(k.Brokers) == 0 {
+		return nil
+	}
+	o := &amp.Kafka{Brokers: k.Brokers, Username: k.Username, Password: k.Password.Reveal(), Mechanism: k.Mechanism, Prefix: k.Prefix, Swarm: h.opt.Config.Swarm.Name}
+	if !k.Plain {
+		o.TLS = cmp.Or(k.TLS, &tls.Config{MinVersion: tls.VersionTLS12})
+	}
+	return o
 }
 
 // partnersOf lists the partners of a gateway in force.

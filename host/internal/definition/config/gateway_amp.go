@@ -10,6 +10,7 @@ type AMP struct {
 	Token    string
 	Lease    time.Duration
 	RabbitMQ RabbitMQ
+	Kafka    Kafka
 }
 
 // AMPPartner has the keys that only partners of [gateways.amp] have.
@@ -33,6 +34,7 @@ func (a *AMP) Settings() []Setting {
 		choice(&a.Token, "token", "AMP", []string{"AMP", "AIP"}, "The name of the protocol in messages to partners; an answer has the name of its question."),
 		span(&a.Lease, "lease", 5*time.Minute, time.Second, day, "How long the registration of a partner's agent counts without a heartbeat."),
 		section("rabbitmq", a.RabbitMQ.Settings(), "A broker of AMQP 0-9-1, over which partners with `queues` send and get messages."),
+		section("kafka", a.Kafka.Settings(), "A cluster of Kafka, over which partners with `queues` send and get messages, instead of RabbitMQ."),
 	}
 }
 
@@ -40,7 +42,7 @@ func (a *AMP) Settings() []Setting {
 func (p *AMPPartner) Settings() []Setting {
 	return []Setting{
 		boolean(&p.HMACAlone, "hmac_alone", false, "A signature with `hmac_key` proves the partner without another credential.").by(Grant),
-		boolean(&p.Queues, QueuesKey, false, "Its messages go over the broker of `rabbitmq`; needs `hmac_key`, which proves them there.").by(Grant),
+		boolean(&p.Queues, QueuesKey, false, "Its messages go over the broker of `rabbitmq` or `kafka`; needs `hmac_key`, which proves them there.").by(Grant),
 		boolean(&p.Join, joinKey, false, "Exposed agents that it may see register in its mesh, at its `url`; needs `public_url` in `[server]`.").by(Grant),
 		secretText(&p.JoinToken, joinTokenKey, "What its mesh is told to show where it calls these agents: the key of it in `[[auth.keys]]`."),
 	}
@@ -57,7 +59,7 @@ const minHMACKey = 16
 
 // checkAMP makes sure that shared keys cannot be guessed, and that what needs one has one.
 func (r gatewayReader) checkAMP(g Gateway) {
-	r.checkRabbitMQ(g)
+	r.checkQueues(g)
 	for _, p := range g.Partners {
 		at := r.t.child("partners").child(p.Name)
 		own := p.Protocol.(*AMPPartner)

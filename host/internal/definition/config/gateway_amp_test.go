@@ -34,7 +34,7 @@ func TestQueuesOfAMP(t *testing.T) {
 	const key = "hmac_key = \"a-key-that-is-long-enough\"\n"
 	for name, c := range map[string]struct{ table, partner, want, warns string }{
 		"whole":       {`broker = "amqp://127.0.0.1/mesh"`, "queues = true\n" + key, "", ""},
-		"no broker":   {"", "queues = true\n" + key, "gateways.amp.partners.lab.queues needs broker in gateways.amp.rabbitmq", ""},
+		"no broker":   {"", "queues = true\n" + key, "gateways.amp.partners.lab.queues needs broker in gateways.amp.rabbitmq, or brokers in gateways.amp.kafka", ""},
 		"no key":      {`broker = "amqp://127.0.0.1"`, "queues = true\n", "gateways.amp.partners.lab.queues needs hmac_key in the same table", ""},
 		"no queues":   {`broker = "amqp://127.0.0.1"`, "", "", "gateways.amp.rabbitmq.broker has no effect"},
 		"far":         {`broker = "amqp://broker.example"`, "queues = true\n" + key, "", "use amqps"},
@@ -74,6 +74,36 @@ func TestJoinOfAMP(t *testing.T) {
 		_, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestKafkaOfAMP (M-096): brokers are addresses with ports, reached by TLS unless the file says
+// otherwise; RabbitMQ beside them is one broker too many.
+func TestKafkaOfAMP(t *testing.T) {
+	t.Parallel()
+	const partner = "[gateways.amp.partners.lab]\nqueues = true\nhmac_key = \"a-key-that-is-long-enough\"\n"
+	for name, c := range map[string]struct{ table, rest, want, warns string }{
+		"whole":       {`brokers = ["a.example:9093", "[::1]:9092"]`, partner, "", ""},
+		"near":        {"brokers = [\"127.0.0.1:9092\"]\nplain = true", partner, "", ""},
+		"far":         {"brokers = [\"127.0.0.1:9092\", \"a.example:9092\"]\nplain = true", partner, "", "gateways.amp.kafka.plain: messages and the password go over the network in the clear"},
+		"no port":     {`brokers = ["a.example"]`, partner, `must be an address as in "broker.example:9093", which "a.example" is not`, ""},
+		"port 0":      {`brokers = ["a.example:0"]`, partner, "must be an address", ""},
+		"a URL":       {`brokers = ["kafka://a.example:9092"]`, partner, "must be an address", ""},
+		"a mechanism": {"brokers = [\"a.example:9093\"]\nmechanism = \"gssapi\"", partner, "gateways.amp.kafka.mechanism", ""},
+		"no username": {"brokers = [\"a.example:9093\"]\npassword = \"env::OPS_KEY\"", partner, "gateways.amp.kafka.password needs username", ""},
+		"no queues":   {`brokers = ["a.example:9093"]`, "", "", "gateways.amp.kafka.brokers has no effect"},
+		"two brokers": {`brokers = ["a.example:9093"]`, "[gateways.amp.rabbitmq]\nbroker = \"amqp://127.0.0.1\"\n" + partner, "gateways.amp.kafka.brokers and gateways.amp.rabbitmq.broker are set", ""},
+	} {
+		text := strings.Replace(withUAMP, `expose = ["uamp"]`, "", 1) + "[gateways.amp.kafka]\n" + c.table + "\n" + c.rest
+		read, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err == nil {
+			if warned := fmt.Sprint(read.Warnings); c.warns == "" && strings.Contains(warned, "gateways.amp.kafka") || !strings.Contains(warned, c.warns) {
+				t.Errorf("%s: warned of %s, want %q", name, warned, c.warns)
+			}
 		}
 	}
 }

@@ -145,17 +145,28 @@ func (r gatewayReader) checkMQTT(g Gateway) {
 func (b brokerPorts) check(r gatewayReader, t location, address string, m *BrokerAccess) {
 	scheme, host, _ := strings.Cut(address, "://")
 	bare, _, _ := strings.Cut(host, "/")
-	name, _, _ := net.SplitHostPort(bare)
-	ip, err := netip.ParseAddr(name)
-	switch near := name == "localhost" || err == nil && ip.IsLoopback(); {
+	switch {
 	case scheme == b.scheme && m.CA+m.Certificate+m.Key != "":
 		r.d.atKey(t.child("broker"), t.child("broker").path+" is without TLS, and certificates are set; write "+b.tlsScheme+"://"+host)
-	case scheme == b.scheme && !near:
+	case scheme == b.scheme && !isNear(bare):
 		r.d.warn(t.child("broker"), t.child("broker").path+": messages and the password go over the network in the clear; use "+b.tlsScheme)
 	}
+	r.checkAccess(t, m)
+}
+
+// isNear reports whether HOST:PORT is this machine.
+func isNear(address string) bool {
+	name, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// checkAccess looks at what lets the host in, and reads its files.
+func (r gatewayReader) checkAccess(t location, m *BrokerAccess) {
 	if m.Password != "" && m.Username == "" {
 		r.d.atKey(t.child("password"), t.child("password").path+" needs username")
 	}
+	var err error
 	if m.TLS, err = (listener.ClientFiles{CA: m.CA, Cert: m.Certificate, Key: m.Key}).Load(r.d.opt.Now); err != nil {
 		r.d.atKey(t, fmt.Sprintf("%s: %s", t.path, err))
 	} else if m.Key != "" {

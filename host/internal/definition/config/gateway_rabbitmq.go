@@ -30,9 +30,10 @@ func (t *table) plainOr(key, standard string) string {
 	return standard
 }
 
-// checkRabbitMQ holds the broker and the partners with queues against each other.
-func (r gatewayReader) checkRabbitMQ(g Gateway) {
+// checkQueues holds the broker and the partners with queues against each other.
+func (r gatewayReader) checkQueues(g Gateway) {
 	m, t := &g.Protocol.(*AMP).RabbitMQ, r.t.child("rabbitmq")
+	k, kafkaTable := &g.Protocol.(*AMP).Kafka, r.t.child("kafka")
 	has := false
 	for _, p := range g.Partners {
 		own, at := p.Protocol.(*AMPPartner), r.t.child("partners").child(p.Name)
@@ -41,19 +42,26 @@ func (r gatewayReader) checkRabbitMQ(g Gateway) {
 		}
 		has = true
 		switch queues := at.child(QueuesKey); {
-		case m.Broker == "":
-			r.d.atKey(queues, queues.path+" needs broker in "+t.path)
+		case m.Broker == "" && len(k.Brokers) == 0:
+			r.d.atKey(queues, queues.path+" needs broker in "+t.path+", or brokers in "+kafkaTable.path)
 		case p.HMACKey == "":
 			r.d.atKey(queues, queues.path+" needs hmac_key in the same table: at a broker only a signature shows who has sent a message")
 		case p.URL != "":
 			r.d.warn(at.child("url"), at.child("url").path+" has no effect: its messages leave by the broker")
 		}
 	}
-	if m.Broker == "" {
-		return
+	at := t.child("broker")
+	if len(k.Brokers) > 0 {
+		at = kafkaTable.child("brokers")
+		r.checkKafka(k, kafkaTable)
 	}
-	if !has {
-		r.d.warn(t.child("broker"), t.child("broker").path+" has no effect: no partner of the file has queues")
+	if m.Broker != "" {
+		amqpPorts.check(r, t, m.Broker, &m.BrokerAccess)
 	}
-	amqpPorts.check(r, t, m.Broker, &m.BrokerAccess)
+	switch {
+	case m.Broker != "" && len(k.Brokers) > 0:
+		r.d.atKey(at, at.path+" and "+t.child("broker").path+" are set: messages go over one of them; remove the other")
+	case (m.Broker != "" || len(k.Brokers) > 0) && !has:
+		r.d.warn(at, at.path+" has no effect: no partner of the file has queues")
+	}
 }

@@ -50,8 +50,9 @@ type Options struct {
 	// Keep is how long a repeat of a message is known: a signature that came by the broker counts
 	// as long. Default 24 hours.
 	Keep time.Duration
-	// RabbitMQ is the broker of partners with queues, nil for none.
+	// RabbitMQ or Kafka is the broker of partners with queues; both are nil for none.
 	RabbitMQ *RabbitMQ
+	Kafka    *Kafka
 	// Sessions bounds the WebSockets of one realm. Default 256.
 	Sessions int
 	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
@@ -108,9 +109,7 @@ func New(o Options) *Gateway {
 	socketReader := reader
 	socketReader.NeedsID = true
 	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), notices: state.NewFollowers[struct{}](), contexts: contexts{o.Runtime.State()}}
-	if o.RabbitMQ != nil {
-		g.queue = newQueue(g, *o.RabbitMQ)
-	}
+	g.queue = newQueue(g)
 	return g
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/broker"
+	"skep/host/internal/gateway/amp/kafka"
 	"skep/host/internal/gateway/amp/message"
 )
 
@@ -24,6 +25,27 @@ type RabbitMQ struct {
 	// Exchange is where messages are published, Swarm ends the name of the host's queue there:
 	// EXCHANGE.SWARM.
 	Exchange, Swarm string
+}
+
+// Kafka are the brokers over which partners with queues send and get messages (M-096).
+type Kafka struct {
+	// Brokers are HOST:PORT.
+	Brokers                       []string
+	Username, Password, Mechanism string
+	TLS                           *tls.Config
+	// Prefix begins the names of topics, Swarm ends the name of the host's group: PREFIX.SWARM.
+	Prefix, Swarm string
+}
+
+// messageBroker is a connection to a broker, while Run runs.
+type messageBroker interface {
+	Run(ctx context.Context)
+	// State returns why there is no connection, nil while there is one.
+	State() error
+	// Bind makes messages come for what [queue.keys] lists.
+	Bind() error
+	// Publish returns when the broker has stored a message.
+	Publish(ctx context.Context, m broker.Message) error
 }
 
 // queuesOption is the option of a partner whose messages go over the broker.
@@ -48,7 +70,9 @@ const (
 // shows: anyone who may publish at the broker could have sent it.
 type queue struct {
 	g    *Gateway
-	conn *broker.Conn
+	conn messageBroker
+	// table is the broker's in swarm.toml, swarm ends the ids of agents of ours.
+	table, swarm string
 
 	mu      sync.Mutex
 	senders map[string]bool // agents of ours that have asked, true when the keys of their answers are bound
@@ -56,12 +80,25 @@ type queue struct {
 	running sync.WaitGroup
 }
 
-func newQueue(g *Gateway, o RabbitMQ) *queue {
+// newQueue returns the queue at the broker of the options, nil without one.
+func newQueue(g *Gateway) *queue {
 	q := &queue{g: g, senders: map[string]bool{}}
-	q.conn = broker.New(broker.Options{
-		URL: o.URL, Username: o.Username, Password: o.Password, TLS: o.TLS, Exchange: o.Exchange, Queue: o.Exchange + "." + o.Swarm,
-		Keys: q.keys, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
-	})
+	switch r, k := g.RabbitMQ, g.Kafka; {
+	case r != nil:
+		q.table, q.swarm = "rabbitmq", r.Swarm
+		q.conn = broker.New(broker.Options{
+			URL: r.URL, Username: r.Username, Password: r.Password, TLS: r.TLS, Exchange: r.Exchange, Queue: r.Exchange + "." + r.Swarm,
+			Keys: q.keys, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
+		})
+	case k != nil:
+		q.table, q.swarm = "kafka", k.Swarm
+		q.conn = kafka.New(kafka.Options{
+			Brokers: k.Brokers, Username: k.Username, Password: k.Password, Mechanism: k.Mechanism, TLS: k.TLS, Prefix: k.Prefix, Group: k.Prefix + "." + k.Swarm, Keep: g.Keep,
+			Wants: func(kind, agent string) bool { return q.wants(message.Type(kind), agent) }, Take: q.take, MaxMessage: int(g.MaxBody), Log: g.Log,
+		})
+	default:
+		return nil
+	}
 	return q
 }
 
@@ -73,10 +110,10 @@ func (q *queue) run(ctx context.Context) {
 // state is what is wrong with the connection, nil for nothing.
 func (q *queue) state() error {
 	if q == nil {
-		return fmt.Errorf("the host started without broker in [gateways.%s.rabbitmq]: start it again", Name)
+		return fmt.Errorf("the host started without a broker in [gateways.%s]: start it again", Name)
 	}
 	if err := q.conn.State(); err != nil {
-		return fmt.Errorf("the broker: %w: look at [gateways.%s.rabbitmq]", err, Name)
+		return fmt.Errorf("the broker: %w: look at [gateways.%s.%s]", err, Name, q.table)
 	}
 	return nil
 }
@@ -122,6 +159,17 @@ func (q *queue) keys() (list []string) {
 	return slices.DeleteFunc(list, func(key string) bool { return len(key) > maxKey })
 }
 
+// wants reports whether a message of a topic that all hosts read is for this one. An answer is for
+// the host whose swarm its agent is of, which may not ask before it was started again.
+func (q *queue) wants(kind message.Type, agent string) bool {
+	if kind == message.Response || kind == message.Error {
+		return q.isOwn(agent)
+	}
+	return slices.Contains(q.keys(), keyOf(kind, agent))
+}
+
+func (q *queue) isOwn(agent string) bool { return strings.HasSuffix(agent, "@"+q.swarm) }
+
 // expect makes answers for an agent of ours come to the host: it returns when their keys are bound.
 func (q *queue) expect(sender string) error {
 	q.mu.Lock()
@@ -150,7 +198,7 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 	if q == nil {
 		return fmt.Errorf("%w: %w", q.state(), gateway.ErrBusy)
 	}
-	out := broker.Message{Key: keyOf(m.Type, m.Destination.Agent), ID: m.ID, Correlation: m.Headers.Correlation, Type: string(m.Type), Payload: text}
+	out := broker.Message{Key: keyOf(m.Type, m.Destination.Agent), ID: m.ID, Correlation: m.Headers.Correlation, Type: string(m.Type), Agent: m.Destination.Agent, Protocol: token + "/" + message.Version, Payload: text}
 	if len(out.Key) > maxKey {
 		return gateway.Refuse("the id of the agent makes a routing key of more than %d bytes", maxKey)
 	}
@@ -170,6 +218,9 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 	if errors.Is(err, broker.ErrAway) || errors.Is(err, broker.ErrNoQueue) {
 		err = fmt.Errorf("%w: %w", err, gateway.ErrBusy)
 	}
+	if errors.Is(err, kafka.ErrTooLarge) {
+		return gateway.Refuse("%v", err)
+	}
 	return err
 }
 
@@ -177,6 +228,10 @@ func (q *queue) publish(ctx context.Context, token string, m message.Message, te
 // wait.
 func (q *queue) take(ctx context.Context, m broker.Message, verdict func(broker.Verdict)) {
 	in, c, err := q.read(ctx, m.Payload)
+	if err != nil && in.Type == message.Event && q.isOwn(in.Source.Agent) {
+		verdict(broker.Taken) // what our agents tell all comes to the host, too
+		return
+	}
 	if err != nil {
 		q.g.record(c, in, m.Payload, reply{}, err)
 		q.g.Log.Warn("amp: a message at the broker is set aside", "key", m.Key, "message", in.ID, "reason", err)

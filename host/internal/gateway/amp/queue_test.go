@@ -77,11 +77,60 @@ func TestQueueVerdicts(t *testing.T) {
 	}
 }
 
+// TestOwnEvent (M-095, M-096): an event of ours to all, which comes back, is not set aside and
+// reaches no agent.
+func TestOwnEvent(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	key := []byte("a key that is shared")
+	partners := []gateway.Partner{{Name: "mill", Tenant: "default", IDs: []string{"mill-*"}, HMACKey: key, May: gateway.Rights{gateway.MayTell}, Options: map[string]any{queuesOption: true}}}
+	for name, o := range map[string]Options{"RabbitMQ": {RabbitMQ: &RabbitMQ{Exchange: "amp", Swarm: "hive"}}, "Kafka": {Kafka: &Kafka{Prefix: "amp", Swarm: "hive"}}} {
+		o.Runtime, o.Partners = rt, func() []gateway.Partner { return partners }
+		for sender, want := range map[string]broker.Verdict{"calc@hive": broker.Taken, "calc@hive-2": broker.SetAside} {
+			New(o).queue.take(t.Context(), broker.Message{Payload: signedText(t, message.Event, sender, key, time.Now())}, func(v broker.Verdict) {
+				if v != want {
+					t.Errorf("%s: the verdict on an event of %s is %v, want %v", name, sender, v, want)
+				}
+			})
+		}
+	}
+}
+
+// TestWants (M-096): of topics that all read, the host takes what is for agents that partners with
+// queues see, what is for all, and answers to its agents, after a start, too.
+func TestWants(t *testing.T) {
+	t.Parallel()
+	rt := gatewaytest.New()
+	t.Cleanup(rt.Close)
+	rt.Expose("default", gateway.ExposedAgent{Swarm: "hive", Name: "calc"}, nil)
+	partners := []gateway.Partner{{Name: "mill", Tenant: "default", HMACKey: []byte("a key that is shared"), Options: map[string]any{queuesOption: true}}}
+	for _, p := range partners {
+		rt.AddPartner(p)
+	}
+	q := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, Kafka: &Kafka{Prefix: "amp", Swarm: "hive"}}).queue
+	for what, want := range map[string]bool{
+		"request calc@hive": true, "event calc@hive": true, "event ": true, "request registry": true, "response calc@hive": true, "error gone@hive": true,
+		"request ": false, "request calc": false, "request calc@hive-2": false, "response calc@hive-2": false, "response ": false, "event mill-1": false,
+	} {
+		kind, agent, _ := strings.Cut(what, " ")
+		if got := q.wants(message.Type(kind), agent); got != want {
+			t.Errorf("%q: %v, want %v", what, got, want)
+		}
+	}
+}
+
 // queuedText is a request for calc, signed.
 func queuedText(t *testing.T, sender string, key []byte, at time.Time) []byte {
 	t.Helper()
+	return signedText(t, message.Request, sender, key, at)
+}
+
+// signedText is a message for calc, signed.
+func signedText(t *testing.T, kind message.Type, sender string, key []byte, at time.Time) []byte {
+	t.Helper()
 	m := message.Message{
-		ID: "m-1", Type: message.Request, Timestamp: timestamp(at), Source: message.Source{Agent: sender}, Destination: message.Destination{Agent: "calc@hive"},
+		ID: "m-1", Type: kind, Timestamp: timestamp(at), Source: message.Source{Agent: sender}, Destination: message.Destination{Agent: "calc@hive"},
 		Payload: json.RawMessage(`{"capability":"mail.message","parameters":{"body":"hello"}}`),
 	}
 	if err := message.Sign(&m, key); err != nil {

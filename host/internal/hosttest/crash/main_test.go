@@ -6,4 +6,4 @@ import (
 	"skep/host/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { hosttest.Main(m) }
+func TestMain(m *testing.M) { hosttest.Main(m, hosttest.ServeKafka) }

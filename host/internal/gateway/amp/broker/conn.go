@@ -77,6 +77,9 @@ type Options struct {
 // Message is a message from the broker, or for it.
 type Message struct {
 	Key, ID, Correlation, Type string
+	// Agent is the destination, empty for all. Protocol is the name and version. Neither is
+	// sent over AMQP, whose Key has the agent.
+	Agent, Protocol string
 	// Priority is 0 to 10. Expires is the time in the queue after which it is not delivered,
 	// 0 for none.
 	Priority uint8
