@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,7 @@ func messageType(k gateway.Kind) mail.Type {
 // id that is unique was made for the message.
 func (d *Door) askAsUser(ctx context.Context, c gateway.Caller, a gateway.Ask, info json.RawMessage, blobs []swarm.Blob, unique bool) (gateway.Exchange, error) {
 	p := swarm.Post{
-		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: a.Digest[:],
+		Principal: principal(c), Door: d.name, Key: a.ID, UniqueKey: unique, Digest: slices.Clone(a.Digest[:]),
 		Type: messageType(a.Kind), Subject: cmp.Or(a.Subject, defaultSubject), Body: a.Body, Trace: a.Trace,
 		Info: info, Blobs: blobs, Note: a.Note, Keep: d.opt.Keep,
 	}
@@ -146,7 +147,7 @@ func (d *Door) newIncoming(ctx context.Context, c gateway.Caller, a gateway.Ask)
 		return swarm.Incoming{}, invalid("%v", err)
 	}
 	in := swarm.Incoming{
-		Door: d.name, Digest: a.Digest[:], Brief: a.Of == nil, Reply: a.Reply, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
+		Door: d.name, Digest: slices.Clone(a.Digest[:]), Brief: a.Of == nil, Reply: a.Reply, Note: a.Note, Keep: d.opt.Keep, Asks: d.opt.Asks,
 		NewTask: a.Conversation == "" && a.Of == nil && a.Kind != gateway.Answers, Principal: principal(c), Peer: c.Realm, Swarm: a.Swarm, Hops: a.Hops, Trace: a.Trace,
 	}
 	p := mail.Payload{
