@@ -2,6 +2,7 @@ package amp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -117,7 +118,8 @@ func (a *attempt) send(ctx context.Context) (got, error) {
 	return reply, err
 }
 
-// poll looks once for an answer at the place that the partner has told.
+// poll looks once for an answer at the place that the partner has told. It returns where to look next:
+// a partner may tell another place.
 func (a *attempt) poll(ctx context.Context, location string) (got, error) {
 	next := time.NewTimer(pollPause)
 	defer next.Stop()
@@ -132,7 +134,7 @@ func (a *attempt) poll(ctx context.Context, location string) (got, error) {
 	}
 	select { // whatever went wrong may be over at the next look
 	case <-next.C:
-		return got{location: location}, nil
+		return got{location: cmp.Or(reply.location, location)}, nil
 	case <-ctx.Done():
 		return got{}, context.Cause(ctx)
 	}
