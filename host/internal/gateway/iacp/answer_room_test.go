@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/gatewaytest"
 	"skep/host/internal/gateway/iacp"
 	"skep/host/internal/gateway/iacp/iacptest"
 	"skep/host/internal/hosttest"
@@ -99,4 +100,46 @@ func TestUnacknowledgedAnswerMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestLargeAnswersCut (I-006, I-057): large answers that wait for room when their connection is cut come
+// on the next one, each once, while other connections of the realm go on.
+func TestLargeAnswersCut(t *testing.T) {
+	t.Parallel()
+	const n = 12
+	s := newSite(t, func(o *iacp.Options) { o.MaxBody, o.Held, o.Ack = 2<<20, 3<<20, time.Hour })
+	s.rt.Expose("acme", gateway.ExposedAgent{Swarm: "hive", Name: "large"}, func(context.Context, *gatewaytest.Turn) gateway.Answer {
+		return gateway.Answer{Outcome: gateway.Done, Body: strings.Repeat("y", largeAnswer)}
+	})
+	c, other := s.spoke(t, token, "depot-1"), s.spoke(t, token, "depot-2")
+	open := map[string]bool{}
+	for range n {
+		m := task("how many?")
+		m.Recipient.ID = "large"
+		open[m.ID] = true
+		if err := c.Send(m.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id := range open {
+		hosttest.Eventually(t, "it is answered", func() bool {
+			_, err := s.rt.Find(t.Context(), gatewaytest.Realm("acme", "depot"), id)
+			return err == nil && s.outcomeOf(t, id) == gateway.Done
+		})
+	}
+	small := task("small")
+	small.Sender.ID = "depot-2"
+	exchange(t, other, small, "ack")
+	read(t, other, "task_response")
+	_ = c.Close()
+	hosttest.Eventually(t, "all are unsent", func() bool { return s.countUnsent(t) == n })
+	c = s.spoke(t, token, "depot-1")
+	for range n {
+		got := read(t, c, "task_response")
+		if !open[got.Parent] {
+			t.Errorf("the answer to %s came again, or was not asked for", got.Parent)
+		}
+		delete(open, got.Parent)
+	}
+	hosttest.Eventually(t, "none is unsent", func() bool { return s.countUnsent(t) == 0 })
 }
