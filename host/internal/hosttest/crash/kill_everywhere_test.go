@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,11 +37,12 @@ func TestKillEverywhere(t *testing.T) {
 	// A partner is tried for longer than the host takes to come back.
 	e := hosttest.StartEverywhere(t, wait+"\nallow", wait+"\nallow", wait, wait+"\ngive_up = \"10m\"")
 	c := e.Client("a-key-to-try-on-this-machine", "")
-	killed, asked := 0, 0
-	for ; killed < want && !t.Failed(); asked += atOnce {
-		killed += killAmong(t, e, c, asked)
+	askAll(t, c, 0).Wait()
+	size, killed, n := logSize(t, e), 0, atOnce // of the log of questions that nothing disturbs
+	for ; killed < want && !t.Failed(); n += atOnce {
+		killed += killAmong(t, e, c, n, size)
 	}
-	t.Logf("%d questions, of which %d were under way at one of %d kills", asked, killed, e.Hive.Life-1)
+	t.Logf("%d questions, of which %d were under way at one of %d kills", n, killed, e.Hive.Life-1)
 	got := map[string]int{}
 	for name, p := range map[string]*hosttest.Process{"hive": e.Hive, "depot": e.Depot} {
 		p.Kill()
@@ -50,29 +52,54 @@ func TestKillEverywhere(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	checkCounts(t, got, asked)
+	checkCounts(t, got, n)
 }
 
-// killAmong asks atOnce questions, kills and starts the host while they are under way, and
-// wants all answers. It returns how many had none when the host was killed.
-func killAmong(t *testing.T, e *hosttest.Everywhere, c *client.Client, first int) int {
+// killAmong asks atOnce questions, kills and starts the host when some of their messages have
+// come to the other one, and wants all answers. size is what all of them add to its log. It
+// returns how many questions had no answer when the host was killed.
+func killAmong(t *testing.T, e *hosttest.Everywhere, c *client.Client, first int, size int64) int {
 	t.Helper()
-	var answered atomic.Int64
-	var all sync.WaitGroup
-	for i := range atOnce {
-		all.Go(func() {
-			defer answered.Add(1)
-			if err := askEverywhere(t.Context(), c, fmt.Sprintf("question %d;", first+i)); err != nil {
-				t.Error(err)
-			}
-		})
+	until := logSize(t, e) + rand.Int64N(size)
+	all := askAll(t, c, first)
+	for all.answered.Load() < atOnce && logSize(t, e) < until {
+		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(time.Duration(rand.IntN(int(400 * time.Millisecond))))
-	had := answered.Load()
 	e.Hive.Kill()
+	had := all.answered.Load()
 	e.Hive.Start()
 	all.Wait()
 	return atOnce - int(had)
+}
+
+// logSize is the size of the log of messages of the host that is not killed.
+func logSize(t *testing.T, e *hosttest.Everywhere) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(e.Depot.Data(), "messages.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// asked are questions that are under way.
+type asked struct {
+	sync.WaitGroup
+	answered atomic.Int64
+}
+
+// askAll asks atOnce questions, from the first number on.
+func askAll(t *testing.T, c *client.Client, first int) *asked {
+	a := &asked{}
+	for i := range atOnce {
+		a.Go(func() {
+			if err := askEverywhere(t.Context(), c, fmt.Sprintf("question %d;", first+i)); err != nil {
+				t.Error(err)
+			}
+			a.answered.Add(1)
+		})
+	}
+	return a
 }
 
 func askEverywhere(ctx context.Context, c *client.Client, question string) error {
@@ -135,9 +162,9 @@ func countHistory(t *testing.T, s *sqlite.Store, key swarm.TaskKey, agent string
 
 // checkCounts wants each question once at each agent, and its answer at those that wait for it
 // as mail: teller has it as the result of a tool, and goal gives it.
-func checkCounts(t *testing.T, got map[string]int, asked int) {
+func checkCounts(t *testing.T, got map[string]int, n int) {
 	t.Helper()
-	for i := range asked {
+	for i := range n {
 		for _, agent := range hosttest.EverywhereRoute {
 			for _, kind := range []mail.Type{mail.Request, mail.Response} {
 				if kind == mail.Response && (agent == "teller@hive" || agent == "goal@hive") {
@@ -151,7 +178,7 @@ func checkCounts(t *testing.T, got map[string]int, asked int) {
 			}
 		}
 	}
-	for what, n := range got {
-		t.Errorf("%s came %d times, and nobody asked for it", what, n)
+	for what, times := range got {
+		t.Errorf("%s came %d times, and nobody asked for it", what, times)
 	}
 }
