@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -168,6 +169,42 @@ func TestPollGoesOn(t *testing.T) {
 	}
 	if shown := o.rt.Shown(); len(shown) != 1 {
 		t.Errorf("progress that was there at two looks is shown as %+v", shown)
+	}
+}
+
+// TestUntypedAnswer (A-040): a message in the reply to a question is the answer, also from a server that
+// writes another Content-Type, or none. What is JSON by its type and no message is refused.
+func TestUntypedAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind, text string
+		want       gateway.CarriedState
+	}{
+		"as text":         {kind: "text/plain; charset=utf-8", want: gateway.Taken},
+		"of no type":      {want: gateway.Taken},
+		"JSON":            {kind: "application/json", want: gateway.Taken},
+		"JSON of another": {kind: "application/json", text: `{"answer":"yes"}`, want: gateway.Refused},
+	} {
+		o := newOut(t)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			m, err := acptest.Parse(text)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header()["Content-Type"] = nil // else the server guesses one
+			if c.kind != "" {
+				w.Header().Set("Content-Type", c.kind)
+			}
+			_, _ = io.WriteString(w, cmp.Or(c.text, m.Reply("RESPONSE", "yes").Text()))
+		}))
+		defer server.Close()
+		o.p.URL = server.URL
+		got := o.g.Carry(t.Context(), o.p, outgoing("m1", mail.Request, "agentB", "x"))
+		asked := o.rt.take()
+		if got.State != c.want || (len(asked) == 1 && asked[0].Body == "yes") != (c.want == gateway.Taken) {
+			t.Errorf("%s: %+v, %+v", name, got, asked)
+		}
 	}
 }
 

@@ -133,13 +133,14 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		return reply{}, &gateway.StatusError{Code: resp.StatusCode}
 	}
 	var got reply
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); len(text) > 0 && isJSON(kind) {
+	if len(text) > 0 { // many a server writes a message without its Content-Type
 		in, err := g.readReply(text)
-		if err != nil && !failed {
-			return got, gateway.Refuse("the partner's answer is no message: %v", err)
-		}
-		if err == nil {
+		kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		switch {
+		case err == nil:
 			got.message = &in
+		case isJSON(kind) && !failed:
+			return got, gateway.Refuse("the partner's answer is no message: %v", err)
 		}
 	}
 	if failed && got.message != nil {
