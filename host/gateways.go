@@ -377,7 +377,7 @@ func (h *Host) partnerPeer(name string) (router.Peer, bool) {
 	for _, g := range h.gateways {
 		if p, ok := g.Catalog.Partner(name); ok {
 			return router.Peer{
-				Gateway: g.Name(), Carrier: carrier{g, p, h.outages}, AttemptTime: p.Timeout + attemptMargin, Tenant: p.Tenant, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
+				Gateway: g.Name(), Carrier: carrier{g, p, g.Catalog, h.outages}, AttemptTime: p.Timeout + attemptMargin, Tenant: p.Tenant, GiveUp: p.GiveUp, FailInDoubt: !p.RetryInDoubt,
 			}, true
 		}
 	}
@@ -392,11 +392,14 @@ const attemptMargin = 15 * time.Second
 type carrier struct {
 	gateway gateway.Gateway
 	partner gateway.Partner
+	catalog *catalog.Catalog
 	outages *gateway.OutageLog
 }
 
 // Carry implements [router.Carrier].
 func (c carrier) Carry(ctx context.Context, d swarm.Delivery) router.Carried {
+	ctx, end := c.catalog.WhilePartner(ctx, c.partner)
+	defer end()
 	got := c.gateway.Carry(ctx, c.partner, d)
 	c.outages.Record(ctx, c.gateway.Name(), c.partner, d, got)
 	carried := router.Carried{State: router.Unanswered, Reason: got.Reason, Wait: got.Wait}

@@ -41,9 +41,10 @@ type Catalog struct {
 	client *egress.Client
 
 	mu sync.Mutex
-	// partners are made from the configuration of.
+	// partners are made from the configuration of. replaced is closed when they are made anew.
 	partners map[string]gateway.Partner
 	of       *config.Config
+	replaced chan struct{}
 }
 
 // New returns the catalog of a gateway. It starts nothing.

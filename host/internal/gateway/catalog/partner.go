@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,33 +17,62 @@ import (
 
 // Partner returns a partner of the configuration in force.
 func (c *Catalog) Partner(name string) (p gateway.Partner, ok bool) {
-	p, ok = c.inForce()[name]
+	partners, _ := c.inForce()
+	p, ok = partners[name]
 	return p, ok
 }
 
 // Partners lists the partners by name.
 func (c *Catalog) Partners() (list []gateway.Partner) {
-	for _, p := range c.inForce() {
+	partners, _ := c.inForce()
+	for _, p := range partners {
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b gateway.Partner) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
+// Update notes a reload: attempts for partners that it has removed end, see [Catalog.WhilePartner].
+func (c *Catalog) Update() { c.inForce() }
+
+// WhilePartner returns a context that ends, with the reason as its cause, when a partner has left the
+// configuration or is another tenant's. Call cancel.
+func (c *Catalog) WhilePartner(ctx context.Context, p gateway.Partner) (ending context.Context, cancel func()) {
+	ending, end := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			partners, replaced := c.inForce()
+			if of, ok := partners[p.Name]; !ok || of.Tenant != p.Tenant {
+				end(fmt.Errorf("%s is no partner any more", p.Name))
+				return
+			}
+			select {
+			case <-replaced:
+			case <-ending.Done():
+				return
+			}
+		}
+	}()
+	return ending, func() { end(nil) }
+}
+
 // inForce returns the partners, made anew when a reload has changed the configuration.
-// The map is not changed.
-func (c *Catalog) inForce() map[string]gateway.Partner {
+// The map is not changed; replaced is closed when another one takes its place.
+func (c *Catalog) inForce() (partners map[string]gateway.Partner, replaced <-chan struct{}) {
 	cfg := c.opt.Definitions.Config()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of != cfg {
-		c.of, c.partners = cfg, map[string]gateway.Partner{}
+		if c.replaced != nil {
+			close(c.replaced)
+		}
+		c.of, c.partners, c.replaced = cfg, map[string]gateway.Partner{}, make(chan struct{})
 		g, _ := tableOf(cfg, c.opt.Gateway)
 		for _, p := range g.Partners {
 			c.partners[p.Name] = c.partner(g, p)
 		}
 	}
-	return c.partners
+	return c.partners, c.replaced
 }
 
 func (c *Catalog) partner(g config.Gateway, p config.Partner) gateway.Partner {

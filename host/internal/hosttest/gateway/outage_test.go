@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"skep/host"
 	"skep/host/internal/api/audit"
+	"skep/host/internal/gateway/acp/acptest"
 	"skep/host/internal/hosttest"
 )
 
@@ -50,5 +52,43 @@ give_up = "2s"`), `"a2a"]`, `"a2a", "uamp"]`, 1)
 	}, nil)
 	if err != nil || failed == 0 {
 		t.Errorf("%d attempts in the log of messages: %v", failed, err)
+	}
+}
+
+// TestPartnerIsRemoved: a question to a partner that a reload removes ends at once with that reason,
+// and not after the partner's time for answers; one to another partner goes on.
+func TestPartnerIsRemoved(t *testing.T) {
+	t.Parallel()
+	came, answer := make(chan struct{}, 2), make(chan struct{})
+	partner := acptest.NewAgent(t, func(m acptest.Message) (*acptest.Message, int) {
+		came <- struct{}{}
+		<-answer
+		reply := m.Reply("RESPONSE", "yes")
+		return &reply, http.StatusOK
+	})
+	table := func(name string) string {
+		return "[gateways.acp.partners." + name + "]\nurl = \"" + partner.URL + "\"\nids = [\"" + name + "-*\"]\nallow_private = true\ntimeout = \"1h\"\n"
+	}
+	text := strings.Replace(file("hive", "[[auth.keys]]\nid = \"ops\"\nrole = \"operator\"\nkey = \""+hosttest.OperatorKey+"\"\n[gateways.acp]\n"+table("shop")), `"a2a"]`, `"a2a", "acp"]`, 1)
+	s := hosttest.NewSite(t, text+table("lab"))
+	ask := func(partner string) <-chan string {
+		got := make(chan string, 1)
+		go func() {
+			got <- s.Do(hosttest.AliceKey, partner, hosttest.Step{"send_request", hosttest.Args{"target": partner + "-1@" + partner, "subject": "s", "body": "go on?"}}, hosttest.Step{"await_message", hosttest.Args{}})
+		}()
+		<-came
+		return got
+	}
+	lab, shop := ask("lab"), ask("shop")
+	s.Write(text)
+	if _, err := s.As(hosttest.OperatorKey).Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-lab; !strings.Contains(got, "lab") {
+		t.Errorf("the question to the partner that is gone: %s", got)
+	}
+	close(answer)
+	if got := <-shop; !strings.HasSuffix(got, "yes") {
+		t.Errorf("the question to the other partner: %s", got)
 	}
 }
