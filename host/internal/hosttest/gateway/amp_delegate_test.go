@@ -104,7 +104,8 @@ func TestDelegatesOverAMP(t *testing.T) {
 		}
 		return r
 	}
-	for task, restarts := range map[string]bool{"t": false, "again": true} {
+	for _, restarts := range []bool{false, true} { // after a restart the question is asked again
+		task := map[bool]string{false: "t", true: "again"}[restarts]
 		post := client.Post{Task: task, Key: "once " + task, Body: hosttest.Script(
 			hosttest.Step{"tell_one", hosttest.Args{"agent": "agent-2", "event_type": "begun", "data": hosttest.Args{"n": 1}}},
 			hosttest.Step{"tell_all", hosttest.Args{"event_type": "begun"}},
