@@ -93,7 +93,7 @@ func (h *Host) recordReload(err error) {
 func (h *Host) applyReload(cfg *config.Config) {
 	h.peers.SetPeers(cfg.Peers)
 	for _, g := range h.gateways {
-		g.Catalog.Update()
+		g.Catalog.ReplacePartners()
 	}
 	if err := h.certificates.Replace(certificateNames(cfg)); err != nil {
 		h.log.Error("the names of certificates stay as they were", "err", err) // the configuration was checked

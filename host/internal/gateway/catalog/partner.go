@@ -32,8 +32,9 @@ func (c *Catalog) Partners() (list []gateway.Partner) {
 	return list
 }
 
-// Update notes a reload: attempts for partners that it has removed end, see [Catalog.WhilePartner].
-func (c *Catalog) Update() { c.inForce() }
+// ReplacePartners makes the partners anew after a reload: attempts for those that are gone end, see
+// [Catalog.WhilePartner].
+func (c *Catalog) ReplacePartners() { c.inForce() }
 
 // WhilePartner returns a context that ends, with the reason as its cause, when a partner has left the
 // configuration or is another tenant's. Call cancel.
