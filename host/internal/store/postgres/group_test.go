@@ -233,10 +233,7 @@ func cutting(t *testing.T, dsn string) (c *Connector, cut *atomic.Bool) {
 // doubles nothing.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	rounds := int64(200)
-	if testing.Short() {
-		rounds = 50
-	}
+	const rounds = int64(200)
 	dsn := pgtest.Schema(t)
 	c, cut := cutting(t, dsn)
 	w := openWriter(t, c)
