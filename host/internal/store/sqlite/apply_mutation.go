@@ -159,7 +159,7 @@ func (e *encodedMutation) applyRecord(ctx context.Context, t *tables, ref *taskR
 	if e.record == nil {
 		return nil
 	}
-	return t.writeRecord(ctx, e.key.Tenant, ref.tid, e.record, e.day())
+	return t.writeRecord(ctx, e.key.Tenant, ref, e.record, e.day())
 }
 
 func (e *encodedMutation) applyAnswers(ctx context.Context, t *tables, iid int64) error {

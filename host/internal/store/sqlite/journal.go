@@ -93,5 +93,5 @@ func (j *journalWrite) apply(ctx context.Context, t *tables) (steps int, err err
 			rec = j.no
 		}
 	}
-	return 1, t.writeRecord(ctx, j.key.Tenant, ref.tid, rec, j.day)
+	return 1, t.writeRecord(ctx, j.key.Tenant, ref, rec, j.day)
 }

@@ -100,14 +100,13 @@ func checkRecord(r swarm.Record) error {
 
 // writeRecord writes what is added to a record. What its entries have spent counts
 // to their days, or the given one.
-func (t *tables) writeRecord(ctx context.Context, tenant string, tid int64, r *recordWrite, day int64) error {
+func (t *tables) writeRecord(ctx context.Context, tenant string, ref *taskRef, r *recordWrite, day int64) error {
 	t.delta.add(tenant, int64(r.size()), 0)
 	for on, spend := range r.spend {
 		t.delta.addSpend(tenant, cmp.Or(on, day), spend)
 	}
-	id := pack(tid, r.n)
 	if r.header == nil {
-		return t.extendRecord(ctx, id, r)
+		return t.extendRecord(ctx, ref, r)
 	}
 	var jid sql.NullInt64
 	if !r.at.Valid {
@@ -116,10 +115,12 @@ func (t *tables) writeRecord(ctx context.Context, tenant string, tid int64, r *r
 			return err
 		}
 	}
-	if _, err := t.addTurn.ExecContext(ctx, id, r.at, jid, r.header, r.end, r.input); err != nil {
+	if _, err := t.addTurn.ExecContext(ctx, pack(ref.tid, r.n), r.at, jid, r.header, r.end, r.input); err != nil || r.at.Valid {
 		return err
 	}
-	return t.writeChunk(ctx, jid.Int64, r)
+	turn := &turnRef{jid: jid.Int64}
+	ref.turns[r.n] = turn
+	return t.writeChunk(ctx, turn, r)
 }
 
 // highestJID selects the highest number that a journal may have. The numbers in use do not
@@ -146,42 +147,55 @@ func (t *tables) nextJID(ctx context.Context) (sql.NullInt64, error) {
 	return sql.NullInt64{Int64: t.lastJID, Valid: true}, nil
 }
 
-func (t *tables) writeChunk(ctx context.Context, jid int64, r *recordWrite) error {
+func (t *tables) writeChunk(ctx context.Context, turn *turnRef, r *recordWrite) error {
 	if r.chunk == nil {
 		return nil
 	}
-	_, err := t.addJournal.ExecContext(ctx, pack(jid, r.last), r.chunk)
+	turn.last = r.last
+	_, err := t.addJournal.ExecContext(ctx, pack(turn.jid, r.last), r.chunk)
 	return err
 }
 
 // extendRecord adds to a record that is there and has no end. Entries must not
 // leave a gap: a re-run would take it for the end of what is known.
-func (t *tables) extendRecord(ctx context.Context, id int64, r *recordWrite) error {
-	var jid, at sql.NullInt64
-	err := t.findTurn.QueryRowContext(ctx, id).Scan(&jid, &at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return refuse(fmt.Errorf("record of turn %d: %w", r.n, swarm.ErrNotFound))
-	}
+func (t *tables) extendRecord(ctx context.Context, ref *taskRef, r *recordWrite) error {
+	turn, err := t.openTurn(ctx, ref, r.n)
 	if err != nil {
 		return err
 	}
-	if at.Valid {
-		return refuse(fmt.Errorf("turn %d has ended", r.n))
-	}
-	if r.last > 0 {
-		var last int64
-		if err := t.lastEntry.QueryRowContext(ctx, pack(jid.Int64, 0), pack(jid.Int64, maxSeq)).Scan(&last); err != nil {
-			return err
-		}
-		if last = seqOf(last); r.first != last+1 {
-			return refuse(fmt.Errorf("%w: entry %d of turn %d follows %d", errRange, r.first, r.n, last))
-		}
+	if r.last > 0 && r.first != turn.last+1 {
+		return refuse(fmt.Errorf("%w: entry %d of turn %d follows %d", errRange, r.first, r.n, turn.last))
 	}
 	if r.end != nil {
-		_, err := t.endTurn.ExecContext(ctx, r.at, r.end, id)
+		delete(ref.turns, r.n)
+		_, err := t.endTurn.ExecContext(ctx, r.at, r.end, pack(ref.tid, r.n))
 		return err
 	}
-	return t.writeChunk(ctx, jid.Int64, r)
+	return t.writeChunk(ctx, turn, r)
+}
+
+// openTurn returns what to remember of a turn that has not ended.
+func (t *tables) openTurn(ctx context.Context, ref *taskRef, n int64) (*turnRef, error) {
+	if turn, ok := ref.turns[n]; ok {
+		return turn, nil
+	}
+	var jid, at sql.NullInt64
+	err := t.findTurn.QueryRowContext(ctx, pack(ref.tid, n)).Scan(&jid, &at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, refuse(fmt.Errorf("record of turn %d: %w", n, swarm.ErrNotFound))
+	case err != nil:
+		return nil, err
+	case at.Valid:
+		return nil, refuse(fmt.Errorf("turn %d has ended", n))
+	}
+	turn := &turnRef{jid: jid.Int64}
+	if err := t.lastEntry.QueryRowContext(ctx, pack(turn.jid, 0), pack(turn.jid, maxSeq)).Scan(&turn.last); err != nil {
+		return nil, err
+	}
+	turn.last = seqOf(turn.last)
+	ref.turns[n] = turn
+	return turn, nil
 }
 
 // storedTurn is a record as it is kept.

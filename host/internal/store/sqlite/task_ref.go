@@ -22,11 +22,16 @@ type taskRef struct {
 	// rows holds the sizes of rows that were written since the task is
 	// remembered. Asking the engine when they go costs as much as deleting them.
 	rows map[int64]int64
+	// turns are the turns that have not ended, as far as they are remembered.
+	turns map[int64]*turnRef
 }
 
 func newTaskRef() *taskRef {
-	return &taskRef{agents: make(map[string]*agentRef), rows: make(map[int64]int64)}
+	return &taskRef{agents: make(map[string]*agentRef), rows: make(map[int64]int64), turns: make(map[int64]*turnRef)}
 }
+
+// turnRef is the number of a turn's journal and its last entry there.
+type turnRef struct{ jid, last int64 }
 
 // agentRef is an agent's number in a task and the size of its state.
 type agentRef struct{ aid, size int64 }
