@@ -257,14 +257,7 @@ func (c *conn) read() (m message.Message, text []byte, err error) {
 func (c *conn) handle(m message.Message, text []byte) bool {
 	class := m.Type.Class()
 	if class == message.Asks || class == message.Tells || m.Type == message.MessageStatus {
-		begin, err := c.queue.push(c.ctx, early{m, text})
-		if begin {
-			c.taking.Go(c.work)
-		}
-		if err != nil {
-			c.release(text)
-		}
-		return err == nil
+		return c.enqueue(m, text) == nil
 	}
 	defer c.release(text)
 	caller, err := c.g.Runtime.Renew(c.caller)

@@ -14,8 +14,8 @@ import (
 
 // conns are the connections whose peers are known.
 type conns struct {
-	// each bounds the connections of one realm, held the bytes of its large frames, and of its large
-	// answers.
+	// each bounds the connections of one realm, held the bytes of its large frames, of the small ones in
+	// its queues, and of its large answers.
 	each int
 	held int64
 
@@ -31,9 +31,9 @@ type conns struct {
 
 type realmKey struct{ tenant, realm string }
 
-// room is the room of a realm, in bytes: of frames until their messages are taken, and of answers until
-// they are acknowledged.
-type room struct{ frames, answers *semaphore.Weighted }
+// room is the room of a realm, in bytes: of large frames and of small ones in queues until their messages
+// are taken, and of answers until they are acknowledged.
+type room struct{ frames, queued, answers *semaphore.Weighted }
 
 func realmOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant, c.Realm} }
 
@@ -54,7 +54,7 @@ func (all *conns) add(c *conn) error {
 		return fmt.Errorf("%d connections of %s are open; raise sessions of [gateways.iacp]: %w", all.each, key.realm, gateway.ErrBusy)
 	}
 	if all.rooms[key] == nil {
-		all.rooms[key] = &room{semaphore.NewWeighted(all.held), semaphore.NewWeighted(all.held)}
+		all.rooms[key] = &room{semaphore.NewWeighted(all.held), semaphore.NewWeighted(all.held), semaphore.NewWeighted(all.held)}
 	}
 	c.room = all.rooms[key]
 	all.byRealm[key] = append(all.byRealm[key], c)

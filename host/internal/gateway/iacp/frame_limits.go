@@ -22,7 +22,7 @@ const (
 
 // heldBytes bounds the frames above maxSmall that the host holds for one realm, on all its
 // connections, in bytes: from the length of a frame until its message is taken. As much may be in
-// answers that the realm has not acknowledged.
+// smaller frames of its queues, and in answers that the realm has not acknowledged.
 const heldBytes = 32 << 20
 
 // admitUnproven refuses a frame that is too much for a peer that has not shown a credential. The first
@@ -80,3 +80,26 @@ func (c *conn) release(text []byte) {
 		c.room.frames.Release(length)
 	}
 }
+
+// queuedExtra is what a queued message holds beside its text, in bytes.
+const queuedExtra = 512
+
+// admitQueued waits until the realm has room for a message in its queues. A large one has room since
+// its length was read.
+func (c *conn) admitQueued(text []byte) error {
+	if len(text) > maxSmall {
+		return nil
+	}
+	return c.room.queued.Acquire(c.ctx, c.g.queuedRoom(text))
+}
+
+// releaseQueued gives back the room of a message that has left its queue.
+func (c *conn) releaseQueued(text []byte) {
+	if len(text) > maxSmall {
+		c.release(text)
+		return
+	}
+	c.room.queued.Release(c.g.queuedRoom(text))
+}
+
+func (g *Gateway) queuedRoom(text []byte) int64 { return min(int64(len(text)+queuedExtra), g.Held) }

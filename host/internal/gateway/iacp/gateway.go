@@ -47,8 +47,8 @@ type Options struct {
 	Asks int
 	// Sessions bounds the connections of one realm. Default 256.
 	Sessions int
-	// Held bounds the frames above 8 KiB that are held for one realm, in bytes, and the answers
-	// above that size that it has not acknowledged. It is MaxBody at least. Default 32 MiB, and
+	// Held bounds the frames above 8 KiB that are held for one realm, in bytes, the smaller ones in
+	// its queues, and the answers above that size that it has not acknowledged. It is MaxBody at least. Default 32 MiB, and
 	// twice MaxBody at least.
 	Held int64
 	// Heartbeat is the time between two heartbeats, Idle that without a byte from the peer

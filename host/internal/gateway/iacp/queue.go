@@ -101,6 +101,21 @@ func (q *queue) rest(ctx context.Context, over *time.Timer) bool {
 	return q.working
 }
 
+// enqueue puts a message into the queue. The peer is not read until there is room.
+func (c *conn) enqueue(m message.Message, text []byte) error {
+	if err := c.admitQueued(text); err != nil {
+		return err
+	}
+	begin, err := c.queue.push(c.ctx, early{m, text})
+	if err != nil {
+		c.releaseQueued(text)
+	}
+	if begin {
+		c.taking.Go(c.work)
+	}
+	return err
+}
+
 // work takes the messages of the queue. It rests between them: a worker for each would grow its stack
 // each time.
 func (c *conn) work() {
@@ -118,7 +133,7 @@ func (c *conn) takeNext() bool {
 	m, ok := c.queue.pop()
 	if ok {
 		c.takeQueued(m)
-		c.release(m.text)
+		c.releaseQueued(m.text)
 	}
 	return ok
 }
