@@ -24,7 +24,7 @@ var _ = skep.Run(skep.Descriptor{
 		Params: []byte(`{"type":"object","additionalProperties":false,"properties":{"scope":{"enum":["agent","instance"],"default":"agent",` +
 			`"description":"Who shares the statements: this agent alone, or all agents of the instance."}}}`),
 	}},
-	Requests: []skep.Request{{Allow: "kv", Reason: "to keep the statements, in the scope agent or instance"}},
+	Requests: []skep.Request{{Allow: "kv", Value: []byte(`["agent", "{params.scope}"]`), Reason: "to keep the statements"}},
 }, Knowledge{})
 
 func main() {}

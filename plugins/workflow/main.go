@@ -25,7 +25,7 @@ var _ = skep.Run(skep.Descriptor{
 		Name:        "workflow",
 		Description: `Send {"message_type": "workflow_start", "payload": PLAN}; workflow_status and workflow_cancel with a workflow_id.`,
 	}},
-	Requests: []skep.Request{{Allow: "kv", Reason: "to keep the plan and the results of its steps, in the scope task"}},
+	Requests: []skep.Request{{Allow: "kv", Value: []byte(`"task"`), Reason: "to keep the plan and the results of its steps"}},
 }, Workflow{})
 
 func main() {}

@@ -51,7 +51,7 @@ func (r *runnable) exposed(a config.Agent) ExposedAgent {
 	if role, found := roleOf(d, a.Name); found {
 		e.Description, e.Capabilities = cmp.Or(role.Description, e.Description), role.Capabilities
 	}
-	if a.Source.Kind == config.SourceBundled && a.Source.Ref == toolAgent {
+	if isToolAgent(a) {
 		e.Capabilities, e.Effects = r.actionCapabilities(a.Actions, e.Version)
 	}
 	return e
@@ -59,6 +59,10 @@ func (r *runnable) exposed(a config.Agent) ExposedAgent {
 
 // toolAgent is the bundled agent that runs the action that a request names.
 const toolAgent = "tool"
+
+func isToolAgent(a config.Agent) bool {
+	return a.Source.Kind == config.SourceBundled && a.Source.Ref == toolAgent
+}
 
 // actionCapabilities describes actions as what their agent can do: a gateway shows each
 // with its schema and its effect.

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,7 @@ func Faults(cfg *config.Config, private ...string) config.Faults {
 func AgentFaults(cfg *config.Config, a config.Agent, m Module) config.Faults {
 	faults := append(missingGrants(cfg, agentGrantee(a), m.Descriptor()), memoryFaults(cfg, agentGrantee(a), m)...)
 	faults = append(faults, roleFaults(cfg, a, m.Descriptor())...)
+	faults = append(faults, toolAgentFaults(cfg, a)...)
 	return append(faults, paramFaults(cfg, a, m.Descriptor())...)
 }
 
@@ -34,6 +36,22 @@ func roleFaults(cfg *config.Config, a config.Agent, d *abi.Descriptor) config.Fa
 	}
 	return config.Faults{cfg.Fault(fmt.Sprintf("the module %s %s has actions and no agent; use it as in [actions.%s] source = %q",
 		d.Name, d.Version, d.Actions[0].Name, string(config.SourceBundled)+":"+a.Source.Ref), "agents", a.Name, "source")}
+}
+
+// toolAgentFaults refuses an agent that runs actions, and has none.
+func toolAgentFaults(cfg *config.Config, a config.Agent) config.Faults {
+	if !isToolAgent(a) || len(a.Actions) > 0 {
+		return nil
+	}
+	return config.Faults{cfg.Fault(fmt.Sprintf("agents.%s runs the actions that it has, and has none; add to [agents.%[1]s]: actions = [%q]", a.Name, cmp.Or(anyAction(cfg), "NAME")), "agents", a.Name)}
+}
+
+// anyAction is the name of an action of the file, empty for none.
+func anyAction(cfg *config.Config) string {
+	for _, a := range cfg.Actions {
+		return a.Name
+	}
+	return ""
 }
 
 func memoryFaults(cfg *config.Config, g grantee, m Module) config.Faults {

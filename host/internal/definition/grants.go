@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ func missingGrants(cfg *config.Config, g grantee, d *abi.Descriptor) config.Faul
 			continue
 		}
 		text := fmt.Sprintf("the module %s %s needs to %s (%s) and is not granted it; add to %s: allow = { %s = %s }",
-			d.Name, d.Version, May(meant), r.Reason, g.table(), r.Allow, tomlValue(r))
+			d.Name, d.Version, May(meant), r.Reason, g.table(), r.Allow, tomlValue(r, meant))
 		if !grantable(r.Allow) {
 			text = fmt.Sprintf("the module %s %s needs %q (%s), which this version of skep does not know",
 				d.Name, d.Version, r.Allow, r.Reason)
@@ -64,15 +65,21 @@ func granted(allow config.Allow, r abi.Request) bool {
 	return len(have) > 0 && !slices.ContainsFunc(wanted, func(v string) bool { return !meets(have, v) })
 }
 
-// withParams is a request whose references to params are the URLs there. A reference to
-// no URL asks for none: the module may have one of its own.
+// withParams is a request whose references to params are the URLs, or the scopes of kv, there. A
+// reference to nothing asks for nothing: the module may have a URL or scope of its own.
 func withParams(r abi.Request, params json.RawMessage) abi.Request {
-	if r.Allow != allowHTTP || len(r.Value) == 0 {
+	fromParams := config.FromParams
+	switch {
+	case len(r.Value) == 0:
+		return r
+	case r.Allow == allowKV:
+		fromParams = config.ScopeFromParams
+	case r.Allow != allowHTTP:
 		return r
 	}
 	meant := []string{}
 	for _, v := range values(r) {
-		if grant, reason := config.FromParams(v, params); reason == "" {
+		if grant, reason := fromParams(v, params); reason == "" {
 			meant = append(meant, grant)
 		}
 	}
@@ -115,13 +122,15 @@ func May(r abi.Request) string {
 	return either(fmt.Sprintf("use %q", r.Allow), fmt.Sprintf("use %q: ", r.Allow))
 }
 
-// tomlValue is the TOML value that would grant a request.
-func tomlValue(r abi.Request) string {
+// tomlValue is the TOML value that would grant a request, which means as much with the grantee's params.
+func tomlValue(r, meant abi.Request) string {
 	named := values(r)
 	if r.Allow == allowKV {
 		scope := "agent"
-		if len(named) > 0 {
-			scope = named[0]
+		if wanted := values(meant); len(wanted) > 0 {
+			scope = slices.MaxFunc(wanted, func(a, b string) int {
+				return cmp.Compare(slices.Index(kvScopes, a), slices.Index(kvScopes, b))
+			})
 		}
 		return fmt.Sprintf("%q", scope)
 	}

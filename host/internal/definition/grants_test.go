@@ -82,6 +82,40 @@ func TestRequestsFromParams(t *testing.T) {
 	}
 }
 
+// TestScopeFromParams wants a fault to show the scope of kv that the params need.
+func TestScopeFromParams(t *testing.T) {
+	t.Parallel()
+	d := &abi.Descriptor{Name: "knowledge", Version: "1.0.0", Requests: []abi.Request{
+		{Allow: "kv", Value: json.RawMessage(`["agent", "{params.scope}"]`), Reason: "to keep the statements"},
+	}}
+	for _, tc := range []struct{ params, granted, want string }{
+		{``, "agent", ""}, {`{}`, "instance", ""}, {`{"scope":"instance"}`, "instance", ""},
+		{``, "", `allow = { kv = "agent" }`}, {`{}`, "task", `allow = { kv = "agent" }`},
+		{`{"scope":"agent"}`, "task", `allow = { kv = "agent" }`}, {`{"scope":"instance"}`, "agent", `allow = { kv = "instance" }`},
+	} {
+		a := config.Agent{Name: "know", Params: json.RawMessage(tc.params), Allow: config.Allow{KV: tc.granted}}
+		faults := missingGrants(&config.Config{File: "swarm.toml"}, agentGrantee(a), d)
+		if (len(faults) == 0) != (tc.want == "") || len(faults) > 0 && !strings.HasSuffix(faults[0].Message, "add to [agents.know]: "+tc.want) {
+			t.Errorf("%s, granted %q: %v", tc.params, tc.granted, faults)
+		}
+	}
+}
+
+// TestToolAgentWithoutActions wants an agent that would refuse each request to be a fault.
+func TestToolAgentWithoutActions(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Config{File: "swarm.toml", Actions: []config.Action{{Name: "add"}}}
+	a := config.Agent{Name: "tools", Source: config.Source{Kind: config.SourceBundled, Ref: "tool"}}
+	const want = `agents.tools runs the actions that it has, and has none; add to [agents.tools]: actions = ["add"]`
+	if faults := toolAgentFaults(cfg, a); len(faults) != 1 || faults[0].Message != want {
+		t.Errorf("got %v, want %q", faults, want)
+	}
+	a.Actions = []string{"add"}
+	if faults := toolAgentFaults(cfg, a); len(faults) != 0 {
+		t.Errorf("got %v", faults)
+	}
+}
+
 func TestMay(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ key, value, want string }{

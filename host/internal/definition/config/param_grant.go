@@ -53,19 +53,11 @@ func FromParams(grant string, params json.RawMessage) (resolved, reason string) 
 	if !hasMethods {
 		methods, location = "", grant
 	}
-	path, isReference := strings.CutPrefix(location, paramsPrefix)
-	path, ends := strings.CutSuffix(path, paramsSuffix)
-	if !isReference || !ends {
+	path, isReference := referenced(location)
+	if !isReference {
 		return grant, ""
 	}
-	var at any
-	if len(params) > 0 && json.Unmarshal(params, &at) != nil {
-		at = nil
-	}
-	for name := range strings.SplitSeq(path, ".") {
-		table, _ := at.(map[string]any)
-		at = table[name]
-	}
+	at := paramAt(path, params)
 	if at == nil {
 		return grant, fmt.Sprintf("params.%s is missing", path)
 	}
@@ -77,6 +69,39 @@ func FromParams(grant string, params json.RawMessage) (resolved, reason string) 
 		return methods + " " + text, ""
 	}
 	return text, ""
+}
+
+// ScopeFromParams returns a scope of kv, or the one to which it refers in params. The reason says why
+// there is none there.
+func ScopeFromParams(scope string, params json.RawMessage) (resolved, reason string) {
+	path, isReference := referenced(scope)
+	if !isReference {
+		return scope, ""
+	}
+	text, _ := paramAt(path, params).(string)
+	if text == "" {
+		return scope, fmt.Sprintf("params.%s is missing", path)
+	}
+	return text, ""
+}
+
+// referenced is the path of a reference to params.
+func referenced(text string) (path string, isReference bool) {
+	path, begins := strings.CutPrefix(text, paramsPrefix)
+	path, ends := strings.CutSuffix(path, paramsSuffix)
+	return path, begins && ends
+}
+
+// paramAt is the value at a path of params, nil for none.
+func paramAt(path string, params json.RawMessage) (at any) {
+	if len(params) > 0 && json.Unmarshal(params, &at) != nil {
+		return nil
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		table, _ := at.(map[string]any)
+		at = table[name]
+	}
+	return at
 }
 
 // isBaseURL reports whether a text is the URL of one host. Patterns of grants are none:
