@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	skep "skep/sdk/go"
 )
@@ -74,8 +75,41 @@ type outcome struct {
 	State   string         `json:"state"` // completed, failed, cancelled, or its phase
 	Steps   map[string]end `json:"steps,omitempty"`
 	Summary summary        `json:"summary"`
+	// UnderWay are the steps that a workflow that has not ended waits for.
+	UnderWay []underWay `json:"under_way,omitempty"`
 	// Omitted: the results were too long for one answer.
 	Omitted bool `json:"results_omitted,omitempty"`
+}
+
+// underWay is a step that has begun, as an answer to workflow_status has it.
+type underWay struct {
+	Step  string `json:"step"`
+	State string `json:"state"`
+	Agent string `json:"agent_id,omitempty"`
+	Tool  string `json:"tool_name,omitempty"`
+	Since string `json:"since"`
+	Until string `json:"until,omitempty"` // absent without a timeout
+}
+
+// underWay describes what the workflow waits for.
+func (w *work) underWay() (list []underWay, err error) {
+	for _, n := range w.Runs {
+		r, err := w.record(n.Step)
+		if err != nil {
+			return nil, err
+		}
+		s := r.stepOf(n.Undo)
+		list = append(list, underWay{Step: n.ID, State: n.state(), Agent: s.Agent, Tool: s.Tool, Since: timeText(n.Since), Until: timeText(n.Due)})
+	}
+	return list, nil
+}
+
+// timeText writes a time in ms, empty for none.
+func timeText(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
 }
 
 type summary struct {

@@ -69,6 +69,7 @@ type run struct {
 	Request string `json:"request,omitempty"` // empty while it waits
 	Message string `json:"message,omitempty"` // the id of the request's message, empty once it is withdrawn
 	Try     int    `json:"try"`               // from 1
+	Since   int64  `json:"since,omitempty"`   // ms, of the request or the pause
 	Due     int64  `json:"due,omitempty"`     // ms; 0 for never
 	Undo    bool   `json:"undo,omitempty"`
 	// Doubt: it was withdrawn, or an earlier try was not answered in time, so it may have

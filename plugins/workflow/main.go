@@ -150,7 +150,7 @@ func (w *work) refuse(asker string, m *skep.Message, code, why string) error {
 
 func (w *work) startPlan(asker string, m *skep.Message, raw json.RawMessage) error {
 	if w.Phase != phaseEnd {
-		return w.refuse(asker, m, "CONFLICT", fmt.Sprintf("workflow %q runs in this task; one task has one at a time", w.ID))
+		return w.refuse(asker, m, "CONFLICT", fmt.Sprintf("workflow %q runs in this task, which has one at a time: start another in a new task, or end this one by a workflow_cancel", w.ID))
 	}
 	agent := &w.t.Agent
 	may := func(name string) bool {
@@ -197,9 +197,13 @@ func (w *work) answerControl(asker string, m *skep.Message, c control) error {
 		state = w.Last
 	}
 	s := w.summary()
+	under, err := w.underWay()
+	if err != nil {
+		return err
+	}
 	return w.answer(asker, question.Clip(m.Subject, maxSubject), report{
 		Status: "completed", Done: float64(s.Done+s.Failed+s.Skipped+s.NotRun) / float64(max(1, s.Total)),
-		Result: outcome{ID: w.ID, State: state, Summary: s},
+		Result: outcome{ID: w.ID, State: state, Summary: s, UnderWay: under},
 	})
 }
 

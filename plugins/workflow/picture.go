@@ -82,6 +82,7 @@ func (w *work) picture() string {
 		if l.After != "" {
 			line += "  after " + l.After
 		}
+		line += w.timesOf(i)
 		if b.Len()+len(line) > 4000 {
 			b.WriteString("\n…")
 			break
@@ -117,18 +118,8 @@ func (w *work) drawStates(b *strings.Builder) {
 
 // stateOf is the state of a step in a picture, with its tries and its compensation.
 func (w *work) stateOf(i int, id string) string {
-	for _, r := range w.Runs {
-		switch {
-		case r.Step != i:
-		case r.Undo:
-			return "undoing"
-		case r.Request == "":
-			return "pause"
-		case r.Message == "":
-			return phaseDrain
-		case r.Try > 1:
-			return fmt.Sprint("try ", r.Try)
-		}
+	if n := w.runOf(i); n != nil {
+		return n.state()
 	}
 	switch {
 	case slices.Contains(w.Undone, id):
@@ -137,6 +128,42 @@ func (w *work) stateOf(i int, id string) string {
 		return "stuck"
 	}
 	return stateNames[w.Steps[i]]
+}
+
+// runOf is what is under way of a step, nil for nothing.
+func (w *work) runOf(i int) *run {
+	if n := slices.IndexFunc(w.Runs, func(r run) bool { return r.Step == i }); n >= 0 {
+		return &w.Runs[n]
+	}
+	return nil
+}
+
+// state is the state of a step that has begun.
+func (r *run) state() string {
+	switch {
+	case r.Undo:
+		return "undoing"
+	case r.Request == "":
+		return "pause"
+	case r.Message == "":
+		return phaseDrain
+	case r.Try > 1:
+		return fmt.Sprint("try ", r.Try)
+	}
+	return stateNames[running]
+}
+
+// timesOf is since when a step is under way, and until when it may be.
+func (w *work) timesOf(i int) string {
+	n := w.runOf(i)
+	if n == nil {
+		return ""
+	}
+	text := "  since " + timeText(n.Since)
+	if n.Due > 0 {
+		text += " until " + timeText(n.Due)
+	}
+	return text
 }
 
 // show emits the picture to the readers of the task, and keeps it with the turn.

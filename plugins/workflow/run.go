@@ -85,7 +85,7 @@ func (w *work) try(n run, r record) error {
 	if err != nil {
 		return w.failRun(n, r, faultOf(err))
 	}
-	n.Request, n.Message, n.Due = reply.RequestID, reply.ID, 0
+	n.Request, n.Message, n.Since, n.Due = reply.RequestID, reply.ID, w.now(), 0
 	switch {
 	case s.Timeout > 0:
 		n.Due = w.now() + int64(s.Timeout*1000)
@@ -218,7 +218,7 @@ func (w *work) failRun(n run, r record, f *fault) error {
 		if s.Retry != nil {
 			delay = min(s.Retry.Delay*float64(uint64(1)<<min(n.Try-1, 30)), 1e6)
 		}
-		n.Request, n.Message, n.Due = "", "", w.now()+max(int64(delay*1000), 1)
+		n.Request, n.Message, n.Since, n.Due = "", "", w.now(), w.now()+max(int64(delay*1000), 1)
 		n.Try++
 		w.Runs = append(w.Runs, n)
 		return nil

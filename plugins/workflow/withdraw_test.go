@@ -29,7 +29,7 @@ func TestWithdraw(t *testing.T) {
 	}; !slices.Equal(h.withdrawn, want) {
 		t.Errorf("withdrawn are %q, want %q", h.withdrawn, want)
 	}
-	if got, want := h.shown[len(h.shown)-1].Text, "workflow w: stopping, 1 of 3 steps\nCANCELLED: cancelled by boss: enough\npause  not run   a\nslow   stopping  mute\ninner  stopping  b@depot"; got != want {
+	if got, want := h.shown[len(h.shown)-1].Text, "workflow w: stopping, 1 of 3 steps\nCANCELLED: cancelled by boss: enough\npause  not run   a\nslow   stopping  mute  since 2026-01-01T12:00:00Z until 2026-01-01T12:01:00Z\ninner  stopping  b@depot  since 2026-01-01T12:00:00Z until 2026-01-01T12:01:00Z"; got != want {
 		t.Errorf("the picture is\n%s\nwant\n%s", got, want)
 	}
 	h.reply("mute", `{"status":"failed","error":{"code":"CANCELLED","message":"called off"}}`)

@@ -38,8 +38,11 @@ func TestDiamond(t *testing.T) {
 	}
 	h.reply("c", "text")
 	h.control("workflow_status", `{"workflow_id":"w"}`)
-	if r, o := h.last(); r.Status != "completed" || r.Done != 0.5 || o.State != "running" {
+	if r, o := h.last(); r.Status != "completed" || r.Done != 0.5 || o.State != "running" || !slices.Equal(o.UnderWay, []underWay{{Step: "left", State: "running", Agent: "b", Since: "2026-01-01T12:00:00Z"}}) {
 		t.Errorf("status %+v", r)
+	}
+	if got := h.shown[len(h.shown)-1].Text; !strings.Contains(got, "\nleft   running   b  after first  since 2026-01-01T12:00:00Z\n") {
+		t.Errorf("picture\n%s", got)
 	}
 	h.reply("b", `7`)
 	if want := `{"parameters":{"inputs":{"left":7,"right":"text"}},"task_type":"last"}`; h.log[3].body != want {
@@ -193,7 +196,7 @@ func TestFailureCompensates(t *testing.T) {
 	}
 	for n, want := range []string{
 		"failed, 5 of 5 steps, 2 undone, 1 not undone\nE7: step \"s3\": no\ns0  undone    a\ns1  stuck     a  after s0\ns2  undone    a  after s1\ns3  failed    a  after s2\ns4  not run   a  after s3",
-		"compensating, 5 of 5 steps, 1 undone, 1 not undone\nE7: step \"s3\": no\ns0  undoing   a\ns1  stuck     a  after s0\ns2  undone    a  after s1\ns3  failed    a  after s2\ns4  not run   a  after s3",
+		"compensating, 5 of 5 steps, 1 undone, 1 not undone\nE7: step \"s3\": no\ns0  undoing   a  since 2026-01-01T12:00:00Z until 2026-01-01T12:10:00Z\ns1  stuck     a  after s0\ns2  undone    a  after s1\ns3  failed    a  after s2\ns4  not run   a  after s3",
 	} {
 		if got := h.shown[len(h.shown)-1-n].Text; got != "workflow w: "+want {
 			t.Errorf("the picture is\n%s\nwant\n%s", got, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,9 @@ func startedPlan() map[string]any {
 	return map[string]any{"workflow_id": "w", "workflow_name": "errands", "execution_plan": map[string]any{"mode": "sequential", "steps": []any{first, second, skipped, last}}}
 }
 
+// stepTimes are the times of steps under way in a picture.
+var stepTimes = regexp.MustCompile(`  since [^\n]*`)
+
 // logOf has all that the planner and the clerk did in a task, as `skep replay` prints it, but
 // for what they read, and for the planner's answer.
 func logOf(t *testing.T, p *hosttest.Process, task string) (log []string) {
@@ -50,6 +54,8 @@ func logOf(t *testing.T, p *hosttest.Process, task string) (log []string) {
 		if err := json.Unmarshal([]byte(line), &call); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
+		shown := &call.Request.Progress
+		shown.Text = stepTimes.ReplaceAllString(shown.Text, "")
 		ends := call.Agent == "planner" && call.Op == "mail" && call.Request.Args.Target != "clerk"
 		if call.Agent != "boss" && call.Op != "kv.get" && !ends {
 			log = append(log, fmt.Sprintf("%+v", call))
