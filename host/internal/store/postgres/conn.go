@@ -6,8 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -22,7 +20,8 @@ type Connector struct {
 }
 
 // NewConnector makes a connector for a DSN. numbers names, by table, the column that numbers
-// its rows: an INSERT into such a table has it as its LastInsertId.
+// its rows: an INSERT into such a table gets a number, which is its LastInsertId without an
+// answer of the server.
 func NewConnector(dsn string, numbers map[string]string) (*Connector, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -72,18 +71,8 @@ type Conn struct {
 	// open: a transaction has begun, so that changes may wait in pending.
 	open    bool
 	pending []*call
+	blocks  map[string]*block
 	host    *host // nil for a connection that writes no groups
-}
-
-// call is a statement with its arguments.
-type call struct {
-	text string // of one without arguments; else sd is set
-	sd   *pgconn.StatementDescription
-	args [][]byte
-	// what it changed, once it is done
-	done        bool
-	tag         string
-	changed, id int64
 }
 
 var (
@@ -220,201 +209,6 @@ func missing(err error) error {
 		err = errors.New("the server ended its answers early")
 	}
 	return err
-}
-
-// read reads what a call has changed, and the number that an INSERT returns.
-func (q *call) read(r *pgconn.ResultReader) error {
-	for r.NextRow() {
-		v, err := decode(r.FieldDescriptions()[0].DataTypeOID, r.Values()[0])
-		if err != nil {
-			return err
-		}
-		q.id, _ = v.(int64)
-	}
-	tag, err := r.Close()
-	q.done, q.tag, q.changed = err == nil, tag.String(), tag.RowsAffected()
-	return err
-}
-
-// PrepareContext implements [driver.ConnPrepareContext].
-func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s := &stmt{c: c, text: withNumber(translate(query), c.numbers)}
-	return s, c.again(ctx, s.prepare(ctx))
-}
-
-// stmt is a prepared statement.
-type stmt struct {
-	c       *Conn
-	text    string
-	session int
-	sd      *pgconn.StatementDescription
-	// from is the statement with bounds that are no names, see [fromStart].
-	from *stmt
-}
-
-var (
-	_ driver.StmtExecContext  = (*stmt)(nil)
-	_ driver.StmtQueryContext = (*stmt)(nil)
-)
-
-// prepare prepares the statement in the session.
-func (s *stmt) prepare(ctx context.Context) (err error) {
-	if s.sd != nil && s.session == s.c.session {
-		return nil
-	}
-	if _, err := s.c.send(ctx, nil); err != nil {
-		return err
-	}
-	s.c.names++
-	s.session = s.c.session
-	s.sd, err = s.c.pg.Prepare(ctx, "s"+strconv.Itoa(s.c.names), s.text, nil)
-	return err
-}
-
-// Close implements [driver.Stmt].
-func (s *stmt) Close() error {
-	if s.c.pg.IsClosed() || s.sd == nil || s.session != s.c.session {
-		return nil
-	}
-	if _, err := s.c.send(context.Background(), nil); err != nil {
-		return err
-	}
-	err := s.c.pg.Deallocate(context.Background(), s.sd.Name)
-	if s.from != nil {
-		err = errors.Join(err, s.from.Close())
-	}
-	return err
-}
-
-// NumInput implements [driver.Stmt].
-func (s *stmt) NumInput() int { return len(s.sd.ParamOIDs) }
-
-// Exec implements [driver.Stmt].
-func (s *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
-
-// Query implements [driver.Stmt].
-func (s *stmt) Query([]driver.Value) (driver.Rows, error) { return nil, driver.ErrSkip }
-
-// call makes a call of the statement.
-func (s *stmt) call(ctx context.Context, args []driver.NamedValue) (*call, error) {
-	if err := s.prepare(ctx); err != nil {
-		return nil, err
-	}
-	if s.startsBefore(args) {
-		if s.from == nil {
-			s.from = &stmt{c: s.c, text: fromStart(s.text)}
-		}
-		return s.from.call(ctx, args)
-	}
-	q := &call{sd: s.sd, args: make([][]byte, len(args))}
-	for i, a := range args {
-		var err error
-		if q.args[i], err = encode(s.sd.ParamOIDs[i], a.Value); err != nil {
-			return nil, fmt.Errorf("argument %d: %w", i+1, err)
-		}
-	}
-	return q, nil
-}
-
-// startsBefore reports whether a list is asked for from its start: its bound is a number,
-// where names are listed.
-func (s *stmt) startsBefore(args []driver.NamedValue) bool {
-	for i, a := range args {
-		if _, number := a.Value.(int64); number && s.sd.ParamOIDs[i] == oidBytea {
-			return s.session == s.c.session && fromStart(s.text) != s.text
-		}
-	}
-	return false
-}
-
-// ExecContext implements [driver.StmtExecContext].
-func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	q, err := s.call(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	s.c.pending = append(s.c.pending, q)
-	if !s.c.open {
-		_, err = s.c.send(ctx, nil)
-	}
-	return result{ctx, s.c, q}, err
-}
-
-// QueryContext implements [driver.StmtQueryContext].
-func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	q, err := s.call(ctx, args)
-	if err != nil {
-		return nil, s.c.again(ctx, err)
-	}
-	r, err := s.c.send(ctx, q)
-	if err != nil {
-		return nil, s.c.again(ctx, err)
-	}
-	return r, nil
-}
-
-// result is what a statement has changed. To ask for it sends the statement.
-type result struct {
-	ctx  context.Context
-	c    *Conn
-	call *call
-}
-
-func (r result) wait() error {
-	if r.call.done {
-		return nil
-	}
-	if _, err := r.c.send(r.ctx, nil); err != nil {
-		return err
-	}
-	if !r.call.done {
-		return errors.New("the statement was undone")
-	}
-	return nil
-}
-
-// LastInsertId implements [driver.Result].
-func (r result) LastInsertId() (int64, error) { return r.call.id, r.wait() }
-
-// RowsAffected implements [driver.Result].
-func (r result) RowsAffected() (int64, error) {
-	err := r.wait()
-	return r.call.changed, err
-}
-
-// rows are the answer to a query.
-type rows struct {
-	results *pgconn.MultiResultReader
-	reader  *pgconn.ResultReader
-}
-
-// Columns implements [driver.Rows].
-func (r *rows) Columns() []string {
-	fields := r.reader.FieldDescriptions()
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.Name
-	}
-	return names
-}
-
-// Close implements [driver.Rows].
-func (r *rows) Close() error { return r.results.Close() }
-
-// Next implements [driver.Rows].
-func (r *rows) Next(into []driver.Value) (err error) {
-	if !r.reader.NextRow() {
-		if _, err := r.reader.Close(); err != nil {
-			return err
-		}
-		return io.EOF
-	}
-	for i, v := range r.reader.Values() {
-		if into[i], err = decode(r.reader.FieldDescriptions()[i].DataTypeOID, v); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // DB returns the connection as the only one of a pool, which closes it.

@@ -9,6 +9,11 @@
 // a group costs a round trip for each answer that it needs. The error of a statement comes
 // with the answer that follows it.
 //
+// # Numbers
+//
+// A row that is added gets its number here, of a block that the table's sequence has given, so
+// that rows which name it need not wait for an answer.
+//
 // # Groups
 //
 // A process that writes has a row in the table hosts. Each group of writes begins with an

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -269,6 +268,7 @@ func (c *Conn) askOutcome(ctx context.Context) (seq int64, dead bool, err error)
 		}
 		c.pg = pg
 		c.session++
+		c.blocks = nil // a server that was killed may have forgotten that it gave them
 	}
 	if c.pg.TxStatus() != 'I' {
 		if err := c.end(ctx, "ROLLBACK"); err != nil {

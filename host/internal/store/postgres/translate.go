@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,15 +38,23 @@ var (
 	)
 )
 
-// withNumber makes an INSERT return the number of its row, if its table has such.
-func withNumber(text string, numbers map[string]string) string {
-	if found := inserted.FindStringSubmatch(text); found != nil && numbers[found[1]] != "" {
-		return text + " RETURNING " + numbers[found[1]]
+// withNumber makes an INSERT take the number of its row as its last argument, if the table
+// numbers its rows and the text gives no number. It returns the table, "" for another text.
+func withNumber(text string, numbers map[string]string) (numberedText, table string) {
+	found := inserted.FindStringSubmatch(text)
+	if found == nil {
+		return text, ""
 	}
-	return text
+	table, columns, values, rest := found[1], found[2], found[3], found[4]
+	column := numbers[table]
+	if column == "" || slices.Contains(strings.Split(columns, ", "), column) {
+		return text, ""
+	}
+	n := strings.Count(text, "$") + 1
+	return "INSERT INTO " + table + " (" + columns + ", " + column + ") VALUES (" + values + ", $" + strconv.Itoa(n) + ")" + rest, table
 }
 
-var inserted = regexp.MustCompile(`^INSERT INTO (\w+) `)
+var inserted = regexp.MustCompile(`^INSERT INTO (\w+) \(([^)]*)\)\s+VALUES \(([^)]*)\)((?s).*)$`)
 
 // fromStart makes a statement that lists names behind a bound begin at the first of them. The
 // embedded engine takes the number 0 for a bound that is less than every name, the empty one

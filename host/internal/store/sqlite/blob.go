@@ -28,7 +28,7 @@ type blobStmts struct {
 func (b *blobStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&b.addNamer: "INSERT INTO namers VALUES (?, ?) ON CONFLICT DO NOTHING",
-		&b.add:      "INSERT INTO blobs (tenant, name, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+		&b.add:      "INSERT INTO blobs (tenant, name, body) VALUES (?, ?, ?) ON CONFLICT (tenant, name) DO NOTHING",
 		&b.find:     "SELECT bid FROM blobs WHERE tenant = ? AND name = ?",
 		&b.use:      "INSERT INTO blob_uses VALUES (?, ?) ON CONFLICT DO NOTHING",
 		&b.drop: `DELETE FROM blobs WHERE bid = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE bid = ?1)
@@ -128,16 +128,12 @@ func (n *namerWrite) apply(ctx context.Context, t *tables) (steps int, err error
 func (e *encodedMutation) applyBlobs(ctx context.Context, t *tables, ref *taskRef) error {
 	tenant := []byte(e.key.Tenant)
 	for _, b := range e.blobs {
-		bid, err := insert(ctx, t.blobbing.add, tenant, b.name, b.body)
-		switch {
-		case err != nil:
+		bid, added, err := t.number(ctx, t.blobbing.add, t.blobbing.find, []any{tenant, b.name}, b.body)
+		if err != nil {
 			return err
-		case bid != 0:
+		}
+		if added {
 			t.delta.add(e.key.Tenant, int64(len(b.name)+len(b.body)), 0)
-		default:
-			if err := t.blobbing.find.QueryRowContext(ctx, tenant, b.name).Scan(&bid); err != nil {
-				return err
-			}
 		}
 		if _, err := t.blobbing.use.ExecContext(ctx, ref.tid, bid); err != nil {
 			return err

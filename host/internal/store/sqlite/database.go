@@ -17,6 +17,8 @@ type database interface {
 	commitGroup(ctx context.Context) error
 	// rollbackGroup undoes a group that has failed with cause, and returns what the cause means.
 	rollbackGroup(ctx context.Context, cause error) error
+	// answersLate reports whether an answer costs a round trip.
+	answersLate() bool
 	// afterGroup is called when the callers of a group have their answers.
 	afterGroup(ctx context.Context)
 	// overwriteDeleted writes the last change of an erasure, and leaves nothing in the
@@ -83,6 +85,8 @@ func (f *fileEngine) rollbackGroup(ctx context.Context, cause error) error {
 	_, _ = f.rollback.ExecContext(ctx)
 	return cause
 }
+
+func (f *fileEngine) answersLate() bool { return false }
 
 func (f *fileEngine) afterGroup(ctx context.Context) { f.wal.trim(ctx, f.w.conn) }
 

@@ -44,7 +44,7 @@ type gatewayStateStmts struct {
 
 func (g *gatewayStateStmts) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&g.addRealm:   "INSERT INTO gateway_realms (tenant, gateway, realm, records) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
+		&g.addRealm:   "INSERT INTO gateway_realms (tenant, gateway, realm, records) VALUES (?, ?, ?, 0) ON CONFLICT (tenant, gateway, realm) DO NOTHING",
 		&g.findRealm:  "SELECT rid, records FROM gateway_realms WHERE tenant = ? AND gateway = ? AND realm = ?",
 		&g.countRealm: "UPDATE gateway_realms SET records = records + ? WHERE rid = ? RETURNING tenant, records",
 		&g.dropRealm:  "DELETE FROM gateway_realms WHERE rid = ?",

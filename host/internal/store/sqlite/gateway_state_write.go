@@ -138,7 +138,7 @@ func (w *gatewayStateWrite) set(ctx context.Context, t *tables, found storedStat
 		return err
 	}
 	if found.rid == 0 {
-		rid, err := insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
+		rid, err := t.insert(ctx, t.gatewayState.addRealm, []byte(w.key.Tenant), []byte(w.key.Gateway), []byte(w.key.Realm))
 		if err != nil {
 			return err
 		}

@@ -56,8 +56,14 @@ func (w *writer) writeGroup(ctx context.Context, first job) {
 
 // applyRepeatedly applies a group again as long as it is known not to be there.
 func (w *writer) applyRepeatedly(ctx context.Context, g *group) error {
+	waiting := w.database.answersLate() && !g.careful
 	for {
-		if err := w.applyGroup(ctx, g); !errors.Is(err, errRepeat) {
+		w.tables.expectAnew(waiting)
+		err := w.applyGroup(ctx, g)
+		switch {
+		case errors.Is(err, errUnexpected):
+			waiting = false
+		case !errors.Is(err, errRepeat):
 			return err
 		}
 	}
@@ -99,6 +105,9 @@ func (w *writer) applyGroup(ctx context.Context, g *group) (err error) {
 		return err
 	}
 	if err := w.tables.writeFootprints(ctx); err != nil {
+		return err
+	}
+	if err := w.tables.checkExpected(); err != nil {
 		return err
 	}
 	began := w.now()

@@ -89,7 +89,7 @@ type space struct {
 
 func (t *tables) space(ctx context.Context, of spaceOf, scope swarm.KVScope) (*space, error) {
 	args := of.args(scope)
-	if _, err := insert(ctx, t.addSpace, args...); err != nil {
+	if _, err := t.addSpace.ExecContext(ctx, args...); err != nil {
 		return nil, err
 	}
 	var sp space

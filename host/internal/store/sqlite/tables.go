@@ -33,6 +33,7 @@ type tables struct {
 	keys      map[keyring.ID]bool
 	// delta is what the group in hand adds to the counters of tenants.
 	delta footprintDelta
+	expectations
 	// lastJID is the highest number given to a journal, reservedJID the highest that the
 	// file does not give again after a restart.
 	lastJID, reservedJID int64
@@ -79,14 +80,14 @@ func prepareTables(ctx context.Context, c *sql.Conn, stmts preparer) (*tables, e
 func (t *tables) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&t.findInstance: "SELECT iid FROM instances WHERE tenant = ? AND swarm = ? AND instance = ?",
-		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+		&t.addInstance:  "INSERT INTO instances (tenant, swarm, instance) VALUES (?, ?, ?) ON CONFLICT (tenant, swarm, instance) DO NOTHING",
 		&t.findTask:     "SELECT tid, state, created, ended, oldest, length(body) FROM tasks WHERE iid = ? AND task = ?",
-		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		&t.addTask:      "INSERT INTO tasks (iid, task, state, created, ended, oldest, definition, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (iid, task) DO NOTHING",
 		&t.reserveJIDs:  "INSERT INTO meta VALUES ('journals', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 		&t.setTask:      "UPDATE tasks SET state = ?, created = ?, ended = ?, oldest = ?, definition = ?, body = ? WHERE tid = ?",
 		&t.setBody:      "UPDATE tasks SET body = ? WHERE tid = ?",
 		&t.findAgent:    "SELECT aid, coalesce(length(state), 0) FROM agents WHERE tid = ? AND agent = ?",
-		&t.addAgent:     "INSERT INTO agents (tid, agent) VALUES (?, ?) ON CONFLICT DO NOTHING",
+		&t.addAgent:     "INSERT INTO agents (tid, agent) VALUES (?, ?)",
 		&t.setState:     "UPDATE agents SET state = ? WHERE aid = ?",
 		&t.addRow:       "INSERT INTO queue (id, stash, body) VALUES (?, ?, ?)",
 		&t.deleteRow:    "DELETE FROM queue WHERE id = ?",
@@ -127,7 +128,7 @@ func (t *tables) turnTexts() map[**sql.Stmt]string {
 		&t.addJournal: "INSERT INTO journal (id, body) VALUES (?, ?)",
 		&t.lastEntry:  "SELECT coalesce(max(id), 0) FROM journal WHERE id BETWEEN ? AND ?",
 		&t.addSpace: `INSERT INTO spaces (iid, kind, tid, agent, keys, bytes) VALUES (?, ?, ?, ?, 0, 0)
-			ON CONFLICT DO NOTHING`,
+			ON CONFLICT (iid, kind, tid, agent) DO NOTHING`,
 		&t.findSpace: "SELECT sid, keys, bytes FROM spaces WHERE iid = ? AND kind = ? AND tid = ? AND agent = ?",
 		&t.setSpace:  "UPDATE spaces SET keys = ?, bytes = ? WHERE sid = ?",
 		&t.findValue: "SELECT size, value FROM kv WHERE sid = ? AND name = ?",
@@ -152,32 +153,39 @@ func (t *tables) forgetCaches() {
 }
 
 // insert adds an entry and returns its number, 0 if it is there already.
-func insert(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) {
+func (t *tables) insert(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) {
 	r, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
-	if n, err := r.RowsAffected(); n == 0 || err != nil {
+	if changed, err := t.changes(r); !changed || err != nil {
 		return 0, err
 	}
 	return r.LastInsertId()
 }
 
-// number returns the number of an entry, adding it at its first use. Adding
-// comes first because what is used again is mostly remembered.
-func number(ctx context.Context, add, find *sql.Stmt, args ...any) (id int64, err error) {
-	if id, err = insert(ctx, add, args...); id != 0 || err != nil {
-		return id, err
+// number returns the number of the entry that has a key, adding it with the rest at its first
+// use. Where an answer costs no more than its statement, adding comes first: what is used again
+// is mostly remembered.
+func (t *tables) number(ctx context.Context, add, find *sql.Stmt, key []any, rest ...any) (id int64, added bool, err error) {
+	if t.waiting {
+		err = find.QueryRowContext(ctx, key...).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return id, false, err
+		}
 	}
-	err = find.QueryRowContext(ctx, args...).Scan(&id)
-	return id, err
+	if id, err = t.insert(ctx, add, append(key, rest...)...); id != 0 || err != nil {
+		return id, true, err
+	}
+	err = find.QueryRowContext(ctx, key...).Scan(&id)
+	return id, false, err
 }
 
 func (t *tables) instance(ctx context.Context, k swarm.InstanceKey) (int64, error) {
 	if iid, ok := t.instances.get(k); ok {
 		return iid, nil
 	}
-	iid, err := number(ctx, t.addInstance, t.findInstance, instanceArgs(k)...)
+	iid, _, err := t.number(ctx, t.addInstance, t.findInstance, instanceArgs(k))
 	if err != nil {
 		return 0, err
 	}
@@ -209,8 +217,7 @@ func (t *tables) writeSubmission(ctx context.Context, iid int64, one *encodedSub
 	if err != nil {
 		return false, err
 	}
-	n, err := r.RowsAffected()
-	return n > 0, err
+	return t.changes(r)
 }
 
 // submission returns the submission that holds a key; its digest and its note are still

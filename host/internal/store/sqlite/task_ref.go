@@ -24,6 +24,8 @@ type taskRef struct {
 	rows map[int64]int64
 	// turns are the turns that have not ended, as far as they are remembered.
 	turns map[int64]*turnRef
+	// added: the writer has added the task, so that it remembers all of its agents.
+	added bool
 }
 
 func newTaskRef() *taskRef {
@@ -38,24 +40,33 @@ type agentRef struct{ aid, size int64 }
 
 // writeTask writes a task's record and returns what to remember of the task.
 func (t *tables) writeTask(ctx context.Context, iid int64, s *encodedMutation) (*taskRef, error) {
-	if ref, ok := t.tasks.get(s.key); ok {
-		return ref, t.replaceTask(ctx, ref, s)
-	}
-	ref := newTaskRef()
-	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
-	tid, err := insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body)
-	if err != nil {
-		return nil, err
-	}
-	if ref.tid = tid; tid != 0 {
-		t.delta.add(s.key.Tenant, ref.size, 1)
-		t.tasks.put(s.key, ref)
-		return ref, checkParent(tid)
+	ref, err := t.addedTask(ctx, iid, s)
+	if ref != nil || err != nil {
+		return ref, err
 	}
 	if ref, err = t.task(ctx, iid, s.key); err != nil {
 		return nil, err
 	}
 	return ref, t.replaceTask(ctx, ref, s)
+}
+
+// addedTask adds a task, and returns nil for one that may be there. Without a submission it
+// mostly is.
+func (t *tables) addedTask(ctx context.Context, iid int64, s *encodedMutation) (*taskRef, error) {
+	if _, ok := t.tasks.get(s.key); ok || t.waiting && len(s.posts) == 0 {
+		return nil, nil
+	}
+	ref := newTaskRef()
+	ref.state, ref.created, ref.ended, ref.oldest, ref.size = s.state, s.created, s.ended(), s.turnEnd(), int64(len(s.body))
+	ref.added = true
+	tid, err := t.insert(ctx, t.addTask, iid, []byte(s.key.Task), string(s.state), s.created, ref.ended, ref.oldest, s.definition, s.body)
+	if tid == 0 || err != nil {
+		return nil, err
+	}
+	ref.tid = tid
+	t.delta.add(s.key.Tenant, ref.size, 1)
+	t.tasks.put(s.key, ref)
+	return ref, checkParent(tid)
 }
 
 // task returns what to remember of a task that exists.
@@ -99,15 +110,29 @@ func (t *tables) agent(ctx context.Context, ref *taskRef, agent string) (*agentR
 	if a, ok := ref.agents[agent]; ok {
 		return a, nil
 	}
-	aid, err := insert(ctx, t.addAgent, ref.tid, []byte(agent))
+	if !ref.added {
+		a, err := t.storedAgent(ctx, ref, agent)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return a, err
+		}
+	}
+	r, err := t.addAgent.ExecContext(ctx, ref.tid, []byte(agent))
 	if err != nil {
 		return nil, err
 	}
-	a := &agentRef{aid: aid}
-	if aid == 0 {
-		if err := t.findAgent.QueryRowContext(ctx, ref.tid, []byte(agent)).Scan(&a.aid, &a.size); err != nil {
-			return nil, err
-		}
+	a := &agentRef{}
+	if a.aid, err = r.LastInsertId(); err != nil {
+		return nil, err
+	}
+	ref.agents[agent] = a
+	return a, checkParent(a.aid)
+}
+
+// storedAgent returns an agent that the task has, or [sql.ErrNoRows].
+func (t *tables) storedAgent(ctx context.Context, ref *taskRef, agent string) (*agentRef, error) {
+	a := &agentRef{}
+	if err := t.findAgent.QueryRowContext(ctx, ref.tid, []byte(agent)).Scan(&a.aid, &a.size); err != nil {
+		return nil, err
 	}
 	ref.agents[agent] = a
 	return a, checkParent(a.aid)
