@@ -264,6 +264,51 @@ func TestCarrierAttemptsAreShared(t *testing.T) {
 	})
 }
 
+// An agent of a partner that holds its messages takes not every attempt: those to other agents go out,
+// though the tasks of one user ask all of them, and the next one of an agent that answers, too.
+func TestCarrierSlowRecipient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := &fakeCarrier{answer: func(_ context.Context, _ int, d swarm.Delivery) router.Carried {
+			if number(d) < 100 {
+				<-release
+			}
+			return router.Carried{State: router.Taken}
+		}}
+		o := newFakeOutbox()
+		put := func(n int64, agent string) swarm.OutboxKey {
+			box := box(fmt.Sprint("t", n), "depot")
+			o.put(box, to(n, agent, mail.Request))
+			return box
+		}
+		boxes := []swarm.OutboxKey{}
+		for n := range int64(60) {
+			boxes = append(boxes, put(n+1, "slow"))
+		}
+		r := carry(t, realm(c, func(p *router.Peer) { p.AttemptTime = time.Hour }), o)
+		for _, box := range boxes {
+			r.Wake(box)
+		}
+		synctest.Wait()
+		held := len(c.carried())
+		if held != 32 {
+			t.Errorf("%d attempts at one agent at once", held)
+		}
+		for round := range int64(3) {
+			for n := range int64(8) {
+				r.Wake(put(100+10*round+n, fmt.Sprint("agent", n)))
+			}
+			synctest.Wait()
+		}
+		if got := c.carried()[held:]; len(got) != 24 {
+			t.Errorf("while they are held %v of the other agents were sent", got)
+		}
+		close(release)
+		awaitSettled(o, 84)
+	})
+}
+
 // The waiting sequences of the instance with the fewest attempts go first.
 func TestCarrierAttemptsGoRound(t *testing.T) {
 	t.Parallel()

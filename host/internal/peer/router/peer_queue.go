@@ -14,8 +14,8 @@ import (
 type peerQueue struct {
 	breaker breaker
 	active  int
-	// busy counts active by the instances of the sequences.
-	busy map[swarm.InstanceKey]int
+	// busy counts active by the instances and recipients of the sequences.
+	busy attempts
 	// maxWorkers bounds active. carried is set once the peer is known to have a carrier.
 	maxWorkers int
 	carried    bool
@@ -52,7 +52,7 @@ func (r *Router) wake(n sequence) {
 	l := r.queues[n.Peer]
 	if l == nil {
 		l = &peerQueue{
-			maxWorkers: r.opt.PeerWorkers, busy: map[swarm.InstanceKey]int{}, pending: map[sequence]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow},
+			maxWorkers: r.opt.PeerWorkers, busy: newAttempts(), pending: map[sequence]bool{}, deferred: deferredAnswers{randomBelow: r.opt.RandomBelow},
 		}
 		r.queues[n.Peer] = l
 	}
@@ -82,7 +82,7 @@ func (r *Router) MarkPeerUp(peer string) {
 // startWorker starts a worker. The caller holds mu.
 func (r *Router) startWorker(l *peerQueue, n sequence) {
 	l.active++
-	l.busy[n.Task.InstanceKey]++
+	l.busy.add(n, 1)
 	outbox, life := r.outbox, r.runCtx
 	r.workers.Go(func() {
 		for ok := true; ok; {
@@ -103,9 +103,7 @@ func (r *Router) finishSequence(l *peerQueue, n sequence) (next sequence, ok boo
 		return n, true
 	}
 	delete(l.pending, n)
-	if l.busy[n.Task.InstanceKey]--; l.busy[n.Task.InstanceKey] == 0 {
-		delete(l.busy, n.Task.InstanceKey)
-	}
+	l.busy.add(n, -1)
 	if !stopped {
 		next, ok = l.popWaiting(l.active - 1)
 	}
@@ -113,7 +111,7 @@ func (r *Router) finishSequence(l *peerQueue, n sequence) (next sequence, ok boo
 		l.active--
 		return next, false
 	}
-	l.busy[next.Task.InstanceKey]++
+	l.busy.add(next, 1)
 	return next, true
 }
 

@@ -56,8 +56,9 @@ type Peer struct {
 	// Gateway is the name of the carrier's gateway.
 	Gateway string
 	// AttemptTime is the time of one attempt of the carrier, 30 s by default. MaxAttempts
-	// bounds the attempts in progress, 32 by default; a few more are for interrupts, and
-	// for the first attempt of each instance.
+	// bounds the attempts in progress, 40 by default, of which one recipient has four
+	// fifths at most; a few more are for interrupts, and for the first attempt of each
+	// instance.
 	AttemptTime time.Duration
 	MaxAttempts int
 	// FailInDoubt gives up a message which the swarm may have, instead of sending it again

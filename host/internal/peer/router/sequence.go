@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -8,14 +9,44 @@ import (
 	"skep/spec/mail"
 )
 
-// Bounds of the workers of a peer with a carrier. urgentWorkers are those beyond its
-// attempts that take interrupts and answers, spareWorkers those beyond them that take the
-// first sequence of an instance: held messages of one delay no other.
+// Bounds of the workers of a peer with a carrier. Of its attempts a fifth is for recipients at which none
+// is, so that one that holds its messages delays no other. urgentWorkers are those beyond its attempts
+// that take interrupts and answers, spareWorkers those beyond them that take the first sequence of an
+// instance: held messages of one delay no other.
 const (
-	defaultAttempts = 32
+	defaultAttempts = 40
+	otherRecipients = 5 // one attempt in so many
 	urgentWorkers   = 8
 	spareWorkers    = 8
 )
+
+// attempts counts the workers of a peer.
+type attempts struct {
+	byInstance  map[swarm.InstanceKey]int
+	byRecipient map[string]int
+}
+
+func newAttempts() attempts {
+	return attempts{map[swarm.InstanceKey]int{}, map[string]int{}}
+}
+
+// add counts the worker of a sequence, or with -1 counts it no more.
+func (a attempts) add(n sequence, by int) {
+	addCount(a.byInstance, n.Task.InstanceKey, by)
+	addCount(a.byRecipient, n.recipient, by)
+}
+
+// addCount adds to a key's count, and forgets one that is zero.
+func addCount[K comparable](counts map[K]int, key K, by int) {
+	if counts[key] += by; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// compare orders sequences by the workers of their instances, then of their recipients.
+func (a attempts) compare(m, n sequence) int {
+	return cmp.Or(cmp.Compare(a.byInstance[m.Task.InstanceKey], a.byInstance[n.Task.InstanceKey]), cmp.Compare(a.byRecipient[m.recipient], a.byRecipient[n.recipient]))
+}
 
 // sequence is what is delivered in order: the messages of a task for a peer; with a
 // carrier those for one recipient, as each may be held until it is answered. Interrupts
@@ -91,10 +122,13 @@ func (l *peerQueue) isUrgent(n sequence) bool {
 // hasWorker reports whether a worker may begin with a sequence beside so many others.
 func (l *peerQueue) hasWorker(n sequence, others int) bool {
 	most := l.maxWorkers
-	if l.isUrgent(n) {
+	switch {
+	case l.isUrgent(n):
 		most += urgentWorkers
+	case l.carried && l.busy.byRecipient[n.recipient] > 0:
+		most -= l.maxWorkers / otherRecipients
 	}
-	if l.carried && (n.isWhole() || l.busy[n.Task.InstanceKey] == 0) {
+	if l.carried && (n.isWhole() || l.busy.byInstance[n.Task.InstanceKey] == 0) {
 		most = l.maxWorkers + urgentWorkers + spareWorkers
 	}
 	return others < most
@@ -102,7 +136,7 @@ func (l *peerQueue) hasWorker(n sequence, others int) bool {
 
 // chooseWaiting returns the index of the sequence with which a worker may begin beside so
 // many others, -1 for none: an urgent one, else one of the instance with the fewest
-// workers.
+// workers, and there of the recipient with the fewest.
 func (l *peerQueue) chooseWaiting(others int) (best int) {
 	best = -1
 	for i, n := range l.waiting {
@@ -110,7 +144,7 @@ func (l *peerQueue) chooseWaiting(others int) (best int) {
 		case !l.hasWorker(n, others):
 		case l.isUrgent(n):
 			return i
-		case best < 0, l.busy[n.Task.InstanceKey] < l.busy[l.waiting[best].Task.InstanceKey]:
+		case best < 0, l.busy.compare(n, l.waiting[best]) < 0:
 			best = i
 		}
 		if !l.carried {
