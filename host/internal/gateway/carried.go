@@ -10,6 +10,7 @@ import (
 
 	"skep/host/internal/gateway/state"
 	"skep/host/internal/swarm"
+	"skep/host/internal/turn/egress"
 	"skep/spec/mail"
 )
 
@@ -25,11 +26,28 @@ func Refuse(format string, args ...any) error {
 }
 
 // StatusError is an HTTP status of a partner that is no answer.
-type StatusError struct{ Code int }
+type StatusError struct {
+	Code int
+	// RetryAfter is the pause that the partner wants before another request, 0 for none.
+	RetryAfter time.Duration
+}
+
+// StatusOf is the error of a response that is no answer.
+func StatusOf(resp *http.Response) *StatusError {
+	return &StatusError{resp.StatusCode, egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
+}
 
 // Error implements error.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("the partner answers %d %s", e.Code, http.StatusText(e.Code))
+}
+
+// WaitIn is the pause that the partner wants in an error, 0 for none.
+func WaitIn(err error) time.Duration {
+	if status := (*StatusError)(nil); errors.As(err, &status) {
+		return status.RetryAfter
+	}
+	return 0
 }
 
 // CarriedAfter returns what the error of an attempt means for its outbox message; nil is
@@ -43,7 +61,7 @@ func CarriedAfter(err error) Carried {
 	case errors.As(err, new(*Refusal)), errors.Is(err, ErrDenied), errors.Is(err, ErrInvalid):
 		return Carried{State: Refused, Reason: err.Error()}
 	case errors.As(err, &status) && (status.Code == http.StatusTooManyRequests || status.Code == http.StatusServiceUnavailable):
-		return Carried{State: Later, Reason: status.Error()}
+		return Carried{State: Later, Reason: status.Error(), Wait: status.RetryAfter}
 	case errors.As(err, &status) && status.Code < 500:
 		return Carried{State: Refused, Reason: status.Error()}
 	case errors.As(err, &op) && op.Op == "dial":

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -62,6 +63,16 @@ func (p Partner) Sees(agent string) bool {
 // Caller is who speaks for the partner in an answer that the host has fetched itself.
 func (p Partner) Caller() Caller {
 	return Caller{Principal: auth.Principal{Tenant: p.Tenant, Role: auth.Agent, ID: p.Name, Peer: p.Name}, Realm: p.Name, May: p.May}
+}
+
+// NoAnswer is why a question has no answer in the partner's time, with its gateway and what was wrong, nil
+// for nothing.
+func (p Partner) NoAnswer(gateway string, trouble error) error {
+	text := fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.%s.partners.%s]", p.Name, p.Timeout, gateway, p.Name)
+	if trouble != nil {
+		text += "; " + trouble.Error()
+	}
+	return Refuse("%s", text)
 }
 
 // Matches reports whether one of the patterns matches an id. A star is any text, and

@@ -67,7 +67,7 @@ var layers = map[string][]string{
 	"host/internal/peer/directory":             {"host/internal/api/audit", "host/internal/definition/config", "host/internal/peer/registry", "host/internal/peer/router", "host/internal/peer/signature", "host/internal/swarm", "host/internal/turn/egress"},
 	"host/internal/peer/router":                {"host/internal/gateway/state", "abi", "host/internal/turn/egress", "host/internal/peer/signature", "host/internal/swarm/scheduler", "host/internal/swarm", "spec/mail"},
 	"host/internal/api/rest":                   {"abi", "host/internal/api/audit", "host/internal/api/auth", "host/internal/api/listener", "host/internal/swarm/metrics", "host/internal/definition/plan", "host/internal/peer/registry", "host/internal/spelling", "host/internal/swarm", "spec", "spec/mail"},
-	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/spelling", "host/internal/swarm", "spec/mail"},
+	"host/internal/gateway":                    {"host/internal/api/auth", "host/internal/gateway/state", "host/internal/spelling", "host/internal/swarm", "host/internal/turn/egress", "spec/mail"},
 	"host/internal/gateway/state":              {},
 	"host/internal/gateway/verb":               {},
 	"host/internal/gateway/wire":               {},

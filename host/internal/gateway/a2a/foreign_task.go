@@ -106,7 +106,7 @@ func (f *foreignTask) giveUp(ctx context.Context) error {
 		}
 	}
 	_ = f.cancel(context.WithoutCancel(ctx), f.record.Open.Task)
-	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.a2a.partners.%s]", f.p.Name, f.p.Timeout, f.p.Name)
+	return f.p.NoAnswer(Name, nil)
 }
 
 // send sends our message and follows what comes.

@@ -9,8 +9,12 @@ import (
 	"skep/host/internal/gateway/acp/message"
 )
 
-// lastLook is the least time of an attempt that is made again.
-const lastLook = 10 * time.Second
+const (
+	// lastLook is the least time of an attempt that is made again.
+	lastLook = 10 * time.Second
+	// fullPause is the time after which the runtime is given an answer again that it had no room for.
+	fullPause = time.Second
+)
 
 var (
 	// errNoAnswer ends the wait for an answer.
@@ -45,7 +49,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	timed, cancel := context.WithDeadlineCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	if err = a.await(timed, q, answered); ctx.Err() == nil && errors.Is(context.Cause(timed), errNoAnswer) && err != nil {
-		err = gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.acp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+		err = a.p.NoAnswer(Name, a.trouble)
 	}
 	unsent := first && a.outcomeOf(err).State == gateway.Later // its time has not begun
 	if unsent || carriedForGood(err) {
@@ -67,20 +71,14 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	ctx, cancel := gateway.EndWhen(ctx, answered) // an answer by a message of its own ends the request, too
 	defer cancel()
 	got, err := a.send(ctx, a.p.Timeout)
-	a.show(ctx, got)
-	for err == nil && got.location != "" && (got.message == nil || !a.isAnswer(*got.message)) {
-		if got.message != nil && !gateway.Pause(ctx, pollPause) {
-			err = context.Cause(ctx)
-			break
-		}
-		got, err = a.g.poll(ctx, a.p, got.location)
-		a.show(ctx, got)
+	if err == nil {
+		got, err = a.poll(ctx, got)
 	}
 	if err == nil && got.message != nil && a.isAnswer(*got.message) {
 		about := match{of: &q.Sent, d: &a.d, key: a.thread, answers: q.ID}
 		for {
 			_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, *got.message, about, true)
-			if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, pollPause) {
+			if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, fullPause) {
 				return err
 			}
 		}
@@ -104,13 +102,15 @@ func (a *attempt) await(ctx context.Context, q openQuestion, answered <-chan str
 	return err
 }
 
-// show brings progress to the readers of the task, once while a Location has it. Progress that
-// cannot be shown changes nothing.
-func (a *attempt) show(ctx context.Context, got reply) {
-	if got.message != nil && isPartial(got.message.Header) && got.message.Header.ID != a.shown {
-		a.shown = got.message.Header.ID
-		_, _ = a.g.accept(ctx, a.caller, *got.message, false)
+// show brings progress to the readers of the task, once while a Location has it, and reports whether
+// it is new. Progress that cannot be shown changes nothing.
+func (a *attempt) show(ctx context.Context, got reply) bool {
+	if got.message == nil || !isPartial(got.message.Header) || got.message.Header.ID == a.shown {
+		return false
 	}
+	a.shown = got.message.Header.ID
+	_, _ = a.g.accept(ctx, a.caller, *got.message, false)
+	return true
 }
 
 // isAnswer reports whether a reply to our request is the answer to its message.

@@ -52,6 +52,8 @@ type attempt struct {
 	theirs bool
 	// tried means that sending was begun, sent that the partner has taken the message.
 	tried, sent bool
+	// trouble is what was wrong last with the place of the answer, nil for nothing.
+	trouble error
 	// shown is the id of the progress that was shown last.
 	shown message.MessageID
 }

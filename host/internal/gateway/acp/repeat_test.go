@@ -172,6 +172,30 @@ func TestPollGoesOn(t *testing.T) {
 	}
 }
 
+// TestNothingAtLocation (A-040): the reason of a question whose answer is not where the partner has told has
+// the place, and what was there.
+func TestNothingAtLocation(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]string{http.StatusGone: "/at/1\": the partner answers 410", http.StatusBadGateway: "partners.acme]; the answer at the Location"} {
+		o := newOut(t)
+		looked := make(chan struct{}, 100)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.Header().Set("Location", "/at/1")
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			w.WriteHeader(code)
+			looked <- struct{}{}
+		}))
+		defer server.Close()
+		o.p.URL, o.p.Timeout = server.URL, 900*time.Millisecond
+		if got := o.g.Carry(t.Context(), o.p, outgoing("m1", mail.Request, "agentB", "x")); got.State != gateway.Refused || len(looked) == 1 && !strings.Contains(got.Reason, want) {
+			t.Errorf("%d: %+v", code, got)
+		}
+	}
+}
+
 // TestUntypedAnswer (A-040): a message in the reply to a question is the answer, also from a server that
 // writes another Content-Type, or none. What is JSON by its type and no message is refused.
 func TestUntypedAnswer(t *testing.T) {

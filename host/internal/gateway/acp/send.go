@@ -17,8 +17,9 @@ import (
 
 // reply is what a partner answers to a request.
 type reply struct {
-	message  *incoming // nil for none
-	location string    // where the answer will be, empty if that was not told
+	message  *incoming     // nil for none
+	location string        // where the answer will be, empty if that was not told
+	wait     time.Duration // before it is looked for there
 	// lost is closed when the connection ends over which a socket or a broker has got the
 	// message; nil for none.
 	lost <-chan struct{}
@@ -73,39 +74,23 @@ func (g *Gateway) deliverOpen(ctx context.Context, c gateway.Caller, receiver me
 	return s, wire.DeliverSocket(ctx, s.conn, text, socketWrite)
 }
 
-// pollPause is the shortest time between two looks at a Location, pollWait how long the
-// partner may hold one.
-const (
-	pollPause = time.Second
-	pollWait  = 20 * time.Second
-)
-
-// poll looks once for an answer at the place that the partner has told. It returns where to look next:
-// a partner may tell another place.
-func (g *Gateway) poll(ctx context.Context, p gateway.Partner, location string) (reply, error) {
-	next := time.NewTimer(pollPause)
-	defer next.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
-	if err != nil {
-		return reply{}, gateway.Refuse("the Location %.200q cannot be read", location)
+// poll looks for the answer at the place that the partner has told.
+func (a *attempt) poll(ctx context.Context, got reply) (reply, error) {
+	look := func(got reply) gateway.Look {
+		isNew := a.show(ctx, got)
+		return gateway.Look{Done: got.message != nil && a.isAnswer(*got.message), News: isNew, Location: got.location, Wait: got.wait}
 	}
-	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
-	got, err := g.fetch(p, req)
-	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused {
-		return got, err
-	}
-	if got.location == "" { // whatever went wrong, or is no answer, may be over at the next look
-		got.location = location
-	}
-	if got.message != nil {
+	first := look(got)
+	if first.Done || first.Location == "" {
 		return got, nil
 	}
-	select {
-	case <-next.C:
-		return got, nil
-	case <-ctx.Done():
-		return got, context.Cause(ctx)
-	}
+	trouble, err := gateway.Poll(ctx, first, func(req *http.Request) (gateway.Look, error) {
+		var err error
+		got, err = a.g.fetch(a.p, req)
+		return look(got), err
+	})
+	a.trouble = trouble
+	return got, err
 }
 
 // readReply reads the message in an answer, of which a byte more than max_body was taken.
@@ -130,7 +115,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 	}
 	failed := resp.StatusCode >= http.StatusMultipleChoices
 	if failed && (resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests) {
-		return reply{}, &gateway.StatusError{Code: resp.StatusCode}
+		return reply{}, gateway.StatusOf(resp)
 	}
 	var got reply
 	if len(text) > 0 { // many a server writes a message without its Content-Type
@@ -147,9 +132,10 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply, error) {
 		return got, nil
 	}
 	if failed {
-		return got, &gateway.StatusError{Code: resp.StatusCode}
+		return got, gateway.StatusOf(resp)
 	}
 	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode == http.StatusAccepted {
+		got.wait = gateway.StatusOf(resp).RetryAfter
 		got.location, err = gateway.ResolveLocation(req.URL, at)
 	}
 	return got, err

@@ -65,7 +65,7 @@ func (g *Gateway) postCallback(ctx context.Context, p gateway.Partner, callback 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return &gateway.StatusError{Code: resp.StatusCode}
+		return gateway.StatusOf(resp)
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ type attempt struct {
 	written written
 	// calledBack is set where the answer is sent to a callback.
 	calledBack bool
+	// trouble is what was wrong last with the place of the answer, nil for nothing.
+	trouble error
 	// tried means that sending was begun, taken that the partner has the message.
 	tried, taken bool
 }
@@ -85,7 +87,7 @@ func (a *attempt) run(ctx context.Context, isResponse bool) error {
 	defer cancel()
 	err = a.ask(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errNoAnswer) {
-		return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.amp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+		return a.p.NoAnswer(Name, a.trouble)
 	}
 	return err
 }

@@ -291,6 +291,17 @@ func TestAnswerLater(t *testing.T) {
 	if got := o.g.Carry(t.Context(), o.p, outgoing("m3", mail.Request, "x")); !strings.Contains(got.Reason, "own host") {
 		t.Errorf("another host's Location: %+v", got)
 	}
+	o.does(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Location", "/answers/1")
+		w.WriteHeader(http.StatusAccepted)
+	})
+	if got := o.g.Carry(t.Context(), o.p, outgoing("m5", mail.Request, "x")); got.State != gateway.Refused || !strings.Contains(got.Reason, "/answers/1\": the partner answers 404") {
+		t.Errorf("nothing at the Location: %+v", got)
+	}
 	o.does(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	o.p.Timeout = 50 * time.Millisecond
 	if got := o.g.Carry(t.Context(), o.p, outgoing("m4", mail.Request, "x")); got.State != gateway.Refused || !strings.Contains(got.Reason, "timeout in [gateways.amp.partners.acme]") {

@@ -2,7 +2,6 @@ package amp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,8 +26,8 @@ func (a *attempt) ask(ctx context.Context) error {
 	ctx, cancel := gateway.EndWhen(ctx, arrived) // an answer by a message of its own ends the request, too
 	defer cancel()
 	got, err := a.send(ctx)
-	for err == nil && got.location != "" && !a.calledBack {
-		got, err = a.poll(ctx, got.location)
+	if err == nil && got.location != "" && !a.calledBack {
+		got, err = a.poll(ctx, got)
 	}
 	if err == nil && got.message != nil {
 		err = a.deliver(ctx, *got.message)
@@ -76,17 +74,14 @@ func (a *attempt) tell(ctx context.Context) error {
 	return gateway.Refuse("the partner answers [%s] %s", code, gateway.Excerpt(text))
 }
 
-// pollPause is the shortest time between two looks at a Location, pollWait how long the
-// partner may hold one.
-const (
-	pollPause = time.Second
-	pollWait  = 20 * time.Second
-)
+// fullPause is the time after which the runtime is given an answer again that it had no room for.
+const fullPause = time.Second
 
 // got is what a partner replies to a request.
 type got struct {
 	message  *message.Received // nil for none
 	location string            // where the answer will be, empty if that was not told
+	wait     time.Duration     // before it is looked for there
 	// lost is closed when the connection ends on which the answer would come; nil for none.
 	lost <-chan struct{}
 }
@@ -118,26 +113,14 @@ func (a *attempt) send(ctx context.Context) (got, error) {
 	return reply, err
 }
 
-// poll looks once for an answer at the place that the partner has told. It returns where to look next:
-// a partner may tell another place.
-func (a *attempt) poll(ctx context.Context, location string) (got, error) {
-	next := time.NewTimer(pollPause)
-	defer next.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
-	if err != nil {
-		return got{}, gateway.Refuse("the Location %.200q cannot be read", location)
-	}
-	req.Header.Set("Prefer", "wait="+strconv.Itoa(int(pollWait/time.Second)))
-	reply, err := a.g.fetch(a.p, req)
-	if err != nil && gateway.CarriedAfter(err).State == gateway.Refused || reply.message != nil {
-		return reply, err
-	}
-	select { // whatever went wrong may be over at the next look
-	case <-next.C:
-		return got{location: cmp.Or(reply.location, location)}, nil
-	case <-ctx.Done():
-		return got{}, context.Cause(ctx)
-	}
+// poll looks for the answer at the place that the partner has told.
+func (a *attempt) poll(ctx context.Context, told got) (found got, err error) {
+	a.trouble, err = gateway.Poll(ctx, gateway.Look{Location: told.location, Wait: told.wait}, func(req *http.Request) (gateway.Look, error) {
+		var err error
+		found, err = a.g.fetch(a.p, req)
+		return gateway.Look{Done: found.message != nil, Location: found.location, Wait: found.wait}, err
+	})
+	return found, err
 }
 
 // errTooLarge is the error of a reply that is longer than a message may be.
@@ -157,7 +140,7 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 	}
 	status := resp.StatusCode
 	if status == http.StatusTooManyRequests || status >= 500 && status != http.StatusGatewayTimeout {
-		return reply, &gateway.StatusError{Code: status}
+		return reply, gateway.StatusOf(resp)
 	}
 	in, readErr := (message.Reader{Depth: g.MaxDepth}).Read(text)
 	if int64(len(text)) > g.MaxBody {
@@ -170,9 +153,10 @@ func (g *Gateway) fetch(p gateway.Partner, req *http.Request) (reply got, err er
 		}
 		return got{message: &in}, nil
 	case status >= http.StatusMultipleChoices:
-		return reply, &gateway.StatusError{Code: status}
+		return reply, gateway.StatusOf(resp)
 	case status == http.StatusAccepted || len(bytes.TrimSpace(text)) == 0:
 		if at := resp.Header.Get("Location"); at != "" {
+			reply.wait = gateway.StatusOf(resp).RetryAfter
 			reply.location, err = gateway.ResolveLocation(req.URL, at)
 		}
 		return reply, err
@@ -216,7 +200,7 @@ func (a *attempt) deliver(ctx context.Context, in message.Received) error {
 	}
 	for {
 		_, err := a.g.answer(context.WithoutCancel(ctx), a.caller, in, &a.d, a.m.ID, false)
-		if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, pollPause) {
+		if !errors.Is(err, gateway.ErrBusy) || !gateway.Pause(ctx, fullPause) {
 			return err
 		}
 	}

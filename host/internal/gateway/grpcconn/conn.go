@@ -157,7 +157,7 @@ func (s *call) do(req *http.Request) (*http.Response, error) {
 	if err == nil && resp.StatusCode != http.StatusOK {
 		s.ended = resp.Header
 		_ = resp.Body.Close()
-		return nil, &gateway.StatusError{Code: resp.StatusCode}
+		return nil, gateway.StatusOf(resp)
 	}
 	return resp, err
 }

@@ -145,7 +145,7 @@ func (a *attempt) late(s *sent) error {
 	if fault := s.refused(); fault != nil {
 		return gateway.Refuse("%s sent no answer within %s that is a message of IaCP: %v", a.p.Name, a.p.Timeout, fault)
 	}
-	return gateway.Refuse("%s did not answer within %s: raise timeout in [gateways.iacp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
+	return a.p.NoAnswer(Name, nil)
 }
 
 // errTime ends a wait.

@@ -17,7 +17,7 @@ const (
 	lastLook = 10 * time.Second
 	// withdrawTime bounds the cancel of an envelope whose time is over.
 	withdrawTime = 5 * time.Second
-	// lookPause is the time between two requests for a stream that brought nothing.
+	// lookPause is the time after which an answer or event is told again that was not taken.
 	lookPause = time.Second
 	// fewPause is the time after a request that brought few deltas.
 	fewPause = 50 * time.Millisecond
@@ -79,11 +79,7 @@ func (a *attempt) giveUp(ctx context.Context) error {
 			}
 		}
 	}
-	text := fmt.Sprintf("%s did not answer within %s: raise timeout in [gateways.uamp.partners.%s]", a.p.Name, a.p.Timeout, a.p.Name)
-	if a.trouble != "" {
-		text += "; " + a.trouble
-	}
-	return gateway.Refuse("%s", text)
+	return a.p.NoAnswer(Name, a.trouble)
 }
 
 // await sends an envelope, unless the stream with its answer is known, and waits until the
@@ -128,13 +124,26 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 		return a.awaitUnnamed(ctx, first)
 	}
 	got, err := a.readStream(ctx, at)
-	if errors.Is(err, errStreamGone) { // it is sent again, for another stream
-		return errors.Join(err, a.keepStream(ctx, ""))
+	if errors.Is(err, errStreamGone) {
+		return a.streamGone(ctx, at)
 	}
 	if err != nil {
 		return err
 	}
 	return a.deliverStream(ctx, first, got)
+}
+
+// streamGone has the envelope sent again, for another stream. A partner that has not shown that one
+// either shows none.
+func (a *attempt) streamGone(ctx context.Context, at string) error {
+	if a.open.Gone && !a.begun {
+		return gateway.Refuse("the partner has taken the envelope twice, and has no stream at %.200q", at)
+	}
+	err := a.g.changeOpen(ctx, a.thread, a.e.ID, func(t *thread) {
+		of := &t.Open[t.find(a.e.ID)]
+		of.Stream, of.Gone = "", !a.begun
+	})
+	return errors.Join(errStreamGone, err)
 }
 
 // readStream reads the stream with the answer. An envelope may name it meanwhile.
@@ -154,6 +163,9 @@ func (a *attempt) awaitUnnamed(ctx context.Context, first bool) error {
 	}
 	if errors.As(err, new(*envelope.Fault)) {
 		return err
+	}
+	if a.trouble == nil {
+		a.trouble = fmt.Errorf("it has told no Location, and of the stream %s: %w", a.e.Stream, err)
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)

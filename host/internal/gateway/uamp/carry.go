@@ -81,10 +81,12 @@ type attempt struct {
 	open openEnvelope
 	// named is the name that the partner has given to the stream, empty for none.
 	named string
-	// trouble is why the stream with the answer could not be read last, empty for nothing.
-	trouble string
+	// trouble is why the stream with the answer could not be read last, nil for nothing.
+	trouble error
 	// tried means that sending was begun, sent that the partner has taken the envelope.
 	tried, sent bool
+	// begun means that deltas of its stream have come.
+	begun bool
 	// answered means that the answer is here.
 	answered bool
 }
@@ -331,7 +333,7 @@ func (a *attempt) send(ctx context.Context, first bool) (posted, error) {
 	case no == nil || a.isStale(first, err):
 		return got, err
 	case !first && a.asks() && refusesRepeat(no.fault):
-		a.sent, a.trouble = true, repeatRefused+no.fault.Text
+		a.sent, a.trouble = true, repeatRefused(no.fault)
 		return posted{}, nil // the envelope before has the stream
 	}
 	return posted{answer: &no.by}, nil

@@ -220,7 +220,8 @@ type lab struct {
 	streams []string // Last-Event-IDs
 }
 
-func newOut(t *testing.T, change ...func(*uamp.Options)) *out {
+// newOutOf is an out whose hive is made by a function, and whose lab has no address.
+func newOutOf(t *testing.T, newHive func(testing.TB, func(*uamp.Options)) *hive, change ...func(*uamp.Options)) *out {
 	t.Helper()
 	o := &out{lab: &lab{t: t}}
 	o.hive = newHive(t, func(opt *uamp.Options) {
@@ -232,6 +233,12 @@ func newOut(t *testing.T, change ...func(*uamp.Options)) *out {
 		}
 	})
 	o.lab.own = o.own
+	return o
+}
+
+func newOut(t *testing.T, change ...func(*uamp.Options)) *out {
+	t.Helper()
+	o := newOutOf(t, newHive, change...)
 	server := serveClear(t, o.lab)
 	o.p, _ = o.rec.Partner("lab")
 	o.p.URL, o.p.Client, o.p.Timeout = server.URL, clearClient(t), time.Minute

@@ -42,6 +42,7 @@ type streamReader struct {
 	chunks int64
 	// patches make the answer of a stream that has no other.
 	patches *stream.Patches
+	pace    gateway.Pace
 	// name is the stream_id of the deltas of one response, empty before one has it.
 	name string
 	// last is the last delta, nil before it came; reply is an envelope that has come in its
@@ -58,7 +59,7 @@ type streamReader struct {
 func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 	r := &streamReader{attempt: a, assembly: stream.NewAssembly(a.e.Window, maxAnswer), patches: stream.NewPatches(maxPatches)}
 	for {
-		before := r.assembly.Next()
+		before, begun := r.assembly.Next(), time.Now()
 		err := a.via.read(ctx, r, at)
 		switch {
 		case r.last != nil:
@@ -70,9 +71,9 @@ func (a *attempt) follow(ctx context.Context, at string) (answer, error) {
 		case isFinalFault(err):
 			return answer{}, r.unreadable(at, err)
 		case err != nil:
-			a.trouble = r.unreadable(at, err).Error()
+			a.trouble = r.unreadable(at, err)
 		}
-		if !gateway.Pause(ctx, pauseAfter(r.assembly.Next()-before)) {
+		if !gateway.Pause(ctx, r.pauseAfter(before, begun, err)) {
 			return answer{}, context.Cause(ctx)
 		}
 	}
@@ -87,7 +88,7 @@ func (r *streamReader) unreadable(at string, err error) error {
 	text := fmt.Sprintf("the stream %.200s of %s cannot be read at delta %d: %v", at, r.e.To[0], r.assembly.Next(), err)
 	var f *envelope.Fault
 	if errors.As(err, &f) {
-		return &envelope.Fault{Code: f.Code, Text: text, Details: f.Details}
+		return &envelope.Fault{Code: f.Code, Text: text, RetryAfter: f.RetryAfter, Details: f.Details}
 	}
 	if isFinalFault(err) {
 		return gateway.Refuse("%s", text)
@@ -95,24 +96,26 @@ func (r *streamReader) unreadable(at string, err error) error {
 	return errors.New(text)
 }
 
-// pauseAfter is the time before the next request for a stream, by how many deltas the last one
-// brought: a partner that ends each response early is not asked as fast as it answers.
-func pauseAfter(deltas int) time.Duration {
-	switch {
-	case deltas == 0:
-		return lookPause
-	case deltas < fewDeltas:
+// pauseAfter is the time before the next request for a stream, by what the last one has brought: a
+// partner that ends each response early is not asked as fast as it answers.
+func (r *streamReader) pauseAfter(before int, begun time.Time, err error) time.Duration {
+	deltas := r.assembly.Next() - before
+	if deltas == 0 {
+		return r.pace.Pause(begun, max(outcomeOf(err).Wait, gateway.WaitIn(err)))
+	}
+	r.pace = gateway.Pace{}
+	if deltas < fewDeltas {
 		return fewPause
 	}
 	return 0
 }
 
 // isFinalFault reports whether another request would meet an error again. A gap is read
-// once more from the delta that is missing (U-068).
+// once more from the delta that is missing (U-068), and a partner may be busy for a time.
 func isFinalFault(err error) bool {
 	var f *envelope.Fault
 	if errors.As(err, &f) {
-		return f.Code != envelope.MissingSeq
+		return !f.Code.Retry()
 	}
 	return errors.Is(err, errStreamGone) || errors.Is(err, errStreamDenied) || errors.As(err, new(*gateway.Refusal)) || outcomeOf(err).State == gateway.Refused
 }
@@ -129,6 +132,7 @@ func (r *streamReader) take(ctx context.Context, data []byte) error {
 	if err != nil {
 		return inDelta(err, data)
 	}
+	r.begun = true
 	p, isNew, err := r.assembly.Add(d)
 	if err != nil || !isNew {
 		return inDelta(err, data)

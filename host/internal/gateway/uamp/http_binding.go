@@ -19,7 +19,6 @@ import (
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/wire"
-	"skep/host/internal/turn/egress"
 )
 
 // httpBinding reaches a partner by the requests of HTTP, of the version that its client has.
@@ -125,7 +124,7 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 			return notCounted(ctx, err, "the partner answers %d, and its error does not count: %v", resp.StatusCode, err)
 		}
 		f := faultIn(s)
-		f.RetryAfter = max(f.RetryAfter, egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now()))
+		f.RetryAfter = max(f.RetryAfter, gateway.StatusOf(resp).RetryAfter)
 		return &signedRefusal{s, f}
 	}
 	return unsignedRefusal(resp, text)
@@ -133,17 +132,13 @@ func (a *attempt) refusalOf(ctx context.Context, resp *http.Response, text []byt
 
 // unsignedRefusal returns why the partner has not taken what it was sent, or lets no one in.
 func unsignedRefusal(resp *http.Response, text []byte) error {
-	after := egress.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	status := gateway.StatusOf(resp)
 	var p problem
 	if json.Unmarshal(text, &p) == nil && (p.Code == envelope.Busy || p.Code == envelope.TooMany) {
-		return &envelope.Fault{Code: p.Code, Text: "the partner answers " + string(p.Code), RetryAfter: after}
+		return &envelope.Fault{Code: p.Code, Text: "the partner answers " + string(p.Code), RetryAfter: status.RetryAfter}
 	}
 	if p.Code != "" && resp.StatusCode < http.StatusInternalServerError {
 		return gateway.Refuse("the partner answers %d: %.10s %.200s", resp.StatusCode, p.Code, p.Detail)
-	}
-	status := &gateway.StatusError{Code: resp.StatusCode}
-	if after > 0 && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) {
-		return &envelope.Fault{Code: envelope.Busy, Text: status.Error(), RetryAfter: after}
 	}
 	return status
 }
@@ -173,7 +168,7 @@ func (b *httpBinding) read(ctx context.Context, r *streamReader, at string) erro
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
 		return errStreamDenied
 	case resp.StatusCode != http.StatusOK:
-		return &gateway.StatusError{Code: resp.StatusCode}
+		return gateway.StatusOf(resp)
 	}
 	r.name = ""
 	b.acks = newAckQueue()

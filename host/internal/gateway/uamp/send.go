@@ -41,8 +41,8 @@ func (r *signedRefusal) Error() string { return r.fault.Text }
 // Unwrap returns the fault.
 func (r *signedRefusal) Unwrap() error { return r.fault }
 
-// repeatRefused begins why the answer to a repeat is waited for.
-const repeatRefused = "its repeat was refused: "
+// repeatRefused is why the answer to a repeat is waited for.
+func repeatRefused(f *envelope.Fault) error { return fmt.Errorf("its repeat was refused: %w", f) }
 
 // refusesRepeat reports whether a fault may mean that the partner has the envelope: its stream is in
 // use, or its id is known.

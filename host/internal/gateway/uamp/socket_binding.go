@@ -279,7 +279,7 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 	}
 	s, err := r.readReply(ctx, f.text)
 	if err != nil {
-		r.trouble = fmt.Sprintf("an envelope about it does not count: %v", err)
+		r.trouble = fmt.Errorf("an envelope about it does not count: %v", err)
 		return nil // it is no answer
 	}
 	if s.Intent == envelope.Progress {
@@ -295,11 +295,11 @@ func (b *socketBinding) take(ctx context.Context, r *streamReader, f frameFor) e
 	fault := faultIn(s)
 	switch {
 	case s.Intent == envelope.Error && b.repeated && refusesRepeat(fault):
-		r.trouble = repeatRefused + fault.Text
+		r.trouble = repeatRefused(fault)
 		return nil
 	case s.Intent == envelope.Error && fault.Code.Retry():
 		b.unfinished = false
-		return &gateway.StatusError{Code: fault.Code.Status()} // the stream is read again
+		return &gateway.StatusError{Code: fault.Code.Status(), RetryAfter: fault.RetryAfter} // the stream is read again
 	}
 	b.unfinished = false
 	r.reply = &s

@@ -65,9 +65,9 @@ func (g *Gateway) followSubscription(ctx context.Context, key state.Key) {
 			continue
 		}
 		g.Log.Warn("uamp: a subscription is not read", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
-		wait := pause
+		wait := max(pause, outcomeOf(err).Wait)
 		if sub.isLive() {
-			wait = min(pause, time.Until(sub.Until))
+			wait = min(wait, time.Until(sub.Until))
 		}
 		if !gateway.Pause(ctx, wait) {
 			return
@@ -170,7 +170,7 @@ func (g *Gateway) readEvents(ctx context.Context, p gateway.Partner, key state.K
 		case failed || isFinalFault(err) || errors.Is(err, errNoSubscription):
 			return answer{}, err
 		}
-		if !gateway.Pause(ctx, pauseAfter(r.assembly.Next()-before)) {
+		if !gateway.Pause(ctx, r.pauseAfter(before, begun, err)) {
 			return answer{}, context.Cause(ctx)
 		}
 	}

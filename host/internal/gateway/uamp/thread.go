@@ -60,6 +60,8 @@ type openEnvelope struct {
 	Until time.Time `json:"until"`
 	// Stream is the address of the stream with the answer, as soon as it is known.
 	Stream string `json:"stream,omitempty"`
+	// Gone means that the partner had no stream where it has told one.
+	Gone bool `json:"gone,omitempty"`
 	// Announced is the hash that a confirm has named of the last delta, before that was read.
 	Announced string `json:"announced,omitempty"`
 	// Cites is the envelope before, nil for none.

@@ -1,0 +1,116 @@
+package uamp_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp/envelope"
+	"skep/spec/mail"
+)
+
+// inMemory has the lab answer without a connection, so that the time of a bubble goes on.
+type inMemory struct{ http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// TestFollowPace (U-050, U-065): a stream that a partner does not show, with and without a Location, is asked
+// for more and more seldom, and not before the time that the partner wants. The reason of its question has
+// what was wrong.
+func TestFollowPace(t *testing.T) {
+	t.Parallel()
+	fails := func(code int, retryAfter string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", retryAfter)
+			w.WriteHeader(code)
+		}
+	}
+	for name, c := range map[string]struct {
+		stream http.HandlerFunc
+		most   int // requests in ten minutes
+		reason string
+	}{
+		"fails":             {fails(http.StatusInternalServerError, ""), 64, "the partner answers 500"},
+		"busy":              {fails(http.StatusServiceUnavailable, "120"), 6, "the partner answers 503"},
+		"too many requests": {fails(http.StatusTooManyRequests, "300"), 3, "the partner answers 429"},
+		"bad gateway":       {fails(http.StatusBadGateway, "60"), 11, "the partner answers 502"},
+		"empty":             {events(9), 64, "did not answer within 10m"},
+		"not found":         {fails(http.StatusNotFound, ""), 1, "it has told no Location, and of the stream"},
+		"denied":            {fails(http.StatusForbidden, ""), 1, "the partner does not show the stream"},
+	} {
+		for _, named := range []bool{true, false} {
+			if named && c.most == 1 {
+				continue // another attempt asks for it, see TestStreamGone
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					o := newUnstartedOut(t)
+					o.lab.does(func(w http.ResponseWriter, s envelope.Signed) {
+						if named && s.Intent == envelope.Ask {
+							w.Header().Set("Location", "/v1/stream/s%201")
+						}
+						w.WriteHeader(http.StatusAccepted)
+					}, c.stream)
+					got := o.carry(t, "asked", outgoing("m1", mail.Request, "x", "how many?"), gateway.Refused)
+					_, streams := o.lab.take()
+					if len(streams) > c.most || len(streams) == 0 || !strings.Contains(got.Reason, c.reason) {
+						t.Errorf("named %v: %d requests, %s", named, len(streams), got.Reason)
+					}
+				})
+			})
+		}
+	}
+}
+
+// newUnstartedOut is an out whose hive and lab have no listener. The lab has ten minutes.
+func newUnstartedOut(t *testing.T) *out {
+	t.Helper()
+	o := newOutOf(t, newUnstartedHive)
+	o.p, _ = o.rec.Partner("lab")
+	o.p.URL, o.p.Client, o.p.Timeout = "https://lab.example", &http.Client{Transport: inMemory{o.lab}}, 10*time.Minute
+	o.rt.AddPartner(o.p)
+	return o
+}
+
+// TestStreamGone (U-050): an envelope whose stream is gone is sent again, for another one. A partner that
+// has none for the repeat either ends the question, with the reason; one that has shown a part does not.
+func TestStreamGone(t *testing.T) {
+	t.Parallel()
+	overBindings(t, func(t *testing.T, o *out) {
+		gone := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+		d := outgoing("gone", mail.Request, "x", "how many?")
+		o.lab.does(streamAt, gone)
+		o.carry(t, "the first", d, gateway.Unanswered)
+		if got := o.carry(t, "the repeat", d, gateway.Refused); !strings.Contains(got.Reason, "the partner has taken the envelope twice, and has no stream at ") {
+			t.Errorf("%+v", got)
+		}
+		d = outgoing("begun", mail.Request, "x", "how many?")
+		for n := range 3 {
+			shown := false
+			o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
+				if shown {
+					gone(w, r)
+					return
+				}
+				shown = true
+				events(1, chunk("se"))(w, r)
+			})
+			if got := o.carry(t, "begun", d, gateway.Unanswered); n > 0 && !strings.Contains(got.Reason, "no more") {
+				t.Errorf("%+v", got)
+			}
+		}
+		o.lab.does(streamAt, events(9, chunk("se"), chunk("ven"), `{"delta_seq":%d,"type":"done"}`))
+		o.carry(t, "at last", d, gateway.Taken)
+		o.answered(t, "seven")
+	})
+}
