@@ -17,6 +17,8 @@ type Connector struct {
 	readOnly bool
 	// Replicated refuses a server that acknowledges what only it has.
 	Replicated bool
+	// Shared leaves other hosts their writes.
+	Shared bool
 }
 
 // NewConnector makes a connector for a DSN. numbers names, by table, the column that numbers

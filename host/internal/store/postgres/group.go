@@ -64,7 +64,8 @@ type host struct {
 }
 
 // OpenWriter makes the connection that writes groups, as a new host, and fences the hosts
-// before it. While another has one, it fails with [ErrInUse].
+// before it. While another has one, it fails with [ErrInUse]. Both do not hold where the
+// connector is shared.
 func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	config := c.config.Copy()
 	for name, value := range writerSettings {
@@ -79,7 +80,7 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	h.stop, h.stopped = context.WithCancel(context.Background())
 	err = checkServer(ctx, conn.pg, c.Replicated)
 	if err == nil {
-		err = conn.takeOver(ctx, h)
+		err = conn.takeOver(ctx, h, c.Shared)
 	}
 	if err != nil {
 		h.stopped()
@@ -91,12 +92,14 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 
 // takeOver makes the host's row and fences all others. The lock is only a courtesy to an
 // operator who starts a second host: what holds is the fence.
-func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
+func (c *Conn) takeOver(ctx context.Context, h *host, shared bool) (err error) {
 	if _, err := c.pg.Exec(ctx, hostTables).ReadAll(); err != nil {
 		return err
 	}
-	if err := c.lock(ctx); err != nil {
-		return err
+	if !shared {
+		if err := c.lock(ctx); err != nil {
+			return err
+		}
 	}
 	if h.timeline, err = c.checkTimeline(ctx, 0); err != nil {
 		return err
@@ -106,10 +109,13 @@ func (c *Conn) takeOver(ctx context.Context, h *host) (err error) {
 		return err
 	}
 	h.hid = row[0]
+	h.fence = &stmt{c: c, text: fenceGroup, session: -1}
+	if shared {
+		return nil
+	}
 	if _, err := c.ask(ctx, "UPDATE hosts SET dead = true WHERE NOT dead AND hid <> "+strconv.FormatInt(h.hid, 10)); err != nil {
 		return err
 	}
-	h.fence = &stmt{c: c, text: fenceGroup, session: -1}
 	return nil
 }
 

@@ -1,0 +1,17 @@
+// Package cluster owns which of several hosts on one PostgreSQL server does what. Work is cut
+// into slots, and each slot has at most one host. It must not know what a slot's work is.
+//
+// # Who is alive
+//
+// Each host raises its number in the table beats, and watches those of the others. A host is
+// silent when its number has stayed the same for the time TTL by the watcher's own clock, which
+// counts only while the watcher can read: an outage of the server makes nobody silent, and no two
+// clocks are compared.
+//
+// # What a host that is silent can still do
+//
+// Nothing. It is fenced before its slots are taken: its row in hosts is marked dead, and each of
+// its groups of writes begins with an update of this row that then fails (see
+// [skep/host/internal/store/postgres]). A group that holds the row is waited for, or ended with
+// its session. So all that the old host has written is there before the new one reads.
+package cluster

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tables are what membership needs beside the table hosts. A sign of life has a table of its own:
+// it waits for no group of writes, and no group for it.
+const tables = `SELECT pg_advisory_xact_lock('hosts'::regclass::oid::bigint);
+CREATE TABLE IF NOT EXISTS beats (
+	hid     BIGINT PRIMARY KEY,
+	n       BIGINT NOT NULL,
+	address TEXT NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS slots (
+	slot INTEGER PRIMARY KEY,
+	hid  BIGINT
+);`
+
+// Member is a host among others. Its methods are safe for concurrent use.
+type Member struct {
+	opts Options
+	// beats and moves are sessions of their own: taking work up may last long.
+	beats, moves session
+
+	mu     sync.Mutex
+	others map[int64]*other
+	owners [slots]int64
+	// serves are the slots whose work has been taken up here.
+	serves map[Slot]bool
+	// read is when the beats were read last, beat when the host's own was written last.
+	read, beat time.Time
+	changed    chan struct{}
+}
+
+// other is what is known of a host that is not dead.
+type other struct {
+	n       int64
+	silent  time.Duration
+	address string
+}
+
+// Join makes a host a member, without any slots yet. The caller runs it, or leaves.
+func Join(ctx context.Context, opts Options) (_ *Member, err error) {
+	opts.setDefaults()
+	m := &Member{
+		opts: opts, others: map[int64]*other{}, serves: map[Slot]bool{}, changed: make(chan struct{}),
+		beats: session{dsn: opts.DSN, settings: beatSettings}, moves: session{dsn: opts.DSN, settings: moveSettings},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("join the hosts: %w", err), m.beats.close(), m.moves.close())
+		}
+	}()
+	if err := m.moves.exec(ctx, tables); err != nil {
+		return nil, err
+	}
+	if err := m.checkSlots(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.moves.exec(ctx, "INSERT INTO beats VALUES ($1, 0, $2)", opts.HID, opts.Address); err != nil {
+		return nil, err
+	}
+	return m, m.Beat(ctx)
+}
+
+// checkSlots makes the slots, and refuses a server whose tasks are cut in another way.
+func (m *Member) checkSlots(ctx context.Context) error {
+	if err := m.moves.exec(ctx, "INSERT INTO slots SELECT generate_series(0, $1) WHERE NOT EXISTS (SELECT 1 FROM slots) ON CONFLICT DO NOTHING", int(slots)-1); err != nil {
+		return err
+	}
+	var n int
+	if err := m.moves.query(ctx, "SELECT count(*) FROM slots", nil, func(r pgx.Rows) error { return r.Scan(&n) }); err != nil {
+		return err
+	}
+	if n != int(slots) {
+		return fmt.Errorf("the work is cut into %d slots, this version of skep has %d: run all hosts with one version", n, slots)
+	}
+	return nil
+}
+
+// Beat tells the others that the host is alive, and reads who is. Run does it regularly.
+func (m *Member) Beat(ctx context.Context) error {
+	if err := m.beats.exec(ctx, "UPDATE beats SET n = n + 1 WHERE hid = $1", m.opts.HID); err != nil {
+		m.unread()
+		return fmt.Errorf("beat: %w", err)
+	}
+	seen, err := m.readHosts(ctx)
+	if err == nil && seen[m.opts.HID] == nil {
+		return ErrFenced
+	}
+	var owners [slots]int64
+	if err == nil {
+		owners, err = m.readOwners(ctx)
+	}
+	if err != nil {
+		m.unread()
+		return fmt.Errorf("read the beats: %w", err)
+	}
+	m.note(seen, owners)
+	return nil
+}
+
+// readHosts reads who is not dead.
+func (m *Member) readHosts(ctx context.Context) (map[int64]*other, error) {
+	seen := map[int64]*other{}
+	const text = "SELECT h.hid, b.n, b.address FROM hosts h JOIN beats b USING (hid) WHERE NOT h.dead"
+	err := m.beats.query(ctx, text, nil, func(r pgx.Rows) error {
+		var hid int64
+		o := &other{}
+		err := r.Scan(&hid, &o.n, &o.address)
+		seen[hid] = o
+		return err
+	})
+	return seen, err
+}
+
+// readOwners reads which host has each slot, 0 for none.
+func (m *Member) readOwners(ctx context.Context) (owners [slots]int64, err error) {
+	err = m.beats.query(ctx, "SELECT slot, coalesce(hid, 0) FROM slots", nil, func(r pgx.Rows) error {
+		var s Slot
+		var hid int64
+		if err := r.Scan(&s, &hid); err != nil {
+			return err
+		}
+		if s >= 0 && s < slots {
+			owners[s] = hid
+		}
+		return nil
+	})
+	return owners, err
+}
+
+// unread notes that the beats could not be read: the time until they can counts for nobody.
+func (m *Member) unread() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read = time.Time{}
+}
+
+// note takes over what a beat has read.
+func (m *Member) note(seen map[int64]*other, owners [slots]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.opts.Now()
+	for hid, o := range seen {
+		if before := m.others[hid]; before != nil && before.n == o.n && !m.read.IsZero() {
+			// A host that was stopped itself has not watched.
+			o.silent = before.silent + min(now.Sub(m.read), 2*m.opts.Beat)
+		}
+	}
+	changed := m.owners != owners || len(m.others) != len(seen)
+	m.others, m.owners, m.read, m.beat = seen, owners, now, now
+	if changed {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+}
+
+// Alive reports whether the others still count with this host, by its own clock. One that is not
+// begins nothing.
+func (m *Member) Alive() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.opts.Now().Sub(m.beat) < m.opts.TTL
+}
+
+// Owner returns where a slot's work is done; false means that no host is known to do it.
+func (m *Member) Owner(s Slot) (Place, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	hid := m.owners[s]
+	o := m.others[hid]
+	if o == nil {
+		return Place{}, false
+	}
+	return Place{hid, o.address}, true
+}
+
+// Serves reports whether a slot's work is done here.
+func (m *Member) Serves(s Slot) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.serves[s]
+}
+
+// Changed returns a channel that is closed when a slot has another host, or a host has come or
+// gone.
+func (m *Member) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// Hosts is how many hosts are not dead, this one included.
+func (m *Member) Hosts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.others)
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errWork: the work of a slot that is this host's cannot be taken up or laid down.
+var errWork = errors.New("the work of the host's slots")
+
+// Move fences hosts that are silent, and takes slots that nobody has or gives some away until each
+// host has its share. Run does it after each beat.
+func (m *Member) Move(ctx context.Context, moves Moves) error {
+	for _, hid := range m.silent() {
+		fenced, err := m.Fence(ctx, hid)
+		if err != nil {
+			return fmt.Errorf("fence host %d: %w", hid, err)
+		}
+		if fenced {
+			m.opts.Logger.Warn("fenced a host that is silent", "host", hid, "ttl", m.opts.TTL)
+		}
+	}
+	own, err := m.own(ctx)
+	if err != nil {
+		return err
+	}
+	// The answer to the statement that took some of them may have been lost.
+	if err := m.takeUp(ctx, m.unserved(own), moves); err != nil {
+		return err
+	}
+	share := m.share()
+	if len(own) > share {
+		return m.give(ctx, own[share:], moves)
+	}
+	taken, err := m.slots(ctx, takeFree, m.opts.HID, share-len(own))
+	if err != nil {
+		return err
+	}
+	return m.takeUp(ctx, taken, moves)
+}
+
+// silent returns the hosts without a sign of life for TTL.
+func (m *Member) silent() (list []int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for hid, o := range m.others {
+		if hid != m.opts.HID && o.silent >= m.opts.TTL {
+			list = append(list, hid)
+		}
+	}
+	return list
+}
+
+// share is how many slots the host is to have.
+func (m *Member) share() int {
+	hosts := max(1, m.Hosts())
+	return (int(slots) + hosts - 1) / hosts
+}
+
+// own returns the host's slots, in order. Only the session that moves slots is asked: what a beat
+// has read may be older than the last move.
+func (m *Member) own(ctx context.Context) ([]Slot, error) {
+	return m.slots(ctx, "SELECT slot FROM slots WHERE hid = $1", m.opts.HID)
+}
+
+func (m *Member) slots(ctx context.Context, text string, args ...any) (list []Slot, err error) {
+	err = m.moves.query(ctx, text, args, func(r pgx.Rows) error {
+		var s Slot
+		err := r.Scan(&s)
+		list = append(list, s)
+		return err
+	})
+	slices.Sort(list)
+	return list, err
+}
+
+func (m *Member) unserved(own []Slot) (list []Slot) {
+	for _, s := range own {
+		if !m.Serves(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// lockNotAvailable is the SQLSTATE of a row that another session holds.
+const lockNotAvailable = "55P03"
+
+// fence marks a host dead, unless it has given a sign of life since it was seen.
+const fence = `UPDATE hosts SET dead = true WHERE hid = $1 AND NOT dead
+	AND ($2::bigint < 0 OR EXISTS (SELECT 1 FROM beats WHERE hid = $1 AND n = $2))`
+
+// endSession ends the session with which a host writes, in the midst of a group if need be.
+const endSession = `SELECT pg_terminate_backend(a.pid, 5000) FROM hosts h JOIN pg_stat_activity a ON a.pid = h.pid
+	WHERE h.hid = $1 AND a.application_name = 'skep' AND a.usename = current_user`
+
+// Fence makes a host's writes fail from now on, and its slots free. It reports false for a host
+// that is fenced already, or has given a sign of life since the last beat.
+func (m *Member) Fence(ctx context.Context, hid int64) (fenced bool, err error) {
+	seen := int64(-1) // of a host that no beat has shown
+	m.mu.Lock()
+	if o := m.others[hid]; o != nil {
+		seen = o.n
+	}
+	m.mu.Unlock()
+	n, err := m.moves.change(ctx, fence, hid, seen)
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
+		if err := m.moves.exec(ctx, endSession, hid); err != nil {
+			return false, err
+		}
+		n, err = m.moves.change(ctx, fence, hid, seen)
+	}
+	return n > 0, err
+}
+
+// takeFree gives a host slots that nobody has, or a dead host had.
+const takeFree = `WITH free AS (SELECT s.slot FROM slots s LEFT JOIN hosts h ON h.hid = s.hid
+		WHERE s.hid IS NULL OR h.hid IS NULL OR h.dead ORDER BY s.slot FOR UPDATE OF s SKIP LOCKED LIMIT $2)
+	UPDATE slots SET hid = $1 FROM free WHERE slots.slot = free.slot
+	AND EXISTS (SELECT 1 FROM hosts WHERE hid = $1 AND NOT dead) RETURNING slots.slot`
+
+// takeUp takes up the work of slots.
+func (m *Member) takeUp(ctx context.Context, list []Slot, moves Moves) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := moves.Gained(ctx, list); err != nil {
+		return fmt.Errorf("%w: take up %d: %w", errWork, len(list), err)
+	}
+	m.setServes(list, true)
+	return nil
+}
+
+// give lays down the work of slots and frees them.
+func (m *Member) give(ctx context.Context, list []Slot, moves Moves) error {
+	m.setServes(list, false)
+	if err := moves.Losing(ctx, list); err != nil {
+		return fmt.Errorf("%w: lay down %d: %w", errWork, len(list), err)
+	}
+	return m.moves.exec(ctx, "UPDATE slots SET hid = NULL WHERE hid = $1 AND slot = ANY($2)", m.opts.HID, list)
+}
+
+func (m *Member) setServes(list []Slot, yes bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range list {
+		if yes {
+			m.serves[s] = true
+		} else {
+			delete(m.serves, s)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Options say who joins, and how often it tells that it is alive.
+type Options struct {
+	// DSN leads to the server, as its only session: a pooler ends none when told to.
+	DSN string
+	// HID is the host's number, which its groups of writes have, too.
+	HID int64
+	// Address is where the other hosts reach this one.
+	Address string
+	// Beat is the time between two signs of life, TTL that without one until the others take
+	// the host's slots. Defaults 1 s and 6 s.
+	Beat, TTL time.Duration
+	// Now is the clock, default time.Now. Only its differences count.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.Beat == 0 {
+		o.Beat = time.Second
+	}
+	if o.TTL == 0 {
+		o.TTL = 6 * o.Beat
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Moves is what takes work up and lays it down.
+type Moves interface {
+	// Gained is called when slots have become the host's. It returns once their work is done
+	// here. An error ends the membership.
+	Gained(ctx context.Context, slots []Slot) error
+	// Losing is called before slots are given away. It returns once nothing of them is done or
+	// written here any more.
+	Losing(ctx context.Context, slots []Slot) error
+}
+
+// ErrFenced means that the other hosts have taken this one for dead. What it does from then on
+// does not count.
+var ErrFenced = errors.New("the other hosts have taken this one for dead")
+
+// Place is where a slot's work is done.
+type Place struct {
+	HID     int64
+	Address string
+}

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Run beats and moves slots until ctx ends, which it returns nil for, or until the host is fenced
+// or cannot take up or lay down work. The caller leaves afterwards, unless it is fenced.
+func (m *Member) Run(ctx context.Context, moves Moves) error {
+	inner, stop := context.WithCancelCause(ctx)
+	beaten, moved := make(chan struct{}, 1), make(chan error, 1)
+	go func() { moved <- m.moveAll(inner, beaten, moves, stop) }()
+	err := m.beatAll(inner, beaten)
+	stop(err)
+	close(beaten)
+	return errors.Join(err, <-moved)
+}
+
+// moveAll moves slots after beats. It stops when the work of one cannot be taken up or laid down.
+func (m *Member) moveAll(ctx context.Context, beaten <-chan struct{}, moves Moves, stop context.CancelCauseFunc) error {
+	for range beaten {
+		err := m.Move(ctx, moves)
+		switch {
+		case err == nil, ctx.Err() != nil:
+		case errors.Is(err, errWork):
+			stop(err)
+			return err
+		default:
+			m.opts.Logger.Warn("move slots", "err", err)
+		}
+	}
+	return nil
+}
+
+// beatAll beats until ctx ends or the host is fenced.
+func (m *Member) beatAll(ctx context.Context, beaten chan<- struct{}) error {
+	t := time.NewTicker(m.opts.Beat)
+	defer t.Stop()
+	for {
+		err := m.Beat(ctx)
+		switch {
+		case errors.Is(err, ErrFenced):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			m.opts.Logger.Warn("no sign of life to the other hosts", "err", err)
+		default:
+			select {
+			case beaten <- struct{}{}:
+			default: // the last move goes on
+			}
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Leave lays down all work and tells the others that the host is gone, so that they take its
+// slots at once. Run must have ended.
+func (m *Member) Leave(ctx context.Context, moves Moves) (err error) {
+	defer func() { err = errors.Join(err, m.beats.close(), m.moves.close()) }()
+	own, err := m.own(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.give(ctx, own, moves); err != nil {
+		return err
+	}
+	return m.moves.exec(ctx, "UPDATE hosts SET dead = true WHERE hid = $1", m.opts.HID)
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Settings of sessions. A sign of life need not be on the disk. Nobody waits long for a row that
+// a host holds which does not answer.
+var (
+	beatSettings = map[string]string{"synchronous_commit": "off", "statement_timeout": "3000"}
+	moveSettings = map[string]string{"synchronous_commit": "on", "lock_timeout": "300"}
+)
+
+// session is a connection that is made again when it is gone. It is used by one goroutine at a
+// time.
+type session struct {
+	dsn      string
+	settings map[string]string
+	conn     *pgx.Conn
+}
+
+func (s *session) connect(ctx context.Context) error {
+	if s.conn != nil && !s.conn.IsClosed() {
+		return nil
+	}
+	config, err := pgx.ParseConfig(s.dsn)
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["application_name"] = "skep cluster"
+	for name, value := range s.settings {
+		config.RuntimeParams[name] = value
+	}
+	s.conn, err = pgx.ConnectConfig(ctx, config)
+	return err
+}
+
+// exec runs a statement. One without arguments may be several.
+func (s *session) exec(ctx context.Context, text string, args ...any) error {
+	_, err := s.change(ctx, text, args...)
+	return err
+}
+
+// change runs a statement, and returns how many rows it has changed.
+func (s *session) change(ctx context.Context, text string, args ...any) (rows int64, err error) {
+	if err := s.connect(ctx); err != nil {
+		return 0, err
+	}
+	tag, err := s.conn.Exec(ctx, text, args...)
+	return tag.RowsAffected(), err
+}
+
+// query calls each for every row.
+func (s *session) query(ctx context.Context, text string, args []any, each func(pgx.Rows) error) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	rows, err := s.conn.Query(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *session) close() error {
+	if s.conn == nil {
+		return nil
+	}
+	return s.conn.Close(context.Background())
+}
