@@ -25,8 +25,9 @@ type definitions struct {
 	current map[swarmKey]*Definition
 	older   map[olderKey]*Definition
 	// replaced counts the replacements: what the library gave before one may be wider
-	// than today's grants.
+	// than today's grants. next is closed by the next one.
 	replaced int
+	next     chan struct{}
 }
 
 type olderKey struct {
@@ -35,7 +36,7 @@ type olderKey struct {
 }
 
 func newDefinitions(recorded Library) definitions {
-	return definitions{recorded: recorded, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}}
+	return definitions{recorded: recorded, current: map[swarmKey]*Definition{}, older: map[olderKey]*Definition{}, next: make(chan struct{})}
 }
 
 func (d *Definition) key() swarmKey { return swarmKey{d.Tenant, d.Name} }
@@ -106,7 +107,16 @@ func (r *Runtime) ReplaceDefinitions(defs []Definition, narrowed ...Definition) 
 	d.dropToolsets(replaced)
 	d.applyNarrowed(narrowed)
 	d.replaced++
+	close(d.next)
+	d.next = make(chan struct{})
 	return nil
+}
+
+// nextReplacement is closed when definitions are replaced.
+func (d *definitions) nextReplacement() <-chan struct{} {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.next
 }
 
 // dropToolsets drops the toolsets of replaced definitions, which tasks in memory still

@@ -16,6 +16,9 @@ type Feed struct {
 	// begin are the events before them; see BeginWithRunningTurns.
 	begin []volatileEvent
 	wake  chan struct{}
+	// replaced is closed when check is to be called, which may end the feed; nil for never.
+	replaced <-chan struct{}
+	check    func() error
 	// staysOpen is set when a pause of the task does not end the feed.
 	staysOpen bool
 }
@@ -47,6 +50,12 @@ func (r *Runtime) Follow(ctx context.Context, key TaskKey, after int64) (*Feed, 
 // StayOpenDuringPauses makes Next wait during a pause of the task, which would else end the
 // feed. It is called before Next.
 func (f *Feed) StayOpenDuringPauses() { f.staysOpen = true }
+
+// CheckAtReplacements makes Next fail with an error of check, which is called when definitions have been
+// replaced since the call.
+func (f *Feed) CheckAtReplacements(check func() error) {
+	f.check, f.replaced = check, f.rt.defs.nextReplacement()
+}
 
 // BeginWithRunningTurns makes the feed show what the running turns have emitted before it was
 // opened, in one volatile event for each of them. It is called before Next.
@@ -93,6 +102,11 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 		select {
 		case <-changed:
 		case <-f.wake:
+		case <-f.replaced:
+			f.replaced = f.rt.defs.nextReplacement()
+			if err := f.check(); err != nil {
+				return nil, err
+			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-f.rt.stopped:

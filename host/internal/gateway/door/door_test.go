@@ -442,6 +442,58 @@ func TestFollowEndsWithItsRights(t *testing.T) {
 	}
 }
 
+// A reload that hides the agent of an open stream ends it while the agent says nothing; one that does not
+// ends none.
+func TestFollowEndsAtReload(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*kit, gateway.Exchange) (gateway.Stream, error){
+		"from a chunk": func(k *kit, x gateway.Exchange) (gateway.Stream, error) { return k.Follow(t.Context(), x, 0) },
+		"whole":        func(k *kit, x gateway.Exchange) (gateway.Stream, error) { return k.FollowWhole(t.Context(), x) },
+		"several": func(k *kit, x gateway.Exchange) (gateway.Stream, error) {
+			return k.FollowEach(t.Context(), []gateway.Exchange{x})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var hidden atomic.Bool
+			k := newKit(t, func(o *door.Options) {
+				all := o.ExposedAgents
+				o.ExposedAgents = func(caller gateway.Caller) []gateway.ExposedAgent {
+					return slices.DeleteFunc(all(caller), func(gateway.ExposedAgent) bool { return hidden.Load() })
+				}
+			})
+			reload := func() {
+				if err := k.swarm.ReplaceDefinitions([]swarm.Definition{k.hive}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			step := make(chan struct{})
+			k.agents.set("calc", func(ctx context.Context, tn *swarm.Turn) swarm.Outcome {
+				<-step
+				fraction := 0.5
+				tn.Emit(abi.EmitRequest{Progress: &abi.Progress{Text: "half", Fraction: &fraction}})
+				<-ctx.Done()
+				return swarm.Outcome{}
+			})
+			s, err := open(k, k.mustAsk(t, acme(), ask("m1", "calc", "x")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			reload()
+			step <- struct{}{}
+			if p, err := s.Next(t.Context()); err != nil || p.Text != "half" {
+				t.Fatalf("after a reload %+v, %v", p, err)
+			}
+			hidden.Store(true)
+			reload()
+			if p, err := s.Next(t.Context()); !errors.Is(err, gateway.ErrDenied) {
+				t.Errorf("hidden: %+v, %v", p, err)
+			}
+		})
+	}
+}
+
 // Two asks of one caller to one agent in one task: each stream has the chunks of the turns
 // that work on its ask, while they run and afterwards.
 func TestFollowTwoAsksOfOneTask(t *testing.T) {

@@ -37,6 +37,7 @@ func (d *Door) openFeed(ctx context.Context, x gateway.Exchange) (*swarm.Feed, e
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
+	feed.CheckAtReplacements(func() error { return d.checkVisible(x) })
 	feed.BeginWithRunningTurns()
 	return feed, nil
 }
@@ -55,6 +56,7 @@ func (d *Door) FollowEach(ctx context.Context, of []gateway.Exchange) (gateway.S
 		return nil, foreignError(err)
 	}
 	feed.StayOpenDuringPauses()
+	feed.CheckAtReplacements(func() error { return d.checkVisible(of...) })
 	group := flow.OpenGroup(feed)
 	for _, x := range of {
 		group.Add(&watched{door: d, x: x}, x.Agent, x.Receipt.Submission().Row)
@@ -75,24 +77,24 @@ func (s stream) Next(ctx context.Context) (gateway.Piece, error) {
 	if err != nil {
 		return p, foreignError(err)
 	}
-	for _, x := range s.of {
-		if err := s.door.checkVisible(x); err != nil {
-			return gateway.Piece{}, err
-		}
+	if err := s.door.checkVisible(s.of...); err != nil {
+		return gateway.Piece{}, err
 	}
 	return p, nil
 }
 
-// checkVisible refuses an exchange whose agent a reload has hidden from its caller.
-func (d *Door) checkVisible(x gateway.Exchange) error {
-	c, err := d.opt.Renew(x.Caller)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(d.opt.ExposedAgents(c), func(a gateway.ExposedAgent) bool {
-		return a.Swarm == x.Task.Swarm && (a.Name == x.Agent || x.Agent == "")
-	}) {
-		return denied("the agent %q is not shown to you any more", x.Agent)
+// checkVisible refuses exchanges of which a reload has hidden an agent from its caller.
+func (d *Door) checkVisible(of ...gateway.Exchange) error {
+	for _, x := range of {
+		c, err := d.opt.Renew(x.Caller)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(d.opt.ExposedAgents(c), func(a gateway.ExposedAgent) bool {
+			return a.Swarm == x.Task.Swarm && (a.Name == x.Agent || x.Agent == "")
+		}) {
+			return denied("the agent %q is not shown to you any more", x.Agent)
+		}
 	}
 	return nil
 }

@@ -123,6 +123,7 @@ type kit struct {
 	agents *agents
 	swarm  *swarm.Runtime
 	out    outboxes
+	hive   swarm.Definition
 }
 
 type mailTools struct{ set *schema.Set }
@@ -160,7 +161,7 @@ func newKit(t *testing.T, change ...func(*door.Options)) *kit {
 	}
 	nest := def
 	nest.Name = "nest"
-	k := &kit{store: &loads{Store: store}, agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10)}
+	k := &kit{store: &loads{Store: store}, agents: &agents{by: map[string]behave{"boss": echo, "calc": echo, "hidden": echo}}, out: make(outboxes, 10), hive: def}
 	k.swarm, err = swarm.New(context.Background(), k.store, k.agents, k.out, mailTools{set}, []swarm.Definition{def, nest}, swarm.Options{Tokens: 8})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,9 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request) {
 	e := &eventWriter{w: w, out: http.NewResponseController(w), from: from, window: stream.NewWindow(min(n.Window, g.MaxWindow), from)}
 	switch err := g.writeStream(r.Context(), x, n, e); {
 	case e.begun && errors.Is(err, gateway.ErrStreamLost):
-		e.lose(streamName(x, n))
+		e.fail(streamName(x, n), &envelope.Fault{Code: envelope.Internal, Text: gateway.ErrStreamLost.Error()})
+	case e.begun && errors.Is(err, gateway.ErrDenied) && r.Context().Err() == nil:
+		e.fail(streamName(x, n), g.faultOf(err))
 	case e.begun:
 		// the reader opens another one after an error
 	case err == nil && e.seen < from:
@@ -206,9 +208,10 @@ func (e *eventWriter) begin() {
 	_, _ = fmt.Fprint(e.w, "retry: 500\n\n") // ms; who has left is seen below
 }
 
-// lose ends a stream of which a delta that was written is not in the log.
-func (e *eventWriter) lose(name string) {
-	payload, err := json.Marshal(bodyOf(&envelope.Fault{Code: envelope.Internal, Text: gateway.ErrStreamLost.Error()}))
+// fail ends a stream whose rest the reader does not get: a delta that was written is not in the log, or
+// the agent is not shown to him any more.
+func (e *eventWriter) fail(name string, f *envelope.Fault) {
+	payload, err := json.Marshal(bodyOf(f))
 	if err == nil {
 		_ = e.write(envelope.Delta{Seq: e.seen, Stream: name, Time: time.Now(), Type: envelope.DeltaError, Payload: payload}) // who has left is gone
 	}
