@@ -15,6 +15,7 @@ import (
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 )
@@ -42,7 +43,7 @@ func main() {
 // messages in Python if that has a name.
 func generate(ctx context.Context, name, python string) (made []string, err error) {
 	compiler := protocompile.Compiler{
-		Resolver: &protocompile.SourceResolver{}, SourceInfoMode: protocompile.SourceInfoStandard,
+		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{}), SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := compiler.Compile(ctx, name)
 	if err != nil {
@@ -56,7 +57,7 @@ func generate(ctx context.Context, name, python string) (made []string, err erro
 	}
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate: []string{name}, Parameter: proto.String("paths=source_relative"),
-		ProtoFile: []*descriptorpb.FileDescriptorProto{about},
+		ProtoFile: append(imported(files[0]), about),
 	})
 	if err != nil {
 		return nil, err
@@ -69,6 +70,15 @@ func generate(ctx context.Context, name, python string) (made []string, err erro
 		made = append(made, names...)
 	}
 	return made, nil
+}
+
+// imported are the files that a file imports, each after those that it imports itself.
+func imported(of protoreflect.FileDescriptor) (list []*descriptorpb.FileDescriptorProto) {
+	for i := range of.Imports().Len() {
+		file := of.Imports().Get(i).FileDescriptor
+		list = append(append(list, imported(file)...), protoutil.ProtoFromFileDescriptor(file))
+	}
+	return list
 }
 
 // duplicate copies files to a directory.

@@ -2,12 +2,12 @@ package uamp
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"google.golang.org/grpc"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/grpcserve"
 	"skep/spec/gateways/uamp/uamppb"
 )
 
@@ -15,22 +15,19 @@ import (
 // calls.
 func (g *Gateway) NewServerFor(c gateway.Caller) *grpc.Server {
 	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		return next(context.WithValue(ctx, grpcCall{}, grpcCaller{Caller: c, request: &http.Request{}}), in)
+		return next(context.WithValue(grpcserve.NewContext(ctx, &http.Request{}), grpcCall{}, c), in)
 	}))
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
-
-// NewGRPCBody returns the body of a call, whose messages have at most so many bytes.
-func NewGRPCBody(body io.ReadCloser, most int64) io.ReadCloser { return newGRPCBody(body, most) }
 
 // LargeHeld is how many places of large envelopes are held.
 func (g *Gateway) LargeHeld() int { return len(g.large) }
 
 // Stream serves a call of a caller, whose request has a context.
 func (g *Gateway) Stream(ctx context.Context, c gateway.Caller, stream grpc.BidiStreamingServer[uamppb.Frame, uamppb.Frame]) error {
-	call := grpcCaller{Caller: c, request: (&http.Request{}).WithContext(ctx)}
-	return grpcService{g: g}.Stream(callStream{stream, context.WithValue(context.WithoutCancel(ctx), grpcCall{}, call)})
+	of := context.WithValue(context.WithoutCancel(ctx), grpcCall{}, c)
+	return grpcService{g: g}.Stream(callStream{stream, grpcserve.NewContext(of, (&http.Request{}).WithContext(ctx))})
 }
 
 // callStream is a stream with the context of its call.

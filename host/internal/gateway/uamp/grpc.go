@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/grpcserve"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/stream"
 	"skep/spec/gateways/uamp/uamppb"
@@ -30,7 +29,7 @@ type grpcService struct {
 const grpcRoom = 16 << 10
 
 func newGRPCServer(g *Gateway) *grpc.Server {
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(int(g.MaxBody)+envelopeRoom), grpc.StatsHandler(takenMessages{}))
+	s := grpcserve.NewServer(g.MaxBody + envelopeRoom)
 	uamppb.RegisterAgentServer(s, grpcService{g: g})
 	return s
 }
@@ -57,19 +56,18 @@ func (g *Gateway) grpcMount(method string, maxBody int64, streams bool) gateway.
 	}
 }
 
-// grpcCall is the key of a call's caller and request in its context.
+// grpcCall is the key of a call's caller in its context.
 type grpcCall struct{}
 
+// grpcCaller is the caller of a method, with the request of his call.
 type grpcCaller struct {
 	gateway.Caller
 	request *http.Request
-	body    *grpcBody
 }
 
 // serveGRPC serves a call whose caller is known. Nothing is read of others.
 func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		http.Error(w, "gRPC is served over HTTP/2, with the Content-Type application/grpc", http.StatusUnsupportedMediaType)
+	if !grpcserve.IsCall(w, r) {
 		return
 	}
 	c, err := g.Runtime.Identify(r)
@@ -82,53 +80,33 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	case c.IsUser():
 		refuseGRPC(w, &envelope.Fault{Code: envelope.Unauthorized, Text: "UAMP is for agents: show a credential of role agent"})
 	default:
-		// The library would end a call whose context ends without its status: methods end it.
-		body := newGRPCBody(r.Body, g.MaxBody+envelopeRoom)
-		inner := r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), grpcCall{}, grpcCaller{c, r, body}))
-		inner.Body = body
-		g.grpc.ServeHTTP(w, inner)
+		grpcserve.Serve(g.grpc, w, r.WithContext(context.WithValue(r.Context(), grpcCall{}, c)), g.MaxBody+envelopeRoom, nil)
 		if f := g.faultOfStatus(w.Header()); f != nil {
 			g.record(c, envelope.Signed{}, nil, received{}, f)
-			setStatus(w.Header(), f)
+			grpcserve.SetStatus(w.Header(), codeOf(f.Code), grpcText(f))
 		}
 	}
 }
 
 // faultOfStatus returns why the library has ended a call by itself for a message that it could
-// not read, nil for other statuses: the statuses of methods begin with a code of the document. The status
-// is in the trailer, which leaves after the handler.
+// not read, nil for other statuses: the statuses of methods begin with a code of the document.
 func (g *Gateway) faultOfStatus(h http.Header) *envelope.Fault {
-	text, err := url.PathUnescape(h.Get("Grpc-Message"))
-	code, _ := strconv.Atoi(h.Get("Grpc-Status"))
-	switch {
-	case err != nil || statusText.MatchString(text):
+	switch f, ok := grpcserve.FaultOf(h, statusText.MatchString); {
+	case !ok:
 		return nil
-	case codes.Code(code) == codes.ResourceExhausted:
+	case f.TooLarge:
 		return g.tooLarge()
-	case codes.Code(code) == codes.Internal && !strings.HasPrefix(text, "grpc: error while "): // it writes
-		return &envelope.Fault{Code: envelope.Malformed, Text: "the message cannot be read: " + text}
+	default:
+		return &envelope.Fault{Code: envelope.Malformed, Text: "the message cannot be read: " + f.Text}
 	}
-	return nil
 }
 
 // statusText matches the texts of [grpcText].
 var statusText = regexp.MustCompile(`^[45]\.\d\d `)
 
-func setStatus(h http.Header, f *envelope.Fault) {
-	h.Set("Grpc-Status", strconv.Itoa(int(codeOf(f.Code))))
-	h.Set("Grpc-Message", url.PathEscape(grpcText(f)))
-}
-
-// refuseGRPC answers a call that no method has seen
-// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Trailers-Only).
+// refuseGRPC answers a call that no method has seen.
 func refuseGRPC(w http.ResponseWriter, f *envelope.Fault) {
-	h := w.Header()
-	h.Set("Content-Type", "application/grpc")
-	setStatus(h, f)
-	if f.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(seconds(f.RetryAfter)))
-	}
-	w.WriteHeader(http.StatusOK)
+	grpcserve.Refuse(w, codeOf(f.Code), grpcText(f), f.RetryAfter)
 }
 
 // grpcText is a fault as the message of a status has it: the document's code is first.
@@ -152,7 +130,7 @@ func codeOf(c envelope.Code) codes.Code {
 // fail is the status of an error. signed is the error as an envelope, nil for none.
 func (s grpcService) fail(ctx context.Context, f *envelope.Fault, signed []byte) error {
 	if f.RetryAfter > 0 {
-		_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-after", strconv.Itoa(seconds(f.RetryAfter)))) // it fails outside of a call
+		_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-after", grpcserve.Seconds(f.RetryAfter))) // it fails outside of a call
 	}
 	st := status.New(codeOf(f.Code), grpcText(f))
 	if signed != nil {
@@ -166,11 +144,10 @@ func (s grpcService) fail(ctx context.Context, f *envelope.Fault, signed []byte)
 // beginCall returns the caller of a method, and a context that ends with the call, as its caller
 // leaves or may not call any more. end must be called.
 func beginCall(ctx context.Context) (_ context.Context, c grpcCaller, end func()) {
-	c, _ = ctx.Value(grpcCall{}).(grpcCaller) // serveGRPC has put it there
-	ctx, cancel := context.WithCancelCause(ctx)
-	of := c.request.Context()
-	stop := context.AfterFunc(of, func() { cancel(context.Cause(of)) })
-	return ctx, c, func() { stop(); cancel(nil) }
+	c.Caller, _ = ctx.Value(grpcCall{}).(gateway.Caller) // serveGRPC has put it there
+	ctx, call, end := grpcserve.Begin(ctx)
+	c.request = call.Request
+	return ctx, c, end
 }
 
 // Send implements [uamppb.AgentServer].

@@ -1,15 +1,12 @@
 package uamp_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -93,36 +90,5 @@ func TestStreamReadAhead(t *testing.T) {
 	}
 	if ahead := held.ahead.Load(); ahead > 2*held.size {
 		t.Errorf("%d bytes wait, at most two frames of %d", ahead, held.size)
-	}
-}
-
-// TestStreamFullReads (G-057): a message of which each byte comes alone is as few reads as it
-// can be, since the library keeps a buffer for each.
-func TestStreamFullReads(t *testing.T) {
-	t.Parallel()
-	text := append([]byte{0, 0, 0, 0x50, 0}, make([]byte, 20<<10)...)
-	b := uamp.NewGRPCBody(io.NopCloser(iotest.OneByteReader(bytes.NewReader(text))), 20<<10)
-	p := make([]byte, 16<<10)
-	for _, want := range []int{5, 16 << 10, 4 << 10} {
-		if n, err := b.Read(p); n != want || err != nil {
-			t.Fatalf("a read has %d bytes, %v; want %d", n, err, want)
-		}
-	}
-}
-
-// TestStreamLargeMessage (G-057): of a message that is too large nothing is read but its prefix,
-// by which it is refused.
-func TestStreamLargeMessage(t *testing.T) {
-	t.Parallel()
-	b := uamp.NewGRPCBody(io.NopCloser(bytes.NewReader([]byte{0, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9})), 8)
-	p := make([]byte, 16<<10)
-	if n, err := b.Read(p); n != 5 || err != nil {
-		t.Fatalf("the prefix has %d bytes, %v", n, err)
-	}
-	if err := b.Close(); err != nil { // a read would wait for it
-		t.Fatal(err)
-	}
-	if n, err := b.Read(p); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("%d bytes are read, %v", n, err)
 	}
 }
