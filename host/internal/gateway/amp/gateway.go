@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/sockets"
@@ -53,9 +55,9 @@ type Options struct {
 	// RabbitMQ or Kafka is the broker of partners with queues; both are nil for none.
 	RabbitMQ *RabbitMQ
 	Kafka    *Kafka
-	// Sessions bounds the WebSockets of one realm. Default 256.
+	// Sessions bounds the WebSockets of one realm, with its calls of gRPC in both directions. Default 256.
 	Sessions int
-	// Pace bounds a tenant's messages on their way over WebSockets. Default: each is whole
+	// Pace bounds a tenant's messages on their way over WebSockets and such calls. Default: each is whole
 	// within a minute.
 	Pace func(tenant string) wire.Pace
 	// JoinPause is the time between two looks at which agents of ours take part in the meshes of
@@ -74,6 +76,7 @@ type Gateway struct {
 	// socketReader reads messages whose answers come as messages of their own (D-M2).
 	socketReader message.Reader
 	sockets      *sockets.Set[*socket]
+	grpc         *grpc.Server
 	queue        *queue // nil without a broker
 	schemas      *schemas
 	measures     *measures
@@ -109,7 +112,7 @@ func New(o Options) *Gateway {
 	socketReader := reader
 	socketReader.NeedsID = true
 	g := &Gateway{Options: o, reader: reader, socketReader: socketReader, sockets: sockets.New[*socket](Name, o.Sessions), schemas: newSchemas(), measures: newMeasures(), waiting: newWaiting(), registered: &registrations{store: o.Runtime.State(), lease: o.Lease}, probes: newProbes(), joins: newJoins(), notices: state.NewFollowers[struct{}](), contexts: contexts{o.Runtime.State()}}
-	g.queue = newQueue(g)
+	g.queue, g.grpc = newQueue(g), newGRPCServer(g)
 	return g
 }
 
@@ -156,5 +159,5 @@ func (g *Gateway) Mounts() (list []gateway.Mount) {
 			gateway.Mount{Method: http.MethodGet, Pattern: prefix + agentsPath + "*rest", Proof: gateway.OtherProof, Handler: g.agentHealthHandler(prefix + agentsPath)},
 		)
 	}
-	return list
+	return append(list, g.grpcMounts()...)
 }

@@ -29,6 +29,11 @@ func (g *Gateway) serveHealth(w http.ResponseWriter, r *http.Request) {
 		out.refuse(c, message.Received{}, err)
 		return
 	}
+	writeHealth(w, g.hostHealth(c, shown))
+}
+
+// hostHealth is the state of the host, with what a caller may ask for if one is shown.
+func (g *Gateway) hostHealth(c gateway.Caller, shown bool) healthBody {
 	body := healthBody{Status: statusHealthy, Protocol: message.Version, Timestamp: timestamp(time.Now())}
 	if shown {
 		load := 0
@@ -38,7 +43,17 @@ func (g *Gateway) serveHealth(w http.ResponseWriter, r *http.Request) {
 		}
 		body.Capabilities, body.Load = append(body.Capabilities, describe([]gateway.Capability{mailTexts})...), &load
 	}
-	writeHealth(w, body)
+	return body
+}
+
+// agentHealth is the state of an agent that a caller may see.
+func (g *Gateway) agentHealth(c gateway.Caller, id string) (healthBody, error) {
+	a, err := findAgent(g.Runtime.ExposedAgents(c), id)
+	if err != nil {
+		return healthBody{}, err
+	}
+	who, load := identityOf(a), g.measures.loadOf(c.Principal.Tenant, nameOf(a))
+	return healthBody{Status: statusHealthy, Agent: &who, Protocol: message.Version, Capabilities: describe(capabilitiesOf(a)), Load: &load, Timestamp: timestamp(time.Now())}, nil
 }
 
 // agentHealthHandler serves the state of one agent, at ID/health below a path.
@@ -50,9 +65,9 @@ func (g *Gateway) agentHealthHandler(path string) http.Handler {
 			err = errNoCredential
 		}
 		id, isHealth := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, path), healthSuffix)
-		var a gateway.ExposedAgent
+		var body healthBody
 		if err == nil && isHealth {
-			a, err = findAgent(g.Runtime.ExposedAgents(c), id)
+			body, err = g.agentHealth(c, id)
 		}
 		switch {
 		case err != nil:
@@ -60,8 +75,7 @@ func (g *Gateway) agentHealthHandler(path string) http.Handler {
 		case !isHealth:
 			http.NotFound(w, r)
 		default:
-			who, load := identityOf(a), g.measures.loadOf(c.Principal.Tenant, nameOf(a))
-			writeHealth(w, healthBody{Status: statusHealthy, Agent: &who, Protocol: message.Version, Capabilities: describe(capabilitiesOf(a)), Load: &load, Timestamp: timestamp(time.Now())})
+			writeHealth(w, body)
 		}
 	})
 }

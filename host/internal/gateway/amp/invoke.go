@@ -31,7 +31,7 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if in.Headers.Hints["traceparent"] == nil {
+	if in.Headers.Hints[hintTrace] == nil {
 		in.Headers.Hints = gateway.WithTrace(in.Headers.Hints, "", swarm.HeaderTrace(r.Header))
 	}
 	got, err := g.accept(r.Context(), c, in, text, false)
@@ -62,6 +62,9 @@ func (o *replier) receive() (in message.Received, c gateway.Caller, text []byte,
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
 		return in, c, nil, false // the host answers for a body that it could not read
 	}
+	if err != nil {
+		err = errMessageTooLarge
+	}
 	in, c, err = o.g.read(o.g.reader, o.r, c, shown, text, err)
 	o.token = in.Token
 	if err != nil {
@@ -75,14 +78,14 @@ func (o *replier) receive() (in message.Received, c gateway.Caller, text []byte,
 var errMessageTooLarge = message.Faultf(message.InvalidSchema, message.ReasonTooLarge, "the message is larger than max_body of [gateways.amp]")
 
 // read reads a message and finds its sender, who is proven before anything is said of what
-// he sent.
-func (g *Gateway) read(reader message.Reader, r *http.Request, c gateway.Caller, shown bool, text []byte, tooLarge error) (message.Received, gateway.Caller, error) {
-	if tooLarge != nil {
+// he sent. textless is why there is no text, nil where there is.
+func (g *Gateway) read(reader message.Reader, r *http.Request, c gateway.Caller, shown bool, text []byte, textless error) (message.Received, gateway.Caller, error) {
+	if textless != nil {
 		in := message.Received{Token: message.AMP}
 		if !shown {
 			return in, c, errNoCredential
 		}
-		return in, c, errMessageTooLarge
+		return in, c, textless
 	}
 	in, readErr := reader.Read(text)
 	var err error
@@ -192,7 +195,7 @@ func (o replier) serveAccepted(c gateway.Caller, x gateway.Exchange) {
 		return
 	}
 	o.token = n.Token
-	o.w.Header().Set("Location", prefixOf(n.Token)+answersPath+gateway.PathOfID(x.ID))
+	o.w.Header().Set("Location", locationOf(n.Token, x))
 	o.respond(http.StatusAccepted, c, o.g.acceptedTo(c, x, n))
 }
 

@@ -2,6 +2,7 @@ package amp_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -47,7 +48,11 @@ func newSite(t *testing.T, changes ...func(*amp.Options)) *site {
 		change(&o)
 	}
 	s.g = amp.New(o)
-	s.server = httptest.NewServer(gatewaytest.Listener(s.rt, s.g.Mounts()))
+	s.server = httptest.NewUnstartedServer(gatewaytest.Listener(s.rt, s.g.Mounts()))
+	s.server.Config.Protocols = new(http.Protocols)
+	s.server.Config.Protocols.SetHTTP1(true)
+	s.server.Config.Protocols.SetUnencryptedHTTP2(true) // gRPC needs it
+	s.server.Start()
 	s.Client = amptest.Client{URL: s.server.URL + "/aip/v1/invoke", Token: token}
 	t.Cleanup(func() {
 		s.server.CloseClientConnections()

@@ -93,7 +93,7 @@ var errLost = errors.New("the connection was lost before the answer")
 func (a *attempt) send(ctx context.Context) (got, error) {
 	a.tried = true
 	if a.socket != nil {
-		err := wire.DeliverSocket(ctx, a.socket.conn, a.text, socketWrite)
+		err := a.socket.conn.deliver(ctx, a.text)
 		a.taken = err == nil
 		return got{lost: a.socket.ctx.Done()}, err
 	}

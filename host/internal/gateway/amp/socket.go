@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -38,14 +39,15 @@ const (
 	socketWrite   = 10 * time.Second    // for one message, and for the answer to a ping
 )
 
-// socket is one WebSocket: messages go in both directions, for several agents of a realm.
+// socket is one WebSocket, or a call of gRPC: messages go in both directions, for several agents
+// of a realm.
 type socket struct {
 	g *Gateway
-	// r is the request of the upgrade. shown is set where it has a credential; a message's
-	// is put there.
+	// r is the request of the upgrade or the call. shown is set where it has a credential; a
+	// message's is put there.
 	r     *http.Request
 	shown bool
-	conn  *websocket.Conn
+	conn  socketConn
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	// caller is whose socket it is, as of the last message; joined is set when that is known.
@@ -56,8 +58,8 @@ type socket struct {
 	// answering is held by the one goroutine that gives its place among asks back and writes
 	// an answer: who reads the answer may ask again, and no answers pile up.
 	answering sync.Mutex
-	// running are its goroutines.
-	running sync.WaitGroup
+	// running are its goroutines, and replies those of them that write answers.
+	running, replies sync.WaitGroup
 }
 
 // socketHandler serves WebSockets below a path.
@@ -78,7 +80,7 @@ func (g *Gateway) socketHandler(path string) http.Handler {
 		}
 		defer conn.CloseNow()
 		conn.SetReadLimit(-1) // ReadSocket takes the limit
-		s := &socket{g: g, r: r, shown: shown, conn: conn, caller: c}
+		s := &socket{g: g, r: r, shown: shown, conn: webSocket{conn}, caller: c}
 		s.serve()
 	})
 }
@@ -91,26 +93,17 @@ func (s *socket) serve() {
 	if s.shown && !s.join(s.caller) {
 		return
 	}
-	defer func() {
-		if s.joined {
-			s.g.sockets.Remove(s.caller, s)
-		}
-	}()
-	if !s.joined {
-		late := time.AfterFunc(proofTime, func() { _ = s.conn.Close(websocket.StatusPolicyViolation, errNoCredential.Text) })
-		defer late.Stop()
-		for !s.joined {
-			if !s.take(s.readText()) {
-				return
-			}
-		}
-		if !late.Stop() {
-			return
-		}
+	defer s.leave()
+	if !s.joined && !s.takeFirst() {
+		return
 	}
-	s.running.Go(func() { s.end(wire.PingSocket(s.ctx, s.conn, socketPing, socketWrite)) })
+	s.running.Go(func() { s.end(s.conn.keepAlive(s.ctx)) })
 	for malformed := 0; malformed < maxMalformed; {
 		text, err := s.readText()
+		if errors.Is(err, io.EOF) { // the caller sends no more, and may still read
+			s.leave()
+			s.replies.Wait()
+		}
 		if err != nil {
 			return
 		}
@@ -118,36 +111,54 @@ func (s *socket) serve() {
 			malformed++
 		}
 	}
-	_ = s.conn.Close(websocket.StatusPolicyViolation, "too many messages that are none")
+	s.conn.shut(websocket.StatusPolicyViolation, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "too many messages that are none"))
+}
+
+// takeFirst takes the messages until one shows the caller. It returns false if none does in time.
+func (s *socket) takeFirst() bool {
+	late := time.AfterFunc(proofTime, func() { s.conn.shut(websocket.StatusPolicyViolation, errNoCredential) })
+	defer late.Stop()
+	for !s.joined {
+		if !s.take(s.readText()) {
+			return false
+		}
+	}
+	return late.Stop()
 }
 
 // join makes the socket a realm's, unless the realm has too many.
 func (s *socket) join(c gateway.Caller) bool {
 	if refused := s.g.sockets.Add(c, s, s.conn); refused != nil {
-		_ = s.conn.Close(refused.Code, refused.Reason)
+		f := &message.Fault{Code: message.RateLimitExceeded, Text: refused.Reason, RetryAfter: retryAfter}
+		if refused.Code == websocket.StatusGoingAway {
+			f.Code, f.Reason = message.InsufficientResources, message.ReasonDraining
+		}
+		s.conn.shut(refused.Code, f)
 		return false
 	}
 	s.caller, s.joined = c, true
 	return true
 }
 
-// readText reads a message. An error has ended the socket.
+// leave ends what join has begun.
+func (s *socket) leave() {
+	if s.joined {
+		s.g.sockets.Remove(s.caller, s)
+	}
+	s.joined = false
+}
+
+// readText reads a message. An error has ended the socket, but for io.EOF.
 func (s *socket) readText() ([]byte, error) {
-	kind, text, err := wire.ReadSocket(s.ctx, s.conn, s.g.MaxBody, s.g.Pace(s.caller.Principal.Tenant))
+	text, err := s.conn.read(s.ctx, s.g.MaxBody, s.g.Pace(s.caller.Principal.Tenant))
 	switch {
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		s.g.record(s.caller, message.Received{}, nil, reply{}, errMessageTooLarge)
-		_ = s.conn.Close(websocket.StatusMessageTooBig, fmt.Sprintf("a message is larger than max_body, %d bytes", s.g.MaxBody))
-	case errors.Is(err, wire.ErrSlowMessage), errors.Is(err, wire.ErrNoPlace):
+	case err == nil, errors.Is(err, io.EOF):
+		return text, err
+	case errors.Is(err, errMessageTooLarge), errors.Is(err, wire.ErrSlowMessage), errors.Is(err, wire.ErrNoPlace):
 		s.g.record(s.caller, message.Received{}, nil, reply{}, err)
-	case err == nil && kind != websocket.MessageText:
-		err = errors.New("a message is a text")
-		_ = s.conn.Close(websocket.StatusUnsupportedData, err.Error())
 	}
-	if err != nil {
-		s.end(err)
-	}
-	return text, err
+	s.end(err)
+	return nil, err
 }
 
 // take takes one message, if there is one; it returns false for one that could not be read.
@@ -175,7 +186,7 @@ func (s *socket) take(text []byte, err error) bool {
 		s.g.record(c, in, text, reply{}, err)
 		s.refuse(c, in, err)
 		if !s.joined {
-			_ = s.conn.Close(websocket.StatusPolicyViolation, "the first message is not of a known caller")
+			s.conn.shut(websocket.StatusPolicyViolation, message.Faultf(message.AuthenticationFailed, message.ReasonCredential, "the first message is not of a known caller"))
 		}
 		return false
 	}
@@ -193,7 +204,7 @@ func (s *socket) take(text []byte, err error) bool {
 func (s *socket) renew() bool {
 	c, err := s.g.Runtime.Renew(s.caller)
 	if err != nil {
-		_ = s.conn.Close(websocket.StatusPolicyViolation, "the caller is not let in any more")
+		s.conn.shut(websocket.StatusPolicyViolation, message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "the caller is not let in any more"))
 		s.end(err)
 		return false
 	}
@@ -221,7 +232,8 @@ func (s *socket) handle(c gateway.Caller, in message.Received, text []byte) {
 		}
 	}
 	if err == nil && got.owed && !got.accepted {
-		s.running.Go(func() { s.reply(c, got.exchange) })
+		s.replies.Add(1)
+		s.running.Go(func() { defer s.replies.Done(); s.reply(c, got.exchange) })
 		return
 	}
 	if in.Type == message.Request {
@@ -312,5 +324,5 @@ func (s *socket) write(c gateway.Caller, token string, m message.Message) {
 		s.g.Log.Error("amp: an answer cannot be written", "error", err)
 		return
 	}
-	_ = wire.WriteSocket(s.ctx, s.conn, text, socketWrite)
+	_ = s.conn.write(s.ctx, text)
 }

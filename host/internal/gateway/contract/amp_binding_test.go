@@ -13,16 +13,17 @@ import (
 	"skep/host/internal/gateway/contract"
 )
 
-// TestAMPBindings (M-094, M-098): what the contract of gateways has about bindings, held by AMP over
-// WebSocket.
+// TestAMPBindings (M-094, M-097, M-098): what the contract of gateways has about bindings, held by AMP
+// over WebSocket and over a call of gRPC.
 func TestAMPBindings(t *testing.T) {
 	t.Parallel()
 	p := ampProtocol()
-	contract.RunBindings(t, p, []contract.Binding{ampBinding("socket", map[string]string{
+	without := map[string]string{
 		"28/size": "a connection may end before its reason is read",
 		"28/rate": "it is the runtime's limit",
 		"28/asks": "it is the runtime's limit",
-	}, openAMPSocket)})
+	}
+	contract.RunBindings(t, p, []contract.Binding{ampBinding("socket", without, openAMPSocket), ampBinding("grpc", without, openAMPGRPC)})
 }
 
 func ampBinding(name string, without map[string]string, open opener) contract.Binding {

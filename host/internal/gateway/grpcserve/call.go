@@ -41,8 +41,8 @@ func NewContext(ctx context.Context, r *http.Request) context.Context {
 
 // NewServer returns a server without services whose messages have at most so many bytes. Its calls
 // are served by [Serve].
-func NewServer(maxMessage int64) *grpc.Server {
-	return grpc.NewServer(grpc.MaxRecvMsgSize(int(maxMessage)), grpc.StatsHandler(takenMessages{}))
+func NewServer(maxMessage int64, more ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(more, grpc.MaxRecvMsgSize(int(maxMessage)), grpc.StatsHandler(takenMessages{}))...)
 }
 
 // IsCall reports whether a request is a call of gRPC. It answers one that is not.

@@ -1,6 +1,7 @@
 package grpcserve
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -8,24 +9,31 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // retryField has in a trailer or a header when a call may be tried again, in seconds.
 const retryField = "Retry-After"
 
 // SetStatus replaces the status in the header or the trailer of a call.
-func SetStatus(h http.Header, code codes.Code, text string) {
-	h.Set("Grpc-Status", strconv.Itoa(int(code)))
-	h.Set("Grpc-Message", url.PathEscape(text))
+func SetStatus(h http.Header, st *status.Status) {
+	h.Set("Grpc-Status", strconv.Itoa(int(st.Code())))
+	h.Set("Grpc-Message", url.PathEscape(st.Message()))
+	if p := st.Proto(); len(p.GetDetails()) > 0 {
+		if raw, err := proto.Marshal(p); err == nil {
+			h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(raw))
+		}
+	}
 }
 
 // Refuse answers a call that no method has seen
 // (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Trailers-Only). A caller may
 // try again after a time that is not 0.
-func Refuse(w http.ResponseWriter, code codes.Code, text string, retry time.Duration) {
+func Refuse(w http.ResponseWriter, st *status.Status, retry time.Duration) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
-	SetStatus(h, code, text)
+	SetStatus(h, st)
 	if retry > 0 {
 		h.Set(retryField, Seconds(retry))
 	}

@@ -34,10 +34,17 @@ type realmKey struct{ tenant, realm string }
 
 func realmOf(c gateway.Caller) realmKey { return realmKey{c.Principal.Tenant, c.Realm} }
 
+// Conn is the connection of a socket. A [websocket.Conn] is one.
+type Conn interface {
+	// Ping returns when the other side has answered, where the connection has a word for that.
+	Ping(ctx context.Context) error
+	Close(code websocket.StatusCode, reason string) error
+}
+
 // entry is a socket with its connection, and the agents that have spoken on it.
 type entry[S comparable] struct {
 	socket S
-	conn   *websocket.Conn
+	conn   Conn
 	agents map[string]struct{}
 }
 
@@ -53,7 +60,7 @@ func New[S comparable](gatewayName string, maxPerRealm int) *Set[S] {
 
 // Add registers a socket, unless its realm has as many as it may have, or the host stops:
 // then it returns how the socket is closed.
-func (all *Set[S]) Add(c gateway.Caller, s S, conn *websocket.Conn) (refused *websocket.CloseError) {
+func (all *Set[S]) Add(c gateway.Caller, s S, conn Conn) (refused *websocket.CloseError) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	key := realmOf(c)

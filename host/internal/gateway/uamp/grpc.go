@@ -83,7 +83,7 @@ func (g *Gateway) serveGRPC(w http.ResponseWriter, r *http.Request) {
 		grpcserve.Serve(g.grpc, w, r.WithContext(context.WithValue(r.Context(), grpcCall{}, c)), g.MaxBody+envelopeRoom, nil)
 		if f := g.faultOfStatus(w.Header()); f != nil {
 			g.record(c, envelope.Signed{}, nil, received{}, f)
-			grpcserve.SetStatus(w.Header(), codeOf(f.Code), grpcText(f))
+			grpcserve.SetStatus(w.Header(), status.New(codeOf(f.Code), grpcText(f)))
 		}
 	}
 }
@@ -106,7 +106,7 @@ var statusText = regexp.MustCompile(`^[45]\.\d\d `)
 
 // refuseGRPC answers a call that no method has seen.
 func refuseGRPC(w http.ResponseWriter, f *envelope.Fault) {
-	grpcserve.Refuse(w, codeOf(f.Code), grpcText(f), f.RetryAfter)
+	grpcserve.Refuse(w, status.New(codeOf(f.Code), grpcText(f)), f.RetryAfter)
 }
 
 // grpcText is a fault as the message of a status has it: the document's code is first.
