@@ -145,14 +145,7 @@ func (g *Gateway) sign(e envelope.Envelope) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum, err := e.Sum()
-	if err != nil {
-		return nil, err
-	}
-	if e.Sig, err = key.Sign(sum); err != nil {
-		return nil, err
-	}
-	return e.Text()
+	return e.Seal(key.Sign)
 }
 
 // problem is an error for whom nothing is signed (https://www.rfc-editor.org/rfc/rfc9457).

@@ -3,12 +3,9 @@ package wire
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -92,8 +89,7 @@ func (c *canonicalizer) skipByte(want byte) bool {
 func (c *canonicalizer) value(depth int, without []string) error {
 	switch b := c.peek(); {
 	case b == '"':
-		_, err := c.string()
-		return err
+		return c.string()
 	case (b == '{' || b == '[') && depth == 0:
 		return ErrDeep
 	case b == '{':
@@ -169,7 +165,7 @@ func (c *canonicalizer) member(depth int, without []string) (m member, err error
 		return m, errNotJSON
 	}
 	m.start = len(c.out)
-	if m.name, err = c.string(); err != nil {
+	if m.name, err = c.name(); err != nil {
 		return m, err
 	}
 	if !c.skipByte(':') {
@@ -205,13 +201,16 @@ func (c *canonicalizer) sort(members []member) error {
 	return nil
 }
 
-// compare orders names by their code points, as the bytes of UTF-8 do, or by UTF-16, in
-// which what is above U+FFFF comes before U+E000.
+// compare orders names by their code points, as the bytes of UTF-8 do, or by UTF-16.
 func (c *canonicalizer) compare(a, b member) int {
 	if c.form == AsSent {
 		return bytes.Compare(a.name, b.name)
 	}
-	x, y := a.name, b.name
+	return compareUTF16(a.name, b.name)
+}
+
+// compareUTF16 orders texts of UTF-8 by UTF-16, in which what is above U+FFFF comes before U+E000.
+func compareUTF16(x, y []byte) int {
 	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
 		x, y = x[1:], y[1:]
 	}
@@ -220,134 +219,4 @@ func (c *canonicalizer) compare(a, b member) int {
 		return cmp.Compare(y[0], x[0])
 	}
 	return bytes.Compare(x, y)
-}
-
-// string reads a string, writes it and returns it decoded.
-func (c *canonicalizer) string() (decoded []byte, err error) {
-	start := c.at
-	i := start + 1 + plainLen(c.text[start+1:])
-	if i < len(c.text) && c.text[i] == '"' {
-		c.at = i + 1
-		c.out = append(c.out, c.text[start:c.at]...)
-		return c.text[start+1 : i], nil
-	}
-	return c.escapedString(start, i)
-}
-
-// escapedString reads a string that begins at start and has its first escape at i.
-func (c *canonicalizer) escapedString(start, i int) (decoded []byte, err error) {
-	plain := start + 1 // begin of what is copied as it is
-	for i < len(c.text) && c.text[i] >= ' ' {
-		switch c.text[i] {
-		case '"':
-			decoded = append(decoded, c.text[plain:i]...)
-			c.at = i + 1
-			if c.form == AsSent {
-				c.out = append(c.out, c.text[start:c.at]...)
-			} else {
-				c.out = appendQuoted(c.out, decoded)
-			}
-			return decoded, nil
-		case '\\':
-			decoded = append(decoded, c.text[plain:i]...)
-			if decoded, i, err = appendUnescaped(decoded, c.text, i+1); err != nil {
-				return nil, err
-			}
-			plain = i
-		default:
-			i += plainLen(c.text[i:])
-		}
-	}
-	return nil, errNotJSON
-}
-
-// plainLen is how many bytes of a string come before its end, its next escape or a control
-// character. It looks at eight bytes at once, by the tests of
-// https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord.
-func plainLen(text []byte) (n int) {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	for ; n+8 <= len(text); n += 8 {
-		w := binary.LittleEndian.Uint64(text[n:])
-		quote, backslash := w^each*'"', w^each*'\\'
-		if ((w-each*' ')&^w|(quote-each)&^quote|(backslash-each)&^backslash)&high != 0 {
-			break
-		}
-	}
-	for n < len(text) && text[n] != '"' && text[n] != '\\' && text[n] >= ' ' {
-		n++
-	}
-	return n
-}
-
-// appendUnescaped decodes the escape whose backslash is before text[i], and returns where
-// it ends.
-func appendUnescaped(decoded, text []byte, i int) ([]byte, int, error) {
-	if i >= len(text) {
-		return nil, i, errNotJSON
-	}
-	if text[i] != 'u' {
-		at := strings.IndexByte(escapes, text[i])
-		if at < 0 {
-			return nil, i, errNotJSON
-		}
-		return append(decoded, escaped[at]), i + 1, nil
-	}
-	r, ok := unit(text, i+1)
-	if !ok {
-		return nil, i, errNotJSON
-	}
-	i += 5
-	if !utf16.IsSurrogate(r) {
-		return utf8.AppendRune(decoded, r), i, nil
-	}
-	low, ok := rune(0), i+1 < len(text) && text[i] == '\\' && text[i+1] == 'u'
-	if ok {
-		low, ok = unit(text, i+2)
-	}
-	if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
-		return nil, i, errSurrogate
-	}
-	return utf8.AppendRune(decoded, r), i + 6, nil
-}
-
-// escapes are the letters after a backslash, escaped what they stand for.
-const (
-	escapes = `"\/bfnrt`
-	escaped = "\"\\/\b\f\n\r\t"
-)
-
-// unit reads four hexadecimal digits.
-func unit(text []byte, i int) (r rune, ok bool) {
-	if i+4 > len(text) {
-		return 0, false
-	}
-	for _, b := range text[i : i+4] {
-		digit := strings.IndexByte(hexDigits, b|0x20)
-		if digit < 0 || b < '0' {
-			return 0, false
-		}
-		r = r<<4 | rune(digit)
-	}
-	return r, true
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted writes a string with the fewest escapes.
-func appendQuoted(out, text []byte) []byte {
-	out = append(out, '"')
-	plain := 0 // begin of what is copied as it is
-	for i, b := range text {
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
-		}
-		out = append(out, text[plain:i]...)
-		plain = i + 1
-		if at := strings.IndexByte(escaped, b); at >= 0 {
-			out = append(out, '\\', escapes[at])
-		} else {
-			out = append(out, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&15])
-		}
-	}
-	return append(append(out, text[plain:]...), '"')
 }

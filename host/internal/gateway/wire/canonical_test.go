@@ -62,6 +62,78 @@ func TestCanonicalStrings(t *testing.T) {
 	}
 }
 
+// TestCanonicalEscapes: escapes that a form keeps and escapes that it changes, beside each other, in
+// values and names.
+func TestCanonicalEscapes(t *testing.T) {
+	t.Parallel()
+	all := []string{``, `\"`, `\\`, `\/`, `\b`, `\n`, `\u0041`, `\u000a`, `\u001F`, `\u00e4`, `\u2028`, `\ud83d\ude00`, "\u00e4", "xxxxxxxx"}
+	for _, one := range all {
+		for _, two := range all {
+			for _, three := range all {
+				text := one + two + three
+				compareWithLibrary(t, []byte(`{"`+text+`":"`+text+`","!":1,"a":["`+three+text+`"],"n":2}`))
+			}
+		}
+	}
+}
+
+// TestAppendText (U-020): the library of RFC 8785 writes the same of what package json writes, with
+// what is escaped before, at and behind each border of the pieces that are looked at.
+func TestAppendText(t *testing.T) {
+	t.Parallel()
+	for _, one := range []string{"", `"`, `\`, "\n", "\x00", "\x1f", "\x7f", "<&>", "\u2028", "\U0001f600", "\xff", "\xed\xa0\x80", "\"\"", "\n\x01\\"} {
+		for _, before := range []int{0, 1, 7, 8, 9, 254, 255, 256, 257, 511, 512, 513} {
+			for _, after := range []int{0, 1, 8, 255, 256} {
+				compareText(t, strings.Repeat("x", before)+one+strings.Repeat("y", after)+one)
+			}
+		}
+	}
+}
+
+func compareText(t *testing.T, text string) {
+	t.Helper()
+	plain, err := json.Marshal([]string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := jcs.Transform(plain)
+	if got := "[" + string(wire.AppendText(nil, text)) + "]"; err != nil || got != string(want) {
+		t.Fatalf("%q:\nhere    %s\nlibrary %s (%v)", text, got, want, err)
+	}
+}
+
+// FuzzAppendText looks for a text that the library writes in another way.
+func FuzzAppendText(f *testing.F) {
+	for _, text := range []string{"", "a\"b\\", "\xff\n\u2028", strings.Repeat("x", 300) + "\x00"} {
+		f.Add(text)
+	}
+	f.Fuzz(compareText)
+}
+
+// TestAppendObject: members are in the order of RFC 8785, and a value that is not one of JSON, or is
+// nested too deep, is refused.
+func TestAppendObject(t *testing.T) {
+	t.Parallel()
+	type members = map[string]json.RawMessage
+	for want, all := range map[string]members{
+		`{}`: nil,
+		"{\"a\":[1],\"\U0001f600\":null,\"\uff01\":{\"a\":2,\"b\":\"<\"}}": {"\uff01": json.RawMessage(` { "b" : "\u003c" , "a" : 2 } `), "\U0001f600": nil, "a": json.RawMessage("[1.0]")},
+		`has the member "\xff", which is not valid UTF-8`:                  {"\xff": json.RawMessage("1")},
+		`is not JSON`:                  {"a": json.RawMessage(`1,"b":2`)},
+		`is nested too deep`:           {"a": json.RawMessage("[[]]")},
+		`has the member "b" twice`:     {"a": json.RawMessage(`{"b":1,"b":1}`)},
+		`has half of a surrogate pair`: {"a": json.RawMessage(`"\ud800"`)},
+	} {
+		got, err := wire.AppendObject(nil, all, 2)
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if string(got) != want {
+			t.Errorf("%v: %s, want %s", all, got, want)
+		}
+	}
+}
+
 // TestCanonicalWithout (U-020): only the outermost object loses a member, and a member
 // that is left out still counts as one.
 func TestCanonicalWithout(t *testing.T) {

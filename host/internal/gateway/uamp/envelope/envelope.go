@@ -67,57 +67,6 @@ type Body struct {
 // wireTime is how times are written.
 const wireTime = "2006-01-02T15:04:05.999Z"
 
-// wireEnvelope is an envelope as it is written.
-type wireEnvelope struct {
-	ID       string                     `json:"id"`
-	Time     string                     `json:"ts"`
-	From     string                     `json:"from"`
-	To       []string                   `json:"to"`
-	Intent   Intent                     `json:"intent"`
-	ReplyTo  string                     `json:"reply_to,omitempty"`
-	Context  []wireReference            `json:"context,omitempty"`
-	Stream   string                     `json:"stream_id,omitempty"`
-	Window   int                        `json:"delta_window,omitempty"`
-	Body     wireBody                   `json:"body"`
-	CapToken string                     `json:"cap_token,omitempty"`
-	Sig      string                     `json:"sig,omitempty"`
-	Ext      map[string]json.RawMessage `json:"ext,omitempty"`
-}
-
-type wireReference struct {
-	ID   string `json:"id"`
-	Hash string `json:"hash"`
-}
-
-type wireBody struct {
-	Type        string `json:"type"`
-	Content     string `json:"content"`
-	Encoding    string `json:"encoding,omitempty"`
-	Compression string `json:"compression,omitempty"`
-}
-
-// MarshalJSON writes an envelope so that both canonical forms of it are the same: ids as
-// URNs (D-U1), times in UTC, defaults left out.
-func (e Envelope) MarshalJSON() ([]byte, error) {
-	w := wireEnvelope{
-		ID: e.ID.urn(), Time: e.Time.UTC().Format(wireTime), From: e.From, To: e.To, Intent: e.Intent, ReplyTo: e.ReplyTo.urn(),
-		Stream: e.Stream, CapToken: e.CapToken, Sig: e.Sig, Ext: e.Ext, Body: wireBody{e.Body.Type, e.Body.Content, e.Body.Encoding, e.Body.Compression},
-	}
-	if e.Window != DefaultWindow {
-		w.Window = e.Window
-	}
-	if w.Body.Encoding == encodingUTF8 {
-		w.Body.Encoding = ""
-	}
-	if w.Body.Compression == compressionNone {
-		w.Body.Compression = ""
-	}
-	for _, r := range e.Context {
-		w.Context = append(w.Context, wireReference{r.ID.urn(), r.Hash})
-	}
-	return json.Marshal(w)
-}
-
 // Recipients are the ids in to, each once.
 func (e Envelope) Recipients() (list []string) {
 	for _, id := range e.To {

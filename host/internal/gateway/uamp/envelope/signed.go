@@ -84,26 +84,6 @@ func escapeHTML(text []byte) []byte {
 	return text
 }
 
-// Sum returns the hash that the signature of an envelope of ours covers.
-func (e Envelope) Sum() (sum [sha256.Size]byte, err error) {
-	text, err := e.canonical(sigName)
-	return sha256.Sum256(text), err
-}
-
-// Text is an envelope of ours as it is sent: in a form that is canonical in every reading.
-func (e Envelope) Text() ([]byte, error) { return e.canonical() }
-
-func (e Envelope) canonical(without ...string) ([]byte, error) {
-	text, err := e.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return wire.Canonical(text, wire.RFC8785, maxDepth, without...)
-}
-
-// maxDepth bounds the levels of envelopes of ours.
-const maxDepth = 1000
-
 // CheckTime refuses an envelope whose time is further from now than clocks may differ
 // (U-016). A repeat of one that was taken is not held against the clock.
 func CheckTime(at, now time.Time, skew time.Duration) error {
