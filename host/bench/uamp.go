@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/seal"
+	jsonwire "skep/host/internal/gateway/wire"
 )
 
 // uampText is the text of a message of 4 KiB.
@@ -57,8 +59,8 @@ key = "`+labKey+`"
 }
 
 // overUAMP compares a signed ask of 4 KiB over UAMP, from its envelope to the end of its
-// stream, with POST /message of the same text at the same host; and the canonical form with
-// plain encoding.
+// stream, with POST /message of the same text at the same host; and the canonical form with plain
+// encoding.
 func overUAMP(b *bench) {
 	agent := must(newUAMPAgent())
 	host := must(startHost(b.ctx, uampSwarm(agent)))
@@ -74,11 +76,38 @@ func overUAMP(b *bench) {
 		}
 		b.report.compare(fmt.Sprintf("UAMP ask, signed, 4 KiB, %d clients", clients), rates[1], rate, "POST /message", rates[0], target)
 	}
-	e := agent.newEnvelope()
+	b.canonicalForms(agent.newEnvelope())
+}
+
+// canonicalForms compares the canonical form of an envelope, and its hash, with its plain encoding by
+// package json; and those of an envelope that was received with decoding it and encoding it again.
+func (b *bench) canonicalForms(e envelope.Envelope) {
+	plain := newPlainEnvelope(e)
+	check(plain.check(e))
+	received := must(json.Marshal(plain))
 	costs := must(b.costs(
-		repeated("plain encoding", func() error { _, err := e.Text(); return err }),
-		repeated("canonical form", func() error { _, err := e.Sum(); return err })))
-	b.report.compare("UAMP's canonical form and its hash, 4 KiB", costs[1], seconds, "plain encoding", costs[0], atMost(1.2))
+		repeated("plain encoding", func() error { _, err := json.Marshal(plain); return err }),
+		repeated("canonical form", func() error { _, err := e.Text(); return err }),
+		repeated("canonical form and its hash", func() error { _, err := e.Sum(); return err }),
+		repeated("decoding and encoding", func() error { return recode(received) }),
+		repeated("canonical form and its hash of what is received", func() error {
+			form, err := jsonwire.Canonical(received, jsonwire.RFC8785, 16)
+			_ = sha256.Sum256(form)
+			return err
+		})))
+	b.report.compare("UAMP's canonical form, 4 KiB", costs[1], seconds, "plain encoding", costs[0], atMost(1.2))
+	b.report.compare("UAMP's canonical form and its hash, 4 KiB", costs[2], seconds, "plain encoding", costs[0], atMost(1.2))
+	b.report.compare("the same of an envelope that is received", costs[4], seconds, "decoding and plain encoding", costs[3], atMost(1.2))
+}
+
+// recode decodes a text and encodes it again.
+func recode(text []byte) error {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	_, err := json.Marshal(value)
+	return err
 }
 
 func (a uampAgent) newEnvelope() envelope.Envelope {
