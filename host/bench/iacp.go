@@ -57,33 +57,51 @@ func unusedAddress(ctx context.Context) (string, error) {
 // askingIACP is a subject that asks the benchmark's agent over n connections.
 func askingIACP(address string, n int) subject {
 	return subject{"an IaCP task_request", func(span time.Duration) (int, time.Duration, error) {
-		conns := make([]*iacptest.Conn, n)
-		for i := range conns {
+		askers := make([]iacpAsker, n)
+		for i := range askers {
 			c, err := iacptest.Dial(address, shopKey, "ack")
 			if err != nil {
 				return 0, 0, err
 			}
 			defer func() { _ = c.Close() }()
-			conns[i] = c
+			askers[i].conn = c
 		}
-		return parallel(n, span, func(i int) error { return askIACP(conns[i]) })
+		ops, took, err := parallel(n, span, func(i int) error { return askers[i].ask() })
+		for _, a := range askers {
+			if err == nil && a.ack != nil {
+				err = a.conn.Send(a.ack)
+			}
+		}
+		return ops, took, err
 	}}
 }
 
-// askIACP sends a question, and reads and acknowledges its answer.
-func askIACP(c *iacptest.Conn) error {
+// iacpAsker sends one question after the other.
+type iacpAsker struct {
+	conn *iacptest.Conn
+	// ack is the acknowledgement of the last answer, which goes out with the next question.
+	ack []byte
+}
+
+// ask sends a question, acknowledges the answer before, and reads the answer.
+func (a *iacpAsker) ask() error {
 	m := iacptest.New("task_request", "shop-1", "boss", map[string]any{"task_type": "mail.message", "parameters": map[string]any{"subject": "q", "body": "hello"}})
-	if err := c.Send(m.Text()); err != nil {
+	texts := [][]byte{m.Text()}
+	if a.ack != nil {
+		texts = [][]byte{a.ack, m.Text()}
+	}
+	if err := a.conn.Send(texts...); err != nil {
 		return err
 	}
 	for {
-		got, err := c.Read()
+		got, err := a.conn.Read()
 		switch {
 		case err != nil:
 			return err
 		case got.Type == "ack":
 		case got.Type == "task_response" && got.Parent == m.ID && got.Payload["status"] == "completed":
-			return c.Send(got.Reply("ack", map[string]any{"message_id": got.ID}).Text())
+			a.ack = got.Reply("ack", map[string]any{"message_id": got.ID}).Text()
+			return nil
 		default:
 			return fmt.Errorf("it is answered by %s", got.Raw)
 		}

@@ -1,6 +1,7 @@
 package iacptest
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -72,6 +73,7 @@ func (m Message) Reply(kind string, payload map[string]any) Message {
 // Conn is a connection.
 type Conn struct {
 	net.Conn
+	in      *bufio.Reader
 	writing sync.Mutex
 }
 
@@ -82,7 +84,7 @@ func Dial(addr, token string, features ...string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: raw}
+	c := Begun(raw)
 	if err := c.begin(token, features); err != nil {
 		_ = raw.Close()
 		return nil, err
@@ -91,7 +93,10 @@ func Dial(addr, token string, features ...string) (*Conn, error) {
 }
 
 // Begun returns a connection over one that is there, without a handshake.
-func Begun(raw net.Conn) *Conn { return &Conn{Conn: raw} }
+func Begun(raw net.Conn) *Conn { return &Conn{Conn: raw, in: bufio.NewReaderSize(raw, readBuffer)} }
+
+// readBuffer has room for several small frames: they come by one read, as by the clients of others.
+const readBuffer = 2 << 10
 
 func (c *Conn) begin(token string, features []string) error {
 	if err := c.expect(New("handshake", "them", "", map[string]any{"versions": []string{"1.0"}, "features": features}), "handshake_ack"); err != nil {
@@ -128,23 +133,27 @@ func (c *Conn) Register(agent string) (Message, error) {
 	return got, err
 }
 
-// Send sends a frame.
-func (c *Conn) Send(text []byte) error {
+// Send sends messages, each in a frame, by one write.
+func (c *Conn) Send(texts ...[]byte) error {
+	var frames []byte
+	for _, text := range texts {
+		frames = append(binary.BigEndian.AppendUint32(frames, uint32(len(text))), text...)
+	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	_, err := c.Write(frames)
 	return err
 }
 
 // Read reads the next message that is no heartbeat, and answers the heartbeats before it.
 func (c *Conn) Read() (m Message, err error) {
 	for {
-		var length uint32
-		if err := binary.Read(c.Conn, binary.BigEndian, &length); err != nil {
+		var length [4]byte
+		if _, err := io.ReadFull(c.in, length[:]); err != nil {
 			return m, err
 		}
-		text := make([]byte, length)
-		if _, err := io.ReadFull(c.Conn, text); err != nil {
+		text := make([]byte, binary.BigEndian.Uint32(length[:]))
+		if _, err := io.ReadFull(c.in, text); err != nil {
 			return m, err
 		}
 		m = Message{Raw: string(text)}
