@@ -80,8 +80,7 @@ func (r Reader) read(text []byte, m *Message) *Fault {
 		reason := fmt.Sprintf("the message has %d bytes beside its payload, more than %d", rest, maxBeside)
 		return &Fault{Code: InvalidFormat, Text: reason, Member: "message", Expected: "at most 256 KiB beside its payload"}
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(m); err != nil {
+	if err := json.Unmarshal(text, m); err != nil {
 		return typeFault(err)
 	}
 	return r.check(*m)
