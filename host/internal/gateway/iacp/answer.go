@@ -24,55 +24,89 @@ func headOf(m message.Message) message.Message {
 	return message.Message{ID: m.ID, Type: m.Type, Sender: message.Agent{ID: m.Sender.ID}, Recipient: &message.Recipient{ID: m.To()}, Conversation: m.Conversation}
 }
 
-// reply writes the answer to the question of a head when it is there. An asker who has left gets it on
-// the next connection.
-func (c *conn) reply(caller gateway.Caller, m message.Message, x gateway.Exchange, askerWaitsUntil time.Time) {
-	deliver := c.deliverMessage
-	n, err := noteOf(x)
-	if err == nil && n.HandedOn && !x.Duplicate {
+// question is a message of a peer that was taken and waits for its answer.
+type question struct {
+	caller gateway.Caller
+	head   message.Message
+	x      gateway.Exchange
+	// until is when the asker waits no more, zero for never, taken when the question was taken.
+	until, taken time.Time
+	// alone is set where no other question was open on the connection.
+	alone bool
+}
+
+// reply writes the answer to a question when it is there. An asker who has left gets it on the next
+// connection.
+func (c *conn) reply(q question) {
+	n, err := noteOf(q.x)
+	settle := func(answered bool) {
+		defer c.done()
+		c.settle(q, n, answered)
+	}
+	later := false // settle is called when the answer is acknowledged
+	deliver := func(m message.Message) error {
+		if len(m.Payload) > maxSmall {
+			return c.deliverMessage(m)
+		}
+		text, err := c.g.encode(c.caller, m)
+		if err == nil {
+			err = c.deliverLater(m.To(), m.ID, text, func(err error) { settle(err == nil) })
+		}
+		later = err == nil
+		return err
+	}
+	if err == nil && n.HandedOn && !q.x.Duplicate {
 		deliver = nil
 	}
-	answered := c.answer(caller, m, x, askerWaitsUntil, deliver)
-	if err == nil && n.isDue() {
-		c.g.deadlines.handOver(c.ctx, deadlineKey(caller, x.ID), deadline{x.ID, n.Until}, answered)
-	}
-	switch {
-	case !answered && (deliver != nil || !askerWaitsUntil.IsZero()):
-		c.keepUnsent(caller, m.Sender.ID, x, askerWaitsUntil)
-	case answered && x.Duplicate:
-		c.removeUnsent(unsentKey(caller, m.Sender.ID, x))
+	answered := c.answer(q, deliver)
+	if !later {
+		settle(answered || deliver == nil && q.until.IsZero())
 	}
 }
 
-// answer waits for the answer to a message, until its asker waits no more, and delivers it; deliver
+// settle notes whether the asker of a question has its answer.
+func (c *conn) settle(q question, n note, answered bool) {
+	if n.isDue() {
+		c.g.deadlines.handOver(c.ctx, deadlineKey(q.caller, q.x.ID), deadline{q.x.ID, n.Until}, answered)
+	}
+	switch {
+	case !answered:
+		c.keepUnsent(q.caller, q.head.Sender.ID, q.x, q.until)
+	case q.x.Duplicate:
+		c.removeUnsent(unsentKey(q.caller, q.head.Sender.ID, q.x))
+	}
+}
+
+// answer waits for the answer to a question, until its asker waits no more, and delivers it; deliver
 // is nil for an answer that leaves through the outbox. It returns false where the asker may not have
 // the answer: the connection ended before, or the host stops. The caller has begun the wait.
-func (c *conn) answer(caller gateway.Caller, m message.Message, x gateway.Exchange, askerWaitsUntil time.Time, deliver func(message.Message) error) (answered bool) {
-	endLoad := c.g.loads.begin(x)
+func (c *conn) answer(q question, deliver func(message.Message) error) (answered bool) {
+	endLoad := c.g.loads.begin(q.x)
 	ctx := c.ctx
-	if !askerWaitsUntil.IsZero() {
-		late, cancel := context.WithDeadlineCause(ctx, askerWaitsUntil, errLate)
+	if !q.until.IsZero() {
+		late, cancel := context.WithDeadlineCause(ctx, q.until, errLate)
 		defer cancel()
 		ctx = late
 	}
-	a, err := c.await(ctx, m, x)
-	endLoad()                   // before the answer: its asker may send the next question to a group then
-	repeated := c.endWait(x.ID) // before the answer: its asker may repeat the question then
+	a, err := c.await(ctx, q.head, q.x)
+	endLoad()                     // before the answer: its asker may send the next question to a group then
+	repeated := c.endWait(q.x.ID) // before the answer: its asker may repeat the question then
 	if repeated && deliver == nil {
 		deliver = c.deliverMessage
 	}
+	c.noteAnswerTime(q)
 	switch {
 	case err == nil:
 		if failed, counts := failureOf(a.Outcome); counts {
-			c.g.noteResult(caller, m.Type, x, failed)
+			c.g.noteResult(q.caller, q.head.Type, q.x, failed)
 		}
-		return c.respond(caller, x, a, deliver)
+		return c.respond(q.caller, q.x, a, deliver)
 	case c.ctx.Err() != nil:
 		return false
 	case errors.Is(context.Cause(ctx), errLate):
-		return c.answerLate(caller, m, x, deliver)
+		return c.answerLate(q, deliver)
 	}
-	c.refuse(m, err)
+	c.refuse(q.head, err)
 	return !errors.Is(err, gateway.ErrDraining)
 }
 
@@ -85,7 +119,8 @@ func (g *Gateway) noteResult(c gateway.Caller, t message.Type, x gateway.Exchang
 
 // answerLate withdraws a message whose asker waits no more, and tells it so. A repeat of what was
 // answered in time gets the answer.
-func (c *conn) answerLate(caller gateway.Caller, m message.Message, x gateway.Exchange, deliver func(message.Message) error) (answered bool) {
+func (c *conn) answerLate(q question, deliver func(message.Message) error) (answered bool) {
+	caller, m, x := q.caller, q.head, q.x
 	var a gateway.Answer
 	ready := false
 	err := c.retry(c.ctx, "an answer waits", func() (err error) {
@@ -310,7 +345,7 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 // respondLater answers a message_status with an answer that may have to wait for room. The queue goes on
 // meanwhile: acknowledgements behind it make the room.
 func (c *conn) respondLater(caller gateway.Caller, m message.Message, x gateway.Exchange) {
-	if !c.begin() {
+	if begun, _, _ := c.begin(); !begun {
 		c.refuse(m, errManyAsks)
 		return
 	}

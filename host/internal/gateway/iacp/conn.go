@@ -54,6 +54,7 @@ type conn struct {
 	// closing is set when no more is read, and the answers that are due are sent.
 	closing bool
 	writing sync.Mutex
+	held    heldAcks
 	clock   readClock
 	// malformed are the times of the last messages that were none.
 	malformed []time.Time
@@ -69,6 +70,7 @@ type conn struct {
 	// that are waited for: freed is closed when one of both has ended, nil while nothing waits.
 	asks, unsent int
 	freed        chan struct{}
+	rhythm       rhythm
 	// pushes are the agents whose unsent answers are being pushed, true for one that may have
 	// got another meanwhile.
 	pushes map[string]bool
@@ -126,11 +128,12 @@ func (c *conn) converse() {
 	}
 	stop := context.AfterFunc(c.ctx, func() { _ = c.net.Close() })
 	defer stop()
+	context.AfterFunc(c.ctx, c.failUnacked)
 	if c.shook {
 		c.running.Go(c.beat)
 	}
 	defer c.running.Wait()
-	defer c.taking.Wait()
+	defer c.endTaking()
 	defer c.g.early.leave(c)
 	defer c.end(nil)
 	if c.early != nil && !c.handleEarly() {
@@ -159,8 +162,7 @@ func (c *conn) handleEarly() bool {
 // answers (I-058). Then it reads on until the peer has left: to close with bytes unread would cost it
 // the answers.
 func (c *conn) finish() {
-	close(c.queue.last)
-	c.taking.Wait()
+	c.endTaking()
 	over := time.NewTimer(drainTime)
 	defer over.Stop()
 	_ = c.net.SetReadDeadline(time.Now().Add(drainTime))
@@ -170,6 +172,7 @@ func (c *conn) finish() {
 	for c.handleLast() {
 	}
 	close(c.readEnded)
+	c.failUnacked()
 	select {
 	case <-c.ctx.Done():
 	case <-over.C:
@@ -275,13 +278,17 @@ func (c *conn) handle(m message.Message, text []byte) bool {
 // errManyAsks refuses a message that would wait for an answer beside as many as may.
 var errManyAsks = fmt.Errorf("%d messages of the connection wait for answers: %w", maxConnAsks, gateway.ErrBusy)
 
-// take hands a message to the runtime, acknowledges it, and answers it when there is an
-// answer (I-026).
-func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
+// take hands a message to the runtime and acknowledges it. It returns a question that is to be answered
+// when there is an answer (I-026).
+func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) *question {
 	needsAnswer := m.Owed()
-	if needsAnswer && !c.begin() {
-		c.refuse(m, errManyAsks)
-		return
+	alone, holdsAck := false, false
+	if needsAnswer {
+		begun := false
+		if begun, alone, holdsAck = c.begin(); !begun {
+			c.refuse(m, errManyAsks)
+			return nil
+		}
 	}
 	x, relayed, err := c.g.accept(c.ctx, caller, m, text)
 	c.g.record(caller, m, text, x, err)
@@ -290,10 +297,10 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 		if needsAnswer {
 			c.done()
 		}
-		return
+		return nil
 	}
 	begins := c.g.conns.speaks(c, m.Sender.ID)
-	c.acknowledge(m)
+	c.acknowledgeQuestion(m, holdsAck && !relayed && !x.Duplicate && !c.g.isHandedOn(caller, m))
 	if begins {
 		c.sendWaiting(caller, m.Sender.ID)
 	}
@@ -301,12 +308,9 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) {
 	case needsAnswer && (relayed || !c.beginWait(x.ID, x.Duplicate)): // its receiver answers it, or this connection waits already
 		c.done()
 	case needsAnswer:
-		asked, until := headOf(m), m.Deadline(x.Accepted)
-		go func() {
-			defer c.done()
-			c.reply(caller, asked, x, until)
-		}()
+		return &question{caller: caller, head: headOf(m), x: x, until: m.Deadline(x.Accepted), taken: time.Now(), alone: alone}
 	}
+	return nil
 }
 
 // sendWaiting sends what waits for an agent that is at the other end, and the unsent answers to it.
@@ -315,17 +319,18 @@ func (c *conn) sendWaiting(caller gateway.Caller, agent string) {
 	c.pushUnsent(caller, agent)
 }
 
-// begin counts a message that will be answered, if there is a place for it. The worker of
-// the queue calls it.
-func (c *conn) begin() bool {
+// begin counts a message that will be answered, if there is a place for it, and returns whether it is
+// alone and whether its acknowledgement is held. The worker of the queue calls it.
+func (c *conn) begin() (begun, alone, holdsAck bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asks+c.unsent >= maxConnAsks {
-		return false
+		return false, false, false
 	}
+	alone, holdsAck = c.asks == 0, c.rhythm.asks(c.asks, c.g.AckDelay)
 	c.asks++
 	c.running.Add(1)
-	return true
+	return true, alone, holdsAck
 }
 
 func (c *conn) done() {

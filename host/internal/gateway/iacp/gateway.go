@@ -55,6 +55,9 @@ type Options struct {
 	// after which a connection ends, Ack that for an acknowledgement. Default 30 s, 90 s
 	// and 10 s.
 	Heartbeat, Idle, Ack time.Duration
+	// AckDelay is how long the acknowledgement of a question waits for its answer, to a peer that sends
+	// one question after the other. Default 10 ms.
+	AckDelay time.Duration
 	// FirstTime is the time for a peer's first message, AuthTime for its credential, FrameTime
 	// for a frame whose first byte has come. Default 10 s, 20 s and a minute.
 	FirstTime, AuthTime, FrameTime time.Duration
@@ -93,6 +96,7 @@ func New(o Options) *Gateway {
 	o.MaxDepth = cmp.Or(o.MaxDepth, message.MaxDepth)
 	o.Sessions, o.Asks = cmp.Or(o.Sessions, 256), cmp.Or(o.Asks, 256)
 	o.Heartbeat, o.Idle, o.Ack = cmp.Or(o.Heartbeat, 30*time.Second), cmp.Or(o.Idle, 90*time.Second), cmp.Or(o.Ack, 10*time.Second)
+	o.AckDelay = cmp.Or(o.AckDelay, 10*time.Millisecond)
 	o.FirstTime, o.AuthTime, o.FrameTime = cmp.Or(o.FirstTime, 10*time.Second), cmp.Or(o.AuthTime, 20*time.Second), cmp.Or(o.FrameTime, time.Minute)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -24,6 +24,7 @@ type queue struct {
 	count   int
 	bytes   int
 	working bool
+	closed  bool
 	// room has a value when a message has left, added when one has come.
 	room, added chan struct{}
 	// last is closed when no message comes any more.
@@ -111,37 +112,88 @@ func (c *conn) enqueue(m message.Message, text []byte) error {
 		c.releaseQueued(text)
 	}
 	if begin {
-		c.taking.Go(c.work)
+		c.taking.Add(1)
+		go c.work()
 	}
 	return err
 }
 
+// leave ends the work of a worker, unless a message waits.
+func (q *queue) leave() (left bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if left = q.count == 0; left {
+		q.working = false
+	}
+	return left
+}
+
+// rejoin begins the work again of a worker that has left, and counts it. It returns false where another
+// works, and after close.
+func (q *queue) rejoin(workers *sync.WaitGroup) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.working || q.closed {
+		return false
+	}
+	q.working = true
+	workers.Add(1)
+	return true
+}
+
+// close notes that no message comes any more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.last)
+	}
+}
+
+// endTaking waits until what was read is taken. Nothing more is read.
+func (c *conn) endTaking() {
+	c.queue.close()
+	c.taking.Wait()
+}
+
 // work takes the messages of the queue. It rests between them: a worker for each would grow its stack
-// each time.
+// each time. So it waits itself for the answer to a question that is alone; another worker begins when a
+// message comes meanwhile.
 func (c *conn) work() {
 	over := time.NewTimer(c.g.Rest)
 	defer over.Stop()
 	for goesOn := true; goesOn; goesOn = c.queue.rest(c.ctx, over) {
-		for c.takeNext() {
+		for {
+			m, ok := c.queue.pop()
+			if !ok {
+				break
+			}
+			q := c.takeQueued(m)
+			c.releaseQueued(m.text)
+			switch {
+			case q == nil:
+			case q.alone && c.queue.leave():
+				c.taking.Done()
+				m = early{} // it is held no more
+				c.reply(*q)
+				if !c.queue.rejoin(&c.taking) {
+					return
+				}
+			default:
+				go c.reply(*q)
+			}
 		}
 		over.Reset(c.g.Rest)
 	}
+	c.taking.Done()
 }
 
-// takeNext takes the next message of the queue. It returns false without one.
-func (c *conn) takeNext() bool {
-	m, ok := c.queue.pop()
-	if ok {
-		c.takeQueued(m)
-		c.releaseQueued(m.text)
-	}
-	return ok
-}
-
-// takeQueued takes a message of the queue, unless the connection has ended.
-func (c *conn) takeQueued(m early) {
+// takeQueued takes a message of the queue, unless the connection has ended. It returns a question whose
+// answer is to be waited for.
+func (c *conn) takeQueued(m early) *question {
 	if c.ctx.Err() != nil {
-		return
+		return nil
 	}
 	caller, err := c.g.Runtime.Renew(c.caller)
 	switch {
@@ -152,6 +204,7 @@ func (c *conn) takeQueued(m early) {
 		c.status(caller, m.Message)
 	case c.withdraw(caller, m.Message, m.text):
 	default:
-		c.take(caller, m.Message, m.text)
+		return c.take(caller, m.Message, m.text)
 	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"skep/host/internal/gateway"
@@ -13,8 +14,12 @@ import (
 // acknowledge confirms to the peer that a message is kept.
 func (c *conn) acknowledge(m message.Message) {
 	if c.acks || m.Meta().Ack {
-		_ = c.tell(message.Ack, m, map[string]any{"message_id": m.ID, "status": "received"})
+		_ = c.write(c.newAck(m))
 	}
+}
+
+func (c *conn) newAck(m message.Message) message.Message {
+	return c.compose(message.Ack, m, map[string]any{"message_id": m.ID, "status": "received"})
 }
 
 // tell writes a message of the host itself, about another or none.
@@ -96,13 +101,20 @@ func (c *conn) writeText(text []byte) error {
 	return c.writeLocked(text)
 }
 
-// writeLocked is writeText for a caller that holds writing.
+// writeLocked is writeText for a caller that holds writing. The acknowledgements that are held go first, by
+// the same write.
 func (c *conn) writeLocked(text []byte) error {
 	if int64(len(text)) > c.peerMost {
 		return errTooLong
 	}
+	frames := c.held.release()
+	return c.writeFrames(message.AppendFrame(slices.Grow(frames, len(text)+4), text))
+}
+
+// writeFrames writes frames. c.writing is held.
+func (c *conn) writeFrames(frames []byte) error {
 	_ = c.net.SetWriteDeadline(time.Now().Add(writeTime))
-	_, err := c.net.Write(message.AppendFrame(make([]byte, 0, len(text)+4), text))
+	_, err := c.net.Write(frames)
 	if err != nil && c.end != nil {
 		c.end(err)
 	}
