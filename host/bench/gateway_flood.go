@@ -31,33 +31,47 @@ func partnerKey(tenant string) string { return "the-key-of-shop-" + tenant }
 
 // gatewayFloods measures how long one message takes over a gateway, alone and while another
 // tenant floods another gateway of the host, and the same one. The flood has a process of its
-// own.
+// own. The same flood of another host shows what a busy machine does to the messages.
 func gatewayFloods(b *bench) {
 	c := must(b.tenantPair(floodSwarm(), false))
 	defer c.stop()
+	other := must(startHost(b.ctx, floodSwarm()))
+	defer other.stop()
 	for i, calm := range floodedGateways {
-		flooded := []string{"", floodedGateways[(i+1)%len(floodedGateways)], floodedGateways[(i+2)%len(floodedGateways)], calm}
-		waits := make([][]float64, len(flooded))
+		next, last := floodedGateways[(i+1)%len(floodedGateways)], floodedGateways[(i+2)%len(floodedGateways)]
+		floods := []gatewayFlood{{}, {next, c.url, atMost(3)}, {last, c.url, atMost(3)}, {calm, c.url, atMost(3)}, {next, other.url, none()}}
+		waits := make([][]float64, len(floods))
 		for range b.rounds {
-			for j, name := range flooded {
-				w, err := c.besideGateway(calm, name, b)
-				check(named(calm+" beside a flood of "+name, err))
+			for j, f := range floods {
+				w, err := c.besideGateway(calm, f, b)
+				check(named(calm+" beside a flood of "+f.gateway, err))
 				waits[j] = append(waits[j], w...)
 			}
 		}
-		for j, name := range flooded[1:] {
-			b.report.compareTails(fmt.Sprintf("over %s, a flood of %s", calm, name), waits[j+1], "alone", waits[0], atMost(3))
+		for j, f := range floods[1:] {
+			name := fmt.Sprintf("over %s, a flood of %s", calm, f.gateway)
+			if f.url != c.url {
+				name += " on another host"
+			}
+			b.report.compareTails(name, waits[j+1], "alone", waits[0], f.target)
 		}
 		b.report.fact("  messages alone", float64(len(waits[0])), count)
 	}
 }
 
+// gatewayFlood is a gateway that is flooded beside another tenant's messages, and of which
+// host; without a gateway there is no flood.
+type gatewayFlood struct {
+	gateway, url string
+	target       *bound
+}
+
 // besideGateway measures the messages of the calm tenant over a gateway while the other tenant
-// floods one; none for "".
-func (c *tenantPair) besideGateway(calm, flooded string, b *bench) ([]float64, error) {
+// floods one.
+func (c *tenantPair) besideGateway(calm string, flooded gatewayFlood, b *bench) ([]float64, error) {
 	few := order{URL: c.url, Gateway: calm, Keys: gatewayKeys(calm, "calm"), Clients: 1, Span: b.span}
-	much := order{URL: c.url, Gateway: flooded, Keys: gatewayKeys(flooded, "flood"), Clients: floodClients}
-	if flooded != "" {
+	much := order{URL: flooded.url, Gateway: flooded.gateway, Keys: gatewayKeys(flooded.gateway, "flood"), Clients: floodClients}
+	if flooded.gateway != "" {
 		if err := c.flood.to.Encode(much); err != nil {
 			return nil, err
 		}
@@ -66,7 +80,7 @@ func (c *tenantPair) besideGateway(calm, flooded string, b *bench) ([]float64, e
 		return nil, err
 	}
 	got, err := few.finish(c.calm)
-	if err == nil && flooded != "" {
+	if err == nil && flooded.gateway != "" {
 		_, err = much.finish(c.flood)
 	}
 	return got.Waits, err
