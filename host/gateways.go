@@ -225,7 +225,7 @@ func (h *Host) newAMP(rt gateway.Runtime, g config.Gateway) (gateway.Gateway, er
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet, http.MethodPost}, MaxReply: int64(g.MaxBody)})
+	endpoints, err := catalog.NewPublicClient(h.opt.Network, catalog.PublicBounds{Methods: []string{http.MethodGet, http.MethodPost}, MaxReply: int64(g.MaxBody), GRPC: true})
 	if err != nil {
 		return nil, err
 	}

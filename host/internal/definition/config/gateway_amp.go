@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -19,6 +21,7 @@ type AMPPartner struct {
 	Queues    bool
 	Join      bool
 	JoinToken Secret
+	Binding   string // by which its url is called
 }
 
 var ampProtocol = protocol{
@@ -42,14 +45,19 @@ func (a *AMP) Settings() []Setting {
 func (p *AMPPartner) Settings() []Setting {
 	return []Setting{
 		boolean(&p.HMACAlone, "hmac_alone", false, "A signature with `hmac_key` proves the partner without another credential.").by(Grant),
+		choice(&p.Binding, bindingKey, BindingHTTP, []string{BindingHTTP, BindingGRPC}, "How its `url` is called: by POST, or by the gRPC service at that host.").by(Fixed),
 		boolean(&p.Queues, QueuesKey, false, "Its messages go over the broker of `rabbitmq` or `kafka`; needs `hmac_key`, which proves them there.").by(Grant),
 		boolean(&p.Join, joinKey, false, "Exposed agents that it may see register in its mesh, at its `url`; needs `public_url` in `[server]`.").by(Grant),
 		secretText(&p.JoinToken, joinTokenKey, "What its mesh is told to show where it calls these agents: the key of it in `[[auth.keys]]`."),
 	}
 }
 
-// The keys of [AMPPartner].Join and JoinToken.
+// CallsGRPC reports that agents of the partner may have gRPC addresses, whatever its own binding is.
+func (p *AMPPartner) CallsGRPC() bool { return true }
+
+// The keys of [AMPPartner].Binding, Join and JoinToken.
 const (
+	bindingKey   = "binding"
 	joinKey      = "join"
 	joinTokenKey = "join_token"
 )
@@ -69,7 +77,24 @@ func (r gatewayReader) checkAMP(g Gateway) {
 		case key == "" && own.HMACAlone:
 			r.d.atKey(at.child("hmac_alone"), fmt.Sprintf("%s needs hmac_key in the same table", at.child("hmac_alone").path))
 		}
+		r.checkBinding(at, p, *own)
 		r.checkJoin(at, p, *own)
+	}
+}
+
+// checkBinding makes sure that a partner that is called over gRPC has the address of a host.
+func (r gatewayReader) checkBinding(table location, p Partner, own AMPPartner) {
+	if own.Binding != BindingGRPC {
+		return
+	}
+	at, of := table.child(bindingKey), table.child("url")
+	switch u, err := url.Parse(p.URL); {
+	case own.Queues:
+		r.d.atValue(at, at.path+` is "grpc" and queues = true: its messages go over the broker; remove one of the lines`)
+	case p.URL == "":
+		r.d.atValue(at, at.path+` is "grpc", and needs url in the same table: the address of the host that serves gRPC`)
+	case err == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != ""):
+		r.d.atValue(of, fmt.Sprintf(`%s has a path, and binding is "grpc": write the address of the host alone, "%s://%s"`, of.path, u.Scheme, u.Host))
 	}
 }
 

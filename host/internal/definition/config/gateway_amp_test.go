@@ -56,6 +56,25 @@ func TestQueuesOfAMP(t *testing.T) {
 	}
 }
 
+// TestBindingOfAMP (M-097): a partner that is called over gRPC has the address of a host, and no broker.
+func TestBindingOfAMP(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ partner, want string }{
+		"HTTP":    {"binding = \"http\"\nurl = \"https://lab.example/invoke\"\n", ""},
+		"gRPC":    {"binding = \"grpc\"\nurl = \"https://lab.example/\"\n", ""},
+		"no url":  {"binding = \"grpc\"\n", `gateways.amp.partners.lab.binding is "grpc", and needs url in the same table`},
+		"a path":  {"binding = \"grpc\"\nurl = \"https://lab.example/amp/v1/invoke\"\n", `gateways.amp.partners.lab.url has a path, and binding is "grpc": write the address of the host alone, "https://lab.example"`},
+		"queues":  {"binding = \"grpc\"\nqueues = true\nhmac_key = \"a-key-that-is-long-enough\"\n", `gateways.amp.partners.lab.binding is "grpc" and queues = true`},
+		"another": {"binding = \"carrier\"\nurl = \"https://lab.example\"\n", "gateways.amp.partners.lab.binding"},
+	} {
+		text := strings.Replace(withUAMP, `expose = ["uamp"]`, "", 1) + "[gateways.amp.rabbitmq]\nbroker = \"amqp://127.0.0.1\"\n[gateways.amp.partners.lab]\n" + c.partner
+		_, err := Parse("swarm.toml", []byte(text), "testdata/valid", testOptions)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // TestJoinOfAMP (M-026): agents join a partner that has a url, when the host's own is known.
 func TestJoinOfAMP(t *testing.T) {
 	t.Parallel()

@@ -218,7 +218,7 @@ func TestWholeGrammar(t *testing.T) {
 		"token of amp": {gatewayOf(c, "amp").Protocol, Keys(&AMP{Token: "AIP", Lease: time.Minute, RabbitMQ: RabbitMQ{
 			Broker: "amqps://broker.example:5671/mesh", Exchange: "mesh", BrokerAccess: BrokerAccess{Username: "hive", Password: "https://ops_key.example"},
 		}, Kafka: Kafka{Prefix: "amp", Mechanism: "plain"}})},
-		"amp":              {gatewayOf(c, "amp").Partners[0].Protocol, Keys(&AMPPartner{HMACAlone: true, Queues: true})},
+		"amp":              {gatewayOf(c, "amp").Partners[0].Protocol, Keys(&AMPPartner{HMACAlone: true, Binding: BindingHTTP, Queues: true})},
 		"uamp":             {gatewayOf(c, "uamp").Protocol, Keys(&UAMP{DID: "did:web:hive.example", RequireCapToken: true, ClockSkew: time.Minute, MaxWindow: 32, Subscriptions: 17})},
 		"iacp":             {gatewayOf(c, "iacp").Protocol, Keys(&IACP{Listen: "127.0.0.1:9001", Heartbeat: 20 * time.Second, Idle: 50 * time.Second, Ack: 5 * time.Second})},
 		"address of a hub": {gatewayOf(c, "iacp").Partners[0].URL, "iacps://mill.example:9000"},

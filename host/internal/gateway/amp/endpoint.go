@@ -1,8 +1,10 @@
 package amp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -40,16 +42,25 @@ func (a *attempt) findWayTo(ctx context.Context, agent string) error {
 }
 
 // findEndpoint replaces where the attempt's message goes by the endpoint of its recipient, if
-// that is registered with one (M-028).
+// that is registered with one (M-028): its gRPC address, or else the one for HTTP.
 func (a *attempt) findEndpoint(ctx context.Context, agent string) error {
 	r, err := a.g.registered.find(ctx, a.caller, agent)
-	if err != nil || r.Endpoints.Invoke == "" {
+	address := cmp.Or(r.Endpoints.GRPC, r.Endpoints.Invoke)
+	if err != nil || address == "" {
 		return err
 	}
-	if !isOwn(a.p, r.Endpoints.Invoke) {
+	if !isOwn(a.p, address) {
 		a.p.Client = endpointClient(a.g.EndpointClient, a.p.Timeout, r.Authentication.Credentials)
 	}
-	a.p.URL = r.Endpoints.Invoke
+	options := maps.Clone(a.p.Options)
+	if options == nil {
+		options = map[string]any{}
+	}
+	delete(options, bindingOption)
+	if r.Endpoints.GRPC != "" {
+		options[bindingOption] = grpcBinding
+	}
+	a.p.URL, a.p.Options = address, options
 	return nil
 }
 

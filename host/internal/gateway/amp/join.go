@@ -222,10 +222,11 @@ func (e *joinError) Error() string { return "[" + codeOf(string(e.code)) + "] " 
 // registrationFor is the payload that registers an agent of ours (M-026).
 func (g *Gateway) registrationFor(p gateway.Partner, a gateway.ExposedAgent) []byte {
 	base, id := strings.TrimSuffix(g.PublicURL, "/")+prefixOf(g.Token), nameOf(a)
-	payload := map[string]any{
-		"agent": identityOf(a), "capabilities": describe(capabilitiesOf(a)),
-		"endpoints": endpoints{Invoke: base + invokePath, Health: base + agentsPath + id + healthSuffix},
+	at := endpoints{Invoke: base + invokePath, Health: base + agentsPath + id + healthSuffix}
+	if isCalledByGRPC(p) {
+		at.GRPC = g.PublicURL
 	}
+	payload := map[string]any{"agent": identityOf(a), "capabilities": describe(capabilitiesOf(a)), "endpoints": at}
 	if token, has := p.Options[joinTokenOption].(interface{ Reveal() string }); has && token.Reveal() != "" {
 		payload["authentication"] = authentication{Type: bearerType, Credentials: token.Reveal()}
 	}

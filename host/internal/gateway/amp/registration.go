@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type registration struct {
 
 type endpoints struct {
 	Invoke string `json:"invoke,omitempty"`
+	// GRPC is the address of a host that serves the service of M-097.
+	GRPC   string `json:"grpc,omitempty"`
 	Health string `json:"health,omitempty"`
 }
 
@@ -149,16 +152,19 @@ func (g *Gateway) registrationOf(c gateway.Caller, raw json.RawMessage) (r regis
 	if err := checkRegistration(r); err != nil {
 		return r, nil, err
 	}
-	for _, of := range []struct{ member, address string }{{"endpoints.invoke", r.Endpoints.Invoke}, {"endpoints.health", r.Endpoints.Health}} {
+	for _, of := range []struct{ member, address string }{{"endpoints.invoke", r.Endpoints.Invoke}, {"endpoints.grpc", r.Endpoints.GRPC}, {"endpoints.health", r.Endpoints.Health}} {
 		if of.address != "" {
 			if err := g.checkAddress(c, of.member, of.address); err != nil {
 				return r, nil, err
 			}
 		}
 	}
+	if u, err := url.Parse(r.Endpoints.GRPC); err != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return r, nil, message.Faultf(message.InvalidSchema, message.ReasonCallback, "endpoints.grpc must be the address of a host alone, as in https://agent.example.com")
+	}
 	r.Agent.Protocol = message.Version
 	warnings = []string{}
-	if r.Endpoints.Invoke == "" {
+	if r.Endpoints.Invoke == "" && r.Endpoints.GRPC == "" {
 		warnings = append(warnings, "endpoints.invoke is missing: agents here cannot write to it, unless its partner table has a url")
 	}
 	return r, warnings, nil

@@ -162,7 +162,7 @@ func (g *Gateway) visible(ctx context.Context, c gateway.Caller) (list []listed,
 		if status == statusUnhealthy {
 			continue
 		}
-		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke}, Status: status, Matched: []string{}})
+		list = append(list, listed{Agent: r.Agent, Capabilities: r.Capabilities, Endpoints: &endpoints{Invoke: r.Endpoints.Invoke, GRPC: r.Endpoints.GRPC}, Status: status, Matched: []string{}})
 	}
 	return list, err
 }

@@ -102,15 +102,23 @@ func (a *attempt) send(ctx context.Context) (got, error) {
 		a.taken = err == nil
 		return got{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.p.URL, bytes.NewReader(a.text))
-	if err != nil {
-		return got{}, gateway.Refuse("the url of %s cannot be called: %v", a.p.Name, err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	a.d.Trace.Fields(req.Header.Set)
-	reply, err := a.g.fetch(a.p, req)
+	reply, err := a.g.post(ctx, a.p, a.m.Type, a.text, a.d.Trace)
 	a.taken = err == nil
 	return reply, err
+}
+
+// post sends a message of a type to a partner, by the binding of its table, and reads the reply.
+func (g *Gateway) post(ctx context.Context, p gateway.Partner, kind message.Type, text []byte, trace swarm.Trace) (got, error) {
+	if isCalledByGRPC(p) {
+		return g.call(ctx, p, kind, text, trace)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(text))
+	if err != nil {
+		return got{}, gateway.Refuse("the url of %s cannot be called: %v", p.Name, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	trace.Fields(req.Header.Set)
+	return g.fetch(p, req)
 }
 
 // poll looks for the answer at the place that the partner has told.
@@ -332,13 +340,7 @@ func (g *Gateway) askMesh(ctx context.Context, p gateway.Partner, m message.Mess
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	trace.Fields(req.Header.Set)
-	reply, err := g.fetch(p, req)
+	reply, err := g.post(ctx, p, m.Type, text, trace)
 	return reply.message, err
 }
 

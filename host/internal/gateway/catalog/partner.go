@@ -144,6 +144,9 @@ func (c *Catalog) httpClient(g config.Gateway, p config.Partner, grants []egress
 	t := &transport{
 		header: credential(p), tokens: c.tokens(g, p), timeout: p.Timeout, maxBody: int64(g.MaxBody), remedy: g.BodyRemedy(), next: c.client.Transport(c.policy(g, p, grants)),
 	}
+	if own, calls := p.Protocol.(interface{ CallsGRPC() bool }); calls && own.CallsGRPC() {
+		t.next, t.maxCall = newByKind(c.client, c.policy(g, p, grants)), 2*int64(g.MaxBody)+callRoom
+	}
 	return t.client()
 }
 

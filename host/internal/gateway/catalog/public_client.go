@@ -42,6 +42,9 @@ type PublicBounds struct {
 	Timeout time.Duration
 	// OfferHTTP2 lets the hosts choose between HTTP/2 and HTTP/1.1.
 	OfferHTTP2 bool
+	// GRPC lets calls of gRPC go by HTTP/2, with answers of twice MaxReply: a message may be there
+	// twice.
+	GRPC bool
 }
 
 // NewPublicClient returns a client for requests to addresses that callers have chosen: names of
@@ -51,8 +54,10 @@ func NewPublicClient(network func(*egress.Options), b PublicBounds) (*http.Clien
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{timeout: b.Timeout, maxBody: b.MaxReply, next: newEgress(network).Transport(egress.Policy{
-		Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true, OfferHTTP2: b.OfferHTTP2,
-	})}
+	client, policy := newEgress(network), egress.Policy{Table: "[gateways]", Grants: []egress.Grant{anyName}, NoPublicHTTP: true, OfferHTTP2: b.OfferHTTP2}
+	t := &transport{timeout: b.Timeout, maxBody: b.MaxReply, next: client.Transport(policy)}
+	if b.GRPC {
+		t.next, t.maxCall = newByKind(client, policy), 2*b.MaxReply+callRoom
+	}
 	return t.client(), nil
 }

@@ -41,6 +41,8 @@ type transport struct {
 	tokens  *tokenSource  // nil where header has the credential
 	timeout time.Duration // of a request and its whole answer, 0 for none
 	maxBody int64         // bytes
+	// maxCall bounds the answer to a call of gRPC, in bytes, 0 for maxBody.
+	maxCall int64
 	// remedy ends the refusal of a larger answer, empty where maxBody is no setting.
 	remedy string
 }
@@ -70,6 +72,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	most := t.maxBody
+	if t.maxCall > 0 && isCall(req) {
+		most = t.maxCall
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	isStream := kind == "text/event-stream"
 	if isStream {
@@ -103,7 +108,33 @@ func (t *transport) tooLarge(most int64, isStream bool) error {
 
 // isStreamingCall reports whether a request is a call of gRPC that sends beside its response.
 func isStreamingCall(req *http.Request) bool {
-	return req.ContentLength < 0 && strings.HasPrefix(req.Header.Get("Content-Type"), "application/grpc")
+	return req.ContentLength < 0 && isCall(req)
+}
+
+// isCall reports whether a request is a call of gRPC.
+func isCall(req *http.Request) bool {
+	return strings.HasPrefix(req.Header.Get("Content-Type"), "application/grpc")
+}
+
+// callRoom is what the answer to a call has besides a message and its members, in bytes.
+const callRoom = 32 << 10
+
+// byKind sends calls of gRPC by HTTP/2, and other requests as they are sent without it.
+type byKind struct{ calls, others http.RoundTripper }
+
+// newByKind returns the transports of a policy that does not choose HTTP/2.
+func newByKind(client *egress.Client, policy egress.Policy) byKind {
+	others := client.Transport(policy)
+	policy.HTTP2, policy.OfferHTTP2 = true, false
+	return byKind{client.Transport(policy), others}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b byKind) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isCall(req) {
+		return b.calls.RoundTrip(req)
+	}
+	return b.others.RoundTrip(req)
 }
 
 // beginCall sends a streaming call, which its context ends. The timeout bounds the wait for the

@@ -21,7 +21,8 @@ import (
 // Conn sends the calls of a gRPC client through an http.Client, since a partner's client
 // checks addresses, bounds sizes and adds the credential
 // (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are not
-// compressed, options of calls do nothing. It is safe for concurrent use.
+// compressed, and of the options of calls [grpc.Trailer] alone does something. A message may be its
+// bytes, a [Bytes]. It is safe for concurrent use.
 //
 // A response with another status than 200 is a [gateway.StatusError], a message that is too
 // long a [gateway.Refusal], a failed request the error of the client, and the end of a call an
@@ -33,10 +34,21 @@ type Conn struct {
 	MaxMessage int
 }
 
+// Bytes is a message that is sent and received as its bytes.
+type Bytes interface {
+	WireBytes() []byte
+	SetWireBytes([]byte)
+}
+
 // Invoke implements [grpc.ClientConnInterface].
-func (c Conn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+func (c Conn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
 	s := &call{ctx: ctx, conn: c, method: method}
 	defer s.close()
+	for _, o := range options {
+		if of, is := o.(grpc.TrailerCallOption); is {
+			defer func() { *of.TrailerAddr = s.Trailer() }()
+		}
+	}
 	if err := s.SendMsg(args); err != nil {
 		return err
 	}
@@ -119,7 +131,7 @@ func (s *call) Context() context.Context { return s.ctx }
 
 // SendMsg implements [grpc.ClientStream]. A call that sends one message is sent by it.
 func (s *call) SendMsg(m any) error {
-	raw, err := proto.Marshal(m.(proto.Message))
+	raw, err := bytesOf(m)
 	if err != nil {
 		return err
 	}
@@ -175,7 +187,18 @@ func (s *call) RecvMsg(m any) error {
 		s.close()
 		return err
 	}
+	if own, is := m.(Bytes); is {
+		own.SetWireBytes(raw)
+		return nil
+	}
 	return proto.Unmarshal(raw, m.(proto.Message))
+}
+
+func bytesOf(m any) ([]byte, error) {
+	if own, is := m.(Bytes); is {
+		return own.WireBytes(), nil
+	}
+	return proto.Marshal(m.(proto.Message))
 }
 
 // receive reads a message.

@@ -22,7 +22,7 @@ role = "operator"
 key = "a-key-of-the-operator"
 `
 
-// TestAMPGatewayPage (M-090, M-092, M-094): the commands of the page on AMP go with its tables.
+// TestAMPGatewayPage (M-090, M-092, M-094, M-097): the commands of the page on AMP go with its tables.
 func TestAMPGatewayPage(t *testing.T) {
 	t.Parallel()
 	page := hosttest.ReadText(t, "../../../docs/gateway-amp.md")
@@ -35,8 +35,8 @@ func TestAMPGatewayPage(t *testing.T) {
 	text := strings.Replace(swarmOfTables, "[[auth.keys]]", agents+"[[auth.keys]]", 1) + "[gateways.amp]" + rest
 	text = strings.Replace(text, "[agents.calc]\n", "[agents.calc]\nsource = \"file:script.wasm\"\nenable_entrypoint = true\ncan_complete_tasks = true\n", 1)
 	h, _ := hosttest.StartText(t, text, map[string]string{"ACME_AT_HIVE": "the-token-of-acme"})
-	path := os.Getenv("PATH") + ":" + filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin")
-	for _, program := range []string{"curl", "python3", "tsc", "node"} {
+	path := os.Getenv("PATH") + ":" + filepath.Join(guests.Root(), "host/internal/gateway/acp/gen/testdata/typescript/node_modules/.bin") + ":" + filepath.Join(guests.Root(), "bin/uampclients")
+	for _, program := range []string{"curl", "python3", "tsc", "node", "grpcurl"} {
 		hasProgram(t, program, path)
 	}
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestAMPGatewayPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := consolesIn(page)
-	if len(all) != 12 {
+	if len(all) != 14 {
 		t.Errorf("the page has %d commands", len(all))
 	}
 	for _, s := range all {
