@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -143,6 +144,15 @@ func TestCarryOverGRPC(t *testing.T) {
 		if m := a.came[len(a.came)-1]; m.GetId() != "m-"+name || m.GetPayload().AsMap()["capability"] != "mail.message" || !strings.Contains(string(m.GetRawJson()), `"2+2"`) {
 			t.Errorf("%s: sent %v", name, m)
 		}
+	}
+	a.does = func(ctx context.Context, _ amptest.Message) (*amppb.Message, error) {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs("retry-after", "7")); err != nil {
+			return nil, err
+		}
+		return nil, status.Error(codes.ResourceExhausted, "no")
+	}
+	if got := o.g.Carry(t.Context(), o.p, outgoing("m-wait", mail.Request, "2+2")); got.State != gateway.Later || got.Wait != 7*time.Second {
+		t.Errorf("a limit with a time: %+v", got)
 	}
 	a.does = answers(func(amptest.Message) (*amppb.Message, error) { return nil, nil })
 	if got := o.g.Carry(t.Context(), o.p, outgoing("e1", mail.Broadcast, "news")); got.State != gateway.Taken || a.came[len(a.came)-1].GetType() != "event" {
