@@ -101,21 +101,36 @@ func (c *conn) run() {
 		c.refuseConnection(c.firstOr(c.auth), &fault{code: codeAuth, text: "IaCP is for the agents of partners: show the credential of one"})
 		return
 	}
-	if err := c.g.conns.add(c); err != nil {
+	if err := c.enter(p); err != nil {
 		c.refuseConnection(c.firstOr(c.auth), err)
 		return
 	}
 	defer c.g.conns.remove(c)
 	c.g.Mark(c.net, true)
-	if c.shook {
-		_ = c.tell(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name})
-		c.auth = headOf(c.auth)
-	}
 	if isHub(p) {
 		c.enrolled = map[string]enrolment{}
 		c.running.Go(func() { c.enroll(p) })
 	}
 	c.converse()
+}
+
+// enter makes the connection one of its realm. Nothing is written on it before the auth_result, for which
+// the peer waits.
+func (c *conn) enter(p gateway.Partner) error {
+	result, err := c.g.encode(c.caller, c.compose(message.AuthResult, c.auth, map[string]any{"status": "success", "partner": p.Name}))
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.g.conns.add(c); err != nil {
+		return err
+	}
+	if c.shook {
+		_ = c.writeLocked(result)
+		c.auth = headOf(c.auth)
+	}
+	return nil
 }
 
 // converse exchanges messages with a known peer, which has called or was called, until the connection
