@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -77,6 +78,27 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 	if want := []string{"of depot-1", "none"}; !slices.Equal(bodies, want) || len(s.rt.Shown()) != 0 {
 		t.Errorf("the agent got %q, and was shown %+v", bodies, s.rt.Shown())
+	}
+}
+
+// TestAnswerNotTaken (I-026, I-077): where the only answer to a question was refused, the agent that has
+// asked gets why, and not that there was none.
+func TestAnswerNotTaken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p, _ := s.rt.Partner("depot")
+	p.Timeout = 3 * time.Second
+	c := s.dial(t, "ack")
+	carried := make(chan gateway.Carried, 1)
+	go func() { carried <- s.g.Carry(t.Context(), p, delivery(uuid.NewString())) }()
+	m := read(t, c, "task_request")
+	if err := c.Send(m.Reply("ack", map[string]any{"message_id": m.ID}).Text()); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, c, answerOf("depot-2", m.ID), "error_response")
+	const want = `depot sent no answer within 3s that was taken: the message that parent_message_id names was sent to "depot-1"`
+	if got := <-carried; got.State != gateway.Refused || !strings.Contains(got.Reason, want) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -142,8 +142,12 @@ func (a *attempt) send(ctx context.Context, c *conn) error {
 
 // late is why there is no answer in time.
 func (a *attempt) late(s *sent) error {
-	if fault := s.refused(); fault != nil {
+	fault := s.refused()
+	switch {
+	case errors.As(fault, new(*message.Fault)):
 		return gateway.Refuse("%s sent no answer within %s that is a message of IaCP: %v", a.p.Name, a.p.Timeout, fault)
+	case fault != nil:
+		return gateway.Refuse("%s sent no answer within %s that was taken: %v", a.p.Name, a.p.Timeout, fault)
 	}
 	return a.p.NoAnswer(Name, nil)
 }

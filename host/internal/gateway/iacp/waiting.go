@@ -35,7 +35,7 @@ type sent struct {
 	acked, answered chan struct{}
 	mu              sync.Mutex
 	err             error
-	// fault is of the last answer that was no message, nil for none.
+	// fault is of the last answer that was not taken, nil for none.
 	fault error
 }
 
@@ -102,14 +102,14 @@ func (s *sent) outcome() error {
 	return s.err
 }
 
-// refuse notes why an answer is no message. The agent that was asked may send another.
+// refuse notes why an answer was not taken. The agent that was asked may send another.
 func (s *sent) refuse(fault error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = fault
 }
 
-// refused is why the last answer was no message, nil where none came.
+// refused is why the last answer was not taken, nil where none came.
 func (s *sent) refused() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,6 +183,9 @@ func (c *conn) answered(caller gateway.Caller, m message.Message, text []byte) {
 	if err == nil || errors.Is(err, gateway.ErrUnknown) {
 		c.acknowledge(m)
 		return
+	}
+	if s != nil && isRefusal(err) {
+		s.refuse(err)
 	}
 	c.refuse(m, err)
 }
