@@ -114,7 +114,7 @@ func (g *Gateway) checkSender(c gateway.Caller, sender string) error {
 	if len(p.IDs) > 0 && p.Owns(sender) || len(p.IDs) == 0 && sender == c.Principal.PeerSwarm() {
 		return nil
 	}
-	return refusedf(codeDenied, "the sender is not an agent of the peer")
+	return refusedf(codeDenied, "the sender %.100q is not an agent of the peer: ids of [gateways.iacp.partners.%s] has none that fits", sender, c.Realm)
 }
 
 // checkCapabilities refuses a registration with more than the partner may declare (I-073).

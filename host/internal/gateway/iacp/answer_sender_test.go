@@ -102,6 +102,20 @@ func TestAnswerNotTaken(t *testing.T) {
 	}
 }
 
+// TestRecipientOfNobody (I-073): what is for an agent that is none of the partner's is refused at once, with
+// the line to change: its answer would not count.
+func TestRecipientOfNobody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p, _ := s.rt.Partner("depot")
+	d := delivery(uuid.NewString())
+	d.Wrapper.Payload.Recipients[0].Name = "shop-1@depot"
+	const want = `"shop-1" is none of the agents of depot, so its answer would not count; add it to ids in [gateways.iacp.partners.depot]`
+	if got := s.g.Carry(t.Context(), p, d); got.State != gateway.Refused || got.Reason != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestEarlyAnswerOfAnother (I-026, I-057): of the answers that come before their question is sent again,
 // the asked agent's is taken, also after another agent's, which is refused.
 func TestEarlyAnswerOfAnother(t *testing.T) {

@@ -195,6 +195,9 @@ func (a *attempt) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(a.p.IDs) > 0 && !a.p.Owns(agent) {
+		return gateway.Refuse("%q is none of the agents of %s, so its answer would not count; add it to ids in [gateways.iacp.partners.%[2]s]", agent, a.p.Name)
+	}
 	sender, _, _ := strings.Cut(p.Sender.Name, "@") // the id under which it is registered
 	sender = a.g.agentID(a.caller, a.d.Wrapper.SourceSwarm, sender)
 	a.m = message.New(message.TaskRequest, sender, nil)
