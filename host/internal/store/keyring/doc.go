@@ -31,4 +31,9 @@
 // With a wrapping key the keys in the file are sealed themselves, without one
 // they are readable with the file. Only one ring may have a file
 // open; the caller sees to that. Others may read it beside that ring.
+//
+// # The table
+//
+// A [Table] in a database keeps the same text, a row for each line. Its keys are always
+// wrapped: the server and its backups have them.
 package keyring

@@ -2,7 +2,6 @@ package keyring
 
 import (
 	"bytes"
-	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io"
@@ -23,42 +22,61 @@ const tornSuffix = ".torn"
 // maxTorn bounds how many are kept.
 const maxTorn = 1000
 
-// load reads the file, if there is one, and gives it today's form. The caller
-// has r alone.
-func (r *Ring) load() error {
-	if err := checkOwn(r.path); err != nil {
-		return err
+// fileMedium is a keyring in a file.
+type fileMedium struct {
+	path     string
+	readOnly bool
+	// size is how many bytes of the file are known.
+	size int64
+	// aside is how many bytes were moved to asideFile.
+	aside     int
+	asideFile string
+}
+
+func (f *fileMedium) load() (content, error) {
+	if err := checkOwn(f.path); err != nil {
+		return content{}, err
 	}
-	if !r.readOnly {
-		if err := atomicfile.WipeLeft(r.path); err != nil {
-			return err
+	if !f.readOnly {
+		if err := atomicfile.WipeLeft(f.path); err != nil {
+			return content{}, err
 		}
 	}
-	raw, c, err := readContent(r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	raw, c, err := readContent(f.path)
+	if err != nil {
+		return content{}, err
 	}
+	f.size = c.whole
+	if int64(len(raw)) > c.whole && !f.readOnly {
+		err = f.setAside(raw[c.whole:])
+	}
+	return c, err
+}
+
+func (f *fileMedium) unchanged() bool {
+	info, err := os.Stat(f.path)
+	return err == nil && info.Size() == f.size
+}
+
+func (f *fileMedium) append(line []byte) error {
+	file, err := os.OpenFile(f.path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	if err := r.checkKEK(c.Check); err != nil {
+	_, err = file.WriteAt(line, f.size)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	r.wrapped = c.Check != nil
-	for _, fk := range c.keys {
-		if err := r.addFromFile(fk); err != nil {
-			return err
-		}
+	f.size += int64(len(line))
+	return nil
+}
+
+// replace writes the whole file, and wipes what it held before.
+func (f *fileMedium) replace(text []byte) error {
+	if err := errors.Join(atomicfile.ReplaceWiped(f.path, text), wipeAside(f.path+tornSuffix)); err != nil {
+		return err
 	}
-	r.file, r.size = true, c.whole
-	switch {
-	case r.readOnly:
-		return nil
-	case int64(len(raw)) > c.whole:
-		return r.setAside(raw[c.whole:])
-	case c.Version < fileVersion, !r.wrapped && r.kek != nil:
-		return r.replace(r.sorted(), r.kek)
-	}
+	f.size = int64(len(text))
 	return nil
 }
 
@@ -75,58 +93,23 @@ func checkOwn(path string) error {
 	return err
 }
 
-func (r *Ring) checkKEK(check []byte) error {
-	if check == nil {
-		return nil
-	}
-	if r.kek == nil {
-		return ErrWrapped
-	}
-	if _, err := unwrap(r.kek, check, checkName); err != nil {
-		return ErrWrongKEK
-	}
-	return nil
-}
-
-// addFromFile adds a key of the file. It retires the one that its tenant had.
-func (r *Ring) addFromFile(fk fileKey) error {
-	k := &key{id: fk.ID, tenant: fk.Tenant, created: fk.Created, retired: fk.Retired, destroyed: fk.Destroyed}
-	if k.state() != Destroyed {
-		k.secret = fk.Key
-		if r.wrapped {
-			var err error
-			if k.secret, err = unwrap(r.kek, fk.Key, fk.name()); err != nil {
-				return fmt.Errorf("key %s of tenant %q is damaged: restore the keyring from a copy", k.id, k.tenant)
-			}
-		}
-		if len(k.secret) != 32 {
-			return fmt.Errorf("key %s of tenant %q has %d bytes, it is damaged: restore the keyring from a copy", k.id, k.tenant, len(k.secret))
-		}
-	}
-	if k.id == 0 || r.keys[k.id] != nil {
-		return fmt.Errorf("key %s of tenant %q is in it twice: restore the keyring from a copy", k.id, k.tenant)
-	}
-	r.addKey(k)
-	return nil
-}
-
 // setAside moves the end of the file to another one: what is no whole line was
 // never said to be durable, unless the disk has damaged it since.
-func (r *Ring) setAside(end []byte) error {
-	name, err := freeName(r.path + tornSuffix)
+func (f *fileMedium) setAside(end []byte) error {
+	name, err := freeName(f.path + tornSuffix)
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Replace(name, end); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
+	file, err := os.OpenFile(f.path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	err = f.Truncate(r.size)
-	r.aside, r.asideFile = len(end), name
-	return errors.Join(err, f.Sync(), f.Close())
+	err = file.Truncate(f.size)
+	f.aside, f.asideFile = len(end), name
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // freeName returns a name that is not taken, with a number from 2 on behind it if
@@ -147,58 +130,6 @@ func freeName(name string) (string, error) {
 	return "", fmt.Errorf("there are %d files %s already: move them away", maxTorn, name)
 }
 
-// append adds keys to the file, in one line. The caller holds r.disk. A file
-// that is not as this ring has left it is replaced.
-func (r *Ring) append(fresh []*key) error {
-	if info, err := os.Stat(r.path); r.spoilt || err != nil || info.Size() != r.size {
-		return r.replace(append(r.sorted(), fresh...), r.kek)
-	}
-	line, err := r.render(nil, fresh, r.kek)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(line, r.size)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		r.spoilt = true
-		return err
-	}
-	r.size += int64(len(line))
-	return nil
-}
-
-// replace writes the whole file, and wipes what it held before. The caller holds
-// r.disk.
-func (r *Ring) replace(keys []*key, kek cipher.AEAD) (err error) {
-	h := header{Version: fileVersion, Count: len(keys)}
-	if kek != nil {
-		if h.Check, err = wrap(kek, nil, checkName); err != nil {
-			return err
-		}
-	}
-	text, err := appendLine(nil, h)
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if text, err = r.render(text, []*key{k}, kek); err != nil {
-			return err
-		}
-	}
-	// Until it is done either of the two may be there.
-	r.spoilt = true
-	if err := errors.Join(atomicfile.ReplaceWiped(r.path, text), wipeAside(r.path+tornSuffix)); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.size, r.spoilt, r.file, r.wrapped = int64(len(text)), false, true, kek != nil
-	return nil
-}
-
 // wipeAside removes what was ever set aside: it may hold keys.
 func wipeAside(path string) error {
 	path = filepath.Clean(path)
@@ -211,22 +142,6 @@ func wipeAside(path string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// render appends a line with keys.
-func (r *Ring) render(dst []byte, keys []*key, kek cipher.AEAD) ([]byte, error) {
-	var b batch
-	for _, k := range keys {
-		fk := fileKey{ID: k.id, Tenant: k.tenant, Created: k.created, Retired: k.retired, Destroyed: k.destroyed, Key: k.secret}
-		if kek != nil && k.secret != nil {
-			var err error
-			if fk.Key, err = wrap(kek, k.secret, fk.name()); err != nil {
-				return nil, err
-			}
-		}
-		b.Keys = append(b.Keys, fk)
-	}
-	return appendLine(dst, b)
 }
 
 // Read returns the content of the keyring at path, as it was at one moment, for

@@ -44,18 +44,16 @@ type Options struct {
 
 // Ring is a keyring in use. Its methods are safe for concurrent use.
 type Ring struct {
-	path      string
-	now       func() time.Time
-	readOnly  bool
-	aside     int
-	asideFile string
+	path     string
+	now      func() time.Time
+	readOnly bool
 
-	// disk is held to change the file, and taken before mu. What is
+	// disk is held to change the text, and taken before mu. What is
 	// below it belongs to its holder.
 	disk   sync.Mutex
+	at     medium
 	kek    cipher.AEAD // nil leaves keys plain
-	size   int64
-	spoilt bool // the file may hold more than size bytes, or something else
+	spoilt bool        // the text may be another than the one that was written last
 
 	// mu guards what follows. Only a holder of disk changes keys, once the change
 	// is durable.
@@ -74,8 +72,12 @@ type Ring struct {
 // Open reads the keyring at path. Without a file the ring is empty, and the
 // file is made with the first key.
 func Open(path string, opts Options) (*Ring, error) {
+	return open(path, &fileMedium{path: path, readOnly: opts.ReadOnly}, opts)
+}
+
+func open(path string, at medium, opts Options) (*Ring, error) {
 	r := &Ring{
-		path: path, now: opts.Now, readOnly: opts.ReadOnly, keys: map[ID]*key{}, current: map[string]*key{},
+		path: path, at: at, now: opts.Now, readOnly: opts.ReadOnly, keys: map[ID]*key{}, current: map[string]*key{},
 		sealers: map[ID]*Sealer{}, openers: map[origin]cipher.AEAD{},
 	}
 	if r.now == nil {
@@ -93,7 +95,7 @@ func Open(path string, opts Options) (*Ring, error) {
 
 func (r *Ring) wrapError(err error) error { return fmt.Errorf("keyring %s: %w", r.path, err) }
 
-// Path returns the path of the file.
+// Path returns the path of the file, or the name of the table.
 func (r *Ring) Path() string { return r.path }
 
 // Exists reports whether the ring has a file.
@@ -112,7 +114,12 @@ func (r *Ring) Wrapped() bool {
 
 // Aside returns how many bytes at the end of the file were no whole line when it
 // was opened, and the file they were moved to.
-func (r *Ring) Aside() (n int, file string) { return r.aside, r.asideFile }
+func (r *Ring) Aside() (n int, file string) {
+	if f, ok := r.at.(*fileMedium); ok {
+		return f.aside, f.asideFile
+	}
+	return 0, ""
+}
 
 // State returns what a key can do.
 func (r *Ring) State(id ID) State {
@@ -183,10 +190,13 @@ func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
 	return len(doomed), nil
 }
 
-// Rewrap wraps the keys anew, or with nil leaves them plain.
+// Rewrap wraps the keys anew, or with nil leaves those of a file plain.
 func (r *Ring) Rewrap(kek []byte) error {
 	if r.readOnly {
 		return r.wrapError(errReadOnly)
+	}
+	if _, table := r.at.(tableMedium); table && kek == nil {
+		return r.wrapError(errPlain)
 	}
 	wrap, err := newKEK(kek)
 	if err != nil {
