@@ -39,6 +39,15 @@ func (c *Connector) ReadOnly() *Connector {
 	return &Connector{config: config, readOnly: true}
 }
 
+// Durable returns a connector whose commits are acknowledged when they are durable.
+func (c *Connector) Durable() *Connector {
+	config := c.config.Copy()
+	for name, value := range writerSettings {
+		config.RuntimeParams[name] = value
+	}
+	return &Connector{config: config, numbers: c.numbers, readOnly: c.readOnly}
+}
+
 // Host names the server.
 func (c *Connector) Host() string { return c.config.Host }
 

@@ -67,10 +67,7 @@ type host struct {
 // before it. While another has one, it fails with [ErrInUse]. Both do not hold where the
 // connector is shared.
 func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
-	config := c.config.Copy()
-	for name, value := range writerSettings {
-		config.RuntimeParams[name] = value
-	}
+	config := c.Durable().config
 	config.RuntimeParams["application_name"] = "skep"
 	conn, err := (&Connector{config: config, numbers: c.numbers}).connect(ctx)
 	if err != nil {

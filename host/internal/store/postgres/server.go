@@ -2,14 +2,54 @@ package postgres
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // minServer is the oldest version that is accepted: pg_terminate_backend waits since 14.
 const minServer = 140000
+
+// Unfit is why a server is not fit for the store.
+type Unfit struct {
+	// Setting is the one of the store that chooses the server, or what it must do: "dsn" or
+	// "durability".
+	Setting string
+	Err     error
+}
+
+// Error returns why, and what to change.
+func (u *Unfit) Error() string { return u.Err.Error() }
+
+// Unwrap returns why.
+func (u *Unfit) Unwrap() error { return u.Err }
+
+func unfit(setting, format string, args ...any) error {
+	return &Unfit{setting, fmt.Errorf(format, args...)}
+}
+
+// FindUnfit returns all that an error says of a server that is not fit.
+func FindUnfit(err error) (all []*Unfit) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case nil:
+	case *Unfit:
+		return []*Unfit{e}
+	case *pgconn.ConnectError:
+		return []*Unfit{{"dsn", e}}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, FindUnfit(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return FindUnfit(e.Unwrap())
+	}
+	return all
+}
 
 // checkServer refuses a server that does not keep what it has acknowledged, and a pooler that
 // gives a session's transactions to several processes: a host must be able to end its own.
@@ -29,18 +69,18 @@ func checkServer(ctx context.Context, pg *pgconn.PgConn, replicated bool) error 
 	}
 	var errs []error
 	if version := found["server_version_num"]; len(version) < 6 || version < fmt.Sprint(minServer) {
-		errs = append(errs, fmt.Errorf("the server has version %s, at least %d is needed: use a newer PostgreSQL", version, minServer))
+		errs = append(errs, unfit("dsn", "the server has version %s, at least %d is needed: use a newer PostgreSQL", version, minServer))
 	}
 	for _, name := range []string{"fsync", "full_page_writes"} {
 		if found[name] != "on" {
-			errs = append(errs, fmt.Errorf("the server has %s = %s and forgets in a crash what it has acknowledged: set %s = on in its postgresql.conf", name, found[name], name))
+			errs = append(errs, unfit("dsn", "the server has %s = %s and forgets in a crash what it has acknowledged: set %s = on in its postgresql.conf", name, found[name], name))
 		}
 	}
 	if replicated && found["synchronous_standby_names"] == "" {
-		errs = append(errs, errors.New("the server has no synchronous standby, and what it has acknowledged is lost with it: set synchronous_standby_names in its postgresql.conf, as ANY 1 (…) of two standbys"))
+		errs = append(errs, unfit("durability", "the server has no synchronous standby, and what it has acknowledged is lost with it: set synchronous_standby_names in its postgresql.conf, as ANY 1 (…) of two standbys, or [store] durability = \"local\" if that may be"))
 	}
 	if pid != fmt.Sprint(pg.PID()) {
-		errs = append(errs, errors.New("a pooler stands before the server: let [store] dsn name the server itself"))
+		errs = append(errs, unfit("dsn", "a pooler stands before the server: let [store] dsn name the server itself"))
 	}
 	return errors.Join(errs...)
 }
@@ -57,6 +97,24 @@ func IsOwnFault(err error) bool {
 		return true
 	}
 	return false
+}
+
+// IsAway reports whether an error says nothing of a statement, because the server or the
+// connection to it was gone or going
+// (https://www.postgresql.org/docs/15/errcodes-appendix.html).
+func IsAway(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return errors.Is(err, driver.ErrBadConn) || pgconn.Timeout(err) || isNetwork(err)
+	}
+	return strings.HasPrefix(pgErr.Code, "57P") || strings.HasPrefix(pgErr.Code, "08")
+}
+
+// isNetwork reports whether a connection could not be made, or broke.
+func isNetwork(err error) bool {
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func show(ctx context.Context, pg *pgconn.PgConn, text string) (string, error) {

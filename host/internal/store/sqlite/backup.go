@@ -57,10 +57,17 @@ func checkVacant(path, advice string) error {
 
 // copyTo writes a copy into an empty file.
 func (s *Store) copyTo(ctx context.Context, path string) error {
-	if s.writer == nil { // of a [Reader]
-		return vacuumInto(ctx, s.path, path)
+	switch {
+	case s.writer != nil:
+		return s.writer.database.copyTo(ctx, s, path)
+	case s.keyring != nil: // of a [Reader] of a server
+		var secret []byte
+		if err := s.readers.db.QueryRowContext(ctx, findServerSecret).Scan(&secret); err != nil {
+			return metaError("secret", err)
+		}
+		return copyServer(ctx, s.readers.db, secret, path)
 	}
-	return s.writer.database.copyTo(ctx, s, path)
+	return vacuumInto(ctx, s.path, path)
 }
 
 // vacuumInto copies a database as it is now. It takes a new connection:

@@ -13,12 +13,14 @@ import (
 	"skep/host/internal/swarm"
 )
 
-// Reader reads a data directory that a host may be using, or none. It takes no
+// Reader reads the store of a data directory or a server that a host may be using, or none. It takes no
 // lock and changes nothing. Its methods are safe for concurrent use.
 type Reader struct {
 	store  *Store
 	secret []byte
 	find   *sql.Stmt
+	// keyringFile is the file of the keyring in a directory.
+	keyringFile string
 }
 
 // OpenReader opens a data directory to read. One without a database is
@@ -55,8 +57,8 @@ func openReader(ctx context.Context, dir string, opts Options) (_ *Reader, err e
 		return nil, err
 	}
 	s.close = sync.OnceValue(s.readers.close)
-	r := &Reader{store: s}
-	if err := r.prepare(ctx); err != nil {
+	r := &Reader{store: s, keyringFile: filepath.Join(dir, keyringName)}
+	if err := r.prepare(ctx, findSecret); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return r, nil
@@ -81,8 +83,8 @@ func checkReadable(ctx context.Context, path string) (err error) {
 	return err
 }
 
-func (r *Reader) prepare(ctx context.Context) error {
-	if err := r.store.readers.db.QueryRowContext(ctx, findSecret).Scan(&r.secret); err != nil {
+func (r *Reader) prepare(ctx context.Context, secret string) error {
+	if err := r.store.readers.db.QueryRowContext(ctx, secret).Scan(&r.secret); err != nil {
 		return metaError("secret", err)
 	}
 	return prepare(ctx, r.store.readers.db, map[**sql.Stmt]string{

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/postgres"
 	"skep/host/internal/swarm"
 )
@@ -21,14 +20,22 @@ const serverReaders = 8
 // Server is a schema of a PostgreSQL server.
 type Server struct {
 	DSN string
-	// Ring seals what the store keeps, nil seals nothing.
-	Ring *keyring.Ring
 	// Replicated refuses a server without a synchronous standby.
 	Replicated bool
 }
 
+// connector makes connections to the server.
+func (at Server) connector() (*postgres.Connector, error) {
+	c, err := postgres.NewConnector(at.DSN, numberColumns)
+	if err == nil {
+		c.Replicated = at.Replicated
+	}
+	return c, err
+}
+
 // OpenServer opens the store on a server, and makes its tables the first time. Another host
-// that has it open makes it fail. Of opts, Keyring does not count. The caller closes the store.
+// that has it open makes it fail. With a keyring in opts, which must have a KEK, its keys lie
+// in a table. The caller closes the store.
 func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -44,18 +51,21 @@ func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
 }
 
 func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err error) {
-	connector, err := postgres.NewConnector(at.DSN, numberColumns)
+	connector, err := at.connector()
 	if err != nil {
 		return nil, err
 	}
-	connector.Replicated = at.Replicated
-	s := &Store{path: connector.Host(), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger, codec: &codec{at.Ring}}
+	s := &Store{path: connector.Host(), erasing: map[string]bool{}, storage: opts.Storage, log: opts.Logger}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
 		}
 	}()
 	if s.writer, err = openServerWriter(ctx, connector, opts); err != nil {
+		return nil, err
+	}
+	s.keyring = newServerKeyring(connector, s.writer.epoch)
+	if s.codec, err = openServerCodec(s.keyring, opts.Keyring); err != nil {
 		return nil, err
 	}
 	if s.readers, err = openServerReaders(ctx, connector); err != nil {
@@ -89,7 +99,7 @@ func openServerReaders(ctx context.Context, c *postgres.Connector) (*readers, er
 func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) (_ *writer, err error) {
 	below, err := postgres.OpenWriter(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, meaning(err)
 	}
 	w := &writer{queue: newQueue(opts.Weight), now: opts.Now, db: below.DB(), epoch: below.HID()}
 	w.database = &serverDatabase{w: w, below: below}
@@ -112,7 +122,7 @@ func (w *writer) prepareServer(ctx context.Context) error {
 	if _, err := w.conn.ExecContext(ctx, "INSERT INTO secrets VALUES ('store', ?) ON CONFLICT DO NOTHING", fresh); err != nil {
 		return err
 	}
-	if err := w.conn.QueryRowContext(ctx, "SELECT value FROM secrets WHERE name = 'store' AND length(value) = 32").Scan(&w.secret); err != nil {
+	if err := w.conn.QueryRowContext(ctx, findServerSecret).Scan(&w.secret); err != nil {
 		return metaError("secret", err)
 	}
 	return w.prepare(ctx)
@@ -159,9 +169,17 @@ func (d *serverDatabase) rollbackGroup(ctx context.Context, cause error) error {
 	return meaning(d.below.RollbackGroup(ctx, cause))
 }
 
-// meaning gives an error of a group the meaning that the port has for it.
+// inUseError is [ErrInUse] of a server.
+type inUseError struct{ error }
+
+// Is makes it ErrInUse.
+func (inUseError) Is(target error) bool { return target == ErrInUse }
+
+// meaning gives an error of a connection the meaning that the port has for it.
 func meaning(err error) error {
 	switch {
+	case errors.Is(err, postgres.ErrInUse):
+		return inUseError{err}
 	case errors.Is(err, postgres.ErrFenced), errors.Is(err, postgres.ErrLost):
 		return fmt.Errorf("%w: %w", swarm.ErrFenced, err)
 	case errors.Is(err, postgres.ErrRepeat):

@@ -21,6 +21,11 @@ var copiedTables = []string{
 // copyTo copies the server's tables, as they are at one moment, into a database of the embedded
 // engine. Bodies are copied unopened: what they are sealed for are names, which stay.
 func (d *serverDatabase) copyTo(ctx context.Context, s *Store, path string) (err error) {
+	return copyServer(ctx, s.readers.db, s.writer.secret, path)
+}
+
+// copyServer copies what readers see of a server, and the secret.
+func copyServer(ctx context.Context, readers *sql.DB, secret []byte, path string) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, url.Values{"_txlock": {"immediate"}}))
 	if err != nil {
 		return err
@@ -34,7 +39,7 @@ func (d *serverDatabase) copyTo(ctx context.Context, s *Store, path string) (err
 	if err := migrate(ctx, c, migrations, time.Now()); err != nil {
 		return err
 	}
-	from, err := s.readers.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	from, err := readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -44,7 +49,7 @@ func (d *serverDatabase) copyTo(ctx context.Context, s *Store, path string) (err
 		return err
 	}
 	defer to.Rollback() // after Commit this does nothing
-	if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('secret', ?), ('epoch', 0)", s.writer.secret); err != nil {
+	if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('secret', ?), ('epoch', 0)", secret); err != nil {
 		return err
 	}
 	if err := copyTables(ctx, from, to, to); err != nil {

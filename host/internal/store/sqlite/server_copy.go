@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"time"
-
-	"skep/host/internal/store/postgres"
 )
 
 // CopyToServer copies the database of a data directory that no host uses to an empty schema of
@@ -42,11 +40,10 @@ func copyToServer(ctx context.Context, dir string, at Server) (err error) {
 		return err
 	}
 	defer from.Rollback() // it only reads
-	connector, err := postgres.NewConnector(at.DSN, numberColumns)
+	connector, err := at.connector()
 	if err != nil {
 		return err
 	}
-	connector.Replicated = at.Replicated
 	w, err := openServerWriter(ctx, connector, Options{Now: time.Now})
 	if err != nil {
 		return err

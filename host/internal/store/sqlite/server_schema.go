@@ -198,6 +198,10 @@ var serverMigrations = []string{
 		PRIMARY KEY (rid, kind, name)
 	);
 	CREATE INDEX gateway_state_expires ON gateway_state (expires) WHERE expires IS NOT NULL;`,
+	`CREATE TABLE keyring (
+		n    BIGINT PRIMARY KEY,
+		line BYTEA NOT NULL
+	);`,
 }
 
 // numberColumns are the columns that number the rows of their tables.

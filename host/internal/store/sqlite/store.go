@@ -43,6 +43,7 @@ type Store struct {
 	codec   *codec
 	writer  *writer
 	readers *readers
+	keyring *serverKeyring // nil in a directory
 	close   func() error
 	chores  chores
 	log     *slog.Logger
@@ -167,12 +168,18 @@ func (s *Store) Close() error { return s.close() }
 // release undoes as much of Open as was done.
 func (s *Store) release() error {
 	var errs []error
+	if s.keyring != nil {
+		s.keyring.interrupt()
+	}
 	s.chores.stop()
 	if s.readers != nil {
 		errs = append(errs, s.readers.close())
 	}
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())
+	}
+	if s.keyring != nil {
+		errs = append(errs, s.keyring.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())

@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"time"
+
+	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/postgres"
+)
+
+// serverKeyring is the table of a server's keyring. It has a connection of its own: groups wait
+// for keys.
+type serverKeyring struct {
+	db *sql.DB
+	// hid is the host that changes it, 0 for a reader.
+	hid int64
+	// lines is how many the table has, as far as is known.
+	lines int64
+	// stop ends waiting for a server that is away.
+	stop   context.Context
+	cancel context.CancelFunc
+}
+
+func newServerKeyring(c *postgres.Connector, hid int64) *serverKeyring {
+	k := &serverKeyring{db: sql.OpenDB(c.Durable()), hid: hid}
+	k.db.SetMaxOpenConns(1)
+	k.stop, k.cancel = context.WithCancel(context.Background())
+	return k
+}
+
+var _ keyring.Table = (*serverKeyring)(nil)
+
+// Name implements [keyring.Table].
+func (*serverKeyring) Name() string { return "in the table keyring" }
+
+// Load implements [keyring.Table].
+func (k *serverKeyring) Load() ([]byte, error) {
+	rows, err := k.db.QueryContext(k.stop, "SELECT line FROM keyring ORDER BY n")
+	lines, err := collect(rows, err, func(rows *sql.Rows) (line []byte, err error) { return line, rows.Scan(&line) })
+	if err == nil && len(lines) == 0 {
+		err = fs.ErrNotExist
+	}
+	k.lines = int64(len(lines))
+	return bytes.Join(lines, nil), err
+}
+
+// Append implements [keyring.Table].
+func (k *serverKeyring) Append(line []byte) error {
+	err := k.change(func(tx *sql.Tx) error { return k.put(tx, k.lines, line) })
+	if err == nil {
+		k.lines++
+	}
+	return err
+}
+
+// Replace implements [keyring.Table]. Of the rows that it deletes the server's vacuum leaves
+// nothing in the table.
+func (k *serverKeyring) Replace(text []byte) error {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines = lines[:len(lines)-1] // behind the last end of a line is nothing
+	err := k.change(func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(k.stop, "DELETE FROM keyring"); err != nil {
+			return err
+		}
+		for n, line := range lines {
+			if err := k.put(tx, int64(n), line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	k.lines = int64(len(lines))
+	_, _ = k.db.ExecContext(k.stop, "VACUUM keyring") // without it the autovacuum does, later
+	return nil
+}
+
+// put writes a line. A change that is repeated finds the one that it wrote before.
+func (k *serverKeyring) put(tx *sql.Tx, n int64, line []byte) error {
+	_, err := tx.ExecContext(k.stop, "INSERT INTO keyring VALUES (?, ?) ON CONFLICT (n) DO UPDATE SET line = excluded.line", n, line)
+	return err
+}
+
+// keyringPause is between attempts to reach a server that is away.
+const keyringPause = 100 * time.Millisecond
+
+// change writes in a transaction, again until the server is there or the store closes.
+func (k *serverKeyring) change(do func(*sql.Tx) error) error {
+	for {
+		err := k.try(do)
+		if err == nil || !postgres.IsAway(err) {
+			return err
+		}
+		select {
+		case <-time.After(keyringPause):
+		case <-k.stop.Done():
+			return err
+		}
+	}
+}
+
+func (k *serverKeyring) try(do func(*sql.Tx) error) error {
+	tx, err := k.db.BeginTx(k.stop, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit this does nothing
+	// A host that is fenced must not write over the keys of the next one. The lock keeps
+	// others from fencing it until the end.
+	var dead bool
+	if err := tx.QueryRowContext(k.stop, "SELECT dead FROM hosts WHERE hid = ? FOR SHARE", k.hid).Scan(&dead); err != nil {
+		return err
+	}
+	if dead {
+		return meaning(postgres.ErrFenced)
+	}
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// interrupt makes a change fail that waits for the server.
+func (k *serverKeyring) interrupt() { k.cancel() }
+
+func (k *serverKeyring) close() error {
+	k.cancel()
+	return k.db.Close()
+}
+
+// openServerCodec opens the keyring of a server, none without opts.
+func openServerCodec(table *serverKeyring, opts *keyring.Options) (*codec, error) {
+	if opts == nil {
+		return &codec{}, nil
+	}
+	ring, err := keyring.OpenTable(table, *opts)
+	if err != nil {
+		return nil, err
+	}
+	return &codec{ring}, nil
+}
+
+// RewrapServer is [Rewrap] of the keyring of a server that no host uses. Its keys are never
+// left plain.
+func RewrapServer(ctx context.Context, at Server, from, to []byte) (n int, changed bool, err error) {
+	connector, err := at.connector()
+	if err != nil {
+		return 0, false, err
+	}
+	w, err := openServerWriter(ctx, connector, Options{Now: time.Now})
+	if err != nil {
+		return 0, false, addAdvice(err)
+	}
+	defer func() { err = errors.Join(err, w.closeConn()) }()
+	table := newServerKeyring(connector, w.epoch)
+	defer func() { err = errors.Join(err, table.close()) }()
+	if r, err := keyring.OpenTable(table, keyring.Options{KEK: to, ReadOnly: true}); err == nil && r.Exists() {
+		return len(r.Entries()), false, nil
+	}
+	ring, err := keyring.OpenTable(table, keyring.Options{KEK: from})
+	switch {
+	case err != nil:
+		return 0, false, err
+	case !ring.Exists():
+		return 0, false, errors.New("there is no keyring: nothing is sealed yet")
+	}
+	return len(ring.Entries()), true, ring.Rewrap(to)
+}

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"skep/host/internal/store/keyring"
+)
+
+// findServerSecret is [findSecret] on a server.
+const findServerSecret = "SELECT value FROM secrets WHERE name = 'store' AND length(value) = 32"
+
+// OpenServerReader opens the store of a server to read, which a host may be using. A schema
+// without a store is [fs.ErrNotExist]. Of opts only the keyring counts.
+func OpenServerReader(ctx context.Context, at Server, opts Options) (*Reader, error) {
+	r, err := openServerReader(ctx, at, opts)
+	if err != nil {
+		return nil, fmt.Errorf("read the store on a server: %w", addAdvice(err))
+	}
+	return r, nil
+}
+
+func openServerReader(ctx context.Context, at Server, opts Options) (_ *Reader, err error) {
+	connector, err := at.connector()
+	if err != nil {
+		return nil, err
+	}
+	connector = connector.ReadOnly()
+	s := &Store{path: connector.Host(), erasing: map[string]bool{}}
+	s.close = sync.OnceValue(s.release)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	s.keyring = newServerKeyring(connector, 0)
+	if err := checkServerVersion(ctx, s.keyring.db); err != nil {
+		return nil, err
+	}
+	if opts.Keyring != nil {
+		ring := *opts.Keyring
+		ring.ReadOnly = true
+		opts.Keyring = &ring
+	}
+	if s.codec, err = openServerCodec(s.keyring, opts.Keyring); err != nil {
+		return nil, err
+	}
+	if s.readers, err = openServerReaders(ctx, connector); err != nil {
+		return nil, err
+	}
+	r := &Reader{store: s}
+	return r, r.prepare(ctx, findServerSecret)
+}
+
+// checkServerVersion returns why a schema must not be read with today's statements.
+func checkServerVersion(ctx context.Context, db *sql.DB) error {
+	var there bool
+	var version int
+	if err := db.QueryRowContext(ctx, "SELECT to_regclass('versions') IS NOT NULL").Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("the schema has no store: %w", fs.ErrNotExist)
+	}
+	if err := db.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM versions").Scan(&version); err != nil {
+		return err
+	}
+	if err := tooNew(version, len(serverMigrations)); err != nil {
+		return err
+	}
+	if version < len(serverMigrations) {
+		return fmt.Errorf("its schema is version %d and this skep reads version %d: start the host once, which brings it up to date", version, len(serverMigrations))
+	}
+	return nil
+}
+
+// KeyringText returns the text of the keyring, for a copy. Its keys are wrapped as they are.
+// Without a keyring it is [fs.ErrNotExist].
+func (r *Reader) KeyringText() ([]byte, error) {
+	if k := r.store.keyring; k != nil {
+		return keyring.ReadTable(k)
+	}
+	return keyring.Read(r.keyringFile)
+}
