@@ -75,13 +75,11 @@ func New(ctx context.Context, opt Options) (_ *Host, err error) {
 }
 
 func (h *Host) openStore(ctx context.Context) error {
-	opt, err := datadir.StoreOptions(h.opt.Config.Store.Keyring, h.log)
-	if err != nil {
-		return err
-	}
-	opt.Weight, opt.Storage = definition.Weights(h.opt.Config), definition.Storage(h.opt.Config)
-	h.store, err = sqlite.Open(ctx, h.opt.DataDir, opt)
-	return datadir.KeyFault(h.opt.Config, err)
+	var err error
+	h.store, err = datadir.OpenStore(ctx, h.opt.DataDir, h.opt.Config.Store, sqlite.Options{
+		Logger: h.log, Weight: definition.Weights(h.opt.Config), Storage: definition.Storage(h.opt.Config),
+	})
+	return datadir.StoreFault(h.opt.Config, err)
 }
 
 func (h *Host) openAudit(context.Context) (err error) {

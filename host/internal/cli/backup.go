@@ -80,7 +80,7 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if a.json() {
 		return a.printJSON(out)
 	}
-	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Dir)
+	a.notef("%s: %s bytes of %s", file, quantity(uint64(out.Bytes)), d.Place())
 	if modules > 0 {
 		a.notef("%s: %s", out.Modules, plural(int64(modules), "module"))
 	}
@@ -151,5 +151,5 @@ func (a *app) dataOptions() (datadir.Data, error) {
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || a.common.set["config"]) {
 		return datadir.Data{}, a.unreadable(err)
 	}
-	return datadir.Data{Dir: a.dataDir(), Key: s.Keyring, Logger: a.noteLogger(slog.LevelWarn)}, nil
+	return datadir.Data{Dir: a.dataDir(), Store: s, Logger: a.noteLogger(slog.LevelWarn)}, nil
 }

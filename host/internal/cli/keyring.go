@@ -122,19 +122,19 @@ func (a *app) keyringRewrapCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "where the old key is: `env::NAME or file::PATH`")
 	cmd.Flags().BoolVar(&plain, "plain", false, "wrap them with nothing: [store] keyring is gone on purpose")
-	cmd.RunE = a.withData(func(_ *cobra.Command, d datadir.Data, _ []string) error {
+	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
 		old, err := a.reference("--from", from)
 		if err != nil {
 			return err
 		}
-		if plain != (d.Key == "") {
+		if plain != (d.Store.Keyring == "") {
 			return wrongPlain(plain)
 		}
-		n, changed, err := d.Rewrap(old)
+		n, changed, err := d.Rewrap(cmd.Context(), old)
 		if err != nil {
 			return a.hostInUseHint(err)
 		}
-		return a.rewrapped(n, changed, d.Key != "")
+		return a.rewrapped(n, changed, d.Store.Keyring != "")
 	})
 	return cmd
 }

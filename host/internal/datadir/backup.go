@@ -59,7 +59,7 @@ func (d Data) Backup(ctx context.Context, file string, withKeyring bool) (module
 		if err != nil {
 			err = fmt.Errorf("the database is copied to %s, but not all modules: %w", file, err)
 		}
-		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(file, withKeyring))
+		return errors.Join(err, copyFile(filepath.Join(d.Dir, RegistryName), file+RegistrySuffix, registryText), d.backUpKeys(r, file, withKeyring))
 	})
 	if !copied {
 		return 0, errors.Join(err, os.RemoveAll(string(part)))
@@ -78,7 +78,7 @@ func vacant(names ...string) error {
 	return nil
 }
 
-func (d Data) backUpKeys(file string, wanted bool) error {
+func (d Data) backUpKeys(r *sqlite.Reader, file string, wanted bool) error {
 	if !wanted {
 		return nil
 	}
@@ -89,9 +89,9 @@ func (d Data) backUpKeys(file string, wanted bool) error {
 	}
 	// Keys are made before anything is sealed with them: a keyring that is read
 	// later has all that the copy needs.
-	content, err := keyring.Read(filepath.Join(d.Dir, keyringName))
+	content, err := r.KeyringText()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no keyring in %s: nothing is sealed yet; the backup without one is whole", d.Dir)
+		return fmt.Errorf("there is no keyring in %s: nothing is sealed yet; the backup without one is whole", d.Place())
 	}
 	if err != nil {
 		return err

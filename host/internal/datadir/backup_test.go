@@ -31,9 +31,7 @@ const (
 func newData(t *testing.T) Data {
 	t.Helper()
 	d := Data{Dir: filepath.Join(t.TempDir(), "data")}
-	opt, err := StoreOptions("", nil)
-	mustDo(t, err)
-	s, err := sqlite.Open(t.Context(), d.Dir, opt)
+	s, err := OpenStore(t.Context(), d.Dir, d.Store, sqlite.Options{})
 	mustDo(t, err)
 	key := swarm.TaskKey{InstanceKey: swarm.InstanceKey{Tenant: swarm.DefaultTenant, Swarm: "hive", Instance: "user:alice"}, Task: "t"}
 	mustDo(t, s.Commit(t.Context(), swarm.Mutation{Task: swarm.Task{Key: key, State: swarm.StateRunning}}))

@@ -21,8 +21,9 @@ import (
 type Data struct {
 	// Dir is the directory.
 	Dir string
-	// Key is [store] keyring of the configuration.
-	Key    config.Secret
+	// Store is [store] of the configuration. With the driver postgres what tenants keep is on
+	// its server.
+	Store  config.Store
 	Logger *slog.Logger
 }
 
@@ -106,14 +107,17 @@ func (d Data) has(ctx context.Context, k keeper, tenant string) error {
 		return err
 	}
 	if !kept {
-		return fmt.Errorf("%w: tenant %q keeps nothing in %s", ErrNotFound, tenant, d.Dir)
+		return fmt.Errorf("%w: tenant %q keeps nothing in %s", ErrNotFound, tenant, d.Place())
 	}
 	return nil
 }
 
+// Place names what the store is in: the directory, or a server.
+func (d Data) Place() string { return placeOf(d.Dir, d.Store) }
+
 // read opens the directory to read.
 func (d Data) read(ctx context.Context, do func(*sqlite.Reader) error) error {
-	r, err := openReader(ctx, d.Dir, d.Key)
+	r, err := OpenReader(ctx, d.Dir, d.Store)
 	if err != nil {
 		return asKeyError(err)
 	}
@@ -122,6 +126,9 @@ func (d Data) read(ctx context.Context, do func(*sqlite.Reader) error) error {
 
 // Exists is [ErrNotFound] where no host has kept anything yet.
 func (d Data) Exists() error {
+	if d.Store.Driver == config.DriverPostgres {
+		return nil
+	}
 	if _, err := os.Stat(filepath.Join(d.Dir, storeName)); errors.Is(err, fs.ErrNotExist) {
 		return noStore(d.Dir)
 	}
@@ -133,11 +140,7 @@ func (d Data) own(ctx context.Context, do func(*sqlite.Store) error) error {
 	if err := d.Exists(); err != nil {
 		return err
 	}
-	opt, err := StoreOptions(d.Key, d.Logger)
-	if err != nil {
-		return &KeyError{err}
-	}
-	s, err := sqlite.Open(ctx, d.Dir, opt)
+	s, err := OpenStore(ctx, d.Dir, d.Store, sqlite.Options{Logger: d.Logger})
 	if err != nil {
 		return asKeyError(err)
 	}

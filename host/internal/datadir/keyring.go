@@ -50,13 +50,13 @@ func (d Data) Keyring(ctx context.Context) (out Keyring, err error) {
 	return out, err
 }
 
-// Rewrap wraps the keys, which are wrapped with from, with d.Key instead. Without
-// a d.Key they are left plain. It returns how many keys there are, and changed
+// Rewrap wraps the keys, which are wrapped with from, with the key in d.Store instead.
+// Without one they are left plain. It returns how many keys there are, and changed
 // false when there was nothing to do.
-func (d Data) Rewrap(from config.Secret) (n int, changed bool, err error) {
+func (d Data) Rewrap(ctx context.Context, from config.Secret) (n int, changed bool, err error) {
 	defer func() { err = d.record("keyring.rewrap", keyringName, err) }()
 	var keks [2][]byte
-	for i, key := range []config.Secret{from, d.Key} {
+	for i, key := range []config.Secret{from, d.Store.Keyring} {
 		if key == "" {
 			continue
 		}
@@ -64,7 +64,11 @@ func (d Data) Rewrap(from config.Secret) (n int, changed bool, err error) {
 			return 0, false, &KeyError{err}
 		}
 	}
-	n, changed, err = sqlite.Rewrap(d.Dir, keks[0], keks[1])
+	if d.Store.Driver == config.DriverPostgres {
+		n, changed, err = sqlite.RewrapServer(ctx, server(d.Store), keks[0], keks[1])
+	} else {
+		n, changed, err = sqlite.Rewrap(d.Dir, keks[0], keks[1])
+	}
 	switch {
 	case errors.Is(err, keyring.ErrWrapped):
 		err = &KeyError{errors.New("the keys are wrapped with another key: --from has to name it")}

@@ -65,9 +65,9 @@ func Replay(ctx context.Context, opt ReplayOptions) (turns []ReplayedTurn, err e
 	if opt.CacheDir == "" {
 		opt.CacheDir = filepath.Join(opt.DataDir, "cache")
 	}
-	store, err := openReader(ctx, opt.DataDir, opt.Config.Store.Keyring)
+	store, err := OpenReader(ctx, opt.DataDir, opt.Config.Store)
 	if err != nil {
-		return nil, KeyFault(opt.Config, err)
+		return nil, StoreFault(opt.Config, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	r := replayer{opt: opt, store: store, modules: map[string]*wasm.Module{}}
@@ -115,7 +115,7 @@ func (r *replayer) key(ctx context.Context) (swarm.TaskKey, error) {
 	found := slices.DeleteFunc(keys, func(k swarm.TaskKey) bool { return !r.opt.chooses(k) })
 	switch len(found) {
 	case 0:
-		return swarm.TaskKey{}, fmt.Errorf("%w: there is no task %q in %s", ErrNotFound, r.opt.Task, r.opt.DataDir)
+		return swarm.TaskKey{}, fmt.Errorf("%w: there is no task %q in %s", ErrNotFound, r.opt.Task, placeOf(r.opt.DataDir, r.opt.Config.Store))
 	case 1:
 		return found[0], nil
 	}

@@ -5,25 +5,55 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 
 	"skep/host/internal/definition/config"
 	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/postgres"
 	"skep/host/internal/store/sqlite"
 )
 
-// openReader opens a data directory to read, which a host may be using. Without
-// a database it is [ErrNotFound].
-func openReader(ctx context.Context, dir string, key config.Secret) (*sqlite.Reader, error) {
-	opt, err := StoreOptions(key, nil)
-	if err != nil {
+// OpenStore takes the store of a data directory or of a server into use. Of opt, the keyring
+// does not count. The caller closes the store.
+func OpenStore(ctx context.Context, dir string, s config.Store, opt sqlite.Options) (*sqlite.Store, error) {
+	var err error
+	if opt.Keyring, err = ringOptions(s.Keyring); err != nil {
+		return nil, &KeyError{err}
+	}
+	if s.Driver == config.DriverPostgres {
+		return sqlite.OpenServer(ctx, server(s), opt)
+	}
+	return sqlite.Open(ctx, dir, opt)
+}
+
+// OpenReader opens the store of a data directory or of a server to read, which a host may be
+// using. Where there is none it is [ErrNotFound]. The caller closes the reader.
+func OpenReader(ctx context.Context, dir string, s config.Store) (r *sqlite.Reader, err error) {
+	var opt sqlite.Options
+	if opt.Keyring, err = ringOptions(s.Keyring); err != nil {
 		return nil, err
 	}
-	store, err := sqlite.OpenReader(ctx, dir, opt)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noStore(dir)
+	if s.Driver == config.DriverPostgres {
+		r, err = sqlite.OpenServerReader(ctx, server(s), opt)
+	} else {
+		r, err = sqlite.OpenReader(ctx, dir, opt)
 	}
-	return store, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noStore(placeOf(dir, s))
+	}
+	return r, err
+}
+
+// server is the server of the settings.
+func server(s config.Store) sqlite.Server {
+	return sqlite.Server{DSN: s.DSN.Reveal(), Replicated: s.Durability == config.DurabilityReplicated}
+}
+
+// placeOf names what a store is in.
+func placeOf(dir string, s config.Store) string {
+	if s.Driver == config.DriverPostgres {
+		return "the PostgreSQL server of [store]"
+	}
+	return dir
 }
 
 // storeName is the name of the database in a data directory.
@@ -34,22 +64,29 @@ var ErrNoStore = fmt.Errorf("%w: there is no store", ErrNotFound)
 
 func noStore(dir string) error { return fmt.Errorf("%w in %s", ErrNoStore, dir) }
 
-// StoreOptions are the options of every store of a host: it is sealed with a keyring.
-func StoreOptions(key config.Secret, log *slog.Logger) (sqlite.Options, error) {
+// ringOptions are the keyring's of every store of a host.
+func ringOptions(key config.Secret) (*keyring.Options, error) {
 	ring := &keyring.Options{}
-	if key != "" {
-		var err error
-		if ring.KEK, err = keyring.ParseKEK(key.Reveal()); err != nil {
-			return sqlite.Options{}, err
-		}
+	if key == "" {
+		return ring, nil
 	}
-	return sqlite.Options{Logger: log, Keyring: ring}, nil
+	var err error
+	ring.KEK, err = keyring.ParseKEK(key.Reveal())
+	return ring, err
 }
 
-// KeyFault places an error of the wrapping key at [store] keyring in the file.
-func KeyFault(cfg *config.Config, err error) error {
+// StoreFault places an error of the wrapping key or of the server at its line of [store] in the
+// file.
+func StoreFault(cfg *config.Config, err error) error {
 	if errors.Is(err, keyring.ErrWrapped) || errors.Is(err, keyring.ErrWrongKEK) {
 		return config.Faults{cfg.Fault(err.Error(), "store", "keyring")}
+	}
+	var faults config.Faults
+	for _, u := range postgres.FindUnfit(err) {
+		faults = append(faults, cfg.Fault(u.Error(), "store", u.Setting))
+	}
+	if len(faults) > 0 {
+		return faults
 	}
 	return err
 }

@@ -63,7 +63,8 @@ func StartEverywhere(t *testing.T, change ...string) *Everywhere {
 		}
 		for file, text := range files {
 			if file == "swarm.toml" {
-				text = strings.NewReplacer(ports...).Replace(text)
+				text = onServer(t, p.Data(), strings.NewReplacer(ports...).Replace(text))
+				writeStoreKey(t, p.Dir)
 			}
 			if err := os.WriteFile(filepath.Join(p.Dir, file), []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -50,6 +50,7 @@ func Run(t *testing.T, opt host.Options) *Host {
 	t.Helper()
 	opt.CacheDir, opt.Listen, opt.AdminListen = guests.CacheDir(t), "127.0.0.1:0", "127.0.0.1:0"
 	opt.Subprocess = []string{"/proc/self/exe", process.Command}
+	keepOnServer(t, &opt)
 	ctx, cancel := context.WithCancel(context.Background())
 	h, err := host.New(ctx, opt)
 	if err != nil {
@@ -68,6 +69,30 @@ func Run(t *testing.T, opt host.Options) *Host {
 		r.Key = strings.TrimSpace(string(raw))
 	}
 	return r
+}
+
+// keepOnServer moves the store of a host to a server, if that is asked for.
+func keepOnServer(t *testing.T, opt *host.Options) {
+	t.Helper()
+	if !OnServer() {
+		return
+	}
+	if opt.DataDir == "" {
+		opt.DataDir = filepath.Join(opt.Config.Dir, ".skep")
+	}
+	data := opt.DataDir
+	opt.Config.Store = storeOf(t, data, opt.Config.Store)
+	reread := opt.Reread
+	if reread == nil {
+		return
+	}
+	opt.Reread = func() (*config.Config, error) {
+		cfg, err := reread()
+		if err == nil {
+			cfg.Store = storeOf(t, data, cfg.Store)
+		}
+		return cfg, err
+	}
 }
 
 // StopAtEnd stops the host when the test ends, if it runs by then.

@@ -56,7 +56,8 @@ func NewProcess(t *testing.T, ip string) *Process {
 // Write writes the host's files: a swarm without a table [server], and script.wasm.
 func (p *Process) Write(swarm string) {
 	p.t.Helper()
-	swarm += fmt.Sprintf("[server]\nlisten = %q\nadmin_listen = %q\n", p.Addr, p.admin)
+	swarm = onServer(p.t, p.Data(), swarm+fmt.Sprintf("[server]\nlisten = %q\nadmin_listen = %q\n", p.Addr, p.admin))
+	writeStoreKey(p.t, p.Dir)
 	for name, data := range map[string][]byte{"swarm.toml": []byte(swarm), "script.wasm": guests.Bytes(p.t, "plugins/script")} {
 		if err := os.WriteFile(filepath.Join(p.Dir, name), data, 0o600); err != nil {
 			p.t.Fatal(err)

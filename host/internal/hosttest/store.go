@@ -3,7 +3,6 @@ package hosttest
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"skep/host/internal/datadir"
 	"skep/host/internal/definition/config"
 	"skep/host/internal/guests"
-	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/sqlite"
 	"skep/host/internal/swarm"
 	"skep/spec/mail"
@@ -30,6 +28,7 @@ func Replay(t *testing.T, file, data string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Store = storeOf(t, data, cfg.Store)
 	turns, err := datadir.Replay(t.Context(), datadir.ReplayOptions{Config: cfg, DataDir: data, CacheDir: guests.CacheDir(t), Task: "t"})
 	if err != nil || len(turns) == 0 {
 		t.Fatal(turns, err)
@@ -64,11 +63,7 @@ func (r *Host) Files(t *testing.T) (all []byte) {
 // reader opens the host's store to read, while it runs.
 func (r *Host) reader(t *testing.T) *sqlite.Reader {
 	t.Helper()
-	opt, err := datadir.StoreOptions(r.Config.Store.Keyring, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sqlite.OpenReader(t.Context(), r.Data, opt)
+	s, err := datadir.OpenReader(t.Context(), r.Data, r.Config.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +106,9 @@ func (r *Host) Exported(t *testing.T) []byte {
 }
 
 // TaskParts reads what a host has of a task, while it runs.
-func TaskParts(ctx context.Context, data, task string) (parts []swarm.Snapshot, err error) {
-	r, err := sqlite.OpenReader(ctx, data, sqlite.Options{Keyring: &keyring.Options{}})
+func TaskParts(t testing.TB, data, task string) (parts []swarm.Snapshot, err error) {
+	ctx := t.Context()
+	r, err := datadir.OpenReader(ctx, data, storeOf(t, data, config.Store{}))
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +122,9 @@ func TaskParts(ctx context.Context, data, task string) (parts []swarm.Snapshot, 
 }
 
 // CountTurns counts the turns that a host has recorded of a task, while it runs.
-func CountTurns(ctx context.Context, data, task string) (n int64, err error) {
-	r, err := sqlite.OpenReader(ctx, data, sqlite.Options{Keyring: &keyring.Options{}})
+func CountTurns(t testing.TB, data, task string) (n int64, err error) {
+	ctx := t.Context()
+	r, err := datadir.OpenReader(ctx, data, storeOf(t, data, config.Store{}))
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +165,7 @@ func StoreVersion(t *testing.T, data string) func() int64 {
 // OpenStore opens the store of a host that does not run. The caller closes it.
 func OpenStore(t *testing.T, data string) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), data, sqlite.Options{Keyring: &keyring.Options{}})
+	s, err := datadir.OpenStore(t.Context(), data, storeOf(t, data, config.Store{}), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

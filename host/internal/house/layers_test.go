@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"host/internal/api/http3":                  {"host/internal/api/listener"},
 	"host/internal/turn/mcp/toolpin":           {},
 	"host/internal/turn/mcp":                   {"abi", "host/internal/turn/egress", "host/internal/turn/process", "host/internal/turn/mcp/toolpin"},
-	"host/internal/definition/config":          {"host/internal/gateway/uamp/did", "host/internal/gateway/uamp/seal", "host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/gateway/wire", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
+	"host/internal/definition/config":          {"host/internal/gateway/uamp/did", "host/internal/gateway/uamp/seal", "host/internal/api/oidc", "host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/verb", "host/internal/gateway/wire", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/spelling", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/api/listener", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp/toolpin", "host/internal/turn/wasm/binary", "spec/mail"},
 	"host/internal/definition/config/generate": {"host/internal/definition/config"},
 	"host/internal/definition/narrowing":       {"host/internal/definition/config", "spec/mail"},
 	"host/internal/definition/plan":            {"host/internal/definition/config"},
@@ -126,7 +126,7 @@ var layers = map[string][]string{
 	},
 	"host/internal/datadir": {
 		"host/internal/api/audit", "host/internal/definition", "host/internal/definition/config", "host/internal/pathcheck", "host/internal/peer/signature", "host/internal/quarantine",
-		"host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
+		"host/internal/store/atomicfile", "host/internal/store/keyring", "host/internal/store/postgres", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/capability",
 		"host/internal/turn/wasm",
 	},
 	"host/internal/api/server": {
@@ -160,7 +160,7 @@ var layers = map[string][]string{
 	// The kit of the tests of a whole host; only tests import it.
 	"host/internal/hosttest": {
 		"abi", "host", "host/client", "host/internal/datadir", "host/internal/definition/config", "host/internal/guests",
-		"host/internal/store/keyring", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/process", "spec/mail",
+		"host/internal/store/pgtest", "host/internal/store/sqlite", "host/internal/swarm", "host/internal/turn/process", "spec/mail",
 	},
 	"host/internal/hosttest/agent":      {},
 	"host/internal/hosttest/crash":      {},

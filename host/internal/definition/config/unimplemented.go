@@ -11,7 +11,6 @@ var unimplemented = map[string]string{
 	"history":                  "a limit on histories" + notBuilt,
 	"lock":                     "the lock file" + notBuilt,
 	"oci":                      "the source oci:" + notBuilt,
-	"postgres":                 "the store driver postgres" + notBuilt,
 	"tenants.memory":           "a quota of memory" + notBuilt,
 	"tenants.turns_per_second": "a quota of turns per second" + notBuilt,
 }

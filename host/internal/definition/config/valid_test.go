@@ -130,7 +130,12 @@ func TestForms(t *testing.T) {
 // The whole grammar is accepted once every capability is built.
 func TestWholeGrammar(t *testing.T) {
 	t.Parallel()
-	env := func(name string) (string, bool) { return "https://" + strings.ToLower(name) + ".example", true }
+	env := func(name string) (string, bool) {
+		if name == "DATABASE_URL" {
+			return "postgres://database_url.example", true
+		}
+		return "https://" + strings.ToLower(name) + ".example", true
+	}
 	c, err := parse("whole.toml", []byte(readValid(t, "whole.toml")), "testdata/valid", Options{Env: env, BundleDir: "testdata/valid/plugins"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +191,7 @@ func TestWholeGrammar(t *testing.T) {
 		"verify key":  {c.Peers[0].VerifyKey, "ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="},
 		"signatures":  {c.Server.SignLetters, true},
 		"peer health": {c.Server.PeerHealth, time.Duration(0)},
-		"dsn":         {c.Store.DSN.Reveal(), "https://database_url.example"},
+		"dsn":         {c.Store.DSN.Reveal(), "postgres://database_url.example"},
 		"keyring":     {c.Store.Keyring.Reveal(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
 		"retention":   {[]time.Duration{c.Store.JournalRetention, c.Store.HistoryRetention}, []time.Duration{60 * time.Hour, 2160 * time.Hour}},
 		"message log": {c.Store.MessageLog, 2 * GiB},

@@ -116,7 +116,7 @@ func (s *suite) answer(t *testing.T, all int) {
 func (s *suite) nothingRuns(t *testing.T) {
 	t.Helper()
 	for n := range askers {
-		parts, err := hosttest.TaskParts(t.Context(), s.site.Data, fmt.Sprintf("load-%d-%d", exchanges, n))
+		parts, err := hosttest.TaskParts(t, s.site.Data, fmt.Sprintf("load-%d-%d", exchanges, n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func (c *chain) eachPart(t *testing.T, does, task string, done func(swarm.Snapsh
 	t.Helper()
 	for _, p := range hostNames {
 		hosttest.Eventually(t, p.name+" "+does+" "+task, func() bool {
-			parts, err := hosttest.TaskParts(t.Context(), c.hosts[p.name].Data(), task)
+			parts, err := hosttest.TaskParts(t, c.hosts[p.name].Data(), task)
 			return err == nil && !slices.ContainsFunc(parts, func(s swarm.Snapshot) bool { return !done(s) })
 		})
 	}

@@ -105,7 +105,7 @@ func TestMQTT(t *testing.T) {
 	})
 	p.oneAnswerEach()
 	for _, q := range slices.Concat(questions(20, "before"), questions(20, "unread"), questions(5, "away")) {
-		if n, err := hosttest.CountTurns(t.Context(), h.Data(), q.Header.ConversationID); n != 1 || err != nil {
+		if n, err := hosttest.CountTurns(t, h.Data(), q.Header.ConversationID); n != 1 || err != nil {
 			t.Errorf("%s had %d turns, %v", q.Body, n, err)
 		}
 	}

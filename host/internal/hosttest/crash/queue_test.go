@@ -92,7 +92,7 @@ func tryQueues(t *testing.T, h *hosttest.Process, p *queuePeer, b queueBroker) {
 		}
 	})
 	for _, q := range slices.Concat(ampQuestions(20, "before"), ampQuestions(20, "unread"), ampQuestions(5, "away")) {
-		if n, err := hosttest.CountTurns(t.Context(), h.Data(), q.Message.ID); n != 1 || err != nil {
+		if n, err := hosttest.CountTurns(t, h.Data(), q.Message.ID); n != 1 || err != nil {
 			t.Errorf("%s had %d turns, %v", q.Message.ID, n, err)
 		}
 	}

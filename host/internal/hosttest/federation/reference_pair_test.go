@@ -108,7 +108,7 @@ func (p *pair) wantExchanges(want ...string) {
 func (p *pair) waitDelivered(task string) {
 	p.t.Helper()
 	hosttest.Eventually(p.t, "the letters of "+task+" are out", func() bool {
-		parts, err := hosttest.TaskParts(p.t.Context(), p.local.Data, task)
+		parts, err := hosttest.TaskParts(p.t, p.local.Data, task)
 		return err == nil && !slices.ContainsFunc(parts, func(s swarm.Snapshot) bool { return len(s.Outbox) > 0 })
 	})
 }
@@ -117,7 +117,7 @@ func (p *pair) waitDelivered(task string) {
 func (p *pair) waitEnded(task string) (part swarm.Snapshot) {
 	p.t.Helper()
 	hosttest.Eventually(p.t, "the host's part of "+task+" ends", func() bool {
-		parts, err := hosttest.TaskParts(p.t.Context(), p.local.Data, task)
+		parts, err := hosttest.TaskParts(p.t, p.local.Data, task)
 		if err != nil || len(parts) > 1 {
 			p.t.Fatal(parts, err)
 		}

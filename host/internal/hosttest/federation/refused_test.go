@@ -28,7 +28,7 @@ func TestNoWayBack(t *testing.T) {
 			t.Errorf("answer %+v", a)
 		}
 		hosttest.Eventually(t, "the news at "+peer, func() bool {
-			parts, err := hosttest.TaskParts(t.Context(), u.sites[peer].Data, "tell-"+peer)
+			parts, err := hosttest.TaskParts(t, u.sites[peer].Data, "tell-"+peer)
 			return err == nil && len(parts) == 1
 		})
 	}
@@ -44,7 +44,7 @@ func TestUnsignedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosttest.Eventually(t, "the task tells", func() bool {
-		parts, err := hosttest.TaskParts(t.Context(), u.sites["hive"].Data, "t")
+		parts, err := hosttest.TaskParts(t, u.sites["hive"].Data, "t")
 		return err == nil && len(parts) == 1 && parts[0].Task.RefusedWrappers == 1
 	})
 }

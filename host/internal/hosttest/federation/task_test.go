@@ -232,7 +232,7 @@ func TestMailForManySwarms_G20(t *testing.T) {
 	}
 	for _, name := range []string{"hive", "depot", "yard"} {
 		hosttest.Eventually(t, "the news at "+name, func() bool {
-			parts, err := hosttest.TaskParts(t.Context(), u.sites[name].Data, "t")
+			parts, err := hosttest.TaskParts(t, u.sites[name].Data, "t")
 			return err == nil && len(parts) == 1
 		})
 		if err := u.sites[name].Stop(); err != nil {

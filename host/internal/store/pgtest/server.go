@@ -50,6 +50,17 @@ func Schema(t testing.TB) string {
 	return s.schema(t)
 }
 
+// Place makes a schema that stays as long as the test binary, and returns a DSN that leads to it.
+func Place(t testing.TB) string {
+	t.Helper()
+	requireServer(t)
+	s, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.newSchema(t)
+}
+
 // Start starts a server for this test alone.
 func Start(t testing.TB) *Server {
 	t.Helper()
@@ -210,21 +221,29 @@ func (s *Server) DSN(params ...string) string {
 
 func (s *Server) schema(t testing.TB) string {
 	t.Helper()
+	dsn := s.newSchema(t)
+	t.Cleanup(func() {
+		if err := s.runAt(context.Background(), dsn, "SET client_min_messages = warning; DO $$BEGIN EXECUTE 'DROP SCHEMA ' || current_schema() || ' CASCADE'; END$$"); err != nil {
+			t.Error(err)
+		}
+	})
+	return dsn
+}
+
+func (s *Server) newSchema(t testing.TB) string {
+	t.Helper()
 	name := "t" + strconv.FormatInt(schemas.Add(1), 10)
 	if err := s.run(t.Context(), "CREATE SCHEMA "+name); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.run(context.Background(), "SET client_min_messages = warning; DROP SCHEMA "+name+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-	})
 	return s.DSN("search_path", name)
 }
 
 // run runs statements on the server, as another program would.
-func (s *Server) run(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, s.DSN())
+func (s *Server) run(ctx context.Context, sql string) error { return s.runAt(ctx, s.DSN(), sql) }
+
+func (s *Server) runAt(ctx context.Context, dsn, sql string) error {
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
