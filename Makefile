@@ -31,7 +31,7 @@ TESTFLAGS ?= -shuffle=on -count=1 -timeout 30m -p 3
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak chaos guests-check conform-reference conformance clean
+.PHONY: acp-sockets iacp-connections build release release-check bundle run serve guests python mcp-clients a2a-clients uamp-clients acp-clients openapi-tool openapi-check examples test race check lint systems windows fmt tidy generate bench fuzz simulate soak chaos migrate-large test-postgres guests-check conform-reference conformance clean
 
 # Tools are built with CGO_ENABLED=0, all of them: what they import is then compiled once.
 
@@ -228,6 +228,14 @@ fuzz: guests
 # Simulated faults, SEEDS seeds from SEED on; `make test` runs them for a minute.
 simulate:
 	cd host/internal/simulation && CGO_ENABLED=0 SKEP_SEEDS=$(or $(SEEDS),1000) SKEP_SEED=$(or $(SEED),0) $(GO) test -count=1 -timeout 0 -run '^TestSimulate$$'
+
+# The tests of whole hosts once more, each host on a schema of a real PostgreSQL server.
+test-postgres: guests
+	SKEP_TEST_STORE=postgres $(TEST) $(TESTFLAGS) ./host/internal/hosttest/...
+
+# 100,000 tasks from a data directory to a PostgreSQL server and back.
+migrate-large:
+	SKEP_MIGRATE_TASKS=100000 $(GO) test -count=1 -timeout 2h -run '^TestServerCopy$$/^sealed$$' ./host/internal/store/sqlite
 
 # The long forms of the crash test, of questions over IaCP, of a million turns in the sandbox and of what
 # metering changes; the short ones are part of `make test`.

@@ -29,8 +29,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	below.RunE = a.command(func(cmd *cobra.Command, _ []string) error { return a.checkIsolation(cmd) })
 	return group(&cobra.Command{
 		Use: "doctor", Short: "Test what the host promises, on this machine", GroupID: groupCheck,
-		Long: "Doctor commands test on this machine what the host promises. All but gateways need\nno swarm.toml and no host that runs, and none touches data of yours.",
-	}, below, a.confinementCommand(), a.doctorGatewaysCommand())
+		Long: "Doctor commands test on this machine what the host promises. All but gateways\nand store need no swarm.toml and no host that runs, and none touches data of yours.",
+	}, below, a.confinementCommand(), a.doctorGatewaysCommand(), a.doctorStoreCommand())
 }
 
 const confinementHelp = `Processes says what confines the agents that are processes (exec:) on this machine,

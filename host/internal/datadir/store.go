@@ -48,6 +48,13 @@ func server(s config.Store) sqlite.Server {
 	return sqlite.Server{DSN: s.DSN.Reveal(), Replicated: s.Durability == config.DurabilityReplicated}
 }
 
+// InspectServer looks at the server of a configuration and changes nothing there. An error of
+// the server is [config.Faults] at the lines to change.
+func InspectServer(ctx context.Context, cfg *config.Config) (postgres.Condition, error) {
+	found, err := sqlite.InspectServer(ctx, server(cfg.Store))
+	return found, StoreFault(cfg, err)
+}
+
 // placeOf names what a store is in.
 func placeOf(dir string, s config.Store) string {
 	if s.Driver == config.DriverPostgres {

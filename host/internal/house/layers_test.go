@@ -177,7 +177,7 @@ var layers = map[string][]string{
 	"host/internal/cli": {
 		"abi", "host", "host/client", "host/internal/bundle", "host/internal/conform", "host/internal/datadir", "host/internal/definition", "host/internal/definition/config",
 		"host/internal/gateway/acp/check", "host/internal/gateway/acp/dsl", "host/internal/gateway/acp/gen", "host/internal/gateway/acp/message", "host/internal/gateway/uamp/did", "host/internal/gateway/uamp/envelope", "host/internal/gateway/uamp/hub", "host/internal/gateway/uamp/seal", "host/internal/isolation",
-		"host/internal/filelock", "host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/store/atomicfile", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
+		"host/internal/filelock", "host/internal/pathcheck", "host/internal/scaffold", "host/internal/spelling", "host/internal/store/atomicfile", "host/internal/store/postgres", "host/internal/turn", "host/internal/turn/egress", "host/internal/turn/mcp", "host/internal/turn/mcp/toolpin", "host/internal/turn/process",
 		"host/internal/turn/wasm", "host/internal/turn/wasm/binary", "spec/mail",
 	},
 	"host/cmd/skep":         {"host/internal/cli"},

@@ -69,11 +69,11 @@ func (s *Server) makeHandlers() error {
 var errDraining = errors.New("draining")
 
 // ready returns why the host takes no work, or nil.
-func (s *Server) ready(context.Context) error {
+func (s *Server) ready(ctx context.Context) error {
 	if s.opt.Runtime.Draining() {
 		return errDraining
 	}
-	return nil
+	return s.opt.StoreReady(ctx)
 }
 
 // warnings returns faults for operators that do not keep the host from working.

@@ -36,10 +36,12 @@ type Options struct {
 	// Ping is the longest silence on a stream; 0 is 15 s.
 	Ping time.Duration
 
-	Runtime   Runtime
-	Library   *definition.Library
-	Retention *definition.Retention
-	Router    *router.Router
+	Runtime Runtime
+	// StoreReady returns why nothing can be stored, or nil.
+	StoreReady func(context.Context) error
+	Library    *definition.Library
+	Retention  *definition.Retention
+	Router     *router.Router
 	// Peers gets its registry from Open, which depends on the public address.
 	Peers  *directory.Directory
 	Tokens *auth.Tokens

@@ -196,7 +196,7 @@ func (r *Ring) Rewrap(kek []byte) error {
 		return r.wrapError(errReadOnly)
 	}
 	if _, table := r.at.(tableMedium); table && kek == nil {
-		return r.wrapError(errPlain)
+		return r.wrapError(ErrPlain)
 	}
 	wrap, err := newKEK(kek)
 	if err != nil {

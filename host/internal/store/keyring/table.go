@@ -1,8 +1,10 @@
 package keyring
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // medium keeps the text of a keyring. One goroutine at a time uses it, and what it has written
@@ -32,12 +34,13 @@ type Table interface {
 // keys in it must be wrapped.
 func OpenTable(t Table, opts Options) (*Ring, error) {
 	if opts.KEK == nil {
-		return nil, fmt.Errorf("keyring %s: %w", t.Name(), errPlain)
+		return nil, fmt.Errorf("keyring %s: %w", t.Name(), ErrPlain)
 	}
 	return open(t.Name(), tableMedium{t}, opts)
 }
 
-var errPlain = errors.New("its keys must be wrapped, because the server and its backups have them: set [store] keyring in swarm.toml")
+// ErrPlain: the keys of a database must be wrapped.
+var ErrPlain = errors.New("its keys must be wrapped, because the server and its backups have them: set [store] keyring in swarm.toml")
 
 // ReadTable is [Read] of a table.
 func ReadTable(t Table) ([]byte, error) {
@@ -50,6 +53,9 @@ func ReadTable(t Table) ([]byte, error) {
 	}
 	return raw, nil
 }
+
+// Lines splits a text into what a table has in its rows.
+func Lines(text []byte) [][]byte { return slices.Collect(bytes.Lines(text)) }
 
 type tableMedium struct{ t Table }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -17,6 +18,8 @@ type Connector struct {
 	readOnly bool
 	// Replicated refuses a server that acknowledges what only it has.
 	Replicated bool
+	// Logger is told when the server is away while a group is written; nil is told nothing.
+	Logger *slog.Logger
 	// Shared leaves other hosts their writes.
 	Shared bool
 }

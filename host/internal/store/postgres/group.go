@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -61,6 +62,7 @@ type host struct {
 
 	stop    context.Context
 	stopped context.CancelFunc
+	log     *slog.Logger
 }
 
 // OpenWriter makes the connection that writes groups, as a new host, and fences the hosts
@@ -73,7 +75,10 @@ func OpenWriter(ctx context.Context, c *Connector) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{config: config}
+	h := &host{config: config, log: c.Logger}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
 	h.stop, h.stopped = context.WithCancel(context.Background())
 	err = checkServer(ctx, conn.pg, c.Replicated)
 	if err == nil {
@@ -222,6 +227,12 @@ func (c *Conn) findOutcome(ctx context.Context, cause error) error {
 	c.open, c.pending = false, c.pending[:0]
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		seq, dead, err := c.askOutcome(ctx)
+		switch {
+		case err != nil && pause == minPause:
+			c.host.log.WarnContext(ctx, "the PostgreSQL server is away: posts wait until it or its standby answers", "err", err)
+		case err == nil && pause > minPause:
+			c.host.log.InfoContext(ctx, "the PostgreSQL server answers again")
+		}
 		switch h := c.host; {
 		case err == nil && dead:
 			h.end = ErrFenced

@@ -65,7 +65,7 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 		if err := s.readers.db.QueryRowContext(ctx, findServerSecret).Scan(&secret); err != nil {
 			return metaError("secret", err)
 		}
-		return copyServer(ctx, s.readers.db, secret, path)
+		return copyServer(ctx, s.readers.db, secret, path, &copier{})
 	}
 	return vacuumInto(ctx, s.path, path)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"skep/host/internal/store/postgres"
@@ -22,13 +23,15 @@ type Server struct {
 	DSN string
 	// Replicated refuses a server without a synchronous standby.
 	Replicated bool
+	// Logger is told when the server is away; it may be nil.
+	Logger *slog.Logger
 }
 
 // connector makes connections to the server.
 func (at Server) connector() (*postgres.Connector, error) {
 	c, err := postgres.NewConnector(at.DSN, numberColumns)
 	if err == nil {
-		c.Replicated = at.Replicated
+		c.Replicated, c.Logger = at.Replicated, at.Logger
 	}
 	return c, err
 }
@@ -43,6 +46,7 @@ func OpenServer(ctx context.Context, at Server, opts Options) (*Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	at.Logger = opts.Logger
 	s, err := openServer(ctx, at, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open the store on a server: %w", addAdvice(err))
@@ -117,6 +121,9 @@ func (w *writer) prepareServer(ctx context.Context) error {
 	if err := migrateServer(ctx, w.conn, serverMigrations); err != nil {
 		return err
 	}
+	if err := checkMoved(ctx, w.conn); err != nil {
+		return err
+	}
 	fresh := make([]byte, 32)
 	_, _ = rand.Read(fresh) // never fails
 	if _, err := w.conn.ExecContext(ctx, "INSERT INTO secrets VALUES ('store', ?) ON CONFLICT DO NOTHING", fresh); err != nil {
@@ -155,18 +162,29 @@ func migrateServer(ctx context.Context, c *sql.Conn, steps []string) error {
 type serverDatabase struct {
 	w     *writer
 	below *postgres.Conn
+	// since is when the group in hand began, in nanoseconds since 1970, 0 without one.
+	since atomic.Int64
 }
 
 func (d *serverDatabase) beginGroup(ctx context.Context) error {
-	return meaning(d.below.BeginGroup(ctx))
+	d.since.Store(time.Now().UnixNano())
+	err := d.below.BeginGroup(ctx)
+	if err != nil {
+		d.since.Store(0)
+	}
+	return meaning(err)
 }
 
 func (d *serverDatabase) commitGroup(ctx context.Context) error {
-	return meaning(d.below.CommitGroup(ctx))
+	err := d.below.CommitGroup(ctx)
+	d.since.Store(0)
+	return meaning(err)
 }
 
 func (d *serverDatabase) rollbackGroup(ctx context.Context, cause error) error {
-	return meaning(d.below.RollbackGroup(ctx, cause))
+	err := d.below.RollbackGroup(ctx, cause)
+	d.since.Store(0)
+	return meaning(err)
 }
 
 // inUseError is [ErrInUse] of a server.
@@ -201,3 +219,12 @@ func (d *serverDatabase) overwriteDeleted(ctx context.Context, _ *Store, last ch
 func (d *serverDatabase) closing() { d.below.StopWaiting() }
 
 func (d *serverDatabase) close(context.Context) error { return nil }
+
+// InspectServer looks at a server and changes nothing there. See [postgres.Inspect].
+func InspectServer(ctx context.Context, at Server) (postgres.Condition, error) {
+	c, err := at.connector()
+	if err != nil {
+		return postgres.Condition{}, err
+	}
+	return postgres.Inspect(ctx, c)
+}

@@ -5,31 +5,65 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
+
+	"skep/host/internal/store/atomicfile"
+	"skep/host/internal/store/keyring"
+	"skep/host/internal/store/postgres"
 )
 
-// CopyToServer copies the database of a data directory that no host uses to an empty schema of
-// a server. Bodies are copied unopened: the directory's keyring belongs to the copy. A copy
-// that fails leaves no row of a tenant.
-func CopyToServer(ctx context.Context, dir string, at Server) error {
-	if err := copyToServer(ctx, dir, at); err != nil {
-		return fmt.Errorf("copy the store %s to a server: %w", dir, addAdvice(err))
-	}
-	return nil
+// CopyOptions are how a store is moved to another engine.
+type CopyOptions struct {
+	// KEK wraps the keys in a server's table, and may wrap them in a directory.
+	KEK []byte
+	// Progress is told of each table that was copied; nil for nobody.
+	Progress func(TableSum)
 }
 
-func copyToServer(ctx context.Context, dir string, at Server) (err error) {
+// CopyToServer moves the store of a data directory that no host uses to an empty schema of a
+// server. Bodies are copied unopened, and their keys with them. A move that fails leaves no row
+// of a tenant; one that succeeds leaves a source that no host opens.
+func CopyToServer(ctx context.Context, dir string, at Server, opts CopyOptions) ([]TableSum, error) {
+	c := &copier{progress: opts.Progress}
+	if err := copyToServer(ctx, dir, at, opts.KEK, c); err != nil {
+		return nil, fmt.Errorf("move the store %s to a server: %w", dir, addAdvice(err))
+	}
+	return c.tables, nil
+}
+
+func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *copier) (err error) {
+	path := filepath.Join(dir, fileName)
+	if _, err := os.Stat(path); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
 	l, err := takeLock(filepath.Join(dir, lockName))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.release()) }()
-	path := filepath.Join(dir, fileName)
 	if err := checkReadable(ctx, path); err != nil {
 		return err
 	}
+	keys, err := keyringOf(dir, kek)
+	if err != nil {
+		return err
+	}
+	if err := copyFile(ctx, path, at, keys, c); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", dsn(path, url.Values{}))
+	if err != nil {
+		return err
+	}
+	return errors.Join(markMoved(ctx, db), db.Close())
+}
+
+// copyFile copies a database that no host uses.
+func copyFile(ctx context.Context, path string, at Server, keys []byte, c *copier) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}, "_query_only": {"1"}}))
 	if err != nil {
 		return err
@@ -40,6 +74,9 @@ func copyToServer(ctx context.Context, dir string, at Server) (err error) {
 		return err
 	}
 	defer from.Rollback() // it only reads
+	if err := checkMoved(ctx, from); err != nil {
+		return err
+	}
 	connector, err := at.connector()
 	if err != nil {
 		return err
@@ -49,18 +86,32 @@ func copyToServer(ctx context.Context, dir string, at Server) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.closeConn()) }()
-	return w.fill(ctx, from)
+	return w.fill(ctx, from, keys, c)
+}
+
+// keyringOf returns the text of a directory's keyring with its keys wrapped, nil without one.
+func keyringOf(dir string, kek []byte) ([]byte, error) {
+	ring, err := keyring.Open(filepath.Join(dir, keyringName), keyring.Options{KEK: kek, ReadOnly: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case !ring.Exists():
+		return nil, nil
+	case kek == nil:
+		return nil, keyring.ErrPlain
+	}
+	return ring.Text(kek)
 }
 
 // fill fills an empty server.
-func (w *writer) fill(ctx context.Context, from *sql.Tx) error {
+func (w *writer) fill(ctx context.Context, from *sql.Tx, keys []byte, c *copier) error {
 	to, err := w.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer to.Rollback() // after Commit this does nothing
 	var taken bool
-	if err := to.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM instances) OR EXISTS (SELECT 1 FROM tokens) OR EXISTS (SELECT 1 FROM definitions)").Scan(&taken); err != nil {
+	if err := to.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM instances) OR EXISTS (SELECT 1 FROM tokens) OR EXISTS (SELECT 1 FROM definitions) OR EXISTS (SELECT 1 FROM keyring)").Scan(&taken); err != nil {
 		return err
 	}
 	if taken {
@@ -73,7 +124,15 @@ func (w *writer) fill(ctx context.Context, from *sql.Tx) error {
 	if _, err := to.ExecContext(ctx, "UPDATE secrets SET value = ? WHERE name = 'store'", secret); err != nil {
 		return err
 	}
-	if err := copyTables(ctx, from, to, from); err != nil {
+	for n, line := range keyring.Lines(keys) {
+		if _, err := to.ExecContext(ctx, "INSERT INTO keyring VALUES (?, ?)", int64(n), line); err != nil {
+			return err
+		}
+	}
+	if err := c.copy(ctx, from, to, from); err != nil {
+		return err
+	}
+	if err := c.verify(ctx, to, from); err != nil {
 		return err
 	}
 	for table, column := range numberColumns { // new rows are numbered behind those that were copied
@@ -84,4 +143,84 @@ func (w *writer) fill(ctx context.Context, from *sql.Tx) error {
 		}
 	}
 	return to.Commit()
+}
+
+// CopyFromServer moves the store of a server that no host uses to a data directory without
+// one, as [CopyToServer] does the other way.
+func CopyFromServer(ctx context.Context, at Server, dir string, opts CopyOptions) ([]TableSum, error) {
+	c := &copier{progress: opts.Progress}
+	if err := copyFromServer(ctx, at, dir, opts.KEK, c); err != nil {
+		return nil, fmt.Errorf("move the store of a server to %s: %w", dir, addAdvice(err))
+	}
+	return c.tables, nil
+}
+
+func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *copier) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	for _, name := range []string{fileName, keyringName} {
+		if err := checkVacant(filepath.Join(dir, name), "choose a directory without a store, or move the file away"); err != nil {
+			return err
+		}
+	}
+	connector, err := at.connector()
+	if err != nil {
+		return err
+	}
+	readers := sql.OpenDB(connector.ReadOnly())
+	defer func() { err = errors.Join(err, readers.Close()) }()
+	if err := checkServerVersion(ctx, readers); err != nil {
+		return err
+	}
+	w, err := openServerWriter(ctx, connector, Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.closeConn()) }()
+	keys, err := keysOf(connector, kek)
+	if err != nil {
+		return err
+	}
+	if err := w.empty(ctx, readers, dir, keys, c); err != nil {
+		return err
+	}
+	return markMoved(ctx, w.conn)
+}
+
+// keysOf returns the text of a server's keyring as it is, nil without one.
+func keysOf(c *postgres.Connector, kek []byte) (text []byte, err error) {
+	table := newServerKeyring(c.ReadOnly(), 0)
+	defer func() { err = errors.Join(err, table.close()) }()
+	if _, err := table.Load(); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	ring, err := keyring.OpenTable(table, keyring.Options{KEK: kek, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return ring.Text(kek)
+}
+
+// empty makes a data directory of what a server has.
+func (w *writer) empty(ctx context.Context, readers *sql.DB, dir string, keys []byte, c *copier) (err error) {
+	if err := prepareDir(dir); err != nil {
+		return err
+	}
+	part, err := os.MkdirTemp(dir, "moving.*.part")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
+	path := filepath.Join(part, fileName)
+	c.check = true
+	if err := copyServer(ctx, readers, w.secret, path, c); err != nil {
+		return err
+	}
+	return Restore(ctx, path, dir, func() error {
+		if keys == nil {
+			return nil
+		}
+		return atomicfile.CreateBytes(filepath.Join(dir, keyringName), 0o600, keys)
+	})
 }

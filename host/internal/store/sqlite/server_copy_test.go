@@ -2,10 +2,17 @@ package sqlite
 
 import (
 	"bytes"
+	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
+	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
 	"skep/host/internal/swarm"
 )
@@ -35,45 +42,158 @@ func copiedSteps(t *testing.T, s *Store, first, tasks int) {
 	}
 }
 
-// TestServerCopy: a store is the same on a server, goes on there, and is the same in a file
-// again.
+// copiedTasks is how many tasks a test moves: make migrate-large moves 100,000.
+func copiedTasks(t *testing.T) int {
+	t.Helper()
+	n := 100
+	if text := os.Getenv("SKEP_MIGRATE_TASKS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// TestServerCopy: a store is the same on a server, goes on there, and is the same in a
+// directory again. No host opens what was moved away.
 func TestServerCopy(t *testing.T) {
 	t.Parallel()
+	kek := testKEK(1)
+	for name, c := range map[string]struct{ before, after *keyring.Options }{
+		"open":             {},
+		"sealed":           {&keyring.Options{KEK: kek}, &keyring.Options{KEK: kek}},
+		"sealed but plain": {&keyring.Options{}, &keyring.Options{KEK: kek}},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); testServerCopy(t, c.before, c.after) })
+	}
+}
+
+func testServerCopy(t *testing.T, before, after *keyring.Options) {
+	dir, server, tasks := t.TempDir(), Server{DSN: pgtest.Schema(t)}, copiedTasks(t)
+	var how CopyOptions
+	if after != nil {
+		how.KEK = after.KEK
+	}
+	s, err := Open(t.Context(), dir, Options{Keyring: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copiedSteps(t, s, 0, tasks)
+	want, secret := exported(t, s), s.writer.secret
+	if _, err := CopyToServer(t.Context(), dir, server, how); !errors.Is(err, ErrInUse) {
+		t.Errorf("a store in use was moved: %v", err)
+	}
+	mustDo(t, s.Close())
+	if after != nil {
+		if _, err := CopyToServer(t.Context(), dir, server, CopyOptions{}); err == nil {
+			t.Error("keys were moved plain")
+		}
+	}
+	var seen []TableSum
+	how.Progress = func(s TableSum) { seen = append(seen, s) }
+	sums, err := CopyToServer(t.Context(), dir, server, how)
+	if err != nil || len(seen) != len(copiedTables) || sums[2].Table != "tasks" || sums[2].Rows != int64(tasks) {
+		t.Fatalf("CopyToServer() = %v, %v after %v", sums, err, seen)
+	}
+	if _, err := Open(t.Context(), dir, Options{Keyring: before}); !errors.Is(err, ErrMoved) {
+		t.Errorf("Open() of what was moved = %v", err)
+	}
+	if _, err := CopyToServer(t.Context(), dir, Server{DSN: pgtest.Schema(t)}, how); !errors.Is(err, ErrMoved) {
+		t.Errorf("a store was moved twice: %v", err)
+	}
+	moved, err := OpenServer(t.Context(), server, Options{Keyring: after})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := exported(t, moved); got != want || !bytes.Equal(moved.writer.secret, secret) {
+		t.Errorf("the server has\n%s\nwant\n%s", got, want)
+	}
+	copiedSteps(t, moved, tasks, 10)
+	want = exported(t, moved)
+	back := filepath.Join(t.TempDir(), "back")
+	if _, err := CopyFromServer(t.Context(), server, back, how); !errors.Is(err, ErrInUse) {
+		t.Errorf("a store in use was moved back: %v", err)
+	}
+	mustDo(t, moved.Close())
+	if _, err := CopyFromServer(t.Context(), server, dir, how); err == nil {
+		t.Error("a store was moved over another")
+	}
+	if _, err := CopyFromServer(t.Context(), server, back, how); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenServer(t.Context(), server, Options{Keyring: after}); !errors.Is(err, ErrMoved) {
+		t.Errorf("OpenServer() of what was moved = %v", err)
+	}
+	again, err := Open(t.Context(), back, Options{Keyring: after})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := exported(t, again); got != want || !bytes.Equal(again.writer.secret, secret) {
+		t.Errorf("the directory has\n%s\nwant\n%s", got, want)
+	}
+	copiedSteps(t, again, tasks+10, 10)
+}
+
+// TestServerCopyRefused: a move to what is taken, and from what is not there, changes nothing.
+func TestServerCopyRefused(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), Server{DSN: pgtest.Schema(t)}
+	if _, err := CopyToServer(t.Context(), filepath.Join(dir, "none"), server, CopyOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("CopyToServer() from nothing = %v", err)
+	}
+	if _, err := CopyFromServer(t.Context(), server, filepath.Join(dir, "none"), CopyOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("CopyFromServer() from nothing = %v", err)
+	}
 	s, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	copiedSteps(t, s, 0, 100)
-	want, secret := exported(t, s), s.writer.secret
-	if err := CopyToServer(t.Context(), dir, server); err == nil {
-		t.Error("a store in use was copied")
+	copiedSteps(t, s, 0, 1)
+	mustDo(t, s.Close())
+	other := openTestServer(t, server.DSN)
+	copiedSteps(t, other, 0, 1)
+	mustDo(t, other.Close())
+	if _, err := CopyToServer(t.Context(), dir, server, CopyOptions{}); err == nil {
+		t.Error("a store was moved over another")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
+	if s, err = Open(t.Context(), dir, Options{}); err != nil {
+		t.Fatal("a move that was refused has changed its source:", err)
 	}
-	if err := CopyToServer(t.Context(), dir, server); err != nil {
-		t.Fatal(err)
+	mustDo(t, s.Close())
+}
+
+// TestCopyVerified: a copy that lacks a row, or has another one, is found.
+func TestCopyVerified(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir())
+	copiedSteps(t, s, 0, 3)
+	for name, change := range map[string]string{
+		"lost": "DELETE FROM events WHERE id = (SELECT max(id) FROM events)", "changed": "UPDATE kv SET value = x'00' WHERE sid = 1",
+	} {
+		path := filepath.Join(t.TempDir(), "copy")
+		mustDo(t, s.Backup(t.Context(), path))
+		db, err := sql.Open("sqlite", dsn(path, url.Values{}))
+		mustDo(t, err)
+		defer db.Close()
+		tx, err := db.BeginTx(t.Context(), nil)
+		mustDo(t, err)
+		defer tx.Rollback() // it changes a copy
+		c := &copier{}
+		for _, table := range copiedTables {
+			sum := TableSum{Table: table}
+			names, err := columnsOf(t.Context(), tx, table)
+			mustDo(t, err)
+			mustDo(t, eachRow(t.Context(), tx, table, "1 = 1", names, func(v []any) error { sum.add(v); return nil }))
+			c.tables = append(c.tables, sum)
+		}
+		mustDo(t, c.verify(t.Context(), tx, tx))
+		if _, err := tx.ExecContext(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.verify(t.Context(), tx, tx); err == nil {
+			t.Errorf("a copy with a row that was %s is not found", name)
+		}
 	}
-	if err := CopyToServer(t.Context(), dir, server); err == nil {
-		t.Error("a store was copied over another")
-	}
-	moved := openTestServer(t, server.DSN)
-	if got := exported(t, moved); got != want || !bytes.Equal(moved.writer.secret, secret) {
-		t.Errorf("the server has\n%s\nwant\n%s", got, want)
-	}
-	copiedSteps(t, moved, 100, 10)
-	want = exported(t, moved)
-	backup, back := filepath.Join(t.TempDir(), "backup"), t.TempDir()
-	if err := moved.Backup(t.Context(), backup); err != nil {
-		t.Fatal(err)
-	}
-	if err := Restore(t.Context(), backup, back, nil); err != nil {
-		t.Fatal(err)
-	}
-	again := openTest(t, back)
-	if got := exported(t, again); got != want || !bytes.Equal(again.writer.secret, secret) {
-		t.Errorf("the file has\n%s\nwant\n%s", got, want)
-	}
-	copiedSteps(t, again, 110, 10)
 }

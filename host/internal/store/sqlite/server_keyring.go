@@ -60,8 +60,7 @@ func (k *serverKeyring) Append(line []byte) error {
 // Replace implements [keyring.Table]. Of the rows that it deletes the server's vacuum leaves
 // nothing in the table.
 func (k *serverKeyring) Replace(text []byte) error {
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	lines = lines[:len(lines)-1] // behind the last end of a line is nothing
+	lines := keyring.Lines(text)
 	err := k.change(func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(k.stop, "DELETE FROM keyring"); err != nil {
 			return err

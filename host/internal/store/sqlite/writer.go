@@ -67,6 +67,9 @@ func (w *writer) prepareFile(ctx context.Context, path string) (err error) {
 	if err := migrate(ctx, w.conn, migrations, w.now()); err != nil {
 		return err
 	}
+	if err := checkMoved(ctx, w.conn); err != nil {
+		return err
+	}
 	if w.epoch, w.secret, err = takeOver(ctx, w.conn); err != nil {
 		return err
 	}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skep/host/internal/datadir"
+	"skep/host/internal/definition/config"
+	"skep/host/internal/store/postgres"
+)
+
+const migrateHelp = `Migrate moves what tenants keep from a data directory to a PostgreSQL server, or from
+a server to a data directory. A PLACE is a directory or a DSN: env::NAME and file::PATH
+name one that has a password, postgres://… stands for itself.
+
+Tasks, messages, histories, records, values, blobs, issued tokens, loaded definitions
+and the keyring are moved, all or nothing: every table is read again, and its rows are
+counted and summed on both sides. Turns that wait go on there. What belongs to the host
+itself stays in its data directory: modules, the audit log, quarantine, registered
+swarms, and the keys with which it signs.
+
+No host may run. The PLACE that is moved to must have no store. The one that is moved
+from keeps what it has, but no host opens it any more.
+
+[store] keyring in swarm.toml has to be the key that wraps the keys of tenants: on a
+server they are never plain.`
+
+const migrateExample = `  skep migrate --from .skep --to env::SKEP_DSN
+  skep migrate --from env::SKEP_DSN --to /var/lib/hive -o json | jq .rows`
+
+func (a *app) migrateCommand() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Move the data to PostgreSQL, or back", GroupID: groupData,
+		Long: migrateHelp, Example: migrateExample, Args: atMost(0),
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the `PLACE` to move from")
+	cmd.Flags().StringVar(&to, "to", "", "the `PLACE` to move to")
+	cmd.RunE = a.withData(func(cmd *cobra.Command, d datadir.Data, _ []string) error {
+		source, err := a.place("--from", from)
+		if err != nil {
+			return err
+		}
+		target, err := a.place("--to", to)
+		if err != nil {
+			return err
+		}
+		if (source.DSN == "") == (target.DSN == "") {
+			return usagef("one of --from and --to is a data directory, the other a DSN").help(
+				"skep backup and skep restore copy a directory, the programs of a server its databases")
+		}
+		tables, err := datadir.Migrate(cmd.Context(), source, target, d.Store.Keyring, a.noteTable)
+		if err != nil {
+			return a.hostInUseHint(err)
+		}
+		return a.printMigrated(source, target, tables)
+	})
+	return cmd
+}
+
+// noteTable tells of a table that was copied.
+func (a *app) noteTable(t datadir.CopiedTable) {
+	if t.Rows > 0 {
+		a.notef("%s: %s", t.Table, plural(t.Rows, "row"))
+	}
+}
+
+// place reads a PLACE. A password in the argument itself is refused, and not repeated: others
+// on the machine can see it.
+func (a *app) place(flag, text string) (p datadir.Place, err error) {
+	switch {
+	case text == "":
+		return p, usagef("%s is missing", flag).help("it takes a data directory or a DSN, as in %s .skep or %s env::SKEP_DSN", flag, flag)
+	case strings.HasPrefix(text, "env::"), strings.HasPrefix(text, "file::"):
+		p.DSN, err = a.reference(flag, text)
+	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+		p.DSN = config.Secret(text)
+	default:
+		return datadir.Place{Dir: text}, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	reach, err := postgres.ReachOf(p.DSN.Reveal())
+	switch {
+	case errors.Is(err, postgres.ErrDSN):
+		return p, usagef("%s: %v", flag, err)
+	case reach.HasPassword && p.DSN.Reveal() == text:
+		return p, usagef("%s has a password, which others on this machine can see on a command line", flag).help("write env::NAME or file::PATH")
+	}
+	return p, nil
+}
+
+func (a *app) printMigrated(from, to datadir.Place, tables []datadir.CopiedTable) error {
+	type tableJSON struct {
+		Table string `json:"table"`
+		Rows  int64  `json:"rows"`
+		Sum   string `json:"sum"`
+	}
+	out := struct {
+		From   string      `json:"from"`
+		To     string      `json:"to"`
+		Rows   int64       `json:"rows"`
+		Tables []tableJSON `json:"tables"`
+	}{From: from.String(), To: to.String()}
+	for _, t := range tables {
+		out.Rows += t.Rows
+		out.Tables = append(out.Tables, tableJSON{t.Table, t.Rows, t.Sum()})
+	}
+	if a.json() {
+		return a.printJSON(out)
+	}
+	a.notef("%s moved from %s to %s, the same on both sides; no host opens the old place any more", plural(out.Rows, "row"), out.From, out.To)
+	if to.DSN != "" {
+		a.notef(`next: driver = "postgres" and dsn in [store] of swarm.toml, then skep serve`)
+	}
+	return nil
+}
