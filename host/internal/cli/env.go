@@ -33,7 +33,7 @@ type Env struct {
 	Every func(d time.Duration) (ticks <-chan time.Time, stop func())
 	// Self is the program's own file.
 	Self string
-	// Plugins holds bundled modules, beside the program; they win against those of
+	// Plugins holds bundled modules, beside the program; they win against the modules of
 	// Bundled, which are in the program. Bundled may be nil.
 	Plugins string
 	Bundled config.Bundle

@@ -60,7 +60,7 @@ func newApp(env Env) *app {
 
 func (a *app) main(ctx context.Context) int {
 	root := a.root()
-	root.SetArgs(append([]string{}, a.env.Args...)) // nil would mean those of the process
+	root.SetArgs(append([]string{}, a.env.Args...)) // nil would mean the arguments of the process
 	root.SetIn(a.env.Stdin)
 	root.SetOut(a.env.Stdout)
 	root.SetErr(a.env.Stderr)

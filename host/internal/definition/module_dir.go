@@ -46,7 +46,7 @@ func isDigest(s string) bool {
 	return err == nil && len(raw) == sha256.Size && strings.ToLower(s) == s
 }
 
-// errDamaged is returned for a file whose bytes are not those of its name.
+// errDamaged is returned for a file whose bytes are not the ones that its name promises.
 var errDamaged = errors.New("is damaged")
 
 // Read reads a module and compares it with its digest. A missing module is

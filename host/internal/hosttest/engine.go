@@ -38,7 +38,7 @@ type placeSet struct {
 // places has the stores of this test binary.
 var places = placeSet{of: map[string]config.Store{}}
 
-// storeOf returns the settings of the store of a data directory: its own, or those of the
+// storeOf returns the settings of the store of a data directory: its own, or the ones of the
 // schema that belongs to it.
 func storeOf(t testing.TB, data string, own config.Store) config.Store {
 	t.Helper()

@@ -17,7 +17,7 @@ type Server struct {
 	Listen         string // HOST:PORT; an empty host is every address
 	AdminListen    string
 	PublicURL      string   // without a trailing slash; empty if not set
-	Hosts          []string // accepted besides those of a loopback listener
+	Hosts          []string // accepted besides the names of a loopback listener
 	TLS            TLS
 	PlainHTTP      bool // other machines may call without TLS
 	TrustedProxies []netip.Prefix

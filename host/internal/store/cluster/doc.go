@@ -3,7 +3,7 @@
 //
 // # Who is alive
 //
-// Each host raises its number in the table beats, and watches those of the others. A host is
+// Each host raises its number in the table beats, and watches the others' numbers. A host is
 // silent when its number has stayed the same for the time TTL by the watcher's own clock, which
 // counts only while the watcher can read: an outage of the server makes nobody silent, and no two
 // clocks are compared.

@@ -190,7 +190,7 @@ func (r *Ring) destroy(which func(*key) bool) (n int, err error) {
 	return len(doomed), nil
 }
 
-// Rewrap wraps the keys anew, or with nil leaves those of a file plain.
+// Rewrap wraps the keys anew, or with nil leaves the keys of a file plain.
 func (r *Ring) Rewrap(kek []byte) error {
 	if r.readOnly {
 		return r.wrapError(errReadOnly)

@@ -71,7 +71,7 @@ func encodeBytes(oid uint32, b []byte) ([]byte, error) {
 	return nil, fmt.Errorf("the server takes no bytes for type %d", oid)
 }
 
-// decode reads the binary form of a value. Bytes are copied: those of a connection change
+// decode reads the binary form of a value. Bytes are copied: the buffers of a connection change
 // with its next row.
 func decode(oid uint32, b []byte) (driver.Value, error) {
 	if b == nil {

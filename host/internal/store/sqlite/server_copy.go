@@ -20,7 +20,7 @@ import (
 type CopyOptions struct {
 	// KEK wraps the keys in a server's table, and may wrap them in a directory.
 	KEK []byte
-	// Progress is told of each table that was copied; nil for nobody.
+	// Progress is told of each table that was copied; nil for none.
 	Progress func(TableSum)
 }
 

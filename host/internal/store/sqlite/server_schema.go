@@ -1,7 +1,7 @@
 package sqlite
 
 // serverMigrations lead from an empty schema of a PostgreSQL server to the newest, one
-// version each. The tables are those of the embedded engine with the server's types, so that
+// version each. The tables are the embedded engine's with the server's types, so that
 // both have the same statements; see migrations for what they are for. Rows are numbered in
 // blocks of 1,000. What was released is never edited.
 var serverMigrations = []string{
