@@ -93,9 +93,12 @@ func (a *app) backup(ctx context.Context, file string, withKeyring bool) error {
 	if out.UAMPKeys != "" {
 		a.notef("%s: the keys that sign envelopes", out.UAMPKeys)
 	}
-	if withKeyring {
+	switch {
+	case withKeyring:
 		a.notef("%s: the keys; whoever has both files can read all", out.Keyring)
-	} else {
+	case d.Store.Driver == config.DriverPostgres:
+		a.notef("its keys are on the server, and without them nobody can read it: make a copy with --with-keyring as well")
+	default:
 		a.notef("without %s nobody can read it: keep a copy of that file elsewhere, or use --with-keyring", filepath.Join(d.Dir, "keyring"))
 	}
 	return nil
@@ -113,6 +116,9 @@ gateways in FILE.a2a.key and FILE.uamp.key.
 
 Issued tokens are as they were when the backup was made: those that were revoked
 since are valid again. "skep token list" shows them.
+
+A backup of a store on PostgreSQL is restored the same way, and moved to a server with
+"skep migrate".
 
 The keyring that belongs to the backup is the one in the directory, or FILE.keyring.
 Where its keys are wrapped, [store] keyring in swarm.toml has to be the key that

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"skep/host/internal/definition"
+	"skep/host/internal/definition/config"
 	"skep/host/internal/pathcheck"
 	"skep/host/internal/store/atomicfile"
 	"skep/host/internal/store/keyring"
@@ -146,10 +147,16 @@ func nameModules(part, name string) (n int, err error) {
 	return len(list), atomicfile.Rename(part, name)
 }
 
+// errRestoreToServer refuses a restore that no host of the configuration would see.
+var errRestoreToServer = errors.New("a backup is restored into a data directory, and [store] of swarm.toml names a server: restore it without driver, dsn, durability and plaintext in [store], then move it with skep migrate --from DIR --to env::NAME")
+
 // Restore makes a data directory of a backup. The keyring is the one that is
 // there, or the one beside the backup, whose modules, registered swarms and keys of
 // agent cards are kept as well.
 func (d Data) Restore(ctx context.Context, file string) (err error) {
+	if d.Store.Driver == config.DriverPostgres {
+		return errRestoreToServer
+	}
 	defer func() { err = d.record("data.restore", file, err) }()
 	var missing error
 	err = sqlite.Restore(ctx, file, d.Dir, func() error {
