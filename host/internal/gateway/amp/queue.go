@@ -64,6 +64,7 @@ const (
 	firstTakePause = 100 * time.Millisecond // between attempts to take a message
 	lastTakePause  = 30 * time.Second
 	maxSenders     = 4096 // agents of ours whose answers are bound, of one run
+	maxTaking      = 32   // messages that are taken at once
 )
 
 // queue is the host's connection to the broker. What a message's sender is, its signature
@@ -77,12 +78,19 @@ type queue struct {
 	mu      sync.Mutex
 	senders map[string]bool // agents of ours that have asked, true when the keys of their answers are bound
 	early   int
+	// last is closed when the last message of a sender is taken, by the sender. taking has a place
+	// for each message that is taken.
+	last    map[sender]chan struct{}
+	taking  chan struct{}
 	running sync.WaitGroup
 }
 
+// sender is an agent of a partner.
+type sender struct{ tenant, realm, agent string }
+
 // newQueue returns the queue at the broker of the options, nil without one.
 func newQueue(g *Gateway) *queue {
-	q := &queue{g: g, senders: map[string]bool{}}
+	q := &queue{g: g, senders: map[string]bool{}, last: map[sender]chan struct{}{}, taking: make(chan struct{}, maxTaking)}
 	switch r, k := g.RabbitMQ, g.Kafka; {
 	case r != nil:
 		q.table, q.swarm = "rabbitmq", r.Swarm
@@ -160,12 +168,22 @@ func (q *queue) keys() (list []string) {
 }
 
 // wants reports whether a message of a topic that all hosts read is for this one. An answer is for
-// the host whose swarm its agent is of, which may not ask before it was started again.
+// the host whose swarm its agent is of, which may not ask before it was started again. It is asked of
+// each record of the mesh: it makes no list of keys.
 func (q *queue) wants(kind message.Type, agent string) bool {
 	if kind == message.Response || kind == message.Error {
 		return q.isOwn(agent)
 	}
-	return slices.Contains(q.keys(), keyOf(kind, agent))
+	at := strings.LastIndexByte(agent, '@')
+	isMesh := agent == "" && kind == message.Event || kind == message.Request && slices.Contains(reserved, agent)
+	if !isMesh && at < 0 {
+		return false
+	}
+	return slices.ContainsFunc(q.g.Partners(), func(p gateway.Partner) bool {
+		return isQueued(p) && (isMesh || slices.ContainsFunc(q.g.Runtime.ExposedAgents(p.Caller()), func(a gateway.ExposedAgent) bool {
+			return a.Name == agent[:at] && a.Swarm == agent[at+1:]
+		}))
+	})
 }
 
 func (q *queue) isOwn(agent string) bool { return strings.HasSuffix(agent, "@"+q.swarm) }
@@ -242,6 +260,35 @@ func (q *queue) take(ctx context.Context, m broker.Message, verdict func(broker.
 		q.takeEarly(ctx, c, in, m, verdict)
 		return
 	}
+	q.inOrder(sender{c.Principal.Tenant, c.Realm, in.Source.Agent}, func() { q.takeOrKeep(ctx, c, in, m, verdict) })
+}
+
+// inOrder calls take behind those of the same sender, beside those of others: each waits for the
+// host's disk. It waits for a place.
+func (q *queue) inOrder(of sender, take func()) {
+	q.taking <- struct{}{}
+	done := make(chan struct{})
+	q.mu.Lock()
+	before := q.last[of]
+	q.last[of] = done
+	q.mu.Unlock()
+	q.running.Go(func() {
+		defer func() { <-q.taking }()
+		if before != nil {
+			<-before
+		}
+		take()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		close(done)
+		if q.last[of] == done {
+			delete(q.last, of)
+		}
+	})
+}
+
+// takeOrKeep takes a message, or leaves it at the broker when the connection ends.
+func (q *queue) takeOrKeep(ctx context.Context, c gateway.Caller, in message.Received, m broker.Message, verdict func(broker.Verdict)) {
 	for wait := firstTakePause; ; wait = min(2*wait, lastTakePause) {
 		if q.takeOnce(ctx, c, in, m) {
 			verdict(broker.Taken)

@@ -80,6 +80,42 @@ func TestRabbitMQQueue(t *testing.T) {
 }
 
 // runBroker runs a connection until stop is called, and returns when it is made.
+// TestRabbitMQPublishedAtOnce (M-095): of messages that are published at the same time those without a
+// queue come back to who has published them, and the others are in the queue.
+func TestRabbitMQPublishedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := hosttest.StartRabbitMQ(t)
+	options := broker.Options{
+		URL: "amqp://" + b.Addr, Username: "guest", Password: "guest", Exchange: "amp", Queue: "amp.reader", MaxMessage: 1 << 10, Log: slog.New(slog.DiscardHandler),
+		Keys: func() []string { return []string{"request.reader"} },
+		Take: func(_ context.Context, _ broker.Message, verdict func(broker.Verdict)) { verdict(broker.Taken) },
+	}
+	runBroker(t, options)() // makes the queue
+	options.Queue, options.Keys = "amp.writer", func() []string { return nil }
+	publisher := broker.New(options)
+	defer runConn(t, publisher)()
+	const writers, each = 100, 20
+	var all sync.WaitGroup
+	for n := range writers {
+		all.Go(func() {
+			m, want := broker.Message{Key: "request.reader"}, error(nil)
+			if n%2 == 1 {
+				m.Key, want = "request.none", broker.ErrNoQueue
+			}
+			for i := range each {
+				m.ID = fmt.Sprint(n/4, " ", i) // four share it, under two keys
+				if err := publisher.Publish(t.Context(), m); err != want {
+					t.Errorf("%+v: %v, want %v", m, err, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := b.Waiting(t, "amp.reader"); got != writers/2*each {
+		t.Errorf("%d messages are in the queue", got)
+	}
+}
+
 func runBroker(t *testing.T, o broker.Options) (stop func()) {
 	t.Helper()
 	return runConn(t, broker.New(o))

@@ -26,6 +26,9 @@ const (
 	lastPause   = 10 * time.Second
 	keysPause   = 2 * time.Second // between two looks at which keys are bound
 	maxPriority = 10
+	// maxPublishing bounds the messages that the broker has not confirmed: it writes many to its
+	// disk at once.
+	maxPublishing = 64
 )
 
 // Names at the broker, beside the exchange and the queue of the options: what was set aside
@@ -215,13 +218,19 @@ type live struct {
 	channel *amqp.Channel
 	// ended is for the connection, channelEnded for its channel, which the broker may end alone.
 	ended, channelEnded chan *amqp.Error
-	// publishing serializes what is published: a returned message comes before its confirmation.
-	publishing sync.Mutex
+	// publishing has a place for each message without a confirmation, and returned one for each
+	// of these: a returned message comes before its confirmation.
+	publishing chan struct{}
 	returned   chan amqp.Return
 
 	mu    sync.Mutex
 	bound map[string]bool
+	// unroutable counts the returned messages that their publishers have not seen yet.
+	unroutable map[routed]int
 }
+
+// routed is a message with its key: of two that are alike, both are returned or neither.
+type routed struct{ key, id string }
 
 func (l *live) close() {
 	_ = l.conn.CloseDeadline(time.Now().Add(dialTime))
@@ -242,9 +251,12 @@ func (c *Conn) open(ctx context.Context) (*live, error) {
 		_ = raw.Close()
 		return nil, fmt.Errorf("it refuses the connection: %w", err)
 	}
-	l := &live{ctx: ctx, raw: raw, conn: conn, ended: conn.NotifyClose(make(chan *amqp.Error, 1)), bound: map[string]bool{}}
+	l := &live{
+		ctx: ctx, raw: raw, conn: conn, ended: conn.NotifyClose(make(chan *amqp.Error, 1)), publishing: make(chan struct{}, maxPublishing),
+		bound: map[string]bool{}, unroutable: map[routed]int{},
+	}
 	if l.channel, err = conn.Channel(); err == nil {
-		l.returned = l.channel.NotifyReturn(make(chan amqp.Return, 1))
+		l.returned = l.channel.NotifyReturn(make(chan amqp.Return, maxPublishing))
 		l.channelEnded = l.channel.NotifyClose(make(chan *amqp.Error, 1))
 		err = l.declare(c.opt)
 	}
@@ -352,9 +364,10 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)() // the library leaves a confirmation open
-	l.publishing.Lock()
-	defer l.publishing.Unlock()
-	if l.ctx.Err() != nil {
+	select {
+	case l.publishing <- struct{}{}:
+		defer func() { <-l.publishing }()
+	case <-ctx.Done():
 		return ErrAway
 	}
 	confirmed, err := l.channel.PublishWithDeferredConfirm(exchange, m.Key, true, false, p)
@@ -366,13 +379,32 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 		_ = l.raw.Close() // a message may be returned late
 		return fmt.Errorf("the broker has not confirmed a message: %w", err)
 	}
-	select {
-	case <-l.returned:
+	if l.wasReturned(routed{m.Key, m.ID}) {
 		return ErrNoQueue
-	default:
 	}
 	if !stored {
 		return errors.New("the broker has not stored a message")
 	}
 	return nil
+}
+
+// wasReturned reports whether a message that is confirmed was returned.
+func (l *live) wasReturned(m routed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for more := true; more; {
+		select {
+		case r := <-l.returned:
+			l.unroutable[routed{r.RoutingKey, r.MessageId}]++
+		default:
+			more = false
+		}
+	}
+	n := l.unroutable[m]
+	if n > 1 {
+		l.unroutable[m] = n - 1
+	} else {
+		delete(l.unroutable, m)
+	}
+	return n > 0
 }
