@@ -15,6 +15,7 @@ require (
 	github.com/openai/openai-go/v3 v3.95.0
 	github.com/quic-go/quic-go v0.65.0
 	github.com/tetratelabs/wazero v1.12.0
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	skep v0.0.0

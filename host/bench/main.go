@@ -66,6 +66,7 @@ var parts = []part{
 	{"uamp", "The same agent over UAMP, signed", overUAMP},
 	{"uamp-large", "One user beside UAMP's largest envelopes", besideLargeUAMP},
 	{"uamp-bindings", "Bindings of UAMP, with TLS", overUAMPBindings},
+	{"amp", "The same agent over bindings of AMP", overAMP},
 	{"declarations", "The compiler of ACP, beside Go's own parser", declarations},
 	{"interswarm", "A task over two hosts, and the link between them", interswarm},
 	{"peers", "A host that knows many peers", peers},

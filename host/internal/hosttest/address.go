@@ -33,20 +33,27 @@ var ports portChooser
 // is given, in this process or in another one.
 func FreeAddress(t *testing.T, ip string) string {
 	t.Helper()
-	ports.mu.Lock()
-	defer ports.mu.Unlock()
+	address, err := ports.free(ip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func (p *portChooser) free(ip string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for range blockPorts {
-		if err := ports.next(); err != nil {
-			t.Fatal(err)
+		if err := p.next(); err != nil {
+			return "", err
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(ip, fmt.Sprint(firstPort+ports.block*blockPorts+ports.used)))
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, fmt.Sprint(firstPort+p.block*blockPorts+p.used)))
 		if err == nil {
 			defer l.Close()
-			return l.Addr().String()
+			return l.Addr().String(), nil
 		}
 	}
-	t.Fatal("no free address found")
-	return ""
+	return "", fmt.Errorf("no free address of %s was found", ip)
 }
 
 // next goes to the next port, at the end of a block to the first of another one.

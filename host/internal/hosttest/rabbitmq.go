@@ -32,16 +32,29 @@ const rabbitScripts = "/usr/lib/rabbitmq/bin"
 func StartRabbitMQ(t *testing.T) *RabbitMQ {
 	t.Helper()
 	SystemProgram(t, "rabbitmq-server")
-	b := &RabbitMQ{dir: t.TempDir(), Addr: FreeAddress(t, "127.0.0.1"), names: FreeAddress(t, "127.0.0.1"), kill: func() {}}
+	b, err := OpenRabbitMQ(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Kill)
+	return b
+}
+
+// OpenRabbitMQ starts a broker with its files in a directory, until Kill is called.
+func OpenRabbitMQ(dir string) (b *RabbitMQ, err error) {
+	b = &RabbitMQ{dir: dir, kill: func() {}}
+	for _, address := range []*string{&b.Addr, &b.names} {
+		if *address, err = ports.free("127.0.0.1"); err != nil {
+			return nil, err
+		}
+	}
 	conf := "listeners.tcp.1 = " + b.Addr + "\ndisk_free_limit.absolute = 1MB\nvm_memory_high_watermark.absolute = 512MB\n"
 	for name, text := range map[string]string{"rabbitmq.conf": conf, "plugins": "[].\n", "env.conf": ""} {
 		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	t.Cleanup(b.Kill)
-	b.Start(t)
-	return b
+	return b, b.start()
 }
 
 // rabbitScript runs the broker $0 and what it registers its name at, until standard input
@@ -56,13 +69,53 @@ wait`
 // Start starts the broker again, on its files.
 func (b *RabbitMQ) Start(t *testing.T) {
 	t.Helper()
-	_, names, err := net.SplitHostPort(b.names)
-	if err != nil {
+	if err := b.start(); err != nil {
 		t.Fatal(err)
 	}
-	_, distribution, err := net.SplitHostPort(FreeAddress(t, "127.0.0.1"))
+}
+
+// start returns when the broker serves.
+func (b *RabbitMQ) start() error {
+	cmd, err := b.command()
 	if err != nil {
-		t.Fatal(err)
+		return err
+	}
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.kill = sync.OnceFunc(func() {
+		_ = input.Close()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // it takes 10 s on a quiet machine
+		if err = b.greet(); err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			b.kill()
+			out, _ := os.ReadFile(filepath.Join(b.dir, "out"))
+			return fmt.Errorf("the broker does not serve: %w: %s", err, out)
+		}
+	}
+}
+
+// command runs the broker on its files.
+func (b *RabbitMQ) command() (*exec.Cmd, error) {
+	_, names, err := net.SplitHostPort(b.names)
+	if err != nil {
+		return nil, err
+	}
+	between, err := ports.free("127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	_, distribution, err := net.SplitHostPort(between)
+	if err != nil {
+		return nil, err
 	}
 	cmd := exec.Command("/bin/sh", "-c", rabbitScript, filepath.Join(rabbitScripts, "rabbitmq-server"))
 	cmd.Dir = b.dir
@@ -72,26 +125,7 @@ func (b *RabbitMQ) Start(t *testing.T) {
 		"RABBITMQ_MNESIA_BASE="+b.dir+"/data", "RABBITMQ_LOG_BASE="+b.dir+"/log", "RABBITMQ_FEATURE_FLAGS_FILE="+b.dir+"/flags",
 		"RABBITMQ_ALLOW_INPUT=1", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput +S 1:1 -kernel inet_dist_use_interface {127,0,0,1}",
 	)
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	b.kill = sync.OnceFunc(func() {
-		_ = input.Close()
-		_ = cmd.Wait()
-	})
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // it takes 10 s on a quiet machine
-		if err = b.greet(); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			out, _ := os.ReadFile(filepath.Join(b.dir, "out"))
-			t.Fatalf("the broker does not serve: %v: %s", err, out)
-		}
-	}
+	return cmd, nil
 }
 
 // greet looks whether the broker answers the protocol's header with its first method
