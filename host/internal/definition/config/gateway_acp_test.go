@@ -104,11 +104,11 @@ func TestAnnotationsOfACP(t *testing.T) {
 	}
 }
 
-// The right relay has an effect for partners of ACP alone.
+// The right relay has an effect for partners of ACP, AMP and IaCP alone.
 func TestRelayRight(t *testing.T) {
 	t.Parallel()
 	base, _, _ := strings.Cut(withACP, "[gateways.acp]")
-	for name, effective := range map[string]bool{"acp": true, "a2a": false} {
+	for name, effective := range map[string]bool{"acp": true, "amp": true, "a2a": false} {
 		text := strings.Replace(base, `expose = ["acp"]`, `expose = ["`+name+`"]`, 1) + "[gateways." + name + ".partners.shop]\nmay = [\"ask\", \"relay\"]\n"
 		c, err := Parse("swarm.toml", []byte(text), t.TempDir(), testOptions)
 		if err != nil {

@@ -25,7 +25,7 @@ type AMPPartner struct {
 }
 
 var ampProtocol = protocol{
-	called: true, signs: true, rights: []string{"ask", "tell", "broadcast", "register", "contexts"}, maxBody: 16 * MiB,
+	called: true, signs: true, rights: []string{"ask", "tell", "broadcast", "register", "contexts", "relay"}, maxBody: 16 * MiB,
 	keys:    func() Keys { return new(AMP) },
 	partner: func() Keys { return new(AMPPartner) },
 	check:   gatewayReader.checkAMP,

@@ -65,6 +65,8 @@ func (s mesh) invoke(ctx context.Context, m *grpcmessage.Wire) (any, error) {
 		return nil, s.g.fail(ctx, k.c, k.in, err)
 	case got.payload != nil:
 		return k.respond(k.in.Token, s.g.responseTo(k.c, k.in, *got.payload))
+	case got.relay != nil:
+		return k.relayed(*got.relay)
 	case !got.owed:
 		return &grpcmessage.Wire{}, nil
 	case got.accepted:
@@ -80,6 +82,9 @@ func (s mesh) emit(ctx context.Context, m *grpcmessage.Wire) (any, error) {
 	k, got, err := s.begin(ctx, call.Request, m)
 	if err != nil {
 		return nil, s.g.fail(ctx, k.c, k.in, err)
+	}
+	if got.relay != nil {
+		return nil, s.g.fail(ctx, k.c, k.in, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "a registered agent answers in the reply: use Invoke or Connect"))
 	}
 	receipt := &amppb.Receipt{Id: k.in.ID}
 	if got.owed {
@@ -113,6 +118,15 @@ func (k *meshCall) exchange(x gateway.Exchange, wait time.Duration) (any, error)
 		err = endOf(k.ctx)
 	}
 	return nil, k.g.fail(k.ctx, k.c, n.received(), err)
+}
+
+// relayed returns the answer of a registered agent.
+func (k *meshCall) relayed(r relay) (any, error) {
+	m := r.run(k.ctx)
+	if f := faultIn(m); f != nil {
+		return nil, k.g.statusWith(k.c, k.in.Token, m, f).Err()
+	}
+	return k.respond(k.in.Token, m)
 }
 
 // accepted answers that a message was taken; the trailer has where its answer will be.

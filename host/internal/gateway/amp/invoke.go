@@ -22,6 +22,8 @@ type reply struct {
 	// accepted answers at once that the message was taken; the answer comes later.
 	accepted bool
 	payload  *responsePayload
+	// relay asks the registered agent that answers; nil where none does.
+	relay *relay
 }
 
 // serveInvoke takes one message (M-090).
@@ -41,6 +43,8 @@ func (g *Gateway) serveInvoke(w http.ResponseWriter, r *http.Request) {
 		out.refuse(c, in, err)
 	case got.payload != nil:
 		out.respond(http.StatusOK, c, g.responseTo(c, in, *got.payload))
+	case got.relay != nil:
+		out.serveRelay(c, *got.relay)
 	case !got.owed:
 		w.WriteHeader(http.StatusAccepted)
 	case got.accepted:
@@ -197,6 +201,17 @@ func (o replier) serveAccepted(c gateway.Caller, x gateway.Exchange) {
 	o.token = n.Token
 	o.w.Header().Set("Location", locationOf(n.Token, x))
 	o.respond(http.StatusAccepted, c, o.g.acceptedTo(c, x, n))
+}
+
+// serveRelay writes the answer of a registered agent.
+func (o replier) serveRelay(c gateway.Caller, r relay) {
+	m := r.run(o.r.Context())
+	status := http.StatusOK
+	if f := faultIn(m); f != nil {
+		status = f.Status()
+	}
+	o.token = r.in.Token
+	o.respond(status, c, m)
 }
 
 // refuse answers a message that was not taken with an error message (M-077).

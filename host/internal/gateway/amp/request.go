@@ -80,7 +80,14 @@ func (g *Gateway) request(ctx context.Context, c gateway.Caller, in message.Rece
 	if to.Capability != "" && p.Capability != "" && to.Capability != p.Capability {
 		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "destination.capability is %.100q and payload.capability %.100q", to.Capability, p.Capability)
 	}
-	return g.invoke(ctx, c, in, text, call{agent: to.Agent, capability: cmp.Or(p.Capability, to.Capability), parameters: p.Parameters, context: p.Context, queued: queued})
+	k := call{agent: to.Agent, capability: cmp.Or(p.Capability, to.Capability), parameters: p.Parameters, context: p.Context, queued: queued}
+	if err := k.check(); err != nil {
+		return reply{}, err
+	}
+	if r, err := g.relayTo(ctx, c, in, k); r != nil || err != nil {
+		return reply{relay: r}, err
+	}
+	return g.invoke(ctx, c, in, text, k)
 }
 
 // control answers a request that reaches no agent. It counts in the caller's rate.
@@ -100,6 +107,21 @@ type call struct {
 	parent, callback string
 	// queued is set where the answer leaves by the broker.
 	queued bool
+}
+
+// check refuses a call without a capability, or with parameters that are no object. Missing ones are
+// empty.
+func (k *call) check() error {
+	if k.capability == "" {
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.capability is missing")
+	}
+	if len(k.parameters) == 0 || string(k.parameters) == "null" {
+		k.parameters = json.RawMessage("{}")
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(k.parameters), []byte("{")) {
+		return message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
+	}
+	return nil
 }
 
 // delegate brings a subtask to an agent, in the conversation of its parent. With a callback
@@ -123,14 +145,8 @@ func (g *Gateway) delegate(ctx context.Context, c gateway.Caller, in message.Rec
 
 // invoke brings a capability request to an agent.
 func (g *Gateway) invoke(ctx context.Context, c gateway.Caller, in message.Received, text []byte, k call) (reply, error) {
-	if k.capability == "" {
-		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.capability is missing")
-	}
-	if len(k.parameters) == 0 || string(k.parameters) == "null" {
-		k.parameters = json.RawMessage("{}")
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(k.parameters), []byte("{")) {
-		return reply{}, message.Faultf(message.InvalidSchema, message.ReasonMalformed, "payload.parameters must be an object")
+	if err := k.check(); err != nil {
+		return reply{}, err
 	}
 	read := sync.OnceValue(func() input { return inputOf(k.parameters) })
 	t, err := g.targetOf(c, k.agent, k.capability, read)

@@ -236,6 +236,11 @@ func (s *socket) handle(c gateway.Caller, in message.Received, text []byte) {
 		s.running.Go(func() { defer s.replies.Done(); s.reply(c, got.exchange) })
 		return
 	}
+	if err == nil && got.relay != nil {
+		s.replies.Add(1)
+		s.running.Go(func() { defer s.replies.Done(); s.replyRelayed(c, *got.relay) })
+		return
+	}
 	if in.Type == message.Request {
 		s.asks.Add(-1)
 	}
@@ -307,6 +312,15 @@ func (s *socket) reply(c gateway.Caller, x gateway.Exchange) {
 	}
 	m, _ := s.g.answerTo(c, x, n, a)
 	s.write(c, n.Token, m) // the exchange keeps it
+}
+
+// replyRelayed writes the answer of a registered agent, which may come on this very socket.
+func (s *socket) replyRelayed(c gateway.Caller, r relay) {
+	m := r.run(s.ctx)
+	s.answering.Lock()
+	defer s.answering.Unlock()
+	s.asks.Add(-1)
+	s.write(c, r.in.Token, m)
 }
 
 // refuse writes the error message for a message, but for one that is itself an answer.

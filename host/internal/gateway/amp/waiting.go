@@ -16,19 +16,27 @@ import (
 type waiting struct {
 	mu       sync.Mutex
 	question map[workKey]*question
+	// relayed counts the questions of a realm's agents to each other.
+	relayed map[realmKey]int
 }
 
 type question struct {
 	of      *swarm.Delivery
 	arrived chan struct{}
+	// relayed gets the answer to a question that one agent of a realm asks another, whose id is
+	// to; nil for a question of ours.
+	relayed chan message.Received
+	to      string
 }
 
-func newWaiting() *waiting { return &waiting{question: map[workKey]*question{}} }
+func newWaiting() *waiting {
+	return &waiting{question: map[workKey]*question{}, relayed: map[realmKey]int{}}
+}
 
 // begin waits for the answer to a message. end forgets it. The router makes one attempt at
 // a time.
 func (w *waiting) begin(c gateway.Caller, id string, of *swarm.Delivery) (arrived <-chan struct{}, end func()) {
-	key, q := workKey{c.Principal.Tenant, c.Realm, id}, &question{of, make(chan struct{})}
+	key, q := workKey{c.Principal.Tenant, c.Realm, id}, &question{of: of, arrived: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.question[key] = q
@@ -39,6 +47,48 @@ func (w *waiting) begin(c gateway.Caller, id string, of *swarm.Delivery) (arrive
 			delete(w.question, key)
 		}
 	}
+}
+
+// beginRelay waits for the answer of a registered agent to a message. end forgets it.
+func (w *waiting) beginRelay(c gateway.Caller, id, to string) (q *question, end func(), err error) {
+	key, realm := workKey{c.Principal.Tenant, c.Realm, id}, realmKeyOf(c)
+	q = &question{arrived: make(chan struct{}), relayed: make(chan message.Received, 1), to: to}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.relayed[realm] >= maxRelayed {
+		f := message.Faultf(message.RateLimitExceeded, "", "%d requests of agents of %s to each other wait for their answers", maxRelayed, c.Realm)
+		f.RetryAfter = retryAfter
+		return nil, nil, f
+	}
+	w.question[key] = q
+	w.relayed[realm]++
+	return q, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.question[key] == q {
+			delete(w.question, key)
+		}
+		if w.relayed[realm]--; w.relayed[realm] == 0 {
+			delete(w.relayed, realm)
+		}
+	}, nil
+}
+
+// pass hands the answer of a registered agent to who has asked it. What comes before the last answer
+// is passed over.
+func (w *waiting) pass(c gateway.Caller, in message.Received, q *question) error {
+	if in.Source.Agent != "" && in.Source.Agent != q.to {
+		return message.Faultf(message.AuthenticationFailed, message.ReasonForbidden, "the request is for %.100q, and %.100q answers it", q.to, in.Source.Agent)
+	}
+	if isInterim(in) {
+		return nil
+	}
+	select {
+	case q.relayed <- in:
+	default: // it has one
+	}
+	w.finish(c, in.Headers.Correlation)
+	return nil
 }
 
 func (w *waiting) find(c gateway.Caller, id string) *question {
@@ -65,6 +115,9 @@ func (g *Gateway) answered(ctx context.Context, c gateway.Caller, in message.Rec
 	q := g.waiting.find(c, id)
 	if id == "" || q == nil {
 		return reply{}, message.Faultf(message.AgentNotFound, message.ReasonMessage, "headers.correlation_id names no message that waits for an answer")
+	}
+	if q.relayed != nil {
+		return reply{}, g.waiting.pass(c, in, q)
 	}
 	if isInterim(in) {
 		return reply{}, g.showProgress(ctx, c, in, *q.of)

@@ -49,6 +49,8 @@ const (
 	ReasonVersionConflict = "VERSION_CONFLICT"
 	// ReasonNotRegistered is for an agent without a registration, or whose lease is over.
 	ReasonNotRegistered = "NOT_REGISTERED"
+	// ReasonUnreachable is for a registered agent that cannot be asked.
+	ReasonUnreachable = "UNREACHABLE"
 )
 
 // ownStatuses are the HTTP statuses of reasons that have another one than their code.

@@ -1,0 +1,160 @@
+package amp_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/amp/amptest"
+	"skep/host/internal/gateway/gatewaytest"
+)
+
+// newRelaying is a gateway at which agent-2 of acme has registered, with an endpoint or without one,
+// and whose agents may relay.
+func newRelaying(t *testing.T, invoke func(o *out) string) *out {
+	t.Helper()
+	o := newOut(t)
+	c := gatewaytest.Realm("default", "acme")
+	c.May = gateway.Rights{gateway.MayAsk, gateway.MayRegister, gateway.MayRelay}
+	o.rt.Admit("relay-token", c)
+	o.Token, o.p.May = "relay-token", c.May
+	o.rt.AddPartner(o.p)
+	m := registered("agent-2", invoke(o))
+	m.Message.Payload["capabilities"] = []any{amptest.Object{"id": "translation", "input_schema": json.RawMessage(`{"type":"object","required":["text"]}`)}}
+	if r := o.send(t, m); r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Text)
+	}
+	o.got = nil
+	return o
+}
+
+// translation is a request of agent-1.
+func translation(to string) amptest.Message {
+	m := amptest.Request("agent-1", to, "translation", amptest.Object{"text": "hello"})
+	m.Message.Headers["correlation_id"] = "track-1"
+	m.Message.Headers["authentication"] = amptest.Object{"type": "bearer", "token": "relay-token"}
+	return m
+}
+
+// TestRelay (M-020, M-028, M-114): a request of one registered agent for another, by its id or a capability
+// that no agent of ours has, goes to its endpoint, without the sender's credential, and its answer to
+// who has asked. A repeat has the same id.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	o := newRelaying(t, func(o *out) string { return o.p.URL })
+	o.replies(http.StatusOK, func(m amptest.Message) amptest.Message { return m.Reply("response", amptest.Result("bonjour")) })
+	for _, to := range []string{"agent-2", ""} {
+		m := translation(to)
+		var ids []string
+		for range 2 {
+			r := o.send(t, m)
+			if r.Status != http.StatusOK || r.Message.Message.Payload["result"] != "bonjour" || r.Message.Header("correlation_id") != m.Message.ID ||
+				r.Message.Header("tracking_id") != "track-1" || r.Message.Message.Source.AgentID != "agent-2" || r.Message.Message.Destination.AgentID != "agent-1" {
+				t.Fatalf("to %q got %d %s", to, r.Status, r.Text)
+			}
+			got, err := amptest.Parse([]byte(o.got[len(o.got)-1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := got.Message
+			if b.Source.AgentID != "agent-1" || b.Destination.AgentID != "agent-2" || b.Headers["authentication"] != nil || b.Headers["routing_hints"].(amptest.Object)["hops"] != 1.0 || b.ID == m.Message.ID {
+				t.Errorf("agent-2 got %s", got.Text())
+			}
+			ids = append(ids, b.ID)
+		}
+		if ids[0] != ids[1] {
+			t.Errorf("a repeat is %q", ids)
+		}
+	}
+}
+
+// TestRelayRefused (M-021, M-023, M-039, M-076, M-077): what an agent may not ask of another does not reach it,
+// and what that answers, or fails to, reaches who has asked.
+func TestRelayRefused(t *testing.T) {
+	t.Parallel()
+	fails := func(status int) http.HandlerFunc { return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) } }
+	for name, c := range map[string]struct {
+		change       func(m *amptest.Message)
+		token        string
+		agent        http.HandlerFunc
+		status       int
+		code, reason string
+		asked        bool
+	}{
+		"a schema":                    {change: func(m *amptest.Message) { m.Message.Payload["parameters"] = amptest.Object{} }, status: http.StatusBadRequest, code: "INVALID_SCHEMA", reason: "VIOLATIONS"},
+		"another capability":          {change: func(m *amptest.Message) { m.Message.Payload["capability"] = "none" }, status: http.StatusNotFound, code: "CAPABILITY_NOT_FOUND"},
+		"an agent without":            {change: func(m *amptest.Message) { m.Message.Destination.AgentID = "agent-3" }, status: http.StatusNotFound, code: "AGENT_NOT_FOUND"},
+		"a sender of others":          {change: func(m *amptest.Message) { m.Message.Source.AgentID = "other-1" }, status: http.StatusForbidden, code: "AUTHENTICATION_FAILED", reason: "FORBIDDEN"},
+		"no right":                    {token: token, status: http.StatusForbidden, code: "AUTHENTICATION_FAILED", reason: "FORBIDDEN"},
+		"too many hops":               {change: func(m *amptest.Message) { m.Message.Headers["routing_hints"] = amptest.Object{"hops": 4} }, status: http.StatusBadRequest, code: "INVALID_SCHEMA", reason: "MALFORMED"},
+		"an agent that fails":         {agent: fails(http.StatusServiceUnavailable), status: http.StatusServiceUnavailable, code: "INSUFFICIENT_RESOURCES", reason: "UNREACHABLE", asked: true},
+		"an agent that does not come": {change: func(m *amptest.Message) { m.Message.Headers["timeout_ms"] = 1 }, agent: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, status: http.StatusGatewayTimeout, code: "TIMEOUT", asked: true},
+		"an agent's own error": {agent: func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			m, _ := amptest.Parse(text)
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, m.Reply("error", amptest.Error("CONTEXT_NOT_FOUND", "it is gone")).Text())
+		}, status: http.StatusNotFound, code: "CONTEXT_NOT_FOUND", asked: true},
+	} {
+		o := newRelaying(t, func(o *out) string { return o.p.URL })
+		o.does(fails(http.StatusTeapot))
+		if c.agent != nil {
+			o.does(c.agent)
+		}
+		m := translation("agent-2")
+		delete(m.Message.Headers, "authentication")
+		if c.change != nil {
+			c.change(&m)
+		}
+		if c.token != "" {
+			o.Token = c.token
+		}
+		r := o.send(t, m)
+		if r.Message == nil {
+			t.Fatalf("%s: %d %s", name, r.Status, r.Text)
+		}
+		if code, text, reason := r.Message.Fault(); r.Status != c.status || code != c.code || reason != c.reason || r.Message.Header("correlation_id") != m.Message.ID {
+			t.Errorf("%s: got %d %s %s %q", name, r.Status, code, reason, text)
+		}
+		o.mu.Lock()
+		if asked := len(o.got) > 0; asked != c.asked && c.status != http.StatusGatewayTimeout {
+			t.Errorf("%s: the agent got %q", name, o.got)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// TestRelayOverSocket (M-094, V-M36): two agents of one connection, or of two, ask each other. An answer
+// of a third does not count, and who asks an agent whose connection ends is told.
+func TestRelayOverSocket(t *testing.T) {
+	t.Parallel()
+	o := newRelaying(t, func(*out) string { return "" })
+	o.p.URL = ""
+	o.rt.AddPartner(o.p)
+	two := o.dial(t, "relay-token")
+	exchange(t, two, registered("agent-2", "").Text())
+	for _, asker := range []*amptest.Socket{two, o.dial(t, "relay-token")} {
+		m := translation("agent-2")
+		write(t, asker, m.Text())
+		q := next(t, two)
+		if q.Message.Source.AgentID != "agent-1" || q.Message.Destination.AgentID != "agent-2" || q.Message.Type != "request" || strings.Contains(q.Text(), "relay-token") {
+			t.Fatalf("agent-2 got %s", q.Text())
+		}
+		spoofed := q.Reply("response", amptest.Result("hola"))
+		spoofed.Message.Source.AgentID = "agent-3"
+		interim := q.Reply("response", amptest.Object{"status": "partial", "result": amptest.Object{}, "metadata": amptest.Object{"final": false}})
+		write(t, two, spoofed.Text(), interim.Text(), q.Reply("response", amptest.Result("bonjour")).Text())
+		got := next(t, asker)
+		if got.Message.Payload["result"] != "bonjour" || got.Header("correlation_id") != m.Message.ID {
+			t.Errorf("got %s", got.Text())
+		}
+	}
+	three := o.dial(t, "relay-token")
+	write(t, three, translation("agent-2").Text())
+	next(t, two)
+	two.Close()
+	wantRefused(t, next(t, three), "INSUFFICIENT_RESOURCES", "UNREACHABLE")
+}
