@@ -263,7 +263,7 @@ func (q *queue) take(ctx context.Context, m broker.Message, verdict func(broker.
 	q.inOrder(sender{c.Principal.Tenant, c.Realm, in.Source.Agent}, func() { q.takeOrKeep(ctx, c, in, m, verdict) })
 }
 
-// inOrder calls take behind those of the same sender, beside those of others: each waits for the
+// inOrder calls take behind the messages of the same sender, beside other senders: each waits for the
 // host's disk. It waits for a place.
 func (q *queue) inOrder(of sender, take func()) {
 	q.taking <- struct{}{}

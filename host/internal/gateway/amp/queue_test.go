@@ -80,7 +80,7 @@ func TestQueueVerdicts(t *testing.T) {
 }
 
 // TestTakenInOrder (M-096, V-M34): messages of a sender are taken one after the other, as they came, and
-// those of another sender meanwhile. While the host can take none, a bounded number waits in it.
+// and messages of another sender meanwhile. While the host can take none, a bounded number waits in it.
 func TestTakenInOrder(t *testing.T) {
 	t.Parallel()
 	rt := gatewaytest.New()

@@ -21,7 +21,7 @@ import (
 const maxRelayed = 256
 
 // relay is a request of one agent of a realm to another, which has registered. It is no task here:
-// whoever sends it again, under the same id, asks again under the same id.
+// a repeat, under the same id, is asked again under the same id.
 type relay struct {
 	g *Gateway
 	// c is the realm, in the request as it came, p the realm with the way to the agent.

@@ -75,7 +75,9 @@ func TestRelay(t *testing.T) {
 // and what that answers, or fails to, reaches who has asked.
 func TestRelayRefused(t *testing.T) {
 	t.Parallel()
-	fails := func(status int) http.HandlerFunc { return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) } }
+	fails := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
 	for name, c := range map[string]struct {
 		change       func(m *amptest.Message)
 		token        string
