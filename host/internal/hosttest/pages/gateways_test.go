@@ -45,15 +45,29 @@ func TestGatewaysPage(t *testing.T) {
 // protocolCell is a cell of the table of protocols: a test, and the file that has it.
 var protocolCell = regexp.MustCompile(`^\[(Test\w+)\]\((\.\./internal/[\w/]+_test\.go)\)$`)
 
-// TestProtocolTable: each cell of the page's table of protocols names a test that there is in
-// the file to which it leads, and each protocol has most of what the table lists.
-func TestProtocolTable(t *testing.T) {
+// TestProtocolTables: each cell of the page's two tables of protocols names a test that there is in
+// the file to which it leads, and each protocol has most of what the first one lists.
+func TestProtocolTables(t *testing.T) {
 	t.Parallel()
 	const docs = "../../../docs"
-	_, text, _ := strings.Cut(hosttest.ReadText(t, docs+"/gateways.md"), "| | A2A | ACP | AMP | IaCP | MCP | UAMP |\n|---|---|---|---|---|---|---|\n")
-	text, _, _ = strings.Cut(text, "\n\n")
-	named := make([]int, 6)
-	rows := strings.Split(text, "\n")
+	tables := strings.Split(hosttest.ReadText(t, docs+"/gateways.md"), "| | A2A | ACP | AMP | IaCP | MCP | UAMP |\n|---|---|---|---|---|---|---|\n")[1:]
+	if len(tables) != 2 {
+		t.Fatalf("the page has %d tables", len(tables))
+	}
+	for i, text := range tables {
+		text, _, _ = strings.Cut(text, "\n\n")
+		rows := strings.Split(text, "\n")
+		for column, named := range testsOf(t, docs, rows) {
+			if named == 0 || i == 0 && 2*named < len(rows) {
+				t.Errorf("column %d of table %d names %d tests in %d rows", column+1, i+1, named, len(rows))
+			}
+		}
+	}
+}
+
+// testsOf counts the tests that each column of a table names.
+func testsOf(t *testing.T, docs string, rows []string) (named [6]int) {
+	t.Helper()
 	for _, row := range rows {
 		cells := strings.Split(strings.Trim(row, "| "), " | ")
 		if len(cells) != 1+len(named) {
@@ -72,9 +86,5 @@ func TestProtocolTable(t *testing.T) {
 			}
 		}
 	}
-	for i, n := range named {
-		if 2*n < len(rows) {
-			t.Errorf("column %d names %d tests in %d rows", i+1, n, len(rows))
-		}
-	}
+	return named
 }
