@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -276,8 +278,16 @@ func (b *mountBody) Read(p []byte) (int, error) {
 		b.r.release()
 	case err != nil:
 		b.err = err
+		if isOfBody(err) { // net/http has a text alone for a short body of HTTP/2
+			err = fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)
+		}
 	}
 	return n, err
+}
+
+// isOfBody reports whether a body broke off by itself: it met no limit of the host.
+func isOfBody(err error) bool {
+	return !errors.As(err, new(*http.MaxBytesError)) && !errors.As(err, new(*fault)) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // release ends the count of what was read.

@@ -408,6 +408,44 @@ func TestMountBodyThatBreaksOff(t *testing.T) {
 	}
 }
 
+// TestMountBodyBreaksOffHTTP2: the handler finds that a body of HTTP/2 is shorter than its Content-Length as it
+// does over HTTP/1.1 (https://www.rfc-editor.org/rfc/rfc9113#section-8.1.1).
+func TestMountBodyBreaksOffHTTP2(t *testing.T) {
+	t.Parallel()
+	found := make(chan error, 1)
+	m := &mountedHandler{serve: func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		found <- err
+	}}
+	server := httptest.NewUnstartedServer(mounted(t, rest.Options{}, rest.Mount{MaxBody: 100, Handler: m}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	frame := func(kind, flags, stream byte, payload string) string {
+		return string([]byte{0, 0, byte(len(payload)), kind, flags, 0, 0, 0, stream}) + payload
+	}
+	var head string // literal fields (https://www.rfc-editor.org/rfc/rfc7541#section-6.2.2)
+	for _, text := range []string{":method", "POST", ":scheme", "http", ":path", "/toy/a", ":authority", "x", "content-length", "50"} {
+		if strings.HasPrefix(text, ":") || text == "content-length" {
+			head += "\x00"
+		}
+		head += string([]byte{byte(len(text))}) + text
+	}
+	const settings, headers, data, endStream, endHeaders = 4, 1, 0, 1, 4
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(settings, 0, 0, "")+frame(headers, endHeaders, 1, head)+frame(data, endStream, 1, "hello")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-found; !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "Content-Length of 50") {
+		t.Errorf("the handler finds %v", err)
+	}
+}
+
 // streamingMount sends a piece when told to, until its request ends.
 func streamingMount(pieces <-chan string, ended chan<- error) *mountedHandler {
 	return &mountedHandler{serve: func(w http.ResponseWriter, r *http.Request) {

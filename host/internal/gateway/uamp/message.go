@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -26,6 +27,8 @@ func (g *Gateway) serveMessage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		err = g.tooLarge()
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = envelope.Faultf(envelope.Malformed, "the request's body breaks off after %d bytes, and its Content-Length is %d", len(text), r.ContentLength)
 	case err != nil:
 		return // the host answers for a body that it could not read
 	case len(text) == 0:

@@ -1,11 +1,14 @@
 package uamp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -233,6 +236,34 @@ func TestRefusedEnvelopes(t *testing.T) {
 	if list := h.recordsOf(t, "lab", "stream"); len(list) != 0 {
 		t.Errorf("%v", list)
 	}
+}
+
+// TestBodyBreaksOff: an envelope whose body is shorter than its Content-Length is refused as malformed,
+// with the code.
+func TestBodyBreaksOff(t *testing.T) {
+	t.Parallel()
+	h := newHive(t, nil)
+	conn, err := net.Dial("tcp", h.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer lab-token\r\nContent-Type: application/uamp+json\r\nContent-Length: 50\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rsp.Body.Close()
+	text, err := io.ReadAll(rsp.Body)
+	if err != nil || !strings.Contains(string(text), "breaks off after 2 bytes, and its Content-Length is 50") {
+		t.Errorf("%s, %v", text, err)
+	}
+	unsigned(t, "cut off", reply{status: rsp.StatusCode, header: rsp.Header, text: string(text)}, envelope.Malformed)
 }
 
 // TestMediaTypes (U-015): what the page names is taken as an envelope.
