@@ -53,9 +53,14 @@ func ReadHub(text []byte) (h Hub, err error) {
 	if len(h.Manifests) > maxChildren || len(h.Anchors) > maxAnchors {
 		return h, Faultf(TooLarge, "the hub list has more than %d manifests or %d trust anchors", maxChildren, maxAnchors)
 	}
-	for _, c := range h.Manifests {
-		if !isURI(c.Agent) || !isURI(c.URL) || !hashPattern.MatchString("sha256:"+c.SHA256) {
-			return h, malformed("manifests has an item without agent, url and sha256")
+	for i, c := range h.Manifests {
+		switch {
+		case !isURI(c.Agent):
+			return h, malformed("item %d of manifests has no agent, but %.100q", i+1, c.Agent)
+		case !isURI(c.URL):
+			return h, malformed("item %d of manifests, for %.100s, has no url, but %.100q", i+1, c.Agent, c.URL)
+		case !hashPattern.MatchString("sha256:" + c.SHA256):
+			return h, malformed("item %d of manifests, for %.100s, has no sha256 of 64 hexadecimal digits, but %.100q", i+1, c.Agent, c.SHA256)
 		}
 	}
 	return h, nil

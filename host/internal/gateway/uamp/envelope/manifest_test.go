@@ -95,13 +95,14 @@ func TestReadHub(t *testing.T) {
 	if got, err := envelope.ReadHub(text); err != nil || fmt.Sprint(got) != fmt.Sprint(h) {
 		t.Errorf("%s: %+v, %v", text, got, err)
 	}
-	for _, change := range [][2]string{
-		{`"1.0"`, `"2.0"`}, {child.URL, "lab.example"}, {child.Agent, "lab"}, {child.SHA256, "00"}, {`"manifests":[`, `"manifests":7,"x":[`}, {`"uamp_hub"`, `"uamp_hub":"1.0","uamp_hub"`},
-		{`"manifests":[`, `"manifests":[` + strings.Repeat(`{},`, 1001)},
+	for _, change := range [][3]string{
+		{`"1.0"`, `"2.0"`, "version 1.0"}, {child.URL, "lab.example", `item 1 of manifests, for did:web:lab.example, has no url, but "lab.example"`}, {child.Agent, "lab", `item 1 of manifests has no agent, but "lab"`},
+		{child.SHA256, "00", `for did:web:lab.example, has no sha256 of 64 hexadecimal digits, but "00"`}, {`"manifests":[`, `"manifests":7,"x":[`, "version 1.0"}, {`"uamp_hub"`, `"uamp_hub":"1.0","uamp_hub"`, "the hub list"},
+		{`"manifests":[`, `"manifests":[` + strings.Repeat(`{},`, 1001), "1000 manifests"},
 	} {
 		changed := strings.Replace(string(text), change[0], change[1], 1)
-		if got, err := envelope.ReadHub([]byte(changed)); err == nil || changed == string(text) {
-			t.Errorf("%.40s: %+v is taken", change[1], got)
+		if got, err := envelope.ReadHub([]byte(changed)); err == nil || changed == string(text) || !strings.Contains(err.Error(), change[2]) {
+			t.Errorf("%.40s: %+v, %v", change[1], got, err)
 		}
 	}
 }
