@@ -226,6 +226,9 @@ func (r *streamReader) progress(ctx context.Context, payload json.RawMessage) {
 		fraction := *told.Pct / 100
 		p.Fraction = &fraction
 	}
+	if p.Text == "" && p.Fraction == nil { // as in the receipt of a repeat
+		return
+	}
 	r.show(ctx, p)
 }
 

@@ -58,6 +58,20 @@ func TestHTTPOutProgress(t *testing.T) {
 	}
 }
 
+// TestEmptyProgress (U-063): progress without a text and a percentage, as that of a receipt, is shown to no
+// reader.
+func TestEmptyProgress(t *testing.T) {
+	t.Parallel()
+	overBindings(t, func(t *testing.T, o *out) {
+		told := `{"delta_seq":%d,"type":"progress","payload":`
+		o.lab.does(streamAt, events(9, told+`{"accepted":true}}`, told+`{"pct":-1,"text":""}}`, told+`{"pct":0}}`, `{"delta_seq":%d,"type":"done","payload":{"answer":"seven"}}`))
+		o.carry(t, "asked", outgoing("empty", mail.Request, "x", "how many?"), gateway.Taken)
+		if shown := o.rt.Shown(); len(shown) != 1 || shown[0].Piece.Fraction == nil || *shown[0].Piece.Fraction != 0 {
+			t.Errorf("%+v", shown)
+		}
+	})
+}
+
 // TestOutRepeat (U-026, U-050, D-U11): a partner that has an envelope, and refuses its repeat since the
 // stream is in use or the id is, shows the first one's stream.
 func TestOutRepeat(t *testing.T) {
