@@ -135,6 +135,7 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 		if own, is := p.Protocol.(*UAMPPartner); is {
 			r.checkOAuth(p, own.OAuth)
 			r.checkIDs(p, own.Keys)
+			r.checkURL(p, own.Binding)
 			r.checkCapToken(p, own.CapToken)
 		}
 		if own, at := p.Protocol.(*UAMPPartner), r.t.child("partners").child(p.Name).child("binding"); own.HTTP3(p) && !strings.HasPrefix(p.URL, "https://") {
@@ -146,11 +147,31 @@ func (r gatewayReader) checkTimes(g Gateway, skew time.Duration) {
 	}
 }
 
+// checkURL refuses the url of one of a partner's endpoints: it is the address before them. It warns of a
+// binding that calls nothing.
+func (r gatewayReader) checkURL(p Partner, binding string) {
+	t := r.t.child("partners").child(p.Name)
+	for _, path := range []string{"/v1/messages", "/uamp/1/ws"} {
+		if base, has := strings.CutSuffix(strings.TrimSuffix(p.URL, "/"), path); has {
+			r.d.atValue(t.child("url"), fmt.Sprintf("%s is the address before %s: write %q", t.child("url").path, path, base))
+		}
+	}
+	if p.URL == "" && binding != BindingHTTP {
+		r.d.warn(t.child("binding"), t.child("binding").path+" is how url is called, and there is none: the DID documents of its agents say how they are called")
+	}
+}
+
 // checkIDs refuses ids of a partner that cannot be resolved where its keys are not pinned. Of one
-// with a star the host of a did:web is looked at.
+// with a star the host of a did:web is looked at. It warns of ids that no sender has.
 func (r gatewayReader) checkIDs(p Partner, pinned []string) {
 	at := r.t.child("partners").child(p.Name).child("ids")
+	if len(p.IDs) == 0 {
+		r.d.warn(r.t.child("partners").child(p.Name), fmt.Sprintf(`%s has no ids, so that no sender is its: add ids = ["did:web:HOST:*"]`, r.t.child("partners").child(p.Name).path))
+	}
 	for i, id := range p.IDs {
+		if begin, _, hasStar := strings.Cut(id, "*"); !strings.HasPrefix(begin, "did:") && !(hasStar && strings.HasPrefix("did:", begin)) {
+			r.d.warn(at.elem(i), fmt.Sprintf("%s is %q, and no DID: senders have DIDs, as in \"did:web:lab.example:*\"", at.elem(i).path, id))
+		}
 		if host := strings.SplitN(id, ":", 4); strings.Contains(id, "*") && strings.HasPrefix(id, didWeb) {
 			id = strings.Join(host[:3], ":")
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/ed25519"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,34 @@ func TestUAMPGiveUp(t *testing.T) {
 		})
 		if got := c.Gateways[0].Partners[0].GiveUp; got != want.giveUp || warned != want.warning {
 			t.Errorf("%q: %s, warned %v: %v", more, got, warned, c.Warnings)
+		}
+	}
+}
+
+// TestUAMPPartnerWarnings: a partner whose table cannot do what it seems to is warned of.
+func TestUAMPPartnerWarnings(t *testing.T) {
+	t.Parallel()
+	const partner = "[server]\npublic_url = \"https://hive.example\"\n[gateways.uamp.partners.lab]\n"
+	const noIDs, noDID, noURL = "gateways.uamp.partners.lab has no ids", "lab.ids[0] is \"lab\", and no DID", "lab.binding is how url is called"
+	for more, want := range map[string]string{
+		"": noIDs, `ids = []`: noIDs, `ids = ["lab"]`: noDID, `ids = ["lab", "did:web:*"]`: noDID,
+		`ids = ["*"]`: "", `ids = ["di*"]`: "", `ids = ["did:web:lab.example:x"]`: "", `ids = ["did:key:*"]`: "",
+		"ids = [\"did:*\"]\nbinding = \"grpc\"": noURL, "ids = [\"did:*\"]\nbinding = \"http\"": "", "ids = [\"did:*\"]\nurl = \"https://lab.example/uamp\"\nbinding = \"grpc\"": "",
+	} {
+		c, err := Parse("swarm.toml", []byte(withUAMP+partner+more), "testdata/valid", testOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(c.Warnings)
+		for _, one := range []string{noIDs, noDID, noURL} {
+			if strings.Contains(got, one) != (one == want) {
+				t.Errorf("%s: %s, want %q", more, got, want)
+			}
+		}
+	}
+	for url, want := range map[string]string{"https://lab.example/v1/messages": "before /v1/messages: write \"https://lab.example\"", "https://lab.example/x/uamp/1/ws/": "before /uamp/1/ws: write \"https://lab.example/x\""} {
+		if _, err := Parse("swarm.toml", []byte(withUAMP+partner+"url = \""+url+"\""), "testdata/valid", testOptions); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -100,6 +101,9 @@ func reasonOf(err error) error {
 // ParseJWK reads a public JSON Web Key for signatures.
 func ParseJWK(id string, text []byte) (PublicKey, error) {
 	var k jose.JSONWebKey
+	if block, _ := pem.Decode(text); block != nil {
+		return PublicKey{}, fmt.Errorf("it is a %s in PEM: write it as JSON, as in {\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": …}", block.Type)
+	}
 	if err := k.UnmarshalJSON(text); err != nil {
 		return PublicKey{}, fmt.Errorf("it is not a JSON Web Key: %w", reasonOf(err))
 	}

@@ -92,6 +92,9 @@ func TestParseJWK(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := seal.ParseJWK("id", []byte("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")); err == nil || !strings.Contains(err.Error(), "a PUBLIC KEY in PEM: write it as JSON") {
+		t.Errorf("PEM: %v", err)
+	}
 	if _, err := seal.ParseJWK("id", []byte("{}")); err == nil {
 		t.Error("an empty key is taken")
 	}
