@@ -139,8 +139,11 @@ func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gate
 			list = append(list, exposed[i])
 		}
 	}
-	if len(list) == 0 {
-		return nil, missing, unknownRecipient
+	switch {
+	case len(list) == 0 && len(missing) > 0:
+		return nil, missing, g.noRecipient(missing[0])
+	case len(list) == 0:
+		return nil, missing, envelope.Faultf(envelope.UnknownRecipient, "there is no such recipient: none in to is of this host, %s", g.host)
 	}
 	if slices.ContainsFunc(list, func(a gateway.ExposedAgent) bool { return a.Swarm != list[0].Swarm }) {
 		return nil, missing, envelope.Faultf(envelope.Unsupported, "to has agents of several swarms: send each an envelope")
@@ -148,8 +151,10 @@ func (g *Gateway) recipients(c gateway.Caller, e envelope.Envelope) (list []gate
 	return list, missing, nil
 }
 
-// unknownRecipient is the same for all recipients that there are not for a caller.
-var unknownRecipient = envelope.Faultf(envelope.UnknownRecipient, "there is no such recipient")
+// noRecipient is the same for all recipients that there are not for a caller.
+func (g *Gateway) noRecipient(id string) error {
+	return envelope.Faultf(envelope.UnknownRecipient, "there is no such recipient: %.200q; agents here are %s:%s:SWARM:AGENT", id, g.host, agentsPart)
+}
 
 // conversation is the conversation that an envelope goes on with: what ext names, or that of
 // an envelope that it cites. Empty begins a new one.

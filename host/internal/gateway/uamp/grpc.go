@@ -259,5 +259,5 @@ func (s grpcService) GetManifest(ctx context.Context, in *uamppb.ManifestRequest
 			return &uamppb.Manifest{Jws: signed}, nil
 		}
 	}
-	return nil, s.fail(ctx, s.g.faultOf(unknownRecipient), nil)
+	return nil, s.fail(ctx, s.g.faultOf(s.g.noRecipient(in.GetDid())), nil)
 }

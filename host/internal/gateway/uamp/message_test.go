@@ -204,6 +204,20 @@ func TestRefusedEnvelopes(t *testing.T) {
 		e.To, e.CapToken = []string{to}, "eyJ"
 		h.refusedBy(t, "who refuses "+to, h.send(t, e), envelope.Unauthenticated, from)
 	}
+	for to, want := range map[string]string{
+		agentDID("nobody"): "\"" + agentDID("nobody") + "\"; agents here are " + hostDID + ":agents:SWARM:AGENT", "did:web:other.example:agents:hive:calc": "none in to is of this host, " + hostDID,
+	} {
+		e := newAsk("calc", "x")
+		e.To = []string{to}
+		var body struct{ Message string }
+		s, err := envelope.Reader{MaxBytes: 1 << 20, MaxDepth: 64}.Read([]byte(h.send(t, e).text))
+		if err == nil {
+			err = json.Unmarshal([]byte(s.Body.Content), &body)
+		}
+		if err != nil || !strings.HasSuffix(body.Message, want) {
+			t.Errorf("%s: %q, %v", to, body.Message, err)
+		}
+	}
 	unsigned(t, "no JSON", h.post(t, "lab-token", "{"), envelope.Malformed)
 	unsigned(t, "half a character", h.post(t, "lab-token", strings.Replace(good, "2+2", `\ud800`, 1)), envelope.Malformed)
 	unsigned(t, "too large", h.post(t, "lab-token", good+strings.Repeat(" ", 4<<10)), envelope.TooLarge)
