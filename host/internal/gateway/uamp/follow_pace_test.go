@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skep/host/internal/gateway"
+	"skep/host/internal/gateway/uamp"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/spec/mail"
 )
@@ -73,9 +74,9 @@ func TestFollowPace(t *testing.T) {
 }
 
 // newUnstartedOut is an out whose hive and lab have no listener. The lab has ten minutes.
-func newUnstartedOut(t *testing.T) *out {
+func newUnstartedOut(t *testing.T, change ...func(*uamp.Options)) *out {
 	t.Helper()
-	o := newOutOf(t, newUnstartedHive)
+	o := newOutOf(t, newUnstartedHive, change...)
 	o.p, _ = o.rec.Partner("lab")
 	o.p.URL, o.p.Client, o.p.Timeout = "https://lab.example", &http.Client{Transport: inMemory{o.lab}}, 10*time.Minute
 	o.rt.AddPartner(o.p)
@@ -112,5 +113,30 @@ func TestStreamGone(t *testing.T) {
 		o.lab.does(streamAt, events(9, chunk("se"), chunk("ven"), `{"delta_seq":%d,"type":"done"}`))
 		o.carry(t, "at last", d, gateway.Taken)
 		o.answered(t, "seven")
+	})
+}
+
+// TestSubscriptionPace: a partner that wants a day until the events of a subscription are read again has less
+// than two requests in a minute, and a task that ends meanwhile is noticed.
+func TestSubscriptionPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newUnstartedOut(t, withTenants)
+		o.lab.does(streamAt, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		end := runs(t, o.g)
+		o.carry(t, "tea", subscribing("tea", "subscribe", `,"topic":"tea"`), gateway.Taken)
+		time.Sleep(20 * time.Minute)
+		if _, reads := o.lab.take(); len(reads) < 10 || len(reads) > 40 {
+			t.Errorf("%d requests in 20 minutes", len(reads))
+		}
+		o.rt.CloseRequest("request-tea")
+		time.Sleep(3 * time.Minute)
+		if sent, _ := o.lab.take(); len(sent) != 1 || sent[0].Intent != envelope.Cancel || o.subscriptions(t) != 0 {
+			t.Errorf("after the task: %d envelopes, %d subscriptions", len(sent), o.subscriptions(t))
+		}
+		end()
 	})
 }

@@ -65,7 +65,7 @@ func (g *Gateway) followSubscription(ctx context.Context, key state.Key) {
 			continue
 		}
 		g.Log.Warn("uamp: a subscription is not read", "realm", key.Realm, "id", key.Name, "pause", pause, "error", err)
-		wait := max(pause, outcomeOf(err).Wait)
+		wait := max(pause, min(outcomeOf(err).Wait, maxFollowPause)) // a task that ends meanwhile is noticed
 		if sub.isLive() {
 			wait = min(wait, time.Until(sub.Until))
 		}
