@@ -25,47 +25,47 @@ func (g *Gateway) record(c gateway.Caller, m message.Message, text []byte, x gat
 }
 
 // accept hands a message to the runtime, and to members of realms. relayed means that no
-// agent of ours has it.
-func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, relayed bool, err error) {
+// agent of ours has it. n is the note of a message that is no duplicate.
+func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Message, text []byte) (x gateway.Exchange, n note, relayed bool, err error) {
 	if err := g.checkSender(c, m.Sender.ID); err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	if err := g.checkSignature(c, m, text); err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	if err := g.checkTool(c, m); err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	if right := rightFor(m.Type); right != "" && !c.May.Has(right) {
-		return x, false, fmt.Errorf("a %s: %s: %w", m.Type, c.Missing(Name, right), gateway.ErrDenied)
+		return x, n, false, fmt.Errorf("a %s: %s: %w", m.Type, c.Missing(Name, right), gateway.ErrDenied)
 	}
 	if at := m.Deadline(time.Now()); !at.IsZero() && !at.After(time.Now()) {
-		return x, false, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
+		return x, n, false, &fault{code: codeTimeout, reason: reasonExpired, text: "expires_at is over: the message is not delivered"}
 	}
 	to, err := g.recipients(c, m)
 	if err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	for _, one := range to.members {
 		duplicate, err := g.relays.keep(ctx, c, one.of, one.id, m, text)
 		if err != nil {
-			return x, false, err
+			return x, n, false, err
 		}
 		x.ID, x.Duplicate = m.ID, duplicate
 	}
 	if len(to.names) == 0 {
-		return x, true, nil
+		return x, n, true, nil
 	}
 	if err := g.checkIsTool(c, m, to); err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	if err := g.checkCircuit(ctx, c, m, to); err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
-	n := note{m.ID, m.Type, m.Sender.ID, cmp.Or(m.To(), to.names[0]), m.Conversation, g.isHandedOn(c, m), m.Deadline(time.Now()).Truncate(time.Microsecond)}
+	n = note{m.ID, m.Type, m.Sender.ID, cmp.Or(m.To(), to.names[0]), m.Conversation, g.isHandedOn(c, m), m.Deadline(time.Now()).Truncate(time.Microsecond)}
 	a, err := g.askOf(m, text, n)
 	if err != nil {
-		return x, false, err
+		return x, n, false, err
 	}
 	a.Swarm, a.To = to.swarm, to.names
 	if a.From == c.Realm {
@@ -75,13 +75,13 @@ func (g *Gateway) accept(ctx context.Context, c gateway.Caller, m message.Messag
 	isDue := m.Owed() && n.isDue()
 	if isDue {
 		if err := g.deadlines.save(ctx, c, m.ID, n.Until); err != nil {
-			return x, false, err
+			return x, n, false, err
 		}
 	}
 	if x, err = g.Runtime.Ask(ctx, c, a); err != nil && isDue {
 		g.deadlines.removeRefused(ctx, c, m.ID)
 	}
-	return x, false, err
+	return x, n, false, err
 }
 
 // isHandedOn reports whether a hub has handed a question on. Its asker does not learn that this

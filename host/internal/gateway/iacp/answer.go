@@ -33,12 +33,22 @@ type question struct {
 	until, taken time.Time
 	// alone is set where no other question was open on the connection.
 	alone bool
+	// note is the exchange's, nil where it was not read.
+	note *note
+}
+
+// readNote returns the note of the question's exchange.
+func (q question) readNote() (note, error) {
+	if q.note != nil {
+		return *q.note, nil
+	}
+	return noteOf(q.x)
 }
 
 // reply writes the answer to a question when it is there. An asker who has left gets it on the next
 // connection.
 func (c *conn) reply(q question) {
-	n, err := noteOf(q.x)
+	n, err := q.readNote()
 	settle := func(answered bool) {
 		defer c.done()
 		c.settle(q, n, answered)
@@ -100,7 +110,7 @@ func (c *conn) answer(q question, deliver func(message.Message) error) (answered
 		if failed, counts := failureOf(a.Outcome); counts {
 			c.g.noteResult(q.caller, q.head.Type, q.x, failed)
 		}
-		return c.respond(q.caller, q.x, a, deliver)
+		return c.respond(q, a, deliver)
 	case c.ctx.Err() != nil:
 		return false
 	case errors.Is(context.Cause(ctx), errLate):
@@ -128,14 +138,14 @@ func (c *conn) answerLate(q question, deliver func(message.Message) error) (answ
 		return err
 	})
 	if err == nil && ready && a.Outcome != gateway.NeedsInput {
-		return c.respond(caller, x, a, deliver)
+		return c.respond(q, a, deliver)
 	}
 	if c.ctx.Err() != nil {
 		return false
 	}
 	c.g.noteResult(caller, m.Type, x, true)
 	withdraw := func() error { return c.g.Runtime.Cancel(c.ctx, caller, x.ID, errLate.Error()) }
-	if n, err := noteOf(x); err == nil && n.HandedOn { // the withdrawal puts an answer into the outbox
+	if n, err := q.readNote(); err == nil && n.HandedOn { // the withdrawal puts an answer into the outbox
 		_ = c.retry(c.ctx, "a withdrawal waits", withdraw)
 		return c.ctx.Err() == nil
 	}
@@ -148,21 +158,25 @@ func (c *conn) answerLate(q question, deliver func(message.Message) error) (answ
 
 // respond sends an answer, unless send is nil, and returns whether the asker has it. In the place of
 // an answer that is longer than the peer takes it sends an error.
-func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answer, send func(message.Message) error) (answered bool) {
+func (c *conn) respond(q question, a gateway.Answer, send func(message.Message) error) (answered bool) {
 	if send == nil {
 		return true
 	}
 	if bytes := c.answerRoom(a); bytes > 0 {
 		if !c.room.answers.TryAcquire(bytes) {
 			var err error
-			if a, err = c.awaitRoom(x, bytes); err != nil {
-				return c.refuseAnswer(x, err)
+			if a, err = c.awaitRoom(q.x, bytes); err != nil {
+				return c.refuseAnswer(q.x, err)
 			}
 		}
 		defer c.room.answers.Release(bytes)
 	}
-	m, err := c.g.answerTo(caller, x, a)
-	question := questionOf(m)
+	n, err := q.readNote()
+	var m message.Message
+	if err == nil {
+		m = c.g.answerTo(q.caller, q.x, n, a)
+	}
+	asked := questionOf(m)
 	if err == nil {
 		err = send(m)
 	}
@@ -170,9 +184,9 @@ func (c *conn) respond(caller gateway.Caller, x gateway.Exchange, a gateway.Answ
 	case err == nil:
 		return true
 	case errors.Is(err, errTooLong):
-		return c.refuseLong(question) == nil
+		return c.refuseLong(asked) == nil
 	}
-	return c.refuseAnswer(x, err)
+	return c.refuseAnswer(q.x, err)
 }
 
 // refuseAnswer tells an asker why there is no answer, and returns whether it has that.
@@ -286,16 +300,12 @@ func (c *conn) follow(ctx context.Context, m message.Message, x gateway.Exchange
 }
 
 // answerTo returns the message with an answer. It is the same for each reader of the
-// exchange.
-func (g *Gateway) answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answer) (m message.Message, err error) {
-	n, err := noteOf(x)
-	if err != nil {
-		return m, err
-	}
+// exchange, which has the note.
+func (g *Gateway) answerTo(c gateway.Caller, x gateway.Exchange, n note, a gateway.Answer) message.Message {
 	if a.Outcome == gateway.Cancelled && !n.Until.IsZero() && !a.At.Before(n.Until) {
 		a.Outcome, a.Body = gateway.TimedOut, errLate.Error()
 	}
-	m = message.New(message.TaskResponse, n.Receiver, taskResponse(a, g.MaxDepth))
+	m := message.New(message.TaskResponse, n.Receiver, taskResponse(a, g.MaxDepth))
 	if n.Type == message.ToolRequest {
 		m = message.New(message.ToolResponse, n.Receiver, toolResponse(a, g.MaxDepth))
 	}
@@ -304,7 +314,7 @@ func (g *Gateway) answerTo(c gateway.Caller, x gateway.Exchange, a gateway.Answe
 	if n.Conversation != "" {
 		m.Conversation = n.Conversation
 	}
-	return m, nil
+	return m
 }
 
 // ownID is an id of ours about a message of a caller, the same each time, in the form of
@@ -334,7 +344,7 @@ func (c *conn) status(caller gateway.Caller, m message.Message) {
 	case err != nil:
 		c.refuse(m, err)
 	case ok && a.Outcome != gateway.NeedsInput && c.answerRoom(a) == 0:
-		_ = c.respond(caller, x, a, c.write) // who asks again is told again
+		_ = c.respond(question{caller: caller, x: x}, a, c.write) // who asks again is told again
 	case ok && a.Outcome != gateway.NeedsInput:
 		c.respondLater(caller, m, x)
 	default:
@@ -354,7 +364,7 @@ func (c *conn) respondLater(caller gateway.Caller, m message.Message, x gateway.
 		if a, ok, err := c.g.Runtime.Look(c.ctx, x); err != nil || !ok {
 			c.refuse(message.Message{ID: x.ID}, cmp.Or(err, error(gateway.ErrUnknown)))
 		} else {
-			_ = c.respond(caller, x, a, c.write)
+			_ = c.respond(question{caller: caller, x: x}, a, c.write)
 		}
 	}()
 }

@@ -275,8 +275,12 @@ func (a *attempt) composeAnswer(ctx context.Context, x gateway.Exchange, known b
 	if err == nil && !ok {
 		err = errors.New("the exchange has no answer yet")
 	}
+	var n note
 	if err == nil {
-		a.m, err = a.g.answerTo(a.caller, x, got)
+		n, err = noteOf(x)
+	}
+	if err == nil {
+		a.m = a.g.answerTo(a.caller, x, n, got)
 	}
 	return err
 }

@@ -305,7 +305,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) *ques
 			return nil
 		}
 	}
-	x, relayed, err := c.g.accept(c.ctx, caller, m, text)
+	x, n, relayed, err := c.g.accept(c.ctx, caller, m, text)
 	c.g.record(caller, m, text, x, err)
 	if err != nil {
 		c.refuse(m, err)
@@ -315,7 +315,7 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) *ques
 		return nil
 	}
 	begins := c.g.conns.speaks(c, m.Sender.ID)
-	c.acknowledgeQuestion(m, holdsAck && !relayed && !x.Duplicate && !c.g.isHandedOn(caller, m))
+	c.acknowledgeQuestion(m, holdsAck && !relayed && !x.Duplicate && !n.HandedOn)
 	if begins {
 		c.sendWaiting(caller, m.Sender.ID)
 	}
@@ -323,7 +323,11 @@ func (c *conn) take(caller gateway.Caller, m message.Message, text []byte) *ques
 	case needsAnswer && (relayed || !c.beginWait(x.ID, x.Duplicate)): // its receiver answers it, or this connection waits already
 		c.done()
 	case needsAnswer:
-		return &question{caller: caller, head: headOf(m), x: x, until: m.Deadline(x.Accepted), taken: time.Now(), alone: alone}
+		q := &question{caller: caller, head: headOf(m), x: x, until: m.Deadline(x.Accepted), taken: time.Now(), alone: alone}
+		if !x.Duplicate {
+			q.note = &n
+		}
+		return q
 	}
 	return nil
 }

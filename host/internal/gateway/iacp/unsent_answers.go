@@ -187,7 +187,7 @@ func (c *conn) push(caller gateway.Caller, r state.Record) error {
 		deliver = nil
 	}
 	write := func() {
-		if c.answer(question{caller: caller, head: m, x: x, until: o.By}, deliver) {
+		if c.answer(question{caller: caller, head: m, x: x, until: o.By, note: &n}, deliver) {
 			c.removeUnsent(r.Key)
 		}
 	}
