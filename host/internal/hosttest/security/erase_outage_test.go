@@ -15,6 +15,7 @@ import (
 // mend is called.
 func breakErasures(t *testing.T, data string) (mend func()) {
 	t.Helper()
+	hosttest.SkipOnServer(t, "it reads or changes the database of a file")
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "skep.db")+"?_busy_timeout=5000")
 	if err != nil {
 		t.Fatal(err)
