@@ -394,8 +394,10 @@ func (l *live) wasReturned(m routed) bool {
 	defer l.mu.Unlock()
 	for more := true; more; {
 		select {
-		case r := <-l.returned:
-			l.unroutable[routed{r.RoutingKey, r.MessageId}]++
+		case r, isOpen := <-l.returned:
+			if more = isOpen; isOpen { // it is closed with the connection
+				l.unroutable[routed{r.RoutingKey, r.MessageId}]++
+			}
 		default:
 			more = false
 		}
