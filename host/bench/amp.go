@@ -129,13 +129,14 @@ func overAMP(b *bench) {
 	for _, clients := range []int{1, 16} {
 		rates := must(b.rates(
 			requesting(func() httpRequest { return message(host.url, trivialBody) }, clients, trivialAnswer),
-			shop.overHTTP(host.url, clients), shop.overSocket(host.url, clients)))
+			shop.overHTTP(host.url, clients), shop.overSocket(host.url, clients), shop.overGRPC(host.url, clients)))
 		target := none()
 		if clients == 16 {
 			target = atLeast(0.8)
 		}
 		b.report.compare(fmt.Sprintf("AMP request over HTTP, %d clients", clients), rates[1], rate, "POST /message", rates[0], target)
 		b.report.compare(fmt.Sprintf("AMP request over a WebSocket, %d clients", clients), rates[2], rate, "AMP over HTTP", rates[1], target)
+		b.report.compare(fmt.Sprintf("AMP request over gRPC, %d clients", clients), rates[3], rate, "AMP over HTTP", rates[1], target)
 	}
 	for _, open := range []func() (*ampBroker, error){openRabbitMQ, openKafka} {
 		at, err := open()
