@@ -25,7 +25,7 @@ key = "a-key-of-the-operator"
 // TestAMPGatewayPage (M-090, M-092, M-094, M-097): the commands of the page on AMP go with its tables.
 func TestAMPGatewayPage(t *testing.T) {
 	t.Parallel()
-	page := hosttest.ReadText(t, "../../../docs/gateway-amp.md")
+	page := hosttest.ReadText(t, "../../../docs/amp.md")
 	_, rest, _ := strings.Cut(page, "```toml\n")
 	tables, _, found := strings.Cut(rest, "```")
 	if !found {

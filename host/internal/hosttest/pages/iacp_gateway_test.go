@@ -21,7 +21,7 @@ func TestIACPGatewayPage(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = hub.Close() })
 	go serveMill(hub)
-	page, address := hosttest.ReadText(t, "../../../docs/gateway-iacp.md"), hosttest.FreeAddress(t, "127.0.0.1")
+	page, address := hosttest.ReadText(t, "../../../docs/iacp.md"), hosttest.FreeAddress(t, "127.0.0.1")
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

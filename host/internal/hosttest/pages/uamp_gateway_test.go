@@ -11,7 +11,7 @@ import (
 // answer that the page shows.
 func TestUAMPGatewayPage(t *testing.T) {
 	t.Parallel()
-	start, _, found := strings.Cut(hosttest.ReadText(t, "../../../docs/gateway-uamp.md"), "\nWhat else the tables may have")
+	start, _, found := strings.Cut(hosttest.ReadText(t, "../../../docs/uamp.md"), "\nWhat else the tables may have")
 	w := newWalk(t, "swarm.toml", "ask.mjs")
 	w.read(start)
 	if !found || w.tried != 4 {

@@ -1,7 +1,7 @@
 """Control messages: handshake, authentication, acknowledgement, heartbeat and close.
 
 The document asks for each (§2.3, §5.3) and gives none a name or a member. The names
-are the ones that host/docs/gateway-iacp.md has. What is read here is read with tolerance:
+are the ones that host/docs/iacp.md has. What is read here is read with tolerance:
 a reply is known by its parent_message_id first, and by its name only without one.
 """
 
