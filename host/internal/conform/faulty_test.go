@@ -76,6 +76,8 @@ var faults = []struct {
 		`{"abi":1,"name":"a","version":"1","agents":[{"name":"a","capacity":-1,"capabilities":[{"input_schema":[]}]}]}`)},
 	{"bad scope", "descriptor", "the request for kv", described(
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"kv","value":"all","reason":"r","optional":true}]}`)},
+	{"a bad scope among others", "descriptor", "the request for kv", asking("kv", `["agent","{params}"]`)},
+	{"no reference to params", "descriptor", `names "{params.}": it must be as in`, asking("http", `["{params.}"]`)},
 	{"bad hosts", "descriptor", "the request for http", described(
 		`{"abi":1,"name":"a","version":"1","requests":[{"allow":"http","value":"x","reason":"r","optional":true}]}`)},
 	{"no hosts", "descriptor", "not a list of texts", asking("http", `[]`)},
@@ -172,6 +174,8 @@ func TestGoodRequests(t *testing.T) {
 		asking("secrets", `["weather_key","a-2"]`),
 		asking("llm", `["default"]`),
 		asking("kv", `"instance"`),
+		asking("kv", `["agent","{params.scope}"]`),
+		asking("http", `["{params.base}","GET {params.servers.first}"]`),
 		asking("http", `null`),
 	} {
 		passes(t, tried(t, wasmBytes, wasm.Options{}))

@@ -27,8 +27,8 @@ func checkRequest(f *finding, r abi.Request) {
 		return
 	}
 	if r.Allow == "kv" {
-		var scope string
-		if json.Unmarshal(r.Value, &scope) != nil || !slices.Contains([]string{"task", "agent", "instance"}, scope) {
+		list := scopes(r.Value)
+		if len(list) == 0 || slices.ContainsFunc(list, func(s string) bool { return !isScope(s) }) {
 			f.problemf("the request for kv has the value %s, not \"task\", \"agent\" or \"instance\"", clip(string(r.Value)))
 		}
 		return
@@ -47,6 +47,26 @@ func checkRequest(f *finding, r abi.Request) {
 		}
 	}
 }
+
+// scopes are the scopes of a request for kv, one text or several.
+func scopes(value json.RawMessage) (list []string) {
+	var one string
+	if json.Unmarshal(value, &one) == nil {
+		return []string{one}
+	}
+	_ = json.Unmarshal(value, &list) // what is no list of texts has no scope
+	return list
+}
+
+var kvScopes = []string{"task", "agent", "instance"}
+
+// isScope reports whether a text is a scope or stands for one in params.
+func isScope(text string) bool {
+	return slices.Contains(kvScopes, text) || paramsReference.MatchString(text)
+}
+
+// paramsReference is a value that stands in the params of an agent or an action.
+var paramsReference = regexp.MustCompile(`^\{params(\.[^.{}]+)+\}$`)
 
 var requestForms = map[string]func(string) error{"http": grantForm, "llm": nameForm, "secrets": nameForm}
 
@@ -73,6 +93,9 @@ func grantForm(text string) error {
 		if !slices.Contains(methods, m) {
 			return fmt.Errorf("%q is not a method; choose from %s", clip(m), strings.Join(methods, ", "))
 		}
+	}
+	if paramsReference.MatchString(location) {
+		return nil
 	}
 	u, err := url.Parse(location)
 	switch {
