@@ -26,6 +26,7 @@ const (
 	lastPause   = 10 * time.Second
 	keysPause   = 2 * time.Second // between two looks at which keys are bound
 	maxPriority = 10
+	maxShort    = 255 // bytes of an id beside a message
 	// maxPublishing bounds the messages that the broker has not confirmed: it writes many to its
 	// disk at once.
 	maxPublishing = 64
@@ -354,6 +355,7 @@ func (c *Conn) Publish(ctx context.Context, m Message) error {
 }
 
 func (l *live) publish(ctx context.Context, exchange string, m Message) error {
+	m.ID, m.Correlation = idBeside(m.ID), idBeside(m.Correlation)
 	p := amqp.Publishing{
 		ContentType: "application/json", DeliveryMode: amqp.Persistent, Priority: m.Priority, MessageId: m.ID, CorrelationId: m.Correlation,
 		Type: m.Type, Timestamp: time.Now(), Body: m.Payload,
@@ -386,6 +388,15 @@ func (l *live) publish(ctx context.Context, exchange string, m Message) error {
 		return errors.New("the broker has not stored a message")
 	}
 	return nil
+}
+
+// idBeside is an id as AMQP has it beside a message: none where it has no room. The library would end
+// the connection for that; the message itself has the id.
+func idBeside(id string) string {
+	if len(id) > maxShort {
+		return ""
+	}
+	return id
 }
 
 // wasReturned reports whether a message that is confirmed was returned.

@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// publishAll publishes a message for each id at the same time, whose text is its id, and returns
+// the outcome of each, when it is there. The broker has all of them by then, by delivery tag from 1 on.
+func publishAll(t *testing.T, c *Conn, p *fakeBroker, ids ...string) (tags map[string]uint64, outcome map[string]chan error) {
+	t.Helper()
+	tags, outcome = map[string]uint64{}, map[string]chan error{}
+	for _, id := range ids {
+		got := make(chan error, 1)
+		outcome[id] = got
+		go func() { got <- c.Publish(t.Context(), Message{Key: "request.reader", ID: id, Payload: []byte(id)}) }()
+	}
+	for n := range ids {
+		tags[<-p.came] = uint64(n + 1)
+	}
+	return tags, outcome
+}
+
+// TestPublishedIsConfirmed (M-095): each message has the broker's own verdict on it, in whatever order
+// those come.
+func TestPublishedIsConfirmed(t *testing.T) {
+	t.Parallel()
+	c, brokers := startConn(t)
+	p := <-brokers
+	c.await(true)
+	var ids []string
+	for _, verdict := range []string{"stored", "refused", "returned"} {
+		for n := range maxPublishing / 3 {
+			ids = append(ids, fmt.Sprint(verdict, n))
+		}
+	}
+	tags, outcome := publishAll(t, c, p, ids...)
+	for id, tag := range tags { // in any order
+		switch {
+		case strings.HasPrefix(id, "returned"):
+			p.sendReturn(t, "request.reader", id)
+			p.sendVerdict(t, ackMethod, tag, 0)
+		case strings.HasPrefix(id, "refused"):
+			p.sendVerdict(t, nackMethod, tag, 0)
+		default:
+			p.sendVerdict(t, ackMethod, tag, 0)
+		}
+	}
+	for id, got := range outcome {
+		err := <-got
+		if (err == nil) != strings.HasPrefix(id, "stored") || errors.Is(err, ErrNoQueue) != strings.HasPrefix(id, "returned") {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// TestConnectionEndsUnconfirmed (M-095): as the connection ends, what the broker has confirmed is
+// published, and nothing else is; more messages than may be unconfirmed end as well. The next
+// connection publishes.
+func TestConnectionEndsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	c, brokers := startConn(t)
+	p := <-brokers
+	c.await(true)
+	var ids []string
+	for n := range maxPublishing {
+		ids = append(ids, fmt.Sprint("m-", n))
+	}
+	tags, outcome := publishAll(t, c, p, ids...)
+	waiting := make(chan error, maxPublishing)
+	for range maxPublishing {
+		go func() {
+			waiting <- c.Publish(t.Context(), Message{Key: "request.reader", ID: "waits", Payload: []byte("waits")})
+		}()
+	}
+	p.sendVerdict(t, ackMethod, tags["m-7"], 0)
+	if err := <-outcome["m-7"]; err != nil {
+		t.Errorf("m-7 is confirmed: %v", err)
+	}
+	<-p.came // one that waits has the place
+	p.sendReturn(t, "request.reader", "m-8")
+	_ = p.conn.Close()
+	go storeNext(t, <-brokers)
+	for id, got := range outcome {
+		if id == "m-7" {
+			continue
+		}
+		if err := <-got; err == nil {
+			t.Errorf("%s counts as published", id)
+		}
+	}
+	for range maxPublishing {
+		if err := <-waiting; err == nil {
+			t.Error("a message that the broker has not confirmed counts as published")
+		}
+	}
+	c.await(true)
+	if err := c.Publish(t.Context(), Message{Key: "request.reader", ID: "next", Payload: []byte("next")}); err != nil {
+		t.Errorf("the next connection: %v", err)
+	}
+}
+
+// storeNext confirms that the message next is stored, and that others are not.
+func storeNext(t *testing.T, p *fakeBroker) {
+	for tag := uint64(1); ; tag++ {
+		select {
+		case text := <-p.came:
+			if text == "next" {
+				p.sendVerdict(t, ackMethod, tag, 0)
+				return
+			}
+			p.sendVerdict(t, nackMethod, tag, 0)
+		case <-t.Context().Done():
+			return
+		}
+	}
+}
+
+// TestLongIDs (M-095): a message whose ids are longer than AMQP has room for is published, and the
+// connection goes on.
+func TestLongIDs(t *testing.T) {
+	t.Parallel()
+	c, brokers := startConn(t)
+	p := <-brokers
+	c.await(true)
+	long := strings.Repeat("x", maxShort+1)
+	for n, m := range []Message{{ID: long}, {ID: "m-1", Correlation: long}} {
+		m.Key, m.Payload = "request.reader", []byte("text")
+		got := make(chan error, 1)
+		go func() { got <- c.Publish(t.Context(), m) }()
+		select {
+		case <-p.came:
+			p.sendVerdict(t, ackMethod, uint64(n+1), 0)
+			if err := <-got; err != nil {
+				t.Errorf("message %d: %v", n, err)
+			}
+		case err := <-got:
+			t.Fatalf("message %d: %v", n, err)
+		}
+	}
+}
