@@ -89,7 +89,8 @@ func (c *conn) deliverLater(agent, id string, text []byte, settle func(error)) e
 // deliverAgain writes an answer again that was not acknowledged by a time of the clock.
 func (c *conn) deliverAgain(ack *expectedAck, id string, text []byte, by time.Duration) {
 	c.mu.Lock()
-	if !slices.Contains(c.unacked[id], ack) {
+	n := slices.Index(c.unacked[id], ack)
+	if n < 0 {
 		c.mu.Unlock()
 		return
 	}
@@ -98,10 +99,10 @@ func (c *conn) deliverAgain(ack *expectedAck, id string, text []byte, by time.Du
 		c.mu.Unlock()
 		return
 	}
-	settle := ack.settle
-	ack.settle = nil
+	again := &expectedAck{agent: ack.agent, came: ack.came}
+	c.unacked[id][n] = again // deliverLater, whose write may fail after this, does not find ack
 	c.mu.Unlock()
-	settle(c.try(ack, id, message.TaskResponse, text, maxTries-1))
+	ack.settle(c.try(again, id, message.TaskResponse, text, maxTries-1))
 }
 
 // deliverMessage is [conn.deliver] for a message that has no text yet. While it waits, it holds the text

@@ -55,7 +55,7 @@ func (c *conn) reply(q question) {
 	}
 	later := false // settle is called when the answer is acknowledged
 	deliver := func(m message.Message) error {
-		if len(m.Payload) > maxSmall {
+		if len(m.Payload) > maxSmall || q.x.Duplicate { // settle writes for a duplicate, and the reader does not wait for the store
 			return c.deliverMessage(m)
 		}
 		text, err := c.g.encode(c.caller, m)
