@@ -34,7 +34,7 @@ type Member struct {
 	owners [slots]int64
 	// serves are the slots whose work has been taken up here.
 	serves map[Slot]bool
-	// read is when the beats were read last, beat when the host's own was written last.
+	// read is when the beats were read last, beat when the host last began to write its own.
 	read, beat time.Time
 	changed    chan struct{}
 }
@@ -87,6 +87,7 @@ func (m *Member) checkSlots(ctx context.Context) error {
 
 // Beat tells the others that the host is alive, and reads who is. Run does it regularly.
 func (m *Member) Beat(ctx context.Context) error {
+	began := m.opts.Now()
 	if err := m.beats.exec(ctx, "UPDATE beats SET n = n + 1 WHERE hid = $1", m.opts.HID); err != nil {
 		m.unread()
 		return fmt.Errorf("beat: %w", err)
@@ -103,7 +104,7 @@ func (m *Member) Beat(ctx context.Context) error {
 		m.unread()
 		return fmt.Errorf("read the beats: %w", err)
 	}
-	m.note(seen, owners)
+	m.note(seen, owners, began)
 	return nil
 }
 
@@ -144,8 +145,8 @@ func (m *Member) unread() {
 	m.read = time.Time{}
 }
 
-// note takes over what a beat has read.
-func (m *Member) note(seen map[int64]*other, owners [slots]int64) {
+// note takes over what a beat that began at a time has read.
+func (m *Member) note(seen map[int64]*other, owners [slots]int64, began time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.opts.Now()
@@ -156,7 +157,7 @@ func (m *Member) note(seen map[int64]*other, owners [slots]int64) {
 		}
 	}
 	changed := m.owners != owners || len(m.others) != len(seen)
-	m.others, m.owners, m.read, m.beat = seen, owners, now, now
+	m.others, m.owners, m.read, m.beat = seen, owners, now, began
 	if changed {
 		close(m.changed)
 		m.changed = make(chan struct{})

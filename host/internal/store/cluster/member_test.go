@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"skep/host/internal/store/pgtest"
@@ -117,13 +118,15 @@ func TestSignOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(a.silent(), []int64{b.opts.HID}) {
-		t.Fatalf("silent are %v", a.silent())
+	silent := a.silent()
+	seen, ok := silent[b.opts.HID]
+	if !ok || len(silent) != 1 {
+		t.Fatalf("silent are %v", silent)
 	}
-	if err := b.Beat(t.Context()); err != nil {
+	if err := errors.Join(b.Beat(t.Context()), a.Beat(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if fenced, err := a.Fence(t.Context(), b.opts.HID); fenced || err != nil {
+	if fenced, err := a.Fence(t.Context(), b.opts.HID, seen); fenced || err != nil {
 		t.Errorf("Fence() = %v, %v", fenced, err)
 	}
 	settle(t, a, b)
@@ -259,6 +262,39 @@ func wantNoDouble(t *testing.T, hosts []*testHost) {
 				t.Fatalf("slot %d is worked on by hosts %d and %d", s, worker[s], h.opts.HID)
 			}
 			worker[s] = h.opts.HID
+		}
+	}
+}
+
+// TestTakenAtOnce: of hosts that take free slots at the same moment, each slot has one.
+func TestTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	const hosts, rounds = 4, 40
+	dsn := pgtest.Schema(t)
+	list := make([]*testHost, hosts)
+	for i := range list {
+		list[i] = joinHost(t, dsn)
+	}
+	for range rounds {
+		change(t, dsn, "UPDATE slots SET hid = NULL")
+		taken := make([][]Slot, hosts)
+		var all sync.WaitGroup
+		for i, h := range list {
+			all.Go(func() {
+				var err error
+				if taken[i], err = h.slots(t.Context(), takeFree, h.opts.HID, int(slots)/hosts+1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		owners := map[Slot]int{}
+		for _, slots := range taken {
+			for _, s := range slots {
+				if owners[s]++; owners[s] == 2 {
+					t.Fatalf("slot %d has two hosts", s)
+				}
+			}
 		}
 	}
 }

@@ -16,8 +16,8 @@ var errWork = errors.New("the work of the host's slots")
 // Move fences hosts that are silent, and takes slots that nobody has or gives some away until each
 // host has its share. Run does it after each beat.
 func (m *Member) Move(ctx context.Context, moves Moves) error {
-	for _, hid := range m.silent() {
-		fenced, err := m.Fence(ctx, hid)
+	for hid, seen := range m.silent() {
+		fenced, err := m.Fence(ctx, hid, seen)
 		if err != nil {
 			return fmt.Errorf("fence host %d: %w", hid, err)
 		}
@@ -44,16 +44,17 @@ func (m *Member) Move(ctx context.Context, moves Moves) error {
 	return m.takeUp(ctx, taken, moves)
 }
 
-// silent returns the hosts without a sign of life for TTL.
-func (m *Member) silent() (list []int64) {
+// silent returns the hosts without a sign of life for TTL, with the number of their last one.
+func (m *Member) silent() map[int64]int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	found := map[int64]int64{}
 	for hid, o := range m.others {
 		if hid != m.opts.HID && o.silent >= m.opts.TTL {
-			list = append(list, hid)
+			found[hid] = o.n
 		}
 	}
-	return list
+	return found
 }
 
 // share is how many slots the host is to have.
@@ -91,23 +92,17 @@ func (m *Member) unserved(own []Slot) (list []Slot) {
 // lockNotAvailable is the SQLSTATE of a row that another session holds.
 const lockNotAvailable = "55P03"
 
-// fence marks a host dead, unless it has given a sign of life since it was seen.
+// fence marks a host dead, unless it has given a sign of life since the one with a number.
 const fence = `UPDATE hosts SET dead = true WHERE hid = $1 AND NOT dead
-	AND ($2::bigint < 0 OR EXISTS (SELECT 1 FROM beats WHERE hid = $1 AND n = $2))`
+	AND EXISTS (SELECT 1 FROM beats WHERE hid = $1 AND n = $2)`
 
 // endSession ends the session with which a host writes, in the midst of a group if need be.
 const endSession = `SELECT pg_terminate_backend(a.pid, 5000) FROM hosts h JOIN pg_stat_activity a ON a.pid = h.pid
 	WHERE h.hid = $1 AND a.application_name = 'skep' AND a.usename = current_user`
 
 // Fence makes a host's writes fail from now on, and its slots free. It reports false for a host
-// that is fenced already, or has given a sign of life since the last beat.
-func (m *Member) Fence(ctx context.Context, hid int64) (fenced bool, err error) {
-	seen := int64(-1) // of a host that no beat has shown
-	m.mu.Lock()
-	if o := m.others[hid]; o != nil {
-		seen = o.n
-	}
-	m.mu.Unlock()
+// that is fenced already, or has given a sign of life since the one that was seen.
+func (m *Member) Fence(ctx context.Context, hid, seen int64) (fenced bool, err error) {
 	n, err := m.moves.change(ctx, fence, hid, seen)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == lockNotAvailable {
 		if err := m.moves.exec(ctx, endSession, hid); err != nil {
@@ -118,9 +113,12 @@ func (m *Member) Fence(ctx context.Context, hid int64) (fenced bool, err error) 
 	return n > 0, err
 }
 
-// takeFree gives a host slots that nobody has, or a dead host had.
+// takeFree gives a host slots that nobody has, or a dead host had. The server checks a slot again
+// that another host has taken meanwhile, but joins it with the row of the host before, or with
+// none: a slot whose host is not found is not free
+// (https://www.postgresql.org/docs/15/transaction-iso.html#XACT-READ-COMMITTED).
 const takeFree = `WITH free AS (SELECT s.slot FROM slots s LEFT JOIN hosts h ON h.hid = s.hid
-		WHERE s.hid IS NULL OR h.hid IS NULL OR h.dead ORDER BY s.slot FOR UPDATE OF s SKIP LOCKED LIMIT $2)
+		WHERE s.hid IS NULL OR h.dead ORDER BY s.slot FOR UPDATE OF s SKIP LOCKED LIMIT $2)
 	UPDATE slots SET hid = $1 FROM free WHERE slots.slot = free.slot
 	AND EXISTS (SELECT 1 FROM hosts WHERE hid = $1 AND NOT dead) RETURNING slots.slot`
 
