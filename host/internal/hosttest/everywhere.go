@@ -53,7 +53,7 @@ func StartEverywhere(t *testing.T, change ...string) *Everywhere {
 	guests.Bytes(t, "examples/everywhere/relay")
 	ports := append(change,
 		"8443", portOf(t, e.Hive.Addr), "8444", portOf(t, e.Hive.admin), "8445", portOf(t, FreeAddress(t, "127.0.0.1")),
-		"9443", portOf(t, e.Depot.Addr), "9444", portOf(t, e.Depot.admin),
+		"9443", portOf(t, e.Depot.Addr), "9444", portOf(t, e.Depot.admin), "9445", portOf(t, FreeAddress(t, "127.0.0.1")),
 		"../tls/", "", "../../../bin", filepath.Join(guests.Root(), "bin"))
 	for name, p := range map[string]*Process{"hive": e.Hive, "depot": e.Depot} {
 		p.authorities = filepath.Join(p.Dir, "cert.pem")
