@@ -112,6 +112,10 @@ func (a *app) printMigrated(from, to datadir.Place, tables []datadir.CopiedTable
 	if a.json() {
 		return a.printJSON(out)
 	}
+	if len(tables) == 0 {
+		a.notef("all was in %s already, from a move that was broken off; no host opens %s any more", out.To, out.From)
+		return nil
+	}
 	a.notef("%s moved from %s to %s, the same on both sides; no host opens the old place any more", plural(out.Rows, "row"), out.From, out.To)
 	if to.DSN != "" {
 		a.notef(`next: driver = "postgres" and dsn in [store] of swarm.toml, then skep serve`)

@@ -30,7 +30,7 @@ type Connector struct {
 func NewConnector(dsn string, numbers map[string]string) (*Connector, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
-		return nil, err
+		return nil, ErrDSN
 	}
 	return &Connector{config: config, numbers: numbers}, nil
 }

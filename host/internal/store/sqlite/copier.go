@@ -69,7 +69,9 @@ func (t *TableSum) add(values []any) {
 type copier struct {
 	progress func(TableSum) // may be nil
 	// check has a copy of a server read again before it is done.
-	check  bool
+	check bool
+	// move is the number of the move that the copy has arrived with, 0 for a backup.
+	move   int64
 	tables []TableSum
 }
 

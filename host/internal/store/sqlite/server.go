@@ -68,6 +68,9 @@ func openServer(ctx context.Context, at Server, opts Options) (_ *Store, err err
 	if s.writer, err = openServerWriter(ctx, connector, opts); err != nil {
 		return nil, err
 	}
+	if err := checkMoved(ctx, s.writer.conn); err != nil {
+		return nil, err
+	}
 	s.keyring = newServerKeyring(connector, s.writer.epoch)
 	if s.codec, err = openServerCodec(s.keyring, opts.Keyring); err != nil {
 		return nil, err
@@ -119,9 +122,6 @@ func openServerWriter(ctx context.Context, c *postgres.Connector, opts Options) 
 
 func (w *writer) prepareServer(ctx context.Context) error {
 	if err := migrateServer(ctx, w.conn, serverMigrations); err != nil {
-		return err
-	}
-	if err := checkMoved(ctx, w.conn); err != nil {
 		return err
 	}
 	fresh := make([]byte, 32)

@@ -42,6 +42,11 @@ func copyServer(ctx context.Context, readers *sql.DB, secret []byte, path string
 	if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('secret', ?), ('epoch', 0)", secret); err != nil {
 		return err
 	}
+	if how.move != 0 {
+		if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('arrived', ?)", how.move); err != nil {
+			return err
+		}
+	}
 	err = how.copy(ctx, from, to, to)
 	if err == nil && how.check {
 		err = how.verify(ctx, to, to)

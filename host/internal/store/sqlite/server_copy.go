@@ -26,7 +26,8 @@ type CopyOptions struct {
 
 // CopyToServer moves the store of a data directory that no host uses to an empty schema of a
 // server. Bodies are copied unopened, and their keys with them. A move that fails leaves no row
-// of a tenant; one that succeeds leaves a source that no host opens.
+// of a tenant; one that succeeds leaves a source that no host opens. No tables are returned when
+// an earlier move, which was broken off, had copied all.
 func CopyToServer(ctx context.Context, dir string, at Server, opts CopyOptions) ([]TableSum, error) {
 	c := &copier{progress: opts.Progress}
 	if err := copyToServer(ctx, dir, at, opts.KEK, c); err != nil {
@@ -52,14 +53,18 @@ func copyToServer(ctx context.Context, dir string, at Server, kek []byte, c *cop
 	if err != nil {
 		return err
 	}
-	if err := copyFile(ctx, path, at, keys, c); err != nil {
-		return err
-	}
-	db, err := sql.Open("sqlite", dsn(path, url.Values{}))
+	db, conn, err := openConn(ctx, path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(markMoved(ctx, db), db.Close())
+	defer func() { err = errors.Join(err, conn.Close(), db.Close()) }()
+	if err := checkMoved(ctx, conn); err != nil && !errors.Is(err, ErrMoving) {
+		return err
+	}
+	return moveAway(ctx, conn, func(move int64) error {
+		c.move = move
+		return copyFile(ctx, path, at, keys, c)
+	})
 }
 
 // copyFile copies a database that no host uses.
@@ -74,9 +79,6 @@ func copyFile(ctx context.Context, path string, at Server, keys []byte, c *copie
 		return err
 	}
 	defer from.Rollback() // it only reads
-	if err := checkMoved(ctx, from); err != nil {
-		return err
-	}
 	connector, err := at.connector()
 	if err != nil {
 		return err
@@ -86,6 +88,15 @@ func copyFile(ctx context.Context, path string, at Server, keys []byte, c *copie
 		return err
 	}
 	defer func() { err = errors.Join(err, w.closeConn()) }()
+	switch arrived, err := markOf(ctx, w.conn, "arrived"); {
+	case err != nil:
+		return err
+	case arrived == c.move: // before the move was broken off
+		return nil
+	}
+	if err := checkMoved(ctx, w.conn); err != nil {
+		return err
+	}
 	return w.fill(ctx, from, keys, c)
 }
 
@@ -142,7 +153,13 @@ func (w *writer) fill(ctx context.Context, from *sql.Tx, keys []byte, c *copier)
 			return err
 		}
 	}
-	return to.Commit()
+	if _, err := to.ExecContext(ctx, "INSERT INTO meta VALUES ('arrived', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", c.move); err != nil {
+		return err
+	}
+	if err := to.Commit(); err != nil {
+		return fmt.Errorf("%w: %w", errUncertain, err)
+	}
+	return nil
 }
 
 // CopyFromServer moves the store of a server that no host uses to a data directory without
@@ -159,11 +176,6 @@ func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *c
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	for _, name := range []string{fileName, keyringName} {
-		if err := checkVacant(filepath.Join(dir, name), "choose a directory without a store, or move the file away"); err != nil {
-			return err
-		}
-	}
 	connector, err := at.connector()
 	if err != nil {
 		return err
@@ -178,14 +190,32 @@ func copyFromServer(ctx context.Context, at Server, dir string, kek []byte, c *c
 		return err
 	}
 	defer func() { err = errors.Join(err, w.closeConn()) }()
+	if err := checkMoved(ctx, w.conn); err != nil && !errors.Is(err, ErrMoving) {
+		return err
+	}
 	keys, err := keysOf(connector, kek)
 	if err != nil {
 		return err
 	}
-	if err := w.empty(ctx, readers, dir, keys, c); err != nil {
-		return err
+	return moveAway(ctx, w.conn, func(move int64) error {
+		c.move = move
+		return w.empty(ctx, readers, dir, keys, c)
+	})
+}
+
+// hasArrived reports whether a directory has what came with a move.
+func hasArrived(ctx context.Context, dir string, move int64) (yes bool, err error) {
+	path := filepath.Join(dir, fileName)
+	if _, err := os.Stat(path); err != nil {
+		return false, nil
 	}
-	return markMoved(ctx, w.conn)
+	db, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"ro"}, "_query_only": {"1"}}))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	arrived, err := markOf(ctx, db, "arrived")
+	return arrived == move, err
 }
 
 // keysOf returns the text of a server's keyring as it is, nil without one.
@@ -204,6 +234,14 @@ func keysOf(c *postgres.Connector, kek []byte) (text []byte, err error) {
 
 // empty makes a data directory of what a server has.
 func (w *writer) empty(ctx context.Context, readers *sql.DB, dir string, keys []byte, c *copier) (err error) {
+	if arrived, err := hasArrived(ctx, dir, c.move); arrived || err != nil { // before the move was broken off
+		return err
+	}
+	for _, name := range []string{fileName, keyringName} {
+		if err := checkVacant(filepath.Join(dir, name), "choose a directory without a store, or move the file away"); err != nil {
+			return err
+		}
+	}
 	if err := prepareDir(dir); err != nil {
 		return err
 	}
@@ -217,10 +255,14 @@ func (w *writer) empty(ctx context.Context, readers *sql.DB, dir string, keys []
 	if err := copyServer(ctx, readers, w.secret, path, c); err != nil {
 		return err
 	}
-	return Restore(ctx, path, dir, func() error {
+	err = Restore(ctx, path, dir, func() error {
 		if keys == nil {
 			return nil
 		}
 		return atomicfile.CreateBytes(filepath.Join(dir, keyringName), 0o600, keys)
 	})
+	if _, stat := os.Stat(filepath.Join(dir, fileName)); err != nil && stat == nil {
+		err = fmt.Errorf("%w: %w", errUncertain, err)
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"skep/host/internal/store/keyring"
 	"skep/host/internal/store/pgtest"
@@ -161,6 +162,68 @@ func TestServerCopyRefused(t *testing.T) {
 	if s, err = Open(t.Context(), dir, Options{}); err != nil {
 		t.Fatal("a move that was refused has changed its source:", err)
 	}
+	mustDo(t, s.Close())
+}
+
+// TestMoveBrokenOff: of a move that ends behind its copy no host opens the source, and the same
+// move again completes it.
+func TestMoveBrokenOff(t *testing.T) {
+	t.Parallel()
+	dir, back, server := t.TempDir(), filepath.Join(t.TempDir(), "back"), Server{DSN: pgtest.Schema(t)}
+	s, err := Open(t.Context(), dir, Options{})
+	mustDo(t, err)
+	copiedSteps(t, s, 0, 1)
+	want := exported(t, s)
+	mustDo(t, s.Close())
+
+	path := filepath.Join(dir, fileName)
+	db, conn, err := openConn(t.Context(), path)
+	mustDo(t, err)
+	err = moveAway(t.Context(), conn, func(move int64) error {
+		return errors.Join(copyFile(t.Context(), path, server, nil, &copier{move: move}), errUncertain)
+	})
+	if !errors.Is(err, errUncertain) {
+		t.Fatal(err)
+	}
+	mustDo(t, errors.Join(conn.Close(), db.Close()))
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, ErrMoving) {
+		t.Errorf("Open() of what may be moved = %v", err)
+	}
+	s = openTestServer(t, server.DSN)
+	if got := exported(t, s); got != want {
+		t.Errorf("the server has\n%s\nwant\n%s", got, want)
+	}
+	mustDo(t, s.Close())
+	if tables, err := CopyToServer(t.Context(), dir, server, CopyOptions{}); err != nil || len(tables) > 0 {
+		t.Errorf("CopyToServer() once more = %v, %v", tables, err)
+	}
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, ErrMoved) {
+		t.Errorf("Open() of what was moved = %v", err)
+	}
+
+	connector, err := server.connector()
+	mustDo(t, err)
+	w, err := openServerWriter(t.Context(), connector, Options{Now: time.Now})
+	mustDo(t, err)
+	readers := sql.OpenDB(connector.ReadOnly())
+	err = moveAway(t.Context(), w.conn, func(move int64) error {
+		return errors.Join(w.empty(t.Context(), readers, back, nil, &copier{move: move}), errUncertain)
+	})
+	if !errors.Is(err, errUncertain) {
+		t.Fatal(err)
+	}
+	mustDo(t, errors.Join(readers.Close(), w.closeConn()))
+	if _, err := OpenServer(t.Context(), server, Options{}); !errors.Is(err, ErrMoving) {
+		t.Errorf("OpenServer() of what may be moved = %v", err)
+	}
+	if tables, err := CopyFromServer(t.Context(), server, back, CopyOptions{}); err != nil || len(tables) > 0 {
+		t.Errorf("CopyFromServer() once more = %v, %v", tables, err)
+	}
+	if _, err := OpenServer(t.Context(), server, Options{}); !errors.Is(err, ErrMoved) {
+		t.Errorf("OpenServer() of what was moved = %v", err)
+	}
+	s, err = Open(t.Context(), back, Options{})
+	mustDo(t, err)
 	mustDo(t, s.Close())
 }
 

@@ -157,6 +157,9 @@ func RewrapServer(ctx context.Context, at Server, from, to []byte) (n int, chang
 		return 0, false, addAdvice(err)
 	}
 	defer func() { err = errors.Join(err, w.closeConn()) }()
+	if err := checkMoved(ctx, w.conn); err != nil {
+		return 0, false, err
+	}
 	table := newServerKeyring(connector, w.epoch)
 	defer func() { err = errors.Join(err, table.close()) }()
 	if r, err := keyring.OpenTable(table, keyring.Options{KEK: to, ReadOnly: true}); err == nil && r.Exists() {
