@@ -410,8 +410,8 @@ func (q *queue) answerTaken(ctx context.Context, c gateway.Caller, in message.Re
 	return q.reply(ctx, c, in, m)
 }
 
-// reply publishes a message to the sender of another. One for which there is no queue is gone:
-// the sender has written, and does not read.
+// reply publishes a message to the sender of another. One for which there is no queue is gone: the
+// sender has written, and does not read. So is one that the broker can take for no sender of this id.
 func (q *queue) reply(ctx context.Context, c gateway.Caller, in message.Received, m message.Message) bool {
 	m.Destination.Agent = in.Source.Agent
 	text, err := q.g.write(c, in.Token, m)
@@ -420,5 +420,9 @@ func (q *queue) reply(ctx context.Context, c gateway.Caller, in message.Received
 		return true
 	}
 	err = q.publish(ctx, in.Token, m, text)
+	if _, refused := errors.AsType[*gateway.Refusal](err); refused {
+		q.g.Log.Warn("amp: an answer cannot be sent", "message", in.ID, "reason", err)
+		return true
+	}
 	return err == nil || errors.Is(err, broker.ErrNoQueue)
 }

@@ -12,6 +12,7 @@ import (
 
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/broker"
+	"skep/host/internal/gateway/amp/kafka"
 	"skep/host/internal/gateway/amp/message"
 	"skep/host/internal/gateway/gatewaytest"
 )
@@ -76,6 +77,49 @@ func TestQueueVerdicts(t *testing.T) {
 			t.Errorf("%s: an agent is asked", name)
 		}
 		end()
+	}
+}
+
+// publishes is a broker that takes what is published, but for errors.
+type publishes struct {
+	messageBroker
+	err error
+}
+
+func (p publishes) Publish(context.Context, broker.Message) error { return p.err }
+
+// TestAnswerCannotBeSent (M-095, M-096): a message whose answer the broker can never take is taken: it
+// would hold up the others for ever.
+func TestAnswerCannotBeSent(t *testing.T) {
+	t.Parallel()
+	key := []byte("a key that is shared")
+	partners := []gateway.Partner{{Name: "mill", Tenant: "default", IDs: []string{"mill-*"}, HMACKey: key, Options: map[string]any{queuesOption: true}}}
+	for name, c := range map[string]struct {
+		sender string
+		err    error
+	}{
+		"an id without a routing key": {sender: "mill-" + strings.Repeat(".", 100)},
+		"an answer that is too large": {sender: "mill-1", err: kafka.ErrTooLarge},
+		"an answer that nobody reads": {sender: "mill-1", err: broker.ErrNoQueue},
+	} {
+		rt := gatewaytest.New()
+		t.Cleanup(rt.Close)
+		rt.AddPartner(partners[0])
+		q := New(Options{Runtime: rt, Partners: func() []gateway.Partner { return partners }, RabbitMQ: &RabbitMQ{Exchange: "amp", Swarm: "hive"}}).queue
+		q.conn = publishes{err: c.err}
+		ctx, end := context.WithCancel(t.Context())
+		got := make(chan broker.Verdict, 1)
+		q.take(ctx, broker.Message{Payload: queuedText(t, c.sender, key, time.Now())}, func(v broker.Verdict) { got <- v })
+		select {
+		case v := <-got:
+			if v != broker.Taken {
+				t.Errorf("%s: the verdict is %v", name, v)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: there is no verdict", name)
+		}
+		end()
+		q.running.Wait()
 	}
 }
 

@@ -1,15 +1,20 @@
 package amp_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"skep/host/internal/gateway"
 	"skep/host/internal/gateway/amp/amptest"
 	"skep/host/internal/gateway/gatewaytest"
+	"skep/spec/gateways/amp/amppb"
 )
 
 // newRelaying is a gateway at which agent-2 of acme has registered, with an endpoint or without one,
@@ -159,4 +164,54 @@ func TestRelayOverSocket(t *testing.T) {
 	next(t, two)
 	two.Close()
 	wantRefused(t, next(t, three), "INSUFFICIENT_RESOURCES", "UNREACHABLE")
+}
+
+// TestRelayOverGRPC (M-028, M-097): a request for an agent that is registered with a gRPC address goes
+// there, with one hop more and without the sender's credential. What the agent answers, or that it is
+// away, reaches who has asked, over HTTP and over gRPC.
+func TestRelayOverGRPC(t *testing.T) {
+	t.Parallel()
+	o, a := newRelaying(t, func(*out) string { return "" }), &grpcAgent{}
+	url, client := serveGRPCAgent(t, a, nil)
+	o.p.URL, o.p.Client = url+"/invoke", client
+	o.rt.AddPartner(o.p)
+	m := registered("agent-2", "")
+	m.Message.Payload["endpoints"] = amptest.Object{"grpc": url}
+	if r := o.send(t, m); r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Text)
+	}
+	var failure error
+	a.does = func(_ context.Context, in amptest.Message) (*amppb.Message, error) {
+		return rawMessage(in.Reply("response", amptest.Result("bonjour"))), failure
+	}
+	ask := translation("agent-2")
+	if r := o.send(t, ask); r.Status != http.StatusOK || r.Message.Message.Payload["result"] != "bonjour" || r.Message.Header("correlation_id") != ask.Message.ID {
+		t.Fatalf("got %d %s", r.Status, r.Text)
+	}
+	got, err := amptest.Parse(a.came[0].GetRawJson())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := got.Message; len(a.came) != 1 || b.Source.AgentID != "agent-1" || b.Destination.AgentID != "agent-2" || b.Headers["authentication"] != nil ||
+		b.Headers["routing_hints"].(amptest.Object)["hops"] != 1.0 || a.came[0].GetSource().GetAgentId() != "agent-1" || strings.Contains(got.Text(), "relay-token") {
+		t.Errorf("agent-2 got %s, of %d", got.Text(), len(a.came))
+	}
+	if shown := strings.Join(a.shown[0].Get("authorization"), ""); strings.Contains(shown, "relay-token") {
+		t.Errorf("agent-2 is shown %q", shown)
+	}
+	c, ctx := o.overGRPC(t, bearer("relay-token")...)
+	if r, err := c.Invoke(ctx, rawMessage(ask)); err != nil || r.GetPayload().AsMap()["result"] != "bonjour" && !strings.Contains(string(r.GetRawJson()), "bonjour") {
+		t.Errorf("over gRPC got %v, %v", r, err)
+	}
+	failure = status.Error(codes.Unavailable, "away")
+	wantFault(t, o.send(t, ask), http.StatusServiceUnavailable, "INSUFFICIENT_RESOURCES", "UNREACHABLE")
+	if _, err := c.Invoke(ctx, rawMessage(ask)); status.Code(err) != codes.Unavailable {
+		t.Errorf("over gRPC got %v", err)
+	}
+	refused, err := status.New(codes.NotFound, "gone").WithDetails(rawMessage(amptest.New("error", "", "", amptest.Error("CONTEXT_NOT_FOUND", "it is gone"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure = refused.Err()
+	wantFault(t, o.send(t, ask), http.StatusNotFound, "CONTEXT_NOT_FOUND", "")
 }

@@ -83,11 +83,13 @@ func (w *waiting) pass(c gateway.Caller, in message.Received, q *question) error
 	if isInterim(in) {
 		return nil
 	}
-	select {
-	case q.relayed <- in:
-	default: // it has one
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := (workKey{c.Principal.Tenant, c.Realm, in.Headers.Correlation}); w.question[key] == q { // it has no answer yet
+		q.relayed <- in
+		close(q.arrived)
+		delete(w.question, key)
 	}
-	w.finish(c, in.Headers.Correlation)
 	return nil
 }
 
