@@ -1,6 +1,7 @@
 package uamp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ const (
 	lookPause = time.Second
 	// fewPause is the time after a request that brought few deltas.
 	fewPause = 50 * time.Millisecond
+	// goneTime is how long a partner that takes an envelope may show no stream for it.
+	goneTime = 10 * time.Second
 )
 
 // errNoAnswer ends the wait for an answer.
@@ -104,8 +107,9 @@ func (a *attempt) await(ctx context.Context, first bool, answered <-chan struct{
 
 // exchange sends the envelope and delivers what answers it.
 func (a *attempt) exchange(ctx context.Context, first bool) error {
-	at := a.knownStream()
+	at := a.resolve(a.open.Stream)
 	a.sent = at != ""
+	isNew := !a.sent
 	if !a.sent {
 		got, err := a.send(ctx, first)
 		if err != nil {
@@ -125,7 +129,7 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	}
 	got, err := a.readStream(ctx, at)
 	if errors.Is(err, errStreamGone) {
-		return a.streamGone(ctx, at)
+		return a.streamGone(ctx, at, isNew)
 	}
 	if err != nil {
 		return err
@@ -133,15 +137,19 @@ func (a *attempt) exchange(ctx context.Context, first bool) error {
 	return a.deliverStream(ctx, first, got)
 }
 
-// streamGone has the envelope sent again, for another stream. A partner that has not shown that one
-// either shows none.
-func (a *attempt) streamGone(ctx context.Context, at string) error {
-	if a.open.Gone && !a.begun {
-		return gateway.Refuse("the partner has taken the envelope twice, and has no stream at %.200q", at)
+// streamGone has the envelope sent again, for another stream. A partner may have told of a new one
+// before it can show it; one that does so for [goneTime] shows none.
+func (a *attempt) streamGone(ctx context.Context, at string, isNew bool) error {
+	since := time.Now()
+	if isNew && !a.begun && a.open.Gone != "" {
+		since = a.open.GoneSince
+	}
+	if time.Since(since) >= goneTime {
+		return gateway.Refuse("the partner takes the envelope, and has had no stream for it for %s, at last at %.200q", goneTime, at)
 	}
 	err := a.g.changeOpen(ctx, a.thread, a.e.ID, func(t *thread) {
 		of := &t.Open[t.find(a.e.ID)]
-		of.Stream, of.Gone = "", !a.begun
+		of.Stream, of.Gone, of.GoneSince = "", at, since
 	})
 	return errors.Join(errStreamGone, err)
 }
@@ -153,22 +161,31 @@ func (a *attempt) readStream(ctx context.Context, at string) (answer, error) {
 	return a.follow(ctx, at)
 }
 
-// awaitUnnamed waits for an answer about whose stream the partner has told nothing: the envelope has
-// named it (C.2). Where there is none under this name the answer is to come by an envelope of its
-// own.
+// awaitUnnamed waits for an answer about whose stream the response has told nothing: the response
+// before has, or the envelope has named it (C.2). Where there is none under this name the answer is to
+// come by an envelope of its own. A stream that was told is looked for again.
 func (a *attempt) awaitUnnamed(ctx context.Context, first bool) error {
-	got, err := a.readStream(ctx, a.via.streamNamed(a.e.Stream))
-	if err == nil {
-		return a.deliverStream(ctx, first, got)
+	told := a.resolve(a.open.Gone)
+	at := cmp.Or(told, a.via.streamNamed(a.e.Stream))
+	for pace := (gateway.Pace{}); ; {
+		begun := time.Now()
+		got, err := a.readStream(ctx, at)
+		if err == nil {
+			return a.deliverStream(ctx, first, got)
+		}
+		if errors.As(err, new(*envelope.Fault)) {
+			return err
+		}
+		if a.trouble == nil {
+			a.trouble = fmt.Errorf("it has told no Location, and of the stream %s: %w", streamNameIn(at), err)
+		}
+		if told == "" || !errors.Is(err, errStreamGone) {
+			<-ctx.Done()
+		}
+		if ctx.Err() != nil || !gateway.Pause(ctx, pace.Pause(begun, 0)) {
+			return context.Cause(ctx)
+		}
 	}
-	if errors.As(err, new(*envelope.Fault)) {
-		return err
-	}
-	if a.trouble == nil {
-		a.trouble = fmt.Errorf("it has told no Location, and of the stream %s: %w", a.e.Stream, err)
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
 }
 
 // deliverStream brings what a stream has to the agent that asked.
@@ -192,13 +209,13 @@ func (a *attempt) checkSum(ctx context.Context, got answer) error {
 	return nil
 }
 
-// knownStream is the address of the stream with the answer, empty for none. One that the
-// partner's binding does not have does not count: the partner has moved.
-func (a *attempt) knownStream() string {
-	if a.open.Stream == "" {
+// resolve is a kept address of a stream as the partner's binding has it, empty for none. One that the
+// binding does not have does not count: the partner has moved.
+func (a *attempt) resolve(kept string) string {
+	if kept == "" {
 		return ""
 	}
-	at, err := a.via.streamAt(a.open.Stream)
+	at, err := a.via.streamAt(kept)
 	if err != nil {
 		return ""
 	}

@@ -83,20 +83,14 @@ func newUnstartedOut(t *testing.T, change ...func(*uamp.Options)) *out {
 	return o
 }
 
-// TestStreamGone (U-050): an envelope whose stream is gone is sent again, for another one. A partner that
-// has none for the repeat either ends the question, with the reason; one that has shown a part does not.
+// TestStreamGone (U-050): an envelope whose stream is gone is sent again, for another one. Where the partner
+// refuses the repeat the stream that it has told before is looked for again.
 func TestStreamGone(t *testing.T) {
 	t.Parallel()
 	overBindings(t, func(t *testing.T, o *out) {
 		gone := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
-		d := outgoing("gone", mail.Request, "x", "how many?")
-		o.lab.does(streamAt, gone)
-		o.carry(t, "the first", d, gateway.Unanswered)
-		if got := o.carry(t, "the repeat", d, gateway.Refused); !strings.Contains(got.Reason, "the partner has taken the envelope twice, and has no stream at ") {
-			t.Errorf("%+v", got)
-		}
-		d = outgoing("begun", mail.Request, "x", "how many?")
-		for n := range 3 {
+		d := outgoing("begun", mail.Request, "x", "how many?")
+		for range 3 {
 			shown := false
 			o.lab.does(streamAt, func(w http.ResponseWriter, r *http.Request) {
 				if shown {
@@ -106,13 +100,53 @@ func TestStreamGone(t *testing.T) {
 				shown = true
 				events(1, chunk("se"))(w, r)
 			})
-			if got := o.carry(t, "begun", d, gateway.Unanswered); n > 0 && !strings.Contains(got.Reason, "no more") {
+			if got := o.carry(t, "begun", d, gateway.Unanswered); !strings.Contains(got.Reason, "no more") {
 				t.Errorf("%+v", got)
 			}
 		}
 		o.lab.does(streamAt, events(9, chunk("se"), chunk("ven"), `{"delta_seq":%d,"type":"done"}`))
 		o.carry(t, "at last", d, gateway.Taken)
 		o.answered(t, "seven")
+		d = outgoing("refused", mail.Request, "x", "how many?")
+		o.lab.does(streamAt, gone)
+		o.carry(t, "the first", d, gateway.Unanswered)
+		looks := 0
+		o.lab.does(o.lab.answers(http.StatusConflict, envelope.Error, "application/json", `{"code":"4.09","message":"the stream_id is in use","retry":true}`), func(w http.ResponseWriter, r *http.Request) {
+			if looks++; looks == 1 {
+				gone(w, r)
+				return
+			}
+			events(9, chunk("eight"), `{"delta_seq":%d,"type":"done"}`)(w, r)
+		})
+		o.carry(t, "the repeat", d, gateway.Taken)
+		o.answered(t, "eight")
+	})
+}
+
+// TestStreamLate: a partner that takes an envelope again and again, and shows no stream for it, ends
+// the question with the reason after ten seconds. A stream that it shows before brings its answer.
+func TestStreamLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newUnstartedOut(t)
+		for _, name := range []string{"late", "too late"} {
+			o.lab.does(streamAt, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+			d := outgoing(name, mail.Request, "x", "how many?")
+			for range 3 {
+				o.carry(t, name, d, gateway.Unanswered)
+				time.Sleep(3 * time.Second)
+			}
+			if name == "late" {
+				o.lab.does(streamAt, events(9, chunk("seven"), `{"delta_seq":%d,"type":"done"}`))
+				o.carry(t, name, d, gateway.Taken)
+				o.answered(t, "seven")
+				continue
+			}
+			time.Sleep(time.Second)
+			if got := o.carry(t, name, d, gateway.Refused); !strings.Contains(got.Reason, "the partner takes the envelope, and has had no stream for it for 10s") {
+				t.Errorf("%+v", got)
+			}
+		}
 	})
 }
 

@@ -60,8 +60,9 @@ type openEnvelope struct {
 	Until time.Time `json:"until"`
 	// Stream is the address of the stream with the answer, as soon as it is known.
 	Stream string `json:"stream,omitempty"`
-	// Gone means that the partner had no stream where it has told one.
-	Gone bool `json:"gone,omitempty"`
+	// Gone is the address at which the partner had no stream last, GoneSince since when it has shown none.
+	Gone      string    `json:"gone_stream,omitempty"`
+	GoneSince time.Time `json:"gone_since,omitzero"`
 	// Announced is the hash that a confirm has named of the last delta, before that was read.
 	Announced string `json:"announced,omitempty"`
 	// Cites is the envelope before, nil for none.
