@@ -150,7 +150,7 @@ func (k *meshCall) respond(token string, m message.Message) (any, error) {
 	return wireOf(text, k.members), nil
 }
 
-// health gives the state of the host, or to a known caller that of an agent.
+// health gives the state of the host, or to a known caller the state of an agent.
 func (s mesh) health(ctx context.Context, in *amppb.HealthRequest) (any, error) {
 	of := callerOf(ctx)
 	var body healthBody

@@ -34,7 +34,7 @@ func (c Call) Failure() error {
 // callKey is the key of a [Call] in the context of its methods.
 type callKey struct{}
 
-// NewContext returns a context whose methods have a request as that of their call.
+// NewContext returns a context whose methods find a request of their call.
 func NewContext(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, callKey{}, Call{Request: r})
 }

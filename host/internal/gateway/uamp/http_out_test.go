@@ -58,7 +58,7 @@ func TestHTTPOutProgress(t *testing.T) {
 	}
 }
 
-// TestEmptyProgress: progress without a text and a percentage, as that of a receipt, is shown to no
+// TestEmptyProgress: progress without a text and a percentage, as in a receipt, is shown to no
 // reader.
 func TestEmptyProgress(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@
 //
 // Each host raises its number in the table beats, and watches the others' numbers. A host is
 // silent when its number has stayed the same for the time TTL by the watcher's own clock, which
-// counts only while the watcher can read: an outage of the server makes nobody silent, and no two
+// counts only while the watcher can read: an outage of the server makes no host silent, and no two
 // clocks are compared.
 //
 // # What a host that is silent can still do

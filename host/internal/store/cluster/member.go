@@ -138,7 +138,7 @@ func (m *Member) readOwners(ctx context.Context) (owners [slots]int64, err error
 	return owners, err
 }
 
-// unread notes that the beats could not be read: the time until they can counts for nobody.
+// unread notes that the beats could not be read: the time until they can counts for no host.
 func (m *Member) unread() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

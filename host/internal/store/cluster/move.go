@@ -13,7 +13,7 @@ import (
 // errWork: the work of a slot that is this host's cannot be taken up or laid down.
 var errWork = errors.New("the work of the host's slots")
 
-// Move fences hosts that are silent, and takes slots that nobody has or gives some away until each
+// Move fences hosts that are silent, and takes free slots or gives some away until each
 // host has its share. Run does it after each beat.
 func (m *Member) Move(ctx context.Context, moves Moves) error {
 	for hid, seen := range m.silent() {
@@ -113,7 +113,7 @@ func (m *Member) Fence(ctx context.Context, hid, seen int64) (fenced bool, err e
 	return n > 0, err
 }
 
-// takeFree gives a host slots that nobody has, or a dead host had. The server checks a slot again
+// takeFree gives a host slots without a host, or of a dead one. The server checks a slot again
 // that another host has taken meanwhile, but joins it with the row of the host before, or with
 // none: a slot whose host is not found is not free
 // (https://www.postgresql.org/docs/15/transaction-iso.html#XACT-READ-COMMITTED).

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options say who joins, and how often it tells that it is alive.
+// Options are the host that joins, and the times of its signs of life.
 type Options struct {
 	// DSN leads to the server, as its only session: a pooler ends none when told to.
 	DSN string

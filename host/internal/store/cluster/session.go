@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Settings of sessions. A sign of life need not be on the disk. Nobody waits long for a row that
+// Settings of sessions. A sign of life need not be on the disk. No statement waits long for a row that
 // a host holds which does not answer.
 var (
 	beatSettings = map[string]string{"synchronous_commit": "off", "statement_timeout": "3000"}

@@ -15,7 +15,7 @@ const TaskSlots = 1024
 const (
 	// Registry is the health checks of the peers.
 	Registry Slot = TaskSlots + iota
-	// Reap is removing what nobody needs any more.
+	// Reap is removing what is not needed any more.
 	Reap
 	// Suspect is running turns in which a host has died before.
 	Suspect
