@@ -155,7 +155,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, content, agent, sig, name, value string) {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			t.Skip()
+			t.Fatal(err)
 		}
 		e := envelope.Envelope{
 			ID: envelope.ID(agent), From: agent, To: []string{agent, value}, Intent: envelope.Ask, Sig: sig, Stream: value, Window: len(content),
