@@ -24,7 +24,7 @@ the one that signs, and sign with it a day later; the old one stays published un
 the next rotation. Restart a host that runs, so that it publishes the new key.`
 
 // noGatewayKey is why a gateway may have no key.
-const noGatewayKey = "there is no key of %s: a host with [gateways.%[1]s] makes one when it starts; for a2a it needs sign_cards = true, and uamp has its own: skep gateway key uamp"
+const noGatewayKey = "there is no key of %s: a host with [gateways.%[1]s] makes one when it starts, for a2a only with sign_cards = true. The keys of a2a and uamp are shown by: skep gateway key NAME"
 
 func (a *app) gatewayKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
