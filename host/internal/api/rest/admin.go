@@ -1,15 +1,10 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"time"
-
-	"skep/host/internal/swarm/metrics"
 )
 
 // AdminOptions of [NewAdmin]. The zero value is usable.
@@ -20,39 +15,10 @@ type AdminOptions struct {
 	// Loopback and Hosts are as in [Options].
 	Loopback bool
 	Hosts    []string
-	// Counters and Gauges return further metrics of the host.
-	Counters func() []Counter
-	Gauges   func() []Gauge
-	// AgentMetrics holds what agents report; nil means none.
-	AgentMetrics *metrics.Registry
+	// Metrics serves /metrics; nil means that there is no such route.
+	Metrics http.Handler
 	// Warnings returns faults that do not keep the host from being ready.
 	Warnings func() []string
-}
-
-// Gauge is a metric that rises and falls.
-type Gauge Counter
-
-// Counter is a metric that only grows.
-type Counter struct {
-	Name, Help string
-	Value      int64
-	// Peers holds one value per peer, instead of Value. It may be empty.
-	Peers []PeerValue
-	// Ops holds one value per op and code, instead of Value.
-	Ops []OpValue
-}
-
-// OpValue is the value of a metric for one op and one result code.
-type OpValue struct {
-	Op, Code string
-	Value    int64
-}
-
-// PeerValue is the value of a metric for one peer. Each name makes a time series,
-// so names come from the operator or from admins only.
-type PeerValue struct {
-	Peer  string
-	Value float64
 }
 
 // NewAdmin returns the handler of the operators' listener: liveness, readiness,
@@ -60,7 +26,10 @@ type PeerValue struct {
 func NewAdmin(h *Handler, opt AdminOptions) http.Handler {
 	a := &admin{h: h, opt: opt, hosts: newAllowedHosts(opt.Loopback, opt.Hosts, h.opt.PublicURL)}
 	pages := map[string]http.HandlerFunc{
-		"/livez": a.live, "/readyz": a.ready, "/version": a.version, "/metrics": a.metrics,
+		"/livez": a.live, "/readyz": a.ready, "/version": a.version,
+	}
+	if opt.Metrics != nil {
+		pages["/metrics"] = opt.Metrics.ServeHTTP
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &recorder{ResponseWriter: w, stall: h.opt.Stall, id: requestID(r), start: time.Now()}
@@ -108,31 +77,6 @@ func (a *admin) ready(w http.ResponseWriter, r *http.Request) {
 
 func (a *admin) version(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, newVersion(a.h.opt.Version))
-}
-
-func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
-	var b bytes.Buffer
-	writeFamily(&b, "skep_build_info", "gauge", "The program that runs.",
-		fmt.Sprintf("skep_build_info{version=%q,go=%q} 1\n", a.h.opt.Version, runtime.Version()))
-	writeFamily(&b, "skep_start_time_seconds", "gauge", "When the host was started, in Unix time.",
-		fmt.Sprintf("skep_start_time_seconds %.3f\n", float64(a.h.swarms.Started().UnixMilli())/1e3))
-	writeFamily(&b, "skep_goroutines", "gauge", "Goroutines that exist.", sample("skep_goroutines", int64(runtime.NumGoroutine())))
-	a.h.counters.write(&b, a.h.openStreams.count())
-	if a.opt.Counters != nil {
-		for _, c := range a.opt.Counters() {
-			writeFamily(&b, c.Name, "counter", c.Help, c.samples()...)
-		}
-	}
-	if a.opt.Gauges != nil {
-		for _, g := range a.opt.Gauges() {
-			writeFamily(&b, g.Name, "gauge", g.Help, Counter(g).samples()...)
-		}
-	}
-	if a.opt.AgentMetrics != nil {
-		writeAgentMetrics(&b, a.opt.AgentMetrics)
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
 }
 
 func replyText(w http.ResponseWriter, status int, text string) {

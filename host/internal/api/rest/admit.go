@@ -34,7 +34,7 @@ func (c *call) admit(rt route) error {
 func (c *call) admitToken(need auth.Role) error {
 	token, fault := credentials(c.r, need)
 	if fault != nil {
-		c.h.counters.unauthenticated.Add(1)
+		c.h.counters.unauthenticated.Inc()
 		if err := c.h.admitAddress(c.w); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (c *call) identify(token string) (auth.Principal, error) {
 	}
 	if errors.Is(err, auth.ErrUnknown) {
 		outcome, err = auth.Rejected, unknownToken(err)
-		c.h.counters.unauthenticated.Add(1)
+		c.h.counters.unauthenticated.Inc()
 	}
 	if err := c.h.admitAddress(c.w); err != nil {
 		return auth.Principal{}, err
@@ -181,6 +181,6 @@ func (h *Handler) admitAddress(w *recorder) error {
 }
 
 func (h *Handler) tooManyRequests(wait time.Duration) *fault {
-	h.counters.limited.Add(1)
+	h.counters.limited.Inc()
 	return &fault{status: http.StatusTooManyRequests, detail: "too many requests", retryAfter: int(wait / time.Second)}
 }

@@ -18,7 +18,7 @@ func (c *call) awaitAnswer(ctx context.Context, receipt *swarm.Receipt) (swarm.A
 		cancel()
 		if c.ctx().Err() == nil {
 			if revoked := c.recheckToken(); revoked != nil {
-				c.h.counters.unauthenticated.Add(1)
+				c.h.counters.unauthenticated.Inc()
 				return swarm.Answer{}, unauthorized(revoked.Error())
 			}
 		}

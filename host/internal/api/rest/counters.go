@@ -2,27 +2,36 @@ package rest
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"slices"
+	"runtime"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"skep/host/internal/telemetry"
 )
 
-// counters count the requests of the public listener. The zero value is ready.
+// counters count the requests of the public listener.
 type counters struct {
-	unauthenticated atomic.Int64
-	limited         atomic.Int64
-	requests        sync.Map // requestKey → *atomic.Int64
+	unauthenticated, limited prometheus.Counter
+	// requests are counted by route and status, whose number is bounded; their durations
+	// by route.
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
 }
 
-// requestKey is a route and a status; their number is bounded.
-type requestKey struct {
-	route  string
-	status int
+func newCounters() counters {
+	return counters{
+		unauthenticated: prometheus.NewCounter(prometheus.CounterOpts{Name: "skep_auth_failures_total", Help: "Requests with missing or unknown credentials."}),
+		limited:         prometheus.NewCounter(prometheus.CounterOpts{Name: "skep_ratelimit_rejected_total", Help: "Requests refused because their caller made too many."}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "skep_http_requests_total", Help: "Requests answered, by route and status."},
+			[]string{"method", "route", "code"}),
+		durations: prometheus.NewHistogramVec(telemetry.Durations("skep_http_request_duration_seconds",
+			"Time from a request to the end of its answer, by route. A stream ends with its reader."), []string{"method", "route"}),
+	}
 }
 
 // countRequest counts and logs a finished request.
@@ -31,57 +40,34 @@ func (h *Handler) countRequest(w *recorder, r *http.Request) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	key := requestKey{w.route, status}
-	n, ok := h.counters.requests.Load(key)
-	if !ok {
-		n, _ = h.counters.requests.LoadOrStore(key, new(atomic.Int64))
-	}
-	n.(*atomic.Int64).Add(1)
+	took := time.Since(w.start)
+	method, path, _ := strings.Cut(w.route, " ")
+	h.counters.requests.WithLabelValues(method, path, strconv.Itoa(status)).Inc()
+	h.counters.durations.WithLabelValues(method, path).Observe(took.Seconds())
 	h.opt.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request",
 		slog.String("request_id", w.id), slog.String("method", r.Method), slog.String("route", w.route),
 		slog.Int("status", status), slog.String("principal", w.who.String()), slog.String("remote", r.RemoteAddr),
-		slog.Float64("duration_ms", float64(time.Since(w.start))/float64(time.Millisecond)))
+		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)))
 }
 
-// write renders the counters in Prometheus' text format.
-func (n *counters) write(w io.Writer, streams int64) {
-	var lines []string
-	n.requests.Range(func(k, v any) bool {
-		key := k.(requestKey)
-		method, path, _ := strings.Cut(key.route, " ")
-		lines = append(lines, fmt.Sprintf("skep_http_requests_total{method=%q,route=%q,code=\"%d\"} %d\n",
-			method, path, key.status, v.(*atomic.Int64).Load()))
-		return true
-	})
-	slices.Sort(lines)
-	writeFamily(w, "skep_http_requests_total", "counter", "Requests answered, by route and status.", lines...)
-	writeFamily(w, "skep_http_streams", "gauge", "Event streams that are open.", sample("skep_http_streams", streams))
-	writeFamily(w, "skep_auth_failures_total", "counter", "Requests with missing or unknown credentials.",
-		sample("skep_auth_failures_total", n.unauthenticated.Load()))
-	writeFamily(w, "skep_ratelimit_rejected_total", "counter", "Requests refused because their caller made too many.",
-		sample("skep_ratelimit_rejected_total", n.limited.Load()))
-}
-
-func sample(name string, n int64) string { return fmt.Sprintf("%s %d\n", name, n) }
-
-// labelEscaper escapes a label's value
-// (https://prometheus.io/docs/instrumenting/exposition_formats/).
-var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-func (c Counter) samples() (lines []string) {
-	if c.Peers == nil && c.Ops == nil {
-		return []string{sample(c.Name, c.Value)}
+// RegisterMetrics adds the metrics of the public listener's requests, and of the program.
+func (h *Handler) RegisterMetrics(to prometheus.Registerer) error {
+	all := []prometheus.Collector{
+		h.counters.unauthenticated, h.counters.limited, h.counters.requests, h.counters.durations,
+		telemetry.Collector(func() []telemetry.Family {
+			return []telemetry.Family{
+				{Name: "skep_build_info", Help: "The program that runs.", Kind: prometheus.GaugeValue, Labels: []string{"version", "go"},
+					Samples: []telemetry.Sample{{Labels: []string{h.opt.Version, runtime.Version()}, Value: 1}}},
+				telemetry.Gauge("skep_start_time_seconds", "When the host was started, in Unix time.", float64(h.swarms.Started().UnixMilli())/1e3),
+				telemetry.Gauge("skep_goroutines", "Goroutines that exist.", float64(runtime.NumGoroutine())),
+				telemetry.Gauge("skep_http_streams", "Event streams that are open.", float64(h.openStreams.count())),
+			}
+		}),
 	}
-	for _, o := range c.Ops {
-		lines = append(lines, fmt.Sprintf("%s{op=%q,code=%q} %d\n", c.Name, o.Op, o.Code, o.Value))
+	for _, c := range all {
+		if err := to.Register(c); err != nil {
+			return fmt.Errorf("register the metrics of requests: %w", err)
+		}
 	}
-	for _, p := range c.Peers {
-		lines = append(lines, fmt.Sprintf("%s{peer=\"%s\"} %g\n", c.Name, labelEscaper.Replace(p.Peer), p.Value))
-	}
-	return lines
-}
-
-// writeFamily writes one metric with its samples.
-func writeFamily(w io.Writer, name, kind, help string, samples ...string) {
-	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", name, help, name, kind, strings.Join(samples, ""))
+	return nil
 }

@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"skep/host/internal/api/auth"
 )
@@ -22,12 +25,25 @@ func Routes() []string {
 // Answered lists what a handler has answered: route and status.
 func (h *Handler) Answered() map[string][]int {
 	got := map[string][]int{}
-	h.counters.requests.Range(func(k, v any) bool {
-		if key := k.(requestKey); v.(*atomic.Int64).Load() > 0 {
-			got[key.route] = append(got[key.route], key.status)
+	all := make(chan prometheus.Metric, 10_000)
+	h.counters.requests.Collect(all)
+	close(all)
+	for m := range all {
+		var series dto.Metric
+		if err := m.Write(&series); err != nil {
+			panic(err)
 		}
-		return true
-	})
+		labels := map[string]string{}
+		for _, l := range series.Label {
+			labels[l.GetName()] = l.GetValue()
+		}
+		code, err := strconv.Atoi(labels["code"])
+		if err != nil {
+			panic(err)
+		}
+		route := strings.TrimSpace(labels["method"] + " " + labels["route"])
+		got[route] = append(got[route], code)
+	}
 	return got
 }
 

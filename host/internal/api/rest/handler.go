@@ -56,6 +56,7 @@ func New(rt Runtime, known auth.Authenticator, opt Options) *Handler {
 		byTenant:    auth.NewLimiter(opt.TenantRate, opt.Now),
 		byAddress:   auth.NewLimiter(opt.Rate, opt.Now),
 		throttle:    auth.NewThrottle(opt.AuthFailures, opt.Now),
+		counters:    newCounters(),
 		health:      newHealth(rt.Started()),
 		openStreams: newStreamLimiter(opt.MaxStreams, opt.MaxStreamsPerPrincipal, opt.SeveralTenants),
 		bodies:      newBodyLimiter(opt.MaxHeldBodies, opt.MaxBody, opt.SeveralTenants),

@@ -118,7 +118,7 @@ func (c *call) proveMounted() error {
 	}
 	switch {
 	case err != nil:
-		c.h.counters.unauthenticated.Add(1)
+		c.h.counters.unauthenticated.Inc()
 		if err := c.h.admitAddress(c.w); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (c *call) chargeMount(m Mount) {
 	switch c.w.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if byHandler {
-			c.h.counters.unauthenticated.Add(1)
+			c.h.counters.unauthenticated.Inc()
 		}
 	case http.StatusTooManyRequests:
 	default:

@@ -12,6 +12,7 @@ import (
 	"skep/host/internal/api/rest"
 	"skep/host/internal/definition"
 	"skep/host/internal/swarm"
+	"skep/host/internal/telemetry"
 )
 
 // authFailures bounds the invalid credentials of one address. Keys have at least
@@ -56,9 +57,12 @@ func (s *Server) makeHandlers() error {
 	s.public.ErrorLog = errorLog
 	if s.adminListener != nil {
 		loopback := listener.Loopback(s.adminListener.Addr())
+		metrics, err := s.registerMetrics()
+		if err != nil {
+			return err
+		}
 		s.admin = rest.Server(rest.NewAdmin(s.api, rest.AdminOptions{
-			Ready: s.ready, Loopback: loopback, Hosts: cfg.Hosts,
-			Counters: s.Counters, Gauges: s.Gauges, Warnings: s.warnings, AgentMetrics: s.opt.Runtime.Metrics(),
+			Ready: s.ready, Loopback: loopback, Hosts: cfg.Hosts, Warnings: s.warnings, Metrics: telemetry.Handler(metrics, s.log),
 		}), loopback)
 		s.admin.ErrorLog = errorLog
 	}

@@ -1,79 +1,81 @@
 package server
 
 import (
+	"errors"
 	"slices"
 	"time"
 
-	"skep/host/internal/api/rest"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"skep/host/internal/telemetry"
 )
 
-// Counters returns the host's counters for /metrics.
-func (s *Server) Counters() []rest.Counter {
-	return slices.Concat(s.retentionCounters(), s.listenerCounters(), s.peerCounters(), s.deliveryCounters(), s.modelCounters(), s.toolCounters(), s.opCounters())
+// registerMetrics makes the registry of the host's metrics.
+func (s *Server) registerMetrics() (*prometheus.Registry, error) {
+	all := prometheus.NewRegistry()
+	reports := s.opt.Runtime.Metrics()
+	return all, errors.Join(s.api.RegisterMetrics(all),
+		all.Register(telemetry.Collector(s.families)),
+		all.Register(telemetry.Collector(func() []telemetry.Family { return telemetry.AgentMetrics(reports) })))
 }
 
-// Gauges returns the host's gauges for /metrics.
-func (s *Server) Gauges() []rest.Gauge {
-	return slices.Concat(s.listenerGauges(), s.peerGauges(), s.deliveryGauges())
+// families are the numbers that the parts of the host keep.
+func (s *Server) families() []telemetry.Family {
+	return slices.Concat(s.retentionMetrics(), s.listenerMetrics(), s.peerMetrics(), s.deliveryMetrics(), s.modelMetrics(), s.toolMetrics(), s.opMetrics())
 }
 
-// opCounters counts the calls of agents and actions by op and by code, so that
+// opMetrics counts the calls of agents and actions by op and by code, so that
 // dashboards show refusals.
-func (s *Server) opCounters() []rest.Counter {
-	ops := []rest.OpValue{}
+func (s *Server) opMetrics() []telemetry.Family {
+	ops := telemetry.Family{Name: "skep_ops_total", Help: "Calls of ops by agents and actions that have ended, by how.",
+		Kind: prometheus.CounterValue, Labels: []string{"op", "code"}}
 	for _, e := range s.opt.Library.Executor().OpCounter().All() {
-		ops = append(ops, rest.OpValue{Op: e.Op.String(), Code: e.Code.String(), Value: e.N})
+		ops.Samples = append(ops.Samples, telemetry.Sample{Labels: []string{e.Op.String(), e.Code.String()}, Value: float64(e.N)})
 	}
-	return []rest.Counter{{Name: "skep_ops_total", Help: "Calls of ops by agents and actions that have ended, by how.", Ops: ops}}
+	return []telemetry.Family{ops}
 }
 
-func (s *Server) retentionCounters() []rest.Counter {
+func (s *Server) retentionMetrics() []telemetry.Family {
 	n := s.opt.Retention.Stats()
-	return []rest.Counter{
-		{Name: "skep_pruned_records_total", Help: "Records of turns that were kept long enough.", Value: n.Records},
-		{Name: "skep_pruned_tasks_total", Help: "Tasks that were kept long enough.", Value: n.Tasks},
-		{Name: "skep_dropped_modules_total", Help: "Copies of modules that nothing named any more.", Value: n.Modules},
+	return []telemetry.Family{
+		telemetry.Counter("skep_pruned_records_total", "Records of turns that were kept long enough.", n.Records),
+		telemetry.Counter("skep_pruned_tasks_total", "Tasks that were kept long enough.", n.Tasks),
+		telemetry.Counter("skep_dropped_modules_total", "Copies of modules that nothing named any more.", n.Modules),
 	}
 }
 
-func (s *Server) modelCounters() []rest.Counter {
+func (s *Server) modelMetrics() []telemetry.Family {
 	n := s.opt.Library.ModelStats()
-	return []rest.Counter{
-		{Name: "skep_llm_calls_total", Help: "Calls of models that left agents.", Value: n.Calls},
-		{Name: "skep_llm_failures_total", Help: "Those of them that got no answer.", Value: n.Failures},
-		{Name: "skep_llm_refused_total", Help: "Those of them that were not made, because their model rested after failures.", Value: n.Refused},
-		{Name: "skep_llm_tokens_total", Help: "Tokens of models, as far as known; else what was reserved.", Value: n.Tokens},
-		{Name: "skep_llm_micro_usd_total", Help: "What models have cost, in millionths of a dollar.", Value: n.MicroUSD},
+	return []telemetry.Family{
+		telemetry.Counter("skep_llm_calls_total", "Calls of models that left agents.", n.Calls),
+		telemetry.Counter("skep_llm_failures_total", "Those of them that got no answer.", n.Failures),
+		telemetry.Counter("skep_llm_refused_total", "Those of them that were not made, because their model rested after failures.", n.Refused),
+		telemetry.Counter("skep_llm_tokens_total", "Tokens of models, as far as known; else what was reserved.", n.Tokens),
+		telemetry.Counter("skep_llm_micro_usd_total", "What models have cost, in millionths of a dollar.", n.MicroUSD),
 	}
 }
 
-func (s *Server) toolCounters() []rest.Counter {
+func (s *Server) toolMetrics() []telemetry.Family {
 	n := s.opt.Library.ToolStats()
-	return []rest.Counter{
-		{Name: "skep_mcp_sessions_total", Help: "Sessions with MCP servers that were opened.", Value: n.Sessions},
-		{Name: "skep_mcp_calls_total", Help: "Calls of tools of MCP servers.", Value: n.Calls},
-		{Name: "skep_mcp_failures_total", Help: "Those of them that failed.", Value: n.Failures},
+	return []telemetry.Family{
+		telemetry.Counter("skep_mcp_sessions_total", "Sessions with MCP servers that were opened.", n.Sessions),
+		telemetry.Counter("skep_mcp_calls_total", "Calls of tools of MCP servers.", n.Calls),
+		telemetry.Counter("skep_mcp_failures_total", "Those of them that failed.", n.Failures),
 	}
 }
 
-func (s *Server) listenerCounters() []rest.Counter {
+func (s *Server) listenerMetrics() []telemetry.Family {
 	n := s.publicListener.Counts()
-	return []rest.Counter{
-		{Name: "skep_connections_refused_total", Help: "Connections that were one too many.", Value: n.Refused},
-		{Name: "skep_connections_evicted_total", Help: "Connections without a request that had to make room for others.", Value: n.Evicted},
-		{Name: "skep_audit_failures_total", Help: "Writes to the audit log that failed.", Value: s.opt.Audit.Failures()},
-	}
-}
-
-func (s *Server) listenerGauges() []rest.Gauge {
-	all := []rest.Gauge{
-		{Name: "skep_connections", Help: "Connections that are open.", Value: int64(s.publicListener.Counts().Open)},
-		{Name: "skep_agents_resting", Help: "Agents whose turns are not run for a while, because turn after turn used up its computing limits.", Value: int64(s.opt.Runtime.CountResting())},
-		{Name: "skep_tasks_damaged", Help: "Running tasks that cannot be read and are set aside.", Value: int64(s.opt.Runtime.CountDamaged())},
+	all := []telemetry.Family{
+		telemetry.Counter("skep_connections_refused_total", "Connections that were one too many.", n.Refused),
+		telemetry.Counter("skep_connections_evicted_total", "Connections without a request that had to make room for others.", n.Evicted),
+		telemetry.Counter("skep_audit_failures_total", "Writes to the audit log that failed.", s.opt.Audit.Failures()),
+		telemetry.Gauge("skep_connections", "Connections that are open.", float64(n.Open)),
+		telemetry.Gauge("skep_agents_resting", "Agents whose turns are not run for a while, because turn after turn used up its computing limits.", float64(s.opt.Runtime.CountResting())),
+		telemetry.Gauge("skep_tasks_damaged", "Running tasks that cannot be read and are set aside.", float64(s.opt.Runtime.CountDamaged())),
 	}
 	if s.certs != nil {
-		left := time.Until(s.certs.Expires())
-		all = append(all, rest.Gauge{Name: "skep_certificate_expires_seconds", Help: "How long the certificate in use is valid.", Value: int64(left / time.Second)})
+		all = append(all, telemetry.Gauge("skep_certificate_expires_seconds", "How long the certificate in use is valid.", time.Until(s.certs.Expires()).Truncate(time.Second).Seconds()))
 	}
 	return all
 }

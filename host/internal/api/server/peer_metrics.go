@@ -1,20 +1,18 @@
 package server
 
-import "skep/host/internal/api/rest"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-func (s *Server) peerCounters() []rest.Counter {
-	asked, failed := s.opt.Peers.Registry().Counts()
-	return []rest.Counter{
-		{Name: "skep_peer_checks_total", Help: "How often swarms were asked whether they are well.", Value: asked},
-		{Name: "skep_peer_checks_failed_total", Help: "How often one did not answer, or was not well.", Value: failed},
-	}
-}
+	"skep/host/internal/telemetry"
+)
 
-// peerGauges has a series for each swarm that the operator or an admin has named.
+// peerMetrics has a series for each swarm that the operator or an admin has named.
 // It only counts discovered swarms, whose number others decide.
-func (s *Server) peerGauges() []rest.Gauge {
-	up, latency := []rest.PeerValue{}, []rest.PeerValue{}
-	var active, discovered int64
+func (s *Server) peerMetrics() []telemetry.Family {
+	asked, failed := s.opt.Peers.Registry().Counts()
+	up := peerFamily("skep_peer_up", "Whether a swarm answered when it was last asked.", prometheus.GaugeValue)
+	latency := peerFamily("skep_peer_latency_seconds", "How long a swarm last took to answer.", prometheus.GaugeValue)
+	var active, discovered float64
 	for _, e := range s.opt.Peers.Registry().Entries() {
 		if e.Discovered {
 			discovered++
@@ -25,16 +23,27 @@ func (s *Server) peerGauges() []rest.Gauge {
 			active++
 			value = 1
 		}
-		up = append(up, rest.PeerValue{Peer: e.Name, Value: value})
+		up.Samples = append(up.Samples, peerSample(e.Name, value))
 		if e.Latency != nil {
-			latency = append(latency, rest.PeerValue{Peer: e.Name, Value: *e.Latency})
+			latency.Samples = append(latency.Samples, peerSample(e.Name, *e.Latency))
 		}
 	}
-	return []rest.Gauge{
-		{Name: "skep_peers", Help: "Swarms that are known by the file or by registration.", Value: int64(len(up))},
-		{Name: "skep_peers_active", Help: "Those of them that answered when they were last asked.", Value: active},
-		{Name: "skep_peers_discovered", Help: "Swarms that other swarms have listed.", Value: discovered},
-		{Name: "skep_peer_up", Help: "Whether a swarm answered when it was last asked.", Peers: up},
-		{Name: "skep_peer_latency_seconds", Help: "How long a swarm last took to answer.", Peers: latency},
+	return []telemetry.Family{
+		telemetry.Counter("skep_peer_checks_total", "How often swarms were asked whether they are well.", asked),
+		telemetry.Counter("skep_peer_checks_failed_total", "How often one did not answer, or was not well.", failed),
+		telemetry.Gauge("skep_peers", "Swarms that are known by the file or by registration.", float64(len(up.Samples))),
+		telemetry.Gauge("skep_peers_active", "Those of them that answered when they were last asked.", active),
+		telemetry.Gauge("skep_peers_discovered", "Swarms that other swarms have listed.", discovered),
+		up, latency,
 	}
+}
+
+// peerFamily is a family with one sample for each peer. Each name makes a time series, so
+// names come from the operator or from admins only.
+func peerFamily(name, help string, kind prometheus.ValueType) telemetry.Family {
+	return telemetry.Family{Name: name, Help: help, Kind: kind, Labels: []string{"peer"}}
+}
+
+func peerSample(peer string, value float64) telemetry.Sample {
+	return telemetry.Sample{Labels: []string{peer}, Value: value}
 }

@@ -34,8 +34,8 @@ allow = { http = ["https://example.org"] }
 		hosttest.Step{"task_complete", hosttest.Args{"finish_message": "done"}})
 	text := h.Metrics(t)
 	for _, want := range []string{
-		`{op="kv.put",code="OK"} 1`, `{op="kv.put",code="DENIED"} 1`, `{op="kv.cas",code="OK"} 1`, `{op="kv.get",code="NOT_FOUND"} 1`,
-		`{op="mail",code="OK"} 1`, `{op="action",code="UPSTREAM"} 1`, `{op="http.fetch",code="DENIED"} 1`,
+		`{code="OK",op="kv.put"} 1`, `{code="DENIED",op="kv.put"} 1`, `{code="OK",op="kv.cas"} 1`, `{code="NOT_FOUND",op="kv.get"} 1`,
+		`{code="OK",op="mail"} 1`, `{code="UPSTREAM",op="action"} 1`, `{code="DENIED",op="http.fetch"} 1`,
 	} {
 		if !strings.Contains(text, "\nskep_ops_total"+want+"\n") {
 			t.Errorf("the metrics lack %s", want)
