@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skep/host/internal/definition/config"
+	"skep/host/internal/logline"
 )
 
 // noteLog is a log handler for people: time, message, and what belongs to it.
@@ -40,7 +41,7 @@ func (a *app) logger(text bool, level slog.Leveler) *slog.Logger {
 	if text {
 		return a.noteLogger(level)
 	}
-	return slog.New(slog.NewJSONHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(logline.Writer{To: a.env.Stderr}, &slog.HandlerOptions{Level: level}))
 }
 
 func (a *app) noteLogger(level slog.Leveler) *slog.Logger {

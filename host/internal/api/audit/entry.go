@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"skep/host/internal/logline"
 )
 
 // Entry is one recorded act. Empty fields are left out.
@@ -146,7 +148,7 @@ func (c *chainEnd) next(e Entry) []byte {
 	enc.SetEscapeHTML(false)
 	// A struct of strings and numbers always encodes.
 	_ = enc.Encode(l)
-	body := bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	body := logline.Escape(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 	hash := digest(c.head, body)
 	c.seq, c.head = l.Seq, hash
 	return append(append(body[:len(body)-1:len(body)-1], hashField+hash+`"}`...), '\n')

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -49,7 +50,9 @@ func a2aProtocol() contract.Protocol {
 type a2aClient struct{ url, token string }
 
 // agent is the path of the agent of a message.
-func (c *a2aClient) agent(m contract.Message) string { return c.url + "/a2a/hive/" + m.To }
+func (c *a2aClient) agent(m contract.Message) string {
+	return c.url + "/a2a/hive/" + url.PathEscape(m.To)
+}
 
 // rpc is a response of JSON-RPC.
 type rpc struct {
@@ -62,7 +65,7 @@ type rpc struct {
 
 // a2aReasons are the codes of errors, of which one stands for several reasons.
 var a2aReasons = map[int]contract.Reason{
-	-32700: contract.Invalid, -32600: contract.Invalid, -32602: contract.Invalid, -32001: contract.Unknown, -32002: contract.Conflict,
+	-32700: contract.Invalid, -32600: contract.Invalid, -32601: contract.Invalid, -32602: contract.Invalid, -32001: contract.Unknown, -32002: contract.Conflict,
 	-32004: contract.Invalid, -32000: contract.Busy, -32603: contract.Internal,
 }
 
@@ -99,7 +102,7 @@ func (c *a2aClient) post(ctx context.Context, url string, body []byte) (*http.Re
 		return nil, err
 	}
 	reason, known := map[int]contract.Reason{
-		401: contract.NoCredential, 404: contract.Unknown, 413: contract.Large, 429: contract.Busy, 503: contract.Stopping,
+		401: contract.NoCredential, 404: contract.Unknown, 413: contract.Large, 431: contract.Large, 429: contract.Busy, 503: contract.Stopping,
 	}[rsp.StatusCode]
 	if !known {
 		return nil, fmt.Errorf("%s: %s", rsp.Status, text)

@@ -39,6 +39,8 @@ func cases() []contractCase {
 		{"25", "binary content", (*suite).binary},
 		{"26", "unknown members", (*suite).unknownMembers},
 		{"27", "a peer that echoes everything", (*suite).echoPeer},
+		{"31", "line ends, paths and endless texts in ids", (*suite).hostileIDs},
+		{"32", "hostile values in place of each member", (*suite).hostileMembers},
 		{"29", "one audit line for a refusal, and a logged line for each message", (*suite).auditLines},
 	}
 }

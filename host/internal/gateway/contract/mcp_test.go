@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"skep/host/internal/gateway/contract"
 )
@@ -107,7 +108,7 @@ func (c *mcpClient) call(ctx context.Context, tool string, body []byte, each fun
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + c.token,
-		"Mcp-Protocol-Version": newestMCP, "Mcp-Method": "tools/call", "Mcp-Name": tool,
+		"Mcp-Protocol-Version": newestMCP, "Mcp-Method": "tools/call", "Mcp-Name": inHeader(tool),
 	} {
 		r.Header.Set(name, value)
 	}
@@ -144,6 +145,16 @@ func (c *mcpClient) call(ctx context.Context, tool string, body []byte, each fun
 	return s, err
 }
 
+// inHeader is a text without what no field of a header has.
+func inHeader(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // mcpResult is the state in a response.
 func mcpResult(code int, raw []byte) (s contract.State, err error) {
 	var got struct {
@@ -161,7 +172,7 @@ func mcpResult(code int, raw []byte) (s contract.State, err error) {
 	if err := json.Unmarshal(raw, &got); err != nil {
 		got.Error = nil
 	}
-	reason := map[int]contract.Reason{401: contract.NoCredential, 413: contract.Large, 429: contract.Busy, 503: contract.Stopping}[code]
+	reason := map[int]contract.Reason{401: contract.NoCredential, 413: contract.Large, 431: contract.Large, 429: contract.Busy, 503: contract.Stopping}[code]
 	switch {
 	case reason != "":
 		return s, &contract.Refused{Reason: reason, Text: string(raw)}
@@ -169,6 +180,8 @@ func mcpResult(code int, raw []byte) (s contract.State, err error) {
 		return s, &contract.Refused{Reason: contract.Unknown, Text: got.Error.Message}
 	case got.Error != nil:
 		return s, &contract.Refused{Reason: contract.Invalid, Text: got.Error.Message}
+	case code == http.StatusBadRequest:
+		return s, &contract.Refused{Reason: contract.Invalid, Text: string(raw)}
 	case code != http.StatusOK:
 		return s, fmt.Errorf("%d %s", code, raw)
 	}

@@ -31,6 +31,8 @@ type Protocol struct {
 	// Without are the cases that the protocol cannot express, by their numbers or by the
 	// names of their parts as 06/user, and the reasons.
 	Without map[string]string
+	// Sign signs a body that was changed, nil where messages are not signed.
+	Sign func(body []byte) []byte
 	// Gateway makes the gateway if the build does not have it.
 	Gateway host.NewGateway
 	// Dial returns a client of the host at a URL that shows a token.

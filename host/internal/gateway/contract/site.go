@@ -178,6 +178,8 @@ type suite struct {
 	more, deadAddress string
 
 	unused *unusedKeys
+	// root is a directory far above the host's, of the cases with a host of their own.
+	root string
 	// witness sees what the gateway does for callers; version changes with the store.
 	witness *witness
 	version func() int64

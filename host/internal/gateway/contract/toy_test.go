@@ -34,6 +34,9 @@ func toyProtocol() contract.Protocol {
 			return &toyClient{peer: startPeer(t), url: url + toyPath, token: token}
 		},
 		Serve: serveToy,
+		Without: map[string]string{
+			"31/id": "an id is a segment of a path, and the toy has no other form for one with a slash",
+		},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"skep/host/internal/gateway/contract"
 	"skep/host/internal/gateway/uamp/envelope"
 	"skep/host/internal/gateway/uamp/seal"
+	jsontext "skep/host/internal/gateway/wire"
 )
 
 // TestUAMP (U-050, U-051, G-042, contract): the contract of gateways, held by UAMP over HTTP/2
@@ -48,6 +49,7 @@ func uampProtocol() contract.Protocol {
 			"25":          "an envelope has at most 16 MiB, and its content is in base64",
 			"26/back":     "what ext has reaches the agent; deltas have no place for it",
 		},
+		Sign: signAgain,
 		IDs: func(name string) (ids []string) {
 			if name == "depot" { // its ids are among the lines of a partner that is called
 				return []string{""}
@@ -170,6 +172,19 @@ func signedText(e envelope.Envelope, k seal.Key) []byte {
 	return text
 }
 
+// signAgain signs an envelope of depot-1 that was changed, where it has a canonical form.
+func signAgain(body []byte) []byte {
+	text, err := jsontext.Canonical(body, jsontext.RFC8785, 64, "sig")
+	if err != nil {
+		return body
+	}
+	sig, err := uampKey("depot-1").key.Sign(sha256.Sum256(text))
+	if err != nil {
+		panic(err)
+	}
+	return slices.Concat([]byte(`{"sig":`), quoted(sig), []byte(","), text[1:])
+}
+
 // Encode implements [contract.Client].
 func (c uampClient) Encode(m contract.Message) []byte { return signedText(c.newEnvelope(m)) }
 
@@ -224,7 +239,7 @@ type uampFault struct {
 // uampReasons are the codes of refusals, uampStatuses the answers of the host itself.
 var (
 	uampReasons = map[string]contract.Reason{
-		"4.00": contract.Invalid, "4.01": contract.NoCredential, "4.03": contract.Denied, "4.04": contract.Unknown, "4.13": contract.Large,
+		"4.00": contract.Invalid, "4.01": contract.NoCredential, "4.03": contract.Denied, "4.04": contract.Unknown, "4.13": contract.Large, "4.15": contract.Invalid,
 		"4.22": contract.Conflict, "4.29": contract.Busy, "5.04": contract.Busy, "5.00": contract.Internal,
 	}
 	uampStatuses = map[int]contract.Reason{
