@@ -164,7 +164,7 @@ func faultOf(err error) error {
 	case errors.Is(err, did.ErrInvalid):
 		return envelope.Faultf(envelope.Unauthenticated, "the sender has no key here: %v, and no key is pinned for it", err)
 	case errors.Is(err, did.ErrUnavailable) && !isDenied(err):
-		return unavailable
+		return &envelope.Fault{Code: envelope.Busy, Text: "the DID document of the sender cannot be fetched now", RetryAfter: did.WaitIn(err)}
 	case errors.Is(err, did.ErrUnresolved):
 		return unresolved
 	}
@@ -176,9 +176,6 @@ func isDenied(err error) bool {
 	var broken *abi.Error
 	return errors.As(err, &broken) && broken.Code == abi.CodeDenied
 }
-
-// unavailable is returned for a sender whose keys cannot be had now.
-var unavailable = &envelope.Fault{Code: envelope.Busy, Text: "the DID document of the sender cannot be fetched now", RetryAfter: did.RetryAfter}
 
 // unresolved is returned for a sender without keys that can be used.
 var unresolved = envelope.Faultf(envelope.Unauthenticated, "the DID document of the sender cannot be used")

@@ -22,12 +22,12 @@ import (
 const (
 	minLife     = 5 * time.Minute
 	maxLife     = 24 * time.Hour
-	failureLife = RetryAfter
+	failureLife = 30 * time.Second
 	maxKept     = 1024
+	// firstPause is how long it is kept that a document cannot be fetched now; each further time in
+	// a row four times as long, up to failureLife: a host that starts again serves it soon.
+	firstPause = 2 * time.Second
 )
-
-// RetryAfter is the time after which a document that could not be fetched is fetched again.
-const RetryAfter = 30 * time.Second
 
 // fetchTime bounds one fetch.
 const fetchTime = 10 * time.Second
@@ -48,6 +48,23 @@ var (
 	errNoKeys = errors.New("assertionMethod and authentication name no key of Ed25519 or P-256 that is the subject's own")
 )
 
+// unavailableError is an ErrUnavailable that is kept until a time.
+type unavailableError struct {
+	error
+	until time.Time
+}
+
+// Unwrap returns the error that is kept.
+func (e *unavailableError) Unwrap() error { return e.error }
+
+// WaitIn is the time until a document is fetched again that was [ErrUnavailable].
+func WaitIn(err error) time.Duration {
+	if e := (*unavailableError)(nil); errors.As(err, &e) {
+		return max(time.Until(e.until), time.Second)
+	}
+	return failureLife
+}
+
 // Resolver finds the documents of identifiers. Whom it is asked about was admitted, and
 // who asks has proven who he is. All methods are safe for concurrent use.
 type Resolver struct {
@@ -66,6 +83,8 @@ type kept struct {
 	err      error
 	at       time.Time // of the fetch
 	until    time.Time
+	// pause is how long an ErrUnavailable is kept.
+	pause time.Duration
 }
 
 // NewResolver returns a resolver whose transport reaches public hosts alone. Redirects are
@@ -165,12 +184,23 @@ func (r *Resolver) fetchFor(ctx context.Context, l lookup) (Document, error) {
 	if k.err != nil {
 		k.err, life = fmt.Errorf("%s: %w: %w", l.id.text, ErrUnresolved, k.err), failureLife
 	}
+	if errors.Is(k.err, ErrUnavailable) {
+		k.pause = min(max(4*r.pauseBefore(l.name), firstPause), failureLife)
+		life, k.err = k.pause, &unavailableError{k.err, k.at.Add(k.pause)}
+	}
 	if why := k.err; why != nil || len(k.document.Keys) == 0 {
 		r.log.Warn("uamp: a DID document cannot be used", "did", l.id.text, "url", l.id.URL(), "caller", l.caller, "error", cmp.Or(why, k.document.leftOut, errNoKeys))
 	}
 	k.until = k.at.Add(life)
 	r.keep(l.name, k)
 	return k.document, k.err
+}
+
+// pauseBefore is how long it was kept that a document cannot be fetched, 0 for another outcome.
+func (r *Resolver) pauseBefore(text string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.kept[text].pause
 }
 
 // keep keeps a document, in place of one that is over, else of any, when there are many.

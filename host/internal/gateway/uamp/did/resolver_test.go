@@ -77,6 +77,32 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// TestUnavailablePauses (U-031): a document that cannot be fetched now is fetched again after two
+// seconds, then more and more seldom up to each half minute; once it was there, after two again.
+func TestUnavailablePauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		down := func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }
+		w := &web{answer: down}
+		r := w.resolver()
+		fetches := int64(0)
+		for _, pause := range []time.Duration{2 * time.Second, 8 * time.Second, 30 * time.Second, 30 * time.Second, 0, 2 * time.Second, 8 * time.Second} {
+			if w.answer = down; pause == 0 {
+				w.answer, pause = documents(nil), 5*time.Minute
+			}
+			_, err := r.Resolve(t.Context(), subject, "", "lab")
+			if fetches++; w.fetched.Load() != fetches || err != nil && did.WaitIn(err) != pause {
+				t.Errorf("%d fetches, want %d; again in %v, want %v", w.fetched.Load(), fetches, did.WaitIn(err), pause)
+			}
+			time.Sleep(pause - 1)
+			if _, again := r.Resolve(t.Context(), subject, "", "lab"); w.fetched.Load() != fetches || (again == nil) != (err == nil) {
+				t.Errorf("before %v it is fetched again: %v", pause, again)
+			}
+			time.Sleep(1)
+		}
+	})
+}
+
 // TestFetchedOnce (U-031): who asks while a document is fetched waits for it, also when
 // the first one leaves.
 func TestFetchedOnce(t *testing.T) {
