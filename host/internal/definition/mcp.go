@@ -222,7 +222,7 @@ func serversBySource(cfg *config.Config, servers map[string]toolServer) map[stri
 // definition whose tool the file names no more.
 func bindTool(a config.Action, server *mcp.Server) *capability.Action {
 	bound := &capability.Action{Name: a.Name, Timeout: a.Timeout, Check: toolCheckOf(a)}
-	bound.Allow.RetryInDoubt = a.Allow.RetryInDoubt
+	bound.Allow.RetryInDoubt = a.Allow.RetryInDoubt || a.RepeatableByID // the session with the server has whether it finds repeats
 	_, tool, _ := strings.Cut(a.Source.Ref, "/")
 	bound.Host = func(ctx context.Context, c capability.HostCall) (json.RawMessage, *abi.Error) {
 		if server == nil {
@@ -232,7 +232,10 @@ func bindTool(a config.Action, server *mcp.Server) *capability.Action {
 		if len(args) == 0 || string(args) == "null" {
 			args = json.RawMessage("{}")
 		}
-		return server.Call(ctx, mcp.Call{Tenant: c.Tenant, Tool: tool, Pin: a.SHA256, Args: args, Meta: metaOf(c), Repeatable: a.Allow.RetryInDoubt})
+		return server.Call(ctx, mcp.Call{
+			Tenant: c.Tenant, Tool: tool, Pin: a.SHA256, Args: args, Meta: metaOf(c),
+			Repeatable: a.Allow.RetryInDoubt, RepeatableByID: a.RepeatableByID, InDoubt: c.Retry, Wait: true,
+		})
 	}
 	return bound
 }
@@ -241,7 +244,7 @@ func bindTool(a config.Action, server *mcp.Server) *capability.Action {
 // (https://modelcontextprotocol.io/seps/414-request-meta), and the id by which the MCP
 // gateway of another host finds a repeat of the call.
 func metaOf(c capability.HostCall) map[string]any {
-	meta := map[string]any{"skep/id": c.Key}
+	meta := map[string]any{mcp.IDMember: c.Key}
 	c.Trace.Fields(func(name, value string) { meta[name] = value })
 	return meta
 }

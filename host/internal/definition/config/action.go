@@ -24,10 +24,13 @@ type Action struct {
 	Readable    []string // what a subprocess may read, as paths on disk
 	Actions     []string // that its code may call
 	Allow       Allow
-	Limits      AgentLimits // of one call; Timeout is its Turn, and it has no budget
-	Files       Files
-	Partners    []string // that it reaches, for a source gateway:
-	Pos         Pos
+	// RepeatableByID allows a tool what Allow.RetryInDoubt does not, at a server that finds
+	// repeats: the file leaves it to the tool.
+	RepeatableByID bool
+	Limits         AgentLimits // of one call; Timeout is its Turn, and it has no budget
+	Files          Files
+	Partners       []string // that it reaches, for a source gateway:
+	Pos            Pos
 }
 
 // Effects of actions.

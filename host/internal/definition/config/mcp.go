@@ -345,6 +345,6 @@ func (a *Action) pin(tool toolpin.Tool, t *table) {
 		a.Parameters = tool.InputSchema
 	}
 	if !t.table("allow").has("retry_in_doubt") {
-		a.Allow.RetryInDoubt = tool.Repeatable()
+		a.Allow.RetryInDoubt, a.RepeatableByID = tool.Repeatable(), true
 	}
 }

@@ -110,8 +110,16 @@ func (c *call) ask(a gateway.Ask) (err error) {
 }
 
 // idMember is the member of _meta by which a client names its message, so that a repeat
-// in another session, or without one, is the same message.
+// in another session, or without one, is the same message. It is also the experimental
+// capability that declares this.
 const idMember = "skep/id"
+
+// againMember is a member of an error's data, or of a result's _meta: the same call may have another
+// result later.
+const againMember = "skep/again"
+
+// mayRepeat is the data of an error, or the _meta of a result, with [againMember].
+func mayRepeat() map[string]any { return map[string]any{againMember: true} }
 
 // messageID names the message of a call: by the client's own id, else in a session by the
 // id of the JSON-RPC request, else by none: it is a new message.
@@ -224,11 +232,13 @@ func (c *call) fail(err error) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: codeInvalidRequest, Message: err.Error()}
 	case errors.Is(err, gateway.ErrUnknown) && c.task == "" && c.x.ID == "" && c.req.Params.RequestState == "":
 		return nil, unknownTool(c.q.tool)
+	case errors.Is(err, gateway.ErrBusy), errors.Is(err, gateway.ErrDraining):
+		return busy(err.Error()), nil
 	case isRefusal(err):
 		return refusal(err.Error()), nil
 	}
 	c.g.opt.Logger.Error("a call of a tool failed", "gateway", "mcp", "tool", c.tool.name, "task_id", c.x.Task.Task, "err", err)
-	return nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
+	return nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error", Data: encode(mayRepeat())}
 }
 
 // isRefusal reports whether an error is one whose text a caller may see.
@@ -243,7 +253,7 @@ var refusals = []error{gateway.ErrUnknown, gateway.ErrInvalid, gateway.ErrDenied
 // connection.
 func (c *call) ended(err error) error {
 	if cause := context.Cause(c.q.over); cause != nil && !errors.Is(cause, context.Canceled) {
-		return &jsonrpc.Error{Code: codeInvalidRequest, Message: "the call was cut off: its credential or session has ended, or the host stops"}
+		return &jsonrpc.Error{Code: codeInvalidRequest, Message: "the call was cut off: its credential or session has ended, or the host stops", Data: encode(mayRepeat())}
 	}
 	c.cancel()
 	return err

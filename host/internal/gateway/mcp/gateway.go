@@ -74,6 +74,7 @@ func New(rt gateway.Runtime, opt Options) *Gateway {
 	server := mcp.NewServer(&mcp.Implementation{Name: "skep", Version: g.opt.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
+			Experimental: map[string]any{idMember: map[string]any{}},
 		},
 	})
 	server.AddTool(&mcp.Tool{Name: anyTool, InputSchema: map[string]any{"type": "object"}}, g.callTool)

@@ -38,7 +38,7 @@ func (g *Gateway) answerCall(ctx context.Context, q *request, call *mcp.CallTool
 		if !ok {
 			err := refused(fmt.Sprintf("%d calls run in this session, and no more do; wait for one", maxCalls))
 			g.recordCall(q, "", gateway.Exchange{}, err)
-			return refusal(err.Error()), nil
+			return busy(err.Error()), nil
 		}
 		defer end()
 	}

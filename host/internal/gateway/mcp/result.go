@@ -60,6 +60,13 @@ func refusal(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
+// busy is a refusal of a call that may be taken later.
+func busy(text string) *mcp.CallToolResult {
+	res := refusal(text)
+	res.Meta = mayRepeat()
+	return res
+}
+
 // working is the result of a call that was held long enough.
 func (c *call) working() *mcp.CallToolResult {
 	text := fmt.Sprintf("%s still works on it. Call %s with only task_id %q to wait for the answer.", c.x.Agent, c.tool.name, c.x.Conversation)

@@ -202,7 +202,7 @@ func TestCallsOfASessionAreBounded(t *testing.T) {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || !strings.Contains(string(text), "32 calls run in this session") {
+	if err != nil || !strings.Contains(string(text), "32 calls run in this session") || !strings.Contains(string(text), `"_meta":{"skep/again":true}`) {
 		t.Errorf("one more call: %s %v", text, err)
 	}
 	if status, _, _ := h.post(t, "alice", strings.ReplaceAll(list, "tools/list", "ping")); status != http.StatusServiceUnavailable {

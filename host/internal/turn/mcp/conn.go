@@ -62,6 +62,7 @@ type filteredConn struct {
 	pending      map[jsonrpc.ID]*pendingRequest // by id; nil if the library reads the answer
 	initializeID jsonrpc.ID
 	failed       error
+	network      *networkError // the last one; nil for none
 
 	unsolicited, bytes int // used by Read alone
 }
@@ -198,6 +199,22 @@ func (w *filteredConn) fail(err error) {
 	if w.failed == nil {
 		w.failed = err
 	}
+}
+
+// noteNetwork notes an error of the network.
+func (w *filteredConn) noteNetwork(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := (*networkError)(nil); errors.As(err, &e) {
+		w.network = e
+	}
+}
+
+// networkError is the last error of the network, nil for none.
+func (w *filteredConn) networkError() *networkError {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.network
 }
 
 func (w *filteredConn) broken() bool {

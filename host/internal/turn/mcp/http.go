@@ -37,7 +37,7 @@ func (s *Server) connectHTTP(w *filteredConn) error {
 	}
 	client := egress.New(o)
 	road := &httpTransport{
-		client: client, token: s.spec.Token, maxBody: int64(s.maxFrame()) + streamOverhead, onTooLarge: w.fail,
+		client: client, token: s.spec.Token, maxBody: int64(s.maxFrame()) + streamOverhead, onTooLarge: w.fail, onError: w.noteNetwork,
 		next: client.Transport(egress.Policy{
 			Table: "[mcp." + s.spec.Name + "]", Grants: []egress.Grant{grant},
 			AllowPrivate: s.spec.Private, PrivateNames: s.spec.Private, NoPublicHTTP: true,
@@ -77,6 +77,7 @@ type httpTransport struct {
 	token      string
 	maxBody    int64
 	onTooLarge func(error)  // called for a response that is too large
+	onError    func(error)  // called for a request without a whole response
 	version    atomic.Value // of the protocol, once the server has sent it
 }
 
@@ -94,8 +95,14 @@ func (r *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set(versionHeader, v)
 	}
 	resp, err := r.next.RoundTrip(req)
+	if err == nil {
+		err = statusError(resp)
+	} else if ctx.Err() == nil {
+		err = newNetworkError(err)
+	}
 	if err != nil {
 		cancel()
+		r.onError(err)
 		return nil, err
 	}
 	resp.Body = &boundedBody{body: resp.Body, remaining: r.maxBody, transport: r, done: cancel}
@@ -119,6 +126,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.body.Read(p[:min(int64(len(p)), b.remaining)])
 	b.remaining -= int64(n)
+	if err != nil && err != io.EOF {
+		b.transport.onError(newNetworkError(err))
+	}
 	return n, err
 }
 

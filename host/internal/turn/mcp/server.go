@@ -65,9 +65,19 @@ type Call struct {
 	Args json.RawMessage
 	// Meta are members of the request's _meta.
 	Meta map[string]any
-	// Repeatable allows a second attempt if the answer to the first is lost.
-	Repeatable bool
+	// Repeatable allows another attempt if the answer to one is lost. RepeatableByID allows it
+	// where the server has declared that it finds a repeat by [IDMember], which Meta has.
+	Repeatable, RepeatableByID bool
+	// InDoubt is set if the server may have got the call before: it needs one of these.
+	InDoubt bool
+	// Wait makes a call over HTTP wait for a server that cannot be reached, and makes it again
+	// more than once, for as long as ctx allows.
+	Wait bool
 }
+
+// IDMember is the member of _meta that names a call, the same for each attempt, and the
+// experimental capability of a server that carries out what has one name once.
+const IDMember = "skep/id"
 
 // Stats counts the use of a server.
 type Stats struct{ Sessions, Calls, Failures int64 }
@@ -121,9 +131,9 @@ func (s *Server) Tools(ctx context.Context, tenant string) ([]toolpin.Tool, *abi
 	}
 	st.beginCall()
 	defer st.endCall()
-	ses, fault := st.checkedSession(ctx)
-	if fault != nil {
-		return nil, fault
+	ses, end := st.checkedSession(ctx, false)
+	if end != nil {
+		return nil, end.fault
 	}
 	return ses.pinnable(), nil
 }
@@ -135,7 +145,7 @@ func (s *Server) Tools(ctx context.Context, tenant string) ([]toolpin.Tool, *abi
 //   - UPSTREAM: the tool or the server reports a failure.
 //   - LIMIT: the answer is too large.
 //   - UNAVAILABLE: the server cannot be started or reached, or broke off. The
-//     call may have been carried out.
+//     call may have been carried out if the text says so.
 //   - DEADLINE, CANCELLED: ctx ended.
 //
 // Neither result nor error contains a hidden value.
@@ -159,28 +169,20 @@ func (s *Server) call(ctx context.Context, c Call) (json.RawMessage, *abi.Error)
 		return nil, fault
 	}
 	defer func() { <-st.slots }()
-	for again := false; ; again = true {
-		ses, fault := st.checkedSession(ctx)
-		if fault == nil {
-			fault = ses.checkPin(c)
-		}
-		if fault != nil {
-			return nil, fault
-		}
-		answer, end := ses.call(ctx, c)
+	c.Wait = c.Wait && s.spec.URL != ""
+	var before *abi.Error
+	for {
+		answer, end := st.attempt(ctx, &c)
 		if end == nil {
-			st.resetFailures()
 			return answer, nil
 		}
-		if end.broken {
-			st.dropSession(ses)
+		if before != nil && end.fault.Code == abi.CodeDeadline {
+			end.fault.Message += "; the attempt before: " + before.Message
 		}
-		if end.fault.Code != abi.CodeUnavailable {
-			st.resetFailures()
-		}
-		if again || !end.lost || !c.Repeatable && !end.unsent {
+		if !end.again || before != nil && !c.Wait || st.waitBackoff(ctx, c.Wait) != nil {
 			return nil, end.fault
 		}
+		before = end.fault
 	}
 }
 

@@ -41,6 +41,8 @@ type session struct {
 	tenant string
 	conn   *filteredConn
 	mcp    *sdk.ClientSession
+	// findsRepeats is set if the server has declared [IDMember].
+	findsRepeats bool
 
 	mu         sync.Mutex
 	tools      []toolpin.Tool
@@ -51,15 +53,16 @@ type session struct {
 }
 
 // openSession opens a session and reads the list of tools.
-func (s *Server) openSession(ctx context.Context, tenant string) (*session, *abi.Error) {
+func (s *Server) openSession(ctx context.Context, tenant string) (*session, *callFailure) {
 	opening, cancel := context.WithTimeout(ctx, s.spec.Timeout)
 	defer cancel()
-	ses, err := s.handshake(opening, tenant, handshakeVersion)
+	ses, network, err := s.handshake(opening, tenant, handshakeVersion)
 	if serverError(err) != nil {
-		ses, err = s.handshake(opening, tenant, latestVersion)
+		ses, network, err = s.handshake(opening, tenant, latestVersion)
 	}
 	if err == nil {
 		if err = ses.readTools(opening); err != nil {
+			network = ses.conn.networkError()
 			why := ses.conn.failureReason()
 			ses.conn.fail(err)
 			ses.close()
@@ -74,11 +77,18 @@ func (s *Server) openSession(ctx context.Context, tenant string) (*session, *abi
 		s.log.Info("opened a session", "tenant", tenant, "tools", len(ses.tools))
 		return ses, nil
 	case ctx.Err() != nil:
-		return nil, s.contextError(ctx, "")
+		return nil, &callFailure{fault: s.contextError(ctx, "")}
 	case opening.Err() != nil:
-		return nil, s.fault(abi.CodeUnavailable, "timeout", "it did not answer within %v, the timeout of [mcp.%s]%s", s.spec.Timeout, s.spec.Name, programWords(err))
+		return nil, &callFailure{
+			fault: s.fault(abi.CodeUnavailable, "timeout", "it did not answer within %v, the timeout of [mcp.%s]%s", s.spec.Timeout, s.spec.Name, programWords(err)),
+			again: true,
+		}
 	}
-	return nil, s.fault(abi.CodeUnavailable, "unreachable", "%s", s.scrub.Text(err.Error()))
+	end := &callFailure{fault: s.fault(abi.CodeUnavailable, "unreachable", "%s", s.scrub.Text(err.Error()))}
+	if network != nil && serverError(err) == nil {
+		end.again, end.wait = true, network.wait
+	}
+	return nil, end
 }
 
 // programWords returns the last output of a program that did not start in time.
@@ -89,11 +99,12 @@ func programWords(err error) string {
 	return ""
 }
 
-// handshake connects and initializes the session.
-func (s *Server) handshake(ctx context.Context, tenant, version string) (*session, error) {
+// handshake connects and initializes the session. network is the cause of an error if it is one of
+// the network.
+func (s *Server) handshake(ctx context.Context, tenant, version string) (ses *session, network *networkError, err error) {
 	w, err := s.connect()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "skep", Version: s.opt.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
@@ -107,14 +118,15 @@ func (s *Server) handshake(ctx context.Context, tenant, version string) (*sessio
 		w.fail(err)
 		_ = w.Close()
 		if ctx.Err() != nil && w.program != nil {
-			return nil, errors.New(w.program.LastOutput())
+			return nil, nil, errors.New(w.program.LastOutput())
 		}
 		if broke != "" && serverError(err) == nil {
-			return nil, errors.New(w.failureText(broke))
+			return nil, w.networkError(), errors.New(w.failureText(broke))
 		}
-		return nil, err
+		return nil, w.networkError(), err
 	}
-	return &session{server: s, tenant: tenant, conn: w, mcp: cs, reported: map[string]bool{}}, nil
+	_, findsRepeats := cs.InitializeResult().Capabilities.Experimental[IDMember]
+	return &session{server: s, tenant: tenant, conn: w, mcp: cs, findsRepeats: findsRepeats, reported: map[string]bool{}}, nil, nil
 }
 
 // close ends the session and waits until nothing of it runs.
@@ -257,12 +269,28 @@ func serverError(err error) *jsonrpc.Error {
 	return refused
 }
 
+// saysAgain reports whether a server says, in the data of an error or the _meta of a result, that
+// the same call may have another result later.
+func saysAgain(said json.RawMessage) bool {
+	type member struct {
+		Again bool `json:"skep/again"`
+	}
+	var m struct {
+		member
+		Meta member `json:"_meta"`
+	}
+	return json.Unmarshal(said, &m) == nil && (m.Again || m.Meta.Again)
+}
+
 // callFailure describes a failed call.
 type callFailure struct {
 	fault *abi.Error
-	// lost is set if no answer came, unsent if the server did not get the call, broken if
+	// lost is set if no answer came, unsent if the server did not take the call, broken if
 	// the session is over.
 	lost, unsent, broken bool
+	// again is set if another attempt may be made, wait is the pause that the server wants before.
+	again bool
+	wait  time.Duration
 }
 
 // call calls a tool.
@@ -278,7 +306,7 @@ func (ses *session) call(ctx context.Context, c Call) (json.RawMessage, *callFai
 	case err == nil:
 		answer, fault := s.callResult(c.Tool, a.result)
 		if fault != nil {
-			return nil, &callFailure{fault: fault}
+			return nil, &callFailure{fault: fault, again: ses.findsRepeats && saysAgain(a.result)}
 		}
 		return answer, nil
 	case ctx.Err() != nil:
@@ -290,9 +318,16 @@ func (ses *session) call(ctx context.Context, c Call) (json.RawMessage, *callFai
 		ses.conn.fail(err)
 		return nil, &callFailure{fault: s.toolFault(abi.CodeUnavailable, "session", c.Tool, "the server does not know the session any more"), lost: true, unsent: true, broken: true}
 	case refused != nil:
-		return nil, &callFailure{fault: s.toolFault(abi.CodeUpstream, "refused", c.Tool, "%s (%d)", sanitize(refused.Message, maxText), refused.Code), broken: ses.conn.broken()}
+		return nil, &callFailure{
+			fault:  s.toolFault(abi.CodeUpstream, "refused", c.Tool, "%s (%d)", sanitize(refused.Message, maxText), refused.Code),
+			broken: ses.conn.broken(), again: ses.findsRepeats && saysAgain(refused.Data),
+		}
 	}
 	why := strings.ReplaceAll(ses.conn.failureText(err.Error()), "rejected by transport: ", "")
+	network := (*networkError)(nil)
+	if errors.As(err, &network) && network.unsent {
+		return nil, &callFailure{fault: s.toolFault(abi.CodeUnavailable, "unsent", c.Tool, "%s", why), lost: true, unsent: true, wait: network.wait, broken: ses.conn.broken()}
+	}
 	code, reason := abi.CodeUnavailable, "broken"
 	if ses.conn.tooLarge() {
 		code, reason = abi.CodeLimit, "result"

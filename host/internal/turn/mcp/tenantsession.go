@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -84,13 +85,70 @@ func (st *tenantSession) acquireSlot(ctx context.Context, tool string) *abi.Erro
 	}
 }
 
-// checkedSession returns an open session with a fresh list of tools.
-func (st *tenantSession) checkedSession(ctx context.Context) (*session, *abi.Error) {
+// attempt makes a call once. After one that may have been carried out c is in doubt.
+func (st *tenantSession) attempt(ctx context.Context, c *Call) (json.RawMessage, *callFailure) {
+	ses, end := st.checkedSession(ctx, c.Wait)
+	if end != nil {
+		end.again = end.again && c.Wait
+		return nil, end
+	}
+	if fault := ses.checkPin(*c); fault != nil {
+		return nil, &callFailure{fault: fault}
+	}
+	repeatable := c.Repeatable || c.RepeatableByID && ses.findsRepeats
+	if c.InDoubt && !repeatable {
+		return nil, &callFailure{fault: st.server.toolFault(abi.CodeUnavailable, "in_doubt", c.Tool, "the host stopped before the answer came, and the call may have been carried out; %s", c.whyOnce())}
+	}
+	answer, end := ses.call(ctx, *c)
+	if end == nil {
+		st.resetFailures()
+		return answer, nil
+	}
+	switch {
+	case end.broken:
+		st.dropSession(ses)
+	case end.lost, end.again:
+		st.recordFailure(end.fault.Message, end.wait)
+	}
+	if end.fault.Code != abi.CodeUnavailable && !end.again {
+		st.resetFailures()
+	}
+	end.again = end.again && repeatable || end.unsent || end.lost && repeatable
+	if end.lost && !end.again {
+		end.fault.Message += "; " + c.whyOnce()
+	}
+	c.InDoubt = c.InDoubt || end.lost && !end.unsent
+	return nil, end
+}
+
+// whyOnce is why a call without an answer is not made again.
+func (c *Call) whyOnce() string {
+	if c.RepeatableByID {
+		return "it is not made again: the server does not declare the capability " + IDMember + ", by which it would find the repeat, and [actions.NAME] does not have allow = { retry_in_doubt = true }"
+	}
+	return "it is not made again: no retry_in_doubt allows it"
+}
+
+// checkedSession returns an open session with a fresh list of tools. wait is [Call].Wait.
+func (st *tenantSession) checkedSession(ctx context.Context, wait bool) (*session, *callFailure) {
+	for {
+		ses, end := st.refreshOrOpen(ctx)
+		if ses != nil || end != nil {
+			return ses, end
+		}
+		if fault := st.waitBackoff(ctx, wait); fault != nil {
+			return nil, &callFailure{fault: fault}
+		}
+	}
+}
+
+// refreshOrOpen is checkedSession of one attempt, without a result during a backoff.
+func (st *tenantSession) refreshOrOpen(ctx context.Context) (*session, *callFailure) {
 	select {
 	case st.opening <- struct{}{}:
 		defer func() { <-st.opening }()
 	case <-ctx.Done():
-		return nil, st.server.contextError(ctx, "")
+		return nil, &callFailure{fault: st.server.contextError(ctx, "")}
 	}
 	ses := st.liveSession()
 	if ses != nil && ses.stale() {
@@ -99,22 +157,19 @@ func (st *tenantSession) checkedSession(ctx context.Context) (*session, *abi.Err
 			ses = nil
 		}
 	}
-	if ses != nil {
+	if left, _, _ := st.backoff(); ses != nil || left > 0 {
 		return ses, nil
 	}
-	if fault := st.waitBackoff(ctx); fault != nil {
-		return nil, fault
-	}
-	ses, fault := st.server.openSession(ctx, st.tenant)
-	if fault != nil {
+	ses, end := st.server.openSession(ctx, st.tenant)
+	if end != nil {
 		if ctx.Err() == nil {
-			st.recordFailure(strings.TrimPrefix(fault.Message, fmt.Sprintf("MCP server %q: ", st.server.spec.Name)))
+			st.recordFailure(strings.TrimPrefix(end.fault.Message, fmt.Sprintf("MCP server %q: ", st.server.spec.Name)), end.wait)
 		}
-		return nil, fault
+		return nil, end
 	}
 	if !st.setSession(ses) {
 		ses.close()
-		return nil, st.server.fault(abi.CodeUnavailable, "closed", "it was closed meanwhile")
+		return nil, &callFailure{fault: st.server.fault(abi.CodeUnavailable, "closed", "it was closed meanwhile")}
 	}
 	return ses, nil
 }
@@ -152,18 +207,23 @@ func (st *tenantSession) dropSession(ses *session) {
 	if !had {
 		return
 	}
-	st.recordFailure(ses.conn.failureReason())
+	st.recordFailure(ses.conn.failureReason(), 0)
 	st.server.log.Warn("a session broke", "tenant", st.tenant, "why", st.server.scrub.Text(ses.conn.failureReason()))
 	st.server.runBackground(ses.close)
 }
 
-// recordFailure counts a failure and starts a backoff.
-func (st *tenantSession) recordFailure(because string) {
+// recordFailure counts a failure and starts a backoff of at least wait. Failures of calls that
+// ran beside each other count once.
+func (st *tenantSession) recordFailure(because string, wait time.Duration) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	pause := min(maxBackoff, firstBackoff<<min(st.failures, 16))
+	st.lastFailure = because
+	if time.Now().Before(st.backoffUntil) {
+		return
+	}
+	pause := max(firstBackoff<<min(st.failures, 16), wait)
 	st.failures++
-	st.backoffUntil, st.lastFailure = time.Now().Add(pause), because
+	st.backoffUntil = time.Now().Add(min(pause, maxBackoff))
 }
 
 // resetFailures ends the series of failures.
@@ -173,15 +233,25 @@ func (st *tenantSession) resetFailures() {
 	st.failures = 0
 }
 
-// waitBackoff waits for the end of a short backoff, and fails during a long one.
-func (st *tenantSession) waitBackoff(ctx context.Context) *abi.Error {
+// backoff returns how long it lasts, and after which failures.
+func (st *tenantSession) backoff() (left time.Duration, because string, failures int) {
 	st.mu.Lock()
-	left, because, n := time.Until(st.backoffUntil), st.lastFailure, st.failures
-	st.mu.Unlock()
-	switch {
-	case left <= 0:
-		return nil
-	case left > maxBackoffWait:
+	defer st.mu.Unlock()
+	return time.Until(st.backoffUntil), st.lastFailure, st.failures
+}
+
+// waitBackoff waits for the end of a short backoff, and fails during a long one: one of more than
+// maxBackoffWait, for a call that waits one that does not end in its time.
+func (st *tenantSession) waitBackoff(ctx context.Context, wait bool) *abi.Error {
+	left, because, n := st.backoff()
+	most := maxBackoffWait
+	if wait {
+		most = maxBackoff
+		if end, ok := ctx.Deadline(); ok {
+			most = time.Until(end)
+		}
+	}
+	if left > most {
 		f := st.server.fault(abi.CodeUnavailable, "resting", "it has failed %d times in a row and is tried again in %v; the last failure: %s",
 			n, left.Round(time.Second), because)
 		f.RetryAfterMS = left.Milliseconds()
